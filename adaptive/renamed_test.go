@@ -10,7 +10,6 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/proof/trial"
-	"github.com/penstock-go/penstock/slots"
 )
 
 // pause has something done in the midst of a call, when it has taken and is not counted
@@ -48,7 +47,7 @@ func TestRenamedOnTheWay(t *testing.T) {
 		for held := range 2 {
 			t.Run(fmt.Sprintf("%s, %d in flight", tt.name, held), func(t *testing.T) {
 				p := new(pause)
-				g := newGuardWith(t, core.Config{Chain: slots.Default().With(p, core.After("outlier"))}, at(2))
+				g := newGuardWith(t, core.Config{Chain: trial.Chain().With(p, core.After("outlier"))}, at(2))
 				var in []core.Entry
 				for range held {
 					in = append(in, g.enter())

@@ -49,7 +49,7 @@ type Config struct {
 	// failures, or about panics, which always are. It must be safe for concurrent use.
 	Failure func(error) bool
 	// Chain is the order of the slots; nil is slots.Default().
-	Chain *core.Chain
+	Chain *slots.Chain
 	// Cluster is the part of this process in a cluster, for rules whose limits its members share: the
 	// store, a namespace, how many members there are. The zero value has none. Clock and Logger are those
 	// above unless it says otherwise. A Guard joins while such rules are in force; a rule file may say it
@@ -74,20 +74,20 @@ func (c Config) engine() (*core.Engine, error) {
 		chain = slots.Default()
 	}
 	if c.Percentiles {
-		if !slices.Contains(chain.Names(), slots.Statistic{}.Name()) {
+		if !slices.Contains(chain.Names(), "statistic") {
 			return nil, errors.New("penstock: Config.Percentiles with a Config.Chain without the slot statistic: leave one out")
 		}
-		chain = chain.Replace(slots.Percentiles{})
+		chain = chain.Replace(slots.Percentiles())
 	}
 	return core.NewEngine(core.Config{
 		Clock: c.Clock, Interval: c.Interval, Buckets: c.Buckets, OccupyTimeout: c.OccupyTimeout, ColdFactor: c.ColdFactor,
-		Caps: c.Caps, LeakAfter: c.LeakAfter, Logger: c.Logger, Failure: c.Failure, Chain: chain, Host: c.Host,
+		Caps: c.Caps, LeakAfter: c.LeakAfter, Logger: c.Logger, Failure: c.Failure, Chain: (*core.Chain)(chain), Host: c.Host,
 	})
 }
 
 // withDefaultsOf returns the configuration with what the engine has filled in.
 func (c Config) withDefaultsOf(e core.Config) Config {
 	c.Clock, c.Interval, c.Buckets, c.OccupyTimeout, c.ColdFactor = e.Clock, e.Interval, e.Buckets, e.OccupyTimeout, e.ColdFactor
-	c.Chain = e.Chain
+	c.Chain = (*slots.Chain)(e.Chain)
 	return c
 }

@@ -28,11 +28,14 @@ func TestConfigReachesTheEngine(t *testing.T) {
 		want := has.FieldByName(f.Name)
 		require.True(t, want.IsValid() && !want.IsZero(), "%s is set above", f.Name)
 		for _, is := range []reflect.Value{gets.FieldByName(f.Name), shows.FieldByName(f.Name)} {
-			if f.Type.Kind() == reflect.Func {
+			switch f.Type.Kind() {
+			case reflect.Func:
 				assert.False(t, is.IsZero(), f.Name)
-				continue
+			case reflect.Pointer:
+				assert.Equal(t, want.Pointer(), is.Pointer(), f.Name)
+			default:
+				assert.Equal(t, want.Interface(), is.Interface(), f.Name)
 			}
-			assert.Equal(t, want.Interface(), is.Interface(), f.Name)
 		}
 	}
 

@@ -329,20 +329,20 @@ func TestExplainInvalid(t *testing.T) {
 }
 
 // ownSlot is a slot of a program's own, which refuses everybody.
-type ownSlot struct{ core.AskOnly }
+type ownSlot struct{ slots.AskOnly }
 
 func (ownSlot) Name() string { return "tenants" }
 
 type explainedSlot struct{ ownSlot }
 
-func (explainedSlot) Explain(*core.Invocation) []core.Judgement {
+func (explainedSlot) Explain(slots.Call) []core.Judgement {
 	return []core.Judgement{{Outcome: core.Refused, Why: "tenant is\nsuspended"}}
 }
 
 func TestExplainSlotsOfOnesOwn(t *testing.T) {
-	refuse := ownSlot{func(inv *core.Invocation) core.Verdict { return inv.Refuse("suspended") }}
-	for _, slot := range []core.Slot{refuse, explainedSlot{refuse}} {
-		g, _ := quiet(t, api.Config{Chain: slots.Default().With(slot, core.Before("flow"))})
+	refuse := ownSlot{func(c slots.Call) slots.Verdict { return c.Refuse("suspended") }}
+	for _, slot := range []slots.Slot{refuse, explainedSlot{refuse}} {
+		g, _ := quiet(t, api.Config{Chain: slots.Default().With(slot, slots.Before("flow"))})
 		x, err := g.Explain(t.Context(), "orders")
 		require.NoError(t, err)
 		require.Len(t, x.Rules, 1)

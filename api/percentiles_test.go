@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/slots"
 )
 
 // Where the option is on, percentiles stand wherever response times do; where it is off, nowhere.
@@ -59,7 +59,7 @@ func TestPercentiles(t *testing.T) {
 		clock.Advance(2 * time.Minute)
 		assert.Zero(t, g.Tree().Resources[0].Percentiles, "of the last minute")
 	}
-	_, err := New(Config{Percentiles: true, Chain: core.NewChain()})
+	_, err := New(Config{Percentiles: true, Chain: slots.NewChain()})
 	assert.EqualError(t, err, "penstock: Config.Percentiles with a Config.Chain without the slot statistic: leave one out")
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/proof/trial"
-	"github.com/penstock-go/penstock/slots"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
@@ -37,7 +36,7 @@ func newGuard(t testing.TB, rules ...authority.Rule) *guard {
 func newGuardWith(t testing.TB, caps node.Caps, rules ...authority.Rule) *guard {
 	t.Helper()
 	e, err := core.NewEngine(core.Config{
-		Clock: clocks.NewManual(time.Unix(1_700_000_000, 0)), Chain: slots.Default(), Caps: caps,
+		Clock: clocks.NewManual(time.Unix(1_700_000_000, 0)), Chain: trial.Chain(), Caps: caps,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/books"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // By hand, a breaker refuses or admits everything, until it is let go of.
@@ -231,7 +231,7 @@ func TestIdle(t *testing.T) {
 func TestClockSteps(t *testing.T) {
 	for _, d := range []time.Duration{-1000 * time.Hour, -time.Hour, -time.Second, -5 * ms, -1, 1, 5 * ms} {
 		clock := &wallClock{now: start.UnixNano()}
-		g := newGuardWith(t, core.Config{Clock: clock, Chain: slots.Default()},
+		g := newGuardWith(t, core.Config{Clock: clock, Chain: trial.Chain()},
 			breaker.Rule{ID: "b", Resource: "orders", Strategy: breaker.SlowRatio, SlowRT: 100 * ms, Threshold: 0, MinCalls: 1, Recovery: time.Second})
 		e := g.open("orders")
 		clock.now += int64(d) // while the call runs

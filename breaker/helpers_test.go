@@ -18,7 +18,6 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/proof/trial"
-	"github.com/penstock-go/penstock/slots"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
@@ -54,7 +53,7 @@ func newGuardWith(t testing.TB, cfg core.Config, rules ...breaker.Rule) *guard {
 func newPanickyGuard(t testing.TB, cfg core.Config, rules ...breaker.Rule) *guard {
 	t.Helper()
 	clock := clocks.NewManual(start)
-	cfg.Clock, cfg.Chain, cfg.Logger = clock, slots.Default(), slog.New(slog.DiscardHandler)
+	cfg.Clock, cfg.Chain, cfg.Logger = clock, trial.Chain(), slog.New(slog.DiscardHandler)
 	e, err := core.NewEngine(cfg)
 	require.NoError(t, err)
 	books.Keep(t, e)

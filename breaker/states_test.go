@@ -14,7 +14,6 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/proof/trial"
-	"github.com/penstock-go/penstock/slots"
 )
 
 func TestErrorRatio(t *testing.T) {
@@ -338,7 +337,7 @@ func TestRampRefusesBeforeTaking(t *testing.T) {
 	rule.Ramp = 10 * time.Second
 	var took int
 	spy := core.AskOnly(func(*core.Invocation) core.Verdict { return core.Verdict{} })
-	g := newGuardWith(t, core.Config{Chain: slots.Default().With(counter{spy, &took}, core.Before("breaker"))}, rule)
+	g := newGuardWith(t, core.Config{Chain: trial.Chain().With(counter{spy, &took}, core.Before("breaker"))}, rule)
 	g.calls("f")
 	g.at(time.Second)
 	g.calls("g")
@@ -373,7 +372,7 @@ func TestRefusedProbe(t *testing.T) {
 	shut := true
 	gate := core.AskOnly(func(*core.Invocation) core.Verdict { return core.Verdict{} })
 	late := latecomer{gate, &shut, core.NewBlockError(core.BlockError{Resource: "orders", Rule: "late"}, nil, nil, nil)}
-	g := newGuardWith(t, core.Config{Chain: slots.Default().With(late, core.After("breaker"))}, quick("b"))
+	g := newGuardWith(t, core.Config{Chain: trial.Chain().With(late, core.After("breaker"))}, quick("b"))
 	shut = false
 	g.calls("f")
 	shut = true
@@ -494,7 +493,7 @@ func TestProbeRefusedAfterTheWait(t *testing.T) {
 func TestWaitAfterTheBreaker(t *testing.T) {
 	var wait time.Duration
 	late := waiter{core.AskOnly(func(*core.Invocation) core.Verdict { return core.Verdict{} }), &wait}
-	g := newGuardWith(t, core.Config{Chain: slots.Default().With(late, core.After("breaker"))}, quick("b"))
+	g := newGuardWith(t, core.Config{Chain: trial.Chain().With(late, core.After("breaker"))}, quick("b"))
 	g.clock.SetSleep(clocks.SleepAdvance)
 	g.calls("f")
 	g.at(time.Second)

@@ -34,33 +34,59 @@ func NewChain(slots ...Slot) *Chain {
 			panic(fmt.Sprintf("penstock: two slots named %q in one chain", s.Name()))
 		}
 		names[s.Name()] = true
-		if !c.enlist(s) {
+		if !c.enlist(partsOf(s)) {
 			panic(fmt.Sprintf("penstock: slot %q plays no role: give it a method of Preparer, Checker, Rechecker or one of the recorders", s.Name()))
 		}
 	}
 	return c
 }
 
-func (c *Chain) enlist(s Slot) bool {
-	n := 0
-	n += enlist(&c.preparers, s)
-	n += c.enlistChecking(s)
-	n += enlist(&c.passed, s)
-	n += enlist(&c.blocked, s)
-	n += enlist(&c.completed, s)
-	return n > 0
+// Parts is a slot whose roles are played by objects of their own, nil for those that it doesn't play.
+type Parts struct {
+	Slot
+	Preparer  Preparer
+	Checker   Checker
+	Rechecker Rechecker
+	Passed    PassRecorder
+	Blocked   BlockRecorder
+	Completed CompleteRecorder
 }
 
-func (c *Chain) enlistChecking(s Slot) int {
-	family, _ := s.(FamilySlot)
-	slot := checkingSlot{name: s.Name(), kind: Kind(family)}
-	slot.checker, _ = s.(Checker)
-	slot.rechecker, _ = s.(Rechecker)
-	if slot.kind == KindNone && slot.checker == nil && slot.rechecker == nil {
-		return 0
+// partsOf are the roles of a slot, which plays them itself unless it is Parts.
+func partsOf(s Slot) Parts {
+	if p, ok := s.(*Parts); ok {
+		return *p
 	}
-	c.checking = append(c.checking, slot)
-	return 1
+	p := Parts{Slot: s}
+	p.Preparer, _ = s.(Preparer)
+	p.Checker, _ = s.(Checker)
+	p.Rechecker, _ = s.(Rechecker)
+	p.Passed, _ = s.(PassRecorder)
+	p.Blocked, _ = s.(BlockRecorder)
+	p.Completed, _ = s.(CompleteRecorder)
+	return p
+}
+
+// enlist adds a slot in all its roles, and reports whether it has any.
+func (c *Chain) enlist(p Parts) bool {
+	family, _ := p.Slot.(FamilySlot)
+	checks := family != 0 || p.Checker != nil || p.Rechecker != nil
+	if checks {
+		c.checking = append(c.checking, checkingSlot{p.Name(), Kind(family), p.Checker, p.Rechecker})
+	}
+	if p.Preparer != nil {
+		c.preparers = append(c.preparers, p.Preparer)
+	}
+	if p.Passed != nil {
+		c.passed = append(c.passed, p.Passed)
+	}
+	if p.Blocked != nil {
+		c.blocked = append(c.blocked, p.Blocked)
+	}
+	if p.Completed != nil {
+		c.completed = append(c.completed, p.Completed)
+	}
+	return checks || p.Preparer != nil || p.Passed != nil || p.Blocked != nil || p.Completed != nil
 }
 
 // in is what the slot is under the rules of a binding: whether it judges calls, and whether
@@ -104,15 +130,6 @@ func (c *Chain) checkingAt(b *binding, at stage, step int) string {
 		}
 	}
 	return ""
-}
-
-func enlist[Role any](list *[]Role, s Slot) int {
-	role, ok := s.(Role)
-	if !ok {
-		return 0
-	}
-	*list = append(*list, role)
-	return 1
 }
 
 // Position says where [Chain.With] puts a slot.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/proof/race"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // gate is a slot of a user's own.
@@ -32,7 +32,7 @@ func closed(reason *string) gate {
 func TestRefuse(t *testing.T) {
 	var log lines
 	reason := "maintenance"
-	e, _ := newEngine(t, core.Config{Logger: log.logger(), Chain: slots.Default().With(closed(&reason), core.Before("flow"))})
+	e, _ := newEngine(t, core.Config{Logger: log.logger(), Chain: trial.Chain().With(closed(&reason), core.Before("flow"))})
 	_, err := e.Enter(t.Context(), "orders", nil)
 	require.ErrorIs(t, err, core.ErrBlocked)
 	assert.Equal(t, core.KindCustom, core.KindOf(err))
@@ -54,7 +54,7 @@ func TestRefuse(t *testing.T) {
 
 func TestRefuseAllocatesNothing(t *testing.T) {
 	reason := "maintenance"
-	e, _ := newEngine(t, core.Config{Chain: slots.Default().With(closed(&reason), core.After("outlier"))})
+	e, _ := newEngine(t, core.Config{Chain: trial.Chain().With(closed(&reason), core.After("outlier"))})
 	ctx := t.Context()
 	race.AllocatesNothing(t, 1000, func() { _, _ = e.Enter(ctx, "orders", nil) })
 }
@@ -79,7 +79,7 @@ func TestReasonsAreBounded(t *testing.T) {
 func TestRefusalMadeByHand(t *testing.T) {
 	var log lines
 	b := &core.BlockError{Kind: core.KindCustom, Resource: "orders", Rule: "mine"}
-	e, _ := newEngine(t, core.Config{Logger: log.logger(), Chain: slots.Default().With(
+	e, _ := newEngine(t, core.Config{Logger: log.logger(), Chain: trial.Chain().With(
 		gate{func(*core.Invocation) core.Verdict { return core.Verdict{Block: b} }}, core.After("flow"))})
 	_, err := e.Enter(t.Context(), "orders", nil)
 	assert.Equal(t, b, err)
@@ -93,7 +93,7 @@ func TestRefusalMadeByHand(t *testing.T) {
 // A slot says how its refusal is told, and each reason is counted through all resources, also those that are forgotten.
 func TestRefuseWith(t *testing.T) {
 	statuses := map[string]int{"orders": 403, "carts": 401, "users": 0}
-	e, _ := newEngine(t, core.Config{Chain: slots.Default().With(gate{func(inv *core.Invocation) core.Verdict {
+	e, _ := newEngine(t, core.Config{Chain: trial.Chain().With(gate{func(inv *core.Invocation) core.Verdict {
 		return inv.RefuseWith("suspended", statuses[inv.Resource().Name()])
 	}}, core.After("authority"))})
 	for name, status := range statuses {
@@ -111,7 +111,7 @@ func TestRefuseWith(t *testing.T) {
 // Reasons of a whole engine are bounded as well.
 func TestCustomFiguresAreBounded(t *testing.T) {
 	reason := ""
-	e, _ := newEngine(t, core.Config{Chain: slots.Default().With(closed(&reason), core.Before("flow"))})
+	e, _ := newEngine(t, core.Config{Chain: trial.Chain().With(closed(&reason), core.Before("flow"))})
 	for i := range 1000 {
 		reason = fmt.Sprint("user ", i)
 		_, err := e.Enter(t.Context(), fmt.Sprint("resource ", i%10), nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/pattern"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -64,9 +64,9 @@ func twoQuick(t *testing.T, more ...core.Slot) (e *core.Engine, clock *clocks.Ma
 	var said []string
 	first = &quick{name: "first", kind: core.KindFlow, limit: 1 << 40, heard: &said}
 	second = &quick{name: "second", kind: core.KindIsolation, limit: 1 << 40, heard: &said}
-	chain := []core.Slot{slots.NodeSelector{}, slots.ClusterBuilder{}}
+	chain := []core.Slot{trial.Slot("nodeSelector"), trial.Slot("clusterBuilder")}
 	chain = append(chain, more...)
-	chain = append(chain, slots.Statistic{}, core.FamilySlot(first.kind), core.FamilySlot(second.kind))
+	chain = append(chain, trial.Slot("statistic"), core.FamilySlot(first.kind), core.FamilySlot(second.kind))
 	e, clock = newEngine(t, core.Config{Chain: core.NewChain(chain...)})
 	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
 		b.Put(first.kind, first)

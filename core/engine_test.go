@@ -14,11 +14,11 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 func TestConfigDefaults(t *testing.T) {
-	e, err := core.NewEngine(core.Config{Chain: slots.Default()})
+	e, err := core.NewEngine(core.Config{Chain: trial.Chain()})
 	require.NoError(t, err)
 	c := e.Config()
 	assert.Equal(t, time.Second, c.Interval)
@@ -27,7 +27,7 @@ func TestConfigDefaults(t *testing.T) {
 	assert.Equal(t, 3, c.ColdFactor)
 	assert.IsType(t, new(clocks.System), e.Config().Clock)
 	assert.NotNil(t, e.Logger())
-	assert.Equal(t, slots.Default().Names(), e.Config().Chain.Names())
+	assert.Equal(t, trial.Chain().Names(), e.Config().Chain.Names())
 }
 
 // known bug 47
@@ -57,7 +57,7 @@ func TestConfigRefuses(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.name != "no chain" {
-				tt.cfg.Chain = slots.Default()
+				tt.cfg.Chain = trial.Chain()
 			}
 			_, err := core.NewEngine(tt.cfg)
 			assert.ErrorContains(t, err, tt.want)

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/proof/race"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // faraway is a fetcher that answers after so long, with what it is told to grant.
@@ -128,7 +128,7 @@ func (s *sharing) want(inv *core.Invocation) core.Want {
 
 // sharedEngine has the slots behind those of the families.
 func sharedEngine(t *testing.T, slotsOf ...core.Slot) (*core.Engine, *clocks.Manual) {
-	chain := slots.Default()
+	chain := trial.Chain()
 	for i, s := range slotsOf {
 		at := "breaker"
 		if i > 0 {
@@ -405,7 +405,7 @@ func TestASharerThatPanicsIsPassedOver(t *testing.T) {
 	var out lines
 	a := newLeased("a", nil)
 	a.fails, a.units = true, 1
-	chain := slots.Default().With(a, core.After("breaker"))
+	chain := trial.Chain().With(a, core.After("breaker"))
 	e, _ := newEngine(t, core.Config{Chain: chain, Logger: out.logger()})
 	entry, err := e.Enter(t.Context(), "orders", nil)
 	require.NoError(t, err)

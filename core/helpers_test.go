@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/proof/chance"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
@@ -37,7 +37,7 @@ func newEngine(t testing.TB, cfg core.Config, rules ...flow.Rule) (*core.Engine,
 		cfg.Clock = clock
 	}
 	if cfg.Chain == nil {
-		cfg.Chain = slots.Default()
+		cfg.Chain = trial.Chain()
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

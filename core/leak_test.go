@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/proof/race"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // leaky forgets to exit.
@@ -112,7 +112,7 @@ func TestLeakOfAHostileName(t *testing.T) {
 // The age counts from when the call was let in, not from when it began to wait; a
 // call that waits is no leak, and neither is one that was refused.
 func TestLeaksAreOfCallsThatRun(t *testing.T) {
-	e, clock := newEngine(t, core.Config{LeakAfter: time.Second, Chain: slots.Default().With(waiter(), core.After("flow"))},
+	e, clock := newEngine(t, core.Config{LeakAfter: time.Second, Chain: trial.Chain().With(waiter(), core.After("flow"))},
 		flow.Rule{Resource: "closed", Threshold: 0})
 	_, err := e.Enter(t.Context(), "closed", nil)
 	require.ErrorIs(t, err, core.ErrBlocked)

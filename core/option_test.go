@@ -10,7 +10,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/proof/race"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -84,7 +84,7 @@ func TestNoResourceName(t *testing.T) {
 }
 
 func TestEntryDoesNotAllocate(t *testing.T) {
-	e, _ := newEngine(t, core.Config{Chain: slots.Default()})
+	e, _ := newEngine(t, core.Config{Chain: trial.Chain()})
 	ctx, errFailed := core.WithOrigin(core.WithContext(t.Context(), "web"), "app"), io.EOF
 	race.AllocatesNothing(t, 1000, func() {
 		entry, err := e.Enter(ctx, "orders", []core.Option{core.Inbound(), core.Units(3), core.Prioritized()})

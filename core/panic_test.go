@@ -15,7 +15,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -74,7 +74,7 @@ func TestPanicInASlot(t *testing.T) {
 					var seen []string // by the slot behind all others
 					witness := bomb(func(p string) { seen = append(seen, p) })
 					witness.name = "witness"
-					chain := slots.Default().With(b, position)
+					chain := trial.Chain().With(b, position)
 					chain = chain.With(witness, core.After(chain.Names()[len(chain.Names())-1]))
 					e, clock := newEngine(t, core.Config{Chain: chain}, tt.rules...)
 					clock.SetSleep(clocks.SleepAdvance)
@@ -145,7 +145,7 @@ func TestPanicOpensItsSlotOnly(t *testing.T) {
 						panic("boom")
 					}
 				})
-				e, clock := newEngine(t, core.Config{Chain: slots.Default().With(b, positions[place])},
+				e, clock := newEngine(t, core.Config{Chain: trial.Chain().With(b, positions[place])},
 					flow.Rule{Resource: "orders", Threshold: 3, Interval: time.Hour},
 					flow.Rule{Resource: "orders", Threshold: 10, Behavior: flow.Throttle})
 				clock.SetSleep(clocks.SleepAdvance)
@@ -175,7 +175,7 @@ func TestTheLogNamesTheSlotThatPanicked(t *testing.T) {
 				}
 			})
 			text.Reset()
-			e, clock := newEngine(t, core.Config{Chain: slots.Default().With(b, core.After("statistic")), Logger: slog.New(slog.NewTextHandler(&text, nil))},
+			e, clock := newEngine(t, core.Config{Chain: trial.Chain().With(b, core.After("statistic")), Logger: slog.New(slog.NewTextHandler(&text, nil))},
 				flow.Rule{Resource: "spaced", Threshold: 10, Behavior: flow.Throttle}, flow.Rule{Resource: "never", Threshold: 0})
 			clock.SetSleep(clocks.SleepAdvance)
 			for _, name := range []string{"spaced", "spaced", "never"} { // the second waits
@@ -217,7 +217,7 @@ func TestPanicsOfEveryKind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &fake{name: "bomb", passed: func(*core.Invocation) { boom() }}
-			e, _ := newEngine(t, core.Config{Chain: slots.Default().With(b, core.After("flow"))})
+			e, _ := newEngine(t, core.Config{Chain: trial.Chain().With(b, core.After("flow"))})
 			enter(t, e, t.Context()).Exit()
 			assert.Equal(t, int64(1), e.Failures())
 		})
@@ -227,7 +227,7 @@ func TestPanicsOfEveryKind(t *testing.T) {
 func TestPanicsAreLoggedOnceASecond(t *testing.T) {
 	var log lines
 	b := &fake{name: "bomb", passed: func(*core.Invocation) { panic("boom\nand more") }}
-	e, clock := newEngine(t, core.Config{Chain: slots.Default().With(b, core.After("flow")), Logger: log.logger()})
+	e, clock := newEngine(t, core.Config{Chain: trial.Chain().With(b, core.After("flow")), Logger: log.logger()})
 	for range 5 {
 		enter(t, e, t.Context()).Exit()
 		clock.Advance(400 * time.Millisecond)
@@ -294,7 +294,7 @@ func TestPanicInAHolder(t *testing.T) {
 				}
 				return core.Verdict{}
 			}}
-			e, clock := newEngine(t, core.Config{Chain: slots.Default().With(checker, core.After("flow"))})
+			e, clock := newEngine(t, core.Config{Chain: trial.Chain().With(checker, core.After("flow"))})
 			for _, armed = range []bool{true, false} {
 				entry, err := e.Enter(t.Context(), "orders", nil)
 				assert.Equal(t, tt.block, err != nil)
@@ -321,7 +321,7 @@ func TestRandomPanics(t *testing.T) {
 			panic(phase)
 		}
 	}
-	chain := slots.Default()
+	chain := trial.Chain()
 	for i, name := range chain.Names() {
 		b := bomb(fire)
 		b.name = fmt.Sprint("bomb ", i)

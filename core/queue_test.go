@@ -13,7 +13,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -101,7 +101,7 @@ func TestDeadlines(t *testing.T) {
 					clock = userClock{manual}
 				}
 				k := newTaker(t)
-				chain := slots.Default().With(k, core.After("flow")).With(waiter(), core.After("flow"))
+				chain := trial.Chain().With(k, core.After("flow")).With(waiter(), core.After("flow"))
 				e, _ := newEngine(t, core.Config{Clock: clock, Chain: chain})
 				// The context itself never ends here: its time is not the clock's.
 				ctx := t.Context()
@@ -146,7 +146,7 @@ func (c userClock) Sleep(ctx context.Context, d time.Duration) error {
 func TestEndedContext(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	e, clock := newEngine(t, core.Config{Chain: slots.Default().With(waiter(), core.After("flow"))})
+	e, clock := newEngine(t, core.Config{Chain: trial.Chain().With(waiter(), core.After("flow"))})
 	enter(t, e, ended).Exit()
 	_, err := e.Enter(ended, "orders", []core.Option{core.Args(time.Second)})
 	require.ErrorIs(t, err, core.ErrBlocked)
@@ -154,7 +154,7 @@ func TestEndedContext(t *testing.T) {
 }
 
 func TestNilContext(t *testing.T) {
-	e, clock := newEngine(t, core.Config{Chain: slots.Default().With(waiter(), core.After("flow"))})
+	e, clock := newEngine(t, core.Config{Chain: trial.Chain().With(waiter(), core.After("flow"))})
 	clock.SetSleep(clocks.SleepAdvance)
 	var none context.Context
 	for _, opts := range [][]core.Option{nil, {core.Args(time.Second)}} {
@@ -171,7 +171,7 @@ func TestNilContext(t *testing.T) {
 // known bug 58, 61
 func TestContextEndsDuringTheWait(t *testing.T) {
 	k := newTaker(t)
-	chain := slots.Default().With(k, core.After("flow")).With(waiter(), core.After("flow"))
+	chain := trial.Chain().With(k, core.After("flow")).With(waiter(), core.After("flow"))
 	e, clock := newEngine(t, core.Config{Chain: chain})
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error)
@@ -201,7 +201,7 @@ func TestContextEndsDuringTheWait(t *testing.T) {
 func TestWaitsOnTheSystemClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTaker(t)
-		chain := slots.Default().With(k, core.After("flow")).With(waiter(), core.After("flow"))
+		chain := trial.Chain().With(k, core.After("flow")).With(waiter(), core.After("flow"))
 		e, _ := newEngine(t, core.Config{Clock: clocks.NewSystem(), Chain: chain})
 		var done sync.WaitGroup
 		var mu sync.Mutex
@@ -239,7 +239,7 @@ func TestWaitsOnTheSystemClock(t *testing.T) {
 // other, never a nil pointer in an error.
 func TestWaitInNobodysName(t *testing.T) {
 	nameless := &fake{name: "nameless", take: func(*core.Invocation) core.Verdict { return core.Verdict{Wait: time.Second} }}
-	e, _ := newEngine(t, core.Config{Chain: slots.Default().With(nameless, core.After("flow"))})
+	e, _ := newEngine(t, core.Config{Chain: trial.Chain().With(nameless, core.After("flow"))})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := e.Enter(ended, "orders", nil)
@@ -279,7 +279,7 @@ func TestTimesOfACall(t *testing.T) {
 // A clock that goes back within a call gives it no negative time. known bug 23, 25, 26
 func TestClockThatGoesBack(t *testing.T) {
 	c := &steppedClock{now: start.UnixNano()}
-	e, _ := newEngine(t, core.Config{Clock: c, Chain: slots.Default().With(waiter(), core.After("flow"))})
+	e, _ := newEngine(t, core.Config{Clock: c, Chain: trial.Chain().With(waiter(), core.After("flow"))})
 	entry := enter(t, e, t.Context())
 	c.now -= int64(time.Hour)
 	entry.Exit()
@@ -298,7 +298,7 @@ var errOwn = errors.New("own")
 
 // The error of a context of the user's own kind comes through.
 func TestOwnContextError(t *testing.T) {
-	e, _ := newEngine(t, core.Config{Clock: failingClock{}, Chain: slots.Default().With(waiter(), core.After("flow"))})
+	e, _ := newEngine(t, core.Config{Clock: failingClock{}, Chain: trial.Chain().With(waiter(), core.After("flow"))})
 	_, err := e.Enter(t.Context(), "orders", []core.Option{core.Args(time.Second)})
 	require.ErrorIs(t, err, errOwn)
 	require.ErrorIs(t, err, core.ErrBlocked)
@@ -320,7 +320,7 @@ func TestWhoCantWaitTakesNothing(t *testing.T) {
 			return core.Verdict{Wait: time.Second, By: refusal("queue")}
 		},
 	}
-	e, clock := newEngine(t, core.Config{Chain: slots.Default().With(slot, core.After("flow"))})
+	e, clock := newEngine(t, core.Config{Chain: trial.Chain().With(slot, core.After("flow"))})
 	clock.SetSleep(clocks.SleepRecord)
 	ended, end := context.WithCancel(t.Context())
 	end()

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // Rules that are replaced in the midst of a decision are for the next call: one that
@@ -40,7 +40,7 @@ func TestDecisionIsUnderOneSet(t *testing.T) {
 			case "take":
 				slot.take = judge
 			}
-			e, _ = newEngine(t, core.Config{Chain: slots.Default().With(slot, core.Before("flow"))}, open)
+			e, _ = newEngine(t, core.Config{Chain: trial.Chain().With(slot, core.Before("flow"))}, open)
 			enter(t, e, t.Context()).Exit()
 
 			next = &shut

@@ -12,7 +12,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // apart runs f on a goroutine of its own, which may end it, and returns what it
@@ -79,7 +79,7 @@ func TestPanicDuringTheWait(t *testing.T) {
 					ctx.deadline = end
 				}
 				k := newTaker(t)
-				e, _ := newEngine(t, core.Config{Clock: clock, Chain: slots.Default().With(k, core.After("flow")).With(waiter(), core.After("flow"))})
+				e, _ := newEngine(t, core.Config{Clock: clock, Chain: trial.Chain().With(k, core.After("flow")).With(waiter(), core.After("flow"))})
 				reason := apart(func() {
 					_, err := e.Enter(ctx, "orders", []core.Option{core.Args(time.Second)})
 					t.Error("it returned:", err)
@@ -121,7 +121,7 @@ func TestPanicOfTheClockOnExit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			odd := &oddClock{Manual: clocks.NewManual(start), now: func() {}}
 			k := newTaker(t)
-			e, _ := newEngine(t, core.Config{Clock: odd, Chain: slots.Default().With(k, core.After("flow"))})
+			e, _ := newEngine(t, core.Config{Clock: odd, Chain: trial.Chain().With(k, core.After("flow"))})
 			entry := enter(t, e, t.Context())
 			odd.now = end
 			assert.Nil(t, apart(entry.Exit))
@@ -150,7 +150,7 @@ func TestGoexitInASlot(t *testing.T) {
 				}
 			})
 			k := newTaker(t)
-			chain := slots.Default().With(b, core.After("flow")).With(waiter(), core.After("flow")).With(k, core.After("flow"))
+			chain := trial.Chain().With(b, core.After("flow")).With(waiter(), core.After("flow")).With(k, core.After("flow"))
 			e, clock := newEngine(t, core.Config{Chain: chain})
 			clock.SetSleep(clocks.SleepAdvance)
 			ended, cancel := context.WithCancel(t.Context())

@@ -28,8 +28,8 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/rules"
-	"github.com/penstock-go/penstock/slots"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -177,7 +177,7 @@ func TestThePictureShowsEverySlot(t *testing.T) {
 	picture, err := os.ReadFile("architecture.svg")
 	require.NoError(t, err)
 	rest := string(picture)
-	for _, name := range slots.Default().Names() {
+	for _, name := range trial.Chain().Names() {
 		_, after, ok := strings.Cut(rest, `data-slot="`+name+`"`)
 		require.True(t, ok, "%s comes after those before it", name)
 		rest = after

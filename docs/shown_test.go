@@ -14,7 +14,6 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/console"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/metriclog"
 	"github.com/penstock-go/penstock/rules"
@@ -145,30 +144,30 @@ func inMemory(clock *api.ManualClock) (*api.Guard, error) {
 	return guard, err
 }
 
-func chained(tenants core.Slot) (*api.Guard, error) {
-	chain := slots.Default().With(tenants, core.After("authority"))
+func chained(tenants slots.Slot) (*api.Guard, error) {
+	chain := slots.Default().With(tenants, slots.After("authority"))
 	guard, err := api.New(api.Config{Chain: chain})
 	return guard, err
 }
 
-func bad(inv *core.Invocation) core.Verdict {
-	client, _ := inv.ParamValue("client") // nil if the call has none, or several
-	if client != nil && *client == argument.Of("bad") {
-		return inv.Refuse("bad client")
+func bad(c slots.Call) slots.Verdict {
+	client, ok := c.Param("client") // not ok if the call has none, or several
+	if ok && client == argument.Of("bad") {
+		return c.Refuse("bad client")
 	}
-	return core.Verdict{}
+	return slots.Verdict{}
 }
 
 type connections struct{ free atomic.Int64 }
 
-func (c *connections) Take(inv *core.Invocation) core.Verdict {
-	for free := c.free.Load(); free > 0; free = c.free.Load() {
-		if c.free.CompareAndSwap(free, free-1) {
-			inv.Reserve(core.Reservation{Holder: c, Units: 1, UntilExit: true})
-			return core.Verdict{}
+func (p *connections) Take(c slots.Call) slots.Verdict {
+	for free := p.free.Load(); free > 0; free = p.free.Load() {
+		if p.free.CompareAndSwap(free, free-1) {
+			c.Hold(p, 1)
+			return slots.Verdict{}
 		}
 	}
-	return inv.Refuse("no connection is free")
+	return c.Refuse("no connection is free")
 }
 
-func (c *connections) GiveBack(r *core.Reservation, _ int64) { c.free.Add(r.Units) }
+func (p *connections) GiveBack(units int64, _ time.Time) { p.free.Add(units) }

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 func permits(n float64) flow.Rule {
@@ -104,7 +104,7 @@ func TestConcurrencyRuleComesWhileACallExits(t *testing.T) {
 				g.load(permits(1))
 			}
 		}}
-		g = newGuardWith(t, core.Config{Chain: slots.Default().With(loader, place)})
+		g = newGuardWith(t, core.Config{Chain: trial.Chain().With(loader, place)})
 		exit := g.open(1, "orders")
 		loads = true
 		exit()
@@ -126,7 +126,7 @@ func TestConcurrencyRuleComesWhileACallEnters(t *testing.T) {
 				g.load(permits(1))
 			}
 		}}
-		g = newGuardWith(t, core.Config{Chain: slots.Default().With(loader, place)})
+		g = newGuardWith(t, core.Config{Chain: trial.Chain().With(loader, place)})
 		loads = true
 		exit := g.open(1, "orders")
 		assert.Equal(t, "block", g.outcome("orders"))

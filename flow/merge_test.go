@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // Two rules that counted in windows of two shapes are edited to count in one. Each goes
@@ -20,7 +20,7 @@ import (
 func TestRulesMeetInOneShape(t *testing.T) {
 	for range 20 { // in an order that is not the same each time
 		clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
-		e, err := core.NewEngine(core.Config{Clock: clock, Chain: slots.Default()})
+		e, err := core.NewEngine(core.Config{Clock: clock, Chain: trial.Chain()})
 		require.NoError(t, err)
 		load := func(a, b time.Duration) {
 			require.NoError(t, e.Update(func(builder *core.RulesetBuilder) error {
@@ -50,7 +50,7 @@ func TestRulesMeetInOneShape(t *testing.T) {
 
 // Rules that were replaced are let go of, however often.
 func TestReloadsKeepNothing(t *testing.T) {
-	e, err := core.NewEngine(core.Config{Chain: slots.Default()})
+	e, err := core.NewEngine(core.Config{Chain: trial.Chain()})
 	require.NoError(t, err)
 	objects := func() int64 {
 		for i := range 400 {

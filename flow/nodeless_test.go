@@ -12,7 +12,6 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/proof/trial"
-	"github.com/penstock-go/penstock/slots"
 )
 
 // Where the slot that finds a node panics, the rules on that node don't apply; those
@@ -24,8 +23,8 @@ func TestRulesWithoutTheirNode(t *testing.T) {
 		chain *core.Chain
 		rule  flow.Rule // can't be held
 	}{
-		{"origin", core.NewChain(slots.NodeSelector{}, trial.Lost{}, slots.Log{}, slots.Statistic{}, core.FamilySlot(core.KindFlow)), flow.Rule{Threshold: 0.5, Origin: "app"}},
-		{"chain", core.NewChain(trial.Lost{}, slots.ClusterBuilder{}, slots.Log{}, slots.Statistic{}, core.FamilySlot(core.KindFlow)), flow.Rule{Threshold: 0.5, Relation: flow.Chain, Ref: "web"}},
+		{"origin", core.NewChain(trial.Slot("nodeSelector"), trial.Lost{}, trial.Slot("log"), trial.Slot("statistic"), core.FamilySlot(core.KindFlow)), flow.Rule{Threshold: 0.5, Origin: "app"}},
+		{"chain", core.NewChain(trial.Lost{}, trial.Slot("clusterBuilder"), trial.Slot("log"), trial.Slot("statistic"), core.FamilySlot(core.KindFlow)), flow.Rule{Threshold: 0.5, Relation: flow.Chain, Ref: "web"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.rule.Resource = "orders"

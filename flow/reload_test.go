@@ -16,7 +16,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // A reload admits nothing that the rules before it would not have, and what has
@@ -272,7 +272,7 @@ func TestEvictionUnderACall(t *testing.T) {
 					passed += g.passes(5, "orders from app")
 				}
 			}}
-			g = newGuardWith(t, core.Config{Chain: slots.Default().With(h, core.Before("flow"))}, tt.rule)
+			g = newGuardWith(t, core.Config{Chain: trial.Chain().With(h, core.Before("flow"))}, tt.rule)
 			passed += g.passes(1, "orders from app")
 			assert.Equal(t, 3, passed)
 			assert.Zero(t, g.passes(5, "orders from app"))
@@ -370,7 +370,7 @@ func TestReloadOfAShapeUnderACall(t *testing.T) {
 			if name == lower {
 				first = append(first, flow.Rule{ID: "s", Resource: "orders", Threshold: 2})
 			}
-			g = newGuardWith(t, core.Config{Chain: slots.Default().With(h, core.Before("flow"))}, first...)
+			g = newGuardWith(t, core.Config{Chain: trial.Chain().With(h, core.Before("flow"))}, first...)
 			passed += g.passes(1, "orders")
 			assert.LessOrEqual(t, passed, 3)
 			assert.Zero(t, g.passes(1, "orders"))

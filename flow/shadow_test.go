@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // A shadow rule refuses and delays nobody, and counts what it would have refused:
@@ -163,7 +163,7 @@ func (*lastly) refusal(inv *core.Invocation) *core.BlockError {
 func TestShadowOnTheWay(t *testing.T) {
 	rule := flow.Rule{ID: "r", Resource: "orders", Threshold: 3, Mode: spec.Shadow}
 	on, last := new(hook), new(lastly)
-	g := newGuardWith(t, core.Config{Chain: slots.Default().With(on, core.Before("flow")).With(last, core.After("flow"))}, rule)
+	g := newGuardWith(t, core.Config{Chain: trial.Chain().With(on, core.Before("flow")).With(last, core.After("flow"))}, rule)
 	call := func(meanwhile func()) {
 		on.asked = func() {
 			on.asked = nil

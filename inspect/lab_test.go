@@ -16,7 +16,7 @@ import (
 	"github.com/penstock-go/penstock/inspect"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/books"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
@@ -38,7 +38,7 @@ func newLab(t *testing.T, config core.Config) *lab {
 	config.Clock = l.clock
 	config.Logger = slog.New(slog.DiscardHandler)
 	if config.Chain == nil {
-		config.Chain = slots.Default()
+		config.Chain = trial.Chain()
 	}
 	var err error
 	l.Engine, err = core.NewEngine(config)
@@ -129,7 +129,7 @@ func (broken) Name() string                       { return "broken" }
 func (broken) Ask(*core.Invocation) core.Verdict  { panic("broken") }
 func (broken) Take(*core.Invocation) core.Verdict { return core.Verdict{} }
 
-func withBroken() *core.Chain { return slots.Default().With(broken{}, core.After("flow")) }
+func withBroken() *core.Chain { return trial.Chain().With(broken{}, core.After("flow")) }
 
 // failing is a writer that has no room.
 type failing struct{}

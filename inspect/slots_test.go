@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // gate is a slot of a user's own that lets nobody in.
@@ -19,7 +19,7 @@ func (gate) Name() string { return "gate" }
 
 // What slots of the user's own have refused is said below the tree, and in its JSON.
 func TestTreeTellsOfSlots(t *testing.T) {
-	l := newLab(t, core.Config{Chain: slots.Default().With(gate{func(inv *core.Invocation) core.Verdict {
+	l := newLab(t, core.Config{Chain: trial.Chain().With(gate{func(inv *core.Invocation) core.Verdict {
 		return inv.RefuseWith("tenant is suspended\n", 403)
 	}}, core.After("authority"))})
 	for range 3 {

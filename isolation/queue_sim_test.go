@@ -15,7 +15,7 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/proof/schedules"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 const maxWait = 10 * time.Millisecond
@@ -69,7 +69,7 @@ func (q *quitter) Err() error {
 // line runs out while nobody else runs was forgotten. In the end nothing is held.
 func TestSimQueuedCalls(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
-		e := newSim(s, slots.Default())
+		e := newSim(s, trial.Chain())
 		limit := 1 + s.Rand.IntN(2)
 		most := limit
 		rule := isolation.Rule{ID: "line", Resource: "a", Threshold: limit, MaxQueue: s.Rand.IntN(3), MaxWait: maxWait}
@@ -135,7 +135,7 @@ func TestSimQueuedCalls(t *testing.T) {
 func TestSimQueueComesUnderTraffic(t *testing.T) {
 	rule := isolation.Rule{ID: "line", Resource: "a", Threshold: 1, MaxQueue: 3, MaxWait: maxWait}
 	schedules.Sample(t, func(s *schedules.Schedule) {
-		e := newSim(s, slots.Default())
+		e := newSim(s, trial.Chain())
 		inside := 0
 		for range 2 + s.Rand.IntN(2) {
 			s.Go(func() {
@@ -159,7 +159,7 @@ func TestSimQueueComesUnderTraffic(t *testing.T) {
 func TestSimThrottleThenLine(t *testing.T) {
 	even := flow.Rule{ID: "even", Resource: "a", Threshold: 500, Behavior: flow.Throttle, MaxWait: time.Second}
 	schedules.Sample(t, func(s *schedules.Schedule) {
-		e := newSim(s, slots.Default())
+		e := newSim(s, trial.Chain())
 		loadSim(s, e, []flow.Rule{even}, isolation.Rule{ID: "line", Resource: "a", Threshold: 1, MaxQueue: 3, MaxWait: 3 * time.Millisecond})
 		running := 0
 		for range 3 {

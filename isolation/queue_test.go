@@ -14,7 +14,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/isolation"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 func TestCallsWaitInLine(t *testing.T) {
@@ -272,7 +272,7 @@ func TestRefusedBehindTheLine(t *testing.T) {
 	for _, when := range []string{"take", "recheck"} {
 		t.Run(when, func(t *testing.T) {
 			late := &lateSlot{when: when, refusal: core.NewBlockError(core.BlockError{Kind: core.KindBreaker, Resource: "orders", Rule: "late"}, nil, nil, nil)}
-			g := newGuardWith(t, core.Config{Chain: slots.Default().With(late, core.After("isolation"))}, queued(1, 3, time.Second))
+			g := newGuardWith(t, core.Config{Chain: trial.Chain().With(late, core.After("isolation"))}, queued(1, 3, time.Second))
 			running := g.enter()
 			if when == "take" {
 				_, err := g.Enter(t.Context(), "orders", []core.Option{core.Units(1), core.Args("refuse")})
@@ -412,7 +412,7 @@ func (r *recorder) Completed(*core.Invocation) {
 // known bug 59
 func TestGoexitAsTheRuleComes(t *testing.T) {
 	early, late := &recorder{name: "early"}, &recorder{name: "late", do: runtime.Goexit}
-	g := newGuardWith(t, core.Config{Chain: slots.Default().With(early, core.Before("statistic")).With(late, core.After("outlier"))})
+	g := newGuardWith(t, core.Config{Chain: trial.Chain().With(early, core.Before("statistic")).With(late, core.After("outlier"))})
 	running := g.enter()
 	var waiting *call
 	early.do = func() {

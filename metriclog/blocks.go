@@ -38,13 +38,11 @@ type Blocks struct {
 //	guard, err := api.New(api.Config{Chain: metriclog.Chain()})
 //	...
 //	log, err := metriclog.Start(guard.Engine(), metriclog.Config{App: "shop"})
-func Chain() *core.Chain {
-	return slots.Default().With(new(Blocks), core.After(slots.Log{}.Name()))
-}
+func Chain() *slots.Chain { return slots.Default().With(new(Blocks), slots.After("log")) }
 
 // blocksOf is the slot in the chain of an engine, nil if there is none.
 func blocksOf(e *core.Engine) *Blocks {
-	for _, s := range e.Config().Chain.Slots() {
+	for _, s := range (*slots.Chain)(e.Config().Chain).Slots() {
 		if b, ok := s.(*Blocks); ok {
 			return b
 		}
@@ -76,16 +74,16 @@ type blockKey struct {
 func (*Blocks) Name() string { return "blockLog" }
 
 // Blocked counts the refusal.
-func (b *Blocks) Blocked(inv *core.Invocation, e *core.BlockError) {
+func (b *Blocks) Blocked(c slots.Call, e *core.BlockError) {
 	key := blockKey{
-		second: time.Unix(0, inv.Now()).Unix(), kind: e.Kind,
-		resource: inv.Resource().Name(), whose: e.Origin, origin: inv.Origin(), rule: e.Rule, value: e.Value,
+		second: c.Now().Unix(), kind: e.Kind,
+		resource: c.Resource(), whose: e.Origin, origin: c.Origin(), rule: e.Rule, value: e.Value,
 	}
-	lane := inv.Lane()
+	lane := c.Lane()
 	for i := range uint32(blockShards) {
 		s := &b.shards[(lane+i)%blockShards]
 		if s.mu.TryLock() {
-			ok := s.add(key, inv.Units())
+			ok := s.add(key, c.Units())
 			s.mu.Unlock()
 			if !ok {
 				break
@@ -93,7 +91,7 @@ func (b *Blocks) Blocked(inv *core.Invocation, e *core.BlockError) {
 			return
 		}
 	}
-	b.unlisted.Add(inv.Units())
+	b.unlisted.Add(c.Units())
 }
 
 // add reports whether there was room for it. Values have half of the room: callers choose them, and

@@ -43,7 +43,7 @@ func TestWriterProcess(t *testing.T) {
 	first, err := strconv.ParseInt(os.Getenv(killedFirst), 10, 64)
 	require.NoError(t, err)
 	clock := clocks.NewManual(time.Unix(first, 0))
-	e, err := core.NewEngine(core.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Chain: Chain()})
+	e, err := core.NewEngine(core.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Chain: (*core.Chain)(Chain())})
 	require.NoError(t, err)
 	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
 		return flow.Compile(b, []flow.Rule{{ID: "shut", Resource: "closed", Threshold: 0}})

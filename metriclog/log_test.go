@@ -132,7 +132,7 @@ func TestFilesThatOthersTouch(t *testing.T) {
 	clock := clocks.NewManual(start)
 	var text bytes.Buffer
 	clock.SetSleep(clocks.SleepAdvance)
-	e, err := core.NewEngine(core.Config{Clock: clock, Logger: slog.New(slog.NewTextHandler(&text, nil)), Chain: Chain()})
+	e, err := core.NewEngine(core.Config{Clock: clock, Logger: slog.New(slog.NewTextHandler(&text, nil)), Chain: (*core.Chain)(Chain())})
 	require.NoError(t, err)
 	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
 		return flow.Compile(b, []flow.Rule{{ID: "shut", Resource: "closed", Threshold: 0}})
@@ -624,9 +624,9 @@ func TestBlockLogWhereTheSlotIs(t *testing.T) {
 	for _, with := range []bool{false, true} {
 		clock, chain := clocks.NewManual(start), slots.Default()
 		if with {
-			chain = chain.With(new(Blocks), core.Before("authority"))
+			chain = chain.With(new(Blocks), slots.Before("authority"))
 		}
-		e, err := core.NewEngine(core.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Chain: chain})
+		e, err := core.NewEngine(core.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Chain: (*core.Chain)(chain)})
 		require.NoError(t, err)
 		require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
 			return flow.Compile(b, []flow.Rule{{ID: "shut", Resource: "closed", Threshold: 0}})

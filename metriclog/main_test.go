@@ -24,7 +24,7 @@ var start = time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
 func newLogged(t testing.TB, clock *clocks.Manual, config Config, rules ...flow.Rule) (*core.Engine, *Log) {
 	t.Helper()
 	clock.SetSleep(clocks.SleepAdvance)
-	e, err := core.NewEngine(core.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Chain: Chain()})
+	e, err := core.NewEngine(core.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Chain: (*core.Chain)(Chain())})
 	require.NoError(t, err)
 	rules = append(rules, flow.Rule{ID: "shut", Resource: "closed", Threshold: 0})
 	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, rules) }))

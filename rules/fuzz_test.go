@@ -22,7 +22,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/host"
 	"github.com/penstock-go/penstock/hotspot"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -218,7 +218,7 @@ func requireInRange(t *testing.T, r flow.Rule) {
 // requireLoads checks that an engine takes the rules: what a file may say, it does.
 func requireLoads(t *testing.T, set Set) {
 	t.Helper()
-	e, err := core.NewEngine(core.Config{Chain: slots.Default(), Host: idle{}, Logger: slog.New(slog.DiscardHandler)})
+	e, err := core.NewEngine(core.Config{Chain: trial.Chain(), Host: idle{}, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	clock := clocks.NewManual(time.Unix(1, 0))
 	member, err := cluster.Join(cluster.Config{Store: cluster.NewMemory(clock), Clock: clock})

@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // One rule of 10,000 in 20 files changes: what it takes from the file as it was read to rules that
 // are in force, and to the report of it.
 func BenchmarkOneFileOfTwentyChanges(b *testing.B) {
-	engine, err := core.NewEngine(core.Config{Chain: slots.Default()})
+	engine, err := core.NewEngine(core.Config{Chain: trial.Chain()})
 	require.NoError(b, err)
 	var told Change
 	l := NewLoader(func(set Set) error {

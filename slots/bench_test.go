@@ -12,12 +12,13 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/slots"
 )
 
 func newEngine(t testing.TB, cfg core.Config, rules ...flow.Rule) *core.Engine {
 	t.Helper()
-	cfg.Chain = slots.Default()
+	cfg.Chain = trial.Chain()
 	e, err := core.NewEngine(cfg)
 	require.NoError(t, err)
 	books.Keep(t, e)
@@ -57,7 +58,7 @@ func BenchmarkLeakAfter(b *testing.B) {
 
 // What percentiles cost a call, beside BenchmarkNoRule.
 func BenchmarkPercentiles(b *testing.B) {
-	chain := slots.Default().Replace(slots.Percentiles{})
+	chain := trial.Chain().Replace(slots.Percentiles().(core.Slot))
 	e, err := core.NewEngine(core.Config{Chain: chain})
 	require.NoError(b, err)
 	ctx := context.Background()

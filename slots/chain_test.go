@@ -14,7 +14,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/proof/books"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // spy is a slot that writes down which phase it sees, and what is known by then.
@@ -50,7 +50,7 @@ func figures(inv *core.Invocation) string {
 // The order of the standard chain, seen by spies between its slots. To write the
 // transcripts anew: PENSTOCK_UPDATE=1 go test ./slots
 func TestOrder(t *testing.T) {
-	assert.Equal(t, []string{"nodeSelector", "clusterBuilder", "log", "statistic", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "outlier"}, slots.Default().Names())
+	assert.Equal(t, []string{"nodeSelector", "clusterBuilder", "log", "statistic", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "outlier"}, trial.Chain().Names())
 	for _, tt := range []struct {
 		name string
 		rule flow.Rule
@@ -61,7 +61,7 @@ func TestOrder(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out strings.Builder
-			chain := slots.Default()
+			chain := trial.Chain()
 			names := chain.Names()
 			for _, name := range names {
 				chain = chain.With(spy{"before " + name, &out}, core.Before(name))

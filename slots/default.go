@@ -3,12 +3,12 @@ package slots
 import "github.com/penstock-go/penstock/core"
 
 // Default returns the standard chain. The order is Sentinel's.
-func Default() *core.Chain {
-	return core.NewChain(
-		NodeSelector{},   // first: everything after needs the call's place in the tree
-		ClusterBuilder{}, // then the nodes that rules look at
-		Log{},            // before the statistic, so that a refusal is logged even if counting it fails
-		Statistic{},      // before the rules, so that it sees what they all decided
+func Default() *Chain {
+	return NewChain(
+		nodeSelector{},   // first: everything after needs the call's place in the tree
+		clusterBuilder{}, // then the nodes that rules look at
+		blockLog{},       // before the statistic, so that a refusal is logged even if counting it fails
+		statistic{},      // before the rules, so that it sees what they all decided
 
 		core.FamilySlot(core.KindAuthority), // first of the rules: the cheapest, and a stranger takes nothing
 		core.FamilySlot(core.KindSystem),    // before what looks at one resource: a full house needs no table

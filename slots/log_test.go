@@ -21,7 +21,7 @@ import (
 	"github.com/penstock-go/penstock/core/pattern"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // One line a second for each rule and resource, with the number of refusals since the last. What
@@ -97,7 +97,7 @@ func TestBlockLogTellsTheRestOfABurst(t *testing.T) {
 func TestBlockLogOfAHandlerThatPanics(t *testing.T) {
 	told, calls := int64(0), 0
 	clock := clocks.NewManual(start)
-	e, err := core.NewEngine(core.Config{Clock: clock, Chain: slots.Default(), Logger: slog.New(counting{slog.DiscardHandler, func(r slog.Record) {
+	e, err := core.NewEngine(core.Config{Clock: clock, Chain: trial.Chain(), Logger: slog.New(counting{slog.DiscardHandler, func(r slog.Record) {
 		n := count(r)
 		if n == 0 {
 			return
@@ -228,7 +228,7 @@ func TestBlockLogHandlerMakesGuardedCalls(t *testing.T) {
 
 // A refusal is told also where counting it fails.
 func TestBlockLogComesBeforeTheStatistic(t *testing.T) {
-	names := slots.Default().Names()
+	names := trial.Chain().Names()
 	assert.Less(t, strings.Index(strings.Join(names, " "), "log"), strings.Index(strings.Join(names, " "), "statistic"))
 }
 

@@ -2,22 +2,22 @@ package slots
 
 import "github.com/penstock-go/penstock/core"
 
-// NodeSelector finds the place of a call in the tree: the node of its context and resource, below
+// nodeSelector finds the place of a call in the tree: the node of its context and resource, below
 // the call it is nested in.
-type NodeSelector struct{}
+type nodeSelector struct{}
 
 // Name is "nodeSelector".
-func (NodeSelector) Name() string { return "nodeSelector" }
+func (nodeSelector) Name() string { return "nodeSelector" }
 
 // Prepare places the call.
-func (NodeSelector) Prepare(inv *core.Invocation) { inv.Place() }
+func (nodeSelector) Prepare(inv *core.Invocation) { inv.Place() }
 
-// ClusterBuilder finds the nodes of the resource and of the caller, and for an
+// clusterBuilder finds the nodes of the resource and of the caller, and for an
 // inbound call the inbound root.
-type ClusterBuilder struct{}
+type clusterBuilder struct{}
 
 // Name is "clusterBuilder".
-func (ClusterBuilder) Name() string { return "clusterBuilder" }
+func (clusterBuilder) Name() string { return "clusterBuilder" }
 
 // Prepare adds the nodes.
-func (ClusterBuilder) Prepare(inv *core.Invocation) { inv.PlaceCluster() }
+func (clusterBuilder) Prepare(inv *core.Invocation) { inv.PlaceCluster() }

@@ -16,17 +16,16 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/proof/trial"
-	"github.com/penstock-go/penstock/slots"
 )
 
 // chains find the nodes of a call in all ways that there are.
 func chains(then ...core.Slot) map[string]*core.Chain {
 	all := make(map[string]*core.Chain)
 	for name, first := range map[string][]core.Slot{
-		"usual":          {slots.NodeSelector{}, slots.ClusterBuilder{}},
-		"builder first":  {slots.ClusterBuilder{}, slots.NodeSelector{}},
-		"no builder":     {slots.NodeSelector{}},
-		"builder panics": {slots.NodeSelector{}, trial.Lost{}},
+		"usual":          {trial.Slot("nodeSelector"), trial.Slot("clusterBuilder")},
+		"builder first":  {trial.Slot("clusterBuilder"), trial.Slot("nodeSelector")},
+		"no builder":     {trial.Slot("nodeSelector")},
+		"builder panics": {trial.Slot("nodeSelector"), trial.Lost{}},
 	} {
 		all[name] = core.NewChain(append(first, then...)...)
 	}
@@ -43,7 +42,7 @@ func ofChain(t *testing.T, chain *core.Chain) *core.Engine {
 // A call is counted once on its resource, and a rule that comes later finds it once,
 // however the chain finds its nodes.
 func TestResourceCountsOnce(t *testing.T) {
-	for name, chain := range chains(slots.Statistic{}, core.FamilySlot(core.KindFlow)) {
+	for name, chain := range chains(trial.Slot("statistic"), core.FamilySlot(core.KindFlow)) {
 		t.Run(name, func(t *testing.T) {
 			e := ofChain(t, chain)
 			for range 3 {
@@ -71,7 +70,7 @@ func TestResourceCountsOnce(t *testing.T) {
 // A semaphore that is made while calls are in flight lets go of them as they end, however the
 // chain finds the nodes: while calls overlap, the limit is what it is.
 func TestSemaphoreForCallsInFlight(t *testing.T) {
-	for name, chain := range chains(slots.Statistic{}, core.FamilySlot(core.KindIsolation)) {
+	for name, chain := range chains(trial.Slot("statistic"), core.FamilySlot(core.KindIsolation)) {
 		t.Run(name, func(t *testing.T) {
 			e := ofChain(t, chain)
 			enter := func() core.Entry {

@@ -2,13 +2,15 @@ package slots
 
 import "github.com/penstock-go/penstock/core"
 
-// Percentiles is [Statistic] that also counts how long the calls of each resource took, so that
-// percentiles can be reported: see api.Config.Percentiles, which puts it into the chain in place
-// of Statistic. Calls without a response time are left out.
-type Percentiles struct{ Statistic }
+// Percentiles returns the slot statistic that also counts how long the calls of each resource took, so that
+// percentiles can be reported: api.Config.Percentiles puts it into the chain in place of the usual one.
+// Calls without a response time are left out.
+func Percentiles() Slot { return percentiles{} }
+
+type percentiles struct{ statistic }
 
 // Completed counts the end of the call where its admission was counted.
-func (Percentiles) Completed(inv *core.Invocation) {
+func (percentiles) Completed(inv *core.Invocation) {
 	if inv.LongLived() {
 		longLived(inv)
 		return

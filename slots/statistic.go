@@ -6,15 +6,15 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Statistic counts the outcome of a call on each of its nodes, and meters the call in those of
+// statistic counts the outcome of a call on each of its nodes, and meters the call in those of
 // their windows and semaphores in which no rule has reserved it.
-type Statistic struct{}
+type statistic struct{}
 
 // Name is "statistic".
-func (Statistic) Name() string { return "statistic" }
+func (statistic) Name() string { return "statistic" }
 
 // Passed counts the admission.
-func (Statistic) Passed(inv *core.Invocation) {
+func (statistic) Passed(inv *core.Invocation) {
 	for i, n := range inv.Nodes() {
 		if inv.Writes(i) {
 			n.AddPass(inv.Lane(), inv.Now(), inv.Units())
@@ -32,7 +32,7 @@ func (Statistic) Passed(inv *core.Invocation) {
 }
 
 // Blocked counts the refusal.
-func (Statistic) Blocked(inv *core.Invocation, _ *core.BlockError) {
+func (statistic) Blocked(inv *core.Invocation, _ *core.BlockError) {
 	for i, n := range inv.Nodes() {
 		if inv.Writes(i) {
 			n.AddBlock(inv.Lane(), inv.Now(), inv.Units())
@@ -41,7 +41,7 @@ func (Statistic) Blocked(inv *core.Invocation, _ *core.BlockError) {
 }
 
 // Completed counts the end of the call where its admission was counted.
-func (Statistic) Completed(inv *core.Invocation) {
+func (statistic) Completed(inv *core.Invocation) {
 	if inv.LongLived() {
 		longLived(inv)
 		return

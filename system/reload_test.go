@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/stat"
 	"github.com/penstock-go/penstock/system"
 )
@@ -69,7 +69,7 @@ func TestReloadBetweenAskingAndTaking(t *testing.T) {
 			g.load(rule(time.Duration(1+reloads%2) * time.Second))
 		}
 	}}
-	g = newGuardWith(t, core.Config{Chain: slots.Default().With(h, core.Before("system"))}, rule(time.Second))
+	g = newGuardWith(t, core.Config{Chain: trial.Chain().With(h, core.Before("system"))}, rule(time.Second))
 	assert.Equal(t, 10, g.passes(40))
 	assert.GreaterOrEqual(t, reloads, 20)
 }

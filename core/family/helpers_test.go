@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/proof/books"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { books.Main(m) }
 func newEngine(t *testing.T, cfg core.Config) (*core.Engine, *clocks.Manual) {
 	t.Helper()
 	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
-	cfg.Clock, cfg.Chain, cfg.Logger = clock, slots.Default(), slog.New(slog.DiscardHandler)
+	cfg.Clock, cfg.Chain, cfg.Logger = clock, trial.Chain(), slog.New(slog.DiscardHandler)
 	e, err := core.NewEngine(cfg)
 	require.NoError(t, err)
 	books.Keep(t, e)

@@ -16,22 +16,21 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/slots"
 )
 
 // tenants refuses the calls of tenants that are suspended. It takes nothing of anybody, so
-// it is a core.AskOnly: one function, whose answer is the verdict.
-type tenants struct{ core.AskOnly }
+// it is a slots.AskOnly: one function, whose answer is the verdict.
+type tenants struct{ slots.AskOnly }
 
 func (tenants) Name() string { return "tenants" }
 
 func newTenants(suspended map[string]bool) tenants {
-	return tenants{func(inv *core.Invocation) core.Verdict {
-		if suspended[inv.Origin()] {
-			return inv.Refuse("tenant is suspended")
+	return tenants{func(c slots.Call) slots.Verdict {
+		if suspended[c.Origin()] {
+			return c.Refuse("tenant is suspended")
 		}
-		return core.Verdict{} // nothing against it
+		return slots.Verdict{} // nothing against it
 	}}
 }
 
@@ -41,29 +40,29 @@ type connections struct{ free atomic.Int64 }
 func (*connections) Name() string { return "connections" }
 
 // Ask is the early look. It takes nothing, and may be left out.
-func (c *connections) Ask(inv *core.Invocation) core.Verdict {
-	if c.free.Load() > 0 {
-		return core.Verdict{}
+func (p *connections) Ask(c slots.Call) slots.Verdict {
+	if p.free.Load() > 0 {
+		return slots.Verdict{}
 	}
-	return inv.Refuse("no connection is free")
+	return c.Refuse("no connection is free")
 }
 
 // Take decides: it checks and takes in one step. What is reserved is given back when the call
 // exits, or immediately if a slot behind this one refuses it.
-func (c *connections) Take(inv *core.Invocation) core.Verdict {
-	for free := c.free.Load(); free > 0; free = c.free.Load() {
-		if c.free.CompareAndSwap(free, free-1) {
-			inv.Reserve(core.Reservation{Holder: c, Units: 1, UntilExit: true})
-			return core.Verdict{}
+func (p *connections) Take(c slots.Call) slots.Verdict {
+	for free := p.free.Load(); free > 0; free = p.free.Load() {
+		if p.free.CompareAndSwap(free, free-1) {
+			c.Hold(p, 1)
+			return slots.Verdict{}
 		}
 	}
-	return inv.Refuse("no connection is free")
+	return c.Refuse("no connection is free")
 }
 
 // Direct says that Take never makes a call wait, so the slot need not be asked first.
 func (*connections) Direct() bool { return true }
 
-func (c *connections) GiveBack(r *core.Reservation, _ int64) { c.free.Add(r.Units) }
+func (p *connections) GiveBack(units int64, _ time.Time) { p.free.Add(units) }
 
 // stopwatch records calls that took long. Slots run on the caller's goroutine, between the
 // call and its answer: keep them short, and safe for concurrent use.
@@ -74,9 +73,9 @@ type stopwatch struct {
 
 func (stopwatch) Name() string { return "stopwatch" }
 
-func (s stopwatch) Completed(inv *core.Invocation) {
-	if took := time.Duration(inv.Now() - inv.Began()); took > s.limit {
-		s.slow(inv.Resource().Name(), took)
+func (s stopwatch) Completed(c slots.Call) {
+	if took := c.Took(); took > s.limit {
+		s.slow(c.Resource(), took)
 	}
 }
 
@@ -91,9 +90,9 @@ func run(w io.Writer) error {
 	pool := new(connections)
 	pool.free.Store(1)
 	chain := slots.Default().
-		With(newTenants(map[string]bool{"globex": true}), core.After("authority")). // before anything is taken
-		With(pool, core.After("isolation")).
-		With(stopwatch{100 * time.Millisecond, slow}, core.After("statistic"))
+		With(newTenants(map[string]bool{"globex": true}), slots.After("authority")). // before anything is taken
+		With(pool, slots.After("isolation")).
+		With(stopwatch{100 * time.Millisecond, slow}, slots.After("statistic"))
 	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	guard, err := api.New(api.Config{Chain: chain, Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/exporter/internal/series"
+	"github.com/penstock-go/penstock/slots"
 )
 
 // Config says what is shown. The zero value is right for most.
@@ -142,7 +143,7 @@ func (i *instruments) observe(_ context.Context, o metric.Observer) error {
 // Spans is a slot that adds an event to the span of a call that is refused, so that a trace shows
 // why there is no span of what was to be called. A Guard has it in its chain:
 //
-//	api.New(api.Config{Chain: slots.Default().With(penstockotel.Spans{}, core.After("log"))})
+//	api.New(api.Config{Chain: slots.Default().With(penstockotel.Spans{}, slots.After("log"))})
 //
 // The event is "penstock.blocked", with error.type "penstock.blocked.flow" and the like,
 // penstock.resource, penstock.rule and penstock.rule.type. Values of arguments and callers are not
@@ -153,14 +154,14 @@ type Spans struct{}
 func (Spans) Name() string { return "spans" }
 
 // Blocked adds the event.
-func (Spans) Blocked(inv *core.Invocation, b *core.BlockError) {
-	span := trace.SpanFromContext(inv.Context())
+func (Spans) Blocked(c slots.Call, b *core.BlockError) {
+	span := trace.SpanFromContext(c.Context())
 	if !span.IsRecording() {
 		return
 	}
 	span.AddEvent("penstock.blocked", trace.WithAttributes(
 		attribute.String("error.type", "penstock.blocked."+b.Kind.String()),
-		resourceKey.String(series.Label(inv.Resource().Name())),
+		resourceKey.String(series.Label(c.Resource())),
 		ruleKey.String(series.Label(b.Rule)),
 		typeKey.String(b.Kind.String()),
 	))

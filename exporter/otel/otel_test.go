@@ -20,7 +20,6 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/exporter/internal/series"
 	penstockotel "github.com/penstock-go/penstock/exporter/otel"
 	"github.com/penstock-go/penstock/flow"
@@ -32,7 +31,7 @@ func newGuard(t testing.TB) (*api.Guard, *api.ManualClock) {
 	clock := api.NewManualClock(time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC))
 	g, err := api.New(api.Config{
 		Clock: clock, Logger: slog.New(slog.DiscardHandler), Percentiles: true,
-		Chain: slots.Default().With(penstockotel.Spans{}, core.After("log")),
+		Chain: slots.Default().With(penstockotel.Spans{}, slots.After("log")),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, g.Close()) })

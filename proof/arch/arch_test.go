@@ -53,7 +53,7 @@ var layers = []layer{
 
 	{"internal/sentinel", "cluster core/spec stat gateway " + families}, // the rules of both Sentinels, and what they are here
 
-	{"slots", "core node stat"},
+	{"slots", "core core/argument node stat"},
 	{"rules", "internal/safelog internal/sentinel internal/shown cluster core core/pattern core/spec gateway " + families},
 
 	{"rules/lint", "internal/netname internal/shown rules core core/pattern core/spec cluster " + families},
@@ -83,7 +83,7 @@ var layers = []layer{
 	{"cmd/*", public},
 	{"bench", public + " proof/source proof/tables"},
 
-	{"examples/customslot", "api core slots"},                  // extends the chain
+	{"examples/customslot", "api slots"},                  // extends the chain
 	{"examples/quickstart", "api console inspect " + families}, // keeps a whole tree, and shows the dashboard
 	{"examples/nethttp", "api adapters/nethttp " + families},   // a whole server
 	{"examples/gateway", "api adapters/nethttp " + families},   // likewise

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/slots"
 )
 
 // nerves breaks off now and then.
@@ -73,35 +74,35 @@ type nervousSlot struct {
 	name string
 }
 
-func (s *nervousSlot) verdict(inv *core.Invocation) (v core.Verdict) {
+func (s *nervousSlot) verdict(c slots.Call) (v slots.Verdict) {
 	if s.chance(30) {
-		v.Block = core.NewBlockError(core.BlockError{Resource: inv.Resource().Name(), Rule: s.name}, nil, nil, nil)
+		v.Block = core.NewBlockError(core.BlockError{Resource: c.Resource(), Rule: s.name}, nil, nil, nil)
 	}
 	return v
 }
 
-func (s *nervousSlot) Name() string                      { return s.name }
-func (s *nervousSlot) Prepare(*core.Invocation)          { s.at("prepare") }
-func (s *nervousSlot) Passed(*core.Invocation)           { s.at("passed") }
-func (s *nervousSlot) Completed(*core.Invocation)        { s.at("completed") }
-func (s *nervousSlot) GiveBack(*core.Reservation, int64) { s.at("give back") }
-func (s *nervousSlot) Ask(inv *core.Invocation) core.Verdict {
+func (s *nervousSlot) Name() string              { return s.name }
+func (s *nervousSlot) Prepare(slots.Call)        { s.at("prepare") }
+func (s *nervousSlot) Passed(slots.Call)         { s.at("passed") }
+func (s *nervousSlot) Completed(slots.Call)      { s.at("completed") }
+func (s *nervousSlot) GiveBack(int64, time.Time) { s.at("give back") }
+func (s *nervousSlot) Ask(c slots.Call) slots.Verdict {
 	s.at("ask")
-	return s.verdict(inv)
+	return s.verdict(c)
 }
 
-func (s *nervousSlot) Take(inv *core.Invocation) core.Verdict {
-	inv.Reserve(core.Reservation{Holder: s, Units: 1, UntilExit: s.chance(2)})
+func (s *nervousSlot) Take(c slots.Call) slots.Verdict {
+	c.Hold(s, 1)
 	s.at("take")
-	return s.verdict(inv)
+	return s.verdict(c)
 }
 
-func (s *nervousSlot) Recheck(inv *core.Invocation) core.Verdict {
+func (s *nervousSlot) Recheck(c slots.Call) slots.Verdict {
 	s.at("recheck")
-	return s.verdict(inv)
+	return s.verdict(c)
 }
 
-func (s *nervousSlot) Blocked(*core.Invocation, *core.BlockError) { s.at("blocked") }
+func (s *nervousSlot) Blocked(slots.Call, *core.BlockError) { s.at("blocked") }
 
 // nervousClock is the stage, which breaks off when it is read or slept on.
 type nervousClock struct {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/slots"
 )
@@ -24,7 +23,7 @@ func panics(r *round) error {
 	p := &panicRound{round: r, nerves: n, stage: newStage(), set: drawSet(r, 2)}
 	chain := slots.Default()
 	for i := range 1 + r.IntN(2) {
-		place := core.After(pick(r, "statistic", "authority", "flow", "isolation", "breaker"))
+		place := slots.After(pick(r, "statistic", "authority", "flow", "isolation", "breaker"))
 		chain = chain.With(&nervousSlot{n, fmt.Sprintf("nervous %d", i)}, place)
 	}
 	p.guard, _ = r.bareGuard(api.Config{

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { Main(m) }
 func newEngine(t *testing.T, caps node.Caps, extra ...core.Slot) (*core.Engine, *clocks.Manual) {
 	t.Helper()
 	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
-	chain := slots.Default()
+	chain := (*core.Chain)(slots.Default())
 	for _, s := range extra {
 		chain = chain.With(s, core.After("flow"))
 	}

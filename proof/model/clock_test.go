@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/slots"
 )
 
 // clock stands where it is put, back as well as forth. Who sleeps on it is handed to the test, which
@@ -65,36 +66,36 @@ func (s *stumbler) step(phase string) {
 	}
 }
 
-func (s *stumbler) Prepare(*core.Invocation) { s.step("prepare") }
+func (s *stumbler) Prepare(slots.Call) { s.step("prepare") }
 
-func (s *stumbler) Ask(*core.Invocation) core.Verdict {
+func (s *stumbler) Ask(slots.Call) slots.Verdict {
 	s.step("ask")
-	return core.Verdict{}
+	return slots.Verdict{}
 }
 
-func (s *stumbler) Take(inv *core.Invocation) core.Verdict {
+func (s *stumbler) Take(c slots.Call) slots.Verdict {
 	s.held++
-	inv.Reserve(core.Reservation{Holder: s, UntilExit: true})
+	c.Hold(s, 0)
 	s.step("take")
-	return core.Verdict{}
+	return slots.Verdict{}
 }
 
-func (s *stumbler) GiveBack(*core.Reservation, int64) {
+func (s *stumbler) GiveBack(int64, time.Time) {
 	s.held--
 	s.step("giveBack")
 }
 
-func (s *stumbler) Passed(*core.Invocation)                    { s.step("passed") }
-func (s *stumbler) Blocked(*core.Invocation, *core.BlockError) { s.step("blocked") }
-func (s *stumbler) Completed(*core.Invocation)                 { s.step("completed") }
+func (s *stumbler) Passed(slots.Call)                    { s.step("passed") }
+func (s *stumbler) Blocked(slots.Call, *core.BlockError) { s.step("blocked") }
+func (s *stumbler) Completed(slots.Call)                 { s.step("completed") }
 
 // doubter is a stumbler that is asked again after a wait: no call that waits knows then that
 // it will run.
 type doubter struct{ *stumbler }
 
-func (s doubter) Recheck(*core.Invocation) core.Verdict {
+func (s doubter) Recheck(slots.Call) slots.Verdict {
 	s.step("recheck")
-	return core.Verdict{}
+	return slots.Verdict{}
 }
 
 var phases = []string{"prepare", "ask", "take", "giveBack", "recheck", "passed", "blocked", "completed"}

@@ -85,7 +85,7 @@ func newMachine(t *testing.T, rnd *rand.Rand, settable bool) *machine {
 		m.early, m.late = m.often(20), m.often(20)
 	}
 	doubts := m.often(30)
-	slot := func(i int) core.Slot {
+	slot := func(i int) slots.Slot {
 		if doubts {
 			return doubter{m.stumblers[i]}
 		}
@@ -96,8 +96,8 @@ func newMachine(t *testing.T, rnd *rand.Rand, settable bool) *machine {
 		OccupyTimeout: pick(m.drawer, 500*ms, 100*ms, time.Second),
 	}
 	if m.often(60) { // else calls that need not be asked aren't
-		cfg.Chain = slots.Default().With(slot(0), core.Before("nodeSelector")).
-			With(slot(1), core.Before("flow")).With(slot(2), core.After("flow"))
+		cfg.Chain = slots.Default().With(slot(0), slots.Before("nodeSelector")).
+			With(slot(1), slots.Before("flow")).With(slot(2), slots.After("flow"))
 	} else {
 		m.stumblers, doubts = nil, false
 	}

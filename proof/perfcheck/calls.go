@@ -54,17 +54,17 @@ func (c calls) guard() *api.Guard {
 		cfg.Clock = c.clock()
 	}
 	if c.ownSlot {
-		cfg.Chain = slots.Default().With(content{nothing}, core.Before("flow"))
+		cfg.Chain = slots.Default().With(content{nothing}, slots.Before("flow"))
 	}
 	return newGuard(cfg, c.rules)
 }
 
 // content is a slot of a user's own. It looks at every call and has nothing against any.
-type content struct{ core.AskOnly }
+type content struct{ slots.AskOnly }
 
 func (content) Name() string { return "content" }
 
-func nothing(*core.Invocation) core.Verdict { return core.Verdict{} }
+func nothing(slots.Call) slots.Verdict { return slots.Verdict{} }
 
 // sixFamilies are calls that a rule of each of six families judges and none refuses:
 // inbound, with a caller and a value, on four nodes.

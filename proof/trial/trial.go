@@ -13,7 +13,6 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/proof/books"
-	"github.com/penstock-go/penstock/slots"
 )
 
 // Start is when the clock of an engine under test begins.
@@ -28,7 +27,7 @@ func Engine(t testing.TB, cfg core.Config) (*core.Engine, *clocks.Manual) {
 		cfg.Clock = clocks.NewManual(Start)
 	}
 	if cfg.Chain == nil {
-		cfg.Chain = slots.Default()
+		cfg.Chain = Chain()
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // setClock is a clock that somebody sets.
@@ -17,7 +17,7 @@ func (c *setClock) Sleep(context.Context, time.Duration) error { return nil }
 // steadied hands a limiter the time that an engine makes of a clock that is set.
 func steadied(allow func(now int64) bool) func(now int64) bool {
 	clock := &setClock{began}
-	engine, err := core.NewEngine(core.Config{Clock: clock, Chain: slots.Default()})
+	engine, err := core.NewEngine(core.Config{Clock: clock, Chain: trial.Chain()})
 	if err != nil {
 		panic(err) // the configuration is valid
 	}

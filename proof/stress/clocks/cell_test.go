@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/host"
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/slots"
 )
 
 const (
@@ -89,7 +90,7 @@ func play(t testing.TB, c cell) *trial {
 	tr.clock.asleep = func() { tr.at(duringWait) }
 	guard, err := api.New(api.Config{
 		Clock: tr.clock, Logger: slog.New(slog.DiscardHandler), Host: overloaded{},
-		Chain: chain(tr.at, tr.passed, tr.completed),
+		Chain: (*slots.Chain)(chain(tr.at, tr.passed, tr.completed)),
 	})
 	require.NoError(t, err)
 	tr.guard = guard

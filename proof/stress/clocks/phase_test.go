@@ -33,7 +33,7 @@ var phases = []phase{
 // chain is the standard chain with slots in between that call at in every phase of a
 // call.
 func chain(at func(phase), passed func(*core.Invocation), completed func(*core.Invocation)) *core.Chain {
-	return slots.Default().
+	return (*core.Chain)(slots.Default()).
 		With(outer{at, passed, completed}, core.Before("nodeSelector")).
 		With(asked{at}, core.Before("flow")).
 		With(taken{at}, core.After("flow"))

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/schedules"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 var errDown = errors.New("down")
@@ -32,7 +32,7 @@ func TestSimBreakerBehindAQueue(t *testing.T) {
 		{ID: "one", Resource: "a", MinCalls: 1, Recovery: time.Second, ProbeTimeout: time.Hour},
 	}
 	schedules.Sample(t, func(s *schedules.Schedule) {
-		e := newEngine(s, slots.Default(), node.Caps{})
+		e := newEngine(s, trial.Chain(), node.Caps{})
 		flows := all[:1+s.Rand.IntN(2)] // with the throttle, or all at the same instant
 		state := make(map[string]breaker.State)
 		update := func() {

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/proof/schedules"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // Calls come to a throttle and a queue, at once or later, and somewhere in between the engine drains: from
@@ -22,7 +22,7 @@ func TestSimDrain(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		clock := s.Clock()
 		clock.Set(start)
-		e, err := core.NewEngine(core.Config{Clock: clock, Chain: slots.Default()})
+		e, err := core.NewEngine(core.Config{Clock: clock, Chain: trial.Chain()})
 		if err != nil {
 			t.Fatal(err)
 		}

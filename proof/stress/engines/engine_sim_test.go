@@ -15,7 +15,7 @@ import (
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/proof/schedules"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
@@ -71,7 +71,7 @@ func (c calls) begin() *int { id := new(int); c[id] = true; return id }
 func TestSimConcurrencyRuleUnderTraffic(t *testing.T) {
 	rule := flow.Rule{ID: "one", Resource: "a", Metric: flow.Concurrency, Threshold: 1}
 	schedules.Sample(t, func(s *schedules.Schedule) {
-		e := newEngine(s, slots.Default(), node.Caps{})
+		e := newEngine(s, trial.Chain(), node.Caps{})
 		stands := false
 		before, under := make(calls), make(calls)
 		for range 2 + s.Rand.IntN(2) {

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/schedules"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // known bug 105, 107: calls come to a tree that is full or nearly, while idle nodes are
@@ -23,7 +23,7 @@ func TestSimEviction(t *testing.T) {
 	rule := flow.Rule{ID: "each", Resource: "[ab]", Match: spec.MatchRegex, Metric: flow.Concurrency, Threshold: 1}
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		places := 1 + s.Rand.IntN(2)
-		e := newEngine(s, slots.Default(), node.Caps{Resources: places, Contexts: 2, Calls: 2, Origins: 1}, rule)
+		e := newEngine(s, trial.Chain(), node.Caps{Resources: places, Contexts: 2, Calls: 2, Origins: 1}, rule)
 		running := make(map[string]int)
 		for range 2 + s.Rand.IntN(2) {
 			name := []string{"a", "a", "b"}[s.Rand.IntN(3)]
@@ -69,7 +69,7 @@ func TestSimTwoRules(t *testing.T) { // known bug 18, 19
 		{ID: "at once", Resource: "a", Threshold: 2, Metric: flow.Concurrency},
 	}
 	schedules.Sample(t, func(s *schedules.Schedule) {
-		e := newEngine(s, slots.Default(), node.Caps{}, rules...)
+		e := newEngine(s, trial.Chain(), node.Caps{}, rules...)
 		app := core.WithOrigin(context.Background(), "app")
 		var admitted, admittedApp, inside int64
 		for range 3 {
@@ -118,7 +118,7 @@ func TestSimCancelledWait(t *testing.T) {
 		{ID: "at once", Resource: "a", Threshold: 3, Metric: flow.Concurrency},
 	}
 	schedules.Sample(t, func(s *schedules.Schedule) {
-		e := newEngine(s, slots.Default(), node.Caps{}, rules...)
+		e := newEngine(s, trial.Chain(), node.Caps{}, rules...)
 		var ran []int64
 		refused := 0
 		for range 3 {

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/schedules"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -25,7 +25,7 @@ import (
 // allows.
 func TestSimFamiliesAtOnce(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
-		e := newEngine(s, slots.Default(), node.Caps{})
+		e := newEngine(s, trial.Chain(), node.Caps{})
 		inbound, ofValue, all, running := 1+s.Rand.IntN(4), 1+s.Rand.IntN(4), 1+s.Rand.IntN(4), 1+s.Rand.IntN(3)
 		load := func(running int) {
 			if err := e.Update(func(b *core.RulesetBuilder) error {

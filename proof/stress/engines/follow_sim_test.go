@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/schedules"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -41,7 +41,7 @@ func TestSimWhatWaitsFollowsItsWindow(t *testing.T) {
 		{Interval: 2 * time.Second, Buckets: 10},
 	}
 	schedules.Sample(t, func(s *schedules.Schedule) {
-		e := newEngine(s, slots.Default(), node.Caps{})
+		e := newEngine(s, trial.Chain(), node.Caps{})
 		inbound, stays := s.Rand.IntN(2) == 0, s.Rand.IntN(2) == 0
 		loaded := func(i int) {
 			r, beside := shapes[i], shapes[0]

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/schedules"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -28,7 +28,7 @@ func TestSimReloadOfAShapeWhileCallsGiveBack(t *testing.T) {
 		{Interval: 2 * time.Second, Buckets: 10},
 	}
 	schedules.Sample(t, func(s *schedules.Schedule) {
-		e := newEngine(s, slots.Default(), node.Caps{})
+		e := newEngine(s, trial.Chain(), node.Caps{})
 		inbound := s.Rand.IntN(2) == 0 // the rule is one of package system
 		loaded := func(i int) {
 			r := shapes[i]

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/schedules"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // known bug 72: rules are loaded, by a name or by an expression that the name must be matched
@@ -38,7 +38,7 @@ func TestSimLoads(t *testing.T) {
 			}
 			return []flow.Rule{r, {ID: "other", Resource: "[ab]", Match: spec.MatchRegex, Threshold: 5}}
 		}
-		e := newEngine(s, slots.Default(), node.Caps{}, draw()...)
+		e := newEngine(s, trial.Chain(), node.Caps{}, draw()...)
 		loads := [][]flow.Rule{draw(), draw()}
 		admitted := 0
 		for range 2 {

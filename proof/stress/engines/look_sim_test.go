@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/schedules"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // A rule looks at another resource, and is loaded in another shape while calls of that
@@ -20,7 +20,7 @@ func TestSimReloadOfALook(t *testing.T) {
 		look := func(buckets int) flow.Rule {
 			return flow.Rule{ID: "r", Resource: "b", Threshold: 10, Buckets: buckets, Interval: time.Second, Relation: flow.Associated, Ref: "a"}
 		}
-		e := newEngine(s, slots.Default(), node.Caps{}, look(2))
+		e := newEngine(s, trial.Chain(), node.Caps{}, look(2))
 		calls := 2 + s.Rand.IntN(2)
 		for range calls {
 			s.Go(func() {

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/host"
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/proof/schedules"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // memory is a machine whose memory use the schedule sets, in bytes of 100.
@@ -99,7 +99,7 @@ func TestSimThresholdThatFalls(t *testing.T) {
 
 func newMemoryEngine(s *schedules.Schedule, shows host.Source, rules ...flow.Rule) *core.Engine {
 	s.Clock().Set(start)
-	e, err := core.NewEngine(core.Config{Clock: s.Clock(), Chain: slots.Default(), Host: shows, Logger: silent})
+	e, err := core.NewEngine(core.Config{Clock: s.Clock(), Chain: trial.Chain(), Host: shows, Logger: silent})
 	if err != nil {
 		panic(err)
 	}

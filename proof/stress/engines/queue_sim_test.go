@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/schedules"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 const turn = 10 * time.Millisecond
@@ -148,7 +148,7 @@ func enterNow(e *core.Engine) (core.Entry, bool) {
 // call runs when it may after the one before it, when it came, or when somebody left.
 func TestSimQueue(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
-		e := newEngine(s, slots.Default(), node.Caps{})
+		e := newEngine(s, trial.Chain(), node.Caps{})
 		q := &queued{s: s, e: e, maxWait: time.Duration(1+s.Rand.IntN(8)) * turn, gap: math.MinInt64, exact: true}
 		if s.Rand.IntN(2) == 0 {
 			load(s, e, flow.Rule{Resource: "a", Threshold: 100, Behavior: flow.Throttle, MaxWait: q.maxWait})
@@ -175,7 +175,7 @@ func loadValues(s *schedules.Schedule, e *core.Engine, rules ...hotspot.Rule) {
 // of a value that run are never closer than the later one's cost.
 func TestSimQueuesOfValues(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
-		e := newEngine(s, slots.Default(), node.Caps{})
+		e := newEngine(s, trial.Chain(), node.Caps{})
 		q := &queued{s: s, e: e, maxWait: time.Duration(1+s.Rand.IntN(8)) * turn}
 		loadValues(s, e, hotspot.Rule{Resource: "a", Param: "user", Threshold: 100, Behavior: hotspot.Throttle, MaxWait: q.maxWait, MaxValues: 1})
 		for range 4 + s.Rand.IntN(3) {
@@ -194,7 +194,7 @@ func TestSimQueuesOfValues(t *testing.T) {
 // nothing is held and nobody is before somebody who comes.
 func TestSimQueuesAsRulesChange(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
-		e := newEngine(s, slots.Default(), node.Caps{})
+		e := newEngine(s, trial.Chain(), node.Caps{})
 		q := &queued{s: s, e: e, maxWait: time.Hour}
 		loads := make([]func(*core.RulesetBuilder) error, 1+s.Rand.IntN(3))
 		for i := range loads {

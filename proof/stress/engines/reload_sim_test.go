@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/schedules"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // known bug 72: rules are loaded in other shapes, and back, while calls decide under the
@@ -53,7 +53,7 @@ func TestSimReloadOfAShape(t *testing.T) {
 			return []flow.Rule{rule(i), other}[:min(2, 6-beside)]
 		}
 		first := s.Rand.IntN(3)
-		e := newEngine(s, slots.Default(), node.Caps{}, set(first)...)
+		e := newEngine(s, trial.Chain(), node.Caps{}, set(first)...)
 		admitted := 0
 		loads := []int{s.Rand.IntN(3), s.Rand.IntN(3)}
 		for range 3 {
@@ -84,7 +84,7 @@ func TestSimReloadOfAShapeAsACallerComes(t *testing.T) {
 	ctx := core.WithOrigin(context.Background(), "app")
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		rule := flow.Rule{ID: "r", Resource: "a", Origin: flow.OriginOther, Threshold: 1}
-		e := newEngine(s, slots.Default(), node.Caps{}, rule)
+		e := newEngine(s, trial.Chain(), node.Caps{}, rule)
 		admitted := 0
 		for range 2 {
 			s.Go(func() {

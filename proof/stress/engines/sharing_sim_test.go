@@ -20,7 +20,7 @@ import (
 	"github.com/penstock-go/penstock/internal/lending"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/isolation"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -110,7 +110,7 @@ func TestSimRefusalsShareNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lending.Always = c.lent
 			defer func() { lending.Always = false }()
-			e, err := core.NewEngine(core.Config{Clock: clocks.NewManual(time.Unix(0, start)), Chain: slots.Default(), Logger: silent})
+			e, err := core.NewEngine(core.Config{Clock: clocks.NewManual(time.Unix(0, start)), Chain: trial.Chain(), Logger: silent})
 			require.NoError(t, err)
 			require.NoError(t, e.Update(c.rules))
 			enter := func(resource string, opts ...core.Option) core.Entry {

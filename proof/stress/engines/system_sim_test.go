@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/schedules"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -24,7 +24,7 @@ func loadSystem(s *schedules.Schedule, e *core.Engine, rules ...system.Rule) {
 // is kept meanwhile; and never do more run than the other limit says.
 func TestSimSystemRules(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
-		e := newEngine(s, slots.Default(), node.Caps{})
+		e := newEngine(s, trial.Chain(), node.Caps{})
 		const most, atOnce = 3, 2
 		rules := func(interval time.Duration) []system.Rule {
 			return []system.Rule{

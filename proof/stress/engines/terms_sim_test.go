@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/schedules"
-	"github.com/penstock-go/penstock/slots"
+	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // A call fails fast and ends while its breaker's rule comes to judge slow calls. By neither
@@ -19,7 +19,7 @@ import (
 // one none was slow. known bug 66
 func TestSimTermsChangeAsACallEnds(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
-		e := newEngine(s, slots.Default(), node.Caps{})
+		e := newEngine(s, trial.Chain(), node.Caps{})
 		load := func(r breaker.Rule) {
 			r.ID, r.Resource, r.Threshold = "b", "orders", 1
 			if err := e.Update(func(b *core.RulesetBuilder) error {

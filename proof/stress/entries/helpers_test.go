@@ -28,7 +28,7 @@ var (
 func newEngine(t testing.TB, cfg core.Config, rules ...flow.Rule) *core.Engine {
 	t.Helper()
 	if cfg.Chain == nil {
-		cfg.Chain = slots.Default()
+		cfg.Chain = (*core.Chain)(slots.Default())
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = silent

@@ -298,7 +298,7 @@ func admitted(f fare) int {
 	if !ok {
 		b := &breaker{seen: map[string]int{}}
 		c := &trial{breaker: b, fare: f, last: &late{breaker: b}}
-		if err := c.open(core.Config{Chain: slots.Default(), Logger: silent}); err != nil {
+		if err := c.open(core.Config{Chain: (*core.Chain)(slots.Default()), Logger: silent}); err != nil {
 			panic(err)
 		}
 		c.clock.manual.Advance(24 * time.Hour)

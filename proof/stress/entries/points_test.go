@@ -151,7 +151,9 @@ func (l *late) GiveBack(*core.Reservation, int64) {
 // chain is the standard one with a breaker around each slot and one between each two,
 // and last behind all.
 func (b *breaker) chain(last *late) *core.Chain {
-	standard := []core.Slot{slots.NodeSelector{}, slots.ClusterBuilder{}, slots.Log{}, slots.Statistic{}, core.FamilySlot(core.KindFlow)}
+	standard := slices.DeleteFunc((*core.Chain)(slots.Default()).Slots(), func(s core.Slot) bool {
+		return !slices.Contains([]string{"nodeSelector", "clusterBuilder", "log", "statistic", "flow"}, s.Name())
+	})
 	chain := []core.Slot{&slot{b, "first", nil}}
 	for _, s := range standard {
 		chain = append(chain, &slot{b, s.Name(), s}, &slot{b, "behind " + s.Name(), nil})
@@ -230,7 +232,7 @@ func points() (all []string) {
 		}
 		for _, role := range roles {
 			all = append(all, s+" before "+role)
-			if slices.Contains(slots.Default().Names(), s) {
+			if slices.Contains((*core.Chain)(slots.Default()).Names(), s) {
 				all = append(all, s+" after "+role)
 			}
 		}

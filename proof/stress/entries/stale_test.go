@@ -31,6 +31,7 @@ var uses = map[string][]func(core.Entry) bool{
 			panic(errBroken)
 		},
 	},
+	"ExitFailed":   {func(e core.Entry) bool { e.ExitFailed(); return true }},
 	"SetLongLived": {func(e core.Entry) bool { e.SetLongLived(); return true }},
 	"Context":      {func(e core.Entry) bool { return e.Context() == context.Background() }},
 	"ContextIn":    {func(e core.Entry) bool { return e.ContextIn(new(core.Nested)) == context.Background() }},

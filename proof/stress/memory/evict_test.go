@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/slots"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -69,7 +70,7 @@ func TestEvictionsLoseNoCall(t *testing.T) {
 	w := new(witness)
 	g := newGuard(t, api.Config{
 		Caps:  node.Caps{Resources: 4, Contexts: 4, Calls: 6, Origins: 6},
-		Chain: slots.Default().With(w, core.After("clusterBuilder")),
+		Chain: (*slots.Chain)(trial.Chain().With(w, core.After("clusterBuilder"))),
 	}, flow.Rule{Resource: ".*", Match: spec.MatchRegex, Threshold: 50})
 
 	var done atomic.Bool

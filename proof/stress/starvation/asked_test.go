@@ -24,6 +24,7 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/proof/chance"
 	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/slots"
 	"github.com/penstock-go/penstock/system"
@@ -61,7 +62,7 @@ func TestWhoIsAskedAndFitsTakes(t *testing.T) {
 func history(t *testing.T, r *rand.Rand) (asked, wrong int) {
 	behind := new(last)
 	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
-	g, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Chain: slots.Default().With(behind, core.After("outlier"))})
+	g, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Chain: (*slots.Chain)(trial.Chain().With(behind, core.After("outlier")))})
 	require.NoError(t, err)
 	set := anyRules(r)
 	require.NoError(t, g.LoadRules(set))

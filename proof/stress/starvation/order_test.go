@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/slots"
 )
@@ -50,7 +51,7 @@ func TestNarrowAndScarceTakeFirst(t *testing.T) {
 			var slot between
 			g, err := api.New(api.Config{
 				Clock: clocks.NewManual(time.Unix(1_700_000_000, 0)), Logger: slog.New(slog.DiscardHandler),
-				Chain: slots.Default().With(&slot, core.Before("flow")),
+				Chain: (*slots.Chain)(trial.Chain().With(&slot, core.Before("flow"))),
 			})
 			require.NoError(t, err)
 			books.Keep(t, g.Engine())

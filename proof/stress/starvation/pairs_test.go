@@ -19,6 +19,7 @@ import (
 	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/proof/figure"
 	"github.com/penstock-go/penstock/proof/race"
+	"github.com/penstock-go/penstock/proof/trial"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/slots"
 )
@@ -156,13 +157,13 @@ func TestEveryPair(t *testing.T) {
 // the honest calls were refused.
 func contest(t *testing.T, s shared, r refuser, refuserFirst, yields bool, rounds int) (wrong, asked int) {
 	t.Helper()
-	chain := slots.Default()
+	chain := trial.Chain()
 	if yields {
 		chain = chain.With(yield{}, core.After("flow"))
 	}
 	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
 	clock.SetSleep(clocks.SleepRecord)
-	g, err := api.New(api.Config{Clock: clock, Chain: chain, Logger: slog.New(slog.DiscardHandler)})
+	g, err := api.New(api.Config{Clock: clock, Chain: (*slots.Chain)(chain), Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	declared := []flow.Rule{s.rule, r.rule}
 	declared[0].ID, declared[1].ID = "shared", "refuser"

@@ -2,18 +2,18 @@ package slots
 
 import "github.com/penstock-go/penstock/core"
 
-// Log writes the block log: at most one line a second for each rule and resource,
+// blockLog writes the block log: at most one line a second for each rule and resource,
 // with the number of refusals since the last and the caller and value of the first of them, and
 // about 64 KiB of lines. Those that have no room
 // are reported as one number in a later second. A timer reports what is left of a burst, within two
 // seconds of the line before.
-type Log struct{}
+type blockLog struct{}
 
 // Name is "log".
-func (Log) Name() string { return "log" }
+func (blockLog) Name() string { return "log" }
 
 // Blocked counts the refusal and writes a line if one is due.
-func (Log) Blocked(inv *core.Invocation, b *core.BlockError) {
+func (blockLog) Blocked(inv *core.Invocation, b *core.BlockError) {
 	if inv.NoteRefusal(b) {
 		inv.Engine().LogBlocked(b, inv.Now())
 	}
