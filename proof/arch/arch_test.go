@@ -83,7 +83,7 @@ var layers = []layer{
 	{"cmd/*", public},
 	{"bench", public + " proof/source proof/tables"},
 
-	{"examples/customslot", "api slots"},                  // extends the chain
+	{"examples/customslot", "api slots"},                       // extends the chain
 	{"examples/quickstart", "api console inspect " + families}, // keeps a whole tree, and shows the dashboard
 	{"examples/nethttp", "api adapters/nethttp " + families},   // a whole server
 	{"examples/gateway", "api adapters/nethttp " + families},   // likewise
