@@ -57,6 +57,7 @@ func refusedAfter(t *testing.T, is outcome, want time.Duration) {
 	t.Helper()
 	require.ErrorIs(t, is.err, api.ErrBlocked)
 	assert.NotErrorIs(t, is.err, context.DeadlineExceeded)
+	assert.IsType(t, (*api.BlockError)(nil), is.err, "it has not given up waiting")
 	assert.Equal(t, want, is.waited)
 }
 
@@ -90,6 +91,9 @@ func TestWaitsLeaveTimeToAnswer(t *testing.T) {
 		defer cancel()
 		is = <-call(soon, "queue", leaves(2*time.Second))
 		require.ErrorIs(t, is.err, context.DeadlineExceeded)
+		late, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+		refusedAfter(t, <-call(late, "queue", leaves(2*time.Second)), 2*time.Second)
 		held.entry.Exit()
 		is = <-long
 		require.NoError(t, is.err, "what comes within the time is granted")

@@ -1,0 +1,63 @@
+package penstockgrpc_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	penstockgrpc "github.com/penstock-go/penstock/adapters/grpc"
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/flow"
+)
+
+// bare is the stream of a server, as far as an interceptor needs it.
+type bare struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s bare) Context() context.Context { return s.ctx }
+func (bare) SetTrailer(metadata.MD)     {}
+
+// A call by grpc.Server.ServeHTTP waits no longer than the server of net/http leaves it for an answer.
+func TestWaitsLeaveTimeToAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, err := api.New(api.Config{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Close()
+		if err := g.LoadRules(api.RuleSet{Flow: []flow.Rule{{
+			Resource: ".*", Match: api.MatchRegex, Threshold: 1, Interval: time.Minute, Behavior: flow.Throttle, MaxWait: time.Hour,
+		}}}); err != nil {
+			t.Fatal(err)
+		}
+		ctx := context.WithValue(t.Context(), http.ServerContextKey, &http.Server{WriteTimeout: 10 * time.Second})
+		unary, stream := penstockgrpc.UnaryServerInterceptor(penstockgrpc.On(g)), penstockgrpc.StreamServerInterceptor(penstockgrpc.On(g))
+		for name, call := range map[string]func() error{
+			"unary": func() error {
+				_, err := unary(ctx, nil, &grpc.UnaryServerInfo{FullMethod: "/a.B/Unary"}, func(context.Context, any) (any, error) { return "", nil })
+				return err
+			},
+			"stream": func() error {
+				return stream("", bare{ctx: ctx}, &grpc.StreamServerInfo{FullMethod: "/a.B/Stream"}, func(any, grpc.ServerStream) error { return nil })
+			},
+		} {
+			if err := call(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			began := time.Now()
+			if err := call(); status.Code(err) != codes.ResourceExhausted || time.Since(began) != 0 {
+				t.Errorf("%s: %v after %v", name, err, time.Since(began))
+			}
+		}
+	})
+}
