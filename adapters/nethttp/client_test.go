@@ -89,14 +89,15 @@ func TestClientsInEveryForm(t *testing.T) {
 
 // A header is trusted for the same peers.
 func TestTrustedHeaderInEveryForm(t *testing.T) {
-	inside := netip.MustParsePrefix("10.0.0.0/8")
-	tcp := nethttp.TrustedHeader("X-User", inside)
-	unix := nethttp.Proxies{Networks: []netip.Prefix{inside}, UnixSocket: true}.Header("X-User")
+	inside := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::ffff:172.16.0.0/108")}
+	tcp := nethttp.TrustedHeader("X-User", inside...)
+	unix := nethttp.Proxies{Networks: inside, UnixSocket: true}.Header("X-User")
 	for peer, trusted := range map[string][2]bool{
 		"10.0.0.1:80":          {true, true},
 		"10.0.0.1":             {true, true},
 		"[::ffff:10.0.0.1]":    {true, true},
 		"[::ffff:10.0.0.1]:80": {true, true},
+		"172.16.0.1:80":        {true, true},
 		"203.0.113.7":          {},
 		"2001:db8::1":          {},
 		"@":                    {false, true},

@@ -77,6 +77,22 @@ func TestNestedMuxes(t *testing.T) {
 	}
 }
 
+// What a mux answers to a CONNECT by a redirect has a path that the client chose for a pattern: that is no route.
+func TestNestedMuxesThatRedirect(t *testing.T) {
+	var log bytes.Buffer
+	g, err := api.New(api.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	require.NoError(t, err)
+	defer g.Close()
+	inner, outer := http.NewServeMux(), http.NewServeMux()
+	inner.HandleFunc("/api/{file}/", ok)
+	outer.Handle("/api/", inner)
+	h := nethttp.Handler(outer, nethttp.On(g))
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodConnect, "/api/x7", nil))
+	assert.Empty(t, log.String())
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/api/x7/", nil))
+	assert.Contains(t, log.String(), `inner="GET /api/{file}/"`, "which is still said")
+}
+
 // A CORS middleware around the guard answers preflights before rules are asked, and refusals have its headers.
 func TestCORSAroundTheGuard(t *testing.T) {
 	g := newGuard(t, api.RuleSet{Flow: []flow.Rule{{Resource: "GET /x", Threshold: 1, Interval: time.Hour}}})
