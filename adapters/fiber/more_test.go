@@ -279,3 +279,23 @@ func TestValuesOfTheContext(t *testing.T) {
 		t.Error("there is no origin")
 	}
 }
+
+// An answer of the user's own sees the headers that a middleware before has set, and may remove them.
+func TestRefuseSeesTheHeadersOfOthers(t *testing.T) {
+	g := guard(t, api.RuleSet{Flow: []flow.Rule{{Resource: "GET /x", Threshold: 0}}})
+	app := fiber.New()
+	app.Use(func(c fiber.Ctx) error {
+		c.Set("X-Request-Id", "7")
+		c.Set("X-Secret", "s")
+		return c.Next()
+	}, penstockfiber.Middleware(nethttp.On(g), nethttp.Refuse(func(w http.ResponseWriter, _ *http.Request, _ error) {
+		w.Header().Set("X-Seen", w.Header().Get("X-Request-Id"))
+		w.Header().Del("X-Secret")
+		w.WriteHeader(http.StatusConflict)
+	})))
+	app.Get("/x", func(c fiber.Ctx) error { return c.SendStatus(http.StatusOK) })
+	resp := do(t, app, http.MethodGet, "/x")
+	defer resp.Body.Close()
+	assert.Equal(t, http.StatusConflict, resp.StatusCode)
+	assert.Equal(t, []string{"7", "7", ""}, []string{resp.Header.Get("X-Request-Id"), resp.Header.Get("X-Seen"), resp.Header.Get("X-Secret")})
+}

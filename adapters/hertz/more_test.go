@@ -251,3 +251,24 @@ func TestValuesOfTheContext(t *testing.T) {
 		t.Error("there is no origin")
 	}
 }
+
+// An answer of the user's own sees the headers that a middleware before has set, and may remove them.
+func TestRefuseSeesTheHeadersOfOthers(t *testing.T) {
+	g := guard(t, api.RuleSet{Flow: []flow.Rule{{Resource: "GET /x", Threshold: 0}}})
+	url := serve(t, func(h *server.Hertz) {
+		h.Use(func(_ context.Context, c *app.RequestContext) {
+			c.Header("X-Request-Id", "7")
+			c.Header("X-Secret", "s")
+		}, penstockhertz.Middleware(nethttp.On(g), nethttp.Refuse(func(w http.ResponseWriter, _ *http.Request, _ error) {
+			w.Header().Set("X-Seen", w.Header().Get("X-Request-Id"))
+			w.Header().Del("X-Secret")
+			w.WriteHeader(http.StatusConflict)
+		})))
+		h.GET("/x", func(_ context.Context, c *app.RequestContext) { c.SetStatusCode(http.StatusOK) })
+	})
+	resp, err := client(t).Get(url + "/x")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	assert.Equal(t, http.StatusConflict, resp.StatusCode)
+	assert.Equal(t, []string{"7", "7", ""}, []string{resp.Header.Get("X-Request-Id"), resp.Header.Get("X-Seen"), resp.Header.Get("X-Secret")})
+}
