@@ -74,6 +74,22 @@ func TestTheBlockLogNamesCallerAndValue(t *testing.T) {
 	assert.Equal(t, "kind=flow resource=closed rule=none origin=globex count=2\nkind=hotspot resource=search rule=users origin=initech value=7 count=2\n", said())
 }
 
+// Callers of which each has a window share the lines of their rule, however many are refused.
+func TestOtherCallersShareTheirRulesLine(t *testing.T) {
+	var log bytes.Buffer
+	g, clock := newRefusing(t, &log)
+	require.NoError(t, g.LoadRules(api.RuleSet{Flow: []flow.Rule{{ID: "each", Resource: "orders", Origin: "other", Threshold: 1, Interval: time.Minute}}}))
+	for _, origin := range []string{"acme", "globex", "initech"} {
+		e, err := g.Entry(api.WithOrigin(t.Context(), origin), "orders")
+		require.NoError(t, err)
+		e.Exit()
+		refuse(t, g, origin, "orders")
+	}
+	assert.Equal(t, 1, strings.Count(log.String(), "penstock: blocked"), log.String())
+	clock.Advance(3 * time.Second)
+	assert.Contains(t, log.String(), "resource=orders rule=each origin=globex count=2\n")
+}
+
 func TestOnBlocked(t *testing.T) {
 	var log bytes.Buffer
 	g, clock := newRefusing(t, &log)

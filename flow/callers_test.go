@@ -72,6 +72,7 @@ func TestRetryAfterOfOthers(t *testing.T) {
 	g.load(rule)
 	require.Nil(t, g.from("a"))
 	assert.Equal(t, "2s", comesAgain(g.from("a")), "the new rule's")
+	assert.Equal(t, "2s", comesAgain(a), "also where it was refused by the old one")
 }
 
 // A caller that finds no room for its node shares one with others, and is told when that has room.
