@@ -178,6 +178,13 @@ func TestFilesThatOthersTouch(t *testing.T) {
 	said(1)
 	assert.Len(t, lines(t, dir, "sentinel-block.log"), 1)
 
+	// logrotate's create
+	require.NoError(t, os.Rename(blocks, blocks+".older"))
+	require.NoError(t, os.WriteFile(blocks, nil, 0o600))
+	second()
+	said(1)
+	assert.Len(t, lines(t, dir, "sentinel-block.log"), 1)
+
 	// logrotate's copytruncate
 	newest, err := filepath.EvalSymlinks(filepath.Join(dir, "shop-metrics.log"))
 	require.NoError(t, err)
@@ -201,6 +208,25 @@ func TestFilesThatOthersTouch(t *testing.T) {
 	assert.Equal(t, 3, rows())
 	require.NoError(t, l.Close())
 	require.NoError(t, e.Close())
+}
+
+// A block log that others cut is as long as they left it, and is not begun anew before it is full.
+func TestABlockLogThatOthersCutHasRoom(t *testing.T) {
+	clock := clocks.NewManual(start)
+	e, l := newLogged(t, clock, Config{BlockBytes: leastBytes})
+	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+		return flow.Compile(b, []flow.Rule{{ID: "shut", Resource: "closed", Threshold: 0}})
+	}))
+	path := filepath.Join(l.config.Dir, "sentinel-block.log")
+	for range 2 {
+		for range 12 { // lines, which are more than half of a file
+			require.Error(t, call(t, e, "closed", 1))
+			clock.Advance(time.Second)
+		}
+		assert.Len(t, lines(t, l.config.Dir, "sentinel-block.log"), 12)
+		assert.NoFileExists(t, path+".1")
+		require.NoError(t, os.Truncate(path, 0))
+	}
 }
 
 func TestClose(t *testing.T) {
