@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,9 +38,22 @@ func TestLinesOfGoRedis(t *testing.T) {
 	})
 }
 
+// What go-redis has to say is written in the log.
 func TestLogTo(t *testing.T) {
 	s, err := Open("redis://127.0.0.1:1/")
 	require.NoError(t, err)
 	defer s.Close()
-	s.LogTo(slog.New(slog.DiscardHandler)) // and panics at nothing
+	defer s.LogTo(slog.New(slog.DiscardHandler))
+	var lines counted
+	s.LogTo(slog.New(slog.NewTextHandler(&lines, nil)))
+	s.client.Pipeline().Expire(t.Context(), "key", time.Microsecond) // which it warns of, and nobody sends
+	assert.Positive(t, lines.Load())
+}
+
+// counted counts the lines of a log.
+type counted struct{ atomic.Int64 }
+
+func (c *counted) Write(b []byte) (int, error) {
+	c.Add(1)
+	return len(b), nil
 }
