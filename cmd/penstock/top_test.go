@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -12,7 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/console"
+	"github.com/penstock-go/penstock/hotspot"
 )
 
 // screen is what top would be on a terminal.
@@ -103,6 +107,17 @@ func TestTopNamesWhoWasRefused(t *testing.T) {
 	assert.Contains(t, s.text(), "vvv…  from ooo")
 }
 
+// The console's answer has who was refused, and for which value.
+func TestTopReadsWhoWasRefused(t *testing.T) {
+	program := shop(t, console.Config{})
+	require.NoError(t, program.LoadRules(api.RuleSet{Hotspot: []hotspot.Rule{{ID: "users", Resource: "GET /search", Param: "user", Threshold: 0}}}))
+	program.call(t, 1, "http", "GET /search", "acme", "")
+	s := newScreen(t, program)
+	s.open = "GET /search"
+	s.answer(s.ask(false))
+	assert.Contains(t, s.text(), `  "ann"  from acme`)
+}
+
 // The tree of a program with very many resources is not asked for each second.
 func TestTopOfManyResources(t *testing.T) {
 	s := newScreen(t, shop(t, console.Config{}))
@@ -116,6 +131,35 @@ func TestTopOfManyResources(t *testing.T) {
 	f.resources.Total = 5
 	s.send(f)
 	assert.NotContains(t, s.text(), "too many")
+}
+
+// huge is a program with so many resources, and a list of the paths that it was asked for.
+type huge struct {
+	resources int
+	asked     []string
+}
+
+func (h *huge) RoundTrip(r *http.Request) (*http.Response, error) {
+	h.asked = append(h.asked, r.URL.Path)
+	w := httptest.NewRecorder()
+	fmt.Fprintf(w, `{"total": %d, "resources": []}`, h.resources)
+	return w.Result(), nil
+}
+
+func TestTopAsksForNoTreeOfManyResources(t *testing.T) {
+	for resources, want := range map[int][]string{
+		mostInTree:     {"/api/resources", "/api/tree"},
+		mostInTree + 1: {"/api/resources"},
+	} {
+		of := &huge{resources: resources}
+		c := &command{streams: streams{env: func(string) string { return "" }, transport: of}}
+		p, err := c.program("")
+		require.NoError(t, err)
+		f, ok := newTop(p, false).Init()().(frame)
+		require.True(t, ok)
+		require.NoError(t, f.err)
+		assert.Equal(t, want, of.asked)
+	}
 }
 
 func TestTopPercentiles(t *testing.T) {
