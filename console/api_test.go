@@ -231,10 +231,15 @@ func TestRulesWhoseStoreIsAway(t *testing.T) {
 	clock := api.NewManualClock(begin)
 	store := &shutStore{Memory: cluster.NewMemory(clock)}
 	shared := cluster.Rule{Scope: cluster.Global}
-	l := newLabOf(t, api.Config{Cluster: cluster.Config{Store: store}}, Config{}, api.RuleSet{
+	set := api.RuleSet{
 		Flow:    []flow.Rule{{ID: "all", Resource: "orders", Threshold: 1000, Cluster: shared}, {ID: "alone", Resource: "orders", Threshold: 1000}},
 		Hotspot: []hotspot.Rule{{ID: "each", Resource: "orders", Param: "user", Threshold: 1000, Cluster: shared}},
-	})
+	}
+	l := newLabOf(t, api.Config{Cluster: cluster.Config{Store: store}}, Config{}, api.RuleSet{})
+	var list resourcesReply
+	l.get("/api/resources", &list)
+	require.Empty(t, list.Alerts, "no rule is shared yet")
+	require.NoError(t, l.guard.LoadRules(set))
 	l.clock.SetSleep(api.SleepAdvance)
 	away := func() map[string]bool {
 		var raw struct {
@@ -258,7 +263,6 @@ func TestRulesWhoseStoreIsAway(t *testing.T) {
 		l.call(1, "orders", api.Param("user", "ann"))
 	}
 	assert.Equal(t, map[string]bool{"all": true, "alone": false, "each": true}, away())
-	var list resourcesReply
 	l.get("/api/resources", &list)
 	assert.Equal(t, []alert{{What: "store", State: "away", Rules: 2}}, list.Alerts)
 }
@@ -295,11 +299,14 @@ func TestSourcesThatFailAreTold(t *testing.T) {
 		"pinned": {OK: true, Watching: true, Confirmed: now, Pinned: true},
 		"failed": {LastFailure: now, LastError: errors.New("no\x1b" + strings.Repeat("x", 10_000))},
 	} {
+		s.Source = "\x1b" + strings.Repeat("y", 10_000)
 		a, is := alertOf(s, now)
 		assert.Equal(t, want != "", is, want)
 		assert.Equal(t, want, a.State)
 		assert.Less(t, len(a.Error), 400)
 		assert.NotContains(t, a.Error, "\x1b")
+		assert.Less(t, len(a.Name), 400)
+		assert.NotContains(t, a.Name, "\x1b")
 	}
 }
 

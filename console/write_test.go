@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -96,4 +97,40 @@ func TestEditsThatAreRefused(t *testing.T) {
 	for line := range strings.Lines(l.log.String()) {
 		assert.Less(t, len(line), 2_000)
 	}
+}
+
+// However large an edit is, the log gets a short line of it, as of one that is refused.
+func TestEditsAreBoundedInTheLog(t *testing.T) {
+	l := writable(t)
+	said := func() (what string) {
+		lines := strings.Split(strings.TrimSpace(l.log.String()), "\n")
+		for _, line := range lines {
+			if strings.Contains(line, "penstock: console: ") {
+				_, what, _ = strings.Cut(line, "from=192.0.2.1:1234 ")
+			}
+		}
+		return what
+	}
+	apply := func(edit string) (what string) {
+		var shown, applied struct{ Proof, Error string }
+		require.Equal(t, 200, post(l, "/api/rules/diff", edit+"}", &shown), shown.Error)
+		require.Equal(t, 200, post(l, "/api/rules/apply", edit+`,"proof":"`+shown.Proof+`"}`, &applied), applied.Error)
+		return said()
+	}
+	var rules []string
+	for i := range 15 {
+		rules = append(rules, fmt.Sprintf(`{"id":"r%02d","resource":"r","threshold":1}`, i))
+	}
+	what := apply(`{"rules":{"flow":[` + strings.Join(rules, ",") + `]}`)
+	assert.Contains(t, what, "; and 5 more")
+	assert.NotContains(t, what, "r12")
+
+	for _, name := range []string{strings.Repeat("x", 1_000), strings.Repeat("y", 1_000)} {
+		what = apply(`{"rules":{"flow":[{"id":"search","resource":"` + name + `","origin":"` + name + `","threshold":5}]}`)
+		assert.Contains(t, what, "~ flow search")
+		assert.Less(t, len(what), 600)
+	}
+	require.Equal(t, 422, post(l, "/api/rules/apply", `{"rules":{"authority":[{"id":"a","resource":"a","origins":["`+strings.Repeat("x", 1_000)+`","`+strings.Repeat("x", 1_000)+`"]}]}}`, new(struct{})))
+	assert.Contains(t, said(), "origins")
+	assert.Less(t, len(said()), 600)
 }

@@ -309,6 +309,15 @@ func TestSoManyWarnings(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, p.Warnings, 21)
 	assert.Equal(t, "r: there is more: these were the first 20 warnings (more)", p.Warnings[20].String())
+
+	var log bytes.Buffer
+	p.Warnings[1].Problem = strings.Repeat("x", 10_000)
+	p.Warn(slog.New(slog.NewTextHandler(&log, nil)))
+	assert.Equal(t, 11, strings.Count(log.String(), "\n"))
+	assert.Contains(t, log.String(), "warnings=11\n")
+	for line := range strings.Lines(log.String()) {
+		assert.Less(t, len(line), 1_000)
+	}
 }
 
 // A threshold that Java's rule can't reach makes a rule that is off, and not one that refuses.

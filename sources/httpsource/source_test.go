@@ -114,6 +114,22 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
+// An error that quotes what a server answered is cut.
+func TestErrorsAreBounded(t *testing.T) {
+	s, err := New("http://host/rules.yaml", Config{Client: &http.Client{Transport: quoting{}}})
+	require.NoError(t, err)
+	_, err = s.Next(t.Context(), "")
+	require.ErrorContains(t, err, "malformed: xxx")
+	assert.Less(t, len(err.Error()), 1_100)
+}
+
+// quoting is a Transport that doesn't understand an answer.
+type quoting struct{}
+
+func (quoting) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("malformed: " + strings.Repeat("x", 10_000))
+}
+
 // Redirects lead to the same host, and never away from TLS. A CheckRedirect of the caller's own decides
 // otherwise.
 func TestRedirects(t *testing.T) {

@@ -171,4 +171,13 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// A network of IPv4 may be written as one of IPv4-mapped addresses.
+func TestMappedNetworks(t *testing.T) {
+	full, err := (&Config{AllowFrom: []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}}).check()
+	require.NoError(t, err)
+	for remote, want := range map[string]bool{"10.1.2.3:80": true, "[::ffff:10.1.2.3]:80": true, "11.1.2.3:80": false, "[::1]:80": false} {
+		assert.Equal(t, want, full.allows(remote), remote)
+	}
+}
+
 type nowhere struct{ Store }

@@ -3,6 +3,7 @@ package sentinel
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -60,6 +61,25 @@ func TestSavesAreBoundedInTheLog(t *testing.T) {
 	assert.Contains(t, l.log.text(), "and 9990 more")
 	for line := range strings.Lines(l.log.text()) {
 		assert.Less(t, len(line), 5_000)
+	}
+}
+
+// faultyStore is a store that fails in many words.
+type faultyStore struct{ Store }
+
+func (faultyStore) Name() string { return "faulty" }
+func (faultyStore) Next(context.Context, string) (rules.Document, error) {
+	return rules.Document{}, errors.New(strings.Repeat("x", 10_000))
+}
+
+// So is one that fails.
+func TestSavesThatFailAreBoundedInTheLog(t *testing.T) {
+	l := newLab(t, Config{AllowRuleWrites: true, Store: faultyStore{}})
+	status, _ := l.dashboard().post("setRules", "type", "flow", "data", `[{"resource":"a","count":1,"grade":1}]`)
+	require.NotEqual(t, http.StatusOK, status)
+	assert.Contains(t, l.log.text(), "are refused")
+	for line := range strings.Lines(l.log.text()) {
+		assert.Less(t, len(line), 2_000)
 	}
 }
 
