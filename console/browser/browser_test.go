@@ -319,6 +319,16 @@ func TestAStoreThatIsAway(t *testing.T) {
 	}
 }
 
+// The numbers of a hundred events have room beside them, which is all that the list keeps.
+func TestNumbersOfEventsHaveRoom(t *testing.T) {
+	s := open(t, api.RuleSet{}, console.Config{})
+	s.until(`(() => {
+		const style = getComputedStyle(document.getElementById("event-list")), pen = document.createElement("canvas").getContext("2d");
+		pen.font = style.font;
+		return parseFloat(style.paddingLeft) > pen.measureText("100. ").width;
+	})()`)
+}
+
 // A source that fails is told on every page, escaped, until it is right again. Explain asks as an inbound call, and says so.
 func TestASourceThatFails(t *testing.T) {
 	s := open(t, api.RuleSet{System: []system.Rule{{ID: "none", Metric: system.Concurrency, Threshold: 0}}}, console.Config{})
