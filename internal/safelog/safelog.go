@@ -42,18 +42,14 @@ func (h handler) target() slog.Handler {
 	return to
 }
 
-// shield runs f, and reports whether it returned.
-func (h handler) shield(f func()) (returned bool) {
+// shield runs f, which may panic.
+func (h handler) shield(f func()) {
 	defer func() {
-		if returned {
-			return
-		}
 		if reason := recover(); reason != nil && h.panicked != nil {
 			h.panicked(reason)
 		}
 	}()
 	f()
-	return true
 }
 
 func (h handler) Enabled(ctx context.Context, level slog.Level) (on bool) {

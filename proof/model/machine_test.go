@@ -271,9 +271,9 @@ var errRefused = fmt.Errorf("nested: %w", core.ErrBlocked)
 func (m *machine) end(c *Call, err error, elsewhere bool) {
 	h := m.open[c]
 	left := h.ctx.Err() != nil // nobody's time runs out, see epoch
-	c.Neutral = err != nil && (left || err == errRefused)
+	c.Neutral = err != nil && (left || errors.Is(err, errRefused))
 	m.note("ends with %v, left %v: %v", err, left, c)
-	m.model.Exit(c, err == errStumbled && !left)
+	m.model.Exit(c, errors.Is(err, errStumbled) && !left)
 	h.entry.Fail(err)
 	if elsewhere {
 		done := make(chan struct{})

@@ -501,7 +501,7 @@ func (m *Model) Exit(c *Call, failed bool) {
 		f()
 	}
 	for _, g := range m.gates {
-		g.complete(m, c)
+		g.complete(c)
 	}
 	for _, s := range c.stamps {
 		s.breaker.end(c, m.now)

@@ -100,7 +100,7 @@ func (g *gate) slow(now int64) bool {
 	return sum > int64(g.rule.MaxRT)*n
 }
 
-func (g *gate) complete(m *Model, c *Call) {
+func (g *gate) complete(c *Call) {
 	if c.Inbound {
 		g.ended = append(g.ended, timed{c.ended, time.Duration(c.ended - c.began)})
 	}
