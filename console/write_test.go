@@ -103,8 +103,8 @@ func TestEditsThatAreRefused(t *testing.T) {
 func TestEditsAreBoundedInTheLog(t *testing.T) {
 	l := writable(t)
 	said := func() (what string) {
-		lines := strings.Split(strings.TrimSpace(l.log.String()), "\n")
-		for _, line := range lines {
+		lines := strings.SplitSeq(strings.TrimSpace(l.log.String()), "\n")
+		for line := range lines {
 			if strings.Contains(line, "penstock: console: ") {
 				_, what, _ = strings.Cut(line, "from=192.0.2.1:1234 ")
 			}
