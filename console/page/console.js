@@ -63,16 +63,19 @@ async function ask(path, options = {}) {
   }
 }
 
+// exact keeps the value of an exception as it is written, where JavaScript has no such number. inexact finds one
+// in a rule that a browser without raw JSON has changed.
+const exact = (key, v, at) => key === "value" && inexact(v) && JSON.rawJSON ? JSON.rawJSON(at.source) : v;
+const inexact = v => Number.isInteger(v) && !Number.isSafeInteger(v);
+
 async function get(path, options) {
   const r = await ask(path, options);
-  const value = await r.json();
+  const value = JSON.parse(await r.text(), exact);
   if (!r.ok) throw Object.assign(new Error(value.error), { status: r.status });
   return value;
 }
 
-const post = (path, value) => get(path, {
-  method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(value),
-});
+const post = (path, body) => get(path, { method: "POST", headers: { "Content-Type": "application/json" }, body });
 
 // ---- what is known of the resources ----
 
@@ -366,7 +369,8 @@ function ruleRow(r, writable) {
     h("code", null, label(summary(r.rule))),
     fullness(r.full, r.measures?.[0]),
     r.mode === "shadow" ? whole(r.shadowBlocked) + " would have been" : whole(r.refused),
-    writable && r.rule ? h("button", { type: "button", onclick: () => edit(r), "aria-label": "Change the rule " + label(r.id) }, "Change") : "",
+    writable && r.rule && !r.rule.exceptions?.some(e => inexact(e.value)) ?
+      h("button", { type: "button", onclick: () => edit(r), "aria-label": "Change the rule " + label(r.id) }, "Change") : "",
   ];
 }
 
@@ -586,16 +590,17 @@ function edit(r) {
   const send = async (path, more) => {
     error.textContent = "";
     try {
-      return await post(path, { rules: { [r.list || r.kind]: [JSON.parse(text.value)] }, ...more });
+      JSON.parse(text.value); // it is one value; it is sent as it is written
+      return await post(path, `{"rules":{${JSON.stringify(r.list || r.kind)}:[${text.value}]}${more}}`);
     } catch (e) { error.textContent = label(e.message); }
   };
   $("edit-cancel").onclick = () => box.close();
   $("edit-show").onclick = async () => {
     reset();
-    shown = await send("/api/rules/diff");
+    shown = await send("/api/rules/diff", "");
     if (shown) { diff.textContent = label(shown.diff.replaceAll("\n", "\ue000")).replaceAll("\ue000", "\n"); apply.disabled = false; apply.focus(); }
   };
-  apply.onclick = async () => { if (await send("/api/rules/apply", { proof: shown.proof })) { box.close(); view.reload?.(); } };
+  apply.onclick = async () => { if (await send("/api/rules/apply", `,"proof":${JSON.stringify(shown.proof)}`)) { box.close(); view.reload?.(); } };
   box.showModal();
 }
 
