@@ -6,9 +6,14 @@ const main = $("main");
 
 // ---- elements: everything that comes from outside becomes text, never markup ----
 
-const hidden = /[\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
-// label is a name with what can't be seen, or would turn what stands around it, written out.
-const label = name => name.replace(hidden, c => "\\u" + c.codePointAt(0).toString(16).padStart(4, "0"));
+const hidden = /[\p{C}\p{DI}\p{Zl}\p{Zp}\u2800]|(?! )\p{Zs}/gu;
+const escape = c => Array.from({ length: c.length }, (_, i) => "\\u" + c.charCodeAt(i).toString(16).padStart(4, "0")).join("");
+// label is a line of text with what can't be seen, or would turn what stands around it, written out.
+const label = text => text.replace(hidden, escape);
+const lines = text => text.split("\n").map(label).join("\n");
+// spaced is a label with the blanks that HTML drops; named is one of a name that may have what only looks written out.
+const spaced = text => label(text.replace(/^ | $| (?= )/g, escape));
+const named = name => spaced(name.replace(/\\(?=u[0-9a-f]{4})/g, escape));
 
 function h(tag, props, ...children) {
   const e = document.createElement(tag);
@@ -20,7 +25,8 @@ function h(tag, props, ...children) {
   e.append(...children.flat().filter(c => c !== undefined && c !== null && c !== false));
   return e;
 }
-const bdi = name => h("bdi", null, label(name));
+const bdi = name => h("bdi", null, named(name));
+const quoted = text => h("bdi", null, spaced(text)); // of what the server has written out already
 const href = name => "#/r/" + encodeURIComponent(name);
 const link = name => h("a", { href: href(name) }, bdi(name));
 
@@ -33,6 +39,9 @@ const share = f => Math.round(f * 100) + " %";
 
 let token = sessionStorage.getItem("token") || "";
 let asking; // one question for a token at a time
+
+// bytes is a text as a header can have it: in UTF-8, without what no header has.
+const bytes = text => String.fromCharCode(...new TextEncoder().encode(text.replace(/[\0-\x1f\x7f]/g, "")));
 
 function askToken(why) {
   asking ||= new Promise(done => {
@@ -52,7 +61,7 @@ function askToken(why) {
 async function ask(path, options = {}) {
   for (;;) {
     const headers = { ...options.headers };
-    if (token) headers.Authorization = "Bearer " + token;
+    if (token) headers.Authorization = "Bearer " + bytes(token);
     const r = await fetch(path, { ...options, headers });
     if (r.status === 401) {
       const { error } = await r.json();
@@ -137,7 +146,7 @@ function showAlerts(list = []) {
   const since = a => a.since ? ", " + new Date(a.since).toLocaleString([], { hour12: false }) : "";
   $("alerts").replaceChildren(...list.map(a => h("p", null, a.what === "store" ?
     "The store of shared limits is away: " + a.rules + (a.rules === 1 ? " rule does" : " rules do") + " as onFailure says" :
-    ["Rules of ", bdi(a.name), " – the source " + states[a.state] + since(a) + (a.error ? ": " + label(a.error) : "")])));
+    ["Rules of ", quoted(a.name), " – the source " + states[a.state] + since(a) + (a.error ? ": " + label(a.error) : "")])));
 }
 
 // ---- events ----
@@ -158,9 +167,9 @@ function note(text, at) {
 
 const on = {
   frame: takeFrame,
-  burst: e => note(label(e.resource) + " began to block: " + e.blocked + " in a second", e.at),
-  breaker: e => { note("breaker " + label(e.rule) + " of " + label(e.resource) + ": " + e.from + " → " + e.to + (e.why ? ": " + label(e.why) : ""), e.at); loadMarks(); view.breaker?.(e); },
-  reload: e => { note(e.error ? "rules of " + label(e.source || "a source") + " not loaded: " + label(e.error) : "rules: revision " + e.revision + " " + (e.change || ""), e.at); view.reload?.(e); },
+  burst: e => note(named(e.resource) + " began to block: " + e.blocked + " in a second", e.at),
+  breaker: e => { note("breaker " + named(e.rule) + " of " + named(e.resource) + ": " + e.from + " → " + e.to + (e.why ? ": " + label(e.why) : ""), e.at); loadMarks(); view.breaker?.(e); },
+  reload: e => { note(e.error ? "rules of " + named(e.source || "a source") + " not loaded: " + label(e.error) : "rules: revision " + e.revision + " " + (e.change || ""), e.at); view.reload?.(e); },
 };
 
 let marking;
@@ -358,7 +367,7 @@ function fullness(full, m) {
   const i = h("i");
   i.style.width = Math.min(100, full * 100) + "%";
   let text = share(full); // of a rule that is as full as one of its values there is no measure
-  if (m) text += " (" + whole(m.measured) + " of " + whole(m.limit) + (m.unit ? " " + m.unit : "") + ", " + m.of + (m.for ? ", " + label(m.for) : "") + ")";
+  if (m) text += " (" + whole(m.measured) + " of " + whole(m.limit) + (m.unit ? " " + m.unit : "") + ", " + m.of + (m.for ? ", " + spaced(m.for) : "") + ")";
   return h("span", null, h("span", { class: "full" + (full >= 1 ? " over" : full >= .8 ? " much" : ""), "aria-hidden": "true" }, i), text);
 }
 
@@ -370,7 +379,7 @@ function ruleRow(r, writable) {
     fullness(r.full, r.measures?.[0]),
     r.mode === "shadow" ? whole(r.shadowBlocked) + " would have been" : whole(r.refused),
     writable && r.rule && !r.rule.exceptions?.some(e => inexact(e.value)) ?
-      h("button", { type: "button", onclick: () => edit(r), "aria-label": "Change the rule " + label(r.id) }, "Change") : "",
+      h("button", { type: "button", onclick: () => edit(r), "aria-label": "Change the rule " + named(r.id) }, "Change") : "",
   ];
 }
 
@@ -448,11 +457,11 @@ function showResource(name) {
     ].flat().filter(Boolean));
     part(main, "rules", data.rules, list => ruleTable(list, false));
     part(main, "refusals", data.refusals, list => table(["When", "Calls", "Why", "Caller", "Value"],
-      list.map(r => [clock(r.last), String(r.count), label(r.reason), r.origin ? bdi(r.origin) : "", r.value ? bdi(r.value) : ""]), "None was refused lately."));
+      list.map(r => [clock(r.last), String(r.count), quoted(r.reason), r.origin ? bdi(r.origin) : "", r.value ? quoted(r.value) : ""]), "None was refused lately."));
     part(main, "origins", data.origins, list => table(["Caller", "pass/s", "block/s", "passed in a minute", "blocked in a minute", "in flight"],
       list.map(o => [bdi(o.name), whole(o.lastSecond.pass), whole(o.lastSecond.block), whole(o.minute.pass), whole(o.minute.block), String(o.inFlight)]), "No call has said who makes it."));
     part(main, "hot", data.hotValues, list => table(["Value", "Rule", "How full now", "Passed", "Refused", "In flight"],
-      list.map(v => [bdi(v.value), bdi(v.rule), fullness(v.full, v.measure), whole(v.passed), whole(v.refused), String(v.inFlight)]), "No rule limits single values here."));
+      list.map(v => [quoted(v.value), bdi(v.rule), fullness(v.full, v.measure), whole(v.passed), whole(v.refused), String(v.inFlight)]), "No rule limits single values here."));
     part(main, "breakers", [data.breakers, data.changes], () => [
       table(["Breaker", "State", "Why", "Calls", "Bad", "Neutral", "Next probe"], data.breakers.map(b => [bdi(b.rule), h("b", { class: b.state === "closed" ? "pass" : "block" }, b.state),
         whyOf(b), whole(b.calls), whole(b.bad), whole(b.neutral || 0), b.retryAt ? clock(b.retryAt) : ""]), "No breaker watches this resource."),
@@ -470,8 +479,9 @@ function showTree() {
   let times = new Map(); // p95 by resource, where somebody counts them
   const stop = new AbortController();
   const figures = n => whole(n.lastSecond.pass) + " pass, " + whole(n.lastSecond.block) + " block, " + ms(n.lastSecond.exited ? n.lastSecond.rtMs / n.lastSecond.exited : 0) + (times.has(n.name) && n.kind === "call" ? ", p95 " + ms(times.get(n.name)) : "") + (n.inFlight ? ", " + n.inFlight + " in flight" : "");
+  const pathOf = (above, n) => above + JSON.stringify([n.kind, n.name]);
   function node(n, path) {
-    path += "\n" + n.kind + n.name;
+    path = pathOf(path, n);
     const numbers = h("span", { class: "n" }, figures(n));
     built.set(path, numbers);
     const name = n.kind === "call" ? link(n.name) : bdi(n.name);
@@ -480,7 +490,7 @@ function showTree() {
     d.addEventListener("toggle", () => d.open ? folded.delete(path) : folded.add(path));
     return h("li", null, d);
   }
-  const paths = (n, path, to) => { path += "\n" + n.kind + n.name; to.push([path, n]); (n.children || []).forEach(c => paths(c, path, to)); return to; };
+  const paths = (n, path, to) => { path = pathOf(path, n); to.push([path, n]); (n.children || []).forEach(c => paths(c, path, to)); return to; };
   let was = "";
   async function load() {
     try {
@@ -546,6 +556,7 @@ function showBreakers() {
   load();
 }
 
+// explainForm has the name of a resource, if it is given, also one that an input can't hold: with line feeds.
 function explainForm(resource) {
   const field = (name, text, value, more) => h("label", null, text, h("input", { name, value, autocomplete: "off", spellcheck: "false", ...more }));
   const out = h("div", { role: "status" });
@@ -553,6 +564,7 @@ function explainForm(resource) {
     event.preventDefault();
     const q = new URLSearchParams();
     for (const name of ["resource", "origin", "context", "units"]) if (form.elements[name].value) q.set(name, form.elements[name].value);
+    if (form.elements.resource.value === given) q.set("resource", resource);
     q.set("inbound", form.elements.inbound.checked);
     for (const pair of form.elements.args.value.split(/\s+/).filter(Boolean)) {
       const at = pair.indexOf("=");
@@ -560,7 +572,7 @@ function explainForm(resource) {
     }
     try {
       const x = await get("/api/explain?" + q);
-      out.replaceChildren(h("pre", null, label(x.text.replaceAll("\n", "\ue000")).replaceAll("\ue000", "\n")),
+      out.replaceChildren(h("pre", null, lines(x.text)),
         h("p", { class: "dim" }, x.assumed.length > 0 ? "Assumed of the call: " + x.assumed.join(", ") + "." : ""));
     } catch (e) { out.replaceChildren(h("p", { class: "bad" }, label(e.message))); }
   } },
@@ -568,6 +580,7 @@ function explainForm(resource) {
     field("units", "Units", "1", { inputmode: "numeric" }), field("args", "Arguments, as in user=ann 0=7", ""),
     h("label", null, h("span", null, "Inbound: from outside, system rules judge it "), h("input", { name: "inbound", type: "checkbox", class: "box", checked: true })),
     h("button", { class: "main" }, "What would become of a call now?"));
+  const given = form.elements.resource.value;
   return h("div", null, form, out);
 }
 
@@ -583,8 +596,8 @@ function edit(r) {
   const box = $("edit-dialog"), text = $("edit-text"), apply = $("edit-apply"), error = $("edit-error"), diff = $("edit-diff");
   let shown;
   const reset = () => { shown = undefined; apply.disabled = true; diff.textContent = ""; error.textContent = ""; };
-  $("edit-title").textContent = "Change the " + (r.list || r.kind) + " rule " + label(r.id);
-  text.value = JSON.stringify({ ...r.rule, id: r.id }, null, 2);
+  $("edit-title").textContent = "Change the " + (r.list || r.kind) + " rule " + named(r.id);
+  text.value = JSON.stringify({ ...r.rule, id: r.id }, null, 2).replace(hidden, c => c === "\n" ? c : escape(c));
   reset();
   text.oninput = reset;
   const send = async (path, more) => {
@@ -598,7 +611,7 @@ function edit(r) {
   $("edit-show").onclick = async () => {
     reset();
     shown = await send("/api/rules/diff", "");
-    if (shown) { diff.textContent = label(shown.diff.replaceAll("\n", "\ue000")).replaceAll("\ue000", "\n"); apply.disabled = false; apply.focus(); }
+    if (shown) { diff.textContent = lines(shown.diff); apply.disabled = false; apply.focus(); }
   };
   apply.onclick = async () => { if (await send("/api/rules/apply", `,"proof":${JSON.stringify(shown.proof)}`)) { box.close(); view.reload?.(); } };
   box.showModal();
@@ -608,13 +621,18 @@ function edit(r) {
 
 const views = [["#/", showResources], ["#/tree", showTree], ["#/rules", showRules], ["#/breakers", showBreakers], ["#/explain", showExplain]];
 
+// decoded is the name in an address, as it stands there if it was cut.
+function decoded(text) {
+  try { return decodeURIComponent(text); } catch { return text; }
+}
+
 function route() {
   leave();
   leave = () => {};
   view = {};
   main.was = undefined;
   const at = location.hash || "#/";
-  if (at.startsWith("#/r/")) showResource(decodeURIComponent(at.slice(4)));
+  if (at.startsWith("#/r/")) showResource(decoded(at.slice(4)));
   else (views.find(v => v[0] === at) || views[0])[1]();
   for (const a of document.querySelectorAll("nav a")) {
     if (a.dataset.view === view.name) a.setAttribute("aria-current", "page"); else a.removeAttribute("aria-current");
