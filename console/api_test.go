@@ -574,3 +574,45 @@ func sorted(frame string) string {
 	}
 	return head + `"resources":[` + strings.Join(list, "],") + "]]}" + tail
 }
+
+// A resource whose name is no UTF-8 can be told from others, and asked for by its address and, if nothing else is the
+// same in JSON, by what JSON has.
+func TestNamesThatAreNoText(t *testing.T) {
+	l := newLab(t, Config{}, api.RuleSet{Hotspot: []hotspot.Rule{{ID: "all", Resource: "*", Param: "user", Threshold: 5}}})
+	names := []string{"bad\xff", "bad\xfe", "sole\xff\xff", "a b+&%é\xff", "sole"}
+	f := newFrames(l.console)
+	for _, name := range names {
+		l.call(1, name, core.Param("user", "ann"))
+	}
+	type addressed struct {
+		Name, Escaped string
+		HotValues     []hotValue
+	}
+	var all struct{ Resources []addressed }
+	l.get("/api/resources", &all)
+	found := make(map[string]bool)
+	for _, r := range all.Resources {
+		name, err := url.QueryUnescape(cmp.Or(r.Escaped, url.QueryEscape(r.Name)))
+		require.NoError(t, err)
+		found[name] = true
+		var one addressed
+		l.get("/api/resource?name="+cmp.Or(r.Escaped, url.QueryEscape(r.Name)), &one)
+		assert.Equal(t, r.Name, one.Name)
+		assert.Equal(t, r.Escaped, one.Escaped)
+		assert.NotEmpty(t, one.HotValues, "%q", name)
+	}
+	for _, name := range names {
+		assert.True(t, found[name], "%q", name)
+	}
+	var one addressed
+	l.get("/api/resource?name="+url.QueryEscape("sole\ufffd\ufffd"), &one)
+	assert.Equal(t, "sole%FF%FF", one.Escaped)
+	for _, name := range []string{"bad\ufffd", "sole\ufffd"} {
+		assert.Equal(t, http.StatusNotFound, l.do(request("GET", "/api/resource?name="+url.QueryEscape(name), "")).Code, "%q is of two, or of none", name)
+	}
+	l.clock.Advance(time.Second)
+	rows := string(f.next())
+	assert.Contains(t, rows, `,0,"bad%FF"]`)
+	assert.Contains(t, rows, `,0,"a%20b%2B%26%25%C3%A9%FF"]`)
+	assert.NotContains(t, rows, `,0,"sole"]`)
+}

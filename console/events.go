@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/shown"
 )
 
 // How far a client of /api/events may be behind: this many frames, and this long with one of them.
@@ -215,10 +216,14 @@ func (f *frames) next() []byte {
 		b = strconv.AppendFloat(append(b, ','), avgRT(&counts), 'g', -1, 64)
 		b = strconv.AppendInt(append(b, ','), inFlight, 10)
 		if overflow {
-			b = append(b, ",1]"...)
+			b = append(b, ",1"...)
 		} else {
-			b = append(b, ",0]"...)
+			b = append(b, ",0"...)
 		}
+		if escaped := shown.Escaped(r.Name()); escaped != "" {
+			b = append(append(b, ','), quote(escaped)...)
+		}
+		b = append(b, ']')
 	})
 	b = append(b, "]}\n\n"...)
 	for name, at := range f.blocked {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
@@ -129,6 +130,7 @@ func (c *console) each(f func(r *core.Resource, overflow bool)) {
 // brief is a resource in the list of all.
 type brief struct {
 	Name       string       `json:"name"`
+	Escaped    string       `json:"escaped,omitempty"` // see shown.Escaped
 	Overflow   bool         `json:"overflow,omitempty"`
 	InFlight   int64        `json:"inFlight"`
 	Waiting    int64        `json:"waiting"`
@@ -204,7 +206,7 @@ func (c *console) resources(query string, limit, offset int) resourcesReply {
 	for _, r := range all[:min(limit, len(all))] {
 		h := read.history(&r.StatisticNode)
 		answer.Resources = append(answer.Resources, brief{
-			Name: r.Name(), Overflow: r.overflow, InFlight: r.InFlight(), Waiting: r.Waiting(read.now),
+			Name: r.Name(), Escaped: shown.Escaped(r.Name()), Overflow: r.overflow, InFlight: r.InFlight(), Waiting: r.Waiting(read.now),
 			LastSecond: figuresOf(&h.lastSecond), Minute: read.minute(r.Resource, h), Marks: marks[r.Name()],
 			History: briefHistory{h.Pass, h.Block, h.RTMs},
 		})
@@ -234,6 +236,7 @@ type resource struct {
 	At         time.Time `json:"at"`
 	EndUnix    int64     `json:"endUnix"`
 	Name       string    `json:"name"`
+	Escaped    string    `json:"escaped,omitempty"` // see shown.Escaped
 	Overflow   bool      `json:"overflow,omitempty"`
 	InFlight   int64     `json:"inFlight"`
 	Waiting    int64     `json:"waiting"`
@@ -283,15 +286,15 @@ func (c *console) serveResource(w http.ResponseWriter, r *http.Request) error {
 func (c *console) resource(name string) (*resource, error) {
 	c.making.Lock()
 	defer c.making.Unlock()
-	engine := c.guard.Engine()
-	found, ok := engine.FindResource(name)
+	found, ok := c.find(name)
 	if !ok {
 		return nil, refuse(http.StatusNotFound, "there is no resource %q", shortened(name))
 	}
+	name = found.Name()
 	read := c.reader()
 	h, total := read.history(&found.StatisticNode), found.Totals()
 	answer := &resource{
-		At: read.at(), EndUnix: read.endUnix(), Name: found.Name(), Overflow: name == node.OverflowName,
+		At: read.at(), EndUnix: read.endUnix(), Name: name, Escaped: shown.Escaped(name), Overflow: name == node.OverflowName,
 		InFlight: found.InFlight(), Waiting: found.Waiting(read.now),
 		LastSecond: figuresOf(&h.lastSecond), Minute: read.minute(found, h), Lifetime: figuresOf(&total), History: h,
 		Origins: read.origins(found), HotValues: []hotValue{},
@@ -310,6 +313,25 @@ func (c *console) resource(name string) (*resource, error) {
 	}
 	return answer, nil
 }
+
+// find returns the resource of a name, which may be as JSON has one that isn't UTF-8, if no other
+// resource is the same there.
+func (c *console) find(name string) (found *core.Resource, ok bool) {
+	if found, ok = c.guard.Engine().FindResource(name); ok || !strings.ContainsRune(name, utf8.RuneError) {
+		return found, ok
+	}
+	same := 0
+	c.each(func(r *core.Resource, _ bool) {
+		if !utf8.ValidString(r.Name()) && asJSON(r.Name()) == name {
+			found = r
+			same++
+		}
+	})
+	return found, same == 1
+}
+
+// asJSON is a name as a reader of its JSON has it.
+func asJSON(name string) string { return string([]rune(name)) }
 
 func (r *reader) origins(of *core.Resource) []origin {
 	all := []origin{}

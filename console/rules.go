@@ -365,7 +365,7 @@ func hotValuesOf(r rule, resource string) (all []hotValue) {
 		return nil
 	}
 	for _, v := range details.Top {
-		if v.Resource == resource {
+		if v.Resource == asJSON(resource) {
 			v.Rule, v.Full = r.ID, full(v.Measure)
 			all = append(all, v.hotValue)
 		}

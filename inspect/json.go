@@ -33,6 +33,7 @@ func (t Tree) MarshalJSON() ([]byte, error) {
 // MarshalJSON returns the node with all below it:
 //
 //	name, kind            kind is root, entrance, call, resource, origin or inbound
+//	escaped               the name as it stands in a URL, absent if it is valid UTF-8
 //	overflow              true if it stands for all names beyond a cap, else absent
 //	passPerSecond         units admitted, over the second window, extrapolated to a
 //	                      second if api.Config.Interval is another time; also block,
@@ -123,6 +124,7 @@ type usageJSON struct {
 // nodeJSON is a node without what hangs below it.
 type nodeJSON struct {
 	Name     string   `json:"name"`
+	Escaped  string   `json:"escaped,omitempty"`
 	Kind     NodeKind `json:"kind"`
 	Overflow bool     `json:"overflow,omitempty"`
 
@@ -174,6 +176,7 @@ func (j *nodeJSON) of(n *Node) {
 	rates := n.Rates()
 	*j = nodeJSON{
 		Name:     n.Name,
+		Escaped:  shown.Escaped(n.Name),
 		Kind:     n.Kind,
 		Overflow: n.Overflow,
 

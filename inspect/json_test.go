@@ -3,9 +3,11 @@ package inspect_test
 import (
 	"encoding/json"
 	"math"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -135,6 +137,13 @@ func TestJSONOfAnyName(t *testing.T) {
 		decode(t, data, &got)
 		want := strings.ToValidUTF8(name, "\uFFFD")
 		require.Equal(t, want, got.Resources[0].Name)
+		if utf8.ValidString(name) {
+			require.Empty(t, got.Resources[0].Escaped)
+		} else {
+			back, err := url.QueryUnescape(got.Resources[0].Escaped)
+			require.NoError(t, err)
+			require.Equal(t, name, back)
+		}
 		require.Equal(t, want, got.Resources[0].Origins[0].Name)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 // jsonNode is what a program that reads the JSON would write down.
 type jsonNode struct {
+	Escaped              string
 	Name                 string
 	Kind                 inspect.NodeKind
 	Overflow             bool

@@ -357,7 +357,7 @@ func (away) Shard(string) int                            { return 0 }
 
 var hostile = []string{
 	"<script>alert(1)</script>", "<img src=x onerror=alert(1)>", `"><svg onload=alert(1)>`, "javascript:alert(1)", "{{7*7}}${7*7}",
-	"a\u202egnp.exe", "line\nbreak\x00\x1b[31m", "../../etc", "..", "?q=1#x", "%2e%2e%2f", "\u2028", strings.Repeat("long ", 150), "日本語", "' OR 1=1 --",
+	"a\u202egnp.exe", "line\nbreak\x00\x1b[31m", "../../etc", "..", "?q=1#x", "%2e%2e%2f", "\u2028", strings.Repeat("long", 200), "日本語", "' OR 1=1 --",
 }
 
 // A thousand resources, and names with markup: all are listed, found by typing, and opened; names stay text.

@@ -178,3 +178,38 @@ func TestPathsOfTheTree(t *testing.T) {
 	s.until(leaves + `.includes("true")`)
 	assert.Equal(t, "false,true,false", read[string](s, leaves))
 }
+
+// Names that aren't UTF-8 are resources of their own: with figures of their own, and a page that their link leads to.
+func TestNamesThatAreNoText(t *testing.T) {
+	names := map[string]string{ // by what they look like
+		`bad\xff`: "bad\xff", `bad\xfe`: "bad\xfe", "bad\ufffd": "bad\ufffd", `bad\u005cxff`: `bad\xff`, `\xed\xa0\x80`: "\xed\xa0\x80",
+		`a b+&#%\xc3\xa9\xff`: "a b+&#%é\xff", "bad%ff": "bad%ff",
+	}
+	s := open(t, api.RuleSet{Hotspot: []hotspot.Rule{{ID: "all", Resource: "*", Param: "user", Threshold: 1e6}}}, console.Config{})
+	for _, name := range names {
+		for range len(name) {
+			e, err := s.guard.Entry(api.WithOrigin(api.WithContext(t.Context(), name), name), name, api.Param("user", "ann"))
+			require.NoError(t, err)
+			e.Exit()
+		}
+	}
+	s.every(20*time.Millisecond, func() { _ = s.call("bad\xff") })
+	s.until(fmt.Sprintf(`document.querySelectorAll("#resources tbody a").length === %d`, len(names)))
+	s.until(`[...document.querySelectorAll("#resources tbody tr")].filter(r => /^[1-9]/.test(r.querySelector("td.pass").textContent)).map(r => r.querySelector("a").textContent).join() === "bad\\xff"`)
+	for shown, name := range names {
+		for _, page := range []string{"#/", "#/tree"} {
+			s.goTo(page)
+			link := `[...document.querySelectorAll("main a")].find(a => a.textContent === ` + quote(shown) + `)`
+			s.until(link + ` !== undefined`)
+			s.run(chromedp.Evaluate(link+`.click()`, nil))
+			s.shows("h1", shown)
+			s.until(`document.querySelector("[data-part=hot] td") !== null`)
+			s.until(`document.querySelector("[data-part=origins] td") !== null`)
+			var passed int
+			s.run(chromedp.Evaluate(`+document.querySelector("[data-part=origins] tbody tr").cells[3].textContent`, &passed))
+			assert.Equal(t, len(name), passed, "%q from %s", name, page)
+			s.run(chromedp.Click("form.ask button"))
+			s.shows("form.ask + div", "hotspot all")
+		}
+	}
+}

@@ -13,7 +13,7 @@ const label = text => text.replace(hidden, escape);
 const lines = text => text.split("\n").map(label).join("\n");
 // spaced is a label with the blanks that HTML drops; named is one of a name that may have what only looks written out.
 const spaced = text => label(text.replace(/^ | $| (?= )/g, escape));
-const named = name => spaced(name.replace(/\\(?=u[0-9a-f]{4})/g, escape));
+const named = name => spaced(name.replace(/\\(?=u[0-9a-f]{4}|x[0-9a-f]{2})/g, escape));
 
 function h(tag, props, ...children) {
   const e = document.createElement(tag);
@@ -27,8 +27,19 @@ function h(tag, props, ...children) {
 }
 const bdi = name => h("bdi", null, named(name));
 const quoted = text => h("bdi", null, spaced(text)); // of what the server has written out already
-const href = name => "#/r/" + encodeURIComponent(name);
-const link = name => h("a", { href: href(name) }, bdi(name));
+
+// An address is a name as it stands in a URL. Resources are told apart by it: what isn't UTF-8 in a name is lost in
+// its text, and escaped is the address of such a name.
+const address = (name, escaped) => escaped || encodeURIComponent(name);
+const link = (name, escaped) => h("a", { href: "#/r/" + address(name, escaped) }, nameAt(address(name, escaped)));
+// written is the name of an address, with bytes that aren't UTF-8 written out; proper the address in what may be none.
+const written = at => at.replace(/(?:%[0-9a-f]{2})+/gi, run => {
+  try { return decodeURIComponent(run); } catch { return run.toLowerCase().replace(/%([89a-f].)/g, "\\x$1").replace(/%(..)/g, (_, x) => String.fromCharCode(parseInt(x, 16))); }
+});
+const proper = text => text.replace(/%(?![0-9a-f]{2})|[^\w%!'()*.~-]/giu, encodeURIComponent);
+function nameAt(at) {
+  try { return bdi(decodeURIComponent(at)); } catch { return quoted(written(at)); }
+}
 
 const whole = n => n >= 1e6 ? (n / 1e6).toFixed(1) + "M" : n >= 1e4 ? (n / 1e3).toFixed(1) + "k" : String(Math.round(n * 100) / 100);
 const ms = t => !t ? "–" : t >= 1000 ? (t / 1000).toFixed(2) + "s" : t >= 10 ? t.toFixed(0) + "ms" : t.toFixed(2) + "ms";
@@ -88,14 +99,15 @@ const post = (path, body) => get(path, { method: "POST", headers: { "Content-Typ
 
 // ---- what is known of the resources ----
 
-const known = new Map(); // by name
+const known = new Map(); // by address
 let end = 0;             // the last whole second
 let timed = false;       // percentiles are counted
 
 function learn(r) {
   const whole = list => list.slice(0, minute - 1); // the last one has just begun
-  known.set(r.name, {
-    name: r.name, overflow: r.overflow, inFlight: r.inFlight, waiting: r.waiting, marks: r.marks || [],
+  const at = address(r.name, r.escaped);
+  known.set(at, {
+    at, name: r.name, escaped: r.escaped, overflow: r.overflow, inFlight: r.inFlight, waiting: r.waiting, marks: r.marks || [],
     pass: whole(r.history.pass), block: whole(r.history.block), rt: whole(r.history.rtMs), p95: r.minute.p95Ms,
   });
 }
@@ -118,15 +130,15 @@ function takeFrame(frame) {
   if (frame.endUnix <= end) return;
   if (frame.endUnix > end + 1) { loadResources().catch(tell); return; }
   end = frame.endUnix;
-  const rows = new Map(frame.resources.map(row => [row[0], row]));
-  for (const name of rows.keys()) {
-    if (!known.has(name)) {
+  const rows = new Map(frame.resources.map(row => [address(row[0], row[8]), row]));
+  for (const [at, [name, , , , , , , , escaped]] of rows) {
+    if (!known.has(at)) {
       const none = () => new Array(minute - 1).fill(0);
-      known.set(name, { name, inFlight: 0, waiting: 0, marks: [], pass: none(), block: none(), rt: none() });
+      known.set(at, { at, name, escaped, inFlight: 0, waiting: 0, marks: [], pass: none(), block: none(), rt: none() });
     }
   }
   for (const r of known.values()) {
-    const [, pass = 0, block = 0, , , rt = 0, inFlight = 0] = rows.get(r.name) || [];
+    const [, pass = 0, block = 0, , , rt = 0, inFlight = 0] = rows.get(r.at) || [];
     r.pass.push(pass); r.pass.shift();
     r.block.push(block); r.block.shift();
     r.rt.push(rt); r.rt.shift();
@@ -177,7 +189,7 @@ function loadMarks() { // what frames don't tell: soon, and once for many
   marking ||= setTimeout(() => {
     marking = undefined;
     get("/api/resources?limit=10000").then(all => all.resources.forEach(r => {
-      const own = known.get(r.name);
+      const own = known.get(address(r.name, r.escaped));
       if (own) { own.marks = r.marks || []; own.p95 = r.minute.p95Ms; }
     })).then(() => view.marks?.()).catch(() => {});
   }, 300);
@@ -304,14 +316,14 @@ function showResources() {
     row.cells[2].classList.toggle("block", last(r.block) > 0);
   }
   function rowOf(r) {
-    const row = { of: r, marks: "", link: link(r.name) };
+    const row = { of: r, marks: "", link: link(r.name, r.escaped) };
     const classes = ["name", "n pass", "n", "s", "n wide rt", "s wide", "n wide rt p95", "n wide", "n wide"];
     row.cells = classes.map((c, i) => i ? h("td", { class: c }) : h("th", { class: "name", scope: "row" }, row.link));
     row.cells[0].className = "name";
     row.tr = h("tr", null, row.cells);
     row.tr.row = row;
     watch.observe(row.tr);
-    rows.set(r.name, row);
+    rows.set(r.at, row);
     return row;
   }
   let sorted = "";
@@ -321,19 +333,19 @@ function showResources() {
       .map(r => [r, sum(r.pass) + sum(r.block)]).sort((a, b) => b[1] - a[1] || (a[0].name < b[0].name ? -1 : 1)).map(p => p[0]);
     sheet.classList.toggle("timed", timed);
     head.textContent = query ? list.length + " of " + known.size + " resources" : known.size + " resources, those with most traffic first";
-    const order = JSON.stringify(list.map(r => r.name));
+    const order = JSON.stringify(list.map(r => r.at));
     if (order === sorted) return;
     sorted = order;
     const focused = document.activeElement?.closest?.("tr")?.row;
     body.replaceChildren(...list.map(r => {
-      const row = rows.get(r.name) || rowOf(r);
+      const row = rows.get(r.at) || rowOf(r);
       row.of = r;
       return row.tr;
     }));
-    for (const [name, row] of rows) if (!known.has(name)) { drop(row); watch.unobserve(row.tr); rows.delete(name); }
+    for (const [at, row] of rows) if (!known.has(at)) { drop(row); watch.unobserve(row.tr); rows.delete(at); }
     if (focused) focused.link.focus();
   }
-  const all = () => { for (const row of rows.values()) row.of = known.get(row.of.name) || row.of; sort(); seen.forEach(draw); };
+  const all = () => { for (const row of rows.values()) row.of = known.get(row.of.at) || row.of; sort(); seen.forEach(draw); };
   let ticks = 0;
   view = {
     name: "resources",
@@ -416,15 +428,15 @@ function timeline(changes, now) {
   });
 }
 
-function showResource(name) {
+function showResource(at) {
   const chartBox = h("div", { class: "chart", role: "img" });
   main.replaceChildren(
     h("p", null, h("a", { href: "#/" }, "← all resources")),
-    h("h1", null, bdi(name)),
+    h("h1", null, nameAt(at)),
     h("div", { "data-part": "figures", class: "figures" }), chartBox,
     ...section("Rules", "rules"), ...section("Last refusals", "refusals"), ...section("Callers", "origins"),
     ...section("Hot values", "hot"), ...section("Breakers", "breakers"),
-    h("h2", null, "Explain"), explainForm(name));
+    h("h2", null, "Explain"), explainForm(at));
   let plot = bigChart(chartBox), data;
   const stop = new AbortController();
   let busy = false;
@@ -432,7 +444,7 @@ function showResource(name) {
     if (busy) return;
     busy = true;
     try {
-      data = await get("/api/resource?name=" + encodeURIComponent(name), { signal: stop.signal });
+      data = await get("/api/resource?name=" + at, { signal: stop.signal });
       if (!stop.signal.aborted) show();
     } catch (e) {
       data ? stale(e) : tell(e);
@@ -478,13 +490,13 @@ function showTree() {
   const folded = new Set(), built = new Map();
   let times = new Map(); // p95 by resource, where somebody counts them
   const stop = new AbortController();
-  const figures = n => whole(n.lastSecond.pass) + " pass, " + whole(n.lastSecond.block) + " block, " + ms(n.lastSecond.exited ? n.lastSecond.rtMs / n.lastSecond.exited : 0) + (times.has(n.name) && n.kind === "call" ? ", p95 " + ms(times.get(n.name)) : "") + (n.inFlight ? ", " + n.inFlight + " in flight" : "");
-  const pathOf = (above, n) => above + JSON.stringify([n.kind, n.name]);
+  const figures = n => whole(n.lastSecond.pass) + " pass, " + whole(n.lastSecond.block) + " block, " + ms(n.lastSecond.exited ? n.lastSecond.rtMs / n.lastSecond.exited : 0) + (times.has(address(n.name, n.escaped)) && n.kind === "call" ? ", p95 " + ms(times.get(address(n.name, n.escaped))) : "") + (n.inFlight ? ", " + n.inFlight + " in flight" : "");
+  const pathOf = (above, n) => above + JSON.stringify([n.kind, address(n.name, n.escaped)]);
   function node(n, path) {
     path = pathOf(path, n);
     const numbers = h("span", { class: "n" }, figures(n));
     built.set(path, numbers);
-    const name = n.kind === "call" ? link(n.name) : bdi(n.name);
+    const name = n.kind === "call" ? link(n.name, n.escaped) : nameAt(address(n.name, n.escaped));
     if (!n.children?.length) return h("li", null, h("div", { class: "leaf" }, name, numbers));
     const d = h("details", { open: !folded.has(path) }, h("summary", null, name, numbers), h("ul", null, n.children.map(c => node(c, path))));
     d.addEventListener("toggle", () => d.open ? folded.delete(path) : folded.add(path));
@@ -495,7 +507,7 @@ function showTree() {
   async function load() {
     try {
       const { root, resources } = await get("/api/tree", { signal: stop.signal });
-      times = new Map((resources || []).filter(r => r.p95Ms !== undefined).map(r => [r.name, r.p95Ms]));
+      times = new Map((resources || []).filter(r => r.p95Ms !== undefined).map(r => [address(r.name, r.escaped), r.p95Ms]));
       const list = paths(root, "", []), shape = list.map(p => p[0]).join();
       if (shape === was) { // only numbers have changed
         for (const [path, n] of list) { const e = built.get(path); if (e) e.textContent = figures(n); }
@@ -556,27 +568,27 @@ function showBreakers() {
   load();
 }
 
-// explainForm has the name of a resource, if it is given, also one that an input can't hold: with line feeds.
-function explainForm(resource) {
+// explainForm is about the resource of an address, if it has one, also where an input can't hold its name: one with line feeds.
+function explainForm(at) {
   const field = (name, text, value, more) => h("label", null, text, h("input", { name, value, autocomplete: "off", spellcheck: "false", ...more }));
   const out = h("div", { role: "status" });
   const form = h("form", { class: "ask", onsubmit: async event => {
     event.preventDefault();
     const q = new URLSearchParams();
-    for (const name of ["resource", "origin", "context", "units"]) if (form.elements[name].value) q.set(name, form.elements[name].value);
-    if (form.elements.resource.value === given) q.set("resource", resource);
+    for (const name of ["origin", "context", "units"]) if (form.elements[name].value) q.set(name, form.elements[name].value);
+    const resource = form.elements.resource.value === given ? at : encodeURIComponent(form.elements.resource.value);
     q.set("inbound", form.elements.inbound.checked);
     for (const pair of form.elements.args.value.split(/\s+/).filter(Boolean)) {
       const at = pair.indexOf("=");
       q.set("arg." + pair.slice(0, Math.max(at, 0)), pair.slice(at + 1));
     }
     try {
-      const x = await get("/api/explain?" + q);
+      const x = await get("/api/explain?resource=" + resource + "&" + q);
       out.replaceChildren(h("pre", null, lines(x.text)),
         h("p", { class: "dim" }, x.assumed.length > 0 ? "Assumed of the call: " + x.assumed.join(", ") + "." : ""));
     } catch (e) { out.replaceChildren(h("p", { class: "bad" }, label(e.message))); }
   } },
-    field("resource", "Resource", resource, { required: true }), field("origin", "Caller", ""), field("context", "Context", ""),
+    field("resource", "Resource", written(at), { required: true }), field("origin", "Caller", ""), field("context", "Context", ""),
     field("units", "Units", "1", { inputmode: "numeric" }), field("args", "Arguments, as in user=ann 0=7", ""),
     h("label", null, h("span", null, "Inbound: from outside, system rules judge it "), h("input", { name: "inbound", type: "checkbox", class: "box", checked: true })),
     h("button", { class: "main" }, "What would become of a call now?"));
@@ -621,18 +633,13 @@ function edit(r) {
 
 const views = [["#/", showResources], ["#/tree", showTree], ["#/rules", showRules], ["#/breakers", showBreakers], ["#/explain", showExplain]];
 
-// decoded is the name in an address, as it stands there if it was cut.
-function decoded(text) {
-  try { return decodeURIComponent(text); } catch { return text; }
-}
-
 function route() {
   leave();
   leave = () => {};
   view = {};
   main.was = undefined;
   const at = location.hash || "#/";
-  if (at.startsWith("#/r/")) showResource(decoded(at.slice(4)));
+  if (at.startsWith("#/r/")) showResource(proper(at.slice(4)));
   else (views.find(v => v[0] === at) || views[0])[1]();
   for (const a of document.querySelectorAll("nav a")) {
     if (a.dataset.view === view.name) a.setAttribute("aria-current", "page"); else a.removeAttribute("aria-current");

@@ -4,7 +4,9 @@
 package shown
 
 import (
+	"net/url"
 	"strconv"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -35,6 +37,15 @@ func Append(to []byte, name string, width int) []byte {
 		}
 	}
 	return to
+}
+
+// Escaped returns a name that isn't UTF-8 as it stands in a URL, and "" for any other: JSON, which has
+// U+FFFD for what is invalid, has others as they are.
+func Escaped(name string) string {
+	if utf8.ValidString(name) {
+		return ""
+	}
+	return strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
 }
 
 // Columns is how wide a terminal shows printable text.
