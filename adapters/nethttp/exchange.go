@@ -65,11 +65,11 @@ func (x *Exchange) LongLived() {
 }
 
 // Release ends the call before its handler returns: the handler has taken over the
-// connection. Where [HoldHijacked] says so, the call continues, and its response time does not
-// count.
+// connection. Where [HoldHijacked] says so, the call continues, as a stream: its response time does
+// not count, and it ends well when its client leaves.
 func (x *Exchange) Release() {
 	if x.guard.holdHijacked {
-		x.entry.SetLongLived()
+		x.LongLived()
 		return
 	}
 	x.entry.Exit()

@@ -1,9 +1,12 @@
 package nethttp_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -113,6 +116,57 @@ func TestHandlersWhoseClientsLeft(t *testing.T) {
 			}()
 			status := g.Breakers()[0]
 			assert.Equal(t, [3]int64{c.calls, c.bad, c.neutral}, [3]int64{status.Calls, status.Bad, status.Neutral})
+		})
+	}
+}
+
+// known bug 238: a client that closes its WebSocket ends a stream, as one does that leaves a stream of events. The
+// server cancels the request's context where the handler reads that through the reader of Hijack; a breaker that was
+// half-open would stay so, and one by failures would count failures only.
+func TestHeldConnectionsWhoseClientsLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		end        func()
+		calls, bad int64
+	}{
+		"returns": {end: func() {}, calls: 1},
+		"aborts":  {end: func() { panic(http.ErrAbortHandler) }, calls: 1},
+		"panics":  {end: func() { panic("down") }, calls: 1, bad: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGuard(t, api.RuleSet{Breaker: []breaker.Rule{{ID: "b", Resource: "GET /socket", Threshold: 1, MinCalls: 10}}})
+			mux := http.NewServeMux()
+			mux.HandleFunc("GET /socket", func(w http.ResponseWriter, r *http.Request) {
+				conn, rw, err := http.NewResponseController(w).Hijack()
+				if !assert.NoError(t, err) {
+					return
+				}
+				defer conn.Close()
+				_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+				_, err = io.Copy(io.Discard, rw)
+				assert.NoError(t, err)
+				assert.ErrorIs(t, r.Context().Err(), context.Canceled)
+				c.end()
+			})
+			ended := make(chan struct{})
+			guarded := nethttp.Handler(mux, nethttp.On(g), nethttp.HoldHijacked())
+			s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer close(ended)
+				guarded.ServeHTTP(w, r)
+			}))
+			s.Config.ErrorLog = log.New(io.Discard, "", 0)
+			s.Start()
+			defer s.Close()
+			conn, err := net.Dial("tcp", s.Listener.Addr().String())
+			require.NoError(t, err)
+			_, err = io.WriteString(conn, "GET /socket HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+			require.NoError(t, err)
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusSwitchingProtocols, resp.StatusCode)
+			require.NoError(t, conn.Close())
+			<-ended
+			status := g.Breakers()[0]
+			assert.Equal(t, [3]int64{c.calls, c.bad, 0}, [3]int64{status.Calls, status.Bad, status.Neutral})
 		})
 	}
 }
