@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // Calls of more units than the limit run one at a time. If they never ran, and there

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/penstock-go/penstock/proof/figure"
-	"github.com/penstock-go/penstock/proof/race"
+	"github.com/penstock-go/penstock/internal/proof/figure"
+	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
 // Few calls that take long and differ much: so few that a round is judged by what there

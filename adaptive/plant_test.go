@@ -13,9 +13,9 @@ import (
 
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/proof/figure"
+	"github.com/penstock-go/penstock/internal/proof/race"
 	"github.com/penstock-go/penstock/isolation"
-	"github.com/penstock-go/penstock/proof/figure"
-	"github.com/penstock-go/penstock/proof/race"
 )
 
 // plant is a size: so many workers, and what a call takes. The knee is at as many

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // What was learned survives a reload: of the same rule, of one with another floor,

@@ -8,7 +8,7 @@ import (
 
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/core/spec"
-	"github.com/penstock-go/penstock/proof/race"
+	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
 func shadow(r adaptive.Rule) adaptive.Rule {

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/metriclog"
+	"github.com/penstock-go/penstock/observe/metriclog"
 	"github.com/penstock-go/penstock/rules"
 )
 

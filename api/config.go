@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
-	"github.com/penstock-go/penstock/host"
+	"github.com/penstock-go/penstock/core/host"
 	"github.com/penstock-go/penstock/slots"
 )
 

@@ -23,10 +23,10 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/gateway"
 	"github.com/penstock-go/penstock/hotspot"
-	"github.com/penstock-go/penstock/inspect"
+	"github.com/penstock-go/penstock/observe/inspect"
 	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/rules/gateway"
 	"github.com/penstock-go/penstock/rules/lint"
 	"github.com/penstock-go/penstock/system"
 )

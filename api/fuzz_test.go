@@ -23,9 +23,9 @@ import (
 	"github.com/penstock-go/penstock/core/pattern"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/inspect"
+	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/observe/inspect"
 	"github.com/penstock-go/penstock/rules"
 )
 

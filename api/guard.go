@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/inspect"
+	"github.com/penstock-go/penstock/observe/inspect"
 	"github.com/penstock-go/penstock/rules"
 )
 

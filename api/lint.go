@@ -2,7 +2,7 @@ package api
 
 import (
 	"cmp"
-	"github.com/penstock-go/penstock/inspect"
+	"github.com/penstock-go/penstock/observe/inspect"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/rules/lint"
 )

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/isolation"
-	"github.com/penstock-go/penstock/proof/books"
 	"github.com/penstock-go/penstock/system"
 )
 

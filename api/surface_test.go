@@ -13,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
-	"github.com/penstock-go/penstock/inspect"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/observe/inspect"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/rules/lint"
 )

@@ -30,7 +30,7 @@ func (g *Guard) WatchRules(ctx context.Context, paths ...string) error {
 }
 
 // WatchSource declares a running store as a source of the rules, such as one of package
-// sources/httpsource: it loads the rules now, and again whenever they change, until ctx ends or the
+// rules/sources/httpsource: it loads the rules now, and again whenever they change, until ctx ends or the
 // Guard is closed. They are combined with those of all other sources, as [Guard.WatchRules] says.
 //
 // While the store is away, or what it has is missing, empty or wrong, its last good rules stay in

@@ -15,7 +15,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/proof/patience"
+	"github.com/penstock-go/penstock/internal/proof/patience"
 	"github.com/penstock-go/penstock/rules"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/proof/figure"
-	"github.com/penstock-go/penstock/proof/race"
+	"github.com/penstock-go/penstock/internal/proof/figure"
+	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
 // 64 callers, some whose calls fail, while the clock runs, rules are loaded and

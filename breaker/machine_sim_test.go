@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock-go/penstock/proof/schedules"
+	"github.com/penstock-go/penstock/internal/proof/schedules"
 )
 
 const (

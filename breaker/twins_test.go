@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
 // twins are two breakers that fare alike, but for the tab: calls that one counts without

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/penstock-go/penstock/internal/lending"
+	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/shared"
-	"github.com/penstock-go/penstock/proof/schedules"
 )
 
 // leaseBooks are what is known of the lots of a lease: none may be spent beyond what was granted, and

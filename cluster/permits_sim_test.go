@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/penstock-go/penstock/internal/lending"
+	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/shared"
-	"github.com/penstock-go/penstock/proof/schedules"
 )
 
 // known bug 192: calls take permits and give them back, on lanes or not, while the member gives some up, and gets

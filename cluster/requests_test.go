@@ -7,7 +7,7 @@ import (
 
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/clocks"
-	"github.com/penstock-go/penstock/proof/chance"
+	"github.com/penstock-go/penstock/internal/proof/chance"
 	"github.com/penstock-go/penstock/stat"
 )
 

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/core/host"
 	"github.com/penstock-go/penstock/core/sampler"
-	"github.com/penstock-go/penstock/host"
 	"github.com/penstock-go/penstock/internal/safelog"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"

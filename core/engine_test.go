@@ -13,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/proof/trial"
 )
 
 func TestConfigDefaults(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core/clocks"
-	"github.com/penstock-go/penstock/proof/schedules"
+	"github.com/penstock-go/penstock/internal/proof/schedules"
 )
 
 // bell is a clock that stands still, whose alarms ring when the test says so.

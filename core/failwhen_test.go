@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/proof/race"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/proof/race"
 )
 
 var errDown, errNotFound = errors.New("down"), errors.New("not found")

@@ -11,8 +11,8 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
-	"github.com/penstock-go/penstock/proof/race"
-	"github.com/penstock-go/penstock/proof/trial"
+	"github.com/penstock-go/penstock/internal/proof/race"
+	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
 // faraway is a fetcher that answers after so long, with what it is told to grant.

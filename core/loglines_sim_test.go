@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core/clocks"
-	"github.com/penstock-go/penstock/proof/schedules"
+	"github.com/penstock-go/penstock/internal/proof/schedules"
 )
 
 // toldOf adds up what the lines of a log tell.

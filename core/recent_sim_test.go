@@ -5,7 +5,7 @@ package core
 import (
 	"testing"
 
-	"github.com/penstock-go/penstock/proof/schedules"
+	"github.com/penstock-go/penstock/internal/proof/schedules"
 )
 
 // Calls are refused while the last of those who wanted to see that lets go. Nothing is kept of it then:

@@ -5,8 +5,8 @@ package core
 import (
 	"testing"
 
+	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/shared"
-	"github.com/penstock-go/penstock/proof/schedules"
 )
 
 // Calls are refused while what was noted is told, and at the end the engine is closed: every refusal is told

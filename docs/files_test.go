@@ -18,7 +18,7 @@ func TestFilesThatPagesNameExist(t *testing.T) {
 	require.NoError(t, err)
 	file := regexp.MustCompile(`(?m)(?:^|[^\w\\/.])([a-z0-9]+(?:/[a-z0-9]+)*/[A-Za-z0-9_]+\.go)\b`)
 	named := 0
-	for _, page := range append(append(pages, pagesOfRules(t)...), "../README.md", "../CONTRIBUTING.md", "../proof/README.md") {
+	for _, page := range append(append(pages, pagesOfRules(t)...), "../README.md", "../CONTRIBUTING.md", "../internal/proof/README.md") {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		for _, m := range file.FindAllSubmatch(text, -1) {

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/proof/figure"
-	"github.com/penstock-go/penstock/proof/patience"
+	"github.com/penstock-go/penstock/internal/proof/figure"
+	"github.com/penstock-go/penstock/internal/proof/patience"
 	"github.com/penstock-go/penstock/rules"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/proof/source"
+	"github.com/penstock-go/penstock/internal/proof/source"
 )
 
 var (

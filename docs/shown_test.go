@@ -13,14 +13,14 @@ import (
 	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/cluster"
-	"github.com/penstock-go/penstock/console"
 	"github.com/penstock-go/penstock/core/argument"
-	"github.com/penstock-go/penstock/metriclog"
+	"github.com/penstock-go/penstock/observe/console"
+	"github.com/penstock-go/penstock/observe/metriclog"
+	sentinel "github.com/penstock-go/penstock/observe/transport/sentinel"
 	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/rules/sources/httpsource"
 	"github.com/penstock-go/penstock/slots"
-	"github.com/penstock-go/penstock/sources/httpsource"
 	"github.com/penstock-go/penstock/stat"
-	sentinel "github.com/penstock-go/penstock/transport/sentinel"
 )
 
 // More of the code that the pages show, which compiles here.

@@ -6,7 +6,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/proof/trial"
+	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
 // known bug 72

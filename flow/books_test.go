@@ -13,9 +13,9 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/proof/race"
+	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/proof/race"
-	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // Entries that one goroutine makes and others exit, over rules of every kind: the

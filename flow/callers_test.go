@@ -11,8 +11,8 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/proof/race"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/proof/race"
 )
 
 // from makes a call of a caller, and returns its refusal, nil if it passed.

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/proof/trial"
+	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
 // Two rules that counted in windows of two shapes are edited to count in one. Each goes

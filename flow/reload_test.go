@@ -15,8 +15,8 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // A reload admits nothing that the rules before it would not have, and what has

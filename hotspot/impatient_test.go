@@ -9,7 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/hotspot"
-	"github.com/penstock-go/penstock/proof/trial"
+	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
 // Callers of a value who leave in the order in which they came take nothing from those

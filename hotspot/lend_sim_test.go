@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/internal/lending"
-	"github.com/penstock-go/penstock/proof/schedules"
+	"github.com/penstock-go/penstock/internal/proof/schedules"
 )
 
 // world is a rule and the one that follows it, with what they know of values.

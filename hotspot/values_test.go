@@ -17,7 +17,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/clocks"
-	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
 // newRule returns the controller of a rule on an engine of its own.

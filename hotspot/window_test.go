@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/hotspot"
-	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
 // Ten a second are ten in every second: not nineteen around the moment at which a bucket would be

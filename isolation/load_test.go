@@ -14,9 +14,9 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
-	"github.com/penstock-go/penstock/proof/chance"
-	"github.com/penstock-go/penstock/proof/figure"
-	"github.com/penstock-go/penstock/proof/race"
+	"github.com/penstock-go/penstock/internal/proof/chance"
+	"github.com/penstock-go/penstock/internal/proof/figure"
+	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
 // On the real clock, in fake time: calls of 10 ms come all at once, some give up at

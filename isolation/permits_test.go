@@ -13,9 +13,9 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/proof/trial"
 )
 
 func TestPermits(t *testing.T) {

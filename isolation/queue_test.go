@@ -13,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/isolation"
-	"github.com/penstock-go/penstock/proof/trial"
 )
 
 func TestCallsWaitInLine(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/isolation"
-	"github.com/penstock-go/penstock/proof/trial"
 )
 
 // A line for each field that can be wrong, and each way it can be.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/shared"
-	"github.com/penstock-go/penstock/proof/schedules"
 )
 
 // Names come and go, so that the table grows, shrinks and has slots used again, while

@@ -5,8 +5,8 @@ package node
 import (
 	"testing"
 
+	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/shared"
-	"github.com/penstock-go/penstock/proof/schedules"
 )
 
 // seat is a member of a registry that callers use for a while.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/internal/lending"
+	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/shared"
-	"github.com/penstock-go/penstock/proof/schedules"
 	"github.com/penstock-go/penstock/stat"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core/spec"
-	"github.com/penstock-go/penstock/proof/chance"
-	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/internal/proof/chance"
+	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
 var seed = chance.Seed

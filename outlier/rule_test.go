@@ -9,8 +9,8 @@ import (
 
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/outlier"
-	"github.com/penstock-go/penstock/proof/trial"
 )
 
 func TestDefaults(t *testing.T) {

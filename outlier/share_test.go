@@ -12,8 +12,8 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/proof/figure"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/proof/figure"
 )
 
 // Of n endpoints that all fail, as many are ejected as the share says, rounded down, and

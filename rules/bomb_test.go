@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/proof/race"
+	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
 // bombs are small texts that mean something large, or take long to refuse. All

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/proof/chance"
+	"github.com/penstock-go/penstock/internal/proof/chance"
 )
 
 func replaceDir(t *testing.T, dir string) {

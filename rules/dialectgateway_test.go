@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core/spec"
-	"github.com/penstock-go/penstock/gateway"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/rules/gateway"
 )
 
 // Rules of a gateway as Sentinel's dashboard stores them, and as people write them.

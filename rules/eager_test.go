@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/proof/figure"
-	"github.com/penstock-go/penstock/proof/patience"
+	"github.com/penstock-go/penstock/internal/proof/figure"
+	"github.com/penstock-go/penstock/internal/proof/patience"
 )
 
 // eager looks at a file within a millisecond of any change, so it catches nearly

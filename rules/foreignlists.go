@@ -6,10 +6,10 @@ import (
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/gateway"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/internal/sentinel"
 	"github.com/penstock-go/penstock/isolation"
+	"github.com/penstock-go/penstock/rules/gateway"
 	"github.com/penstock-go/penstock/system"
 )
 

@@ -18,12 +18,12 @@ import (
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/gateway"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/proof/chance"
+	"github.com/penstock-go/penstock/internal/proof/figure"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/outlier"
-	"github.com/penstock-go/penstock/proof/chance"
-	"github.com/penstock-go/penstock/proof/figure"
+	"github.com/penstock-go/penstock/rules/gateway"
 	"github.com/penstock-go/penstock/system"
 )
 

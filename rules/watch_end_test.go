@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/proof/patience"
+	"github.com/penstock-go/penstock/internal/proof/patience"
 )
 
 func TestWatchFailsFirst(t *testing.T) {

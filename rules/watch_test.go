@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/proof/patience"
+	"github.com/penstock-go/penstock/internal/proof/patience"
 )
 
 // These tests watch real directories. Polling is off, so what is seen was told

@@ -11,8 +11,8 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/proof/books"
-	"github.com/penstock-go/penstock/proof/trial"
+	"github.com/penstock-go/penstock/internal/proof/books"
+	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/slots"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/penstock-go/penstock/proof/race"
+	"github.com/penstock-go/penstock/internal/proof/race"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

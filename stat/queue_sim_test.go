@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/penstock-go/penstock/internal/lending"
+	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/shared"
-	"github.com/penstock-go/penstock/proof/schedules"
 )
 
 // queueTwin is a semaphore with a queue as one would write it for a single caller.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/penstock-go/penstock/internal/lending"
+	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/shared"
-	"github.com/penstock-go/penstock/proof/schedules"
 )
 
 // known bug 2, 20, 58, 164: callers take by several limits, give back and look at a semaphore that lends

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/shared"
-	"github.com/penstock-go/penstock/proof/schedules"
 )
 
 // sleeper is a call that waits for its turn on the clock of a schedule. It is a context of

@@ -9,11 +9,11 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
-	"github.com/penstock-go/penstock/host"
-	"github.com/penstock-go/penstock/proof/books"
-	"github.com/penstock-go/penstock/proof/chance"
-	"github.com/penstock-go/penstock/proof/plant"
-	"github.com/penstock-go/penstock/proof/trial"
+	"github.com/penstock-go/penstock/core/host"
+	"github.com/penstock-go/penstock/internal/proof/books"
+	"github.com/penstock-go/penstock/internal/proof/chance"
+	"github.com/penstock-go/penstock/internal/proof/plant"
+	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/system"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/internal/proof/books"
 )
 
 func TestMain(m *testing.M) {

@@ -16,8 +16,8 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/proof/patience"
 	"github.com/penstock-go/penstock/isolation"
-	"github.com/penstock-go/penstock/proof/patience"
 )
 
 const every = ".*"

@@ -18,8 +18,8 @@ import (
 
 	penstockgoredis "github.com/penstock-go/penstock/adapters/goredis"
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/proof/books"
-	"github.com/penstock-go/penstock/proof/patience"
+	"github.com/penstock-go/penstock/internal/proof/books"
+	"github.com/penstock-go/penstock/internal/proof/patience"
 )
 
 func TestMain(m *testing.M) {

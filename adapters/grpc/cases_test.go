@@ -29,8 +29,8 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/proof/patience"
 	"github.com/penstock-go/penstock/isolation"
-	"github.com/penstock-go/penstock/proof/patience"
 	"github.com/penstock-go/penstock/system"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-kratos/kratos/v2/log"
 
-	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/internal/proof/books"
 )
 
 func TestMain(m *testing.M) {

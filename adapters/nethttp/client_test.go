@@ -14,8 +14,8 @@ import (
 
 	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/gateway"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/rules/gateway"
 )
 
 // comes is a request of a peer, with lines of X-Forwarded-For.

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/gateway"
+	"github.com/penstock-go/penstock/rules/gateway"
 )
 
 // Gateway guards a handler that passes requests on, such as an httputil.ReverseProxy: each

@@ -22,9 +22,9 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core/spec"
-	"github.com/penstock-go/penstock/gateway"
 	"github.com/penstock-go/penstock/hotspot"
-	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/internal/proof/books"
+	"github.com/penstock-go/penstock/rules/gateway"
 )
 
 var shopGroup = gateway.Group{ID: "shop", Paths: []gateway.Path{{Path: "/orders"}, {Path: "/orders/*", Match: spec.MatchPrefix}}}

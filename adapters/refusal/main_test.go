@@ -3,7 +3,7 @@ package refusal_test
 import (
 	"testing"
 
-	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/internal/proof/books"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }

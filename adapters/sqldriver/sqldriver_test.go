@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/internal/proof/books"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }

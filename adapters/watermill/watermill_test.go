@@ -22,9 +22,9 @@ import (
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/proof/books"
+	"github.com/penstock-go/penstock/internal/proof/patience"
 	"github.com/penstock-go/penstock/isolation"
-	"github.com/penstock-go/penstock/proof/books"
-	"github.com/penstock-go/penstock/proof/patience"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }

@@ -201,7 +201,7 @@ func TestAlone(t *testing.T) {
 			c.heal(a)
 			begin := time.Now()
 			a.shared()
-			// Two seconds are promised. TestOutage of proof/clustersim holds members to that, on a clock that no busy
+			// Two seconds are promised. TestOutage of internal/proof/clustersim holds members to that, on a clock that no busy
 			// machine can delay.
 			t.Logf("shared again after %v", time.Since(begin).Round(time.Millisecond))
 		})

@@ -24,7 +24,7 @@ import (
 	penstockredis "github.com/penstock-go/penstock/cluster/redis"
 	"github.com/penstock-go/penstock/cluster/redis/internal/server"
 	"github.com/penstock-go/penstock/core/clocks"
-	"github.com/penstock-go/penstock/proof/chance"
+	"github.com/penstock-go/penstock/internal/proof/chance"
 	"github.com/penstock-go/penstock/stat"
 )
 

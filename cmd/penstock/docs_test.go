@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/console"
+	"github.com/penstock-go/penstock/observe/console"
 )
 
 var update = flag.Bool("update", false, "write the transcripts of docs/command.md anew")

@@ -6,7 +6,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
-	"github.com/penstock-go/penstock/inspect"
+	"github.com/penstock-go/penstock/observe/inspect"
 	"github.com/penstock-go/penstock/stat"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock-go/penstock/host"
+	"github.com/penstock-go/penstock/core/host"
 )
 
 // simulation runs calls on a clock of its own, which moves from one event to the next: a call that

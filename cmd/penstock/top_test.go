@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/console"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/observe/console"
 )
 
 // screen is what top would be on a terminal.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core/clocks"
-	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/internal/proof/books"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/shared"
-	"github.com/penstock-go/penstock/proof/schedules"
 )
 
 type simClock struct{ now shared.Int64 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
-	"github.com/penstock-go/penstock/proof/books"
-	"github.com/penstock-go/penstock/proof/trial"
+	"github.com/penstock-go/penstock/internal/proof/books"
+	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
-	"github.com/penstock-go/penstock/proof/chance"
+	"github.com/penstock-go/penstock/internal/proof/chance"
 )
 
 // Of the rules with stars the one that says most of a name is about it, unless one names it.

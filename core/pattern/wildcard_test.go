@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/proof/chance"
+	"github.com/penstock-go/penstock/internal/proof/chance"
 )
 
 // added are patterns in a Wildcards: paths, or with a bar before them prefixes.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock-go/penstock/host"
+	"github.com/penstock-go/penstock/core/host"
 	"github.com/penstock-go/penstock/internal/shared"
 )
 

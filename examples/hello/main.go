@@ -8,7 +8,7 @@ import (
 
 	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/console"
+	"github.com/penstock-go/penstock/observe/console"
 )
 
 func main() {

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core/host"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/host"
 )
 
 func main() {

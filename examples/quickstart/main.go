@@ -32,7 +32,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	dashboard "github.com/penstock-go/penstock/console"
+	dashboard "github.com/penstock-go/penstock/observe/console"
 )
 
 func main() {

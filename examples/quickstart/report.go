@@ -6,7 +6,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/inspect"
+	"github.com/penstock-go/penstock/observe/inspect"
 )
 
 // result is what came of the load.

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/host"
+	"github.com/penstock-go/penstock/core/host"
 	"github.com/penstock-go/penstock/system"
 )
 

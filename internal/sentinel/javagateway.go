@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core/spec"
-	"github.com/penstock-go/penstock/gateway"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/rules/gateway"
 )
 
 // JavaGateway is a GatewayFlowRule. To Java it is a ParamFlowRule, also without a paramItem.

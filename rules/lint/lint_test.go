@@ -16,7 +16,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/hotspot"
-	"github.com/penstock-go/penstock/proof/books"
+	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/rules/lint"
 )

@@ -22,7 +22,7 @@ import (
 	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/proof/patience"
+	"github.com/penstock-go/penstock/internal/proof/patience"
 )
 
 // page reads three events, has a WebSocket echo a text, asks for what is refused, and tells what it saw.

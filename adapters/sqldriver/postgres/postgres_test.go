@@ -19,9 +19,9 @@ import (
 	"github.com/penstock-go/penstock/adapters/sqldriver/postgres/internal/server"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/proof/books"
+	"github.com/penstock-go/penstock/internal/proof/patience"
 	"github.com/penstock-go/penstock/isolation"
-	"github.com/penstock-go/penstock/proof/books"
-	"github.com/penstock-go/penstock/proof/patience"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }

@@ -3,7 +3,7 @@
 //
 // Keys, types, names of enumerations and what is required are read off the rules' structs, as the
 // loader reads them; descriptions are the comments of their fields, in the words of files. The
-// ranges, and which fields go together, are the tables of this package; proof/schema
+// ranges, and which fields go together, are the tables of this package; internal/proof/schema
 // holds the whole against the loader.
 package main
 

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/internal/bench/windows"
+)
+
+// outcome is what a kind made of a traffic.
+type outcome struct {
+	admitted map[int32][]int64 // by key, in order
+	refused  map[int32]int
+}
+
+func play(kind windows.Kind, calls []call) outcome {
+	o := outcome{make(map[int32][]int64), make(map[int32]int)}
+	limiters := make(map[int32]windows.Limiter)
+	for _, c := range calls {
+		l := limiters[c.key]
+		if l == nil {
+			l = kind.New(limit, interval)
+			limiters[c.key] = l
+		}
+		if l.Allow(c.at) {
+			o.admitted[c.key] = append(o.admitted[c.key], c.at)
+		} else {
+			o.refused[c.key]++
+		}
+	}
+	return o
+}
+
+// worst is the most calls admitted in any real second, of any key.
+func (o outcome) worst() (most int) {
+	for _, times := range o.admitted {
+		most = max(most, busiest(times))
+	}
+	return most
+}
+
+// busiest is the most of these times that lie in one second.
+func busiest(times []int64) (most int) {
+	first := 0
+	for i, at := range times {
+		for at-times[first] >= int64(time.Second) {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return most
+}
+
+// used is what was admitted, as a share of best, of the keys of which best refused
+// calls: of the others everybody admits all.
+func (o outcome) used(best outcome) float64 {
+	var mine, most int
+	for key := range best.refused {
+		mine += len(o.admitted[key])
+		most += len(best.admitted[key])
+	}
+	return float64(mine) / float64(most)
+}
+
+// forward is the most calls in a real second if the clock is set forward by a minute,
+// at the worst of several moments.
+func forward(limiter func() func(now int64) bool) (most int) {
+	for moment := 5 * time.Second; moment < 6*time.Second; moment += 70 * time.Millisecond {
+		times := set(limiter(), time.Minute, moment, 8*time.Second)
+		most = max(most, busiest(times))
+	}
+	return most
+}
+
+// outage is the longest real time without an admission if the clock is set back by a
+// minute.
+func outage(limiter func() func(now int64) bool) (longest time.Duration) {
+	const long = 100 * time.Second
+	last := began
+	for _, at := range append(set(limiter(), -time.Minute, 5500*time.Millisecond, long), began+int64(long)) {
+		longest = max(longest, time.Duration(at-last))
+		last = at
+	}
+	return longest
+}
+
+// set is what is admitted of traffic far above the limit while the clock is set by d at
+// a moment.
+func set(allow func(now int64) bool, d, moment, long time.Duration) (admitted []int64) {
+	for _, c := range steady(5*limit, long) {
+		shown := c.at
+		if c.at-began >= int64(moment) {
+			shown += int64(d)
+		}
+		if allow(shown) {
+			admitted = append(admitted, c.at)
+		}
+	}
+	return admitted
+}

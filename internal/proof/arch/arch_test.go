@@ -1,0 +1,182 @@
+// Package arch holds the module's source against its rules: which package may import which, where
+// a dependency may be used, and what code never does. It reads the files itself instead of asking
+// the go command, so that a cached test result follows every change of a file.
+package arch
+
+import (
+	"go/ast"
+	"path"
+	"strings"
+	"testing"
+)
+
+// families are the packages of the rule families. None sees another, but outlier, which judges
+// endpoints by breakers.
+const families = "flow isolation adaptive breaker outlier hotspot system authority"
+
+// public is what programs and nested modules may build on.
+const public = "api observe/inspect observe/metriclog rules rules/lint rules/gateway rules/sources/httpsource slots cluster cluster/storetest core core/argument core/clocks core/family core/pattern core/sampler core/spec node stat core/host " + families
+
+// layers says which packages of this module each package may import, lowest layer first.
+// A name ending in /* stands for every package below that folder.
+// Only files that are not tests count: a test may use the layers above.
+var layers = []layer{
+	{"internal/shared", ""},                 // sync and sync/atomic, or what schedule tests put in their place
+	{"internal/lending", "internal/shared"}, // when counters lend to lanes, and how much
+	{"internal/netname", ""},                // addresses and host names in one spelling
+	{"internal/safelog", ""},                // loggers whose handlers may panic
+	{"internal/shown", ""},                  // names and numbers as text, for people and in files
+
+	{"stat", "internal/lending internal/shared"},
+	{"core/host", ""}, // what the files of the system tell of it
+	{"node", "internal/shared stat"},
+	{"core/clocks", "internal/shared internal/shown stat"}, // what an engine tells the time by
+	{"core/argument", ""},                                  // what the arguments of calls are worth
+	{"core/pattern", ""},                                   // the expressions that match names, and what they may cost
+	{"core/spec", "internal/shown core/pattern"},           // what rules of all families have in common as they are written
+	{"core/sampler", "internal/shared core/host"},          // the machine, read as long as a rule goes by it
+	{"cluster", "internal/lending internal/safelog internal/shared internal/shown core/clocks core/spec stat"}, // limits that several processes share
+	{"cluster/storetest", "cluster stat"}, // the cases that stores are held to
+	{"core", "internal/safelog internal/shared internal/shown node stat core/host core/clocks core/argument core/pattern core/spec core/sampler"},
+	{"core/family", "cluster core core/pattern core/spec node stat"}, // which rules apply, and what they hold
+
+	{"flow", "cluster internal/shared internal/shown core core/family core/sampler core/spec node stat"},
+	{"isolation", "cluster internal/shared core core/family core/spec node stat"},
+	{"adaptive", "internal/shared internal/shown core core/family core/spec node stat"},
+	{"breaker", "internal/shared internal/shown core core/family core/spec node stat"},
+	{"outlier", "internal/shared internal/shown core core/family core/spec node stat breaker"},
+	{"hotspot", "cluster internal/lending internal/shared internal/shown core core/family core/spec core/argument node stat"},
+	{"system", "internal/shared internal/shown core core/family core/sampler core/pattern core/spec node stat"},
+	{"authority", "internal/shared internal/shown core core/family core/spec node stat"},
+
+	{"rules/gateway", "internal/netname internal/shown core core/pattern core/spec flow hotspot"}, // groups of paths, and rules that become those of families
+
+	{"internal/sentinel", "cluster core/spec stat rules/gateway " + families}, // the rules of both Sentinels, and what they are here
+
+	{"slots", "core core/argument node stat"},
+	{"rules", "internal/safelog internal/sentinel internal/shown cluster core core/pattern core/spec rules/gateway " + families},
+
+	{"rules/lint", "internal/netname internal/shown rules core core/pattern core/spec cluster " + families},
+	{"rules/internal/schemagen", "rules core/argument core/pattern core/spec stat rules/gateway " + families}, // writes the schema that rules embeds
+
+	{"rules/sources/httpsource", "rules"}, // rules from a server of HTTP
+
+	{"observe/inspect", "internal/shown rules core core/spec node stat"},
+	{"observe/metriclog", "core core/argument core/clocks node slots stat"}, // what is counted, in Sentinel's files
+	{"api", "cluster observe/inspect rules rules/lint slots core core/clocks core/spec node stat core/host " + families},
+
+	{"observe/transport/sentinel", public + " internal/netname internal/sentinel internal/shown"},                  // the command API of Sentinel
+	{"observe/console", "internal/shown api observe/inspect rules breaker core core/argument core/spec node stat"}, // the dashboard and its API
+
+	{"adapters/refusal", public + " internal/shown"},                                               // how a refusal is told
+	{"adapters/internal/response", ""},                                                             // what adapters of HTTP share
+	{"adapters/nethttp", public + " adapters/refusal adapters/internal/response internal/netname"}, // guards handlers of net/http
+	{"adapters/internal/rpc", public + " adapters/refusal adapters/internal/response"},             // guards remote procedure calls
+	{"adapters/internal/meet", ""},                                                                 // how cases and handlers wait for each other
+	{"adapters/internal/rpctest", public + " adapters/refusal adapters/internal/meet"},             // the cases of those
+	{"adapters/conformance", public + " adapters/refusal adapters/nethttp adapters/internal/meet"}, // the cases of servers of HTTP
+	{"adapters/*", public + " adapters/refusal adapters/nethttp"},
+	{"observe/exporter/internal/series", "api core stat"}, // labels that are bounded
+	{"observe/exporter/*", public + " observe/exporter/internal/series"},
+	{"datasource/*", public},
+	{"cluster/*", public},
+	{"cmd/*", public},
+	{"internal/bench", public + " internal/proof/source internal/proof/tables"},
+
+	{"examples/customslot", "api slots"},                                       // extends the chain
+	{"examples/quickstart", "api observe/console observe/inspect " + families}, // keeps a whole tree, and shows the dashboard
+	{"examples/nethttp", "api adapters/nethttp " + families},                   // a whole server
+	{"examples/gateway", "api adapters/nethttp " + families},                   // likewise
+	{"examples/hello", "api adapters/nethttp observe/console"},                 // the program of the first page
+	{"examples/memory", "api core/host " + families},                           // plays a host of its own
+	{"examples/system", "api core/host " + families},                           // likewise
+	{"examples/*", "api " + families},                                          // one import, and what rules in Go need
+
+	{"internal/proof/*", "*"}, // the tests' machinery: tools, and tests of the whole
+}
+
+// testTools are for tests and for each other only, whatever a row says.
+var testTools = []string{"internal/proof/arch", "internal/proof/books", "internal/proof/chance", "internal/proof/figure", "internal/proof/patience", "internal/proof/plant", "internal/proof/race", "internal/proof/replay", "internal/proof/schedules", "internal/proof/trial"}
+
+type layer struct {
+	pkg     string // the package's folder
+	imports string // the packages of this module that it may import
+}
+
+func TestLayers(t *testing.T) {
+	report(t, thisModule(t).checkLayers(layers))
+}
+
+func (t tree) checkLayers(rows []layer) (problems []string) {
+	unknown := map[string]bool{}
+	for _, f := range t.files {
+		if f.test || unknown[f.dir] {
+			continue
+		}
+		row, ok := rowOf(rows, f.dir)
+		if !ok {
+			unknown[f.dir] = true
+			problems = append(problems, t.problem(f.syntax.Name,
+				"no row for this package: add {%q, \"...\"} to layers in internal/proof/arch/arch_test.go, in its layer's place", f.dir))
+			continue
+		}
+		t.imports(f, func(spec *ast.ImportSpec, name string) {
+			pkg, ok := strings.CutPrefix(name+"/", t.module+"/")
+			if !ok {
+				return
+			}
+			pkg = path.Clean(pkg)
+			switch {
+			case !f.in("proof") && matchesAny(testTools, pkg):
+				problems = append(problems, t.problem(spec, "%s is for tests only: import it in a _test.go file", pkg))
+			case row.imports != "*" && !matchesAny(strings.Fields(row.imports), pkg):
+				problems = append(problems, t.problem(spec,
+					"%s must not import %s, only [%s]: move the code to the layer that may see both", f.dir, pkg, row.imports))
+			}
+		})
+	}
+	return problems
+}
+
+// Whoever copies an example out of here takes its tests along.
+func TestExamplesCanBeCopied(t *testing.T) {
+	report(t, thisModule(t).checkExamples())
+}
+
+// checkExamples wants the tests of examples to import nothing of this module that programs can't
+// build on.
+func (t tree) checkExamples() (problems []string) {
+	for _, f := range t.files {
+		if !f.test || !isExample(f.dir) {
+			continue
+		}
+		t.imports(f, func(spec *ast.ImportSpec, name string) {
+			if pkg, ok := strings.CutPrefix(name, t.module+"/"); ok && !matchesAny(strings.Fields(public), pkg) {
+				problems = append(problems, t.problem(spec, "the test of an example must not import %s, only [%s]: it is to be copied", pkg, public))
+			}
+		})
+	}
+	return problems
+}
+
+func isExample(dir string) bool { return strings.HasPrefix(dir, "examples/") }
+
+func rowOf(rows []layer, dir string) (layer, bool) {
+	for _, row := range rows {
+		if matchesAny([]string{row.pkg}, dir) {
+			return row, true
+		}
+	}
+	return layer{}, false
+}
+
+// matchesAny tells whether one of the names is pkg, or is a folder's /* and pkg lies below it.
+func matchesAny(names []string, pkg string) bool {
+	for _, name := range names {
+		folder, all := strings.CutSuffix(name, "*")
+		if name == pkg || all && strings.HasPrefix(pkg, folder) {
+			return true
+		}
+	}
+	return false
+}

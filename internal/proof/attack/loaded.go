@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/core/host"
+	"github.com/penstock-go/penstock/internal/proof/plant"
+)
+
+// loaded is a simulated machine that a guard reads, and what has become of the calls that
+// came to it.
+type loaded struct {
+	plant.Plant
+	guard *api.Guard
+	clock *clocks.Manual
+	work  func() (cpu, idle time.Duration)
+
+	ended    []completion
+	readings []reading
+
+	offered, admitted     int
+	seen, highest, lowest int // see oneCeiling
+
+	fails func() bool // whether a reading fails; nil for never
+}
+
+// completion is a call that ended, and how long it took.
+type completion struct {
+	at int64
+	rt time.Duration
+}
+
+// reading is what the plant told of itself at a time.
+type reading struct {
+	at     int64
+	value  float64
+	failed bool
+}
+
+// machineHost is what the guard reads of a loaded machine: a [host.Source].
+type machineHost struct{ *loaded }
+
+func (h machineHost) Load(now int64) (float64, error) { return h.tell(now, h.Plant.Load()) }
+func (h machineHost) CPU(now int64) (float64, error)  { return h.tell(now, h.Plant.CPU()) }
+
+// Memory is not what these attacks are about.
+func (machineHost) Memory(int64) (host.Memory, error) { return host.Memory{Used: 1, Limit: 2}, nil }
+
+func (p *loaded) tell(now int64, value float64) (float64, error) {
+	failed := p.fails != nil && p.fails()
+	p.readings = append(p.readings, reading{now, value, failed})
+	if failed {
+		return 0, errBroken
+	}
+	return value, nil
+}
+
+// step is a millisecond in which calls come at a rate a second. come says whether a call
+// was let in that should not have been, or the other way.
+func (p *loaded) step(rate float64, come func(admitted bool) error) error {
+	for range p.Due(rate) {
+		e, err := p.guard.Entry(context.Background(), "orders", api.Inbound())
+		p.offered++
+		if wrong := come(err == nil); wrong != nil {
+			e.Exit()
+			return wrong
+		}
+		if err == nil {
+			p.admitted++
+			p.begin(e)
+		}
+	}
+	p.Serve()
+	p.clock.Advance(plant.Step)
+	return nil
+}
+
+// begin has a call that was let in run, and notes when it ends.
+func (p *loaded) begin(e api.Admitted) {
+	came := p.clock.Now()
+	cpu, idle := p.work()
+	p.Begin(cpu, idle, func() {
+		e.Exit()
+		p.ended = append(p.ended, completion{p.clock.Now(), time.Duration(p.clock.Now() - came)})
+	})
+}
+
+// reading is the latest that the engine has taken.
+func (p *loaded) reading() (value float64, known bool) {
+	if len(p.readings) == 0 {
+		return 0, false
+	}
+	last := p.readings[len(p.readings)-1]
+	return last.value, !last.failed
+}
+
+// within are the calls that ended in the buckets of a window as of now.
+func (p *loaded) within(s shape, from, to int64) (n int, sum, least time.Duration) {
+	for _, c := range slices.Backward(p.ended) {
+		if s.number(c.at) < from {
+			break
+		}
+		if s.number(c.at) <= to {
+			n++
+			sum += c.rt
+			if n == 1 || c.rt < least {
+				least = c.rt
+			}
+		}
+	}
+	return n, sum, least
+}

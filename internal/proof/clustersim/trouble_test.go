@@ -1,0 +1,21 @@
+package clustersim
+
+import (
+	"testing"
+
+	"github.com/penstock-go/penstock/internal/proof/figure"
+)
+
+// Whatever happens, the limit is exceeded by no more than docs/cluster.md says.
+func TestTroubles(t *testing.T) {
+	seeds := figure.Size(1, 2, 5, 50)
+	for _, tr := range Troubles {
+		t.Run(tr.Name, func(t *testing.T) {
+			if worst := tr.Worst(seeds); worst > tr.Bound {
+				t.Errorf("%.2f of the limit, bound %.2f", worst, tr.Bound)
+			} else {
+				t.Logf("%.3f of the limit, bound %.3f", worst, tr.Bound)
+			}
+		})
+	}
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/penstock-go/penstock/internal/proof/figure"
+	"github.com/penstock-go/penstock/internal/proof/tables"
+)
+
+const pageFile = "docs/reliability.md"
+
+// keep puts the table and its commands into the page, and their summary at its beginning.
+func keep(page string, t table) error {
+	if err := tables.Keep(page, "figures", "\n"+kept(t)+"\n"); err != nil {
+		return err
+	}
+	return keepSummary(page, t)
+}
+
+func keepSummary(page string, t table) error {
+	return tables.Keep(page, "summary", "\n"+summary(t)+"\n")
+}
+
+func kept(t table) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "```text\n%s```\n\nEach row again, by itself:\n\n```\n", t)
+	for _, r := range t.results {
+		for _, c := range r.commands(t.size) {
+			b.WriteString(c + "\n")
+		}
+	}
+	b.WriteString("```\n")
+	return b.String()
+}
+
+// commands repeat the tests that reported the figures, one each.
+func (r result) commands(size string) (commands []string) {
+	for _, f := range r.figures {
+		test, _, _ := strings.Cut(f.Test, "/")
+		words := []string{figure.SizeEnv + "=" + size}
+		where := "./" + r.dir
+		if len(r.env) > 0 {
+			words = append(words, r.env...)
+			where = "." // a module that isn't in go.work is entered
+		}
+		words = append(words, "go", "test", "-count=1", "-v")
+		for i := 0; i < len(r.flags); i++ {
+			if r.flags[i] == "-run" {
+				i++
+				continue
+			}
+			words = append(words, r.flags[i])
+		}
+		words = append(words, "-run", "'^"+test+"$'", where)
+		command := strings.Join(words, " ")
+		if where == "." {
+			command = "(cd " + r.dir + " && " + command + ")"
+		}
+		if !slices.Contains(commands, command) {
+			commands = append(commands, command)
+		}
+	}
+	return commands
+}

@@ -1,0 +1,64 @@
+package main
+
+// clusterRows break limits that members share through a store.
+var clusterRows = []row{
+	{
+		invariant:   "Units borrowed from a coming bucket don't make it the current one.",
+		declaration: "cluster.memoryWindow.borrow",
+		old:         `w.put(b, t.Need)`,
+		new:         `w.put(b, t.Need); w.advance(b)`,
+		test:        "go test -run ^TestMemoryIsAStore$ ./cluster",
+	},
+	{
+		invariant:   "Units that are handed back twice count once.",
+		declaration: "cluster.memoryWindow.settle",
+		old:         `!fresh || t.Epoch != w.epoch`,
+		new:         `t.Epoch != w.epoch`,
+		test:        "go test -run ^TestMemoryIsAStore$ ./cluster",
+	},
+	{
+		invariant:   "A window that the store moves gets an epoch that it never had.",
+		declaration: "cluster.memoryWindow.roll",
+		old:         `t.NextEpoch(w.epoch)`,
+		new:         `t.NewEpoch`,
+		test:        "go test -run ^TestMemoryIsAStore$ ./cluster",
+	},
+	{
+		invariant:   "Members that fell short leave a share for the next member that asks.",
+		declaration: "cluster.memoryWindow.sharers",
+		old:         `max(w.lackBefore, w.lack)+1`,
+		new:         `max(w.lackBefore, w.lack, 1)`,
+		test:        "go test -run ^TestNowAndThen$ ./internal/proof/clustersim",
+	},
+	{
+		invariant:   "A lease of a coming bucket starts no earlier than the bucket.",
+		declaration: "cluster.Window.lotOf",
+		old:         `starts: received`,
+		new:         `starts: sent`,
+		test:        "go test -run ^TestExact$ ./internal/proof/clustersim",
+	},
+	{
+		invariant:   "A call spends a lane's credit only before the end of its own lease.",
+		declaration: "cluster.lease.take",
+		old: `
+			credit := cell.Load()
+			word := l.word.Load()
+			if now >= l.end.Load() {
+				return 0, false, false
+			}`,
+		new: `
+			if now >= l.end.Load() {
+				return 0, false, false
+			}
+			credit := cell.Load()
+			word := l.word.Load()`,
+		test: "go test -tags sim -run ^TestSimLeaseEverySchedule$ ./cluster",
+	},
+	{
+		invariant:   "Permits are withdrawn before the permits in use are counted, so no call takes one that is given up.",
+		declaration: "cluster.permits.giveUp",
+		old:         `if used = p.inUse.InUse(); used == 0`,
+		new:         `if used == 0`,
+		test:        "go test -tags sim -run ^TestSimPermits$ ./cluster",
+	},
+}

@@ -1,0 +1,156 @@
+//go:build sim
+
+package schedules
+
+import (
+	"flag"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/penstock-go/penstock/internal/proof/chance"
+	"github.com/penstock-go/penstock/internal/proof/figure"
+)
+
+var (
+	count = flag.Int("sim.n", 0, "how many random schedules of each machine; 0 means 20,000, or what FIGURES and -short say")
+	seed  = flag.Uint64("sim.seed", 0, "seed of the random schedules; 0 means that of package chance")
+	at    = flag.Int("sim.at", -1, "run only the schedule of this number, and show it")
+)
+
+// Fix sets the seed and the number of random schedules until restore is called, for
+// tests of this package.
+func Fix(newSeed uint64, n int) (restore func()) {
+	oldSeed, oldCount := *seed, *count
+	*seed, *count = newSeed, n
+	return func() { *seed, *count = oldSeed, oldCount }
+}
+
+// Random runs a machine under 20,000 random schedules, which the seed chooses, and under a
+// million where FIGURES asks for the larger size. For each, make sets up the machine and
+// adds its callers.
+func Random(t *testing.T, make func(*Schedule)) {
+	t.Helper()
+	explore(t, 20_000, make)
+}
+
+// Sample is Random for machines that are whole engines and take longer: a twentieth as
+// many schedules.
+func Sample(t *testing.T, make func(*Schedule)) {
+	t.Helper()
+	explore(t, 1_000, make)
+}
+
+func explore(t *testing.T, ordinary int, make func(*Schedule)) {
+	t.Helper()
+	n := *count
+	if n == 0 {
+		n = figure.Size(ordinary/4, ordinary, 50*ordinary, 1000*ordinary) // a night has 10^6 of every machine
+	}
+	base := *seed
+	if base == 0 {
+		base = *chance.Seed
+	}
+	play := func(p *pool, i int, tracing bool) *Schedule {
+		r := rand.New(rand.NewPCG(base, uint64(i)))
+		s := &Schedule{Rand: r, pool: p, tracing: tracing, chooser: newRandom(r)}
+		make(s)
+		s.play()
+		return s
+	}
+	if *at >= 0 {
+		alone := new(pool)
+		s := play(alone, *at, true)
+		t.Logf("schedule %d of seed %d:\n%s", *at, base, strings.Join(s.trace, "\n"))
+		if s.failure != "" {
+			t.Fatal(s.failure)
+		}
+		alone.stop()
+		return
+	}
+	workers := new(pool)
+	for i := range n {
+		if s := play(workers, i, false); s.failure != "" {
+			report(t, s.failure, play(new(pool), i, true))
+			t.Logf("again: go test -tags sim -run '^%s$' -v -sim.seed=%d -sim.at=%d (in this package)", t.Name(), base, i)
+			noteFigure(t, figure.Figure{Name: "violations: " + t.Name(), Value: 1, N: int64(i + 1), Seed: base})
+			return
+		}
+	}
+	workers.stop()
+	noteFigure(t, figure.Figure{Name: "violations: " + t.Name(), N: int64(n), Seed: base})
+}
+
+// Exhaustive runs a machine under every schedule that it has, but for the order of
+// accesses that don't touch each other. (So the instants at which calls begin and
+// return say nothing here; what they returned does.) It fails if there are more
+// than most. An ordinary run stops after 20,000; where FIGURES asks for the larger size all
+// are played.
+func Exhaustive(t *testing.T, most int, make func(*Schedule)) {
+	t.Helper()
+	stop := figure.Size(20_000, 20_000, most+1, most+1)
+	every := new(exhaustive)
+	play := func(p *pool, tracing bool) *Schedule {
+		every.begin()
+		s := &Schedule{Rand: rand.New(rand.NewPCG(1, 1)), pool: p, tracing: tracing, chooser: every}
+		make(s)
+		s.play()
+		return s
+	}
+	workers := new(pool)
+	n := 0
+	for more := true; more; more = every.next() {
+		s := play(workers, false)
+		if every.played() {
+			continue
+		}
+		if s.failure != "" {
+			report(t, s.failure, play(new(pool), true))
+			t.FailNow()
+		}
+		switch n++; {
+		case n >= stop:
+			t.Logf("stopped after %d schedules: make figures plays them all", n)
+			workers.stop()
+			return
+		case n >= most:
+			t.Fatalf("%d schedules and more: make the machine smaller", n)
+		}
+	}
+	workers.stop()
+	noteFigure(t, figure.Figure{Name: "violations: " + t.Name() + ", every schedule", N: int64(n)})
+}
+
+// SampleOrAll is Exhaustive for machines that are whole engines: where FIGURES asks for the
+// larger size, it plays every schedule, and elsewhere as many at random as Sample does. The
+// first of all that there are would differ in their last steps only.
+func SampleOrAll(t *testing.T, most int, make func(*Schedule)) {
+	t.Helper()
+	if figure.Size(0, 0, 1, 1) == 0 {
+		Sample(t, make)
+		return
+	}
+	Exhaustive(t, most, make)
+}
+
+// noteFigure reports the result of a schedule test, and not of a test of this
+// package.
+func noteFigure(t *testing.T, f figure.Figure) {
+	t.Helper()
+	if strings.HasPrefix(t.Name(), "TestSim") {
+		figure.Report(t, f)
+	}
+}
+
+// report shows a failed schedule as it ran again.
+func report(t *testing.T, failure string, again *Schedule) {
+	t.Helper()
+	trace := again.trace
+	if n := len(trace); n > 300 {
+		trace = append([]string{"…"}, trace[n-300:]...)
+	}
+	t.Errorf("%s\n%s", failure, strings.Join(trace, "\n"))
+	if again.failure != failure {
+		t.Logf("run again, the same choices gave %q: the machine depends on something else, such as the order of a map", again.failure)
+	}
+}

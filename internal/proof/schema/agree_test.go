@@ -1,0 +1,282 @@
+package schema
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/proof/figure"
+	"github.com/penstock-go/penstock/rules"
+)
+
+// unsaid are the reasons for which the loader refuses what the schema takes: they are about how
+// long a duration is, two numbers beside each other, or the text of an expression.
+var unsaid = []string{
+	`: use a duration (from|up to) `,
+	`buckets don't divide an interval`,
+	`too small to be told from 0`,
+	`a second: a throttle spaces at most`,
+	`a second: a token bucket fills with at most`,
+	`the bucket would take more than 73 years to fill`,
+	`memoryThreshold: is .*: use a number above 0 and below the threshold`,
+	`memoryThreshold: is .*: whole units are counted here`,
+	`highMemory: is .*: use more than lowMemory`,
+	`highMemory: is .* and lowMemory .*: use two shares, or bytes for both`,
+	`(low|high)Memory: is .* bytes: use a number of bytes that a machine can have`,
+	`(low|high)Memory: "\d+.iB" is no amount of memory`, // too many bytes for a number
+	`ceiling: is .*, below the floor`,
+	`ceiling: is the floor`,
+	`start: is .*: use a whole number from the floor to the ceiling`,
+	`maxEndpoints: is .*: with .* buckets and .* probes each`,
+	`maxEjected: is .*: of .* endpoints that is none`,
+	`resource: is not a valid regular expression`,
+	`resource: has a star in ".*", but one stands for a whole part`,
+	`origins: has no name in place`,
+}
+
+// rare are rules that are hardly ever drawn.
+var rare = map[string][]map[string]any{
+	"flow": {
+		{"resource": "a", "threshold": 1, "interval": "1h", "behavior": "tokenBucket", "burst": 1_000_000_000},
+		{"resource": "a", "threshold": 1e12, "behavior": "tokenBucket"},
+		{"resource": "a", "threshold": 1e12, "behavior": "throttle"},
+	},
+}
+
+// field is a field of a rule, and values to try in it: right ones, wrong ones, and those at the
+// ends of ranges.
+type field struct {
+	key    string
+	enum   bool
+	values []any
+}
+
+var longText = strings.Repeat("x", 1025)
+
+// valuesFor are what to try in a field of a type.
+func valuesFor(t *testing.T, typ reflect.Type) (values []any, enum bool) {
+	t.Helper()
+	common := []any{nil, "nonsense", map[string]any{}, []any{[]any{}}}
+	switch x := reflect.New(typ).Interface().(type) {
+	case *time.Duration:
+		values = []any{"0s", "1ns", "10ms", "1s", "1.5s", "+1m", "1h0m0.5s", "24h", "25h", "-1s", "-0s", "5", "0", ".5s", "1.s", "0.1ns", "1x", "s", "", "1 s", 5, true}
+	case *hotspot.Index:
+		values = []any{0, 1, -1, 1000, 1001, -1001, 1.5, "0", true}
+	case *flow.Watermark:
+		values = []any{0, 0.5, 0.25, 1, 1.5, 2, -1, "512MiB", "1GiB", "0B", "1GB", "-1B", "1 B", "9999999999GiB", "2000000TiB", true}
+	case *argument.Value:
+		values = []any{"a", 1, 1.5, true, "", strings.Repeat("x", 64), strings.Repeat("x", 65)}
+	case interface{ SetBool(bool) }, *bool:
+		values = []any{true, false, "true", 1, 0}
+	case encoding.TextUnmarshaler:
+		for i := range uint64(16) {
+			v := reflect.New(typ).Elem()
+			v.SetUint(i)
+			values = append(values, fmt.Sprint(v.Interface()))
+		}
+		values, enum = append(values, "white", "black", "", "Exact", 1, true), true
+	case *string:
+		values = []any{"", "a", "b", "*", "GET /a/*", "GET /a/*/b", "* /a", "*/b", "/*", "a*b", "/a*b/*", "/x", "a(", longText[1:], longText, 5, true}
+	case *[]string:
+		values = []any{[]string{}, []string{"a"}, []string{"a", "b"}, []string{"a", "a"}, []string{""}, []string{" "}, []string{longText}, "a", []any{1}}
+	case *float64:
+		values = []any{0, 1e-9, 0.5, 1, 1.5, 2, 100, 1e9, 1e9 + 1, 1e15, 1.1e15, 2e15, -0.5, -1, "1", true}
+	case *int:
+		values = []any{0, 1, 2, 3, 5, 10, 20, 1000, 1001, 1440, 1441, 10_000, 10_001, 1_000_000, 1_000_001, 1_000_000_000, 1_000_000_001, -1, 1.5, "1", true}
+	default:
+		require.Equal(t, reflect.Slice, typ.Kind(), "values to try for a %T", x)
+		item := func(members ...any) map[string]any {
+			m := map[string]any{}
+			for i := 0; i < len(members); i += 2 {
+				m[members[i].(string)] = members[i+1]
+			}
+			return m
+		}
+		values = []any{[]any{}, []any{item()}, []any{item("unknown", 1)}}
+		var right []any // a right one, and each field wrong
+		for f := range typ.Elem().Fields() {
+			right = append(right, keyOf(f), 1)
+		}
+		values = append(values, []any{item(right...)})
+		for f := range typ.Elem().Fields() {
+			tries, _ := valuesFor(t, f.Type)
+			for _, v := range tries {
+				one := item(right...)
+				one[keyOf(f)] = v
+				values = append(values, []any{one})
+			}
+			without := item(right...)
+			delete(without, keyOf(f))
+			values = append(values, []any{without})
+		}
+	}
+	return append(values, common...), enum
+}
+
+func keyOf(f reflect.StructField) string {
+	key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	return key
+}
+
+// fieldsOf are the fields of a rule, those that a file may have besides, and one that is unknown.
+func fieldsOf(t *testing.T, rule reflect.Type) (all []field) {
+	t.Helper()
+	for f := range rule.Fields() {
+		if f.Type == reflect.TypeFor[cluster.Rule]() {
+			continue // what goes with it the schema leaves to the loader
+		}
+		values, enum := valuesFor(t, f.Type)
+		all = append(all, field{keyOf(f), enum, values})
+	}
+	return append(all, field{"regex", false, []any{true, false, "true", 1, nil}}, field{"unknown", false, []any{1}})
+}
+
+// judge plays a rule to both. It returns whether both took it, and whether both refused it.
+type judge struct {
+	valid  func(doc any) error
+	family string
+	used   map[string]bool // reasons that no schema can give
+	played *int64
+}
+
+func (j judge) agree(t *testing.T, rule map[string]any) (taken bool) {
+	t.Helper()
+	*j.played++
+	text, err := json.Marshal(map[string]any{j.family: []any{rule}})
+	require.NoError(t, err)
+	_, refused := rules.Parse("r.json", text)
+	invalid := j.valid(instance(t, text))
+	switch {
+	case refused == nil && invalid != nil:
+		require.Fail(t, "the loader takes what the schema refuses", "%.2000s\n%v", text, invalid)
+	case refused != nil && invalid == nil:
+		i := slices.IndexFunc(unsaid, func(reason string) bool { return regexp.MustCompile(reason).MatchString(refused.Error()) })
+		require.GreaterOrEqual(t, i, 0, "the schema takes what the loader refuses: %.2000s\n%v", text, refused)
+		j.used[unsaid[i]] = true
+	}
+	return refused == nil
+}
+
+// For every field of every family, alone and beside others, the schema and the loader agree. Every
+// field is right in some rule, and makes a right one wrong: so a field that is new, that is gone,
+// or whose range has changed is found.
+func TestSchemaAgreesWithTheLoader(t *testing.T) {
+	schema := compiled(t)
+	used, played := make(map[string]bool), int64(0)
+	for list := range reflect.TypeFor[rules.Set]().Fields() {
+		rule := list.Type.Elem()
+		if strings.HasSuffix(rule.PkgPath(), "/gateway") || rule == reflect.TypeFor[rules.Cluster]() {
+			continue // of which the schema says less
+		}
+		j := judge{schema.Validate, keyOf(list), used, &played}
+		fields := fieldsOf(t, rule)
+		right, wrong := make(map[string]bool), make(map[string]bool)
+		rng := rand.New(rand.NewPCG(1, 2))
+		try := func(doc map[string]any, f field) {
+			for _, v := range f.values {
+				doc[f.key] = v
+				if j.agree(t, doc) {
+					right[f.key] = true
+				} else {
+					wrong[f.key] = true
+				}
+			}
+			delete(doc, f.key)
+			j.agree(t, doc)
+		}
+		// Rules that are right, as many kinds as the names in them make.
+		seeds := rightRules(t, j, fields, rng)
+		require.NotEmpty(t, seeds, list.Name)
+		for _, seed := range seeds[:min(len(seeds), figure.Size(10, 10, 40, 40))] {
+			for _, f := range fields {
+				try(maps.Clone(seed), f)
+			}
+		}
+		// And any fields together.
+		for range figure.Size(1_000, 1_000, 5_000, 100_000) {
+			doc := maps.Clone(seeds[rng.IntN(len(seeds))])
+			for range 1 + rng.IntN(4) {
+				f := fields[rng.IntN(len(fields))]
+				doc[f.key] = f.values[rng.IntN(len(f.values))]
+			}
+			j.agree(t, doc)
+		}
+		for _, doc := range rare[j.family] {
+			j.agree(t, doc)
+		}
+		for _, f := range fields {
+			if f.key != "unknown" && (f.key != "regex" || right["match"]) {
+				assert.True(t, right[f.key], "no rule of %s was right with %s: add values to try", list.Name, f.key)
+			}
+			if f.key != "id" && f.key != "param" { // any text is right there
+				assert.True(t, wrong[f.key], "no rule of %s was wrong for its %s: add values to try", list.Name, f.key)
+			}
+		}
+	}
+	for _, reason := range unsaid {
+		assert.True(t, used[reason], "the loader never says %q: is it gone?", reason)
+	}
+	figure.Report(t, figure.Figure{Name: "rules of which the schema and the loader say different things", N: played})
+}
+
+// rightRules looks for rules that the loader takes: of each value of each enumeration, with as few
+// other fields as they need.
+func rightRules(t *testing.T, j judge, fields []field, rng *rand.Rand) (found []map[string]any) {
+	t.Helper()
+	kinds := make(map[string]bool)
+	for range figure.Size(3_000, 3_000, 10_000, 10_000) {
+		if len(found) == 40 {
+			break
+		}
+		doc := make(map[string]any)
+		for _, f := range fields {
+			switch {
+			case f.key == "resource":
+				doc[f.key] = []any{"a", "*", "GET /a/*", "GET /a/*/b"}[rng.IntN(4)]
+			case f.key == "threshold":
+				doc[f.key] = []any{1, 100, 0.5}[rng.IntN(3)]
+			case rng.IntN(len(fields)) < 3:
+				doc[f.key] = f.values[rng.IntN(len(f.values))]
+			}
+		}
+		if doc["lowMemory"] != nil { // these say something only together
+			doc["threshold"], doc["memoryThreshold"], doc["lowMemory"], doc["highMemory"] = 100, 10, 0.5, 1
+		}
+		if doc["maxQueue"] != nil {
+			doc["threshold"], doc["maxQueue"], doc["maxWait"] = 1, 5, "1s"
+		}
+		var kind []string
+		for _, f := range fields {
+			if v, ok := doc[f.key]; ok && (f.enum || doc[f.key] != nil) {
+				if f.enum {
+					kind = append(kind, fmt.Sprint(f.key, "=", v))
+				} else {
+					kind = append(kind, f.key)
+				}
+			}
+		}
+		if len(kind) > 6 || kinds[strings.Join(kind, " ")] {
+			continue
+		}
+		if j.agree(t, doc) {
+			kinds[strings.Join(kind, " ")] = true
+			found = append(found, doc)
+		}
+	}
+	return found
+}

@@ -1,0 +1,180 @@
+package entries
+
+import (
+	"context"
+	"reflect"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/proof/figure"
+	"github.com/penstock-go/penstock/internal/proof/race"
+)
+
+// uses are what can be done with a handle that is over, by the method. Each reports
+// whether the method answered as one of an entry that is over does.
+var uses = map[string][]func(core.Entry) bool{
+	"Exit": {func(e core.Entry) bool { e.Exit(); return true }},
+	"Fail": {func(e core.Entry) bool { e.Fail(errBroken); return true }},
+	"ExitOn": {
+		func(e core.Entry) bool { err := errBroken; e.ExitOn(&err); return true },
+		func(e core.Entry) bool { e.ExitOn(nil); return true },
+		func(e core.Entry) (panicked bool) {
+			defer func() { panicked = recover() == errBroken }() //nolint:errorlint // the very value
+			defer e.ExitOn(nil)
+			panic(errBroken)
+		},
+	},
+	"ExitFailed":   {func(e core.Entry) bool { e.ExitFailed(); return true }},
+	"SetLongLived": {func(e core.Entry) bool { e.SetLongLived(); return true }},
+	"Context":      {func(e core.Entry) bool { return e.Context() == context.Background() }},
+	"ContextIn":    {func(e core.Entry) bool { return e.ContextIn(new(core.Nested)) == context.Background() }},
+}
+
+// A new method of Entry needs its uses here.
+func TestEveryMethodIsUsed(t *testing.T) {
+	methods := map[string]bool{}
+	for _, entry := range []reflect.Type{reflect.TypeFor[core.Entry](), reflect.TypeFor[*core.Entry]()} {
+		for method := range entry.Methods() {
+			methods[method.Name] = true
+			assert.Contains(t, uses, method.Name, "say what can be done with it when the entry is over")
+		}
+	}
+	for name := range uses {
+		assert.Contains(t, methods, name)
+	}
+}
+
+// user is one goroutine with a resource of its own, so that it knows exactly what is
+// in flight there.
+type user struct {
+	engine   *core.Engine
+	resource *core.Resource
+	ctx      context.Context
+	name     string
+	entered  int64
+	failed   int64
+	harmed   int64
+}
+
+// check notes that a live call was touched if what is in flight is not what should be.
+func (u *user) check(want int64) {
+	if u.resource.Semaphore(nil).InUse() != want {
+		u.harmed++
+	}
+}
+
+func (u *user) enter() core.Entry {
+	entry, err := u.engine.Enter(u.ctx, u.name, nil)
+	if err != nil {
+		u.harmed++ // there is room, unless somebody else's exit was lost
+		return entry
+	}
+	u.entered++
+	return entry
+}
+
+// Handles that are over, one's own and those of others, are used in every way while
+// the state behind them serves live calls; entries exit twice, at once, and on other
+// goroutines. No live call notices. known bug 53, 56, 65
+func TestUseAfterExit(t *testing.T) {
+	const users = 4
+	rounds := figure.Size(20_000, 800_000, 10_000_000, 50_000_000) / users
+	if race.Enabled {
+		rounds /= 6
+	}
+	rules := make([]flow.Rule, users)
+	for i := range rules {
+		rules[i] = flow.Rule{Resource: strconv.Itoa(i), Threshold: 2, Metric: flow.Concurrency}
+	}
+	e := newEngine(t, core.Config{}, rules...)
+	var all []func(core.Entry) bool
+	for _, some := range uses {
+		all = append(all, some...)
+	}
+	var over [64]atomic.Pointer[core.Entry] // handles for anybody to use
+	elsewhere := make(chan func())
+	var helpers, done sync.WaitGroup
+	for range 2 {
+		helpers.Go(func() {
+			for exit := range elsewhere {
+				exit()
+			}
+		})
+	}
+	var entered, harmed, failed atomic.Int64
+	for i := range users {
+		rnd := random(t, uint64(i))
+		done.Go(func() {
+			r, ok := e.FindResource(strconv.Itoa(i))
+			if !ok {
+				t.Error("the rule's resource is not there")
+				return
+			}
+			u := &user{engine: e, resource: r, name: r.Name(), ctx: core.WithOrigin(context.Background(), r.Name())}
+			misuse := func(n int) {
+				for range n {
+					if h := over[rnd.IntN(len(over))].Load(); h != nil && !all[rnd.IntN(len(all))](*h) {
+						u.harmed++
+					}
+				}
+			}
+			for round := range rounds / 2 {
+				first := u.enter()
+				fails := rnd.IntN(8) == 0
+				if fails {
+					first.Fail(errBroken)
+					u.failed++
+				}
+				misuse(1)
+				u.check(1)
+				if round%256 == 0 { // on two other goroutines, at once
+					var both sync.WaitGroup
+					both.Add(2)
+					for range 2 {
+						elsewhere <- func() { first.Exit(); both.Done() }
+					}
+					both.Wait()
+				} else {
+					first.Exit()
+				}
+				u.check(0)
+				over[rnd.IntN(len(over))].Store(&first)
+
+				second := u.enter() // most likely with the state of the first
+				for _, use := range all[:1+round%len(all)] {
+					if !use(first) {
+						u.harmed++
+					}
+				}
+				misuse(2)
+				u.check(1)
+				if round%16 == 0 {
+					if c := core.ContextOf(second.Context()); c == nil || c.Origin() != u.name {
+						u.harmed++
+					}
+				}
+				second.Exit()
+				u.check(0)
+			}
+			totals := r.Totals()
+			if totals.Entered != u.entered || totals.Exited != u.entered || totals.Exception != u.failed || totals.LongLived != 0 {
+				u.harmed++
+			}
+			entered.Add(u.entered)
+			harmed.Add(u.harmed)
+			failed.Add(u.failed)
+		})
+	}
+	done.Wait()
+	close(elsewhere)
+	helpers.Wait()
+	require.Positive(t, failed.Load())
+	figure.Report(t, figure.Figure{Name: "use after exit harms a stranger", Value: float64(harmed.Load()), N: entered.Load(), Seed: *seed})
+}

@@ -1,0 +1,89 @@
+package reload
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/proof/figure"
+	"github.com/penstock-go/penstock/node"
+)
+
+// A load in which the user's clock or machine panics, or ends the goroutine, wherever it
+// is asked: the rules before are in force as if nobody had tried, and all goes on. So
+// everything is done twice, with the accident and without the load. known bug 73
+func TestAccidentInALoad(t *testing.T) {
+	set := parsed(t, after)
+	for way, accident := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
+		for _, seed := range []uint64{*seed, *seed + 1} {
+			points, traces := 0, 0
+			for loaded := false; !loaded; points++ {
+				name := fmt.Sprintf("%s, call %d, -seed=%d", way, points+1, seed)
+				a, b := newLife(t, seed, accident), newLife(t, seed, accident)
+				// Both live on, and are alike after.
+				live := func(steps int) bool {
+					a.live(steps)
+					b.live(steps)
+					return assert.Equal(t, a.state(), b.state(), name)
+				}
+				same := live(120)
+				b.from.calls = points + 1
+				if loaded = b.attempt(set); loaded {
+					b.from.calls = 0
+					require.NoError(t, a.LoadRules(set))
+				}
+				same = live(0) && live(60) && same
+				require.NoError(t, a.LoadRules(set), name)
+				require.NoError(t, b.LoadRules(set), name)
+				same = live(120) && assert.Equal(t, a.story, b.story, name) && same
+				a.end()
+				b.end()
+				if !same {
+					traces++
+				}
+			}
+			assert.Equal(t, 3, points, "the clock is asked where it is still possible to fail, and once more")
+			figure.Report(t, figure.Figure{Name: "loads with a " + way + " of the clock or the machine that left a trace", Value: float64(traces), N: int64(points), Seed: seed})
+		}
+	}
+}
+
+// What only a load that failed has named may leave, and what it metered is gone.
+func TestFailedLoadKeepsNothing(t *testing.T) {
+	const many = 1000
+	set := parsed(t, after)
+	set.Flow[1].Interval = time.Minute // a shape that no other rule has
+	attempt := func(calls int) (*life, bool) {
+		l := newLife(t, 1, func() { panic("boom") })
+		l.from.calls = calls
+		return l, l.attempt(set)
+	}
+	l, loaded := attempt(many)
+	require.True(t, loaded)
+	l, loaded = attempt(many - l.from.calls) // at the last of those it makes
+	require.False(t, loaded)
+	orders, there := l.Engine().FindResource("orders")
+	require.True(t, there)
+	for _, n := range append(nodesOf(orders), &orders.StatisticNode) {
+		for _, w := range n.Windows() {
+			assert.Equal(t, 10*time.Second, w.Shape.Interval)
+		}
+	}
+	_, there = l.Engine().FindResource("fresh")
+	require.True(t, there, "this is about a load that came so far")
+	l.Engine().Tree().Evict(l.from.Manual.Now())
+	_, there = l.Engine().FindResource("fresh")
+	assert.False(t, there)
+}
+
+func nodesOf(r *core.Resource) (all []*node.StatisticNode) {
+	for _, n := range r.Origins().All() {
+		all = append(all, &n.StatisticNode)
+	}
+	return all
+}

@@ -1,0 +1,75 @@
+package console
+
+import (
+	"net/http"
+	"sync"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/observe/inspect"
+)
+
+// console is what the requests of one server share.
+type console struct {
+	guard  *api.Guard
+	config Config
+
+	origins   *http.CrossOriginProtection
+	reading   chan struct{} // as many as are being read
+	answering chan struct{} // as many as are being answered
+	requests  sync.WaitGroup
+	unread    answers
+	making    sync.Mutex // one answer is made at a time, so that readers take one processor at most
+	rules     ruleTexts  // guarded by making, as is sharing
+	sharing   sharing
+	tree      http.Handler
+	changes   timeline
+	events    *hub
+	endOf     []func()
+}
+
+func newConsole(guard *api.Guard, cfg Config) *console {
+	c := &console{
+		guard: guard, config: cfg,
+		origins:   http.NewCrossOriginProtection(),
+		reading:   make(chan struct{}, maxBodies),
+		answering: make(chan struct{}, maxRequests),
+		tree:      inspect.Handler(guard.Engine(), guard.Rules),
+	}
+	c.events = newHub(c)
+	c.endOf = []func(){guard.Engine().KeepRefusals(), guard.OnBreaker(c.changes.add)}
+	return c
+}
+
+func (c *console) close() {
+	for _, end := range c.endOf {
+		end()
+	}
+	c.events.close()
+}
+
+const eventsPath = "/api/events"
+
+// routes is everything that is served. What is not listed here isn't.
+func (c *console) routes() []route {
+	all := []route{
+		{"GET", "/api/tree", reads, c.serveTree},
+		{"GET", "/api/resources", reads, c.serveResources},
+		{"GET", "/api/resources/{name}", reads, c.serveResource},
+		{"GET", "/api/resource", reads, c.serveResource},
+		{"GET", "/api/rules", reads, c.serveRules},
+		{"GET", "/api/breakers", reads, c.serveBreakers},
+		{"GET", "/api/explain", reads, c.serveExplain},
+		{"GET", eventsPath, reads, c.serveEvents},
+		{"POST", "/api/rules/diff", changes, c.serveDiff},
+		{"POST", "/api/rules/apply", changes, c.serveApply},
+	}
+	return append(all, pageRoutes()...)
+}
+
+// serveTree is the tree as package inspect writes it.
+func (c *console) serveTree(w http.ResponseWriter, r *http.Request) error {
+	asked := r.Clone(r.Context())
+	asked.URL.Path, asked.URL.RawPath, asked.URL.RawQuery = "/tree", "", "format=json"
+	c.tree.ServeHTTP(w, asked)
+	return nil
+}

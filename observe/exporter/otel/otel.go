@@ -1,0 +1,168 @@
+// Package penstockotel shows OpenTelemetry what a Guard counts: by asynchronous instruments, which
+// read totals when a reader of metrics asks, and by an event on the span of a call that is
+// refused. It uses the API only; which SDK there is, and where it sends to, is the program's choice.
+package penstockotel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/observe/exporter/internal/series"
+	"github.com/penstock-go/penstock/slots"
+)
+
+// Config says what is shown. The zero value is right for most.
+type Config struct {
+	// MaxResources is how many resources have attributes of their own; those beyond are
+	// counted together, as penstock.resource "__other__". 0 is 500.
+	MaxResources int
+}
+
+const scope = "github.com/penstock-go/penstock/observe/exporter/otel"
+
+// The attributes.
+const (
+	resourceKey = attribute.Key("penstock.resource")
+	resultKey   = attribute.Key("penstock.result")
+	typeKey     = attribute.Key("penstock.rule.type")
+	ruleKey     = attribute.Key("penstock.rule")
+	stateKey    = attribute.Key("penstock.state")
+	quantileKey = attribute.Key("penstock.quantile")
+)
+
+// Register makes the instruments of a Guard, which are read until unregister is called.
+//
+//	unregister, err := penstockotel.Register(otel.GetMeterProvider(), guard, penstockotel.Config{})
+//
+// They are
+//
+//	penstock.entries           {entry}    units that asked, by penstock.result: pass or block
+//	penstock.errors            {entry}    units that completed with an error
+//	penstock.entry.time        s          response times of all calls that completed, added up
+//	penstock.entry.completed   {call}     those calls
+//	penstock.entry.percentile  s          by penstock.quantile, where Config.Percentiles of the Guard is on
+//	penstock.entries.active    {call}     calls that entered and did not exit
+//	penstock.rule.refusals     {call}     calls that a rule refused, by penstock.rule and penstock.rule.type
+//	penstock.rule.threshold    1          what a flow, isolation or hotspot rule allows
+//	penstock.breaker.state     1          1 for the penstock.state that a breaker is in
+//	penstock.waiting           {call}     calls that sleep until a rule lets them run
+//	penstock.internal.failures {failure}  panics of slots, without which the calls went on
+func Register(provider metric.MeterProvider, guard *api.Guard, config Config) (unregister func() error, err error) {
+	i := instruments{guard: guard, reader: series.NewReader(guard, config.MaxResources)}
+	meter := provider.Meter(scope)
+	var all []metric.Observable
+	counter := func(to *metric.Int64ObservableCounter, name, unit, what string) {
+		c, failed := meter.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(what))
+		*to, all, err = c, append(all, c), errors.Join(err, failed)
+	}
+	gauge := func(to *metric.Float64ObservableGauge, name, unit, what string) {
+		g, failed := meter.Float64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(what))
+		*to, all, err = g, append(all, g), errors.Join(err, failed)
+	}
+	upDown := func(to *metric.Int64ObservableUpDownCounter, name, unit, what string) {
+		c, failed := meter.Int64ObservableUpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(what))
+		*to, all, err = c, append(all, c), errors.Join(err, failed)
+	}
+	counter(&i.entries, "penstock.entries", "{entry}", "Units that asked for a resource.")
+	counter(&i.errors, "penstock.errors", "{entry}", "Units that completed with an error.")
+	counter(&i.completed, "penstock.entry.completed", "{call}", "Calls that completed and have a response time.")
+	counter(&i.refusals, "penstock.rule.refusals", "{call}", "Calls that a rule has refused since it was loaded.")
+	counter(&i.failures, "penstock.internal.failures", "{failure}", "Panics of slots, without which the calls went on.")
+	gauge(&i.percentile, "penstock.entry.percentile", "s", "Percentiles of the response times of the last minute.")
+	gauge(&i.threshold, "penstock.rule.threshold", "1", "What a rule allows.")
+	gauge(&i.state, "penstock.breaker.state", "1", "1 for the state that a breaker is in.")
+	upDown(&i.active, "penstock.entries.active", "{call}", "Calls that entered and did not exit.")
+	upDown(&i.waiting, "penstock.waiting", "{call}", "Calls that sleep until a rule lets them run.")
+	time, failed := meter.Float64ObservableCounter("penstock.entry.time", metric.WithUnit("s"),
+		metric.WithDescription("Response times of the calls that completed, added up."))
+	i.time, all, err = time, append(all, time), errors.Join(err, failed)
+	if err != nil {
+		return nil, fmt.Errorf("penstock: %w", err)
+	}
+	registration, err := meter.RegisterCallback(i.observe, all...)
+	if err != nil {
+		return nil, fmt.Errorf("penstock: %w", err)
+	}
+	return registration.Unregister, nil
+}
+
+type instruments struct {
+	guard  *api.Guard
+	reader *series.Reader
+
+	entries, errors, completed, refusals, failures metric.Int64ObservableCounter
+	time                                           metric.Float64ObservableCounter
+	percentile, threshold, state                   metric.Float64ObservableGauge
+	active, waiting                                metric.Int64ObservableUpDownCounter
+}
+
+// observe reports what the Guard has counted by now.
+func (i *instruments) observe(_ context.Context, o metric.Observer) error {
+	with := func(attributes ...attribute.KeyValue) metric.ObserveOption {
+		return metric.WithAttributeSet(attribute.NewSet(attributes...))
+	}
+	for _, r := range i.reader.Resources() {
+		resource := resourceKey.String(r.Label)
+		t, only := &r.Totals, with(resource)
+		o.ObserveInt64(i.entries, t.Pass, with(resource, resultKey.String("pass")))
+		o.ObserveInt64(i.entries, t.Block, with(resource, resultKey.String("block")))
+		o.ObserveInt64(i.errors, t.Exception, only)
+		o.ObserveInt64(i.completed, t.Timed(), only)
+		o.ObserveFloat64(i.time, t.RT.Seconds(), only)
+		o.ObserveInt64(i.active, r.InFlight, only)
+		if p := &r.Percentiles; p.Count > 0 {
+			o.ObserveFloat64(i.percentile, p.P50.Seconds(), with(resource, quantileKey.Float64(0.5)))
+			o.ObserveFloat64(i.percentile, p.P95.Seconds(), with(resource, quantileKey.Float64(0.95)))
+			o.ObserveFloat64(i.percentile, p.P99.Seconds(), with(resource, quantileKey.Float64(0.99)))
+		}
+	}
+	engine := i.guard.Engine()
+	for _, f := range engine.Rules().RuleFigures() {
+		o.ObserveInt64(i.refusals, f.Refused, with(ruleKey.String(series.Label(f.ID)), typeKey.String(f.Kind.String())))
+	}
+	for _, t := range i.reader.Thresholds() {
+		o.ObserveFloat64(i.threshold, t.Value, with(resourceKey.String(t.Resource), ruleKey.String(t.Rule), typeKey.String(t.Type)))
+	}
+	for _, b := range i.guard.Breakers() {
+		if resource := i.reader.LabelOf(b.Resource); resource != series.Other {
+			o.ObserveFloat64(i.state, 1, with(resourceKey.String(resource), ruleKey.String(series.Label(b.Rule)), stateKey.String(b.State.String())))
+		}
+	}
+	o.ObserveInt64(i.waiting, engine.Waiting())
+	o.ObserveInt64(i.failures, engine.Failures())
+	return nil
+}
+
+// Spans is a slot that adds an event to the span of a call that is refused, so that a trace shows
+// why there is no span of what was to be called. A Guard has it in its chain:
+//
+//	api.New(api.Config{Chain: slots.Default().With(penstockotel.Spans{}, slots.After("log"))})
+//
+// The event is "penstock.blocked", with error.type "penstock.blocked.flow" and the like,
+// penstock.resource, penstock.rule and penstock.rule.type. Values of arguments and callers are not
+// in it. A call whose span is not recorded, or that has none, costs next to nothing.
+type Spans struct{}
+
+// Name is "spans".
+func (Spans) Name() string { return "spans" }
+
+// Blocked adds the event.
+func (Spans) Blocked(c slots.Call, b *core.BlockError) {
+	span := trace.SpanFromContext(c.Context())
+	if !span.IsRecording() {
+		return
+	}
+	span.AddEvent("penstock.blocked", trace.WithAttributes(
+		attribute.String("error.type", "penstock.blocked."+b.Kind.String()),
+		resourceKey.String(series.Label(c.Resource())),
+		ruleKey.String(series.Label(b.Rule)),
+		typeKey.String(b.Kind.String()),
+	))
+}

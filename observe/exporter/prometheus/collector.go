@@ -1,0 +1,304 @@
+// Package penstockprometheus shows Prometheus what a Guard counts. A [Collector] reads totals when
+// it is scraped; between scrapes, and in calls, it does nothing.
+//
+//	prometheus.MustRegister(penstockprometheus.NewCollector(guard, penstockprometheus.Config{}))
+//
+// Beside it are files to load: dashboard.json for Grafana and alerts.yaml for Prometheus.
+package penstockprometheus
+
+import (
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/core/sampler"
+	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/observe/exporter/internal/series"
+	"github.com/penstock-go/penstock/rules"
+)
+
+// Config says what a Collector shows. The zero value is right for most.
+type Config struct {
+	// MaxResources is how many resources have series of their own; those beyond are counted
+	// together, as resource "__other__". 0 is 500.
+	MaxResources int
+	// ConstLabels are on every series.
+	ConstLabels prometheus.Labels
+}
+
+// Collector is a [prometheus.Collector] of a Guard. It is safe for concurrent use.
+type Collector struct {
+	guard  *api.Guard
+	reader *series.Reader
+	descs  []*prometheus.Desc
+	remove func() // the listener for changes of breakers
+
+	mu          sync.Mutex
+	transitions map[transition]float64
+	grown       map[string]grown
+
+	entries, errors, duration, inFlight *prometheus.Desc
+	inbound, inboundErrors              *prometheus.Desc
+	waiting, failures, leaked           *prometheus.Desc
+	refusals, shadowRefusals, threshold *prometheus.Desc
+	breakerState, breakerTransitions    *prometheus.Desc
+	reloads, lastReload                 *prometheus.Desc
+	values, valueOverflows              *prometheus.Desc
+	members, leased, away               *prometheus.Desc
+	requests, waited, withoutStore      *prometheus.Desc
+	cpu, load, memory                   *prometheus.Desc
+	nodes, nodesMax, overflows          *prometheus.Desc
+}
+
+// transition is a change of a breaker's state, by labels.
+type transition struct{ resource, rule, from, to string }
+
+// NewCollector returns a Collector of a Guard. It counts the changes of breakers from now on,
+// until it is closed.
+func NewCollector(guard *api.Guard, config Config) *Collector {
+	c := &Collector{guard: guard, reader: series.NewReader(guard, config.MaxResources), transitions: make(map[transition]float64), grown: make(map[string]grown)}
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		d := prometheus.NewDesc("penstock_"+name, help, labels, config.ConstLabels)
+		c.descs = append(c.descs, d)
+		return d
+	}
+	c.entries = desc("entries_total", "Units that asked for a resource, by result: pass or block.", "resource", "result")
+	c.errors = desc("errors_total", "Units that completed with an error.", "resource")
+	c.duration = desc("entry_duration_seconds", "Response times of the calls that completed.", "resource")
+	c.inFlight = desc("inflight", "Calls that entered and did not exit.", "resource")
+	c.inbound = desc("inbound_entries_total", "Units of inbound calls, of all resources together, by result: pass or block.", "result")
+	c.inboundErrors = desc("inbound_errors_total", "Units of inbound calls that completed with an error, of all resources together.")
+	c.waiting = desc("waiting", "Calls that sleep until a rule lets them run.")
+	c.failures = desc("internal_failures_total", "Panics of slots, without which the calls went on.")
+	c.leaked = desc("leaked_entries_total", "Calls that were reported since they did not exit in time.")
+	c.refusals = desc("rule_refusals_total", "Calls that a rule has refused since it was loaded.", "rule", "type")
+	c.shadowRefusals = desc("rule_shadow_refusals_total", "Calls that a rule in shadow mode would have refused.", "rule", "type")
+	c.threshold = desc("rule_threshold", "What a flow, isolation or hotspot rule allows.", "resource", "rule", "type")
+	c.values = desc("hotspot_values", "Values that a hotspot rule tells apart at the moment.", "rule")
+	c.valueOverflows = desc("hotspot_value_overflows_total", "How often a value found no place and shared a limit with others.", "rule")
+	c.members = desc("cluster_members", "Members by which a shared limit is divided while the store is away.", "rule", "type")
+	c.leased = desc("cluster_leased", "Units of a shared limit that are at hand here.", "rule", "type")
+	c.away = desc("cluster_fallback", "1 while the store of a shared limit doesn't answer, and calls are judged without it.", "rule", "type")
+	c.requests = desc("cluster_lease_requests_total", "Requests to the store of a shared limit.", "rule", "type")
+	c.waited = desc("cluster_waits_total", "Calls that waited for the store of a shared limit.", "rule", "type")
+	c.withoutStore = desc("cluster_local_refusals_total", "Calls that a shared limit refused without asking the store.", "rule", "type")
+	c.breakerState = desc("circuit_breaker_state", "1 for the state that a breaker is in, 0 for the others.", "resource", "rule", "state")
+	c.breakerTransitions = desc("circuit_breaker_transitions_total", "Changes of breakers from one state to another.", "resource", "rule", "from", "to")
+	c.reloads = desc("rules_reloads_total", "Loads of a source of rules, by result: success or failure.", "source", "result")
+	c.lastReload = desc("rules_last_reload_success_timestamp_seconds", "When a source of rules was loaded last.", "source")
+	c.cpu = desc("system_cpu_ratio", "The used share of the CPU time; only while a rule goes by it.")
+	c.load = desc("system_load1", "The load average of the last minute; only while a rule goes by it.")
+	c.memory = desc("system_memory_bytes", "The memory in use; only while a rule goes by it.")
+	c.nodes = desc("nodes", "Nodes of the tree that count against the cap, by kind; names in rules don't.", "kind")
+	c.nodesMax = desc("nodes_max", "How many nodes of a kind there may be.", "kind")
+	c.overflows = desc("node_overflows_total", "How often a name found no place in the tree and was counted on an overflow node.", "kind")
+	c.remove = guard.OnBreaker(c.changed)
+	return c
+}
+
+// Close ends the counting of changes of breakers; what else there is can still be collected. It
+// need not be called where the Collector lives as long as the Guard.
+func (c *Collector) Close() { c.remove() }
+
+// maxTransitions bounds the series of changes; those beyond are counted under [series.Other].
+const maxTransitions = 5000
+
+// changed is called for each change of a breaker.
+func (c *Collector) changed(change breaker.Change) {
+	t := transition{c.reader.LabelOf(change.Resource), series.Label(change.Rule), change.From.String(), change.To.String()}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.transitions[t]; !ok && len(c.transitions) >= maxTransitions {
+		t.resource, t.rule = series.Other, series.Other
+	}
+	c.transitions[t]++
+}
+
+// Describe sends the descriptions of all metrics.
+func (c *Collector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range c.descs {
+		to <- d
+	}
+}
+
+// Collect sends what the Guard has counted by now.
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	m := metrics(to)
+	c.resources(m)
+	c.rules(m)
+	c.breakers(m)
+	c.sources(m)
+	c.engine(m)
+}
+
+func (c *Collector) resources(m metrics) {
+	for _, r := range c.reader.Resources() {
+		t := &r.Totals
+		m.counter(c.entries, float64(t.Pass), r.Label, "pass")
+		m.counter(c.entries, float64(t.Block), r.Label, "block")
+		m.counter(c.errors, float64(t.Exception), r.Label)
+		m.gauge(c.inFlight, float64(r.InFlight), r.Label)
+		var quantiles map[float64]float64
+		if p := &r.Percentiles; p.Count > 0 {
+			quantiles = map[float64]float64{0.5: p.P50.Seconds(), 0.95: p.P95.Seconds(), 0.99: p.P99.Seconds()}
+		}
+		s, err := prometheus.NewConstSummary(c.duration, uint64(max(t.Timed(), 0)), t.RT.Seconds(), quantiles, r.Label)
+		m.send(c.duration, s, err)
+	}
+	inbound := c.guard.Engine().Tree().Inbound().Totals()
+	m.counter(c.inbound, float64(inbound.Pass), "pass")
+	m.counter(c.inbound, float64(inbound.Block), "block")
+	m.counter(c.inboundErrors, float64(inbound.Exception))
+}
+
+func (c *Collector) rules(m metrics) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.grown
+	c.grown = make(map[string]grown) // without rules that are gone
+	grow := func(of, rule, kind string, now int64) float64 {
+		key := strings.Join([]string{of, kind, rule}, "\x00")
+		g := before[key]
+		c.grown[key] = grown{now, g.total + float64(max(now-g.last, 0))}
+		return c.grown[key].total
+	}
+	shared := func(rule, kind string, f family.SharedFigures) {
+		away := 0.0
+		if f.StoreAway() {
+			away = 1
+		}
+		m.gauge(c.members, float64(f.Members), rule, kind)
+		m.gauge(c.leased, float64(f.Leased), rule, kind)
+		m.gauge(c.away, away, rule, kind)
+		m.counter(c.requests, grow("requests", rule, kind, f.Requests), rule, kind)
+		m.counter(c.waited, grow("waited", rule, kind, f.Waited), rule, kind)
+		m.counter(c.withoutStore, grow("refused", rule, kind, f.Refused), rule, kind)
+	}
+	for _, f := range c.guard.Engine().Rules().RuleFigures() {
+		rule, kind := series.Label(f.ID), f.Kind.String()
+		m.counter(c.refusals, float64(f.Refused), rule, kind)
+		m.counter(c.shadowRefusals, float64(f.ShadowBlocked), rule, kind)
+		switch d := f.Details.(type) {
+		case hotspot.Figures:
+			m.gauge(c.values, float64(d.Values), rule)
+			m.counter(c.valueOverflows, grow("values", rule, kind, d.Overflowed), rule)
+			if d.Cluster != nil {
+				shared(rule, kind, *d.Cluster)
+			}
+		case family.SharedFigures:
+			shared(rule, kind, d)
+		}
+	}
+	for _, t := range c.reader.Thresholds() {
+		m.gauge(c.threshold, t.Value, t.Resource, t.Rule, t.Type)
+	}
+}
+
+// grown is a counter that never falls, of a sum that does: what a rule counts at a resource leaves with it.
+type grown struct {
+	last  int64
+	total float64
+}
+
+// states are the states of breakers.
+var states = []breaker.State{breaker.Closed, breaker.Open, breaker.HalfOpen, breaker.Recovering, breaker.ForcedOpen, breaker.ForcedClosed}
+
+func (c *Collector) breakers(m metrics) {
+	for _, b := range c.guard.Breakers() {
+		resource := c.reader.LabelOf(b.Resource)
+		if resource == series.Other {
+			continue // their states can't be added up
+		}
+		for _, s := range states {
+			value := 0.0
+			if b.State == s {
+				value = 1
+			}
+			m.gauge(c.breakerState, value, resource, series.Label(b.Rule), s.String())
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for t, n := range c.transitions {
+		m.counter(c.breakerTransitions, n, t.resource, t.rule, t.from, t.to)
+	}
+}
+
+// sources adds up the sources of one name: a file may be watched by itself and with its directory.
+func (c *Collector) sources(m metrics) {
+	var names []string
+	all := make(map[string]rules.Status)
+	for _, s := range c.guard.Status().Sources {
+		sum, again := all[s.Source]
+		if !again {
+			names = append(names, s.Source)
+		}
+		sum.Successes += s.Successes
+		sum.Failures += s.Failures
+		if s.LastSuccess.After(sum.LastSuccess) {
+			sum.LastSuccess = s.LastSuccess
+		}
+		all[s.Source] = sum
+	}
+	for _, name := range names {
+		s, source := all[name], series.Label(name)
+		m.counter(c.reloads, float64(s.Successes), source, "success")
+		m.counter(c.reloads, float64(s.Failures), source, "failure")
+		if !s.LastSuccess.IsZero() {
+			m.gauge(c.lastReload, float64(s.LastSuccess.UnixNano())/1e9, source)
+		}
+	}
+}
+
+func (c *Collector) engine(m metrics) {
+	e := c.guard.Engine()
+	m.gauge(c.waiting, float64(e.Waiting()))
+	m.counter(c.failures, float64(e.Failures()))
+	m.counter(c.leaked, float64(e.Leaked()))
+	for _, q := range []struct {
+		desc *prometheus.Desc
+		of   sampler.Quantity
+	}{{c.cpu, sampler.MachineCPU}, {c.load, sampler.MachineLoad}, {c.memory, sampler.MemoryBytes}} {
+		if v := e.Sampler().Reading(q.of).Value(); v >= 0 {
+			m.gauge(q.desc, v)
+		}
+	}
+	tree := e.Tree()
+	for _, budget := range []struct {
+		kind string
+		of   interface {
+			Used() int
+			Cap() int
+			Overflows() int64
+		}
+	}{{"resource", tree.Resources()}, {"context", tree.Contexts()}, {"call", tree.Calls()}, {"origin", tree.Origins()}} {
+		m.gauge(c.nodes, float64(budget.of.Used()), budget.kind)
+		m.gauge(c.nodesMax, float64(budget.of.Cap()), budget.kind)
+		m.counter(c.overflows, float64(budget.of.Overflows()), budget.kind)
+	}
+}
+
+// metrics is where a scrape goes to.
+type metrics chan<- prometheus.Metric
+
+func (m metrics) counter(d *prometheus.Desc, value float64, labels ...string) {
+	metric, err := prometheus.NewConstMetric(d, prometheus.CounterValue, value, labels...)
+	m.send(d, metric, err)
+}
+
+func (m metrics) gauge(d *prometheus.Desc, value float64, labels ...string) {
+	metric, err := prometheus.NewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	m.send(d, metric, err)
+}
+
+func (m metrics) send(d *prometheus.Desc, metric prometheus.Metric, err error) {
+	if err != nil {
+		metric = prometheus.NewInvalidMetric(d, errors.Join(errors.New("penstock"), err))
+	}
+	m <- metric
+}

@@ -1,9 +1,0 @@
-package arch
-
-import (
-	"testing"
-
-	"github.com/penstock-go/penstock/proof/books"
-)
-
-func TestMain(m *testing.M) { books.Main(m) }
