@@ -92,7 +92,8 @@ const maxColumns = 80 // of a text
 
 // Text returns the change for people to read: the numbers, and the rules as [Change.Lines] has them.
 // Nothing is wider than 80 columns. Where a changed rule would be wider, its fields have lines of
-// their own, and where a field would be, its new value has one:
+// their own, and where a field would be, its new value has one. Long values begin shortly before they
+// differ:
 //
 //	+0 ~2 -0
 //	~ flow orders: threshold 100 -> 200
@@ -112,8 +113,9 @@ func (c Change) Text() string {
 		for _, f := range r.Fields {
 			line := "    " + f.String()
 			if utf8.RuneCountInString(line) > maxColumns {
-				lines = append(lines, "    "+f.Key+" "+quoted(f.Old))
-				line = "      -> " + quoted(f.New)
+				old, new := f.texts()
+				lines = append(lines, "    "+f.Key+" "+old)
+				line = "      -> " + new
 			}
 			lines = append(lines, line)
 		}
@@ -156,9 +158,33 @@ func (r RuleChange) String() string {
 	return b.String()
 }
 
-// String returns the field and its values, as in "threshold 100 -> 200".
+// String returns the field and its values, as in "threshold 100 -> 200". Long values begin shortly
+// before they differ.
 func (f FieldChange) String() string {
-	return fmt.Sprintf("%s %s -> %s", f.Key, quoted(f.Old), quoted(f.New))
+	old, new := f.texts()
+	return fmt.Sprintf("%s %s -> %s", f.Key, old, new)
+}
+
+// beforeDifference is at most how many characters of two long values are shown before the first that differs.
+const beforeDifference = 30
+
+// texts returns the values as they are shown.
+func (f FieldChange) texts() (old, new string) {
+	old, new = f.Old, f.New
+	if long := func(s string) bool { return utf8.RuneCountInString(strconv.Quote(s)) > maxQuoted }; long(old) || long(new) {
+		from := 0
+		for from < min(len(old), len(new)) && old[from] == new[from] {
+			from++
+		}
+		for range beforeDifference { // or one less: the first may be in the middle of a character
+			_, size := utf8.DecodeLastRuneInString(old[:from])
+			from -= size
+		}
+		if from > 0 {
+			old, new = "…"+old[from:], "…"+new[from:]
+		}
+	}
+	return quoted(old), quoted(new)
 }
 
 // quoted returns s, short and in quotes unless it is a plain word.

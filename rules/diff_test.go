@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -8,7 +9,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/hotspot"
 )
 
 func TestDiff(t *testing.T) {
@@ -88,4 +91,37 @@ func TestChangeText(t *testing.T) {
 		assert.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80)
 	}
 	assert.Equal(t, "+0 ~0 -0\n", Change{}.Text())
+}
+
+// known bug 239: whoever is shown a change sees what changes, however far inside of a long value it is.
+func TestDiffShowsWhereLongValuesDiffer(t *testing.T) {
+	set := func(threshold float64, caller string) Set {
+		exceptions := make([]hotspot.Exception, 30)
+		for i := range exceptions {
+			exceptions[i] = hotspot.Exception{Value: hotspot.ValueOf(fmt.Sprint("größe-", i)), Threshold: 5}
+		}
+		exceptions[29].Threshold = threshold
+		return Set{
+			Hotspot:   []hotspot.Rule{{ID: "users", Resource: "orders", Param: "user", Threshold: 5, Exceptions: exceptions}},
+			Authority: []authority.Rule{{ID: "back", Resource: "refunds", Origins: []string{"one-service-with-a-long-name", "another-service-with-a-long-name", caller}}},
+			Flow:      []flow.Rule{{ID: "short", Resource: "a", Ref: "abcdefghijklmnopqrstuvwxyz0", Relation: flow.Chain, Threshold: threshold}},
+		}
+	}
+	change := Diff(set(5, "billing"), set(1e6, "stranger"))
+	for _, text := range []string{change.Text(), strings.Join(change.Lines(), "\n"), change.told()} {
+		for _, want := range []string{"stranger", "billing", "1000000", `…`, "threshold 5 -> 1000000"} {
+			assert.Contains(t, text, want)
+		}
+	}
+	for line := range strings.Lines(change.Text()) {
+		assert.LessOrEqual(t, utf8.RuneCountInString(line), maxColumns+1)
+	}
+	assert.Equal(t, `ref abcdefghijklmnopqrstuvwxyz0 -> abcdefghijklmnopqrstuvwxyz1`,
+		FieldChange{"ref", "abcdefghijklmnopqrstuvwxyz0", "abcdefghijklmnopqrstuvwxyz1"}.String(), "which is short")
+	kept := strings.Repeat("ö", beforeDifference)
+	long := kept + kept
+	assert.Equal(t, "ref …"+kept+" -> …"+kept+"ü", FieldChange{"ref", long, long + "ü"}.String())
+	got := FieldChange{"ref", long + "\xc3a", long + "\xc3b"}.String()
+	assert.Contains(t, got, `ö\xc3a" -> "…`, "no UTF-8")
+	assert.True(t, strings.HasSuffix(got, `ö\xc3b"`))
 }
