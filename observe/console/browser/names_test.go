@@ -179,6 +179,18 @@ func TestPathsOfTheTree(t *testing.T) {
 	assert.Equal(t, "false,true,false", read[string](s, leaves))
 }
 
+// A rule leads to the resource that it names, and nowhere if it has a pattern.
+func TestLinksOfRules(t *testing.T) {
+	s := open(t, api.RuleSet{Flow: []flow.Rule{
+		{ID: "one", Resource: "orders", Threshold: 1}, {ID: "rest", Resource: "*", Threshold: 1},
+		{ID: "some", Resource: "GET /a/*", Match: api.MatchPrefix, Threshold: 1}, {ID: "dots", Resource: "a.b", Match: api.MatchRegex, Threshold: 1},
+	}}, console.Config{})
+	require.NoError(t, s.call("orders"))
+	s.goTo("#/rules")
+	s.until(`document.querySelectorAll("[data-part=rules] tbody tr").length === 4`)
+	assert.Equal(t, []string{"orders"}, read[[]string](s, `[...document.querySelectorAll("[data-part=rules] a")].map(a => a.textContent)`))
+}
+
 // Names that aren't UTF-8 are resources of their own: with figures of their own, and a page that their link leads to.
 func TestNamesThatAreNoText(t *testing.T) {
 	names := map[string]string{ // by what they look like

@@ -402,7 +402,7 @@ let writable = false;
 function ruleTable(list, withResource) {
   const heads = ["Rule", "Says", "How full now", "Refused", ""];
   return table(withResource ? ["Resource", ...heads] : heads,
-    list.map(r => withResource ? [r.resource ? link(r.resource) : h("span", { class: "dim" }, "all"), ...ruleRow(r, writable)] : ruleRow(r, writable)), "No rule applies.");
+    list.map(r => withResource ? [!r.resource ? h("span", { class: "dim" }, "all") : r.resource === "*" || r.rule?.match ? bdi(r.resource) : link(r.resource), ...ruleRow(r, writable)] : ruleRow(r, writable)), "No rule applies.");
 }
 
 // whyOf is why a breaker is in its state, and what it had counted when it opened.
