@@ -1,8 +1,8 @@
 # The commands themselves are in .ci/step, which needs no make.
 .DEFAULT_GOAL := help
-STEPS := test schedules race nested staticcheck perfcheck lint lend short386 mutants figures fuzz attack night
+STEPS := test schedules race nested staticcheck perfcheck lint lend build386 mutants figures fuzz attack night
 STEPS += standalone examples quickstart cluster-exact cluster-schedules bench release
-STEPS += cluster-sim cluster-compare kills bench-scale bench-windows microbench screenshots pictures pgo fmt ci
+STEPS += cluster-sim cluster-compare kills bench-scale bench-windows microbench screenshots pictures fmt ci
 .PHONY: help $(STEPS)
 
 help: ## list the targets
@@ -20,7 +20,7 @@ fmt: ## gofmt every Go file
 night: ## fresh seeds, larger sizes, other builds, mutants, fuzzing, attacks: FOR=1h
 lint: ## gofmt, go fix -diff, go vet, staticcheck and golangci-lint in every module: .golangci.yml
 lend: ## tests with counters that lend to lanes from the start
-short386: ## a build for 32 bits, and short tests there
+build386: ## a build for 32 bits
 mutants: ## break each invariant in turn: does its test fail?
 figures: ## the checks that report a number, and one table: FIGURES=20m, FIGURES=long
 fuzz: ## every fuzz target: FUZZTIME=10s each
@@ -39,7 +39,6 @@ bench: ## ours beside other libraries: one table, kept in docs; BENCHFLAGS=-shor
 bench-scale: ## the same calls on 1 to 16 processors: one table, kept in docs
 bench-windows: ## kinds of windows on the same traffic: tables and picture, kept in docs
 microbench: ## the root module's Go benchmarks: BENCH=regexp BENCHTIME=200ms
-pgo: ## the profile for other people's builds in docs, and perfcheck with it
 screenshots: ## the pictures of the dashboard in docs, made by Chromium of the quickstart
 pictures: ## the pictures of the pages on rules, drawn from what an engine does
 
