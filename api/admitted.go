@@ -15,8 +15,8 @@ type Admitted struct{ entry core.Entry }
 // Exit ends the call: it counts completion and response time, and returns what the call held.
 func (a Admitted) Exit() { a.entry.Exit() }
 
-// Fail says how the call ended. A nil err does nothing. What another err does, the first of these
-// rules decides that applies:
+// Fail says how the call ended. A nil err does nothing. For any other, the first of these rules that
+// applies decides:
 //
 //   - An error marked by [core.Ignore] is an answer, and does nothing.
 //   - The refusal of a nested call makes the call neutral.

@@ -74,7 +74,7 @@ func TestTheBlockLogNamesCallerAndValue(t *testing.T) {
 	assert.Equal(t, "kind=flow resource=closed rule=none origin=globex count=2\nkind=hotspot resource=search rule=users origin=initech value=7 count=2\n", said())
 }
 
-// Callers of which each has a window share the lines of their rule, however many are refused.
+// However many callers are refused, each by a window of its own, their rule writes the same few lines.
 func TestOtherCallersShareTheirRulesLine(t *testing.T) {
 	var log bytes.Buffer
 	g, clock := newRefusing(t, &log)

@@ -51,8 +51,8 @@ type Config struct {
 	// Chain is the order of the slots; nil is slots.Default().
 	Chain *slots.Chain
 	// Cluster is the part of this process in a cluster, for rules whose limits its members share: the
-	// store, a namespace, how many members there are. The zero value has none. Clock and Logger are those
-	// above unless it says otherwise. A Guard joins while such rules are in force; a rule file may say it
+	// store, a namespace, how many members there are. The zero value has none. Its Clock and Logger default
+	// to the two above. A Guard joins while such rules are in force; a rule file may say it
 	// instead, see rules.Cluster.
 	Cluster cluster.Config
 	// Stores open the stores that rule files name, each by the scheme of the URL.

@@ -336,7 +336,7 @@ func TestRampRefusesBeforeTaking(t *testing.T) {
 	rule := quick("b")
 	rule.Ramp = 10 * time.Second
 	var took int
-	spy := core.AskOnly(func(*core.Invocation) core.Verdict { return core.Verdict{} })
+	spy := trial.AskOnly(func(*core.Invocation) core.Verdict { return core.Verdict{} })
 	g := newGuardWith(t, core.Config{Chain: trial.Chain().With(counter{spy, &took}, core.Before("breaker"))}, rule)
 	g.calls("f")
 	g.at(time.Second)
@@ -347,7 +347,7 @@ func TestRampRefusesBeforeTaking(t *testing.T) {
 }
 
 type counter struct {
-	core.AskOnly
+	trial.AskOnly
 	took *int
 }
 
@@ -370,7 +370,7 @@ func repeat(c rune, n int) string {
 // happens, and nobody is told of changes that are none. known bug 78, 79
 func TestRefusedProbe(t *testing.T) {
 	shut := true
-	gate := core.AskOnly(func(*core.Invocation) core.Verdict { return core.Verdict{} })
+	gate := trial.AskOnly(func(*core.Invocation) core.Verdict { return core.Verdict{} })
 	late := latecomer{gate, &shut, core.NewBlockError(core.BlockError{Resource: "orders", Rule: "late"}, nil, nil, nil)}
 	g := newGuardWith(t, core.Config{Chain: trial.Chain().With(late, core.After("breaker"))}, quick("b"))
 	shut = false
@@ -390,7 +390,7 @@ func TestRefusedProbe(t *testing.T) {
 
 // latecomer refuses when it takes, and not when it is asked.
 type latecomer struct {
-	core.AskOnly
+	trial.AskOnly
 	shut    *bool
 	refusal *core.BlockError
 }
@@ -492,7 +492,7 @@ func TestProbeRefusedAfterTheWait(t *testing.T) {
 // good.
 func TestWaitAfterTheBreaker(t *testing.T) {
 	var wait time.Duration
-	late := waiter{core.AskOnly(func(*core.Invocation) core.Verdict { return core.Verdict{} }), &wait}
+	late := waiter{trial.AskOnly(func(*core.Invocation) core.Verdict { return core.Verdict{} }), &wait}
 	g := newGuardWith(t, core.Config{Chain: trial.Chain().With(late, core.After("breaker"))}, quick("b"))
 	g.clock.SetSleep(clocks.SleepAdvance)
 	g.calls("f")
@@ -508,7 +508,7 @@ func TestWaitAfterTheBreaker(t *testing.T) {
 }
 
 type waiter struct {
-	core.AskOnly
+	trial.AskOnly
 	wait *time.Duration
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
 // scribe is a slot that writes down what it is asked, and reserves something.
@@ -183,7 +184,7 @@ func TestEmptyChain(t *testing.T) {
 	assert.Zero(t, totals.Pass)
 }
 
-type askOnly struct{ core.AskOnly }
+type askOnly struct{ trial.AskOnly }
 
 func (askOnly) Name() string { return "ask" }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // gate is a slot of a user's own.
-type gate struct{ core.AskOnly }
+type gate struct{ trial.AskOnly }
 
 func (gate) Name() string { return "gate" }
 

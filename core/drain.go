@@ -93,7 +93,7 @@ func (d *drain) leaveForPermit(w *clocks.Waking) {
 // [ErrDraining]. Calls that need not wait still run, and may ask the store of shared limits first.
 //
 // It returns nil once no call waits or runs, or the context's error if that ends first; a nil context never
-// ends. A call runs from Enter to Exit, a long-lived one too, as far as slots.Statistic counts it; a guarded
+// ends. A call runs from Enter to Exit, a long-lived one too, as far as the slot statistic counts it; a guarded
 // call that calls Drain waits for itself. Drain looks at intervals of up to 100 ms of real time, whatever
 // the engine's clock. It may be called several times, and is safe for concurrent use.
 func (e *Engine) Drain(ctx context.Context) error {

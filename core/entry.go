@@ -58,8 +58,8 @@ func (e Entry) Exit() {
 	}
 }
 
-// Fail says how the call ended. A nil err does nothing. What another err does, the first of these
-// rules decides that applies:
+// Fail says how the call ended. A nil err does nothing. For any other, the first of these rules that
+// applies decides:
 //
 //   - An error marked by [Ignore] is an answer, and does nothing.
 //   - The refusal of a nested call makes the call neutral.

@@ -34,19 +34,6 @@ type Checker interface {
 	Take(*Invocation) Verdict
 }
 
-// AskOnly makes a [Checker] from a function that takes nothing: its answer is its verdict. It must
-// not say wait. It may be called twice for one call, as Ask and as Take.
-type AskOnly func(*Invocation) Verdict
-
-// Ask calls the function.
-func (f AskOnly) Ask(inv *Invocation) Verdict { return f(inv) }
-
-// Take calls the function.
-func (f AskOnly) Take(inv *Invocation) Verdict { return f(inv) }
-
-// Direct is true: the function takes nothing, so asking first would save nothing.
-func (f AskOnly) Direct() bool { return true }
-
 // Rechecker is asked again after a call has waited: because it looks at a state that may have
 // changed, or because it counts what runs, and a waiting call doesn't run yet.
 type Rechecker interface {

@@ -218,7 +218,7 @@ func blocks(cmd redis.Cmder) bool {
 }
 
 // failed returns the error for [api.Admitted.Fail], nil if no command failed. One failed command of a
-// pipeline is enough, whatever became of those before it. Fail itself asks whether the call was canceled.
+// pipeline is enough, whatever became of those before it. Fail itself checks whether the call was canceled.
 func (h *hook) failed(ctx context.Context, cmds []redis.Cmder, err error) error {
 	if err == nil {
 		return nil

@@ -2,8 +2,6 @@ package penstockgrpc_test
 
 import (
 	"context"
-	"log/slog"
-	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,11 +12,10 @@ import (
 	"google.golang.org/grpc/status"
 
 	penstockgrpc "github.com/penstock-go/penstock/adapters/grpc"
-	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/adapters/internal/rpctest"
 )
 
-// bare is the stream of a server, as far as an interceptor needs it.
+// bare is a server stream with only what an interceptor calls.
 type bare struct {
 	grpc.ServerStream
 	ctx context.Context
@@ -30,17 +27,7 @@ func (bare) SetTrailer(metadata.MD)     {}
 // A call by grpc.Server.ServeHTTP waits no longer than the server of net/http leaves it for an answer.
 func TestWaitsLeaveTimeToAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, err := api.New(api.Config{Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer g.Close()
-		if err := g.LoadRules(api.RuleSet{Flow: []flow.Rule{{
-			Resource: ".*", Match: api.MatchRegex, Threshold: 1, Interval: time.Minute, Behavior: flow.Throttle, MaxWait: time.Hour,
-		}}}); err != nil {
-			t.Fatal(err)
-		}
-		ctx := context.WithValue(t.Context(), http.ServerContextKey, &http.Server{WriteTimeout: 10 * time.Second})
+		ctx, g := rpctest.Impatient(t)
 		unary, stream := penstockgrpc.UnaryServerInterceptor(penstockgrpc.On(g)), penstockgrpc.StreamServerInterceptor(penstockgrpc.On(g))
 		for name, call := range map[string]func() error{
 			"unary": func() error {

@@ -128,8 +128,8 @@ func (x *Exchange) close(failure error) {
 	x.entry.Exit()
 }
 
-// failed is what [api.Admitted.Fail] is told of a handler that has returned, or gave up because its
-// client left: nil if it did not fail. A response is no answer if the client has left, since a
+// failed returns the error for [api.Admitted.Fail] when a handler has returned, or gave up because its
+// client left; nil if it did not fail. A response is no answer if the client has left, since a
 // handler may return with any status then; but a stream that has begun ends so.
 func (x *Exchange) failed() error {
 	switch {

@@ -77,7 +77,7 @@ func TestNestedMuxes(t *testing.T) {
 	}
 }
 
-// What a mux answers to a CONNECT by a redirect has a path that the client chose for a pattern: that is no route.
+// Where a mux redirects a CONNECT, the pattern is a path that the client chose, not a route.
 func TestNestedMuxesThatRedirect(t *testing.T) {
 	var log bytes.Buffer
 	g, err := api.New(api.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})

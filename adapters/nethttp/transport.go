@@ -93,8 +93,8 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// failure is what [api.Admitted.Fail] is told, nil if the request did not fail. Fail itself asks whether
-// it was canceled.
+// failure returns the error for [api.Admitted.Fail], nil if the request did not fail. Fail itself checks
+// whether it was canceled.
 func (t *transport) failure(r *http.Request, status int, err error) error {
 	switch {
 	case refusal.Of(err).Reason != refusal.None: // of a transport below

@@ -19,9 +19,9 @@ type writer struct {
 	wrote    bool // a status that is final
 }
 
-// Unwrap is for [http.ResponseController], which calls it where a writer around this one can only unwrap,
-// too. What it returned then could flush the response, or take over the connection, unnoticed: so where
-// there is a writer to unwrap below, it gets a controlled in between.
+// Unwrap is for [http.ResponseController], which also calls it where a writer around this one only unwraps.
+// Through the writer below, a handler could flush the response or take over the connection unnoticed. So if
+// that one can be unwrapped, a controlled stands in front of it.
 func (w *writer) Unwrap() http.ResponseWriter {
 	below, more := w.ResponseWriter.(interface{ Unwrap() http.ResponseWriter })
 	if !more {

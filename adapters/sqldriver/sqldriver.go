@@ -107,8 +107,8 @@ func (g *guard) nameIn(ctx context.Context) string {
 	return g.name
 }
 
-// failed is what [api.Admitted.Fail] is told of an error, nil if nothing failed. Fail itself asks whether
-// the call was canceled.
+// failed returns the error for [api.Admitted.Fail], nil if nothing failed. Fail itself checks whether the
+// call was canceled.
 func (g *guard) failed(ctx context.Context, err error, fresh bool) error {
 	switch {
 	case err == nil:

@@ -150,7 +150,7 @@ func (g *guard) enter(m *message.Message, name string) (api.Admitted, error) {
 	}
 }
 
-// failed is what [api.Admitted.Fail] is told, nil if the handler did not fail. Fail itself asks whether
+// failed returns the error for [api.Admitted.Fail], nil if the handler did not fail. Fail itself checks whether
 // the message's context was cancelled.
 func (g *guard) failed(err error) error {
 	switch {

@@ -13,7 +13,7 @@ import (
 )
 
 // gate is a slot of a user's own that lets nobody in.
-type gate struct{ core.AskOnly }
+type gate struct{ trial.AskOnly }
 
 func (gate) Name() string { return "gate" }
 

@@ -190,7 +190,7 @@ func (c *Call) Exit() {
 	c.entry.Exit()
 }
 
-// failed is what [api.Admitted.Fail] is told of an outcome, nil if it is not a failure. Fail itself asks
+// failed returns the error for [api.Admitted.Fail], nil if the outcome is not a failure. Fail itself checks
 // whether the call was canceled.
 func (c *Call) failed(err error) error {
 	switch g := c.guard; {

@@ -17,3 +17,16 @@ func Slot(name string) core.Slot {
 	}
 	panic("no slot " + name)
 }
+
+// AskOnly makes a [core.Checker] from a function that takes nothing: its answer is its verdict. It must
+// not say wait. It may be called twice for one call, as Ask and as Take.
+type AskOnly func(*core.Invocation) core.Verdict
+
+// Ask calls the function.
+func (f AskOnly) Ask(inv *core.Invocation) core.Verdict { return f(inv) }
+
+// Take calls the function.
+func (f AskOnly) Take(inv *core.Invocation) core.Verdict { return f(inv) }
+
+// Direct is true: the function takes nothing, so asking first would save nothing.
+func (f AskOnly) Direct() bool { return true }
