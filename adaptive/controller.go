@@ -27,7 +27,7 @@ func (t *Table) newController(r Rule, record *core.Record, resource *core.Resour
 	} else {
 		c.limit = newLimit(t.nextID(), r)
 	}
-	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindAdaptive, Resource: resource.Name(), Rule: r.ID}, c, record, before)
+	c.refusal = core.NewCounted(core.BlockError{Kind: core.KindAdaptive, Resource: resource.Name(), Rule: r.ID}, c, record, before)
 	c.owner, c.shadowOwner = c.limit.owners(!r.Info().Named() && resource.Name() == node.OverflowName)
 	return c
 }

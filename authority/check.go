@@ -30,7 +30,7 @@ func newController(r Rule, record *core.Record, resource *core.Resource, old *co
 	if old != nil {
 		before = old.refusal
 	}
-	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindAuthority, Resource: resource.Name(), Rule: r.ID}, nil, record, before)
+	c.refusal = core.NewCounted(core.BlockError{Kind: core.KindAuthority, Resource: resource.Name(), Rule: r.ID}, nil, record, before)
 	return c
 }
 

@@ -30,7 +30,7 @@ func newController(e *core.Engine, listeners *Listeners, r Rule, record *core.Re
 	} else {
 		c.machine, c.journal = newMachine(t), new(journal)
 	}
-	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindBreaker, Resource: resource, Rule: r.ID}, c, record, before)
+	c.refusal = core.NewCounted(core.BlockError{Kind: core.KindBreaker, Resource: resource, Rule: r.ID}, c, record, before)
 	return c, t
 }
 

@@ -25,7 +25,7 @@ func (m *machine) explain(inv *core.Invocation, j *core.Judgement) {
 	now, t := inv.Now(), m.terms.Load()
 	if !m.lets(now) {
 		wait, known := m.retryAfter(now)
-		j.Refuse(inv, wait, known)
+		inv.JudgeRefused(j, wait, known)
 	}
 	s, opened := m.statusAndCause(now)
 	j.Why = "it is " + s.State.String()

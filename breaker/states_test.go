@@ -371,7 +371,7 @@ func repeat(c rune, n int) string {
 func TestRefusedProbe(t *testing.T) {
 	shut := true
 	gate := trial.AskOnly(func(*core.Invocation) core.Verdict { return core.Verdict{} })
-	late := latecomer{gate, &shut, core.NewBlockError(core.BlockError{Resource: "orders", Rule: "late"}, nil, nil, nil)}
+	late := latecomer{gate, &shut, core.NewCounted(core.BlockError{Resource: "orders", Rule: "late"}, nil, nil, nil)}
 	g := newGuardWith(t, core.Config{Chain: trial.Chain().With(late, core.After("breaker"))}, quick("b"))
 	shut = false
 	g.calls("f")

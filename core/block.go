@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -24,7 +23,7 @@ const (
 	KindAdaptive
 	KindBreaker
 	KindOutlier
-	KindCustom // no family: a user's own slot, see [Invocation.Refuse]
+	KindCustom // no family: a slot of the user's own
 	kinds
 )
 
@@ -47,6 +46,10 @@ var ErrBlocked = errors.New("penstock: blocked")
 // counted nowhere.
 var ErrInvalid = errors.New("penstock: invalid call")
 
+// ErrDraining is in the error of a call that waited for a rule, or would have had to, when the engine
+// drained: errors.Is(err, ErrDraining). See api.Guard.Drain.
+var ErrDraining = errors.New("no call waits any longer, as the server is closing")
+
 // BlockError says which rule refused a call. There is one for each rule and resource, made with the
 // rule and, where a rule limits values or callers one by one, one for each of them that was refused.
 // So refusing allocates nothing, and an error says nothing about a particular call.
@@ -57,13 +60,28 @@ type BlockError struct {
 	Origin   string         // of a flow rule, as in the rule: whose calls it is about; otherwise ""
 	Value    argument.Value // of a hotspot rule, the value that was refused; otherwise none
 
-	// Status is the status of HTTP that a slot of the user's own has chosen, see
-	// [Invocation.RefuseWith]; 0 for none.
+	// Status is the status of HTTP that a slot of the user's own has chosen, see RefuseWith of
+	// slots.Call; 0 for none.
 	Status int
 
-	rule     Refuser   // nil if there is nothing more to know
-	refusals *refusals // nil in an error made by hand, which is neither counted nor logged
+	rule Refuser // nil if there is nothing more to know
 }
+
+// Refuser is the rule behind a refusal, which is asked when a caller wants to know more; see the
+// methods of the same names on [BlockError]. It is safe for concurrent use.
+type Refuser interface {
+	RetryAfter() (wait time.Duration, known bool)
+	Limit() (limit float64, known bool)
+}
+
+// NewBlockError returns the refusal that b describes, of a rule that may be nil.
+func NewBlockError(b BlockError, rule Refuser) *BlockError {
+	b.rule = rule
+	return &b
+}
+
+// Refuser is the rule that NewBlockError was given. It is nil in an error made by hand.
+func (e *BlockError) Refuser() Refuser { return e.rule }
 
 // Error names the rule and the resource.
 func (e *BlockError) Error() string {
@@ -124,34 +142,3 @@ func KindOf(err error) Kind {
 	}
 	return KindNone
 }
-
-// abandoned is the end of a call that gave up waiting for a rule: its context ended, or the engine drains.
-type abandoned struct {
-	*BlockError
-	cause, ended error // the context's error and its cause, if it has another; or ErrDraining twice
-}
-
-func abandon(b *BlockError, cause error, ctx context.Context) error {
-	e := &abandoned{b, cause, cause}
-	if ended := context.Cause(ctx); ended != nil && cause != ErrDraining { //nolint:errorlint // it is the error itself
-		e.ended = ended
-	}
-	return e
-}
-
-func (e *abandoned) Error() string {
-	cause, ended := e.cause.Error(), e.ended.Error() // an error of the user's may not be comparable
-	text := fmt.Sprintf("penstock: gave up waiting for %s rule %q on %q: %s", e.Kind, e.Rule, e.Resource, cause)
-	if ended != cause {
-		text += " (" + ended + ")"
-	}
-	return text
-}
-
-// ContextCause is the [context.Cause] of the call's context. A method Cause would look like that of
-// errors that wrap others.
-func (e *abandoned) ContextCause() error { return e.ended }
-
-// Unwrap makes both the refusal and the context's error known to errors.Is and
-// errors.As.
-func (e *abandoned) Unwrap() []error { return []error{e.BlockError, e.cause} }

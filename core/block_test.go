@@ -20,7 +20,7 @@ import (
 )
 
 func TestBlockErrorIsWhatItIs(t *testing.T) {
-	b := core.NewBlockError(core.BlockError{Kind: core.KindBreaker, Resource: "orders", Rule: "slow"}, nil, nil, nil)
+	b := core.NewCounted(core.BlockError{Kind: core.KindBreaker, Resource: "orders", Rule: "slow"}, nil, nil, nil)
 	for name, err := range map[string]error{
 		"plain":   b,
 		"wrapped": fmt.Errorf("handler: %w", b),
@@ -80,7 +80,7 @@ func TestRetryAfter(t *testing.T) {
 		{ruling{wait: 90 * time.Minute}, answer{90 * time.Minute, true, 5400}},
 		{ruling{wait: math.MaxInt64}, answer{math.MaxInt64, true, 9223372037}},
 	} {
-		b := core.NewBlockError(core.BlockError{Kind: core.KindFlow, Resource: "orders", Rule: "r"}, tt.rule, nil, nil)
+		b := core.NewCounted(core.BlockError{Kind: core.KindFlow, Resource: "orders", Rule: "r"}, tt.rule, nil, nil)
 		wait, known := b.RetryAfter()
 		seconds, also := b.RetryAfterIn(time.Second)
 		assert.Equal(t, tt.want, answer{wait, known, seconds}, "%+v", tt.rule)
@@ -89,7 +89,7 @@ func TestRetryAfter(t *testing.T) {
 		assert.Equal(t, tt.want.known, known)
 		assert.Equal(t, known, limit == 2.5)
 	}
-	b := core.NewBlockError(core.BlockError{}, ruling{wait: 1500 * time.Microsecond}, nil, nil)
+	b := core.NewCounted(core.BlockError{}, ruling{wait: 1500 * time.Microsecond}, nil, nil)
 	millis, _ := b.RetryAfterIn(time.Millisecond)
 	assert.EqualValues(t, 2, millis)
 }
@@ -121,7 +121,7 @@ func TestHostileNamesStayOnOneLine(t *testing.T) {
 		}
 	}
 	for _, name := range hostile {
-		b := core.NewBlockError(core.BlockError{Kind: core.KindFlow, Resource: name, Rule: name}, nil, nil, nil)
+		b := core.NewCounted(core.BlockError{Kind: core.KindFlow, Resource: name, Rule: name}, nil, nil, nil)
 		oneLine(t, b.Error())
 		assert.Equal(t, fmt.Sprintf("penstock: flow rule %q blocked %q", name, name), b.Error())
 

@@ -4,18 +4,21 @@ import "log/slog"
 
 // blocked is a topic of the block log: the refusals of one rule at one resource. Its lines name the
 // caller and the value of the first of those that they count.
-type blocked struct{ b *BlockError }
+type blocked struct {
+	b *BlockError
+	*refusals
+}
 
-func (t blocked) LogPace() *LogPace { return &t.b.refusals.pace }
+func (t blocked) LogPace() *LogPace { return &t.pace }
 
-func (t blocked) Untold() bool { return t.b.refusals.total.Load() > t.b.refusals.told.Load() }
+func (t blocked) Untold() bool { return t.total.Load() > t.told.Load() }
 
 func (t blocked) LogLine() LogLine {
-	n := t.b.unlogged()
+	n := t.unlogged()
 	args := []any{"kind", t.b.Kind.String(), "resource", t.b.Resource, "rule", t.b.Rule}
-	if first := t.b.refusals.first.Load(); first != nil {
-		t.b.refusals.first.Store(nil)
-		t.b.refusals.direct.Store(nil) // afterwards, or a call could set it before first is gone
+	if first := t.first.Load(); first != nil {
+		t.first.Store(nil)
+		t.direct.Store(nil) // afterwards, or a call could set it before first is gone
 		if first.origin != "" {
 			args = append(args, "origin", first.origin)
 		}
@@ -29,8 +32,8 @@ func (t blocked) LogLine() LogLine {
 // LogBlocked writes the line about a refusal that [Invocation.NoteRefusal] found due, unless there
 // were so many lines in this second that it is left to a later line about several.
 func (e *Engine) LogBlocked(b *BlockError, now int64) {
-	if b.refusals != nil {
-		e.blockLog.tell(blocked{b}, now)
+	if r := refusalsOf(b); r != nil {
+		e.blockLog.tell(blocked{b, r}, now)
 	}
 }
 
@@ -39,8 +42,8 @@ func (e *Engine) flushLogs() {
 	e.changeLog.flush(func(func(LogTopic)) {})
 	e.blockLog.flush(func(tell func(LogTopic)) {
 		told := func(b *BlockError) {
-			if b.refusals != nil {
-				tell(blocked{b})
+			if r := refusalsOf(b); r != nil {
+				tell(blocked{b, r})
 			}
 		}
 		for _, family := range e.rules.Load().families {

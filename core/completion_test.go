@@ -55,7 +55,7 @@ func (e *ender) Complete(_ *core.Invocation, token int64) { *e.heard = append(*e
 func TestCompleters(t *testing.T) {
 	var heard []int64
 	who := &ender{&heard}
-	refusal := core.NewBlockError(core.BlockError{Resource: "a", Rule: "r"}, nil, nil, nil)
+	refusal := core.NewCounted(core.BlockError{Resource: "a", Rule: "r"}, nil, nil, nil)
 	refuse := false
 	e, _ := newEngine(t, core.Config{Chain: core.NewChain(&fake{
 		name: "one",

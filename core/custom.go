@@ -89,7 +89,7 @@ func (r *Resource) custom(records *customRecords, why cause) *BlockError {
 			next = make(map[cause]*BlockError)
 		}
 		b := BlockError{Kind: KindCustom, Resource: r.Name(), Rule: why.reason, Status: why.status}
-		made := NewBlockError(b, nil, records.of(why.reason), nil)
+		made := NewCounted(b, nil, records.of(why.reason), nil)
 		next[why] = made
 		if r.reasons.CompareAndSwap(before, &next) {
 			return made

@@ -2,16 +2,11 @@ package core
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/internal/shared"
 )
-
-// ErrDraining is in the error of a call that waited for a rule, or would have had to, when the engine
-// drained: errors.Is(err, ErrDraining). See [Engine.Drain].
-var ErrDraining = errors.New("no call waits any longer, as the server is closing")
 
 // drain ends the waits of an engine's calls.
 //

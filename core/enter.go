@@ -115,7 +115,7 @@ func (inv *Invocation) able(v *Verdict) (ok bool) {
 // named makes sure that the refusal of a call that can't wait names a rule.
 func (inv *Invocation) named(by *BlockError) *BlockError {
 	if by == nil {
-		by = NewBlockError(BlockError{Resource: inv.resource.Name()}, nil, nil, nil)
+		by = NewCounted(BlockError{Resource: inv.resource.Name()}, nil, nil, nil)
 	}
 	return by
 }

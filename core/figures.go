@@ -1,7 +1,6 @@
 package core
 
 import (
-	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/core/spec"
@@ -45,16 +44,4 @@ type ResourceDetails interface {
 	// Mark is what is shown beside the calls of the resource in text, "" for nothing. Of several
 	// marks, only the one with the highest urgency is shown.
 	Mark() (text string, urgency int)
-}
-
-// RuleFigures are the figures of every rule, family by family, in the order in
-// which they were declared.
-func (s *Ruleset) RuleFigures() []RuleFigures {
-	var figures [kinds][]RuleFigures
-	for kind, family := range s.families {
-		if family != nil {
-			figures[kind] = family.Figures()
-		}
-	}
-	return slices.Concat(figures[:]...)
 }

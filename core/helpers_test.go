@@ -101,7 +101,7 @@ func judge(f func(*core.Invocation) core.Verdict, inv *core.Invocation) core.Ver
 
 // refusal is what the slots of a test refuse calls with.
 func refusal(rule string) *core.BlockError {
-	return core.NewBlockError(core.BlockError{Kind: core.KindFlow, Resource: "orders", Rule: rule}, nil, nil, nil)
+	return core.NewCounted(core.BlockError{Kind: core.KindFlow, Resource: "orders", Rule: rule}, nil, nil, nil)
 }
 
 // waiter is a slot that tells every call to wait for as long as its first argument

@@ -14,16 +14,6 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Leak is a call that has not exited for at least [Config.LeakAfter].
-type Leak struct {
-	Resource string
-	Age      time.Duration // since it was admitted
-	// Stack is the code that made the call, innermost first, as in a panic: "function", and on the
-	// next line, indented, "file:line". Frames of this package and of package api come first and
-	// are left out.
-	Stack string
-}
-
 // Leaks lists the calls that have not exited for at least [Config.LeakAfter], the
 // oldest first; none if that is 0.
 func (e *Engine) Leaks() []Leak {

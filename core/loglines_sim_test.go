@@ -40,7 +40,7 @@ func TestSimLogTellsEveryRefusal(t *testing.T) {
 		if err != nil {
 			s.Failf("%v", err)
 		}
-		b := NewBlockError(BlockError{Kind: KindFlow, Resource: "orders", Rule: "none"}, nil, nil, nil)
+		b := NewCounted(BlockError{Kind: KindFlow, Resource: "orders", Rule: "none"}, nil, nil, nil)
 		start := clock.Now()
 		for lane := range uint32(2) {
 			late := s.Rand.Int64N(3) * int64(time.Second)

@@ -7,16 +7,6 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Refusal is one of the last refusals of a resource: those by one rule for one caller within a
-// second are combined. See [Engine.Refusals].
-type Refusal struct {
-	First, Last time.Time // when, on the engine's clock, in UTC
-	Count       int64     // calls, at least: see Engine.Refusals
-	Context     string    // the context that the first of them came in through
-	Origin      string    // whose calls they are, "" if not given
-	Block       *BlockError
-}
-
 // recentRefusals is how many refusals are kept of a resource.
 const recentRefusals = 16
 

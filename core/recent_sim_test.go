@@ -18,7 +18,7 @@ func TestSimRefusalsAreLetGo(t *testing.T) {
 		}
 		r := e.PinResource("orders")
 		release := e.KeepRefusals()
-		b := NewBlockError(BlockError{Kind: KindFlow, Resource: "orders", Rule: "none"}, nil, nil, nil)
+		b := NewCounted(BlockError{Kind: KindFlow, Resource: "orders", Rule: "none"}, nil, nil, nil)
 		for lane := range uint32(2) {
 			s.Go(func() {
 				for range 2 {

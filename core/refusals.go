@@ -8,18 +8,11 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Refuser is the rule behind a refusal, which is asked when a caller wants to know more; see the
-// methods of the same names on [BlockError]. It is safe for concurrent use.
-type Refuser interface {
-	RetryAfter() (wait time.Duration, known bool)
-	Limit() (limit float64, known bool)
-}
-
 // Record is what a rule has done since it was loaded, at all resources, including those that have
 // left and may be forgotten. It is kept when the rule changes. The zero value is ready. It is safe
 // for concurrent use.
 type Record struct {
-	Refused       stat.Tally // calls; see NewBlockError
+	Refused       stat.Tally // calls; see NewCounted
 	ShadowBlocked stat.Tally // calls that the rule would have refused, if it were not in shadow mode
 	Asked         shared.Bool
 
@@ -41,20 +34,48 @@ type refusals struct {
 	direct shared.Pointer[Record]
 }
 
-// NewBlockError returns the refusal that b describes. It is counted in the record of its rule and,
+// counted is the rule behind a refusal that an engine counts, nil if there is nothing more to know.
+type counted struct {
+	rule Refuser
+	*refusals
+}
+
+func (c *counted) RetryAfter() (wait time.Duration, known bool) {
+	if c.rule == nil {
+		return 0, false
+	}
+	return c.rule.RetryAfter()
+}
+
+func (c *counted) Limit() (limit float64, known bool) {
+	if c.rule == nil {
+		return 0, false
+	}
+	return c.rule.Limit()
+}
+
+// refusalsOf is nil of an error made by hand, which is neither counted nor logged.
+func refusalsOf(b *BlockError) *refusals {
+	if c, ok := b.Refuser().(*counted); ok {
+		return c.refusals
+	}
+	return nil
+}
+
+// NewCounted returns the refusal that b describes. It is counted in the record of its rule and,
 // for the block log, by itself or together with with if that is not nil. So a changed rule
 // continues its count, and the refusals of single values count as their rule's. rule and record may
 // be nil.
-func NewBlockError(b BlockError, rule Refuser, record *Record, with *BlockError) *BlockError {
-	b.rule, b.refusals = rule, nil
+func NewCounted(b BlockError, rule Refuser, record *Record, with *BlockError) *BlockError {
+	var r *refusals
 	if with != nil {
-		b.refusals = with.refusals
+		r = refusalsOf(with)
 	} else {
-		b.refusals = new(refusals)
+		r = new(refusals)
 	}
-	b.refusals.record.Store(record) // a new one if with is of a rule with that ID that was gone meanwhile
-	b.refusals.direct.Store(nil)
-	return &b
+	r.record.Store(record) // a new one if with is of a rule with that ID that was gone meanwhile
+	r.direct.Store(nil)
+	return NewBlockError(b, &counted{rule, r})
 }
 
 // logPause is the time between two lines of the block log about one rule and
@@ -68,7 +89,7 @@ func (inv *Invocation) NoteRefusal(b *BlockError) (due bool) {
 	if keepers := inv.engine.keepers.Load(); keepers != 0 {
 		inv.keep(b, keepers)
 	}
-	r := b.refusals
+	r := refusalsOf(b)
 	if r == nil {
 		return false
 	}
@@ -116,8 +137,8 @@ func (r *refusals) addFirst(inv *Invocation, b *BlockError) {
 }
 
 // unlogged returns how many refusals no line has reported yet, and counts them as reported.
-func (e *BlockError) unlogged() int64 {
-	for r := e.refusals; r != nil; {
+func (r *refusals) unlogged() int64 {
+	for {
 		total, told := r.total.Load(), r.told.Load()
 		if total <= told { // less if another goroutine has just reported later ones
 			return 0
@@ -126,5 +147,4 @@ func (e *BlockError) unlogged() int64 {
 			return total - told
 		}
 	}
-	return 0
 }

@@ -10,20 +10,20 @@ import (
 	"github.com/penstock-go/penstock/core/argument"
 )
 
-// note has a call note the refusal.
-func (e *BlockError) note(lane uint32, now int64) (refusals int64, due bool) {
+// note has a call of one lane note the refusal.
+func note(b *BlockError, lane uint32, now int64) (refusals int64, due bool) {
 	inv := Invocation{engine: new(Engine), lane: lane}
 	inv.now = now
-	if !inv.NoteRefusal(e) {
+	if !inv.NoteRefusal(b) {
 		return 0, false
 	}
-	return e.unlogged(), true
+	return refusalsOf(b).unlogged(), true
 }
 
 // Every refusal is told exactly once, in one line or another.
 func TestNoteConservesRefusals(t *testing.T) {
 	record := new(Record)
-	b := NewBlockError(BlockError{}, nil, record, nil)
+	b := NewCounted(BlockError{}, nil, record, nil)
 	const callers, each = 8, 2000
 	var mu sync.Mutex
 	told, lines := int64(0), 0
@@ -31,7 +31,7 @@ func TestNoteConservesRefusals(t *testing.T) {
 	for c := range callers {
 		done.Go(func() {
 			for i := range each {
-				if n, due := b.note(uint32(c), int64(i)*int64(10*time.Millisecond)); due {
+				if n, due := note(b, uint32(c), int64(i)*int64(10*time.Millisecond)); due {
 					mu.Lock()
 					told += n
 					lines++
@@ -42,21 +42,21 @@ func TestNoteConservesRefusals(t *testing.T) {
 	}
 	done.Wait()
 	assert.LessOrEqual(t, lines, 20, "20 s, a line each")
-	assert.Equal(t, int64(callers*each), told+b.unlogged())
+	assert.Equal(t, int64(callers*each), told+refusalsOf(b).unlogged())
 	assert.Equal(t, int64(callers*each), record.Refused.Load())
-	assert.Zero(t, b.unlogged())
+	assert.Zero(t, refusalsOf(b).unlogged())
 }
 
 // The first refusal is told at once, also where the clock stands before 1970.
 func TestNoteIsDueAtFirst(t *testing.T) {
 	for _, now := range []int64{0, 1, 1_700_000_000_000_000_000, -1, -int64(20 * 365 * 24 * time.Hour)} {
-		b := NewBlockError(BlockError{}, nil, nil, nil)
-		n, due := b.note(0, now)
+		b := NewCounted(BlockError{}, nil, nil, nil)
+		n, due := note(b, 0, now)
 		assert.True(t, due, "at %d", now)
 		assert.Equal(t, int64(1), n)
-		_, due = b.note(0, now+int64(time.Second)-1)
+		_, due = note(b, 0, now+int64(time.Second)-1)
 		assert.False(t, due)
-		n, due = b.note(0, now+int64(time.Second))
+		n, due = note(b, 0, now+int64(time.Second))
 		assert.True(t, due)
 		assert.Equal(t, int64(2), n)
 	}
@@ -65,19 +65,19 @@ func TestNoteIsDueAtFirst(t *testing.T) {
 // Refusals that are counted together are told together.
 func TestRefusalsCountedTogether(t *testing.T) {
 	record := new(Record)
-	rule := NewBlockError(BlockError{Kind: KindHotspot, Rule: "r"}, nil, record, nil)
+	rule := NewCounted(BlockError{Kind: KindHotspot, Rule: "r"}, nil, record, nil)
 	says := *rule
 	says.Value = argument.Of("ann")
-	ann := NewBlockError(says, nil, record, rule)
-	_, due := ann.note(0, 0)
+	ann := NewCounted(says, nil, record, rule)
+	_, due := note(ann, 0, 0)
 	assert.True(t, due)
-	_, due = rule.note(0, 1)
+	_, due = note(rule, 0, 1)
 	assert.False(t, due, "a line was written just now")
 	assert.EqualValues(t, 2, record.Refused.Load())
-	assert.EqualValues(t, 1, rule.unlogged())
-	assert.Zero(t, ann.unlogged())
-	other := NewBlockError(says, nil, record, nil)
-	_, due = other.note(0, 2)
+	assert.EqualValues(t, 1, refusalsOf(rule).unlogged())
+	assert.Zero(t, refusalsOf(ann).unlogged())
+	other := NewCounted(says, nil, record, nil)
+	_, due = note(other, 0, 2)
 	assert.True(t, due, "which is told by itself")
 	assert.EqualValues(t, 3, record.Refused.Load(), "and is the rule's all the same")
 }

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"slices"
+
 	"github.com/penstock-go/penstock/core/pattern"
 	"github.com/penstock-go/penstock/node"
 )
@@ -79,3 +81,15 @@ func (s *Ruleset) Attached() any { return s.attached }
 
 // Family returns the compiled rules of a family, or nil.
 func (s *Ruleset) Family(kind Kind) Family { return s.families[kind] }
+
+// RuleFigures are the figures of every rule, family by family, in the order in
+// which they were declared.
+func (s *Ruleset) RuleFigures() []RuleFigures {
+	var figures [kinds][]RuleFigures
+	for kind, family := range s.families {
+		if family != nil {
+			figures[kind] = family.Figures()
+		}
+	}
+	return slices.Concat(figures[:]...)
+}

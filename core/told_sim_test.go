@@ -18,7 +18,7 @@ func TestSimRefusalsAreTold(t *testing.T) {
 			s.Failf("%v", err)
 		}
 		r := e.PinResource("orders")
-		b := NewBlockError(BlockError{Kind: KindFlow, Resource: "orders", Rule: "none"}, nil, nil, nil)
+		b := NewCounted(BlockError{Kind: KindFlow, Resource: "orders", Rule: "none"}, nil, nil, nil)
 		var calls shared.Int64
 		f := func(r Refusal) { calls.Add(r.Count) }
 		e.told.listeners = []*func(Refusal){&f} // without a timer

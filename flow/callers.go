@@ -57,7 +57,7 @@ type caller struct {
 }
 
 func (x caller) refusal() *core.BlockError {
-	return core.NewBlockError(*x.rule.refusal, x, x.rule.record, x.rule.refusal)
+	return core.NewCounted(*x.rule.refusal, x, x.rule.record, x.rule.refusal)
 }
 
 // RetryAfter is when one more unit of the caller would be admitted. A caller whose node or window has

@@ -70,7 +70,7 @@ func newController(t *Table, at *core.Site, r Rule, record *core.Record, old *co
 	if old != nil {
 		before = old.refusal
 	}
-	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindFlow, Resource: resource.Name(), Rule: r.ID, Origin: r.Origin}, c, record, before)
+	c.refusal = core.NewCounted(core.BlockError{Kind: core.KindFlow, Resource: resource.Name(), Rule: r.ID, Origin: r.Origin}, c, record, before)
 	if r.Relation == Associated && r.Mode == spec.Enforce && !at.Looks {
 		c.ref = e.PinResource(r.Ref)
 	}
@@ -93,7 +93,7 @@ func newController(t *Table, at *core.Site, r Rule, record *core.Record, old *co
 	case r.Behavior == TokenBucket:
 		c.bucket, c.spare.bucket = cmp.Or(c.spare.bucket, newBucket(r)), nil
 		c.size = r.size()
-		c.tooMany = core.NewBlockError(*c.refusal, never{c}, record, c.refusal)
+		c.tooMany = core.NewCounted(*c.refusal, never{c}, record, c.refusal)
 	}
 	if r.leases() {
 		c.lease = newLease(c, t.Member)

@@ -77,7 +77,7 @@ func (c *controller) explainShared(inv *core.Invocation, rs *Rules, j *core.Judg
 func (c *controller) explainQueue(inv *core.Invocation, n *node.StatisticNode, j *core.Judgement) {
 	perUnit := c.lookPerUnit(inv.Now(), n)
 	wait, ok := c.queue.fits(inv.Now(), stat.Cost(inv.Units(), perUnit), c.rule.MaxWait, inv.Prioritized())
-	j.JudgeWait(inv, wait, ok, c.rule.MaxWait)
+	inv.JudgeWait(j, wait, ok, c.rule.MaxWait)
 	j.About = !ok && (c.moves() || inv.Prioritized())
 	left := c.queue.left(inv.Now(), stat.Cost(1, perUnit), c.rule.MaxWait, inv.Prioritized())
 	j.Measures = []core.Measure{core.MeasureTurns(wait, c.rule.MaxWait, left)}
@@ -88,7 +88,7 @@ func (c *controller) explainBucket(inv *core.Invocation, j *core.Judgement) {
 	c.bucket.mu.Lock()
 	tokens := c.bucket.tokens // a copy
 	c.bucket.mu.Unlock()
-	j.JudgeTokens(inv, tokens, units, c.size)
+	inv.JudgeTokens(j, tokens, units, c.size)
 	j.Measures = []core.Measure{core.MeasureTokens(tokens, now, c.size)}
 }
 
@@ -115,13 +115,13 @@ func (c *controller) explainWindow(inv *core.Invocation, n *node.StatisticNode, 
 	}
 	if !ok && c.borrows(inv) {
 		if wait, can := w.CanBorrow(now, units, limit, c.engine.Config().OccupyTimeout); can {
-			j.JudgeWait(inv, wait, true, 0)
+			inv.JudgeWait(j, wait, true, 0)
 			ok = true
 		}
 	}
 	if !ok {
 		wait, known := w.RetryAfter(now, units, limit)
-		j.Refuse(inv, wait, known)
+		inv.JudgeRefused(j, wait, known)
 		borrowed := c.rule.Relation == Associated && w.Waiting(now) > 0
 		j.About = known && (!found || borrowed || c.borrows(inv) || c.moves() && now/int64(time.Second) != (now+int64(wait))/int64(time.Second))
 	}

@@ -154,7 +154,7 @@ func (l *lastly) Recheck(inv *core.Invocation) core.Verdict {
 }
 
 func (*lastly) refusal(inv *core.Invocation) *core.BlockError {
-	return core.NewBlockError(core.BlockError{Resource: inv.Resource().Name(), Rule: "lastly"}, nil, nil, nil)
+	return core.NewCounted(core.BlockError{Resource: inv.Resource().Name(), Rule: "lastly"}, nil, nil, nil)
 }
 
 // A rule in shadow mode changes its shape while two calls are on their way. The first fits by

@@ -51,7 +51,7 @@ func newController(t *Table, r Rule, record *core.Record, resource *core.Resourc
 	if old != nil {
 		before = old.refusal
 	}
-	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindHotspot, Resource: resource.Name(), Rule: r.ID}, nil, record, before)
+	c.refusal = core.NewCounted(core.BlockError{Kind: core.KindHotspot, Resource: resource.Name(), Rule: r.ID}, nil, record, before)
 	if goesOn {
 		c.values = old.values // what was used and what is in flight still count, under the new limits
 		return c, func(now int64) {

@@ -108,10 +108,10 @@ func (c *controller) explainCell(inv *core.Invocation, x *cell, n int64, q *quot
 	case q.none:
 		j.Outcome, j.Why = core.Refused, "its threshold admits no unit"
 	case c.rule.Behavior == TokenBucket:
-		j.JudgeTokens(inv, c.tokensOf(x.shard, x, &x.value, now, q), n, q.size)
+		inv.JudgeTokens(j, c.tokensOf(x.shard, x, &x.value, now, q), n, q.size)
 	case c.rule.Behavior == Throttle:
 		wait := x.wait(now, q.cost(n), first)
-		j.JudgeWait(inv, wait, wait <= c.rule.MaxWait, c.rule.MaxWait)
+		inv.JudgeWait(j, wait, wait <= c.rule.MaxWait, c.rule.MaxWait)
 		j.About = j.Outcome == core.Refused && first
 	case c.rule.Metric == Concurrency:
 		if x.inFlight() > q.units-n {
@@ -119,7 +119,7 @@ func (c *controller) explainCell(inv *core.Invocation, x *cell, n int64, q *quot
 		}
 	default:
 		if c.used(x, now, q) > q.size-n {
-			j.Refuse(inv, c.room(x, now, min(n, q.size), q), n <= q.size)
+			inv.JudgeRefused(j, c.room(x, now, min(n, q.size), q), n <= q.size)
 		}
 	}
 	return c.measure(x, now, n, q, first)
@@ -159,7 +159,7 @@ func (c *controller) explainRest(inv *core.Invocation, s *shard, n int64, j *cor
 	}
 	if j.Outcome != core.Refused && !w.Fits(now, n, c.quota.units) {
 		wait, known := w.RetryAfter(now, n, c.quota.units)
-		j.Refuse(inv, wait, known)
+		inv.JudgeRefused(j, wait, known)
 	}
 	m = core.MeasureUnits(m.Of, w.Sum(now), c.quota.units)
 	*m.Remaining = w.Room(now, c.quota.units)

@@ -255,5 +255,5 @@ func everyScheduleAfterARefusal(t *testing.T, window Window) {
 }
 
 func refusedBy(rule string) *core.BlockError {
-	return core.NewBlockError(core.BlockError{Kind: core.KindHotspot, Resource: "orders", Rule: rule}, nil, nil, nil)
+	return core.NewCounted(core.BlockError{Kind: core.KindHotspot, Resource: "orders", Rule: rule}, nil, nil, nil)
 }

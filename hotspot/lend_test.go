@@ -28,7 +28,7 @@ func lender(t *testing.T, threshold float64, window Window) (*controller, *shard
 	r, err := Rule{Resource: "orders", Param: "user", Threshold: threshold, Window: window, MaxValues: 2}.Normalized()
 	require.NoError(t, err)
 	c := &controller{record: new(core.Record), rule: r, quota: r.quota(threshold)}
-	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindHotspot, Resource: "orders"}, nil, nil, nil)
+	c.refusal = core.NewCounted(core.BlockError{Kind: core.KindHotspot, Resource: "orders"}, nil, nil, nil)
 	c.strict, c.refills = r.counts()
 	c.values = newValues(r.MaxValues, c)
 	s := &c.values.shards[0]

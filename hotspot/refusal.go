@@ -41,7 +41,7 @@ func (c *controller) refuse(x *cell, n int64, q *quota) *core.BlockError {
 func (r *refusal) says(about core.Refuser) *core.BlockError {
 	says := *r.rule.refusal
 	says.Value = r.cell.value
-	return core.NewBlockError(says, about, r.rule.record, r.rule.refusal)
+	return core.NewCounted(says, about, r.rule.record, r.rule.refusal)
 }
 
 // neverFits is the refusal of a call that takes more units than the bucket holds.

@@ -13,7 +13,7 @@ import (
 )
 
 // simulated returns the controller of a rule that knows so few values that they share.
-var refused = core.NewBlockError(core.BlockError{Kind: core.KindHotspot, Resource: "orders"}, nil, nil, nil)
+var refused = core.NewCounted(core.BlockError{Kind: core.KindHotspot, Resource: "orders"}, nil, nil, nil)
 
 func simulated(s *schedules.Schedule, r Rule) *controller {
 	r.Resource, r.Param = "orders", "user"

@@ -34,7 +34,7 @@ func newController(t *Table, r Rule, record *core.Record, resource *core.Resourc
 	if old != nil {
 		before = old.refusal
 	}
-	c.refusal = core.NewBlockError(core.BlockError{Kind: core.KindIsolation, Resource: resource.Name(), Rule: r.ID}, c, record, before)
+	c.refusal = core.NewCounted(core.BlockError{Kind: core.KindIsolation, Resource: resource.Name(), Rule: r.ID}, c, record, before)
 	switch {
 	case r.leases():
 		c.share(t.Member)

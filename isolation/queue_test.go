@@ -271,7 +271,7 @@ func TestRulesChangeWhileCallsWait(t *testing.T) {
 func TestRefusedBehindTheLine(t *testing.T) {
 	for _, when := range []string{"take", "recheck"} {
 		t.Run(when, func(t *testing.T) {
-			late := &lateSlot{when: when, refusal: core.NewBlockError(core.BlockError{Kind: core.KindBreaker, Resource: "orders", Rule: "late"}, nil, nil, nil)}
+			late := &lateSlot{when: when, refusal: core.NewCounted(core.BlockError{Kind: core.KindBreaker, Resource: "orders", Rule: "late"}, nil, nil, nil)}
 			g := newGuardWith(t, core.Config{Chain: trial.Chain().With(late, core.After("isolation"))}, queued(1, 3, time.Second))
 			running := g.enter()
 			if when == "take" {

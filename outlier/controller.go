@@ -27,11 +27,11 @@ func newController(e *core.Engine, r Rule, record *core.Record, at *core.Site, o
 	refusal := core.BlockError{Kind: core.KindOutlier, Resource: resource, Rule: r.ID}
 	if old == nil {
 		c.pool = newPool(siteOf(at), r, c.terms)
-		c.refusal = core.NewBlockError(refusal, c, record, nil)
+		c.refusal = core.NewCounted(refusal, c, record, nil)
 		return c
 	}
 	c.pool = old.pool
-	c.refusal = core.NewBlockError(refusal, c, record, old.refusal)
+	c.refusal = core.NewCounted(refusal, c, record, old.refusal)
 	return c
 }
 

@@ -100,7 +100,7 @@ func TestProbeRefusedElsewhere(t *testing.T) {
 	g.load(quick("r"))
 	g.run([]step{{calls: "a b!", passed: "a b!", out: "b"}})
 	g.at(time.Second)
-	refuses.block = core.NewBlockError(core.BlockError{Kind: core.KindOutlier, Resource: "orders", Rule: "gate"}, nil, nil, nil)
+	refuses.block = core.NewCounted(core.BlockError{Kind: core.KindOutlier, Resource: "orders", Rule: "gate"}, nil, nil, nil)
 	for range 100 {
 		assert.Equal(t, "gate", g.call("b", nil))
 	}

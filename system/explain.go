@@ -65,7 +65,7 @@ func (g *gate) explain(inv *core.Invocation) core.Judgement {
 		if g.window != nil {
 			wait, known = g.window.RetryAfter(now, units, g.limit)
 		}
-		j.Refuse(inv, wait, known)
+		inv.JudgeRefused(&j, wait, known)
 	}
 	j.Measures = append([]core.Measure{m}, j.Measures...)
 	return j

@@ -30,7 +30,7 @@ func (rs *refusals) by(g *gate) *core.BlockError {
 	if last.gate == g {
 		return last.BlockError
 	}
-	next := core.NewBlockError(core.BlockError{Kind: core.KindSystem, Resource: rs.resource, Rule: g.rule.ID}, g, g.record, last.BlockError)
+	next := core.NewCounted(core.BlockError{Kind: core.KindSystem, Resource: rs.resource, Rule: g.rule.ID}, g, g.record, last.BlockError)
 	if rs.made == nil {
 		rs.made = make(map[*core.Record]refusal)
 	}

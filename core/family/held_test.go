@@ -36,7 +36,7 @@ func (f *compiled) Bind(at *core.Site) core.Checker {
 
 // compile makes rules part of the next revision.
 func compile(b *core.RulesetBuilder, maker family.Maker[rule, controller], rules ...rule) (*compiled, error) {
-	refusal := core.NewBlockError(core.BlockError{Kind: core.KindFlow}, nil, nil, nil)
+	refusal := core.NewCounted(core.BlockError{Kind: core.KindFlow}, nil, nil, nil)
 	maker.Normalized = func(r rule) (rule, error) { return r, nil }
 	maker.Refusal = func(*controller) *core.BlockError { return refusal }
 	f := new(compiled)

@@ -94,7 +94,7 @@ func (s *sharedSemaphore) want(n int64) core.Want {
 func (s *sharedSemaphore) Explain(inv *core.Invocation, n int64, j *core.Judgement) core.Measure {
 	switch s.semaphore.Look(inv.Now(), n) {
 	case cluster.Refuses:
-		j.Refuse(inv, 0, false)
+		inv.JudgeRefused(j, 0, false)
 	case cluster.Lacks:
 		j.Why = WouldAskStore
 	}

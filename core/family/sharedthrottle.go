@@ -103,12 +103,12 @@ func (t *sharedThrottle) Explain(inv *core.Invocation, n int64, j *core.Judgemen
 	switch {
 	case a == cluster.Refuses:
 		after, known := t.throttle.RetryAfter(inv.Now(), n, t.maxWait)
-		j.Refuse(inv, after, known)
+		inv.JudgeRefused(j, after, known)
 		j.About = known
 	case a == cluster.Lacks:
 		j.Why = WouldAskStore
 	default:
-		j.JudgeWait(inv, wait, true, t.maxWait)
+		inv.JudgeWait(j, wait, true, t.maxWait)
 	}
 	if t.throttle.Figures().Away {
 		j.Why = t.away

@@ -124,7 +124,7 @@ func (w *sharedWindow) Explain(inv *core.Invocation, n int64, j *core.Judgement)
 	switch w.window.Look(inv.Now(), n) {
 	case cluster.Refuses:
 		wait, known := w.window.RetryAfter(inv.Now(), n)
-		j.Refuse(inv, wait, known)
+		inv.JudgeRefused(j, wait, known)
 		j.About = known
 	case cluster.Lacks:
 		j.Why = WouldAskStore

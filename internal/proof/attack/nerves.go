@@ -76,7 +76,7 @@ type nervousSlot struct {
 
 func (s *nervousSlot) verdict(c slots.Call) (v slots.Verdict) {
 	if s.chance(30) {
-		v.Block = core.NewBlockError(core.BlockError{Resource: c.Resource(), Rule: s.name}, nil, nil, nil)
+		v.Block = core.NewCounted(core.BlockError{Resource: c.Resource(), Rule: s.name}, nil, nil, nil)
 	}
 	return v
 }

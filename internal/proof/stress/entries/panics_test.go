@@ -141,10 +141,10 @@ func (c *trial) broken() {
 		c.clock.cancel = cancel
 	}
 	if c.late {
-		c.last.refuse = core.NewBlockError(core.BlockError{Kind: core.KindFlow, Resource: "orders", Rule: "late"}, nil, nil, nil)
+		c.last.refuse = core.NewCounted(core.BlockError{Kind: core.KindFlow, Resource: "orders", Rule: "late"}, nil, nil, nil)
 	}
 	if c.again {
-		c.last.refuseAgain = core.NewBlockError(core.BlockError{Kind: core.KindFlow, Resource: "orders", Rule: "again"}, nil, nil, nil)
+		c.last.refuseAgain = core.NewCounted(core.BlockError{Kind: core.KindFlow, Resource: "orders", Rule: "again"}, nil, nil, nil)
 	}
 	returned, admitted := false, false
 	var err error
