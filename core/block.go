@@ -24,7 +24,6 @@ const (
 	KindBreaker
 	KindOutlier
 	KindCustom // no family: a slot of the user's own
-	kinds
 )
 
 var kindNames = shown.NewEnum[Kind]("kind", "none", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "outlier", "custom")

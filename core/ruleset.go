@@ -7,6 +7,9 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
+// kinds is how many families there are, and what goes by none.
+const kinds = KindCustom + 1
+
 // Ruleset is one revision of the rules of all families. It doesn't change once
 // made. An engine has one at a time, in one pointer, so that a decision sees one
 // whole revision.

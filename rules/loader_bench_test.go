@@ -14,11 +14,11 @@ import (
 // One rule of 10,000 in 20 files changes: what it takes from the file as it was read to rules that
 // are in force, and to the report of it.
 func BenchmarkOneFileOfTwentyChanges(b *testing.B) {
-	engine, err := core.NewEngine(core.Config{Chain: trial.Chain()})
+	e, err := core.NewEngine(core.Config{Chain: trial.Chain()})
 	require.NoError(b, err)
 	var told Change
 	l := NewLoader(func(set Set) error {
-		return engine.Update(func(builder *core.RulesetBuilder) error {
+		return e.Update(func(builder *core.RulesetBuilder) error {
 			_, err := set.Compile(builder)
 			return err
 		})

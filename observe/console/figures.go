@@ -118,9 +118,9 @@ func (r *reader) minute(of *core.Resource, h *history) figures {
 
 // each calls f with every resource that a call has asked for.
 func (c *console) each(f func(r *core.Resource, overflow bool)) {
-	engine := c.guard.Engine()
-	overflow, _ := engine.FindResource(node.OverflowName)
-	engine.EachResource(func(r *core.Resource) {
+	e := c.guard.Engine()
+	overflow, _ := e.FindResource(node.OverflowName)
+	e.EachResource(func(r *core.Resource) {
 		if r.Entered() {
 			f(r, r == overflow)
 		}

@@ -17,7 +17,7 @@ import (
 // window, every semaphore, every rule. So a refused call that left anything behind shows
 // at the next step.
 func (m *machine) agree() {
-	engine := m.guard.Engine()
+	e := m.guard.Engine()
 	waiters, inside := int64(0), 0
 	for _, c := range m.model.calls {
 		switch c.State {
@@ -28,19 +28,19 @@ func (m *machine) agree() {
 			inside++
 		}
 	}
-	same(m, "calls that wait", engine.Waiting(), waiters)
+	same(m, "calls that wait", e.Waiting(), waiters)
 	fell := 0
 	for _, s := range m.stumblers {
 		fell += s.fell
 		same(m, "what slot "+s.name+" holds", s.held, inside)
 	}
-	same(m, "panics in slots", engine.Failures(), int64(fell))
+	same(m, "panics in slots", e.Failures(), int64(fell))
 
-	m.agreeOn(inboundRoot, &engine.Tree().Inbound().StatisticNode)
-	same(m, "revision of the rules", engine.Rules().Revision, m.model.revision)
-	inbound := &engine.Tree().Inbound().StatisticNode
+	m.agreeOn(inboundRoot, &e.Tree().Inbound().StatisticNode)
+	same(m, "revision of the rules", e.Rules().Revision, m.model.revision)
+	inbound := &e.Tree().Inbound().StatisticNode
 	nodes, windows, semaphores := 1, len(inbound.Windows()), len(inbound.Semaphores())
-	engine.EachResource(func(r *core.Resource) {
+	e.EachResource(func(r *core.Resource) {
 		visit := func(p place, n *node.StatisticNode) {
 			m.agreeOn(p, n)
 			if !m.model.places[p] {
@@ -62,7 +62,7 @@ func (m *machine) agree() {
 	same(m, "windows", windows, len(m.model.windows))
 	same(m, "semaphores", semaphores, len(m.model.semaphores))
 
-	for _, f := range engine.Rules().RuleFigures() {
+	for _, f := range e.Rules().RuleFigures() {
 		same(m, "refused by "+f.ID, Figures{f.Refused, f.ShadowBlocked}, m.model.Figures(f.Kind, f.ID))
 		for _, l := range m.model.rules {
 			if f.Kind == l.kind && f.ID == l.rule.ID {

@@ -58,8 +58,8 @@ func (h *handler) metric(ask question) (reply, error) {
 	}
 	most := int(min(maxLines, max(0, lines)))
 
-	engine := h.guard.Engine()
-	now := engine.Now()
+	e := h.guard.Engine()
+	now := e.Now()
 	identity := ask.Get("identity")
 	var all []second
 	var history []stat.Bucket[stat.Counts]
@@ -78,7 +78,7 @@ func (h *handler) metric(ask question) (reply, error) {
 		}
 	}
 	var resources []*core.Resource
-	engine.EachResource(func(r *core.Resource) {
+	e.EachResource(func(r *core.Resource) {
 		if r.Entered() {
 			resources = append(resources, r)
 		}
@@ -90,7 +90,7 @@ func (h *handler) metric(ask question) (reply, error) {
 		}
 		collect(name, &r.StatisticNode)
 	}
-	collect(inboundTotal, &engine.Tree().Inbound().StatisticNode)
+	collect(inboundTotal, &e.Tree().Inbound().StatisticNode)
 	slices.SortFunc(all, func(a, b second) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), strings.Compare(a.name, b.name))
 	})
@@ -106,7 +106,7 @@ func (h *handler) metric(ask question) (reply, error) {
 			name string
 			of   sampler.Quantity
 		}{{systemLoad, sampler.MachineLoad}, {cpuUsage, sampler.MachineCPU}} {
-			if v := engine.Sampler().Reading(r.of).Value(); v > 0 { // as long as a rule depends on it
+			if v := e.Sampler().Reading(r.of).Value(); v > 0 { // as long as a rule depends on it
 				thin(&out, begun, r.name, int64(v*10_000), 0, 0, 0, 0, 0, 0)
 			}
 		}
