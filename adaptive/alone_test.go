@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/adaptive"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/node"
 )
@@ -18,8 +18,8 @@ import (
 // were no others, the limit would never be moved again.
 func TestLargeCallsRunAlone(t *testing.T) {
 	g := newGuard(t, adaptive.Rule{Resource: "orders", Floor: 1, Start: 5, Ceiling: 20, Window: 100 * ms})
-	enter := func(units int) (core.Entry, bool) {
-		e, err := g.Enter(t.Context(), "orders", []core.Option{core.Units(units)})
+	enter := func(units int) (engine.Entry, bool) {
+		e, err := g.Enter(t.Context(), "orders", []engine.Option{engine.Units(units)})
 		return e, err == nil
 	}
 	large, ok := enter(12)
@@ -35,7 +35,7 @@ func TestLargeCallsRunAlone(t *testing.T) {
 	_, ok = enter(21)
 	assert.False(t, ok, "more than the ceiling never runs")
 
-	var in []core.Entry
+	var in []engine.Entry
 	refused := 0 // in a row
 	for i := range 5000 {
 		if e, ok := enter(5); ok {
@@ -58,10 +58,10 @@ func TestLargeCallsRunAlone(t *testing.T) {
 // A resource that left and comes back brings a semaphore along that has heeded limits of a
 // rule which is gone. It heeds those of the next rule.
 func TestSemaphoreOfARuleThatIsGone(t *testing.T) {
-	g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 10}},
+	g := newGuardWith(t, engine.Config{Caps: node.Caps{Resources: 10}},
 		adaptive.Rule{ID: "a", Resource: "or.*", Match: spec.MatchRegex, Start: 3, Ceiling: 5, Window: 100 * ms})
-	orders := core.NewHandle("orders")
-	many := func(n int) (in []core.Entry) {
+	orders := engine.NewHandle("orders")
+	many := func(n int) (in []engine.Entry) {
 		for range n {
 			if e, err := g.EnterBy(t.Context(), orders, nil); err == nil {
 				in = append(in, e)
@@ -69,7 +69,7 @@ func TestSemaphoreOfARuleThatIsGone(t *testing.T) {
 		}
 		return in
 	}
-	leave := func(in []core.Entry) {
+	leave := func(in []engine.Entry) {
 		for _, e := range in {
 			e.Exit()
 		}

@@ -5,21 +5,22 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/node"
 )
 
 // controller is one revision of a rule at work on one resource. All its revisions share the limit.
 type controller struct {
 	rule        Rule
-	resource    *core.Resource
+	resource    *engine.Resource
 	refusal     *core.BlockError
 	limit       *limit
 	owner       any // of the semaphore of what is in flight
 	shadowOwner any // of the semaphore of what a shadow rule would have admitted
-	record      *core.Record
+	record      *engine.Record
 }
 
-func (t *Table) newController(r Rule, record *core.Record, resource *core.Resource, old *controller) *controller {
+func (t *Table) newController(r Rule, record *engine.Record, resource *engine.Resource, old *controller) *controller {
 	c := &controller{rule: r, record: record, resource: resource}
 	var before *core.BlockError
 	if old != nil {
@@ -27,7 +28,7 @@ func (t *Table) newController(r Rule, record *core.Record, resource *core.Resour
 	} else {
 		c.limit = newLimit(t.nextID(), r)
 	}
-	c.refusal = core.NewCounted(core.BlockError{Kind: core.KindAdaptive, Resource: resource.Name(), Rule: r.ID}, c, record, before)
+	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindAdaptive, Resource: resource.Name(), Rule: r.ID}, c, record, before)
 	c.owner, c.shadowOwner = c.limit.owners(!r.Info().Named() && resource.Name() == node.OverflowName)
 	return c
 }
@@ -54,7 +55,7 @@ func (c *controller) counts(owner any) bool {
 }
 
 // ask reports whether the rule would admit the call as things stand.
-func (c *controller) ask(inv *core.Invocation) bool {
+func (c *controller) ask(inv *engine.Invocation) bool {
 	n := &c.resource.StatisticNode
 	return c.limit.fits(n, n.NeedSemaphore(c.owner), inv.Units(), int64(c.rule.Ceiling))
 }
@@ -62,7 +63,7 @@ func (c *controller) ask(inv *core.Invocation) bool {
 // take takes units, unless the call has them from before a wait that was not foreseen. It finds the
 // semaphore before it reads the limit: a goroutine that changes the limit after that also tells the
 // semaphore.
-func (c *controller) take(inv *core.Invocation) bool {
+func (c *controller) take(inv *engine.Invocation) bool {
 	if before := c.noted(inv); before != nil {
 		before.Token = token(before.Token&inFlightMask, inv)
 		return true
@@ -79,7 +80,7 @@ func (c *controller) take(inv *core.Invocation) bool {
 
 // shadow does what take does, but admits every call: the rule learns from all calls in flight, and
 // counts as refused those that don't fit beside the ones it would have admitted.
-func (c *controller) shadow(inv *core.Invocation) {
+func (c *controller) shadow(inv *engine.Invocation) {
 	if before := c.noted(inv); before != nil {
 		before.Token = token(before.Token&inFlightMask, inv)
 		return
@@ -98,7 +99,7 @@ func (c *controller) shadow(inv *core.Invocation) {
 	}
 }
 
-func (c *controller) noted(inv *core.Invocation) *core.Completion { return inv.Left(c.limit) }
+func (c *controller) noted(inv *engine.Invocation) *engine.Completion { return inv.Left(c.limit) }
 
 // A token says what was in flight when the call was let in, and how many microseconds after it had
 // asked that was.
@@ -108,13 +109,13 @@ const (
 	mostWaited   = 1<<(63-inFlightBits) - 1
 )
 
-func token(inFlight int64, inv *core.Invocation) int64 {
+func token(inFlight int64, inv *engine.Invocation) int64 {
 	waited := min(max(0, inv.Now()-inv.Began())/1000, mostWaited)
 	return waited<<inFlightBits | min(inFlight, inFlightMask)
 }
 
 // Complete learns from the end of a call, unless its response time says nothing.
-func (l *limit) Complete(inv *core.Invocation, token int64) {
+func (l *limit) Complete(inv *engine.Invocation, token int64) {
 	if inv.LongLived() {
 		return
 	}

@@ -5,10 +5,11 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // Explain says how each rule would judge the call.
-func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
+func (rs *Rules) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	for _, c := range slices.Concat(rs.Holding, rs.Shadows) {
 		all = append(all, c.explain(inv))
 	}
@@ -17,7 +18,7 @@ func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 
 // explain is ask with the figures it goes by, and leaves no trace. A rule in shadow mode goes by
 // the calls that it would have admitted.
-func (c *controller) explain(inv *core.Invocation) core.Judgement {
+func (c *controller) explain(inv *engine.Invocation) core.Judgement {
 	owner := c.owner
 	if c.rule.Mode == spec.Shadow {
 		owner = c.shadowOwner
@@ -28,6 +29,6 @@ func (c *controller) explain(inv *core.Invocation) core.Judgement {
 		j.Outcome = core.Refused
 	}
 	limit, _ := c.Limit()
-	j.Measures = []core.Measure{core.MeasureUnits("units in flight", g.InUse(), int64(limit))}
+	j.Measures = []core.Measure{engine.MeasureUnits("units in flight", g.InUse(), int64(limit))}
 	return j
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/chance"
 	"github.com/penstock-go/penstock/internal/proof/trial"
@@ -22,17 +23,17 @@ const ms = time.Millisecond
 
 // guard is an engine under test, on a clock that is moved by hand.
 type guard struct {
-	*core.Engine
+	*engine.Engine
 	t     testing.TB
 	clock *clocks.Manual // nil if the configuration has another kind
 }
 
 func newGuard(t testing.TB, rules ...adaptive.Rule) *guard {
 	t.Helper()
-	return newGuardWith(t, core.Config{}, rules...)
+	return newGuardWith(t, engine.Config{}, rules...)
 }
 
-func newGuardWith(t testing.TB, cfg core.Config, rules ...adaptive.Rule) *guard {
+func newGuardWith(t testing.TB, cfg engine.Config, rules ...adaptive.Rule) *guard {
 	t.Helper()
 	e, clock := trial.Engine(t, cfg)
 	g := &guard{Engine: e, t: t, clock: clock}
@@ -42,19 +43,19 @@ func newGuardWith(t testing.TB, cfg core.Config, rules ...adaptive.Rule) *guard 
 
 func (g *guard) load(rules ...adaptive.Rule) {
 	g.t.Helper()
-	require.NoError(g.t, g.Update(func(b *core.RulesetBuilder) error {
+	require.NoError(g.t, g.Update(func(b *engine.RulesetBuilder) error {
 		return adaptive.Compile(b, rules)
 	}))
 }
 
 // enter makes a call that must run at once.
-func (g *guard) enter(opts ...core.Option) core.Entry {
+func (g *guard) enter(opts ...engine.Option) engine.Entry {
 	g.t.Helper()
 	return trial.Enter(g.t, g.Engine, opts...)
 }
 
 // refused makes a call that must be refused.
-func (g *guard) refused(opts ...core.Option) {
+func (g *guard) refused(opts ...engine.Option) {
 	g.t.Helper()
 	trial.Refused(g.t, g.Engine, core.KindAdaptive, opts...)
 }

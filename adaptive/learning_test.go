@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/adaptive"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
@@ -26,7 +26,7 @@ func sixteen(t *testing.T, rule adaptive.Rule, times func(*rand.Rand) float64) *
 // time and ends them. fails says how.
 func (g *guard) wave(n int, length time.Duration, fails func(i int) error) (admitted int) {
 	g.t.Helper()
-	var in []core.Entry
+	var in []engine.Entry
 	for range n {
 		e, refused := g.Enter(g.t.Context(), "orders", nil)
 		if refused != nil {
@@ -124,7 +124,7 @@ func TestWaitingIsNotInFlight(t *testing.T) {
 	g := newGuard(t)
 	g.clock.SetSleep(clocks.SleepAdvance)
 	load := func(rule adaptive.Rule) {
-		require.NoError(t, g.Update(func(b *core.RulesetBuilder) error {
+		require.NoError(t, g.Update(func(b *engine.RulesetBuilder) error {
 			if err := flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 1000, Behavior: flow.Throttle, MaxWait: time.Second}}); err != nil {
 				return err
 			}
@@ -158,7 +158,7 @@ func TestWaitingIsNotInFlight(t *testing.T) {
 // Where another rule holds calls back, the limit is not reached, and stays.
 func TestHeldBackByOthers(t *testing.T) {
 	g := newGuard(t)
-	require.NoError(t, g.Update(func(b *core.RulesetBuilder) error {
+	require.NoError(t, g.Update(func(b *engine.RulesetBuilder) error {
 		if err := flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 5, Metric: flow.Concurrency}}); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/stat"
@@ -49,12 +50,12 @@ func (r *referee) moves(from, to int64, move func()) {
 	r.changed()
 }
 
-func (r *referee) call(e *core.Engine, units int64) {
+func (r *referee) call(e *engine.Engine, units int64) {
 	c := new(judged)
 	r.calls = append(r.calls, c)
 	r.asks += units
 	r.changed()
-	entry, err := e.Enter(context.Background(), "a", []core.Option{core.Units(int(units))})
+	entry, err := e.Enter(context.Background(), "a", []engine.Option{engine.Units(int(units))})
 	if err != nil {
 		if !c.full {
 			r.s.Failf("refused, though it would have fit at any time")
@@ -76,9 +77,9 @@ func (r *referee) call(e *core.Engine, units int64) {
 	r.asks -= units
 }
 
-func newSim(s *schedules.Schedule, most int) (*core.Engine, *referee) {
+func newSim(s *schedules.Schedule, most int) (*engine.Engine, *referee) {
 	s.Clock().Set(time.Unix(1_700_000_000, 0).UnixNano())
-	e, err := core.NewEngine(core.Config{Clock: s.Clock(), Chain: core.NewChain(core.FamilySlot(core.KindAdaptive)), Logger: slog.New(slog.DiscardHandler)})
+	e, err := engine.NewEngine(engine.Config{Clock: s.Clock(), Chain: engine.NewChain(engine.FamilySlot(core.KindAdaptive)), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		panic(err)
 	}
@@ -96,15 +97,15 @@ func newSim(s *schedules.Schedule, most int) (*core.Engine, *referee) {
 }
 
 // loadSim makes most the limit in force.
-func loadSim(s *schedules.Schedule, e *core.Engine, most int) {
-	if err := e.Update(func(b *core.RulesetBuilder) error {
+func loadSim(s *schedules.Schedule, e *engine.Engine, most int) {
+	if err := e.Update(func(b *engine.RulesetBuilder) error {
 		return Compile(b, []Rule{{ID: "a", Resource: "a", Floor: max(1, most-1), Start: max(1, most-1), Ceiling: max(2, most), Window: time.Minute}})
 	}); err != nil {
 		s.Failf("loading rules: %v", err)
 	}
 }
 
-func limitOf(e *core.Engine) (l *limit) {
+func limitOf(e *engine.Engine) (l *limit) {
 	e.Rules().Family(core.KindAdaptive).(*Table).Each(func(c *controller) { l = c.limit })
 	return l
 }

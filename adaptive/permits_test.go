@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/adaptive"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 	"github.com/penstock-go/penstock/internal/proof/race"
 )
@@ -25,16 +25,16 @@ func at(n int) adaptive.Rule {
 func TestPermits(t *testing.T) {
 	g := newGuard(t, at(3))
 	assert.EqualValues(t, 3, g.limit().InForce)
-	a, b := g.enter(), g.enter(core.Units(2))
+	a, b := g.enter(), g.enter(engine.Units(2))
 	g.refused()
 	b.Exit()
 	b.Exit() // the second does nothing
-	g.refused(core.Units(3))
-	g.enter(core.Units(2)).Exit()
+	g.refused(engine.Units(3))
+	g.enter(engine.Units(2)).Exit()
 	a.Exit()
-	g.enter(core.Units(3)).Exit()
-	g.refused(core.Units(4))
-	g.refused(core.Units(1 << 20)) // known bug 34
+	g.enter(engine.Units(3)).Exit()
+	g.refused(engine.Units(4))
+	g.refused(engine.Units(1 << 20)) // known bug 34
 	assert.EqualValues(t, 4, g.figures("learn").Refused)
 }
 
@@ -49,14 +49,14 @@ func TestRuleMeetsCallsInFlight(t *testing.T) {
 	g.refused()
 	b.Exit()
 	c.Exit()
-	g.enter(core.Units(2)).Exit()
+	g.enter(engine.Units(2)).Exit()
 }
 
 // The limit falls below what is in flight: who is in stays, and nobody is admitted until
 // the next one fits. known bug 64
 func TestLimitFallsBelowWhatIsInFlight(t *testing.T) {
 	g := newGuard(t, at(5))
-	var in []core.Entry
+	var in []engine.Entry
 	for range 5 {
 		in = append(in, g.enter())
 	}
@@ -73,7 +73,7 @@ func TestLimitFallsBelowWhatIsInFlight(t *testing.T) {
 	g.load(at(3))
 	f := g.enter()
 	g.refused()
-	for _, e := range []core.Entry{in[4], e, f} {
+	for _, e := range []engine.Entry{in[4], e, f} {
 		e.Exit()
 	}
 }
@@ -88,7 +88,7 @@ func TestLearnsUnderACrowd(t *testing.T) {
 		calls = min(calls, 500)
 	}
 	rule := adaptive.Rule{ID: "learn", Resource: "orders", Ceiling: most, Window: 10 * ms}
-	g := newGuardWith(t, core.Config{Clock: clocks.NewSystem()}, rule)
+	g := newGuardWith(t, engine.Config{Clock: clocks.NewSystem()}, rule)
 	var running, over, ran atomic.Int64
 	var crowd sync.WaitGroup
 	for i := range 64 {
@@ -100,7 +100,7 @@ func TestLearnsUnderACrowd(t *testing.T) {
 					g.load(rule)
 				}
 				units := 1 + r.IntN(3)
-				e, err := g.Enter(t.Context(), "orders", []core.Option{core.Units(units)})
+				e, err := g.Enter(t.Context(), "orders", []engine.Option{engine.Units(units)})
 				if err != nil {
 					continue
 				}

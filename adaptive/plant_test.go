@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/adaptive"
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 	"github.com/penstock-go/penstock/internal/proof/race"
 	"github.com/penstock-go/penstock/isolation"
@@ -106,7 +106,7 @@ func (p plant) under(t *testing.T, seed uint64, d distribution) *service {
 // fixed is the plant under the limit that it ought to have.
 func (p plant) fixed(t *testing.T, seed uint64, d distribution) *service {
 	g := newGuard(t)
-	require.NoError(t, g.Update(func(b *core.RulesetBuilder) error {
+	require.NoError(t, g.Update(func(b *engine.RulesetBuilder) error {
 		return isolation.Compile(b, []isolation.Rule{{Resource: "orders", Threshold: p.workers}})
 	}))
 	return newService(t, g, seed, p.workers, p.mean, d.times)

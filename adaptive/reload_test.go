@@ -10,6 +10,7 @@ import (
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/node"
 )
@@ -70,11 +71,11 @@ func TestReload(t *testing.T) {
 // A rule that can't be honoured changes nothing.
 func TestRefusedReload(t *testing.T) {
 	g := newGuard(t, at(2))
-	require.Error(t, g.Update(func(b *core.RulesetBuilder) error {
+	require.Error(t, g.Update(func(b *engine.RulesetBuilder) error {
 		require.NoError(t, adaptive.Compile(b, []adaptive.Rule{at(9)}))
 		return assert.AnError
 	}))
-	defer g.enter(core.Units(2)).Exit()
+	defer g.enter(engine.Units(2)).Exit()
 	g.refused()
 	assert.EqualValues(t, 2, g.limit().InForce)
 }
@@ -82,13 +83,13 @@ func TestRefusedReload(t *testing.T) {
 // Each resource that a pattern matches has a limit of its own, in the order of their
 // names. Those beyond the cap share one, in which only they count.
 func TestPattern(t *testing.T) {
-	g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 2}}, adaptive.Rule{ID: "all", Resource: "GET .*", Match: spec.MatchRegex, Start: 2, Ceiling: 3, Window: time.Minute})
-	enter := func(name string) core.Entry {
+	g := newGuardWith(t, engine.Config{Caps: node.Caps{Resources: 2}}, adaptive.Rule{ID: "all", Resource: "GET .*", Match: spec.MatchRegex, Start: 2, Ceiling: 3, Window: time.Minute})
+	enter := func(name string) engine.Entry {
 		e, err := g.Enter(t.Context(), name, nil)
 		require.NoError(t, err)
 		return e
 	}
-	var in []core.Entry
+	var in []engine.Entry
 	for _, name := range []string{"GET b", "GET a"} {
 		for range 3 {
 			in = append(in, enter(name))
@@ -114,8 +115,8 @@ func TestPattern(t *testing.T) {
 
 // The same in shadow mode, where the rule has nobody else's count of the others.
 func TestPatternInShadow(t *testing.T) {
-	g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 1}}, shadow(adaptive.Rule{ID: "all", Resource: "GET .*", Match: spec.MatchRegex, Start: 2, Window: time.Minute}))
-	var in []core.Entry
+	g := newGuardWith(t, engine.Config{Caps: node.Caps{Resources: 1}}, shadow(adaptive.Rule{ID: "all", Resource: "GET .*", Match: spec.MatchRegex, Start: 2, Window: time.Minute}))
+	var in []engine.Entry
 	for _, name := range []string{"GET b", "PUT x", "GET x", "GET y", "GET z"} {
 		e, err := g.Enter(t.Context(), name, nil)
 		require.NoError(t, err)
@@ -140,8 +141,8 @@ func TestTwoRules(t *testing.T) {
 		}
 		a.Exit()
 		b.Exit()
-		g.enter(core.Units(2)).Exit()
-		g.refused(core.Units(3))
+		g.enter(engine.Units(2)).Exit()
+		g.refused(engine.Units(3))
 		assert.EqualValues(t, 6, g.figures("learn").Refused+g.figures("large").Refused)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/penstock-go/penstock/adaptive"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
@@ -16,10 +16,10 @@ import (
 // yet.
 type pause struct{ do func() }
 
-func (*pause) Name() string                          { return "pause" }
-func (*pause) Ask(*core.Invocation) core.Verdict     { return core.Verdict{} }
-func (p *pause) Take(*core.Invocation) core.Verdict  { p.run(); return core.Verdict{} }
-func (*pause) Recheck(*core.Invocation) core.Verdict { return core.Verdict{} }
+func (*pause) Name() string                              { return "pause" }
+func (*pause) Ask(*engine.Invocation) engine.Verdict     { return engine.Verdict{} }
+func (p *pause) Take(*engine.Invocation) engine.Verdict  { p.run(); return engine.Verdict{} }
+func (*pause) Recheck(*engine.Invocation) engine.Verdict { return engine.Verdict{} }
 
 func (p *pause) run() {
 	if do := p.do; do != nil {
@@ -47,8 +47,8 @@ func TestRenamedOnTheWay(t *testing.T) {
 		for held := range 2 {
 			t.Run(fmt.Sprintf("%s, %d in flight", tt.name, held), func(t *testing.T) {
 				p := new(pause)
-				g := newGuardWith(t, core.Config{Chain: trial.Chain().With(p, core.After("outlier"))}, at(2))
-				var in []core.Entry
+				g := newGuardWith(t, engine.Config{Chain: trial.Chain().With(p, engine.After("outlier"))}, at(2))
+				var in []engine.Entry
 				for range held {
 					in = append(in, g.enter())
 				}
@@ -81,7 +81,7 @@ func TestRenamedOnTheWay(t *testing.T) {
 
 // known bug 72
 func TestRenamedBeyondTheCap(t *testing.T) {
-	trial.BeyondTheCap(t, func(b *core.RulesetBuilder, limits []trial.Limit) error {
+	trial.BeyondTheCap(t, func(b *engine.RulesetBuilder, limits []trial.Limit) error {
 		var rules []adaptive.Rule
 		for _, l := range limits {
 			rule := at(l.Units)

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
@@ -52,11 +53,11 @@ func TestRuleRefuses(t *testing.T) {
 
 			// Where it stands in the list is said, and the rules stay.
 			g := newGuard(t, adaptive.Rule{Resource: "orders", Start: 1, Ceiling: 2})
-			err = g.Update(func(b *core.RulesetBuilder) error {
+			err = g.Update(func(b *engine.RulesetBuilder) error {
 				return adaptive.Compile(b, []adaptive.Rule{{Resource: "a"}, tt.rule})
 			})
 			require.ErrorContains(t, err, "adaptive[1]."+tt.want)
-			defer g.enter(core.Units(2)).Exit()
+			defer g.enter(engine.Units(2)).Exit()
 			g.refused()
 		})
 	}
@@ -99,7 +100,7 @@ func TestRuleIDs(t *testing.T) {
 func TestRefusalsGoOnCounting(t *testing.T) {
 	rule := adaptive.Rule{ID: "learn", Resource: "orders", Start: 1, Ceiling: 2}
 	g := newGuard(t, rule)
-	e := g.enter(core.Units(2))
+	e := g.enter(engine.Units(2))
 	g.refused()
 	rule.Window = time.Second
 	g.load(rule)

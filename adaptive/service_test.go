@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // service is what the guarded calls call: so many workers, each of which works at one
@@ -27,7 +27,7 @@ type service struct {
 	sheds   bool                       // or neither: what finds no worker fails at once
 	fails   float64                    // share of the calls that fail halfway
 	learns  bool                       // a rule does
-	opts    [1]core.Option
+	opts    [1]engine.Option
 
 	at      time.Duration // since the start
 	effort  float64       // done on each job so far, in ns: what sharing goes by
@@ -42,7 +42,7 @@ type service struct {
 
 // work is one call.
 type work struct {
-	entry  core.Entry
+	entry  engine.Entry
 	units  int
 	end    float64 // at, or for sharing the effort
 	failed bool
@@ -141,7 +141,7 @@ func (s *service) arrive() {
 	if s.units != nil {
 		units = s.units(s.rand)
 	}
-	s.opts[0] = core.Units(units)
+	s.opts[0] = engine.Units(units)
 	e, err := s.Enter(s.t.Context(), "orders", s.opts[:])
 	if err != nil {
 		s.refused += units

@@ -2,8 +2,9 @@ package adaptive
 
 import (
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
 )
@@ -13,7 +14,7 @@ func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
 
-// Table is the compiled adaptive rules of one revision. It implements core.Family.
+// Table is the compiled adaptive rules of one revision. It implements engine.Family.
 type Table struct {
 	family.Compiled[Rule, controller]
 
@@ -27,11 +28,11 @@ func (t *Table) nextID() limitID { return limitID{t.Revision, t.limits.Add(1)} }
 // Compile makes adaptive rules part of the next revision of an engine's rules. Rules
 // that did not change carry on as they are; changed ones carry on from what the rule with
 // the same ID has learned.
-func Compile(b *core.RulesetBuilder, rules []Rule) error {
+func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 	t := new(Table)
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
-		Build: func(r Rule, record *core.Record, at *core.Site, old *controller) *controller {
+		Build: func(r Rule, record *engine.Record, at *engine.Site, old *controller) *controller {
 			c := t.newController(r, record, at.Resource, old)
 			at.BeforeUse(c.begin)
 			return c
@@ -43,7 +44,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 }
 
 // Bind returns the rules of a resource or nil.
-func (t *Table) Bind(at *core.Site) core.Checker {
+func (t *Table) Bind(at *engine.Site) engine.Checker {
 	controllers := t.Hold(at)
 	if len(controllers) == 0 {
 		return nil
@@ -53,12 +54,12 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 
 // Needs reports which semaphores the rules at a resource count with. A semaphore that a rule has to
 // itself is kept while the rule is off, as nothing else could tell later which calls are in flight.
-func (t *Table) Needs(held any, _ uint64, need func(core.Need)) {
+func (t *Table) Needs(held any, _ uint64, need func(engine.Need)) {
 	h, _ := held.(*family.Held[Rule, controller])
 	for c := range h.All() {
 		for _, owner := range []any{c.owner, c.shadowOwner} {
 			if _, shared := owner.(node.Shared); c.counts(owner) || c.rule.Mode == spec.Off && !shared {
-				need(core.Need{Role: core.RoleCluster, Semaphore: true, Meter: node.Meter{Owner: owner}})
+				need(engine.Need{Role: engine.RoleCluster, Semaphore: true, Meter: node.Meter{Owner: owner}})
 			}
 		}
 	}

@@ -3,14 +3,14 @@ package api
 import (
 	"context"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // Admitted is a call that [Entry] has let through. It is a small value that must be exited once, by
 // Exit, or by ExitOn, which also says how the call ended: from any goroutine, and in any order with
 // other calls. Further exits do nothing. The zero value is no call: its methods do nothing. It is safe
 // for concurrent use.
-type Admitted struct{ entry core.Entry }
+type Admitted struct{ entry engine.Entry }
 
 // Exit ends the call: it counts completion and response time, and returns what the call held.
 func (a Admitted) Exit() { a.entry.Exit() }
@@ -18,9 +18,9 @@ func (a Admitted) Exit() { a.entry.Exit() }
 // Fail says how the call ended. A nil err does nothing. For any other, the first of these rules that
 // applies decides:
 //
-//   - An error marked by [core.Ignore] is an answer, and does nothing.
+//   - An error marked by [Ignore] is an answer, and does nothing.
 //   - The refusal of a nested call makes the call neutral.
-//   - The function of [core.Engine.FailWhen], or else [Config].Failure, decides between a failure and an
+//   - The function of [Guard.FailWhen], or else [Config].Failure, decides between a failure and an
 //     answer.
 //   - If the call's own context was cancelled, the call is neutral, whatever err is.
 //   - Any other error is a failure, except that context.Canceled while the call's own context lives
@@ -63,6 +63,6 @@ func (a Admitted) ExitOn(err *error) {
 // exited gives [context.Background].
 func (a Admitted) Context() context.Context { return a.entry.Context() }
 
-// ContextIn is Context made in child, which an adapter of this module has inside an object of its own.
-// For a call that has exited it makes nothing.
-func (a Admitted) ContextIn(child *core.Nested) context.Context { return a.entry.ContextIn(child) }
+// ContextIn is Context made in child, which an adapter may have inside an object of its own: that
+// saves an allocation. For a call that has exited it makes nothing.
+func (a Admitted) ContextIn(child *Nested) context.Context { return a.entry.ContextIn(&child.Nested) }

@@ -13,16 +13,16 @@ import (
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/authority"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/host"
-	"github.com/penstock-go/penstock/core/sampler"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/race"
+	"github.com/penstock-go/penstock/internal/sampler"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/rules"
@@ -54,7 +54,7 @@ func TestNoAllocations(t *testing.T) {
 		rules     []flow.Rule
 		isolation []isolation.Rule
 		adaptive  []adaptive.Rule
-		opts      []core.Option
+		opts      []engine.Option
 		block     bool
 	}{
 		{name: "no rule"},
@@ -75,7 +75,7 @@ func TestNoAllocations(t *testing.T) {
 		{name: "throttle, warm-up, blocked", rules: []flow.Rule{{Threshold: 1, Interval: 24 * time.Hour, Behavior: flow.WarmUpThrottle}}, block: true},
 		{name: "token bucket", rules: []flow.Rule{{Threshold: enough, Behavior: flow.TokenBucket, Burst: 100}}},
 		{name: "token bucket, empty", rules: []flow.Rule{{Threshold: 1, Interval: 24 * time.Hour, Behavior: flow.TokenBucket}}, block: true},
-		{name: "token bucket, too large", rules: []flow.Rule{{Threshold: 1, Behavior: flow.TokenBucket}}, opts: []core.Option{api.Units(2)}, block: true},
+		{name: "token bucket, too large", rules: []flow.Rule{{Threshold: 1, Behavior: flow.TokenBucket}}, opts: []engine.Option{api.Units(2)}, block: true},
 		{name: "token bucket, shadow", rules: []flow.Rule{{Threshold: 1, Interval: 24 * time.Hour, Behavior: flow.TokenBucket, Mode: spec.Shadow}}},
 		{name: "origin", rules: []flow.Rule{{Threshold: enough, Origin: "app"}}},
 		{name: "other", rules: []flow.Rule{{Threshold: enough, Origin: "other"}}},
@@ -87,14 +87,14 @@ func TestNoAllocations(t *testing.T) {
 		{name: "isolation", isolation: []isolation.Rule{{Threshold: 10}}},
 		{name: "isolation, blocked", isolation: []isolation.Rule{{Threshold: 0}}, block: true},
 		{name: "isolation, with a queue", isolation: []isolation.Rule{{Threshold: 10, MaxQueue: 10, MaxWait: time.Second}}},
-		{name: "isolation, too large", isolation: []isolation.Rule{{Threshold: 1, MaxQueue: 10, MaxWait: time.Second}}, opts: []core.Option{api.Units(2)}, block: true},
+		{name: "isolation, too large", isolation: []isolation.Rule{{Threshold: 1, MaxQueue: 10, MaxWait: time.Second}}, opts: []engine.Option{api.Units(2)}, block: true},
 		{name: "isolation, shadow", isolation: []isolation.Rule{{Threshold: 0, Mode: spec.Shadow}}},
 		{name: "flow and isolation", rules: []flow.Rule{{Threshold: enough}}, isolation: []isolation.Rule{{Threshold: 10}}},
 		{name: "adaptive", adaptive: []adaptive.Rule{{Window: 10 * time.Millisecond}}},
-		{name: "adaptive, too large", adaptive: []adaptive.Rule{{Ceiling: 2}}, opts: []core.Option{api.Units(3)}, block: true},
-		{name: "adaptive, shadow", adaptive: []adaptive.Rule{{Ceiling: 2, Mode: spec.Shadow}}, opts: []core.Option{api.Units(3)}},
-		{name: "prioritized", rules: []flow.Rule{{Threshold: enough}}, opts: []core.Option{api.Prioritized()}},
-		{name: "options", opts: []core.Option{api.Inbound(), api.Units(3), api.Prioritized()}},
+		{name: "adaptive, too large", adaptive: []adaptive.Rule{{Ceiling: 2}}, opts: []engine.Option{api.Units(3)}, block: true},
+		{name: "adaptive, shadow", adaptive: []adaptive.Rule{{Ceiling: 2, Mode: spec.Shadow}}, opts: []engine.Option{api.Units(3)}},
+		{name: "prioritized", rules: []flow.Rule{{Threshold: enough}}, opts: []engine.Option{api.Prioritized()}},
+		{name: "options", opts: []engine.Option{api.Inbound(), api.Units(3), api.Prioritized()}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for i := range tt.rules {
@@ -217,12 +217,12 @@ func TestNoAllocationsWithValues(t *testing.T) {
 		{name: "shadow", rule: hotspot.Rule{Threshold: 1, Interval: day, Mode: spec.Shadow}},
 		{name: "the rest", rule: hotspot.Rule{Threshold: enough, MaxValues: 1}},
 	} {
-		for source, opt := range map[string]func() core.Option{
-			"text":        func() core.Option { return api.Param("p", id) },
-			"a number":    func() core.Option { return api.Param("p", number) },
-			"own type":    func() core.Option { return api.Param("p", name(id)) },
-			"uint16":      func() core.Option { return api.Param("p", uint16(number)) },
-			"an argument": func() core.Option { return args },
+		for source, opt := range map[string]func() engine.Option{
+			"text":        func() engine.Option { return api.Param("p", id) },
+			"a number":    func() engine.Option { return api.Param("p", number) },
+			"own type":    func() engine.Option { return api.Param("p", name(id)) },
+			"uint16":      func() engine.Option { return api.Param("p", uint16(number)) },
+			"an argument": func() engine.Option { return args },
 		} {
 			t.Run(tt.name+", "+source, func(t *testing.T) {
 				rule := tt.rule

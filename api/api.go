@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/observe/inspect"
 	"github.com/penstock-go/penstock/rules"
 )
@@ -78,43 +77,16 @@ func Call[T any](ctx context.Context, resource string, fn func(context.Context) 
 //
 //	x, err := api.Explain(api.WithOrigin(ctx, "acme"), "GET /orders", api.Param("user", "u-17"))
 //
-// Nothing is counted, reserved or kept for it; see [core.Engine.Explain]. The errors are
-// those of Entry for a call that can't be judged. An Explanation prints as text, on lines of at most 80
+// Nothing is counted, reserved or kept for it: it creates no resource, caller or value, and doesn't
+// show in the tree. The next call meets exactly what Explain says, if no other call arrives or ends
+// first and its context doesn't end; where a tree is at one of its caps, the next call may find room
+// that has become free.
+//
+// The errors are those of Entry for a call that can't be judged. An Explanation prints as text, on lines of at most 80
 // columns, and can be written as JSON.
 func Explain(ctx context.Context, resource string, opts ...Option) (Explanation, error) {
 	return Default().Explain(ctx, resource, opts...)
 }
-
-// WithContext returns a context whose calls come in through the named context, as in
-// WithContext(ctx, "http"); see [core.WithContext].
-func WithContext(ctx context.Context, name string) context.Context {
-	return core.WithContext(ctx, name)
-}
-
-// WithOrigin returns a context whose calls are made by origin, as in
-// WithOrigin(ctx, "acme"); see [core.WithOrigin].
-func WithOrigin(ctx context.Context, origin string) context.Context {
-	return core.WithOrigin(ctx, origin)
-}
-
-// Inbound marks a call that comes from outside; see [core.Inbound].
-func Inbound() Option { return core.Inbound() }
-
-// Units says how many units a call takes; see [core.Units].
-func Units(n int) Option { return core.Units(n) }
-
-// Prioritized lets a call borrow from a coming bucket; see [core.Prioritized].
-func Prioritized() Option { return core.Prioritized() }
-
-// LongLived says that how long a call takes says nothing of the resource: a stream, a
-// connection that was taken over; see [core.LongLived].
-func LongLived() Option { return core.LongLived() }
-
-// Args are the arguments of a call; see [core.Args].
-func Args(args ...any) Option { return core.Args(args...) }
-
-// Param attaches a value to a call under a name; see [core.Param].
-func Param[T any](name string, value T) Option { return core.Param(name, value) }
 
 // LoadRules replaces the rules that were loaded by hand into the default Guard, or none; see
 // [Guard.LoadRules].

@@ -65,7 +65,7 @@ func TestALogHandlerThatPanics(t *testing.T) {
 		},
 	}))
 	dir := t.TempDir()
-	log, err := metriclog.Start(g.Engine(), metriclog.Config{Dir: dir, App: "a"})
+	log, err := metriclog.Start(g, metriclog.Config{Dir: dir, App: "a"})
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(dir))
 	leak, err := g.Entry(t.Context(), "leak")

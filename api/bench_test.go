@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // What a call costs is best said as a multiple of what it can't do without: two
@@ -26,12 +26,12 @@ func BenchmarkEntry(b *testing.B) {
 	for _, bm := range []struct {
 		name  string
 		rules []flow.Rule
-		opts  []core.Option
+		opts  []engine.Option
 		from  bool // with a context and an origin
 	}{
 		{name: "no-rule"},
 		{name: "reject", rules: one},
-		{name: "reject-four-nodes", rules: one, opts: []core.Option{api.Inbound()}, from: true},
+		{name: "reject-four-nodes", rules: one, opts: []engine.Option{api.Inbound()}, from: true},
 		{name: "strict", rules: []flow.Rule{{Resource: "GET /orders", Threshold: enough, Window: flow.Strict}}},
 		{name: "concurrency", rules: []flow.Rule{{Resource: "GET /orders", Threshold: enough, Metric: flow.Concurrency}}},
 		{name: "warm-up", rules: []flow.Rule{{Resource: "GET /orders", Threshold: enough, Behavior: flow.WarmUp}}},

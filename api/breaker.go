@@ -5,21 +5,6 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// Ignore marks an error of guarded code as no failure; see [core.Ignore].
-func Ignore(err error) error { return core.Ignore(err) }
-
-// FailWhen says which errors of a resource of the default Guard are failures; see
-// [Guard.FailWhen].
-func FailWhen(resource string, failed func(error) bool) { Default().FailWhen(resource, failed) }
-
-// FailWhen says which errors of the calls of one resource, of exactly that name, are failures, in
-// place of Config.Failure: those for which failed is true. Any other error counts as a call that
-// went well. A nil failed restores Config.Failure. It holds for errors that are reported from now
-// on, whatever rules are loaded, and must be safe for concurrent use; see [core.Engine.FailWhen].
-func (g *Guard) FailWhen(resource string, failed func(error) bool) {
-	g.engine.FailWhen(resource, failed)
-}
-
 // Breakers lists what the breakers of the default Guard do; see [Guard.Breakers].
 func Breakers() []breaker.Status { return Default().Breakers() }
 
@@ -47,9 +32,15 @@ func (g *Guard) OnBreaker(f func(breaker.Change)) (remove func()) {
 }
 
 // OnBlocked calls f with the refusals of each second, soon after it is over, until remove is
-// called or the Guard is closed: for an audit log, say. One Refusal is of one rule, resource, caller
-// and refused value, with the number of calls. No call waits for f; f may make guarded calls, and
-// must not close the Guard. See [core.Engine.OnBlocked].
+// called or the Guard is closed: for an audit log, say. One Refusal is of one rule, resource, refused
+// value, caller and context, with the number of calls. No call waits for f; a timer of the Guard calls
+// it, and [Guard.Close] with what is left. So f may take its time and may make guarded calls, but must
+// not call Close. A panic of f counts in [Guard.Failures].
+//
+// Of a second, 8,192 refusals that differ are told one by one. Those beyond, and a few at the same
+// instant, are one Refusal whose Block is of [KindNone] and has the resource node.OverflowName. A chain
+// must have the slot log of package slots. While somebody listens, a refusal costs about as much
+// as two look-ups in a map.
 func (g *Guard) OnBlocked(f func(Refusal)) (remove func()) { return g.engine.OnBlocked(f) }
 
 // ForceBreaker makes the breaker of a rule on a resource, or with an empty resource all breakers

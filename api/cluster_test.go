@@ -18,8 +18,8 @@ import (
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
-	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/race"
 	"github.com/penstock-go/penstock/rules"
@@ -183,7 +183,7 @@ func TestFiguresOfASharedLimit(t *testing.T) {
 	f := newFleet(t, 2, orders)
 	f.pour(100)
 	rule := f.guards[0].Engine().Rules().RuleFigures()[0]
-	figures := rule.Details.(family.SharedFigures)
+	figures := rule.Details.(core.SharedFigures)
 	assert.Positive(t, figures.Requests)
 	assert.Positive(t, figures.Refused)
 	assert.LessOrEqual(t, figures.Refused, rule.Refused, "a call that waits for the store isn't refused without it")
@@ -311,7 +311,7 @@ func TestRulesThatStayJoinAgain(t *testing.T) {
 				}
 				ran := func(calls int) (n int) {
 					for range calls {
-						entry, err := g.Entry(core.WithOrigin(t.Context(), "app"), "orders", api.Param("user", 7))
+						entry, err := g.Entry(engine.WithOrigin(t.Context(), "app"), "orders", api.Param("user", 7))
 						entry.Exit()
 						if err == nil {
 							n++

@@ -14,7 +14,6 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/proof/race"
 	"github.com/penstock-go/penstock/isolation"
@@ -518,7 +517,7 @@ func TestFiguresOfSharedTurnsAndPermits(t *testing.T) {
 	})
 	f.pour(5)
 	for _, r := range f.guards[0].Engine().Rules().RuleFigures() {
-		figures := r.Details.(family.SharedFigures)
+		figures := r.Details.(core.SharedFigures)
 		assert.Positive(t, figures.Requests, r.Kind)
 		assert.Positive(t, figures.Waited, r.Kind)
 		assert.Equal(t, "up", figures.Store, r.Kind)

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/host"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -43,9 +43,9 @@ type Config struct {
 	// Logger gets the block log, leaks, reloads and internal failures; nil is slog.Default().
 	Logger *slog.Logger
 	// Failure says which errors of guarded code are failures, see [Admitted.Fail], unless
-	// [core.Engine.FailWhen] decides that for their resource. nil means every error but [context.Canceled]
+	// [Guard.FailWhen] decides that for their resource. nil means every error but [context.Canceled]
 	// and those of calls whose own context was cancelled, which are neutral; a function decides about
-	// these, too. It is not asked about refusals and errors marked by [core.Ignore], which are never
+	// these, too. It is not asked about refusals and errors marked by [Ignore], which are never
 	// failures, or about panics, which always are. It must be safe for concurrent use.
 	Failure func(error) bool
 	// Chain is the order of the slots; nil is slots.Default().
@@ -68,7 +68,7 @@ type Config struct {
 func (g *Guard) Config() Config { return g.config }
 
 // engine makes the engine of the configuration.
-func (c Config) engine() (*core.Engine, error) {
+func (c Config) engine() (*engine.Engine, error) {
 	chain := c.Chain
 	if chain == nil {
 		chain = slots.Default()
@@ -79,14 +79,14 @@ func (c Config) engine() (*core.Engine, error) {
 		}
 		chain = chain.Replace(slots.Percentiles())
 	}
-	return core.NewEngine(core.Config{
+	return engine.NewEngine(engine.Config{
 		Clock: c.Clock, Interval: c.Interval, Buckets: c.Buckets, OccupyTimeout: c.OccupyTimeout, ColdFactor: c.ColdFactor,
-		Caps: c.Caps, LeakAfter: c.LeakAfter, Logger: c.Logger, Failure: c.Failure, Chain: (*core.Chain)(chain), Host: c.Host,
+		Caps: c.Caps, LeakAfter: c.LeakAfter, Logger: c.Logger, Failure: c.Failure, Chain: (*engine.Chain)(chain), Host: c.Host,
 	})
 }
 
 // withDefaultsOf returns the configuration with what the engine has filled in.
-func (c Config) withDefaultsOf(e core.Config) Config {
+func (c Config) withDefaultsOf(e engine.Config) Config {
 	c.Clock, c.Interval, c.Buckets, c.OccupyTimeout, c.ColdFactor = e.Clock, e.Interval, e.Buckets, e.OccupyTimeout, e.ColdFactor
 	c.Chain = (*slots.Chain)(e.Chain)
 	return c

@@ -9,9 +9,9 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/race"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/rules"
@@ -69,9 +69,9 @@ func TestNoAllocationsWithEveryFamily(t *testing.T) {
 	}
 	id, number := "ann", 1<<30 // neither constant nor small
 	for by, set := range blocked {
-		for source, opt := range map[string]func() core.Option{
-			"a string": func() core.Option { return api.Param("user", id) },
-			"an int":   func() core.Option { return api.Param("user", number) },
+		for source, opt := range map[string]func() engine.Option{
+			"a string": func() engine.Option { return api.Param("user", id) },
+			"an int":   func() engine.Option { return api.Param("user", number) },
 		} {
 			t.Run(by+", "+source, func(t *testing.T) {
 				g := newGuard(t, api.Config{})

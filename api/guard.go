@@ -7,16 +7,16 @@ import (
 	"sync/atomic"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/observe/inspect"
 	"github.com/penstock-go/penstock/rules"
 )
 
 // Guard is what guarded code calls, and what holds the rules: loaded by hand and from files that it
-// watches. It judges nothing itself; its [core.Engine] does. The package functions use one, and you
-// may have several. It owns no goroutine, except while it watches rule files; where it looks for
+// watches. The package functions use one, and you may have several. It owns no goroutine, except while it watches rule files; where it looks for
 // leaks, and while a rule looks at the machine, it owns a timer.
 type Guard struct {
-	engine *core.Engine
+	engine *engine.Engine
 	config Config        // with its defaults
 	loader *rules.Loader // where the rules of all sources become one set, that load puts in force
 	set    atomic.Pointer[RuleSet]
@@ -46,8 +46,9 @@ func New(cfg Config) (*Guard, error) {
 	return g, g.load(RuleSet{}) // every family has its table from the start
 }
 
-// Engine is the engine underneath, for those who extend it.
-func (g *Guard) Engine() *core.Engine { return g.engine }
+// Engine is the machine underneath, which packages of this module use and no other can: its type is
+// internal.
+func (g *Guard) Engine() *engine.Engine { return g.engine }
 
 // Entry asks for a resource, see the function [Entry].
 func (g *Guard) Entry(ctx context.Context, resource string, opts ...Option) (Admitted, error) {
@@ -98,8 +99,11 @@ func (g *Guard) Handler() http.Handler { return inspect.Handler(g.engine, g.Rule
 //
 // Calls that wait are refused immediately, and so is every later call that would have to wait. Their errors
 // wrap [ErrDraining]; adapters answer 503, or Unavailable, and say when to try again. Calls that need not
-// wait still run. Drain returns nil once no call waits or runs, or the error of the context if that ends
-// first; see [core.Engine.Drain].
+// wait still run.
+// It returns nil once no call waits or runs, or the error of the context if that ends first; a nil context
+// never ends. A call runs from Entry to Exit, a long-lived one too, as far as the slot statistic counts
+// it; a guarded call that calls Drain waits for itself. Drain looks at intervals of up to 100 ms of real
+// time, whatever the clock. It may be called several times, and is safe for concurrent use.
 func (g *Guard) Drain(ctx context.Context) error { return g.engine.Drain(ctx) }
 
 // Close stops watching rule files and sources, leaves the cluster, flushes the block log and ends

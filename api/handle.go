@@ -3,7 +3,7 @@ package api
 import (
 	"context"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // Handle is the name of one resource, looked up when it is first called, and again only after the
@@ -20,15 +20,15 @@ import (
 // has no counterpart: methods have no type parameters.
 type Handle struct {
 	guard *Guard // nil for the one that is the default at the time of the call
-	at    *core.Handle
+	at    *engine.Handle
 }
 
 // Resource returns a handle of a resource of the default Guard, whichever that is when
 // a call is made.
-func Resource(name string) *Handle { return &Handle{at: core.NewHandle(name)} }
+func Resource(name string) *Handle { return &Handle{at: engine.NewHandle(name)} }
 
 // Resource returns a handle of a resource.
-func (g *Guard) Resource(name string) *Handle { return &Handle{guard: g, at: core.NewHandle(name)} }
+func (g *Guard) Resource(name string) *Handle { return &Handle{guard: g, at: engine.NewHandle(name)} }
 
 // Name is the resource's name.
 func (h *Handle) Name() string { return h.at.Name() }

@@ -15,6 +15,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/stat"
@@ -146,7 +147,7 @@ func TestCounts(t *testing.T) {
 }
 
 func TestZeroEntry(t *testing.T) {
-	var e core.Entry
+	var e engine.Entry
 	e.Exit()
 	e.Exit()
 	e.Fail(errors.New("x"))

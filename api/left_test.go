@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/isolation"
 )
 
 // leaves is the option of a server that leaves its calls so long, 0 for no limit.
 func leaves(d time.Duration) api.Option {
-	return core.InboundWithin(func(context.Context) (time.Duration, bool) { return d, d > 0 })
+	return engine.InboundWithin(func(context.Context) (time.Duration, bool) { return d, d > 0 })
 }
 
 var slowly = api.RuleSet{

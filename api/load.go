@@ -3,7 +3,7 @@ package api
 import (
 	"slices"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -73,7 +73,7 @@ func (g *Guard) load(set RuleSet) error {
 			next.leave()
 		}
 	}()
-	err := g.engine.Update(func(b *core.RulesetBuilder) (err error) {
+	err := g.engine.Update(func(b *engine.RulesetBuilder) (err error) {
 		if next, err = g.join(set); err != nil {
 			return err
 		}

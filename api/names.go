@@ -21,8 +21,6 @@ type (
 	Mode = spec.Mode
 	// Match says how a rule's Resource names resources.
 	Match = spec.Match
-	// Option says something about one call, as [Inbound] does.
-	Option = core.Option
 	// RuleSet holds the rules of every family, for [LoadRules].
 	RuleSet = rules.Set
 	// Reload is one outcome of watching a rule file.

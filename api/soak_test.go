@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/chance"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 	"github.com/penstock-go/penstock/internal/proof/race"
@@ -45,7 +45,7 @@ func TestSoak(t *testing.T) {
 	call := func(rnd *rand.Rand) {
 		ctx := api.WithContext(t.Context(), fmt.Sprint("ctx", rnd.IntN(8)))
 		ctx = api.WithOrigin(ctx, []string{"", "app", "web", "x", "y", "z"}[rnd.IntN(6)])
-		opts := []core.Option{api.Inbound()}
+		opts := []engine.Option{api.Inbound()}
 		if rnd.IntN(4) == 0 {
 			opts = append(opts, api.Prioritized(), api.Units(1+rnd.IntN(3)))
 		}
@@ -111,14 +111,14 @@ func TestSoak(t *testing.T) {
 	assert.Positive(t, blocked.Load())
 	assert.Zero(t, inbound.InFlight())
 	assert.Zero(t, g.Engine().Failures())
-	g.Engine().EachResource(func(r *core.Resource) {
+	g.Engine().EachResource(func(r *engine.Resource) {
 		assert.Zero(t, r.InFlight(), r.Name())
 		if semaphore := r.Semaphore(nil); semaphore != nil {
 			assert.Zero(t, semaphore.Held(), r.Name())
 		}
 	})
 	clock.Advance(10 * time.Minute)
-	g.Engine().EachResource(func(r *core.Resource) {
+	g.Engine().EachResource(func(r *engine.Resource) {
 		for _, w := range r.Windows() {
 			assert.Zero(t, w.Waiting(clock.Now()), r.Name())
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/observe/inspect"
 	"github.com/penstock-go/penstock/rules"
@@ -22,7 +23,7 @@ import (
 // A type that has a name in api and in another package is the same type.
 var (
 	_ *api.BlockError = (*core.BlockError)(nil)
-	_ api.Option      = core.Option{}
+	_ api.Option      = engine.Option{}
 	_ api.RuleSet     = rules.Set{}
 	_ api.Reload      = rules.Reload{}
 	_ api.Caps        = node.Caps{}

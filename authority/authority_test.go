@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/node"
@@ -24,7 +25,7 @@ import (
 func TestMain(m *testing.M) { books.Main(m) }
 
 type guard struct {
-	*core.Engine
+	*engine.Engine
 	t testing.TB
 }
 
@@ -35,7 +36,7 @@ func newGuard(t testing.TB, rules ...authority.Rule) *guard {
 
 func newGuardWith(t testing.TB, caps node.Caps, rules ...authority.Rule) *guard {
 	t.Helper()
-	e, err := core.NewEngine(core.Config{
+	e, err := engine.NewEngine(engine.Config{
 		Clock: clocks.NewManual(time.Unix(1_700_000_000, 0)), Chain: trial.Chain(), Caps: caps,
 		Logger: slog.New(slog.DiscardHandler),
 	})
@@ -49,13 +50,13 @@ func newGuardWith(t testing.TB, caps node.Caps, rules ...authority.Rule) *guard 
 
 func (g *guard) load(rules ...authority.Rule) {
 	g.t.Helper()
-	require.NoError(g.t, g.Update(func(b *core.RulesetBuilder) error { return authority.Compile(b, rules) }))
+	require.NoError(g.t, g.Update(func(b *engine.RulesetBuilder) error { return authority.Compile(b, rules) }))
 }
 
 // who is which rule refuses a caller, "" if none does.
 func (g *guard) who(resource, origin string) string {
 	g.t.Helper()
-	e, err := g.Enter(core.WithOrigin(g.t.Context(), origin), resource, nil)
+	e, err := g.Enter(engine.WithOrigin(g.t.Context(), origin), resource, nil)
 	e.Exit()
 	if err == nil {
 		return ""
@@ -115,7 +116,7 @@ func TestRuleRefuses(t *testing.T) {
 		_, err := tt.rule.Normalized()
 		require.EqualError(t, err, tt.want)
 		g := newGuard(t, authority.Rule{ID: "before", Resource: "r", Origins: []string{"x"}})
-		err = g.Update(func(b *core.RulesetBuilder) error {
+		err = g.Update(func(b *engine.RulesetBuilder) error {
 			return authority.Compile(b, []authority.Rule{{Resource: "r", Origins: []string{"y"}}, tt.rule})
 		})
 		require.EqualError(t, err, "authority[1]."+tt.want)

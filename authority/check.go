@@ -4,7 +4,8 @@ import (
 	"slices"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 )
 
 // controller is one rule at work on one resource.
@@ -13,12 +14,12 @@ type controller struct {
 	named   map[string]struct{} // the callers; not changed once made
 	few     []string            // the same, if they are so few that comparing is quicker
 	refusal *core.BlockError
-	record  *core.Record
+	record  *engine.Record
 }
 
 const fewCallers = 8
 
-func newController(r Rule, record *core.Record, resource *core.Resource, old *controller) *controller {
+func newController(r Rule, record *engine.Record, resource *engine.Resource, old *controller) *controller {
 	c := &controller{rule: r, record: record, named: make(map[string]struct{}, len(r.Origins))}
 	for _, name := range r.Origins {
 		c.named[name] = struct{}{}
@@ -30,7 +31,7 @@ func newController(r Rule, record *core.Record, resource *core.Resource, old *co
 	if old != nil {
 		before = old.refusal
 	}
-	c.refusal = core.NewCounted(core.BlockError{Kind: core.KindAuthority, Resource: resource.Name(), Rule: r.ID}, nil, record, before)
+	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindAuthority, Resource: resource.Name(), Rule: r.ID}, nil, record, before)
 	return c
 }
 
@@ -51,24 +52,24 @@ func (c *controller) admits(origin string) bool {
 type Rules struct{ family.Rules[controller] }
 
 // Ask returns the first refusal.
-func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
+func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
 	origin := inv.Origin()
 	for _, c := range rs.Holding {
 		if !c.admits(origin) {
-			return core.Verdict{Block: c.refusal}
+			return engine.Verdict{Block: c.refusal}
 		}
 	}
-	return core.Verdict{}
+	return engine.Verdict{}
 }
 
 // Take is Ask: there is nothing to take.
-func (rs *Rules) Take(inv *core.Invocation) core.Verdict { return rs.Ask(inv) }
+func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict { return rs.Ask(inv) }
 
 // Direct is true: asking first would save nothing.
 func (rs *Rules) Direct() bool { return true }
 
 // Shadow counts what shadow rules would have refused.
-func (rs *Rules) Shadow(inv *core.Invocation) {
+func (rs *Rules) Shadow(inv *engine.Invocation) {
 	for _, c := range rs.Shadows {
 		if !c.admits(inv.Origin()) {
 			c.record.ShadowBlocked.Add(inv.Lane(), 1)

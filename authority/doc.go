@@ -2,7 +2,7 @@
 // denylist those that may not.
 //
 // A caller is known by its origin, which the program gives with the context of a call
-// (see [core.WithContext]). Names are compared exactly; only blanks around a name in a list are
+// (see api.WithContext). Names are compared exactly; only blanks around a name in a list are
 // dropped.
 //
 // Use an allowlist where you know which callers there are: a new one is refused until it is added.

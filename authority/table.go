@@ -2,20 +2,21 @@ package authority
 
 import (
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 )
 
-// Table is the compiled authority rules of one revision. It implements core.Family.
+// Table is the compiled authority rules of one revision. It implements engine.Family.
 type Table struct {
 	family.Compiled[Rule, controller]
 }
 
 // Compile makes authority rules part of the next revision of an engine's rules.
-func Compile(b *core.RulesetBuilder, rules []Rule) error {
+func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
-		Build: func(r Rule, record *core.Record, at *core.Site, old *controller) *controller {
+		Build: func(r Rule, record *engine.Record, at *engine.Site, old *controller) *controller {
 			return newController(r, record, at.Resource, old)
 		},
 		Rule:    func(c *controller) *Rule { return &c.rule },
@@ -25,7 +26,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 }
 
 // Bind returns the rules of a resource or nil.
-func (t *Table) Bind(at *core.Site) core.Checker {
+func (t *Table) Bind(at *engine.Site) engine.Checker {
 	controllers := t.Hold(at)
 	if len(controllers) == 0 {
 		return nil
@@ -34,7 +35,7 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 }
 
 // Names says what the rules name.
-func (t *Table) Names(names *core.Names) {
+func (t *Table) Names(names *engine.Names) {
 	for _, r := range t.All() {
 		if r.Mode != spec.Enforce || !r.Info().Named() {
 			continue

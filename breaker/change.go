@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
@@ -69,7 +69,7 @@ func (l *Listeners) all() []*listener {
 }
 
 // tell calls the listeners that are present when it begins.
-func (l *Listeners) tell(e *core.Engine, c Change) {
+func (l *Listeners) tell(e *engine.Engine, c Change) {
 	for _, listener := range l.all() {
 		e.Shield(func() { listener.f(c) })
 	}

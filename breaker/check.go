@@ -1,39 +1,39 @@
 package breaker
 
 import (
-	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 )
 
 // Rules are the breakers of one resource, compiled. They are safe for concurrent use.
 type Rules struct{ family.Rules[controller] }
 
 // Ask returns the first refusal, taking nothing.
-func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
+func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.Holding {
 		if !c.ask(inv) {
-			return core.Verdict{Block: c.refusal}
+			return engine.Verdict{Block: c.refusal}
 		}
 	}
-	return core.Verdict{}
+	return engine.Verdict{}
 }
 
 // Take lets every breaker decide, and returns the first refusal. For a call that has to wait, the
 // decision is made when its wait is over.
-func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
+func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict {
 	if inv.Waits() {
-		return core.Verdict{}
+		return engine.Verdict{}
 	}
 	return rs.take(inv)
 }
 
 // Recheck decides on a call that has waited. Several breakers are all asked again before any takes,
 // as they were before the wait.
-func (rs *Rules) Recheck(inv *core.Invocation) core.Verdict {
+func (rs *Rules) Recheck(inv *engine.Invocation) engine.Verdict {
 	if len(rs.Holding) > 1 {
 		for _, c := range rs.Holding {
 			if !c.stands(inv) && !c.ask(inv) {
-				return core.Verdict{Block: c.refusal}
+				return engine.Verdict{Block: c.refusal}
 			}
 		}
 	}
@@ -44,23 +44,23 @@ func (rs *Rules) Recheck(inv *core.Invocation) core.Verdict {
 	return v
 }
 
-func (rs *Rules) take(inv *core.Invocation) core.Verdict {
+func (rs *Rules) take(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.Holding {
 		if !c.take(inv) {
-			return core.Verdict{Block: c.refusal}
+			return engine.Verdict{Block: c.refusal}
 		}
 	}
-	return core.Verdict{}
+	return engine.Verdict{}
 }
 
 // Shadow lets the shadow rules decide on a call that doesn't wait.
-func (rs *Rules) Shadow(inv *core.Invocation) {
+func (rs *Rules) Shadow(inv *engine.Invocation) {
 	if !inv.Waits() {
 		rs.shadow(inv)
 	}
 }
 
-func (rs *Rules) shadow(inv *core.Invocation) {
+func (rs *Rules) shadow(inv *engine.Invocation) {
 	for _, c := range rs.Shadows {
 		c.take(inv)
 	}

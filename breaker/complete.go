@@ -3,13 +3,13 @@ package breaker
 import (
 	"time"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // Complete counts the end of a call that was let in under that number. Listeners are told last: one
 // that ends the goroutine loses nothing of this breaker, and the completers after it are still
 // called by the engine.
-func (m *machine) Complete(inv *core.Invocation, number int64) {
+func (m *machine) Complete(inv *engine.Invocation, number int64) {
 	end := EndOf(inv)
 	if !m.countGood(uint64(number), inv.Now(), end) {
 		m.complete(uint64(number), inv.Now(), end).notify()
@@ -18,13 +18,13 @@ func (m *machine) Complete(inv *core.Invocation, number int64) {
 
 // End is how a call ended.
 type End struct {
-	Took    time.Duration // without its own waits; core.Untimed if it has no response time
+	Took    time.Duration // without its own waits; engine.Untimed if it has no response time
 	Failed  bool
 	Neutral bool // it didn't fail, and says nothing about the resource
 }
 
 // EndOf is how a call ended that completes.
-func EndOf(inv *core.Invocation) End {
+func EndOf(inv *engine.Invocation) End {
 	return End{Took: inv.ServiceTime(), Failed: inv.Failed(), Neutral: inv.Neutral()}
 }
 

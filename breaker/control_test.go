@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/node"
@@ -96,7 +97,7 @@ func TestListenersMayDoAnything(t *testing.T) {
 
 // A listener that panics is counted, and neither the verdict nor the others suffer.
 func TestPanickingListener(t *testing.T) {
-	g := newPanickyGuard(t, core.Config{}, quick("b"))
+	g := newPanickyGuard(t, engine.Config{}, quick("b"))
 	g.table().Listeners().Add(func(breaker.Change) { panic("x") })
 	heard := 0
 	g.table().Listeners().Add(func(breaker.Change) { heard++ })
@@ -130,8 +131,8 @@ func TestFailures(t *testing.T) {
 		counts  bool
 	}{
 		{errOwn, nil, true},
-		{core.Ignore(errOwn), nil, false},
-		{fmt.Errorf("more: %w", core.Ignore(errOwn)), nil, false},
+		{engine.Ignore(errOwn), nil, false},
+		{fmt.Errorf("more: %w", engine.Ignore(errOwn)), nil, false},
 		{context.Canceled, nil, false},
 		{fmt.Errorf("more: %w", context.Canceled), nil, false},
 		{context.DeadlineExceeded, nil, true},
@@ -139,18 +140,18 @@ func TestFailures(t *testing.T) {
 		{notFound, func(err error) bool { return !errors.Is(err, notFound) }, false},
 		{errOwn, func(err error) bool { return !errors.Is(err, notFound) }, true},
 		{context.Canceled, func(error) bool { return true }, true},
-		{core.Ignore(errOwn), func(error) bool { return true }, false},
+		{engine.Ignore(errOwn), func(error) bool { return true }, false},
 		{&core.BlockError{Kind: core.KindFlow, Resource: "other", Rule: "rule"}, func(error) bool { return true }, false},
 	} {
-		g := newGuardWith(t, core.Config{Failure: tt.failure}, breaker.Rule{ID: "b", Resource: "orders", Threshold: 0.5})
+		g := newGuardWith(t, engine.Config{Failure: tt.failure}, breaker.Rule{ID: "b", Resource: "orders", Threshold: 0.5})
 		g.call("orders", 0, tt.err)
 		assert.Equal(t, tt.counts, g.status("b", "orders").Bad == 1, "%v", tt.err)
 	}
-	g := newPanickyGuard(t, core.Config{Failure: func(error) bool { panic("x") }}, quick("b"))
+	g := newPanickyGuard(t, engine.Config{Failure: func(error) bool { panic("x") }}, quick("b"))
 	g.call("orders", 0, errOwn)
 	assert.Equal(t, breaker.Open, g.state("b"))
 	assert.Equal(t, int64(1), g.Failures())
-	g = newGuardWith(t, core.Config{Failure: func(error) bool { return false }}, breaker.Rule{ID: "b", Resource: "orders", Threshold: 0.5})
+	g = newGuardWith(t, engine.Config{Failure: func(error) bool { return false }}, breaker.Rule{ID: "b", Resource: "orders", Threshold: 0.5})
 	assert.Panics(t, func() {
 		var err error
 		e := g.open("orders")
@@ -195,7 +196,7 @@ func TestDefaultBreaker(t *testing.T) {
 func TestDefaultBreakerBeyondTheCap(t *testing.T) {
 	all := quick("all")
 	all.Resource = "*"
-	g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 2}}, all)
+	g := newGuardWith(t, engine.Config{Caps: node.Caps{Resources: 2}}, all)
 	a, b := g.open("a"), g.open("b")
 	assert.Equal(t, "pass", g.call("c", 0, errOwn))
 	assert.Equal(t, "all", g.call("d", 0, nil))
@@ -231,7 +232,7 @@ func TestIdle(t *testing.T) {
 func TestClockSteps(t *testing.T) {
 	for _, d := range []time.Duration{-1000 * time.Hour, -time.Hour, -time.Second, -5 * ms, -1, 1, 5 * ms} {
 		clock := &wallClock{now: start.UnixNano()}
-		g := newGuardWith(t, core.Config{Clock: clock, Chain: trial.Chain()},
+		g := newGuardWith(t, engine.Config{Clock: clock, Chain: trial.Chain()},
 			breaker.Rule{ID: "b", Resource: "orders", Strategy: breaker.SlowRatio, SlowRT: 100 * ms, Threshold: 0, MinCalls: 1, Recovery: time.Second})
 		e := g.open("orders")
 		clock.now += int64(d) // while the call runs
@@ -329,7 +330,7 @@ func TestReload(t *testing.T) {
 	// A bad update leaves no trace.
 	bad := rule
 	bad.Recovery = time.Millisecond
-	err := g.Update(func(b *core.RulesetBuilder) error {
+	err := g.Update(func(b *engine.RulesetBuilder) error {
 		require.NoError(t, breaker.Compile(b, []breaker.Rule{bad}))
 		return errors.New("another family's")
 	})

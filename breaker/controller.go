@@ -5,20 +5,21 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // controller is one revision of a rule at work on one resource. All revisions share the machine.
 type controller struct {
 	rule     Rule
-	engine   *core.Engine
+	engine   *engine.Engine
 	resource string
 	machine  *machine
 	refusal  *core.BlockError
-	record   *core.Record
+	record   *engine.Record
 	journal  *journal // shared by all revisions, as is machine
 }
 
-func newController(e *core.Engine, listeners *Listeners, r Rule, record *core.Record, resource string, old *controller) (c *controller, t *terms) {
+func newController(e *engine.Engine, listeners *Listeners, r Rule, record *engine.Record, resource string, old *controller) (c *controller, t *terms) {
 	c = &controller{rule: r, record: record, engine: e, resource: resource}
 	t = &terms{Rule: r, resource: resource, tell: func(change Change) {
 		c.log(change)
@@ -30,7 +31,7 @@ func newController(e *core.Engine, listeners *Listeners, r Rule, record *core.Re
 	} else {
 		c.machine, c.journal = newMachine(t), new(journal)
 	}
-	c.refusal = core.NewCounted(core.BlockError{Kind: core.KindBreaker, Resource: resource, Rule: r.ID}, c, record, before)
+	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindBreaker, Resource: resource, Rule: r.ID}, c, record, before)
 	return c, t
 }
 
@@ -51,10 +52,10 @@ func (c *controller) RetryAfter() (wait time.Duration, known bool) {
 func (c *controller) Limit() (float64, bool) { return 0, false }
 
 // GiveBack takes back the probe of a call that is refused after all.
-func (m *machine) GiveBack(r *core.Reservation, _ int64) { m.giveBack(uint64(r.Token)) }
+func (m *machine) GiveBack(r *engine.Reservation, _ int64) { m.giveBack(uint64(r.Token)) }
 
 // ask reports whether the breaker would let the call in.
-func (c *controller) ask(inv *core.Invocation) (ok bool) {
+func (c *controller) ask(inv *engine.Invocation) (ok bool) {
 	ok, number := c.machine.asks(inv.Now())
 	if ok && number != 0 {
 		c.note(inv, int64(number))
@@ -65,7 +66,7 @@ func (c *controller) ask(inv *core.Invocation) (ok bool) {
 // take lets the call in or not. The call carries what it got: a number that counts when it
 // completes, and the reservation of a probe. What it has from earlier remains if it is still good:
 // a turn from when it was asked, or what it got before a wait that was not foreseen.
-func (c *controller) take(inv *core.Invocation) (ok bool) {
+func (c *controller) take(inv *engine.Invocation) (ok bool) {
 	if state, number := c.machine.state(); state == Closed && len(inv.Completions()) == 0 {
 		inv.OnComplete(c.machine, int64(number)) // as below, for nearly all calls
 		return true
@@ -78,7 +79,7 @@ func (c *controller) take(inv *core.Invocation) (ok bool) {
 	case got.ok:
 		c.note(inv, int64(got.number))
 		if got.probe {
-			inv.Reserve(core.Reservation{Holder: c.machine, Token: int64(got.number)})
+			inv.Reserve(engine.Reservation{Holder: c.machine, Token: int64(got.number)})
 		}
 	case c.rule.Mode == spec.Shadow:
 		c.record.ShadowBlocked.Add(inv.Lane(), 1)
@@ -88,13 +89,13 @@ func (c *controller) take(inv *core.Invocation) (ok bool) {
 }
 
 // stands reports whether the call got something earlier that is still good.
-func (c *controller) stands(inv *core.Invocation) bool {
+func (c *controller) stands(inv *engine.Invocation) bool {
 	before := c.noted(inv)
 	return before != nil && c.machine.holds(uint64(before.Token))
 }
 
 // note leaves the number, in place of one that is no longer good.
-func (c *controller) note(inv *core.Invocation, number int64) {
+func (c *controller) note(inv *engine.Invocation, number int64) {
 	if before := c.noted(inv); before != nil {
 		before.Token = number
 		return
@@ -102,4 +103,4 @@ func (c *controller) note(inv *core.Invocation, number int64) {
 	inv.OnComplete(c.machine, number)
 }
 
-func (c *controller) noted(inv *core.Invocation) *core.Completion { return inv.Left(c.machine) }
+func (c *controller) noted(inv *engine.Invocation) *engine.Completion { return inv.Left(c.machine) }

@@ -5,10 +5,11 @@ import (
 	"slices"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // Explain says how each breaker would judge the call.
-func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
+func (rs *Rules) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	for _, c := range slices.Concat(rs.Holding, rs.Shadows) {
 		j := core.Judgement{Rule: c.rule.ID}
 		c.machine.explain(inv, &j)
@@ -18,10 +19,10 @@ func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 }
 
 // Explain adds to a judgement how the breaker would judge a call.
-func (s Single) Explain(inv *core.Invocation, j *core.Judgement) { s.machine.explain(inv, j) }
+func (s Single) Explain(inv *engine.Invocation, j *core.Judgement) { s.machine.explain(inv, j) }
 
 // explain is asks with the figures it goes by, and leaves no trace.
-func (m *machine) explain(inv *core.Invocation, j *core.Judgement) {
+func (m *machine) explain(inv *engine.Invocation, j *core.Judgement) {
 	now, t := inv.Now(), m.terms.Load()
 	if !m.lets(now) {
 		wait, known := m.retryAfter(now)

@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
@@ -31,7 +32,7 @@ var (
 
 // guard is an engine under test, on a clock that stands still.
 type guard struct {
-	*core.Engine
+	*engine.Engine
 	t       testing.TB
 	clock   *clocks.Manual // nil if the configuration has another kind
 	mu      sync.Mutex
@@ -40,27 +41,27 @@ type guard struct {
 
 func newGuard(t testing.TB, rules ...breaker.Rule) *guard {
 	t.Helper()
-	return newGuardWith(t, core.Config{}, rules...)
+	return newGuardWith(t, engine.Config{}, rules...)
 }
 
-func newGuardWith(t testing.TB, cfg core.Config, rules ...breaker.Rule) *guard {
+func newGuardWith(t testing.TB, cfg engine.Config, rules ...breaker.Rule) *guard {
 	t.Helper()
 	e, clock := trial.Engine(t, cfg)
 	return newGuardOn(t, e, clock, rules...)
 }
 
 // newPanickyGuard is newGuardWith for what panics in the hands of the engine, which counts it.
-func newPanickyGuard(t testing.TB, cfg core.Config, rules ...breaker.Rule) *guard {
+func newPanickyGuard(t testing.TB, cfg engine.Config, rules ...breaker.Rule) *guard {
 	t.Helper()
 	clock := clocks.NewManual(start)
 	cfg.Clock, cfg.Chain, cfg.Logger = clock, trial.Chain(), slog.New(slog.DiscardHandler)
-	e, err := core.NewEngine(cfg)
+	e, err := engine.NewEngine(cfg)
 	require.NoError(t, err)
 	books.Keep(t, e)
 	return newGuardOn(t, e, clock, rules...)
 }
 
-func newGuardOn(t testing.TB, e *core.Engine, clock *clocks.Manual, rules ...breaker.Rule) *guard {
+func newGuardOn(t testing.TB, e *engine.Engine, clock *clocks.Manual, rules ...breaker.Rule) *guard {
 	t.Helper()
 	g := &guard{Engine: e, t: t, clock: clock}
 	g.load(rules...)
@@ -78,7 +79,7 @@ func (g *guard) load(rules ...breaker.Rule) {
 }
 
 func (g *guard) tryLoad(rules []breaker.Rule, flows []flow.Rule) error {
-	return g.Update(func(b *core.RulesetBuilder) error {
+	return g.Update(func(b *engine.RulesetBuilder) error {
 		if err := flow.Compile(b, flows); err != nil {
 			return err
 		}
@@ -105,12 +106,12 @@ func (g *guard) state(rule string) breaker.State { g.t.Helper(); return g.status
 // at moves the clock to so long after the start.
 func (g *guard) at(d time.Duration) { g.clock.AdvanceTo(start.Add(d).UnixNano()) }
 
-func (g *guard) enter(resource string) (core.Entry, error) {
+func (g *guard) enter(resource string) (engine.Entry, error) {
 	return g.Enter(g.t.Context(), resource, nil)
 }
 
 // open makes a call that must pass, and leaves it open.
-func (g *guard) open(resource string) core.Entry {
+func (g *guard) open(resource string) engine.Entry {
 	g.t.Helper()
 	e, err := g.enter(resource)
 	require.NoError(g.t, err)

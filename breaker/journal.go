@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/internal/shown"
 )
@@ -13,7 +13,7 @@ import (
 // journal is the log topic of one breaker: its changes, at most one line a second. It outlives the
 // revisions of the rule. It is safe for concurrent use.
 type journal struct {
-	pace core.LogPace
+	pace engine.LogPace
 
 	mu      shared.Mutex
 	told    State // as the log has it
@@ -33,7 +33,7 @@ func (j *journal) note(c Change) {
 }
 
 // LogPace is when the next line is due.
-func (j *journal) LogPace() *core.LogPace { return &j.pace }
+func (j *journal) LogPace() *engine.LogPace { return &j.pace }
 
 // Untold reports whether the breaker has changed since the last line.
 func (j *journal) Untold() bool {
@@ -43,14 +43,14 @@ func (j *journal) Untold() bool {
 }
 
 // LogLine says which state the breaker was in at the last line, which it is in now, and why.
-func (j *journal) LogLine() core.LogLine {
+func (j *journal) LogLine() engine.LogLine {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.changes == 0 {
-		return core.LogLine{}
+		return engine.LogLine{}
 	}
 	c := j.last
-	line := core.LogLine{Level: slog.LevelInfo, Message: "penstock: a breaker changed its state", Count: j.changes, Args: []any{
+	line := engine.LogLine{Level: slog.LevelInfo, Message: "penstock: a breaker changed its state", Count: j.changes, Args: []any{
 		"resource", c.Resource, "rule", c.Rule, "from", j.told.String(), "to", c.To.String(), "why", c.Why(), "at", c.At.UTC(),
 	}}
 	if c.To == Open || c.To == ForcedOpen {

@@ -11,15 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // logged returns a guard, and what it has logged of its breakers since that was asked for last. Every
 // line has the time of the change, which is left out.
 func logged(t *testing.T, rules ...breaker.Rule) (g *guard, log func() []string) {
 	out := new(strings.Builder)
-	g = newGuardWith(t, core.Config{Logger: slog.New(slog.NewTextHandler(out, nil))}, rules...)
+	g = newGuardWith(t, engine.Config{Logger: slog.New(slog.NewTextHandler(out, nil))}, rules...)
 	return g, func() (lines []string) {
 		for line := range strings.Lines(out.String()) {
 			if _, what, ok := strings.Cut(line, `msg="penstock: a breaker changed its state" `); ok {
@@ -39,7 +39,7 @@ var changedAt = regexp.MustCompile(` at=\S+`)
 // A line that is written later has the time of the change.
 func TestLogHasTheTimeOfTheChange(t *testing.T) {
 	out := new(strings.Builder)
-	g := newGuardWith(t, core.Config{Logger: slog.New(slog.NewTextHandler(out, nil))}, breaker.Rule{ID: "b", Resource: "orders", MinCalls: 1, Recovery: 10 * ms})
+	g := newGuardWith(t, engine.Config{Logger: slog.New(slog.NewTextHandler(out, nil))}, breaker.Rule{ID: "b", Resource: "orders", MinCalls: 1, Recovery: 10 * ms})
 	g.calls("f")
 	g.at(20 * ms)
 	g.calls("g")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 var errRefused = &core.BlockError{Kind: core.KindFlow, Resource: "stock", Rule: "r"}
@@ -152,13 +153,13 @@ func TestNotNeutral(t *testing.T) {
 		told     string
 	}{
 		{"nil", gone, nil, nil, "halfOpen-closed"},
-		{"ignored", gone, nil, core.Ignore(errMissing), "halfOpen-closed"},
-		{"ignored refusal", gone, nil, core.Ignore(errRefused), "halfOpen-closed"},
+		{"ignored", gone, nil, engine.Ignore(errMissing), "halfOpen-closed"},
+		{"ignored refusal", gone, nil, engine.Ignore(errRefused), "halfOpen-closed"},
 		{"no failure", gone, never, errMissing, "halfOpen-closed"},
 		{"no failure, cancelled", gone, never, context.Canceled, "halfOpen-closed"},
 		{"a failure", gone, always, context.Canceled, "halfOpen-open"},
-		{"judged already", gone, nil, core.Certain(errMissing), "halfOpen-open"},
-		{"judged twice", gone, never, core.Certain(errMissing), "halfOpen-closed"},
+		{"judged already", gone, nil, engine.Certain(errMissing), "halfOpen-open"},
+		{"judged twice", gone, never, engine.Certain(errMissing), "halfOpen-closed"},
 		{"timed out", timedOut, nil, context.DeadlineExceeded, "halfOpen-open"},
 		{"timed out, another error", timedOut, nil, context.Canceled, "halfOpen-open"},
 		{"of another context", t.Context(), nil, context.Canceled, "halfOpen-closed"},

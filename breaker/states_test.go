@@ -13,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
@@ -147,7 +148,7 @@ func TestEquality(t *testing.T) {
 				rule.MinCalls = 5
 			}
 			g := newGuard(t, rule)
-			var entries []core.Entry
+			var entries []engine.Entry
 			for range tt.calls {
 				entries = append(entries, g.open("orders"))
 			}
@@ -177,7 +178,7 @@ func TestProbes(t *testing.T) {
 	g := newGuard(t, rule)
 	g.calls("f")
 	g.at(time.Second)
-	var probes []core.Entry
+	var probes []engine.Entry
 	for range 3 {
 		probes = append(probes, g.open("orders"))
 	}
@@ -336,8 +337,8 @@ func TestRampRefusesBeforeTaking(t *testing.T) {
 	rule := quick("b")
 	rule.Ramp = 10 * time.Second
 	var took int
-	spy := trial.AskOnly(func(*core.Invocation) core.Verdict { return core.Verdict{} })
-	g := newGuardWith(t, core.Config{Chain: trial.Chain().With(counter{spy, &took}, core.Before("breaker"))}, rule)
+	spy := trial.AskOnly(func(*engine.Invocation) engine.Verdict { return engine.Verdict{} })
+	g := newGuardWith(t, engine.Config{Chain: trial.Chain().With(counter{spy, &took}, engine.Before("breaker"))}, rule)
 	g.calls("f")
 	g.at(time.Second)
 	g.calls("g")
@@ -353,9 +354,9 @@ type counter struct {
 
 func (counter) Name() string { return "counter" }
 func (counter) Direct() bool { return false }
-func (c counter) Take(*core.Invocation) core.Verdict {
+func (c counter) Take(*engine.Invocation) engine.Verdict {
 	*c.took++
-	return core.Verdict{}
+	return engine.Verdict{}
 }
 
 func repeat(c rune, n int) string {
@@ -370,9 +371,9 @@ func repeat(c rune, n int) string {
 // happens, and nobody is told of changes that are none. known bug 78, 79
 func TestRefusedProbe(t *testing.T) {
 	shut := true
-	gate := trial.AskOnly(func(*core.Invocation) core.Verdict { return core.Verdict{} })
-	late := latecomer{gate, &shut, core.NewCounted(core.BlockError{Resource: "orders", Rule: "late"}, nil, nil, nil)}
-	g := newGuardWith(t, core.Config{Chain: trial.Chain().With(late, core.After("breaker"))}, quick("b"))
+	gate := trial.AskOnly(func(*engine.Invocation) engine.Verdict { return engine.Verdict{} })
+	late := latecomer{gate, &shut, engine.NewCounted(core.BlockError{Resource: "orders", Rule: "late"}, nil, nil, nil)}
+	g := newGuardWith(t, engine.Config{Chain: trial.Chain().With(late, engine.After("breaker"))}, quick("b"))
 	shut = false
 	g.calls("f")
 	shut = true
@@ -396,11 +397,11 @@ type latecomer struct {
 }
 
 func (latecomer) Name() string { return "latecomer" }
-func (l latecomer) Take(*core.Invocation) core.Verdict {
+func (l latecomer) Take(*engine.Invocation) engine.Verdict {
 	if *l.shut {
-		return core.Verdict{Block: l.refusal}
+		return engine.Verdict{Block: l.refusal}
 	}
-	return core.Verdict{}
+	return engine.Verdict{}
 }
 
 // Two breakers of a resource don't block each other's probe. known bug 84
@@ -492,8 +493,8 @@ func TestProbeRefusedAfterTheWait(t *testing.T) {
 // good.
 func TestWaitAfterTheBreaker(t *testing.T) {
 	var wait time.Duration
-	late := waiter{trial.AskOnly(func(*core.Invocation) core.Verdict { return core.Verdict{} }), &wait}
-	g := newGuardWith(t, core.Config{Chain: trial.Chain().With(late, core.After("breaker"))}, quick("b"))
+	late := waiter{trial.AskOnly(func(*engine.Invocation) engine.Verdict { return engine.Verdict{} }), &wait}
+	g := newGuardWith(t, engine.Config{Chain: trial.Chain().With(late, engine.After("breaker"))}, quick("b"))
 	g.clock.SetSleep(clocks.SleepAdvance)
 	g.calls("f")
 	g.at(time.Second)
@@ -513,14 +514,14 @@ type waiter struct {
 }
 
 func (waiter) Name() string { return "waiter" }
-func (w waiter) Take(inv *core.Invocation) core.Verdict {
-	return core.Verdict{Wait: *w.wait}
+func (w waiter) Take(inv *engine.Invocation) engine.Verdict {
+	return engine.Verdict{Wait: *w.wait}
 }
 
 // Breakers count calls, not units, and not those that are refused.
 func TestCountsCalls(t *testing.T) {
 	g := newGuard(t, breaker.Rule{ID: "b", Resource: "orders", Strategy: breaker.ErrorCount, Threshold: 2, MinCalls: 1})
-	e, err := g.Enter(t.Context(), "orders", []core.Option{core.Units(100)})
+	e, err := g.Enter(t.Context(), "orders", []engine.Option{engine.Units(100)})
 	require.NoError(t, err)
 	e.Fail(errOwn)
 	e.Exit()

@@ -5,8 +5,9 @@ import (
 	"slices"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 )
 
 // Info returns what the rule table needs to know.
@@ -14,7 +15,7 @@ func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
 
-// Table is the compiled breaker rules of one revision. It implements core.Family.
+// Table is the compiled breaker rules of one revision. It implements engine.Family.
 type Table struct {
 	family.Compiled[Rule, controller]
 
@@ -28,14 +29,14 @@ func (t *Table) Listeners() *Listeners { return t.listeners }
 // Compile makes breaker rules part of the next revision of an engine's rules. Rules that did not
 // change keep running as they are; a changed rule takes over the state of the rule with the same
 // ID. The [Table.Listeners] are kept too.
-func Compile(b *core.RulesetBuilder, rules []Rule) error {
+func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 	e, listeners := b.Engine, new(Listeners)
 	if old, ok := b.Previous(core.KindBreaker).(*Table); ok {
 		listeners = old.listeners
 	}
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
-		Build: func(r Rule, record *core.Record, at *core.Site, old *controller) *controller {
+		Build: func(r Rule, record *engine.Record, at *engine.Site, old *controller) *controller {
 			c, terms := newController(e, listeners, r, record, at.Resource.Name(), old)
 			if old != nil && r.Mode != spec.Off { // a rule that is off keeps what it has for later
 				at.BeforeUse(func(now int64) { c.machine.adopt(terms, now) })
@@ -50,7 +51,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 }
 
 // Bind returns the breakers of a resource or nil.
-func (t *Table) Bind(at *core.Site) core.Checker {
+func (t *Table) Bind(at *engine.Site) engine.Checker {
 	controllers := t.Hold(at)
 	if len(controllers) == 0 {
 		return nil

@@ -3,7 +3,7 @@ package breaker
 import (
 	"slices"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // terms are what a revision of a rule asks of the machine.
@@ -67,7 +67,7 @@ func (t *terms) judge(end End) verdict {
 		return bad
 	case end.Neutral:
 		return neutral
-	case end.Took == core.Untimed:
+	case end.Took == engine.Untimed:
 		return blind
 	}
 	return good

@@ -41,7 +41,7 @@ func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Parse(text, k
 var ErrBlocked = errors.New("penstock: blocked")
 
 // ErrInvalid refuses a call that names no resource, has a name of more
-// than [pattern.MaxName] bytes or takes too many units: errors.Is(err, ErrInvalid). It is
+// than pattern.MaxName bytes or takes too many units: errors.Is(err, ErrInvalid). It is
 // counted nowhere.
 var ErrInvalid = errors.New("penstock: invalid call")
 

@@ -5,22 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/pattern"
-	"github.com/penstock-go/penstock/core/spec"
-	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/proof/books"
 )
 
+func TestMain(m *testing.M) { books.Main(m) }
+
 func TestBlockErrorIsWhatItIs(t *testing.T) {
-	b := core.NewCounted(core.BlockError{Kind: core.KindBreaker, Resource: "orders", Rule: "slow"}, nil, nil, nil)
+	b := core.NewBlockError(core.BlockError{Kind: core.KindBreaker, Resource: "orders", Rule: "slow"}, nil)
 	for name, err := range map[string]error{
 		"plain":   b,
 		"wrapped": fmt.Errorf("handler: %w", b),
@@ -80,7 +78,7 @@ func TestRetryAfter(t *testing.T) {
 		{ruling{wait: 90 * time.Minute}, answer{90 * time.Minute, true, 5400}},
 		{ruling{wait: math.MaxInt64}, answer{math.MaxInt64, true, 9223372037}},
 	} {
-		b := core.NewCounted(core.BlockError{Kind: core.KindFlow, Resource: "orders", Rule: "r"}, tt.rule, nil, nil)
+		b := core.NewBlockError(core.BlockError{Kind: core.KindFlow, Resource: "orders", Rule: "r"}, tt.rule)
 		wait, known := b.RetryAfter()
 		seconds, also := b.RetryAfterIn(time.Second)
 		assert.Equal(t, tt.want, answer{wait, known, seconds}, "%+v", tt.rule)
@@ -89,7 +87,7 @@ func TestRetryAfter(t *testing.T) {
 		assert.Equal(t, tt.want.known, known)
 		assert.Equal(t, known, limit == 2.5)
 	}
-	b := core.NewCounted(core.BlockError{}, ruling{wait: 1500 * time.Microsecond}, nil, nil)
+	b := core.NewBlockError(core.BlockError{}, ruling{wait: 1500 * time.Microsecond})
 	millis, _ := b.RetryAfterIn(time.Millisecond)
 	assert.EqualValues(t, 2, millis)
 }
@@ -102,58 +100,4 @@ func TestBlockErrorMadeByHand(t *testing.T) {
 	assert.False(t, known)
 	_, known = b.Limit()
 	assert.False(t, known)
-}
-
-// hostile are names that would break a line, a terminal or a parser.
-var hostile = []string{
-	"a\nb", "a\r\nlevel=ERROR msg=forged", "\x1b[31mred", "a\u2028b", "a\u0085b", "nul\x00", "\x7f", `quote"quote`, `\`, "\xff\xfe", "a|b",
-	strings.Repeat("long", pattern.MaxName/4), " ", "%s%d%!", "\u202eright to left",
-}
-
-// known bug 104
-func TestHostileNamesStayOnOneLine(t *testing.T) {
-	oneLine := func(t *testing.T, text string) {
-		t.Helper()
-		for _, r := range text {
-			if r != ' ' && (r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 || r == 0x202e || r == 0xfffd) {
-				t.Errorf("%q in %q", r, text)
-			}
-		}
-	}
-	for _, name := range hostile {
-		b := core.NewCounted(core.BlockError{Kind: core.KindFlow, Resource: name, Rule: name}, nil, nil, nil)
-		oneLine(t, b.Error())
-		assert.Equal(t, fmt.Sprintf("penstock: flow rule %q blocked %q", name, name), b.Error())
-
-		rule := flow.Rule{ID: name, Resource: name}
-		if !utf8.ValidString(name) { // a call can have it, a rule can't
-			rule = flow.Rule{Resource: ".*", Match: spec.MatchRegex}
-		}
-		var log lines
-		e, _ := newEngine(t, core.Config{Logger: log.logger()}, rule)
-		_, err := e.Enter(t.Context(), name, nil)
-		require.ErrorIs(t, err, core.ErrBlocked)
-		oneLine(t, err.Error())
-		require.Len(t, log.all(), 1)
-		oneLine(t, log.all()[0])
-
-		rule.Threshold, rule.Behavior = 1, flow.Throttle
-		e, clock := newEngine(t, core.Config{}, rule)
-		entry, err := e.Enter(t.Context(), name, nil)
-		require.NoError(t, err)
-		entry.Exit()
-		rule.MaxWait = time.Hour
-		load(t, e, rule)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() {
-			_, err := e.Enter(ctx, name, nil)
-			done <- err
-		}()
-		clock.AwaitParked(1)
-		cancel()
-		err = <-done
-		require.ErrorIs(t, err, context.Canceled)
-		oneLine(t, err.Error())
-	}
 }

@@ -1,21 +1,9 @@
-// Package core holds what every protection shares: the call on its
-// way through the chain ([Invocation]) and the handle its caller gets
-// ([Entry]), the roles a [Slot] may play and the [Chain] that runs them, the one
-// snapshot per engine of all rules ([Ruleset]), and the one error type of a refused
-// call ([BlockError]). Clocks are [clocks.System], [clocks.Coarse]
-// and, for tests, [clocks.Manual]. A [Handle] is a resource whose name is not looked
-// up at each call, and the [sampler.Sampler] reads the machine's load for the rules that depend on
-// it.
+// Package core has the words that all packages share: the families of rules ([Kind]), the error of a
+// refused call ([BlockError]), what a rule has done ([RuleFigures]), and what the rules would decide
+// for a call ([Explanation]). It decides nothing: programs call package api, and the order in which
+// rules are asked is in package slots.
 //
-// The package decides nothing by itself. Families of rules (flow and its siblings) make the
-// decisions, package slots sets their order, and package api is what users call.
-//
-// # The life of a call
-//
-// [Engine.Enter] prepares the call (which nodes of the tree is it counted on?), asks every rule
-// without taking (where that is of any use), lets every rule take what it grants, waits once if
-// some rule said so, asks again after a wait (see [Rechecker]), and records the outcome.
-// [Entry.Exit] records the completion and gives back what was held. Whatever a rule granted is kept
-// as a [Reservation] on the invocation, so that a refusal further down the chain gives everything
-// back.
+// The folders below it have more words: the clocks that a Guard tells the time by (clocks), the values
+// of arguments (argument), the expressions that match resource names (pattern), what the rules of all
+// families have in common (spec), and the readings of the machine (host).
 package core

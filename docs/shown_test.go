@@ -116,7 +116,7 @@ func stored(ctx context.Context) (sentinel.Config, error) {
 }
 
 func samples(guard *api.Guard) (stat.View, error) {
-	view, err := stat.NewView(guard.Engine().Tree().Layout(), time.Minute, 12) // 12 samples of 5 s
+	view, err := stat.NewView(guard.Nodes().Layout(), time.Minute, 12) // 12 samples of 5 s
 	return view, err
 }
 
@@ -130,7 +130,7 @@ func logged() error {
 	if err != nil {
 		return err
 	}
-	log, err := metriclog.Start(guard.Engine(), metriclog.Config{App: "shop"})
+	log, err := metriclog.Start(guard, metriclog.Config{App: "shop"})
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/race"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/node"
@@ -26,14 +26,14 @@ func TestEntriesChangeHands(t *testing.T) {
 		permits(100),
 		flow.Rule{Resource: "orders", Threshold: 1e9, Origin: "other", Metric: flow.Concurrency},
 		flow.Rule{Resource: "orders", Threshold: 1e9, Behavior: flow.Throttle, Mode: spec.Shadow})
-	entries := make(chan core.Entry, 200)
+	entries := make(chan engine.Entry, 200)
 	var makers, takers sync.WaitGroup
 	var passed atomic.Int64
 	for m := range 4 {
 		makers.Go(func() {
-			ctx := core.WithOrigin(t.Context(), fmt.Sprint("m", m))
+			ctx := engine.WithOrigin(t.Context(), fmt.Sprint("m", m))
 			for range 3000 {
-				if e, err := g.Enter(ctx, "orders", []core.Option{core.Inbound()}); err == nil {
+				if e, err := g.Enter(ctx, "orders", []engine.Option{engine.Inbound()}); err == nil {
 					passed.Add(1)
 					entries <- e
 				}
@@ -75,7 +75,7 @@ func TestWindowsHoldWhatPassed(t *testing.T) {
 	history := make([]round, n)
 	wrong := 0
 	work := func(i, r int) {
-		ctx := core.WithOrigin(t.Context(), fmt.Sprint("o", i%3))
+		ctx := engine.WithOrigin(t.Context(), fmt.Sprint("o", i%3))
 		for range 6 {
 			if e, err := g.Enter(ctx, "orders", nil); err == nil {
 				history[r].passed[i%3].Add(1)
@@ -126,9 +126,9 @@ func TestExactForACrowd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGuard(t, set...)
-			ctx := core.WithOrigin(t.Context(), "app")
+			ctx := engine.WithOrigin(t.Context(), "app")
 			for round := range rounds {
-				var entries [64]core.Entry
+				var entries [64]engine.Entry
 				var passed atomic.Int64
 				trial.Together(len(entries), func(i int) {
 					e, err := g.Enter(ctx, "orders", nil)

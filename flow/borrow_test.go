@@ -12,17 +12,18 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 func TestBorrow(t *testing.T) {
 	four := flow.Rule{ID: "r", Resource: "orders", Threshold: 4, Window: flow.Ring}
 	for _, tt := range []struct {
 		name   string
-		cfg    core.Config
+		cfg    engine.Config
 		rules  []flow.Rule
 		script []step
 	}{
-		{"what expires can be borrowed", core.Config{}, []flow.Rule{four}, []step{
+		{"what expires can be borrowed", engine.Config{}, []flow.Rule{four}, []step{
 			{100 * ms, "orders", 4, "pass x4"},
 			{600 * ms, "orders", 1, "block"},
 			{600 * ms, "orders first", 5, "400ms x4, block"},
@@ -30,65 +31,65 @@ func TestBorrow(t *testing.T) {
 			{1500 * ms, "orders", 1, "block"},
 			{2000 * ms, "orders", 5, "pass x4, block"},
 		}},
-		{"nothing expires in the next bucket", core.Config{}, []flow.Rule{four}, []step{
+		{"nothing expires in the next bucket", engine.Config{}, []flow.Rule{four}, []step{
 			{600 * ms, "orders", 4, "pass x4"},
 			{700 * ms, "orders first", 1, "block"}, // 800 ms away
 		}},
-		{"never at the edge", core.Config{}, []flow.Rule{four}, []step{
+		{"never at the edge", engine.Config{}, []flow.Rule{four}, []step{
 			{0, "orders", 4, "pass x4"},
 			{500 * ms, "orders first", 1, "block"}, // 500 ms is not below the time-out
 			{500*ms + 1, "orders first", 1, "499.999999ms"},
 		}},
-		{"a longer time-out", core.Config{OccupyTimeout: time.Second}, []flow.Rule{four}, []step{
+		{"a longer time-out", engine.Config{OccupyTimeout: time.Second}, []flow.Rule{four}, []step{
 			{600 * ms, "orders", 4, "pass x4"},
 			{700 * ms, "orders first", 2, "800ms x2"},
 			{1200 * ms, "orders first", 3, "300ms x2, block"},
 		}},
-		{"batches", core.Config{}, []flow.Rule{four}, []step{
+		{"batches", engine.Config{}, []flow.Rule{four}, []step{
 			{100 * ms, "orders x4", 1, "pass"},
 			{600 * ms, "orders x3 first", 2, "400ms, block"},
 			{600 * ms, "orders x5 first", 1, "block"},
 			{600 * ms, "orders first", 2, "400ms, block"},
 		}},
-		{"who fits doesn't wait", core.Config{}, []flow.Rule{four}, []step{
+		{"who fits doesn't wait", engine.Config{}, []flow.Rule{four}, []step{
 			{100 * ms, "orders first", 5, "pass x4, block"}, // the next bucket pushes out an empty one
 		}},
-		{"a threshold of nothing", core.Config{}, []flow.Rule{{Resource: "orders", Threshold: 0.5, Window: flow.Ring}}, []step{
+		{"a threshold of nothing", engine.Config{}, []flow.Rule{{Resource: "orders", Threshold: 0.5, Window: flow.Ring}}, []step{
 			{100 * ms, "orders first", 2, "block x2"},
 		}},
-		{"strict", core.Config{}, []flow.Rule{{Resource: "orders", Threshold: 4, Buckets: 2, Window: flow.Strict}}, []step{
+		{"strict", engine.Config{}, []flow.Rule{{Resource: "orders", Threshold: 4, Buckets: 2, Window: flow.Strict}}, []step{
 			{100 * ms, "orders", 4, "pass x4"},
 			{600 * ms, "orders first", 1, "block"}, // it counts for 1.5 s
 			{1100 * ms, "orders first", 5, "400ms x4, block"},
 			{1500 * ms, "orders", 1, "block"},
 		}},
-		{"finer buckets", core.Config{}, []flow.Rule{{Resource: "orders", Threshold: 4, Buckets: 10, Window: flow.Ring}}, []step{
+		{"finer buckets", engine.Config{}, []flow.Rule{{Resource: "orders", Threshold: 4, Buckets: 10, Window: flow.Ring}}, []step{
 			{0, "orders", 2, "pass x2"},
 			{100 * ms, "orders", 2, "pass x2"},
 			{950 * ms, "orders first", 5, "50ms x2, 150ms x2, block"},
 		}},
-		{"a warm-up rule lends nothing", core.Config{}, []flow.Rule{{Resource: "orders", Threshold: 12, Behavior: flow.WarmUp, Window: flow.Ring}}, []step{
+		{"a warm-up rule lends nothing", engine.Config{}, []flow.Rule{{Resource: "orders", Threshold: 12, Behavior: flow.WarmUp, Window: flow.Ring}}, []step{
 			{100 * ms, "orders", 4, "pass x4"},
 			{600 * ms, "orders first", 1, "block"},
 		}},
-		{"permits can't be borrowed", core.Config{}, []flow.Rule{{Resource: "orders", Threshold: 0.5, Metric: flow.Concurrency}}, []step{
+		{"permits can't be borrowed", engine.Config{}, []flow.Rule{{Resource: "orders", Threshold: 0.5, Metric: flow.Concurrency}}, []step{
 			{100 * ms, "orders first", 1, "block"},
 		}},
-		{"two limits on one window", core.Config{}, []flow.Rule{
+		{"two limits on one window", engine.Config{}, []flow.Rule{
 			{ID: "a", Resource: "orders", Threshold: 10, Window: flow.Ring}, {ID: "b", Resource: "orders", Threshold: 4, Window: flow.Ring},
 		}, []step{
 			{100 * ms, "orders", 5, "pass x4, block"},
 			{600 * ms, "orders first", 5, "400ms x4, block"},
 			{1000 * ms, "orders", 1, "block"},
 		}},
-		{"two limits, the other way round", core.Config{}, []flow.Rule{
+		{"two limits, the other way round", engine.Config{}, []flow.Rule{
 			{ID: "b", Resource: "orders", Threshold: 4, Window: flow.Ring}, {ID: "a", Resource: "orders", Threshold: 10, Window: flow.Ring},
 		}, []step{
 			{100 * ms, "orders", 5, "pass x4, block"},
 			{600 * ms, "orders first", 5, "400ms x4, block"},
 			{1000 * ms, "orders", 1, "block"},
 		}},
-		{"two windows: the borrower counts when it runs", core.Config{}, []flow.Rule{
+		{"two windows: the borrower counts when it runs", engine.Config{}, []flow.Rule{
 			four, {ID: "s", Resource: "orders", Threshold: 6, Interval: time.Second, Buckets: 10, Window: flow.Ring},
 		}, []step{
 			{100 * ms, "orders", 4, "pass x4"},
@@ -96,7 +97,7 @@ func TestBorrow(t *testing.T) {
 			{1000 * ms, "orders", 1, "block"},
 			{1100 * ms, "orders", 3, "pass x2, block"},
 		}},
-		{"the other resource lends nothing, but makes wait", core.Config{}, []flow.Rule{
+		{"the other resource lends nothing, but makes wait", engine.Config{}, []flow.Rule{
 			{Resource: "orders", Threshold: 4, Relation: flow.Associated, Ref: "sql", Window: flow.Ring},
 		}, []step{
 			{100 * ms, "sql", 4, "pass x4"},
@@ -104,7 +105,7 @@ func TestBorrow(t *testing.T) {
 			{600 * ms, "orders first", 6, "400ms x6"}, // they take nothing there
 			{1000 * ms, "orders", 1, "pass"},
 		}},
-		{"a queue that is longer", core.Config{}, []flow.Rule{four, {ID: "q", Resource: "orders", Threshold: 2, Behavior: flow.Throttle, MaxWait: time.Hour}}, []step{
+		{"a queue that is longer", engine.Config{}, []flow.Rule{four, {ID: "q", Resource: "orders", Threshold: 2, Behavior: flow.Throttle, MaxWait: time.Hour}}, []step{
 			{100 * ms, "orders", 4, "pass, 500ms, 1s, 1.5s"},
 			{600 * ms, "orders first", 1, "1.5s"},
 		}},
@@ -160,7 +161,7 @@ func TestBorrowerGivesUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error)
 	go func() {
-		_, err := g.Enter(ctx, "orders", []core.Option{core.Prioritized(), core.Units(3)})
+		_, err := g.Enter(ctx, "orders", []engine.Option{engine.Prioritized(), engine.Units(3)})
 		result <- err
 	}()
 	g.clock.AwaitParked(1)
@@ -214,7 +215,7 @@ func TestBorrowerWithoutTime(t *testing.T) {
 	g.at(600 * ms)
 	ctx, cancel := context.WithDeadline(t.Context(), start.Add(999*ms)) // long past, for the context
 	defer cancel()
-	_, err := g.Enter(ctx, "orders", []core.Option{core.Prioritized()})
+	_, err := g.Enter(ctx, "orders", []engine.Option{engine.Prioritized()})
 	require.ErrorIs(t, err, core.ErrBlocked)
 	assert.Empty(t, g.clock.Slept())
 	assert.Zero(t, g.resource("orders").Waiting(g.clock.Now()))
@@ -258,11 +259,11 @@ func TestBorrowerThatQueues(t *testing.T) {
 			flow.Rule{ID: "queue", Resource: "orders", Origin: "app", Threshold: 1 / tt.turn, Behavior: flow.Throttle, MaxWait: time.Hour})
 		g.at(600 * ms)
 		g.clock.SetSleep(clocks.SleepPark)
-		ctx, cancel := context.WithCancel(core.WithOrigin(t.Context(), "app"))
+		ctx, cancel := context.WithCancel(engine.WithOrigin(t.Context(), "app"))
 		var done sync.WaitGroup
 		for i := range 2 { // the first takes the turn of now
 			done.Go(func() {
-				if e, err := g.Enter(ctx, "orders", []core.Option{core.Prioritized()}); err == nil {
+				if e, err := g.Enter(ctx, "orders", []engine.Option{engine.Prioritized()}); err == nil {
 					e.Exit()
 				}
 			})

@@ -3,8 +3,8 @@ package flow
 import (
 	"time"
 
-	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -46,7 +46,7 @@ func (b *bucket) take(now, n, size int64) (taken stat.Taken, ok bool) {
 }
 
 // GiveBack gives back what was taken by a call that is refused after all, or leaves.
-func (b *bucket) GiveBack(r *core.Reservation, _ int64) {
+func (b *bucket) GiveBack(r *engine.Reservation, _ int64) {
 	b.mu.Lock()
 	b.tokens.GiveBack(stat.Taken{At: r.Undo, No: r.Token}, r.Units)
 	b.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/stat"
@@ -123,7 +123,7 @@ func TestSimTokenBucket(t *testing.T) {
 					}
 					pause(leaves)
 					(&someAccess).Load()
-					b.GiveBack(&core.Reservation{Units: n, Token: token.No, Undo: token.At}, 0)
+					b.GiveBack(&engine.Reservation{Units: n, Token: token.No, Undo: token.At}, 0)
 					exact = exact && token.At == l.latest
 					l.remove(call)
 				}
@@ -159,7 +159,7 @@ func TestSimTokenBucketEverySchedule(t *testing.T) {
 				token, ok := b.take(0, 1, 2)
 				switch {
 				case ok && i == 0:
-					b.GiveBack(&core.Reservation{Units: 1, Token: token.No, Undo: token.At}, 0)
+					b.GiveBack(&engine.Reservation{Units: 1, Token: token.No, Undo: token.At}, 0)
 				case ok:
 					passed++
 				}

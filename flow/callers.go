@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
 )
@@ -21,7 +22,7 @@ type callers struct {
 const manyCallers = 256
 
 // refusalOf is the refusal of a call. It allocates when the caller is refused for the first time.
-func (c *controller) refusalOf(inv *core.Invocation) *core.BlockError {
+func (c *controller) refusalOf(inv *engine.Invocation) *core.BlockError {
 	if c.callers == nil || inv.OriginNode() == nil {
 		return c.refusal
 	}
@@ -57,7 +58,7 @@ type caller struct {
 }
 
 func (x caller) refusal() *core.BlockError {
-	return core.NewCounted(*x.rule.refusal, x, x.rule.record, x.rule.refusal)
+	return engine.NewCounted(*x.rule.refusal, x, x.rule.record, x.rule.refusal)
 }
 
 // RetryAfter is when one more unit of the caller would be admitted. A caller whose node or window has

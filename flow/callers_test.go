@@ -11,14 +11,15 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/race"
 	"github.com/penstock-go/penstock/node"
 )
 
 // from makes a call of a caller, and returns its refusal, nil if it passed.
-func (g *guard) from(origin string, opts ...core.Option) *core.BlockError {
+func (g *guard) from(origin string, opts ...engine.Option) *core.BlockError {
 	g.t.Helper()
-	e, err := g.Enter(core.WithOrigin(g.t.Context(), origin), "orders", opts)
+	e, err := g.Enter(engine.WithOrigin(g.t.Context(), origin), "orders", opts)
 	e.Exit()
 	if err == nil {
 		return nil
@@ -77,7 +78,7 @@ func TestRetryAfterOfOthers(t *testing.T) {
 
 // A caller that finds no room for its node shares one with others, and is told when that has room.
 func TestRetryAfterBeyondTheCap(t *testing.T) {
-	g := newGuardWith(t, core.Config{Caps: node.Caps{Origins: 1}},
+	g := newGuardWith(t, engine.Config{Caps: node.Caps{Origins: 1}},
 		flow.Rule{Resource: "orders", Threshold: 1, Origin: flow.OriginOther, Interval: time.Second, Window: flow.Ring})
 	require.Nil(t, g.from("a"))
 	require.Nil(t, g.from("b"))
@@ -97,7 +98,7 @@ func TestManyOthers(t *testing.T) {
 	}
 	assert.Same(t, g.from("caller1"), g.from("caller1"))
 	assert.NotSame(t, g.from("caller599"), g.from("caller599"))
-	ctx := core.WithOrigin(t.Context(), "caller1")
+	ctx := engine.WithOrigin(t.Context(), "caller1")
 	race.AllocatesNothing(t, 1000, func() {
 		_, _ = g.Enter(ctx, "orders", nil)
 	})

@@ -3,9 +3,9 @@ package flow
 import (
 	"time"
 
-	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -26,8 +26,8 @@ type Rules struct {
 }
 
 // Ask returns the first refusal or, if there is none, the longest wait as of now. It takes nothing.
-func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
-	var longest core.Verdict
+func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
+	var longest engine.Verdict
 	for _, c := range rs.Holding {
 		n := c.counts(inv, rs)
 		if n == nil {
@@ -37,25 +37,25 @@ func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
 		case !ok:
 			return c.refuseUnits(inv)
 		case wait > longest.Wait:
-			longest = core.Verdict{Wait: wait, By: c.refusalOf(inv)}
+			longest = engine.Verdict{Wait: wait, By: c.refusalOf(inv)}
 		}
 	}
 	return longest
 }
 
 // Take lets every rule take. It returns the first refusal or, if there is none, the longest wait.
-func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
+func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict {
 	if c := rs.sole; c != nil && inv.HeldBucket(c.window) == nil { // as below, for most calls
 		if bucket, ok := c.window.TryAdd(inv.Lane(), inv.Now(), inv.Units(), c.limit); ok {
 			inv.ReserveBucket(c.window, bucket, c.limit)
 			if c.next.Load() == nil { // checked after it took, see takeBucket
-				return core.Verdict{}
+				return engine.Verdict{}
 			}
 		} else if !inv.Prioritized() {
 			return c.refuse()
 		}
 	}
-	var longest core.Verdict
+	var longest engine.Verdict
 	for _, c := range rs.takers {
 		n := c.counts(inv, rs)
 		if n == nil {
@@ -87,7 +87,7 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 // though their rules are about other callers. If a window were made by the first of these, it would
 // begin with what the node has counted. A borrower is counted when it is let in: too early for its
 // bucket if the clock's Sleep returned too early, as a test's may, or a coarse one's, by a tick.
-func (rs *Rules) foresee(inv *core.Invocation) {
+func (rs *Rules) foresee(inv *engine.Invocation) {
 	for _, c := range rs.takers {
 		if c.rule.Relation != Chain || !c.rule.metered() || owned(c.meter) {
 			continue
@@ -99,7 +99,7 @@ func (rs *Rules) foresee(inv *core.Invocation) {
 }
 
 // Shadow lets every shadow rule take.
-func (rs *Rules) Shadow(inv *core.Invocation) {
+func (rs *Rules) Shadow(inv *engine.Invocation) {
 	for _, c := range rs.Shadows {
 		switch n := c.counts(inv, rs); {
 		case n == nil:
@@ -116,7 +116,7 @@ func (rs *Rules) Shadow(inv *core.Invocation) {
 func (rs *Rules) Direct() bool { return len(rs.takers) == 1 && rs.takers[0].queue == nil }
 
 // ask reports whether the rule would admit the call as things stand, and after what wait.
-func (c *controller) ask(inv *core.Invocation, n *node.StatisticNode) (wait time.Duration, ok bool) {
+func (c *controller) ask(inv *engine.Invocation, n *node.StatisticNode) (wait time.Duration, ok bool) {
 	now, units := inv.Now(), inv.Units()
 	switch {
 	case c.rule.Threshold == 0:
@@ -141,7 +141,7 @@ func (c *controller) ask(inv *core.Invocation, n *node.StatisticNode) (wait time
 }
 
 // take decides, and reserves on the invocation what it grants.
-func (c *controller) take(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
+func (c *controller) take(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict {
 	switch {
 	case c.plain:
 		return c.takeBucket(inv, n, c.window, c.limit)
@@ -159,7 +159,7 @@ func (c *controller) take(inv *core.Invocation, n *node.StatisticNode) core.Verd
 	return c.takeUnits(inv, n, c.limitAt(inv.Now(), n))
 }
 
-func (c *controller) takeUnits(inv *core.Invocation, n *node.StatisticNode, limit int64) core.Verdict {
+func (c *controller) takeUnits(inv *engine.Invocation, n *node.StatisticNode, limit int64) engine.Verdict {
 	if c.rule.Metric == Concurrency {
 		return c.takePermits(inv, n, limit)
 	}
@@ -169,7 +169,7 @@ func (c *controller) takeUnits(inv *core.Invocation, n *node.StatisticNode, limi
 // retake takes under a limit that moves, and checks whether it has fallen since: if so, what the
 // call holds must be within the lower limit. So a call that took after the limit had fallen is
 // never beyond it.
-func (c *controller) retake(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
+func (c *controller) retake(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict {
 	before := inv.Reservations()
 	limit := c.limitAt(inv.Now(), n)
 	v := c.takeUnits(inv, n, limit)
@@ -190,7 +190,7 @@ func (c *controller) retake(inv *core.Invocation, n *node.StatisticNode) core.Ve
 }
 
 // longer is a refusal, or the longer of two waits. A call that borrows waits for no turn.
-func longer(inv *core.Invocation, next, longest core.Verdict) core.Verdict {
+func longer(inv *engine.Invocation, next, longest engine.Verdict) engine.Verdict {
 	if next.Borrowed {
 		inv.WaitAtLeast(next.Wait)
 	}
@@ -200,19 +200,19 @@ func longer(inv *core.Invocation, next, longest core.Verdict) core.Verdict {
 	return longest
 }
 
-func (c *controller) refuse() core.Verdict { return core.Verdict{Block: c.refusal} }
+func (c *controller) refuse() engine.Verdict { return engine.Verdict{Block: c.refusal} }
 
 // refuseUnits refuses a call, which may be of more units than ever fit.
-func (c *controller) refuseUnits(inv *core.Invocation) core.Verdict {
+func (c *controller) refuseUnits(inv *engine.Invocation) engine.Verdict {
 	if c.bucket != nil && inv.Units() > c.size && c.rule.Threshold > 0 {
-		return core.Verdict{Block: c.tooMany}
+		return engine.Verdict{Block: c.tooMany}
 	}
-	return core.Verdict{Block: c.refusalOf(inv)}
+	return engine.Verdict{Block: c.refusalOf(inv)}
 }
 
 // takeTurn takes a turn in the queue. Where the rate moves, it checks whether the rate has fallen
 // since, as retake does: if so, the call takes a turn further away.
-func (c *controller) takeTurn(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
+func (c *controller) takeTurn(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict {
 	now, before := inv.Now(), inv.Reservations()
 	for perUnit := c.perUnit(now, n); ; {
 		wait, ok := c.queue.take(inv, stat.Cost(inv.Units(), perUnit), c.rule.MaxWait, c.rule.Mode != spec.Shadow)
@@ -226,34 +226,34 @@ func (c *controller) takeTurn(inv *core.Invocation, n *node.StatisticNode) core.
 				continue
 			}
 		}
-		return core.Verdict{Wait: wait, By: c.refusal}
+		return engine.Verdict{Wait: wait, By: c.refusal}
 	}
 }
 
 // takeTokens takes units of the bucket.
-func (c *controller) takeTokens(inv *core.Invocation) core.Verdict {
+func (c *controller) takeTokens(inv *engine.Invocation) engine.Verdict {
 	n := inv.Units()
 	taken, ok := c.bucket.take(inv.Now(), n, c.size)
 	if !ok {
 		return c.refuseUnits(inv)
 	}
-	inv.Reserve(core.Reservation{Holder: c.bucket, Units: n, Token: taken.No, Undo: taken.At})
-	return core.Verdict{}
+	inv.Reserve(engine.Reservation{Holder: c.bucket, Units: n, Token: taken.No, Undo: taken.At})
+	return engine.Verdict{}
 }
 
 // takePermits takes units of the node's semaphore, unless an earlier rule took them
 // there: then the total, the call included, must be within this limit too.
-func (c *controller) takePermits(inv *core.Invocation, n *node.StatisticNode, limit int64) core.Verdict {
+func (c *controller) takePermits(inv *engine.Invocation, n *node.StatisticNode, limit int64) engine.Verdict {
 	g := n.NeedSemaphore(c.meter.Owner)
 	if inv.HoldsSemaphore(g) {
 		if !c.hasPermits(n, 0, limit) {
 			return c.refuse()
 		}
-		return core.Verdict{}
+		return engine.Verdict{}
 	}
 	if g.TryAcquire(inv.Lane(), inv.Units(), limit) || n.Settle(g) && g.TryAcquire(inv.Lane(), inv.Units(), limit) {
 		inv.ReserveSemaphore(g)
-		return core.Verdict{}
+		return engine.Verdict{}
 	}
 	return c.refuse()
 }
@@ -272,7 +272,7 @@ func (c *controller) hasPermits(n *node.StatisticNode, units, limit int64) bool 
 // their successors. It looks for successors after it took. What it took before there was a
 // successor has been handed over to it, see [succession], so the call already holds that there;
 // what it took later it takes there as well.
-func (c *controller) takeBucket(inv *core.Invocation, n *node.StatisticNode, w *stat.Window, limit int64) core.Verdict {
+func (c *controller) takeBucket(inv *engine.Invocation, n *node.StatisticNode, w *stat.Window, limit int64) engine.Verdict {
 	before := inv.Reservations()
 	v := c.takeIn(inv, w, limit)
 	if v.Block != nil || c.next.Load() == nil {
@@ -285,7 +285,7 @@ func (c *controller) takeBucket(inv *core.Invocation, n *node.StatisticNode, w *
 }
 
 // takeNext takes in the windows of later controllers.
-func (c *controller) takeNext(inv *core.Invocation, n *node.StatisticNode, limit int64, v core.Verdict) core.Verdict {
+func (c *controller) takeNext(inv *engine.Invocation, n *node.StatisticNode, limit int64, v engine.Verdict) engine.Verdict {
 	for next := c.next.Load(); next != nil && v.Block == nil; next = next.next.Load() {
 		w := next.windowOn(n, inv.Now())
 		inv.Follow()
@@ -294,54 +294,54 @@ func (c *controller) takeNext(inv *core.Invocation, n *node.StatisticNode, limit
 	return v
 }
 
-func (c *controller) takeIn(inv *core.Invocation, w *stat.Window, limit int64) core.Verdict {
+func (c *controller) takeIn(inv *engine.Invocation, w *stat.Window, limit int64) engine.Verdict {
 	now, units := inv.Now(), inv.Units()
 	if held := inv.FindBucket(w); held != nil {
 		return c.share(inv, w, held, limit)
 	}
 	if bucket, ok := w.TryAdd(inv.Lane(), now, units, limit); ok {
 		inv.ReserveBucket(w, bucket, limit)
-		return core.Verdict{}
+		return engine.Verdict{}
 	}
 	if !c.borrows(inv) {
-		return core.Verdict{Block: c.refusalOf(inv)}
+		return engine.Verdict{Block: c.refusalOf(inv)}
 	}
 	wait, bucket, ok := w.TryBorrow(now, units, limit, c.engine.Config().OccupyTimeout)
 	if !ok {
-		return core.Verdict{Block: c.refusalOf(inv)}
+		return engine.Verdict{Block: c.refusalOf(inv)}
 	}
 	inv.ReserveBucket(w, bucket, limit)
-	return core.Verdict{Wait: wait, By: c.refusalOf(inv), Borrowed: true}
+	return engine.Verdict{Wait: wait, By: c.refusalOf(inv), Borrowed: true}
 }
 
-func (c *controller) share(inv *core.Invocation, w *stat.Window, held *core.Reservation, limit int64) core.Verdict {
+func (c *controller) share(inv *engine.Invocation, w *stat.Window, held *engine.Reservation, limit int64) engine.Verdict {
 	if w.Within(held.Token, limit) {
 		held.Undo = min(held.Undo, limit)
-		return core.Verdict{}
+		return engine.Verdict{}
 	}
 	if !c.borrows(inv) {
-		return core.Verdict{Block: c.refusalOf(inv)}
+		return engine.Verdict{Block: c.refusalOf(inv)}
 	}
 	wait, ok := inv.Rebook(w, limit, c.engine.Config().OccupyTimeout)
 	if !ok {
-		return core.Verdict{Block: c.refusalOf(inv)}
+		return engine.Verdict{Block: c.refusalOf(inv)}
 	}
-	return core.Verdict{Wait: wait, By: c.refusalOf(inv), Borrowed: true}
+	return engine.Verdict{Wait: wait, By: c.refusalOf(inv), Borrowed: true}
 }
 
 // look is the verdict of an associated rule: the call doesn't belong to the other resource, so
 // nothing is taken there. A prioritized call waits as if it borrowed.
-func (c *controller) look(inv *core.Invocation, n *node.StatisticNode) core.Verdict {
+func (c *controller) look(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict {
 	if c.rule.Metric == Concurrency {
 		if !c.hasPermits(n, inv.Units(), c.limitAt(inv.Now(), n)) {
 			return c.refuse()
 		}
-		return core.Verdict{}
+		return engine.Verdict{}
 	}
 	now, units := inv.Now(), inv.Units()
 	w, limit := c.windowOn(n, now), c.limitAt(now, n)
 	if w.HasRoom(now, units, limit) {
-		return core.Verdict{}
+		return engine.Verdict{}
 	}
 	if !c.borrows(inv) {
 		return c.refuse()
@@ -350,5 +350,5 @@ func (c *controller) look(inv *core.Invocation, n *node.StatisticNode) core.Verd
 	if !ok {
 		return c.refuse()
 	}
-	return core.Verdict{Wait: wait, By: c.refusal, Borrowed: true}
+	return engine.Verdict{Wait: wait, By: c.refusal, Borrowed: true}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
@@ -95,7 +95,7 @@ func TestConcurrencyThresholdChanges(t *testing.T) {
 // A rule that is loaded at the very moment at which a call exits doesn't count that
 // call forever.
 func TestConcurrencyRuleComesWhileACallExits(t *testing.T) {
-	for _, place := range []core.Position{core.Before("statistic"), core.After("statistic")} {
+	for _, place := range []engine.Position{engine.Before("statistic"), engine.After("statistic")} {
 		var g *guard
 		loads := false
 		loader := &hook{completed: func() {
@@ -104,7 +104,7 @@ func TestConcurrencyRuleComesWhileACallExits(t *testing.T) {
 				g.load(permits(1))
 			}
 		}}
-		g = newGuardWith(t, core.Config{Chain: trial.Chain().With(loader, place)})
+		g = newGuardWith(t, engine.Config{Chain: trial.Chain().With(loader, place)})
 		exit := g.open(1, "orders")
 		loads = true
 		exit()
@@ -117,7 +117,7 @@ func TestConcurrencyRuleComesWhileACallExits(t *testing.T) {
 
 // The same for a call that is being admitted.
 func TestConcurrencyRuleComesWhileACallEnters(t *testing.T) {
-	for _, place := range []core.Position{core.Before("statistic"), core.After("statistic"), core.After("flow")} {
+	for _, place := range []engine.Position{engine.Before("statistic"), engine.After("statistic"), engine.After("flow")} {
 		var g *guard
 		loads := false
 		loader := &hook{passed: func() {
@@ -126,7 +126,7 @@ func TestConcurrencyRuleComesWhileACallEnters(t *testing.T) {
 				g.load(permits(1))
 			}
 		}}
-		g = newGuardWith(t, core.Config{Chain: trial.Chain().With(loader, place)})
+		g = newGuardWith(t, engine.Config{Chain: trial.Chain().With(loader, place)})
 		loads = true
 		exit := g.open(1, "orders")
 		assert.Equal(t, "block", g.outcome("orders"))
@@ -142,19 +142,19 @@ func TestConcurrencyRuleComesWhileACallEnters(t *testing.T) {
 type hook struct{ asked, passed, completed func() }
 
 func (*hook) Name() string { return "hook" }
-func (h *hook) Ask(*core.Invocation) core.Verdict {
+func (h *hook) Ask(*engine.Invocation) engine.Verdict {
 	if h.asked != nil {
 		h.asked()
 	}
-	return core.Verdict{}
+	return engine.Verdict{}
 }
-func (h *hook) Take(*core.Invocation) core.Verdict { return core.Verdict{} }
-func (h *hook) Passed(*core.Invocation) {
+func (h *hook) Take(*engine.Invocation) engine.Verdict { return engine.Verdict{} }
+func (h *hook) Passed(*engine.Invocation) {
 	if h.passed != nil {
 		h.passed()
 	}
 }
-func (h *hook) Completed(*core.Invocation) {
+func (h *hook) Completed(*engine.Invocation) {
 	if h.completed != nil {
 		h.completed()
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
@@ -18,9 +19,9 @@ import (
 // independent.
 type controller struct {
 	rule     Rule
-	engine   *core.Engine
-	resource *core.Resource
-	ref      *core.Resource // that an associated rule looks at if enforced, see other
+	engine   *engine.Engine
+	resource *engine.Resource
+	ref      *engine.Resource // that an associated rule looks at if enforced, see other
 	refusal  *core.BlockError
 
 	limit  int64        // of a fixed rule, in whole units
@@ -47,7 +48,7 @@ type controller struct {
 	// plain says that the rule enforces a fixed limit in window, for every call of the resource.
 	plain bool
 
-	record *core.Record
+	record *engine.Record
 
 	// next is the controller that continued this one in windows of another shape. All successive
 	// controllers that meter in the same windows share it: a call may still go by the first of
@@ -58,7 +59,7 @@ type controller struct {
 	before *node.Meter
 }
 
-func newController(t *Table, at *core.Site, r Rule, record *core.Record, old *controller) (*controller, *succession) {
+func newController(t *Table, at *engine.Site, r Rule, record *engine.Record, old *controller) (*controller, *succession) {
 	e, revision := t.Engine, t.Revision
 	resource := at.Resource
 	c := &controller{rule: r, record: record, engine: e, resource: resource, meter: r.meterAfter(old, resource.Name(), revision), limit: r.limit()}
@@ -70,7 +71,7 @@ func newController(t *Table, at *core.Site, r Rule, record *core.Record, old *co
 	if old != nil {
 		before = old.refusal
 	}
-	c.refusal = core.NewCounted(core.BlockError{Kind: core.KindFlow, Resource: resource.Name(), Rule: r.ID, Origin: r.Origin}, c, record, before)
+	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindFlow, Resource: resource.Name(), Rule: r.ID, Origin: r.Origin}, c, record, before)
 	if r.Relation == Associated && r.Mode == spec.Enforce && !at.Looks {
 		c.ref = e.PinResource(r.Ref)
 	}
@@ -93,7 +94,7 @@ func newController(t *Table, at *core.Site, r Rule, record *core.Record, old *co
 	case r.Behavior == TokenBucket:
 		c.bucket, c.spare.bucket = cmp.Or(c.spare.bucket, newBucket(r)), nil
 		c.size = r.size()
-		c.tooMany = core.NewCounted(*c.refusal, never{c}, record, c.refusal)
+		c.tooMany = engine.NewCounted(*c.refusal, never{c}, record, c.refusal)
 	}
 	if r.leases() {
 		c.lease = newLease(c, t.Member)
@@ -150,7 +151,7 @@ func (c *controller) fixed() bool {
 }
 
 // other is the resource that an associated rule looks at, nil if it doesn't exist.
-func (c *controller) other() *core.Resource {
+func (c *controller) other() *engine.Resource {
 	if c.ref != nil {
 		return c.ref
 	}
@@ -210,7 +211,7 @@ func (c *controller) selects(origin string, rs *Rules) bool {
 
 // counts returns the node that the rule, one of rs, counts the call on, nil if it doesn't
 // apply. Nor does it apply where the slot that finds the node panicked; the other rules still do.
-func (c *controller) counts(inv *core.Invocation, rs *Rules) *node.StatisticNode {
+func (c *controller) counts(inv *engine.Invocation, rs *Rules) *node.StatisticNode {
 	if c.node != nil {
 		return c.node
 	}
@@ -218,7 +219,7 @@ func (c *controller) counts(inv *core.Invocation, rs *Rules) *node.StatisticNode
 }
 
 // find is counts where it depends on the call.
-func (c *controller) find(inv *core.Invocation, rs *Rules) *node.StatisticNode {
+func (c *controller) find(inv *engine.Invocation, rs *Rules) *node.StatisticNode {
 	switch {
 	case !c.selects(inv.Origin(), rs):
 		return nil
@@ -241,7 +242,7 @@ func (c *controller) find(inv *core.Invocation, rs *Rules) *node.StatisticNode {
 
 // onPath returns the call node if the call came in through the context that a chain rule names,
 // otherwise nil.
-func (c *controller) onPath(inv *core.Invocation) *node.StatisticNode {
+func (c *controller) onPath(inv *engine.Invocation) *node.StatisticNode {
 	if inv.ContextName() != c.rule.Ref || inv.Node() == nil {
 		return nil
 	}
@@ -296,7 +297,7 @@ func (c *controller) slowest(now int64, n *node.StatisticNode) float64 {
 }
 
 // borrows reports whether a call that doesn't fit may wait for a coming bucket.
-func (c *controller) borrows(inv *core.Invocation) bool {
+func (c *controller) borrows(inv *engine.Invocation) bool {
 	return inv.Prioritized() && c.rule.Metric == QPS && c.rule.Behavior == Reject
 }
 

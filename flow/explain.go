@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
 
 // Explain says how each rule would judge the call.
-func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
+func (rs *Rules) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	for _, controllers := range [...][]*controller{rs.Holding, rs.sharing, rs.Shadows} {
 		for _, c := range controllers {
 			j := core.Judgement{Rule: c.rule.ID}
@@ -29,7 +30,7 @@ func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 
 // looksAt is counts for a call that hasn't arrived, perhaps by a controller that only looks. The
 // call would be the first for a resource that looks at itself.
-func (c *controller) looksAt(inv *core.Invocation, rs *Rules) *node.StatisticNode {
+func (c *controller) looksAt(inv *engine.Invocation, rs *Rules) *node.StatisticNode {
 	n := c.counts(inv, rs)
 	itself := c.rule.Relation == Associated && c.rule.Ref == inv.Resource().Name() && c.selects(inv.Origin(), rs)
 	if c.node != nil || itself && n == nil {
@@ -39,7 +40,7 @@ func (c *controller) looksAt(inv *core.Invocation, rs *Rules) *node.StatisticNod
 }
 
 // concern says which calls the rule is about, for a call that it isn't about.
-func (c *controller) concern(inv *core.Invocation, rs *Rules) string {
+func (c *controller) concern(inv *engine.Invocation, rs *Rules) string {
 	switch {
 	case c.rule.Relation == Associated && c.selects(inv.Origin(), rs):
 		return fmt.Sprintf("no call has come for %q, which it looks at", c.rule.Ref)
@@ -52,7 +53,7 @@ func (c *controller) concern(inv *core.Invocation, rs *Rules) string {
 }
 
 // explain is ask with the figures it goes by, and leaves no trace.
-func (c *controller) explain(inv *core.Invocation, n *node.StatisticNode, j *core.Judgement) {
+func (c *controller) explain(inv *engine.Invocation, n *node.StatisticNode, j *core.Judgement) {
 	switch {
 	case c.rule.Threshold == 0:
 		j.Outcome, j.Why = core.Refused, "its threshold is 0: it refuses every call"
@@ -70,42 +71,42 @@ func (c *controller) explain(inv *core.Invocation, n *node.StatisticNode, j *cor
 	}
 }
 
-func (c *controller) explainShared(inv *core.Invocation, rs *Rules, j *core.Judgement) {
+func (c *controller) explainShared(inv *engine.Invocation, rs *Rules, j *core.Judgement) {
 	j.Measures = []core.Measure{c.leased(inv, rs).Explain(inv, inv.Units(), j)}
 }
 
-func (c *controller) explainQueue(inv *core.Invocation, n *node.StatisticNode, j *core.Judgement) {
+func (c *controller) explainQueue(inv *engine.Invocation, n *node.StatisticNode, j *core.Judgement) {
 	perUnit := c.lookPerUnit(inv.Now(), n)
 	wait, ok := c.queue.fits(inv.Now(), stat.Cost(inv.Units(), perUnit), c.rule.MaxWait, inv.Prioritized())
 	inv.JudgeWait(j, wait, ok, c.rule.MaxWait)
 	j.About = !ok && (c.moves() || inv.Prioritized())
 	left := c.queue.left(inv.Now(), stat.Cost(1, perUnit), c.rule.MaxWait, inv.Prioritized())
-	j.Measures = []core.Measure{core.MeasureTurns(wait, c.rule.MaxWait, left)}
+	j.Measures = []core.Measure{engine.MeasureTurns(wait, c.rule.MaxWait, left)}
 }
 
-func (c *controller) explainBucket(inv *core.Invocation, j *core.Judgement) {
+func (c *controller) explainBucket(inv *engine.Invocation, j *core.Judgement) {
 	now, units := inv.Now(), inv.Units()
 	c.bucket.mu.Lock()
 	tokens := c.bucket.tokens // a copy
 	c.bucket.mu.Unlock()
 	inv.JudgeTokens(j, tokens, units, c.size)
-	j.Measures = []core.Measure{core.MeasureTokens(tokens, now, c.size)}
+	j.Measures = []core.Measure{engine.MeasureTokens(tokens, now, c.size)}
 }
 
-func (c *controller) explainPermits(inv *core.Invocation, n *node.StatisticNode, j *core.Judgement) {
+func (c *controller) explainPermits(inv *engine.Invocation, n *node.StatisticNode, j *core.Judgement) {
 	g, limit := n.LookSemaphore(c.meter.Owner), c.lookLimit(inv.Now(), n)
 	n.Settle(g)
 	if !g.Fits(inv.Units(), limit) {
 		j.Outcome = core.Refused
 	}
-	j.Measures = []core.Measure{core.MeasureUnits("units in flight", g.InUse(), limit)}
+	j.Measures = []core.Measure{engine.MeasureUnits("units in flight", g.InUse(), limit)}
 }
 
-func (c *controller) explainWindow(inv *core.Invocation, n *node.StatisticNode, j *core.Judgement) {
+func (c *controller) explainWindow(inv *engine.Invocation, n *node.StatisticNode, j *core.Judgement) {
 	now, units := inv.Now(), inv.Units()
 	w, found := c.lookWindow(n, now)
 	limit := c.lookLimit(now, n)
-	m := core.MeasureUnits("units in "+c.rule.Interval.String(), w.Sum(now), limit)
+	m := engine.MeasureUnits("units in "+c.rule.Interval.String(), w.Sum(now), limit)
 	ok := false
 	if c.rule.Relation == Associated {
 		ok = w.HasRoom(now, units, limit)

@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
 // Figures are the details of a rule whose threshold moves with the memory in use. Those of a
-// token bucket are [Buckets], those of a limit that a cluster shares family.SharedFigures; other
+// token bucket are [Buckets], those of a limit that a cluster shares core.SharedFigures; other
 // flow rules have none.
 type Figures struct {
 	Threshold float64 `json:"threshold"` // that holds at the moment
@@ -44,7 +44,7 @@ func (t *Table) sharedFigures(controllers []*controller) core.Details {
 	f := family.NewSharedFigures(t.Member)
 	for _, c := range controllers {
 		for _, w := range c.lease.limits() {
-			f.Add(w)
+			family.AddShared(&f, w)
 		}
 	}
 	return f

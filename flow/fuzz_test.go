@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -77,7 +78,7 @@ type book struct {
 	all, some   *guard
 	calls       int
 	passed      []grant
-	open        []core.Entry // of a concurrency rule, from both engines
+	open        []engine.Entry // of a concurrency rule, from both engines
 }
 
 type grant struct{ at, units int64 }
@@ -104,9 +105,9 @@ func (b *book) end() {
 
 func (b *book) call(count int64) {
 	b.calls++
-	opts := []core.Option{core.Units(int(count))}
+	opts := []engine.Option{engine.Units(int(count))}
 	if b.prioritized {
-		opts = append(opts, core.Prioritized())
+		opts = append(opts, engine.Prioritized())
 	}
 	units := max(1, int64(int(count))) // as an int has it, which may have 32 bits
 	now, slept := b.all.clock.Now(), len(b.all.clock.Slept())

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/chance"
 	"github.com/penstock-go/penstock/internal/proof/trial"
@@ -25,7 +26,7 @@ var start = trial.Start
 
 // guard is an engine under test, on a clock that stands still.
 type guard struct {
-	*core.Engine
+	*engine.Engine
 	t     testing.TB
 	clock *clocks.Manual // nil if the configuration has another kind
 }
@@ -34,10 +35,10 @@ type guard struct {
 // the end of the test it must hold nothing.
 func newGuard(t testing.TB, rules ...flow.Rule) *guard {
 	t.Helper()
-	return newGuardWith(t, core.Config{}, rules...)
+	return newGuardWith(t, engine.Config{}, rules...)
 }
 
-func newGuardWith(t testing.TB, cfg core.Config, rules ...flow.Rule) *guard {
+func newGuardWith(t testing.TB, cfg engine.Config, rules ...flow.Rule) *guard {
 	t.Helper()
 	e, clock := trial.Engine(t, cfg)
 	if clock != nil {
@@ -50,13 +51,13 @@ func newGuardWith(t testing.TB, cfg core.Config, rules ...flow.Rule) *guard {
 
 func (g *guard) load(rules ...flow.Rule) {
 	g.t.Helper()
-	require.NoError(g.t, g.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, rules) }))
+	require.NoError(g.t, g.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, rules) }))
 }
 
 // at moves the clock to so long after the start.
 func (g *guard) at(d time.Duration) { g.clock.AdvanceTo(start.Add(d).UnixNano()) }
 
-func (g *guard) resource(name string) *core.Resource {
+func (g *guard) resource(name string) *engine.Resource {
 	g.t.Helper()
 	r, ok := g.FindResource(name)
 	require.True(g.t, ok, "no resource %q", name)
@@ -69,10 +70,10 @@ func (g *guard) resource(name string) *core.Resource {
 //	orders from app in web x3 first
 //
 // "first" is prioritized.
-func (g *guard) enter(call string) (core.Entry, error) {
+func (g *guard) enter(call string) (engine.Entry, error) {
 	words := strings.Fields(call)
 	context, origin := "", ""
-	var opts []core.Option
+	var opts []engine.Option
 	for i := 1; i < len(words); i++ {
 		var n int
 		switch {
@@ -83,14 +84,14 @@ func (g *guard) enter(call string) (core.Entry, error) {
 			i++
 			context = words[i]
 		case words[i] == "first":
-			opts = append(opts, core.Prioritized())
+			opts = append(opts, engine.Prioritized())
 		default:
 			_, err := fmt.Sscanf(words[i], "x%d", &n)
 			require.NoError(g.t, err, call)
-			opts = append(opts, core.Units(n))
+			opts = append(opts, engine.Units(n))
 		}
 	}
-	return g.Enter(core.WithOrigin(core.WithContext(g.t.Context(), context), origin), words[0], opts)
+	return g.Enter(engine.WithOrigin(engine.WithContext(g.t.Context(), context), origin), words[0], opts)
 }
 
 // outcome makes a call, ends it, and says what became of it: "pass", "block", or
@@ -147,7 +148,7 @@ func (g *guard) run(script []step) {
 // open makes calls that stay open until the function that it returns is called.
 func (g *guard) open(n int, call string) (exit func()) {
 	g.t.Helper()
-	entries := make([]core.Entry, n)
+	entries := make([]engine.Entry, n)
 	for i := range entries {
 		e, err := g.enter(call)
 		require.NoError(g.t, err)

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
@@ -19,8 +19,8 @@ func TestGoodputOfImpatientCallers(t *testing.T) {
 		throttle(50, time.Second),
 		{ID: "r", Resource: "orders", Threshold: 50, Behavior: flow.WarmUpThrottle, WarmUpPeriod: time.Second, MaxWait: time.Second},
 	} {
-		passed := trial.Impatient(t, 6, func(e *core.Engine) {
-			require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, []flow.Rule{rule}) }))
+		passed := trial.Impatient(t, 6, func(e *engine.Engine) {
+			require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, []flow.Rule{rule}) }))
 		})
 		t.Log(rule.Behavior, passed)
 		if rule.Behavior == flow.WarmUpThrottle {

@@ -3,8 +3,8 @@ package flow
 import (
 	"math"
 
-	"github.com/penstock-go/penstock/core/sampler"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/sampler"
 )
 
 // memoryLimit works out what a rule may get from the memory in use. It enforces nothing.

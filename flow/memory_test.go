@@ -15,9 +15,10 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/host"
-	"github.com/penstock-go/penstock/core/sampler"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/sampler"
 )
 
 // dial is a machine whose memory use a test sets.
@@ -45,7 +46,7 @@ func (d *dial) set(used, limit int64, err error) {
 }
 
 // newMemoryGuard returns a guard on a machine that uses nothing of 1000 bytes yet.
-func newMemoryGuard(t testing.TB, cfg core.Config, rules ...flow.Rule) (*guard, *dial) {
+func newMemoryGuard(t testing.TB, cfg engine.Config, rules ...flow.Rule) (*guard, *dial) {
 	t.Helper()
 	d := new(dial)
 	d.set(0, 1000, nil)
@@ -90,7 +91,7 @@ func TestThresholdByMemory(t *testing.T) {
 			if r.LowMemory == flow.Bytes(500) && tt.used > 1000 {
 				continue
 			}
-			g, d := newMemoryGuard(t, core.Config{}, r)
+			g, d := newMemoryGuard(t, engine.Config{}, r)
 			g.uses(d, tt.used)
 			assert.EqualValues(t, tt.pass, g.passes(150, "orders from app in web"), "%+v at %d", r, tt.used)
 			f := g.Rules().RuleFigures()[0].Details.(flow.Figures)
@@ -107,7 +108,7 @@ func TestThresholdByMemory(t *testing.T) {
 // A threshold that falls goes for what passed before, one that rises needs no reload,
 // and the window counts on all the while.
 func TestThresholdMovesWithinTheWindow(t *testing.T) {
-	g, d := newMemoryGuard(t, core.Config{}, byMemory(flow.Rule{Interval: time.Minute, Window: flow.Ring}))
+	g, d := newMemoryGuard(t, engine.Config{}, byMemory(flow.Rule{Interval: time.Minute, Window: flow.Ring}))
 	assert.Equal(t, 40, g.passes(40, "orders"))
 	g.uses(d, 900)
 	assert.Equal(t, 0, g.passes(9, "orders"), "40 is more than 10")
@@ -130,8 +131,8 @@ func TestThresholdMovesWithinTheWindow(t *testing.T) {
 // Units in flight beyond a limit that has fallen go on, and no call comes in
 // until enough of them have gone.
 func TestConcurrencyByMemory(t *testing.T) {
-	g, d := newMemoryGuard(t, core.Config{}, byMemory(flow.Rule{Metric: flow.Concurrency, Threshold: 10, MemoryThreshold: 2}))
-	var open []core.Entry
+	g, d := newMemoryGuard(t, engine.Config{}, byMemory(flow.Rule{Metric: flow.Concurrency, Threshold: 10, MemoryThreshold: 2}))
+	var open []engine.Entry
 	enter := func() bool {
 		e, err := g.enter("orders")
 		if err == nil {
@@ -163,7 +164,7 @@ func TestConcurrencyByMemory(t *testing.T) {
 
 // The queue goes on where it is: only the next distance is another.
 func TestThrottleByMemory(t *testing.T) {
-	g, d := newMemoryGuard(t, core.Config{}, byMemory(flow.Rule{Behavior: flow.Throttle, MaxWait: 250 * ms}))
+	g, d := newMemoryGuard(t, engine.Config{}, byMemory(flow.Rule{Behavior: flow.Throttle, MaxWait: 250 * ms}))
 	assert.Equal(t, "pass", g.outcome("orders"))
 	assert.Equal(t, "10ms", g.outcome("orders"))
 	g.uses(d, 900)
@@ -176,7 +177,7 @@ func TestThrottleByMemory(t *testing.T) {
 
 // A prioritized call borrows within the limit that holds.
 func TestBorrowByMemory(t *testing.T) {
-	g, d := newMemoryGuard(t, core.Config{}, byMemory(flow.Rule{Threshold: 10, MemoryThreshold: 4, Window: flow.Ring}))
+	g, d := newMemoryGuard(t, engine.Config{}, byMemory(flow.Rule{Threshold: 10, MemoryThreshold: 4, Window: flow.Ring}))
 	assert.Equal(t, 10, g.passes(12, "orders"))
 	g.at(700 * ms)
 	g.uses(d, 900)
@@ -192,7 +193,7 @@ func TestBorrowByMemory(t *testing.T) {
 
 // An associated rule looks at the other resource with the limit that holds.
 func TestAssociatedByMemory(t *testing.T) {
-	g, d := newMemoryGuard(t, core.Config{}, byMemory(flow.Rule{Relation: flow.Associated, Ref: "stock"}))
+	g, d := newMemoryGuard(t, engine.Config{}, byMemory(flow.Rule{Relation: flow.Associated, Ref: "stock"}))
 	assert.Equal(t, 50, g.passes(50, "stock"))
 	assert.Equal(t, "pass", g.outcome("orders"))
 	g.uses(d, 900)
@@ -203,7 +204,7 @@ func TestAssociatedByMemory(t *testing.T) {
 
 // A shadow rule follows the memory as well, and counts what it would admit.
 func TestShadowByMemory(t *testing.T) {
-	g, d := newMemoryGuard(t, core.Config{}, byMemory(flow.Rule{Mode: spec.Shadow, Interval: time.Minute}))
+	g, d := newMemoryGuard(t, engine.Config{}, byMemory(flow.Rule{Mode: spec.Shadow, Interval: time.Minute}))
 	g.uses(d, 900)
 	assert.Equal(t, 30, g.passes(30, "orders"))
 	assert.EqualValues(t, 20, g.Rules().RuleFigures()[0].ShadowBlocked)
@@ -214,7 +215,7 @@ func TestShadowByMemory(t *testing.T) {
 
 // When to come again is said under the limit that holds.
 func TestRetryAfterByMemory(t *testing.T) {
-	g, d := newMemoryGuard(t, core.Config{}, byMemory(flow.Rule{Buckets: 10, Window: flow.Ring}))
+	g, d := newMemoryGuard(t, engine.Config{}, byMemory(flow.Rule{Buckets: 10, Window: flow.Ring}))
 	assert.Equal(t, 10, g.passes(10, "orders"))
 	g.at(500 * ms)
 	assert.Equal(t, 40, g.passes(40, "orders"))
@@ -229,7 +230,7 @@ func TestRetryAfterByMemory(t *testing.T) {
 
 // A throttle is not forgotten while it would make somebody wait at its slowest.
 func TestIdleByMemory(t *testing.T) {
-	g, d := newMemoryGuard(t, core.Config{}, byMemory(flow.Rule{Behavior: flow.Throttle, Threshold: 1e9, MemoryThreshold: 1000}))
+	g, d := newMemoryGuard(t, engine.Config{}, byMemory(flow.Rule{Behavior: flow.Throttle, Threshold: 1e9, MemoryThreshold: 1000}))
 	g.uses(d, 0)
 	assert.Equal(t, "pass", g.outcome("orders"))
 	g.at(time.Minute)
@@ -242,7 +243,7 @@ func TestIdleByMemory(t *testing.T) {
 // The memory is sampled while a rule wants to know, together with what the other
 // families do.
 func TestMemoryIsSampledForTheRules(t *testing.T) {
-	g, d := newMemoryGuard(t, core.Config{}, flow.Rule{Resource: "orders", Threshold: 5})
+	g, d := newMemoryGuard(t, engine.Config{}, flow.Rule{Resource: "orders", Threshold: 5})
 	samples := func() int64 {
 		before := d.asked.Load()
 		g.clock.Advance(10 * sampler.Period)
@@ -274,7 +275,7 @@ func TestMemoryIsSampledForTheRules(t *testing.T) {
 // so, once.
 func TestMemoryThatFailsLater(t *testing.T) {
 	var log bytes.Buffer
-	g, d := newMemoryGuard(t, core.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, byMemory(flow.Rule{}))
+	g, d := newMemoryGuard(t, engine.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, byMemory(flow.Rule{}))
 	g.uses(d, 1000)
 	assert.Equal(t, 10, g.passes(20, "orders"))
 	log.Reset()
@@ -292,10 +293,10 @@ func TestMemoryThatFailsLater(t *testing.T) {
 
 // What a rule can't do on this machine is refused, and the rules stay.
 func TestMemoryOfThisMachine(t *testing.T) {
-	g, d := newMemoryGuard(t, core.Config{}, flow.Rule{Resource: "orders", Threshold: 1, Window: flow.Ring})
+	g, d := newMemoryGuard(t, engine.Config{}, flow.Rule{Resource: "orders", Threshold: 1, Window: flow.Ring})
 	refused := func(r flow.Rule, want string) {
 		t.Helper()
-		err := g.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, []flow.Rule{r}) })
+		err := g.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, []flow.Rule{r}) })
 		require.EqualError(t, err, "flow[0]."+want)
 		var field *spec.FieldError
 		require.ErrorAs(t, err, &field)

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
@@ -20,10 +20,10 @@ import (
 func TestRulesMeetInOneShape(t *testing.T) {
 	for range 20 { // in an order that is not the same each time
 		clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
-		e, err := core.NewEngine(core.Config{Clock: clock, Chain: trial.Chain()})
+		e, err := engine.NewEngine(engine.Config{Clock: clock, Chain: trial.Chain()})
 		require.NoError(t, err)
 		load := func(a, b time.Duration) {
-			require.NoError(t, e.Update(func(builder *core.RulesetBuilder) error {
+			require.NoError(t, e.Update(func(builder *engine.RulesetBuilder) error {
 				return flow.Compile(builder, []flow.Rule{
 					{ID: "a", Resource: "orders", Interval: a, Threshold: 10},
 					{ID: "b", Resource: "orders", Interval: b, Threshold: 10.5},
@@ -50,12 +50,12 @@ func TestRulesMeetInOneShape(t *testing.T) {
 
 // Rules that were replaced are let go of, however often.
 func TestReloadsKeepNothing(t *testing.T) {
-	e, err := core.NewEngine(core.Config{Chain: trial.Chain()})
+	e, err := engine.NewEngine(engine.Config{Chain: trial.Chain()})
 	require.NoError(t, err)
 	objects := func() int64 {
 		for i := range 400 {
 			interval := time.Second + time.Duration(i%2)*time.Second
-			require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+			require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
 				return flow.Compile(b, []flow.Rule{{ID: "a", Resource: "orders", Interval: interval, Threshold: 10}})
 			}))
 		}

@@ -3,8 +3,8 @@ package flow
 import (
 	"fmt"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -73,7 +73,7 @@ func owned(m node.Meter) bool {
 // inShadow reports whether the rule's meters keep no node. The node of the overflow resource never
 // leaves: a rule that becomes enforced there keeps the meters it had in shadow mode.
 func (r Rule) inShadow(resource string) bool {
-	return r.Mode == spec.Shadow && (r.Relation == Associated || r.role() != core.RoleCluster || resource != node.OverflowName)
+	return r.Mode == spec.Shadow && (r.Relation == Associated || r.role() != engine.RoleCluster || resource != node.OverflowName)
 }
 
 // goesOnFrom reports whether the rule counts the same calls on a resource as the one

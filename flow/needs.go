@@ -1,15 +1,15 @@
 package flow
 
 import (
-	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/node"
 )
 
 // findNeeds finds what rules need of nodes at which none of them is at work yet.
 func (t *Table) findNeeds() {
-	known := make(map[core.Need]bool)
+	known := make(map[engine.Need]bool)
 	for _, r := range t.All() {
 		switch n := r.need(node.Meter{Shape: r.shape()}); {
 		case r.Mode == spec.Off:
@@ -24,7 +24,7 @@ func (t *Table) findNeeds() {
 
 // Needs reports which meters the rules at a resource count with. A semaphore that a rule has to
 // itself is kept while the rule is off, as nothing else could later tell which calls are in flight.
-func (t *Table) Needs(held any, known uint64, need func(core.Need)) {
+func (t *Table) Needs(held any, known uint64, need func(engine.Need)) {
 	h, _ := held.(*family.Held[Rule, controller])
 	for c := range h.All() {
 		_, own := ownerOf(c.meter)
@@ -41,7 +41,7 @@ func (t *Table) Needs(held any, known uint64, need func(core.Need)) {
 
 // Looks reports which meters associated rules look at, or will once they are at work; where the
 // calls are may be given by an expression.
-func (t *Table) Looks(need func(resource string, n core.Need)) {
+func (t *Table) Looks(need func(resource string, n engine.Need)) {
 	if len(t.looking) == 0 {
 		return
 	}
@@ -61,9 +61,9 @@ func (t *Table) Looks(need func(resource string, n core.Need)) {
 func (r Rule) counts() bool { return r.Metric == Concurrency && !r.leases() || r.metered() }
 
 // need is a meter as the rule needs it.
-func (r Rule) need(m node.Meter) core.Need {
+func (r Rule) need(m node.Meter) engine.Need {
 	if r.Metric == Concurrency {
-		return core.Need{Role: r.role(), Semaphore: true, Meter: node.Meter{Owner: m.Owner}}
+		return engine.Need{Role: r.role(), Semaphore: true, Meter: node.Meter{Owner: m.Owner}}
 	}
-	return core.Need{Role: r.role(), Meter: m}
+	return engine.Need{Role: r.role(), Meter: m}
 }

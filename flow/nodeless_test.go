@@ -10,6 +10,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
@@ -20,22 +21,22 @@ func TestRulesWithoutTheirNode(t *testing.T) {
 	const limit = 3
 	for _, tt := range []struct {
 		name  string
-		chain *core.Chain
+		chain *engine.Chain
 		rule  flow.Rule // can't be held
 	}{
-		{"origin", core.NewChain(trial.Slot("nodeSelector"), trial.Lost{}, trial.Slot("log"), trial.Slot("statistic"), core.FamilySlot(core.KindFlow)), flow.Rule{Threshold: 0.5, Origin: "app"}},
-		{"chain", core.NewChain(trial.Lost{}, trial.Slot("clusterBuilder"), trial.Slot("log"), trial.Slot("statistic"), core.FamilySlot(core.KindFlow)), flow.Rule{Threshold: 0.5, Relation: flow.Chain, Ref: "web"}},
+		{"origin", engine.NewChain(trial.Slot("nodeSelector"), trial.Lost{}, trial.Slot("log"), trial.Slot("statistic"), engine.FamilySlot(core.KindFlow)), flow.Rule{Threshold: 0.5, Origin: "app"}},
+		{"chain", engine.NewChain(trial.Lost{}, trial.Slot("clusterBuilder"), trial.Slot("log"), trial.Slot("statistic"), engine.FamilySlot(core.KindFlow)), flow.Rule{Threshold: 0.5, Relation: flow.Chain, Ref: "web"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.rule.Resource = "orders"
-			e, err := core.NewEngine(core.Config{Clock: clocks.NewManual(start), Chain: tt.chain})
+			e, err := engine.NewEngine(engine.Config{Clock: clocks.NewManual(start), Chain: tt.chain})
 			require.NoError(t, err)
 			books.Keep(t, e)
-			require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+			require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
 				return flow.Compile(b, []flow.Rule{tt.rule, {ID: "all", Resource: "orders", Threshold: limit, Interval: time.Minute}})
 			}))
 			for i := range 2 * limit {
-				entry, err := e.Enter(core.WithOrigin(core.WithContext(t.Context(), "web"), "app"), "orders", nil)
+				entry, err := e.Enter(engine.WithOrigin(engine.WithContext(t.Context(), "web"), "app"), "orders", nil)
 				assert.Equal(t, i < limit, err == nil, "call %d", i)
 				entry.Exit()
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // order is who runs when, in milliseconds, of calls that wait in a queue.
@@ -35,7 +36,7 @@ func newOrder(t *testing.T, rules ...flow.Rule) *order {
 }
 
 // waits has a call come that has to wait.
-func (o *order) waits(ctx context.Context, name string, opts ...core.Option) {
+func (o *order) waits(ctx context.Context, name string, opts ...engine.Option) {
 	o.t.Helper()
 	before := int(o.Waiting())
 	o.calls++
@@ -53,7 +54,7 @@ func (o *order) waits(ctx context.Context, name string, opts ...core.Option) {
 }
 
 // refuses has a call come that is refused, and returns when it may come again.
-func (o *order) refuses(opts ...core.Option) time.Duration {
+func (o *order) refuses(opts ...engine.Option) time.Duration {
 	o.t.Helper()
 	_, err := o.Enter(o.t.Context(), "orders", opts)
 	b, ok := errors.AsType[*core.BlockError](err)
@@ -81,7 +82,7 @@ func (o *order) all() (ran []string) {
 // changes nothing for them, and whoever is overtaken wakes when it was told, and sleeps on.
 // known bug 139, 140
 func TestPrioritizedCallsOvertake(t *testing.T) {
-	first := core.Prioritized()
+	first := engine.Prioritized()
 	for name, ctx := range map[string]context.Context{
 		"callers who may leave": t.Context(),
 		"callers who stay":      context.Background(),
@@ -108,13 +109,13 @@ func TestFullQueueIsOvertaken(t *testing.T) {
 	o.waits(t.Context(), "a")
 	o.waits(t.Context(), "b")
 	assert.Equal(t, 100*ms, o.refuses())
-	o.waits(t.Context(), "vip 1", core.Prioritized())
+	o.waits(t.Context(), "vip 1", engine.Prioritized())
 	assert.Equal(t, 200*ms, o.refuses())
-	assert.Equal(t, 200*ms, o.refuses(core.Prioritized()), "its turn would be the one after a's")
+	assert.Equal(t, 200*ms, o.refuses(engine.Prioritized()), "its turn would be the one after a's")
 	o.clock.Advance(100 * ms)
-	o.waits(t.Context(), "vip 2", core.Prioritized())
+	o.waits(t.Context(), "vip 2", engine.Prioritized())
 	assert.Equal(t, 200*ms, o.refuses())
-	assert.Equal(t, 200*ms, o.refuses(core.Prioritized()), "b has been overtaken often enough")
+	assert.Equal(t, 200*ms, o.refuses(engine.Prioritized()), "b has been overtaken often enough")
 	assert.Equal(t, []string{"vip 1 100", "a 200", "vip 2 300", "b 400"}, o.all())
 }
 
@@ -138,11 +139,11 @@ func TestOvertakenInSeveralQueues(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := newOrder(t, tt.rules...)
-			ctx := core.WithOrigin(t.Context(), tt.from)
+			ctx := engine.WithOrigin(t.Context(), tt.from)
 			o.waits(ctx, "a")
 			o.waits(ctx, "b")
-			o.waits(t.Context(), "vip 1", core.Prioritized())
-			o.waits(t.Context(), "vip 2", core.Prioritized())
+			o.waits(t.Context(), "vip 1", engine.Prioritized())
+			o.waits(t.Context(), "vip 2", engine.Prioritized())
 			assert.Equal(t, tt.want, o.all())
 		})
 	}
@@ -155,11 +156,11 @@ func TestPrioritizedCallLeaves(t *testing.T) {
 		o.waits(t.Context(), n)
 	}
 	ctx, leave := context.WithCancel(t.Context())
-	o.waits(ctx, "vip 1", core.Prioritized())
+	o.waits(ctx, "vip 1", engine.Prioritized())
 	o.clock.Advance(50 * ms)
 	leave()
 	assert.Equal(t, "vip 1 refused", <-o.ran)
 	o.calls--
-	o.waits(t.Context(), "vip 2", core.Prioritized())
+	o.waits(t.Context(), "vip 2", engine.Prioritized())
 	assert.Equal(t, []string{"vip 2 100", "a 200", "b 300", "c 400"}, o.all())
 }

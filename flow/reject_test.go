@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
@@ -117,7 +118,7 @@ func TestRejectAtOddTimes(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			clock := clocks.NewManual(at)
-			g := newGuardWith(t, core.Config{Clock: clock}, flow.Rule{Resource: "orders", Threshold: 5, Window: flow.Ring})
+			g := newGuardWith(t, engine.Config{Clock: clock}, flow.Rule{Resource: "orders", Threshold: 5, Window: flow.Ring})
 			for range 5 {
 				assert.Equal(t, 5, g.passes(8, "orders"))
 				clock.Advance(time.Second)

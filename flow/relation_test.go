@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -148,7 +148,7 @@ func TestConcurrencyOfOrigins(t *testing.T) {
 
 // Beyond the cap all other callers are one: they still have a limit.
 func TestOverflowOriginsAreLimited(t *testing.T) {
-	g := newGuardWith(t, core.Config{Caps: node.Caps{Origins: 3}},
+	g := newGuardWith(t, engine.Config{Caps: node.Caps{Origins: 3}},
 		flow.Rule{Resource: "orders", Threshold: 2, Origin: "other"},
 		flow.Rule{Resource: "orders", Threshold: 5, Origin: "app"})
 	passed := 0
@@ -162,7 +162,7 @@ func TestOverflowOriginsAreLimited(t *testing.T) {
 // Beyond the cap all other resources are one; a pattern still limits them.
 // known bug 107
 func TestOverflowResourcesAreLimited(t *testing.T) {
-	g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 3}},
+	g := newGuardWith(t, engine.Config{Caps: node.Caps{Resources: 3}},
 		flow.Rule{Resource: "user/.*", Match: spec.MatchRegex, Threshold: 2},
 		flow.Rule{Resource: "orders", Threshold: 5})
 	passed := 0
@@ -180,7 +180,7 @@ func TestOverflowResourcesAreLimited(t *testing.T) {
 // was counted with all other contexts, which used its limit up.
 func TestNamedPathsAreNotLimitedWithTheOverflow(t *testing.T) {
 	path := flow.Rule{ID: "path", Resource: "orders", Threshold: 2, Relation: flow.Chain, Ref: "web"}
-	g := newGuardWith(t, core.Config{Caps: node.Caps{Calls: 1}}, path)
+	g := newGuardWith(t, engine.Config{Caps: node.Caps{Calls: 1}}, path)
 	g.passes(1, "carts")
 	assert.Equal(t, 9, g.passes(9, "orders in job"), "no place: counted on the overflow")
 	assert.Equal(t, 2, g.passes(9, "orders in web"))

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/node"
 )
@@ -102,7 +102,7 @@ func TestReloadUnderLoad(t *testing.T) {
 					if (i+l)%2 == 0 {
 						rules = []flow.Rule{{Resource: "carts", Threshold: 1}, {Resource: "orders", Threshold: high}}
 					}
-					if err := g.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, rules) }); err != nil {
+					if err := g.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, rules) }); err != nil {
 						t.Error(err)
 					}
 				}
@@ -123,7 +123,7 @@ func TestReloadUnderLoad(t *testing.T) {
 func TestReloadAndTheBlockLog(t *testing.T) {
 	var log strings.Builder
 	rule := func(i int) flow.Rule { return flow.Rule{ID: "r", Resource: "orders", Threshold: float64(i%2) / 2} }
-	g := newGuardWith(t, core.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, rule(0))
+	g := newGuardWith(t, engine.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, rule(0))
 	for i := range 100 {
 		g.load(rule(i))
 		assert.Equal(t, "block", g.outcome("orders"))
@@ -153,7 +153,7 @@ func TestReloadKeepsFigures(t *testing.T) {
 // What rules name has a node from the load on, outside the caps, and goes when no
 // rule names it any more.
 func TestRulesPinWhatTheyName(t *testing.T) {
-	g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 1, Contexts: 1, Calls: 100, Origins: 1}},
+	g := newGuardWith(t, engine.Config{Caps: node.Caps{Resources: 1, Contexts: 1, Calls: 100, Origins: 1}},
 		flow.Rule{Resource: "a", Threshold: 5, Origin: "app"},
 		flow.Rule{Resource: "b", Threshold: 5, Relation: flow.Associated, Ref: "c"},
 		flow.Rule{Resource: "d", Threshold: 5, Relation: flow.Chain, Ref: "web"},
@@ -272,7 +272,7 @@ func TestEvictionUnderACall(t *testing.T) {
 					passed += g.passes(5, "orders from app")
 				}
 			}}
-			g = newGuardWith(t, core.Config{Chain: trial.Chain().With(h, core.Before("flow"))}, tt.rule)
+			g = newGuardWith(t, engine.Config{Chain: trial.Chain().With(h, engine.Before("flow"))}, tt.rule)
 			passed += g.passes(1, "orders from app")
 			assert.Equal(t, 3, passed)
 			assert.Zero(t, g.passes(5, "orders from app"))
@@ -370,7 +370,7 @@ func TestReloadOfAShapeUnderACall(t *testing.T) {
 			if name == lower {
 				first = append(first, flow.Rule{ID: "s", Resource: "orders", Threshold: 2})
 			}
-			g = newGuardWith(t, core.Config{Chain: trial.Chain().With(h, core.Before("flow"))}, first...)
+			g = newGuardWith(t, engine.Config{Chain: trial.Chain().With(h, engine.Before("flow"))}, first...)
 			passed += g.passes(1, "orders")
 			assert.LessOrEqual(t, passed, 3)
 			assert.Zero(t, g.passes(1, "orders"))

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
-	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -68,7 +68,7 @@ type Rule struct {
 	// the engine's (3 unless configured). Only with WarmUp and WarmUpThrottle.
 	ColdFactor int `yaml:"coldFactor,omitempty"`
 	// MaxWait is the longest time in the queue, as estimated when a call arrives: prioritized calls
-	// that arrive later can push it back, see [core.Prioritized]. Up to 24 h; 0 means 500 ms. Only
+	// that arrive later can push it back, see api.Prioritized. Up to 24 h; 0 means 500 ms. Only
 	// with Throttle and WarmUpThrottle.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
 	// Burst is how many units may pass in one go beyond the one that is due: a token bucket holds

@@ -10,6 +10,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
@@ -134,27 +135,27 @@ func TestShadowGivesBack(t *testing.T) {
 // take, and refuses it then: it has the call wait, and is asked again.
 type lastly struct{ do func() }
 
-func (*lastly) Name() string                      { return "lastly" }
-func (*lastly) Ask(*core.Invocation) core.Verdict { return core.Verdict{} }
-func (l *lastly) Take(inv *core.Invocation) core.Verdict {
+func (*lastly) Name() string                          { return "lastly" }
+func (*lastly) Ask(*engine.Invocation) engine.Verdict { return engine.Verdict{} }
+func (l *lastly) Take(inv *engine.Invocation) engine.Verdict {
 	if l.do == nil {
-		return core.Verdict{}
+		return engine.Verdict{}
 	}
-	return core.Verdict{Wait: 1, By: l.refusal(inv)}
+	return engine.Verdict{Wait: 1, By: l.refusal(inv)}
 }
 
-func (l *lastly) Recheck(inv *core.Invocation) core.Verdict {
+func (l *lastly) Recheck(inv *engine.Invocation) engine.Verdict {
 	do := l.do
 	if do == nil {
-		return core.Verdict{}
+		return engine.Verdict{}
 	}
 	l.do = nil
 	do()
-	return core.Verdict{Block: l.refusal(inv)}
+	return engine.Verdict{Block: l.refusal(inv)}
 }
 
-func (*lastly) refusal(inv *core.Invocation) *core.BlockError {
-	return core.NewCounted(core.BlockError{Resource: inv.Resource().Name(), Rule: "lastly"}, nil, nil, nil)
+func (*lastly) refusal(inv *engine.Invocation) *core.BlockError {
+	return engine.NewCounted(core.BlockError{Resource: inv.Resource().Name(), Rule: "lastly"}, nil, nil, nil)
 }
 
 // A rule in shadow mode changes its shape while two calls are on their way. The first fits by
@@ -163,7 +164,7 @@ func (*lastly) refusal(inv *core.Invocation) *core.BlockError {
 func TestShadowOnTheWay(t *testing.T) {
 	rule := flow.Rule{ID: "r", Resource: "orders", Threshold: 3, Mode: spec.Shadow}
 	on, last := new(hook), new(lastly)
-	g := newGuardWith(t, core.Config{Chain: trial.Chain().With(on, core.Before("flow")).With(last, core.After("flow"))}, rule)
+	g := newGuardWith(t, engine.Config{Chain: trial.Chain().With(on, engine.Before("flow")).With(last, engine.After("flow"))}, rule)
 	call := func(meanwhile func()) {
 		on.asked = func() {
 			on.asked = nil

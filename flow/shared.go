@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
-	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -96,7 +96,7 @@ func (l *lease) retryAfter(now int64) (time.Duration, bool) {
 }
 
 // leased is the limit that the call counts in, nil if the rule, one of rs, is not about it.
-func (c *controller) leased(inv *core.Invocation, rs *Rules) family.Shared {
+func (c *controller) leased(inv *engine.Invocation, rs *Rules) family.Shared {
 	switch {
 	case c.counts(inv, rs) == nil:
 		return nil
@@ -133,7 +133,7 @@ func (l *lease) limits() []family.Shared {
 }
 
 // Shares are the rules whose limits a cluster shares, nil if there are none.
-func (rs *Rules) Shares() core.Sharer { return rs.shared.Sharer() }
+func (rs *Rules) Shares() engine.Sharer { return rs.shared.Sharer() }
 
 // sharing is a rule in force whose limit a cluster shares, one of rs.
 type sharing struct {
@@ -142,7 +142,7 @@ type sharing struct {
 }
 
 // SharedLimit is the limit that the call counts in.
-func (s *sharing) SharedLimit(inv *core.Invocation, i int) (family.Shared, int64) {
+func (s *sharing) SharedLimit(inv *engine.Invocation, i int) (family.Shared, int64) {
 	if i > 0 {
 		return nil, 0
 	}

@@ -1,7 +1,7 @@
 package flow
 
 import (
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -29,7 +29,7 @@ func (rs *Rules) spare() {
 
 // refusal is what c refused with or, where c took for other rules, the refusal of the first
 // declared rule that has no room now.
-func (rs *Rules) refusal(inv *core.Invocation, c *controller, v core.Verdict) core.Verdict {
+func (rs *Rules) refusal(inv *engine.Invocation, c *controller, v engine.Verdict) engine.Verdict {
 	if len(rs.spared) == 0 || !c.plain {
 		return v
 	}

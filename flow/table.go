@@ -6,9 +6,10 @@ import (
 	"slices"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/family"
-	"github.com/penstock-go/penstock/core/sampler"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
+	"github.com/penstock-go/penstock/internal/sampler"
 )
 
 // Info returns what the rule table needs to know.
@@ -16,23 +17,23 @@ func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
 
-// Table is the compiled flow rules of one revision. It implements core.Family.
+// Table is the compiled flow rules of one revision. It implements engine.Family.
 type Table struct {
 	family.Compiled[Rule, controller]
 
-	perhaps []core.Need // what rules with an expression need where they come to apply
-	looking []Rule      // the associated ones
+	perhaps []engine.Need // what rules with an expression need where they come to apply
+	looking []Rule        // the associated ones
 }
 
 // Compile makes flow rules part of the next revision of an engine's rules. Rules that did not
 // change keep running as they are; a changed rule takes over the state of the rule with the same
 // ID.
-func Compile(b *core.RulesetBuilder, rules []Rule) error {
+func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 	e := b.Engine
 	t := new(Table)
 	maker := family.Maker[Rule, controller]{
 		Normalized: func(r Rule) (Rule, error) { return r.Normalized(e.Config().ColdFactor) },
-		Build: func(r Rule, record *core.Record, at *core.Site, old *controller) *controller {
+		Build: func(r Rule, record *engine.Record, at *engine.Site, old *controller) *controller {
 			c, s := newController(t, at, r, record, old)
 			if s != nil {
 				at.BeforeUse(s.complete)
@@ -54,7 +55,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 }
 
 // watchMemory makes the sampler read the memory in use for the rules that go by it.
-func (t *Table) watchMemory(b *core.RulesetBuilder) error {
+func (t *Table) watchMemory(b *engine.RulesetBuilder) error {
 	var wants []sampler.Quantity
 	for i, r := range t.All() {
 		if err := r.checkMachine(t.Engine.Sampler()); err != nil {
@@ -69,7 +70,7 @@ func (t *Table) watchMemory(b *core.RulesetBuilder) error {
 }
 
 // Bind returns the rules of a resource or nil.
-func (t *Table) Bind(at *core.Site) core.Checker {
+func (t *Table) Bind(at *engine.Site) engine.Checker {
 	controllers := t.Hold(at)
 	if len(controllers) == 0 {
 		return nil
@@ -100,7 +101,7 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 }
 
 // Names says what the rules name.
-func (t *Table) Names(names *core.Names) {
+func (t *Table) Names(names *engine.Names) {
 	for _, r := range t.All() {
 		if r.Mode != spec.Enforce {
 			continue
@@ -124,14 +125,14 @@ func (t *Table) Names(names *core.Names) {
 }
 
 // role is on which of the resource's nodes the rule counts.
-func (r Rule) role() core.Role {
+func (r Rule) role() engine.Role {
 	switch {
 	case r.Relation == Chain:
-		return core.RoleCall
+		return engine.RoleCall
 	case r.Relation == Associated || r.Origin == OriginDefault:
-		return core.RoleCluster
+		return engine.RoleCluster
 	}
-	return core.RoleOrigin
+	return engine.RoleOrigin
 }
 
 // breadth says how many calls a rule concerns. Rules that look without taking come first, or they
@@ -141,7 +142,7 @@ func (r Rule) breadth() int {
 	switch {
 	case r.Relation == Associated:
 		return 0
-	case r.role() != core.RoleCluster:
+	case r.role() != engine.RoleCluster:
 		return 1
 	}
 	return 2

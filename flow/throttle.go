@@ -3,7 +3,7 @@ package flow
 import (
 	"time"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -31,7 +31,7 @@ func (t *throttle) fits(now int64, cost stat.Moment, maxWait time.Duration, firs
 }
 
 // take takes the next turn for the call if the wait is at most maxWait.
-func (t *throttle) take(inv *core.Invocation, cost stat.Moment, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
+func (t *throttle) take(inv *engine.Invocation, cost stat.Moment, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
 	t.mu.Lock()
 	wait, ok = inv.TakeTurn(&t.turns, cost, maxWait, awaited)
 	t.mu.Unlock()

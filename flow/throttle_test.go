@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -135,7 +135,7 @@ func TestThrottleKeepsItsRateForCallersOnTime(t *testing.T) {
 	for _, threshold := range []float64{7, 333, 3e6, 7e7, 3e8, 6e8, 7e8} {
 		t.Run(fmt.Sprint(threshold), func(t *testing.T) {
 			clock := new(sleepless)
-			g := newGuardWith(t, core.Config{Clock: clock}, throttle(threshold, time.Nanosecond))
+			g := newGuardWith(t, engine.Config{Clock: clock}, throttle(threshold, time.Nanosecond))
 			perUnit := 1e9 / threshold
 			const calls = 5000
 			for range calls {
@@ -236,7 +236,7 @@ func TestThrottleAtOddTimes(t *testing.T) {
 		time.Date(2099, 12, 31, 0, 0, 0, 0, time.UTC), {},
 	} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
-			g := newGuardWith(t, core.Config{Clock: clocks.NewManual(at)}, throttle(10, 100*ms))
+			g := newGuardWith(t, engine.Config{Clock: clocks.NewManual(at)}, throttle(10, 100*ms))
 			for range 3 {
 				assert.Equal(t, "pass", g.outcome("orders"))
 				assert.Equal(t, "100ms", g.outcome("orders"))
@@ -375,7 +375,7 @@ func (c *leaping) await(n int) {
 func TestThrottleAfterAStall(t *testing.T) {
 	clock := &leaping{now: int64(time.Hour)}
 	clock.changed = sync.NewCond(&clock.mu)
-	g := newGuardWith(t, core.Config{Clock: clock}, throttle(100, 500*ms))
+	g := newGuardWith(t, engine.Config{Clock: clock}, throttle(100, 500*ms))
 	first, err := g.enter("orders")
 	require.NoError(t, err)
 	defer first.Exit()

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // demand offers so many calls in each of so many seconds, evenly, and returns how
@@ -64,7 +65,7 @@ func TestWarmUpStartsColdWhateverTheClock(t *testing.T) {
 	} {
 		for _, behavior := range []flow.Behavior{flow.WarmUp, flow.WarmUpThrottle} {
 			t.Run(fmt.Sprint(at, behavior), func(t *testing.T) {
-				g := newGuardWith(t, core.Config{Clock: clocks.NewManual(at)}, flow.Rule{Resource: "orders", Threshold: 30, Behavior: behavior})
+				g := newGuardWith(t, engine.Config{Clock: clocks.NewManual(at)}, flow.Rule{Resource: "orders", Threshold: 30, Behavior: behavior})
 				if behavior == flow.WarmUp {
 					assert.Equal(t, 10, g.passes(100, "orders"))
 				} else {
@@ -190,7 +191,7 @@ func TestWarmUpOfNothing(t *testing.T) {
 
 // The engine's cold factor holds where the rule has none.
 func TestColdFactor(t *testing.T) {
-	g := newGuardWith(t, core.Config{ColdFactor: 5},
+	g := newGuardWith(t, engine.Config{ColdFactor: 5},
 		flow.Rule{Resource: "orders", Threshold: 100, Behavior: flow.WarmUp},
 		flow.Rule{Resource: "carts", Threshold: 100, Behavior: flow.WarmUp, ColdFactor: 2})
 	assert.Equal(t, 20, g.passes(100, "orders"))
@@ -270,7 +271,7 @@ func TestAskingWhenToComeAgainWarmsNothing(t *testing.T) {
 	g := newGuard(t, flow.Rule{
 		Resource: "orders", Threshold: 2, Origin: "x", Behavior: flow.WarmUpThrottle, WarmUpPeriod: 3 * time.Second, ColdFactor: 5, MaxWait: 1,
 	})
-	ctx := core.WithOrigin(t.Context(), "x")
+	ctx := engine.WithOrigin(t.Context(), "x")
 	enter := func() error {
 		e, err := g.Enter(ctx, "orders", nil)
 		e.Exit()

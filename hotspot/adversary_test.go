@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
@@ -37,7 +37,7 @@ func TestCyclingValuesNeverRaisesALimit(t *testing.T) {
 			g.at(time.Duration(now))
 			v, n := r.IntN(12), 1+r.Int64N(2)
 			calls++
-			if g.outcome(user(v), core.Units(int(n))) == "pass" {
+			if g.outcome(user(v), engine.Units(int(n))) == "pass" {
 				taken[v] = append(taken[v], take{now, n})
 			}
 		}
@@ -97,7 +97,7 @@ func TestCyclingValuesKeepDistances(t *testing.T) {
 		for now := time.Duration(0); now < 3*time.Second; now += time.Duration(r.IntN(40)) * ms {
 			g.at(now)
 			v, n := r.IntN(8), 1+r.IntN(3)
-			outcome := g.outcome(user(v), core.Units(n))
+			outcome := g.outcome(user(v), engine.Units(n))
 			if outcome == "block" {
 				continue
 			}
@@ -121,7 +121,7 @@ func TestCyclingValuesHoldTheLimitInFlight(t *testing.T) {
 		g := newGuard(t, hotspot.Rule{ID: "r", Param: "user", Threshold: float64(limit), Metric: hotspot.Concurrency, MaxValues: 1 + r.IntN(3)})
 		type open struct {
 			value int
-			entry core.Entry
+			entry engine.Entry
 		}
 		var opened []open
 		held := make(map[int]int)
@@ -149,7 +149,7 @@ func TestCyclingValuesHoldTheLimitInFlight(t *testing.T) {
 		}
 		// And nothing is left over: every value gets its limit again.
 		for v := range 3 {
-			assert.Equal(t, "pass", g.outcome(user(v), core.Units(limit)))
+			assert.Equal(t, "pass", g.outcome(user(v), engine.Units(limit)))
 		}
 	}
 	figure.Report(t, figure.Figure{Name: "hotspot values over their limit in flight", Value: float64(max(0, peaks)), N: int64(figure.Size(20, 100, 1000, 10_000)), Seed: *seed})
@@ -189,7 +189,7 @@ func TestTopValues(t *testing.T) {
 	}
 	top := g.details("r").Top
 	require.Len(t, top, 10)
-	assert.Equal(t, hotspot.ValueFigures{Resource: "orders", Value: `"u00"`, Passed: 30, Measure: core.MeasureUnits("units in 1s", 30, 1e6)}, top[0])
+	assert.Equal(t, hotspot.ValueFigures{Resource: "orders", Value: `"u00"`, Passed: 30, Measure: engine.MeasureUnits("units in 1s", 30, 1e6)}, top[0])
 	assert.Equal(t, `"u09"`, top[9].Value)
 	g.at(2 * time.Minute)
 	g.outcomes(2, user("u29"))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -77,7 +78,7 @@ type bucketUnits cell
 // GiveBack gives them back to the filling that they were taken from, and undoes the filling if no
 // other call has any of it. A later filling was computed with them in use: there they stay used,
 // and have to be earned again, or more could pass than the bucket holds.
-func (u *bucketUnits) GiveBack(r *core.Reservation, _ int64) {
+func (u *bucketUnits) GiveBack(r *engine.Reservation, _ int64) {
 	u.shard.mu.Lock()
 	defer u.shard.mu.Unlock()
 	u.shard.settle((*cell)(u))
@@ -109,7 +110,7 @@ func (x *cell) use(b bucket, n int64) {
 
 // takeFilled is takePlain once the cell is found. The caller holds the lock, which takeFilled
 // releases.
-func (c *controller) takeFilled(inv *core.Invocation, x *cell, now, n int64, q *quota) (block *core.BlockError) {
+func (c *controller) takeFilled(inv *engine.Invocation, x *cell, now, n int64, q *quota) (block *core.BlockError) {
 	s := x.shard
 	if b := x.bucket.at(now, int64(c.rule.Interval), q); b.fits(n, q) {
 		x.use(b, n)
@@ -128,14 +129,14 @@ func (c *controller) takeFilled(inv *core.Invocation, x *cell, now, n int64, q *
 // so the rest is not refilled all in one go: what is taken there is within the threshold in every
 // real interval, so that a bucket of the value's own would not have refused it. The caller holds
 // the lock.
-func (s *shard) takeFromRest(now, n int64, rule *controller) (core.Reservation, bool) {
+func (s *shard) takeFromRest(now, n int64, rule *controller) (engine.Reservation, bool) {
 	w := s.restWindow(now, rule.rule.Interval)
 	bucket, ok := w.TryAdd(0, now, n, rule.quota.units)
 	if !ok {
-		return core.Reservation{}, false
+		return engine.Reservation{}, false
 	}
 	s.restAt = max(s.restAt, now)
-	return core.Reservation{Holder: restUnits{w}, Units: n, Token: bucket}, true
+	return engine.Reservation{Holder: restUnits{w}, Units: n, Token: bucket}, true
 }
 
 // restWindow is the window of the rest, made when it is first needed, or when the rule's interval
@@ -174,4 +175,4 @@ func (s *shard) newBucket(now int64) bucket {
 type restUnits struct{ *stat.Window }
 
 // GiveBack gives them back to the bucket of the window that they were counted in.
-func (u restUnits) GiveBack(r *core.Reservation, _ int64) { u.Cancel(r.Token, r.Units) }
+func (u restUnits) GiveBack(r *engine.Reservation, _ int64) { u.Cancel(r.Token, r.Units) }

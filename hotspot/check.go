@@ -5,8 +5,9 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
-	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/internal/lending"
 )
 
@@ -21,22 +22,22 @@ type Rules struct {
 }
 
 // Ask returns the first refusal, taking nothing.
-func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
+func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.Holding {
 		all := c.occurrences(inv)
 		for _, o := range all {
 			if block := c.ask(inv.Now(), o.Value, inv.Units()*o.Times, inv.Prioritized()); block != nil {
 				c.watch(all, inv.Now()) // it takes nothing
-				return core.Verdict{Block: block}
+				return engine.Verdict{Block: block}
 			}
 		}
 	}
-	return core.Verdict{}
+	return engine.Verdict{}
 }
 
 // Take lets every rule take, for every value of the call. It returns the first refusal or, if there
 // is none, the longest wait.
-func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
+func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.sharing {
 		if !c.record.Found.Load() {
 			c.watch(c.occurrences(inv), inv.Now())
@@ -44,23 +45,23 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 	}
 	if c := rs.plain; c != nil {
 		if v, sole := c.sole(inv); sole {
-			return core.Verdict{Block: c.takePlain(inv, inv.Lane(), inv.Now(), inv.Units(), v)}
+			return engine.Verdict{Block: c.takePlain(inv, inv.Lane(), inv.Now(), inv.Units(), v)}
 		}
 		if v := rs.Ask(inv); v.Block != nil { // otherwise a value would count as passed though the call is refused because of another
 			return v
 		}
 	}
-	var longest core.Verdict
+	var longest engine.Verdict
 	for _, c := range rs.Holding {
 		all := c.occurrences(inv)
 		c.watch(all, inv.Now())
 		for _, o := range all {
 			wait, block := c.take(inv, o.Value, inv.Units()*o.Times)
 			if block != nil {
-				return core.Verdict{Block: block}
+				return engine.Verdict{Block: block}
 			}
 			if wait > longest.Wait {
-				longest = core.Verdict{Wait: wait, By: c.refusal}
+				longest = engine.Verdict{Wait: wait, By: c.refusal}
 			}
 		}
 	}
@@ -69,7 +70,7 @@ func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
 
 // Shadow lets every shadow rule take. What a rule took before it would have refused is given back
 // here.
-func (rs *Rules) Shadow(inv *core.Invocation) {
+func (rs *Rules) Shadow(inv *engine.Invocation) {
 	for _, c := range rs.Shadows {
 		if c.member != nil {
 			c.watch(c.occurrences(inv), inv.Now())
@@ -146,7 +147,7 @@ func (c *controller) fits(s *shard, x *cell, v *argument.Value, now, n int64, q 
 // takePlain is Take for a call with one value, nil for none, where the rule has a bucket
 // for each. It is the same as take, without what doesn't matter here, and with what lanes are lent.
 // What is granted is reserved on inv.
-func (c *controller) takePlain(inv *core.Invocation, lane uint32, now, n int64, v *argument.Value) (block *core.BlockError) {
+func (c *controller) takePlain(inv *engine.Invocation, lane uint32, now, n int64, v *argument.Value) (block *core.BlockError) {
 	if v == nil {
 		return nil
 	}
@@ -206,7 +207,7 @@ func (c *controller) takePlain(inv *core.Invocation, lane uint32, now, n int64, 
 
 // takeContended is takePlain where a value of the shard lends, or may begin to. The caller holds
 // the lock, which takeContended releases.
-func (c *controller) takeContended(inv *core.Invocation, lane uint32, now, n int64, x *cell, q *quota, waited bool) *core.BlockError {
+func (c *controller) takeContended(inv *engine.Invocation, lane uint32, now, n int64, x *cell, q *quota, waited bool) *core.BlockError {
 	s := x.shard
 	s.collect(c, x, now, n)
 	held, block := c.decide(x, now, n, q)
@@ -221,7 +222,7 @@ func (c *controller) takeContended(inv *core.Invocation, lane uint32, now, n int
 }
 
 // take decides on n units of a value, and reserves on the invocation what it grants.
-func (c *controller) take(inv *core.Invocation, v argument.Value, n int64) (wait time.Duration, block *core.BlockError) {
+func (c *controller) take(inv *engine.Invocation, v argument.Value, n int64) (wait time.Duration, block *core.BlockError) {
 	if c.rule.Behavior == Throttle {
 		return c.takeTurn(inv, v, n)
 	}
@@ -234,7 +235,7 @@ func (c *controller) take(inv *core.Invocation, v argument.Value, n int64) (wait
 
 // grant checks whether n units of a value fit and takes them in one step, under the lock of the
 // value's shard.
-func (c *controller) grant(now int64, v argument.Value, n int64) (held core.Reservation, block *core.BlockError) {
+func (c *controller) grant(now int64, v argument.Value, n int64) (held engine.Reservation, block *core.BlockError) {
 	q, hash := c.quotaOf(v), v.Hash()
 	s := c.values.shard(hash)
 	s.mu.Lock()
@@ -243,7 +244,7 @@ func (c *controller) grant(now int64, v argument.Value, n int64) (held core.Rese
 }
 
 // decide is grant once the cell is found. The caller holds the lock.
-func (c *controller) decide(x *cell, now, n int64, q *quota) (held core.Reservation, block *core.BlockError) {
+func (c *controller) decide(x *cell, now, n int64, q *quota) (held engine.Reservation, block *core.BlockError) {
 	x.heat.add(now, n)
 	held, ok := c.takeFrom(x, now, n, q)
 	if !ok {
@@ -255,7 +256,7 @@ func (c *controller) decide(x *cell, now, n int64, q *quota) (held core.Reservat
 }
 
 // takeTurn takes a turn in the queue of a value, under the lock of its shard.
-func (c *controller) takeTurn(inv *core.Invocation, v argument.Value, n int64) (wait time.Duration, block *core.BlockError) {
+func (c *controller) takeTurn(inv *engine.Invocation, v argument.Value, n int64) (wait time.Duration, block *core.BlockError) {
 	now, q, hash := inv.Now(), c.quotaOf(v), v.Hash()
 	s := c.values.shard(hash)
 	s.mu.Lock()
@@ -273,7 +274,7 @@ func (c *controller) takeTurn(inv *core.Invocation, v argument.Value, n int64) (
 }
 
 // takeFrom is grant for a cell of another rule. The caller holds the lock of its shard.
-func (c *controller) takeFrom(x *cell, now, n int64, q *quota) (held core.Reservation, ok bool) {
+func (c *controller) takeFrom(x *cell, now, n int64, q *quota) (held engine.Reservation, ok bool) {
 	if c.rule.Behavior == TokenBucket {
 		return x.takeTokens(now, n, q)
 	}
@@ -287,13 +288,13 @@ func (c *controller) takeFrom(x *cell, now, n int64, q *quota) (held core.Reserv
 	switch {
 	case c.rule.Metric == Concurrency:
 		x.held += n
-		return core.Reservation{Holder: (*permitUnits)(x), Units: n, UntilExit: true}, true
+		return engine.Reservation{Holder: (*permitUnits)(x), Units: n, UntilExit: true}, true
 	case w != nil:
 		w.add(n)
-		return core.Reservation{Holder: w, Units: n, Token: w.head}, true
+		return engine.Reservation{Holder: w, Units: n, Token: w.head}, true
 	case x.isRest(): // the limit of the rest is in its window
 		return x.shard.takeFromRest(now, n, c)
 	}
 	x.use(x.bucket.at(now, int64(c.rule.Interval), q), n)
-	return core.Reservation{Holder: (*bucketUnits)(x), Units: n, Token: x.bucket.filled}, true
+	return engine.Reservation{Holder: (*bucketUnits)(x), Units: n, Token: x.bucket.filled}, true
 }

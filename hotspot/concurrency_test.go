@@ -6,15 +6,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // open makes n calls that stay open until the function that it returns is called.
-func (g *guard) open(n int, opts ...core.Option) (exit func()) {
+func (g *guard) open(n int, opts ...engine.Option) (exit func()) {
 	g.t.Helper()
-	entries := make([]core.Entry, n)
+	entries := make([]engine.Entry, n)
 	for i := range entries {
 		e, err := g.enter(opts...)
 		require.NoError(g.t, err)
@@ -34,9 +34,9 @@ func TestConcurrencyOfEachValue(t *testing.T) {
 	assert.Equal(t, "pass x5", g.outcomes(5, user("bob")))
 	exit()
 	exit()
-	assert.Equal(t, "pass", g.outcome(user("ann"), core.Units(3)), "a batch of three holds three")
-	exit = g.open(1, user("ann"), core.Units(2))
-	assert.Equal(t, "block", g.outcome(user("ann"), core.Units(2)))
+	assert.Equal(t, "pass", g.outcome(user("ann"), engine.Units(3)), "a batch of three holds three")
+	exit = g.open(1, user("ann"), engine.Units(2))
+	assert.Equal(t, "block", g.outcome(user("ann"), engine.Units(2)))
 	assert.EqualValues(t, 2, g.inFlight())
 	exit()
 	assert.Zero(t, g.inFlight())

@@ -7,12 +7,13 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // controller is one rule at work on one resource.
 type controller struct {
 	rule    Rule
-	engine  *core.Engine
+	engine  *engine.Engine
 	member  *cluster.Member // by which its limits are shared, nil if they are not
 	refusal *core.BlockError
 
@@ -23,12 +24,12 @@ type controller struct {
 	exceptions map[argument.Value]*quota
 	values     *values
 
-	record *core.Record
+	record *engine.Record
 }
 
 // newController returns the controller of a rule, which continues old if there is one. publish does
 // what must not happen before the rules are published.
-func newController(t *Table, r Rule, record *core.Record, resource *core.Resource, old *controller) (c *controller, publish func(now int64)) {
+func newController(t *Table, r Rule, record *engine.Record, resource *engine.Resource, old *controller) (c *controller, publish func(now int64)) {
 	c = &controller{rule: r, record: record, engine: t.Engine, quota: r.quota(r.Threshold)}
 	c.strict, c.refills = r.counts()
 	if r.leases() {
@@ -51,7 +52,7 @@ func newController(t *Table, r Rule, record *core.Record, resource *core.Resourc
 	if old != nil {
 		before = old.refusal
 	}
-	c.refusal = core.NewCounted(core.BlockError{Kind: core.KindHotspot, Resource: resource.Name(), Rule: r.ID}, nil, record, before)
+	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindHotspot, Resource: resource.Name(), Rule: r.ID}, nil, record, before)
 	if goesOn {
 		c.values = old.values // what was used and what is in flight still count, under the new limits
 		return c, func(now int64) {
@@ -83,10 +84,10 @@ func (c *controller) quotaOf(v argument.Value) *quota {
 var empty = argument.Of("")
 
 // nothing is the values of a call that has none, where those have a limit.
-var nothing = []core.Occurrence{{Value: empty, Times: 1}}
+var nothing = []engine.Occurrence{{Value: empty, Times: 1}}
 
 // occurrences are the values of a call that the rule looks at; the caller must not change them.
-func (c *controller) occurrences(inv *core.Invocation) (all []core.Occurrence) {
+func (c *controller) occurrences(inv *engine.Invocation) (all []engine.Occurrence) {
 	if c.rule.Index.given {
 		all = inv.ArgValues(c.rule.Index.at)
 	} else {
@@ -94,7 +95,7 @@ func (c *controller) occurrences(inv *core.Invocation) (all []core.Occurrence) {
 	}
 	switch {
 	case c.rule.Missing == MissingUnlimited:
-		all = slices.DeleteFunc(all, func(o core.Occurrence) bool { return o.Value == empty })
+		all = slices.DeleteFunc(all, func(o engine.Occurrence) bool { return o.Value == empty })
 	case len(all) == 0 && c.rule.Missing != MissingNone:
 		all = nothing
 	}
@@ -107,7 +108,7 @@ func (c *controller) plain() bool {
 }
 
 // sole is the value of a call that has at most one, nil if it has none.
-func (c *controller) sole(inv *core.Invocation) (v *argument.Value, sole bool) {
+func (c *controller) sole(inv *engine.Invocation) (v *argument.Value, sole bool) {
 	if c.rule.Index.given {
 		return nil, false
 	}

@@ -6,11 +6,12 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/stat"
 )
 
 // Explain says how each rule would judge the values of the call.
-func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
+func (rs *Rules) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	for _, c := range slices.Concat(rs.Holding, rs.sharing, rs.Shadows) {
 		j := core.Judgement{Rule: c.rule.ID, Outcome: core.NotJudged, Why: "the call has no " + c.rule.argument()}
 		for i, o := range c.occurrences(inv) {
@@ -53,7 +54,7 @@ func worse(a, b core.Judgement) core.Judgement {
 
 // explain is how n units of a value would be judged, without a trace: a value that the rule doesn't
 // know is still unknown to it afterwards.
-func (c *controller) explain(inv *core.Invocation, v argument.Value, n int64, j *core.Judgement) core.Measure {
+func (c *controller) explain(inv *engine.Invocation, v argument.Value, n int64, j *core.Judgement) core.Measure {
 	if c.member != nil {
 		return c.explainShared(inv, v, n, j)
 	}
@@ -100,7 +101,7 @@ func (s *shard) findsRoom(now int64, rule *controller) (leaves *cell, ok bool) {
 }
 
 // explainCell is fits with the figures it goes by. The caller holds the lock of the shard.
-func (c *controller) explainCell(inv *core.Invocation, x *cell, n int64, q *quota, j *core.Judgement) core.Measure {
+func (c *controller) explainCell(inv *engine.Invocation, x *cell, n int64, q *quota, j *core.Judgement) core.Measure {
 	now, first := inv.Now(), inv.Prioritized()
 	switch {
 	case q.none && c.rule.Missing == MissingRefuse && x.value == empty:
@@ -131,24 +132,24 @@ func (c *controller) measure(x *cell, now, n int64, q *quota, first bool) core.M
 	perInterval := "units in " + c.rule.Interval.String()
 	switch {
 	case q.none:
-		return core.MeasureUnits(perInterval, 0, 0)
+		return engine.MeasureUnits(perInterval, 0, 0)
 	case c.rule.Behavior == TokenBucket:
-		return core.MeasureTokens(c.tokensOf(x.shard, x, &x.value, now, q), now, q.size)
+		return engine.MeasureTokens(c.tokensOf(x.shard, x, &x.value, now, q), now, q.size)
 	case c.rule.Behavior == Throttle:
 		wait := x.wait(now, q.cost(n), first)
 		if first && x.queue != nil && !x.queue.Empty() {
-			return core.MeasureTurns(wait, c.rule.MaxWait, nil) // calls that overtake have other turns
+			return engine.MeasureTurns(wait, c.rule.MaxWait, nil) // calls that overtake have other turns
 		}
 		left := x.last().TurnsWithin(now, q.cost(1), c.rule.MaxWait)
-		return core.MeasureTurns(wait, c.rule.MaxWait, &left)
+		return engine.MeasureTurns(wait, c.rule.MaxWait, &left)
 	case c.rule.Metric == Concurrency:
-		return core.MeasureUnits("units in flight", x.inFlight(), q.units)
+		return engine.MeasureUnits("units in flight", x.inFlight(), q.units)
 	}
-	return core.MeasureUnits(perInterval, c.used(x, now, q), q.size)
+	return engine.MeasureUnits(perInterval, c.used(x, now, q), q.size)
 }
 
 // explainRest is explainCell for the values that have no cell. The caller holds the lock.
-func (c *controller) explainRest(inv *core.Invocation, s *shard, n int64, j *core.Judgement) core.Measure {
+func (c *controller) explainRest(inv *engine.Invocation, s *shard, n int64, j *core.Judgement) core.Measure {
 	m := c.explainCell(inv, &s.rest, n, &c.quota, j)
 	if c.quota.none || !c.rule.fills() || c.rule.Behavior != Reject || c.windows(&s.rest) {
 		return m
@@ -161,7 +162,7 @@ func (c *controller) explainRest(inv *core.Invocation, s *shard, n int64, j *cor
 		wait, known := w.RetryAfter(now, n, c.quota.units)
 		inv.JudgeRefused(j, wait, known)
 	}
-	m = core.MeasureUnits(m.Of, w.Sum(now), c.quota.units)
+	m = engine.MeasureUnits(m.Of, w.Sum(now), c.quota.units)
 	*m.Remaining = w.Room(now, c.quota.units)
 	return m
 }

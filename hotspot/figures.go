@@ -9,7 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
-	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
@@ -23,7 +23,7 @@ type Figures struct {
 	// Top are the values that are asked for most, at most ten, hottest first.
 	Top []ValueFigures `json:"top,omitempty"`
 	// Cluster is what a cluster shares, nil if the limits are only this process's.
-	Cluster *family.SharedFigures `json:"cluster,omitempty"`
+	Cluster *core.SharedFigures `json:"cluster,omitempty"`
 
 	lacks string // if there were calls but none had a value: what they lacked
 }
@@ -162,7 +162,7 @@ func (c *controller) tell(f *Figures, hottest *top) {
 	c.values.each(now, func(x *cell) {
 		f.InFlight += x.held
 		if f.Cluster != nil && x.lease != nil {
-			f.Cluster.Add(x.lease.Shared)
+			family.AddShared(f.Cluster, x.lease.Shared)
 		}
 		if x.isRest() {
 			f.Overflowed += x.shard.overflowed

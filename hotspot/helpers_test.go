@@ -11,6 +11,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/chance"
 	"github.com/penstock-go/penstock/internal/proof/trial"
@@ -27,14 +28,14 @@ const ms = time.Millisecond
 // guard is an engine under test, on a clock that stands still. Calls that queue note
 // their wait and run at once.
 type guard struct {
-	*core.Engine
+	*engine.Engine
 	t     testing.TB
 	clock *clocks.Manual
 }
 
 func newGuard(t testing.TB, rules ...hotspot.Rule) *guard {
 	t.Helper()
-	e, clock := trial.Engine(t, core.Config{})
+	e, clock := trial.Engine(t, engine.Config{})
 	clock.SetSleep(clocks.SleepRecord)
 	g := &guard{e, t, clock}
 	g.load(rules...)
@@ -55,7 +56,7 @@ func (g *guard) load(rules ...hotspot.Rule) {
 			rules[i].Resource = "orders"
 		}
 	}
-	require.NoError(g.t, g.Update(func(b *core.RulesetBuilder) error { return hotspot.Compile(b, rules) }))
+	require.NoError(g.t, g.Update(func(b *engine.RulesetBuilder) error { return hotspot.Compile(b, rules) }))
 }
 
 // at moves the clock to so long after the start.
@@ -82,16 +83,16 @@ func (g *guard) inFlight() (n int64) {
 	return n
 }
 
-func (g *guard) enter(opts ...core.Option) (core.Entry, error) {
+func (g *guard) enter(opts ...engine.Option) (engine.Entry, error) {
 	return g.Enter(g.t.Context(), "orders", opts)
 }
 
 // user attaches a value as the tests' rules want it, and gives it as an argument.
-func user(v any) core.Option { return core.Param("user", v) }
+func user(v any) engine.Option { return engine.Param("user", v) }
 
 // outcome makes a call, ends it, and says what became of it: "pass", "block", or how
 // long it waited.
-func (g *guard) outcome(opts ...core.Option) string {
+func (g *guard) outcome(opts ...engine.Option) string {
 	g.t.Helper()
 	waits := len(g.clock.Slept())
 	entry, err := g.enter(opts...)
@@ -108,7 +109,7 @@ func (g *guard) outcome(opts ...core.Option) string {
 }
 
 // outcomes makes n like calls, and writes "pass, pass, block" as "pass x2, block".
-func (g *guard) outcomes(n int, opts ...core.Option) string {
+func (g *guard) outcomes(n int, opts ...engine.Option) string {
 	g.t.Helper()
 	var words []string
 	for range n {
@@ -118,7 +119,7 @@ func (g *guard) outcomes(n int, opts ...core.Option) string {
 }
 
 // passes is how many of n like calls pass, waiting or not.
-func (g *guard) passes(n int, opts ...core.Option) (passed int) {
+func (g *guard) passes(n int, opts ...engine.Option) (passed int) {
 	g.t.Helper()
 	for range n {
 		if g.outcome(opts...) != "block" {

@@ -7,17 +7,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
 // Callers of a value who leave in the order in which they came take nothing from those
 // behind them. known bug 128
 func TestGoodputOfImpatientCallers(t *testing.T) {
-	passed := trial.Impatient(t, 6, func(e *core.Engine) {
+	passed := trial.Impatient(t, 6, func(e *engine.Engine) {
 		rules := []hotspot.Rule{{Resource: "orders", Param: "user", Threshold: 50, Behavior: hotspot.Throttle, MaxWait: time.Second}}
-		require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return hotspot.Compile(b, rules) }))
+		require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error { return hotspot.Compile(b, rules) }))
 	}, user("ann"))
 	t.Log(passed)
 	for _, n := range passed[:len(passed)-1] {

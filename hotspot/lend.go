@@ -5,6 +5,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/lending"
 	"github.com/penstock-go/penstock/internal/shared"
 )
@@ -49,7 +50,7 @@ type hotValue struct {
 	hash  uint64
 	value argument.Value
 
-	holder  core.Holder      // of what calls take
+	holder  engine.Holder    // of what calls take
 	until   shared.Int64     // the last instant at which what is lent or shown holds
 	token   shared.Int64     // says what calls take from: the number of the window's bucket, or when the bucket was filled
 	refusal shared.Uint64    // number(32) | the fewest units that are refused(32), 0 if none is shown
@@ -94,7 +95,7 @@ func newHotValue(x *cell, c *controller, q *quota, now int64) *hotValue {
 }
 
 // take decides on n units if that needs no lock, and reserves them if they are admitted.
-func (h *hotValue) take(inv *core.Invocation, lane uint32, now, n int64) (decided bool, block *core.BlockError) {
+func (h *hotValue) take(inv *engine.Invocation, lane uint32, now, n int64) (decided bool, block *core.BlockError) {
 	l := &h.lanes[lane&uint32(len(h.lanes)-1)]
 	for {
 		credit := l.credit.Load() // first

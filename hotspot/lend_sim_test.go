@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/lending"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 )
@@ -17,7 +18,7 @@ import (
 type world struct {
 	rules []*controller // the first one, and once it holds the second one
 	next  *controller
-	held  map[int]*core.Invocation // of takes that have passed, by number
+	held  map[int]*engine.Invocation // of takes that have passed, by number
 }
 
 // deed is what a caller does in a world, and what it is told.
@@ -32,7 +33,7 @@ func (w *world) follow(now int64) string {
 
 // take takes n units on a lane, and holds them under a number.
 func (w *world) take(no, rule int, lane uint32, now, n int64, v argument.Value) string {
-	inv := new(core.Invocation)
+	inv := new(engine.Invocation)
 	if block := w.rules[rule].takePlain(inv, lane, now, n, &v); block != nil {
 		return "refused by " + block.Rule
 	}
@@ -105,7 +106,7 @@ func TestSimHotValues(t *testing.T) {
 			c, next := simulated(s, first), simulated(s, second)
 			c.exceptions, next.exceptions, next.values = named, named, c.values
 			c.refusal, next.refusal = refusedBy("first"), refusedBy("second")
-			return &world{rules: []*controller{c}, next: next, held: make(map[int]*core.Invocation)}
+			return &world{rules: []*controller{c}, next: next, held: make(map[int]*engine.Invocation)}
 		}
 		w := build()
 		var history schedules.History[*[]deed]
@@ -235,7 +236,7 @@ func everyScheduleAfterARefusal(t *testing.T, window Window) {
 		c.refusal = refusedBy("first")
 		take := func(lane uint32, now int64) bool {
 			v := argument.Of(1)
-			return c.takePlain(new(core.Invocation), lane, now, 1, &v) == nil
+			return c.takePlain(new(engine.Invocation), lane, now, 1, &v) == nil
 		}
 		start := int64(100) << heatTick
 		for range 2 {
@@ -255,5 +256,5 @@ func everyScheduleAfterARefusal(t *testing.T, window Window) {
 }
 
 func refusedBy(rule string) *core.BlockError {
-	return core.NewCounted(core.BlockError{Kind: core.KindHotspot, Resource: "orders", Rule: rule}, nil, nil, nil)
+	return engine.NewCounted(core.BlockError{Kind: core.KindHotspot, Resource: "orders", Rule: rule}, nil, nil, nil)
 }

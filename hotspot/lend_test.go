@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/lending"
 	"github.com/penstock-go/penstock/internal/proof/race"
 )
@@ -27,8 +28,8 @@ func lender(t *testing.T, threshold float64, window Window) (*controller, *shard
 	t.Helper()
 	r, err := Rule{Resource: "orders", Param: "user", Threshold: threshold, Window: window, MaxValues: 2}.Normalized()
 	require.NoError(t, err)
-	c := &controller{record: new(core.Record), rule: r, quota: r.quota(threshold)}
-	c.refusal = core.NewCounted(core.BlockError{Kind: core.KindHotspot, Resource: "orders"}, nil, nil, nil)
+	c := &controller{record: new(engine.Record), rule: r, quota: r.quota(threshold)}
+	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindHotspot, Resource: "orders"}, nil, nil, nil)
 	c.strict, c.refills = r.counts()
 	c.values = newValues(r.MaxValues, c)
 	s := &c.values.shards[0]
@@ -50,7 +51,7 @@ func heatUp(c *controller, s *shard) {
 // passes takes a unit on a lane, and reports whether that was granted and whether the lock was needed.
 func (c *controller) passes(lane uint32, now int64, v argument.Value) (ok, locked bool) {
 	h := c.values.shards[0].hot.Load()
-	inv := new(core.Invocation)
+	inv := new(engine.Invocation)
 	if h != nil && h.value == v {
 		if decided, block := h.take(inv, lane, now, 1); decided {
 			return block == nil, false
@@ -138,7 +139,7 @@ func hotValueIsExact(t *testing.T, window Window, full, now int64) {
 	ok, _ := c.passes(0, lendStart, bob)
 	require.True(t, ok, "another value of the shard")
 
-	inv := new(core.Invocation)
+	inv := new(engine.Invocation)
 	require.Nil(t, c.takePlain(inv, 0, now, 1, &ann), "there is room again")
 	for range limit - 1 {
 		ok, _ = c.passes(1, now, ann)
@@ -188,7 +189,7 @@ func TestHotValueUnderACrowd(t *testing.T) {
 		var all sync.WaitGroup
 		for lane := range uint32(callers) {
 			all.Go(func() {
-				inv := new(core.Invocation)
+				inv := new(engine.Invocation)
 				for i := range limit {
 					block := c.takePlain(inv, lane, now, 1, &ann)
 					switch {
@@ -219,7 +220,7 @@ func TestHotValueUnderACrowd(t *testing.T) {
 func TestHotValueAllocatesNothing(t *testing.T) {
 	for _, threshold := range []float64{0, 1e9} {
 		c, _ := lender(t, threshold, Strict)
-		inv := new(core.Invocation)
+		inv := new(engine.Invocation)
 		race.AllocatesNothing(t, 100, func() {
 			_ = c.takePlain(inv, 1, lendStart, 1, &ann)
 			inv.GiveBackFrom(0)

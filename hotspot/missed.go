@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // firstCalls is the number of calls without a value after which the log says so, if none had one.
 const firstCalls = 100
 
 // watch counts a call of these values if there are none.
-func (c *controller) watch(all []core.Occurrence, now int64) {
+func (c *controller) watch(all []engine.Occurrence, now int64) {
 	if len(all) == 0 || len(all) == 1 && c.rule.Missing != MissingNone && all[0].Value == empty {
 		c.missed(now)
 	}
@@ -39,20 +39,20 @@ func (c *controller) found(v *argument.Value) {
 
 // silence is the topic of the log line about a rule whose first calls had no value.
 type silence struct {
-	pace core.LogPace
+	pace engine.LogPace
 	c    *controller
 }
 
 // LogPace is when the next line is due.
-func (s *silence) LogPace() *core.LogPace { return &s.pace }
+func (s *silence) LogPace() *engine.LogPace { return &s.pace }
 
 // Untold reports nothing: there is one line.
 func (s *silence) Untold() bool { return false }
 
 // LogLine says what the rule does with such calls.
-func (s *silence) LogLine() core.LogLine {
+func (s *silence) LogLine() engine.LogLine {
 	r := s.c.rule
-	return core.LogLine{
+	return engine.LogLine{
 		Level: slog.LevelWarn, Message: fmt.Sprintf("penstock: a hotspot rule found no value in its first %d calls", firstCalls), Count: 1,
 		Args: []any{"rule", r.ID, "resource", s.c.refusal.Resource, "looksAt", r.source(), "suchCalls", map[Missing]string{
 			MissingNone: "not limited", MissingUnlimited: "not limited", MissingShared: "share one limit", MissingRefuse: "refused",

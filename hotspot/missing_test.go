@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
@@ -21,7 +22,7 @@ import (
 var shapes = []struct {
 	name string
 	rule hotspot.Rule
-	call func(v any) core.Option
+	call func(v any) engine.Option
 }{
 	{"an attachment", hotspot.Rule{Param: "user"}, asParam},
 	{"an argument", hotspot.Rule{Index: hotspot.At(0)}, asArgument},
@@ -30,8 +31,8 @@ var shapes = []struct {
 	{"in flight", hotspot.Rule{Param: "user", Metric: hotspot.Concurrency}, asParam},
 }
 
-func asParam(v any) core.Option    { return core.Param("user", v) }
-func asArgument(v any) core.Option { return core.Args(v) }
+func asParam(v any) engine.Option    { return engine.Param("user", v) }
+func asArgument(v any) engine.Option { return engine.Args(v) }
 
 // A rule says what a call without the value means: one that doesn't attach it, attaches nil, an
 // empty list or empty text, however that is given.
@@ -39,17 +40,17 @@ func TestMissing(t *testing.T) {
 	type name string
 	for _, shape := range shapes {
 		for what, nothing := range map[string]struct {
-			opts []core.Option
+			opts []engine.Option
 			text bool // which is a value where the rule doesn't say
 		}{
 			"absent":     {nil, false},
-			"nil":        {[]core.Option{shape.call(nil)}, false},
-			"no list":    {[]core.Option{shape.call([]string{})}, false},
-			"text":       {[]core.Option{shape.call("")}, true},
-			"named text": {[]core.Option{shape.call(name(""))}, true},
-			"bytes":      {[]core.Option{shape.call([]byte{})}, true},
-			"a list":     {[]core.Option{shape.call([]string{""})}, true},
-			"a pointer":  {[]core.Option{shape.call(new(string))}, true},
+			"nil":        {[]engine.Option{shape.call(nil)}, false},
+			"no list":    {[]engine.Option{shape.call([]string{})}, false},
+			"text":       {[]engine.Option{shape.call("")}, true},
+			"named text": {[]engine.Option{shape.call(name(""))}, true},
+			"bytes":      {[]engine.Option{shape.call([]byte{})}, true},
+			"a list":     {[]engine.Option{shape.call([]string{""})}, true},
+			"a pointer":  {[]engine.Option{shape.call(new(string))}, true},
 		} {
 			for missing, want := range map[hotspot.Missing]int64{ // of 3 calls
 				hotspot.MissingNone: 0, hotspot.MissingUnlimited: 0, hotspot.MissingShared: 2, hotspot.MissingRefuse: 3,
@@ -157,7 +158,7 @@ func TestLogOfMissingValues(t *testing.T) {
 				for among := 1; among <= 2; among++ {
 					name := fmt.Sprint(shape.name, ", ", missing, ", ", mode, ", ", among)
 					var text bytes.Buffer
-					e, clock := trial.Engine(t, core.Config{Logger: slog.New(slog.NewTextHandler(&text, nil))})
+					e, clock := trial.Engine(t, engine.Config{Logger: slog.New(slog.NewTextHandler(&text, nil))})
 					clock.SetSleep(clocks.SleepRecord)
 					g := &guard{e, t, clock}
 					rule := shape.rule
@@ -170,7 +171,7 @@ func TestLogOfMissingValues(t *testing.T) {
 					said := func(id string) int {
 						return strings.Count(text.String(), "no value in its first 100 calls\" rule="+id+" ")
 					}
-					call := func(n int, opts ...core.Option) {
+					call := func(n int, opts ...engine.Option) {
 						for range n {
 							if e, err := g.enter(opts...); err == nil {
 								e.Exit()

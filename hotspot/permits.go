@@ -1,6 +1,6 @@
 package hotspot
 
-import "github.com/penstock-go/penstock/core"
+import "github.com/penstock-go/penstock/internal/engine"
 
 // inFlight is the most that a cell's value may have in flight: its own units, plus what was in
 // flight of all values without a cell when it got one, as long as any of that still is. Some of it
@@ -16,7 +16,7 @@ func (c *cell) inFlight() int64 {
 type permitUnits cell
 
 // GiveBack ends the units' flight.
-func (u *permitUnits) GiveBack(r *core.Reservation, _ int64) {
+func (u *permitUnits) GiveBack(r *engine.Reservation, _ int64) {
 	u.shard.mu.Lock()
 	defer u.shard.mu.Unlock()
 	if u.held -= r.Units; u.held == 0 && (*cell)(u) == &u.shard.rest {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -41,7 +42,7 @@ func (c *controller) refuse(x *cell, n int64, q *quota) *core.BlockError {
 func (r *refusal) says(about core.Refuser) *core.BlockError {
 	says := *r.rule.refusal
 	says.Value = r.cell.value
-	return core.NewCounted(says, about, r.rule.record, r.rule.refusal)
+	return engine.NewCounted(says, about, r.rule.record, r.rule.refusal)
 }
 
 // neverFits is the refusal of a call that takes more units than the bucket holds.

@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/outlier"
@@ -52,12 +53,12 @@ func TestMoreThanTheLimitNeverPasses(t *testing.T) {
 		{Param: "user", Threshold: 3, Metric: hotspot.Concurrency},
 	} {
 		g := newGuard(t, rule)
-		assert.Equal(t, "block", g.outcome(user("ann"), core.Units(4)), "unseen")
+		assert.Equal(t, "block", g.outcome(user("ann"), engine.Units(4)), "unseen")
 		assert.Equal(t, "pass", g.outcome(user("ann")))
-		assert.Equal(t, "block", g.outcome(user("ann"), core.Units(4)), "used")
+		assert.Equal(t, "block", g.outcome(user("ann"), engine.Units(4)), "used")
 		g.at(time.Hour)
-		assert.Equal(t, "block", g.outcome(user("ann"), core.Units(4)), "idle")
-		assert.Equal(t, "pass", g.outcome(user("ann"), core.Units(3)))
+		assert.Equal(t, "block", g.outcome(user("ann"), engine.Units(4)), "idle")
+		assert.Equal(t, "pass", g.outcome(user("ann"), engine.Units(3)))
 	}
 }
 
@@ -67,7 +68,7 @@ func TestThresholdZeroBlocks(t *testing.T) {
 	} {
 		rule.Index = hotspot.At(0)
 		g := newGuard(t, rule)
-		assert.Equal(t, "block x2", g.outcomes(2, core.Args("x")), "%+v", rule)
+		assert.Equal(t, "block x2", g.outcomes(2, engine.Args("x")), "%+v", rule)
 		assert.Equal(t, "pass", g.outcome(), "%+v", rule)
 	}
 }
@@ -78,11 +79,11 @@ func TestIndexCountsFromBothEnds(t *testing.T) {
 		hotspot.Rule{ID: "last", Index: hotspot.At(-1), Threshold: 2, Interval: time.Minute},
 	)
 	assert.Equal(t, "pass x2", g.outcomes(2), "no arguments at all")
-	assert.Equal(t, "pass x2, block", g.outcomes(3, core.Args("a")), "the last is also the first, and no second")
-	assert.Equal(t, "block", g.outcome(core.Args("b", "a")), "the last is a")
-	assert.Equal(t, "pass, block", g.outcomes(2, core.Args("b", "c")), "the second is c")
-	assert.Equal(t, "block", g.outcome(core.Args("b", "c", "d")), "of each call as it comes")
-	assert.Equal(t, "pass", g.outcome(core.Args("b", "e", "d")))
+	assert.Equal(t, "pass x2, block", g.outcomes(3, engine.Args("a")), "the last is also the first, and no second")
+	assert.Equal(t, "block", g.outcome(engine.Args("b", "a")), "the last is a")
+	assert.Equal(t, "pass, block", g.outcomes(2, engine.Args("b", "c")), "the second is c")
+	assert.Equal(t, "block", g.outcome(engine.Args("b", "c", "d")), "of each call as it comes")
+	assert.Equal(t, "pass", g.outcome(engine.Args("b", "e", "d")))
 }
 
 func TestExceptions(t *testing.T) {
@@ -118,7 +119,7 @@ func TestListsTakeEveryElement(t *testing.T) {
 	}
 	assert.Equal(t, "pass, block", g.outcomes(2, user(many)))
 	assert.Equal(t, "block", g.outcome(user(7)))
-	assert.Equal(t, "pass x2, block", g.outcomes(3, core.Param("user", "x"), core.Param("user", "y")), "several attachments are like a list")
+	assert.Equal(t, "pass x2, block", g.outcomes(3, engine.Param("user", "x"), engine.Param("user", "y")), "several attachments are like a list")
 }
 
 // What one rule took is given back when another refuses.
@@ -127,7 +128,7 @@ func TestSeveralRulesGiveBack(t *testing.T) {
 		hotspot.Rule{ID: "user", Param: "user", Threshold: 3, Interval: time.Minute},
 		hotspot.Rule{ID: "item", Param: "item", Threshold: 1, Interval: time.Minute},
 	)
-	item := func(v any) core.Option { return core.Param("item", v) }
+	item := func(v any) engine.Option { return engine.Param("item", v) }
 	assert.Equal(t, "pass, block x9", g.outcomes(10, user("ann"), item(1)))
 	assert.Equal(t, "pass", g.outcome(user("ann"), item(2)))
 	assert.Equal(t, "pass", g.outcome(user("ann"), item(3)))
@@ -140,7 +141,7 @@ func TestSeveralRulesGiveBack(t *testing.T) {
 // known bug 22
 func TestWhoIsRefusedElsewhereFillsNothing(t *testing.T) {
 	g := newGuard(t)
-	require.NoError(t, g.Update(func(b *core.RulesetBuilder) error {
+	require.NoError(t, g.Update(func(b *engine.RulesetBuilder) error {
 		return errors.Join(
 			hotspot.Compile(b, []hotspot.Rule{{Resource: "orders", Param: "user", Threshold: 2, Burst: 2, Window: hotspot.Refill}}),
 			flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 1, Interval: 10 * ms, Buckets: 1, Window: flow.Ring}}),
@@ -148,7 +149,7 @@ func TestWhoIsRefusedElsewhereFillsNothing(t *testing.T) {
 	}))
 	tooMany := func(at time.Duration, v any) {
 		g.at(at)
-		_, err := g.enter(user(v), core.Units(2))
+		_, err := g.enter(user(v), engine.Units(2))
 		require.Equal(t, core.KindFlow, core.KindOf(err))
 	}
 	passes := func(from time.Duration, v any) (words []string) {
@@ -171,9 +172,9 @@ func TestWhoIsRefusedElsewhereFillsNothing(t *testing.T) {
 // refuse, and so a call that is refused elsewhere may cost a value its place; whether they
 // decide at once must not depend on who only watches. known bug 127
 func TestShadowRulesChangeNoVerdict(t *testing.T) {
-	play := func(watch func(*core.RulesetBuilder, []hotspot.Rule, []flow.Rule) error) (words []string) {
+	play := func(watch func(*engine.RulesetBuilder, []hotspot.Rule, []flow.Rule) error) (words []string) {
 		g := newGuard(t)
-		require.NoError(t, g.Update(func(b *core.RulesetBuilder) error {
+		require.NoError(t, g.Update(func(b *engine.RulesetBuilder) error {
 			return watch(b,
 				[]hotspot.Rule{{Resource: "orders", Param: "user", Threshold: 1, MaxValues: 1}},
 				[]flow.Rule{{Resource: "orders", Threshold: 0, Origin: "eve"}})
@@ -185,41 +186,41 @@ func TestShadowRulesChangeNoVerdict(t *testing.T) {
 			{0, "ann", ""}, {900 * ms, "bob", ""}, {1150 * ms, "cid", "eve"}, {1150 * ms, "ann", ""}, {1160 * ms, "bob", ""},
 		} {
 			g.at(call.at)
-			entry, err := g.Enter(core.WithOrigin(t.Context(), call.origin), "orders", []core.Option{user(call.value)})
+			entry, err := g.Enter(engine.WithOrigin(t.Context(), call.origin), "orders", []engine.Option{user(call.value)})
 			entry.Exit()
 			words = append(words, core.KindOf(err).String())
 		}
 		return words
 	}
-	alone := play(func(b *core.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
+	alone := play(func(b *engine.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
 		return errors.Join(hotspot.Compile(b, h), flow.Compile(b, f))
 	})
 	assert.Contains(t, alone, "hotspot", "a value has lost its place")
-	for name, watch := range map[string]func(*core.RulesetBuilder, []hotspot.Rule, []flow.Rule) error{
-		"hotspot": func(b *core.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
+	for name, watch := range map[string]func(*engine.RulesetBuilder, []hotspot.Rule, []flow.Rule) error{
+		"hotspot": func(b *engine.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
 			return errors.Join(hotspot.Compile(b, append(h, hotspot.Rule{Resource: "orders", Param: "item", Mode: spec.Shadow})), flow.Compile(b, f))
 		},
-		"flow": func(b *core.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
+		"flow": func(b *engine.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
 			return errors.Join(hotspot.Compile(b, h), flow.Compile(b, append(f, flow.Rule{Resource: ".*", Match: spec.MatchRegex, Behavior: flow.Throttle, Mode: spec.Shadow})))
 		},
-		"authority": func(b *core.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
+		"authority": func(b *engine.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
 			return errors.Join(authority.Compile(b, []authority.Rule{{Resource: "orders", Origins: []string{"x"}, Mode: spec.Shadow}}),
 				hotspot.Compile(b, h), flow.Compile(b, f))
 		},
-		"system": func(b *core.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
+		"system": func(b *engine.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
 			return errors.Join(system.Compile(b, []system.Rule{{Metric: system.QPS, Mode: spec.Shadow}}), hotspot.Compile(b, h), flow.Compile(b, f))
 		},
-		"isolation": func(b *core.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
+		"isolation": func(b *engine.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
 			return errors.Join(hotspot.Compile(b, h), flow.Compile(b, f), isolation.Compile(b, []isolation.Rule{{Resource: "orders", Mode: spec.Shadow}}))
 		},
-		"adaptive": func(b *core.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
+		"adaptive": func(b *engine.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
 			return errors.Join(hotspot.Compile(b, h), flow.Compile(b, f), adaptive.Compile(b, []adaptive.Rule{{Resource: "orders", Mode: spec.Shadow}}))
 		},
-		"breaker": func(b *core.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
+		"breaker": func(b *engine.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
 			return errors.Join(hotspot.Compile(b, h), flow.Compile(b, f),
 				breaker.Compile(b, []breaker.Rule{{Resource: "*", Mode: spec.Shadow}, {Resource: "orders", Mode: spec.Shadow}}))
 		},
-		"outlier": func(b *core.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
+		"outlier": func(b *engine.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
 			return errors.Join(hotspot.Compile(b, h), flow.Compile(b, f), outlier.Compile(b, []outlier.Rule{{Resource: "orders", Mode: spec.Shadow}}))
 		},
 	} {

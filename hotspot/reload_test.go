@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/cluster"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
@@ -45,7 +45,7 @@ func TestReloadForgetsNothing(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := newGuard(t, rule)
-			ann := []core.Option{user("ann"), core.Args("ann")}
+			ann := []engine.Option{user("ann"), engine.Args("ann")}
 			assert.Equal(t, "pass x5, block", g.outcomes(6, ann...))
 			after := rule
 			tt.after(&after)
@@ -83,7 +83,7 @@ func TestOffAndOn(t *testing.T) {
 func TestBadUpdate(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{ID: "r", Param: "user", Threshold: 2})
 	assert.Equal(t, "pass x2, block", g.outcomes(3, user("ann")))
-	err := g.Update(func(b *core.RulesetBuilder) error {
+	err := g.Update(func(b *engine.RulesetBuilder) error {
 		return hotspot.Compile(b, []hotspot.Rule{
 			{ID: "r", Resource: "orders", Param: "user", Threshold: 9, Exceptions: []hotspot.Exception{{Value: argument.Of("x"), Threshold: 1}}},
 			{Resource: "orders"},
@@ -96,15 +96,15 @@ func TestBadUpdate(t *testing.T) {
 func TestEachResourceOfAPatternHasItsOwnValues(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{ID: "r", Resource: "order.*", Match: spec.MatchRegex, Param: "user", Threshold: 2})
 	assert.Equal(t, "pass x2, block", g.outcomes(3, user("ann")))
-	e, err := g.Enter(t.Context(), "order 7", []core.Option{user("ann")})
+	e, err := g.Enter(t.Context(), "order 7", []engine.Option{user("ann")})
 	assert.NoError(t, err)
 	e.Exit()
 	assert.EqualValues(t, 1, g.figures("r").Refused)
 	f := g.details("r")
 	assert.Equal(t, 2, f.Values)
 	assert.Equal(t, []hotspot.ValueFigures{
-		{Resource: "orders", Value: `"ann"`, Passed: 2, Refused: 1, Measure: core.MeasureUnits("units in 1s", 2, 2)},
-		{Resource: "order 7", Value: `"ann"`, Passed: 1, Measure: core.MeasureUnits("units in 1s", 1, 2)},
+		{Resource: "orders", Value: `"ann"`, Passed: 2, Refused: 1, Measure: engine.MeasureUnits("units in 1s", 2, 2)},
+		{Resource: "order 7", Value: `"ann"`, Passed: 1, Measure: engine.MeasureUnits("units in 1s", 1, 2)},
 	}, f.Top)
 }
 
@@ -122,12 +122,12 @@ func TestHotValuesTellHowFullTheyAre(t *testing.T) {
 			r.ID, r.Param = "r", "user"
 			g := newGuard(t, r)
 			for range 2 {
-				e, err := g.Enter(t.Context(), "orders", []core.Option{user("ann")})
+				e, err := g.Enter(t.Context(), "orders", []engine.Option{user("ann")})
 				if err == nil {
 					defer e.Exit()
 				}
 			}
-			x, err := g.Explain(t.Context(), "orders", []core.Option{user("ann")})
+			x, err := g.Explain(t.Context(), "orders", []engine.Option{user("ann")})
 			require.NoError(t, err)
 			want := x.Rules[0].Measures[0]
 			want.For = ""

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // retryAfter makes calls of a value that end at once until one is refused, and says when
@@ -118,7 +119,7 @@ func TestRetryAfterIsExact(t *testing.T) {
 				g.load(r)
 			}
 			v := fmt.Sprint(rnd.IntN(2))
-			e, err := g.enter(user(v), core.Units(1+rnd.IntN(2)))
+			e, err := g.enter(user(v), engine.Units(1+rnd.IntN(2)))
 			e.Exit()
 			block, ok := errors.AsType[*core.BlockError](err)
 			if !ok {

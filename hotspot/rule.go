@@ -8,8 +8,8 @@ import (
 
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/argument"
-	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/stat"
 )
 

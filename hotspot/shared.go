@@ -6,8 +6,9 @@ import (
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
-	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -69,7 +70,7 @@ func (r Rule) shape() stat.Shape {
 
 // SharedLimit is the limit of the i-th value of the call. Such rules are always asked before they
 // take.
-func (c *controller) SharedLimit(inv *core.Invocation, i int) (family.Shared, int64) {
+func (c *controller) SharedLimit(inv *engine.Invocation, i int) (family.Shared, int64) {
 	all := c.occurrences(inv)
 	if i >= len(all) {
 		return nil, 0
@@ -133,7 +134,7 @@ type valueLease struct {
 }
 
 // Ask notes a refusal.
-func (l *valueLease) Ask(inv *core.Invocation, n int64) core.Verdict {
+func (l *valueLease) Ask(inv *engine.Invocation, n int64) engine.Verdict {
 	v := l.Shared.Ask(inv, n)
 	if v.Block != nil && !v.Lacks() {
 		l.note(inv.Now(), n, false)
@@ -142,7 +143,7 @@ func (l *valueLease) Ask(inv *core.Invocation, n int64) core.Verdict {
 }
 
 // Take notes whether the call passed.
-func (l *valueLease) Take(inv *core.Invocation, n int64) core.Verdict {
+func (l *valueLease) Take(inv *engine.Invocation, n int64) engine.Verdict {
 	v := l.Shared.Take(inv, n)
 	l.note(inv.Now(), n, v.Block == nil)
 	return v
@@ -168,7 +169,7 @@ func (l *valueLease) keeps(now int64) bool {
 }
 
 // explainShared is explain for a value whose limit a cluster shares.
-func (c *controller) explainShared(inv *core.Invocation, v argument.Value, n int64, j *core.Judgement) core.Measure {
+func (c *controller) explainShared(inv *engine.Invocation, v argument.Value, n int64, j *core.Judgement) core.Measure {
 	hash := v.Hash()
 	s := c.values.shard(hash)
 	s.mu.Lock()

@@ -2,10 +2,11 @@ package hotspot
 
 import (
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 )
 
-// Table is the compiled hotspot rules of one revision. It implements core.Family.
+// Table is the compiled hotspot rules of one revision. It implements engine.Family.
 type Table struct {
 	family.Compiled[Rule, controller]
 }
@@ -13,11 +14,11 @@ type Table struct {
 // Compile makes hotspot rules part of the next revision of an engine's rules. Rules that did not
 // change keep running as they are; a changed rule takes over the values of the rule with the same
 // ID, unless it looks at another argument.
-func Compile(b *core.RulesetBuilder, rules []Rule) error {
+func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 	t := new(Table)
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
-		Build: func(r Rule, record *core.Record, at *core.Site, old *controller) *controller {
+		Build: func(r Rule, record *engine.Record, at *engine.Site, old *controller) *controller {
 			c, publish := newController(t, r, record, at.Resource, old)
 			at.BeforeUse(publish)
 			return c
@@ -30,7 +31,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 }
 
 // Bind returns the rules of a resource or nil.
-func (t *Table) Bind(at *core.Site) core.Checker {
+func (t *Table) Bind(at *engine.Site) engine.Checker {
 	controllers := t.Hold(at)
 	if len(controllers) == 0 {
 		return nil
@@ -48,4 +49,4 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 }
 
 // Shares are the rules whose limits a cluster shares, nil if there are none.
-func (rs *Rules) Shares() core.Sharer { return rs.shared.Sharer() }
+func (rs *Rules) Shares() engine.Sharer { return rs.shared.Sharer() }

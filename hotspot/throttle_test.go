@@ -13,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 func TestThrottleSpacesEachValue(t *testing.T) {
@@ -22,8 +23,8 @@ func TestThrottleSpacesEachValue(t *testing.T) {
 	g.at(250 * ms)
 	assert.Equal(t, "50ms, 150ms, block", g.outcomes(3, user("ann")))
 	g.at(time.Minute)
-	assert.Equal(t, "pass", g.outcome(user("ann"), core.Units(5)), "the first after an idle time is free")
-	assert.Equal(t, "200ms", g.outcome(user("ann"), core.Units(2)))
+	assert.Equal(t, "pass", g.outcome(user("ann"), engine.Units(5)), "the first after an idle time is free")
+	assert.Equal(t, "200ms", g.outcome(user("ann"), engine.Units(2)))
 }
 
 func TestThrottleKeepsFractions(t *testing.T) {
@@ -58,7 +59,7 @@ func TestTurnIsGivenBack(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 5 {
-		_, err := g.Enter(ctx, "orders", []core.Option{user("a")})
+		_, err := g.Enter(ctx, "orders", []engine.Option{user("a")})
 		require.ErrorIs(t, err, core.ErrBlocked)
 	}
 	assert.Equal(t, "200ms", g.outcome(user("a")))
@@ -71,11 +72,11 @@ func TestBucketUnitsAreGivenBack(t *testing.T) {
 		hotspot.Rule{ID: "wait", Param: "item", Threshold: 1, Behavior: hotspot.Throttle, MaxWait: 3 * time.Second},
 		hotspot.Rule{ID: "user", Param: "user", Threshold: 2},
 	)
-	assert.Equal(t, "pass", g.outcome(core.Param("item", 1)))
+	assert.Equal(t, "pass", g.outcome(engine.Param("item", 1)))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 5 {
-		_, err := g.Enter(ctx, "orders", []core.Option{user("a"), core.Param("item", 1)})
+		_, err := g.Enter(ctx, "orders", []engine.Option{user("a"), engine.Param("item", 1)})
 		require.ErrorIs(t, err, core.ErrBlocked)
 	}
 	assert.Equal(t, "pass x2, block", g.outcomes(3, user("a")))
@@ -83,7 +84,7 @@ func TestBucketUnitsAreGivenBack(t *testing.T) {
 
 // parked has a call queue that leaves when it is told to. From then on the clock parks, so
 // that a call which is moved up and must sleep again does.
-func (g *guard) parked(opts ...core.Option) (leave func()) {
+func (g *guard) parked(opts ...engine.Option) (leave func()) {
 	g.t.Helper()
 	g.clock.SetSleep(clocks.SleepPark)
 	before := int(g.Waiting())
@@ -107,10 +108,10 @@ func TestValueIsKeptWhileTheRestQueues(t *testing.T) {
 	assert.Equal(t, "pass", g.outcome(user("b")), "the first of the rest")
 	g.at(4 * ms)
 	assert.Equal(t, "6ms", g.outcome(user("a")))
-	leave := g.parked(user("b"), core.Units(3))  // until 30 ms
-	g.at(20 * ms)                                // from here on, somebody new might have the place of a
-	second := g.parked(user("c"), core.Units(3)) // so many that its turn is to come yet when the first leaves
-	third := g.parked(user("a"), core.Units(2))
+	leave := g.parked(user("b"), engine.Units(3))  // until 30 ms
+	g.at(20 * ms)                                  // from here on, somebody new might have the place of a
+	second := g.parked(user("c"), engine.Units(3)) // so many that its turn is to come yet when the first leaves
+	third := g.parked(user("a"), engine.Units(2))
 	leave()
 	second()
 	g.clock.SetSleep(clocks.SleepRecord)

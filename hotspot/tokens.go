@@ -3,6 +3,7 @@ package hotspot
 import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -48,17 +49,17 @@ func (c *controller) tokensOf(s *shard, x *cell, v *argument.Value, now int64, q
 }
 
 // takeTokens takes n units of the cell's token bucket. The caller holds the lock.
-func (x *cell) takeTokens(now, n int64, q *quota) (held core.Reservation, ok bool) {
+func (x *cell) takeTokens(now, n int64, q *quota) (held engine.Reservation, ok bool) {
 	if q.none {
 		return held, false
 	}
 	taken, ok := x.tokenBucket(now, q).Take(now, n, q.size)
-	return core.Reservation{Holder: (*tokenUnits)(x), Units: n, Token: taken.No, Undo: taken.At}, ok
+	return engine.Reservation{Holder: (*tokenUnits)(x), Units: n, Token: taken.No, Undo: taken.At}, ok
 }
 
 // takeToken is takePlain once the cell is found. The caller holds the lock, which takeToken
 // releases.
-func (c *controller) takeToken(inv *core.Invocation, x *cell, now, n int64, q *quota) (block *core.BlockError) {
+func (c *controller) takeToken(inv *engine.Invocation, x *cell, now, n int64, q *quota) (block *core.BlockError) {
 	s := x.shard
 	if held, ok := x.takeTokens(now, n, q); ok {
 		x.passed++
@@ -76,7 +77,7 @@ func (c *controller) takeToken(inv *core.Invocation, x *cell, now, n int64, q *q
 type tokenUnits cell
 
 // GiveBack gives them back, except as far as time has already brought them back.
-func (u *tokenUnits) GiveBack(r *core.Reservation, _ int64) {
+func (u *tokenUnits) GiveBack(r *engine.Reservation, _ int64) {
 	u.shard.mu.Lock()
 	defer u.shard.mu.Unlock()
 	u.tokens.GiveBack(stat.Taken{At: r.Undo, No: r.Token}, r.Units)

@@ -15,6 +15,7 @@ import (
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
@@ -30,7 +31,7 @@ type poll struct {
 	want  string
 }
 
-func (g *guard) polls(script []poll, opts ...core.Option) {
+func (g *guard) polls(script []poll, opts ...engine.Option) {
 	g.t.Helper()
 	for _, p := range script {
 		g.at(p.at)
@@ -130,8 +131,8 @@ func TestTokenBucketPassesEvenly(t *testing.T) {
 // A batch takes all its units or none, a list of every element, twice what is there twice.
 func TestTokenBucketTakesUnits(t *testing.T) {
 	g := newGuard(t, tokens(10, 5))
-	g.polls([]poll{{0, "ann", 1, "block"}}, core.Units(7)) // more than it holds
-	g.polls([]poll{{0, "ann", 3, "pass x2, block"}, {200 * ms, "ann", 1, "block"}, {300 * ms, "ann", 2, "pass, block"}}, core.Units(3))
+	g.polls([]poll{{0, "ann", 1, "block"}}, engine.Units(7)) // more than it holds
+	g.polls([]poll{{0, "ann", 3, "pass x2, block"}, {200 * ms, "ann", 1, "block"}, {300 * ms, "ann", 2, "pass, block"}}, engine.Units(3))
 	list := user([]string{"bob", "cat", "bob"})
 	assert.Equal(t, "pass x3, block", g.outcomes(4, list))
 	assert.Equal(t, "pass x3, block", g.outcomes(4, user("cat")), "who was refused for bob took nothing")
@@ -156,7 +157,7 @@ func TestTokenBucketRetryAfter(t *testing.T) {
 
 	for _, v := range []string{"ann", "never seen"} {
 		for range 2 {
-			_, err := g.enter(user(v), core.Units(3))
+			_, err := g.enter(user(v), engine.Units(3))
 			b, ok := errors.AsType[*core.BlockError](err)
 			require.True(t, ok)
 			assertNobodyKnows(t, b)
@@ -221,7 +222,7 @@ func TestTokenBucketReloaded(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := newGuard(t, tokens(10, 9))
-			ann := core.Args("ann")
+			ann := engine.Args("ann")
 			assert.Equal(t, "pass x10, block", g.outcomes(11, user("ann"), ann))
 			g.load(tt.after)
 			g.polls(tt.script, ann)
@@ -313,7 +314,7 @@ func TestTokenBucketIsExact(t *testing.T) {
 			g.at(time.Duration(now))
 			v, n := r.IntN(3), 1+r.Int64N(min(3, size+1))
 			calls++
-			e, err := g.enter(user(v), core.Units(int(n)))
+			e, err := g.enter(user(v), engine.Units(int(n)))
 			e.Exit()
 			want := logs[v].fits(now, n, size, units[v])
 			if (err == nil) != want {
@@ -356,7 +357,7 @@ func TestCyclingValuesNeverRaiseATokenBucket(t *testing.T) {
 				logs[v] = new(valueLog)
 			}
 			calls++
-			if g.outcome(user(v), core.Units(int(n))) != "pass" {
+			if g.outcome(user(v), engine.Units(int(n))) != "pass" {
 				continue
 			}
 			passed++
@@ -420,7 +421,7 @@ func TestTokenBucketsHammered(t *testing.T) {
 			slower := rule
 			slower.Threshold /= float64(1 + k%2)
 			slower.MaxValues = 1 + k%3
-			assert.NoError(t, g.Update(func(b *core.RulesetBuilder) error {
+			assert.NoError(t, g.Update(func(b *engine.RulesetBuilder) error {
 				slower.Resource, other.Resource = "orders", "orders"
 				return hotspot.Compile(b, []hotspot.Rule{slower, other})
 			}))

@@ -9,11 +9,12 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 )
 
 // simulated returns the controller of a rule that knows so few values that they share.
-var refused = core.NewCounted(core.BlockError{Kind: core.KindHotspot, Resource: "orders"}, nil, nil, nil)
+var refused = engine.NewCounted(core.BlockError{Kind: core.KindHotspot, Resource: "orders"}, nil, nil, nil)
 
 func simulated(s *schedules.Schedule, r Rule) *controller {
 	r.Resource, r.Param = "orders", "user"
@@ -21,7 +22,7 @@ func simulated(s *schedules.Schedule, r Rule) *controller {
 	if err != nil {
 		s.Failf("%v", err)
 	}
-	c := &controller{record: new(core.Record), rule: r, quota: r.quota(r.Threshold), refusal: refused}
+	c := &controller{record: new(engine.Record), rule: r, quota: r.quota(r.Threshold), refusal: refused}
 	c.strict, c.refills = r.counts()
 	c.values = newValues(r.MaxValues, c)
 	return c

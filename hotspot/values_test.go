@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
@@ -26,9 +26,9 @@ func newRule(t testing.TB, r Rule) *controller {
 	r.Resource, r.Param = "orders", "user"
 	r, err := r.Normalized()
 	require.NoError(t, err)
-	e, err := core.NewEngine(core.Config{Clock: clocks.NewManual(time.Unix(1e9, 0)), Chain: core.NewChain(idle{}), Logger: slog.New(slog.DiscardHandler)})
+	e, err := engine.NewEngine(engine.Config{Clock: clocks.NewManual(time.Unix(1e9, 0)), Chain: engine.NewChain(idle{}), Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	c, publish := newController(tableOf(e), r, new(core.Record), e.PinResource("orders"), nil)
+	c, publish := newController(tableOf(e), r, new(engine.Record), e.PinResource("orders"), nil)
 	publish(0)
 	return c
 }
@@ -36,8 +36,8 @@ func newRule(t testing.TB, r Rule) *controller {
 // idle is a slot that does nothing.
 type idle struct{}
 
-func (idle) Name() string             { return "idle" }
-func (idle) Prepare(*core.Invocation) {}
+func (idle) Name() string               { return "idle" }
+func (idle) Prepare(*engine.Invocation) {}
 
 // known bug 90, 105: the memory of a rule is bounded, whatever the values and however many.
 func TestMemoryIsBounded(t *testing.T) {
@@ -170,7 +170,7 @@ func TestKeptValuesAreCopies(t *testing.T) {
 }
 
 // tableOf is a table of an engine, without rules.
-func tableOf(e *core.Engine) *Table {
+func tableOf(e *engine.Engine) *Table {
 	t := new(Table)
 	t.Engine = e
 	return t

@@ -3,7 +3,7 @@ package hotspot
 import (
 	"time"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // buckets is how many buckets the interval of a window has. One more counts.
@@ -149,7 +149,7 @@ func (w *window) handOver(now int64, interval time.Duration) *window {
 }
 
 // GiveBack gives units back to the bucket that they were counted in.
-func (w *window) GiveBack(r *core.Reservation, _ int64) {
+func (w *window) GiveBack(r *engine.Reservation, _ int64) {
 	s := w.cell.shard
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
@@ -52,9 +52,9 @@ func TestStrictIntervals(t *testing.T) {
 				since = now
 			}
 			n := 1 + r.Int64N(2)
-			opts := []core.Option{user("ann"), core.Units(int(n))}
+			opts := []engine.Option{user("ann"), engine.Units(int(n))}
 			if r.IntN(2) == 0 {
-				opts = append(opts, core.Param("item", 1)) // by which it may be refused
+				opts = append(opts, engine.Param("item", 1)) // by which it may be refused
 			}
 			if g.outcome(opts...) == "pass" && rule.Window == hotspot.Strict {
 				taken = append(taken, take{now, n})

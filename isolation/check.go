@@ -1,8 +1,8 @@
 package isolation
 
 import (
-	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 )
 
 // Rules are the isolation rules of one resource, compiled. They are safe for
@@ -22,29 +22,29 @@ type Rules struct {
 }
 
 // Ask returns the first refusal, taking nothing.
-func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
+func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.private {
 		if !c.ask(inv, rs.revision) {
-			return core.Verdict{Block: c.refusal}
+			return engine.Verdict{Block: c.refusal}
 		}
 	}
 	if c := rs.tightest; c != nil && !c.ask(inv, rs.revision) {
-		return core.Verdict{Block: c.refusal}
+		return engine.Verdict{Block: c.refusal}
 	}
-	return core.Verdict{}
+	return engine.Verdict{}
 }
 
 // Take lets every rule take. It returns the first refusal.
-func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
+func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.private {
 		if !c.take(inv, rs.revision) {
-			return core.Verdict{Block: c.refusal}
+			return engine.Verdict{Block: c.refusal}
 		}
 	}
 	if c := rs.tightest; c != nil && !c.take(inv, rs.revision) {
-		return core.Verdict{Block: c.refusal}
+		return engine.Verdict{Block: c.refusal}
 	}
-	return core.Verdict{}
+	return engine.Verdict{}
 }
 
 // Modes says whether any rules are enforced and whether any are in shadow mode.
@@ -53,7 +53,7 @@ func (rs *Rules) Modes() (hold, shadow bool) {
 }
 
 // Shadow lets every shadow rule take.
-func (rs *Rules) Shadow(inv *core.Invocation) {
+func (rs *Rules) Shadow(inv *engine.Invocation) {
 	for _, c := range rs.shadows {
 		c.shadow(inv, rs.revision)
 	}
@@ -66,7 +66,7 @@ func (rs *Rules) Direct() bool {
 
 // ask reports whether the rule would admit the call, perhaps after a wait, as things
 // stand.
-func (c *controller) ask(inv *core.Invocation, revision uint64) bool {
+func (c *controller) ask(inv *engine.Invocation, revision uint64) bool {
 	n := &c.resource.StatisticNode
 	g, claim := n.NeedSemaphore(c.owner), c.claim(inv, revision)
 	return g.MayJoin(claim) || n.Settle(g) && g.MayJoin(claim)
@@ -74,7 +74,7 @@ func (c *controller) ask(inv *core.Invocation, revision uint64) bool {
 
 // take takes units, or a place in the queue that the call waits for. The controller's semaphore may
 // have left the node when the rules changed; then TryJoin grants nothing.
-func (c *controller) take(inv *core.Invocation, revision uint64) bool {
+func (c *controller) take(inv *engine.Invocation, revision uint64) bool {
 	n, limit := inv.Units(), int64(c.rule.Threshold)
 	if !c.semaphore.TryJoin(n, limit, revision) && !c.semaphore.TryJoinOn(inv.Lane(), n, limit, revision) {
 		return c.join(inv, revision)
@@ -84,7 +84,7 @@ func (c *controller) take(inv *core.Invocation, revision uint64) bool {
 }
 
 // join is take where the quick path doesn't suffice.
-func (c *controller) join(inv *core.Invocation, revision uint64) bool {
+func (c *controller) join(inv *engine.Invocation, revision uint64) bool {
 	n := &c.resource.StatisticNode
 	g, claim := n.NeedSemaphore(c.owner), c.claim(inv, revision)
 	got, place := g.Join(inv.Lane(), claim)
@@ -103,7 +103,7 @@ func (c *controller) join(inv *core.Invocation, revision uint64) bool {
 // shadow does what take does, except that no call waits: a call that would wait is in the queue
 // until it gets its units, or exits, or would have been refused, which is noticed when the next
 // call arrives.
-func (c *controller) shadow(inv *core.Invocation, revision uint64) {
+func (c *controller) shadow(inv *engine.Invocation, revision uint64) {
 	if c.lease != nil {
 		family.Rehearse(inv, c.record, c.SharedLimit)
 		return

@@ -4,8 +4,9 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -19,22 +20,22 @@ const sharedSemaphore = node.Shared("isolation")
 // outlives the rule's changes.
 type controller struct {
 	rule      Rule
-	resource  *core.Resource
+	resource  *engine.Resource
 	refusal   *core.BlockError
 	owner     any             // of the semaphore
 	semaphore *stat.Semaphore // the owner's when the rule was compiled, nil if the rule is off
 	lease     family.Shared   // what a cluster shares instead; or nil
 
-	record *core.Record
+	record *engine.Record
 }
 
-func newController(t *Table, r Rule, record *core.Record, resource *core.Resource, old *controller) *controller {
+func newController(t *Table, r Rule, record *engine.Record, resource *engine.Resource, old *controller) *controller {
 	c := &controller{rule: r, record: record, resource: resource, owner: r.owner(resource.Name(), old)}
 	var before *core.BlockError
 	if old != nil {
 		before = old.refusal
 	}
-	c.refusal = core.NewCounted(core.BlockError{Kind: core.KindIsolation, Resource: resource.Name(), Rule: r.ID}, c, record, before)
+	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindIsolation, Resource: resource.Name(), Rule: r.ID}, c, record, before)
 	switch {
 	case r.leases():
 		c.share(t.Member)
@@ -65,7 +66,7 @@ func (r Rule) owner(resource string, old *controller) any {
 }
 
 // claim is what a call wants under the rule.
-func (c *controller) claim(inv *core.Invocation, revision uint64) stat.Claim {
+func (c *controller) claim(inv *engine.Invocation, revision uint64) stat.Claim {
 	claim := stat.Claim{
 		Units: inv.Units(), First: inv.Prioritized(),
 		Limit: int64(c.rule.Threshold), Revision: revision,
@@ -79,7 +80,7 @@ func (c *controller) claim(inv *core.Invocation, revision uint64) stat.Claim {
 
 // queues reports whether the call may wait in the rule's queue. A call waits in only one queue, so
 // the rules that share the calls beyond the cap have none.
-func (c *controller) queues(inv *core.Invocation) bool {
+func (c *controller) queues(inv *engine.Invocation) bool {
 	return c.rule.Mode == spec.Shadow || c.owner == sharedSemaphore && !inv.Awaits()
 }
 

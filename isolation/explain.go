@@ -6,10 +6,11 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // Explain says how each rule would judge the call.
-func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
+func (rs *Rules) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	asked := slices.Clone(rs.private)
 	if rs.tightest != nil {
 		asked = append(asked, rs.tightest)
@@ -33,7 +34,7 @@ func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 }
 
 // explain is ask with the figures it goes by, and leaves no trace.
-func (c *controller) explain(inv *core.Invocation, revision uint64) core.Judgement {
+func (c *controller) explain(inv *engine.Invocation, revision uint64) core.Judgement {
 	if c.lease != nil {
 		j := core.Judgement{Rule: c.rule.ID}
 		j.Measures = []core.Measure{c.lease.Explain(inv, inv.Units(), &j)}
@@ -52,13 +53,13 @@ func (c *controller) explain(inv *core.Invocation, revision uint64) core.Judgeme
 	default:
 		j.Outcome = core.Refused
 	}
-	used := core.MeasureUnits("units in flight", g.InUse(), claim.Limit)
+	used := engine.MeasureUnits("units in flight", g.InUse(), claim.Limit)
 	if queued > 0 {
 		*used.Remaining = 0
 	}
 	j.Measures = []core.Measure{used}
 	if c.rule.MaxQueue > 0 && c.queues(inv) {
-		j.Measures = append(j.Measures, core.MeasureUnits("calls queued", queued, int64(c.rule.MaxQueue)))
+		j.Measures = append(j.Measures, engine.MeasureUnits("calls queued", queued, int64(c.rule.MaxQueue)))
 	}
 	return j
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/isolation"
@@ -24,7 +25,7 @@ const ms = time.Millisecond
 
 // guard is an engine under test, on a clock that parks who waits.
 type guard struct {
-	*core.Engine
+	*engine.Engine
 	t     testing.TB
 	clock *clocks.Manual // nil if the configuration has another kind
 
@@ -34,10 +35,10 @@ type guard struct {
 
 func newGuard(t testing.TB, rules ...isolation.Rule) *guard {
 	t.Helper()
-	return newGuardWith(t, core.Config{}, rules...)
+	return newGuardWith(t, engine.Config{}, rules...)
 }
 
-func newGuardWith(t testing.TB, cfg core.Config, rules ...isolation.Rule) *guard {
+func newGuardWith(t testing.TB, cfg engine.Config, rules ...isolation.Rule) *guard {
 	t.Helper()
 	e, clock := trial.Engine(t, cfg)
 	g := &guard{Engine: e, t: t, clock: clock}
@@ -52,7 +53,7 @@ func (g *guard) load(rules ...isolation.Rule) {
 
 func (g *guard) loadWith(flows []flow.Rule, rules ...isolation.Rule) {
 	g.t.Helper()
-	require.NoError(g.t, g.Update(func(b *core.RulesetBuilder) error {
+	require.NoError(g.t, g.Update(func(b *engine.RulesetBuilder) error {
 		if err := flow.Compile(b, flows); err != nil {
 			return err
 		}
@@ -61,20 +62,20 @@ func (g *guard) loadWith(flows []flow.Rule, rules ...isolation.Rule) {
 }
 
 // enter makes a call that must run at once.
-func (g *guard) enter(opts ...core.Option) core.Entry {
+func (g *guard) enter(opts ...engine.Option) engine.Entry {
 	g.t.Helper()
 	return trial.Enter(g.t, g.Engine, opts...)
 }
 
 // refused makes a call that must be refused at once.
-func (g *guard) refused(opts ...core.Option) {
+func (g *guard) refused(opts ...engine.Option) {
 	g.t.Helper()
 	trial.Refused(g.t, g.Engine, core.KindIsolation, opts...)
 }
 
 // call is one that was made on a goroutine of its own.
 type call struct {
-	entry core.Entry
+	entry engine.Entry
 	err   error
 	done  chan struct{}
 }
@@ -95,7 +96,7 @@ func (c *call) exit() {
 }
 
 // starts makes a call that must wait, and returns when it does.
-func (g *guard) starts(ctx context.Context, name string, opts ...core.Option) *call {
+func (g *guard) starts(ctx context.Context, name string, opts ...engine.Option) *call {
 	g.t.Helper()
 	c := &call{done: make(chan struct{})}
 	parked := g.clock.Parked()
@@ -112,7 +113,7 @@ func (g *guard) starts(ctx context.Context, name string, opts ...core.Option) *c
 	return c
 }
 
-func (g *guard) waits(name string, opts ...core.Option) *call {
+func (g *guard) waits(name string, opts ...engine.Option) *call {
 	g.t.Helper()
 	return g.starts(g.t.Context(), name, opts...)
 }

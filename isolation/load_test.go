@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/chance"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 	"github.com/penstock-go/penstock/internal/proof/race"
@@ -26,7 +26,7 @@ import (
 func TestQueueOnTheSystemClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit, work = 2, 10 * ms
-		g := newGuardWith(t, core.Config{Clock: clocks.NewSystem()}, queued(limit, 100, 75*ms))
+		g := newGuardWith(t, engine.Config{Clock: clocks.NewSystem()}, queued(limit, 100, 75*ms))
 		var done sync.WaitGroup
 		var running, ran, late, gaveUp atomic.Int64
 		began := time.Now()
@@ -76,7 +76,7 @@ func TestPermitsUnderLoad(t *testing.T) {
 	if race.Enabled {
 		rounds /= 20
 	}
-	g := newGuardWith(t, core.Config{Clock: clocks.NewSystem()}, queued(most, 30, time.Minute))
+	g := newGuardWith(t, engine.Config{Clock: clocks.NewSystem()}, queued(most, 30, time.Minute))
 	t.Logf("-seed=%d", *chance.Seed)
 	var running, over, ran, refused, gaveUp atomic.Int64
 	var calls sync.WaitGroup
@@ -88,9 +88,9 @@ func TestPermitsUnderLoad(t *testing.T) {
 					g.load(queued(8+r.IntN(5), 30, time.Minute))
 				}
 				units := 1 + r.IntN(3)
-				opts := []core.Option{core.Units(units)}
+				opts := []engine.Option{engine.Units(units)}
 				if r.IntN(4) == 0 {
-					opts = append(opts, core.Prioritized())
+					opts = append(opts, engine.Prioritized())
 				}
 				ctx, cancel := t.Context(), func() {}
 				if r.IntN(8) == 0 {
@@ -117,7 +117,7 @@ func TestPermitsUnderLoad(t *testing.T) {
 	assert.Zero(t, g.queued())
 	assert.Zero(t, g.Waiting())
 	g.load(permits(most))
-	g.enter(core.Units(most)).Exit()
+	g.enter(engine.Units(most)).Exit()
 	t.Logf("%d ran, %d were refused, %d gave up", ran.Load(), refused.Load(), gaveUp.Load())
 	figure.Report(t, figure.Figure{
 		Name: "calls in flight beyond an isolation limit", Value: float64(over.Load()), N: int64(goroutines) * int64(rounds), Seed: *chance.Seed,

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/node"
@@ -20,17 +21,17 @@ import (
 
 func TestPermits(t *testing.T) {
 	g := newGuard(t, permits(3))
-	a, b := g.enter(), g.enter(core.Units(2))
+	a, b := g.enter(), g.enter(engine.Units(2))
 	g.refused()
 	g.clock.Advance(time.Hour)
 	g.refused()
 	b.Exit()
 	b.Exit() // the second does nothing
-	g.refused(core.Units(3))
-	g.enter(core.Units(2)).Exit()
+	g.refused(engine.Units(3))
+	g.enter(engine.Units(2)).Exit()
 	a.Exit()
-	g.enter(core.Units(3)).Exit()
-	g.refused(core.Units(4))
+	g.enter(engine.Units(3)).Exit()
+	g.refused(engine.Units(4))
 	assert.EqualValues(t, 4, g.figures("permits").Refused)
 }
 
@@ -41,13 +42,13 @@ func TestHugeBatches(t *testing.T) {
 		g := newGuard(t, rule)
 		e := g.enter()
 		for range 2 {
-			g.refused(core.Units(2))
-			g.refused(core.Units(1 << 20))
+			g.refused(engine.Units(2))
+			g.refused(engine.Units(1 << 20))
 			for _, n := range []uint32{1<<20 + 1, math.MaxInt32, math.MaxUint32} {
 				if int64(int(n)) != int64(n) { // on 32 bits
 					continue
 				}
-				_, err := g.Enter(t.Context(), "orders", []core.Option{core.Units(int(n))})
+				_, err := g.Enter(t.Context(), "orders", []engine.Option{engine.Units(int(n))})
 				require.ErrorIs(t, err, core.ErrInvalid)
 			}
 			e.Exit()
@@ -59,7 +60,7 @@ func TestHugeBatches(t *testing.T) {
 func TestThresholdZero(t *testing.T) {
 	g := newGuard(t, permits(0))
 	g.refused()
-	g.refused(core.Prioritized())
+	g.refused(engine.Prioritized())
 }
 
 // Of several rules the one that admits least decides, whatever their order.
@@ -76,7 +77,7 @@ func TestSeveralRules(t *testing.T) {
 	same := permits(2)
 	same.ID, same.MaxQueue, same.MaxWait = "line", 1, time.Second
 	g := newGuard(t, same, permits(2))
-	a := g.enter(core.Units(2))
+	a := g.enter(engine.Units(2))
 	g.refused()
 	a.Exit()
 }
@@ -104,10 +105,10 @@ func TestBesideFlowRules(t *testing.T) {
 // resources, the calls that it matches share one, and nobody waits there.
 func TestRegexAndOverflow(t *testing.T) {
 	rule := isolation.Rule{ID: "api", Resource: "/api/.*", Match: spec.MatchRegex, Threshold: 1, MaxQueue: 5, MaxWait: time.Second}
-	g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 2}}, rule)
+	g := newGuardWith(t, engine.Config{Caps: node.Caps{Resources: 2}}, rule)
 	ctx := context.Background()
-	open := func(name string) (core.Entry, error) { return g.Enter(ctx, name, nil) }
-	var entries []core.Entry
+	open := func(name string) (engine.Entry, error) { return g.Enter(ctx, name, nil) }
+	var entries []engine.Entry
 	for _, name := range []string{"/api/a", "/api/b", "/api/c", "other"} {
 		e, err := open(name)
 		require.NoError(t, err, name)
@@ -127,7 +128,7 @@ func TestRegexAndOverflow(t *testing.T) {
 
 // known bug 72
 func TestRenamedBeyondTheCap(t *testing.T) {
-	trial.BeyondTheCap(t, func(b *core.RulesetBuilder, limits []trial.Limit) error {
+	trial.BeyondTheCap(t, func(b *engine.RulesetBuilder, limits []trial.Limit) error {
 		var rules []isolation.Rule
 		for _, l := range limits {
 			rules = append(rules, isolation.Rule{ID: l.ID, Resource: l.Resource, Match: spec.MatchRegex, Threshold: l.Units, Mode: l.Mode})
@@ -152,7 +153,7 @@ func TestSameIDInAnotherFamily(t *testing.T) {
 // Calls in flight when the rule comes count against it until they end. known bug 64
 func TestRuleMeetsCallsInFlight(t *testing.T) {
 	g := newGuard(t)
-	early := g.enter(core.Units(2))
+	early := g.enter(engine.Units(2))
 	g.load(permits(3))
 	late := g.enter()
 	g.refused()
@@ -160,17 +161,17 @@ func TestRuleMeetsCallsInFlight(t *testing.T) {
 	g.load(permits(3)) // another semaphore
 	g.refused()
 	early.Exit()
-	g.enter(core.Units(2)).Exit()
-	g.refused(core.Units(3))
+	g.enter(engine.Units(2)).Exit()
+	g.refused(engine.Units(3))
 	late.Exit()
-	g.enter(core.Units(3)).Exit()
+	g.enter(engine.Units(3)).Exit()
 }
 
 // A lower limit takes nothing from who runs, a rule that goes and comes back finds who
 // runs. known bug 64
 func TestLimitChangesUnderCalls(t *testing.T) {
 	g := newGuard(t, permits(4))
-	entries := []core.Entry{g.enter(), g.enter(), g.enter()}
+	entries := []engine.Entry{g.enter(), g.enter(), g.enter()}
 	g.load(permits(1))
 	g.refused()
 	off := permits(1)
@@ -181,7 +182,7 @@ func TestLimitChangesUnderCalls(t *testing.T) {
 	g.refused()
 	for i, e := range entries {
 		e.Exit()
-		e = g.enter(core.Units(i + 1))
+		e = g.enter(engine.Units(i + 1))
 		g.refused()
 		e.Exit()
 	}
@@ -221,7 +222,7 @@ func TestShadowOfALine(t *testing.T) {
 	g.clock.Advance(1)
 	f := g.enter()
 	assert.EqualValues(t, 3, shadowBlocked(), "d would have been refused, f is in the queue")
-	for _, entry := range []core.Entry{b, c, d, e, f} {
+	for _, entry := range []engine.Entry{b, c, d, e, f} {
 		entry.Exit()
 	}
 	g.enter().Exit()
@@ -248,7 +249,7 @@ func TestRetryAfter(t *testing.T) {
 	g := newGuard(t, isolation.Rule{Resource: "orders", Threshold: 1, MaxQueue: 1, MaxWait: time.Second})
 	open, err := g.Enter(t.Context(), "orders", nil)
 	require.NoError(t, err)
-	_, err = g.Enter(t.Context(), "orders", []core.Option{core.Units(2)})
+	_, err = g.Enter(t.Context(), "orders", []engine.Option{engine.Units(2)})
 	block, ok := errors.AsType[*core.BlockError](err)
 	require.True(t, ok)
 	_, known := block.RetryAfter()

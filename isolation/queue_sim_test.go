@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/lending"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
@@ -24,10 +25,10 @@ var silent = slog.New(slog.DiscardHandler)
 
 // newSim returns an engine on the schedule's clock, whose counters lend from the beginning or once they are
 // contended. In the end it must hold nothing.
-func newSim(s *schedules.Schedule, chain *core.Chain) *core.Engine {
+func newSim(s *schedules.Schedule, chain *engine.Chain) *engine.Engine {
 	s.Clock().Set(start.UnixNano())
 	lending.Always = s.Rand.IntN(2) == 0
-	e, err := core.NewEngine(core.Config{Clock: s.Clock(), Chain: chain, Logger: silent})
+	e, err := engine.NewEngine(engine.Config{Clock: s.Clock(), Chain: chain, Logger: silent})
 	if err != nil {
 		panic(err)
 	}
@@ -42,8 +43,8 @@ func newSim(s *schedules.Schedule, chain *core.Chain) *core.Engine {
 	return e
 }
 
-func loadSim(s *schedules.Schedule, e *core.Engine, flows []flow.Rule, rules ...isolation.Rule) {
-	if err := e.Update(func(b *core.RulesetBuilder) error {
+func loadSim(s *schedules.Schedule, e *engine.Engine, flows []flow.Rule, rules ...isolation.Rule) {
+	if err := e.Update(func(b *engine.RulesetBuilder) error {
 		return errors.Join(flow.Compile(b, flows), isolation.Compile(b, rules))
 	}); err != nil {
 		s.Failf("loading rules: %v", err)
@@ -100,9 +101,9 @@ func TestSimQueuedCalls(t *testing.T) {
 			if caller == 0 {
 				ctx = quits
 			}
-			opts := []core.Option{core.Units(units)}
+			opts := []engine.Option{engine.Units(units)}
 			if s.Rand.IntN(3) == 0 {
-				opts = append(opts, core.Prioritized())
+				opts = append(opts, engine.Prioritized())
 			}
 			s.Go(func() {
 				entry, err := e.Enter(ctx, "a", opts)
@@ -184,8 +185,8 @@ func TestSimThrottleThenLine(t *testing.T) {
 // may be given up at any moment. Both run, or the second says that it was given up.
 func TestSimQueuedCallsEverySchedule(t *testing.T) {
 	schedules.SampleOrAll(t, 3_000_000, func(s *schedules.Schedule) {
-		e := newSim(s, core.NewChain(core.FamilySlot(core.KindIsolation))) // the others would only add steps
-		lending.Always = false                                             // or there would be too many
+		e := newSim(s, engine.NewChain(engine.FamilySlot(core.KindIsolation))) // the others would only add steps
+		lending.Always = false                                                 // or there would be too many
 		loadSim(s, e, nil, isolation.Rule{ID: "line", Resource: "a", Threshold: 1, MaxQueue: 1, MaxWait: maxWait})
 		running := 0
 		quits := &quitter{Context: context.Background()}

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/isolation"
 )
@@ -22,10 +23,10 @@ func TestCallsWaitInLine(t *testing.T) {
 	running := g.enter()
 	a := g.waits("a")
 	b := g.waits("b")
-	first := g.waits("first", core.Prioritized())
-	second := g.waits("second", core.Prioritized())
+	first := g.waits("first", engine.Prioritized())
+	second := g.waits("second", engine.Prioritized())
 	g.refused() // the queue is full
-	g.refused(core.Prioritized())
+	g.refused(engine.Prioritized())
 	assert.EqualValues(t, 4, g.Waiting())
 	assert.EqualValues(t, 4, g.queued())
 	g.clock.Advance(time.Second - 1)
@@ -62,8 +63,8 @@ func TestFiguresOfACallInLine(t *testing.T) {
 // A batch at the head is not overtaken, by nobody who comes later.
 func TestBatchInTheQueue(t *testing.T) {
 	g := newGuard(t, queued(3, 5, time.Second))
-	x, y := g.enter(core.Units(2)), g.enter()
-	batch := g.waits("batch", core.Units(3))
+	x, y := g.enter(engine.Units(2)), g.enter()
+	batch := g.waits("batch", engine.Units(3))
 	small := g.waits("small")
 	y.Exit()
 	assert.False(t, batch.ended())
@@ -236,8 +237,8 @@ func TestRulesChangeWhileCallsWait(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := newGuard(t, queued(2, 9, time.Hour), wide)
-			running := []core.Entry{g.enter(), g.enter()}
-			b := g.waits("b", core.Units(2))
+			running := []engine.Entry{g.enter(), g.enter()}
+			b := g.waits("b", engine.Units(2))
 			calls := []*call{b, g.waits("c"), g.waits("d")}
 			g.load(tt.next...)
 			require.Equal(t, tt.left, g.queued())
@@ -261,7 +262,7 @@ func TestRulesChangeWhileCallsWait(t *testing.T) {
 			assert.Equal(t, tt.lost, lost)
 			assert.Zero(t, g.queued())
 			g.load(permits(2))
-			g.enter(core.Units(2)).Exit()
+			g.enter(engine.Units(2)).Exit()
 		})
 	}
 }
@@ -271,18 +272,18 @@ func TestRulesChangeWhileCallsWait(t *testing.T) {
 func TestRefusedBehindTheLine(t *testing.T) {
 	for _, when := range []string{"take", "recheck"} {
 		t.Run(when, func(t *testing.T) {
-			late := &lateSlot{when: when, refusal: core.NewCounted(core.BlockError{Kind: core.KindBreaker, Resource: "orders", Rule: "late"}, nil, nil, nil)}
-			g := newGuardWith(t, core.Config{Chain: trial.Chain().With(late, core.After("isolation"))}, queued(1, 3, time.Second))
+			late := &lateSlot{when: when, refusal: engine.NewCounted(core.BlockError{Kind: core.KindBreaker, Resource: "orders", Rule: "late"}, nil, nil, nil)}
+			g := newGuardWith(t, engine.Config{Chain: trial.Chain().With(late, engine.After("isolation"))}, queued(1, 3, time.Second))
 			running := g.enter()
 			if when == "take" {
-				_, err := g.Enter(t.Context(), "orders", []core.Option{core.Units(1), core.Args("refuse")})
+				_, err := g.Enter(t.Context(), "orders", []engine.Option{engine.Units(1), engine.Args("refuse")})
 				assert.Equal(t, core.KindBreaker, core.KindOf(err))
 				assert.Zero(t, g.queued())
 				running.Exit()
 				g.enter().Exit()
 				return
 			}
-			a := g.waits("a", core.Args("refuse"))
+			a := g.waits("a", engine.Args("refuse"))
 			b := g.waits("b")
 			running.Exit()
 			<-a.done
@@ -300,16 +301,16 @@ type lateSlot struct {
 
 func (s *lateSlot) Name() string { return "late" }
 
-func (s *lateSlot) says(when string, inv *core.Invocation) core.Verdict {
+func (s *lateSlot) says(when string, inv *engine.Invocation) engine.Verdict {
 	if when == s.when && len(inv.Args()) > 0 {
-		return core.Verdict{Block: s.refusal}
+		return engine.Verdict{Block: s.refusal}
 	}
-	return core.Verdict{}
+	return engine.Verdict{}
 }
 
-func (s *lateSlot) Ask(*core.Invocation) core.Verdict         { return core.Verdict{} }
-func (s *lateSlot) Take(inv *core.Invocation) core.Verdict    { return s.says("take", inv) }
-func (s *lateSlot) Recheck(inv *core.Invocation) core.Verdict { return s.says("recheck", inv) }
+func (s *lateSlot) Ask(*engine.Invocation) engine.Verdict         { return engine.Verdict{} }
+func (s *lateSlot) Take(inv *engine.Invocation) engine.Verdict    { return s.says("take", inv) }
+func (s *lateSlot) Recheck(inv *engine.Invocation) engine.Verdict { return s.says("recheck", inv) }
 
 // faulty is a clock of a user's that goes wrong while a call waits.
 type faulty struct{ sleep func() }
@@ -345,7 +346,7 @@ func (c hostile) Err() error {
 // line: the call is refused, and its place is given up. known bug 54, 63
 func TestPanicsInLine(t *testing.T) {
 	c := new(faulty)
-	g := newGuardWith(t, core.Config{Clock: c}, queued(1, 3, time.Second))
+	g := newGuardWith(t, engine.Config{Clock: c}, queued(1, 3, time.Second))
 	running := g.enter()
 	c.sleep = func() { panic("asleep") }
 	assert.PanicsWithValue(t, "asleep", func() { _, _ = g.Enter(t.Context(), "orders", nil) })
@@ -385,7 +386,7 @@ func TestPanicInGuardedCode(t *testing.T) {
 // known bug 59, 64
 func TestQueueBehindCallsThatWereThereBefore(t *testing.T) {
 	g := newGuard(t)
-	early := g.enter(core.Units(2))
+	early := g.enter(engine.Units(2))
 	g.load(queued(2, 3, time.Hour))
 	a := g.waits("a")
 	early.Exit()
@@ -400,7 +401,7 @@ type recorder struct {
 }
 
 func (r *recorder) Name() string { return r.name }
-func (r *recorder) Completed(*core.Invocation) {
+func (r *recorder) Completed(*engine.Invocation) {
 	if do := r.do; do != nil {
 		r.do = nil
 		do()
@@ -412,7 +413,7 @@ func (r *recorder) Completed(*core.Invocation) {
 // known bug 59
 func TestGoexitAsTheRuleComes(t *testing.T) {
 	early, late := &recorder{name: "early"}, &recorder{name: "late", do: runtime.Goexit}
-	g := newGuardWith(t, core.Config{Chain: trial.Chain().With(early, core.Before("statistic")).With(late, core.After("outlier"))})
+	g := newGuardWith(t, engine.Config{Chain: trial.Chain().With(early, engine.Before("statistic")).With(late, engine.After("outlier"))})
 	running := g.enter()
 	var waiting *call
 	early.do = func() {

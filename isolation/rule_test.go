@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/isolation"
 )
@@ -49,7 +50,7 @@ func TestRuleRefuses(t *testing.T) {
 
 			// Where it stands in the list is said, and the rules stay.
 			g := newGuard(t, permits(0))
-			err = g.Update(func(b *core.RulesetBuilder) error {
+			err = g.Update(func(b *engine.RulesetBuilder) error {
 				return isolation.Compile(b, []isolation.Rule{permits(5), tt.rule})
 			})
 			require.ErrorContains(t, err, "isolation[1]."+tt.want)

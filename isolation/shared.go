@@ -3,8 +3,9 @@ package isolation
 import (
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 )
 
 // Shared reports whether a cluster shares the limit of the rule.
@@ -33,10 +34,10 @@ func (c *controller) share(m *cluster.Member) {
 }
 
 // Shares are the rules whose permits a cluster shares, nil if there are none.
-func (rs *Rules) Shares() core.Sharer { return rs.shared.Sharer() }
+func (rs *Rules) Shares() engine.Sharer { return rs.shared.Sharer() }
 
 // SharedLimit is the lease.
-func (c *controller) SharedLimit(inv *core.Invocation, i int) (family.Shared, int64) {
+func (c *controller) SharedLimit(inv *engine.Invocation, i int) (family.Shared, int64) {
 	if i > 0 {
 		return nil, 0
 	}
@@ -54,7 +55,7 @@ func (t *Table) Figures() []core.RuleFigures {
 		}
 		f := family.NewSharedFigures(t.Member)
 		for _, c := range controllers {
-			f.Add(c.lease)
+			family.AddShared(&f, c.lease)
 		}
 		return f
 	})

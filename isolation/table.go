@@ -2,8 +2,9 @@ package isolation
 
 import (
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -13,7 +14,7 @@ func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
 
-// Table is the compiled isolation rules of one revision. It implements core.Family.
+// Table is the compiled isolation rules of one revision. It implements engine.Family.
 type Table struct {
 	family.Compiled[Rule, controller]
 }
@@ -21,11 +22,11 @@ type Table struct {
 // Compile makes isolation rules part of the next revision of an engine's rules. A call
 // in flight or in a queue stays there, whatever happens to the rules: a higher limit lets the
 // first in the queue run immediately, and if no rule is left, all of them run.
-func Compile(b *core.RulesetBuilder, rules []Rule) error {
+func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 	t := new(Table)
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
-		Build: func(r Rule, record *core.Record, at *core.Site, old *controller) *controller {
+		Build: func(r Rule, record *engine.Record, at *engine.Site, old *controller) *controller {
 			return newController(t, r, record, at.Resource, old)
 		},
 		Rule:    func(c *controller) *Rule { return &c.rule },
@@ -36,7 +37,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 
 // Bind returns the rules of a resource or nil. If it is known which rules apply, it applies the
 // current limit to the queue. New calls do so too (see [stat.Claim]), but there may be none.
-func (t *Table) Bind(at *core.Site) core.Checker {
+func (t *Table) Bind(at *engine.Site) engine.Checker {
 	rs := &Rules{revision: t.Revision, controllers: t.Hold(at)}
 	for _, c := range rs.controllers {
 		switch {
@@ -66,9 +67,9 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 // Needs reports which semaphores the rules at a resource count with. If a rule has a semaphore to
 // itself, nothing else could tell later which of its calls are in flight, so it is kept while the
 // rule is off.
-func (t *Table) Needs(held any, known uint64, need func(core.Need)) {
-	semaphore := func(owner any) core.Need {
-		return core.Need{Role: core.RoleCluster, Semaphore: true, Meter: node.Meter{Owner: owner}}
+func (t *Table) Needs(held any, known uint64, need func(engine.Need)) {
+	semaphore := func(owner any) engine.Need {
+		return engine.Need{Role: engine.RoleCluster, Semaphore: true, Meter: node.Meter{Owner: owner}}
 	}
 	h, _ := held.(*family.Held[Rule, controller])
 	for c := range h.All() {

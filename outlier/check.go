@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/family"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 )
 
 // Rules are the outlier rules of one resource, compiled. They are safe for concurrent
@@ -13,30 +13,30 @@ import (
 type Rules struct{ family.Rules[controller] }
 
 // Ask returns the first refusal, taking nothing.
-func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
+func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
 	addr := inv.Endpoint()
 	if addr == "" {
-		return core.Verdict{}
+		return engine.Verdict{}
 	}
 	for _, c := range rs.Holding {
 		if !c.asks(inv, addr) {
-			return core.Verdict{Block: c.refusal}
+			return engine.Verdict{Block: c.refusal}
 		}
 	}
-	return core.Verdict{}
+	return engine.Verdict{}
 }
 
 // Take decides on the endpoint by every rule, and returns the first refusal. For a call that will
 // wait, the decision is made when the wait is over.
-func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
+func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict {
 	if inv.Waits() {
-		return core.Verdict{}
+		return engine.Verdict{}
 	}
 	return rs.take(inv, false)
 }
 
 // Recheck decides on a call that has waited.
-func (rs *Rules) Recheck(inv *core.Invocation) core.Verdict {
+func (rs *Rules) Recheck(inv *engine.Invocation) engine.Verdict {
 	v := rs.take(inv, true)
 	if v.Block == nil {
 		rs.shadow(inv, true)
@@ -44,27 +44,27 @@ func (rs *Rules) Recheck(inv *core.Invocation) core.Verdict {
 	return v
 }
 
-func (rs *Rules) take(inv *core.Invocation, again bool) core.Verdict {
+func (rs *Rules) take(inv *engine.Invocation, again bool) engine.Verdict {
 	addr := inv.Endpoint()
 	if addr == "" {
-		return core.Verdict{}
+		return engine.Verdict{}
 	}
 	for _, c := range rs.Holding {
 		if !c.take(inv, addr, again) {
-			return core.Verdict{Block: c.refusal}
+			return engine.Verdict{Block: c.refusal}
 		}
 	}
-	return core.Verdict{}
+	return engine.Verdict{}
 }
 
 // Shadow lets the shadow rules decide on a call that doesn't wait.
-func (rs *Rules) Shadow(inv *core.Invocation) {
+func (rs *Rules) Shadow(inv *engine.Invocation) {
 	if !inv.Waits() {
 		rs.shadow(inv, false)
 	}
 }
 
-func (rs *Rules) shadow(inv *core.Invocation, again bool) {
+func (rs *Rules) shadow(inv *engine.Invocation, again bool) {
 	addr := inv.Endpoint()
 	if addr == "" {
 		return
@@ -75,7 +75,7 @@ func (rs *Rules) shadow(inv *core.Invocation, again bool) {
 }
 
 // Complete counts the end of a call that went to the endpoint under that number.
-func (c *endpoint) Complete(inv *core.Invocation, number int64) {
+func (c *endpoint) Complete(inv *engine.Invocation, number int64) {
 	c.completed(uint64(number), inv.Now(), breaker.EndOf(inv))
 }
 

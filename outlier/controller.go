@@ -7,31 +7,32 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // controller is one revision of a rule at work on one resource. All its revisions share the pool.
 type controller struct {
 	rule     Rule
 	terms    *breaker.Terms
-	engine   *core.Engine
+	engine   *engine.Engine
 	resource string
 	pool     *pool
 	refusal  *core.BlockError
-	record   *core.Record
+	record   *engine.Record
 	adopted  bool // the pool goes by this revision; guarded by its site
 }
 
-func newController(e *core.Engine, r Rule, record *core.Record, at *core.Site, old *controller) *controller {
+func newController(e *engine.Engine, r Rule, record *engine.Record, at *engine.Site, old *controller) *controller {
 	resource := at.Resource.Name()
 	c := &controller{rule: r, terms: breaker.NewTerms(r.breaker()), engine: e, resource: resource, record: record}
 	refusal := core.BlockError{Kind: core.KindOutlier, Resource: resource, Rule: r.ID}
 	if old == nil {
 		c.pool = newPool(siteOf(at), r, c.terms)
-		c.refusal = core.NewCounted(refusal, c, record, nil)
+		c.refusal = engine.NewCounted(refusal, c, record, nil)
 		return c
 	}
 	c.pool = old.pool
-	c.refusal = core.NewCounted(refusal, c, record, old.refusal)
+	c.refusal = engine.NewCounted(refusal, c, record, old.refusal)
 	return c
 }
 
@@ -73,7 +74,7 @@ func (c *controller) RetryAfter() (first time.Duration, known bool) {
 func (c *controller) Limit() (float64, bool) { return 0, false }
 
 // asks reports whether the call would be let in as things stand.
-func (c *controller) asks(inv *core.Invocation, addr string) bool {
+func (c *controller) asks(inv *engine.Invocation, addr string) bool {
 	if c.pool.site.ejected.Load() == 0 {
 		return true
 	}
@@ -85,10 +86,10 @@ func (c *controller) asks(inv *core.Invocation, addr string) bool {
 // take lets the call in or not. The call carries what it got: a number that counts when it
 // completes, and the reservation of a probe. If the call is decided on again, after a wait that was
 // not foreseen, it keeps what it already has if that is still good.
-func (c *controller) take(inv *core.Invocation, addr string, again bool) (ok bool) {
+func (c *controller) take(inv *engine.Invocation, addr string, again bool) (ok bool) {
 	c.pool.site.mu.Lock()
 	defer c.pool.site.mu.Unlock()
-	var before *core.Completion
+	var before *engine.Completion
 	if again {
 		before = c.noted(inv)
 	}
@@ -112,12 +113,12 @@ func (c *controller) take(inv *core.Invocation, addr string, again bool) (ok boo
 		inv.OnComplete(who, int64(number))
 	}
 	if probe {
-		inv.Reserve(core.Reservation{Holder: who, Token: int64(number)})
+		inv.Reserve(engine.Reservation{Holder: who, Token: int64(number)})
 	}
 	return true
 }
 
-func (c *controller) noted(inv *core.Invocation) *core.Completion {
+func (c *controller) noted(inv *engine.Invocation) *engine.Completion {
 	left := inv.Completions()
 	for i := range left {
 		if who, ok := left[i].Completer.(*endpoint); ok && who.pool == c.pool {

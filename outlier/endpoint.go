@@ -4,7 +4,7 @@ import (
 	"iter"
 
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // endpoint is what a rule knows of one endpoint. The lock of the site guards it.
@@ -19,7 +19,7 @@ type endpoint struct {
 }
 
 // GiveBack takes back the probe of a call that is refused after all.
-func (c *endpoint) GiveBack(r *core.Reservation, _ int64) {
+func (c *endpoint) GiveBack(r *engine.Reservation, _ int64) {
 	c.pool.site.mu.Lock()
 	defer c.pool.site.mu.Unlock()
 	c.breaker.GiveBack(uint64(r.Token))

@@ -4,10 +4,11 @@ import (
 	"slices"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // Explain says how each rule would judge the call to its endpoint.
-func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
+func (rs *Rules) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	for _, c := range slices.Concat(rs.Holding, rs.Shadows) {
 		j := core.Judgement{Rule: c.rule.ID}
 		c.explain(inv, &j)
@@ -18,7 +19,7 @@ func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 
 // explain is asks with the figures it goes by. Like any look at the pool, it applies what the
 // passing of time has done; it changes nothing else.
-func (c *controller) explain(inv *core.Invocation, j *core.Judgement) {
+func (c *controller) explain(inv *engine.Invocation, j *core.Judgement) {
 	addr := inv.Endpoint()
 	if addr == "" {
 		j.Outcome, j.Why = core.NotJudged, "the call names no endpoint"

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/outlier"
@@ -28,17 +29,17 @@ var (
 
 // guard is an engine under test, on a clock that stands still.
 type guard struct {
-	*core.Engine
+	*engine.Engine
 	t     testing.TB
 	clock *clocks.Manual
 }
 
 func newGuard(t testing.TB, rules ...outlier.Rule) *guard {
 	t.Helper()
-	return newGuardWith(t, core.Config{}, rules...)
+	return newGuardWith(t, engine.Config{}, rules...)
 }
 
-func newGuardWith(t testing.TB, cfg core.Config, rules ...outlier.Rule) *guard {
+func newGuardWith(t testing.TB, cfg engine.Config, rules ...outlier.Rule) *guard {
 	t.Helper()
 	e, clock := trial.Engine(t, cfg)
 	g := &guard{Engine: e, t: t, clock: clock}
@@ -52,7 +53,7 @@ func (g *guard) load(rules ...outlier.Rule) {
 }
 
 func (g *guard) tryLoad(rules []outlier.Rule, flows ...flow.Rule) error {
-	return g.Update(func(b *core.RulesetBuilder) error {
+	return g.Update(func(b *engine.RulesetBuilder) error {
 		if err := flow.Compile(b, flows); err != nil {
 			return err
 		}
@@ -78,12 +79,12 @@ func (g *guard) details() outlier.Figures {
 	return f
 }
 
-func (g *guard) enter(endpoint string) (core.Entry, error) {
-	return g.Enter(g.t.Context(), "orders", []core.Option{core.Endpoint(endpoint)})
+func (g *guard) enter(endpoint string) (engine.Entry, error) {
+	return g.Enter(g.t.Context(), "orders", []engine.Option{engine.Endpoint(endpoint)})
 }
 
 // open makes a call that must pass, and leaves it open.
-func (g *guard) open(endpoint string) core.Entry {
+func (g *guard) open(endpoint string) engine.Entry {
 	g.t.Helper()
 	e, err := g.enter(endpoint)
 	require.NoError(g.t, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/outlier"
 )
 
@@ -17,7 +17,7 @@ import (
 func (g *guard) cancelled(endpoint string) {
 	g.t.Helper()
 	ctx, cancel := context.WithCancel(g.t.Context())
-	e, err := g.Enter(ctx, "orders", []core.Option{core.Endpoint(endpoint)})
+	e, err := g.Enter(ctx, "orders", []engine.Option{engine.Endpoint(endpoint)})
 	require.NoError(g.t, err)
 	cancel()
 	e.Fail(errOwn)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 )
 
@@ -87,7 +87,7 @@ func TestSimPool(t *testing.T) {
 				case !ok || fate == 0: // a lost one
 				case fate == 1 && f.probe:
 					history.Do(func() (func() string, func(*carrying) bool) {
-						f.who.GiveBack(&core.Reservation{Token: int64(f.number)}, 0)
+						f.who.GiveBack(&engine.Reservation{Token: int64(f.number)}, 0)
 						return func() string { return fmt.Sprintf("%d gives %s back", caller, addr) },
 							func(w *carrying) bool { w.giveBack(caller, addr, w.carries[caller]); return true }
 					})

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 	"github.com/penstock-go/penstock/node"
 )
@@ -191,7 +191,7 @@ func TestRegex(t *testing.T) {
 	rule.Resource, rule.Match = "or.*", spec.MatchRegex
 	g := newGuard(t, rule)
 	g.run([]step{{calls: "a b!", passed: "a b!", out: "b"}})
-	e, err := g.Enter(t.Context(), "orbit", []core.Option{core.Endpoint("b")})
+	e, err := g.Enter(t.Context(), "orbit", []engine.Option{engine.Endpoint("b")})
 	require.NoError(t, err)
 	e.Exit()
 	assert.Empty(t, g.table().Ejected("orbit", g.clock.Now()))
@@ -262,7 +262,7 @@ func TestFull(t *testing.T) {
 func TestResourceInUseStays(t *testing.T) {
 	rule := quick("r")
 	rule.Resource, rule.Match, rule.Recovery = ".*", spec.MatchRegex, time.Hour
-	g := newGuardWith(t, core.Config{Caps: node.Caps{Resources: 3}}, rule)
+	g := newGuardWith(t, engine.Config{Caps: node.Caps{Resources: 3}}, rule)
 	g.run([]step{{calls: "a b!", passed: "a b!", out: "b"}})
 	flood := func() {
 		for i := range 20 {

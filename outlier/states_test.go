@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/outlier"
 )
 
@@ -94,13 +95,13 @@ func TestProbeRefusedElsewhere(t *testing.T) {
 	g := newGuard(t)
 	refuses := &gate{}
 	clock := clocks.NewManual(start)
-	e, err := core.NewEngine(core.Config{Clock: clock, Chain: g.Config().Chain.With(refuses, core.After("outlier")), Logger: slog.New(slog.DiscardHandler)})
+	e, err := engine.NewEngine(engine.Config{Clock: clock, Chain: g.Config().Chain.With(refuses, engine.After("outlier")), Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	g.Engine, g.clock = e, clock
 	g.load(quick("r"))
 	g.run([]step{{calls: "a b!", passed: "a b!", out: "b"}})
 	g.at(time.Second)
-	refuses.block = core.NewCounted(core.BlockError{Kind: core.KindOutlier, Resource: "orders", Rule: "gate"}, nil, nil, nil)
+	refuses.block = engine.NewCounted(core.BlockError{Kind: core.KindOutlier, Resource: "orders", Rule: "gate"}, nil, nil, nil)
 	for range 100 {
 		assert.Equal(t, "gate", g.call("b", nil))
 	}
@@ -114,7 +115,7 @@ func TestWaitBehindTheSlot(t *testing.T) {
 	g := newGuard(t)
 	behind := &gate{}
 	clock := clocks.NewManual(start)
-	e, err := core.NewEngine(core.Config{Clock: clock, Chain: g.Config().Chain.With(behind, core.After("outlier")), Logger: slog.New(slog.DiscardHandler)})
+	e, err := engine.NewEngine(engine.Config{Clock: clock, Chain: g.Config().Chain.With(behind, engine.After("outlier")), Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	g.Engine, g.clock = e, clock
 	g.load(quick("r"))
@@ -144,10 +145,10 @@ type gate struct {
 	wait  time.Duration
 }
 
-func (*gate) Name() string                          { return "gate" }
-func (*gate) Ask(*core.Invocation) (v core.Verdict) { return v }
-func (g *gate) Take(*core.Invocation) (v core.Verdict) {
-	return core.Verdict{Block: g.block, Wait: g.wait}
+func (*gate) Name() string                              { return "gate" }
+func (*gate) Ask(*engine.Invocation) (v engine.Verdict) { return v }
+func (g *gate) Take(*engine.Invocation) (v engine.Verdict) {
+	return engine.Verdict{Block: g.block, Wait: g.wait}
 }
 
 // A call that waits is asked again when its wait is over, and takes a probe only then.
@@ -184,7 +185,7 @@ func TestAskedAgainAfterAWait(t *testing.T) {
 func TestGenerations(t *testing.T) {
 	g := newGuard(t, quick("r"))
 	g.run([]step{{calls: "a", passed: "a"}})
-	old := [2]core.Entry{g.open("b"), g.open("b")}
+	old := [2]engine.Entry{g.open("b"), g.open("b")}
 	g.run([]step{{calls: "b!", passed: "b!", out: "b"}})
 	g.at(time.Second)
 	probe := g.open("b")
@@ -203,7 +204,7 @@ func TestGenerations(t *testing.T) {
 func TestCancelledCallsAreNoFailures(t *testing.T) {
 	g := newGuard(t, quick("r"))
 	g.run([]step{{calls: "a", passed: "a"}})
-	for _, err := range []error{context.Canceled, core.Ignore(errOwn)} {
+	for _, err := range []error{context.Canceled, engine.Ignore(errOwn)} {
 		assert.Equal(t, "pass", g.call("b", err))
 	}
 	assert.Empty(t, g.out())

@@ -2,8 +2,9 @@ package outlier
 
 import (
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -12,7 +13,7 @@ func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
 
-// Table is the compiled outlier rules of one revision. It implements core.Family.
+// Table is the compiled outlier rules of one revision. It implements engine.Family.
 type Table struct {
 	family.Compiled[Rule, controller]
 }
@@ -20,10 +21,10 @@ type Table struct {
 // Compile makes outlier rules part of the next revision of an engine's rules. Rules
 // that did not change carry on as they are; changed ones take over the endpoints of the
 // rule with the same ID.
-func Compile(b *core.RulesetBuilder, rules []Rule) error {
+func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
-		Build: func(r Rule, record *core.Record, at *core.Site, old *controller) *controller {
+		Build: func(r Rule, record *engine.Record, at *engine.Site, old *controller) *controller {
 			return newController(b.Engine, r, record, at, old)
 		},
 		Rule:    func(c *controller) *Rule { return &c.rule },
@@ -34,7 +35,7 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 }
 
 // Bind returns the rules of a resource or nil.
-func (t *Table) Bind(at *core.Site) core.Checker {
+func (t *Table) Bind(at *engine.Site) engine.Checker {
 	before := at.Held
 	controllers := t.Hold(at)
 	if s, ok := at.Common.(*site); ok && at.Held != before {
@@ -48,7 +49,7 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 }
 
 // siteOf is what the rules of a resource share.
-func siteOf(at *core.Site) *site {
+func siteOf(at *engine.Site) *site {
 	s, _ := at.Common.(*site)
 	if s == nil {
 		s = new(site)

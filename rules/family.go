@@ -13,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/pattern"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // family is what reading, writing and comparing need to know of a rule family.
@@ -32,7 +33,7 @@ type family interface {
 
 	// compile makes those of s part of the next revision, and replaces those of s with them, with
 	// their defaults written out.
-	compile(b *core.RulesetBuilder, s *Set) error
+	compile(b *engine.RulesetBuilder, s *Set) error
 }
 
 // rulesOf is the family whose rules are of type R, a struct with yaml keys.
@@ -42,7 +43,7 @@ type rulesOf[R spec.Rule] struct {
 	single     bool   // there is one at most, which a file has in no list
 	in         func(*Set) *[]R
 	normalized func(R) (R, error)
-	build      func(*core.RulesetBuilder, []R) error
+	build      func(*engine.RulesetBuilder, []R) error
 	zero       func(R) bool // the threshold is 0; nil if that is nothing special
 	then       string       // what such a rule does
 }
@@ -274,7 +275,7 @@ func (f rulesOf[R]) encode(s *Set, first, n int) (*yaml.Node, error) {
 	return list, nil
 }
 
-func (f rulesOf[R]) compile(b *core.RulesetBuilder, s *Set) (err error) {
+func (f rulesOf[R]) compile(b *engine.RulesetBuilder, s *Set) (err error) {
 	if f.build == nil {
 		*f.in(s), err = spec.Normalize(f, spec.Clone(*f.in(s)), f.normalized)
 		return err

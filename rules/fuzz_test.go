@@ -16,12 +16,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/cluster"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/host"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/system"
 )
@@ -218,12 +218,12 @@ func requireInRange(t *testing.T, r flow.Rule) {
 // requireLoads checks that an engine takes the rules: what a file may say, it does.
 func requireLoads(t *testing.T, set Set) {
 	t.Helper()
-	e, err := core.NewEngine(core.Config{Chain: trial.Chain(), Host: idle{}, Logger: slog.New(slog.DiscardHandler)})
+	e, err := engine.NewEngine(engine.Config{Chain: trial.Chain(), Host: idle{}, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	clock := clocks.NewManual(time.Unix(1, 0))
 	member, err := cluster.Join(cluster.Config{Store: cluster.NewMemory(clock), Clock: clock})
 	require.NoError(t, err)
-	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+	require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
 		b.Sharing = member
 		_, err := set.Compile(b)
 		return err

@@ -7,18 +7,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
 // One rule of 10,000 in 20 files changes: what it takes from the file as it was read to rules that
 // are in force, and to the report of it.
 func BenchmarkOneFileOfTwentyChanges(b *testing.B) {
-	e, err := core.NewEngine(core.Config{Chain: trial.Chain()})
+	e, err := engine.NewEngine(engine.Config{Chain: trial.Chain()})
 	require.NoError(b, err)
 	var told Change
 	l := NewLoader(func(set Set) error {
-		return e.Update(func(builder *core.RulesetBuilder) error {
+		return e.Update(func(builder *engine.RulesetBuilder) error {
 			_, err := set.Compile(builder)
 			return err
 		})

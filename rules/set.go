@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/rules/gateway"
@@ -159,9 +160,9 @@ func (s Set) says() bool {
 }
 
 // Compile makes the rules of all families part of the next revision of an engine's rules,
-// see [core.Engine.Update]. It returns them with their defaults written out, or the first
+// see [engine.Engine.Update]. It returns them with their defaults written out, or the first
 // reason not to accept one.
-func (s Set) Compile(b *core.RulesetBuilder) (Set, error) {
+func (s Set) Compile(b *engine.RulesetBuilder) (Set, error) {
 	flows, hotspots := len(s.Flow), len(s.Hotspot)
 	if len(s.Groups)+len(s.Gateway) > 0 {
 		if err := s.compileGateway(b); err != nil {
@@ -178,7 +179,7 @@ func (s Set) Compile(b *core.RulesetBuilder) (Set, error) {
 }
 
 // compileGateway adds what the rules of gateways become, behind what the families have.
-func (s *Set) compileGateway(b *core.RulesetBuilder) error {
+func (s *Set) compileGateway(b *engine.RulesetBuilder) error {
 	for _, f := range families {
 		if f.key() == groupsKey || f.key() == gatewayKey {
 			if err := f.compile(b, s); err != nil {

@@ -9,20 +9,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/slots"
 )
 
-func newEngine(t testing.TB, cfg core.Config, rules ...flow.Rule) *core.Engine {
+func newEngine(t testing.TB, cfg engine.Config, rules ...flow.Rule) *engine.Engine {
 	t.Helper()
 	cfg.Chain = trial.Chain()
-	e, err := core.NewEngine(cfg)
+	e, err := engine.NewEngine(cfg)
 	require.NoError(t, err)
 	books.Keep(t, e)
-	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, rules) }))
+	require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, rules) }))
 	return e
 }
 
@@ -35,7 +35,7 @@ func BenchmarkTwoClockReadings(b *testing.B) {
 }
 
 func BenchmarkNoRule(b *testing.B) {
-	e := newEngine(b, core.Config{})
+	e := newEngine(b, engine.Config{})
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {
@@ -46,7 +46,7 @@ func BenchmarkNoRule(b *testing.B) {
 
 // What watching for leaks costs a call.
 func BenchmarkLeakAfter(b *testing.B) {
-	e := newEngine(b, core.Config{LeakAfter: time.Minute})
+	e := newEngine(b, engine.Config{LeakAfter: time.Minute})
 	defer e.Close()
 	ctx := context.Background()
 	b.ReportAllocs()
@@ -58,8 +58,8 @@ func BenchmarkLeakAfter(b *testing.B) {
 
 // What percentiles cost a call, beside BenchmarkNoRule.
 func BenchmarkPercentiles(b *testing.B) {
-	chain := trial.Chain().Replace(slots.Percentiles().(core.Slot))
-	e, err := core.NewEngine(core.Config{Chain: chain})
+	chain := trial.Chain().Replace(slots.Percentiles().(engine.Slot))
+	e, err := engine.NewEngine(engine.Config{Chain: chain})
 	require.NoError(b, err)
 	ctx := context.Background()
 	b.ReportAllocs()
@@ -70,7 +70,7 @@ func BenchmarkPercentiles(b *testing.B) {
 }
 
 func BenchmarkRejectRule(b *testing.B) {
-	e := newEngine(b, core.Config{}, flow.Rule{Resource: "GET /orders", Threshold: 1e9})
+	e := newEngine(b, engine.Config{}, flow.Rule{Resource: "GET /orders", Threshold: 1e9})
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {
@@ -80,7 +80,7 @@ func BenchmarkRejectRule(b *testing.B) {
 }
 
 func BenchmarkBlocked(b *testing.B) {
-	e := newEngine(b, core.Config{Logger: slog.New(slog.DiscardHandler)}, flow.Rule{Resource: "GET /orders", Threshold: 0})
+	e := newEngine(b, engine.Config{Logger: slog.New(slog.DiscardHandler)}, flow.Rule{Resource: "GET /orders", Threshold: 0})
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {
@@ -93,10 +93,10 @@ func BenchmarkBlocked(b *testing.B) {
 func BenchmarkKeepRefusals(b *testing.B) {
 	const calls = 1_000
 	ctx := context.Background()
-	refusing := func() *core.Engine {
-		return newEngine(b, core.Config{Logger: slog.New(slog.DiscardHandler)}, flow.Rule{Resource: "GET /orders", Threshold: 0})
+	refusing := func() *engine.Engine {
+		return newEngine(b, engine.Config{Logger: slog.New(slog.DiscardHandler)}, flow.Rule{Resource: "GET /orders", Threshold: 0})
 	}
-	timed := func(e *core.Engine) float64 {
+	timed := func(e *engine.Engine) float64 {
 		begin := time.Now()
 		for range calls {
 			_, _ = e.Enter(ctx, "GET /orders", nil)
@@ -117,7 +117,7 @@ func BenchmarkKeepRefusals(b *testing.B) {
 }
 
 func BenchmarkNoRuleParallel(b *testing.B) {
-	e := newEngine(b, core.Config{})
+	e := newEngine(b, engine.Config{})
 	ctx := context.Background()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {

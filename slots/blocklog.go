@@ -1,6 +1,9 @@
 package slots
 
-import "github.com/penstock-go/penstock/core"
+import (
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
+)
 
 // blockLog writes the block log: at most one line a second for each rule and resource,
 // with the number of refusals since the last and the caller and value of the first of them, and
@@ -13,7 +16,7 @@ type blockLog struct{}
 func (blockLog) Name() string { return "log" }
 
 // Blocked counts the refusal and writes a line if one is due.
-func (blockLog) Blocked(inv *core.Invocation, b *core.BlockError) {
+func (blockLog) Blocked(inv *engine.Invocation, b *core.BlockError) {
 	if inv.NoteRefusal(b) {
 		inv.Engine().LogBlocked(b, inv.Now())
 	}

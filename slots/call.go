@@ -4,13 +4,13 @@ import (
 	"context"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // Call is a call on its way through the chain, as a slot sees it. It is good only until the slot's method
 // returns, on the goroutine that makes the call.
-type Call struct{ inv *core.Invocation }
+type Call struct{ inv *engine.Invocation }
 
 // Resource is the name of what the call asks for; that of all names beyond the cap of the tree, if it is one
 // of them.
@@ -82,7 +82,7 @@ func (c Call) RefuseWith(reason string, status int) Verdict {
 // Hold notes units that a slot has granted the call: the holder gets them back when the call exits, or at
 // once if the call is refused after all.
 func (c Call) Hold(h Holder, units int64) {
-	c.inv.Reserve(core.Reservation{Holder: holder{h}, Units: units, UntilExit: true})
+	c.inv.Reserve(engine.Reservation{Holder: holder{h}, Units: units, UntilExit: true})
 }
 
 // Holder takes back, at now, units that it granted a call.
@@ -102,12 +102,12 @@ type Completer interface {
 
 type holder struct{ Holder }
 
-func (h holder) GiveBack(r *core.Reservation, now int64) {
+func (h holder) GiveBack(r *engine.Reservation, now int64) {
 	h.Holder.GiveBack(r.Units, time.Unix(0, now))
 }
 
 type completer struct{ Completer }
 
-func (c completer) Complete(inv *core.Invocation, token int64) {
+func (c completer) Complete(inv *engine.Invocation, token int64) {
 	c.Completer.Complete(Call{inv}, token)
 }

@@ -1,44 +1,44 @@
 package slots
 
-import "github.com/penstock-go/penstock/core"
+import "github.com/penstock-go/penstock/internal/engine"
 
 // Chain is the slots in their order. It doesn't change once built, and is safe for concurrent use.
-type Chain core.Chain
+type Chain engine.Chain
 
 // NewChain returns a chain of slots in the given order: slots of your own, and those of the library, which
 // the Slots of [Default] are. It panics if a slot plays no role or two have the same name: a chain is
 // written in code, not read as input.
 func NewChain(slots ...Slot) *Chain {
-	parts := make([]core.Slot, len(slots))
+	parts := make([]engine.Slot, len(slots))
 	for i, s := range slots {
 		parts[i] = parted(s)
 	}
-	return (*Chain)(core.NewChain(parts...))
+	return (*Chain)(engine.NewChain(parts...))
 }
 
 // Position says where [Chain.With] puts a slot.
-type Position core.Position
+type Position engine.Position
 
 // Before is the place right before the named slot.
-func Before(slot string) Position { return Position(core.Before(slot)) }
+func Before(slot string) Position { return Position(engine.Before(slot)) }
 
 // After is the place right after the named slot.
-func After(slot string) Position { return Position(core.After(slot)) }
+func After(slot string) Position { return Position(engine.After(slot)) }
 
 // With returns a new chain with one more slot. It panics if there is no slot of that name.
 func (c *Chain) With(s Slot, where Position) *Chain {
-	return (*Chain)((*core.Chain)(c).With(parted(s), core.Position(where)))
+	return (*Chain)((*engine.Chain)(c).With(parted(s), engine.Position(where)))
 }
 
 // Replace returns a new chain with s in place of the slot of the same name. It panics if there is no
 // such slot.
-func (c *Chain) Replace(s Slot) *Chain { return (*Chain)((*core.Chain)(c).Replace(parted(s))) }
+func (c *Chain) Replace(s Slot) *Chain { return (*Chain)((*engine.Chain)(c).Replace(parted(s))) }
 
 // Slots are the slots in order.
 func (c *Chain) Slots() []Slot {
 	var slots []Slot
-	for _, s := range (*core.Chain)(c).Slots() {
-		if p, ok := s.(*core.Parts); ok {
+	for _, s := range (*engine.Chain)(c).Slots() {
+		if p, ok := s.(*engine.Parts); ok {
 			s = p.Slot
 		}
 		slots = append(slots, s)
@@ -47,4 +47,4 @@ func (c *Chain) Slots() []Slot {
 }
 
 // Names are the names of the slots in order.
-func (c *Chain) Names() []string { return (*core.Chain)(c).Names() }
+func (c *Chain) Names() []string { return (*engine.Chain)(c).Names() }

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
@@ -24,25 +25,25 @@ type spy struct {
 }
 
 func (s spy) Name() string { return s.name }
-func (s spy) note(phase string, inv *core.Invocation) {
+func (s spy) note(phase string, inv *engine.Invocation) {
 	fmt.Fprintf(s.out, "%-22s %-10s nodes %d, counted %d, resource %s\n",
 		s.name, phase, len(inv.Nodes()), len(inv.Counted()), figures(inv))
 }
-func (s spy) Prepare(inv *core.Invocation)          { s.note("prepare", inv) }
-func (s spy) Ask(inv *core.Invocation) core.Verdict { s.note("ask", inv); return core.Verdict{} }
-func (s spy) Take(inv *core.Invocation) core.Verdict {
+func (s spy) Prepare(inv *engine.Invocation)            { s.note("prepare", inv) }
+func (s spy) Ask(inv *engine.Invocation) engine.Verdict { s.note("ask", inv); return engine.Verdict{} }
+func (s spy) Take(inv *engine.Invocation) engine.Verdict {
 	s.note("take", inv)
-	return core.Verdict{}
+	return engine.Verdict{}
 }
-func (s spy) Recheck(inv *core.Invocation) core.Verdict {
+func (s spy) Recheck(inv *engine.Invocation) engine.Verdict {
 	s.note("recheck", inv)
-	return core.Verdict{}
+	return engine.Verdict{}
 }
-func (s spy) Passed(inv *core.Invocation)                      { s.note("passed", inv) }
-func (s spy) Blocked(inv *core.Invocation, _ *core.BlockError) { s.note("blocked", inv) }
-func (s spy) Completed(inv *core.Invocation)                   { s.note("completed", inv) }
+func (s spy) Passed(inv *engine.Invocation)                      { s.note("passed", inv) }
+func (s spy) Blocked(inv *engine.Invocation, _ *core.BlockError) { s.note("blocked", inv) }
+func (s spy) Completed(inv *engine.Invocation)                   { s.note("completed", inv) }
 
-func figures(inv *core.Invocation) string {
+func figures(inv *engine.Invocation) string {
 	t := inv.Resource().Totals()
 	return fmt.Sprintf("pass %d, block %d, complete %d", t.Pass, t.Block, t.Complete)
 }
@@ -64,23 +65,23 @@ func TestOrder(t *testing.T) {
 			chain := trial.Chain()
 			names := chain.Names()
 			for _, name := range names {
-				chain = chain.With(spy{"before " + name, &out}, core.Before(name))
+				chain = chain.With(spy{"before " + name, &out}, engine.Before(name))
 			}
-			chain = chain.With(spy{"behind all", &out}, core.After(names[len(names)-1]))
+			chain = chain.With(spy{"behind all", &out}, engine.After(names[len(names)-1]))
 			clock := clocks.NewManual(start)
 			clock.SetSleep(clocks.SleepAdvance)
-			e, err := core.NewEngine(core.Config{Clock: clock, Chain: chain})
+			e, err := engine.NewEngine(engine.Config{Clock: clock, Chain: chain})
 			require.NoError(t, err)
 			books.Keep(t, e)
-			require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, []flow.Rule{tt.rule}) }))
-			ctx := core.WithOrigin(core.WithContext(t.Context(), "web"), "app")
+			require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, []flow.Rule{tt.rule}) }))
+			ctx := engine.WithOrigin(engine.WithContext(t.Context(), "web"), "app")
 			if tt.name == "waits" {
 				entry, err := e.Enter(ctx, "orders", nil)
 				require.NoError(t, err)
 				entry.Exit()
 				out.Reset()
 			}
-			entry, _ := e.Enter(ctx, "orders", []core.Option{core.Inbound()})
+			entry, _ := e.Enter(ctx, "orders", []engine.Option{engine.Inbound()})
 			entry.Exit()
 
 			file := filepath.Join("testdata", tt.name+".txt")

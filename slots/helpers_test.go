@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 )
 
@@ -20,11 +20,11 @@ var start = time.Unix(1_700_000_000, 0)
 
 // newGuard returns an engine with the standard chain on a clock that stands still,
 // and what it logs. At the end of the test it must hold nothing.
-func newGuard(t *testing.T, rules ...flow.Rule) (*core.Engine, *clocks.Manual, *lines) {
+func newGuard(t *testing.T, rules ...flow.Rule) (*engine.Engine, *clocks.Manual, *lines) {
 	t.Helper()
 	clock, log := clocks.NewManual(start), new(lines)
 	clock.SetSleep(clocks.SleepRecord)
-	e := newEngine(t, core.Config{Clock: clock, Logger: slog.New(slog.NewTextHandler(log, nil))}, rules...)
+	e := newEngine(t, engine.Config{Clock: clock, Logger: slog.New(slog.NewTextHandler(log, nil))}, rules...)
 	t.Cleanup(func() { assert.Zero(t, e.Failures()) })
 	return e, clock, log
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/penstock-go/penstock/core/pattern"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
@@ -32,7 +33,7 @@ func TestBlockLog(t *testing.T) {
 		flow.Rule{ID: "all", Resource: ".*", Match: spec.MatchRegex, Threshold: 1})
 	call := func(name, origin string, times int) {
 		for range times {
-			entry, _ := e.Enter(core.WithOrigin(t.Context(), origin), name, nil)
+			entry, _ := e.Enter(engine.WithOrigin(t.Context(), origin), name, nil)
 			entry.Exit()
 		}
 	}
@@ -74,7 +75,7 @@ func TestBlockLog(t *testing.T) {
 func TestBlockLogTellsTheRestOfABurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lines
-		e := newEngine(t, core.Config{Clock: clocks.NewSystem(), Logger: slog.New(slog.NewTextHandler(&log, nil))}, flow.Rule{ID: "none", Resource: ".*", Match: spec.MatchRegex})
+		e := newEngine(t, engine.Config{Clock: clocks.NewSystem(), Logger: slog.New(slog.NewTextHandler(&log, nil))}, flow.Rule{ID: "none", Resource: ".*", Match: spec.MatchRegex})
 		began := time.Now()
 		for _, name := range []string{"orders", "carts"} {
 			for range 3 {
@@ -97,7 +98,7 @@ func TestBlockLogTellsTheRestOfABurst(t *testing.T) {
 func TestBlockLogOfAHandlerThatPanics(t *testing.T) {
 	told, calls := int64(0), 0
 	clock := clocks.NewManual(start)
-	e, err := core.NewEngine(core.Config{Clock: clock, Chain: trial.Chain(), Logger: slog.New(counting{slog.DiscardHandler, func(r slog.Record) {
+	e, err := engine.NewEngine(engine.Config{Clock: clock, Chain: trial.Chain(), Logger: slog.New(counting{slog.DiscardHandler, func(r slog.Record) {
 		n := count(r)
 		if n == 0 {
 			return
@@ -108,7 +109,7 @@ func TestBlockLogOfAHandlerThatPanics(t *testing.T) {
 		told += n
 	}})})
 	require.NoError(t, err)
-	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+	require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
 		return flow.Compile(b, []flow.Rule{{Resource: ".*", Match: spec.MatchRegex}})
 	}))
 	for range 3 {
@@ -152,7 +153,7 @@ func TestBlockLogOfHostileNames(t *testing.T) {
 		}
 
 		var out bytes.Buffer
-		j := newEngine(t, core.Config{Logger: slog.New(slog.NewJSONHandler(&out, nil))}, rule)
+		j := newEngine(t, engine.Config{Logger: slog.New(slog.NewJSONHandler(&out, nil))}, rule)
 		_, err = j.Enter(t.Context(), name, nil)
 		require.ErrorIs(t, err, core.ErrBlocked)
 		var record map[string]any
@@ -184,7 +185,7 @@ func TestBlockLogCountsEveryRefusal(t *testing.T) {
 		told += count(r)
 	}}
 	clock := clocks.NewManual(start)
-	e := newEngine(t, core.Config{Clock: clock, Logger: slog.New(handler)}, flow.Rule{Resource: "orders", Threshold: 0})
+	e := newEngine(t, engine.Config{Clock: clock, Logger: slog.New(handler)}, flow.Rule{Resource: "orders", Threshold: 0})
 	const callers, each = 8, 2000
 	var done sync.WaitGroup
 	for range callers {
@@ -204,9 +205,9 @@ func TestBlockLogCountsEveryRefusal(t *testing.T) {
 // The log is written outside all locks: a handler may make guarded calls itself.
 // known bug 60
 func TestBlockLogHandlerMakesGuardedCalls(t *testing.T) {
-	var e *core.Engine
+	var e *engine.Engine
 	depth := 0
-	e = newEngine(t, core.Config{Clock: clocks.NewManual(start), Logger: slog.New(counting{slog.DiscardHandler, func(slog.Record) {
+	e = newEngine(t, engine.Config{Clock: clocks.NewManual(start), Logger: slog.New(counting{slog.DiscardHandler, func(slog.Record) {
 		depth++
 		if depth > 10 {
 			t.Error("it goes round and round")
@@ -218,7 +219,7 @@ func TestBlockLogHandlerMakesGuardedCalls(t *testing.T) {
 		if depth == 1 {
 			_ = e.Close() // tells of the refusal above, and comes here again
 		}
-		assert.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+		assert.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
 			return flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 0}, {Resource: "log", Threshold: 0}})
 		}))
 	}})}, flow.Rule{Resource: "orders", Threshold: 0}, flow.Rule{Resource: "log", Threshold: 0})

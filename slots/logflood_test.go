@@ -19,6 +19,7 @@ import (
 	"github.com/penstock-go/penstock/core/pattern"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // rawHandler writes what it gets, as handlers do that leave escaping to others.
@@ -47,7 +48,7 @@ func TestBlockLogEscapesAndCutsNames(t *testing.T) {
 		}
 		for kind, handler := range handlers {
 			var out bytes.Buffer
-			e := newEngine(t, core.Config{Logger: slog.New(handler(&out))}, flow.Rule{ID: "all", Resource: ".*", Match: spec.MatchRegex, Threshold: 0})
+			e := newEngine(t, engine.Config{Logger: slog.New(handler(&out))}, flow.Rule{ID: "all", Resource: ".*", Match: spec.MatchRegex, Threshold: 0})
 			_, err := e.Enter(t.Context(), name, nil)
 			require.ErrorIs(t, err, core.ErrBlocked)
 			line := strings.TrimSuffix(out.String(), "\n")
@@ -67,7 +68,7 @@ func TestBlockLogOfAFloodOfNames(t *testing.T) {
 	told, unlisted := int64(0), 0
 	raw := rawHandler(&out)
 	clock := clocks.NewManual(start)
-	e := newEngine(t, core.Config{Clock: clock, Logger: slog.New(counting{slog.DiscardHandler, func(r slog.Record) {
+	e := newEngine(t, engine.Config{Clock: clock, Logger: slog.New(counting{slog.DiscardHandler, func(r slog.Record) {
 		told += count(r)
 		if strings.Contains(r.Message, "not listed") {
 			unlisted++
@@ -96,7 +97,7 @@ func TestBlockLogOfAFloodOfNames(t *testing.T) {
 func TestBlockLogOfOrdinaryNamesIsNotCut(t *testing.T) {
 	var out bytes.Buffer
 	clock := clocks.NewManual(start)
-	e := newEngine(t, core.Config{Clock: clock, Logger: slog.New(rawHandler(&out))}, flow.Rule{ID: "all", Resource: ".*", Match: spec.MatchRegex, Threshold: 0})
+	e := newEngine(t, engine.Config{Clock: clock, Logger: slog.New(rawHandler(&out))}, flow.Rule{ID: "all", Resource: ".*", Match: spec.MatchRegex, Threshold: 0})
 	for range 4 {
 		for i := range 200 {
 			_, _ = e.Enter(t.Context(), fmt.Sprintf("GET /customers/%05d/orders", i), nil)

@@ -1,6 +1,6 @@
 package slots
 
-import "github.com/penstock-go/penstock/core"
+import "github.com/penstock-go/penstock/internal/engine"
 
 // nodeSelector finds the place of a call in the tree: the node of its context and resource, below
 // the call it is nested in.
@@ -10,7 +10,7 @@ type nodeSelector struct{}
 func (nodeSelector) Name() string { return "nodeSelector" }
 
 // Prepare places the call.
-func (nodeSelector) Prepare(inv *core.Invocation) { inv.Place() }
+func (nodeSelector) Prepare(inv *engine.Invocation) { inv.Place() }
 
 // clusterBuilder finds the nodes of the resource and of the caller, and for an
 // inbound call the inbound root.
@@ -20,4 +20,4 @@ type clusterBuilder struct{}
 func (clusterBuilder) Name() string { return "clusterBuilder" }
 
 // Prepare adds the nodes.
-func (clusterBuilder) Prepare(inv *core.Invocation) { inv.PlaceCluster() }
+func (clusterBuilder) Prepare(inv *engine.Invocation) { inv.PlaceCluster() }

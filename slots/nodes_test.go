@@ -13,27 +13,28 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/isolation"
 )
 
 // chains find the nodes of a call in all ways that there are.
-func chains(then ...core.Slot) map[string]*core.Chain {
-	all := make(map[string]*core.Chain)
-	for name, first := range map[string][]core.Slot{
+func chains(then ...engine.Slot) map[string]*engine.Chain {
+	all := make(map[string]*engine.Chain)
+	for name, first := range map[string][]engine.Slot{
 		"usual":          {trial.Slot("nodeSelector"), trial.Slot("clusterBuilder")},
 		"builder first":  {trial.Slot("clusterBuilder"), trial.Slot("nodeSelector")},
 		"no builder":     {trial.Slot("nodeSelector")},
 		"builder panics": {trial.Slot("nodeSelector"), trial.Lost{}},
 	} {
-		all[name] = core.NewChain(append(first, then...)...)
+		all[name] = engine.NewChain(append(first, then...)...)
 	}
 	return all
 }
 
-func ofChain(t *testing.T, chain *core.Chain) *core.Engine {
-	e, err := core.NewEngine(core.Config{Clock: clocks.NewManual(start), Chain: chain, Logger: slog.New(slog.DiscardHandler)})
+func ofChain(t *testing.T, chain *engine.Chain) *engine.Engine {
+	e, err := engine.NewEngine(engine.Config{Clock: clocks.NewManual(start), Chain: chain, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	books.Keep(t, e)
 	return e
@@ -42,11 +43,11 @@ func ofChain(t *testing.T, chain *core.Chain) *core.Engine {
 // A call is counted once on its resource, and a rule that comes later finds it once,
 // however the chain finds its nodes.
 func TestResourceCountsOnce(t *testing.T) {
-	for name, chain := range chains(trial.Slot("statistic"), core.FamilySlot(core.KindFlow)) {
+	for name, chain := range chains(trial.Slot("statistic"), engine.FamilySlot(core.KindFlow)) {
 		t.Run(name, func(t *testing.T) {
 			e := ofChain(t, chain)
 			for range 3 {
-				entry, err := e.Enter(t.Context(), "orders", []core.Option{core.Inbound()})
+				entry, err := e.Enter(t.Context(), "orders", []engine.Option{engine.Inbound()})
 				require.NoError(t, err)
 				entry.Exit()
 			}
@@ -55,7 +56,7 @@ func TestResourceCountsOnce(t *testing.T) {
 			for _, n := range r.Calls().All() {
 				assert.EqualValues(t, 3, n.Totals().Pass)
 			}
-			require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+			require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
 				return flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 5}})
 			}))
 			for i := range 4 {
@@ -70,16 +71,16 @@ func TestResourceCountsOnce(t *testing.T) {
 // A semaphore that is made while calls are in flight lets go of them as they end, however the
 // chain finds the nodes: while calls overlap, the limit is what it is.
 func TestSemaphoreForCallsInFlight(t *testing.T) {
-	for name, chain := range chains(trial.Slot("statistic"), core.FamilySlot(core.KindIsolation)) {
+	for name, chain := range chains(trial.Slot("statistic"), engine.FamilySlot(core.KindIsolation)) {
 		t.Run(name, func(t *testing.T) {
 			e := ofChain(t, chain)
-			enter := func() core.Entry {
+			enter := func() engine.Entry {
 				entry, err := e.Enter(t.Context(), "orders", nil)
 				assert.NoError(t, err)
 				return entry
 			}
 			running := enter() // before there is a rule
-			require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+			require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
 				return isolation.Compile(b, []isolation.Rule{{Resource: "orders", Threshold: 2}})
 			}))
 			next := enter()
@@ -101,12 +102,12 @@ func TestMetersOfANodeThatLeft(t *testing.T) {
 	e, clock, _ := newGuard(t)
 	r := e.PinResource("orders")
 	load := func(rules ...flow.Rule) {
-		require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, rules) }))
+		require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, rules) }))
 	}
 	keep := flow.Rule{ID: "keep", Resource: "orders", Threshold: 1000}
 	load(keep, flow.Rule{ID: "chain", Resource: "or.*", Match: spec.MatchRegex, Relation: flow.Chain, Ref: "web", Threshold: 100})
 	metered := func() bool {
-		entry, err := e.Enter(core.WithContext(t.Context(), "web"), "orders", nil)
+		entry, err := e.Enter(engine.WithContext(t.Context(), "web"), "orders", nil)
 		require.NoError(t, err)
 		entry.Exit()
 		n, _ := r.Calls().Find("web")

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -137,7 +138,7 @@ func TestCallShowsWhatTheCallerGave(t *testing.T) {
 	defer g.Close()
 	ctx := api.WithOrigin(api.WithContext(context.WithValue(t.Context(), key{}, "here"), "http"), "acme")
 	e, err := g.Entry(ctx, "GET /orders", api.Args(1, "two"), api.Units(4), api.Inbound(), api.Prioritized(), api.LongLived(),
-		core.Endpoint("10.0.0.1:80"), api.Param("user", "ann"), api.Param("two", 1), api.Param("two", 2))
+		engine.Endpoint("10.0.0.1:80"), api.Param("user", "ann"), api.Param("two", 1), api.Param("two", 2))
 	require.NoError(t, err)
 	e.Exit()
 	assert.True(t, seen)

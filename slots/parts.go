@@ -1,15 +1,18 @@
 package slots
 
-import "github.com/penstock-go/penstock/core"
+import (
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
+)
 
 // parted is a slot as the engine knows it. The slots of the library are that already. A slot of the
 // user's is taken to pieces, one for each role that it plays, so that only such slots pay for a [Call].
-func parted(s Slot) core.Slot {
+func parted(s Slot) engine.Slot {
 	switch s.(type) {
-	case core.FamilySlot, nodeSelector, clusterBuilder, blockLog, statistic, percentiles:
+	case engine.FamilySlot, nodeSelector, clusterBuilder, blockLog, statistic, percentiles:
 		return s
 	}
-	p := &core.Parts{Slot: s}
+	p := &engine.Parts{Slot: s}
 	if r, ok := s.(Preparer); ok {
 		p.Preparer = preparer{s, r}
 	}
@@ -67,22 +70,22 @@ type (
 	}
 )
 
-func (p preparer) Prepare(inv *core.Invocation) { p.r.Prepare(Call{inv}) }
+func (p preparer) Prepare(inv *engine.Invocation) { p.r.Prepare(Call{inv}) }
 
-func (p checker) Ask(inv *core.Invocation) core.Verdict  { return p.r.Ask(Call{inv}).verdict() }
-func (p checker) Take(inv *core.Invocation) core.Verdict { return p.r.Take(Call{inv}).verdict() }
-func (p checker) Direct() bool                           { return p.direct }
+func (p checker) Ask(inv *engine.Invocation) engine.Verdict  { return p.r.Ask(Call{inv}).verdict() }
+func (p checker) Take(inv *engine.Invocation) engine.Verdict { return p.r.Take(Call{inv}).verdict() }
+func (p checker) Direct() bool                               { return p.direct }
 
-func (p explainer) Explain(inv *core.Invocation) []core.Judgement { return p.x.Explain(Call{inv}) }
+func (p explainer) Explain(inv *engine.Invocation) []core.Judgement { return p.x.Explain(Call{inv}) }
 
-func (p rechecker) Recheck(inv *core.Invocation) core.Verdict {
+func (p rechecker) Recheck(inv *engine.Invocation) engine.Verdict {
 	return p.r.Recheck(Call{inv}).verdict()
 }
 
-func (p passRecorder) Passed(inv *core.Invocation) { p.r.Passed(Call{inv}) }
+func (p passRecorder) Passed(inv *engine.Invocation) { p.r.Passed(Call{inv}) }
 
-func (p blockRecorder) Blocked(inv *core.Invocation, b *core.BlockError) {
+func (p blockRecorder) Blocked(inv *engine.Invocation, b *core.BlockError) {
 	p.r.Blocked(Call{inv}, b)
 }
 
-func (p completeRecorder) Completed(inv *core.Invocation) { p.r.Completed(Call{inv}) }
+func (p completeRecorder) Completed(inv *engine.Invocation) { p.r.Completed(Call{inv}) }

@@ -1,6 +1,6 @@
 package slots
 
-import "github.com/penstock-go/penstock/core"
+import "github.com/penstock-go/penstock/internal/engine"
 
 // Percentiles returns the slot statistic that also counts how long the calls of each resource took, so that
 // percentiles can be reported: api.Config.Percentiles puts it into the chain in place of the usual one.
@@ -10,7 +10,7 @@ func Percentiles() Slot { return percentiles{} }
 type percentiles struct{ statistic }
 
 // Completed counts the end of the call where its admission was counted.
-func (percentiles) Completed(inv *core.Invocation) {
+func (percentiles) Completed(inv *engine.Invocation) {
 	if inv.LongLived() {
 		longLived(inv)
 		return

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // Slot is one link of the chain. It has a name and plays one or more of these roles: [Preparer],
@@ -83,6 +84,6 @@ type Verdict struct {
 	By   *core.BlockError
 }
 
-func (v Verdict) verdict() core.Verdict {
-	return core.Verdict{Block: v.Block, Wait: v.Wait, By: v.By}
+func (v Verdict) verdict() engine.Verdict {
+	return engine.Verdict{Block: v.Block, Wait: v.Wait, By: v.By}
 }

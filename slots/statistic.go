@@ -2,6 +2,7 @@ package slots
 
 import (
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -14,7 +15,7 @@ type statistic struct{}
 func (statistic) Name() string { return "statistic" }
 
 // Passed counts the admission.
-func (statistic) Passed(inv *core.Invocation) {
+func (statistic) Passed(inv *engine.Invocation) {
 	for i, n := range inv.Nodes() {
 		if inv.Writes(i) {
 			n.AddPass(inv.Lane(), inv.Now(), inv.Units())
@@ -32,7 +33,7 @@ func (statistic) Passed(inv *core.Invocation) {
 }
 
 // Blocked counts the refusal.
-func (statistic) Blocked(inv *core.Invocation, _ *core.BlockError) {
+func (statistic) Blocked(inv *engine.Invocation, _ *core.BlockError) {
 	for i, n := range inv.Nodes() {
 		if inv.Writes(i) {
 			n.AddBlock(inv.Lane(), inv.Now(), inv.Units())
@@ -41,7 +42,7 @@ func (statistic) Blocked(inv *core.Invocation, _ *core.BlockError) {
 }
 
 // Completed counts the end of the call where its admission was counted.
-func (statistic) Completed(inv *core.Invocation) {
+func (statistic) Completed(inv *engine.Invocation) {
 	if inv.LongLived() {
 		longLived(inv)
 		return
@@ -55,7 +56,7 @@ func (statistic) Completed(inv *core.Invocation) {
 }
 
 // longLived is Completed for a call that has no response time.
-func longLived(inv *core.Invocation) {
+func longLived(inv *engine.Invocation) {
 	for i, n := range inv.Counted() {
 		if inv.Writes(i) {
 			n.AddLongLived(inv.Lane(), inv.Now(), inv.Units(), inv.Failed())
@@ -66,7 +67,7 @@ func longLived(inv *core.Invocation) {
 // meter meters the call on a node on which it was just counted. Windows that come while it
 // does go on from those that it has counted in, or it counts in them too: twice rather
 // than not at all.
-func meter(inv *core.Invocation, n *node.StatisticNode) {
+func meter(inv *engine.Invocation, n *node.StatisticNode) {
 	windows := n.Windows()
 	if len(windows) > manyWindows {
 		countMore(inv, windows, nil)
@@ -97,7 +98,7 @@ const manyWindows = 32
 
 // countMore meters the call in the windows that were not there before, as far as they are of
 // all calls and no rule has reserved it there.
-func countMore(inv *core.Invocation, windows, before []node.MeteredWindow) {
+func countMore(inv *engine.Invocation, windows, before []node.MeteredWindow) {
 	counted := make(map[*stat.Window]bool, len(before))
 	for i := range before {
 		counted[before[i].Window] = true

@@ -9,17 +9,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
 
 // counted says which nodes counted something, and what.
-func counted(e *core.Engine) map[string]stat.Counts {
+func counted(e *engine.Engine) map[string]stat.Counts {
 	all := make(map[string]stat.Counts)
 	books.EachNode(e, func(name string, n *node.StatisticNode) {
 		if t := n.Totals(); t != (stat.Counts{}) {
@@ -30,7 +30,7 @@ func counted(e *core.Engine) map[string]stat.Counts {
 }
 
 func fromApp(ctx context.Context) context.Context {
-	return core.WithOrigin(core.WithContext(ctx, "web"), "app")
+	return engine.WithOrigin(engine.WithContext(ctx, "web"), "app")
 }
 
 // Every outcome is counted once on every node of the call, all units of it.
@@ -38,22 +38,22 @@ func TestEveryNodeCounts(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		ctx     func(context.Context) context.Context
-		opts    []core.Option
+		opts    []engine.Option
 		fail    bool
 		blocked bool
 		nodes   []string
 	}{
 		{name: "plain", nodes: []string{"orders", "default > orders"}},
-		{name: "in a context", ctx: func(ctx context.Context) context.Context { return core.WithContext(ctx, "web") },
+		{name: "in a context", ctx: func(ctx context.Context) context.Context { return engine.WithContext(ctx, "web") },
 			nodes: []string{"orders", "web > orders"}},
-		{name: "from a caller", ctx: func(ctx context.Context) context.Context { return core.WithOrigin(ctx, "app") },
+		{name: "from a caller", ctx: func(ctx context.Context) context.Context { return engine.WithOrigin(ctx, "app") },
 			nodes: []string{"orders", "default > orders", "orders from app"}},
-		{name: "from outside", opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "default > orders", node.InboundName}},
+		{name: "from outside", opts: []engine.Option{engine.Inbound()}, nodes: []string{"orders", "default > orders", node.InboundName}},
 		{name: "all of it", ctx: fromApp,
-			opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "web > orders", "orders from app", node.InboundName}},
-		{name: "failed", fail: true, opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "default > orders", node.InboundName}},
+			opts: []engine.Option{engine.Inbound()}, nodes: []string{"orders", "web > orders", "orders from app", node.InboundName}},
+		{name: "failed", fail: true, opts: []engine.Option{engine.Inbound()}, nodes: []string{"orders", "default > orders", node.InboundName}},
 		{name: "refused", blocked: true, ctx: fromApp,
-			opts: []core.Option{core.Inbound()}, nodes: []string{"orders", "web > orders", "orders from app", node.InboundName}},
+			opts: []engine.Option{engine.Inbound()}, nodes: []string{"orders", "web > orders", "orders from app", node.InboundName}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var rules []flow.Rule
@@ -65,7 +65,7 @@ func TestEveryNodeCounts(t *testing.T) {
 			if tt.ctx != nil {
 				ctx = tt.ctx(ctx)
 			}
-			entry, err := e.Enter(ctx, "orders", append(tt.opts, core.Units(3)))
+			entry, err := e.Enter(ctx, "orders", append(tt.opts, engine.Units(3)))
 			assert.Equal(t, tt.blocked, err != nil)
 			if tt.fail {
 				entry.Fail(errors.New("x"))
@@ -96,10 +96,10 @@ func TestResourceIsTheSumOfItsContexts(t *testing.T) {
 	e, clock, _ := newGuard(t, flow.Rule{Resource: "orders", Threshold: 40})
 	clock.SetSleep(clocks.SleepAdvance)
 	for i := range 600 {
-		ctx := core.WithContext(t.Context(), []string{"web", "job", "app"}[i%7%3])
-		opts := []core.Option{core.Units(1 + i%3)}
+		ctx := engine.WithContext(t.Context(), []string{"web", "job", "app"}[i%7%3])
+		opts := []engine.Option{engine.Units(1 + i%3)}
 		if i%5 == 0 {
-			opts = append(opts, core.Prioritized())
+			opts = append(opts, engine.Prioritized())
 		}
 		entry, _ := e.Enter(ctx, "orders", opts)
 		clock.Advance(time.Duration(3+i%11) * time.Millisecond)
@@ -126,8 +126,8 @@ func TestResourceIsTheSumOfItsContexts(t *testing.T) {
 // In flight is what has entered and not exited, on every node, while it lasts.
 func TestInFlight(t *testing.T) {
 	e, _, _ := newGuard(t)
-	ctx := core.WithOrigin(core.WithContext(t.Context(), "web"), "app")
-	first, err := e.Enter(ctx, "orders", []core.Option{core.Units(3), core.Inbound()})
+	ctx := engine.WithOrigin(engine.WithContext(t.Context(), "web"), "app")
+	first, err := e.Enter(ctx, "orders", []engine.Option{engine.Units(3), engine.Inbound()})
 	require.NoError(t, err)
 	second, err := e.Enter(t.Context(), "orders", nil)
 	require.NoError(t, err)
@@ -156,9 +156,9 @@ func TestMeteredOnce(t *testing.T) {
 		flow.Rule{Resource: "carts", Threshold: 100, Interval: 20 * time.Second, Relation: flow.Associated, Ref: "orders"},
 		flow.Rule{Resource: "carts", Threshold: 100, Metric: flow.Concurrency, Relation: flow.Associated, Ref: "orders"},
 		flow.Rule{ID: "shadow", Resource: "orders", Threshold: 2, Interval: 30 * time.Second, Mode: spec.Shadow})
-	var open []core.Entry
+	var open []engine.Entry
 	for _, origin := range []string{"app", "app", "tom"} {
-		entry, err := e.Enter(core.WithOrigin(core.WithContext(t.Context(), "web"), origin), "orders", nil)
+		entry, err := e.Enter(engine.WithOrigin(engine.WithContext(t.Context(), "web"), origin), "orders", nil)
 		require.NoError(t, err)
 		open = append(open, entry)
 	}
@@ -197,9 +197,9 @@ func TestBorrowerIsCountedWhenItRuns(t *testing.T) {
 	}
 	clock.Advance(500 * time.Millisecond)
 	clock.SetSleep(clocks.SleepPark)
-	done := make(chan core.Entry)
+	done := make(chan engine.Entry)
 	go func() {
-		entry, err := e.Enter(t.Context(), "orders", []core.Option{core.Prioritized()})
+		entry, err := e.Enter(t.Context(), "orders", []engine.Option{engine.Prioritized()})
 		assert.NoError(t, err)
 		done <- entry
 	}()

@@ -3,7 +3,7 @@ package system
 import (
 	"time"
 
-	"github.com/penstock-go/penstock/core/sampler"
+	"github.com/penstock-go/penstock/internal/sampler"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
 )

@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -47,7 +48,7 @@ func newOrder(rules []*gate) *order {
 }
 
 // refuse is the refusal of a rule.
-func (rs *Rules) refuse(place int) core.Verdict {
+func (rs *Rules) refuse(place int) engine.Verdict {
 	made := rs.made.Load()
 	if made == nil { // making all refusals for all resources would take much memory
 		fresh := make([]shared.Pointer[core.BlockError], len(rs.rules))
@@ -60,7 +61,7 @@ func (rs *Rules) refuse(place int) core.Verdict {
 		b = rs.refusals.by(rs.rules[place])
 		(*made)[place].Store(b)
 	}
-	return core.Verdict{Block: b}
+	return engine.Verdict{Block: b}
 }
 
 // abundance says roughly how much a rule has to give: units a second, or units at the same time.
@@ -75,36 +76,36 @@ func (r Rule) abundance() float64 {
 }
 
 // Ask returns the first refusal, taking nothing. No rule refuses a call that is not inbound.
-func (rs *Rules) Ask(inv *core.Invocation) core.Verdict {
+func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
 	if !inv.Inbound() {
-		return core.Verdict{}
+		return engine.Verdict{}
 	}
 	for _, i := range rs.holding {
 		if !rs.rules[i].fits(inv) {
 			return rs.refuse(i)
 		}
 	}
-	return core.Verdict{}
+	return engine.Verdict{}
 }
 
 // Take lets every rule decide, and those with a limit take.
-func (rs *Rules) Take(inv *core.Invocation) core.Verdict {
+func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict {
 	if !inv.Inbound() {
-		return core.Verdict{}
+		return engine.Verdict{}
 	}
 	for _, i := range rs.takers {
 		if !rs.rules[i].take(inv) {
 			return rs.refuse(i)
 		}
 	}
-	return core.Verdict{}
+	return engine.Verdict{}
 }
 
 // Modes says whether any rules are enforced and whether any are in shadow mode.
 func (rs *Rules) Modes() (hold, shadow bool) { return len(rs.holding) > 0, len(rs.shadows) > 0 }
 
 // Shadow lets every shadow rule decide.
-func (rs *Rules) Shadow(inv *core.Invocation) {
+func (rs *Rules) Shadow(inv *engine.Invocation) {
 	if !inv.Inbound() {
 		return
 	}
@@ -119,7 +120,7 @@ func (rs *Rules) Shadow(inv *core.Invocation) {
 func (rs *Rules) Direct() bool { return len(rs.holding) == 1 }
 
 // fits reports whether the rule would admit the call as things stand.
-func (g *gate) fits(inv *core.Invocation) bool {
+func (g *gate) fits(inv *engine.Invocation) bool {
 	now, units := inv.Now(), inv.Units()
 	switch g.rule.Metric {
 	case QPS:
@@ -162,7 +163,7 @@ func (g *gate) servable(now int64) bool {
 // take decides, and reserves on the invocation what it grants. A call holds at most
 // one reservation in a window and in a semaphore: where an earlier rule made one, it must
 // be within this limit too.
-func (g *gate) take(inv *core.Invocation) bool {
+func (g *gate) take(inv *engine.Invocation) bool {
 	switch g.rule.Metric {
 	case QPS:
 		return g.takeBucket(inv)
@@ -176,7 +177,7 @@ func (g *gate) take(inv *core.Invocation) bool {
 // meanwhile must also fit into the windows of their successors. It looks for successors after it
 // took: what it took before there was a successor has been handed over to it, and is held there,
 // see openWindow.
-func (g *gate) takeBucket(inv *core.Invocation) bool {
+func (g *gate) takeBucket(inv *engine.Invocation) bool {
 	ok := g.takeIn(inv, g.window)
 	for next := g.next.Load(); next != nil && ok; next = next.next.Load() {
 		inv.Follow()
@@ -185,7 +186,7 @@ func (g *gate) takeBucket(inv *core.Invocation) bool {
 	return ok
 }
 
-func (g *gate) takeIn(inv *core.Invocation, w *stat.Window) bool {
+func (g *gate) takeIn(inv *engine.Invocation, w *stat.Window) bool {
 	if held := inv.FindBucket(w); held != nil {
 		if !w.Within(held.Token, g.limit) {
 			return false
@@ -200,7 +201,7 @@ func (g *gate) takeIn(inv *core.Invocation, w *stat.Window) bool {
 	return ok
 }
 
-func (g *gate) takePermits(inv *core.Invocation) bool {
+func (g *gate) takePermits(inv *engine.Invocation) bool {
 	semaphore := g.inbound.NeedSemaphore(g.meter.Owner)
 	if inv.HoldsSemaphore(semaphore) {
 		return g.hasPermits(0)

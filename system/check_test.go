@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/system"
 )
@@ -68,7 +69,7 @@ func TestEveryMetricBlocks(t *testing.T) {
 // of quick ones, and the limit is of all resources together. known bug 94
 func TestQPSCountsPassesNotCompletions(t *testing.T) {
 	g := newGuard(t, system.Rule{Metric: system.QPS, Threshold: 10})
-	var open []core.Entry
+	var open []engine.Entry
 	defer func() {
 		for _, e := range open {
 			e.Exit()
@@ -84,7 +85,7 @@ func TestQPSCountsPassesNotCompletions(t *testing.T) {
 		}
 		var passed int
 		for i := range 30 {
-			e, err := g.Enter(t.Context(), fmt.Sprint("r", i%3), []core.Option{core.Inbound()})
+			e, err := g.Enter(t.Context(), fmt.Sprint("r", i%3), []engine.Option{engine.Inbound()})
 			if err == nil {
 				passed++
 				open = append(open, e)
@@ -259,10 +260,10 @@ func TestLimitsUnderConcurrency(t *testing.T) {
 		g := newGuard(t, rule)
 		for round := range rounds {
 			g.at(time.Duration(round) * time.Second)
-			var entries [64]core.Entry
+			var entries [64]engine.Entry
 			var passed atomic.Int64
 			trial.Together(len(entries), func(i int) {
-				e, err := g.Enter(context.Background(), "orders", []core.Option{core.Inbound()})
+				e, err := g.Enter(context.Background(), "orders", []engine.Option{engine.Inbound()})
 				if err == nil {
 					passed.Add(1)
 				}

@@ -1,6 +1,6 @@
 // Package system protects the process as a whole: its rules look at everything that comes from
 // outside, whatever the resource, and refuse some of it when it is too much, or when the machine
-// has too much to do. Only inbound calls are judged and counted (see [core.Inbound]); the calls
+// has too much to do. Only inbound calls are judged and counted (see api.Inbound); the calls
 // that these make are let through.
 //
 // There are two kinds of triggers:

@@ -1,7 +1,7 @@
 package system
 
 import (
-	"github.com/penstock-go/penstock/core/sampler"
+	"github.com/penstock-go/penstock/internal/sampler"
 	"github.com/penstock-go/penstock/internal/shown"
 )
 

@@ -4,8 +4,9 @@ import (
 	"fmt"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/sampler"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/sampler"
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
@@ -22,7 +23,7 @@ func (t *Table) Choices(string, string) (choices []core.Choice) {
 }
 
 // Explain says how each rule would judge the call.
-func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
+func (rs *Rules) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	for _, i := range rs.holding {
 		all = append(all, rs.rules[i].explain(inv))
 	}
@@ -33,7 +34,7 @@ func (rs *Rules) Explain(inv *core.Invocation) (all []core.Judgement) {
 }
 
 // explain is fits with the figures it goes by, and leaves no trace.
-func (g *gate) explain(inv *core.Invocation) core.Judgement {
+func (g *gate) explain(inv *engine.Invocation) core.Judgement {
 	j := core.Judgement{Rule: g.rule.ID}
 	if !inv.Inbound() {
 		j.Outcome, j.Why = core.NotJudged, "the call is not inbound"
@@ -45,13 +46,13 @@ func (g *gate) explain(inv *core.Invocation) core.Judgement {
 	switch g.rule.Metric {
 	case QPS:
 		ok = g.limit > 0 && g.window.Fits(now, units, g.limit)
-		m = core.MeasureUnits("inbound units in "+g.rule.Interval.String(), g.window.Sum(now), g.limit)
+		m = engine.MeasureUnits("inbound units in "+g.rule.Interval.String(), g.window.Sum(now), g.limit)
 		*m.Remaining = g.window.Room(now, g.limit)
 	case Concurrency:
 		semaphore := g.inbound.LookSemaphore(g.meter.Owner)
 		g.inbound.Settle(semaphore)
 		ok = semaphore.Fits(units, g.limit)
-		m = core.MeasureUnits("inbound units in flight", semaphore.InUse(), g.limit)
+		m = engine.MeasureUnits("inbound units in flight", semaphore.InUse(), g.limit)
 	case RT:
 		mean := g.times.mean(now)
 		ok = mean <= int64(g.rule.MaxRT)
@@ -87,7 +88,7 @@ func (g *gate) explainMachine(now int64, j *core.Judgement) (ok bool, m core.Mea
 		}
 		used := g.unitsInFlight()
 		j.Why = fmt.Sprintf("it admits up to %d in flight, and one more, as learned while the %s was above", most, g.rule.Metric)
-		u := core.MeasureUnits("inbound units in flight", used, most)
+		u := engine.MeasureUnits("inbound units in flight", used, most)
 		u.Remaining = nil
 		j.Measures = append(j.Measures, u)
 		return used <= most, m

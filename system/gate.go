@@ -3,9 +3,9 @@ package system
 import (
 	"time"
 
-	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/sampler"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/sampler"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
@@ -15,9 +15,9 @@ import (
 // four are set depends on the rule's metric.
 type gate struct {
 	rule    Rule
-	engine  *core.Engine
+	engine  *engine.Engine
 	inbound *node.StatisticNode
-	record  *core.Record
+	record  *engine.Record
 
 	limit   int64      // of QPS and Concurrency
 	meter   node.Meter // for QPS, Concurrency and steady rules
@@ -31,7 +31,7 @@ type gate struct {
 	next *shared.Pointer[gate]
 }
 
-func newGate(e *core.Engine, at *core.Site, revision uint64, r Rule, record *core.Record, old *gate) *gate {
+func newGate(e *engine.Engine, at *engine.Site, revision uint64, r Rule, record *engine.Record, old *gate) *gate {
 	g := &gate{rule: r, record: record, engine: e, inbound: &e.Tree().Inbound().StatisticNode, next: new(shared.Pointer[gate])}
 	if r.Mode == spec.Off { // it only keeps its figures for later
 		return g
@@ -108,7 +108,7 @@ func (r Rule) countsInFlight() bool {
 // handed over, and holds it there too (see [stat.Window.Follow]); a call that took later sees the
 // new gate and takes there as well. No call takes from the new window before that: what is handed
 // over replaces what is there. The window belongs to the new rule alone, see [node.Era].
-func (g *gate) openWindow(at *core.Site, old *gate) {
+func (g *gate) openWindow(at *engine.Site, old *gate) {
 	if g.rule.goesOnFrom(old) && old.meter != g.meter {
 		g.window = g.inbound.Window(at.Now, g.meter, nil)
 		at.BeforeUse(func(now int64) { g.window.Reseed(old.window, now, func() { old.next.Store(g) }) })

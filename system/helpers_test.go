@@ -10,6 +10,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/host"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/chance"
 	"github.com/penstock-go/penstock/internal/proof/plant"
@@ -53,7 +54,7 @@ func (d *dial) Memory(int64) (host.Memory, error) { return host.Memory{}, nil }
 
 // guard is an engine under test, on a clock that stands still.
 type guard struct {
-	*core.Engine
+	*engine.Engine
 	t     testing.TB
 	clock *clocks.Manual
 	dial  *dial
@@ -61,11 +62,11 @@ type guard struct {
 
 func newGuard(t testing.TB, rules ...system.Rule) *guard {
 	t.Helper()
-	return newGuardWith(t, core.Config{}, rules...)
+	return newGuardWith(t, engine.Config{}, rules...)
 }
 
 // newGuardWith returns a guard. At the end of the test it must hold nothing.
-func newGuardWith(t testing.TB, cfg core.Config, rules ...system.Rule) *guard {
+func newGuardWith(t testing.TB, cfg engine.Config, rules ...system.Rule) *guard {
 	t.Helper()
 	d := &dial{load: -1, cpu: -1}
 	if cfg.Host == nil {
@@ -89,7 +90,7 @@ func (g *guard) load(rules ...system.Rule) {
 }
 
 func (g *guard) tryLoad(rules ...system.Rule) error {
-	return g.Update(func(b *core.RulesetBuilder) error { return system.Compile(b, rules) })
+	return g.Update(func(b *engine.RulesetBuilder) error { return system.Compile(b, rules) })
 }
 
 // at moves the clock to so long after the start.
@@ -102,15 +103,15 @@ func (g *guard) reads(load, cpu float64) {
 }
 
 // enter makes an inbound call of some units.
-func (g *guard) enter(units int) (core.Entry, error) {
-	return g.Enter(g.t.Context(), "orders", []core.Option{core.Inbound(), core.Units(units)})
+func (g *guard) enter(units int) (engine.Entry, error) {
+	return g.Enter(g.t.Context(), "orders", []engine.Option{engine.Inbound(), engine.Units(units)})
 }
 
 // open makes inbound calls that stay open until the function that it returns is called.
 // It returns how many passed.
 func (g *guard) open(n int) (passed int, exit func()) {
 	g.t.Helper()
-	var entries []core.Entry
+	var entries []engine.Entry
 	for range n {
 		e, err := g.enter(1)
 		if err == nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/host"
-	"github.com/penstock-go/penstock/core/sampler"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/sampler"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -73,7 +73,7 @@ func TestMachineThatCantBeRead(t *testing.T) {
 // log says so, once.
 func TestMachineThatFailsLater(t *testing.T) {
 	var log bytes.Buffer
-	g := newGuardWith(t, core.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))},
+	g := newGuardWith(t, engine.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))},
 		system.Rule{ID: "gate", Metric: system.CPU, Threshold: 0.5, Strategy: system.Gate})
 	g.dial.cpu = 0.9
 	g.clock.Advance(sampler.Period)
@@ -104,7 +104,7 @@ func TestListenerOfAFailureLoadsRules(t *testing.T) {
 		assert.NoError(t, g.tryLoad())
 		assert.NoError(t, g.tryLoad(system.Rule{Metric: system.Load, Threshold: 1}))
 	}}
-	g = newGuardWith(t, core.Config{Logger: slog.New(handler)}, system.Rule{Metric: system.CPU, Threshold: 0.5, Strategy: system.Gate})
+	g = newGuardWith(t, engine.Config{Logger: slog.New(handler)}, system.Rule{Metric: system.CPU, Threshold: 0.5, Strategy: system.Gate})
 	g.dial.cpuErr = errors.New("gone")
 	g.clock.Advance(3 * sampler.Period)
 	assert.Equal(t, []string{"system:load"}, ids(g))
@@ -127,7 +127,7 @@ func ids(g *guard) (ids []string) {
 
 // Without a source it is this machine, if it can be read.
 func TestMachineOfItsOwn(t *testing.T) {
-	g := newGuardWith(t, core.Config{Host: host.Local("/")})
+	g := newGuardWith(t, engine.Config{Host: host.Local("/")})
 	err := g.tryLoad(system.Rule{Metric: system.Load, Threshold: 1e15}, system.Rule{Metric: system.CPU, Threshold: 0.99})
 	if runtime.GOOS != "linux" {
 		require.ErrorContains(t, err, "system[0].metric: load can't be read here: ")

@@ -8,10 +8,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/penstock-go/penstock/core/sampler"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 	"github.com/penstock-go/penstock/internal/proof/plant"
 	"github.com/penstock-go/penstock/internal/proof/race"
+	"github.com/penstock-go/penstock/internal/sampler"
 	"github.com/penstock-go/penstock/system"
 )
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
@@ -14,7 +15,7 @@ type refusals struct {
 	resource string
 
 	mu   shared.Mutex
-	made map[*core.Record]refusal // by record, which all revisions of a rule share
+	made map[*engine.Record]refusal // by record, which all revisions of a rule share
 }
 
 type refusal struct {
@@ -30,16 +31,16 @@ func (rs *refusals) by(g *gate) *core.BlockError {
 	if last.gate == g {
 		return last.BlockError
 	}
-	next := core.NewCounted(core.BlockError{Kind: core.KindSystem, Resource: rs.resource, Rule: g.rule.ID}, g, g.record, last.BlockError)
+	next := engine.NewCounted(core.BlockError{Kind: core.KindSystem, Resource: rs.resource, Rule: g.rule.ID}, g, g.record, last.BlockError)
 	if rs.made == nil {
-		rs.made = make(map[*core.Record]refusal)
+		rs.made = make(map[*engine.Record]refusal)
 	}
 	rs.made[g.record] = refusal{g, next}
 	return next
 }
 
 // keep forgets the refusals of rules that are gone.
-func (rs *refusals) keep(rules map[*core.Record]bool) {
+func (rs *refusals) keep(rules map[*engine.Record]bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	for rule := range rs.made {
@@ -50,9 +51,9 @@ func (rs *refusals) keep(rules map[*core.Record]bool) {
 }
 
 // each calls f with all of them, under no lock.
-func (rs *refusals) each(f func(rule *core.Record, b *core.BlockError)) {
+func (rs *refusals) each(f func(rule *engine.Record, b *core.BlockError)) {
 	rs.mu.Lock()
-	made := make(map[*core.Record]refusal, len(rs.made))
+	made := make(map[*engine.Record]refusal, len(rs.made))
 	maps.Copy(made, rs.made)
 	rs.mu.Unlock()
 	for rule, r := range made {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
@@ -64,24 +65,24 @@ func TestReloadBetweenAskingAndTaking(t *testing.T) {
 	}
 	var g *guard
 	reloads := 0
-	h := &hook{func(*core.Invocation) {
+	h := &hook{func(*engine.Invocation) {
 		if reloads++; reloads < 20 {
 			g.load(rule(time.Duration(1+reloads%2) * time.Second))
 		}
 	}}
-	g = newGuardWith(t, core.Config{Chain: trial.Chain().With(h, core.Before("system"))}, rule(time.Second))
+	g = newGuardWith(t, engine.Config{Chain: trial.Chain().With(h, engine.Before("system"))}, rule(time.Second))
 	assert.Equal(t, 10, g.passes(40))
 	assert.GreaterOrEqual(t, reloads, 20)
 }
 
-type hook struct{ asked func(*core.Invocation) }
+type hook struct{ asked func(*engine.Invocation) }
 
 func (*hook) Name() string { return "hook" }
-func (h *hook) Ask(inv *core.Invocation) core.Verdict {
+func (h *hook) Ask(inv *engine.Invocation) engine.Verdict {
 	h.asked(inv)
-	return core.Verdict{}
+	return engine.Verdict{}
 }
-func (*hook) Take(*core.Invocation) core.Verdict { return core.Verdict{} }
+func (*hook) Take(*engine.Invocation) engine.Verdict { return engine.Verdict{} }
 
 // An RT rule knows from the start what the calls before it took, and keeps it.
 func TestReloadKeepsResponseTimes(t *testing.T) {

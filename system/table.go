@@ -4,14 +4,15 @@ import (
 	"fmt"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/family"
 	"github.com/penstock-go/penstock/core/pattern"
-	"github.com/penstock-go/penstock/core/sampler"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
+	"github.com/penstock-go/penstock/internal/sampler"
 	"github.com/penstock-go/penstock/node"
 )
 
-// Table is the compiled system rules of one revision. It implements core.Family.
+// Table is the compiled system rules of one revision. It implements engine.Family.
 //
 // A rule counts for all resources together, and distinguishes calls by resource only where it
 // refuses them. So all rules are kept in one place, the node of all inbound calls; a resource keeps
@@ -19,12 +20,12 @@ import (
 type Table struct {
 	gates   *family.Table[everywhere, gate]
 	held    *family.Held[everywhere, gate]
-	engine  *core.Engine
+	engine  *engine.Engine
 	sampler *sampler.Sampler
-	inbound *core.Resource        // the place of the rules
-	records map[*core.Record]bool // of all rules; the revisions of a rule share one
-	active  *order                // without those that are off
-	timed   []*gate               // those that need to know of completions
+	inbound *engine.Resource        // the place of the rules
+	records map[*engine.Record]bool // of all rules; the revisions of a rule share one
+	active  *order                  // without those that are off
+	timed   []*gate                 // those that need to know of completions
 }
 
 // everywhere is a rule as the table sees it: about that one place.
@@ -39,17 +40,17 @@ func (r everywhere) Info() spec.Info {
 // Compile makes system rules part of the next revision of an engine's rules. Rules that did not
 // change keep running as they are; a changed rule takes over the state of the rule with the same
 // ID.
-func Compile(b *core.RulesetBuilder, rules []Rule) error {
+func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 	rules, err := spec.Normalize(core.KindSystem, rules, Rule.Normalized)
 	if err != nil {
 		return err
 	}
-	t := &Table{engine: b.Engine, sampler: b.Engine.Sampler(), records: make(map[*core.Record]bool, len(rules))}
+	t := &Table{engine: b.Engine, sampler: b.Engine.Sampler(), records: make(map[*engine.Record]bool, len(rules))}
 	old, _ := b.Previous(core.KindSystem).(*Table)
 	if old != nil {
 		t.inbound = old.inbound
 	} else {
-		t.inbound = &core.Resource{ClusterNode: b.Engine.Tree().Inbound()}
+		t.inbound = &engine.Resource{ClusterNode: b.Engine.Tree().Inbound()}
 	}
 	for i, r := range rules {
 		if r.Metric.sampled() && r.Mode != spec.Off {
@@ -69,18 +70,18 @@ func Compile(b *core.RulesetBuilder, rules []Rule) error {
 	return nil
 }
 
-func (t *Table) build(b *core.RulesetBuilder, rules []Rule, old *Table) (err error) {
+func (t *Table) build(b *engine.RulesetBuilder, rules []Rule, old *Table) (err error) {
 	all := make([]everywhere, len(rules))
 	for i, r := range rules {
 		all[i] = everywhere{r}
 	}
 	maker := family.Maker[everywhere, gate]{
-		Build: func(r everywhere, record *core.Record, at *core.Site, old *gate) *gate {
+		Build: func(r everywhere, record *engine.Record, at *engine.Site, old *gate) *gate {
 			return newGate(b.Engine, at, b.Revision(), r.Rule, record, old)
 		},
 		Rule: func(g *gate) *everywhere { return &everywhere{g.rule} },
 	}
-	at := core.NewSite(t.inbound, b.Engine.Now())
+	at := engine.NewSite(t.inbound, b.Engine.Now())
 	var previous *family.Table[everywhere, gate]
 	if old != nil {
 		previous, at.Held = old.gates, old.held
@@ -99,7 +100,7 @@ func (t *Table) build(b *core.RulesetBuilder, rules []Rule, old *Table) (err err
 }
 
 // serve makes the sampler read the machine for the rules that go by it.
-func (t *Table) serve(b *core.RulesetBuilder) {
+func (t *Table) serve(b *engine.RulesetBuilder) {
 	var sampled []*gate
 	var wants []sampler.Quantity
 	for _, g := range t.active.rules {
@@ -130,7 +131,7 @@ func (t *Table) Rules() []Rule {
 }
 
 // Complete reports a call that has ended to the rules, if it was inbound.
-func (t *Table) Complete(inv *core.Invocation, _ int64) {
+func (t *Table) Complete(inv *engine.Invocation, _ int64) {
 	if !inv.Inbound() || inv.LongLived() {
 		return
 	}
@@ -149,7 +150,7 @@ func (t *Table) Known(any, uint64) (none pattern.Matched) { return none }
 func (t *Table) Latest() uint64 { return 0 }
 
 // Bind returns the rules for the calls of a resource or nil.
-func (t *Table) Bind(at *core.Site) core.Checker {
+func (t *Table) Bind(at *engine.Site) engine.Checker {
 	held, _ := at.Held.(*refusals)
 	if len(t.records) == 0 {
 		at.Held = nil
@@ -168,16 +169,16 @@ func (t *Table) Bind(at *core.Site) core.Checker {
 }
 
 // Names says that the rules name nothing.
-func (t *Table) Names(*core.Names) {}
+func (t *Table) Names(*engine.Names) {}
 
 // Needs says that no rule counts on a resource's nodes.
-func (t *Table) Needs(any, uint64, func(core.Need)) {}
+func (t *Table) Needs(any, uint64, func(engine.Need)) {}
 
 // Looks reports which meters of the node of all inbound calls the rules count with. The meter of a
 // rule that is off is not kept.
-func (t *Table) Looks(need func(resource string, n core.Need)) {
+func (t *Table) Looks(need func(resource string, n engine.Need)) {
 	for _, g := range t.active.rules {
-		n := core.Need{Role: core.RoleInbound, Meter: g.meter}
+		n := engine.Need{Role: engine.RoleInbound, Meter: g.meter}
 		if n.Semaphore = g.rule.countsInFlight(); n.Semaphore {
 			n.Meter = node.Meter{Owner: g.meter.Owner}
 		}
@@ -189,12 +190,12 @@ func (t *Table) Looks(need func(resource string, n core.Need)) {
 
 // EachError calls f with the refusal of every rule and resource.
 func (t *Table) EachError(f func(*core.BlockError)) {
-	t.engine.EachResource(func(r *core.Resource) {
+	t.engine.EachResource(func(r *engine.Resource) {
 		held, ok := r.Held(core.KindSystem).(*refusals)
 		if !ok {
 			return
 		}
-		held.each(func(rule *core.Record, b *core.BlockError) {
+		held.each(func(rule *engine.Record, b *core.BlockError) {
 			if t.records[rule] {
 				f(b)
 			}

@@ -55,7 +55,6 @@ import (
 
 	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 )
 
 // Option changes how commands are guarded. Of two that say different things the later one
@@ -244,7 +243,7 @@ func (h *hook) failureOf(ctx context.Context, err error) error {
 		if !h.failure(err) {
 			return nil
 		}
-		return core.Certain(err)
+		return api.Certain(err)
 	case errors.Is(err, redis.ErrClosed), errors.Is(err, context.Canceled) && ctx.Err() == nil:
 		return nil
 	}
@@ -267,4 +266,4 @@ func Unable(err error) bool {
 	return false
 }
 
-var errPanicked = core.Certain(errors.New("the command panicked"))
+var errPanicked = api.Certain(errors.New("the command panicked"))

@@ -9,7 +9,6 @@ import (
 
 	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 )
 
 // Exchange is one request that runs, see [Guard]. But for [Exchange.Close], its methods are
@@ -32,7 +31,7 @@ type Exchange struct {
 // scope is the context of a request that runs. Calls of the handler are counted below its own, and
 // refusals that it answers with are reported here. It is one object with the exchange.
 type scope struct {
-	core.Nested
+	api.Nested
 	refused atomic.Bool
 }
 
@@ -139,7 +138,7 @@ func (x *Exchange) failed() error {
 		if !x.guard.failure(x.original, int(x.status), x.err) {
 			return nil
 		}
-		return core.Certain(x.failure())
+		return api.Certain(x.failure())
 	case x.gone && !x.streams:
 		if x.ended && x.status >= http.StatusInternalServerError {
 			return x.failure()
@@ -167,4 +166,4 @@ func (e StatusError) Error() string {
 	return fmt.Sprintf("the response has status %d %s", int(e), http.StatusText(int(e)))
 }
 
-var errPanicked = core.Certain(errors.New("the handler panicked"))
+var errPanicked = api.Certain(errors.New("the handler panicked"))

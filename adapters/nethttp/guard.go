@@ -10,7 +10,6 @@ import (
 	"github.com/penstock-go/penstock/adapters/internal/response"
 	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 )
 
 // Guard is what options make: how requests are guarded. Programs use [Handler],
@@ -123,7 +122,7 @@ func (g *Guard) entry(r *http.Request, method, pattern string, inbound bool) (e 
 }
 
 // ofServer marks the calls of servers, which wait no longer than the server leaves them for an answer.
-var ofServer = core.InboundWithin(response.TimeToWrite)
+var ofServer = api.InboundWithin(response.TimeToWrite)
 
 // call is what a request's call carries: where it comes from, and what is attached to it, which is
 // appended to opts.

@@ -35,12 +35,12 @@ func (g *Guard) rerouted(x *Exchange) {
 	if g.resource != nil || inner == "" || x.request.Method == http.MethodConnect || g.told.Load() || !g.told.CompareAndSwap(false, true) {
 		return
 	}
-	engine := g.guard().Engine()
+	guard := g.guard()
 	name := g.name(route{response.Method(x.request.Method), inner})
-	if _, guarded := engine.FindResource(name); guarded {
+	if _, guarded := guard.FindResource(name); guarded {
 		return
 	}
-	engine.Logger().Warn("penstock: a route passes its requests on to a router of its own, and rules for the routes of that apply to none of them: guard it as well, see docs/adapters/nethttp.md",
+	guard.Logger().Warn("penstock: a route passes its requests on to a router of its own, and rules for the routes of that apply to none of them: guard it as well, see docs/adapters/nethttp.md",
 		"route", x.original.Pattern, "inner", name)
 }
 

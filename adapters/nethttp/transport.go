@@ -9,7 +9,6 @@ import (
 	"github.com/penstock-go/penstock/adapters/internal/response"
 	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/netname"
 )
 
@@ -103,7 +102,7 @@ func (t *transport) failure(r *http.Request, status int, err error) error {
 		if !t.guard.failure(r, status, err) {
 			return nil
 		}
-		return core.Certain(outcome(status, err))
+		return api.Certain(outcome(status, err))
 	case errors.Is(err, context.Canceled) && r.Context().Err() == nil: // of something else
 		return nil
 	case err == nil && status < http.StatusInternalServerError && status != http.StatusTooManyRequests:

@@ -9,7 +9,6 @@ import (
 
 	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 )
 
 // Option changes how calls are guarded. Of two that say different things the later one holds.
@@ -123,14 +122,14 @@ func (g *guard) failed(ctx context.Context, err error, fresh bool) error {
 		if !g.failure(err) {
 			return nil
 		}
-		return core.Certain(err)
+		return api.Certain(err)
 	case errors.Is(err, context.Canceled) && ctx.Err() == nil, errors.Is(err, sql.ErrNoRows), answers(err):
 		return nil
 	}
 	return err
 }
 
-var errPanicked = core.Certain(errors.New("the driver panicked"))
+var errPanicked = api.Certain(errors.New("the driver panicked"))
 
 // connector connects through a guard.
 type connector struct {

@@ -28,7 +28,6 @@ import (
 
 	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 )
 
 // Option changes how handlers are guarded. Of two that say different things the later one
@@ -161,9 +160,9 @@ func (g *guard) failed(err error) error {
 	case g.failure == nil:
 		return err
 	case g.failure(err):
-		return core.Certain(err)
+		return api.Certain(err)
 	}
 	return nil
 }
 
-var errPanicked = core.Certain(errors.New("the handler panicked"))
+var errPanicked = api.Certain(errors.New("the handler panicked"))

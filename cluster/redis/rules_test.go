@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/cluster"
 	penstockredis "github.com/penstock-go/penstock/cluster/redis"
 	"github.com/penstock-go/penstock/cluster/redis/internal/server"
-	"github.com/penstock-go/penstock/core/family"
 )
 
 const kinds = `
@@ -62,8 +62,8 @@ func TestRulesOfAllKinds(t *testing.T) {
 	// store is what each engine says of the store, rule by rule.
 	store := func(says string) bool {
 		for _, g := range guards {
-			for _, r := range g.Engine().Rules().RuleFigures() {
-				if f, ok := r.Details.(family.SharedFigures); ok && f.Store != says {
+			for _, r := range g.RuleFigures() {
+				if f, ok := r.Details.(core.SharedFigures); ok && f.Store != says {
 					return false
 				}
 			}

@@ -23,5 +23,13 @@ func (m Memory) Share() float64 {
 	return float64(m.Used) / float64(m.Limit)
 }
 
+// Use is how busy the machine is, as of the last sample; below 0 is what no rule asks for, or what
+// can't be read.
+type Use struct {
+	Load   float64 // the load average of the last minute
+	CPU    float64 // the used share of the CPU time that may be used, 0 to 1
+	Memory float64 // used, in bytes
+}
+
 // unknown is a reading that is above no threshold.
 const unknown = -1

@@ -102,7 +102,7 @@ func (c *console) watch(ctx context.Context, l *load, s *shop) result {
 		sofar.seconds, sofar.counts = n, each
 		p50, p99 := s.waits.take()
 		c.printf("%7d %8d %7d %8d %8d %9s %9s\n", n, now.offered, now.passed, now.blocked,
-			s.guard.Engine().Waiting(), p50.Round(time.Millisecond), p99.Round(time.Millisecond))
+			s.guard.Waiting(), p50.Round(time.Millisecond), p99.Round(time.Millisecond))
 		if last {
 			return sofar
 		}

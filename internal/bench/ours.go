@@ -11,12 +11,12 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/host"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/internal/bench/measure"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/outlier"
@@ -38,7 +38,7 @@ type way struct {
 	rules  rules.Set
 	config func() (cfg api.Config, done func())
 	ctx    func(context.Context) context.Context
-	opts   []core.Option
+	opts   []engine.Option
 	handle bool // the resource is not named at each call
 	// call replaces an Entry of the resource, if it is not nil.
 	call func(g *api.Guard, ctx context.Context) func() bool
@@ -53,7 +53,7 @@ type way struct {
 var ways = []way{
 	{name: "no rule"},
 	{name: "one reject rule", rules: one(flow.Rule{Threshold: enough})},
-	{name: "four nodes", rules: one(flow.Rule{Threshold: enough}), ctx: fromApp, opts: []core.Option{api.Inbound()}},
+	{name: "four nodes", rules: one(flow.Rule{Threshold: enough}), ctx: fromApp, opts: []engine.Option{api.Inbound()}},
 	{name: "coarse clock", rules: one(flow.Rule{Threshold: enough}), config: coarse},
 	{name: "refused", rules: one(flow.Rule{Threshold: 1, Interval: never}), refused: true},
 	{name: "handle", rules: one(flow.Rule{Threshold: enough}), handle: true},
@@ -91,13 +91,13 @@ var ways = []way{
 	{name: "isolation", rules: rules.Set{Isolation: []isolation.Rule{{Resource: resource, Threshold: enough}}}},
 	{name: "adaptive", rules: rules.Set{Adaptive: []adaptive.Rule{{Resource: resource}}}},
 	{name: "breaker", rules: rules.Set{Breaker: []breaker.Rule{{Resource: resource, Threshold: 0.5}}}},
-	{name: "outlier", rules: rules.Set{Outlier: []outlier.Rule{{Resource: resource, Threshold: 0.5}}}, opts: []core.Option{api.Endpoint(endpoint)}},
-	{name: "hotspot, a string", rules: hot(enough), opts: []core.Option{api.Param("user", "u-1")}},
-	{name: "hotspot, an int", rules: hot(enough), opts: []core.Option{api.Param("user", 7)}},
-	{name: "system", rules: rules.Set{System: []system.Rule{{Metric: system.QPS, Threshold: enough}}}, opts: []core.Option{api.Inbound()}},
+	{name: "outlier", rules: rules.Set{Outlier: []outlier.Rule{{Resource: resource, Threshold: 0.5}}}, opts: []engine.Option{api.Endpoint(endpoint)}},
+	{name: "hotspot, a string", rules: hot(enough), opts: []engine.Option{api.Param("user", "u-1")}},
+	{name: "hotspot, an int", rules: hot(enough), opts: []engine.Option{api.Param("user", 7)}},
+	{name: "system", rules: rules.Set{System: []system.Rule{{Metric: system.QPS, Threshold: enough}}}, opts: []engine.Option{api.Inbound()}},
 	{name: "authority", rules: callers("app"), ctx: fromApp},
-	{name: "six families", rules: six(), ctx: fromApp, opts: []core.Option{api.Inbound(), api.Param("user", "u-1")}},
-	{name: "one of each family", rules: each(), ctx: fromApp, opts: []core.Option{api.Inbound(), api.Param("user", "u-1"), api.Endpoint(endpoint)}},
+	{name: "six families", rules: six(), ctx: fromApp, opts: []engine.Option{api.Inbound(), api.Param("user", "u-1")}},
+	{name: "one of each family", rules: each(), ctx: fromApp, opts: []engine.Option{api.Inbound(), api.Param("user", "u-1"), api.Endpoint(endpoint)}},
 
 	{name: "refused: concurrency", rules: one(flow.Rule{Metric: flow.Concurrency}), refused: true},
 	{name: "refused: warm-up", rules: one(flow.Rule{Threshold: 1, Interval: never, Behavior: flow.WarmUp}), refused: true},
@@ -106,9 +106,9 @@ var ways = []way{
 	{name: "refused: breaker", before: trip, refused: true, rules: rules.Set{Breaker: []breaker.Rule{
 		{Resource: resource, Strategy: breaker.ErrorCount, Threshold: 1, MinCalls: 1, Recovery: never},
 	}}},
-	{name: "refused: hotspot, a string", rules: hot(0), opts: []core.Option{api.Param("user", "u-1")}, refused: true},
-	{name: "refused: hotspot, an int", rules: hot(0), opts: []core.Option{api.Param("user", 7)}, refused: true},
-	{name: "refused: system", rules: rules.Set{System: []system.Rule{{Metric: system.Concurrency}}}, opts: []core.Option{api.Inbound()}, refused: true},
+	{name: "refused: hotspot, a string", rules: hot(0), opts: []engine.Option{api.Param("user", "u-1")}, refused: true},
+	{name: "refused: hotspot, an int", rules: hot(0), opts: []engine.Option{api.Param("user", 7)}, refused: true},
+	{name: "refused: system", rules: rules.Set{System: []system.Rule{{Metric: system.Concurrency}}}, opts: []engine.Option{api.Inbound()}, refused: true},
 	{name: "refused: authority", rules: callers("somebody else"), ctx: fromApp, refused: true},
 }
 

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/bench/measure"
 	"github.com/penstock-go/penstock/internal/bench/report"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // targets measures what Penstock does and holds it against what it may cost.
@@ -102,10 +102,10 @@ func (b *bench) measureOurs() *measured {
 	throttle := flow.Rule{Threshold: 500, Behavior: flow.Throttle, MaxWait: time.Second}
 	borrow := flow.Rule{Threshold: 1, Interval: 10 * time.Millisecond}
 	m.throttled = waits(background, throttle, b.waits)
-	m.borrowed = waits(background, borrow, b.waits/2, core.Prioritized())
+	m.borrowed = waits(background, borrow, b.waits/2, engine.Prioritized())
 	ctx, cancel := context.WithCancel(background)
 	m.throttledEnds = waits(ctx, throttle, b.waits)
-	m.borrowedEnds = waits(ctx, borrow, b.waits/2, core.Prioritized())
+	m.borrowedEnds = waits(ctx, borrow, b.waits/2, engine.Prioritized())
 	cancel()
 	b.progress.Begin("memory")
 	m.busy, m.idle = memoryOf(b.memory)

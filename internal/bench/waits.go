@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -30,7 +30,7 @@ func (c *timerClock) Sleep(ctx context.Context, d time.Duration) error {
 // beyond its sleep on the timer, in microseconds.
 type waited struct{ allocs, p99 float64 }
 
-func waits(ctx context.Context, rule flow.Rule, n int, opts ...core.Option) waited {
+func waits(ctx context.Context, rule flow.Rule, n int, opts ...engine.Option) waited {
 	clock := &timerClock{System: clocks.NewSystem()}
 	rule.Resource = resource
 	g := guard(api.Config{Clock: clock}, rules.Set{Flow: []flow.Rule{rule}})

@@ -62,14 +62,13 @@ func alertOf(s rules.Status, now time.Time) (a alert, is bool) {
 
 // storeAway is how many rules do without their store. Where no rule is shared, that costs nothing.
 func (c *console) storeAway() (n int) {
-	engine := c.guard.Engine()
-	if revision := engine.Rules().Revision; c.sharing.revision != revision || !c.sharing.known {
+	if revision := c.guard.Engine().Rules().Revision; c.sharing.revision != revision || !c.sharing.known {
 		c.sharing = sharing{revision, true, c.guard.Rules().Shared()}
 	}
 	if !c.sharing.shared {
 		return 0
 	}
-	for _, f := range engine.Rules().RuleFigures() {
+	for _, f := range c.guard.RuleFigures() {
 		if shared, ok := f.Details.(interface{ StoreAway() bool }); ok && shared.StoreAway() {
 			n++
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/patience"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/rules"
@@ -72,9 +73,9 @@ func TestAResourceWithAllThereIsOfIt(t *testing.T) {
 		Isolation: []isolation.Rule{{ID: "four", Resource: "orders", Threshold: 4}},
 		Hotspot:   []hotspot.Rule{{ID: "users", Resource: "orders", Param: "user", Threshold: 100}},
 	})
-	acme := core.WithOrigin(core.WithContext(t.Context(), "web"), "acme")
-	require.Equal(t, 2, l.callFrom(acme, 6, "orders", core.Param("user", "ann")))
-	l.call(1, "orders", core.Param("user", "<b>"))
+	acme := engine.WithOrigin(engine.WithContext(t.Context(), "web"), "acme")
+	require.Equal(t, 2, l.callFrom(acme, 6, "orders", engine.Param("user", "ann")))
+	l.call(1, "orders", engine.Param("user", "<b>"))
 	e, err := l.guard.Entry(t.Context(), "orders")
 	require.NoError(t, err)
 	defer e.Exit()
@@ -97,8 +98,8 @@ func TestAResourceWithAllThereIsOfIt(t *testing.T) {
 	require.Len(t, got.Origins, 1)
 	assert.Equal(t, "acme", got.Origins[0].Name)
 	assert.Equal(t, []hotValue{
-		{"users", `"ann"`, 4, 0, 0, core.MeasureUnits("units in 1s", 4, 100), new(0.04)},
-		{"users", `"<b>"`, 1, 0, 0, core.MeasureUnits("units in 1s", 1, 100), new(0.01)},
+		{"users", `"ann"`, 4, 0, 0, engine.MeasureUnits("units in 1s", 4, 100), new(0.04)},
+		{"users", `"<b>"`, 1, 0, 0, engine.MeasureUnits("units in 1s", 1, 100), new(0.01)},
 	}, got.HotValues)
 	full := map[string]float64{}
 	for _, r := range got.Rules {
@@ -403,7 +404,7 @@ func TestEveryKeyOfARuleFileIsShown(t *testing.T) {
 	for key := range keys {
 		assert.True(t, shown[key], key)
 	}
-	l.callFrom(core.WithOrigin(t.Context(), "acme"), 1, "orders")
+	l.callFrom(engine.WithOrigin(t.Context(), "acme"), 1, "orders")
 	var one struct{ Limit *float64 }
 	l.get("/api/resources/orders", &one)
 	require.NotNil(t, one.Limit)
@@ -448,9 +449,9 @@ func TestExplain(t *testing.T) {
 	for _, bad := range []string{"", "resource=a&units=x", "resource=a&inbound=x", "resource=a&arg.100=1", "resource=a&what=1"} {
 		assert.Equal(t, http.StatusBadRequest, l.do(request("GET", "/api/explain?"+bad, "")).Code, bad)
 	}
-	_, known := l.guard.Engine().FindResource("nobody")
+	_, known := l.guard.FindResource("nobody")
 	l.get("/api/explain?resource=nobody", &struct{}{})
-	_, now := l.guard.Engine().FindResource("nobody")
+	_, now := l.guard.FindResource("nobody")
 	assert.Equal(t, known, now, "to look makes nothing")
 }
 
@@ -582,7 +583,7 @@ func TestNamesThatAreNoText(t *testing.T) {
 	names := []string{"bad\xff", "bad\xfe", "sole\xff\xff", "a b+&%é\xff", "sole"}
 	f := newFrames(l.console)
 	for _, name := range names {
-		l.call(1, name, core.Param("user", "ann"))
+		l.call(1, name, engine.Param("user", "ann"))
 	}
 	type addressed struct {
 		Name, Escaped string

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/observe/inspect"
 )
 
 // console is what the requests of one server share.
@@ -33,10 +32,10 @@ func newConsole(guard *api.Guard, cfg Config) *console {
 		origins:   http.NewCrossOriginProtection(),
 		reading:   make(chan struct{}, maxBodies),
 		answering: make(chan struct{}, maxRequests),
-		tree:      inspect.Handler(guard.Engine(), guard.Rules),
+		tree:      guard.Handler(),
 	}
 	c.events = newHub(c)
-	c.endOf = []func(){guard.Engine().KeepRefusals(), guard.OnBreaker(c.changes.add)}
+	c.endOf = []func(){guard.KeepRefusals(), guard.OnBreaker(c.changes.add)}
 	return c
 }
 

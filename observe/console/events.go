@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/shown"
+	"github.com/penstock-go/penstock/node"
 )
 
 // How far a client of /api/events may be behind: this many frames, and this long with one of them.
@@ -74,10 +74,9 @@ func (h *hub) close() {
 
 // run makes a frame soon after each second of the engine's clock, until no client is left.
 func (h *hub) run() {
-	engine := h.console.guard.Engine()
 	frames := newFrames(h.console)
 	for {
-		now := engine.Now()
+		now := h.console.guard.Now()
 		rest := floorSecond(now) + int64(time.Second) - now
 		select {
 		case <-h.quit:
@@ -166,8 +165,8 @@ func newFrames(c *console) *frames {
 	_, f.changed = c.changes.since(0)
 	status := c.guard.Status()
 	f.revision, f.failure = status.Number, status.LastFailure
-	f.last = floorSecond(c.guard.Engine().Now()) - int64(time.Second)
-	c.each(func(r *core.Resource, _ bool) {
+	f.last = floorSecond(c.guard.Now()) - int64(time.Second)
+	c.each(func(r *node.ClusterNode, _ bool) {
 		if n := r.LastSecond(f.last + int64(time.Second)); n.Block > 0 {
 			f.blocked[r.Name()] = f.last
 		}
@@ -186,7 +185,7 @@ func (f *frames) next() []byte {
 	f.last = second
 	b := append([]byte("event: frame\ndata: {\"at\":"), quote(read.at().Format(time.RFC3339Nano))...)
 	b = strconv.AppendInt(append(b, `,"endUnix":`...), second/int64(time.Second), 10)
-	b = strconv.AppendInt(append(b, `,"waiting":`...), f.guard.Engine().Waiting(), 10)
+	b = strconv.AppendInt(append(b, `,"waiting":`...), f.guard.Waiting(), 10)
 	if alerts := f.alertsNow(); len(alerts) > 0 {
 		if text, err := json.Marshal(alerts); err == nil {
 			b = append(append(b, `,"alerts":`...), text...)
@@ -195,7 +194,7 @@ func (f *frames) next() []byte {
 	b = append(b, `,"resources":[`...)
 	var bursts []burst
 	rows := 0
-	f.each(func(r *core.Resource, overflow bool) {
+	f.each(func(r *node.ClusterNode, overflow bool) {
 		counts, inFlight := r.LastSecond(read.now), r.InFlight()
 		if counts.Block > 0 {
 			if _, lately := f.blocked[r.Name()]; !lately && len(bursts) < maxTold {

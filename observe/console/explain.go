@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
 )
 
@@ -16,7 +17,7 @@ import (
 // assumed of the call where the query says nothing.
 func (c *console) serveExplain(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	ctx := core.WithOrigin(core.WithContext(r.Context(), q.Get("context")), q.Get("origin"))
+	ctx := api.WithOrigin(api.WithContext(r.Context(), q.Get("context")), q.Get("origin"))
 	opts, err := optionsOf(q)
 	if err != nil {
 		return err
@@ -58,7 +59,7 @@ func assumptions(q url.Values) []string {
 const mostArgs = 100
 
 // optionsOf are what a query says of a call.
-func optionsOf(q url.Values) (opts []core.Option, err error) {
+func optionsOf(q url.Values) (opts []api.Option, err error) {
 	var args []any
 	inbound := true
 	for _, key := range slices.Sorted(maps.Keys(q)) {
@@ -70,7 +71,7 @@ func optionsOf(q url.Values) (opts []core.Option, err error) {
 			if err != nil {
 				return nil, err
 			}
-			opts = append(opts, core.Units(n))
+			opts = append(opts, api.Units(n))
 		case key == "inbound" || key == "prioritized":
 			on, err := strconv.ParseBool(value)
 			if err != nil {
@@ -79,16 +80,16 @@ func optionsOf(q url.Values) (opts []core.Option, err error) {
 			if key == "inbound" {
 				inbound = on
 			} else if on {
-				opts = append(opts, core.Prioritized())
+				opts = append(opts, api.Prioritized())
 			}
 		case key == "endpoint":
-			opts = append(opts, core.Endpoint(value))
+			opts = append(opts, api.Endpoint(value))
 		case strings.HasPrefix(key, "arg."):
 			name := strings.TrimPrefix(key, "arg.")
 			i, err := strconv.Atoi(name)
 			switch {
 			case err != nil:
-				opts = append(opts, core.Param(name, argumentOf(value)))
+				opts = append(opts, api.Param(name, argumentOf(value)))
 			case i < 0 || i >= mostArgs:
 				return nil, refuse(http.StatusBadRequest, "arguments are numbered from 0 to %d", mostArgs-1)
 			default:
@@ -100,10 +101,10 @@ func optionsOf(q url.Values) (opts []core.Option, err error) {
 		}
 	}
 	if inbound {
-		opts = append(opts, core.Inbound())
+		opts = append(opts, api.Inbound())
 	}
 	if args != nil {
-		opts = append(opts, core.Args(args...))
+		opts = append(opts, api.Args(args...))
 	}
 	return opts, nil
 }

@@ -73,7 +73,7 @@ type reader struct {
 }
 
 func (c *console) reader() *reader {
-	now := c.guard.Engine().Now()
+	now := c.guard.Now()
 	return &reader{now: now, end: floorSecond(now)}
 }
 
@@ -107,7 +107,7 @@ func (r *reader) history(n *node.StatisticNode) *history {
 }
 
 // minute is the last minute of a resource, with percentiles where they are counted.
-func (r *reader) minute(of *core.Resource, h *history) figures {
+func (r *reader) minute(of *node.ClusterNode, h *history) figures {
 	f := figuresOf(&h.minute)
 	if p := of.Percentiles(r.now); p.Count > 0 {
 		ms := [...]float64{shown.Millis(p.P50), shown.Millis(p.P95), shown.Millis(p.P99)}
@@ -117,10 +117,9 @@ func (r *reader) minute(of *core.Resource, h *history) figures {
 }
 
 // each calls f with every resource that a call has asked for.
-func (c *console) each(f func(r *core.Resource, overflow bool)) {
-	e := c.guard.Engine()
-	overflow, _ := e.FindResource(node.OverflowName)
-	e.EachResource(func(r *core.Resource) {
+func (c *console) each(f func(r *node.ClusterNode, overflow bool)) {
+	overflow, _ := c.guard.FindResource(node.OverflowName)
+	c.guard.EachResource(func(r *node.ClusterNode) {
 		if r.Entered() {
 			f(r, r == overflow)
 		}
@@ -182,12 +181,12 @@ func (c *console) resources(query string, limit, offset int) resourcesReply {
 	defer c.making.Unlock()
 	read := c.reader()
 	type ranked struct {
-		*core.Resource
+		*node.ClusterNode
 		overflow bool
 		traffic  int64
 	}
 	var all []ranked
-	c.each(func(r *core.Resource, overflow bool) {
+	c.each(func(r *node.ClusterNode, overflow bool) {
 		if query == "" || strings.Contains(strings.ToLower(r.Name()), query) {
 			read.scratch = r.AppendHistory(read.scratch[:0], read.now)
 			one := ranked{r, overflow, 0}
@@ -207,7 +206,7 @@ func (c *console) resources(query string, limit, offset int) resourcesReply {
 		h := read.history(&r.StatisticNode)
 		answer.Resources = append(answer.Resources, brief{
 			Name: r.Name(), Escaped: shown.Escaped(r.Name()), Overflow: r.overflow, InFlight: r.InFlight(), Waiting: r.Waiting(read.now),
-			LastSecond: figuresOf(&h.lastSecond), Minute: read.minute(r.Resource, h), Marks: marks[r.Name()],
+			LastSecond: figuresOf(&h.lastSecond), Minute: read.minute(r.ClusterNode, h), Marks: marks[r.Name()],
 			History: briefHistory{h.Pass, h.Block, h.RTMs},
 		})
 	}
@@ -218,7 +217,7 @@ func (c *console) resources(query string, limit, offset int) resourcesReply {
 // open.
 func (c *console) marks() map[string][]string {
 	marks := make(map[string][]string)
-	for _, r := range c.guard.Engine().Rules().RuleFigures() {
+	for _, r := range c.guard.RuleFigures() {
 		if r.Details == nil {
 			continue
 		}
@@ -316,12 +315,12 @@ func (c *console) resource(name string) (*resource, error) {
 
 // find returns the resource of a name, which may be as JSON has one that isn't UTF-8, if no other
 // resource is the same there.
-func (c *console) find(name string) (found *core.Resource, ok bool) {
-	if found, ok = c.guard.Engine().FindResource(name); ok || !strings.ContainsRune(name, utf8.RuneError) {
+func (c *console) find(name string) (found *node.ClusterNode, ok bool) {
+	if found, ok = c.guard.FindResource(name); ok || !strings.ContainsRune(name, utf8.RuneError) {
 		return found, ok
 	}
 	same := 0
-	c.each(func(r *core.Resource, _ bool) {
+	c.each(func(r *node.ClusterNode, _ bool) {
 		if !utf8.ValidString(r.Name()) && asJSON(r.Name()) == name {
 			found = r
 			same++
@@ -333,7 +332,7 @@ func (c *console) find(name string) (found *core.Resource, ok bool) {
 // asJSON is a name as a reader of its JSON has it.
 func asJSON(name string) string { return string([]rune(name)) }
 
-func (r *reader) origins(of *core.Resource) []origin {
+func (r *reader) origins(of *node.ClusterNode) []origin {
 	all := []origin{}
 	add := func(name string, overflow bool, n *node.StatisticNode) {
 		h := r.history(n)
@@ -353,7 +352,7 @@ func (r *reader) origins(of *core.Resource) []origin {
 
 func (c *console) refusals(name string) []refusal {
 	all := []refusal{}
-	for _, r := range c.guard.Engine().Refusals(name) {
+	for _, r := range c.guard.Refusals(name) {
 		one := refusal{
 			First: r.First, Last: r.Last, Count: r.Count, Kind: r.Block.Kind, Rule: r.Block.Rule,
 			Context: r.Context, Origin: r.Origin, Reason: strings.TrimPrefix(r.Block.Error(), "penstock: "),

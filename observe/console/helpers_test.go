@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 )
 
@@ -83,11 +83,11 @@ func newLabOf(t *testing.T, of api.Config, cfg Config, set api.RuleSet) *lab {
 }
 
 // call makes so many calls of a resource, one after the other.
-func (l *lab) call(n int, resource string, opts ...core.Option) (blocked int) {
+func (l *lab) call(n int, resource string, opts ...engine.Option) (blocked int) {
 	return l.callFrom(l.Context(), n, resource, opts...)
 }
 
-func (l *lab) callFrom(ctx context.Context, n int, resource string, opts ...core.Option) (blocked int) {
+func (l *lab) callFrom(ctx context.Context, n int, resource string, opts ...engine.Option) (blocked int) {
 	l.Helper()
 	for range n {
 		e, err := l.guard.Entry(ctx, resource, opts...)

@@ -97,7 +97,7 @@ const gatewayList = "gateway"
 // ruleList is every rule in force, without measures. The caller holds making.
 func (c *console) ruleList() []rule {
 	c.rules.of(c.guard)
-	figures := c.guard.Engine().Rules().RuleFigures()
+	figures := c.guard.RuleFigures()
 	all := make([]rule, len(figures))
 	for i, f := range figures {
 		all[i] = rule{RuleFigures: f, Rule: c.rules.texts[ruleName{f.Kind.String(), f.ID}]}
@@ -122,7 +122,7 @@ const (
 // calls of callers that rules name or that have called.
 func (c *console) measure(name string, add func(x core.ExplainedRule, origin string)) {
 	origins := []string{""}
-	if r, ok := c.guard.Engine().FindResource(name); ok {
+	if r, ok := c.guard.FindResource(name); ok {
 		for origin := range r.Origins().All() {
 			if origins = append(origins, origin); len(origins) > measuredOrigins {
 				break
@@ -130,7 +130,7 @@ func (c *console) measure(name string, add func(x core.ExplainedRule, origin str
 		}
 	}
 	for _, origin := range origins {
-		x, err := c.guard.Explain(core.WithOrigin(context.Background(), origin), name, core.Inbound())
+		x, err := c.guard.Explain(api.WithOrigin(context.Background(), origin), name, api.Inbound())
 		if err != nil {
 			continue // no call can have that name
 		}
@@ -309,11 +309,11 @@ func (c *console) ruleReply() rulesReply {
 		r := &answer.Rules[i]
 		index[ruleName{r.Kind.String(), r.ID}] = r
 		ofAll[r] = r.terms().ofAll()
-		if _, ok := c.guard.Engine().FindResource(r.Resource); ok {
+		if _, ok := c.guard.FindResource(r.Resource); ok {
 			names = append(names, r.Resource)
 		}
 	}
-	c.each(func(r *core.Resource, overflow bool) {
+	c.each(func(r *node.ClusterNode, overflow bool) {
 		if !overflow && len(names) < 2*measuredResources {
 			names = append(names, r.Name())
 		}

@@ -34,7 +34,7 @@ const (
 // be honoured or the address can't be listened on.
 //
 // While it serves, the engine keeps the last refusals of each resource (see
-// [core.Engine.KeepRefusals]).
+// [api.Guard.KeepRefusals]).
 func ListenAndServe(ctx context.Context, guard *api.Guard, cfg Config) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -72,7 +72,7 @@ func serve(ctx context.Context, guard *api.Guard, cfg Config, listener net.Liste
 		ConnState:         places.note,
 		MaxHeaderBytes:    headerSize,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ErrorLog:          slog.NewLogLogger(guard.Engine().Logger().Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(guard.Logger().Handler(), slog.LevelDebug),
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()

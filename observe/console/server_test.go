@@ -75,7 +75,7 @@ func TestItServesUntilItsContextEnds(t *testing.T) {
 	s.stop()
 	_, err = net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	require.Error(t, err, "nobody listens any more")
-	assert.Empty(t, guard.Engine().Refusals("a"))
+	assert.Empty(t, guard.Refusals("a"))
 }
 
 // Without being told otherwise, it listens on loopback and nowhere else.

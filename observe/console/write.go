@@ -82,7 +82,7 @@ func (c *console) serveApply(w http.ResponseWriter, r *http.Request) error {
 		}
 		return set, nil
 	})
-	log := c.guard.Engine().Logger()
+	log := c.guard.Logger()
 	if err != nil {
 		log.Warn("penstock: console: rules not changed", "from", r.RemoteAddr, "error", shown.Name(err.Error(), loggedWidth))
 		return unacceptable(err)

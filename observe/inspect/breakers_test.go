@@ -12,17 +12,18 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/outlier"
 )
 
 func (l *lab) breakers(breakers []breaker.Rule, outliers ...outlier.Rule) {
 	l.t.Helper()
-	require.NoError(l.t, l.Update(func(b *core.RulesetBuilder) error {
+	require.NoError(l.t, l.Update(func(b *engine.RulesetBuilder) error {
 		return errors.Join(breaker.Compile(b, breakers), outlier.Compile(b, outliers))
 	}))
 }
 
-func (l *lab) fail(resource string, opts ...core.Option) {
+func (l *lab) fail(resource string, opts ...engine.Option) {
 	l.t.Helper()
 	e := l.enter(anywhere, resource, opts...)
 	e.Fail(errors.New("x"))
@@ -39,7 +40,7 @@ func (l *lab) text() string {
 // The states of breakers are in the text, beside the calls and below the tree, and in
 // the JSON of their resource.
 func TestTreeTellsTheStatesOfBreakers(t *testing.T) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	l.breakers([]breaker.Rule{
 		{ID: "b", Resource: "o.*", Match: spec.MatchRegex, MinCalls: 2, Interval: time.Second, Recovery: 5 * time.Second},
 		{ID: "try", Resource: "idle", MinCalls: 1, Recovery: time.Second, Mode: spec.Shadow},
@@ -97,15 +98,15 @@ func TestTreeTellsTheStatesOfBreakers(t *testing.T) {
 }
 
 func TestTreeTellsWhoIsEjected(t *testing.T) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	l.breakers(nil, outlier.Rule{ID: "o", Resource: "orders", MinCalls: 1, MaxEndpoints: 10, MaxEjected: 1, Interval: time.Minute})
 	for addr := range strings.FieldsSeq("a b c d e f") {
-		e := l.enter(anywhere, "orders", core.Endpoint(addr))
+		e := l.enter(anywhere, "orders", engine.Endpoint(addr))
 		e.Exit()
 	}
 	require.NotContains(t, l.text(), "outlier")
 	for addr := range strings.FieldsSeq("b c d e f") {
-		l.fail("orders", core.Endpoint(addr))
+		l.fail("orders", engine.Endpoint(addr))
 	}
 	l.clock.Advance(time.Second)
 	text := l.text()
@@ -116,7 +117,7 @@ func TestTreeTellsWhoIsEjected(t *testing.T) {
 	require.Len(t, orders.Details, 5)
 
 	for addr := range strings.FieldsSeq("g h i j k k") {
-		e := l.enter(anywhere, "orders", core.Endpoint(addr))
+		e := l.enter(anywhere, "orders", engine.Endpoint(addr))
 		e.Exit()
 	}
 	require.Contains(t, l.text(), "\noutlier rule o: 10 endpoints, 2 calls to others were not judged; b of ")
@@ -134,10 +135,10 @@ func TestTreeTellsWhoIsEjected(t *testing.T) {
 
 // The name of an endpoint may be anything.
 func TestHostileEndpoints(t *testing.T) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	l.breakers(nil, outlier.Rule{ID: "o", Resource: "orders", MinCalls: 1})
-	l.call(anywhere, 1, 0, "orders", core.Endpoint("a"))
-	l.fail("orders", core.Endpoint("b\n\x1b[31m\u2028"+strings.Repeat("x", 400)))
+	l.call(anywhere, 1, 0, "orders", engine.Endpoint("a"))
+	l.fail("orders", engine.Endpoint("b\n\x1b[31m\u2028"+strings.Repeat("x", 400)))
 	text := l.text()
 	require.Equal(t, 1, strings.Count(text, "outlier rule o"))
 	for line := range strings.Lines(text) {

@@ -9,11 +9,12 @@ import (
 
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // tenth is a family that this package has never heard of. It has one rule.
 type tenth struct {
-	core.Family
+	engine.Family
 	details core.Details
 }
 
@@ -45,11 +46,11 @@ func (b badge) Mark() (string, int) { return b.Text, b.urgency }
 
 // A family that shows its figures touches nothing here.
 func TestDetailsOfAnyFamily(t *testing.T) {
-	l := newLab(t, core.Config{})
-	require.NoError(t, l.Update(func(b *core.RulesetBuilder) error {
+	l := newLab(t, engine.Config{})
+	require.NoError(t, l.Update(func(b *engine.RulesetBuilder) error {
 		return authority.Compile(b, []authority.Rule{{Resource: "orders", Origins: []string{"app"}}})
 	}))
-	require.NoError(t, l.Update(func(b *core.RulesetBuilder) error {
+	require.NoError(t, l.Update(func(b *engine.RulesetBuilder) error {
 		b.Put(core.KindAuthority, tenth{b.Previous(core.KindAuthority), notes{"seen", []core.ResourceDetails{
 			badge{"new", "calm", "orders", 0}, badge{"new", "loud", "orders", 2}, badge{"new", "louder", "items", 9},
 			badge{"new", "busy", "orders", 1}, badge{"new", "", "orders", 7}, badge{"new", "calm", "sql", 0}, badge{"new", "nowhere", "none", 1},

@@ -8,21 +8,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/stat"
 )
 
 func TestFiguresOfANode(t *testing.T) {
-	l := newLab(t, core.Config{})
-	l.call(anywhere, 3, 100*time.Millisecond, "orders", core.Inbound()) // until 12:00:00.3
+	l := newLab(t, engine.Config{})
+	l.call(anywhere, 3, 100*time.Millisecond, "orders", engine.Inbound()) // until 12:00:00.3
 	l.clock.AdvanceTo(start.Add(1200 * time.Millisecond).UnixNano())
-	l.call(anywhere, 2, 150*time.Millisecond, "orders", core.Units(2)) // at 1.2 and 1.35, until 1.5
+	l.call(anywhere, 2, 150*time.Millisecond, "orders", engine.Units(2)) // at 1.2 and 1.35, until 1.5
 	failed := l.enter(anywhere, "orders")
 	l.clock.Advance(50 * time.Millisecond)
 	failed.Fail(errors.New("no"))
 	failed.Exit()
-	open := l.enter(anywhere, "orders", core.Units(5)) // at 1.55
+	open := l.enter(anywhere, "orders", engine.Units(5)) // at 1.55
 	defer open.Exit()
 	l.rules(flow.Rule{Resource: "orders", Threshold: 1})
 	l.blocked(anywhere, 4, "orders")
@@ -68,7 +68,7 @@ func TestFiguresOfANode(t *testing.T) {
 }
 
 func TestRatesAreOverTheIntervalThatIsConfigured(t *testing.T) {
-	l := newLab(t, core.Config{Interval: 2 * time.Second, Buckets: 4})
+	l := newLab(t, engine.Config{Interval: 2 * time.Second, Buckets: 4})
 	l.call(anywhere, 3, 0, "orders")
 	tree := l.tree()
 	n, ok := tree.Resource("orders")
@@ -77,7 +77,7 @@ func TestRatesAreOverTheIntervalThatIsConfigured(t *testing.T) {
 }
 
 func TestSumsOfEntrancesAndRoot(t *testing.T) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	orders := l.enter(from("web", ""), "orders")
 	l.call(orders.Context(), 7, 0, "sql")
 	l.clock.Advance(100 * time.Millisecond)
@@ -117,13 +117,13 @@ func TestSumsOfEntrancesAndRoot(t *testing.T) {
 }
 
 func TestWaiting(t *testing.T) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	l.rules(flow.Rule{Resource: "orders", Threshold: 2, Relation: flow.Chain, Ref: "web"})
 	l.call(from("web", ""), 2, 0, "orders")
 	l.clock.Advance(900 * time.Millisecond)
 	var calls sync.WaitGroup
 	calls.Go(func() {
-		e, err := l.Enter(from("web", ""), "orders", []core.Option{core.Prioritized()})
+		e, err := l.Enter(from("web", ""), "orders", []engine.Option{engine.Prioritized()})
 		if err == nil {
 			e.Exit()
 		}

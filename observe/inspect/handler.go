@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -36,7 +36,7 @@ const index = `penstock, read-only
 // slow ones, over all paths together; further readers get 503 with Retry-After. One that doesn't
 // take 64 KiB a second is cut off after ten seconds. If the server's WriteTimeout is shorter, that
 // applies instead.
-func Handler(e *core.Engine, set func() rules.Set) http.Handler {
+func Handler(e *engine.Engine, set func() rules.Set) http.Handler {
 	h := newHandler(e, set)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
@@ -66,7 +66,7 @@ type rendered struct {
 	err  error
 }
 
-func newHandler(e *core.Engine, set func() rules.Set) *handler {
+func newHandler(e *engine.Engine, set func() rules.Set) *handler {
 	room := new(room)
 	var end packedPlace // of the latest copy; guarded by room.making
 	render := func(write func(rules.Set) ([]byte, error)) copies[rendered] {

@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/observe/inspect"
 	"github.com/penstock-go/penstock/rules"
 )
@@ -92,19 +92,19 @@ func TestHandler(t *testing.T) {
 
 // What is kept for readers in few bytes says what [inspect.Snapshot] says.
 func TestRepliesAreTheTree(t *testing.T) {
-	overflown := newLab(t, core.Config{Caps: small, Interval: 3 * time.Second, Buckets: 6})
+	overflown := newLab(t, engine.Config{Caps: small, Interval: 3 * time.Second, Buckets: 6})
 	for i := range 5 {
 		overflown.call(from(fmt.Sprint("context", i), fmt.Sprint("origin", i)), 1+i, time.Millisecond, fmt.Sprint("r", i))
 		overflown.clock.Advance(700 * time.Millisecond)
 	}
-	deep := newLab(t, core.Config{})
+	deep := newLab(t, engine.Config{})
 	ctx := from("web", "")
 	for i := range 300 {
-		e := deep.enter(ctx, fmt.Sprintf("%03d", i), core.Units(1+i))
+		e := deep.enter(ctx, fmt.Sprintf("%03d", i), engine.Units(1+i))
 		defer e.Exit()
 		ctx = e.Context()
 	}
-	broken := newLab(t, core.Config{Chain: withBroken()})
+	broken := newLab(t, engine.Config{Chain: withBroken()})
 	broken.breakers([]breaker.Rule{
 		{ID: "b", Resource: "o.*", Match: spec.MatchRegex, MinCalls: 2, Recovery: 5 * time.Second},
 		{ID: "a", Resource: "orders", MinCalls: 1, Recovery: time.Second, Mode: spec.Shadow},
@@ -112,12 +112,12 @@ func TestRepliesAreTheTree(t *testing.T) {
 	broken.call(anywhere, 1, 0, "orbit")
 	broken.call(anywhere, 1, 0, "orders")
 	broken.fail("orders")
-	hostiles := newLab(t, core.Config{})
+	hostiles := newLab(t, engine.Config{})
 	for name := range hostile {
 		hostiles.call(from(name, name), 1, 0, name)
 	}
 	for name, l := range map[string]*lab{
-		"new": newLab(t, core.Config{}), "shop": shop(t), "overflown": overflown, "deep": deep, "broken": broken, "hostile": hostiles,
+		"new": newLab(t, engine.Config{}), "shop": shop(t), "overflown": overflown, "deep": deep, "broken": broken, "hostile": hostiles,
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := inspect.Handler(l.Engine, inForce)
@@ -174,7 +174,7 @@ func TestHandlerBelowAPrefix(t *testing.T) {
 }
 
 func TestHandlerSaysWhenRulesCannotBeWritten(t *testing.T) {
-	h := inspect.Handler(newLab(t, core.Config{}).Engine, func() rules.Set {
+	h := inspect.Handler(newLab(t, engine.Config{}).Engine, func() rules.Set {
 		return rules.Set{Flow: []flow.Rule{{Resource: "a", Threshold: math.Inf(1)}}}
 	})
 	for _, path := range []string{"/rules", "/rules?format=json"} {
@@ -185,7 +185,7 @@ func TestHandlerSaysWhenRulesCannotBeWritten(t *testing.T) {
 }
 
 func TestHandlerWithHostileNames(t *testing.T) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	for name := range hostile {
 		l.call(from(name, name), 1, 0, name)
 	}
@@ -202,7 +202,7 @@ func TestHandlerWithHostileNames(t *testing.T) {
 }
 
 func TestHandlerAnswersManyAtOnceWithWhatHappenedBefore(t *testing.T) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	h := inspect.Handler(l.Engine, inForce)
 	var readers sync.WaitGroup
 	for i := range 8 {

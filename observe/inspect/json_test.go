@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/observe/inspect"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -99,8 +99,8 @@ func sameMinRT(t *testing.T, want *stat.Counts, got *float64) {
 }
 
 func TestJSONKeysStay(t *testing.T) {
-	l := newLab(t, core.Config{})
-	l.call(from("web", "app"), 1, 3500*time.Microsecond, "orders", core.Units(2))
+	l := newLab(t, engine.Config{})
+	l.call(from("web", "app"), 1, 3500*time.Microsecond, "orders", engine.Units(2))
 	n, ok := l.tree().Resource("orders")
 	data, err := json.Marshal(found(t, n, ok))
 	require.NoError(t, err)
@@ -115,7 +115,7 @@ func TestJSONKeysStay(t *testing.T) {
 func TestJSONOfNothing(t *testing.T) {
 	for name, tree := range map[string]inspect.Tree{
 		"zero value":   {},
-		"unused":       newLab(t, core.Config{}).tree(),
+		"unused":       newLab(t, engine.Config{}).tree(),
 		"huge figures": {Root: inspect.Node{Figures: inspect.Figures{InFlight: math.MaxInt64, Second: stat.Counts{Pass: math.MaxInt64, RT: math.MaxInt64}}}},
 	} {
 		data, err := json.Marshal(tree)
@@ -128,7 +128,7 @@ func TestJSONOfNothing(t *testing.T) {
 
 func TestJSONOfAnyName(t *testing.T) {
 	for name := range hostile {
-		l := newLab(t, core.Config{})
+		l := newLab(t, engine.Config{})
 		l.call(from(name, name), 1, 0, name)
 		data, err := json.Marshal(l.tree())
 		require.NoError(t, err)
@@ -149,7 +149,7 @@ func TestJSONOfAnyName(t *testing.T) {
 }
 
 func TestJSONOfAVeryDeepTreeCanBeRead(t *testing.T) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	ctx := from("web", "")
 	for i := range 5_100 { // two levels of JSON each, and encoding/json reads 10,000
 		e := l.enter(ctx, string(rune('一'+i)))

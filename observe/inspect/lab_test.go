@@ -13,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/node"
@@ -27,12 +28,12 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // lab is an engine whose clock stands still. At the end of its test, everything
 // that entered must have exited.
 type lab struct {
-	*core.Engine
+	*engine.Engine
 	t     *testing.T
 	clock *clocks.Manual
 }
 
-func newLab(t *testing.T, config core.Config) *lab {
+func newLab(t *testing.T, config engine.Config) *lab {
 	t.Helper()
 	l := &lab{t: t, clock: clocks.NewManual(start)}
 	config.Clock = l.clock
@@ -41,7 +42,7 @@ func newLab(t *testing.T, config core.Config) *lab {
 		config.Chain = trial.Chain()
 	}
 	var err error
-	l.Engine, err = core.NewEngine(config)
+	l.Engine, err = engine.NewEngine(config)
 	require.NoError(t, err)
 	books.Keep(t, l.Engine)
 	return l
@@ -51,7 +52,7 @@ func (l *lab) tree() inspect.Tree { return inspect.Snapshot(l.Engine) }
 
 func (l *lab) rules(rules ...flow.Rule) {
 	l.t.Helper()
-	require.NoError(l.t, l.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, rules) }))
+	require.NoError(l.t, l.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, rules) }))
 }
 
 // anywhere is no context in particular.
@@ -59,11 +60,11 @@ var anywhere = context.Background()
 
 // from is a context of the given name and origin.
 func from(name, origin string) context.Context {
-	return core.WithOrigin(core.WithContext(context.Background(), name), origin)
+	return engine.WithOrigin(engine.WithContext(context.Background(), name), origin)
 }
 
 // enter starts a call that must pass.
-func (l *lab) enter(ctx context.Context, resource string, opts ...core.Option) core.Entry {
+func (l *lab) enter(ctx context.Context, resource string, opts ...engine.Option) engine.Entry {
 	l.t.Helper()
 	e, err := l.Enter(ctx, resource, opts)
 	require.NoError(l.t, err)
@@ -71,7 +72,7 @@ func (l *lab) enter(ctx context.Context, resource string, opts ...core.Option) c
 }
 
 // call makes n calls that take so long each, one after the other.
-func (l *lab) call(ctx context.Context, n int, took time.Duration, resource string, opts ...core.Option) {
+func (l *lab) call(ctx context.Context, n int, took time.Duration, resource string, opts ...engine.Option) {
 	l.t.Helper()
 	for range n {
 		e := l.enter(ctx, resource, opts...)
@@ -125,11 +126,11 @@ func names(n *inspect.Node) string {
 // broken is a slot that panics.
 type broken struct{}
 
-func (broken) Name() string                       { return "broken" }
-func (broken) Ask(*core.Invocation) core.Verdict  { panic("broken") }
-func (broken) Take(*core.Invocation) core.Verdict { return core.Verdict{} }
+func (broken) Name() string                           { return "broken" }
+func (broken) Ask(*engine.Invocation) engine.Verdict  { panic("broken") }
+func (broken) Take(*engine.Invocation) engine.Verdict { return engine.Verdict{} }
 
-func withBroken() *core.Chain { return trial.Chain().With(broken{}, core.After("flow")) }
+func withBroken() *engine.Chain { return trial.Chain().With(broken{}, engine.After("flow")) }
 
 // failing is a writer that has no room.
 type failing struct{}

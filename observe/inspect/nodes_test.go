@@ -7,13 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/observe/inspect"
 )
 
 func TestHandlerPagesNodes(t *testing.T) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	for i := range 1500 {
 		l.call(anywhere, 1, 0, fmt.Sprintf("r%04d", i))
 	}
@@ -45,7 +45,7 @@ func TestHandlerPagesNodes(t *testing.T) {
 }
 
 func TestHandlerLeavesOutNodesThatAreZero(t *testing.T) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	l.rules(flow.Rule{Resource: "blocked", Threshold: 0})
 	l.call(anywhere, 1, 0, "old")
 	l.clock.Advance(2 * 60e9)

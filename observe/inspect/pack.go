@@ -4,12 +4,12 @@ import (
 	"encoding/binary"
 	"sync"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // pack copies what the engine counts, as [Snapshot] does, into about as much memory as
 // a copy took that ended there.
-func pack(e *core.Engine, expected packedPlace) *packed {
+func pack(e *engine.Engine, expected packedPlace) *packed {
 	w := packers.Get().(*packer)
 	w.from, w.to = newReader(e), packs.Get().(*packed)
 	w.to.expect(expected)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/observe/inspect"
 )
 
@@ -69,7 +69,7 @@ func TestPatienceWithReaders(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newLab(t, core.Config{})
+				l := newLab(t, engine.Config{})
 				for i := range 2_000 { // 2 MB of JSON
 					l.call(anywhere, 1, 0, fmt.Sprintf("GET /customers/%05d/orders", i))
 				}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -26,13 +26,13 @@ type place struct {
 // reader finds and reads the nodes of an engine as of one time. The places that it
 // appends are sorted as a tree shows them.
 type reader struct {
-	engine   *core.Engine
+	engine   *engine.Engine
 	now      int64
 	interval time.Duration
 	overflow *node.ClusterNode // of the resources beyond the cap
 }
 
-func newReader(e *core.Engine) reader {
+func newReader(e *engine.Engine) reader {
 	overflow, _ := e.FindResource(node.OverflowName)
 	return reader{engine: e, now: e.Now(), interval: e.Tree().Layout().Interval(), overflow: overflow.ClusterNode}
 }
@@ -97,7 +97,7 @@ func (r reader) calls(places []place, branch *node.Branch, depth int) []place {
 func (r reader) resources(places []place) []place {
 	first := len(places)
 	places = slices.Grow(places, r.engine.Tree().Resources().Used())
-	r.engine.EachResource(func(res *core.Resource) {
+	r.engine.EachResource(func(res *engine.Resource) {
 		if res.Entered() {
 			places = append(places, place{
 				kind: NodeResource, name: res.Name(), overflow: res.ClusterNode == r.overflow,

@@ -18,8 +18,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 	"github.com/penstock-go/penstock/internal/proof/race"
 	"github.com/penstock-go/penstock/observe/inspect"
@@ -29,7 +29,7 @@ import (
 // crowded is a lab with so many resources, each called in one context by one caller, and
 // named by a rule.
 func crowded(t *testing.T, resources int) (*lab, func() rules.Set) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	set := rules.Set{}
 	for range 2 { // so that there is a minute of history
 		l.clock.Advance(1500 * time.Millisecond)

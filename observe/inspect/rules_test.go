@@ -15,10 +15,11 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 func TestTreeTellsWhatRulesDid(t *testing.T) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	l.rules(
 		flow.Rule{ID: "limit", Resource: "r", Threshold: 3},
 		flow.Rule{ID: "try", Resource: "r", Threshold: 2, Mode: spec.Shadow},
@@ -57,7 +58,7 @@ func (h *half) Memory(int64) (host.Memory, error) {
 
 func TestTreeTellsOfMemory(t *testing.T) {
 	m := new(half)
-	l := newLab(t, core.Config{Host: m})
+	l := newLab(t, engine.Config{Host: m})
 	l.rules(
 		flow.Rule{ID: "share", Resource: "r", Threshold: 30, MemoryThreshold: 10, LowMemory: flow.Share(0.25), HighMemory: flow.Share(0.75)},
 		flow.Rule{ID: "bytes", Resource: "r", Threshold: 30, MemoryThreshold: 10, LowMemory: flow.Bytes(1), HighMemory: flow.Bytes(1 << 20)},
@@ -82,13 +83,13 @@ func TestTreeTellsOfMemory(t *testing.T) {
 }
 
 func TestTreeTellsTheHottestValues(t *testing.T) {
-	l := newLab(t, core.Config{})
-	require.NoError(t, l.Update(func(b *core.RulesetBuilder) error {
+	l := newLab(t, engine.Config{})
+	require.NoError(t, l.Update(func(b *engine.RulesetBuilder) error {
 		return hotspot.Compile(b, []hotspot.Rule{{ID: "users", Resource: "r", Param: "user", Threshold: 3, MaxValues: 2}})
 	}))
 	for user, calls := range map[string]int{"ann": 9, "bob\n": 2, "cid": 1} {
 		for range calls {
-			e, err := l.Enter(anywhere, "r", []core.Option{core.Param("user", user)})
+			e, err := l.Enter(anywhere, "r", []engine.Option{engine.Param("user", user)})
 			if err == nil {
 				defer e.Exit()
 			}
@@ -116,8 +117,8 @@ func TestTreeTellsTheHottestValues(t *testing.T) {
 }
 
 func TestTreeTellsWhatWasLearned(t *testing.T) {
-	l := newLab(t, core.Config{})
-	require.NoError(t, l.Update(func(b *core.RulesetBuilder) error {
+	l := newLab(t, engine.Config{})
+	require.NoError(t, l.Update(func(b *engine.RulesetBuilder) error {
 		return adaptive.Compile(b, []adaptive.Rule{
 			{ID: "learn", Resource: "r", Window: 10 * time.Millisecond},
 			{ID: "watch", Resource: "s\n", Start: 7, Mode: spec.Shadow},
@@ -131,7 +132,7 @@ func TestTreeTellsWhatWasLearned(t *testing.T) {
 	require.Contains(t, text.String(), "\nadaptive rule learn: limit of r is 20, now 40\nshadow adaptive rule watch: would have refused 0 calls\nshadow adaptive rule watch: limit of s\\n is 7\n")
 
 	for range 300 {
-		var in []core.Entry
+		var in []engine.Entry
 		for {
 			e, err := l.Enter(anywhere, "r", nil)
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
@@ -19,9 +20,9 @@ func (gate) Name() string { return "gate" }
 
 // What slots of the user's own have refused is said below the tree, and in its JSON.
 func TestTreeTellsOfSlots(t *testing.T) {
-	l := newLab(t, core.Config{Chain: trial.Chain().With(gate{func(inv *core.Invocation) core.Verdict {
+	l := newLab(t, engine.Config{Chain: trial.Chain().With(gate{func(inv *engine.Invocation) engine.Verdict {
 		return inv.RefuseWith("tenant is suspended\n", 403)
-	}}, core.After("authority"))})
+	}}, engine.After("authority"))})
 	for range 3 {
 		_, err := l.Enter(anywhere, "r", nil)
 		require.ErrorIs(t, err, core.ErrBlocked)

@@ -1,12 +1,12 @@
 package inspect
 
-import "github.com/penstock-go/penstock/core"
+import "github.com/penstock-go/penstock/internal/engine"
 
 // Snapshot copies everything that the engine counts, as of one reading of its
 // clock. Each counter is exact; the nodes, and the counters of a node, are read one after another
 // while calls continue. No call waits for it: it takes the roll lock of one node after the other,
 // which calls only try to take.
-func Snapshot(e *core.Engine) Tree {
+func Snapshot(e *engine.Engine) Tree {
 	r := newReader(e)
 	t := r.head()
 	details := newDetails(t.Rules)

@@ -8,14 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/observe/inspect"
 )
 
 func TestAnEngineThatWasNeverUsed(t *testing.T) {
-	tree := newLab(t, core.Config{}).tree()
+	tree := newLab(t, engine.Config{}).tree()
 
 	require.Equal(t, start, tree.At)
 	require.Equal(t, "machine-root(default)", names(&tree.Root))
@@ -32,7 +32,7 @@ func TestAnEngineThatWasNeverUsed(t *testing.T) {
 }
 
 func TestNestedCallsStandBelowTheirCallerSortedByName(t *testing.T) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	orders := l.enter(from("web", "app"), "orders")
 	l.call(orders.Context(), 1, 0, "sql")
 	l.call(orders.Context(), 1, 0, "cache")
@@ -61,7 +61,7 @@ func TestNestedCallsStandBelowTheirCallerSortedByName(t *testing.T) {
 }
 
 func TestLookups(t *testing.T) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	l.rules(flow.Rule{Resource: "only-in-rules", Threshold: 1, Origin: "named"})
 	orders := l.enter(from("web", "app"), "orders")
 	l.call(orders.Context(), 2, 0, "sql")
@@ -99,7 +99,7 @@ func TestLookups(t *testing.T) {
 func second(_ *inspect.Node, ok bool) bool { return ok }
 
 func TestOverflowIsShown(t *testing.T) {
-	l := newLab(t, core.Config{Caps: small})
+	l := newLab(t, engine.Config{Caps: small})
 	l.call(from("web", "app"), 1, 0, "a")
 	l.call(from("web", "other"), 2, 0, "a")
 	l.call(from("job", ""), 3, 0, "b")
@@ -125,7 +125,7 @@ func TestOverflowIsShown(t *testing.T) {
 }
 
 func TestVeryDeepNestingIsShownFlat(t *testing.T) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	ctx := from("web", "")
 	for i := range 300 {
 		e := l.enter(ctx, fmt.Sprintf("%03d", i))
@@ -145,7 +145,7 @@ func TestVeryDeepNestingIsShownFlat(t *testing.T) {
 }
 
 func TestACopyDoesNotChange(t *testing.T) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	l.call(from("web", "app"), 1, 0, "orders")
 	tree := l.tree()
 	before := text(t, tree)
@@ -154,7 +154,7 @@ func TestACopyDoesNotChange(t *testing.T) {
 }
 
 func TestNothingIsLostWhileCallsGoOn(t *testing.T) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	const callers, each = 4, 2000
 	var calls sync.WaitGroup
 	for range callers {

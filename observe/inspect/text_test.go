@@ -11,22 +11,22 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/pattern"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/shown"
 	"github.com/penstock-go/penstock/observe/inspect"
 )
 
 // shop is an engine with the traffic of the examples below.
 func shop(t *testing.T) *lab {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	l.rules(flow.Rule{Resource: "GET /orders", Threshold: 98})
 	orders := l.enter(from("http", "app"), "GET /orders")
 	l.call(orders.Context(), 20, 1200*time.Microsecond, "sql orders.select")
 	open := l.enter(orders.Context(), "sql orders.select")
 	orders.Exit()
-	l.call(from("http", "app"), 96, 500*time.Microsecond, "GET /orders", core.Inbound())
+	l.call(from("http", "app"), 96, 500*time.Microsecond, "GET /orders", engine.Inbound())
 	pending := l.enter(from("http", ""), "GET /orders")
 	l.blocked(from("http", "app"), 12, "GET /orders")
 	l.call(from("jobs", ""), 2, 0, "sql orders.select")
@@ -64,7 +64,7 @@ flow rule flow:GET /orders: refused 12 calls
 
 // One call a minute is seen whenever somebody looks.
 func TestTextShowsLowTraffic(t *testing.T) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	for range 3 {
 		l.call(anywhere, 1, 0, "report")
 		for range 59 {
@@ -77,7 +77,7 @@ func TestTextShowsLowTraffic(t *testing.T) {
 
 // The ten rules that refused most are named, the others counted.
 func TestTextSaysWhichRulesRefused(t *testing.T) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	var all []flow.Rule
 	for i := range 12 {
 		all = append(all, flow.Rule{ID: fmt.Sprint(i), Resource: fmt.Sprint("name ", i), Threshold: 0})
@@ -94,12 +94,12 @@ func TestTextSaysWhichRulesRefused(t *testing.T) {
 }
 
 func TestTextOfAnEngineThatWasNeverUsed(t *testing.T) {
-	require.Equal(t, "machine-root\n", text(t, newLab(t, core.Config{}).tree()))
+	require.Equal(t, "machine-root\n", text(t, newLab(t, engine.Config{}).tree()))
 	require.Equal(t, "\n", text(t, inspect.Tree{}))
 }
 
 func TestTextSaysWhatNeedsAttention(t *testing.T) {
-	tree := newLab(t, core.Config{}).tree()
+	tree := newLab(t, engine.Config{}).tree()
 	tree.Waiting, tree.Failures = 3, 7
 	tree.Caps.Origins = inspect.Usage{Used: 10, Cap: 10, Overflows: 4}
 	tree.Caps.Contexts = inspect.Usage{Used: 5, Cap: 5} // full, but nothing was turned away
@@ -112,7 +112,7 @@ origins: 10 of 10; 4 times a name found no place and went to (overflow)
 }
 
 func TestTextTellsOfSlotsThatPanic(t *testing.T) {
-	l := newLab(t, core.Config{Chain: withBroken()})
+	l := newLab(t, engine.Config{Chain: withBroken()})
 	l.call(anywhere, 2, 0, "orders")
 	require.Contains(t, text(t, l.tree()), "\nslot panics: 2; ")
 }
@@ -137,7 +137,7 @@ var hostile = map[string]string{
 
 func TestANameIsOneLineWhateverItHolds(t *testing.T) {
 	for name, want := range hostile {
-		l := newLab(t, core.Config{})
+		l := newLab(t, engine.Config{})
 		l.call(from("web", ""), 1, 0, name)
 		lines := strings.Split(text(t, l.tree()), "\n")
 		require.Len(t, lines, 5, "%.30q", name)
@@ -156,13 +156,13 @@ func TestANameIsOneLineWhateverItHolds(t *testing.T) {
 
 // Whatever the names and the figures, calls nested five deep have 80 columns.
 func TestOrdinaryNamesFitAnOrdinaryTerminal(t *testing.T) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	ctx := from("http", "")
 	for i := range 4 {
 		name := "POST /warehouses/{id}/shelves/{shelf}/items" + strings.Repeat("!", i)
-		e := l.enter(ctx, name, core.Units(1<<20))
+		e := l.enter(ctx, name, engine.Units(1<<20))
 		defer e.Exit()
-		l.call(e.Context(), 800, 0, name+"/1", core.Units(1<<20))
+		l.call(e.Context(), 800, 0, name+"/1", engine.Units(1<<20))
 		ctx = e.Context()
 	}
 	l.call(ctx, 1, 123456*time.Microsecond, "sql")
@@ -190,7 +190,7 @@ func TestFiguresAreShort(t *testing.T) {
 		{time.Minute, 1, 2 * time.Second, "last 60s", "1 0 2s"},
 		{time.Minute, 1, 40 * time.Second, "last 60s", "1 0 40s"},
 	} {
-		l := newLab(t, core.Config{Interval: c.interval})
+		l := newLab(t, engine.Config{Interval: c.interval})
 		l.call(anywhere, c.calls, c.took, "orders")
 		lines := strings.Split(text(t, l.tree()), "\n")
 		require.Regexp(t, `^ +`+c.since+` +last minute +in$`, lines[0])
@@ -209,7 +209,7 @@ func TestCountsHaveFiveColumnsAtMost(t *testing.T) {
 }
 
 func TestNothingCompletedIsNoResponseTime(t *testing.T) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	defer l.enter(anywhere, "orders").Exit()
 	require.Regexp(t, `orders +1 +0 +- +1 +0 +- +1\n`, text(t, l.tree()))
 }
@@ -227,7 +227,7 @@ func TestSentinelText(t *testing.T) {
 }
 
 func TestWritersReportTheWritersError(t *testing.T) {
-	tree := newLab(t, core.Config{}).tree()
+	tree := newLab(t, engine.Config{}).tree()
 	require.ErrorIs(t, tree.WriteText(failing{}), errFull)
 	require.ErrorIs(t, tree.WriteSentinel(failing{}), errFull)
 }

@@ -11,12 +11,13 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // A rule that no call has come for shows as such until one does, refused or not: its name may
 // be one that nobody uses.
 func TestTreeTellsOfRulesThatNothingAskedFor(t *testing.T) {
-	l := newLab(t, core.Config{})
+	l := newLab(t, engine.Config{})
 	l.rules(
 		flow.Rule{ID: "none", Resource: "r", Threshold: 0},
 		flow.Rule{ID: "misspelt", Resource: "GET /odrers\n", Threshold: 3},

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/node"
@@ -37,12 +38,12 @@ type Blocks struct {
 //
 //	guard, err := api.New(api.Config{Chain: metriclog.Chain()})
 //	...
-//	log, err := metriclog.Start(guard.Engine(), metriclog.Config{App: "shop"})
+//	log, err := metriclog.Start(guard, metriclog.Config{App: "shop"})
 func Chain() *slots.Chain { return slots.Default().With(new(Blocks), slots.After("log")) }
 
-// blocksOf is the slot in the chain of an engine, nil if there is none.
-func blocksOf(e *core.Engine) *Blocks {
-	for _, s := range (*slots.Chain)(e.Config().Chain).Slots() {
+// blocksOf is the slot in the chain of a Guard, nil if there is none.
+func blocksOf(g *api.Guard) *Blocks {
+	for _, s := range g.Config().Chain.Slots() {
 		if b, ok := s.(*Blocks); ok {
 			return b
 		}

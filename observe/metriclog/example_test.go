@@ -22,7 +22,7 @@ func ExampleStart() {
 		panic(err)
 	}
 	defer guard.Close()
-	log, err := metriclog.Start(guard.Engine(), metriclog.Config{Dir: dir, App: "shop"})
+	log, err := metriclog.Start(guard, metriclog.Config{Dir: dir, App: "shop"})
 	if err != nil {
 		panic(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/proof/chance"
@@ -43,21 +43,19 @@ func TestWriterProcess(t *testing.T) {
 	first, err := strconv.ParseInt(os.Getenv(killedFirst), 10, 64)
 	require.NoError(t, err)
 	clock := clocks.NewManual(time.Unix(first, 0))
-	e, err := core.NewEngine(core.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Chain: (*core.Chain)(Chain())})
+	e, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Chain: Chain()})
 	require.NoError(t, err)
-	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
-		return flow.Compile(b, []flow.Rule{{ID: "shut", Resource: "closed", Threshold: 0}})
-	}))
+	require.NoError(t, e.LoadRules(api.RuleSet{Flow: []flow.Rule{{ID: "shut", Resource: "closed", Threshold: 0}}}))
 	_, err = Start(e, Config{Dir: dir, App: "shop", MaxBytes: 2 << 10, MaxFiles: 1 << 20, BlockBytes: 2 << 10, BlockFiles: 1 << 10, Location: time.UTC})
 	require.NoError(t, err)
 	for second := first; ; second++ {
 		for range passes(second) {
-			entry, err := e.Enter(t.Context(), "orders|"+strconv.Itoa(int(second%5)), nil)
+			entry, err := e.Entry(t.Context(), "orders|"+strconv.Itoa(int(second%5)))
 			require.NoError(t, err)
 			entry.Exit()
 		}
 		for range refusals(second) {
-			_, err := e.Enter(t.Context(), "closed", nil)
+			_, err := e.Entry(t.Context(), "closed")
 			require.Error(t, err)
 		}
 		clock.Advance(time.Second)

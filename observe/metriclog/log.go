@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
@@ -72,12 +72,12 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// Log writes the metric log and the block log of an engine. It owns a timer, which reads what the
-// engine has counted when a second of its clock is over; no call ever waits for it. A log that
+// Log writes the metric log and the block log of a Guard. It owns a timer, which reads what the
+// Guard has counted when a second of its clock is over; no call ever waits for it. A log that
 // has fallen behind, because the disk is slow, catches up on the last minute. It is safe for
 // concurrent use.
 type Log struct {
-	engine *core.Engine
+	guard  *api.Guard
 	config Config
 	base   string
 	blocks *blockFile // nil if there is no block log
@@ -90,11 +90,11 @@ type Log struct {
 	stop   func()    // the timer
 }
 
-// Start begins to write the logs of an engine, from the second in which it is called: the metric
-// log, and the block log if the engine's chain has a slot [Blocks], as [Chain] does. The error says
+// Start begins to write the logs of a Guard, from the second in which it is called: the metric
+// log, and the block log if its chain has a slot [Blocks], as [Chain] does. The error says
 // what in the configuration it can't honour, or that the directory can't be made. Files are made
 // when there is something to write.
-func Start(e *core.Engine, config Config) (*Log, error) {
+func Start(g *api.Guard, config Config) (*Log, error) {
 	config, err := config.withDefaults()
 	if err != nil {
 		return nil, err
@@ -106,9 +106,9 @@ func Start(e *core.Engine, config Config) (*Log, error) {
 	if config.PID {
 		pid = os.Getpid()
 	}
-	l := &Log{engine: e, config: config, base: BaseName(config.App, pid), next: second(e.Now())}
+	l := &Log{guard: g, config: config, base: BaseName(config.App, pid), next: second(g.Now())}
 	l.output = output{dir: config.Dir, base: l.base, maxBytes: config.MaxBytes, maxFiles: config.MaxFiles, said: l.touched}
-	if blocks := blocksOf(e); blocks != nil {
+	if blocks := blocksOf(g); blocks != nil {
 		l.blocks = &blockFile{
 			path: filepath.Join(config.Dir, "sentinel-block.log"+pidSuffix(pid)), from: blocks,
 			maxBytes: config.BlockBytes, maxFiles: config.BlockFiles, location: config.Location, said: l.touched,
@@ -120,13 +120,13 @@ func Start(e *core.Engine, config Config) (*Log, error) {
 	return l, nil
 }
 
-// second is the begin of the second that a time of an engine falls in.
+// second is the begin of the second that a time of a Guard falls in.
 func second(now int64) time.Time { return time.Unix(0, now).Truncate(time.Second) }
 
 // arm sets the timer for the end of the present second. The caller holds mu.
 func (l *Log) arm() {
-	now := time.Unix(0, l.engine.Now())
-	l.stop = clocks.Alarm(l.engine.Config().Clock, second(now.UnixNano()).Add(time.Second).Sub(now), l.ring)
+	now := time.Unix(0, l.guard.Now())
+	l.stop = clocks.Alarm(l.guard.Config().Clock, second(now.UnixNano()).Add(time.Second).Sub(now), l.ring)
 }
 
 func (l *Log) ring() {
@@ -138,17 +138,17 @@ func (l *Log) ring() {
 	defer func() { // a clock of the user's that panics must not end the process, nor the log
 		if reason := recover(); reason != nil {
 			l.tell(fmt.Errorf("a panic was recovered: %v", reason))
-			l.stop = clocks.Alarm(l.engine.Config().Clock, time.Second, l.ring)
+			l.stop = clocks.Alarm(l.guard.Config().Clock, time.Second, l.ring)
 		}
 	}()
-	l.flush(second(l.engine.Now()))
+	l.flush(second(l.guard.Now()))
 	l.arm()
 }
 
 // flush writes the seconds before until. The caller holds mu.
 func (l *Log) flush(until time.Time) {
 	var err error
-	rows := rowsUntil(l.engine, l.engine.Now(), l.next, until)
+	rows := rowsUntil(l.guard, l.guard.Now(), l.next, until)
 	for len(rows) > 0 {
 		n := 1
 		for n < len(rows) && rows[n].At.Equal(rows[0].At) {
@@ -168,14 +168,14 @@ func (l *Log) flush(until time.Time) {
 
 // touched logs that a file is begun anew since somebody else has touched it.
 func (l *Log) touched(what, path string) {
-	l.engine.Logger().Warn("penstock: metric log: a file was "+what+" by somebody else, another one is begun", "file", path)
+	l.guard.Logger().Warn("penstock: metric log: a file was "+what+" by somebody else, another one is begun", "file", path)
 }
 
 // tell logs that something was not written, at most once a minute. The caller holds mu.
 func (l *Log) tell(err error) {
 	if now := time.Now(); now.Sub(l.failed) >= time.Minute {
 		l.failed = now
-		l.engine.Logger().Error("penstock: metric log: a second was not written", "error", err)
+		l.guard.Logger().Error("penstock: metric log: a second was not written", "error", err)
 	}
 }
 
@@ -192,7 +192,7 @@ func (l *Log) Close() error {
 	}
 	l.ended = true
 	l.stop()
-	l.flush(second(l.engine.Now()).Add(time.Second))
+	l.flush(second(l.guard.Now()).Add(time.Second))
 	err := l.output.close()
 	if l.blocks != nil {
 		err = errors.Join(err, l.blocks.close())

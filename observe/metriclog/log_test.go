@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
@@ -31,18 +32,18 @@ import (
 func TestFiles(t *testing.T) {
 	clock := clocks.NewManual(start.Add(300 * time.Millisecond))
 	e, l := newLogged(t, clock, Config{})
-	entry, err := e.Enter(core.WithOrigin(t.Context(), "app|a"), "GET /orders", []core.Option{core.Inbound(), core.Units(3)})
+	entry, err := e.Entry(api.WithOrigin(t.Context(), "app|a"), "GET /orders", api.Inbound(), api.Units(3))
 	require.NoError(t, err)
 	clock.Advance(4600 * time.Microsecond)
 	entry.Fail(errors.New("x"))
 	entry.Exit()
-	_, err = e.Enter(core.WithOrigin(t.Context(), "app|a"), "closed", []core.Option{core.Units(2)})
+	_, err = e.Entry(api.WithOrigin(t.Context(), "app|a"), "closed", api.Units(2))
 	require.Error(t, err)
 	require.Error(t, call(t, e, "closed", 1))
 	assert.Empty(t, names(t, l.config.Dir), "nothing is over yet")
 	clock.Advance(3 * time.Second)
 	require.NoError(t, call(t, e, "a\nb|c", 1))
-	entry, err = e.Enter(t.Context(), "GET /orders", nil)
+	entry, err = e.Entry(t.Context(), "GET /orders")
 	require.NoError(t, err)
 	clock.Advance(time.Second)
 	entry.Exit()
@@ -78,7 +79,7 @@ func TestAResourceNamedLikeTheTotal(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{})
 	require.NoError(t, call(t, e, node.InboundName, 1))
-	entry, err := e.Enter(t.Context(), "GET /orders", []core.Option{core.Inbound(), core.Units(3)})
+	entry, err := e.Entry(t.Context(), "GET /orders", api.Inbound(), api.Units(3))
 	require.NoError(t, err)
 	entry.Exit()
 	clock.Advance(time.Second)
@@ -93,20 +94,18 @@ func TestAResourceNamedLikeTheTotal(t *testing.T) {
 func TestValuesInTheBlockLog(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{})
-	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
-		if err := hotspot.Compile(b, []hotspot.Rule{{ID: "users", Resource: "orders", Param: "user", Threshold: 0}}); err != nil {
-			return err
-		}
-		return flow.Compile(b, []flow.Rule{{ID: "none", Resource: "closed", Threshold: 0}})
+	require.NoError(t, e.LoadRules(api.RuleSet{
+		Hotspot: []hotspot.Rule{{ID: "users", Resource: "orders", Param: "user", Threshold: 0}},
+		Flow:    []flow.Rule{{ID: "none", Resource: "closed", Threshold: 0}},
 	}))
-	refuse := func(n int, resource string, opts ...core.Option) {
+	refuse := func(n int, resource string, opts ...api.Option) {
 		for range n {
-			_, err := e.Enter(core.WithOrigin(t.Context(), "acme"), resource, opts)
+			_, err := e.Entry(api.WithOrigin(t.Context(), "acme"), resource, opts...)
 			require.ErrorIs(t, err, core.ErrBlocked)
 		}
 	}
-	refuse(2, "orders", core.Param("user", "ann,|\nb"))
-	refuse(1, "orders", core.Param("user", 7))
+	refuse(2, "orders", api.Param("user", "ann,|\nb"))
+	refuse(1, "orders", api.Param("user", 7))
 	refuse(1, "closed")
 	clock.Advance(time.Second)
 	log := filepath.Join(l.config.Dir, "sentinel-block.log")
@@ -116,7 +115,7 @@ func TestValuesInTheBlockLog(t *testing.T) {
 		"2026-01-02 15:00:00|1|orders,ParamFlowException,default,acme,users,7|1",
 	}, lines(t, l.config.Dir, "sentinel-block.log"))
 	for i := range 2 * maxBlocks {
-		refuse(1, "orders", core.Param("user", i))
+		refuse(1, "orders", api.Param("user", i))
 	}
 	refuse(5, "closed")
 	clock.Advance(time.Second)
@@ -132,11 +131,9 @@ func TestFilesThatOthersTouch(t *testing.T) {
 	clock := clocks.NewManual(start)
 	var text bytes.Buffer
 	clock.SetSleep(clocks.SleepAdvance)
-	e, err := core.NewEngine(core.Config{Clock: clock, Logger: slog.New(slog.NewTextHandler(&text, nil)), Chain: (*core.Chain)(Chain())})
+	e, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.NewTextHandler(&text, nil)), Chain: Chain()})
 	require.NoError(t, err)
-	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
-		return flow.Compile(b, []flow.Rule{{ID: "shut", Resource: "closed", Threshold: 0}})
-	}))
+	require.NoError(t, e.LoadRules(api.RuleSet{Flow: []flow.Rule{{ID: "shut", Resource: "closed", Threshold: 0}}}))
 	dir := t.TempDir()
 	l, err := Start(e, Config{Dir: dir, App: "shop", Location: time.UTC})
 	require.NoError(t, err)
@@ -214,9 +211,7 @@ func TestFilesThatOthersTouch(t *testing.T) {
 func TestABlockLogThatOthersCutHasRoom(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{BlockBytes: leastBytes})
-	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
-		return flow.Compile(b, []flow.Rule{{ID: "shut", Resource: "closed", Threshold: 0}})
-	}))
+	require.NoError(t, e.LoadRules(api.RuleSet{Flow: []flow.Rule{{ID: "shut", Resource: "closed", Threshold: 0}}}))
 	path := filepath.Join(l.config.Dir, "sentinel-block.log")
 	for range 2 {
 		for range 12 { // lines, which are more than half of a file
@@ -327,7 +322,7 @@ func TestALateTimer(t *testing.T) {
 // A log that comes late, since the clock jumped, has the last minute all the same.
 func TestRows(t *testing.T) {
 	clock := clocks.NewManual(start)
-	e, err := core.NewEngine(core.Config{Clock: clock, Chain: core.NewChain()})
+	e, err := api.New(api.Config{Clock: clock, Chain: slots.NewChain()})
 	require.NoError(t, err)
 	assert.Empty(t, Rows(e, time.Time{}, start.Add(time.Hour)))
 	e, l := newLogged(t, clock, Config{})
@@ -430,7 +425,7 @@ func TestBlocksHaveACap(t *testing.T) {
 	e, l := newLogged(t, clock, Config{})
 	const calls = 3 * maxBlocks
 	for i := range calls {
-		_, err := e.Enter(core.WithOrigin(t.Context(), fmt.Sprint("app", i)), "closed", nil)
+		_, err := e.Entry(api.WithOrigin(t.Context(), fmt.Sprint("app", i)), "closed")
 		require.Error(t, err)
 	}
 	clock.Advance(time.Second)
@@ -642,7 +637,7 @@ func TestBlocksAllocateNothing(t *testing.T) {
 	e, _ := newLogged(t, clock, Config{})
 	require.Error(t, call(t, e, "closed", 100))
 	ctx := t.Context()
-	race.AllocatesNothing(t, 100, func() { _, _ = e.Enter(ctx, "closed", nil) })
+	race.AllocatesNothing(t, 100, func() { _, _ = e.Entry(ctx, "closed") })
 }
 
 // Without the slot there is no block log, and one that stands in a chain of the program's own is found.
@@ -652,11 +647,9 @@ func TestBlockLogWhereTheSlotIs(t *testing.T) {
 		if with {
 			chain = chain.With(new(Blocks), slots.Before("authority"))
 		}
-		e, err := core.NewEngine(core.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Chain: (*core.Chain)(chain)})
+		e, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Chain: chain})
 		require.NoError(t, err)
-		require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
-			return flow.Compile(b, []flow.Rule{{ID: "shut", Resource: "closed", Threshold: 0}})
-		}))
+		require.NoError(t, e.LoadRules(api.RuleSet{Flow: []flow.Rule{{ID: "shut", Resource: "closed", Threshold: 0}}}))
 		l, err := Start(e, Config{Dir: t.TempDir(), App: "shop"})
 		require.NoError(t, err)
 		require.Error(t, call(t, e, "closed", 1))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/proof/books"
@@ -21,13 +21,13 @@ func TestMain(m *testing.M) { books.Main(m) }
 var start = time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
 
 // newLogged returns an engine whose calls of "closed" are refused, with a log of it.
-func newLogged(t testing.TB, clock *clocks.Manual, config Config, rules ...flow.Rule) (*core.Engine, *Log) {
+func newLogged(t testing.TB, clock *clocks.Manual, config Config, rules ...flow.Rule) (*api.Guard, *Log) {
 	t.Helper()
 	clock.SetSleep(clocks.SleepAdvance)
-	e, err := core.NewEngine(core.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Chain: (*core.Chain)(Chain())})
+	e, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Chain: Chain()})
 	require.NoError(t, err)
 	rules = append(rules, flow.Rule{ID: "shut", Resource: "closed", Threshold: 0})
-	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, rules) }))
+	require.NoError(t, e.LoadRules(api.RuleSet{Flow: rules}))
 	if config.Dir == "" {
 		config.Dir = t.TempDir()
 	}
@@ -47,11 +47,11 @@ func newLogged(t testing.TB, clock *clocks.Manual, config Config, rules ...flow.
 }
 
 // call makes n calls of a resource that take no time, and returns the last error.
-func call(t testing.TB, e *core.Engine, resource string, n int, opts ...core.Option) (err error) {
+func call(t testing.TB, e *api.Guard, resource string, n int, opts ...api.Option) (err error) {
 	t.Helper()
 	for range n {
-		var entry core.Entry
-		entry, err = e.Enter(t.Context(), resource, opts)
+		var entry api.Admitted
+		entry, err = e.Entry(t.Context(), resource, opts...)
 		entry.Exit()
 	}
 	return err

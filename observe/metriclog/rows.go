@@ -6,28 +6,28 @@ import (
 	"strings"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Rows reads what an engine still knows of the last minute, without any file: the whole seconds
+// Rows reads what a Guard still knows of the last minute, without any file: the whole seconds
 // from the one that from falls in up to to, which is left out, and so is the second that is
 // still running. The inbound calls of all resources have rows of their own, under
 // [node.InboundName]; a resource of that name is shown with an underscore before it. Seconds in which
 // nothing happened have none. The oldest come first,
 // then they are sorted by name. Times are in UTC.
-func Rows(e *core.Engine, from, to time.Time) []Row {
-	now := e.Now()
+func Rows(g *api.Guard, from, to time.Time) []Row {
+	now := g.Now()
 	if running := second(now); to.After(running) {
 		to = running
 	}
-	return rowsUntil(e, now, from, to)
+	return rowsUntil(g, now, from, to)
 }
 
 // rowsUntil is Rows with the second that is running, if to is later.
-func rowsUntil(e *core.Engine, now int64, from, to time.Time) []Row {
-	view, err := stat.NewView(e.Tree().Layout(), time.Minute, 60)
+func rowsUntil(g *api.Guard, now int64, from, to time.Time) []Row {
+	view, err := stat.NewView(g.Nodes().Layout(), time.Minute, 60)
 	if err != nil {
 		panic(err) // the last minute is kept whatever the layout is
 	}
@@ -51,7 +51,7 @@ func rowsUntil(e *core.Engine, now int64, from, to time.Time) []Row {
 			})
 		}
 	}
-	e.EachResource(func(r *core.Resource) {
+	g.EachResource(func(r *node.ClusterNode) {
 		if r.Entered() {
 			name := r.Name()
 			if name == node.InboundName { // whose rows mean all inbound calls
@@ -60,7 +60,7 @@ func rowsUntil(e *core.Engine, now int64, from, to time.Time) []Row {
 			read(name, &r.StatisticNode)
 		}
 	})
-	read(node.InboundName, &e.Tree().Inbound().StatisticNode)
+	read(node.InboundName, &g.Nodes().Inbound().StatisticNode)
 	slices.SortStableFunc(rows, func(a, b Row) int {
 		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Resource, b.Resource))
 	})

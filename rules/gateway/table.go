@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/pattern"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/netname"
 )
 
@@ -248,7 +248,7 @@ func Compiled(rules []Rule) (flows []flow.Rule, hotspots []hotspot.Rule) {
 }
 
 // Of returns the table of the rules in force in an engine, nil if they have none.
-func Of(e *core.Engine) *Table {
+func Of(e *engine.Engine) *Table {
 	t, _ := e.Rules().Attached().(*Table)
 	return t
 }

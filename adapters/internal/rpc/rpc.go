@@ -14,7 +14,6 @@ import (
 	"github.com/penstock-go/penstock/adapters/internal/response"
 	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 )
 
 // Unknown is the resource of all calls of methods that a server doesn't know.
@@ -32,7 +31,7 @@ func Unguarded(fullMethod string) bool {
 }
 
 // Inbound marks the calls of servers. One on a server of net/http waits no longer than that leaves it for an answer.
-var Inbound = core.InboundWithin(response.TimeToWrite)
+var Inbound = api.InboundWithin(response.TimeToWrite)
 
 // Codes is the set of these codes, a bit for each. Codes above 31 have no meaning, and are 31.
 func Codes[C ~uint32](of ...C) (set uint32) {
@@ -202,7 +201,7 @@ func (c *Call) failed(err error) error {
 		if !g.Failure(err) {
 			return nil
 		}
-		return core.Certain(err)
+		return api.Certain(err)
 	case errors.Is(c.ctx.Err(), context.Canceled):
 		if c.answered.Load() {
 			return nil
@@ -218,4 +217,4 @@ func (c *Call) failed(err error) error {
 }
 
 // ErrPanicked is what breakers see of a panic.
-var ErrPanicked = core.Certain(errors.New("the handler panicked"))
+var ErrPanicked = api.Certain(errors.New("the handler panicked"))

@@ -15,7 +15,7 @@ import (
 const families = "flow isolation adaptive breaker outlier hotspot system authority"
 
 // public is what programs and nested modules may build on.
-const public = "api observe/inspect observe/metriclog rules rules/lint rules/gateway rules/sources/httpsource slots cluster cluster/storetest core core/argument core/clocks core/family core/pattern core/sampler core/spec node stat core/host " + families
+const public = "api observe/inspect observe/metriclog rules rules/lint rules/gateway rules/sources/httpsource slots cluster cluster/storetest core core/argument core/clocks core/pattern core/spec node stat core/host " + families
 
 // layers says which packages of this module each package may import, lowest layer first.
 // A name ending in /* stands for every package below that folder.
@@ -34,37 +34,38 @@ var layers = []layer{
 	{"core/argument", ""},                                  // what the arguments of calls are worth
 	{"core/pattern", ""},                                   // the expressions that match names, and what they may cost
 	{"core/spec", "internal/shown core/pattern"},           // what rules of all families have in common as they are written
-	{"core/sampler", "internal/shared core/host"},          // the machine, read as long as a rule goes by it
 	{"cluster", "internal/lending internal/safelog internal/shared internal/shown core/clocks core/spec stat"}, // limits that several processes share
-	{"cluster/storetest", "cluster stat"}, // the cases that stores are held to
-	{"core", "internal/safelog internal/shared internal/shown node stat core/host core/clocks core/argument core/pattern core/spec core/sampler"},
-	{"core/family", "cluster core core/pattern core/spec node stat"}, // which rules apply, and what they hold
+	{"cluster/storetest", "cluster stat"},              // the cases that stores are held to
+	{"core", "internal/shown core/argument core/spec"}, // the words: refusals, figures, explanations
+	{"internal/sampler", "internal/shared core/host"},  // the machine, read as long as a rule goes by it
+	{"internal/engine", "core internal/safelog internal/shared internal/shown node stat core/host core/clocks core/argument core/pattern core/spec internal/sampler"},
+	{"internal/family", "cluster core internal/engine core/pattern core/spec node stat"}, // which rules apply, and what they hold
 
-	{"flow", "cluster internal/shared internal/shown core core/family core/sampler core/spec node stat"},
-	{"isolation", "cluster internal/shared core core/family core/spec node stat"},
-	{"adaptive", "internal/shared internal/shown core core/family core/spec node stat"},
-	{"breaker", "internal/shared internal/shown core core/family core/spec node stat"},
-	{"outlier", "internal/shared internal/shown core core/family core/spec node stat breaker"},
-	{"hotspot", "cluster internal/lending internal/shared internal/shown core core/family core/spec core/argument node stat"},
-	{"system", "internal/shared internal/shown core core/family core/sampler core/pattern core/spec node stat"},
-	{"authority", "internal/shared internal/shown core core/family core/spec node stat"},
+	{"flow", "cluster internal/shared internal/shown core internal/engine internal/family internal/sampler core/spec node stat"},
+	{"isolation", "cluster internal/shared core internal/engine internal/family core/spec node stat"},
+	{"adaptive", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
+	{"breaker", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
+	{"outlier", "internal/shared internal/shown core internal/engine internal/family core/spec node stat breaker"},
+	{"hotspot", "cluster internal/lending internal/shared internal/shown core internal/engine internal/family core/spec core/argument node stat"},
+	{"system", "internal/shared internal/shown core internal/engine internal/family internal/sampler core/pattern core/spec node stat"},
+	{"authority", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
 
-	{"rules/gateway", "internal/netname internal/shown core core/pattern core/spec flow hotspot"}, // groups of paths, and rules that become those of families
+	{"rules/gateway", "internal/netname internal/shown core internal/engine core/pattern core/spec flow hotspot"}, // groups of paths, and rules that become those of families
 
 	{"internal/sentinel", "cluster core/spec stat rules/gateway " + families}, // the rules of both Sentinels, and what they are here
 
-	{"slots", "core core/argument node stat"},
-	{"rules", "internal/safelog internal/sentinel internal/shown cluster core core/pattern core/spec rules/gateway " + families},
+	{"slots", "core internal/engine core/argument node stat"},
+	{"rules", "internal/safelog internal/sentinel internal/shown cluster core internal/engine core/pattern core/spec rules/gateway " + families},
 
 	{"rules/lint", "internal/netname internal/shown rules core core/pattern core/spec cluster " + families},
 	{"rules/internal/schemagen", "rules core/argument core/pattern core/spec stat rules/gateway " + families}, // writes the schema that rules embeds
 
 	{"rules/sources/httpsource", "rules"}, // rules from a server of HTTP
 
-	{"observe/inspect", "internal/shown rules core core/spec node stat"},
-	{"observe/metriclog", "core core/argument core/clocks node slots stat"}, // what is counted, in Sentinel's files
-	{"api", "cluster observe/inspect rules rules/lint slots core core/clocks core/spec node stat core/host " + families},
+	{"observe/inspect", "internal/shown rules core internal/engine core/spec node stat"},
+	{"api", "internal/sampler cluster observe/inspect rules rules/lint slots core internal/engine core/clocks core/spec node stat core/host " + families},
 
+	{"observe/metriclog", "api core core/argument core/clocks node slots stat"},                                    // what is counted, in Sentinel's files
 	{"observe/transport/sentinel", public + " internal/netname internal/sentinel internal/shown"},                  // the command API of Sentinel
 	{"observe/console", "internal/shown api observe/inspect rules breaker core core/argument core/spec node stat"}, // the dashboard and its API
 
@@ -76,7 +77,7 @@ var layers = []layer{
 	{"adapters/internal/rpctest", public + " adapters/refusal adapters/internal/meet"},             // the cases of those
 	{"adapters/conformance", public + " adapters/refusal adapters/nethttp adapters/internal/meet"}, // the cases of servers of HTTP
 	{"adapters/*", public + " adapters/refusal adapters/nethttp"},
-	{"observe/exporter/internal/series", "api core stat"}, // labels that are bounded
+	{"observe/exporter/internal/series", "api core node stat"}, // labels that are bounded
 	{"observe/exporter/*", public + " observe/exporter/internal/series"},
 	{"datasource/*", public},
 	{"cluster/*", public},

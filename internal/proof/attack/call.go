@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/model"
 )
 
@@ -54,7 +54,7 @@ func drawValue(r *round, values int) any {
 }
 
 // options are those that the call is made with.
-func (c *call) options() (opts []core.Option) {
+func (c *call) options() (opts []engine.Option) {
 	if c.units != 1 {
 		opts = append(opts, api.Units(int(c.units)))
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core/sampler"
 	"github.com/penstock-go/penstock/internal/proof/plant"
+	"github.com/penstock-go/penstock/internal/sampler"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
 )

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -76,7 +77,7 @@ type nervousSlot struct {
 
 func (s *nervousSlot) verdict(c slots.Call) (v slots.Verdict) {
 	if s.chance(30) {
-		v.Block = core.NewCounted(core.BlockError{Resource: c.Resource(), Rule: s.name}, nil, nil, nil)
+		v.Block = engine.NewCounted(core.BlockError{Resource: c.Resource(), Rule: s.name}, nil, nil, nil)
 	}
 	return v
 }

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/rules"
 )
@@ -149,10 +149,10 @@ func (r *round) between(a, b time.Duration) time.Duration {
 // either may be empty.
 func from(ctx context.Context, name, origin string) context.Context {
 	if name != "" {
-		ctx = core.WithContext(ctx, name)
+		ctx = engine.WithContext(ctx, name)
 	}
 	if origin != "" {
-		ctx = core.WithOrigin(ctx, origin)
+		ctx = engine.WithOrigin(ctx, origin)
 	}
 	return ctx
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -196,7 +196,7 @@ func (s *shadowSide) end() (said string, err error) {
 
 // resources are the names that have one, in order.
 func (s *shadowSide) resources() (names []string) {
-	s.guard.Engine().EachResource(func(r *core.Resource) {
+	s.guard.Engine().EachResource(func(r *engine.Resource) {
 		if r.Name() != node.OverflowName {
 			names = append(names, r.Name())
 		}
@@ -209,7 +209,7 @@ func (s *shadowSide) resources() (names []string) {
 func (s *shadowSide) places() string {
 	e := s.guard.Engine()
 	var names []string
-	e.EachResource(func(r *core.Resource) {
+	e.EachResource(func(r *engine.Resource) {
 		names = append(names, r.Name())
 		for context := range r.Calls().All() {
 			names = append(names, r.Name()+" in "+context)

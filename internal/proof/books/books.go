@@ -15,8 +15,8 @@ import (
 	"time"
 	"weak"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/race"
 	"github.com/penstock-go/penstock/node"
 )
@@ -25,14 +25,14 @@ var (
 	mu sync.Mutex
 	// kept are the engines to look at in the end. One that is gone by then can't hold
 	// anything for anybody, and a thousand of them would take the memory of the tests.
-	kept []weak.Pointer[core.Engine]
+	kept []weak.Pointer[engine.Engine]
 )
 
 // Main runs the tests of a package, and fails if an engine of theirs, or one of those
 // given here, still holds anything, or a goroutine that they started has not ended.
 //
 //	func TestMain(m *testing.M) { books.Main(m) }
-func Main(m *testing.M, engines ...*core.Engine) {
+func Main(m *testing.M, engines ...*engine.Engine) {
 	// Collections would take a fifth of the tests' time. With the race detector there are as many as ever.
 	if os.Getenv("GOGC") == "" && !race.Enabled {
 		debug.SetGCPercent(400)
@@ -50,7 +50,7 @@ func Main(m *testing.M, engines ...*core.Engine) {
 
 // Keep has the present test look at an engine when it ends, and Main in the end once
 // more. Where the test makes guards, that is guard.Engine().
-func Keep(t testing.TB, e *core.Engine) {
+func Keep(t testing.TB, e *engine.Engine) {
 	t.Helper()
 	mu.Lock()
 	kept = append(kept, weak.Make(e))
@@ -65,7 +65,7 @@ func Keep(t testing.TB, e *core.Engine) {
 	})
 }
 
-func unsettled(engines []*core.Engine) (problems []string) {
+func unsettled(engines []*engine.Engine) (problems []string) {
 	mu.Lock()
 	defer mu.Unlock()
 	for _, p := range kept {
@@ -113,7 +113,7 @@ func strayWithin(before int, patience time.Duration) (problems []string) {
 // Unsettled lists what an engine still holds although no call should be on its
 // way: nothing if the books are balanced. It looks at the windows as of two days
 // later, which empties them: nobody should ask the engine anything after that.
-func Unsettled(e *core.Engine) (problems []string) {
+func Unsettled(e *engine.Engine) (problems []string) {
 	note := func(where, what string, n int64) {
 		if n != 0 {
 			problems = append(problems, fmt.Sprintf("%s: %s: %d, should be 0", where, what, n))
@@ -148,9 +148,9 @@ func Unsettled(e *core.Engine) (problems []string) {
 }
 
 // EachNode calls f with every node that counts, and its place in the tree.
-func EachNode(e *core.Engine, f func(name string, n *node.StatisticNode)) {
+func EachNode(e *engine.Engine, f func(name string, n *node.StatisticNode)) {
 	f(node.InboundName, &e.Tree().Inbound().StatisticNode)
-	e.EachResource(func(r *core.Resource) {
+	e.EachResource(func(r *engine.Resource) {
 		f(r.Name(), &r.StatisticNode)
 		for context, n := range r.Calls().All() {
 			f(context+" > "+r.Name(), &n.StatisticNode)

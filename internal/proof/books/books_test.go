@@ -10,25 +10,25 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/slots"
 )
 
 func TestMain(m *testing.M) { Main(m) }
 
-func newEngine(t *testing.T, caps node.Caps, extra ...core.Slot) (*core.Engine, *clocks.Manual) {
+func newEngine(t *testing.T, caps node.Caps, extra ...engine.Slot) (*engine.Engine, *clocks.Manual) {
 	t.Helper()
 	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
-	chain := (*core.Chain)(slots.Default())
+	chain := (*engine.Chain)(slots.Default())
 	for _, s := range extra {
-		chain = chain.With(s, core.After("flow"))
+		chain = chain.With(s, engine.After("flow"))
 	}
-	e, err := core.NewEngine(core.Config{Clock: clock, Chain: chain, Caps: caps, Logger: slog.New(slog.DiscardHandler)})
+	e, err := engine.NewEngine(engine.Config{Clock: clock, Chain: chain, Caps: caps, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error {
+	require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
 		return flow.Compile(b, []flow.Rule{
 			{Resource: "orders", Threshold: 2},
 			{Resource: "orders", Threshold: 10, Metric: flow.Concurrency},
@@ -51,7 +51,7 @@ func whats(problems []string) (all []string) {
 // exited.
 func TestUnsettledSeesAnOpenCall(t *testing.T) {
 	e, _ := newEngine(t, node.Caps{})
-	entry, err := e.Enter(core.WithOrigin(core.WithContext(t.Context(), "web"), "app"), "orders", []core.Option{core.Inbound(), core.Units(2)})
+	entry, err := e.Enter(engine.WithOrigin(engine.WithContext(t.Context(), "web"), "app"), "orders", []engine.Option{engine.Inbound(), engine.Units(2)})
 	require.NoError(t, err)
 	got := whats(Unsettled(e))
 	for _, where := range []string{node.InboundName, "orders", "web > orders", "orders from app"} {
@@ -68,10 +68,10 @@ func TestUnsettledSeesAnOpenCall(t *testing.T) {
 
 func TestUnsettledSeesTheOverflow(t *testing.T) {
 	e, _ := newEngine(t, node.Caps{Resources: 1, Origins: 1})
-	var open []core.Entry
+	var open []engine.Entry
 	for _, name := range []string{"a", "b"} {
 		for _, origin := range []string{"one", "two"} {
-			entry, err := e.Enter(core.WithOrigin(t.Context(), origin), name, nil)
+			entry, err := e.Enter(engine.WithOrigin(t.Context(), origin), name, nil)
 			require.NoError(t, err)
 			open = append(open, entry)
 		}
@@ -141,7 +141,7 @@ func TestKeep(t *testing.T) {
 	}
 	assert.NotEmpty(t, unsettled(nil), "Main would tell as well")
 	entry.Exit()
-	assert.Empty(t, unsettled([]*core.Engine{e}))
+	assert.Empty(t, unsettled([]*engine.Engine{e}))
 }
 
 // recorder is a test that notes what it is told.

@@ -9,6 +9,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -40,7 +41,7 @@ func (m *machine) agree() {
 	same(m, "revision of the rules", e.Rules().Revision, m.model.revision)
 	inbound := &e.Tree().Inbound().StatisticNode
 	nodes, windows, semaphores := 1, len(inbound.Windows()), len(inbound.Semaphores())
-	e.EachResource(func(r *core.Resource) {
+	e.EachResource(func(r *engine.Resource) {
 		visit := func(p place, n *node.StatisticNode) {
 			m.agreeOn(p, n)
 			if !m.model.places[p] {

@@ -19,6 +19,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/chance"
 	"github.com/penstock-go/penstock/internal/proof/figure"
@@ -173,7 +174,7 @@ func write(t *testing.T, g *api.Guard, rnd *rand.Rand, calls int, sums map[place
 		}
 		c.Origin = []string{"", "x", "y"}[rnd.IntN(3)]
 		c.place()
-		opts := []core.Option{api.Units(int(c.Units))}
+		opts := []engine.Option{api.Units(int(c.Units))}
 		if c.Inbound {
 			opts = append(opts, api.Inbound())
 		}

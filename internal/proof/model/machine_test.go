@@ -17,6 +17,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/host"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/slots"
@@ -162,7 +163,7 @@ func (m *machine) enter() {
 
 // start makes the call that the model has judged.
 func (m *machine) start(c *Call, h *handle) {
-	opts := []core.Option{api.Units(int(c.Units)), api.Args(c.Args...)}
+	opts := []engine.Option{api.Units(int(c.Units)), api.Args(c.Args...)}
 	for _, v := range c.Params["user"] {
 		opts = append(opts, api.Param("user", v))
 	}
@@ -298,7 +299,7 @@ func (m *machine) again() {
 		e.Fail(err)
 		e.Exit()
 		e.ExitOn(&err)
-		if core.ContextOf(e.Context()) != nil {
+		if engine.ContextOf(e.Context()) != nil {
 			m.fail("an entry that is over gives a context")
 		}
 	}

@@ -4,32 +4,32 @@ package main
 var coreRows = []row{
 	{
 		invariant:   "A refused call gives back what earlier rules granted it.",
-		declaration: "core.Invocation.steps",
+		declaration: "internal/engine.Invocation.steps",
 		old:         `inv.stage, inv.step = refusing, -1; inv.giveBack()`,
 		new:         `inv.stage, inv.step = refusing, -1`,
-		test:        "go test -run ^TestRefusedAtOnceHoldsNothing$ ./core",
+		test:        "go test -run ^TestRefusedAtOnceHoldsNothing$ ./internal/engine",
 	},
 	{
 		invariant:   "A decision uses one set of rules from start to end.",
-		declaration: "core.Invocation.steps",
+		declaration: "internal/engine.Invocation.steps",
 		old:         `if inv.stage == taking {`,
 		new:         `if inv.stage == taking { bound = inv.engine.lookUp(inv.resource, inv.resource.Name(), inv.now, false);`,
-		test:        "go test -run ^TestDecisionIsUnderOneSet$ ./core",
+		test:        "go test -run ^TestDecisionIsUnderOneSet$ ./internal/engine",
 	},
 	{
 		invariant:   "A recorder that panics stops no other recorder.",
-		declaration: "core.Invocation.interrupted",
+		declaration: "internal/engine.Invocation.interrupted",
 		old:         `inv.engine.failed(reason, inv.now, func() string { return inv.slotAt(at, step) })`,
 		new: `
 			inv.engine.failed(reason, inv.now, func() string { return inv.slotAt(at, step) })
 			if inv.stage >= admitting {
 				inv.step = 1 << 20
 			}`,
-		test: "go test -run ^TestPanicInASlot$ ./core",
+		test: "go test -run ^TestPanicInASlot$ ./internal/engine",
 	},
 	{
 		invariant:   "A second Exit changes nothing, even if the state serves another call by then.",
-		declaration: "core.Entry.Exit",
+		declaration: "internal/engine.Entry.Exit",
 		old: `
 			case w>>flagBits != e.generation:
 				return
@@ -40,11 +40,11 @@ var coreRows = []row{
 			case w&flagBusy != 0:
 				shared.Gosched()
 			case word.CompareAndSwap(w, (w>>flagBits+1)<<flagBits):`,
-		test: "go test -run ^TestStaleEntry$ ./core",
+		test: "go test -run ^TestStaleEntry$ ./internal/engine",
 	},
 	{
 		invariant:   "Engine time never goes back, whatever the clock does.",
-		declaration: "core.Engine.Now",
+		declaration: "internal/engine.Engine.Now",
 		old: `
 			switch {
 			case e.system != nil:
@@ -54,26 +54,26 @@ var coreRows = []row{
 			}
 			return e.steady.Now()`,
 		new:  `return e.clock.Now()`,
-		test: "go test -run ^TestClockSetBackIsNoOutage$ ./core",
+		test: "go test -run ^TestClockSetBackIsNoOutage$ ./internal/engine",
 	},
 	{
 		invariant:   "EachResource calls its function without a lock.",
-		declaration: "core.Engine.EachResource",
+		declaration: "internal/engine.Engine.EachResource",
 		old:         `f(r)`,
 		new:         `r.mu.Lock(); f(r); r.mu.Unlock()`,
-		test:        "go test -timeout 60s -run ^TestRefusalsAreToldUnderNoLock$ ./core",
+		test:        "go test -timeout 60s -run ^TestRefusalsAreToldUnderNoLock$ ./internal/engine",
 		hangs:       true,
 	},
 	{
 		invariant:   "A failed update leaves the rules in force unchanged.",
-		declaration: "core.Engine.Update",
+		declaration: "internal/engine.Engine.Update",
 		old:         `if err := build(b); err != nil {`,
 		new:         `if err := build(b); err != nil { b.next.complete(e.chain); e.rules.Store(b.next);`,
-		test:        "go test -run ^TestUpdateIsAllOrNothing$ ./core",
+		test:        "go test -run ^TestUpdateIsAllOrNothing$ ./internal/engine",
 	},
 	{
 		invariant:   "A rule in shadow mode changes no verdict.",
-		declaration: "core.Chain.bind",
+		declaration: "internal/engine.Chain.bind",
 		old:         `if slot.rechecker != nil`,
 		new:         `if b.direct = b.direct && len(b.shadows) == 0; slot.rechecker != nil`,
 		test:        "go test -run ^TestShadowRulesChangeNoVerdict$ ./hotspot",

@@ -10,10 +10,10 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/rules"
@@ -26,7 +26,7 @@ const hot = "GET /orders"
 // calls are calls of one hot resource. The zero value is calls without a rule.
 type calls struct {
 	rules   rules.Set
-	opts    []core.Option
+	opts    []engine.Option
 	ctx     context.Context       // nil is one that says nothing
 	clock   func() *clocks.Coarse // nil is the machine's
 	ownSlot bool                  // the chain has a slot of the user's own
@@ -87,13 +87,13 @@ func sixFamilies() func(int) {
 }
 
 // turnAtOnce are calls of a throttle that have their turn when they come.
-func turnAtOnce(opts []core.Option) func() func(int) {
+func turnAtOnce(opts []engine.Option) func() func(int) {
 	return calls{opts: opts, rules: rules.Set{
 		Flow: []flow.Rule{{Resource: hot, Threshold: 1e9, Behavior: flow.Throttle}}}}.setup
 }
 
 // turnAwaited are calls of a throttle that wait for their turn each.
-func turnAwaited(ctx context.Context, opts ...core.Option) func() func(int) {
+func turnAwaited(ctx context.Context, opts ...engine.Option) func() func(int) {
 	return func() func(int) {
 		g := newGuard(api.Config{Clock: new(moved)}, rules.Set{
 			Flow: []flow.Rule{{Resource: hot, Threshold: 100, Behavior: flow.Throttle}}})

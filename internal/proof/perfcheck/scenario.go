@@ -9,10 +9,10 @@ import (
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/cluster"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/rules"
@@ -145,9 +145,9 @@ var shared = cluster.Rule{Scope: cluster.Global}
 // What calls say of themselves.
 var (
 	fromApp         = api.WithOrigin(api.WithContext(context.Background(), "web"), "app")
-	inbound         = []core.Option{api.Inbound()}
+	inbound         = []engine.Option{api.Inbound()}
 	endsSometime, _ = context.WithCancel(context.Background())
-	forAnn          = []core.Option{api.Param("user", "ann")}
-	toEndpoint      = []core.Option{api.Endpoint("10.0.0.1:80")}
-	prioritized     = []core.Option{api.Prioritized()}
+	forAnn          = []engine.Option{api.Param("user", "ann")}
+	toEndpoint      = []engine.Option{api.Endpoint("10.0.0.1:80")}
+	prioritized     = []engine.Option{api.Prioritized()}
 )

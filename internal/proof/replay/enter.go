@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/model"
 )
 
@@ -138,8 +139,8 @@ func (p *player) arrive(op *Op) *live {
 	return l
 }
 
-func options(op *Op) []core.Option {
-	var options []core.Option
+func options(op *Op) []engine.Option {
+	var options []engine.Option
 	if op.Count != nil {
 		options = append(options, api.Units(int(*op.Count)))
 	}

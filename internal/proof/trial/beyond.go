@@ -3,8 +3,8 @@ package trial
 import (
 	"testing"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -20,7 +20,7 @@ type Limit struct {
 // another ID, or is switched off for a while, in force or in shadow mode; and that another rule
 // that has the old ID then has nothing to do with it. There nobody knows of them but the
 // semaphore. compile makes rules of a family from limits.
-func BeyondTheCap(t *testing.T, compile func(b *core.RulesetBuilder, limits []Limit) error) {
+func BeyondTheCap(t *testing.T, compile func(b *engine.RulesetBuilder, limits []Limit) error) {
 	for _, mode := range []spec.Mode{spec.Enforce, spec.Shadow} {
 		rule := Limit{ID: "api", Resource: "/api/.*", Units: 2, Mode: mode}
 		renamed, stranger, off := rule, rule, rule
@@ -37,9 +37,9 @@ func BeyondTheCap(t *testing.T, compile func(b *core.RulesetBuilder, limits []Li
 			"more, and off, and as it was":                      {{stranger}, {off}, {rule}},
 		} {
 			t.Run(mode.String()+"/"+name, func(t *testing.T) {
-				e, _ := Engine(t, core.Config{Caps: node.Caps{Resources: 1}})
+				e, _ := Engine(t, engine.Config{Caps: node.Caps{Resources: 1}})
 				load := func(limits ...Limit) {
-					if err := e.Update(func(b *core.RulesetBuilder) error { return compile(b, limits) }); err != nil {
+					if err := e.Update(func(b *engine.RulesetBuilder) error { return compile(b, limits) }); err != nil {
 						t.Fatal(err)
 					}
 				}

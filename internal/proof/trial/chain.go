@@ -1,15 +1,15 @@
 package trial
 
 import (
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/slots"
 )
 
 // Chain is the standard chain of an engine without a Guard, for slots with the roles of the engine.
-func Chain() *core.Chain { return (*core.Chain)(slots.Default()) }
+func Chain() *engine.Chain { return (*engine.Chain)(slots.Default()) }
 
 // Slot is one of the slots of [Chain], by its name.
-func Slot(name string) core.Slot {
+func Slot(name string) engine.Slot {
 	for _, s := range Chain().Slots() {
 		if s.Name() == name {
 			return s
@@ -18,15 +18,15 @@ func Slot(name string) core.Slot {
 	panic("no slot " + name)
 }
 
-// AskOnly makes a [core.Checker] from a function that takes nothing: its answer is its verdict. It must
+// AskOnly makes a [engine.Checker] from a function that takes nothing: its answer is its verdict. It must
 // not say wait. It may be called twice for one call, as Ask and as Take.
-type AskOnly func(*core.Invocation) core.Verdict
+type AskOnly func(*engine.Invocation) engine.Verdict
 
 // Ask calls the function.
-func (f AskOnly) Ask(inv *core.Invocation) core.Verdict { return f(inv) }
+func (f AskOnly) Ask(inv *engine.Invocation) engine.Verdict { return f(inv) }
 
 // Take calls the function.
-func (f AskOnly) Take(inv *core.Invocation) core.Verdict { return f(inv) }
+func (f AskOnly) Take(inv *engine.Invocation) engine.Verdict { return f(inv) }
 
 // Direct is true: the function takes nothing, so asking first would save nothing.
 func (f AskOnly) Direct() bool { return true }

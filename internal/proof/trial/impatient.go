@@ -7,19 +7,19 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // Impatient are callers who offer twice what a throttle lets pass: 100 calls a second,
 // evenly, to "orders", for so many seconds. Each is cancelled after 200 ms, as by a client
 // that goes away, and nobody knows of that before; so they leave in the order in which they
 // came. It returns how many pass in each second. Time is that of a bubble of synctest.
-func Impatient(t *testing.T, seconds int, load func(*core.Engine), opts ...core.Option) []int {
+func Impatient(t *testing.T, seconds int, load func(*engine.Engine), opts ...engine.Option) []int {
 	t.Helper()
 	passed := make([]int, seconds+1)
 	synctest.Test(t, func(t *testing.T) {
-		e, _ := Engine(t, core.Config{Clock: clocks.NewSystem()})
+		e, _ := Engine(t, engine.Config{Clock: clocks.NewSystem()})
 		load(e)
 		began := time.Now()
 		var mu sync.Mutex

@@ -1,6 +1,6 @@
 package trial
 
-import "github.com/penstock-go/penstock/core"
+import "github.com/penstock-go/penstock/internal/engine"
 
 // Lost is a slot that should find nodes, and panics.
 type Lost struct{}
@@ -9,4 +9,4 @@ type Lost struct{}
 func (Lost) Name() string { return "lost" }
 
 // Prepare panics.
-func (Lost) Prepare(*core.Invocation) { panic("lost") }
+func (Lost) Prepare(*engine.Invocation) { panic("lost") }

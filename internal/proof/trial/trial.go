@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 )
 
@@ -21,7 +22,7 @@ var Start = time.Unix(1_700_000_000, 0)
 // Engine returns an engine with the standard chain, a clock that is moved by hand and no
 // log, unless the configuration has others. When the test ends, nothing may be in flight
 // and no slot may have panicked. The clock is nil if the configuration has another kind.
-func Engine(t testing.TB, cfg core.Config) (*core.Engine, *clocks.Manual) {
+func Engine(t testing.TB, cfg engine.Config) (*engine.Engine, *clocks.Manual) {
 	t.Helper()
 	if cfg.Clock == nil {
 		cfg.Clock = clocks.NewManual(Start)
@@ -32,7 +33,7 @@ func Engine(t testing.TB, cfg core.Config) (*core.Engine, *clocks.Manual) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	e, err := core.NewEngine(cfg)
+	e, err := engine.NewEngine(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func Engine(t testing.TB, cfg core.Config) (*core.Engine, *clocks.Manual) {
 }
 
 // Enter makes a call to "orders" that must run at once.
-func Enter(t testing.TB, e *core.Engine, opts ...core.Option) core.Entry {
+func Enter(t testing.TB, e *engine.Engine, opts ...engine.Option) engine.Entry {
 	t.Helper()
 	entry, err := e.Enter(t.Context(), "orders", opts)
 	if err != nil {
@@ -57,7 +58,7 @@ func Enter(t testing.TB, e *core.Engine, opts ...core.Option) core.Entry {
 }
 
 // Refused makes a call to "orders" that a family of rules must refuse at once.
-func Refused(t testing.TB, e *core.Engine, by core.Kind, opts ...core.Option) {
+func Refused(t testing.TB, e *engine.Engine, by core.Kind, opts ...engine.Option) {
 	t.Helper()
 	entry, err := e.Enter(t.Context(), "orders", opts)
 	entry.Exit()
@@ -67,7 +68,7 @@ func Refused(t testing.TB, e *core.Engine, by core.Kind, opts ...core.Option) {
 }
 
 // Figures are those of the rule with an ID.
-func Figures(t testing.TB, e *core.Engine, id string) core.RuleFigures {
+func Figures(t testing.TB, e *engine.Engine, id string) core.RuleFigures {
 	t.Helper()
 	for _, f := range e.Rules().RuleFigures() {
 		if f.ID == id {
@@ -79,7 +80,7 @@ func Figures(t testing.TB, e *core.Engine, id string) core.RuleFigures {
 }
 
 // Details are those of the rule with an ID, in the type of its family.
-func Details[D core.Details](t testing.TB, e *core.Engine, id string) (d D) {
+func Details[D core.Details](t testing.TB, e *engine.Engine, id string) (d D) {
 	t.Helper()
 	d, ok := Figures(t, e, id).Details.(D)
 	if !ok {

@@ -123,8 +123,7 @@ func (i *instruments) observe(_ context.Context, o metric.Observer) error {
 			o.ObserveFloat64(i.percentile, p.P99.Seconds(), with(resource, quantileKey.Float64(0.99)))
 		}
 	}
-	engine := i.guard.Engine()
-	for _, f := range engine.Rules().RuleFigures() {
+	for _, f := range i.guard.RuleFigures() {
 		o.ObserveInt64(i.refusals, f.Refused, with(ruleKey.String(series.Label(f.ID)), typeKey.String(f.Kind.String())))
 	}
 	for _, t := range i.reader.Thresholds() {
@@ -135,8 +134,8 @@ func (i *instruments) observe(_ context.Context, o metric.Observer) error {
 			o.ObserveFloat64(i.state, 1, with(resourceKey.String(resource), ruleKey.String(series.Label(b.Rule)), stateKey.String(b.State.String())))
 		}
 	}
-	o.ObserveInt64(i.waiting, engine.Waiting())
-	o.ObserveInt64(i.failures, engine.Failures())
+	o.ObserveInt64(i.waiting, i.guard.Waiting())
+	o.ObserveInt64(i.failures, i.guard.Failures())
 	return nil
 }
 

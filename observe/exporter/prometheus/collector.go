@@ -15,8 +15,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/core/family"
-	"github.com/penstock-go/penstock/core/sampler"
+	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/observe/exporter/internal/series"
 	"github.com/penstock-go/penstock/rules"
@@ -150,7 +149,7 @@ func (c *Collector) resources(m metrics) {
 		s, err := prometheus.NewConstSummary(c.duration, uint64(max(t.Timed(), 0)), t.RT.Seconds(), quantiles, r.Label)
 		m.send(c.duration, s, err)
 	}
-	inbound := c.guard.Engine().Tree().Inbound().Totals()
+	inbound := c.guard.Nodes().Inbound().Totals()
 	m.counter(c.inbound, float64(inbound.Pass), "pass")
 	m.counter(c.inbound, float64(inbound.Block), "block")
 	m.counter(c.inboundErrors, float64(inbound.Exception))
@@ -167,7 +166,7 @@ func (c *Collector) rules(m metrics) {
 		c.grown[key] = grown{now, g.total + float64(max(now-g.last, 0))}
 		return c.grown[key].total
 	}
-	shared := func(rule, kind string, f family.SharedFigures) {
+	shared := func(rule, kind string, f core.SharedFigures) {
 		away := 0.0
 		if f.StoreAway() {
 			away = 1
@@ -179,7 +178,7 @@ func (c *Collector) rules(m metrics) {
 		m.counter(c.waited, grow("waited", rule, kind, f.Waited), rule, kind)
 		m.counter(c.withoutStore, grow("refused", rule, kind, f.Refused), rule, kind)
 	}
-	for _, f := range c.guard.Engine().Rules().RuleFigures() {
+	for _, f := range c.guard.RuleFigures() {
 		rule, kind := series.Label(f.ID), f.Kind.String()
 		m.counter(c.refusals, float64(f.Refused), rule, kind)
 		m.counter(c.shadowRefusals, float64(f.ShadowBlocked), rule, kind)
@@ -190,7 +189,7 @@ func (c *Collector) rules(m metrics) {
 			if d.Cluster != nil {
 				shared(rule, kind, *d.Cluster)
 			}
-		case family.SharedFigures:
+		case core.SharedFigures:
 			shared(rule, kind, d)
 		}
 	}
@@ -256,19 +255,19 @@ func (c *Collector) sources(m metrics) {
 }
 
 func (c *Collector) engine(m metrics) {
-	e := c.guard.Engine()
-	m.gauge(c.waiting, float64(e.Waiting()))
-	m.counter(c.failures, float64(e.Failures()))
-	m.counter(c.leaked, float64(e.Leaked()))
+	m.gauge(c.waiting, float64(c.guard.Waiting()))
+	m.counter(c.failures, float64(c.guard.Failures()))
+	m.counter(c.leaked, float64(c.guard.Leaked()))
+	machine := c.guard.Machine()
 	for _, q := range []struct {
-		desc *prometheus.Desc
-		of   sampler.Quantity
-	}{{c.cpu, sampler.MachineCPU}, {c.load, sampler.MachineLoad}, {c.memory, sampler.MemoryBytes}} {
-		if v := e.Sampler().Reading(q.of).Value(); v >= 0 {
-			m.gauge(q.desc, v)
+		desc  *prometheus.Desc
+		value float64
+	}{{c.cpu, machine.CPU}, {c.load, machine.Load}, {c.memory, machine.Memory}} {
+		if q.value >= 0 {
+			m.gauge(q.desc, q.value)
 		}
 	}
-	tree := e.Tree()
+	tree := c.guard.Nodes()
 	for _, budget := range []struct {
 		kind string
 		of   interface {

@@ -246,7 +246,7 @@ func TestSeriesAreCapped(t *testing.T) {
 		last = all["__other__"]
 	}
 	clock.Advance(3 * time.Minute)
-	require.Positive(t, g.Engine().Tree().Evict(clock.Now()))
+	require.Positive(t, g.Nodes().Evict(clock.Now()))
 	call(t, g, clock, "new", 1, nil)
 	all := sums(t, c, "penstock_entries_total")
 	assert.Equal(t, map[string]float64{"new": 1, "__other__": last}, all, "there is room again, and what others counted stays")
@@ -464,7 +464,7 @@ func TestValuesAndSharedLimits(t *testing.T) {
 	call(t, g, clock, "orders", 3, nil)
 	assert.EqualValues(t, 1, gather()["penstock_cluster_fallback"])
 	clock.Advance(3 * time.Minute) // the resource leaves, and with it what was counted there
-	require.Positive(t, g.Engine().Tree().Evict(clock.Now()))
+	require.Positive(t, g.Nodes().Evict(clock.Now()))
 	last := gather()
 	for _, name := range []string{"penstock_hotspot_value_overflows_total", "penstock_cluster_lease_requests_total"} {
 		assert.GreaterOrEqual(t, last[name], first[name], name)

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/sampler"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -58,8 +56,7 @@ func (h *handler) metric(ask question) (reply, error) {
 	}
 	most := int(min(maxLines, max(0, lines)))
 
-	e := h.guard.Engine()
-	now := e.Now()
+	now := h.guard.Now()
 	identity := ask.Get("identity")
 	var all []second
 	var history []stat.Bucket[stat.Counts]
@@ -77,8 +74,8 @@ func (h *handler) metric(ask question) (reply, error) {
 			inFlight -= b.Value.Entered - b.Value.Exited
 		}
 	}
-	var resources []*core.Resource
-	e.EachResource(func(r *core.Resource) {
+	var resources []*node.ClusterNode
+	h.guard.EachResource(func(r *node.ClusterNode) {
 		if r.Entered() {
 			resources = append(resources, r)
 		}
@@ -90,7 +87,7 @@ func (h *handler) metric(ask question) (reply, error) {
 		}
 		collect(name, &r.StatisticNode)
 	}
-	collect(inboundTotal, &e.Tree().Inbound().StatisticNode)
+	collect(inboundTotal, &h.guard.Nodes().Inbound().StatisticNode)
 	slices.SortFunc(all, func(a, b second) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), strings.Compare(a.name, b.name))
 	})
@@ -102,12 +99,13 @@ func (h *handler) metric(ask question) (reply, error) {
 	}
 	if identity == "" {
 		begun := now - now%int64(time.Second)
+		machine := h.guard.Machine()
 		for _, r := range []struct {
-			name string
-			of   sampler.Quantity
-		}{{systemLoad, sampler.MachineLoad}, {cpuUsage, sampler.MachineCPU}} {
-			if v := e.Sampler().Reading(r.of).Value(); v > 0 { // as long as a rule depends on it
-				thin(&out, begun, r.name, int64(v*10_000), 0, 0, 0, 0, 0, 0)
+			name  string
+			value float64
+		}{{systemLoad, machine.Load}, {cpuUsage, machine.CPU}} {
+			if r.value > 0 { // as long as a rule depends on it
+				thin(&out, begun, r.name, int64(r.value*10_000), 0, 0, 0, 0, 0, 0)
 			}
 		}
 	}

@@ -184,7 +184,7 @@ func (h *handler) set(f family, kind string, ask question) (reply, error) {
 		where = h.Store.Name()
 		err = h.write(f, edit)
 	}
-	log := h.guard.Engine().Logger()
+	log := h.guard.Logger()
 	if err != nil {
 		log.Warn("penstock: rules that were sent by Sentinel's command API are refused", "type", kind, "from", ask.from, "error", shown.Name(err.Error(), maxSaid))
 		return reply{}, err

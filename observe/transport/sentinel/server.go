@@ -41,7 +41,7 @@ func ListenAndServe(ctx context.Context, guard *api.Guard, cfg Config) error {
 	}
 	at := listener.Addr().(*net.TCPAddr).AddrPort()
 	at = netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
-	logger := guard.Engine().Logger()
+	logger := guard.Logger()
 	server := &http.Server{
 		Handler:           newHandler(guard, &c),
 		ReadHeaderTimeout: headerTimeout,

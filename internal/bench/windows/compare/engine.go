@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
@@ -17,7 +17,7 @@ func (c *setClock) Sleep(context.Context, time.Duration) error { return nil }
 // steadied hands a limiter the time that an engine makes of a clock that is set.
 func steadied(allow func(now int64) bool) func(now int64) bool {
 	clock := &setClock{began}
-	engine, err := core.NewEngine(core.Config{Clock: clock, Chain: trial.Chain()})
+	engine, err := engine.NewEngine(engine.Config{Clock: clock, Chain: trial.Chain()})
 	if err != nil {
 		panic(err) // the configuration is valid
 	}

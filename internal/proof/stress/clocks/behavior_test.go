@@ -3,9 +3,9 @@ package clocks
 import (
 	"time"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
 )
@@ -15,7 +15,7 @@ type behavior struct {
 	name    string
 	rule    flow.Rule
 	also    []flow.Rule
-	every   []core.Option
+	every   []engine.Option
 	context string
 	origin  string
 
@@ -66,8 +66,8 @@ var behaviors = []behavior{
 	{name: "chain", rule: with(func(r *flow.Rule) { r.Relation, r.Ref = flow.Chain, "web" }), context: "web", refuses: true},
 	{name: "a caller", rule: with(func(r *flow.Rule) { r.Origin = "app" }), origin: "app", refuses: true},
 	{name: "other callers", rule: with(func(r *flow.Rule) { r.Origin = flow.OriginOther }), origin: "app", refuses: true},
-	{name: "borrow", rule: reject, every: []core.Option{core.Prioritized()}, waits: true, parks: true, may: true},
-	{name: "borrow, many at once", rule: with(func(r *flow.Rule) { r.Buckets = 4 }), every: []core.Option{core.Prioritized()}, waits: true, refuses: true},
+	{name: "borrow", rule: reject, every: []engine.Option{engine.Prioritized()}, waits: true, parks: true, may: true},
+	{name: "borrow, many at once", rule: with(func(r *flow.Rule) { r.Buckets = 4 }), every: []engine.Option{engine.Prioritized()}, waits: true, refuses: true},
 	{name: "system, qps", rule: reject, set: inbound(system.Rule{Metric: system.QPS, Threshold: limit}), refuses: true},
 	{name: "system, strict", rule: with(func(r *flow.Rule) { r.Window = flow.Strict }), set: inbound(system.Rule{Metric: system.QPS, Threshold: limit, Strict: true}), refuses: true},
 	{name: "system, concurrency", rule: with(func(r *flow.Rule) { r.Metric, r.Threshold = flow.Concurrency, permits }),

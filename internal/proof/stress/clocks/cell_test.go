@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/host"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/slots"
@@ -217,7 +218,7 @@ func (tr *trial) enter(t testing.TB, resource string) {
 	tr.calls++
 	tr.now = event{resource: resource, decided: tr.clock.real}
 	slept := len(tr.clock.slept)
-	opts := append([]core.Option{core.Inbound()}, tr.every...)
+	opts := append([]engine.Option{engine.Inbound()}, tr.every...)
 	e, err := tr.guard.Entry(api.WithOrigin(api.WithContext(t.Context(), tr.context), tr.origin), resource, opts...)
 	wait := tr.clock.waited(slept)
 	if err != nil {
@@ -272,14 +273,14 @@ func (tr *trial) exitFirst() {
 }
 
 // passed and completed see the call from the outermost slot.
-func (tr *trial) passed(inv *core.Invocation) {
+func (tr *trial) passed(inv *engine.Invocation) {
 	tr.now.decidedAt = inv.Began()
 	if inv.Now() < inv.Began() {
 		tr.problem("asked at %d, runs at %d", inv.Began(), inv.Now())
 	}
 }
 
-func (tr *trial) completed(inv *core.Invocation) {
+func (tr *trial) completed(inv *engine.Invocation) {
 	if inv.Now() < inv.Began() {
 		tr.problem("response time %v", time.Duration(inv.Now()-inv.Began()))
 	}

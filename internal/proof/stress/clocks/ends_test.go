@@ -23,6 +23,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 	"github.com/penstock-go/penstock/internal/proof/race"
@@ -122,7 +123,7 @@ func (p *played) call(t testing.TB, r *rand.Rand) {
 		names = append(names, h.Resource)
 	}
 	names = append(names, "authority", "isolation", "adaptive", "breaker", "slow", "outlier", fmt.Sprint("other ", r.IntN(20)))
-	opts := []core.Option{api.Param("user", []string{"ann", "bob", "cid"}[r.IntN(3)]), api.Endpoint([]string{"one", "two", "three"}[r.IntN(3)])}
+	opts := []engine.Option{api.Param("user", []string{"ann", "bob", "cid"}[r.IntN(3)]), api.Endpoint([]string{"one", "two", "three"}[r.IntN(3)])}
 	if r.IntN(3) == 0 {
 		opts = append(opts, api.Prioritized())
 	}

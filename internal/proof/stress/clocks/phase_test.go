@@ -2,6 +2,7 @@ package clocks
 
 import (
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -32,36 +33,36 @@ var phases = []phase{
 
 // chain is the standard chain with slots in between that call at in every phase of a
 // call.
-func chain(at func(phase), passed func(*core.Invocation), completed func(*core.Invocation)) *core.Chain {
-	return (*core.Chain)(slots.Default()).
-		With(outer{at, passed, completed}, core.Before("nodeSelector")).
-		With(asked{at}, core.Before("flow")).
-		With(taken{at}, core.After("flow"))
+func chain(at func(phase), passed func(*engine.Invocation), completed func(*engine.Invocation)) *engine.Chain {
+	return (*engine.Chain)(slots.Default()).
+		With(outer{at, passed, completed}, engine.Before("nodeSelector")).
+		With(asked{at}, engine.Before("flow")).
+		With(taken{at}, engine.After("flow"))
 }
 
 // outer comes before all others.
 type outer struct {
 	at                func(phase)
-	passed, completed func(*core.Invocation)
+	passed, completed func(*engine.Invocation)
 }
 
-func (outer) Name() string                                 { return "outer" }
-func (o outer) Prepare(*core.Invocation)                   { o.at(beforeAsk) }
-func (o outer) Passed(inv *core.Invocation)                { o.passed(inv) }
-func (o outer) Blocked(*core.Invocation, *core.BlockError) { o.at(duringRefuse) }
-func (o outer) Completed(inv *core.Invocation)             { o.at(duringExit); o.completed(inv) }
+func (outer) Name() string                                   { return "outer" }
+func (o outer) Prepare(*engine.Invocation)                   { o.at(beforeAsk) }
+func (o outer) Passed(inv *engine.Invocation)                { o.passed(inv) }
+func (o outer) Blocked(*engine.Invocation, *core.BlockError) { o.at(duringRefuse) }
+func (o outer) Completed(inv *engine.Invocation)             { o.at(duringExit); o.completed(inv) }
 
 // asked comes before the rules: when it takes, all have been asked.
 type asked struct{ at func(phase) }
 
-func (asked) Name() string                             { return "asked" }
-func (asked) Ask(*core.Invocation) (v core.Verdict)    { return v }
-func (a asked) Take(*core.Invocation) (v core.Verdict) { a.at(beforeTake); return v }
+func (asked) Name() string                                 { return "asked" }
+func (asked) Ask(*engine.Invocation) (v engine.Verdict)    { return v }
+func (a asked) Take(*engine.Invocation) (v engine.Verdict) { a.at(beforeTake); return v }
 
 // taken comes after the rules.
 type taken struct{ at func(phase) }
 
-func (taken) Name() string                                { return "taken" }
-func (taken) Ask(*core.Invocation) (v core.Verdict)       { return v }
-func (t taken) Take(*core.Invocation) (v core.Verdict)    { t.at(beforeRecord); return v }
-func (t taken) Recheck(*core.Invocation) (v core.Verdict) { t.at(afterWait); return v }
+func (taken) Name() string                                    { return "taken" }
+func (taken) Ask(*engine.Invocation) (v engine.Verdict)       { return v }
+func (t taken) Take(*engine.Invocation) (v engine.Verdict)    { t.at(beforeRecord); return v }
+func (t taken) Recheck(*engine.Invocation) (v engine.Verdict) { t.at(afterWait); return v }

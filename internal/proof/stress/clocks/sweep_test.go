@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 	"github.com/penstock-go/penstock/node"
@@ -38,7 +38,7 @@ func TestSweepOnASteppedClock(t *testing.T) {
 		}}))
 		type held struct {
 			api.Admitted
-			resource *core.Resource
+			resource *engine.Resource
 		}
 		var open []held
 		admitted := make(map[string][]int64)

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/node"
@@ -36,7 +37,7 @@ func TestSimBreakerBehindAQueue(t *testing.T) {
 		flows := all[:1+s.Rand.IntN(2)] // with the throttle, or all at the same instant
 		state := make(map[string]breaker.State)
 		update := func() {
-			if err := e.Update(func(b *core.RulesetBuilder) error {
+			if err := e.Update(func(b *engine.RulesetBuilder) error {
 				return errors.Join(flow.Compile(b, flows), breaker.Compile(b, rules))
 			}); err != nil {
 				s.Failf("loading rules: %v", err)

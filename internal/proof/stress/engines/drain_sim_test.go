@@ -11,6 +11,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/isolation"
@@ -22,11 +23,11 @@ func TestSimDrain(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		clock := s.Clock()
 		clock.Set(start)
-		e, err := core.NewEngine(core.Config{Clock: clock, Chain: trial.Chain()})
+		e, err := engine.NewEngine(engine.Config{Clock: clock, Chain: trial.Chain()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = e.Update(func(b *core.RulesetBuilder) error {
+		err = e.Update(func(b *engine.RulesetBuilder) error {
 			return errors.Join(
 				flow.Compile(b, []flow.Rule{{Resource: "turns|both", Match: spec.MatchRegex, Threshold: 100, Behavior: flow.Throttle, MaxWait: time.Second}}),
 				isolation.Compile(b, []isolation.Rule{{Resource: "queue|both", Match: spec.MatchRegex, Threshold: 1, MaxQueue: 10, MaxWait: time.Second}}))

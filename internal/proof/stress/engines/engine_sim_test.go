@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/lending"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
@@ -27,10 +27,10 @@ var (
 
 // newEngine returns an engine on the schedule's clock, whose counters lend from the beginning or once they are
 // contended. In the end it must hold nothing.
-func newEngine(s *schedules.Schedule, chain *core.Chain, caps node.Caps, rules ...flow.Rule) *core.Engine {
+func newEngine(s *schedules.Schedule, chain *engine.Chain, caps node.Caps, rules ...flow.Rule) *engine.Engine {
 	s.Clock().Set(start)
 	lending.Always = s.Rand.IntN(2) == 0
-	e, err := core.NewEngine(core.Config{Clock: s.Clock(), Chain: chain, Caps: caps, Logger: silent})
+	e, err := engine.NewEngine(engine.Config{Clock: s.Clock(), Chain: chain, Caps: caps, Logger: silent})
 	if err != nil {
 		panic(err)
 	}
@@ -48,14 +48,14 @@ func newEngine(s *schedules.Schedule, chain *core.Chain, caps node.Caps, rules .
 	return e
 }
 
-func load(s *schedules.Schedule, e *core.Engine, rules ...flow.Rule) {
-	if err := e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, rules) }); err != nil {
+func load(s *schedules.Schedule, e *engine.Engine, rules ...flow.Rule) {
+	if err := e.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, rules) }); err != nil {
 		s.Failf("loading rules: %v", err)
 	}
 }
 
 // enter asks for a resource; it is what callers do between their own steps.
-func enter(e *core.Engine, resource string, opts ...core.Option) (core.Entry, bool) {
+func enter(e *engine.Engine, resource string, opts ...engine.Option) (engine.Entry, bool) {
 	entry, err := e.Enter(context.Background(), resource, opts)
 	return entry, err == nil
 }

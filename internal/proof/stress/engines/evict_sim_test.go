@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/node"
@@ -27,8 +27,8 @@ func TestSimEviction(t *testing.T) {
 		running := make(map[string]int)
 		for range 2 + s.Rand.IntN(2) {
 			name := []string{"a", "a", "b"}[s.Rand.IntN(3)]
-			ctx := core.WithContext(context.Background(), []string{"", "web"}[s.Rand.IntN(2)])
-			ctx = core.WithOrigin(ctx, []string{"", "app"}[s.Rand.IntN(2)])
+			ctx := engine.WithContext(context.Background(), []string{"", "web"}[s.Rand.IntN(2)])
+			ctx = engine.WithOrigin(ctx, []string{"", "app"}[s.Rand.IntN(2)])
 			s.Named("caller of "+name, func() {
 				for range 2 {
 					entry, err := e.Enter(ctx, name, nil)
@@ -70,7 +70,7 @@ func TestSimTwoRules(t *testing.T) { // known bug 18, 19
 	}
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		e := newEngine(s, trial.Chain(), node.Caps{}, rules...)
-		app := core.WithOrigin(context.Background(), "app")
+		app := engine.WithOrigin(context.Background(), "app")
 		var admitted, admittedApp, inside int64
 		for range 3 {
 			units := 1 + s.Rand.Int64N(2)
@@ -79,7 +79,7 @@ func TestSimTwoRules(t *testing.T) { // known bug 18, 19
 				ctx = app
 			}
 			s.Go(func() {
-				entry, err := e.Enter(ctx, "a", []core.Option{core.Units(int(units))})
+				entry, err := e.Enter(ctx, "a", []engine.Option{engine.Units(int(units))})
 				if err != nil {
 					return
 				}
@@ -125,7 +125,7 @@ func TestSimCancelledWait(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			s.Go(func() {
 				entry, err := e.Enter(ctx, "a", nil)
-				if (err == nil) != (entry != core.Entry{}) {
+				if (err == nil) != (entry != engine.Entry{}) {
 					s.Failf("an entry of %v with %v", entry, err)
 				}
 				if err != nil {

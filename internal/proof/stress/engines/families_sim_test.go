@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/isolation"
@@ -28,7 +28,7 @@ func TestSimFamiliesAtOnce(t *testing.T) {
 		e := newEngine(s, trial.Chain(), node.Caps{})
 		inbound, ofValue, all, running := 1+s.Rand.IntN(4), 1+s.Rand.IntN(4), 1+s.Rand.IntN(4), 1+s.Rand.IntN(3)
 		load := func(running int) {
-			if err := e.Update(func(b *core.RulesetBuilder) error {
+			if err := e.Update(func(b *engine.RulesetBuilder) error {
 				return errors.Join(
 					system.Compile(b, []system.Rule{{Metric: system.QPS, Threshold: float64(inbound)}}),
 					hotspot.Compile(b, []hotspot.Rule{{Resource: "a", Param: "user", Threshold: float64(ofValue)}}),
@@ -45,7 +45,7 @@ func TestSimFamiliesAtOnce(t *testing.T) {
 		for range 2 + s.Rand.IntN(2) {
 			s.Go(func() {
 				for range 2 {
-					entry, err := e.Enter(context.Background(), "a", []core.Option{core.Inbound(), core.Param("user", "ann")})
+					entry, err := e.Enter(context.Background(), "a", []engine.Option{engine.Inbound(), engine.Param("user", "ann")})
 					if err != nil {
 						continue
 					}
@@ -72,14 +72,14 @@ func TestSimFamiliesAtOnce(t *testing.T) {
 			}
 			// What is left of the limits is there for those who come now, one after the other.
 			for ; passed < most; passed++ {
-				entry, err := e.Enter(context.Background(), "a", []core.Option{core.Inbound(), core.Param("user", "ann")})
+				entry, err := e.Enter(context.Background(), "a", []engine.Option{engine.Inbound(), engine.Param("user", "ann")})
 				if err != nil {
 					s.Failf("after %d of %d: %v", passed, most, err)
 					return
 				}
 				entry.Exit()
 			}
-			if _, err := e.Enter(context.Background(), "a", []core.Option{core.Inbound(), core.Param("user", "ann")}); err == nil {
+			if _, err := e.Enter(context.Background(), "a", []engine.Option{engine.Inbound(), engine.Param("user", "ann")}); err == nil {
 				s.Failf("one more than %d passed", most)
 			}
 			s.Clock().Set(start + int64(time.Hour))

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/isolation"
@@ -47,7 +47,7 @@ func TestSimWhatWaitsFollowsItsWindow(t *testing.T) {
 			r, beside := shapes[i], shapes[0]
 			r.ID, r.Resource, r.Threshold = "r", "a", 100
 			beside.ID, beside.Resource, beside.Threshold = "stays", "a", 200
-			if err := e.Update(func(b *core.RulesetBuilder) error {
+			if err := e.Update(func(b *engine.RulesetBuilder) error {
 				err := isolation.Compile(b, []isolation.Rule{{ID: "line", Resource: "a", Threshold: 1, MaxQueue: 1, MaxWait: time.Millisecond}})
 				flows := []flow.Rule{r, beside}
 				if !stays {
@@ -64,7 +64,7 @@ func TestSimWhatWaitsFollowsItsWindow(t *testing.T) {
 		}
 		first := s.Rand.IntN(len(shapes))
 		loaded(first)
-		entry, _ := enter(e, "a", core.Inbound())
+		entry, _ := enter(e, "a", engine.Inbound())
 		entry.Exit()
 		ran := int64(1)
 		quits := &quitter{Context: context.Background()}
@@ -74,7 +74,7 @@ func TestSimWhatWaitsFollowsItsWindow(t *testing.T) {
 				ctx = quits
 			}
 			s.Go(func() {
-				entry, err := e.Enter(ctx, "a", []core.Option{core.Inbound(), core.Units(caller + 1)})
+				entry, err := e.Enter(ctx, "a", []engine.Option{engine.Inbound(), engine.Units(caller + 1)})
 				if err != nil {
 					return
 				}

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/isolation"
@@ -34,7 +34,7 @@ func TestSimReloadOfAShapeWhileCallsGiveBack(t *testing.T) {
 			r := shapes[i]
 			r.ID, r.Resource, r.Threshold = "r", "a", limit
 			all := system.Rule{ID: "r", Metric: system.QPS, Threshold: limit, Interval: r.Interval, Buckets: r.Buckets, Strict: r.Window == flow.Strict}
-			if err := e.Update(func(b *core.RulesetBuilder) error {
+			if err := e.Update(func(b *engine.RulesetBuilder) error {
 				err := isolation.Compile(b, []isolation.Rule{{ID: "i", Resource: "a", Threshold: 1}})
 				if inbound {
 					return errors.Join(err, system.Compile(b, []system.Rule{all}))
@@ -47,14 +47,14 @@ func TestSimReloadOfAShapeWhileCallsGiveBack(t *testing.T) {
 		first := s.Rand.IntN(len(shapes))
 		next := (first + 1 + s.Rand.IntN(len(shapes)-1)) % len(shapes)
 		loaded(first)
-		holds, ok := enter(e, "a", core.Inbound())
+		holds, ok := enter(e, "a", engine.Inbound())
 		if !ok {
 			s.Failf("the first is refused")
 		}
 		width := int64(shapes[next].Interval) / int64(shapes[next].Buckets)
 		s.Go(func() {
 			s.Clock().Advance(time.Duration(width))
-			if _, ok := enter(e, "a", core.Inbound()); ok {
+			if _, ok := enter(e, "a", engine.Inbound()); ok {
 				s.Failf("two run side by side")
 			}
 		})
@@ -65,7 +65,7 @@ func TestSimReloadOfAShapeWhileCallsGiveBack(t *testing.T) {
 			for at := start + int64(shapes[next].Interval); at < start+int64(shapes[next].Interval)+3*width; at += width {
 				s.Clock().Set(at)
 				for {
-					entry, ok := enter(e, "a", core.Inbound())
+					entry, ok := enter(e, "a", engine.Inbound())
 					if !ok {
 						break
 					}

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/host"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/proof/trial"
@@ -97,9 +97,9 @@ func TestSimThresholdThatFalls(t *testing.T) {
 	}
 }
 
-func newMemoryEngine(s *schedules.Schedule, shows host.Source, rules ...flow.Rule) *core.Engine {
+func newMemoryEngine(s *schedules.Schedule, shows host.Source, rules ...flow.Rule) *engine.Engine {
 	s.Clock().Set(start)
-	e, err := core.NewEngine(core.Config{Clock: s.Clock(), Chain: trial.Chain(), Host: shows, Logger: silent})
+	e, err := engine.NewEngine(engine.Config{Clock: s.Clock(), Chain: trial.Chain(), Host: shows, Logger: silent})
 	if err != nil {
 		panic(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/isolation"
@@ -45,7 +46,7 @@ type run struct {
 // queued is what becomes of calls in queues.
 type queued struct {
 	s       *schedules.Schedule
-	e       *core.Engine
+	e       *engine.Engine
 	maxWait time.Duration
 	runs    []run
 	gap     int64 // when a client went away latest
@@ -77,7 +78,7 @@ func (q *queued) comes(user int) {
 			_ = clock.Sleep(context.Background(), after)
 		}
 		came := clock.Now()
-		entry, err := q.e.Enter(ctx, "a", []core.Option{core.Units(units), core.Param("user", user)})
+		entry, err := q.e.Enter(ctx, "a", []engine.Option{engine.Units(units), engine.Param("user", user)})
 		c.over = true
 		now := clock.Now()
 		switch waited := time.Duration(now - came); {
@@ -132,10 +133,10 @@ func (q *queued) ends() {
 }
 
 // enterNow makes a call that can't wait.
-func enterNow(e *core.Engine) (core.Entry, bool) {
+func enterNow(e *engine.Engine) (engine.Entry, bool) {
 	c := newClient()
 	c.ended = true
-	entry, err := e.Enter(c, "a", []core.Option{core.Param("user", 0)})
+	entry, err := e.Enter(c, "a", []engine.Option{engine.Param("user", 0)})
 	if err == nil {
 		entry.Exit()
 	}
@@ -165,8 +166,8 @@ func TestSimQueue(t *testing.T) {
 	})
 }
 
-func loadValues(s *schedules.Schedule, e *core.Engine, rules ...hotspot.Rule) {
-	if err := e.Update(func(b *core.RulesetBuilder) error { return hotspot.Compile(b, rules) }); err != nil {
+func loadValues(s *schedules.Schedule, e *engine.Engine, rules ...hotspot.Rule) {
+	if err := e.Update(func(b *engine.RulesetBuilder) error { return hotspot.Compile(b, rules) }); err != nil {
 		s.Failf("loading rules: %v", err)
 	}
 }
@@ -196,11 +197,11 @@ func TestSimQueuesAsRulesChange(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		e := newEngine(s, trial.Chain(), node.Caps{})
 		q := &queued{s: s, e: e, maxWait: time.Hour}
-		loads := make([]func(*core.RulesetBuilder) error, 1+s.Rand.IntN(3))
+		loads := make([]func(*engine.RulesetBuilder) error, 1+s.Rand.IntN(3))
 		for i := range loads {
 			loads[i] = manyQueues(s, 8*turn)
 		}
-		update := func(compile func(*core.RulesetBuilder) error) {
+		update := func(compile func(*engine.RulesetBuilder) error) {
 			if err := e.Update(compile); err != nil {
 				s.Failf("loading rules: %v", err)
 			}
@@ -223,7 +224,7 @@ func TestSimQueuesAsRulesChange(t *testing.T) {
 }
 
 // manyQueues draws rules that have calls wait.
-func manyQueues(s *schedules.Schedule, maxWait time.Duration) func(*core.RulesetBuilder) error {
+func manyQueues(s *schedules.Schedule, maxWait time.Duration) func(*engine.RulesetBuilder) error {
 	mode := func() spec.Mode {
 		return []spec.Mode{spec.Enforce, spec.Enforce, spec.Shadow, spec.Off}[s.Rand.IntN(4)]
 	}
@@ -247,7 +248,7 @@ func manyQueues(s *schedules.Schedule, maxWait time.Duration) func(*core.Ruleset
 	if s.Rand.IntN(3) == 0 {
 		breakers = []breaker.Rule{{ID: "breaker", Resource: "a", Strategy: breaker.ErrorCount, Threshold: 1000}}
 	}
-	return func(b *core.RulesetBuilder) error {
+	return func(b *engine.RulesetBuilder) error {
 		return errors.Join(flow.Compile(b, flows), hotspot.Compile(b, values), isolation.Compile(b, lines), breaker.Compile(b, breakers))
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/node"
 )
@@ -20,7 +20,7 @@ type registrar struct {
 }
 
 func (registrar) Name() string { return "registrar" }
-func (r registrar) Completed(inv *core.Invocation) {
+func (r registrar) Completed(inv *engine.Invocation) {
 	r.completed(inv.Units(), inv.Failed())
 }
 
@@ -36,7 +36,7 @@ func TestSimRecycling(t *testing.T) {
 	}
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		var fates []*fate
-		e := newEngine(s, core.NewChain(registrar{func(units int64, failed bool) {
+		e := newEngine(s, engine.NewChain(registrar{func(units int64, failed bool) {
 			f := fates[units-1]
 			f.completed++
 			if failed {
@@ -44,7 +44,7 @@ func TestSimRecycling(t *testing.T) {
 			}
 		}}), node.Caps{})
 		type call struct {
-			core.Entry
+			engine.Entry
 			*fate
 		}
 		misuse := func(c call, context string, how int) {
@@ -55,14 +55,14 @@ func TestSimRecycling(t *testing.T) {
 				c.mayFail = true
 				c.Fail(errOwn)
 			case 2:
-				if got := core.ContextOf(c.Context()); got != nil && got.Name() != context {
+				if got := engine.ContextOf(c.Context()); got != nil && got.Name() != context {
 					s.Failf("the context of a call in %q is one in %q", context, got.Name())
 				}
 			}
 		}
 		for i := range 2 + s.Rand.IntN(2) {
 			name := string(rune('a' + i))
-			ctx := core.WithContext(context.Background(), name)
+			ctx := engine.WithContext(context.Background(), name)
 			fails, helped := s.Rand.IntN(2) == 0, s.Rand.IntN(2) == 0
 			afterwards := []int{s.Rand.IntN(3), s.Rand.IntN(3)}
 			var handed call // to a helper, which ends the call at the same time
@@ -70,7 +70,7 @@ func TestSimRecycling(t *testing.T) {
 				for range 2 {
 					f := new(fate)
 					fates = append(fates, f)
-					entry, err := e.Enter(ctx, "r", []core.Option{core.Units(len(fates))})
+					entry, err := e.Enter(ctx, "r", []engine.Option{engine.Units(len(fates))})
 					if err != nil {
 						s.Failf("refused: %v", err)
 						return

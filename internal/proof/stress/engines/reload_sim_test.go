@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/node"
@@ -31,7 +31,7 @@ func TestSimReloadOfAShape(t *testing.T) {
 		{Interval: 2 * time.Second, Buckets: 4, Window: flow.Ring},
 		{Interval: time.Second, Buckets: 10},
 	}
-	ctx := core.WithOrigin(core.WithContext(context.Background(), "web"), "app")
+	ctx := engine.WithOrigin(engine.WithContext(context.Background(), "web"), "app")
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		kind := kinds[s.Rand.IntN(len(kinds))]
 		late := s.Rand.IntN(2) == 0 // the resource is not known before it is called
@@ -81,7 +81,7 @@ func TestSimReloadOfAShape(t *testing.T) {
 // known bug 72: the first call of a caller comes as the rule for other callers comes to
 // another shape. Its node may be made before, while or after what was taken is handed over.
 func TestSimReloadOfAShapeAsACallerComes(t *testing.T) {
-	ctx := core.WithOrigin(context.Background(), "app")
+	ctx := engine.WithOrigin(context.Background(), "app")
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		rule := flow.Rule{ID: "r", Resource: "a", Origin: flow.OriginOther, Threshold: 1}
 		e := newEngine(s, trial.Chain(), node.Caps{}, rule)

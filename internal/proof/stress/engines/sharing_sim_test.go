@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/authority"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/lending"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/internal/shared"
@@ -73,15 +73,15 @@ func watch(call func()) *lines {
 // stat. known bug 110
 func TestSimRefusalsShareNothing(t *testing.T) {
 	const hot = "hot"
-	type setup = func(b *core.RulesetBuilder) error
+	type setup = func(b *engine.RulesetBuilder) error
 	flowRule := func(r flow.Rule) setup {
 		r.Resource = hot
-		return func(b *core.RulesetBuilder) error { return flow.Compile(b, []flow.Rule{r}) }
+		return func(b *engine.RulesetBuilder) error { return flow.Compile(b, []flow.Rule{r}) }
 	}
 	for name, c := range map[string]struct {
 		rules setup
 		pass  int // calls that are let in first, and stay
-		opts  []core.Option
+		opts  []engine.Option
 		lent  bool // to lanes, by windows
 	}{
 		"nothing is let in":                 {rules: flowRule(flow.Rule{Threshold: 0})},
@@ -92,17 +92,17 @@ func TestSimRefusalsShareNothing(t *testing.T) {
 		},
 		"concurrency": {rules: flowRule(flow.Rule{Metric: flow.Concurrency, Threshold: 3}), pass: 3},
 		"isolation": {
-			rules: func(b *core.RulesetBuilder) error {
+			rules: func(b *engine.RulesetBuilder) error {
 				return isolation.Compile(b, []isolation.Rule{{Resource: hot, Threshold: 3}})
 			}, pass: 3,
 		},
 		"system rule": {
-			rules: func(b *core.RulesetBuilder) error {
+			rules: func(b *engine.RulesetBuilder) error {
 				return system.Compile(b, []system.Rule{{Metric: system.QPS, Threshold: 3}})
-			}, pass: 3, opts: []core.Option{core.Inbound()},
+			}, pass: 3, opts: []engine.Option{engine.Inbound()},
 		},
 		"authority": {
-			rules: func(b *core.RulesetBuilder) error {
+			rules: func(b *engine.RulesetBuilder) error {
 				return authority.Compile(b, []authority.Rule{{Resource: hot, Origins: []string{"app"}}})
 			},
 		},
@@ -110,10 +110,10 @@ func TestSimRefusalsShareNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lending.Always = c.lent
 			defer func() { lending.Always = false }()
-			e, err := core.NewEngine(core.Config{Clock: clocks.NewManual(time.Unix(0, start)), Chain: trial.Chain(), Logger: silent})
+			e, err := engine.NewEngine(engine.Config{Clock: clocks.NewManual(time.Unix(0, start)), Chain: trial.Chain(), Logger: silent})
 			require.NoError(t, err)
 			require.NoError(t, e.Update(c.rules))
-			enter := func(resource string, opts ...core.Option) core.Entry {
+			enter := func(resource string, opts ...engine.Option) engine.Entry {
 				entry, err := e.Enter(context.Background(), resource, opts)
 				require.NoError(t, err)
 				return entry

@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/pattern"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/node"
 )
@@ -15,28 +16,30 @@ import (
 // they belong to.
 type revision int
 
-func (r revision) Bind(*core.Site) core.Checker                   { return r }
-func (revision) Ask(*core.Invocation) core.Verdict                { return core.Verdict{} }
-func (revision) Take(*core.Invocation) core.Verdict               { return core.Verdict{} }
+func (r revision) Bind(*engine.Site) engine.Checker               { return r }
+func (revision) Ask(*engine.Invocation) engine.Verdict            { return engine.Verdict{} }
+func (revision) Take(*engine.Invocation) engine.Verdict           { return engine.Verdict{} }
 func (revision) Match(string, any, uint64) (none pattern.Matched) { return none }
 func (revision) Known(any, uint64) (none pattern.Matched)         { return none }
 func (revision) Latest() uint64                                   { return 0 }
 func (revision) Choices(string, string) []core.Choice             { return nil }
-func (revision) Names(n *core.Names)                              { n.Resource("a") }
-func (revision) Needs(any, uint64, func(core.Need))               {}
-func (revision) Looks(func(string, core.Need))                    {}
+func (revision) Names(n *engine.Names)                            { n.Resource("a") }
+func (revision) Needs(any, uint64, func(engine.Need))             {}
+func (revision) Looks(func(string, engine.Need))                  {}
 func (revision) Figures() []core.RuleFigures                      { return nil }
 func (revision) EachError(func(*core.BlockError))                 {}
 
 // witness is a slot that looks at the rules of two families at every step.
 type witness struct {
-	saw func(*core.Invocation, core.Verdict) core.Verdict
+	saw func(*engine.Invocation, engine.Verdict) engine.Verdict
 }
 
 func (witness) Name() string                                { return "witness" }
-func (w witness) Ask(inv *core.Invocation) core.Verdict     { return w.saw(inv, core.Verdict{}) }
-func (w witness) Take(inv *core.Invocation) core.Verdict    { return w.saw(inv, core.Verdict{Wait: 1000}) }
-func (w witness) Recheck(inv *core.Invocation) core.Verdict { return w.saw(inv, core.Verdict{}) }
+func (w witness) Ask(inv *engine.Invocation) engine.Verdict { return w.saw(inv, engine.Verdict{}) }
+func (w witness) Take(inv *engine.Invocation) engine.Verdict {
+	return w.saw(inv, engine.Verdict{Wait: 1000})
+}
+func (w witness) Recheck(inv *engine.Invocation) engine.Verdict { return w.saw(inv, engine.Verdict{}) }
 
 // known bug 66, 69, 70: rules are replaced by two loaders while calls decide. Each
 // decision sees one revision of all families, from its first question to the last
@@ -44,7 +47,7 @@ func (w witness) Recheck(inv *core.Invocation) core.Verdict { return w.saw(inv, 
 func TestSimRuleSwap(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		seen := make(map[int64]revision) // by the units of the call, which each has its own number of
-		w := witness{func(inv *core.Invocation, v core.Verdict) core.Verdict {
+		w := witness{func(inv *engine.Invocation, v engine.Verdict) engine.Verdict {
 			one, ok := inv.Rules(core.KindFlow).(revision)
 			two, _ := inv.Rules(core.KindBreaker).(revision)
 			if !ok || one != two {
@@ -56,11 +59,11 @@ func TestSimRuleSwap(t *testing.T) {
 			seen[inv.Units()] = one
 			return v
 		}}
-		e := newEngine(s, core.NewChain(w), node.Caps{})
+		e := newEngine(s, engine.NewChain(w), node.Caps{})
 		var next, stands revision
 		update := func() {
 			var mine revision
-			if err := e.Update(func(b *core.RulesetBuilder) error {
+			if err := e.Update(func(b *engine.RulesetBuilder) error {
 				next++
 				mine = next
 				b.Put(core.KindFlow, mine)
@@ -77,7 +80,7 @@ func TestSimRuleSwap(t *testing.T) {
 				var last revision
 				for k := range 2 {
 					units, least := 1+2*i+k, stands
-					entry, ok := enter(e, "a", core.Units(units))
+					entry, ok := enter(e, "a", engine.Units(units))
 					if !ok {
 						s.Failf("refused")
 						return

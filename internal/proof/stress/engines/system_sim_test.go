@@ -6,15 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/system"
 )
 
-func loadSystem(s *schedules.Schedule, e *core.Engine, rules ...system.Rule) {
-	if err := e.Update(func(b *core.RulesetBuilder) error { return system.Compile(b, rules) }); err != nil {
+func loadSystem(s *schedules.Schedule, e *engine.Engine, rules ...system.Rule) {
+	if err := e.Update(func(b *engine.RulesetBuilder) error { return system.Compile(b, rules) }); err != nil {
 		s.Failf("loading rules: %v", err)
 	}
 }
@@ -43,7 +43,7 @@ func TestSimSystemRules(t *testing.T) {
 		for i := range 2 + s.Rand.IntN(2) {
 			s.Go(func() {
 				for k := range 2 {
-					entry, ok := enter(e, []string{"a", "b"}[(i+k)%2], core.Inbound())
+					entry, ok := enter(e, []string{"a", "b"}[(i+k)%2], engine.Inbound())
 					if !ok {
 						continue
 					}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/node"
@@ -22,7 +23,7 @@ func TestSimTermsChangeAsACallEnds(t *testing.T) {
 		e := newEngine(s, trial.Chain(), node.Caps{})
 		load := func(r breaker.Rule) {
 			r.ID, r.Resource, r.Threshold = "b", "orders", 1
-			if err := e.Update(func(b *core.RulesetBuilder) error {
+			if err := e.Update(func(b *engine.RulesetBuilder) error {
 				return breaker.Compile(b, []breaker.Rule{r})
 			}); err != nil {
 				s.Failf("%v", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
@@ -24,14 +25,14 @@ var waits = []struct {
 	// spend is how many calls come first, so that the next must wait.
 	spend int
 	pause time.Duration
-	opts  []core.Option
+	opts  []engine.Option
 }{
 	{"throttle", []flow.Rule{{Resource: "orders", Threshold: 10, Behavior: flow.Throttle}}, 1, 0, nil},
-	{"borrow", []flow.Rule{{Resource: "orders", Threshold: 4}}, 4, 600 * time.Millisecond, []core.Option{core.Prioritized()}},
+	{"borrow", []flow.Rule{{Resource: "orders", Threshold: 4}}, 4, 600 * time.Millisecond, []engine.Option{engine.Prioritized()}},
 	{"both", []flow.Rule{
 		{Resource: "orders", Threshold: 10, Behavior: flow.Throttle},
 		{ID: "window", Resource: "orders", Threshold: 4},
-	}, 1, 0, []core.Option{core.Prioritized()}},
+	}, 1, 0, []engine.Option{engine.Prioritized()}},
 }
 
 // The context ends right before the grant, right after it, or on another goroutine at
@@ -45,7 +46,7 @@ func TestCancelAtTheGrant(t *testing.T) {
 			t.Run(wait.name+"/"+order, func(t *testing.T) {
 				clock := clocks.NewManual(start)
 				rules := append([]flow.Rule{{ID: "room", Resource: "orders", Threshold: permits, Metric: flow.Concurrency}}, wait.rules...)
-				e := newEngine(t, core.Config{Clock: clock}, rules...)
+				e := newEngine(t, engine.Config{Clock: clock}, rules...)
 				r, _ := e.FindResource("orders")
 				admitted, refused := int64(0), int64(0)
 				for range rounds {

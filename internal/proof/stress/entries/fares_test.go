@@ -3,9 +3,9 @@ package entries
 import (
 	"time"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 // fare is a way in which a call fares if nothing breaks off.
@@ -15,7 +15,7 @@ type fare struct {
 	// before are calls that are made first, and then the clock is moved by pause.
 	before int
 	pause  time.Duration
-	opts   []core.Option
+	opts   []engine.Option
 
 	blocked     bool // it ends in a refusal
 	waits       bool
@@ -53,7 +53,7 @@ func fares() []fare {
 	chain := []flow.Rule{rule(func(r *flow.Rule) { r.Relation, r.Ref, r.Threshold = flow.Chain, "web", most+1 }), rule(func(r *flow.Rule) { r.ID = "all" }), concurrency}
 	shadow := []flow.Rule{rule(func(r *flow.Rule) { r.Mode, r.Threshold = spec.Shadow, 0 }), rule(func(r *flow.Rule) { r.ID = "real" }), concurrency}
 	both := append([]flow.Rule{rule(func(r *flow.Rule) { r.ID = "window" })}, throttle...)
-	first := []core.Option{core.Prioritized()}
+	first := []engine.Option{engine.Prioritized()}
 
 	all := []fare{
 		{name: "no rule"},
@@ -73,7 +73,7 @@ func fares() []fare {
 		all = append(all,
 			fare{name: name + ", passes", rules: rules},
 			fare{name: name + ", from outside, nested, failed, prioritized", rules: rules, nested: true, fails: true,
-				opts: []core.Option{core.Inbound(), core.Prioritized()}},
+				opts: []engine.Option{engine.Inbound(), engine.Prioritized()}},
 			fare{name: name + ", refused late", rules: rules, late: true, blocked: true})
 		if queued {
 			all = append(all,

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/rules"
 )
@@ -30,7 +30,7 @@ func TestHoweverGuardedCodeEnds(t *testing.T) {
 		{name: "returns", fn: func(context.Context) error { return nil }},
 		{name: "fails", fn: func(context.Context) error { return errBroken }, failed: 1, err: errBroken},
 		{name: "panics", fn: func(context.Context) error { panic(errBroken) }, failed: 1, panics: true},
-		{name: "faults", fn: func(context.Context) error { var r *core.Resource; return errors.New(r.Name()) }, failed: 1, panics: true},
+		{name: "faults", fn: func(context.Context) error { var r *engine.Resource; return errors.New(r.Name()) }, failed: 1, panics: true},
 		{name: "panics with nil", fn: func(context.Context) error { panic(nil) }, failed: 1, panics: true},
 		{name: "ends its goroutine", fn: func(context.Context) error { runtime.Goexit(); return nil }, exits: true},
 		{name: "is not there", failed: 1, panics: true},

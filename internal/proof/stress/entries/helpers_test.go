@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/chance"
 	"github.com/penstock-go/penstock/slots"
@@ -25,17 +25,17 @@ var (
 )
 
 // newEngine returns an engine that holds nothing when its test ends.
-func newEngine(t testing.TB, cfg core.Config, rules ...flow.Rule) *core.Engine {
+func newEngine(t testing.TB, cfg engine.Config, rules ...flow.Rule) *engine.Engine {
 	t.Helper()
 	if cfg.Chain == nil {
-		cfg.Chain = (*core.Chain)(slots.Default())
+		cfg.Chain = (*engine.Chain)(slots.Default())
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = silent
 	}
-	e, err := core.NewEngine(cfg)
+	e, err := engine.NewEngine(cfg)
 	require.NoError(t, err)
-	require.NoError(t, e.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, rules) }))
+	require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, rules) }))
 	books.Keep(t, e)
 	return e
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 	"github.com/penstock-go/penstock/node"
@@ -79,7 +80,7 @@ func TestBreakingOffAtEveryPoint(t *testing.T) {
 type trial struct {
 	*breaker
 	fare
-	engine *core.Engine
+	engine *engine.Engine
 	clock  *clock
 	last   *late
 
@@ -91,19 +92,19 @@ type trial struct {
 func newTrial(t *testing.T, f fare, point, way string) *trial {
 	b := &breaker{point: point, way: way, seen: map[string]int{}}
 	c := &trial{breaker: b, fare: f, last: &late{breaker: b}}
-	require.NoError(t, c.open(core.Config{Chain: b.chain(c.last), Logger: slog.New(handler{slog.DiscardHandler, b})}))
+	require.NoError(t, c.open(engine.Config{Chain: b.chain(c.last), Logger: slog.New(handler{slog.DiscardHandler, b})}))
 	return c
 }
 
 // open makes the engine, on a clock that moves by itself.
-func (c *trial) open(cfg core.Config) (err error) {
+func (c *trial) open(cfg engine.Config) (err error) {
 	c.clock = &clock{breaker: c.breaker, manual: clocks.NewManual(start)}
 	c.clock.manual.SetSleep(clocks.SleepAdvance)
 	cfg.Clock = c.clock
-	if c.engine, err = core.NewEngine(cfg); err != nil {
+	if c.engine, err = engine.NewEngine(cfg); err != nil {
 		return err
 	}
-	return c.engine.Update(func(b *core.RulesetBuilder) error { return flow.Compile(b, c.rules) })
+	return c.engine.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, c.rules) })
 }
 
 func (c *trial) problem(format string, args ...any) {
@@ -111,9 +112,9 @@ func (c *trial) problem(format string, args ...any) {
 }
 
 // call makes an ordinary call and reports whether it was admitted.
-func (c *trial) call(opts ...core.Option) (core.Entry, bool) {
+func (c *trial) call(opts ...engine.Option) (engine.Entry, bool) {
 	now := c.clock.manual.Now()
-	entry, err := c.engine.Enter(core.WithOrigin(core.WithContext(context.Background(), "web"), "app"), "orders", opts)
+	entry, err := c.engine.Enter(engine.WithOrigin(engine.WithContext(context.Background(), "web"), "app"), "orders", opts)
 	if err != nil {
 		c.refused++
 		return entry, false
@@ -135,23 +136,23 @@ func (c *trial) run() []string {
 
 // broken makes the call at which something breaks off.
 func (c *trial) broken() {
-	ctx, cancel := context.WithCancel(core.WithOrigin(core.WithContext(context.Background(), "web"), "app"))
+	ctx, cancel := context.WithCancel(engine.WithOrigin(engine.WithContext(context.Background(), "web"), "app"))
 	defer cancel()
 	if c.cancel {
 		c.clock.cancel = cancel
 	}
 	if c.late {
-		c.last.refuse = core.NewCounted(core.BlockError{Kind: core.KindFlow, Resource: "orders", Rule: "late"}, nil, nil, nil)
+		c.last.refuse = engine.NewCounted(core.BlockError{Kind: core.KindFlow, Resource: "orders", Rule: "late"}, nil, nil, nil)
 	}
 	if c.again {
-		c.last.refuseAgain = core.NewCounted(core.BlockError{Kind: core.KindFlow, Resource: "orders", Rule: "again"}, nil, nil, nil)
+		c.last.refuseAgain = engine.NewCounted(core.BlockError{Kind: core.KindFlow, Resource: "orders", Rule: "again"}, nil, nil, nil)
 	}
 	returned, admitted := false, false
 	var err error
 	reason := apart(func() {
 		c.armed = true
 		defer func() { c.armed = false }()
-		var entry core.Entry
+		var entry engine.Entry
 		entry, err = c.engine.Enter(callerContext{ctx, c.breaker}, "orders", c.opts)
 		returned, admitted = true, err == nil
 		defer entry.Exit() // once more
@@ -277,7 +278,7 @@ func (c *trial) afterwards() {
 }
 
 // admits is how many calls of many are admitted while none of them exits.
-func (c *trial) admits() (open []core.Entry) {
+func (c *trial) admits() (open []engine.Entry) {
 	for range 2 * most {
 		if entry, ok := c.call(); ok {
 			open = append(open, entry)
@@ -298,7 +299,7 @@ func admitted(f fare) int {
 	if !ok {
 		b := &breaker{seen: map[string]int{}}
 		c := &trial{breaker: b, fare: f, last: &late{breaker: b}}
-		if err := c.open(core.Config{Chain: (*core.Chain)(slots.Default()), Logger: silent}); err != nil {
+		if err := c.open(engine.Config{Chain: (*engine.Chain)(slots.Default()), Logger: silent}); err != nil {
 			panic(err)
 		}
 		c.clock.manual.Advance(24 * time.Hour)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -24,7 +25,7 @@ type breaker struct {
 
 var ways = map[string]func(){
 	"panic":  func() { panic(errBroken) },
-	"fault":  func() { var r *core.Resource; _ = r.Name() },
+	"fault":  func() { var r *engine.Resource; _ = r.Name() },
 	"Goexit": runtime.Goexit,
 }
 
@@ -46,7 +47,7 @@ func (b *breaker) at(point string) {
 type slot struct {
 	*breaker
 	name  string
-	inner core.Slot // nil if it stands alone
+	inner engine.Slot // nil if it stands alone
 }
 
 func (s *slot) Name() string { return s.name }
@@ -58,68 +59,68 @@ func (s *slot) around(role string, run func()) {
 	s.at(s.name + " after " + role)
 }
 
-func (s *slot) Prepare(inv *core.Invocation) {
+func (s *slot) Prepare(inv *engine.Invocation) {
 	s.around("Prepare", func() {
-		if inner, ok := s.inner.(core.Preparer); ok {
+		if inner, ok := s.inner.(engine.Preparer); ok {
 			inner.Prepare(inv)
 		}
 	})
 }
 
 // judge is the inner slot, or the rules that judge in its place.
-func (s *slot) judge(inv *core.Invocation) any {
-	if family, ok := s.inner.(core.FamilySlot); ok {
+func (s *slot) judge(inv *engine.Invocation) any {
+	if family, ok := s.inner.(engine.FamilySlot); ok {
 		return inv.Rules(core.Kind(family))
 	}
 	return s.inner
 }
 
-func (s *slot) Ask(inv *core.Invocation) (v core.Verdict) {
+func (s *slot) Ask(inv *engine.Invocation) (v engine.Verdict) {
 	s.around("Ask", func() {
-		if inner, ok := s.judge(inv).(core.Checker); ok {
+		if inner, ok := s.judge(inv).(engine.Checker); ok {
 			v = inner.Ask(inv)
 		}
 	})
 	return v
 }
 
-func (s *slot) Take(inv *core.Invocation) (v core.Verdict) {
+func (s *slot) Take(inv *engine.Invocation) (v engine.Verdict) {
 	s.around("Take", func() {
-		if inner, ok := s.judge(inv).(core.Checker); ok {
+		if inner, ok := s.judge(inv).(engine.Checker); ok {
 			v = inner.Take(inv)
 		}
 	})
 	return v
 }
 
-func (s *slot) Recheck(inv *core.Invocation) (v core.Verdict) {
+func (s *slot) Recheck(inv *engine.Invocation) (v engine.Verdict) {
 	s.around("Recheck", func() {
-		if inner, ok := s.judge(inv).(core.Rechecker); ok {
+		if inner, ok := s.judge(inv).(engine.Rechecker); ok {
 			v = inner.Recheck(inv)
 		}
 	})
 	return v
 }
 
-func (s *slot) Passed(inv *core.Invocation) {
+func (s *slot) Passed(inv *engine.Invocation) {
 	s.around("Passed", func() {
-		if inner, ok := s.inner.(core.PassRecorder); ok {
+		if inner, ok := s.inner.(engine.PassRecorder); ok {
 			inner.Passed(inv)
 		}
 	})
 }
 
-func (s *slot) Blocked(inv *core.Invocation, b *core.BlockError) {
+func (s *slot) Blocked(inv *engine.Invocation, b *core.BlockError) {
 	s.around("Blocked", func() {
-		if inner, ok := s.inner.(core.BlockRecorder); ok {
+		if inner, ok := s.inner.(engine.BlockRecorder); ok {
 			inner.Blocked(inv, b)
 		}
 	})
 }
 
-func (s *slot) Completed(inv *core.Invocation) {
+func (s *slot) Completed(inv *engine.Invocation) {
 	s.around("Completed", func() {
-		if inner, ok := s.inner.(core.CompleteRecorder); ok {
+		if inner, ok := s.inner.(engine.CompleteRecorder); ok {
 			inner.Completed(inv)
 		}
 	})
@@ -133,32 +134,34 @@ type late struct {
 	held                int
 }
 
-func (l *late) Name() string                      { return "late" }
-func (l *late) Ask(*core.Invocation) core.Verdict { return core.Verdict{} }
-func (l *late) Take(inv *core.Invocation) core.Verdict {
+func (l *late) Name() string                          { return "late" }
+func (l *late) Ask(*engine.Invocation) engine.Verdict { return engine.Verdict{} }
+func (l *late) Take(inv *engine.Invocation) engine.Verdict {
 	l.held++
-	inv.Reserve(core.Reservation{Holder: l, Units: 1, UntilExit: true})
-	return core.Verdict{Block: l.refuse}
+	inv.Reserve(engine.Reservation{Holder: l, Units: 1, UntilExit: true})
+	return engine.Verdict{Block: l.refuse}
 }
-func (l *late) Recheck(*core.Invocation) core.Verdict { return core.Verdict{Block: l.refuseAgain} }
+func (l *late) Recheck(*engine.Invocation) engine.Verdict {
+	return engine.Verdict{Block: l.refuseAgain}
+}
 
 // GiveBack breaks off when it has done its work: what others hold is the question.
-func (l *late) GiveBack(*core.Reservation, int64) {
+func (l *late) GiveBack(*engine.Reservation, int64) {
 	l.held--
 	l.at("holder")
 }
 
 // chain is the standard one with a breaker around each slot and one between each two,
 // and last behind all.
-func (b *breaker) chain(last *late) *core.Chain {
-	standard := slices.DeleteFunc((*core.Chain)(slots.Default()).Slots(), func(s core.Slot) bool {
+func (b *breaker) chain(last *late) *engine.Chain {
+	standard := slices.DeleteFunc((*engine.Chain)(slots.Default()).Slots(), func(s engine.Slot) bool {
 		return !slices.Contains([]string{"nodeSelector", "clusterBuilder", "log", "statistic", "flow"}, s.Name())
 	})
-	chain := []core.Slot{&slot{b, "first", nil}}
+	chain := []engine.Slot{&slot{b, "first", nil}}
 	for _, s := range standard {
 		chain = append(chain, &slot{b, s.Name(), s}, &slot{b, "behind " + s.Name(), nil})
 	}
-	return core.NewChain(append(chain, last)...)
+	return engine.NewChain(append(chain, last)...)
 }
 
 // clock moves by itself when a call sleeps, or ends the call's context.
@@ -232,7 +235,7 @@ func points() (all []string) {
 		}
 		for _, role := range roles {
 			all = append(all, s+" before "+role)
-			if slices.Contains((*core.Chain)(slots.Default()).Names(), s) {
+			if slices.Contains((*engine.Chain)(slots.Default()).Names(), s) {
 				all = append(all, s+" after "+role)
 			}
 		}

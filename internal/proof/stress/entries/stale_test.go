@@ -11,36 +11,36 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
 // uses are what can be done with a handle that is over, by the method. Each reports
 // whether the method answered as one of an entry that is over does.
-var uses = map[string][]func(core.Entry) bool{
-	"Exit": {func(e core.Entry) bool { e.Exit(); return true }},
-	"Fail": {func(e core.Entry) bool { e.Fail(errBroken); return true }},
+var uses = map[string][]func(engine.Entry) bool{
+	"Exit": {func(e engine.Entry) bool { e.Exit(); return true }},
+	"Fail": {func(e engine.Entry) bool { e.Fail(errBroken); return true }},
 	"ExitOn": {
-		func(e core.Entry) bool { err := errBroken; e.ExitOn(&err); return true },
-		func(e core.Entry) bool { e.ExitOn(nil); return true },
-		func(e core.Entry) (panicked bool) {
+		func(e engine.Entry) bool { err := errBroken; e.ExitOn(&err); return true },
+		func(e engine.Entry) bool { e.ExitOn(nil); return true },
+		func(e engine.Entry) (panicked bool) {
 			defer func() { panicked = recover() == errBroken }() //nolint:errorlint // the very value
 			defer e.ExitOn(nil)
 			panic(errBroken)
 		},
 	},
-	"ExitFailed":   {func(e core.Entry) bool { e.ExitFailed(); return true }},
-	"SetLongLived": {func(e core.Entry) bool { e.SetLongLived(); return true }},
-	"Context":      {func(e core.Entry) bool { return e.Context() == context.Background() }},
-	"ContextIn":    {func(e core.Entry) bool { return e.ContextIn(new(core.Nested)) == context.Background() }},
+	"ExitFailed":   {func(e engine.Entry) bool { e.ExitFailed(); return true }},
+	"SetLongLived": {func(e engine.Entry) bool { e.SetLongLived(); return true }},
+	"Context":      {func(e engine.Entry) bool { return e.Context() == context.Background() }},
+	"ContextIn":    {func(e engine.Entry) bool { return e.ContextIn(new(engine.Nested)) == context.Background() }},
 }
 
 // A new method of Entry needs its uses here.
 func TestEveryMethodIsUsed(t *testing.T) {
 	methods := map[string]bool{}
-	for _, entry := range []reflect.Type{reflect.TypeFor[core.Entry](), reflect.TypeFor[*core.Entry]()} {
+	for _, entry := range []reflect.Type{reflect.TypeFor[engine.Entry](), reflect.TypeFor[*engine.Entry]()} {
 		for method := range entry.Methods() {
 			methods[method.Name] = true
 			assert.Contains(t, uses, method.Name, "say what can be done with it when the entry is over")
@@ -54,8 +54,8 @@ func TestEveryMethodIsUsed(t *testing.T) {
 // user is one goroutine with a resource of its own, so that it knows exactly what is
 // in flight there.
 type user struct {
-	engine   *core.Engine
-	resource *core.Resource
+	engine   *engine.Engine
+	resource *engine.Resource
 	ctx      context.Context
 	name     string
 	entered  int64
@@ -70,7 +70,7 @@ func (u *user) check(want int64) {
 	}
 }
 
-func (u *user) enter() core.Entry {
+func (u *user) enter() engine.Entry {
 	entry, err := u.engine.Enter(u.ctx, u.name, nil)
 	if err != nil {
 		u.harmed++ // there is room, unless somebody else's exit was lost
@@ -93,12 +93,12 @@ func TestUseAfterExit(t *testing.T) {
 	for i := range rules {
 		rules[i] = flow.Rule{Resource: strconv.Itoa(i), Threshold: 2, Metric: flow.Concurrency}
 	}
-	e := newEngine(t, core.Config{}, rules...)
-	var all []func(core.Entry) bool
+	e := newEngine(t, engine.Config{}, rules...)
+	var all []func(engine.Entry) bool
 	for _, some := range uses {
 		all = append(all, some...)
 	}
-	var over [64]atomic.Pointer[core.Entry] // handles for anybody to use
+	var over [64]atomic.Pointer[engine.Entry] // handles for anybody to use
 	elsewhere := make(chan func())
 	var helpers, done sync.WaitGroup
 	for range 2 {
@@ -117,7 +117,7 @@ func TestUseAfterExit(t *testing.T) {
 				t.Error("the rule's resource is not there")
 				return
 			}
-			u := &user{engine: e, resource: r, name: r.Name(), ctx: core.WithOrigin(context.Background(), r.Name())}
+			u := &user{engine: e, resource: r, name: r.Name(), ctx: engine.WithOrigin(context.Background(), r.Name())}
 			misuse := func(n int) {
 				for range n {
 					if h := over[rnd.IntN(len(over))].Load(); h != nil && !all[rnd.IntN(len(all))](*h) {
@@ -156,7 +156,7 @@ func TestUseAfterExit(t *testing.T) {
 				misuse(2)
 				u.check(1)
 				if round%16 == 0 {
-					if c := core.ContextOf(second.Context()); c == nil || c.Origin() != u.name {
+					if c := engine.ContextOf(second.Context()); c == nil || c.Origin() != u.name {
 						u.harmed++
 					}
 				}

@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -156,7 +156,7 @@ func TestBorrowedUnitsKeepTheirNode(t *testing.T) {
 	require.True(t, g.call("in", "from", "inner"))
 	done := make(chan error)
 	go func() {
-		e, err := g.Entry(core.WithOrigin(core.WithContext(context.Background(), "in"), "from"), "inner", api.Prioritized())
+		e, err := g.Entry(engine.WithOrigin(engine.WithContext(context.Background(), "in"), "from"), "inner", api.Prioritized())
 		e.Exit()
 		done <- err
 	}()

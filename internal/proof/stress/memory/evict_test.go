@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/node"
@@ -46,15 +47,15 @@ func (s *nodeSet) sum() (counts stat.Counts, nodes int) {
 
 func (w *witness) Name() string { return "witness" }
 
-func (w *witness) Prepare(inv *core.Invocation) { w.see(inv) }
+func (w *witness) Prepare(inv *engine.Invocation) { w.see(inv) }
 
-func (w *witness) Passed(inv *core.Invocation) { w.see(inv) }
+func (w *witness) Passed(inv *engine.Invocation) { w.see(inv) }
 
-func (w *witness) Blocked(inv *core.Invocation, _ *core.BlockError) { w.see(inv) }
+func (w *witness) Blocked(inv *engine.Invocation, _ *core.BlockError) { w.see(inv) }
 
-func (w *witness) Completed(inv *core.Invocation) { w.see(inv) }
+func (w *witness) Completed(inv *engine.Invocation) { w.see(inv) }
 
-func (w *witness) see(inv *core.Invocation) {
+func (w *witness) see(inv *engine.Invocation) {
 	w.resources.see(&inv.Resource().StatisticNode)
 	w.calls.see(&inv.Node().StatisticNode)
 	w.origins.see(&inv.OriginNode().StatisticNode)
@@ -70,7 +71,7 @@ func TestEvictionsLoseNoCall(t *testing.T) {
 	w := new(witness)
 	g := newGuard(t, api.Config{
 		Caps:  node.Caps{Resources: 4, Contexts: 4, Calls: 6, Origins: 6},
-		Chain: (*slots.Chain)(trial.Chain().With(w, core.After("clusterBuilder"))),
+		Chain: (*slots.Chain)(trial.Chain().With(w, engine.After("clusterBuilder"))),
 	}, flow.Rule{Resource: ".*", Match: spec.MatchRegex, Threshold: 50})
 
 	var done atomic.Bool

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/chance"
 	"github.com/penstock-go/penstock/internal/proof/figure"
@@ -57,8 +57,8 @@ func newGuard(t testing.TB, cfg api.Config, set ...flow.Rule) *guard {
 }
 
 // enter makes a call in a context, from an origin; "" is none.
-func (g *guard) enter(in, origin, resource string, opts ...core.Option) (api.Admitted, error) {
-	return g.Entry(core.WithOrigin(core.WithContext(context.Background(), in), origin), resource, opts...)
+func (g *guard) enter(in, origin, resource string, opts ...engine.Option) (api.Admitted, error) {
+	return g.Entry(engine.WithOrigin(engine.WithContext(context.Background(), in), origin), resource, opts...)
 }
 
 // call makes a call that ends at once, and reports whether it was admitted.
@@ -71,7 +71,7 @@ func (g *guard) call(in, origin, resource string) bool {
 func (g *guard) evict() { g.tree.Evict(g.clock.Now()) }
 
 // find returns a resource that must be there.
-func (g *guard) find(t testing.TB, name string) *core.Resource {
+func (g *guard) find(t testing.TB, name string) *engine.Resource {
 	t.Helper()
 	r, ok := g.Engine().FindResource(name)
 	require.True(t, ok, "resource %s", name)
@@ -79,7 +79,7 @@ func (g *guard) find(t testing.TB, name string) *core.Resource {
 }
 
 // overflow is the resource of the names beyond the cap.
-func (g *guard) overflow() *core.Resource {
+func (g *guard) overflow() *engine.Resource {
 	r, _ := g.Engine().FindResource(node.OverflowName)
 	return r
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 	"github.com/penstock-go/penstock/internal/proof/patience"
 	"github.com/penstock-go/penstock/rules"
@@ -27,7 +28,7 @@ const keeps = `flow:
 
 // stands fails unless the rules of keeps are in force: those that are shown, and
 // those that decide.
-func stands(t *testing.T, g guard, rs *core.Ruleset, spent int) {
+func stands(t *testing.T, g guard, rs *engine.Ruleset, spent int) {
 	t.Helper()
 	want, err := rules.Parse("", []byte(keeps))
 	require.NoError(t, err)
@@ -98,7 +99,7 @@ func TestWatchedBadFilesLeaveTheGoodSet(t *testing.T) {
 		*rules.Watcher
 		path    string
 		reloads chan rules.Reload
-		rs      *core.Ruleset
+		rs      *engine.Ruleset
 	}
 	all := make([]watched, len(badFiles))
 	waitFor := func(i int) rules.Reload {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 	"github.com/penstock-go/penstock/node"
 )
@@ -81,7 +81,7 @@ func TestFailedLoadKeepsNothing(t *testing.T) {
 	assert.False(t, there)
 }
 
-func nodesOf(r *core.Resource) (all []*node.StatisticNode) {
+func nodesOf(r *engine.Resource) (all []*node.StatisticNode) {
 	for _, n := range r.Origins().All() {
 		all = append(all, &n.StatisticNode)
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/chance"
 	"github.com/penstock-go/penstock/rules"
@@ -60,7 +60,7 @@ func (g guard) load(t testing.TB, inForce ...flow.Rule) {
 
 // from is a context of the given name and origin.
 func from(ctx context.Context, name, origin string) context.Context {
-	return core.WithOrigin(core.WithContext(ctx, name), origin)
+	return engine.WithOrigin(engine.WithContext(ctx, name), origin)
 }
 
 const ms = time.Millisecond

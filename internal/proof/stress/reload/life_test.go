@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/host"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/rules"
@@ -147,8 +147,8 @@ func (l *life) live(steps int) {
 			continue
 		}
 		name := resources[l.rand.IntN(len(resources))]
-		opts := []core.Option{api.Param("user", "u"+strconv.Itoa(l.rand.IntN(4)))}
-		for _, o := range []core.Option{api.Inbound(), api.Prioritized(), api.Units(2), api.Endpoint("c" + strconv.Itoa(l.rand.IntN(4)))} {
+		opts := []engine.Option{api.Param("user", "u"+strconv.Itoa(l.rand.IntN(4)))}
+		for _, o := range []engine.Option{api.Inbound(), api.Prioritized(), api.Units(2), api.Endpoint("c" + strconv.Itoa(l.rand.IntN(4)))} {
 			if l.rand.IntN(2) == 0 {
 				opts = append(opts, o)
 			}

@@ -17,10 +17,10 @@ import (
 	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/chance"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 	"github.com/penstock-go/penstock/internal/proof/trial"
@@ -34,9 +34,9 @@ import (
 // would have the call, and whether all of them had it then.
 type last struct{ asked, took bool }
 
-func (*last) Name() string                             { return "last" }
-func (l *last) Ask(*core.Invocation) (v core.Verdict)  { l.asked = true; return v }
-func (l *last) Take(*core.Invocation) (v core.Verdict) { l.took = true; return v }
+func (*last) Name() string                                 { return "last" }
+func (l *last) Ask(*engine.Invocation) (v engine.Verdict)  { l.asked = true; return v }
+func (l *last) Take(*engine.Invocation) (v engine.Verdict) { l.took = true; return v }
 
 // Where calls come one after the other, none that every rule would have when asked is
 // refused by one as it takes. So the rule that a refusal names is the first in the order
@@ -62,7 +62,7 @@ func TestWhoIsAskedAndFitsTakes(t *testing.T) {
 func history(t *testing.T, r *rand.Rand) (asked, wrong int) {
 	behind := new(last)
 	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
-	g, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Chain: (*slots.Chain)(trial.Chain().With(behind, core.After("outlier")))})
+	g, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Chain: (*slots.Chain)(trial.Chain().With(behind, engine.After("outlier")))})
 	require.NoError(t, err)
 	set := anyRules(r)
 	require.NoError(t, g.LoadRules(set))
@@ -95,7 +95,7 @@ func history(t *testing.T, r *rand.Rand) (asked, wrong int) {
 				require.NoError(t, g.LoadRules(set))
 			}
 		default:
-			opts := []core.Option{api.Inbound(), api.Units(1 + r.IntN(2)), api.Param("user", r.IntN(2))}
+			opts := []engine.Option{api.Inbound(), api.Units(1 + r.IntN(2)), api.Param("user", r.IntN(2))}
 			if r.IntN(2) == 0 {
 				opts = append(opts, api.Prioritized())
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/rules"
@@ -23,9 +24,9 @@ import (
 // takes.
 type between struct{ do func() }
 
-func (*between) Name() string                          { return "between" }
-func (*between) Ask(*core.Invocation) (v core.Verdict) { return v }
-func (b *between) Take(*core.Invocation) (v core.Verdict) {
+func (*between) Name() string                              { return "between" }
+func (*between) Ask(*engine.Invocation) (v engine.Verdict) { return v }
+func (b *between) Take(*engine.Invocation) (v engine.Verdict) {
 	if do := b.do; do != nil {
 		b.do = nil
 		do()
@@ -51,7 +52,7 @@ func TestNarrowAndScarceTakeFirst(t *testing.T) {
 			var slot between
 			g, err := api.New(api.Config{
 				Clock: clocks.NewManual(time.Unix(1_700_000_000, 0)), Logger: slog.New(slog.DiscardHandler),
-				Chain: (*slots.Chain)(trial.Chain().With(&slot, core.Before("flow"))),
+				Chain: (*slots.Chain)(trial.Chain().With(&slot, engine.Before("flow"))),
 			})
 			require.NoError(t, err)
 			books.Keep(t, g.Engine())

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 	"github.com/penstock-go/penstock/internal/proof/race"
@@ -110,9 +110,9 @@ func (r refuser) pairs(s shared) bool {
 // that there is room before the first of them takes any.
 type yield struct{}
 
-func (yield) Name() string                           { return "yield" }
-func (yield) Ask(*core.Invocation) (v core.Verdict)  { runtime.Gosched(); return v }
-func (yield) Take(*core.Invocation) (v core.Verdict) { return v }
+func (yield) Name() string                               { return "yield" }
+func (yield) Ask(*engine.Invocation) (v engine.Verdict)  { runtime.Gosched(); return v }
+func (yield) Take(*engine.Invocation) (v engine.Verdict) { return v }
 
 // known bug 18, 19, 20
 func TestEveryPair(t *testing.T) {
@@ -159,7 +159,7 @@ func contest(t *testing.T, s shared, r refuser, refuserFirst, yields bool, round
 	t.Helper()
 	chain := trial.Chain()
 	if yields {
-		chain = chain.With(yield{}, core.After("flow"))
+		chain = chain.With(yield{}, engine.After("flow"))
 	}
 	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
 	clock.SetSleep(clocks.SleepRecord)

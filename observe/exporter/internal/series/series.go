@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -67,8 +68,8 @@ func (r *Reader) Resources() []Resource {
 	}
 	var all []found
 	seen := make(map[string]bool)
-	now := r.guard.Engine().Now()
-	r.guard.Engine().EachResource(func(res *core.Resource) {
+	now := r.guard.Now()
+	r.guard.EachResource(func(res *node.ClusterNode) {
 		if res.Entered() && !seen[res.Name()] {
 			seen[res.Name()] = true
 			all = append(all, found{res.Name(), Resource{Label(res.Name()), res.Totals(), res.InFlight(), res.Percentiles(now)}})

@@ -1,0 +1,72 @@
+package api
+
+import (
+	"log/slog"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/host"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/sampler"
+	"github.com/penstock-go/penstock/node"
+)
+
+// What exporters and dashboards read, which costs the calls nothing. [Guard.Tree] is a copy of
+// everything; these are the figures themselves.
+
+// Now is the time of the Guard's clock in nanoseconds since 1970, which the methods of nodes want. A
+// clock that is set back doesn't set it back.
+func (g *Guard) Now() int64 { return g.engine.Now() }
+
+// Nodes are the nodes of the tree, which change as calls come and go.
+func (g *Guard) Nodes() *node.Tree { return g.engine.Tree() }
+
+// EachResource calls f with the node of every resource, last that of all names beyond the cap of the
+// tree. f is called under no lock.
+func (g *Guard) EachResource(f func(*node.ClusterNode)) {
+	g.engine.EachResource(func(r *engine.Resource) { f(r.ClusterNode) })
+}
+
+// FindResource returns the node of a resource if there is one. It makes none.
+func (g *Guard) FindResource(name string) (*node.ClusterNode, bool) {
+	if r, ok := g.engine.FindResource(name); ok {
+		return r.ClusterNode, true
+	}
+	return nil, false
+}
+
+// RuleFigures are what every rule in force has done, family by family, in the order in which they were
+// declared.
+func (g *Guard) RuleFigures() []core.RuleFigures { return g.engine.Rules().RuleFigures() }
+
+// Waiting is how many calls wait at the moment for a rule to let them run.
+func (g *Guard) Waiting() int64 { return g.engine.Waiting() }
+
+// Failures is how often a slot or a handler of the log panicked, what a slot granted could not be
+// taken back, or the clock panicked at an exit. A slot that panics lets the call pass.
+func (g *Guard) Failures() int64 { return g.engine.Failures() }
+
+// Logger logs to that of the configuration. A handler that panics loses the record, and counts in
+// [Guard.Failures]; the goroutine that logs goes on.
+func (g *Guard) Logger() *slog.Logger { return g.engine.Logger() }
+
+// Leaked is how many calls have been reported as leaks, including those that exited later.
+func (g *Guard) Leaked() int64 { return g.engine.Leaked() }
+
+// Machine is the use of the machine that rules go by.
+func (g *Guard) Machine() host.Use {
+	read := func(q sampler.Quantity) float64 { return g.engine.Sampler().Reading(q).Value() }
+	return host.Use{Load: read(sampler.MachineLoad), CPU: read(sampler.MachineCPU), Memory: read(sampler.MemoryBytes)}
+}
+
+// KeepRefusals makes the Guard keep the last refusals of each resource until every caller has
+// called its release, which may be called twice. It costs a refused call 11 to 14 ns
+// (BenchmarkKeepRefusals in package slots), and 1.1 KB for each resource that refuses any; a call
+// allocates nothing for it, except for the first that a resource refuses.
+func (g *Guard) KeepRefusals() (release func()) { return g.engine.KeepRefusals() }
+
+// Refusals are the last refusals of a resource, the newest first: 16 at most, in which those of
+// one rule and caller within a second are one. None are kept unless a caller asked for that, see
+// [Guard.KeepRefusals]. It is a sample: of calls that are refused at the same instant one is
+// noted, so a Count may be lower than the number of refusals, which the counters of the resource
+// have. Names beyond the cap of the tree share theirs, under [node.OverflowName].
+func (g *Guard) Refusals(resource string) []Refusal { return g.engine.Refusals(resource) }

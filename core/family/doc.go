@@ -1,4 +1,0 @@
-// Package family compiles the rules of a family: which of them apply to a resource, which rule
-// continues which when rules are replaced, and what each holds at a resource meanwhile. A family
-// embeds [Compiled] in a table of its own, which makes that a core.Family except for Bind.
-package family

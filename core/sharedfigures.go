@@ -1,0 +1,38 @@
+package core
+
+import (
+	"fmt"
+	"time"
+)
+
+// SharedFigures are the details of a rule whose limit a cluster shares, over all resources.
+type SharedFigures struct {
+	Members  int64 `json:"members"`        // that the limit is divided by while the store is away
+	Leased   int64 `json:"leased"`         // units at hand
+	Refused  int64 `json:"refusedLocally"` // calls, without asking the store
+	Requests int64 `json:"storeRequests"`
+	Waited   int64 `json:"waitedForStore"` // calls
+	// Store is "up", or "away" while it doesn't answer.
+	Store string `json:"store"`
+	// Why is the latest error of the store while it is away, in the store's words; otherwise empty.
+	Why string `json:"why,omitempty"`
+}
+
+// away is what SharedFigures.Store says of a store that doesn't answer.
+const away = "away"
+
+// StoreAway reports whether the store doesn't answer.
+func (f SharedFigures) StoreAway() bool { return f.Store == away }
+
+// Lines returns all of them as text.
+func (f SharedFigures) Lines(time.Time) []string {
+	store := f.Store
+	if f.Why != "" {
+		store += fmt.Sprintf(" (%q)", f.Why)
+	}
+	return []string{fmt.Sprintf("%d members, store %s, %d units leased, %d store requests, %d calls waited for it, %d refused locally",
+		f.Members, store, f.Leased, f.Requests, f.Waited, f.Refused)}
+}
+
+// Resources returns none: these figures aren't shown beside a resource's calls.
+func (f SharedFigures) Resources() []ResourceDetails { return nil }

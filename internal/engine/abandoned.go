@@ -1,0 +1,39 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/penstock-go/penstock/core"
+)
+
+// abandoned is the end of a call that gave up waiting for a rule: its context ended, or the engine drains.
+type abandoned struct {
+	*core.BlockError
+	cause, ended error // the context's error and its cause, if it has another; or ErrDraining twice
+}
+
+func abandon(b *core.BlockError, cause error, ctx context.Context) error {
+	e := &abandoned{b, cause, cause}
+	if ended := context.Cause(ctx); ended != nil && cause != core.ErrDraining { //nolint:errorlint // it is the error itself
+		e.ended = ended
+	}
+	return e
+}
+
+func (e *abandoned) Error() string {
+	cause, ended := e.cause.Error(), e.ended.Error() // an error of the user's may not be comparable
+	text := fmt.Sprintf("penstock: gave up waiting for %s rule %q on %q: %s", e.Kind, e.Rule, e.Resource, cause)
+	if ended != cause {
+		text += " (" + ended + ")"
+	}
+	return text
+}
+
+// ContextCause is the [context.Cause] of the call's context. A method Cause would look like that of
+// errors that wrap others.
+func (e *abandoned) ContextCause() error { return e.ended }
+
+// Unwrap makes both the refusal and the context's error known to errors.Is and
+// errors.As.
+func (e *abandoned) Unwrap() []error { return []error{e.BlockError, e.cause} }

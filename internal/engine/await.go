@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// waiter is the place of a call in a queue, and the terms of the rule that put it there.
+type waiter struct {
+	place *stat.Waiter
+	until int64 // when its rule refuses it
+	by    *core.BlockError
+}
+
+// placeHolder is a place in a queue, or the units that were granted there.
+type placeHolder struct{ *stat.Waiter }
+
+func (h placeHolder) GiveBack(*Reservation, int64) { h.Leave() }
+
+// ReservePlace notes a place in the queue of a semaphore that the call does not wait for, unlike
+// [Invocation.Await]; it leaves the queue, or gives back what it was granted there, when it exits.
+func (inv *Invocation) ReservePlace(w *stat.Waiter) {
+	inv.Reserve(Reservation{Holder: placeHolder{w}, Units: inv.units, UntilExit: true})
+}
+
+// Await notes a place in the queue that the call must wait for: until units are granted
+// there, for at most maxWait. If that time or the context ends first, the call is refused by by.
+//
+// That wait begins when the call has served the waits of other rules. Meanwhile the call holds
+// whatever else it was granted. So a call may be in only one queue: two calls, each next in line
+// for units that the other holds, would wait for each other. A rule asks [Invocation.Awaits] before
+// it queues a call.
+func (inv *Invocation) Await(w *stat.Waiter, maxWait time.Duration, by *core.BlockError) {
+	inv.ReservePlace(w)
+	inv.waits = true
+	inv.waiter = &waiter{place: w, until: inv.now + int64(maxWait), by: by}
+}
+
+// Awaits reports whether the call is queued.
+func (inv *Invocation) Awaits() bool { return inv.waiter != nil }
+
+// awaitGrant waits until the call is granted what it is queued for, and reports whether it was; if
+// not, cause says why, and is nil if its time ran out or it lost its place. before is called as
+// soon as the call sleeps.
+func (inv *Invocation) awaitGrant(before func()) (returned func(), ok bool, cause error) {
+	w, draining := inv.waiter.place, &inv.engine.drain
+	rest := time.Duration(inv.waiter.until - inv.now)
+	deadline, bounded := inv.untilDeadline()
+	if bounded = bounded && deadline < rest; bounded {
+		rest = deadline
+	}
+	if left, ok := inv.untilAnswer(); ok && left < rest {
+		rest, bounded = left, false
+	}
+	returned = before
+	var err error
+	if rest > 0 {
+		wake := clocks.Wakeable(inv.ctx)
+		defer wake.Release()
+		if !draining.joinForPermit(wake) {
+			return returned, false, core.ErrDraining
+		}
+		defer draining.leaveForPermit(wake)
+		w.Attend(wake.Wake)
+		if !wake.Woken() {
+			returned, err = clocks.SleepCall(wake, inv.engine.clock, rest, before)
+		}
+		if wake.Woken() {
+			err = nil // it was woken, or its context has ended
+		}
+	}
+	switch ended := inv.ctx.Err(); {
+	case ended != nil:
+		return returned, false, ended
+	case w.Granted():
+		inv.granted(w)
+		return returned, true, nil
+	case draining.on.Load():
+		return returned, false, core.ErrDraining
+	case err == nil && bounded:
+		return returned, false, context.DeadlineExceeded
+	}
+	return returned, false, err
+}
+
+// granted turns a place that was granted into a reservation of units of the semaphore, like any
+// other.
+func (inv *Invocation) granted(w *stat.Waiter) {
+	for i := range inv.held {
+		if h, ok := inv.held[i].Holder.(placeHolder); ok && h.Waiter == w {
+			inv.held[i].Holder, inv.held[i].semaphore = nil, w.Semaphore()
+			inv.forgetHeld(i)
+		}
+	}
+	inv.waiter = nil
+}

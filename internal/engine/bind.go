@@ -1,0 +1,286 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/pattern"
+)
+
+// # How a resource gets its rules
+//
+// What the rules hold (windows, queues, values, breakers) is kept at the resource they apply to,
+// and passes from one rule set to the next there, once. An update prepares every known resource for
+// the next set, one by one, and then publishes the set with a single store. Until then, all calls
+// go by the set before; from then on all go by the next one, whatever their resource. So a decision
+// is made under one set, and no later decision under an earlier set.
+//
+//   - No call waits for a load. A call that finds its resource bound to the set in force takes no
+//     lock; a resource is prepared under no lock; and under the lock of a single resource
+//     ([Resource.mu]) only the rules of that resource are bound, which the call would otherwise do
+//     itself.
+//   - What is prepared is handed over while calls still go by the set before. Whatever those calls
+//     take from passes that on to the next set (see flow, succession).
+//   - Preparing needs no lock because nothing else continues from what is held: what is bound of
+//     the set before is bound again with the same controllers. A resource that is further behind,
+//     such as one that has just returned, is left to its next call, or to the update once it has
+//     published.
+//   - Where rules of the set before are bound after a resource was prepared, because it is new or
+//     was pending, what was prepared is built again from what is there by then: by the next call,
+//     or by the update once it has published. What was handed over is not handed over again: calls
+//     under way may have taken from both, and give back to both.
+//   - A call that binds reads the set in force under the resource's lock. So nothing of the set
+//     before is built at a resource once the resource has gone by the next set.
+//   - Expressions that the set before did not have are matched by the next call, as matching takes
+//     long and most names may never be called again: until then the resource is pending. But a name
+//     that has a call queued is matched by the update, as there may be no further call to bring the
+//     queue up to date.
+//   - The update doesn't find a resource that has left the registry. When the resource comes back,
+//     what it holds is matched to rules by their IDs.
+
+// prepared is what a resource will go by once a set is in force.
+type prepared struct {
+	set   *Ruleset    // nil if nothing is
+	b     *binding    // nil if it must be made again
+	built map[any]any // controllers, by those that they were built from
+}
+
+// lookUp finds the rules in force for a resource by that name, at a time. called says that a call
+// looks them up, not a reader.
+func (e *Engine) lookUp(r *Resource, name string, now int64, called bool) *binding {
+	if r == e.resources.overflow {
+		return e.lookUpBeyond(name, now, called)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	set := e.rules.Load()
+	last := r.turn(set)
+	if last != nil && last.set == set {
+		return last
+	}
+	b := e.bind(set, r, last, search{name: name, matched: set.match(name, last), called: called}, r.built(set), now)
+	r.rebind(set, b)
+	return b
+}
+
+// built are the controllers that were prepared for a set, nil if none were. It needs mu.
+func (r *Resource) built(set *Ruleset) map[any]any {
+	if r.next.set == set {
+		return r.next.built
+	}
+	return nil
+}
+
+// rebind stores what was bound of a set. Anything prepared for a coming set lacks what was built
+// now. It needs mu.
+func (r *Resource) rebind(set *Ruleset, b *binding) {
+	r.bound.Store(b)
+	if r.next.b = nil; r.next.set == set {
+		r.next = prepared{}
+	}
+}
+
+// turn puts into force what was prepared for a set, and returns what is bound. The caller holds the
+// resource's lock.
+func (r *Resource) turn(set *Ruleset) *binding {
+	if r.next.set == set && r.next.b != nil {
+		r.rebind(set, r.next.b)
+	}
+	return r.bound.Load()
+}
+
+// lookUpBeyond finds the rules for a name beyond the cap. The calls share a node and its limits,
+// but each is subject to the rules of its own name. So rules are looked up for each call, and
+// matched before taking the lock that all of these calls contend for.
+func (e *Engine) lookUpBeyond(name string, now int64, called bool) *binding {
+	for {
+		set := e.rules.Load()
+		s := search{name: name, matched: set.match(name, nil), called: called}
+		if b := e.bindBeyond(set, s, now); b != nil {
+			return b
+		}
+	}
+}
+
+// bindBeyond returns nil if the set is no longer in force.
+func (e *Engine) bindBeyond(set *Ruleset, s search, now int64) *binding {
+	r := e.resources.overflow
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e.rules.Load() != set {
+		return nil
+	}
+	last := r.turn(set)
+	b := e.bind(set, r, last, s, r.built(set), now)
+	if last == nil || !slices.Equal(last.held, b.held) {
+		r.rebind(set, &binding{revision: set.Revision, held: b.held})
+	}
+	return b
+}
+
+// prepare builds what a resource will go by under a set that is about to be published, from what is
+// bound of the set before. A resource that no call has asked for yet and no rule names gets its
+// rules when a call does ask.
+func (e *Engine) prepare(set *Ruleset, r *Resource, named bool, now int64) {
+	last := r.bound.Load()
+	if last == nil && !named || last != nil && last.revision+1 != set.Revision {
+		return
+	}
+	built := make(map[any]any)
+	b := e.handOver(set, r, last, built, now)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.bound.Load() != last {
+		b = nil // it lacks what was bound meanwhile
+	}
+	r.next = prepared{set, b, built}
+}
+
+// settle binds a resource to a set that was published, unless a call was quicker.
+func (e *Engine) settle(set *Ruleset, r *Resource, now int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.turn(set)
+	switch {
+	case last == nil || last.set == set:
+		return
+	case last.revision != set.Revision:
+		last = e.handOver(set, r, last, r.built(set), now)
+		r.rebind(set, last)
+	}
+	if last.set == nil && r != e.resources.overflow && r.queuesCalls() {
+		r.rebind(set, e.bind(set, r, last, search{name: r.Name(), matched: set.match(r.Name(), last)}, nil, now))
+	}
+}
+
+// handOver turns what is bound to a resource into what goes by the next set. It matches nothing.
+func (e *Engine) handOver(set *Ruleset, r *Resource, last *binding, built map[any]any, now int64) *binding {
+	switch {
+	case r == e.resources.overflow: // expressions are never about its own name
+		b := e.bind(set, r, last, search{name: r.Name()}, built, now)
+		return &binding{revision: set.Revision, held: b.held}
+	case last.matchedUpTo() < set.latest:
+		return e.bind(set, r, last, search{name: r.Name(), matched: set.known(last), pending: true}, built, now)
+	}
+	return e.bind(set, r, last, search{name: r.Name(), matched: set.match(r.Name(), last)}, built, now)
+}
+
+// queuesCalls reports whether a call is in a queue of the resource. A call that takes a place there
+// looks up the rules in force afterwards, see [Engine.heed]: so either that call finds that the
+// resource is pending, or the update finds the call.
+func (r *Resource) queuesCalls() bool {
+	for _, g := range r.Semaphores() {
+		if g.All() && g.Queued() > 0 { // a shadow rule never queues calls
+			return true
+		}
+	}
+	return false
+}
+
+// heed makes the resource of a call that waits, or has waited, go by the rules in force: the queue
+// that the call is in, and the windows in which it is counted when it runs. The call itself goes by
+// the rules that it found.
+func (e *Engine) heed(inv *Invocation) {
+	r := inv.resource
+	if b := r.bound.Load(); r != e.resources.overflow && (b == nil || b.set != e.rules.Load()) {
+		e.lookUp(r, r.Name(), inv.now, true)
+	}
+}
+
+// search is what is known of the rules for a name.
+type search struct {
+	name    string
+	matched [kinds]pattern.Matched
+	pending bool // not everything is known: the name is still to be matched
+	called  bool // a call looks for them
+	looks   bool // no call will be judged by what is built, see Site.Looks
+}
+
+// match finds the expressions of all families that match a name. last, which may be nil, is what
+// was bound before: what is known of the name from then need not be matched again.
+func (s *Ruleset) match(name string, last *binding) (matched [kinds]pattern.Matched) {
+	for kind, family := range s.families {
+		if family != nil {
+			matched[kind] = family.Match(name, last.heldBy(core.Kind(kind)), last.matchedUpTo())
+		}
+	}
+	return matched
+}
+
+// known is match limited to what is known without matching.
+func (s *Ruleset) known(last *binding) (matched [kinds]pattern.Matched) {
+	for kind, family := range s.families {
+		if family != nil {
+			matched[kind] = family.Known(last.heldBy(core.Kind(kind)), last.matchedUpTo())
+		}
+	}
+	return matched
+}
+
+// bind builds what the rules of a set have at a resource out of what is held there, and hands over.
+// built may be nil, see prepared. The caller holds the resource's lock, or is prepare.
+func (e *Engine) bind(set *Ruleset, r *Resource, last *binding, s search, built map[any]any, now int64) *binding {
+	b := &binding{set: set, revision: set.Revision, known: set.Revision}
+	var sites []*Site
+	ruled := false
+	for kind, family := range set.families {
+		if family == nil {
+			continue
+		}
+		at := &Site{
+			Resource: r, Now: now, Held: last.heldBy(core.Kind(kind)), Name: s.name, Matched: s.matched[kind], Pending: s.pending,
+			Asked: s.called || r.Entered(), Looks: s.looks, built: built,
+		}
+		b.rules[kind] = family.Bind(at)
+		ruled = ruled || b.rules[kind] != nil
+		if at.Held != nil {
+			b.held = append(b.held, kept{core.Kind(kind), at.Held})
+		}
+		if at.last != nil && !s.looks {
+			sites = append(sites, at)
+		}
+	}
+	for _, at := range sites { // when everything is built
+		at.HandOver(now)
+	}
+	switch {
+	case s.pending:
+		r.remember(now)
+		return set.pendingBinding(b.held, last.matchedUpTo())
+	case last != nil && last.set == nil:
+		r.forget()
+	}
+	if !ruled && b.held == nil {
+		return set.bare
+	}
+	return e.chain.bind(b)
+}
+
+// remember makes the windows of a pending resource begin as of now, the time of the load, though
+// the next call makes them. A call that waited looks up the rules before it runs, see
+// [Engine.heed]; so all that is counted there meanwhile is calls that the load overtook.
+func (r *Resource) remember(now int64) {
+	for _, n := range nodesOf(r) {
+		n.Remember(now)
+	}
+}
+
+// forget is called when the windows are made, before others can know of them, so that the next load
+// remembers again.
+func (r *Resource) forget() {
+	for _, n := range nodesOf(r) {
+		n.Forget()
+	}
+}
+
+// pendingBinding is what a resource is bound to while its name is still to be matched. Most such
+// resources hold nothing and share one. Only updates call this, one at a time.
+func (s *Ruleset) pendingBinding(held []kept, known uint64) *binding {
+	if held != nil {
+		return &binding{revision: s.Revision, held: held, known: known}
+	}
+	if s.pending == nil || s.pending.known != known {
+		s.pending = &binding{revision: s.Revision, known: known}
+	}
+	return s.pending
+}

@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/penstock-go/penstock/core/pattern"
+	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/node"
+)
+
+// Context is where a call comes from: the name of the context, the caller, and the call it is
+// nested in. It doesn't change once made, and is carried by a [context.Context].
+type Context struct {
+	name   string
+	origin string
+	parent *node.DefaultNode // the call that this one is nested in, or nil
+	tree   *node.Tree        // the tree parent stands in
+	began  int64             // when the outermost call of a server that leaves it so much time asked to enter; 0 is not known
+	err    error             // what calls from here are refused with, if a name is too long
+
+	entrance shared.Pointer[placed] // found once for each engine
+}
+
+// placed is an entrance node and the tree it is in.
+type placed struct {
+	tree *node.Tree
+	node *node.EntranceNode
+}
+
+type contextKey struct{}
+
+// WithContext returns a context whose calls come in through the named context, see api.WithContext.
+func WithContext(ctx context.Context, name string) context.Context {
+	return carrying(ctx, &Context{name: name, origin: ContextOf(ctx).Origin()})
+}
+
+// WithOrigin returns a context whose calls are made by origin, see api.WithOrigin.
+func WithOrigin(ctx context.Context, origin string) context.Context {
+	c := &Context{origin: origin}
+	if from := ContextOf(ctx); from != nil {
+		c.name, c.parent, c.tree, c.began = from.name, from.parent, from.tree, from.began
+		c.entrance.Store(from.entrance.Load())
+	}
+	return carrying(ctx, c)
+}
+
+func carrying(ctx context.Context, c *Context) context.Context {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	switch {
+	case len(c.name) > pattern.MaxName:
+		c.err = errLongContext
+	case len(c.origin) > pattern.MaxName:
+		c.err = errLongOrigin
+	}
+	return context.WithValue(ctx, contextKey{}, c)
+}
+
+// ContextOf returns the Context that ctx carries, or nil. A nil ctx carries none.
+func ContextOf(ctx context.Context) *Context {
+	if ctx == nil {
+		return nil
+	}
+	c, _ := ctx.Value(contextKey{}).(*Context)
+	return c
+}
+
+// Name is the name of the context, "" for the default one and for a nil Context.
+func (c *Context) Name() string {
+	if c == nil {
+		return ""
+	}
+	return c.name
+}
+
+// Origin is the caller, "" if there is none or c is nil.
+func (c *Context) Origin() string {
+	if c == nil {
+		return ""
+	}
+	return c.origin
+}
+
+// place finds where calls from here belong in a tree.
+func (c *Context) place(tree *node.Tree, now int64) (*node.EntranceNode, *node.DefaultNode) {
+	if c == nil {
+		return tree.Entrance("", now), nil
+	}
+	var parent *node.DefaultNode
+	if c.tree == tree {
+		parent = c.parent
+	}
+	if p := c.entrance.Load(); p != nil && p.tree == tree && !p.node.Retired() {
+		return p.node, parent
+	}
+	p := &placed{tree, tree.Entrance(c.name, now)}
+	if p.node != tree.OverflowEntrance() { // there may be room later
+		c.entrance.Store(p)
+	}
+	return p.node, parent
+}

@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/shared"
+)
+
+// Refuse is the verdict with which a user's own slot refuses a call for a reason: its error is of
+// [core.KindCustom] and has the reason where errors of other kinds have the rule's ID. The refusal is
+// counted and logged like that of a rule, and allocates nothing, except for the first call of a
+// resource that is refused for that reason. So there should be few reasons, such as "tenant is
+// suspended"; beyond 64 on one resource, all others are reported as "other reasons".
+func (inv *Invocation) Refuse(reason string) Verdict { return inv.RefuseWith(reason, 0) }
+
+// RefuseWith is [Invocation.Refuse] with a status of HTTP by which adapters tell it, from 400 to 599,
+// or by the code of gRPC for that. Without one, or with another, that is 503.
+func (inv *Invocation) RefuseWith(reason string, status int) Verdict {
+	return Verdict{Block: inv.resource.custom(&inv.engine.custom, cause{reason, status})}
+}
+
+const (
+	mostReasons  = 64
+	otherReasons = "other reasons"
+)
+
+// cause is why a slot of a user's own refuses a call, and how that is told.
+type cause struct {
+	reason string
+	status int
+}
+
+// customRecords are the records of an engine's slots, by the reason. They outlive resources.
+type customRecords struct {
+	mu       shared.Mutex
+	byReason map[string]*Record
+}
+
+// of returns the record of a reason, or one that all beyond the first share.
+func (c *customRecords) of(reason string) *Record {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.byReason[reason]; r != nil {
+		return r
+	}
+	if len(c.byReason) >= mostReasons {
+		reason = otherReasons
+	}
+	if c.byReason == nil {
+		c.byReason = make(map[string]*Record)
+	}
+	if c.byReason[reason] == nil {
+		c.byReason[reason] = new(Record)
+	}
+	return c.byReason[reason]
+}
+
+// CustomFigures are what slots of the user's own have refused, as figures of rules of [core.KindCustom] whose
+// ID is the reason, in the order of the reasons.
+func (e *Engine) CustomFigures() (all []core.RuleFigures) {
+	e.custom.mu.Lock()
+	defer e.custom.mu.Unlock()
+	for reason, r := range e.custom.byReason {
+		all = append(all, core.RuleFigures{Kind: core.KindCustom, ID: reason, Asked: true, Refused: r.Refused.Load()})
+	}
+	slices.SortFunc(all, func(a, b core.RuleFigures) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
+
+// custom is the refusal of a resource for a reason.
+func (r *Resource) custom(records *customRecords, why cause) *core.BlockError {
+	for {
+		before := r.reasons.Load()
+		var known map[cause]*core.BlockError
+		if before != nil {
+			known = *before
+		}
+		if b := known[why]; b != nil {
+			return b
+		}
+		if len(known) >= mostReasons && why.reason != otherReasons {
+			why = cause{reason: otherReasons}
+			continue
+		}
+		next := maps.Clone(known)
+		if next == nil {
+			next = make(map[cause]*core.BlockError)
+		}
+		b := core.BlockError{Kind: core.KindCustom, Resource: r.Name(), Rule: why.reason, Status: why.status}
+		made := NewCounted(b, nil, records.of(why.reason), nil)
+		next[why] = made
+		if r.reasons.CompareAndSwap(before, &next) {
+			return made
+		}
+	}
+}
+
+// eachCustom calls f with every refusal of a resource that is not a rule's.
+func (r *Resource) eachCustom(f func(*core.BlockError)) {
+	if known := r.reasons.Load(); known != nil {
+		for _, b := range *known {
+			f(b)
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package engine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/core/host"
+	"github.com/penstock-go/penstock/internal/safelog"
+	"github.com/penstock-go/penstock/internal/sampler"
+	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Config describes an engine. The zero value is right, but for the chain, which is required. The
+// fields are those of api.Config.
+type Config struct {
+	Clock         clocks.Clock
+	Interval      time.Duration
+	Buckets       int
+	OccupyTimeout time.Duration
+	ColdFactor    int
+	Caps          node.Caps
+	LeakAfter     time.Duration
+	Logger        *slog.Logger
+	Failure       func(error) bool
+	Chain         *Chain
+	Host          host.Source
+}
+
+// Engine runs calls through a chain under one set of rules, and counts them on
+// one tree. It doesn't know where its rules come from: files, and loads by hand, are the business
+// of a Guard in package api. It is safe for concurrent use. It owns no goroutine. Until Close it
+// has a timer if it looks for leaks, one while the log has more to report than its first lines, and
+// one for each thing that rules make it do at intervals (see [Engine.Every]).
+type Engine struct {
+	config    Config
+	clock     clocks.Clock
+	steady    *clocks.Steady // of a clock that may be set, otherwise nil
+	system    *clocks.System // the clock, if it is a System: then it is read directly
+	chain     *Chain
+	tree      *node.Tree
+	resources *resources
+	rules     shared.Pointer[Ruleset]
+	keepers   shared.Int64 // how many callers want the last refusals kept, and 1<<32 for each listener; each refusal reads it, so it is placed beside what seldom changes
+	told      *told        // listeners to refusals
+	updating  shared.Mutex // one update at a time
+	leaks     *leakWatch   // nil unless configured
+	sampler   *sampler.Sampler
+
+	repeating shared.Mutex
+	repeats   map[*repeated]struct{} // see Every
+	closed    bool
+
+	pool     shared.Pool
+	nextLane shared.Uint32
+
+	waiting             shared.Int64
+	drain               drain
+	failures            shared.Int64
+	logger              *slog.Logger // that of the configuration, whose panics count as failures
+	nextLog             shared.Int64 // of internal failures
+	failWhen            shared.Pointer[failWhen]
+	custom              customRecords
+	blockLog, changeLog lineLog
+}
+
+// NewEngine returns an engine without rules. The configuration must have a chain.
+func NewEngine(config Config) (*Engine, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	layout, err := stat.NewLayout(config.Interval, config.Buckets, runtime.GOMAXPROCS(0))
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{config: config, clock: config.Clock, steady: clocks.NewSteady(config.Clock), chain: config.Chain, resources: &resources{}}
+	e.told = &told{engine: e}
+	e.logger = safelog.New(config.Logger, func(any) { e.failures.Add(1) })
+	e.system, _ = config.Clock.(*clocks.System)
+	e.blockLog.engine, e.blockLog.beyond = e, "penstock: blocked, not listed: too many rules and resources at once"
+	e.changeLog.engine, e.changeLog.beyond = e, "penstock: changes that are not listed: too many at once"
+	e.tree, err = node.NewTree(layout, config.Caps, e.resources)
+	if err != nil {
+		return nil, err
+	}
+	e.resources.Registry = node.NewRegistry(e.tree.Resources(), e.newResource, e.left, e.tree.MakeRoom)
+	e.resources.overflow = e.newResource(node.OverflowName)
+	e.sampler = sampler.New(config.Host, sampler.Engine{Now: e.Now, Every: e.Every, Logger: e.Logger})
+	none := new(Ruleset)
+	none.complete(e.chain)
+	e.rules.Store(none)
+	e.pool.New = func() any {
+		lane := (e.nextLane.Add(1) - 1) % uint32(layout.Lanes())
+		return &Invocation{engine: e, lane: lane, nap: clocks.MakeNap()}
+	}
+	if config.LeakAfter > 0 {
+		e.leaks = newLeakWatch(e, layout.Lanes())
+	}
+	return e, nil
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Chain == nil {
+		return c, errors.New("penstock: Config.Chain is nil: use slots.Default()")
+	}
+	if c.Clock == nil {
+		c.Clock = clocks.NewSystem()
+	}
+	c.Interval = cmp.Or(c.Interval, time.Second)
+	c.Buckets = cmp.Or(c.Buckets, 2)
+	c.OccupyTimeout = cmp.Or(c.OccupyTimeout, 500*time.Millisecond)
+	c.ColdFactor = cmp.Or(c.ColdFactor, 3)
+	if c.OccupyTimeout < 0 || c.OccupyTimeout > 24*time.Hour {
+		return c, fmt.Errorf("penstock: Config.OccupyTimeout is %v: use a duration from 0 (for 500ms) to 24h", c.OccupyTimeout)
+	}
+	if c.ColdFactor < 2 || c.ColdFactor > 1000 {
+		return c, fmt.Errorf("penstock: Config.ColdFactor is %d: use a whole number from 2 to 1000, or 0 for 3", c.ColdFactor)
+	}
+	if c.LeakAfter != 0 && (c.LeakAfter < time.Millisecond || c.LeakAfter > 24*time.Hour) {
+		return c, fmt.Errorf("penstock: Config.LeakAfter is %v: use a duration from 1ms to 24h, or 0 to watch for no leaks", c.LeakAfter)
+	}
+	return c, nil
+}
+
+// Config is the configuration with its defaults filled in.
+func (e *Engine) Config() Config { return e.config }
+
+// Now is the time of the engine: what its clock shows, unless the clock has been set back, which
+// the engine's time doesn't follow.
+func (e *Engine) Now() int64 {
+	switch {
+	case e.system != nil:
+		return e.system.Now()
+	case e.steady == nil:
+		return e.clock.Now()
+	}
+	return e.steady.Now()
+}
+
+// Sampler reads the machine for the rules of the engine.
+func (e *Engine) Sampler() *sampler.Sampler { return e.sampler }
+
+// Tree is the engine's tree of nodes.
+func (e *Engine) Tree() *node.Tree { return e.tree }
+
+// Waiting is how many calls wait at the moment for a rule to let them run.
+func (e *Engine) Waiting() int64 { return e.waiting.Load() }
+
+// Failures is how often a slot or a handler of the log panicked, what a slot granted could not be
+// taken back, or the clock panicked at an exit. A slot that panics lets the call pass.
+func (e *Engine) Failures() int64 { return e.failures.Load() }
+
+// Logger logs to that of the configuration. A handler that panics loses the record, and counts in
+// [Engine.Failures]; the goroutine that logs goes on.
+func (e *Engine) Logger() *slog.Logger { return e.logger }
+
+// resource returns the resource of that name, made if there is none. Beyond the
+// cap it is the overflow resource, which all further names share.
+func (e *Engine) resource(name string, now int64) *Resource {
+	if r, ok := e.resources.Obtain(name, now); ok {
+		return r
+	}
+	return e.resources.overflow
+}
+
+// FindResource returns the resource of that name if there is one.
+func (e *Engine) FindResource(name string) (*Resource, bool) {
+	if name == node.OverflowName {
+		return e.resources.overflow, true
+	}
+	return e.resources.Find(name)
+}
+
+// PinResource returns the resource of that name, made if there is none, and keeps
+// it until an update of the rules that doesn't name it.
+func (e *Engine) PinResource(name string) *Resource {
+	return e.resources.Pin(name)
+}
+
+// EachResource calls f with every resource, the overflow resource last.
+func (e *Engine) EachResource(f func(*Resource)) {
+	for r := range e.resources.all() {
+		f(r)
+	}
+}
+
+// newResource makes a resource; no other may have the name of the overflow resource.
+func (e *Engine) newResource(name string) *Resource {
+	if name == node.OverflowName && e.resources.overflow != nil {
+		return e.resources.overflow
+	}
+	return e.alone(name)
+}
+
+// alone returns a resource that is in no registry.
+func (e *Engine) alone(name string) *Resource {
+	both := &struct { // side by side: a call needs both
+		Resource
+		cluster node.ClusterNode
+	}{}
+	e.tree.InitCluster(&both.cluster, name)
+	both.Resource = Resource{ClusterNode: &both.cluster, engine: e}
+	both.wary.Store(math.MinInt64)
+	return &both.Resource
+}
+
+// left cleans up after a resource that has left the registry, under its lock.
+func (e *Engine) left(r *Resource) {
+	r.Calls().Clear()
+	r.Origins().Clear()
+	r.depart()
+}
+
+// restore brings back the nodes of a call that left while it was counted on them. It checks them
+// again at the end: the resource may have left again while its nodes came back.
+func (e *Engine) restore(inv *Invocation) {
+	for again := true; again; again = node.AnyLeft(inv.resource.ClusterNode, inv.Nodes()) {
+		r := inv.resource
+		if r.Retired() {
+			e.resources.Restore(r.Name(), r)
+		}
+		if inv.node != nil && inv.node.Retired() {
+			e.tree.RestoreCall(inv.node, inv.now)
+		}
+		if inv.origin != nil && inv.origin.Retired() {
+			r.Origins().Restore(inv.origin.Name(), inv.origin)
+		}
+	}
+}
+
+// failed notes a panic that was recovered. slot names the slot that panicked, and is nil if it was
+// other code of the user's.
+func (e *Engine) failed(reason any, now int64, slot func() string) {
+	total := e.failures.Add(1)
+	next := e.nextLog.Load()
+	if next != 0 && now < next || !e.nextLog.CompareAndSwap(next, now+logPause) {
+		return
+	}
+	defer func() { _ = recover() }() // the logger may be what panics; then there is nowhere to report it
+	message, name := "penstock: a panic was recovered; the calls go on", ""
+	if slot != nil {
+		name = slot()
+	}
+	attrs := []any{"panic", logged(fmt.Sprint(reason)), "failures", total, "stack", string(debug.Stack())}
+	if name != "" {
+		message, attrs = "penstock: a slot panicked; the call goes on without it", append([]any{"slot", logged(name)}, attrs...)
+	}
+	e.Logger().Error(message, attrs...)
+}
+
+// Close writes what the log has not reported yet of refusals and changes of breakers, tells the
+// listeners of [Engine.OnBlocked] the last refusals, and ends the reports of leaks and what
+// [Engine.Every] repeats; when it returns none of these runs, so a handler of the log or a listener
+// must not call it. Calls are still judged and counted afterwards, by the rules
+// in force. Load, CPU and memory use are no longer read: rules that depend on them keep to the last
+// readings. Closing twice is fine.
+func (e *Engine) Close() error {
+	if e.leaks != nil {
+		e.leaks.close()
+	}
+	e.endRepeats()
+	e.told.close()
+	e.flushLogs()
+	return nil
+}

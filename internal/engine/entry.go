@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/penstock-go/penstock/internal/shared"
+)
+
+// Entry is an admitted call. It is a small value that must be exited once, from any goroutine and
+// in any order; further exits do nothing, even when the state behind it serves another call by
+// then. The zero value is the entry of no call: its methods do nothing. It is safe for concurrent
+// use.
+//
+// # Why a stale handle does no harm
+//
+// The state carries a word: a generation and a few flags. An entry remembers the
+// generation it was given. Exit moves the word to the next generation by
+// compare-and-swap, which only one caller can win; Fail sets a flag by compare-and-swap of the
+// whole word, so it fails when the generation has changed. Context and Fail read fields; they set
+// the busy flag meanwhile, and Exit waits for it to clear, so an entry never reads fields of
+// another call.
+type Entry struct {
+	inv        *Invocation
+	generation uint64
+}
+
+const (
+	flagFailed = 1 << iota
+	flagBusy
+	flagLongLived
+	flagNeutral
+	flagBits = iota
+)
+
+// Exit ends the call: it counts completion and response time, and returns what
+// the call held.
+func (e Entry) Exit() {
+	if e.inv == nil {
+		return
+	}
+	word := &e.inv.word
+	for {
+		w := word.Load()
+		switch {
+		case w>>flagBits != e.generation:
+			return
+		case w&flagBusy != 0:
+			shared.Gosched() // Context or Fail is reading a handful of fields
+		case word.CompareAndSwap(w, (e.generation+1)<<flagBits):
+			e.inv.failed = w&flagFailed != 0
+			if w&(flagLongLived|flagNeutral) != 0 {
+				e.inv.longLived = e.inv.longLived || w&flagLongLived != 0
+				e.inv.neutral = w&(flagNeutral|flagFailed) == flagNeutral
+			}
+			e.inv.exit()
+			return
+		}
+	}
+}
+
+// Fail says how the call ended, see api.Admitted.
+func (e Entry) Fail(err error) {
+	if e.inv == nil || err == nil {
+		return
+	}
+	if flag := e.inv.engine.judge(e, err); flag != 0 {
+		e.set(flag)
+	}
+}
+
+// SetLongLived marks the call as one without a response time, where that turns out only while it
+// runs: see [LongLived].
+func (e Entry) SetLongLived() {
+	if e.inv != nil {
+		e.set(flagLongLived)
+	}
+}
+
+// ExitOn ends the call, as Fail says of *err, or as failed if the function that deferred it panics.
+func (e Entry) ExitOn(err *error) {
+	if r := recover(); r != nil {
+		e.ExitFailed()
+		panic(r)
+	}
+	if err != nil {
+		e.Fail(*err)
+	}
+	e.Exit()
+}
+
+// ExitFailed ends the call as failed, whatever Config.Failure says of errors.
+func (e Entry) ExitFailed() {
+	if e.inv != nil {
+		e.set(flagFailed)
+	}
+	e.Exit()
+}
+
+// Context returns a context for calls nested in this one: they are counted below
+// it, in the same context and from the same origin. It is made on demand and may outlive the entry.
+// An entry that has exited gives [context.Background].
+func (e Entry) Context() context.Context { return e.ContextIn(new(Nested)) }
+
+// Nested is the memory of a context of [Entry.Context]. The zero value is ready to become one,
+// once; it must not be copied.
+type Nested struct {
+	context.Context
+	from Context
+	in   placed
+}
+
+// ContextIn is Context made in child, which the caller may have inside an object of its own. For an
+// entry that has exited, or the zero Entry, it makes nothing.
+func (e Entry) ContextIn(child *Nested) context.Context {
+	if e.inv == nil || !e.set(flagBusy) {
+		child.Context = context.Background()
+		return child.Context
+	}
+	inv := e.inv
+	child.Context = inv.ctx
+	child.from.parent, child.from.tree = inv.node, inv.engine.tree
+	if inv.left != nil {
+		child.from.began = inv.outermost()
+	}
+	if inv.context != nil {
+		child.from.name, child.from.origin = inv.context.name, inv.context.origin
+	}
+	if inv.entrance != nil {
+		child.in = placed{inv.engine.tree, inv.entrance}
+		child.from.entrance.Store(&child.in)
+	}
+	inv.word.And(^uint64(flagBusy))
+	return child
+}
+
+// origins are the name that the call asked for and the context that it came with, "" and nil if it
+// has exited.
+func (e Entry) origins() (name string, ctx context.Context) {
+	if !e.set(flagBusy) {
+		return "", nil
+	}
+	name, ctx = e.inv.beyond, e.inv.ctx
+	if r := e.inv.resource; r != e.inv.engine.resources.overflow {
+		name = r.Name()
+	}
+	e.inv.word.And(^uint64(flagBusy))
+	return name, ctx
+}
+
+// Value returns the [Context] of the nested calls, or what the parent context has.
+func (n *Nested) Value(key any) any {
+	if key == (contextKey{}) && n.from.tree != nil {
+		return &n.from
+	}
+	return n.Context.Value(key)
+}
+
+// set sets a flag while the entry lives; of two goroutines that set busy, the second waits.
+func (e Entry) set(flag uint64) bool {
+	for {
+		w := e.inv.word.Load()
+		switch {
+		case w>>flagBits != e.generation:
+			return false
+		case w&flag&flagBusy != 0:
+			shared.Gosched()
+		case e.inv.word.CompareAndSwap(w, w|flag):
+			return true
+		}
+	}
+}

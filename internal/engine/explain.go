@@ -1,0 +1,221 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/shown"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Explainer is a [Checker] that can say how it would judge a call: the rules of every family, and a
+// user's own slots that choose to.
+//
+// Explain is called for a call that does not take place: the call has all that a caller passes, but
+// nothing is counted for it. So Explain takes nothing, notes nothing, and leaves no trace. It
+// returns a judgement for each rule that would judge the call, in the order in which they are
+// asked; the judgement of a user's own slot needs no Rule. It is called under no lock, and by any
+// number of goroutines at the same time.
+type Explainer interface {
+	Explain(*Invocation) []core.Judgement
+}
+
+// Explain says what the rules would decide for a call if it arrived now, see api.Explain. It takes the
+// locks that a reader of the tree takes, and holds them as long. It allocates what it returns and, for
+// a resource that doesn't exist, what its rules would hold.
+func (e *Engine) Explain(ctx context.Context, name string, opts []Option) (core.Explanation, error) {
+	inv, err := e.begin(ctx, name, opts)
+	if err != nil {
+		return core.Explanation{}, err
+	}
+	defer inv.recycle()
+	known := inv.look(name)
+	x := core.Explanation{
+		Resource: name, Context: inv.ContextName(), Origin: inv.Origin(),
+		At: time.Unix(0, inv.now).UTC(), Revision: inv.bound.set.Revision, By: -1,
+	}
+	if known {
+		x.Node = inv.resource.Name()
+	}
+	var chosen [kinds]map[string]core.Choice
+	for kind, family := range inv.bound.set.families {
+		if family == nil {
+			continue
+		}
+		chosen[kind] = make(map[string]core.Choice)
+		for _, c := range family.Choices(name, inv.resource.Name()) {
+			if c.Kind = core.Kind(kind); c.Applies {
+				chosen[kind][c.ID] = c
+			} else {
+				x.LeftOut = append(x.LeftOut, c)
+			}
+		}
+	}
+	for _, slot := range e.chain.checking {
+		slot, _, _ := slot.in(inv.bound)
+		own := core.Choice{Kind: core.KindCustom, ID: slot.name, Reason: "a slot of the program's own"}
+		explainer, ok := slot.checker.(Explainer)
+		if !ok && (slot.checker != nil || slot.rechecker != nil) {
+			x.Rules = append(x.Rules, core.ExplainedRule{Choice: own, Judgement: core.Judgement{Outcome: core.Unknown, Why: "it does not explain itself"}})
+		}
+		if !ok {
+			continue
+		}
+		for _, j := range explainer.Explain(inv) {
+			c, ok := chosen[slot.kind][j.Rule]
+			if !ok {
+				c = own
+			}
+			x.Rules = append(x.Rules, core.ExplainedRule{Choice: c, Judgement: j})
+		}
+	}
+	inv.conclude(&x)
+	return x, nil
+}
+
+// conclude combines the judgements of the rules.
+func (inv *Invocation) conclude(x *core.Explanation) {
+	x.Runs = x.At
+	for i := range x.Rules {
+		r := &x.Rules[i]
+		if r.Mode != spec.Enforce {
+			continue
+		}
+		switch r.Outcome {
+		case core.Refused:
+			if x.Outcome != core.Refused {
+				x.Outcome, x.By, x.Next = core.Refused, i, r.Next
+			} else if !x.Next.IsZero() && (r.Next.IsZero() || r.Next.After(x.Next)) {
+				x.Next = r.Next
+			}
+		case core.Waits:
+			longer := r.Runs.IsZero() || !x.Runs.IsZero() && r.Runs.After(x.Runs)
+			if x.Outcome == core.Refused || x.By >= 0 && !longer {
+				break
+			}
+			x.Outcome, x.By = core.Waits, i
+			if longer {
+				x.Runs = r.Runs
+			}
+		case core.Unknown:
+			if x.Outcome == core.Passes {
+				x.Outcome = core.Unknown
+			}
+		}
+	}
+	switch {
+	case x.Outcome != core.Waits:
+	case inv.engine.drain.on.Load():
+		x.Outcome, x.Draining = core.Refused, true
+	case !inv.inTime(max(0, x.Runs.Sub(x.At))):
+		x.Outcome, x.GivesUp = core.Refused, true
+	}
+	if x.Outcome == core.Refused {
+		x.Runs = time.Time{}
+	}
+}
+
+// look finds what a call that does not take place would find. It makes what doesn't exist outside
+// the tree, visible to no other call; known is whether the resource existed.
+func (inv *Invocation) look(name string) (known bool) {
+	e := inv.engine
+	r, known := e.FindResource(name)
+	if !known && !e.resources.HasPlace(name) {
+		r, known = e.resources.overflow, true
+	}
+	if !known {
+		r = e.alone(name)
+	}
+	inv.bound = e.lookAt(r, name, inv.now)
+	inv.resource = r
+	inv.node = e.tree.LookCall(r.ClusterNode, inv.ContextName())
+	if origin := inv.Origin(); origin != "" {
+		inv.origin = e.tree.LookOrigin(r.ClusterNode, origin)
+	}
+	return known
+}
+
+// lookAt is lookUp for readers. What the rules in force already have at the resource is used; what
+// they would have there for the first time is built separately, and not kept. The resource is
+// brought up to date only if it still goes by older rules, as it does until the update gets to it:
+// what is handed over is handed over once.
+func (e *Engine) lookAt(r *Resource, name string, now int64) *binding {
+	beyond := r == e.resources.overflow
+	set := e.rules.Load()
+	if b := r.bound.Load(); b != nil && b.set == set && !beyond {
+		return b
+	}
+	s := search{name: name, looks: true}
+	if beyond {
+		s.matched = set.match(name, nil)
+	}
+	r.mu.Lock()
+	last := r.turn(set)
+	if last != nil && last.set == set {
+		r.mu.Unlock()
+		return last
+	}
+	if last != nil && last.revision != set.Revision {
+		r.mu.Unlock()
+		return e.lookUp(r, name, now, false)
+	}
+	r.mu.Unlock()
+	if !beyond {
+		s.matched = set.match(name, last)
+	}
+	return e.bind(set, e.alone(r.Name()), last, s, nil, now)
+}
+
+// after is the time of the call plus a wait.
+func (inv *Invocation) after(wait time.Duration) time.Time {
+	return time.Unix(0, inv.now+int64(wait)).UTC()
+}
+
+// JudgeRefused says that the call is refused, and when it would no longer be, if that is known.
+func (inv *Invocation) JudgeRefused(j *core.Judgement, after time.Duration, known bool) {
+	j.Outcome = core.Refused
+	if known {
+		j.Next = inv.after(max(0, after))
+	}
+}
+
+// JudgeWait says that the call waits that long or, if ok is false, that it is refused until the
+// wait is at most maxWait.
+func (inv *Invocation) JudgeWait(j *core.Judgement, wait time.Duration, ok bool, maxWait time.Duration) {
+	switch {
+	case !ok:
+		inv.JudgeRefused(j, wait-maxWait, true)
+	case wait > 0:
+		j.Outcome, j.Runs = core.Waits, inv.after(wait)
+	}
+}
+
+// JudgeTokens judges a call of n units by a token bucket that holds size.
+func (inv *Invocation) JudgeTokens(j *core.Judgement, b stat.TokenBucket, n, size int64) {
+	switch {
+	case n > size:
+		j.Outcome = core.Refused
+	case !b.Fits(inv.now, n, size):
+		inv.JudgeRefused(j, b.RetryAfter(inv.now, n, size), true)
+	}
+}
+
+// MeasureUnits is a measure of units under a limit.
+func MeasureUnits(of string, used, limit int64) core.Measure {
+	left := max(0, limit-used)
+	return core.Measure{Of: of, Measured: float64(used), Limit: float64(limit), Remaining: &left}
+}
+
+// MeasureTokens is a measure of a token bucket that holds size.
+func MeasureTokens(b stat.TokenBucket, now, size int64) core.Measure {
+	left := b.Whole(now, size)
+	return core.Measure{Of: "tokens taken", Measured: float64(size) - b.Left(now, size), Limit: float64(size), Remaining: &left}
+}
+
+// MeasureTurns is a measure of a queue for turns: how long the call would wait for its own, and
+// how many more there are.
+func MeasureTurns(wait, maxWait time.Duration, left *int64) core.Measure {
+	return core.Measure{Of: "wait for a turn", Measured: shown.Millis(wait), Limit: shown.Millis(maxWait), Unit: "ms", Remaining: left}
+}

@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/penstock-go/penstock/internal/shared"
+)
+
+// Handle is the name of a resource together with the resource last found for it, so that a call by
+// handle needs no lookup. It works with every engine and never expires: where the resource has left
+// the tree, or another engine is asked, it is looked up again. It is safe for concurrent use, and
+// must not be copied once used.
+//
+// It keeps no place in the tree: an idle resource leaves as if there were no handle, and comes back
+// with the next call. The resource that a handle still points to then is the one that its name
+// would get back anyway, see [node.Registry].
+type Handle struct {
+	name  string
+	found shared.Pointer[Resource]
+}
+
+// NewHandle returns a handle that has found nothing yet.
+func NewHandle(name string) *Handle { return &Handle{name: name} }
+
+// Name is the resource's name.
+func (h *Handle) Name() string { return h.name }
+
+// EnterBy is [Engine.Enter] for the resource of a handle.
+func (e *Engine) EnterBy(ctx context.Context, h *Handle, opts []Option) (Entry, error) {
+	inv, err := e.begin(ctx, h.name, opts)
+	if err != nil {
+		return Entry{}, err
+	}
+	r := h.found.Load()
+	if r == nil || r.engine != e || r.Retired() {
+		r = h.find(e, inv.now)
+	}
+	return inv.enter(r, h.name)
+}
+
+// find looks the resource up again. The overflow resource is not kept: there may be room for the
+// name later.
+func (h *Handle) find(e *Engine, now int64) *Resource {
+	r := e.resource(h.name, now)
+	if r != e.resources.overflow {
+		h.found.Store(r)
+	}
+	return r
+}

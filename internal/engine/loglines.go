@@ -1,0 +1,229 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/internal/shown"
+)
+
+// LogTopic is one thing that the log reports in at most one line a second, such as the refusals of
+// a rule at a resource, or the changes of a breaker. The first event is logged immediately; events
+// in the second after a line are logged together, when the next one happens or by a timer of the
+// engine, within two seconds of the line before. Its methods are safe for concurrent use.
+type LogTopic interface {
+	// LogPace is when the next line is due; it always returns the same pointer.
+	LogPace() *LogPace
+	// Untold reports whether something has happened that no line has reported.
+	Untold() bool
+	// LogLine is the line about that, which counts as reported now. A Count of 0 means no line.
+	LogLine() LogLine
+}
+
+// LogLine is a line of the log. Strings among Args are escaped, and cut where they are long.
+type LogLine struct {
+	Level   slog.Level
+	Message string
+	Args    []any // as in [slog.Logger.Log]
+	Count   int64 // of what happened
+}
+
+// LogPace is when the next line about a [LogTopic] is due. The zero value means now. It is safe for
+// concurrent use.
+//
+// # Nothing is left untold
+//
+// A topic is on the list of the timer while next isn't 0, or its line is being written. A caller
+// first counts something as untold and then reads next. The timer first sets next to 0 and then
+// checks whether something is untold. So either the timer finds what was counted meanwhile, or the
+// caller finds 0 and writes the line.
+type LogPace struct {
+	next   shared.Int64 // a line is due from then on; 0 means always
+	listed bool         // under the mu of lineLog, as is fresh
+	fresh  bool         // since the timer rang last
+}
+
+// due reports whether a line is due, which the caller must then write.
+func (p *LogPace) due(now int64) bool {
+	next := p.next.Load()
+	return (next == 0 || now >= next) && p.next.CompareAndSwap(next, now+logPause)
+}
+
+// Bounds on what is logged of names, which may come from outside: the columns of a name, and about
+// how many bytes a second the lines of one kind have.
+const (
+	loggedWidth  = 256
+	loggedSecond = 64 << 10
+	loggedFrame  = 100 // bytes of a line apart from its strings
+)
+
+// logged is a name as it is logged. It leaves nothing for handlers to escape: they differ in what
+// they do, and none looks beyond ASCII.
+func logged(name string) string { return shown.Name(name, loggedWidth) }
+
+// lineLog writes the lines of one kind of topics. It bounds their bytes, since there are as many
+// topics as names, and a caller can keep inventing those. What has no room in a second is reported
+// as one number, in a later one. It is safe for concurrent use. The handler is never called under
+// its lock.
+type lineLog struct {
+	engine *Engine
+	beyond string // the message for what has no room
+
+	mu       shared.Mutex
+	begun    bool
+	end      int64 // of the present second
+	left     int   // bytes
+	unlisted int64 // what had no room and no line has reported yet
+
+	topics []LogTopic // those that are listed: lines about them were written lately
+	stop   func()     // the timer; nil while none runs
+	closed bool       // no timer runs any more
+}
+
+// Log writes a line about a topic if one is due: at most one a second, and about 64 KiB of lines of
+// all topics. Otherwise what has happened is reported with what happens later, or by a timer.
+func (e *Engine) Log(t LogTopic, now int64) {
+	if t.LogPace().due(now) {
+		e.changeLog.tell(t, now)
+	}
+}
+
+// tell writes the line about a topic that is due.
+func (l *lineLog) tell(t LogTopic, now int64) {
+	line := t.LogLine()
+	size := loggedFrame
+	for i, arg := range line.Args {
+		if text, ok := arg.(string); ok && i%2 == 1 {
+			text = logged(text)
+			line.Args[i], size = text, size+len(text)
+		}
+	}
+	ok, earlier := l.take(t, now, size, line.Count)
+	l.tellUnlisted(earlier)
+	if ok {
+		l.engine.write(line)
+	}
+}
+
+func (e *Engine) write(line LogLine) {
+	e.Logger().Log(context.Background(), line.Level, line.Message, line.Args...)
+}
+
+// takeUnlisted returns how much no line has reported, and counts it as reported.
+func (l *lineLog) takeUnlisted() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	unlisted := l.unlisted
+	l.unlisted = 0
+	return unlisted
+}
+
+func (l *lineLog) tellUnlisted(count int64) {
+	if count > 0 {
+		l.engine.write(LogLine{Level: slog.LevelWarn, Message: l.beyond, Args: []any{"count", count}})
+	}
+}
+
+// take lists the topic, and asks for room for a line about count things. It returns what must be
+// reported first, from earlier seconds.
+func (l *lineLog) take(t LogTopic, now int64, size int, count int64) (ok bool, earlier int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list(t)
+	if count == 0 {
+		return false, 0
+	}
+	if !l.begun || now >= l.end {
+		l.begun, l.end, l.left = true, now+logPause, loggedSecond
+		earlier, l.unlisted = l.unlisted, 0
+	}
+	if l.left <= 0 {
+		l.unlisted += count
+		return false, earlier
+	}
+	l.left -= size
+	return true, earlier
+}
+
+// list makes the timer look at the topic. The caller holds mu.
+func (l *lineLog) list(t LogTopic) {
+	if l.closed {
+		return
+	}
+	p := t.LogPace()
+	p.fresh = true
+	if !p.listed {
+		p.listed = true
+		l.topics = append(l.topics, t)
+	}
+	if l.stop == nil {
+		l.stop = l.engine.Every(time.Duration(logPause), l.ring)
+	}
+}
+
+// ring logs what is left of the topics whose last line was written a second ago or, where the clock
+// stands still, as a test's may, two rings ago.
+func (l *lineLog) ring(now int64) {
+	l.tellUnlisted(l.takeUnlisted())
+	l.mu.Lock()
+	rest := len(l.topics)
+	l.mu.Unlock()
+	for range rest {
+		t, next := l.next(now)
+		if t == nil {
+			continue
+		}
+		// If next has changed by now, a line is about to be written, which lists the topic again.
+		if p := t.LogPace(); p.next.CompareAndSwap(next, 0) && t.Untold() && p.due(now) {
+			l.tell(t, now)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.topics) == 0 && l.stop != nil {
+		l.stop()
+		l.stop = nil
+	}
+}
+
+// next takes the first topic off the list, and returns when a line about it would have been due. It
+// returns nil, and puts the topic at the end, if its last line is too fresh for another.
+func (l *lineLog) next(now int64) (t LogTopic, due int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.topics) == 0 { // it was flushed meanwhile
+		return nil, 0
+	}
+	t = l.topics[0]
+	l.topics = l.topics[1:]
+	p := t.LogPace()
+	due = p.next.Load()
+	if p.fresh && now < due {
+		p.fresh = false
+		l.topics = append(l.topics, t)
+		return nil, 0
+	}
+	p.listed = false
+	return t, due
+}
+
+// flush logs what is left, in a second of its own; no timer runs from then on. more calls its
+// argument with topics that may not be listed because they changed after an earlier flush.
+func (l *lineLog) flush(more func(func(LogTopic))) {
+	l.mu.Lock()
+	topics, now := l.topics, l.end
+	l.topics, l.closed = nil, true
+	l.mu.Unlock()
+	tell := func(t LogTopic) {
+		if t.Untold() {
+			l.tell(t, now)
+		}
+	}
+	for _, t := range topics {
+		tell(t)
+	}
+	more(tell)
+	l.tellUnlisted(l.takeUnlisted())
+}

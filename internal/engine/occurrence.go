@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"github.com/penstock-go/penstock/core/argument"
+)
+
+// Occurrence is a value of a call and how often the call names it.
+type Occurrence struct {
+	Value argument.Value
+	Times int64
+}
+
+// ArgValues returns the values of an argument of the call, except nil: one, or for a slice that of
+// each element. An index below 0 counts from the end, -1 being the last; if there is no such
+// argument there are no values. The slice is the invocation's: the next call of ArgValues or
+// ParamValues overwrites it.
+func (inv *Invocation) ArgValues(index int) []Occurrence {
+	inv.valued = true
+	inv.values = inv.values[:0]
+	if index < 0 {
+		index += len(inv.args)
+	}
+	if index >= 0 && index < len(inv.args) {
+		inv.addValues(inv.args[index])
+	}
+	return inv.values
+}
+
+// ParamValue is the value attached under a name, nil if there is none or it is that of nil. sole is
+// false if there are several; then see [Invocation.ParamValues].
+func (inv *Invocation) ParamValue(name string) (v *argument.Value, sole bool) {
+	for i := range inv.params {
+		if p := &inv.params[i]; p.name == name && !p.value.IsNone() {
+			if v != nil {
+				return nil, false
+			}
+			v = &p.value
+		}
+	}
+	return v, true
+}
+
+// ParamValues is [Invocation.ArgValues] for the attachments of a name.
+func (inv *Invocation) ParamValues(name string) []Occurrence {
+	inv.valued = true
+	inv.values = inv.values[:0]
+	for i := range inv.params {
+		if p := &inv.params[i]; p.name == name {
+			inv.addValue(p.value)
+		}
+	}
+	return inv.values
+}
+
+// param is an attachment of a call.
+type param struct {
+	name  string
+	value argument.Value
+}
+
+func (inv *Invocation) addValues(arg any) {
+	argument.Each(arg, inv.addValue)
+}
+
+// addValue notes a value, or that a value occurs once more. Beyond a few values, a map finds those
+// already noted.
+func (inv *Invocation) addValue(v argument.Value) {
+	const few = 16
+	switch n := len(inv.values); {
+	case v.IsNone():
+	case n < few:
+		for i := range inv.values {
+			if inv.values[i].Value == v {
+				inv.values[i].Times++
+				return
+			}
+		}
+		inv.values = append(inv.values, Occurrence{v, 1})
+	default:
+		if n == few {
+			inv.places = make(map[argument.Value]int, 2*few)
+			for i := range inv.values {
+				inv.places[inv.values[i].Value] = i
+			}
+		}
+		if i, ok := inv.places[v]; ok {
+			inv.values[i].Times++
+			return
+		}
+		inv.places[v] = n
+		inv.values = append(inv.values, Occurrence{v, 1})
+	}
+}
+
+// forgetValues empties what the call had attached and what was derived from it, so that the pooled
+// state keeps no text alive. Storage that grew very large is not kept at all.
+func (inv *Invocation) forgetValues() {
+	const most = 64
+	for i := len(inv.params) - 1; i >= 0; i-- { // they are few, and clear pays only for many
+		inv.params[i] = param{}
+	}
+	inv.params = inv.params[:0]
+	if cap(inv.params) > most {
+		inv.params = nil
+	}
+	if !inv.valued {
+		return
+	}
+	inv.valued = false
+	clear(inv.values[:cap(inv.values)])
+	inv.values = inv.values[:0]
+	if cap(inv.values) > most {
+		inv.values = nil
+	}
+	inv.places = nil
+}

@@ -1,0 +1,113 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/core/argument"
+)
+
+// Option changes one call. Options are plain values: making and passing them
+// allocates nothing, except for what Args boxes. The zero value changes nothing.
+type Option struct {
+	kind  optionKind
+	args  []any
+	param param // for Count the value is the units, for Endpoint the name is the address
+}
+
+type optionKind uint8
+
+const (
+	optionNone optionKind = iota
+	optionInbound
+	optionUnits
+	optionPrioritized
+	optionArgs
+	optionParam
+	optionEndpoint
+	optionLongLived
+	optionInboundWithin
+)
+
+// Inbound marks a call that comes from outside; see api.Inbound, as for all below.
+func Inbound() Option { return Option{kind: optionInbound} }
+
+// InboundWithin is [Inbound] for servers that leave a call only so long for all of its answer.
+func InboundWithin(left func(context.Context) (time.Duration, bool)) Option {
+	return Option{kind: optionInboundWithin, args: []any{left}}
+}
+
+// Units says how many units the call takes.
+func Units(n int) Option {
+	return Option{kind: optionUnits, param: param{value: argument.Int(int64(n))}}
+}
+
+// Prioritized lets the call borrow from a coming bucket, and go before others in a queue.
+func Prioritized() Option { return Option{kind: optionPrioritized} }
+
+// Args are the arguments of the call.
+func Args(args ...any) Option { return Option{kind: optionArgs, args: args} }
+
+// Param attaches a value to the call under a name.
+func Param[T any](name string, value T) (o Option) {
+	o.kind, o.param.name = optionParam, name // filled in in place, as is all below
+	if v, ok := argument.Scalar(value); ok {
+		o.param.value = v
+		return o
+	}
+	if argument.IsList(value) {
+		o.args = []any{value}
+		return o
+	}
+	o.param.value = argument.Of(value)
+	return o
+}
+
+// Endpoint says which of the resource's servers the call goes to.
+func Endpoint(addr string) Option { return Option{kind: optionEndpoint, param: param{name: addr}} }
+
+// LongLived says that the call has no response time.
+func LongLived() Option { return Option{kind: optionLongLived} }
+
+func (inv *Invocation) apply(opts []Option) {
+	for i := range opts {
+		switch opts[i].kind {
+		case optionInbound:
+			inv.inbound = true
+		case optionUnits:
+			inv.units = max(1, opts[i].param.value.Int())
+		case optionPrioritized:
+			inv.prioritized = true
+		case optionArgs:
+			inv.args = opts[i].args
+		case optionParam:
+			inv.attach(&opts[i])
+		case optionEndpoint:
+			inv.endpoint = opts[i].param.name
+		case optionLongLived:
+			inv.longLived = true
+		case optionInboundWithin:
+			inv.inbound = true
+			inv.left, _ = opts[i].args[0].(func(context.Context) (time.Duration, bool))
+		}
+	}
+}
+
+func (inv *Invocation) attach(o *Option) {
+	if o.args == nil {
+		*inv.param() = o.param
+		return
+	}
+	argument.Each(o.args[0], func(v argument.Value) { *inv.param() = param{o.param.name, v} })
+}
+
+// param returns the place of the next attachment.
+func (inv *Invocation) param() *param {
+	n := len(inv.params)
+	if n == cap(inv.params) {
+		inv.params = slices.Grow(inv.params, 1)
+	}
+	inv.params = inv.params[:n+1]
+	return &inv.params[n]
+}

@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Record is what a rule has done since it was loaded, at all resources, including those that have
+// left and may be forgotten. It is kept when the rule changes. The zero value is ready. It is safe
+// for concurrent use.
+type Record struct {
+	Refused       stat.Tally // calls; see NewCounted
+	ShadowBlocked stat.Tally // calls that the rule would have refused, if it were not in shadow mode
+	Asked         shared.Bool
+
+	// Found is set once a call had the value of a hotspot rule; Missed counts the first calls
+	// without it.
+	Found  shared.Bool
+	Missed shared.Int64
+}
+
+// refusals is how often a rule refused calls of one resource, and how many of those the block log
+// has reported.
+type refusals struct {
+	total  stat.Tally
+	told   shared.Int64 // of total
+	pace   LogPace
+	first  shared.Pointer[sampled] // of those that no line has reported
+	record shared.Pointer[Record]  // of the rule, where they count as well; nil if it has none
+	// direct is record once first is there. Where it is nil, the next refusal looks.
+	direct shared.Pointer[Record]
+}
+
+// counted is the rule behind a refusal that an engine counts, nil if there is nothing more to know.
+type counted struct {
+	rule core.Refuser
+	*refusals
+}
+
+func (c *counted) RetryAfter() (wait time.Duration, known bool) {
+	if c.rule == nil {
+		return 0, false
+	}
+	return c.rule.RetryAfter()
+}
+
+func (c *counted) Limit() (limit float64, known bool) {
+	if c.rule == nil {
+		return 0, false
+	}
+	return c.rule.Limit()
+}
+
+// refusalsOf is nil of an error made by hand, which is neither counted nor logged.
+func refusalsOf(b *core.BlockError) *refusals {
+	if c, ok := b.Refuser().(*counted); ok {
+		return c.refusals
+	}
+	return nil
+}
+
+// NewCounted returns the refusal that b describes. It is counted in the record of its rule and,
+// for the block log, by itself or together with with if that is not nil. So a changed rule
+// continues its count, and the refusals of single values count as their rule's. rule and record may
+// be nil.
+func NewCounted(b core.BlockError, rule core.Refuser, record *Record, with *core.BlockError) *core.BlockError {
+	var r *refusals
+	if with != nil {
+		r = refusalsOf(with)
+	} else {
+		r = new(refusals)
+	}
+	r.record.Store(record) // a new one if with is of a rule with that ID that was gone meanwhile
+	r.direct.Store(nil)
+	return core.NewBlockError(b, &counted{rule, r})
+}
+
+// logPause is the time between two lines of the block log about one rule and
+// resource.
+const logPause = int64(time.Second)
+
+// NoteRefusal counts a refusal of the call for the block log, and keeps it among the last ones of
+// its resource if those are wanted. It reports whether a line is due, at most once a second, for
+// [Engine.LogBlocked] to write.
+func (inv *Invocation) NoteRefusal(b *core.BlockError) (due bool) {
+	if keepers := inv.engine.keepers.Load(); keepers != 0 {
+		inv.keep(b, keepers)
+	}
+	r := refusalsOf(b)
+	if r == nil {
+		return false
+	}
+	if record := r.direct.Load(); record != nil {
+		stat.AddBoth(&r.total, &record.Refused, inv.lane, 1)
+	} else {
+		r.addFirst(inv, b)
+	}
+	return r.pace.due(inv.now)
+}
+
+// sampled is whose call was refused, and for which value.
+type sampled struct {
+	origin string
+	value  argument.Value
+}
+
+var nobody sampled
+
+// addFirst counts a refusal, and keeps whose call it is if it is the first that the next line of the
+// block log is about. Whoever changes record sets direct to nil afterwards: so direct is the
+// record, or the goroutine that stores an older one here finds that it has changed.
+func (r *refusals) addFirst(inv *Invocation, b *core.BlockError) {
+	if r.first.Load() == nil {
+		s := &nobody
+		if origin := inv.Origin(); origin != "" || !b.Value.IsNone() {
+			s = &sampled{origin, b.Value}
+		}
+		r.first.CompareAndSwap(nil, s)
+	}
+	record := r.record.Load()
+	if record == nil {
+		r.total.Add(inv.lane, 1)
+		return
+	}
+	stat.AddBoth(&r.total, &record.Refused, inv.lane, 1)
+	for {
+		r.direct.Store(record)
+		now := r.record.Load()
+		if now == record {
+			return
+		}
+		record = now
+	}
+}
+
+// unlogged returns how many refusals no line has reported yet, and counts them as reported.
+func (r *refusals) unlogged() int64 {
+	for {
+		total, told := r.total.Load(), r.told.Load()
+		if total <= told { // less if another goroutine has just reported later ones
+			return 0
+		}
+		if r.told.CompareAndSwap(told, total) {
+			return total - told
+		}
+	}
+}

@@ -1,0 +1,344 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Reservation is what a rule granted a call and the call holds until it is
+// refused after all or, with UntilExit, until it exits.
+type Reservation struct {
+	Holder    Holder // nil if it is a window or a semaphore
+	Units     int64
+	Token     int64 // the holder's own
+	Undo      int64 // the holder's own
+	UntilExit bool
+
+	follows   int32           // number, from 1 on, of the reservation that this one follows; 0 for others, or fleeting
+	window    *stat.Window    // the window that Token is a bucket of, or nil
+	semaphore *stat.Semaphore // that the units belong to, or nil
+}
+
+// Holder takes back, at now, what it granted, and reserves nothing as it does so.
+type Holder interface {
+	GiveBack(r *Reservation, now int64)
+}
+
+// fleeting, in follows, marks a reservation that follows none and is good from Undo on, but not for
+// long, see fetch.go.
+const fleeting = -1
+
+// confirmed is the Token of units of a semaphore whose call has also been counted.
+const confirmed = 1
+
+func (r *Reservation) giveBack(inv *Invocation) {
+	switch {
+	case r.window != nil:
+		r.window.Cancel(r.Token, r.Units)
+	case r.semaphore == nil:
+		r.Holder.GiveBack(r, inv.now)
+	case r.Token == confirmed:
+		r.semaphore.ReleaseConfirmed(r.Units)
+	default:
+		r.semaphore.Release(inv.lane, r.Units)
+	}
+}
+
+// Reserve notes what a rule granted.
+func (inv *Invocation) Reserve(r Reservation) { inv.held = append(inv.held, r) }
+
+// ReserveUnits is Reserve for units that the call holds until it is admitted.
+func (inv *Invocation) ReserveUnits(h Holder, units, token int64) {
+	inv.reserve(units, token, 0, false).Holder = h
+}
+
+// reserve returns the next reservation, still empty. Filling it in in place costs half of what
+// copying one made elsewhere would.
+func (inv *Invocation) reserve(units, token, undo int64, untilExit bool) *Reservation {
+	r := inv.nextReservation()
+	r.Units, r.Token, r.Undo, r.UntilExit = units, token, undo, untilExit
+	return r
+}
+
+// nextReservation is one more of the call's reservations. Its pointers are nil: see empty.
+func (inv *Invocation) nextReservation() *Reservation {
+	n := len(inv.held)
+	if n == cap(inv.held) {
+		inv.held = slices.Grow(inv.held, 1)
+	}
+	inv.held = inv.held[:n+1]
+	return &inv.held[n]
+}
+
+// Reservations is how many reservations the call has.
+func (inv *Invocation) Reservations() int { return len(inv.held) }
+
+// GiveBackFrom gives back all reservations but the first n, the last one first, for a rule that
+// grants several and finds that it can't grant them all. A reservation that has meanwhile followed
+// one of the first n isn't that rule's, and stays.
+func (inv *Invocation) GiveBackFrom(n int) {
+	inv.forgetHeld(n)
+	var kept []Reservation
+	for len(inv.held) > n {
+		last := len(inv.held) - 1
+		r := &inv.held[last]
+		inv.held = inv.held[:last]
+		if r.follows > 0 && int(r.follows) <= n {
+			kept = append(kept, *r)
+		} else {
+			r.giveBack(inv)
+		}
+		*r = Reservation{}
+	}
+	for _, r := range slices.Backward(kept) {
+		inv.held = append(inv.held, r)
+	}
+}
+
+// ReserveBucket notes units in a bucket of a window that holds under limit.
+func (inv *Invocation) ReserveBucket(w *stat.Window, bucket, limit int64) {
+	inv.reserve(inv.units, bucket, limit, false).window = w
+}
+
+// ReserveSemaphore notes units of a semaphore.
+func (inv *Invocation) ReserveSemaphore(g *stat.Semaphore) {
+	r := inv.nextReservation()
+	r.Units, r.Token, r.Undo, r.UntilExit, r.semaphore = inv.units, 0, 0, true, g
+}
+
+// HeldBucket returns the call's reservation in a window, or nil. A call holds at most one per
+// window.
+func (inv *Invocation) HeldBucket(w *stat.Window) *Reservation {
+	for i := range inv.held {
+		if inv.held[i].window == w {
+			return &inv.held[i]
+		}
+	}
+	return nil
+}
+
+// FindBucket is HeldBucket for a rule that looks for many windows, one after another.
+func (inv *Invocation) FindBucket(w *stat.Window) *Reservation {
+	if len(inv.held) > fewHeld {
+		return inv.heldAt(w)
+	}
+	return inv.HeldBucket(w)
+}
+
+// Follow notes what the call holds in windows that took over from those it took from. Until then
+// [Invocation.HeldBucket] doesn't find it.
+func (inv *Invocation) Follow() {
+	for i := 0; i < len(inv.held); i++ { // what is found may itself have been handed over
+		r := &inv.held[i]
+		if r.window == nil || !r.window.HandedOver(r.Token) {
+			continue
+		}
+		here, elsewhere := r.window.Follow(r.Token)
+		r.Token = here
+		limit, first := r.Undo, cmp.Or(r.follows, int32(i+1))
+		for _, held := range elsewhere {
+			inv.ReserveBucket(held.Window, held.Bucket, limit)
+			inv.held[len(inv.held)-1].follows = first
+		}
+	}
+}
+
+// Rebook moves what the call holds in a window to a coming bucket, under the lowest limit of all
+// rules by which the call took there, and reports how long the call would wait for that; if there
+// is no room it returns false, and the units stay.
+func (inv *Invocation) Rebook(w *stat.Window, limit int64, maxWait time.Duration) (wait time.Duration, ok bool) {
+	inv.Follow()
+	r := inv.HeldBucket(w)
+	limit = min(limit, r.Undo)
+	wait, bucket, ok := w.Rebook(inv.now, r.Token, r.Units, limit, maxWait)
+	if ok {
+		r.Token, r.Undo = bucket, limit
+	}
+	return wait, ok
+}
+
+// MeterBucket counts a call that has just been admitted in a window of one of its nodes, unless the
+// call already holds something there.
+func (inv *Invocation) MeterBucket(w *stat.Window) {
+	if inv.Follow(); inv.FindBucket(w) != nil {
+		return
+	}
+	bucket := w.AddAt(inv.lane, inv.now, inv.Runs(), inv.units)
+	if inv.Follow(); inv.FindBucket(w) != nil { // the window took over meanwhile
+		w.Cancel(bucket, inv.units)
+	}
+}
+
+// HoldsSemaphore reports whether the call holds units of a semaphore.
+func (inv *Invocation) HoldsSemaphore(g *stat.Semaphore) bool { return inv.findSemaphore(g) != nil }
+
+// findSemaphore returns the call's reservation of a semaphore, or nil.
+func (inv *Invocation) findSemaphore(g *stat.Semaphore) *Reservation {
+	if len(inv.held) > fewHeld {
+		return inv.heldAt(g)
+	}
+	return inv.heldSemaphore(g)
+}
+
+// heldSemaphore is findSemaphore for few reservations. It looks from the end, as permits are taken
+// late.
+func (inv *Invocation) heldSemaphore(g *stat.Semaphore) *Reservation {
+	for i := len(inv.held) - 1; i >= 0; i-- {
+		if inv.held[i].semaphore == g {
+			return &inv.held[i]
+		}
+	}
+	return nil
+}
+
+// MeterSemaphore makes the call hold units of the semaphore of a node on which it has just been
+// counted, unless a rule has already taken them.
+func (inv *Invocation) MeterSemaphore(g *stat.Semaphore) {
+	r := inv.findSemaphore(g)
+	if r != nil && !g.Settling() {
+		return
+	}
+	inv.meterSemaphore(g, r)
+}
+
+func (inv *Invocation) meterSemaphore(g *stat.Semaphore, r *Reservation) {
+	if r == nil {
+		g.Acquire(inv.lane, inv.units)
+		inv.ReserveSemaphore(g)
+		r = &inv.held[len(inv.held)-1]
+	}
+	if g.Settling() {
+		g.Confirm(inv.units)
+		r.Token = confirmed
+	}
+}
+
+// releaseUnseen ends the call on semaphores that were made after it had entered. It
+// comes before the completion is counted, so that a semaphore never shows less than
+// what is in flight.
+func (inv *Invocation) releaseUnseen() {
+	for _, n := range inv.Counted() {
+		semaphores := n.Semaphores()
+		for i := range semaphores {
+			if g := &semaphores[i]; g.All() && inv.findSemaphore(g.Semaphore) == nil {
+				g.ReleaseUnseen(inv.units)
+			}
+		}
+	}
+}
+
+// unsettled reports whether one of the nodes on which the call was counted has a semaphore that
+// holds something for calls it never saw: if not, releaseUnseen and settle do nothing. Such a
+// semaphore began to do so before it could be seen, and one that has settled stays settled.
+func (inv *Invocation) unsettled() bool {
+	for _, n := range inv.Counted() {
+		semaphores := n.Semaphores()
+		for i := range semaphores {
+			if semaphores[i].Settling() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// settle corrects what semaphores hold for calls that they never saw, once the completion is
+// counted. Until then this call prevented that, or a semaphore made as it left took it for a call
+// still running; and a call that waits in the queue for that permit will not settle anything.
+func (inv *Invocation) settle() {
+	for _, n := range inv.Counted() {
+		semaphores := n.Semaphores()
+		for i := range semaphores {
+			if g := semaphores[i].Semaphore; g.Settling() {
+				n.Settle(g)
+			}
+		}
+	}
+}
+
+// giveBack gives back everything, in reverse order.
+func (inv *Invocation) giveBack() {
+	if len(inv.held) > 0 {
+		inv.unwind(true)
+	}
+}
+
+// release gives back what is held until exit. If no call waits for it, nothing can go wrong.
+func (inv *Invocation) release() {
+	held := inv.held
+	for i := len(held) - 1; i >= 0; i-- {
+		r := &held[i]
+		if r.UntilExit && (r.semaphore == nil || r.Token == confirmed ||
+			!r.semaphore.TryRelease(r.Units) && !r.semaphore.TryReleaseOn(inv.lane, r.Units)) {
+			inv.held = held[:i+1]
+			inv.unwind(false)
+			return
+		}
+		r.empty()
+	}
+	inv.held, inv.index = held[:0], nil
+}
+
+// empty makes held the storage for what the next call holds.
+func (inv *Invocation) empty(held []Reservation) {
+	for i := range held {
+		held[i].empty()
+	}
+	inv.held, inv.index = held[:0], nil
+}
+
+// empty forgets the pointers: a pooled invocation must not keep windows alive. That costs less than
+// clearing everything.
+func (r *Reservation) empty() { r.Holder, r.window, r.semaphore, r.follows = nil, nil, nil, 0 }
+
+// unwind empties what is held, and what a holder left beyond the end by reserving as it took back.
+// A holder that panics keeps what it granted; the others still get theirs back.
+func (inv *Invocation) unwind(all bool) {
+	held := inv.held
+	for len(inv.held) > 0 {
+		inv.unwindSome(all)
+	}
+	inv.empty(held[:cap(held)])
+}
+
+func (inv *Invocation) unwindSome(all bool) {
+	done := false
+	defer func() {
+		if done {
+			return
+		}
+		if r := recover(); r != nil {
+			inv.engine.failed(r, inv.now, nil)
+			return
+		}
+		// The holder ended the goroutine; nothing else would continue the exit.
+		inv.unwind(all)
+		if !all {
+			inv.walk(completing, nil)
+			inv.settle()
+		}
+	}()
+	for i := len(inv.held) - 1; i >= 0; i-- {
+		r := &inv.held[i]
+		inv.held = inv.held[:i]
+		if all || r.UntilExit {
+			r.giveBack(inv)
+		}
+	}
+	done = true
+}
+
+// chargeAt moves the call's units to the bucket in which it will run, in every
+// window where the limit allows it. Elsewhere they stay in the bucket of the
+// decision, where they hold the limit just as well.
+func (inv *Invocation) chargeAt(at int64) {
+	inv.Follow()
+	for i := range inv.held {
+		if r := &inv.held[i]; r.window != nil {
+			r.Token = r.window.Move(r.Token, at, r.Units, r.Undo)
+		}
+	}
+}

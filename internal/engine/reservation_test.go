@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/stat"
+)
+
+// taker is a holder, each another one.
+type taker struct{ back func(*Reservation) }
+
+func (h *taker) GiveBack(r *Reservation, _ int64) {
+	if h.back != nil {
+		h.back(r)
+	}
+}
+
+// A reservation is filled in where one of an earlier call was: whatever that was, nothing
+// of it is left.
+func TestReservationHasNothingOfTheOneBefore(t *testing.T) {
+	w, err := stat.NewWindow(stat.Shape{Interval: time.Second, Buckets: 1})
+	require.NoError(t, err)
+	g, h := new(stat.Semaphore), new(taker)
+	kinds := map[string]struct {
+		reserve func(*Invocation)
+		want    Reservation
+	}{
+		"any":       {func(inv *Invocation) { inv.Reserve(Reservation{h, 7, 8, 9, true, 0, nil, nil}) }, Reservation{h, 7, 8, 9, true, 0, nil, nil}},
+		"units":     {func(inv *Invocation) { inv.ReserveUnits(h, 3, 4) }, Reservation{Holder: h, Units: 3, Token: 4}},
+		"bucket":    {func(inv *Invocation) { inv.ReserveBucket(w, 5, 6) }, Reservation{Units: 2, Token: 5, Undo: 6, window: w}},
+		"semaphore": {func(inv *Invocation) { inv.ReserveSemaphore(g) }, Reservation{Units: 2, UntilExit: true, semaphore: g}},
+	}
+	for before, first := range kinds {
+		for after, second := range kinds {
+			inv := &Invocation{call: call{units: 2}}
+			for range 2 {
+				first.reserve(inv)
+				inv.held[0].Token, inv.held[0].Undo, inv.held[0].follows = confirmed, 11, 1 // as may come to be
+				inv.empty(inv.held)
+			}
+			second.reserve(inv)
+			assert.Equal(t, second.want, inv.held[0], "%s after %s", after, before)
+		}
+	}
+}
+
+// A holder that reserves while it gives back does what it may not. It harms no later call.
+func TestReservedWhileGivingBack(t *testing.T) {
+	g, back := new(stat.Semaphore), int64(0)
+	inv := &Invocation{call: call{units: 1}, held: make([]Reservation, 0, 8)}
+	inv.ReserveUnits(new(taker), 1, 0)
+	inv.ReserveUnits(&taker{func(*Reservation) {
+		inv.ReserveUnits(new(taker), 1, 0)
+		inv.ReserveSemaphore(g)
+	}}, 1, 0)
+	inv.giveBack()
+
+	next := &taker{func(r *Reservation) { back += r.Units }}
+	for range 3 {
+		inv.ReserveUnits(next, 5, 0)
+	}
+	inv.giveBack()
+	assert.EqualValues(t, 15, back)
+	assert.Zero(t, g.InUse())
+}

@@ -1,0 +1,69 @@
+package engine
+
+// fewHeld is the most things of a call that are searched one by one.
+const fewHeld = 32
+
+// places finds something among what a call holds, or has left for its end, if that is much:
+// searching it for each rule would then take time quadratic in their number.
+type places struct {
+	held      map[any]int // indexes of windows and semaphores in Invocation.held
+	indexed   int         // how many of held are in it
+	completed map[Completer]int
+	left      int // how many of Invocation.completions are in it
+}
+
+// heldAt returns the reservation in a window or of a semaphore, for a call that holds many, nil if
+// there is none.
+func (inv *Invocation) heldAt(what any) *Reservation {
+	p := inv.indexes()
+	for ; p.indexed < len(inv.held); p.indexed++ {
+		switch r := &inv.held[p.indexed]; {
+		case r.window != nil:
+			p.held[r.window] = p.indexed
+		case r.semaphore != nil:
+			p.held[r.semaphore] = p.indexed
+		}
+	}
+	i, ok := p.held[what]
+	if !ok || i >= len(inv.held) {
+		return nil
+	}
+	if r := &inv.held[i]; any(r.window) == what || any(r.semaphore) == what {
+		return r
+	}
+	return nil
+}
+
+// Left returns the completion that the call has left with a completer, nil if there is none.
+func (inv *Invocation) Left(c Completer) *Completion {
+	if len(inv.completions) <= fewHeld {
+		for i := range inv.completions {
+			if inv.completions[i].Completer == c {
+				return &inv.completions[i]
+			}
+		}
+		return nil
+	}
+	p := inv.indexes()
+	for ; p.left < len(inv.completions); p.left++ {
+		p.completed[inv.completions[p.left].Completer] = p.left
+	}
+	if i, ok := p.completed[c]; ok {
+		return &inv.completions[i]
+	}
+	return nil
+}
+
+func (inv *Invocation) indexes() *places {
+	if inv.index == nil {
+		inv.index = &places{held: make(map[any]int), completed: make(map[Completer]int)}
+	}
+	return inv.index
+}
+
+// forgetHeld drops all but the first n reservations from the index.
+func (inv *Invocation) forgetHeld(n int) {
+	if inv.index != nil {
+		inv.index.indexed = min(inv.index.indexed, n)
+	}
+}

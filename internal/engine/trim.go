@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/node"
+)
+
+// letGo ends what only earlier rules named or metered.
+func (e *Engine) letGo(set *Ruleset, names *Names) {
+	e.tree.Entrances().Unpin(func(name string) bool { return names.contexts[name] })
+	e.resources.Unpin(names.named)
+	looks := set.looks()
+	trim(needs(looks[""]), RoleInbound, &e.tree.Inbound().StatisticNode)
+	for r := range e.resources.all() {
+		origins := names.resources[r.Name()]
+		r.Origins().Unpin(func(origin string) bool { return origins[origin] })
+		calls := names.calls[r.Name()]
+		r.Calls().Unpin(func(context string) bool { return context == node.OverflowName || calls[context] })
+		set.trim(r, looks[r.Name()])
+	}
+}
+
+// looks are the meters that rules look at on nodes of other resources, by resource; those of all
+// inbound calls under the empty name.
+func (s *Ruleset) looks() map[string][]Need {
+	looks := make(map[string][]Need)
+	for _, family := range s.families {
+		if family != nil {
+			family.Looks(func(resource string, n Need) { looks[resource] = append(looks[resource], n) })
+		}
+	}
+	return looks
+}
+
+// trim drops the meters of a resource's nodes that no rule needs any more. It holds the resource's
+// lock, as what is built there meters before it can be seen. A rule of another resource that only
+// looks may be built meanwhile: such a rule looks up its meter again if that was dropped.
+func (s *Ruleset) trim(r *Resource, looks []Need) {
+	if !metered(r) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	keep, b := needs(looks), r.bound.Load()
+	for kind, family := range s.families {
+		if family != nil {
+			family.Needs(b.heldBy(core.Kind(kind)), b.matchedUpTo(), func(n Need) { keep[n] = struct{}{} })
+		}
+	}
+	for role, n := range nodesOf(r) {
+		trim(keep, role, n)
+	}
+}
+
+// nodesOf yields all nodes of a resource.
+func nodesOf(r *Resource) func(yield func(Role, *node.StatisticNode) bool) {
+	return func(yield func(Role, *node.StatisticNode) bool) {
+		if !yield(RoleCluster, &r.StatisticNode) {
+			return
+		}
+		for _, n := range r.Calls().All() {
+			if !yield(RoleCall, &n.StatisticNode) {
+				return
+			}
+		}
+		if n := r.Included(); n != nil && !yield(RoleCall, &n.StatisticNode) { // it may have left, and would come back as it is
+			return
+		}
+		for _, n := range r.Origins().All() {
+			if !yield(RoleOrigin, &n.StatisticNode) {
+				return
+			}
+		}
+		if n := r.OverflowOrigin(); n != nil {
+			yield(RoleOrigin, &n.StatisticNode)
+		}
+	}
+}
+
+func metered(r *Resource) bool {
+	for _, n := range nodesOf(r) {
+		if n.Metered() {
+			return true
+		}
+	}
+	return false
+}
+
+// needed are the meters that rules need.
+type needed map[Need]struct{}
+
+func needs(list []Need) needed {
+	keep := make(needed, len(list))
+	for _, n := range list {
+		keep[n] = struct{}{}
+	}
+	return keep
+}
+
+func (k needed) has(n Need) bool {
+	_, has := k[n]
+	return has
+}
+
+// trim drops the meters of a node that are not needed.
+func trim(keep needed, role Role, n *node.StatisticNode) {
+	if !n.Metered() {
+		return
+	}
+	n.KeepMeters(
+		func(m node.Meter) bool { return keep.has(Need{Role: role, Meter: m}) },
+		func(owner any) bool {
+			return keep.has(Need{Role: role, Semaphore: true, Meter: node.Meter{Owner: owner}})
+		})
+}

@@ -1,0 +1,164 @@
+package engine
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// TakeTurn takes the next turn in a queue for the call, at its cost, if the wait for it, which it
+// returns, is at most maxWait. The caller holds the lock of the queue. The call gives the turn back
+// if it is refused. If the turn is awaited, the call doesn't run before it: the rule says wait, for
+// at least as long. If not, the call runs when it may, and has its turn then.
+//
+// A call is in the queue until its turn: it may leave, be overtaken, move up or, after a stall, on.
+//
+// A prioritized call overtakes others. Where its own turn is not awaited, because the rule only
+// watches, it overtakes only calls like itself: calls that have waited since the rule was enforced
+// are not pushed back by a call that doesn't wait.
+func (inv *Invocation) TakeTurn(q *stat.Turns, cost stat.Moment, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
+	first := inv.prioritized && (awaited || !q.Awaited())
+	at, wait := q.Next(inv.now, cost, first)
+	switch {
+	case wait > maxWait:
+		return wait, false
+	case wait == 0:
+		inv.holdTurn(q, at, q.Grant(at))
+	default:
+		inv.queueTurn(q, at, cost, first, awaited)
+	}
+	return wait, true
+}
+
+// WaitAtLeast says that the call must wait that long whichever calls leave its queues: what a rule
+// makes it wait for isn't a turn, or isn't only a turn.
+func (inv *Invocation) WaitAtLeast(wait time.Duration) { inv.firm = max(inv.firm, wait) }
+
+// holdTurn notes a turn that the call has for good.
+func (inv *Invocation) holdTurn(q *stat.Turns, at, before stat.Moment) {
+	token, part := at.Split()
+	undo, undoPart := before.Split()
+	inv.reserve(int64(part)<<32|int64(undoPart), token, undo, false).Holder = turnsHolder{q}
+}
+
+// queueTurn puts the call into the queue.
+func (inv *Invocation) queueTurn(q *stat.Turns, at, cost stat.Moment, first, awaited bool) {
+	x := inv.nextTurn()
+	x.Awaited = awaited
+	q.Queue(&x.Turn, inv.now, at, cost, first)
+	inv.queues = inv.queues || awaited
+	inv.reserve(0, 0, 0, false).Holder = x
+}
+
+// turnsHolder is the holder of turns that calls have for good.
+type turnsHolder struct{ *stat.Turns }
+
+func (h turnsHolder) GiveBack(r *Reservation, now int64) {
+	at := stat.MomentOf(r.Token, uint32(r.Units>>32))
+	h.GiveUp(at, stat.MomentOf(r.Undo, uint32(r.Units)), now)
+}
+
+// turn is a turn that a call waits for in a queue. It belongs to the invocation, and serves one
+// call after another.
+type turn struct{ stat.Turn }
+
+func (x *turn) GiveBack(_ *Reservation, now int64) { x.Leave(now) }
+
+func (inv *Invocation) nextTurn() *turn {
+	n := len(inv.turns)
+	if n == cap(inv.turns) || inv.turns[:n+1][n] == nil {
+		inv.turns = append(inv.turns, &turn{Turn: stat.MakeTurn(&inv.nap)})[:n]
+	}
+	inv.turns = inv.turns[:n+1]
+	return inv.turns[n]
+}
+
+// awaitTurns waits as long as the rules say, or less if that is for turns and they come earlier
+// because other calls have left, or if the engine drains.
+//
+// The call sleeps once, until the latest of its turns. If it has several, or also waits for
+// something else, it says in each queue until when it sleeps: if a call behind it there sleeps too
+// long, it wakes for its own turn there, to tell that call, and sleeps on.
+func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned func(), cause error) {
+	draining := &inv.engine.drain
+	if !draining.join(inv) {
+		return before, core.ErrDraining
+	}
+	defer func() {
+		draining.leave(inv)
+		inv.nap.Again() // the call may wait once more
+	}()
+	firm, until, slept := inv.now+int64(inv.firm), inv.now+int64(wait), int64(0)
+	latest := int64(math.MaxInt64)
+	if left, ok := inv.untilAnswer(); ok {
+		latest = inv.now + int64(max(left, wait))
+	}
+	for {
+		if until > latest { // calls that are prioritized have gone before this one
+			if until = latest; until <= inv.now {
+				return before, errNoTimeToAnswer
+			}
+		}
+		if len(inv.turns) > 1 || firm > inv.now {
+			inv.linger(until)
+		}
+		before, slept, cause = inv.nap.Sleep(inv.ctx, inv.engine.clock, inv.now, until, before)
+		inv.now = max(inv.now, inv.engine.Now())
+		if cause != nil {
+			return before, cause
+		}
+		if until = inv.lookForTurns(firm, slept); until <= max(inv.now, slept) {
+			return before, nil
+		}
+		// Changes from here on move the nap up again; earlier ones are found by looking.
+		inv.nap.Again()
+		if until = inv.lookForTurns(firm, slept); until <= max(inv.now, slept) {
+			return before, nil
+		}
+		if draining.on.Load() {
+			return before, core.ErrDraining
+		}
+	}
+}
+
+// errNoTimeToAnswer says that a turn has moved so far that the server would have no time to answer.
+var errNoTimeToAnswer = errors.New("the turn comes too late for an answer")
+
+// lookForTurns returns when the last of the turns comes that the call awaits, or firm if that is
+// later. The call has slept until slept, though the clock may not show it. lookForTurns looks in
+// all queues: even where the call awaits nothing, calls behind it may wait to be told.
+func (inv *Invocation) lookForTurns(firm, slept int64) (last int64) {
+	last = firm
+	for _, x := range inv.turns {
+		if at := x.Come(inv.now, slept); x.Awaited {
+			last = max(last, at)
+		}
+	}
+	return last
+}
+
+// linger notes in the queues that the call sleeps until then.
+func (inv *Invocation) linger(until int64) {
+	for _, x := range inv.turns {
+		x.Linger(until)
+	}
+}
+
+// runTurns takes the turns of a call that runs now, though not all may have come.
+func (inv *Invocation) runTurns() {
+	for _, x := range inv.turns {
+		x.Run()
+	}
+}
+
+// dropTurns clears the turns, so that they keep nothing alive.
+func (inv *Invocation) dropTurns() {
+	for _, x := range inv.turns {
+		x.Drop(inv.now)
+	}
+	inv.turns = inv.turns[:0]
+	inv.nap.Forget()
+}

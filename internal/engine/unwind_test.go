@@ -1,0 +1,177 @@
+package engine_test
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/proof/trial"
+)
+
+// apart runs f on a goroutine of its own, which may end it, and returns what it
+// panicked with.
+func apart(f func()) (reason any) {
+	var done sync.WaitGroup
+	done.Go(func() {
+		defer func() { reason = recover() }()
+		f()
+	})
+	done.Wait()
+	return reason
+}
+
+// oddClock is a clock whose methods do something else first.
+type oddClock struct {
+	*clocks.Manual
+	now, sleep func()
+}
+
+func (c *oddClock) Now() int64 { c.now(); return c.Manual.Now() }
+
+// Sleep hides that of a ManualClock, and so does the type its other ways to sleep.
+func (c *oddClock) Sleep(ctx context.Context, d time.Duration) error {
+	c.sleep()
+	return c.Manual.Sleep(ctx, d)
+}
+
+type clockOnly struct{ clocks.Clock }
+
+// oddContext is a context whose methods do something else first.
+type oddContext struct {
+	context.Context
+	err, done, deadline func()
+}
+
+func (c oddContext) Err() error                  { c.err(); return c.Context.Err() }
+func (c oddContext) Done() <-chan struct{}       { c.done(); return c.Context.Done() }
+func (c oddContext) Deadline() (time.Time, bool) { c.deadline(); return c.Context.Deadline() }
+
+// The clock and the context are the caller's own code as well. Where they panic, or
+// end the goroutine, while a call waits, it gives back what it holds and is counted
+// as refused; the panic reaches the caller.
+func TestPanicDuringTheWait(t *testing.T) {
+	nothing := func() {}
+	for name, end := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
+		for _, at := range []string{"Sleep", "Now", "Err", "Done", "Deadline"} {
+			t.Run(name+" in "+at, func(t *testing.T) {
+				manual := clocks.NewManual(start)
+				odd := &oddClock{Manual: manual, now: nothing, sleep: nothing}
+				var clock clocks.Clock = clockOnly{odd}
+				ctx := oddContext{t.Context(), nothing, nothing, nothing}
+				switch at {
+				case "Sleep":
+					odd.sleep = end
+				case "Now":
+					manual.SetSleep(clocks.SleepAdvance)
+					odd.sleep = func() { odd.now = end }
+				case "Err":
+					ctx.err = end
+				case "Done":
+					clock, ctx.done = manual, end // which waits by itself
+				case "Deadline":
+					ctx.deadline = end
+				}
+				k := newTaker(t)
+				e, _ := newEngine(t, engine.Config{Clock: clock, Chain: trial.Chain().With(k, engine.After("flow")).With(waiter(), engine.After("flow"))})
+				reason := apart(func() {
+					_, err := e.Enter(ctx, "orders", []engine.Option{engine.Args(time.Second)})
+					t.Error("it returned:", err)
+				})
+				if name == "panic" {
+					assert.Equal(t, "boom", reason)
+				}
+				odd.now, odd.sleep = nothing, nothing
+				manual.Advance(time.Minute) // whom it woke would hold it up
+				assert.Zero(t, k.semaphore.InUse(), "permits are back")
+				assert.Zero(t, k.window.Sum(start.UnixNano()), "units are back")
+				assert.Equal(t, int64(1), resource(t, e, "orders").Totals().Block)
+				assert.Zero(t, manual.Parked())
+
+				manual.SetSleep(clocks.SleepAdvance)
+				entry, err := e.Enter(t.Context(), "orders", []engine.Option{engine.Args(time.Second)})
+				require.NoError(t, err, "the next call is as if nothing had been")
+				entry.Exit()
+			})
+		}
+	}
+}
+
+// A clock that panics when a call asks is the caller's to see. The call holds
+// nothing and is counted nowhere.
+func TestPanicOfTheClockOnEnter(t *testing.T) {
+	odd := &oddClock{Manual: clocks.NewManual(start), now: func() {}}
+	e, _ := newEngine(t, engine.Config{Clock: odd})
+	odd.now = func() { panic("boom") }
+	assert.PanicsWithValue(t, "boom", func() { _, _ = e.Enter(t.Context(), "orders", nil) })
+	odd.now = func() {}
+	enter(t, e, t.Context()).Exit()
+	assert.Equal(t, int64(1), resource(t, e, "orders").Totals().Pass)
+}
+
+// A clock that panics when a call exits costs its response time, not what it holds.
+func TestPanicOfTheClockOnExit(t *testing.T) {
+	for name, end := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			odd := &oddClock{Manual: clocks.NewManual(start), now: func() {}}
+			k := newTaker(t)
+			e, _ := newEngine(t, engine.Config{Clock: odd, Chain: trial.Chain().With(k, engine.After("flow"))})
+			entry := enter(t, e, t.Context())
+			odd.now = end
+			assert.Nil(t, apart(entry.Exit))
+			odd.now = func() {}
+			assert.Zero(t, k.semaphore.InUse())
+			assert.Equal(t, int64(1), resource(t, e, "orders").Totals().Exited)
+			if name == "panic" {
+				assert.Equal(t, int64(1), e.Failures())
+			}
+			entry.Exit()
+			enter(t, e, t.Context()).Exit()
+			assert.Equal(t, int64(2), resource(t, e, "orders").Totals().Exited)
+		})
+	}
+}
+
+// A slot that ends the goroutine, as t.FailNow does in a test's slot, ends the call:
+// nobody will exit it.
+func TestGoexitInASlot(t *testing.T) {
+	for _, phase := range phases {
+		t.Run(phase, func(t *testing.T) {
+			armed := false
+			b := bomb(func(p string) {
+				if armed && p == phase {
+					runtime.Goexit()
+				}
+			})
+			k := newTaker(t)
+			chain := trial.Chain().With(b, engine.After("flow")).With(waiter(), engine.After("flow")).With(k, engine.After("flow"))
+			e, clock := newEngine(t, engine.Config{Chain: chain})
+			clock.SetSleep(clocks.SleepAdvance)
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			ctx, opts := t.Context(), []engine.Option{engine.Args(time.Second)}
+			if phase == "Blocked" {
+				ctx = ended
+			}
+			armed = true
+			assert.Nil(t, apart(func() {
+				entry, _ := e.Enter(ctx, "orders", opts)
+				entry.Exit()
+				t.Error("it went on")
+			}))
+			armed = false
+			assert.Zero(t, k.semaphore.InUse())
+			totals := resource(t, e, "orders").Totals()
+			assert.Equal(t, totals.Entered, totals.Exited)
+			entry, err := e.Enter(t.Context(), "orders", opts)
+			require.NoError(t, err)
+			entry.Exit()
+		})
+	}
+}

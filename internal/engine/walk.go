@@ -1,0 +1,287 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/node"
+)
+
+// stage is a part of a call's way through the chain, or how far the call has got.
+type stage uint8
+
+const (
+	_ stage = iota // no stage: a step did not return
+	preparing
+	asking     // every checker looks, see direct
+	taking     // every checker decides
+	shadowing  // rules in shadow mode decide about calls that were not refused
+	wanting    // find what the call lacks, see fetch.go
+	rechecking // recheckers are asked again after a wait
+	admitting  // the recorders hear that the call was admitted
+	returning  // what the call holds goes back
+	refusing   // the recorders hear that it was refused
+	completing // the clock is read, then the recorders hear that the call has ended
+	telling    // then the completers are called, those of the rule set first
+
+	stops // the stages below are where it stops
+
+	mayWait // asked: the call would have to wait and it isn't known whether it can, or it lacks something
+	lacks   // what it wants is known
+	waits   // taken: it has to wait
+	admitted
+	refused
+	completed
+)
+
+// walk takes the call through the chain from the beginning of a stage to where it stops. v
+// is the verdict so far. A slot that panics is skipped: what it would have said or recorded is
+// lost, but all others are still called.
+func (inv *Invocation) walk(s stage, v *Verdict) stage {
+	inv.stage, inv.step = s, 0
+	return inv.resume(v)
+}
+
+// resume is walk from where the call has got to.
+func (inv *Invocation) resume(v *Verdict) stage {
+	s := inv.steps(v)
+	for s < stops {
+		s = inv.steps(v)
+	}
+	if s >= admitted && node.AnyLeft(inv.resource.ClusterNode, inv.nodes[:inv.nodeLen]) {
+		inv.engine.restore(inv) // the nodes that left while the call was counted on them
+	}
+	return s
+}
+
+// steps runs one step after another. The call records how far it is, so that it can continue after
+// a step that panicked: then steps returns that stage, otherwise where the call stops.
+func (inv *Invocation) steps(v *Verdict) (at stage) {
+	defer func() {
+		if at == 0 {
+			at = inv.interrupted(recover(), v)
+		}
+	}()
+	chain, bound := inv.engine.chain, inv.bound
+
+	if inv.stage == preparing {
+		for i := inv.step; i < len(chain.preparers); i++ {
+			inv.step = i
+			chain.preparers[i].Prepare(inv)
+		}
+		if inv.stage, inv.step = asking, 0; inv.direct() {
+			inv.stage = taking
+		}
+	}
+	if inv.stage == asking {
+		for i := inv.step; i < len(bound.checkers); i++ {
+			inv.step = i
+			said := bound.checkers[i].Ask(inv)
+			if said.Block != nil {
+				if said.Block != lacking {
+					v.Block = said.Block
+					break
+				}
+				said = Verdict{Wait: untilFetched}
+			}
+			v.longest(said)
+		}
+		switch {
+		case v.Block != nil:
+			inv.beWary()
+			inv.stage = returning
+		case v.Wait > 0:
+			return mayWait
+		default:
+			inv.stage, inv.step = taking, 0
+		}
+	}
+	if inv.stage == taking {
+		for i := inv.step; i < len(bound.checkers); i++ {
+			inv.step = i
+			said := bound.checkers[i].Take(inv)
+			if said.Block != nil {
+				v.Block = said.Block
+				break
+			}
+			if said.Wait > 0 {
+				v.longest(said)
+				if !inv.queues {
+					inv.WaitAtLeast(said.Wait)
+				}
+				inv.queues = false
+				inv.waits = true
+			}
+		}
+		switch {
+		case v.Block != nil:
+			inv.beWary()
+			inv.stage = returning
+		case len(bound.shadows) > 0:
+			inv.stage, inv.step = shadowing, 0
+		case inv.waits:
+			return waits
+		default:
+			inv.stage, inv.step = admitting, 0
+		}
+	}
+	if inv.stage < admitting { // so that most calls make one comparison
+		if inv.stage == shadowing {
+			if inv.shadow(); inv.waits {
+				return waits
+			}
+		} else if inv.stage == wanting {
+			inv.findWants()
+			return lacks
+		} else { // rechecking
+			for i := inv.step; i < len(bound.recheckers); i++ {
+				inv.step = i
+				if said := bound.recheckers[i].Recheck(inv); said.Block != nil {
+					*v = said
+					break
+				}
+			}
+		}
+		if inv.stage, inv.step = admitting, 0; v.Block != nil {
+			inv.stage = returning
+		}
+	}
+	switch inv.stage {
+	case admitting:
+		if len(inv.turns) > 0 {
+			inv.runTurns()
+		}
+		for i := inv.step; i < len(chain.passed); i++ {
+			inv.step = i
+			chain.passed[i].Passed(inv)
+		}
+		return admitted
+	case returning:
+		inv.stage, inv.step = refusing, -1 // if giving back ends the goroutine, the recorders are next
+		inv.giveBack()
+		inv.step = 0
+		fallthrough
+	case refusing:
+		if inv.step < 0 {
+			inv.giveBack()
+			inv.step = 0
+		}
+		block := v.Block
+		for i := inv.step; i < len(chain.blocked); i++ {
+			inv.step = i
+			chain.blocked[i].Blocked(inv, block)
+		}
+		return refused
+	case completing:
+		if inv.step == 0 { // a clock that panics leaves the time at which the call was let in
+			inv.now = max(inv.now, inv.engine.Now())
+			inv.step++
+		}
+		for i := inv.step; i <= len(chain.completed); i++ {
+			inv.step = i
+			chain.completed[i-1].Completed(inv)
+		}
+		inv.stage, inv.step = telling, 0
+		fallthrough
+	case telling:
+		completers := inv.engine.rules.Load().completers
+		for i := inv.step; i < len(completers)+len(inv.completions); i++ {
+			if inv.step = i; i < len(completers) {
+				completers[i].Complete(inv, 0)
+			} else {
+				c := &inv.completions[i-len(completers)]
+				c.Completer.Complete(inv, c.Token)
+			}
+		}
+	}
+	return completed
+}
+
+// shadow lets the rules in shadow mode decide.
+func (inv *Invocation) shadow() {
+	for i, all := inv.step, inv.bound.shadows; i < len(all); i++ {
+		inv.step = i
+		all[i].Shadow(inv)
+	}
+}
+
+// interrupted handles a step that did not return, and returns the stage to continue in. A step that
+// panicked, with that reason, is skipped. A step that ended the goroutine ended the call with it:
+// an admitted call whose entry nobody will ever see is made to exit.
+func (inv *Invocation) interrupted(reason any, v *Verdict) stage {
+	at, step := inv.stage, inv.step
+	inv.step++
+	switch {
+	case reason != nil:
+		inv.engine.failed(reason, inv.now, func() string { return inv.slotAt(at, step) })
+	case inv.stage < admitting:
+		inv.giveBack()
+	default:
+		switch inv.resume(v) {
+		case admitted:
+			inv.exit()
+		case completed:
+			inv.settle()
+		}
+	}
+	return inv.stage
+}
+
+// slotAt is the name of the slot that a step belongs to, "" if it is no slot's.
+func (inv *Invocation) slotAt(at stage, step int) string {
+	chain := inv.engine.chain
+	var slot any
+	switch at {
+	case preparing:
+		slot = chain.preparers[step]
+	case asking, taking, shadowing, wanting, rechecking:
+		return chain.checkingAt(inv.bound, at, step)
+	case admitting:
+		if step < len(chain.passed) {
+			slot = chain.passed[step]
+		}
+	case refusing:
+		if step >= 0 { // otherwise it was what the call held
+			slot = chain.blocked[step]
+		}
+	case completing:
+		if step > 0 { // or it was the clock
+			slot = chain.completed[step-1]
+		}
+	}
+	if s, ok := slot.(Slot); ok {
+		return s.Name()
+	}
+	return ""
+}
+
+// # When rules need not be asked
+//
+// Every checker is asked before any takes, so that a call which will be refused takes
+// nothing that others would miss meanwhile. If no call is refused, asking is wasted. So as long as
+// none of several checkers has refused a call of the resource lately, and none makes calls wait,
+// they take immediately, in order; and a call that is then refused gives back what it has taken,
+// just like a call that was asked and then finds that another was quicker. From that call on, all
+// checkers are asked first again, until none has refused a call for a while. The decisions are the
+// same, as asking commits to nothing. A checker that is alone has no others to ask for. For
+// prioritized calls, which may wait, checkers are asked.
+//
+// wariness is how long after a refusal all checkers are asked first.
+const wariness = int64(time.Second)
+
+// direct reports whether asking would be wasted.
+func (inv *Invocation) direct() bool {
+	b := inv.bound
+	return b.direct && !inv.prioritized && (!b.wary || inv.now >= inv.resource.wary.Load())
+}
+
+// beWary makes checkers of the resource be asked first for a while. It seldom writes, as all calls
+// read the value.
+func (inv *Invocation) beWary() {
+	if !inv.bound.wary {
+		return
+	}
+	wary := &inv.resource.wary
+	if until := inv.now + wariness; wary.Load() < until-wariness/2 {
+		wary.Store(until)
+	}
+}

@@ -1,0 +1,52 @@
+package family
+
+import (
+	"slices"
+
+	"github.com/penstock-go/penstock/core/pattern"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/node"
+)
+
+// which are the rules that apply to a name and are not off, in order, given the
+// expressions that match it.
+func (t *Table[R, C]) which(name string, matched pattern.Matched) (which []int) {
+	for _, e := range matched.List {
+		which = append(which, t.expressions.Rules[e]...)
+	}
+	which = t.selection.choose(name, which, func(i int) bool { return t.rules[i].Info().Mode == spec.Enforce })
+	slices.Sort(which)
+	return which
+}
+
+// For returns copies of the rules that apply to a name and are not off, in order.
+func (t *Table[R, C]) For(name string) []R {
+	var rules []R
+	for _, i := range t.which(name, t.match(name, pattern.Matched{})) {
+		rules = append(rules, t.rules[i])
+	}
+	return spec.Clone(rules)
+}
+
+// applies reports whether what rule i has at a resource is to be kept there. which are the rules
+// that apply to it or, while it is not yet known which expressions match, those that apply without
+// them. A rule that is off keeps what is there, since it is not looked up; and the overflow
+// resource stands for any name, so every rule except those about other names may come to apply
+// there.
+func (t *Table[R, C]) applies(i int, at *engine.Site, which []int) bool {
+	name := at.Resource.Name()
+	info := t.rules[i].Info()
+	switch {
+	case info.Named():
+		return info.Resource == name
+	case info.Mode == spec.Off || name == node.OverflowName:
+		return true
+	case !at.Pending || info.Wild():
+		_, applies := slices.BinarySearch(which, i)
+		return applies
+	case info.Default():
+		return true // until it is known that another rule is about the name
+	}
+	return at.Matched.Has(t.patterns[i], name)
+}

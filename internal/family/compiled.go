@@ -1,0 +1,146 @@
+package family
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/pattern"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/node"
+)
+
+// Compiled is a [Table] with the methods that most families share. A family that embeds it in its
+// own table adds Bind, and overrides what differs: Needs, if its rules count on nodes, Looks, if on
+// those of other resources, and Names, if they name more than resources.
+type Compiled[R spec.Rule, C any] struct {
+	*Table[R, C]
+	Engine   *engine.Engine
+	Member   *cluster.Member // for the rules whose limits a cluster shares; nil if there is none
+	Revision uint64          // of the rules
+	kind     core.Kind
+}
+
+// Compiling is a family's own table, which embeds a [Compiled] that Compile fills in.
+type Compiling[R spec.Rule, C any] interface {
+	engine.Family
+	Itself() *Compiled[R, C]
+}
+
+// Compile makes rules, as they were declared, part of the next revision that b builds, by putting
+// the family's own table, into, there. It returns the first reason not to accept them.
+func Compile[R spec.Rule, C any](b *engine.RulesetBuilder, kind core.Kind, rules []R, maker Maker[R, C], into Compiling[R, C]) error {
+	normalized, err := spec.Normalize(kind, rules, maker.Normalized)
+	if err != nil {
+		return err
+	}
+	member := memberOf(b)
+	if err := checkShared(member, kind, normalized); err != nil {
+		return err
+	}
+	var previous *Table[R, C]
+	joined := b.Revision()
+	if f, ok := b.Previous(kind).(Compiling[R, C]); ok {
+		if previous = f.Itself().Table; f.Itself().Member == member {
+			joined = previous.joined
+		}
+	}
+	table, err := NewTable(b.Revision(), normalized, maker, previous)
+	if err != nil {
+		return fmt.Errorf("%v: %w", kind, err)
+	}
+	table.joined = joined
+	*into.Itself() = Compiled[R, C]{table, b.Engine, member, b.Revision(), kind}
+	b.Put(kind, into)
+	return nil
+}
+
+// Itself is for [Compile], which fills it in.
+func (t *Compiled[R, C]) Itself() *Compiled[R, C] { return t }
+
+// Names says which resources the rules name. A rule in shadow mode names nothing: a node outside
+// the caps is one more for the others.
+func (t Compiled[R, C]) Names(names *engine.Names) {
+	for _, rule := range t.All() {
+		if info := rule.Info(); info.Mode == spec.Enforce && info.Named() {
+			names.Resource(info.Resource)
+		}
+	}
+}
+
+// Match is [engine.Family.Match].
+func (t Compiled[R, C]) Match(name string, held any, revision uint64) pattern.Matched {
+	return t.match(name, knownBefore[R, C](held, revision))
+}
+
+// match finds the expressions that match a name. The overflow resource, by its own name, stands
+// for every name.
+func (t *Table[R, C]) match(name string, before pattern.Matched) pattern.Matched {
+	return t.expressions.Match(name, name == node.OverflowName, before)
+}
+
+// Known is [engine.Family.Known].
+func (t Compiled[R, C]) Known(held any, revision uint64) pattern.Matched {
+	return t.expressions.Known(knownBefore[R, C](held, revision))
+}
+
+// Latest is [engine.Family.Latest].
+func (t Compiled[R, C]) Latest() uint64 { return t.expressions.Latest() }
+
+// Pending reports whether a name that has been matched up to a revision might still match
+// expressions of rules that are enforced.
+func (t *Table[R, C]) Pending(known uint64) bool {
+	return slices.ContainsFunc(t.expressions.List, func(e *pattern.Expression) bool { return e.Born > known && !e.Shadow })
+}
+
+// knownBefore is what older rules knew of a name.
+func knownBefore[R spec.Rule, C any](held any, revision uint64) pattern.Matched {
+	known := pattern.Matched{Revision: revision}
+	if h, ok := held.(*Held[R, C]); ok {
+		known.List = h.matched
+	}
+	return known
+}
+
+// Needs says that no rule counts on a node.
+func (t Compiled[R, C]) Needs(any, uint64, func(engine.Need)) {}
+
+// Looks says that no rule counts on a node of another resource.
+func (t Compiled[R, C]) Looks(func(resource string, n engine.Need)) {}
+
+// HeldBy is what the family keeps for a resource, nil if nothing: by these rules or, while they
+// come into force, by the rules before.
+func (t Compiled[R, C]) HeldBy(r *engine.Resource) *Held[R, C] {
+	h, _ := r.Held(t.kind).(*Held[R, C])
+	return h
+}
+
+// Each calls f with every controller of the rules made so far, under no lock.
+func (t Compiled[R, C]) Each(f func(*C)) {
+	t.each(func(_ *engine.Resource, c *C) { f(c) })
+}
+
+func (t Compiled[R, C]) each(f func(*engine.Resource, *C)) {
+	t.Engine.EachResource(func(r *engine.Resource) {
+		for c := range t.HeldBy(r).All() {
+			if _, known := t.numbers[(*t.maker.Rule(c)).Info().ID]; known {
+				f(r, c)
+			}
+		}
+	})
+}
+
+// EachError calls f with the refusal of every rule and resource.
+func (t Compiled[R, C]) EachError(f func(*core.BlockError)) {
+	t.Each(func(c *C) {
+		f(t.maker.Refusal(c))
+	})
+}
+
+// Record is what a rule has done, by its number.
+func (t *Table[R, C]) Record(number int) *engine.Record { return t.records[number] }
+
+// number is the number of the rule of a controller that Each yields.
+func (t *Table[R, C]) number(c *C) int { return t.numbers[(*t.maker.Rule(c)).Info().ID] }

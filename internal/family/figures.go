@@ -1,0 +1,45 @@
+package family
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+)
+
+// Figures says what each rule has done, over all resources. Families whose rules have details use
+// [Compiled.FiguresWith] instead.
+func (t Compiled[R, C]) Figures() []core.RuleFigures {
+	return t.FiguresWith(func(R, []*C) core.Details { return nil })
+}
+
+// FiguresWith says what each rule has done, with what only the family knows, which details returns.
+// details is given the controllers of the rule made so far, sorted by resource.
+func (t Compiled[R, C]) FiguresWith(details func(rule R, controllers []*C) core.Details) []core.RuleFigures {
+	controllers := make([][]*C, len(t.rules))
+	t.each(func(r *engine.Resource, c *C) {
+		i := t.number(c)
+		controllers[i] = append(controllers[i], c)
+		if r.Entered() {
+			t.records[i].Asked.Store(true)
+		}
+	})
+	figures := make([]core.RuleFigures, len(t.rules))
+	for i, rule := range t.All() {
+		info := rule.Info()
+		figures[i] = core.RuleFigures{Kind: t.kind, ID: info.ID, Resource: info.Resource, Mode: info.Mode}
+		record := t.records[i]
+		figures[i].Asked = record.Asked.Load() && info.Mode != spec.Off
+		figures[i].Refused, figures[i].ShadowBlocked = record.Refused.Load(), record.ShadowBlocked.Load()
+		slices.SortFunc(controllers[i], func(a, b *C) int { return cmp.Compare(t.about(a), t.about(b)) })
+		figures[i].Details = details(rule, controllers[i])
+	}
+	return figures
+}
+
+// about is the name of the resource that a controller is for.
+func (t Compiled[R, C]) about(c *C) string {
+	return t.maker.Refusal(c).Resource
+}

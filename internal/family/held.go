@@ -1,0 +1,176 @@
+package family
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"github.com/penstock-go/penstock/core/pattern"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/node"
+)
+
+// Held is what a family keeps for a resource: the controllers of the rules that apply there, and of
+// rules that are off, which those will continue from. It doesn't change: its successor is built
+// from it.
+type Held[R spec.Rule, C any] struct {
+	revision uint64 // of the rules
+	made     []made[C]
+	matched  []*pattern.Expression // that match the resource's name
+	common   any
+	idle     func(*C, int64) bool
+}
+
+// made is a controller and the number of its rule. They are kept in the order of the rules.
+type made[C any] struct {
+	rule       int
+	controller *C
+}
+
+func compareRules[C any](a, b made[C]) int { return cmp.Compare(a.rule, b.rule) }
+
+// All yields the controllers, in the order of their rules. A nil Held has none.
+func (h *Held[R, C]) All() iter.Seq[*C] {
+	return func(yield func(*C) bool) {
+		if h == nil {
+			return
+		}
+		for _, m := range h.made {
+			if !yield(m.controller) {
+				return
+			}
+		}
+	}
+}
+
+// Common is what the controllers have in common, see [engine.Site]. A nil Held has nothing.
+func (h *Held[R, C]) Common() any {
+	if h == nil {
+		return nil
+	}
+	return h.common
+}
+
+// Idle reports whether all that is held can be forgotten.
+func (h *Held[R, C]) Idle(now int64) bool {
+	if h.idle == nil {
+		return true
+	}
+	for c := range h.All() {
+		if !h.idle(c, now) {
+			return false
+		}
+	}
+	return true
+}
+
+// find returns the controller of a rule, nil if there is none.
+func (h *Held[R, C]) find(rule int) *C {
+	if i, ok := slices.BinarySearchFunc(h.made, made[C]{rule: rule}, compareRules[C]); ok {
+		return h.made[i].controller
+	}
+	return nil
+}
+
+// Hold builds what the rules have at a resource, and keeps it there. It returns the
+// controllers that judge the calls for the name that the resource stands for, in the order
+// of their rules; none as long as the name has not been matched.
+//
+// Where a rule did not change, its controller continues as it is. Where it did, or where it shares
+// its limit by another member now, the new one is built from the old one.
+func (t *Table[R, C]) Hold(at *engine.Site) []*C {
+	before, _ := at.Held.(*Held[R, C])
+	if before == nil {
+		before = &Held[R, C]{revision: t.revision}
+	}
+	at.Common = before.common
+	which := t.which(at.Name, at.Matched)
+	if at.Beyond() {
+		which = slices.DeleteFunc(which, t.atHomeOnly)
+	}
+	if name := at.Resource.Name(); name != at.Name {
+		which = append(which, t.selection.about(name)...)
+		slices.Sort(which)
+		which = slices.Compact(which)
+	}
+	after := &Held[R, C]{revision: t.revision, idle: t.maker.Idle}
+	after.made = t.complement(t.carry(before, at, which), at, which)
+	if after.common = at.Common; !at.Beyond() {
+		after.matched = at.Matched.List
+	}
+	switch {
+	case len(after.made) == 0 && after.common == nil:
+		at.Held = nil
+	case !at.Beyond() || before.revision != t.revision || len(after.made) != len(before.made):
+		at.Held = after
+	}
+	if at.Pending {
+		return nil
+	}
+	controllers := make([]*C, len(which))
+	for k, i := range which {
+		controllers[k] = after.find(i)
+		if asked := &t.records[i].Asked; at.Asked && !asked.Load() {
+			asked.Store(true)
+		}
+	}
+	return controllers
+}
+
+// atHomeOnly reports whether a rule doesn't judge calls beyond the cap. An enforced rule gets nodes
+// for what it names, so it need not; a rule in shadow mode gets none.
+func (t *Table[R, C]) atHomeOnly(rule int) bool {
+	info := t.rules[rule].Info()
+	return info.Mode == spec.Shadow && info.Named() && info.Resource != node.OverflowName
+}
+
+// carry moves what was held over to these rules.
+func (t *Table[R, C]) carry(before *Held[R, C], at *engine.Site, which []int) []made[C] {
+	if before.revision == t.revision && at.Beyond() {
+		return before.made // all of them may come to apply
+	}
+	kept := make([]made[C], 0, len(before.made))
+	for _, m := range before.made {
+		unchanged, ok := true, true
+		if before.revision != t.revision {
+			m.rule, unchanged, ok = t.successor(before.revision, m.controller)
+		}
+		if !ok || !t.applies(m.rule, at, which) {
+			continue
+		}
+		if !unchanged {
+			m.controller = t.successorOf(m.controller, m.rule, at)
+		}
+		kept = append(kept, m)
+	}
+	slices.SortFunc(kept, compareRules[C])
+	return kept
+}
+
+// successorOf builds the controller that continues an older one, unless the update under way has
+// already built it.
+func (t *Table[R, C]) successorOf(old *C, rule int, at *engine.Site) *C {
+	if c, ok := at.Successor(old).(*C); ok {
+		return c
+	}
+	c := t.maker.Build(t.rules[rule], t.records[rule], at, old)
+	at.SetSuccessor(old, c)
+	return c
+}
+
+// complement builds the missing controllers of rules that apply.
+func (t *Table[R, C]) complement(have []made[C], at *engine.Site, which []int) []made[C] {
+	var fresh []made[C]
+	for _, i := range which {
+		if _, ok := slices.BinarySearchFunc(have, made[C]{rule: i}, compareRules[C]); !ok {
+			fresh = append(fresh, made[C]{i, t.maker.Build(t.rules[i], t.records[i], at, nil)})
+		}
+	}
+	if len(fresh) == 0 {
+		return have
+	}
+	all := slices.Concat(have, fresh)
+	slices.SortFunc(all, compareRules[C])
+	return all
+}

@@ -1,0 +1,40 @@
+package family
+
+import "github.com/penstock-go/penstock/core/spec"
+
+// Rules are the controllers of a resource, as their rules were declared. The Rules of a family
+// embed them, and so have the Modes that engine.ShadowChecker asks for.
+type Rules[C any] struct {
+	Holding []*C // of rules whose verdict holds
+	Shadows []*C // of rules in shadow mode
+}
+
+// ByMode splits the controllers that [Table.Hold] returns.
+func (t *Table[R, C]) ByMode(all []*C) (rs Rules[C]) {
+	for _, c := range all {
+		if (*t.maker.Rule(c)).Info().Mode == spec.Shadow {
+			rs.Shadows = append(rs.Shadows, c)
+		} else {
+			rs.Holding = append(rs.Holding, c)
+		}
+	}
+	return rs
+}
+
+// Modes says which rules there are.
+func (rs *Rules[C]) Modes() (hold, shadow bool) { return len(rs.Holding) > 0, len(rs.Shadows) > 0 }
+
+// TakeOut removes from Holding the controllers of rules whose limits a cluster shares, and returns
+// them.
+func (rs *Rules[C]) TakeOut(shared func(*C) bool) (out []*C) {
+	all := rs.Holding
+	rs.Holding = nil
+	for _, c := range all {
+		if shared(c) {
+			out = append(out, c)
+		} else {
+			rs.Holding = append(rs.Holding, c)
+		}
+	}
+	return out
+}

@@ -1,0 +1,178 @@
+package family
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+)
+
+// sharing is a rule that may have its limit shared by a cluster.
+type sharing interface{ Shared() bool }
+
+// checkShared returns an error for the first rule whose limit can't be shared here.
+func checkShared[R spec.Rule](member *cluster.Member, kind core.Kind, rules []R) error {
+	if member != nil {
+		return nil
+	}
+	for i, rule := range rules {
+		if r, ok := any(rule).(sharing); ok && r.Shared() && rule.Info().Mode != spec.Off {
+			return fmt.Errorf("%v[%d].%w", kind, i, spec.BadField("cluster", "%s", needsStore))
+		}
+	}
+	return nil
+}
+
+// memberOf is the member of a cluster that a load's rules share limits by, nil if there is none.
+func memberOf(b *engine.RulesetBuilder) *cluster.Member {
+	m, _ := b.Sharing.(*cluster.Member)
+	return m
+}
+
+const needsStore = "needs a store that the members share: say `cluster: {redis: URL}` at the top of a native rule file, which may be a second one, " +
+	"with what opens it in api.Config.Stores (penstockredis.Stores() of cluster/redis), or set api.Config.Cluster.Store"
+
+// Shared is a limit of a rule that a cluster shares, at one resource, or for one caller or value
+// there: see [NewSharedWindow], [NewSharedThrottle] and [NewSharedSemaphore]. Calls take what its
+// lease has, and fetch what they lack, see engine.Fetcher. It is safe for concurrent use.
+type Shared interface {
+	engine.Holder
+	// Ask returns the rule's verdict on a call of n units.
+	Ask(inv *engine.Invocation, n int64) engine.Verdict
+	// Take takes n units of the lease. A call for which there are none fetches them later.
+	Take(inv *engine.Invocation, n int64) engine.Verdict
+	// Want notes that a call that has taken, and perhaps waited, wants n units, unless it still
+	// holds them.
+	Want(inv *engine.Invocation, n int64)
+	// RetryAfter is how long after now one unit may fit; false if that can't be known.
+	RetryAfter(now int64) (time.Duration, bool)
+	// Explain is Ask with the figures it goes by, and leaves no trace.
+	Explain(inv *engine.Invocation, n int64, j *core.Judgement) core.Measure
+
+	// Measure is what Explain goes by for a call of one unit at now.
+	Measure(now int64) core.Measure
+	// Idle reports whether nothing is lost if the limit is forgotten at now.
+	Idle(now int64) bool
+
+	// askShadow and takeShadow are Ask and Take for a rule in shadow mode: a call that lacks units
+	// runs, and lack is what it would fetch, see Rehearse.
+	askShadow(inv *engine.Invocation, n int64) cluster.Answer
+	takeShadow(inv *engine.Invocation, n int64) cluster.Answer
+	lack(inv *engine.Invocation, n int64) (*cluster.Member, cluster.Need)
+
+	figures() cluster.Figures
+}
+
+// must panics on an error, which arguments that were checked can't cause.
+func must[T any](limit T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return limit
+}
+
+// storeAway is what an explanation says of a limit that does without the store.
+var storeAway = map[cluster.OnFailure]string{
+	cluster.Local:  "the store of the cluster is away: this member has its share of the limit",
+	cluster.Open:   "the store of the cluster is away: all calls pass",
+	cluster.Closed: "the store of the cluster is away: only what is leased can be spent",
+}
+
+// WouldAskStore is what an explanation says where only the store knows.
+const WouldAskStore = "the store of the cluster would be asked"
+
+// fetcher fetches what calls lack.
+type fetcher struct{ *cluster.Member }
+
+func (f fetcher) Fetch(ctx context.Context, atMost time.Duration, wants []engine.Want) error {
+	needs := make([]cluster.Need, len(wants))
+	for i, w := range wants {
+		needs[i] = cluster.Need{Limit: w.Limit.(cluster.Limit), Units: w.Units, MaxWait: w.MaxWait}
+	}
+	if err := f.Member.Fetch(ctx, atMost, needs); err != nil {
+		return err
+	}
+	for i, n := range needs {
+		w := &wants[i]
+		w.Got, w.Token, w.Wait = n.Got, n.Token, n.Wait
+		w.Borrowed = w.Fleeting && n.Wait > 0
+	}
+	return nil
+}
+
+// SharedRule is a rule in force whose limits a cluster shares, at one resource.
+type SharedRule interface {
+	// SharedLimit is the i-th limit of the rule that the call takes from, and how many units; nil
+	// if there are fewer.
+	SharedLimit(inv *engine.Invocation, i int) (Shared, int64)
+}
+
+// SharedRules are the shared rules of one family at one resource, in the order in which they are
+// asked. They implement engine.Sharer.
+type SharedRules []SharedRule
+
+// Sharer returns rs as a engine.Sharer, nil if it is empty.
+func (rs SharedRules) Sharer() engine.Sharer {
+	if len(rs) == 0 {
+		return nil
+	}
+	return rs
+}
+
+// Direct reports whether there is one limit, and no call waits for its turn there: then no other
+// limit needs to be asked before it takes.
+func (rs SharedRules) Direct() bool {
+	direct, ok := rs[0].(interface{ Direct() bool })
+	return len(rs) == 1 && ok && direct.Direct()
+}
+
+// Ask returns the first refusal; failing that, that the call lacks something, or its longest wait.
+func (rs SharedRules) Ask(inv *engine.Invocation) engine.Verdict { return rs.all(inv, Shared.Ask) }
+
+// Take lets every rule take. It returns the first refusal or, if there is none, the longest wait.
+func (rs SharedRules) Take(inv *engine.Invocation) engine.Verdict { return rs.all(inv, Shared.Take) }
+
+// Wants notes that the call wants what it doesn't hold.
+func (rs SharedRules) Wants(inv *engine.Invocation) {
+	rs.all(inv, func(l Shared, inv *engine.Invocation, n int64) engine.Verdict {
+		l.Want(inv, n)
+		return engine.Verdict{}
+	})
+}
+
+// all combines the verdicts of all limits, up to the first refusal.
+func (rs SharedRules) all(inv *engine.Invocation, say func(l Shared, inv *engine.Invocation, n int64) engine.Verdict) engine.Verdict {
+	var all answers
+	for _, r := range rs {
+		for i := 0; ; i++ {
+			l, n := r.SharedLimit(inv, i)
+			if l == nil {
+				break
+			}
+			if all.add(say(l, inv, n)) {
+				return all.Verdict
+			}
+		}
+	}
+	return all.Verdict
+}
+
+// answers combines the verdicts of several shared limits on a call.
+type answers struct{ engine.Verdict }
+
+// add adds one verdict, and reports whether it is a refusal.
+func (a *answers) add(v engine.Verdict) (refused bool) {
+	switch {
+	case v.Block != nil && !v.Lacks():
+		a.Verdict = v
+		return true
+	case a.Lacks():
+	case v.Lacks() || v.Wait > 0 && v.Outlasts(a.Verdict):
+		a.Verdict = v
+	}
+	return false
+}

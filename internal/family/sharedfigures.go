@@ -1,0 +1,23 @@
+package family
+
+import (
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/core"
+)
+
+// NewSharedFigures returns the figures of a rule that has no limit yet.
+func NewSharedFigures(m *cluster.Member) core.SharedFigures {
+	return core.SharedFigures{Members: m.Members(), Store: "up"}
+}
+
+// AddShared adds the figures of one of the rule's limits to f.
+func AddShared(f *core.SharedFigures, l Shared) {
+	x := l.figures()
+	f.Leased += x.Leased
+	f.Refused += x.Refused
+	f.Requests += x.Requests
+	f.Waited += x.Waited
+	if x.Away {
+		f.Store, f.Why = "away", x.Why
+	}
+}

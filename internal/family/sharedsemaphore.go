@@ -1,0 +1,119 @@
+package family
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
+)
+
+// sharedSemaphore limits how many units of calls of all members may be in flight.
+type sharedSemaphore struct {
+	fetcher   fetcher
+	semaphore *cluster.Semaphore
+	refusal   *core.BlockError
+	away      string // what an explanation says then
+}
+
+// NewSharedSemaphore returns the semaphore of a key, which refuses calls with refusal. Its rule has
+// been checked: see cluster.Rule.
+func NewSharedSemaphore(m *cluster.Member, key string, c cluster.SemaphoreConfig, refusal *core.BlockError) Shared {
+	return &sharedSemaphore{fetcher{m}, must(m.Semaphore(key, c)), refusal, storeAway[c.OnFailure]}
+}
+
+func (s *sharedSemaphore) Ask(inv *engine.Invocation, n int64) engine.Verdict {
+	if r, _ := inv.HeldFor(s); r != nil {
+		return engine.Verdict{}
+	}
+	switch s.semaphore.Ask(inv.Now(), n) {
+	case cluster.Fits:
+		return engine.Verdict{}
+	case cluster.Refuses:
+		return engine.Verdict{Block: s.refusal}
+	}
+	return inv.Want(s.fetcher, s.want(n))
+}
+
+// Take takes units. A call that waits for another rule holds its units meanwhile.
+func (s *sharedSemaphore) Take(inv *engine.Invocation, n int64) engine.Verdict {
+	if r, _ := inv.HeldFor(s); r != nil {
+		return engine.Verdict{}
+	}
+	switch {
+	case s.semaphore.TryAcquire(inv.Lane(), inv.Now(), n):
+		s.reserve(inv, n)
+		return engine.Verdict{}
+	case s.refuses(inv.Now(), n):
+		return engine.Verdict{Block: s.refusal}
+	}
+	inv.WantLater()
+	return engine.Verdict{}
+}
+
+func (s *sharedSemaphore) reserve(inv *engine.Invocation, n int64) {
+	inv.Reserve(engine.Reservation{Holder: s, Units: n, Token: int64(inv.Lane()), UntilExit: true})
+}
+
+func (s *sharedSemaphore) Want(inv *engine.Invocation, n int64) {
+	if r, _ := inv.HeldFor(s); r == nil {
+		inv.Want(s.fetcher, s.want(n))
+	}
+}
+
+// askShadow leaves it to takeShadow, which never lacks anything.
+func (s *sharedSemaphore) askShadow(*engine.Invocation, int64) cluster.Answer { return cluster.Fits }
+
+func (s *sharedSemaphore) takeShadow(inv *engine.Invocation, n int64) cluster.Answer {
+	if s.semaphore.TryShadow(inv.Lane(), inv.Now(), n) {
+		s.reserve(inv, n)
+		return cluster.Fits
+	}
+	return cluster.Refuses
+}
+
+func (s *sharedSemaphore) lack(_ *engine.Invocation, n int64) (*cluster.Member, cluster.Need) {
+	return s.fetcher.Member, cluster.Need{Limit: s.semaphore, Units: n}
+}
+
+func (s *sharedSemaphore) refuses(now, n int64) bool {
+	return s.semaphore.Look(now, n) == cluster.Refuses
+}
+
+// GiveBack gives the units back when the call exits, on the lane on which it took them.
+func (s *sharedSemaphore) GiveBack(r *engine.Reservation, _ int64) {
+	s.semaphore.Release(uint32(r.Token), r.Units)
+}
+
+// RetryAfter is not known: it depends on calls that exit.
+func (s *sharedSemaphore) RetryAfter(int64) (time.Duration, bool) { return 0, false }
+
+func (s *sharedSemaphore) want(n int64) engine.Want {
+	return engine.Want{Limit: s.semaphore, Units: n, Holder: s, By: s.refusal, Timeout: s.semaphore.Timeout(), UntilExit: true}
+}
+
+func (s *sharedSemaphore) Explain(inv *engine.Invocation, n int64, j *core.Judgement) core.Measure {
+	switch s.semaphore.Look(inv.Now(), n) {
+	case cluster.Refuses:
+		inv.JudgeRefused(j, 0, false)
+	case cluster.Lacks:
+		j.Why = WouldAskStore
+	}
+	if s.semaphore.Figures().Away {
+		j.Why = s.away
+	}
+	return s.Measure(inv.Now())
+}
+
+func (s *sharedSemaphore) Measure(int64) core.Measure {
+	of := "units in flight, held by all members"
+	if s.semaphore.Figures().Away {
+		of = "units in flight, of this member"
+	}
+	held, limit := s.semaphore.Held()
+	return core.Measure{Of: of, Measured: float64(held), Limit: float64(limit)}
+}
+
+func (s *sharedSemaphore) Idle(int64) bool { return s.semaphore.Idle() }
+
+func (s *sharedSemaphore) figures() cluster.Figures { return s.semaphore.Figures() }

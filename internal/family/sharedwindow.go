@@ -1,0 +1,149 @@
+package family
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
+)
+
+// sharedWindow is a window that members share.
+type sharedWindow struct {
+	fetcher  fetcher
+	window   *cluster.Window
+	refusal  *core.BlockError
+	interval time.Duration
+	away     string // what an explanation says then
+	borrows  bool
+}
+
+// NewSharedWindow returns the window of a key, which refuses calls with refusal. In one that borrows,
+// prioritized calls wait for a coming bucket. The rule that it is of has been checked: see cluster.Rule.
+func NewSharedWindow(m *cluster.Member, key string, c cluster.WindowConfig, borrows bool, refusal *core.BlockError) Shared {
+	return &sharedWindow{fetcher{m}, must(m.Window(key, c)), refusal, c.Shape.Interval, storeAway[c.OnFailure], borrows}
+}
+
+func (w *sharedWindow) Ask(inv *engine.Invocation, n int64) engine.Verdict {
+	if r, wait := inv.HeldFor(w); r != nil {
+		return w.waits(wait)
+	}
+	a := w.window.Ask(inv.Now(), n)
+	if a == cluster.Fits {
+		return engine.Verdict{}
+	}
+	patience := w.patience(inv)
+	if a == cluster.Refuses && patience == 0 {
+		return engine.Verdict{Block: w.refusal}
+	}
+	return inv.Want(w.fetcher, w.want(n, patience))
+}
+
+// Take takes units. A call that waits fetches units later, too.
+func (w *sharedWindow) Take(inv *engine.Invocation, n int64) engine.Verdict {
+	if r, wait := inv.HeldFor(w); r != nil {
+		return w.waits(wait)
+	}
+	if !inv.Waits() {
+		if token, ok := w.window.TryAdd(inv.Lane(), inv.Now(), n); ok {
+			inv.ReserveLeased(w, n, token)
+			return engine.Verdict{}
+		}
+		if w.patience(inv) == 0 && w.refuses(inv.Now(), n) {
+			return engine.Verdict{Block: w.refusal}
+		}
+	}
+	inv.WantLater()
+	return engine.Verdict{}
+}
+
+func (w *sharedWindow) Want(inv *engine.Invocation, n int64) {
+	if r, wait := inv.HeldFor(w); r != nil {
+		if wait > 0 || w.window.Holds(inv.Now(), r.Token) {
+			return
+		}
+		inv.HandBack(r)
+	}
+	inv.Want(w.fetcher, w.want(n, w.patience(inv)))
+}
+
+func (w *sharedWindow) askShadow(inv *engine.Invocation, n int64) cluster.Answer {
+	a := w.window.Ask(inv.Now(), n)
+	if a == cluster.Refuses && w.patience(inv) > 0 {
+		return cluster.Lacks
+	}
+	return a
+}
+
+func (w *sharedWindow) takeShadow(inv *engine.Invocation, n int64) cluster.Answer {
+	if token, ok := w.window.TryAdd(inv.Lane(), inv.Now(), n); ok {
+		inv.ReserveUnits(w, n, token)
+		return cluster.Fits
+	}
+	return cluster.Lacks
+}
+
+func (w *sharedWindow) lack(inv *engine.Invocation, n int64) (*cluster.Member, cluster.Need) {
+	return w.fetcher.Member, cluster.Need{Limit: w.window, Units: n, MaxWait: w.patience(inv)}
+}
+
+// refuses reports whether n units would be refused, as far as the member knows.
+func (w *sharedWindow) refuses(now, n int64) bool {
+	wait, known := w.window.RetryAfter(now, n)
+	return wait > 0 || !known
+}
+
+// GiveBack gives back what a call took that does not run with it.
+func (w *sharedWindow) GiveBack(r *engine.Reservation, _ int64) { w.window.Cancel(r.Token, r.Units) }
+
+func (w *sharedWindow) RetryAfter(now int64) (time.Duration, bool) {
+	return w.window.RetryAfter(now, 1)
+}
+
+// patience is less than how long a call waits for a coming bucket: a prioritized one, once.
+func (w *sharedWindow) patience(inv *engine.Invocation) time.Duration {
+	if !w.borrows || !inv.Prioritized() || !inv.Patient() {
+		return 0
+	}
+	return inv.Engine().Config().OccupyTimeout
+}
+
+func (w *sharedWindow) waits(wait time.Duration) engine.Verdict {
+	if wait == 0 {
+		return engine.Verdict{}
+	}
+	return engine.Verdict{Wait: wait, By: w.refusal, Borrowed: true}
+}
+
+func (w *sharedWindow) want(n int64, patience time.Duration) engine.Want {
+	return engine.Want{
+		Limit: w.window, Units: n, MaxWait: patience, Holder: w, By: w.refusal, Timeout: w.window.Timeout(), Fleeting: true,
+	}
+}
+
+func (w *sharedWindow) Explain(inv *engine.Invocation, n int64, j *core.Judgement) core.Measure {
+	switch w.window.Look(inv.Now(), n) {
+	case cluster.Refuses:
+		wait, known := w.window.RetryAfter(inv.Now(), n)
+		inv.JudgeRefused(j, wait, known)
+		j.About = known
+	case cluster.Lacks:
+		j.Why = WouldAskStore
+	}
+	if w.window.Figures().Away {
+		j.Why = w.away
+	}
+	return w.Measure(inv.Now())
+}
+
+func (w *sharedWindow) Measure(now int64) core.Measure {
+	if used, share, interval, ok := w.window.LocalShare(now); ok {
+		return engine.MeasureUnits("units in "+interval.String()+", of this member", used, share)
+	}
+	f := w.window.Figures()
+	return core.Measure{Of: "units in " + w.interval.String() + ", on a lease", Measured: float64(f.Leased), Limit: float64(f.Limit), AtHand: true}
+}
+
+func (w *sharedWindow) Idle(now int64) bool { return w.window.Idle(now) }
+
+func (w *sharedWindow) figures() cluster.Figures { return w.window.Figures() }

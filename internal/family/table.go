@@ -1,0 +1,146 @@
+package family
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/pattern"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+)
+
+// Table is the rules of a family in one revision: which of them apply to a resource, in the order
+// in which they were declared, and which rule continues which of the revision before. What a rule
+// has at a resource is kept there, see [Held]. A Table doesn't change once made.
+type Table[R spec.Rule, C any] struct {
+	maker    Maker[R, C]
+	revision uint64
+
+	rules       []R
+	records     []*engine.Record // of the rules
+	numbers     map[string]int   // of the rules, by ID
+	selection   selection        // of the rules that are not off, by name
+	expressions pattern.Expressions
+	patterns    []*pattern.Expression // of the rules; nil for those that have none or are off
+
+	before     uint64               // the revision that successors are about
+	successors map[string]successor // by the ID of the older rule
+	joined     uint64               // the first revision in which the same member shared the limits of rules
+}
+
+// Maker says how a family builds controllers from its rules.
+type Maker[R spec.Rule, C any] struct {
+	// Normalized is the rule with its defaults written out, or why it is refused. [NewTable], whose
+	// rules are already normalized, calls neither Normalized nor Refusal.
+	Normalized func(R) (R, error)
+	// Build makes the controller of a rule for a resource; old is the controller of the rule before
+	// it there, perhaps of one that was off, or nil. What the controller refuses counts in the
+	// rule's record. Build must not call the user's code, such as the clock.
+	Build func(rule R, record *engine.Record, at *engine.Site, old *C) *C
+	// Rule is the rule of a controller. It must not be changed.
+	Rule func(*C) *R
+	// Idle reports whether the controller of an enforced rule can be forgotten without harm; nil if
+	// all can. Those of other rules always can.
+	Idle func(c *C, now int64) bool
+	// Refusal is what a controller refuses with.
+	Refusal func(*C) *core.BlockError
+}
+
+// NewTable compiles copies of the rules, whose IDs must differ, for a revision. previous is the
+// table of the revision before, or nil.
+func NewTable[R spec.Rule, C any](revision uint64, rules []R, maker Maker[R, C], previous *Table[R, C]) (*Table[R, C], error) {
+	if idle := maker.Idle; idle != nil {
+		maker.Idle = func(c *C, now int64) bool { return (*maker.Rule(c)).Info().Mode != spec.Enforce || idle(c, now) }
+	}
+	t := &Table[R, C]{
+		maker: maker, revision: revision,
+		rules:   spec.Clone(rules),
+		numbers: make(map[string]int, len(rules)),
+	}
+	for i, rule := range t.rules {
+		info := rule.Info()
+		t.numbers[info.ID] = i
+		if info.Mode != spec.Off && info.Match != spec.MatchRegex {
+			t.selection.add(i, info)
+		}
+	}
+	if err := t.compile(previous); err != nil {
+		return nil, err
+	}
+	t.records = make([]*engine.Record, len(rules))
+	if previous != nil {
+		t.before, t.successors = previous.revision, t.follow(previous)
+		for id, next := range t.successors {
+			t.records[next.rule] = previous.records[previous.numbers[id]]
+		}
+	}
+	for i, record := range t.records {
+		if record == nil {
+			t.records[i] = new(engine.Record)
+		}
+	}
+	return t, nil
+}
+
+// compile compiles the expressions, or reuses those of the table before.
+func (t *Table[R, C]) compile(previous *Table[R, C]) error {
+	type use struct { // a rule in shadow mode must not cause a name to be matched for others
+		text   string
+		shadow bool
+	}
+	of := func(e *pattern.Expression) use { return use{e.Text, e.Shadow} }
+	users := make(map[use][]int)
+	size := 0
+	for i, rule := range t.rules {
+		info := rule.Info()
+		if info.Match != spec.MatchRegex || info.Mode == spec.Off {
+			continue
+		}
+		more, err := pattern.Size(info.Resource)
+		if err != nil {
+			return fmt.Errorf("rule %q: %w", info.ID, err)
+		}
+		if size += more; size > pattern.MaxTotal {
+			return fmt.Errorf("rule %q brings the regular expressions to %d steps, the most is %d", info.ID, size, pattern.MaxTotal)
+		}
+		u := use{info.Resource, info.Mode == spec.Shadow}
+		users[u] = append(users[u], i)
+	}
+	x := pattern.Expressions{Revision: t.revision, Rules: make(map[*pattern.Expression][]int, len(users))}
+	t.patterns = make([]*pattern.Expression, len(t.rules))
+	have := func(e *pattern.Expression) {
+		x.List = append(x.List, e)
+		x.Rules[e] = users[of(e)]
+		delete(users, of(e))
+		for _, i := range x.Rules[e] {
+			t.patterns[i] = e
+		}
+	}
+	if previous != nil {
+		for _, e := range previous.expressions.List {
+			if users[of(e)] != nil {
+				have(e)
+			}
+		}
+	}
+	for _, rule := range t.rules {
+		if u := (use{rule.Info().Resource, rule.Info().Mode == spec.Shadow}); users[u] != nil {
+			e, err := pattern.Compile(u.text, t.revision, u.shadow)
+			if err != nil {
+				return fmt.Errorf("rule %q: %w", rule.Info().ID, err)
+			}
+			have(e)
+		}
+	}
+	t.expressions = x
+	return nil
+}
+
+// Rules are copies of the rules in the order in which they were declared.
+func (t *Table[R, C]) Rules() []R { return spec.Clone(t.rules) }
+
+// All yields the rules by their place in that order, for use by the families: what the rules hold
+// is not copied and must not be changed.
+func (t *Table[R, C]) All() iter.Seq2[int, R] { return slices.All(t.rules) }
