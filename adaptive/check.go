@@ -5,12 +5,12 @@ import (
 	"github.com/penstock-go/penstock/internal/family"
 )
 
-// Rules are the adaptive rules of one resource, compiled. They are safe for concurrent
+// checker is the adaptive rules of one resource, compiled. It is safe for concurrent
 // use.
-type Rules struct{ family.Rules[controller] }
+type checker struct{ family.Rules[controller] }
 
 // Ask returns the first refusal, taking nothing.
-func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
+func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.Holding {
 		if !c.ask(inv) {
 			return engine.Verdict{Block: c.refusal}
@@ -21,7 +21,7 @@ func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
 
 // Take lets every rule take, and returns the first refusal. A call that will wait takes when the
 // wait is over: until then it is not in flight.
-func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict {
+func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	if inv.Waits() {
 		return engine.Verdict{}
 	}
@@ -29,7 +29,7 @@ func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict {
 }
 
 // Recheck lets every rule take for a call that has waited.
-func (rs *Rules) Recheck(inv *engine.Invocation) engine.Verdict {
+func (rs *checker) Recheck(inv *engine.Invocation) engine.Verdict {
 	v := rs.take(inv)
 	if v.Block == nil {
 		rs.shadow(inv)
@@ -37,7 +37,7 @@ func (rs *Rules) Recheck(inv *engine.Invocation) engine.Verdict {
 	return v
 }
 
-func (rs *Rules) take(inv *engine.Invocation) engine.Verdict {
+func (rs *checker) take(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.Holding {
 		if !c.take(inv) {
 			return engine.Verdict{Block: c.refusal}
@@ -47,13 +47,13 @@ func (rs *Rules) take(inv *engine.Invocation) engine.Verdict {
 }
 
 // Shadow lets the shadow rules decide on a call that doesn't wait.
-func (rs *Rules) Shadow(inv *engine.Invocation) {
+func (rs *checker) Shadow(inv *engine.Invocation) {
 	if !inv.Waits() {
 		rs.shadow(inv)
 	}
 }
 
-func (rs *Rules) shadow(inv *engine.Invocation) {
+func (rs *checker) shadow(inv *engine.Invocation) {
 	for _, c := range rs.Shadows {
 		c.shadow(inv)
 	}

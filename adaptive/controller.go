@@ -20,7 +20,7 @@ type controller struct {
 	record      *engine.Record
 }
 
-func (t *Table) newController(r Rule, record *engine.Record, resource *engine.Resource, old *controller) *controller {
+func (t *table) newController(r Rule, record *engine.Record, resource *engine.Resource, old *controller) *controller {
 	c := &controller{rule: r, record: record, resource: resource}
 	var before *core.BlockError
 	if old != nil {

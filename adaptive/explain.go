@@ -9,7 +9,7 @@ import (
 )
 
 // Explain says how each rule would judge the call.
-func (rs *Rules) Explain(inv *engine.Invocation) (all []core.Judgement) {
+func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	for _, c := range slices.Concat(rs.Holding, rs.Shadows) {
 		all = append(all, c.explain(inv))
 	}

@@ -48,7 +48,7 @@ const maxShown = 100
 
 // Figures says what each rule has done, over all resources, and what it has learned of
 // each.
-func (t *Table) Figures() []core.RuleFigures {
+func (t *table) Figures() []core.RuleFigures {
 	return t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
 		if r.Mode == spec.Off || len(controllers) == 0 {
 			return nil

@@ -106,7 +106,7 @@ func loadSim(s *schedules.Schedule, e *engine.Engine, most int) {
 }
 
 func limitOf(e *engine.Engine) (l *limit) {
-	e.Rules().Family(core.KindAdaptive).(*Table).Each(func(c *controller) { l = c.limit })
+	e.Rules().Family(core.KindAdaptive).(*table).Each(func(c *controller) { l = c.limit })
 	return l
 }
 

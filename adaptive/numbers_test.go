@@ -19,7 +19,7 @@ func TestLimitsOfOthersAreOthers(t *testing.T) {
 	require.NoError(t, err)
 	r, err := Rule{Resource: "orders", Start: 10, Floor: 1, Ceiling: 20}.Normalized()
 	require.NoError(t, err)
-	var others Table
+	var others table
 	home, l := node.NewStatisticNode(layout), newLimit(others.nextID(), r)
 	owner, _ := l.owners(false)
 	g := home.NeedSemaphore(owner)

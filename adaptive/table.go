@@ -14,8 +14,8 @@ func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
 
-// Table is the compiled adaptive rules of one revision. It implements engine.Family.
-type Table struct {
+// table is the compiled adaptive rules of one revision. It implements engine.Family.
+type table struct {
 	family.Compiled[Rule, controller]
 
 	limits shared.Uint64 // that the table has made
@@ -23,13 +23,13 @@ type Table struct {
 
 // nextID is the identity of a new limit. It is safe for concurrent use: rules are built for
 // several resources at once.
-func (t *Table) nextID() limitID { return limitID{t.Revision, t.limits.Add(1)} }
+func (t *table) nextID() limitID { return limitID{t.Revision, t.limits.Add(1)} }
 
 // Compile makes adaptive rules part of the next revision of an engine's rules. Rules
 // that did not change carry on as they are; changed ones carry on from what the rule with
 // the same ID has learned.
 func Compile(b *engine.RulesetBuilder, rules []Rule) error {
-	t := new(Table)
+	t := new(table)
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
 		Build: func(r Rule, record *engine.Record, at *engine.Site, old *controller) *controller {
@@ -44,17 +44,17 @@ func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 }
 
 // Bind returns the rules of a resource or nil.
-func (t *Table) Bind(at *engine.Site) engine.Checker {
+func (t *table) Bind(at *engine.Site) engine.Checker {
 	controllers := t.Hold(at)
 	if len(controllers) == 0 {
 		return nil
 	}
-	return &Rules{t.ByMode(controllers)}
+	return &checker{t.ByMode(controllers)}
 }
 
 // Needs reports which semaphores the rules at a resource count with. A semaphore that a rule has to
 // itself is kept while the rule is off, as nothing else could tell later which calls are in flight.
-func (t *Table) Needs(held any, _ uint64, need func(engine.Need)) {
+func (t *table) Needs(held any, _ uint64, need func(engine.Need)) {
 	h, _ := held.(*family.Held[Rule, controller])
 	for c := range h.All() {
 		for _, owner := range []any{c.owner, c.shadowOwner} {

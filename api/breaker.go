@@ -21,14 +21,15 @@ func ForceBreaker(rule, resource string, f breaker.Force) error {
 // Breakers lists what every breaker does at the moment, in the order of the rules, then
 // by resource.
 func (g *Guard) Breakers() []breaker.Status {
-	return g.breakerTable().Status()
+	return g.breakers().Status()
 }
 
 // OnBreaker calls f for every change of state of a breaker, until remove is called. The call that
 // changes the breaker calls f, under no lock: f may make guarded calls, load rules and force
-// breakers, and should be quick. See [breaker.Listeners].
+// breakers, add and remove listeners, and should be quick. A panic in one is counted and logged like
+// that of a slot, and the others are still called. remove waits for no call of f that is still running.
 func (g *Guard) OnBreaker(f func(breaker.Change)) (remove func()) {
-	return g.breakerTable().Listeners().Add(f)
+	return g.breakers().Listen(f)
 }
 
 // OnBlocked calls f with the refusals of each second, soon after it is over, until remove is
@@ -47,9 +48,16 @@ func (g *Guard) OnBlocked(f func(Refusal)) (remove func()) { return g.engine.OnB
 // of the rule, refuse or admit every call, until it is forced otherwise or released by
 // [breaker.NotForced]. Loading rules doesn't end it, unless the rule is gone.
 func (g *Guard) ForceBreaker(rule, resource string, f breaker.Force) error {
-	return g.breakerTable().Force(rule, resource, f)
+	return g.breakers().Force(rule, resource, f)
 }
 
-func (g *Guard) breakerTable() *breaker.Table {
-	return g.engine.Rules().Family(core.KindBreaker).(*breaker.Table) // there from the start, see New
+// breakers are the breaker rules in force.
+type breakers interface {
+	Status() []breaker.Status
+	Listen(f func(breaker.Change)) (remove func())
+	Force(rule, resource string, f breaker.Force) error
+}
+
+func (g *Guard) breakers() breakers {
+	return g.engine.Rules().Family(core.KindBreaker).(breakers) // there from the start, see New
 }

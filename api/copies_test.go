@@ -62,20 +62,20 @@ func TestRulesAreCopiedInAndOut(t *testing.T) {
 
 	families := g.Engine().Rules()
 	ofTables := rules.Set{
-		Authority: families.Family(core.KindAuthority).(*authority.Table).Rules(),
-		System:    families.Family(core.KindSystem).(*system.Table).Rules(),
-		Hotspot:   families.Family(core.KindHotspot).(*hotspot.Table).Rules(),
-		Flow:      families.Family(core.KindFlow).(*flow.Table).Rules(),
-		Isolation: families.Family(core.KindIsolation).(*isolation.Table).Rules(),
-		Adaptive:  families.Family(core.KindAdaptive).(*adaptive.Table).Rules(),
-		Breaker:   families.Family(core.KindBreaker).(*breaker.Table).Rules(),
-		Outlier:   families.Family(core.KindOutlier).(*outlier.Table).Rules(),
+		Authority: families.Family(core.KindAuthority).(interface{ Rules() []authority.Rule }).Rules(),
+		System:    families.Family(core.KindSystem).(interface{ Rules() []system.Rule }).Rules(),
+		Hotspot:   families.Family(core.KindHotspot).(interface{ Rules() []hotspot.Rule }).Rules(),
+		Flow:      families.Family(core.KindFlow).(interface{ Rules() []flow.Rule }).Rules(),
+		Isolation: families.Family(core.KindIsolation).(interface{ Rules() []isolation.Rule }).Rules(),
+		Adaptive:  families.Family(core.KindAdaptive).(interface{ Rules() []adaptive.Rule }).Rules(),
+		Breaker:   families.Family(core.KindBreaker).(interface{ Rules() []breaker.Rule }).Rules(),
+		Outlier:   families.Family(core.KindOutlier).(interface{ Rules() []outlier.Rule }).Rules(),
 		Cluster:   g.Rules().Cluster,
 	}
 	ofTablesForOne := rules.Set{
-		Authority: families.Family(core.KindAuthority).(*authority.Table).For("orders"),
-		Hotspot:   families.Family(core.KindHotspot).(*hotspot.Table).For("orders"),
-		Breaker:   families.Family(core.KindBreaker).(*breaker.Table).For("payments"),
+		Authority: families.Family(core.KindAuthority).(interface{ For(string) []authority.Rule }).For("orders"),
+		Hotspot:   families.Family(core.KindHotspot).(interface{ For(string) []hotspot.Rule }).For("orders"),
+		Breaker:   families.Family(core.KindBreaker).(interface{ For(string) []breaker.Rule }).For("payments"),
 	}
 	owners := search(reflect.ValueOf(g), "the guard")
 	require.Greater(t, len(owners), 100, "the search came nowhere")

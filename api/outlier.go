@@ -2,7 +2,6 @@ package api
 
 import (
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/outlier"
 )
 
 // Ejected lists the endpoints to avoid on the default Guard; see [Guard.Ejected].
@@ -16,7 +15,9 @@ func Ejected(resource string) []string { return Default().Ejected(resource) }
 // Others may call in between, so a call that then enters with [Endpoint] may still be refused
 // (KindOf(err) == KindOutlier), and tries the next endpoint.
 func (g *Guard) Ejected(resource string) []string {
-	if t, ok := g.engine.Rules().Family(core.KindOutlier).(*outlier.Table); ok {
+	if t, ok := g.engine.Rules().Family(core.KindOutlier).(interface {
+		Ejected(resource string, now int64) []string
+	}); ok {
 		return t.Ejected(resource, g.engine.Now())
 	}
 	return nil

@@ -47,12 +47,12 @@ func (c *controller) admits(origin string) bool {
 	return named == (c.rule.List == Allow)
 }
 
-// Rules are the authority rules of one resource, compiled. They are safe for
+// checker is the authority rules of one resource, compiled. It is safe for
 // concurrent use.
-type Rules struct{ family.Rules[controller] }
+type checker struct{ family.Rules[controller] }
 
 // Ask returns the first refusal.
-func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
+func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 	origin := inv.Origin()
 	for _, c := range rs.Holding {
 		if !c.admits(origin) {
@@ -63,13 +63,13 @@ func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
 }
 
 // Take is Ask: there is nothing to take.
-func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict { return rs.Ask(inv) }
+func (rs *checker) Take(inv *engine.Invocation) engine.Verdict { return rs.Ask(inv) }
 
 // Direct is true: asking first would save nothing.
-func (rs *Rules) Direct() bool { return true }
+func (rs *checker) Direct() bool { return true }
 
 // Shadow counts what shadow rules would have refused.
-func (rs *Rules) Shadow(inv *engine.Invocation) {
+func (rs *checker) Shadow(inv *engine.Invocation) {
 	for _, c := range rs.Shadows {
 		if !c.admits(inv.Origin()) {
 			c.record.ShadowBlocked.Add(inv.Lane(), 1)

@@ -7,8 +7,8 @@ import (
 	"github.com/penstock-go/penstock/internal/family"
 )
 
-// Table is the compiled authority rules of one revision. It implements engine.Family.
-type Table struct {
+// table is the compiled authority rules of one revision. It implements engine.Family.
+type table struct {
 	family.Compiled[Rule, controller]
 }
 
@@ -22,20 +22,20 @@ func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 		Rule:    func(c *controller) *Rule { return &c.rule },
 		Refusal: func(c *controller) *core.BlockError { return c.refusal },
 	}
-	return family.Compile(b, core.KindAuthority, rules, maker, new(Table))
+	return family.Compile(b, core.KindAuthority, rules, maker, new(table))
 }
 
 // Bind returns the rules of a resource or nil.
-func (t *Table) Bind(at *engine.Site) engine.Checker {
+func (t *table) Bind(at *engine.Site) engine.Checker {
 	controllers := t.Hold(at)
 	if len(controllers) == 0 {
 		return nil
 	}
-	return &Rules{t.ByMode(controllers)}
+	return &checker{t.ByMode(controllers)}
 }
 
 // Names says what the rules name.
-func (t *Table) Names(names *engine.Names) {
+func (t *table) Names(names *engine.Names) {
 	for _, r := range t.All() {
 		if r.Mode != spec.Enforce || !r.Info().Named() {
 			continue

@@ -31,20 +31,18 @@ func (c Change) notify() {
 	}
 }
 
-// Listeners are told of every change of a breaker. The call or the load that caused it calls them,
-// one after another and under no lock: a listener may make guarded calls, load rules, force
-// breakers, and add or remove listeners. A panic in one is counted and logged like that of a slot,
-// and the others are still called. The zero value has none. It is safe for concurrent use.
-type Listeners struct {
+// listeners are told of every change of a breaker, see api.Guard.OnBreaker. The zero value has none.
+// It is safe for concurrent use.
+type listeners struct {
 	mu   shared.Mutex
 	list shared.Pointer[[]*listener] // replaced as a whole
 }
 
 type listener struct{ f func(Change) }
 
-// Add adds a listener; remove removes it again, without waiting for a call of it that is still
+// add adds a listener; remove removes it again, without waiting for a call of it that is still
 // running.
-func (l *Listeners) Add(f func(Change)) (remove func()) {
+func (l *listeners) add(f func(Change)) (remove func()) {
 	added := &listener{f}
 	l.edit(func(list []*listener) []*listener { return append(list, added) })
 	return func() {
@@ -54,14 +52,14 @@ func (l *Listeners) Add(f func(Change)) (remove func()) {
 	}
 }
 
-func (l *Listeners) edit(change func([]*listener) []*listener) {
+func (l *listeners) edit(change func([]*listener) []*listener) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	list := change(slices.Clone(l.all()))
 	l.list.Store(&list)
 }
 
-func (l *Listeners) all() []*listener {
+func (l *listeners) all() []*listener {
 	if list := l.list.Load(); list != nil {
 		return *list
 	}
@@ -69,7 +67,7 @@ func (l *Listeners) all() []*listener {
 }
 
 // tell calls the listeners that are present when it begins.
-func (l *Listeners) tell(e *engine.Engine, c Change) {
+func (l *listeners) tell(e *engine.Engine, c Change) {
 	for _, listener := range l.all() {
 		e.Shield(func() { listener.f(c) })
 	}

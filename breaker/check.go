@@ -5,11 +5,11 @@ import (
 	"github.com/penstock-go/penstock/internal/family"
 )
 
-// Rules are the breakers of one resource, compiled. They are safe for concurrent use.
-type Rules struct{ family.Rules[controller] }
+// checker is the breakers of one resource, compiled. It is safe for concurrent use.
+type checker struct{ family.Rules[controller] }
 
 // Ask returns the first refusal, taking nothing.
-func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
+func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.Holding {
 		if !c.ask(inv) {
 			return engine.Verdict{Block: c.refusal}
@@ -20,7 +20,7 @@ func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
 
 // Take lets every breaker decide, and returns the first refusal. For a call that has to wait, the
 // decision is made when its wait is over.
-func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict {
+func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	if inv.Waits() {
 		return engine.Verdict{}
 	}
@@ -29,7 +29,7 @@ func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict {
 
 // Recheck decides on a call that has waited. Several breakers are all asked again before any takes,
 // as they were before the wait.
-func (rs *Rules) Recheck(inv *engine.Invocation) engine.Verdict {
+func (rs *checker) Recheck(inv *engine.Invocation) engine.Verdict {
 	if len(rs.Holding) > 1 {
 		for _, c := range rs.Holding {
 			if !c.stands(inv) && !c.ask(inv) {
@@ -44,7 +44,7 @@ func (rs *Rules) Recheck(inv *engine.Invocation) engine.Verdict {
 	return v
 }
 
-func (rs *Rules) take(inv *engine.Invocation) engine.Verdict {
+func (rs *checker) take(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.Holding {
 		if !c.take(inv) {
 			return engine.Verdict{Block: c.refusal}
@@ -54,13 +54,13 @@ func (rs *Rules) take(inv *engine.Invocation) engine.Verdict {
 }
 
 // Shadow lets the shadow rules decide on a call that doesn't wait.
-func (rs *Rules) Shadow(inv *engine.Invocation) {
+func (rs *checker) Shadow(inv *engine.Invocation) {
 	if !inv.Waits() {
 		rs.shadow(inv)
 	}
 }
 
-func (rs *Rules) shadow(inv *engine.Invocation) {
+func (rs *checker) shadow(inv *engine.Invocation) {
 	for _, c := range rs.Shadows {
 		c.take(inv)
 	}
@@ -68,7 +68,7 @@ func (rs *Rules) shadow(inv *engine.Invocation) {
 
 // Direct reports whether Ask can be skipped, which is when only one breaker is enforced. With
 // several, the first that refuses is named in the refusal, and none before it takes a probe.
-func (rs *Rules) Direct() bool { return len(rs.Holding) == 1 }
+func (rs *checker) Direct() bool { return len(rs.Holding) == 1 }
 
 // idle reports whether the breaker can be forgotten.
 func (c *controller) idle(now int64) bool { return c.machine.idle(now) }

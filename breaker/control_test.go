@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
 
@@ -52,7 +51,6 @@ func TestForce(t *testing.T) {
 	assert.ErrorContains(t, g.table().Force("c", "", breaker.ForceOpen), `rule "c" has no breaker on ""`)
 	assert.ErrorContains(t, g.table().Force("b", "carts", breaker.ForceOpen), `no breaker on "carts"`)
 	assert.ErrorContains(t, g.table().Force("b", "", 7), "force(7) is unknown")
-	assert.ErrorContains(t, (*breaker.Table)(nil).Force("b", "", 0), "no rules")
 }
 
 // Forced while a probe is out: what that says is of an older state.
@@ -73,7 +71,7 @@ func TestListenersMayDoAnything(t *testing.T) {
 	g := newGuard(t, rule)
 	depth, removed := 0, 0
 	var remove func()
-	remove = g.table().Listeners().Add(func(c breaker.Change) {
+	remove = g.table().Listen(func(c breaker.Change) {
 		if depth++; depth > 3 {
 			return
 		}
@@ -83,7 +81,7 @@ func TestListenersMayDoAnything(t *testing.T) {
 		g.load(rule, breaker.Rule{Resource: "carts", Threshold: float64(c.Number%10) / 10})
 		assert.NoError(t, g.table().Force("b", "orders", breaker.ForceOpen))
 		assert.NoError(t, g.table().Force("b", "orders", breaker.NotForced))
-		g.table().Listeners().Add(func(breaker.Change) {})()
+		g.table().Listen(func(breaker.Change) {})()
 		g.table().Status()
 		remove()
 		removed++
@@ -98,9 +96,9 @@ func TestListenersMayDoAnything(t *testing.T) {
 // A listener that panics is counted, and neither the verdict nor the others suffer.
 func TestPanickingListener(t *testing.T) {
 	g := newPanickyGuard(t, engine.Config{}, quick("b"))
-	g.table().Listeners().Add(func(breaker.Change) { panic("x") })
+	g.table().Listen(func(breaker.Change) { panic("x") })
 	heard := 0
-	g.table().Listeners().Add(func(breaker.Change) { heard++ })
+	g.table().Listen(func(breaker.Change) { heard++ })
 	g.run([]step{
 		{0, "fg", "pass, b", "closed-open"},
 		{time.Second, "fg", "pass, b", "open-halfOpen halfOpen-open"},
@@ -351,32 +349,4 @@ func TestResourceComesBack(t *testing.T) {
 	e.Exit()
 	assert.Equal(t, int64(1), g.status("b", "orders").Bad)
 	assert.Empty(t, books.Unsettled(g.Engine))
-}
-
-// A listener ends the goroutine of the call that closed its breaker. The other breakers
-// still hear of the end of that call: the place of their probe is free, and what it
-// showed counts. known bug 80
-func TestListenerEndsTheGoroutine(t *testing.T) {
-	one := breaker.Rule{ID: "one", Resource: "orders", Threshold: 0.5, MinCalls: 1, Recovery: time.Second, Probes: 1, ProbeTimeout: time.Hour}
-	two := one
-	two.ID = "two"
-	for _, rules := range [][]breaker.Rule{{one, two}, {two, one}} {
-		g := newGuard(t, rules...)
-		g.call("orders", 0, errOwn)
-		g.at(2 * time.Second)
-		probe := g.open("orders")
-		g.table().Listeners().Add(func(c breaker.Change) {
-			if c.Rule == "one" && c.To == breaker.Closed {
-				runtime.Goexit()
-			}
-		})
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			probe.Exit()
-		}()
-		<-done
-		assert.Equal(t, breaker.Closed, g.state("one"))
-		assert.Equal(t, breaker.Closed, g.state("two"))
-	}
 }

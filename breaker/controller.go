@@ -19,11 +19,11 @@ type controller struct {
 	journal  *journal // shared by all revisions, as is machine
 }
 
-func newController(e *engine.Engine, listeners *Listeners, r Rule, record *engine.Record, resource string, old *controller) (c *controller, t *terms) {
+func newController(e *engine.Engine, told *listeners, r Rule, record *engine.Record, resource string, old *controller) (c *controller, t *terms) {
 	c = &controller{rule: r, record: record, engine: e, resource: resource}
 	t = &terms{Rule: r, resource: resource, tell: func(change Change) {
 		c.log(change)
-		listeners.tell(e, change)
+		told.tell(e, change)
 	}}
 	var before *core.BlockError
 	if old != nil {

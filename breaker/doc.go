@@ -23,7 +23,7 @@
 //	  +----------- recovering <---------------------------------+
 //	    three ramps are over        (closed at once without Ramp)
 //
-// In addition, it can be forced open or closed by hand, see [Table.Force].
+// In addition, it can be forced open or closed by hand, see table.Force.
 //
 // Every state has a number, and calls carry the number of the state in which they were let in. So a
 // call that completes in a different state changes nothing: only probes decide a half-open breaker,

@@ -19,7 +19,7 @@ type Figures struct {
 }
 
 // Figures says what each rule has done, over all resources, and what state its breakers are in.
-func (t *Table) Figures() []core.RuleFigures {
+func (t *table) Figures() []core.RuleFigures {
 	now := t.Engine.Now()
 	return t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
 		if r.Mode == spec.Off || len(controllers) == 0 {

@@ -5,14 +5,11 @@ import "fmt"
 // Force makes the breaker of a rule on a resource, or all breakers of the rule if resource is
 // empty, refuse or admit every call, until it is forced otherwise or released by [NotForced].
 // That lasts as long as the rule does: loading rules doesn't end it.
-func (t *Table) Force(rule, resource string, f Force) error {
+func (t *table) Force(rule, resource string, f Force) error {
 	if f > ForceClosed {
 		return fmt.Errorf("breaker: %v is unknown: use ForceOpen, ForceClosed or NotForced", f)
 	}
 	found := false
-	if t == nil {
-		return fmt.Errorf("breaker: no rules are loaded")
-	}
 	t.each(func(c *controller) {
 		if c.rule.ID == rule && (resource == "" || resource == c.resource) {
 			found = true

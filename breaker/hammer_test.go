@@ -25,7 +25,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	rule := quick("b")
 	rule.Probes, rule.Ramp, rule.Threshold, rule.MinCalls = 2, 100*ms, 0.3, 5
 	g := newGuard(t, rule)
-	g.table().Listeners().Add(func(breaker.Change) { g.table().Status() })
+	g.table().Listen(func(breaker.Change) { g.table().Status() })
 	stop := make(chan struct{})
 	var others, work sync.WaitGroup
 	others.Go(func() {

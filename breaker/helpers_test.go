@@ -65,7 +65,7 @@ func newGuardOn(t testing.TB, e *engine.Engine, clock *clocks.Manual, rules ...b
 	t.Helper()
 	g := &guard{Engine: e, t: t, clock: clock}
 	g.load(rules...)
-	g.table().Listeners().Add(func(c breaker.Change) {
+	g.table().Listen(func(c breaker.Change) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.changes = append(g.changes, c)
@@ -87,7 +87,14 @@ func (g *guard) tryLoad(rules []breaker.Rule, flows []flow.Rule) error {
 	})
 }
 
-func (g *guard) table() *breaker.Table { return g.Rules().Family(core.KindBreaker).(*breaker.Table) }
+// table is the rules in force.
+type table interface {
+	Status() []breaker.Status
+	Listen(f func(breaker.Change)) (remove func())
+	Force(rule, resource string, f breaker.Force) error
+}
+
+func (g *guard) table() table { return g.Rules().Family(core.KindBreaker).(table) }
 
 // status of the breaker of a rule on a resource.
 func (g *guard) status(rule, resource string) breaker.Status {

@@ -45,7 +45,7 @@ type Trip struct {
 
 // Status lists the breakers in the order of their rules, then by resource. It omits those of rules
 // that are off and those that no call has needed yet.
-func (t *Table) Status() []Status {
+func (t *table) Status() []Status {
 	var list []Status
 	t.each(func(c *controller) {
 		if c.rule.Mode != spec.Off {

@@ -15,29 +15,29 @@ func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
 
-// Table is the compiled breaker rules of one revision. It implements engine.Family.
-type Table struct {
+// table is the compiled breaker rules of one revision. It implements engine.Family.
+type table struct {
 	family.Compiled[Rule, controller]
 
-	listeners *Listeners
+	listeners *listeners
 }
 
-// Listeners returns those that are told of every change of a breaker, under this revision of the
-// rules and all later ones.
-func (t *Table) Listeners() *Listeners { return t.listeners }
+// Listen calls f for every change of a breaker, under this revision of the rules and all later ones,
+// until remove is called.
+func (t *table) Listen(f func(Change)) (remove func()) { return t.listeners.add(f) }
 
 // Compile makes breaker rules part of the next revision of an engine's rules. Rules that did not
 // change keep running as they are; a changed rule takes over the state of the rule with the same
-// ID. The [Table.Listeners] are kept too.
+// ID. The listeners are kept too.
 func Compile(b *engine.RulesetBuilder, rules []Rule) error {
-	e, listeners := b.Engine, new(Listeners)
-	if old, ok := b.Previous(core.KindBreaker).(*Table); ok {
-		listeners = old.listeners
+	e, told := b.Engine, new(listeners)
+	if old, ok := b.Previous(core.KindBreaker).(*table); ok {
+		told = old.listeners
 	}
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
 		Build: func(r Rule, record *engine.Record, at *engine.Site, old *controller) *controller {
-			c, terms := newController(e, listeners, r, record, at.Resource.Name(), old)
+			c, terms := newController(e, told, r, record, at.Resource.Name(), old)
 			if old != nil && r.Mode != spec.Off { // a rule that is off keeps what it has for later
 				at.BeforeUse(func(now int64) { c.machine.adopt(terms, now) })
 			}
@@ -47,21 +47,21 @@ func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 		Refusal: func(c *controller) *core.BlockError { return c.refusal },
 		Idle:    (*controller).idle,
 	}
-	return family.Compile(b, core.KindBreaker, rules, maker, &Table{listeners: listeners})
+	return family.Compile(b, core.KindBreaker, rules, maker, &table{listeners: told})
 }
 
 // Bind returns the breakers of a resource or nil.
-func (t *Table) Bind(at *engine.Site) engine.Checker {
+func (t *table) Bind(at *engine.Site) engine.Checker {
 	controllers := t.Hold(at)
 	if len(controllers) == 0 {
 		return nil
 	}
-	return &Rules{t.ByMode(controllers)}
+	return &checker{t.ByMode(controllers)}
 }
 
 // each calls f with the breakers of a rule, or of all rules, in the order of the rules
 // and the names of the resources.
-func (t *Table) each(f func(*controller)) {
+func (t *table) each(f func(*controller)) {
 	index := make(map[string]int)
 	for i, r := range t.All() {
 		index[r.ID] = i

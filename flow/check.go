@@ -10,9 +10,9 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Rules are the flow rules of one resource, compiled. They are safe for concurrent
+// checker is the flow rules of one resource, compiled. It is safe for concurrent
 // use.
-type Rules struct {
+type checker struct {
 	family.Rules[controller] // without those that a cluster shares; they are asked in this order
 
 	takers  []*controller      // the order in which they take, see breadth and abundance
@@ -26,7 +26,7 @@ type Rules struct {
 }
 
 // Ask returns the first refusal or, if there is none, the longest wait as of now. It takes nothing.
-func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
+func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 	var longest engine.Verdict
 	for _, c := range rs.Holding {
 		n := c.counts(inv, rs)
@@ -44,7 +44,7 @@ func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
 }
 
 // Take lets every rule take. It returns the first refusal or, if there is none, the longest wait.
-func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict {
+func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	if c := rs.sole; c != nil && inv.HeldBucket(c.window) == nil { // as below, for most calls
 		if bucket, ok := c.window.TryAdd(inv.Lane(), inv.Now(), inv.Units(), c.limit); ok {
 			inv.ReserveBucket(c.window, bucket, c.limit)
@@ -87,7 +87,7 @@ func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict {
 // though their rules are about other callers. If a window were made by the first of these, it would
 // begin with what the node has counted. A borrower is counted when it is let in: too early for its
 // bucket if the clock's Sleep returned too early, as a test's may, or a coarse one's, by a tick.
-func (rs *Rules) foresee(inv *engine.Invocation) {
+func (rs *checker) foresee(inv *engine.Invocation) {
 	for _, c := range rs.takers {
 		if c.rule.Relation != Chain || !c.rule.metered() || owned(c.meter) {
 			continue
@@ -99,7 +99,7 @@ func (rs *Rules) foresee(inv *engine.Invocation) {
 }
 
 // Shadow lets every shadow rule take.
-func (rs *Rules) Shadow(inv *engine.Invocation) {
+func (rs *checker) Shadow(inv *engine.Invocation) {
 	for _, c := range rs.Shadows {
 		switch n := c.counts(inv, rs); {
 		case n == nil:
@@ -113,7 +113,7 @@ func (rs *Rules) Shadow(inv *engine.Invocation) {
 }
 
 // Direct reports whether a single rule takes for all of them and makes no call wait in a queue.
-func (rs *Rules) Direct() bool { return len(rs.takers) == 1 && rs.takers[0].queue == nil }
+func (rs *checker) Direct() bool { return len(rs.takers) == 1 && rs.takers[0].queue == nil }
 
 // ask reports whether the rule would admit the call as things stand, and after what wait.
 func (c *controller) ask(inv *engine.Invocation, n *node.StatisticNode) (wait time.Duration, ok bool) {

@@ -59,7 +59,7 @@ type controller struct {
 	before *node.Meter
 }
 
-func newController(t *Table, at *engine.Site, r Rule, record *engine.Record, old *controller) (*controller, *succession) {
+func newController(t *table, at *engine.Site, r Rule, record *engine.Record, old *controller) (*controller, *succession) {
 	e, revision := t.Engine, t.Revision
 	resource := at.Resource
 	c := &controller{rule: r, record: record, engine: e, resource: resource, meter: r.meterAfter(old, resource.Name(), revision), limit: r.limit()}
@@ -199,7 +199,7 @@ func (c *controller) meters(n *node.OriginNode) bool {
 }
 
 // selects reports whether the rule, one of rs, applies to calls from origin.
-func (c *controller) selects(origin string, rs *Rules) bool {
+func (c *controller) selects(origin string, rs *checker) bool {
 	switch c.rule.Origin {
 	case OriginDefault:
 		return true
@@ -211,7 +211,7 @@ func (c *controller) selects(origin string, rs *Rules) bool {
 
 // counts returns the node that the rule, one of rs, counts the call on, nil if it doesn't
 // apply. Nor does it apply where the slot that finds the node panicked; the other rules still do.
-func (c *controller) counts(inv *engine.Invocation, rs *Rules) *node.StatisticNode {
+func (c *controller) counts(inv *engine.Invocation, rs *checker) *node.StatisticNode {
 	if c.node != nil {
 		return c.node
 	}
@@ -219,7 +219,7 @@ func (c *controller) counts(inv *engine.Invocation, rs *Rules) *node.StatisticNo
 }
 
 // find is counts where it depends on the call.
-func (c *controller) find(inv *engine.Invocation, rs *Rules) *node.StatisticNode {
+func (c *controller) find(inv *engine.Invocation, rs *checker) *node.StatisticNode {
 	switch {
 	case !c.selects(inv.Origin(), rs):
 		return nil

@@ -11,7 +11,7 @@ import (
 )
 
 // Explain says how each rule would judge the call.
-func (rs *Rules) Explain(inv *engine.Invocation) (all []core.Judgement) {
+func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	for _, controllers := range [...][]*controller{rs.Holding, rs.sharing, rs.Shadows} {
 		for _, c := range controllers {
 			j := core.Judgement{Rule: c.rule.ID}
@@ -30,7 +30,7 @@ func (rs *Rules) Explain(inv *engine.Invocation) (all []core.Judgement) {
 
 // looksAt is counts for a call that hasn't arrived, perhaps by a controller that only looks. The
 // call would be the first for a resource that looks at itself.
-func (c *controller) looksAt(inv *engine.Invocation, rs *Rules) *node.StatisticNode {
+func (c *controller) looksAt(inv *engine.Invocation, rs *checker) *node.StatisticNode {
 	n := c.counts(inv, rs)
 	itself := c.rule.Relation == Associated && c.rule.Ref == inv.Resource().Name() && c.selects(inv.Origin(), rs)
 	if c.node != nil || itself && n == nil {
@@ -40,7 +40,7 @@ func (c *controller) looksAt(inv *engine.Invocation, rs *Rules) *node.StatisticN
 }
 
 // concern says which calls the rule is about, for a call that it isn't about.
-func (c *controller) concern(inv *engine.Invocation, rs *Rules) string {
+func (c *controller) concern(inv *engine.Invocation, rs *checker) string {
 	switch {
 	case c.rule.Relation == Associated && c.selects(inv.Origin(), rs):
 		return fmt.Sprintf("no call has come for %q, which it looks at", c.rule.Ref)
@@ -71,7 +71,7 @@ func (c *controller) explain(inv *engine.Invocation, n *node.StatisticNode, j *c
 	}
 }
 
-func (c *controller) explainShared(inv *engine.Invocation, rs *Rules, j *core.Judgement) {
+func (c *controller) explainShared(inv *engine.Invocation, rs *checker, j *core.Judgement) {
 	j.Measures = []core.Measure{c.leased(inv, rs).Explain(inv, inv.Units(), j)}
 }
 

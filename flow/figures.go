@@ -22,7 +22,7 @@ type Figures struct {
 
 // Figures says, over all resources, what each rule has done, what a threshold that moves is now,
 // and what is left in its token buckets.
-func (t *Table) Figures() []core.RuleFigures {
+func (t *table) Figures() []core.RuleFigures {
 	return t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
 		switch {
 		case r.Mode == spec.Off:
@@ -40,7 +40,7 @@ func (t *Table) Figures() []core.RuleFigures {
 }
 
 // sharedFigures are the details of a rule whose limit a cluster shares.
-func (t *Table) sharedFigures(controllers []*controller) core.Details {
+func (t *table) sharedFigures(controllers []*controller) core.Details {
 	f := family.NewSharedFigures(t.Member)
 	for _, c := range controllers {
 		for _, w := range c.lease.limits() {

@@ -8,7 +8,7 @@ import (
 )
 
 // findNeeds finds what rules need of nodes at which none of them is at work yet.
-func (t *Table) findNeeds() {
+func (t *table) findNeeds() {
 	known := make(map[engine.Need]bool)
 	for _, r := range t.All() {
 		switch n := r.need(node.Meter{Shape: r.shape()}); {
@@ -24,7 +24,7 @@ func (t *Table) findNeeds() {
 
 // Needs reports which meters the rules at a resource count with. A semaphore that a rule has to
 // itself is kept while the rule is off, as nothing else could later tell which calls are in flight.
-func (t *Table) Needs(held any, known uint64, need func(engine.Need)) {
+func (t *table) Needs(held any, known uint64, need func(engine.Need)) {
 	h, _ := held.(*family.Held[Rule, controller])
 	for c := range h.All() {
 		_, own := ownerOf(c.meter)
@@ -41,7 +41,7 @@ func (t *Table) Needs(held any, known uint64, need func(engine.Need)) {
 
 // Looks reports which meters associated rules look at, or will once they are at work; where the
 // calls are may be given by an expression.
-func (t *Table) Looks(need func(resource string, n engine.Need)) {
+func (t *table) Looks(need func(resource string, n engine.Need)) {
 	if len(t.looking) == 0 {
 		return
 	}

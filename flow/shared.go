@@ -96,7 +96,7 @@ func (l *lease) retryAfter(now int64) (time.Duration, bool) {
 }
 
 // leased is the limit that the call counts in, nil if the rule, one of rs, is not about it.
-func (c *controller) leased(inv *engine.Invocation, rs *Rules) family.Shared {
+func (c *controller) leased(inv *engine.Invocation, rs *checker) family.Shared {
 	switch {
 	case c.counts(inv, rs) == nil:
 		return nil
@@ -133,12 +133,12 @@ func (l *lease) limits() []family.Shared {
 }
 
 // Shares are the rules whose limits a cluster shares, nil if there are none.
-func (rs *Rules) Shares() engine.Sharer { return rs.shared.Sharer() }
+func (rs *checker) Shares() engine.Sharer { return rs.shared.Sharer() }
 
 // sharing is a rule in force whose limit a cluster shares, one of rs.
 type sharing struct {
 	*controller
-	rs *Rules
+	rs *checker
 }
 
 // SharedLimit is the limit that the call counts in.

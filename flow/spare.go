@@ -13,7 +13,7 @@ import (
 // One thing remains. Each rule may have been replaced by one on another window, where a call under
 // the old rule takes as well, see takeBucket: so a call that took looks for successors of the
 // spared rules too.
-func (rs *Rules) spare() {
+func (rs *checker) spare() {
 	var takers []*controller
 	taken := make(map[*stat.Window]bool)
 	for _, c := range rs.takers {
@@ -29,7 +29,7 @@ func (rs *Rules) spare() {
 
 // refusal is what c refused with or, where c took for other rules, the refusal of the first
 // declared rule that has no room now.
-func (rs *Rules) refusal(inv *engine.Invocation, c *controller, v engine.Verdict) engine.Verdict {
+func (rs *checker) refusal(inv *engine.Invocation, c *controller, v engine.Verdict) engine.Verdict {
 	if len(rs.spared) == 0 || !c.plain {
 		return v
 	}

@@ -17,8 +17,8 @@ func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
 
-// Table is the compiled flow rules of one revision. It implements engine.Family.
-type Table struct {
+// table is the compiled flow rules of one revision. It implements engine.Family.
+type table struct {
 	family.Compiled[Rule, controller]
 
 	perhaps []engine.Need // what rules with an expression need where they come to apply
@@ -30,7 +30,7 @@ type Table struct {
 // ID.
 func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 	e := b.Engine
-	t := new(Table)
+	t := new(table)
 	maker := family.Maker[Rule, controller]{
 		Normalized: func(r Rule) (Rule, error) { return r.Normalized(e.Config().ColdFactor) },
 		Build: func(r Rule, record *engine.Record, at *engine.Site, old *controller) *controller {
@@ -55,7 +55,7 @@ func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 }
 
 // watchMemory makes the sampler read the memory in use for the rules that go by it.
-func (t *Table) watchMemory(b *engine.RulesetBuilder) error {
+func (t *table) watchMemory(b *engine.RulesetBuilder) error {
 	var wants []sampler.Quantity
 	for i, r := range t.All() {
 		if err := r.checkMachine(t.Engine.Sampler()); err != nil {
@@ -70,12 +70,12 @@ func (t *Table) watchMemory(b *engine.RulesetBuilder) error {
 }
 
 // Bind returns the rules of a resource or nil.
-func (t *Table) Bind(at *engine.Site) engine.Checker {
+func (t *table) Bind(at *engine.Site) engine.Checker {
 	controllers := t.Hold(at)
 	if len(controllers) == 0 {
 		return nil
 	}
-	rs := new(Rules)
+	rs := new(checker)
 	rs.Rules = t.ByMode(controllers)
 	rs.sharing = rs.TakeOut(func(c *controller) bool { return c.lease != nil })
 	for _, c := range rs.sharing {
@@ -101,7 +101,7 @@ func (t *Table) Bind(at *engine.Site) engine.Checker {
 }
 
 // Names says what the rules name.
-func (t *Table) Names(names *engine.Names) {
+func (t *table) Names(names *engine.Names) {
 	for _, r := range t.All() {
 		if r.Mode != spec.Enforce {
 			continue

@@ -11,9 +11,9 @@ import (
 	"github.com/penstock-go/penstock/internal/lending"
 )
 
-// Rules are the hotspot rules of one resource, compiled. They are safe for concurrent
+// checker is the hotspot rules of one resource, compiled. It is safe for concurrent
 // use.
-type Rules struct {
+type checker struct {
 	family.Rules[controller] // without those that a cluster shares
 
 	sharing []*controller      // the enforced ones whose limits a cluster shares
@@ -22,7 +22,7 @@ type Rules struct {
 }
 
 // Ask returns the first refusal, taking nothing.
-func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
+func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.Holding {
 		all := c.occurrences(inv)
 		for _, o := range all {
@@ -37,7 +37,7 @@ func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
 
 // Take lets every rule take, for every value of the call. It returns the first refusal or, if there
 // is none, the longest wait.
-func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict {
+func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.sharing {
 		if !c.record.Found.Load() {
 			c.watch(c.occurrences(inv), inv.Now())
@@ -70,7 +70,7 @@ func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict {
 
 // Shadow lets every shadow rule take. What a rule took before it would have refused is given back
 // here.
-func (rs *Rules) Shadow(inv *engine.Invocation) {
+func (rs *checker) Shadow(inv *engine.Invocation) {
 	for _, c := range rs.Shadows {
 		if c.member != nil {
 			c.watch(c.occurrences(inv), inv.Now())
@@ -91,7 +91,7 @@ func (rs *Rules) Shadow(inv *engine.Invocation) {
 }
 
 // Direct reports whether exactly one rule is enforced and that rule is plain.
-func (rs *Rules) Direct() bool { return rs.plain != nil }
+func (rs *checker) Direct() bool { return rs.plain != nil }
 
 // ask returns nil if n units of a value would pass as things stand, prioritized or not, otherwise
 // the refusal.

@@ -29,7 +29,7 @@ type controller struct {
 
 // newController returns the controller of a rule, which continues old if there is one. publish does
 // what must not happen before the rules are published.
-func newController(t *Table, r Rule, record *engine.Record, resource *engine.Resource, old *controller) (c *controller, publish func(now int64)) {
+func newController(t *table, r Rule, record *engine.Record, resource *engine.Resource, old *controller) (c *controller, publish func(now int64)) {
 	c = &controller{rule: r, record: record, engine: t.Engine, quota: r.quota(r.Threshold)}
 	c.strict, c.refills = r.counts()
 	if r.leases() {

@@ -11,7 +11,7 @@ import (
 )
 
 // Explain says how each rule would judge the values of the call.
-func (rs *Rules) Explain(inv *engine.Invocation) (all []core.Judgement) {
+func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	for _, c := range slices.Concat(rs.Holding, rs.sharing, rs.Shadows) {
 		j := core.Judgement{Rule: c.rule.ID, Outcome: core.NotJudged, Why: "the call has no " + c.rule.argument()}
 		for i, o := range c.occurrences(inv) {

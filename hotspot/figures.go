@@ -41,7 +41,7 @@ type ValueFigures struct {
 }
 
 // Figures says what each rule has done, over all resources, and what it knows about values.
-func (t *Table) Figures() []core.RuleFigures {
+func (t *table) Figures() []core.RuleFigures {
 	figures := t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
 		if len(controllers) == 0 {
 			return nil

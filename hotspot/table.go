@@ -6,8 +6,8 @@ import (
 	"github.com/penstock-go/penstock/internal/family"
 )
 
-// Table is the compiled hotspot rules of one revision. It implements engine.Family.
-type Table struct {
+// table is the compiled hotspot rules of one revision. It implements engine.Family.
+type table struct {
 	family.Compiled[Rule, controller]
 }
 
@@ -15,7 +15,7 @@ type Table struct {
 // change keep running as they are; a changed rule takes over the values of the rule with the same
 // ID, unless it looks at another argument.
 func Compile(b *engine.RulesetBuilder, rules []Rule) error {
-	t := new(Table)
+	t := new(table)
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
 		Build: func(r Rule, record *engine.Record, at *engine.Site, old *controller) *controller {
@@ -31,12 +31,12 @@ func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 }
 
 // Bind returns the rules of a resource or nil.
-func (t *Table) Bind(at *engine.Site) engine.Checker {
+func (t *table) Bind(at *engine.Site) engine.Checker {
 	controllers := t.Hold(at)
 	if len(controllers) == 0 {
 		return nil
 	}
-	rs := new(Rules)
+	rs := new(checker)
 	rs.Rules = t.ByMode(controllers)
 	rs.sharing = rs.TakeOut(func(c *controller) bool { return c.member != nil })
 	for _, c := range rs.sharing {
@@ -49,4 +49,4 @@ func (t *Table) Bind(at *engine.Site) engine.Checker {
 }
 
 // Shares are the rules whose limits a cluster shares, nil if there are none.
-func (rs *Rules) Shares() engine.Sharer { return rs.shared.Sharer() }
+func (rs *checker) Shares() engine.Sharer { return rs.shared.Sharer() }

@@ -170,8 +170,8 @@ func TestKeptValuesAreCopies(t *testing.T) {
 }
 
 // tableOf is a table of an engine, without rules.
-func tableOf(e *engine.Engine) *Table {
-	t := new(Table)
+func tableOf(e *engine.Engine) *table {
+	t := new(table)
 	t.Engine = e
 	return t
 }

@@ -5,9 +5,9 @@ import (
 	"github.com/penstock-go/penstock/internal/family"
 )
 
-// Rules are the isolation rules of one resource, compiled. They are safe for
+// checker is the isolation rules of one resource, compiled. It is safe for
 // concurrent use.
-type Rules struct {
+type checker struct {
 	revision    uint64
 	controllers []*controller // all of them
 	// private are enforced rules with a semaphore of their own. They come first: they have no
@@ -22,7 +22,7 @@ type Rules struct {
 }
 
 // Ask returns the first refusal, taking nothing.
-func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
+func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.private {
 		if !c.ask(inv, rs.revision) {
 			return engine.Verdict{Block: c.refusal}
@@ -35,7 +35,7 @@ func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
 }
 
 // Take lets every rule take. It returns the first refusal.
-func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict {
+func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.private {
 		if !c.take(inv, rs.revision) {
 			return engine.Verdict{Block: c.refusal}
@@ -48,19 +48,19 @@ func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict {
 }
 
 // Modes says whether any rules are enforced and whether any are in shadow mode.
-func (rs *Rules) Modes() (hold, shadow bool) {
+func (rs *checker) Modes() (hold, shadow bool) {
 	return rs.tightest != nil || len(rs.private) > 0, len(rs.shadows) > 0
 }
 
 // Shadow lets every shadow rule take.
-func (rs *Rules) Shadow(inv *engine.Invocation) {
+func (rs *checker) Shadow(inv *engine.Invocation) {
 	for _, c := range rs.shadows {
 		c.shadow(inv, rs.revision)
 	}
 }
 
 // Direct reports whether no call is queued, and all count on one semaphore.
-func (rs *Rules) Direct() bool {
+func (rs *checker) Direct() bool {
 	return rs.tightest != nil && rs.tightest.rule.MaxQueue == 0 && len(rs.private) == 0
 }
 

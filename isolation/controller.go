@@ -29,7 +29,7 @@ type controller struct {
 	record *engine.Record
 }
 
-func newController(t *Table, r Rule, record *engine.Record, resource *engine.Resource, old *controller) *controller {
+func newController(t *table, r Rule, record *engine.Record, resource *engine.Resource, old *controller) *controller {
 	c := &controller{rule: r, record: record, resource: resource, owner: r.owner(resource.Name(), old)}
 	var before *core.BlockError
 	if old != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // Explain says how each rule would judge the call.
-func (rs *Rules) Explain(inv *engine.Invocation) (all []core.Judgement) {
+func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	asked := slices.Clone(rs.private)
 	if rs.tightest != nil {
 		asked = append(asked, rs.tightest)

@@ -34,7 +34,7 @@ func (c *controller) share(m *cluster.Member) {
 }
 
 // Shares are the rules whose permits a cluster shares, nil if there are none.
-func (rs *Rules) Shares() engine.Sharer { return rs.shared.Sharer() }
+func (rs *checker) Shares() engine.Sharer { return rs.shared.Sharer() }
 
 // SharedLimit is the lease.
 func (c *controller) SharedLimit(inv *engine.Invocation, i int) (family.Shared, int64) {
@@ -48,7 +48,7 @@ func (c *controller) SharedLimit(inv *engine.Invocation, i int) (family.Shared, 
 func (*controller) Direct() bool { return true }
 
 // Figures says what each rule has done, over all resources, and what is leased.
-func (t *Table) Figures() []core.RuleFigures {
+func (t *table) Figures() []core.RuleFigures {
 	return t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
 		if !r.leases() {
 			return nil

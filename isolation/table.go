@@ -14,8 +14,8 @@ func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
 
-// Table is the compiled isolation rules of one revision. It implements engine.Family.
-type Table struct {
+// table is the compiled isolation rules of one revision. It implements engine.Family.
+type table struct {
 	family.Compiled[Rule, controller]
 }
 
@@ -23,7 +23,7 @@ type Table struct {
 // in flight or in a queue stays there, whatever happens to the rules: a higher limit lets the
 // first in the queue run immediately, and if no rule is left, all of them run.
 func Compile(b *engine.RulesetBuilder, rules []Rule) error {
-	t := new(Table)
+	t := new(table)
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
 		Build: func(r Rule, record *engine.Record, at *engine.Site, old *controller) *controller {
@@ -37,8 +37,8 @@ func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 
 // Bind returns the rules of a resource or nil. If it is known which rules apply, it applies the
 // current limit to the queue. New calls do so too (see [stat.Claim]), but there may be none.
-func (t *Table) Bind(at *engine.Site) engine.Checker {
-	rs := &Rules{revision: t.Revision, controllers: t.Hold(at)}
+func (t *table) Bind(at *engine.Site) engine.Checker {
+	rs := &checker{revision: t.Revision, controllers: t.Hold(at)}
 	for _, c := range rs.controllers {
 		switch {
 		case c.rule.Mode == spec.Shadow:
@@ -67,7 +67,7 @@ func (t *Table) Bind(at *engine.Site) engine.Checker {
 // Needs reports which semaphores the rules at a resource count with. If a rule has a semaphore to
 // itself, nothing else could tell later which of its calls are in flight, so it is kept while the
 // rule is off.
-func (t *Table) Needs(held any, known uint64, need func(engine.Need)) {
+func (t *table) Needs(held any, known uint64, need func(engine.Need)) {
 	semaphore := func(owner any) engine.Need {
 		return engine.Need{Role: engine.RoleCluster, Semaphore: true, Meter: node.Meter{Owner: owner}}
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/penstock-go/penstock/internal/family"
 )
 
-// Rules are the outlier rules of one resource, compiled. They are safe for concurrent
+// checker is the outlier rules of one resource, compiled. It is safe for concurrent
 // use.
-type Rules struct{ family.Rules[controller] }
+type checker struct{ family.Rules[controller] }
 
 // Ask returns the first refusal, taking nothing.
-func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
+func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 	addr := inv.Endpoint()
 	if addr == "" {
 		return engine.Verdict{}
@@ -28,7 +28,7 @@ func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
 
 // Take decides on the endpoint by every rule, and returns the first refusal. For a call that will
 // wait, the decision is made when the wait is over.
-func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict {
+func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	if inv.Waits() {
 		return engine.Verdict{}
 	}
@@ -36,7 +36,7 @@ func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict {
 }
 
 // Recheck decides on a call that has waited.
-func (rs *Rules) Recheck(inv *engine.Invocation) engine.Verdict {
+func (rs *checker) Recheck(inv *engine.Invocation) engine.Verdict {
 	v := rs.take(inv, true)
 	if v.Block == nil {
 		rs.shadow(inv, true)
@@ -44,7 +44,7 @@ func (rs *Rules) Recheck(inv *engine.Invocation) engine.Verdict {
 	return v
 }
 
-func (rs *Rules) take(inv *engine.Invocation, again bool) engine.Verdict {
+func (rs *checker) take(inv *engine.Invocation, again bool) engine.Verdict {
 	addr := inv.Endpoint()
 	if addr == "" {
 		return engine.Verdict{}
@@ -58,13 +58,13 @@ func (rs *Rules) take(inv *engine.Invocation, again bool) engine.Verdict {
 }
 
 // Shadow lets the shadow rules decide on a call that doesn't wait.
-func (rs *Rules) Shadow(inv *engine.Invocation) {
+func (rs *checker) Shadow(inv *engine.Invocation) {
 	if !inv.Waits() {
 		rs.shadow(inv, false)
 	}
 }
 
-func (rs *Rules) shadow(inv *engine.Invocation, again bool) {
+func (rs *checker) shadow(inv *engine.Invocation, again bool) {
 	addr := inv.Endpoint()
 	if addr == "" {
 		return

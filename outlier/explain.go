@@ -8,7 +8,7 @@ import (
 )
 
 // Explain says how each rule would judge the call to its endpoint.
-func (rs *Rules) Explain(inv *engine.Invocation) (all []core.Judgement) {
+func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	for _, c := range slices.Concat(rs.Holding, rs.Shadows) {
 		j := core.Judgement{Rule: c.rule.ID}
 		c.explain(inv, &j)

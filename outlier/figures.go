@@ -33,7 +33,7 @@ const maxShown = 100
 
 // Figures says what each rule has done, over all resources: how many endpoints it knows,
 // how many calls went to endpoints that it had no place for, and which endpoints are ejected.
-func (t *Table) Figures() []core.RuleFigures {
+func (t *table) Figures() []core.RuleFigures {
 	return t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
 		if r.Mode == spec.Off || len(controllers) == 0 {
 			return nil

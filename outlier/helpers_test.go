@@ -61,7 +61,13 @@ func (g *guard) tryLoad(rules []outlier.Rule, flows ...flow.Rule) error {
 	})
 }
 
-func (g *guard) table() *outlier.Table { return g.Rules().Family(core.KindOutlier).(*outlier.Table) }
+// table is the rules in force.
+type table interface {
+	Ejected(resource string, now int64) []string
+	Figures() []core.RuleFigures
+}
+
+func (g *guard) table() table { return g.Rules().Family(core.KindOutlier).(table) }
 
 // at moves the clock to so long after the start.
 func (g *guard) at(d time.Duration) { g.clock.AdvanceTo(start.Add(d).UnixNano()) }

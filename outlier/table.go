@@ -13,8 +13,8 @@ func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
 
-// Table is the compiled outlier rules of one revision. It implements engine.Family.
-type Table struct {
+// table is the compiled outlier rules of one revision. It implements engine.Family.
+type table struct {
 	family.Compiled[Rule, controller]
 }
 
@@ -31,11 +31,11 @@ func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 		Refusal: func(c *controller) *core.BlockError { return c.refusal },
 		Idle:    (*controller).idle,
 	}
-	return family.Compile(b, core.KindOutlier, rules, maker, new(Table))
+	return family.Compile(b, core.KindOutlier, rules, maker, new(table))
 }
 
 // Bind returns the rules of a resource or nil.
-func (t *Table) Bind(at *engine.Site) engine.Checker {
+func (t *table) Bind(at *engine.Site) engine.Checker {
 	before := at.Held
 	controllers := t.Hold(at)
 	if s, ok := at.Common.(*site); ok && at.Held != before {
@@ -45,7 +45,7 @@ func (t *Table) Bind(at *engine.Site) engine.Checker {
 	if len(controllers) == 0 {
 		return nil
 	}
-	return &Rules{t.ByMode(controllers)}
+	return &checker{t.ByMode(controllers)}
 }
 
 // siteOf is what the rules of a resource share.
@@ -60,7 +60,7 @@ func siteOf(at *engine.Site) *site {
 
 // Ejected lists the endpoints of a resource to which calls are refused at the moment,
 // sorted. Beyond the cap on resources, all names share their endpoints.
-func (t *Table) Ejected(resource string, now int64) []string {
+func (t *table) Ejected(resource string, now int64) []string {
 	r, ok := t.Engine.FindResource(resource)
 	if !ok {
 		r, _ = t.Engine.FindResource(node.OverflowName)

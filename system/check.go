@@ -12,9 +12,9 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Rules are the system rules as they apply to the calls of one resource. They are
+// checker is the system rules as they apply to the calls of one resource. It is
 // safe for concurrent use.
-type Rules struct {
+type checker struct {
 	*order
 	refusals *refusals
 	made     shared.Pointer[[]shared.Pointer[core.BlockError]] // refusals, by the place in the order; nil before the first
@@ -48,7 +48,7 @@ func newOrder(rules []*gate) *order {
 }
 
 // refuse is the refusal of a rule.
-func (rs *Rules) refuse(place int) engine.Verdict {
+func (rs *checker) refuse(place int) engine.Verdict {
 	made := rs.made.Load()
 	if made == nil { // making all refusals for all resources would take much memory
 		fresh := make([]shared.Pointer[core.BlockError], len(rs.rules))
@@ -76,7 +76,7 @@ func (r Rule) abundance() float64 {
 }
 
 // Ask returns the first refusal, taking nothing. No rule refuses a call that is not inbound.
-func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
+func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 	if !inv.Inbound() {
 		return engine.Verdict{}
 	}
@@ -89,7 +89,7 @@ func (rs *Rules) Ask(inv *engine.Invocation) engine.Verdict {
 }
 
 // Take lets every rule decide, and those with a limit take.
-func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict {
+func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	if !inv.Inbound() {
 		return engine.Verdict{}
 	}
@@ -102,10 +102,10 @@ func (rs *Rules) Take(inv *engine.Invocation) engine.Verdict {
 }
 
 // Modes says whether any rules are enforced and whether any are in shadow mode.
-func (rs *Rules) Modes() (hold, shadow bool) { return len(rs.holding) > 0, len(rs.shadows) > 0 }
+func (rs *checker) Modes() (hold, shadow bool) { return len(rs.holding) > 0, len(rs.shadows) > 0 }
 
 // Shadow lets every shadow rule decide.
-func (rs *Rules) Shadow(inv *engine.Invocation) {
+func (rs *checker) Shadow(inv *engine.Invocation) {
 	if !inv.Inbound() {
 		return
 	}
@@ -117,7 +117,7 @@ func (rs *Rules) Shadow(inv *engine.Invocation) {
 }
 
 // Direct reports whether exactly one rule is enforced.
-func (rs *Rules) Direct() bool { return len(rs.holding) == 1 }
+func (rs *checker) Direct() bool { return len(rs.holding) == 1 }
 
 // fits reports whether the rule would admit the call as things stand.
 func (g *gate) fits(inv *engine.Invocation) bool {

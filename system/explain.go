@@ -11,7 +11,7 @@ import (
 )
 
 // Choices says that each rule is about every resource, unless it is off.
-func (t *Table) Choices(string, string) (choices []core.Choice) {
+func (t *table) Choices(string, string) (choices []core.Choice) {
 	for _, r := range t.gates.All() {
 		c := core.Choice{ID: r.ID, Mode: r.Mode, Applies: r.Mode != spec.Off, Reason: "it is about all inbound calls"}
 		if !c.Applies {
@@ -23,7 +23,7 @@ func (t *Table) Choices(string, string) (choices []core.Choice) {
 }
 
 // Explain says how each rule would judge the call.
-func (rs *Rules) Explain(inv *engine.Invocation) (all []core.Judgement) {
+func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	for _, i := range rs.holding {
 		all = append(all, rs.rules[i].explain(inv))
 	}

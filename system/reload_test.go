@@ -134,8 +134,8 @@ func TestMetersStayAsLongAsARuleNeedsThem(t *testing.T) {
 
 	// A rule that comes to another shape, or back to one, counts in a window of its own.
 	wider := func(buckets int) node.Meter {
-		g.load(system.Rule{ID: table.(*system.Table).Rules()[0].ID, Metric: system.QPS, Threshold: 1, Buckets: buckets})
-		return node.Meter{Shape: stat.Shape{Interval: time.Second, Buckets: buckets}, Era: node.Era{Rule: table.(*system.Table).Rules()[0].ID, Revision: g.Rules().Revision}}
+		g.load(system.Rule{ID: table.(interface{ Rules() []system.Rule }).Rules()[0].ID, Metric: system.QPS, Threshold: 1, Buckets: buckets})
+		return node.Meter{Shape: stat.Shape{Interval: time.Second, Buckets: buckets}, Era: node.Era{Rule: table.(interface{ Rules() []system.Rule }).Rules()[0].ID, Revision: g.Rules().Revision}}
 	}
 	for _, buckets := range []int{5, 2} {
 		m := wider(buckets)

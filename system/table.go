@@ -12,12 +12,12 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Table is the compiled system rules of one revision. It implements engine.Family.
+// table is the compiled system rules of one revision. It implements engine.Family.
 //
 // A rule counts for all resources together, and distinguishes calls by resource only where it
 // refuses them. So all rules are kept in one place, the node of all inbound calls; a resource keeps
 // only its [refusals].
-type Table struct {
+type table struct {
 	gates   *family.Table[everywhere, gate]
 	held    *family.Held[everywhere, gate]
 	engine  *engine.Engine
@@ -45,8 +45,8 @@ func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 	if err != nil {
 		return err
 	}
-	t := &Table{engine: b.Engine, sampler: b.Engine.Sampler(), records: make(map[*engine.Record]bool, len(rules))}
-	old, _ := b.Previous(core.KindSystem).(*Table)
+	t := &table{engine: b.Engine, sampler: b.Engine.Sampler(), records: make(map[*engine.Record]bool, len(rules))}
+	old, _ := b.Previous(core.KindSystem).(*table)
 	if old != nil {
 		t.inbound = old.inbound
 	} else {
@@ -70,7 +70,7 @@ func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 	return nil
 }
 
-func (t *Table) build(b *engine.RulesetBuilder, rules []Rule, old *Table) (err error) {
+func (t *table) build(b *engine.RulesetBuilder, rules []Rule, old *table) (err error) {
 	all := make([]everywhere, len(rules))
 	for i, r := range rules {
 		all[i] = everywhere{r}
@@ -100,7 +100,7 @@ func (t *Table) build(b *engine.RulesetBuilder, rules []Rule, old *Table) (err e
 }
 
 // serve makes the sampler read the machine for the rules that go by it.
-func (t *Table) serve(b *engine.RulesetBuilder) {
+func (t *table) serve(b *engine.RulesetBuilder) {
 	var sampled []*gate
 	var wants []sampler.Quantity
 	for _, g := range t.active.rules {
@@ -122,7 +122,7 @@ func (t *Table) serve(b *engine.RulesetBuilder) {
 }
 
 // Rules are copies of the rules, with their defaults written out.
-func (t *Table) Rules() []Rule {
+func (t *table) Rules() []Rule {
 	var rules []Rule
 	for _, r := range t.gates.Rules() {
 		rules = append(rules, r.Rule)
@@ -131,7 +131,7 @@ func (t *Table) Rules() []Rule {
 }
 
 // Complete reports a call that has ended to the rules, if it was inbound.
-func (t *Table) Complete(inv *engine.Invocation, _ int64) {
+func (t *table) Complete(inv *engine.Invocation, _ int64) {
 	if !inv.Inbound() || inv.LongLived() {
 		return
 	}
@@ -141,16 +141,16 @@ func (t *Table) Complete(inv *engine.Invocation, _ int64) {
 }
 
 // Match says that no rule has an expression.
-func (t *Table) Match(string, any, uint64) (none pattern.Matched) { return none }
+func (t *table) Match(string, any, uint64) (none pattern.Matched) { return none }
 
 // Known returns nothing, since no rule has an expression.
-func (t *Table) Known(any, uint64) (none pattern.Matched) { return none }
+func (t *table) Known(any, uint64) (none pattern.Matched) { return none }
 
 // Latest returns 0, since no rule has an expression.
-func (t *Table) Latest() uint64 { return 0 }
+func (t *table) Latest() uint64 { return 0 }
 
 // Bind returns the rules for the calls of a resource or nil.
-func (t *Table) Bind(at *engine.Site) engine.Checker {
+func (t *table) Bind(at *engine.Site) engine.Checker {
 	held, _ := at.Held.(*refusals)
 	if len(t.records) == 0 {
 		at.Held = nil
@@ -165,18 +165,18 @@ func (t *Table) Bind(at *engine.Site) engine.Checker {
 	if len(t.active.rules) == 0 {
 		return nil
 	}
-	return &Rules{order: t.active, refusals: held}
+	return &checker{order: t.active, refusals: held}
 }
 
 // Names says that the rules name nothing.
-func (t *Table) Names(*engine.Names) {}
+func (t *table) Names(*engine.Names) {}
 
 // Needs says that no rule counts on a resource's nodes.
-func (t *Table) Needs(any, uint64, func(engine.Need)) {}
+func (t *table) Needs(any, uint64, func(engine.Need)) {}
 
 // Looks reports which meters of the node of all inbound calls the rules count with. The meter of a
 // rule that is off is not kept.
-func (t *Table) Looks(need func(resource string, n engine.Need)) {
+func (t *table) Looks(need func(resource string, n engine.Need)) {
 	for _, g := range t.active.rules {
 		n := engine.Need{Role: engine.RoleInbound, Meter: g.meter}
 		if n.Semaphore = g.rule.countsInFlight(); n.Semaphore {
@@ -189,7 +189,7 @@ func (t *Table) Looks(need func(resource string, n engine.Need)) {
 }
 
 // EachError calls f with the refusal of every rule and resource.
-func (t *Table) EachError(f func(*core.BlockError)) {
+func (t *table) EachError(f func(*core.BlockError)) {
 	t.engine.EachResource(func(r *engine.Resource) {
 		held, ok := r.Held(core.KindSystem).(*refusals)
 		if !ok {
@@ -204,7 +204,7 @@ func (t *Table) EachError(f func(*core.BlockError)) {
 }
 
 // Figures says what each rule has done, over all resources.
-func (t *Table) Figures() []core.RuleFigures {
+func (t *table) Figures() []core.RuleFigures {
 	var figures []core.RuleFigures
 	ever := t.inbound.Totals()
 	for i, r := range t.gates.All() {

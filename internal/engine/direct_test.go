@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"runtime"
 	"testing"
 	"time"
 
@@ -148,60 +147,38 @@ func TestRefusedAtOnceHoldsNothing(t *testing.T) {
 	assert.Zero(t, first.semaphore.Held())
 }
 
-// A family that panics as it takes is passed over; where it ends the goroutine, the call
-// holds nothing.
+// A family that panics as it takes is passed over.
 func TestPanicWhileDecidingAtOnce(t *testing.T) {
-	for name, end := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
-		for at := range 2 {
-			t.Run(name, func(t *testing.T) {
-				e, _, first, second, heard := twoQuick(t)
-				odd := []*quick{first, second}[at]
-				odd.during = end
-				returned := false
-				assert.Nil(t, apart(func() {
-					entry, err := e.Enter(t.Context(), "orders", nil)
-					returned = true
-					assert.NoError(t, err)
-					assert.EqualValues(t, 1, first.semaphore.Held()+second.semaphore.Held(), "the other one took")
-					entry.Exit()
-				}))
-				assert.Equal(t, name == "panic", returned)
-				assert.Zero(t, first.semaphore.Held()+second.semaphore.Held())
-				if returned {
-					assert.Equal(t, []string{"first takes", "second takes"}, heard())
-					assert.EqualValues(t, 1, e.Failures())
-				}
-				odd.during = nil
-				entry, err := e.Enter(t.Context(), "orders", nil)
-				require.NoError(t, err)
-				entry.Exit()
-			})
-		}
+	for at := range 2 {
+		e, _, first, second, heard := twoQuick(t)
+		odd := []*quick{first, second}[at]
+		odd.during = func() { panic("boom") }
+		entry, err := e.Enter(t.Context(), "orders", nil)
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, first.semaphore.Held()+second.semaphore.Held(), "the other one took")
+		entry.Exit()
+		assert.Zero(t, first.semaphore.Held()+second.semaphore.Held())
+		assert.Equal(t, []string{"first takes", "second takes"}, heard())
+		assert.EqualValues(t, 1, e.Failures())
+		odd.during = nil
+		entry, err = e.Enter(t.Context(), "orders", nil)
+		require.NoError(t, err)
+		entry.Exit()
 	}
 }
 
-// A recorder of the refusal that panics, or ends the goroutine, keeps nobody else from
-// recording it, and the call is over.
+// A recorder of the refusal that panics keeps nobody else from recording it, and the call is over.
 func TestPanicWhileARefusalAtOnceIsRecorded(t *testing.T) {
-	for name, end := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
-		t.Run(name, func(t *testing.T) {
-			odd, last := &refusals{name: "odd", do: end}, &refusals{name: "last"}
-			e, _, first, second, heard := twoQuick(t, odd, last)
-			second.limit = 0
-			returned := false
-			assert.Nil(t, apart(func() {
-				_, err := e.Enter(t.Context(), "orders", nil)
-				returned = true
-				assert.ErrorIs(t, err, core.ErrBlocked)
-			}))
-			assert.Equal(t, name == "panic", returned)
-			assert.Equal(t, []string{"first takes", "second takes"}, heard())
-			assert.Zero(t, first.semaphore.Held(), "it has given back")
-			assert.Equal(t, 1, last.n)
-			assert.EqualValues(t, 1, resource(t, e, "orders").Totals().Block)
-			assert.Zero(t, resource(t, e, "orders").Totals().Entered)
-		})
-	}
+	odd, last := &refusals{name: "odd", do: func() { panic("boom") }}, &refusals{name: "last"}
+	e, _, first, second, heard := twoQuick(t, odd, last)
+	second.limit = 0
+	_, err := e.Enter(t.Context(), "orders", nil)
+	require.ErrorIs(t, err, core.ErrBlocked)
+	assert.Equal(t, []string{"first takes", "second takes"}, heard())
+	assert.Zero(t, first.semaphore.Held(), "it has given back")
+	assert.Equal(t, 1, last.n)
+	assert.EqualValues(t, 1, resource(t, e, "orders").Totals().Block)
+	assert.Zero(t, resource(t, e, "orders").Totals().Entered)
 }
 
 // All are asked from the moment that one has refused, also while the refusal is recorded.

@@ -305,20 +305,9 @@ func (inv *Invocation) unwind(all bool) {
 }
 
 func (inv *Invocation) unwindSome(all bool) {
-	done := false
 	defer func() {
-		if done {
-			return
-		}
 		if r := recover(); r != nil {
 			inv.engine.failed(r, inv.now, nil)
-			return
-		}
-		// The holder ended the goroutine; nothing else would continue the exit.
-		inv.unwind(all)
-		if !all {
-			inv.walk(completing, nil)
-			inv.settle()
 		}
 	}()
 	for i := len(inv.held) - 1; i >= 0; i-- {
@@ -328,7 +317,6 @@ func (inv *Invocation) unwindSome(all bool) {
 			r.giveBack(inv)
 		}
 	}
-	done = true
 }
 
 // chargeAt moves the call's units to the bucket in which it will run, in every

@@ -117,61 +117,17 @@ func TestPanicOfTheClockOnEnter(t *testing.T) {
 
 // A clock that panics when a call exits costs its response time, not what it holds.
 func TestPanicOfTheClockOnExit(t *testing.T) {
-	for name, end := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
-		t.Run(name, func(t *testing.T) {
-			odd := &oddClock{Manual: clocks.NewManual(start), now: func() {}}
-			k := newTaker(t)
-			e, _ := newEngine(t, engine.Config{Clock: odd, Chain: trial.Chain().With(k, engine.After("flow"))})
-			entry := enter(t, e, t.Context())
-			odd.now = end
-			assert.Nil(t, apart(entry.Exit))
-			odd.now = func() {}
-			assert.Zero(t, k.semaphore.InUse())
-			assert.Equal(t, int64(1), resource(t, e, "orders").Totals().Exited)
-			if name == "panic" {
-				assert.Equal(t, int64(1), e.Failures())
-			}
-			entry.Exit()
-			enter(t, e, t.Context()).Exit()
-			assert.Equal(t, int64(2), resource(t, e, "orders").Totals().Exited)
-		})
-	}
-}
-
-// A slot that ends the goroutine, as t.FailNow does in a test's slot, ends the call:
-// nobody will exit it.
-func TestGoexitInASlot(t *testing.T) {
-	for _, phase := range phases {
-		t.Run(phase, func(t *testing.T) {
-			armed := false
-			b := bomb(func(p string) {
-				if armed && p == phase {
-					runtime.Goexit()
-				}
-			})
-			k := newTaker(t)
-			chain := trial.Chain().With(b, engine.After("flow")).With(waiter(), engine.After("flow")).With(k, engine.After("flow"))
-			e, clock := newEngine(t, engine.Config{Chain: chain})
-			clock.SetSleep(clocks.SleepAdvance)
-			ended, cancel := context.WithCancel(t.Context())
-			cancel()
-			ctx, opts := t.Context(), []engine.Option{engine.Args(time.Second)}
-			if phase == "Blocked" {
-				ctx = ended
-			}
-			armed = true
-			assert.Nil(t, apart(func() {
-				entry, _ := e.Enter(ctx, "orders", opts)
-				entry.Exit()
-				t.Error("it went on")
-			}))
-			armed = false
-			assert.Zero(t, k.semaphore.InUse())
-			totals := resource(t, e, "orders").Totals()
-			assert.Equal(t, totals.Entered, totals.Exited)
-			entry, err := e.Enter(t.Context(), "orders", opts)
-			require.NoError(t, err)
-			entry.Exit()
-		})
-	}
+	odd := &oddClock{Manual: clocks.NewManual(start), now: func() {}}
+	k := newTaker(t)
+	e, _ := newEngine(t, engine.Config{Clock: odd, Chain: trial.Chain().With(k, engine.After("flow"))})
+	entry := enter(t, e, t.Context())
+	odd.now = func() { panic("boom") }
+	assert.Nil(t, apart(entry.Exit))
+	odd.now = func() {}
+	assert.Zero(t, k.semaphore.InUse())
+	assert.Equal(t, int64(1), resource(t, e, "orders").Totals().Exited)
+	assert.Equal(t, int64(1), e.Failures())
+	entry.Exit()
+	enter(t, e, t.Context()).Exit()
+	assert.Equal(t, int64(2), resource(t, e, "orders").Totals().Exited)
 }

@@ -57,8 +57,11 @@ func (inv *Invocation) resume(v *Verdict) stage {
 // a step that panicked: then steps returns that stage, otherwise where the call stops.
 func (inv *Invocation) steps(v *Verdict) (at stage) {
 	defer func() {
-		if at == 0 {
-			at = inv.interrupted(recover(), v)
+		if at != 0 {
+			return
+		}
+		if reason := recover(); reason != nil {
+			at = inv.interrupted(reason)
 		}
 	}()
 	chain, bound := inv.engine.chain, inv.bound
@@ -156,15 +159,10 @@ func (inv *Invocation) steps(v *Verdict) (at stage) {
 		}
 		return admitted
 	case returning:
-		inv.stage, inv.step = refusing, -1 // if giving back ends the goroutine, the recorders are next
 		inv.giveBack()
-		inv.step = 0
+		inv.stage, inv.step = refusing, 0
 		fallthrough
 	case refusing:
-		if inv.step < 0 {
-			inv.giveBack()
-			inv.step = 0
-		}
 		block := v.Block
 		for i := inv.step; i < len(chain.blocked); i++ {
 			inv.step = i
@@ -204,26 +202,12 @@ func (inv *Invocation) shadow() {
 	}
 }
 
-// interrupted handles a step that did not return, and returns the stage to continue in. A step that
-// panicked, with that reason, is skipped. A step that ended the goroutine ended the call with it:
-// an admitted call whose entry nobody will ever see is made to exit.
-func (inv *Invocation) interrupted(reason any, v *Verdict) stage {
+// interrupted skips the step that panicked, with that reason, and returns the stage to continue in.
+func (inv *Invocation) interrupted(reason any) stage {
 	at, step := inv.stage, inv.step
 	inv.step++
-	switch {
-	case reason != nil:
-		inv.engine.failed(reason, inv.now, func() string { return inv.slotAt(at, step) })
-	case inv.stage < admitting:
-		inv.giveBack()
-	default:
-		switch inv.resume(v) {
-		case admitted:
-			inv.exit()
-		case completed:
-			inv.settle()
-		}
-	}
-	return inv.stage
+	inv.engine.failed(reason, inv.now, func() string { return inv.slotAt(at, step) })
+	return at
 }
 
 // slotAt is the name of the slot that a step belongs to, "" if it is no slot's.
@@ -240,9 +224,7 @@ func (inv *Invocation) slotAt(at stage, step int) string {
 			slot = chain.passed[step]
 		}
 	case refusing:
-		if step >= 0 { // otherwise it was what the call held
-			slot = chain.blocked[step]
-		}
+		slot = chain.blocked[step]
 	case completing:
 		if step > 0 { // or it was the clock
 			slot = chain.completed[step-1]

@@ -5,8 +5,8 @@ var coreRows = []row{
 	{
 		invariant:   "A refused call gives back what earlier rules granted it.",
 		declaration: "internal/engine.Invocation.steps",
-		old:         `inv.stage, inv.step = refusing, -1; inv.giveBack()`,
-		new:         `inv.stage, inv.step = refusing, -1`,
+		old:         `inv.giveBack(); inv.stage, inv.step = refusing, 0`,
+		new:         `inv.stage, inv.step = refusing, 0`,
 		test:        "go test -run ^TestRefusedAtOnceHoldsNothing$ ./internal/engine",
 	},
 	{

@@ -38,7 +38,7 @@ var familyRows = []row{
 	},
 	{
 		invariant:   "A window that counts borrowers exists before the first of them is admitted.",
-		declaration: "flow.Rules.Take",
+		declaration: "flow.checker.Take",
 		old:         `longest.Borrowed || inv.Prioritized() && len(rs.sharing) > 0`,
 		new:         `false && inv.Prioritized()`,
 		test:        "go test -run ^TestBorrowersBeforeTheCallersOfAPath$ ./flow",

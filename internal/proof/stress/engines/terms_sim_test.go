@@ -30,7 +30,9 @@ func TestSimTermsChangeAsACallEnds(t *testing.T) {
 			}
 		}
 		load(breaker.Rule{MinCalls: 10})
-		e.Rules().Family(core.KindBreaker).(*breaker.Table).Listeners().Add(func(c breaker.Change) {
+		e.Rules().Family(core.KindBreaker).(interface {
+			Listen(func(breaker.Change)) func()
+		}).Listen(func(c breaker.Change) {
 			s.Failf("no call was slow, and it is %v, by %v", c.To, c.Value)
 		})
 		s.Go(func() {
