@@ -119,10 +119,10 @@ func (s *talkative) LogTo(log *slog.Logger) { s.log = log }
 func TestTheStoreLogsToTheGuard(t *testing.T) {
 	clock := api.NewManualClock(time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC))
 	clock.SetSleep(api.SleepAdvance)
-	store := &talkative{Memory: cluster.NewMemory(clock)}
+	talking := &talkative{Memory: cluster.NewMemory(clock)}
 	g, err := api.New(api.Config{
 		Clock: clock, Logger: slog.New(slog.DiscardHandler),
-		Stores: map[string]func(string) (cluster.Store, error){"talk": func(string) (cluster.Store, error) { return store, nil }},
+		Stores: map[string]func(string) (cluster.Store, error){"talk": func(string) (cluster.Store, error) { return talking, nil }},
 	})
 	require.NoError(t, err)
 	defer g.Close()
@@ -130,5 +130,5 @@ func TestTheStoreLogsToTheGuard(t *testing.T) {
 		Cluster: []rules.Cluster{{Redis: "talk://here"}},
 		Flow:    []flow.Rule{{ID: "all", Resource: "orders", Threshold: 1000, Cluster: cluster.Rule{Scope: cluster.Global}}},
 	}))
-	assert.Same(t, g.Engine().Logger(), store.log)
+	assert.Same(t, g.Engine().Logger(), talking.log)
 }

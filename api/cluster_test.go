@@ -347,9 +347,9 @@ func (s stuck) Do(context.Context, []cluster.Command) { <-s.done }
 // A store that never returns keeps neither rules from being loaded nor a Guard from being closed.
 func TestAStoreThatNeverReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := stuck{make(chan struct{})}
+		hung := stuck{make(chan struct{})}
 		g, err := api.New(api.Config{Stores: map[string]func(string) (cluster.Store, error){
-			"stuck": func(string) (cluster.Store, error) { return store, nil },
+			"stuck": func(string) (cluster.Store, error) { return hung, nil },
 		}})
 		require.NoError(t, err)
 		alone := orders
@@ -362,7 +362,7 @@ func TestAStoreThatNeverReturns(t *testing.T) {
 			entry.Exit()
 		}
 		require.NoError(t, g.Close())
-		close(store.done)
+		close(hung.done)
 	})
 }
 

@@ -17,21 +17,21 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// store is a source in memory, which is away if it has no document.
-type store struct {
+// inMemory is a source in memory, which is away if it has no document.
+type inMemory struct {
 	mu  sync.Mutex
 	doc rules.Document
 }
 
-func (s *store) put(revision, text string) {
+func (s *inMemory) put(revision, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.doc = rules.Document{Data: []byte(text), Revision: revision}
 }
 
-func (s *store) Name() string { return "store" }
+func (s *inMemory) Name() string { return "store" }
 
-func (s *store) Next(ctx context.Context, after string) (rules.Document, error) {
+func (s *inMemory) Next(ctx context.Context, after string) (rules.Document, error) {
 	if after != "" {
 		select {
 		case <-ctx.Done():
@@ -54,7 +54,7 @@ func (s *store) Next(ctx context.Context, after string) (rules.Document, error) 
 func TestWatchSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "cache")
-		s := &store{}
+		s := &inMemory{}
 		limit := func(g *api.Guard) (limits []float64) {
 			for _, r := range g.Rules().Flow {
 				limits = append(limits, r.Threshold)

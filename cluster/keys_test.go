@@ -14,7 +14,7 @@ import (
 // last intervals. known bug 99
 func TestKeysOfAnHour(t *testing.T) {
 	clock := &hands{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano()}
-	store := cluster.NewMemory(clock)
+	memory := cluster.NewMemory(clock)
 	ring := cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 10, Strict: true}}
 	r := rand.New(rand.NewPCG(1, 0))
 	const rules, values = 1000, 100_000
@@ -35,7 +35,7 @@ func TestKeysOfAnHour(t *testing.T) {
 		case 2:
 			c, keeps = &cluster.Permits{Outcome: o, Caller: cluster.Caller{Member: 1, Seq: 1}, Limit: 10, Need: 1, Want: 1, Expiry: 2 * time.Second}, 2*time.Second
 		}
-		store.Do(t.Context(), []cluster.Command{c})
+		memory.Do(t.Context(), []cluster.Command{c})
 		if err := c.Result().Err; err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestKeysOfAnHour(t *testing.T) {
 			}
 		}
 		most = max(most, len(until))
-		if n := store.Keys(); n > len(until) {
+		if n := memory.Keys(); n > len(until) {
 			t.Fatalf("%d keys after %d s, of which %d are in use", n, second, len(until))
 		}
 	}
@@ -64,7 +64,7 @@ func TestKeysOfAnHour(t *testing.T) {
 		t.Fatalf("%d keys in use at most", most)
 	}
 	clock.now += int64(2 * time.Minute)
-	if n := store.Keys(); n != 0 {
+	if n := memory.Keys(); n != 0 {
 		t.Fatalf("%d keys that nobody uses", n)
 	}
 	t.Logf("at most %d keys at once", most)

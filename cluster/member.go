@@ -16,30 +16,6 @@ import (
 	"github.com/penstock-go/penstock/internal/safelog"
 )
 
-// Config configures a member. Store and Clock are required.
-type Config struct {
-	Store Store
-	Clock clocks.Clock
-	// Namespace separates limits: members of different namespaces share none. "" is a namespace
-	// too.
-	Namespace string
-	// Members is the expected number of members; 0 if unknown. This number, or the highest seen in
-	// ten minutes if that is more, is used while the store is away and for rules per member.
-	Members int
-	// Timeout is how long the store has for an answer at least; 0 means as long as the most patient rule says.
-	Timeout time.Duration
-	// ValueCalls is for how many calls a second this member asks the store about single values of
-	// hotspot rules. Calls beyond that are treated as their rules say for when the store is away. 0
-	// means DefaultValueCalls.
-	ValueCalls int
-	// Secret is what values of hotspot rules are hashed with. All members must have the same.
-	Secret string
-	// Logger gets one message when the store goes away and one when it is back; nil logs nothing.
-	Logger *slog.Logger
-	// Seed makes the member's random choices repeatable; 0 means a random seed.
-	Seed uint64
-}
-
 // Member is one process of a cluster: an engine's side of the limits that it shares. It is safe for
 // concurrent use. It starts no goroutine except for its alarm and for requests to the store, and
 // none remains after Close, unless the store never returns.

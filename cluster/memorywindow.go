@@ -71,7 +71,7 @@ func (w *memoryWindow) fold(to, epoch int64) {
 	for b := w.head; b <= w.last; b++ {
 		if n := *w.at(b); n > 0 {
 			unspent = min(unspent+n, MostNumber)
-			far = min(b-w.head+1, w.ring.reach())
+			far = min(b-w.head+1, reach(w.ring))
 		}
 	}
 	clear(w.counts)
@@ -85,6 +85,10 @@ func (w *memoryWindow) fold(to, epoch int64) {
 		w.put(to+far, unspent)
 	}
 }
+
+// reach is how far ahead units are counted at most: a bucket further than any can be borrowed from, and not so far
+// that a window between here and there has none of them.
+func reach(r Ring) int64 { return min(int64(r.Shape.Buckets)+1, 2*r.Span()-1) }
 
 // advance opens buckets, and forgets those that they push out.
 func (w *memoryWindow) advance(to int64) {

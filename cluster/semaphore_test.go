@@ -330,8 +330,8 @@ func TestKeyThatIsNoSemaphores(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	told := 0
 	log := slog.New(onLog{slog.DiscardHandler, func() { told++ }})
-	store := &failing{Memory: cluster.NewMemory(clock), err: cluster.ErrForeign}
-	m, err := cluster.Join(cluster.Config{Store: store, Clock: clock, Logger: log})
+	foreign := &failing{Memory: cluster.NewMemory(clock), err: cluster.ErrForeign}
+	m, err := cluster.Join(cluster.Config{Store: foreign, Clock: clock, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +346,7 @@ func TestKeyThatIsNoSemaphores(t *testing.T) {
 	if f := r.s.Figures(); told != 1 || !f.Away || f.Why != cluster.ErrForeign.Error() || f.Requests > 4 {
 		t.Fatalf("told %d times, %+v", told, f)
 	}
-	store.err = nil
+	foreign.err = nil
 	clock.Advance(time.Second)
 	r.call(t, 1)
 	clock.Advance(time.Second)

@@ -103,10 +103,6 @@ func (r Ring) Span() int64 {
 	return int64(r.Shape.Buckets)
 }
 
-// reach is how far ahead units are counted at most: a bucket further than any can be borrowed from, and not so far
-// that a window between here and there has none of them.
-func (r Ring) reach() int64 { return min(int64(r.Shape.Buckets)+1, 2*r.Span()-1) }
-
 // Bucket is the number of the bucket at a time, in nanoseconds since 1970.
 func (r Ring) Bucket(now int64) int64 {
 	width := int64(r.Shape.Width())

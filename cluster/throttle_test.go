@@ -178,8 +178,8 @@ func TestKeyThatIsNoThrottles(t *testing.T) {
 		told++
 		g.TryTake(clock.Now(), 1, 0)
 	}})
-	store := &failing{Memory: cluster.NewMemory(clock), err: cluster.ErrForeign}
-	m, err := cluster.Join(cluster.Config{Store: store, Clock: clock, Logger: log})
+	foreign := &failing{Memory: cluster.NewMemory(clock), err: cluster.ErrForeign}
+	m, err := cluster.Join(cluster.Config{Store: foreign, Clock: clock, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestKeyThatIsNoThrottles(t *testing.T) {
 	if _, known := g.RetryAfter(clock.Now(), 1, 0); known {
 		t.Error("it says when to come again")
 	}
-	store.err = nil
+	foreign.err = nil
 	clock.Advance(time.Second)
 	turn(t, m, g, clock.Now(), 1, 0)
 	clock.Advance(time.Second)

@@ -15,9 +15,6 @@ type budget struct {
 	spent  int64 // in it
 }
 
-// DefaultValueCalls is the default of Config.ValueCalls.
-const DefaultValueCalls = 1000
-
 // mayAsk reports whether the store may be asked for a call; value says whether the call lacks units
 // of a single value's limit.
 func (m *Member) mayAsk(value bool, now int64) bool {

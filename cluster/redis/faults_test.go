@@ -42,11 +42,11 @@ func do(s cluster.Store, c cluster.Command) error {
 func TestNamedAnswers(t *testing.T) {
 	s := start(t)
 	client := patient(t, s)
-	store := penstockredis.Patient(client)
+	st := penstockredis.Patient(client)
 	set := func(args ...any) func() {
 		return func() { require.NoError(t, client.Do(t.Context(), args...).Err()) }
 	}
-	require.NoError(t, do(store, take("k", 1)))
+	require.NoError(t, do(st, take("k", 1)))
 	for _, c := range []struct {
 		name       string
 		break_, ok func()
@@ -73,13 +73,13 @@ func TestNamedAnswers(t *testing.T) {
 			set("hset", "{k}", "w", "theirs")()
 		}, set("del", "{k}"), cluster.ErrForeign, "not of this library"},
 		{"a hash with the name of a member", func() {
-			require.NoError(t, do(store, take("k", 1)))
+			require.NoError(t, do(st, take("k", 1)))
 			set("hset", "{k}", "s1", "theirs")()
 		}, set("del", "{k}"), cluster.ErrForeign, "not of this library"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.break_()
-			err := do(store, take("k", 1))
+			err := do(st, take("k", 1))
 			if c.want == nil {
 				require.NoError(t, err)
 			} else {
@@ -87,7 +87,7 @@ func TestNamedAnswers(t *testing.T) {
 				require.ErrorContains(t, err, c.says)
 			}
 			c.ok()
-			require.NoError(t, do(store, take("k", 1)))
+			require.NoError(t, do(st, take("k", 1)))
 		})
 	}
 }
@@ -95,18 +95,18 @@ func TestNamedAnswers(t *testing.T) {
 // A batch has an error for each command that has one, and replies for the others.
 func TestErrorsAreOfOneCommand(t *testing.T) {
 	client := patient(t, start(t))
-	store := penstockredis.Patient(client)
+	st := penstockredis.Patient(client)
 	require.NoError(t, client.Set(t.Context(), "{b}", "theirs", 0).Err())
 	a, b, c := take("a", 1), take("b", 1), take("c", 2)
-	store.Do(t.Context(), []cluster.Command{a, b, &stranger{}, c})
+	st.Do(t.Context(), []cluster.Command{a, b, &stranger{}, c})
 	require.NoError(t, a.Err)
 	require.ErrorIs(t, b.Err, cluster.ErrForeign)
 	require.NoError(t, c.Err)
 	assert.EqualValues(t, 2, c.Reply.Granted)
-	assert.ErrorIs(t, do(store, &stranger{}), cluster.ErrNotExecuted)
+	assert.ErrorIs(t, do(st, &stranger{}), cluster.ErrNotExecuted)
 	odd := take("odd", 1)
 	odd.Shape.Interval = time.Second + 1
-	assert.ErrorIs(t, do(store, odd), cluster.ErrNotExecuted, "a script counts microseconds")
+	assert.ErrorIs(t, do(st, odd), cluster.ErrNotExecuted, "a script counts microseconds")
 }
 
 // stranger is a command that the store doesn't know.
@@ -115,27 +115,27 @@ type stranger struct{ cluster.Outcome }
 // Nobody listens: certainly nothing was executed.
 func TestServerAway(t *testing.T) {
 	s := start(t)
-	store, err := penstockredis.Open("redis://" + s.Addr + "?timeout=1s")
+	st, err := penstockredis.Open("redis://" + s.Addr + "?timeout=1s")
 	require.NoError(t, err)
-	defer store.Close()
+	defer st.Close()
 	s.Kill()
 	for range 3 {
-		require.Error(t, do(store, take("k", 1)))
+		require.Error(t, do(st, take("k", 1)))
 	}
 	require.NoError(t, s.Revive())
-	require.Eventually(t, func() bool { return do(store, take("k", 1)) == nil }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return do(st, take("k", 1)) == nil }, patience, 10*time.Millisecond)
 }
 
 // A server that says nothing is waited for no longer than the timeout, and the error says that
 // nobody knows.
 func TestServerStopped(t *testing.T) {
 	s := start(t)
-	store, err := penstockredis.Open("redis://" + s.Addr)
+	st, err := penstockredis.Open("redis://" + s.Addr)
 	require.NoError(t, err)
-	defer store.Close()
-	require.Eventually(t, func() bool { return do(store, take("k", 1)) == nil }, patience, time.Millisecond)
+	defer st.Close()
+	require.Eventually(t, func() bool { return do(st, take("k", 1)) == nil }, patience, time.Millisecond)
 	require.NoError(t, s.Stop())
-	err = do(store, take("k", 1))
+	err = do(st, take("k", 1))
 	require.NoError(t, s.Continue())
 	require.Error(t, err)
 	require.NotErrorIs(t, err, cluster.ErrNotExecuted)
@@ -158,19 +158,19 @@ func TestNothingIsSentAgain(t *testing.T) {
 	})
 	require.NoError(t, err)
 	t.Cleanup(p.Close)
-	store, err := penstockredis.Open("redis://" + p.Addr + "?timeout=1s")
+	st, err := penstockredis.Open("redis://" + p.Addr + "?timeout=1s")
 	require.NoError(t, err)
-	defer store.Close()
-	require.Eventually(t, func() bool { return do(store, take("k", 100)) == nil }, patience, time.Millisecond)
+	defer st.Close()
+	require.Eventually(t, func() bool { return do(st, take("k", 100)) == nil }, patience, time.Millisecond)
 	first := take("k", 1)
-	require.Eventually(t, func() bool { return do(store, first) == nil }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return do(st, first) == nil }, patience, time.Millisecond)
 
 	before := sent.Load()
 	lose.Store(true)
 	back := take("k", 0)
 	back.Want, back.Epoch = 0, first.Reply.Epoch
 	back.Backs = []cluster.Units{{Bucket: first.Reply.Current, Units: 40}}
-	err = do(store, back)
+	err = do(st, back)
 	require.Error(t, err)
 	require.NotErrorIs(t, err, cluster.ErrNotExecuted)
 	require.EqualValues(t, before+1, sent.Load())
@@ -186,11 +186,11 @@ func TestProbe(t *testing.T) {
 	client := patient(t, s)
 	require.NoError(t, client.Do(t.Context(), append([]any{"acl", "setuser", "shop", "on", ">secret", "resetkeys", "~{penstock:*"}, words(commands)...)...).Err())
 	probe := func() error {
-		store, err := penstockredis.Open("redis://shop:secret@" + s.Addr + "?timeout=1s")
+		st, err := penstockredis.Open("redis://shop:secret@" + s.Addr + "?timeout=1s")
 		require.NoError(t, err)
-		defer store.Close()
+		defer st.Close()
 		for {
-			err := store.Probe(t.Context())
+			err := st.Probe(t.Context())
 			if !errors.Is(err, context.DeadlineExceeded) && !isTimeout(err) {
 				return err
 			}
@@ -230,12 +230,12 @@ func TestConnectionsThatAreRefused(t *testing.T) {
 	s := start(t)
 	require.NoError(t, patient(t, s).Do(t.Context(), "acl", "setuser", "shop", "on", ">secret", "resetkeys", "~*", "+@all").Err())
 	commands := func(url string) (error, error) {
-		store, err := penstockredis.Open(url)
+		st, err := penstockredis.Open(url)
 		require.NoError(t, err)
-		defer store.Close()
+		defer st.Close()
 		c := &cluster.Presence{Outcome: cluster.Outcome{Key: "{penstock:x}"}, Caller: cluster.Caller{Member: 1, Seq: 1}, Expiry: time.Second}
-		store.Do(t.Context(), []cluster.Command{c})
-		return c.Err, store.Probe(t.Context())
+		st.Do(t.Context(), []cluster.Command{c})
+		return c.Err, st.Probe(t.Context())
 	}
 	for url, says := range map[string]string{
 		"redis://shop:wrong@" + s.Addr:           "the server refuses the user or the password",

@@ -184,7 +184,7 @@ var histories = (&porcupine.NondeterministicModel{
 
 // play has four members lease, borrow, hand back and repeat themselves at one window, and returns
 // the history. Without a clock to move, each command's own time is what its reply says.
-func play(store cluster.Store, ring cluster.Ring, seed uint64, repeated func(*cluster.Take) bool, advance func(time.Duration)) []porcupine.Operation {
+func play(st cluster.Store, ring cluster.Ring, seed uint64, repeated func(*cluster.Take) bool, advance func(time.Duration)) []porcupine.Operation {
 	begin := time.Now()
 	var mu sync.Mutex
 	var history []porcupine.Operation
@@ -233,7 +233,7 @@ func play(store cluster.Store, ring cluster.Ring, seed uint64, repeated func(*cl
 					}
 				}
 				o := porcupine.Operation{ClientId: int(member), Input: step{take: c, by: own}, Call: int64(time.Since(begin))}
-				store.Do(context.Background(), []cluster.Command{c})
+				st.Do(context.Background(), []cluster.Command{c})
 				o.Return = int64(time.Since(begin))
 				o.Output = told{reply: c.Reply, known: c.Err == nil}
 				if c.Err != nil {
@@ -263,14 +263,14 @@ var historyShapes = []stat.Shape{
 // By the server's own clock. Its buckets are so short that some end within a history.
 func TestHistories(t *testing.T) {
 	client := patient(t, start(t))
-	store := penstockredis.Patient(client)
+	st := penstockredis.Patient(client)
 	turned := 0
 	for seed := range uint64(60) {
 		shape := historyShapes[seed%3]
 		shape.Interval = stat.MinInterval
 		ring := cluster.Ring{Shape: shape, Phase: shape.Width() / 3}
 		require.NoError(t, client.FlushAll(t.Context()).Err())
-		history := play(store, ring, seed, func(*cluster.Take) bool { return false }, nil)
+		history := play(st, ring, seed, func(*cluster.Take) bool { return false }, nil)
 		buckets := map[int64]bool{}
 		for _, o := range history {
 			buckets[o.Output.(told).reply.Current] = true

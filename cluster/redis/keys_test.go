@@ -19,7 +19,7 @@ var keysFor = flag.Duration("keys.for", 0, "how long TestHotKeysExpire goes on; 
 // were used within the last intervals. `make cluster-exact` has it take a minute. known bug 99
 func TestHotKeysExpire(t *testing.T) {
 	client := patient(t, start(t))
-	store := penstockredis.Patient(client)
+	st := penstockredis.Patient(client)
 	ring := cluster.Ring{Shape: stat.Shape{Interval: 200 * time.Millisecond, Buckets: 2}}
 	lives := 5 * ring.Shape.Width() // after the last use
 	seq, value, most := int64(0), 0, int64(0)
@@ -36,7 +36,7 @@ func TestHotKeysExpire(t *testing.T) {
 				Outcome: cluster.Outcome{Key: key}, Caller: cluster.Caller{Member: 1, Seq: seq}, Ring: ring, Limit: 1000, Need: 1, NewEpoch: seq,
 			})
 		}
-		store.Do(t.Context(), batch)
+		st.Do(t.Context(), batch)
 		for _, c := range batch {
 			require.NoError(t, c.Result().Err)
 		}
@@ -53,7 +53,7 @@ func TestHotKeysExpire(t *testing.T) {
 // for as long as any other: what it holds counts yet.
 func TestKeyThatMovedToAClockBehindLivesOn(t *testing.T) {
 	client := patient(t, start(t))
-	store := penstockredis.Offset(client)
+	st := penstockredis.Offset(client)
 	ring := cluster.Ring{Shape: stat.Shape{Interval: 100 * time.Second, Buckets: 5}}
 	seq := int64(0)
 	take := func() {
@@ -61,7 +61,7 @@ func TestKeyThatMovedToAClockBehindLivesOn(t *testing.T) {
 		c := &cluster.Take{
 			Outcome: cluster.Outcome{Key: "{orders}"}, Caller: cluster.Caller{Member: 1, Seq: seq}, Ring: ring, Limit: 10, Need: 1, NewEpoch: 1,
 		}
-		store.Do(t.Context(), []cluster.Command{c})
+		st.Do(t.Context(), []cluster.Command{c})
 		require.NoError(t, c.Err)
 	}
 	take()

@@ -93,11 +93,11 @@ func (c *three) keyAt(i int) string {
 // A URL of one server that is one of several is told so. known bug 207
 func TestOneServerOfSeveral(t *testing.T) {
 	c := startThree(t)
-	store, err := penstockredis.Open("redis://" + c.servers[0].Addr)
+	st, err := penstockredis.Open("redis://" + c.servers[0].Addr)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = store.Close() })
-	require.Eventually(t, func() bool { return do(store, take(c.keyAt(0), 1)) == nil }, patience, time.Millisecond)
-	err = do(store, take(c.keyAt(1), 1))
+	t.Cleanup(func() { _ = st.Close() })
+	require.Eventually(t, func() bool { return do(st, take(c.keyAt(0), 1)) == nil }, patience, time.Millisecond)
+	err = do(st, take(c.keyAt(1), 1))
 	require.ErrorIs(t, err, cluster.ErrNotExecuted)
 	require.ErrorContains(t, err, "has moved to another server")
 }
@@ -106,16 +106,16 @@ func TestOneServerOfSeveral(t *testing.T) {
 // known bug 101
 func TestConformanceOfClusters(t *testing.T) {
 	c := startThree(t)
-	store := penstockredis.Patient(c.patient(t))
-	t.Cleanup(func() { _ = store.Close() })
-	storetest.Run(t, storetest.Config{New: func(testing.TB) cluster.Store { return store }, Commands: 300})
+	st := penstockredis.Patient(c.patient(t))
+	t.Cleanup(func() { _ = st.Close() })
+	storetest.Run(t, storetest.Config{New: func(testing.TB) cluster.Store { return st }, Commands: 300})
 
 	require.Eventually(t, func() bool {
-		require.NoError(t, do(store, take(c.keyAt(0), 1)))
-		return store.Shard("{"+c.keyAt(0)+"}") != store.Shard("{"+c.keyAt(1)+"}")
+		require.NoError(t, do(st, take(c.keyAt(0), 1)))
+		return st.Shard("{"+c.keyAt(0)+"}") != st.Shard("{"+c.keyAt(1)+"}")
 	}, patience, time.Millisecond)
-	assert.NotEqual(t, store.Shard(c.keyAt(1)), store.Shard(c.keyAt(2)))
-	assert.Equal(t, store.Shard("a{"+c.keyAt(1)+"}b"), store.Shard(c.keyAt(1)))
+	assert.NotEqual(t, st.Shard(c.keyAt(1)), st.Shard(c.keyAt(2)))
+	assert.Equal(t, st.Shard("a{"+c.keyAt(1)+"}b"), st.Shard(c.keyAt(1)))
 	for key := range 100 {
 		key := fmt.Sprint("{", key, "}x")
 		assert.EqualValues(t, c.clients[0].ClusterKeySlot(t.Context(), key).Val(), penstockredis.SlotOf(key))
@@ -126,23 +126,23 @@ func TestConformanceOfClusters(t *testing.T) {
 // moved, the store hears of it. In between nothing is executed twice.
 func TestMovedSlots(t *testing.T) {
 	c := startThree(t)
-	store := penstockredis.Patient(c.patient(t))
-	t.Cleanup(func() { _ = store.Close() })
+	st := penstockredis.Patient(c.patient(t))
+	t.Cleanup(func() { _ = st.Close() })
 	key := c.keyAt(0)
 	slot := int(penstockredis.SlotOf(key))
-	require.NoError(t, do(store, take(c.keyAt(1), 1)))
+	require.NoError(t, do(st, take(c.keyAt(1), 1)))
 
 	require.NoError(t, c.clients[2].Do(t.Context(), "cluster", "setslot", slot, "importing", c.ids[0]).Err())
 	require.NoError(t, c.clients[0].Do(t.Context(), "cluster", "setslot", slot, "migrating", c.ids[2]).Err())
 	first := take(key, 7)
-	require.NoError(t, do(store, first))
+	require.NoError(t, do(st, first))
 	assert.EqualValues(t, 7, first.Reply.Granted)
 	assert.EqualValues(t, 1, c.clients[2].DBSize(t.Context()).Val())
 	assert.EqualValues(t, 0, c.clients[0].DBSize(t.Context()).Val())
 	both := &cluster.Permits{ // of two keys, which neither server takes. known bug 212
 		Outcome: cluster.Outcome{Key: "{" + key + "}"}, Caller: cluster.Caller{Member: 1, Seq: 1}, Limit: 10, Need: 1, Want: 1, Expiry: time.Second,
 	}
-	err := do(store, both)
+	err := do(st, both)
 	require.ErrorIs(t, err, cluster.ErrMoving)
 	require.ErrorIs(t, err, cluster.ErrNotExecuted)
 
@@ -151,7 +151,7 @@ func TestMovedSlots(t *testing.T) {
 	}
 	require.Eventually(t, func() bool {
 		again := take(key, 1)
-		err := do(store, again)
+		err := do(st, again)
 		if err != nil {
 			require.ErrorIs(t, err, cluster.ErrNotExecuted)
 			return false
@@ -164,20 +164,20 @@ func TestMovedSlots(t *testing.T) {
 // One of three servers is away: the keys of the others are kept.
 func TestOneShardAway(t *testing.T) {
 	c := startThree(t)
-	store, err := penstockredis.Open(c.url("&timeout=1s"))
+	st, err := penstockredis.Open(c.url("&timeout=1s"))
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = store.Close() })
+	t.Cleanup(func() { _ = st.Close() })
 	for i := range 3 {
-		require.Eventually(t, func() bool { return do(store, take(c.keyAt(i), 1)) == nil }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return do(st, take(c.keyAt(i), 1)) == nil }, patience, time.Millisecond)
 	}
 	c.servers[1].Kill()
-	require.Error(t, do(store, take(c.keyAt(1), 1)))
+	require.Error(t, do(st, take(c.keyAt(1), 1)))
 	for _, i := range []int{0, 2} {
-		require.Eventually(t, func() bool { return do(store, take(c.keyAt(i), 1)) == nil }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return do(st, take(c.keyAt(i), 1)) == nil }, patience, time.Millisecond)
 	}
 	batch := []cluster.Command{take(c.keyAt(0), 1), take(c.keyAt(1), 1), take(c.keyAt(2), 1)}
 	require.Eventually(t, func() bool {
-		store.Do(t.Context(), batch)
+		st.Do(t.Context(), batch)
 		require.Error(t, batch[1].Result().Err)
 		return batch[0].Result().Err == nil && batch[2].Result().Err == nil
 	}, patience, time.Millisecond)
@@ -186,11 +186,11 @@ func TestOneShardAway(t *testing.T) {
 // Each master is asked what it is.
 func TestProbeOfClusters(t *testing.T) {
 	c := startThree(t)
-	store := penstockredis.Patient(c.patient(t))
-	t.Cleanup(func() { _ = store.Close() })
-	require.NoError(t, store.Probe(t.Context()))
+	st := penstockredis.Patient(c.patient(t))
+	t.Cleanup(func() { _ = st.Close() })
+	require.NoError(t, st.Probe(t.Context()))
 	require.NoError(t, c.clients[1].ConfigSet(t.Context(), "maxmemory-policy", "volatile-ttl").Err())
-	require.ErrorContains(t, store.Probe(t.Context()), c.servers[1].Addr+`: maxmemory-policy is "volatile-ttl"`)
+	require.ErrorContains(t, st.Probe(t.Context()), c.servers[1].Addr+`: maxmemory-policy is "volatile-ttl"`)
 
 	single := penstockredis.Patient(c.clients[0])
 	require.ErrorContains(t, single.Probe(t.Context()), "use redis+cluster://")
@@ -209,10 +209,10 @@ func TestSentinel(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "sentinel.conf")
 	require.NoError(t, os.WriteFile(file, []byte("sentinel monitor shop "+host+" "+port+" 1\nsentinel down-after-milliseconds shop 3600000\n"), 0o600))
 	sentinel := startWith(t, file, "--sentinel")
-	store, err := penstockredis.Open("redis+sentinel://" + sentinel.Addr + "/0?master_name=shop&timeout=1s")
+	st, err := penstockredis.Open("redis+sentinel://" + sentinel.Addr + "/0?master_name=shop&timeout=1s")
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = store.Close() })
-	require.Eventually(t, func() bool { return do(store, take("k", 7)) == nil }, patience, 10*time.Millisecond)
+	t.Cleanup(func() { _ = st.Close() })
+	require.Eventually(t, func() bool { return do(st, take("k", 7)) == nil }, patience, 10*time.Millisecond)
 
 	sentinels := redis.NewSentinelClient(&redis.Options{Addr: sentinel.Addr, ReadTimeout: patience})
 	t.Cleanup(func() { _ = sentinels.Close() })
@@ -221,7 +221,7 @@ func TestSentinel(t *testing.T) {
 	}, patience, 50*time.Millisecond)
 	require.Eventually(t, func() bool {
 		c := take("k", 1)
-		return do(store, c) == nil && strings.Contains(clients[1].Info(t.Context(), "replication").Val(), "role:master") &&
+		return do(st, c) == nil && strings.Contains(clients[1].Info(t.Context(), "replication").Val(), "role:master") &&
 			clients[1].HLen(t.Context(), "{k}").Val() > 0 && c.Reply.Room < 1000-7
 	}, patience, 50*time.Millisecond)
 }
@@ -237,14 +237,14 @@ func TestTLS(t *testing.T) {
 	_, port, _ := net.SplitHostPort(addr)
 	start(t, "--tls-port", port, "--tls-cert-file", certificate, "--tls-key-file", key, "--tls-auth-clients", "no")
 	for query, ok := range map[string]bool{"": false, "&skip_verify=true": true} {
-		store, err := penstockredis.Open("rediss://" + addr + "/0?timeout=1s" + query)
+		st, err := penstockredis.Open("rediss://" + addr + "/0?timeout=1s" + query)
 		require.NoError(t, err)
 		if ok {
-			require.Eventually(t, func() bool { return do(store, take("k", 1)) == nil }, patience, time.Millisecond)
+			require.Eventually(t, func() bool { return do(st, take("k", 1)) == nil }, patience, time.Millisecond)
 		} else {
-			require.ErrorContains(t, do(store, take("k", 1)), "certificate")
+			require.ErrorContains(t, do(st, take("k", 1)), "certificate")
 		}
-		require.NoError(t, store.Close())
+		require.NoError(t, st.Close())
 	}
 }
 
@@ -269,9 +269,9 @@ func selfSigned(t *testing.T, dir string) (certificate, key string) {
 
 // A store whose servers are all away closes, whatever it is asking them and however long that may take.
 func TestCloseWhileServersAreAway(t *testing.T) {
-	store, err := penstockredis.Open("redis+cluster://127.0.0.1:1?addr=127.0.0.1:2")
+	st, err := penstockredis.Open("redis+cluster://127.0.0.1:1?addr=127.0.0.1:2")
 	require.NoError(t, err)
-	store.AskForever()
-	store.Do(t.Context(), []cluster.Command{&cluster.Presence{Outcome: cluster.Outcome{Key: "{a}"}, Caller: cluster.Caller{Member: 1, Seq: 1}, Expiry: time.Second}})
-	require.NoError(t, store.Close())
+	st.AskForever()
+	st.Do(t.Context(), []cluster.Command{&cluster.Presence{Outcome: cluster.Outcome{Key: "{a}"}, Caller: cluster.Caller{Member: 1, Seq: 1}, Expiry: time.Second}})
+	require.NoError(t, st.Close())
 }

@@ -405,13 +405,13 @@ penstock_entry_duration_seconds_count{resource="orders"} 10
 	assert.Empty(t, problems)
 }
 
-// store is one that can be away.
-type store struct {
+// fickle is a store that can be away.
+type fickle struct {
 	*cluster.Memory
 	away bool
 }
 
-func (s *store) Start(ctx context.Context, batch []cluster.Command, done func()) {
+func (s *fickle) Start(ctx context.Context, batch []cluster.Command, done func()) {
 	if !s.away {
 		s.Memory.Start(ctx, batch, done)
 		return
@@ -426,7 +426,7 @@ func (s *store) Start(ctx context.Context, batch []cluster.Command, done func())
 func TestValuesAndSharedLimits(t *testing.T) {
 	clock := api.NewManualClock(time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC))
 	clock.SetSleep(api.SleepAdvance)
-	shared := &store{Memory: cluster.NewMemory(clock)}
+	shared := &fickle{Memory: cluster.NewMemory(clock)}
 	g, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler), Cluster: cluster.Config{Store: shared, Members: 3}})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, g.Close()) })
