@@ -14,6 +14,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/observe/metriclog"
 	"github.com/penstock-go/penstock/rules"
@@ -38,7 +39,7 @@ type fickle struct {
 	away bool
 }
 
-func (s *fickle) Start(ctx context.Context, batch []cluster.Command, done func()) {
+func (s *fickle) Start(ctx context.Context, batch []store.Command, done func()) {
 	if !s.away {
 		s.Memory.Start(ctx, batch, done)
 	}
@@ -122,7 +123,7 @@ func TestTheStoreLogsToTheGuard(t *testing.T) {
 	talking := &talkative{Memory: cluster.NewMemory(clock)}
 	g, err := api.New(api.Config{
 		Clock: clock, Logger: slog.New(slog.DiscardHandler),
-		Stores: map[string]func(string) (cluster.Store, error){"talk": func(string) (cluster.Store, error) { return talking, nil }},
+		Stores: map[string]func(string) (store.Store, error){"talk": func(string) (store.Store, error) { return talking, nil }},
 	})
 	require.NoError(t, err)
 	defer g.Close()

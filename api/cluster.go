@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/rules"
 )
@@ -150,7 +151,7 @@ func (m *membership) of() *cluster.Member {
 }
 
 // open opens the store of a URL.
-func (g *Guard) open(text string) (cluster.Store, error) {
+func (g *Guard) open(text string) (store.Store, error) {
 	u, err := url.Parse(text)
 	if err != nil {
 		return nil, spec.BadField("redis", "is no URL")
@@ -175,7 +176,7 @@ func (g *Guard) open(text string) (cluster.Store, error) {
 }
 
 // schemes says what is opened.
-func schemes(stores map[string]func(string) (cluster.Store, error)) string {
+func schemes(stores map[string]func(string) (store.Store, error)) string {
 	if len(stores) == 0 {
 		return "give api.Config.Stores what opens such a store, as package cluster/redis has it"
 	}

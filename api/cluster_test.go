@@ -16,6 +16,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
@@ -33,7 +34,7 @@ type outage struct {
 
 var errAway = errors.New("away")
 
-func (s *outage) Start(ctx context.Context, batch []cluster.Command, done func()) {
+func (s *outage) Start(ctx context.Context, batch []store.Command, done func()) {
 	if !s.away.Load() {
 		s.Memory.Start(ctx, batch, done)
 		return
@@ -48,7 +49,7 @@ func (s *outage) Start(ctx context.Context, batch []cluster.Command, done func()
 type fleet struct {
 	*testing.T
 	clock  *api.ManualClock
-	store  cluster.Store
+	store  store.Store
 	guards []*api.Guard
 
 	members int // that are expected
@@ -209,7 +210,7 @@ func TestASharedLimitNeedsAStore(t *testing.T) {
 
 // closer is a store that notes that it was closed.
 type closer struct {
-	cluster.Store
+	store.Store
 	closed *int
 }
 
@@ -225,8 +226,8 @@ func TestAStoreThatAFileNames(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	var opened []string
 	closed := 0
-	g := newGuard(t, api.Config{Clock: clock, Stores: map[string]func(string) (cluster.Store, error){
-		"rediss": func(url string) (cluster.Store, error) {
+	g := newGuard(t, api.Config{Clock: clock, Stores: map[string]func(string) (store.Store, error){
+		"rediss": func(url string) (store.Store, error) {
 			opened = append(opened, url)
 			return closer{cluster.NewMemory(clock), &closed}, nil
 		},
@@ -299,9 +300,9 @@ func TestRulesThatStayJoinAgain(t *testing.T) {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 				clock.SetSleep(clocks.SleepAdvance)
-				stores := map[string]cluster.Store{"redis://first": cluster.NewMemory(clock), "redis://second": cluster.NewMemory(clock)}
-				g := newGuard(t, api.Config{Clock: clock, Stores: map[string]func(string) (cluster.Store, error){
-					"redis": func(url string) (cluster.Store, error) { return stores[url], nil },
+				stores := map[string]store.Store{"redis://first": cluster.NewMemory(clock), "redis://second": cluster.NewMemory(clock)}
+				g := newGuard(t, api.Config{Clock: clock, Stores: map[string]func(string) (store.Store, error){
+					"redis": func(url string) (store.Store, error) { return stores[url], nil },
 				}})
 				load := func(top string) {
 					t.Helper()
@@ -342,14 +343,14 @@ type stuck struct{ done chan struct{} }
 
 func (stuck) Shard(string) int { return 0 }
 
-func (s stuck) Do(context.Context, []cluster.Command) { <-s.done }
+func (s stuck) Do(context.Context, []store.Command) { <-s.done }
 
 // A store that never returns keeps neither rules from being loaded nor a Guard from being closed.
 func TestAStoreThatNeverReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hung := stuck{make(chan struct{})}
-		g, err := api.New(api.Config{Stores: map[string]func(string) (cluster.Store, error){
-			"stuck": func(string) (cluster.Store, error) { return hung, nil },
+		g, err := api.New(api.Config{Stores: map[string]func(string) (store.Store, error){
+			"stuck": func(string) (store.Store, error) { return hung, nil },
 		}})
 		require.NoError(t, err)
 		alone := orders

@@ -13,6 +13,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/proof/race"
@@ -324,9 +325,9 @@ func TestStoreOfSharedTurnsAndPermitsIsAway(t *testing.T) {
 }
 
 // slow is a store that never answers in time.
-type slow struct{ cluster.Store }
+type slow struct{ store.Store }
 
-func (slow) Start(context.Context, []cluster.Command, func()) {}
+func (slow) Start(context.Context, []store.Command, func()) {}
 
 // However many shared limits a call lacks, it waits for the store no longer than one timeout in all; and after
 // a few calls nobody waits.
@@ -362,7 +363,7 @@ type counted struct {
 	trips atomic.Int64
 }
 
-func (s *counted) Start(ctx context.Context, batch []cluster.Command, done func()) {
+func (s *counted) Start(ctx context.Context, batch []store.Command, done func()) {
 	s.trips.Add(1)
 	s.Memory.Start(ctx, batch, done)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
@@ -27,7 +28,7 @@ type distant struct {
 	way time.Duration
 }
 
-func (s distant) Start(ctx context.Context, batch []cluster.Command, done func()) {
+func (s distant) Start(ctx context.Context, batch []store.Command, done func()) {
 	time.AfterFunc(s.way, func() {
 		s.Memory.Start(ctx, batch, func() { time.AfterFunc(s.way, done) })
 	})
@@ -99,7 +100,7 @@ func (x tried) play(t *testing.T, mode api.Mode, place string) (refused int64) {
 		clock.SetSleep(clocks.SleepRecord)
 		config, pass := api.Config{Clock: clock}, clock.Advance
 		near := &outage{Memory: cluster.NewMemory(clock)}
-		var store cluster.Store = near
+		var store store.Store = near
 		if place == "far" {
 			config, pass, store = api.Config{}, time.Sleep, distant{cluster.NewMemory(machineClock{}), 2 * time.Millisecond}
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/host"
 	"github.com/penstock-go/penstock/internal/engine"
@@ -56,7 +57,7 @@ type Config struct {
 	// instead, see rules.Cluster.
 	Cluster cluster.Config
 	// Stores open the stores that rule files name, each by the scheme of the URL.
-	Stores map[string]func(url string) (cluster.Store, error)
+	Stores map[string]func(url string) (store.Store, error)
 	// AllowWritable has a Guard read rule files and directories that every user of the system can write,
 	// with a warning: for file systems whose modes mean nothing.
 	AllowWritable bool

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
@@ -22,9 +23,9 @@ import (
 )
 
 // tardy is a store that takes its time.
-type tardy struct{ cluster.Store }
+type tardy struct{ store.Store }
 
-func (s tardy) Do(ctx context.Context, batch []cluster.Command) {
+func (s tardy) Do(ctx context.Context, batch []store.Command) {
 	time.Sleep(200 * time.Millisecond)
 	s.Store.Do(ctx, batch)
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
@@ -14,7 +15,7 @@ import (
 type batch struct {
 	member   *Member
 	shard    *shard
-	commands []Command
+	commands []store.Command
 	keys     []keyed
 	sent     int64
 	woken    int64 // Member.woken when it was sent
@@ -127,7 +128,7 @@ func (b *batch) finish(answered bool) {
 		if answered {
 			o := c.Result()
 			o.Err = checked(c, o.Err)
-			if o.Err != nil && !is(o.Err, ErrForeign) && !is(o.Err, ErrMoving) {
+			if o.Err != nil && !is(o.Err, store.ErrForeign) && !is(o.Err, store.ErrMoving) {
 				good, why = false, o.Err
 			}
 		}
@@ -167,24 +168,24 @@ func isMembers(n int64) bool { return 1 <= n && n <= mostMembers }
 // checked returns the error of a command: err, what the store reported, or errNoReply where the
 // store reported success but the reply can't be one. Units leased by such a reply could not be
 // accounted for.
-func checked(c Command, err error) error {
+func checked(c store.Command, err error) error {
 	if err != nil {
 		return err
 	}
 	ok := false
 	switch c := c.(type) {
-	case *Take:
+	case *store.Take:
 		r := &c.Reply
 		ok = r.Now != 0 && r.Epoch > 0 && r.Left > 0 && int64(r.Left) <= c.Span()*int64(c.Shape.Width()) && r.Free >= 0 && r.Room >= 0 &&
 			r.Granted >= 0 && r.Granted <= max(c.Need, c.Want) &&
 			r.Bucket >= r.Current && r.Bucket-r.Current <= int64(c.Shape.Buckets) && isMembers(r.Active)
-	case *Turn:
+	case *store.Turn:
 		r := &c.Reply
 		ok = r.Now != 0 && r.Wait >= 0 && r.Granted >= 0 && r.Granted <= max(c.Need, c.Want)
-	case *Permits:
+	case *store.Permits:
 		r := &c.Reply
 		ok = r.Now != 0 && r.Held >= 0 && r.Held <= max(c.Claim, c.Need, c.Want) && r.Total >= 0 && (r.Active == 0 || isMembers(r.Active))
-	case *Presence:
+	case *store.Presence:
 		ok = c.Reply.Now != 0 && (c.Reply.Members == 0 || isMembers(c.Reply.Members))
 	}
 	if !ok {

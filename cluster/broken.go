@@ -3,12 +3,14 @@ package cluster
 import (
 	"errors"
 	"fmt"
+
+	"github.com/penstock-go/penstock/cluster/store"
 )
 
 var errForgets = errors.New("the store forgets the key between one command and the next: is it evicting keys?")
 
-// broken is what a limit knows of a key that holds something else, see [ErrForeign], that is on its way,
-// see [ErrMoving], or that is never there: it does without the store, and asks it only now and then. The
+// broken is what a limit knows of a key that holds something else, see [store.ErrForeign], that is on its way,
+// see [store.ErrMoving], or that is never there: it does without the store, and asks it only now and then. The
 // zero value is that of a key that is well. It needs the mutex of the limit.
 type broken struct {
 	on      bool
@@ -18,7 +20,7 @@ type broken struct {
 
 // hear takes note of the error of a command, and reports whether the key was well before.
 func (b *broken) hear(err error, now int64) (broke bool) {
-	if !is(err, ErrForeign) && !is(err, ErrMoving) && !is(err, errForgets) {
+	if !is(err, store.ErrForeign) && !is(err, store.ErrMoving) && !is(err, errForgets) {
 		return false
 	}
 	broke = !b.on

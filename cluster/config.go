@@ -4,12 +4,13 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
 // Config configures a member. Store and Clock are required.
 type Config struct {
-	Store Store
+	Store store.Store
 	Clock clocks.Clock
 	// Namespace separates limits: members of different namespaces share none. "" is a namespace
 	// too.

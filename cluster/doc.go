@@ -1,6 +1,6 @@
 // Package cluster lets several processes share one limit.
 //
-// The shared state is in a [Store] that you probably run already: a Redis or a Valkey (package
+// The shared state is in a [store.Store] that you probably run already: a Redis or a Valkey (package
 // cluster/redis), or, for one process, tests and simulations, a [Memory]. Each engine is a
 // [Member]. A member doesn't ask the store call by call. It takes a lease of units from the store
 // and spends it locally:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestKeysOfAnHour(t *testing.T) {
 	clock := &hands{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano()}
 	memory := cluster.NewMemory(clock)
-	ring := cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 10, Strict: true}}
+	ring := store.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 10, Strict: true}}
 	r := rand.New(rand.NewPCG(1, 0))
 	const rules, values = 1000, 100_000
 	keys := make([]string, rules+values)
@@ -24,18 +25,18 @@ func TestKeysOfAnHour(t *testing.T) {
 	}
 	until := map[int]int64{} // when the key of a limit may go
 	use := func(i int) {
-		o := cluster.Outcome{Key: keys[i]}
-		var c cluster.Command
+		o := store.Outcome{Key: keys[i]}
+		var c store.Command
 		var keeps time.Duration
 		switch i % 10 {
 		default:
-			c, keeps = &cluster.Take{Outcome: o, Caller: cluster.Caller{Member: 1, Seq: 1}, Ring: ring, Limit: 10, Need: 1, NewEpoch: 1}, 13*ring.Shape.Width()
+			c, keeps = &store.Take{Outcome: o, Caller: store.Caller{Member: 1, Seq: 1}, Ring: ring, Limit: 10, Need: 1, NewEpoch: 1}, 13*ring.Shape.Width()
 		case 1:
-			c, keeps = &cluster.Turn{Outcome: o, Spacing: time.Millisecond, Need: 1}, time.Minute+time.Second
+			c, keeps = &store.Turn{Outcome: o, Spacing: time.Millisecond, Need: 1}, time.Minute+time.Second
 		case 2:
-			c, keeps = &cluster.Permits{Outcome: o, Caller: cluster.Caller{Member: 1, Seq: 1}, Limit: 10, Need: 1, Want: 1, Expiry: 2 * time.Second}, 2*time.Second
+			c, keeps = &store.Permits{Outcome: o, Caller: store.Caller{Member: 1, Seq: 1}, Limit: 10, Need: 1, Want: 1, Expiry: 2 * time.Second}, 2*time.Second
 		}
-		memory.Do(t.Context(), []cluster.Command{c})
+		memory.Do(t.Context(), []store.Command{c})
 		if err := c.Result().Err; err != nil {
 			t.Fatal(err)
 		}

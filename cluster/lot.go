@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"time"
+
+	"github.com/penstock-go/penstock/cluster/store"
 )
 
 // lot is units granted in one bucket, and when, by the member's clock, they may be spent.
@@ -71,7 +73,7 @@ func (l *lots) add(x lot, cur, next uint32) *lot {
 // counted from sent, is over no later than the bucket itself, and by the time that a coming bucket
 // has begun as counted from received, it has begun. Clocks run at rates that differ by a thousandth
 // at most.
-func (w *Window) lotOf(r *TakeReply, sent, received int64) lot {
+func (w *Window) lotOf(r *store.TakeReply, sent, received int64) lot {
 	width := w.ring.Shape.Width()
 	l := lot{bucket: r.Bucket, epoch: r.Epoch, starts: received, granted: r.Granted}
 	left := r.Left
@@ -166,10 +168,10 @@ func (a account) owes(since int64) bool {
 }
 
 // tell returns what the store has yet to be told, and notes that it is under way.
-func (a account) tell() (charges []Units) {
+func (a account) tell() (charges []store.Units) {
 	for i := range a {
 		if a[i].own > 0 {
-			charges = append(charges, Units{a[i].bucket, a[i].own})
+			charges = append(charges, store.Units{Bucket: a[i].bucket, Units: a[i].own})
 			a[i].told += a[i].own
 			a[i].own = 0
 		}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/internal/safelog"
 )
@@ -22,7 +23,7 @@ import (
 type Member struct {
 	cfg     Config
 	clock   clocks.Clock
-	starter Starter // the store, if it is one
+	starter store.Starter // the store, if it is one
 	id      int64
 	lag     int64        // how stale a reading of the clock may be
 	wall    func() int64 // the machine's wall clock, nil beside a clock that tests move
@@ -79,10 +80,10 @@ func Join(cfg Config) (*Member, error) {
 	}
 	cfg.Logger = safelog.New(cfg.Logger, nil)
 	m := &Member{cfg: cfg, clock: cfg.Clock, shards: map[int]*shard{}, limits: limits{}, shapes: shapes{}}
-	m.starter, _ = cfg.Store.(Starter)
+	m.starter, _ = cfg.Store.(store.Starter)
 	m.longest.Store(int64(cfg.Timeout))
 	m.random = rand.New(rand.NewPCG(cmp.Or(cfg.Seed, rand.Uint64()), cmp.Or(cfg.Seed, rand.Uint64())))
-	m.id = 1 + m.random.Int64N(MostNumber-1)
+	m.id = 1 + m.random.Int64N(store.MostNumber-1)
 	switch cfg.Clock.(type) {
 	case *clocks.System:
 		m.wall = wall
@@ -238,7 +239,7 @@ func (m *Member) Members() int64 { return m.members.Load() }
 // caller names the next command. All keys share one sequence of numbers, so a limit that is dropped
 // after a while without use and made again continues with a higher number than the store has seen
 // for its key.
-func (m *Member) caller() Caller { return Caller{m.id, m.seq.Add(1)} }
+func (m *Member) caller() store.Caller { return store.Caller{Member: m.id, Seq: m.seq.Add(1)} }
 
 // now returns the time, and notices if the machine was suspended.
 func (m *Member) now() int64 {
@@ -275,7 +276,7 @@ func (m *Member) chance(n int64) int64 {
 // probe asks a store that can say so what it lacks: at the start, when it may be away, and each time that it comes back, when
 // it may be another server.
 func (m *Member) probe() {
-	p, ok := m.cfg.Store.(Prober)
+	p, ok := m.cfg.Store.(store.Prober)
 	if !ok || !m.probing.CompareAndSwap(false, true) {
 		return
 	}

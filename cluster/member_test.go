@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/internal/proof/patience"
 	"github.com/penstock-go/penstock/internal/proof/race"
@@ -26,7 +27,7 @@ var tenth = stat.Shape{Interval: time.Second, Buckets: 10}
 // seeds are those of members: no two may have the same.
 var seeds atomic.Uint64
 
-func join(t *testing.T, store cluster.Store, clock clocks.Clock) *cluster.Member {
+func join(t *testing.T, store store.Store, clock clocks.Clock) *cluster.Member {
 	t.Helper()
 	m, err := cluster.Join(cluster.Config{Store: store, Clock: clock, Namespace: "test", Seed: seeds.Add(1)})
 	if err != nil {
@@ -285,13 +286,13 @@ type down struct{}
 
 func (down) Shard(string) int { return 0 }
 
-func (down) Do(_ context.Context, batch []cluster.Command) {
+func (down) Do(_ context.Context, batch []store.Command) {
 	for _, c := range batch {
-		c.Result().Err = cluster.ErrNotExecuted
+		c.Result().Err = store.ErrNotExecuted
 	}
 }
 
-func (d down) Start(ctx context.Context, batch []cluster.Command, done func()) {
+func (d down) Start(ctx context.Context, batch []store.Command, done func()) {
 	d.Do(ctx, batch)
 	done()
 }
@@ -317,10 +318,10 @@ func TestStoreThatIsAway(t *testing.T) {
 			if got != want {
 				t.Fatalf("%d admitted, want %d", got, want)
 			}
-			if f := w.Figures(); !f.Away || f.Requests > 20 || f.Why != cluster.ErrNotExecuted.Error() {
+			if f := w.Figures(); !f.Away || f.Requests > 20 || f.Why != store.ErrNotExecuted.Error() {
 				t.Fatalf("%+v", f)
 			}
-			if s := log.String(); !strings.Contains(s, cluster.ErrNotExecuted.Error()) || !strings.Contains(s, "timeout=20ms") {
+			if s := log.String(); !strings.Contains(s, store.ErrNotExecuted.Error()) || !strings.Contains(s, "timeout=20ms") {
 				t.Errorf("the log doesn't say why: %s", s)
 			}
 		})
@@ -389,11 +390,11 @@ func TestShareOfNone(t *testing.T) {
 // onItsWay is a store whose answers come when the test says so.
 type onItsWay struct {
 	*cluster.Memory
-	batches [][]cluster.Command
+	batches [][]store.Command
 	dones   []func()
 }
 
-func (s *onItsWay) Start(_ context.Context, batch []cluster.Command, done func()) {
+func (s *onItsWay) Start(_ context.Context, batch []store.Command, done func()) {
 	s.batches = append(s.batches, batch)
 	s.dones = append(s.dones, done)
 }
@@ -542,12 +543,12 @@ func TestCloseWhileAsking(t *testing.T) {
 
 // untilItLeaves is a store that answers a member as it leaves.
 type untilItLeaves struct {
-	cluster.Store
+	store.Store
 	leaves chan struct{}
 }
 
-func (s *untilItLeaves) Do(ctx context.Context, batch []cluster.Command) {
-	if p, ok := batch[0].(*cluster.Presence); !ok {
+func (s *untilItLeaves) Do(ctx context.Context, batch []store.Command) {
+	if p, ok := batch[0].(*store.Presence); !ok {
 		<-s.leaves
 	} else if p.Leave {
 		close(s.leaves)
@@ -564,7 +565,7 @@ func TestLogUnderItsOwnLimit(t *testing.T) {
 		told++
 		w.TryAdd(0, clock.Now(), 1)
 	}})
-	m, err := cluster.Join(cluster.Config{Store: &failing{Memory: cluster.NewMemory(clock), err: cluster.ErrForeign}, Clock: clock, Logger: log})
+	m, err := cluster.Join(cluster.Config{Store: &failing{Memory: cluster.NewMemory(clock), err: store.ErrForeign}, Clock: clock, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -603,12 +604,12 @@ type failing struct {
 	err error
 }
 
-func (s *failing) Start(ctx context.Context, batch []cluster.Command, done func()) {
+func (s *failing) Start(ctx context.Context, batch []store.Command, done func()) {
 	s.Do(ctx, batch)
 	done()
 }
 
-func (s *failing) Do(ctx context.Context, batch []cluster.Command) {
+func (s *failing) Do(ctx context.Context, batch []store.Command) {
 	if s.err == nil {
 		s.Memory.Do(ctx, batch)
 		return
@@ -687,7 +688,7 @@ func TestSpendingAllocatesNothing(t *testing.T) {
 }
 
 // slow is a store that has to be waited for, as one on a server.
-type slow struct{ cluster.Store }
+type slow struct{ store.Store }
 
 // Members on goroutines, with a store that answers on others: never more than the limit, most of it where more is
 // asked for, and nothing is left running.
@@ -753,7 +754,7 @@ func TestCloseUnderTraffic(t *testing.T) {
 	for range 100 {
 		asked, closed := atomic.Int64{}, atomic.Bool{}
 		memory := cluster.NewMemory(clock)
-		m, err := cluster.Join(cluster.Config{Clock: clock, Store: custom(func(ctx context.Context, batch []cluster.Command) {
+		m, err := cluster.Join(cluster.Config{Clock: clock, Store: custom(func(ctx context.Context, batch []store.Command) {
 			if closed.Load() {
 				asked.Add(1)
 			}
@@ -804,7 +805,7 @@ func TestTimeoutOfARule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := clocks.NewSystem()
 		memory := cluster.NewMemory(clock)
-		m, err := cluster.Join(cluster.Config{Clock: clock, Store: custom(func(ctx context.Context, batch []cluster.Command) {
+		m, err := cluster.Join(cluster.Config{Clock: clock, Store: custom(func(ctx context.Context, batch []store.Command) {
 			time.Sleep(30 * time.Millisecond) // of the bubble's time
 			memory.Do(ctx, batch)
 		})})
@@ -833,7 +834,7 @@ func TestTimeoutOfAnImpatientRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := clocks.NewSystem()
 		memory := cluster.NewMemory(clock)
-		m := join(t, custom(func(ctx context.Context, batch []cluster.Command) {
+		m := join(t, custom(func(ctx context.Context, batch []store.Command) {
 			time.Sleep(15 * time.Millisecond) // of the bubble's time, which passes at once
 			memory.Do(ctx, batch)
 		}), clock)

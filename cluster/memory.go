@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// Memory is a [Store] within one process: for tests, for simulations, and for engines that share
+// Memory is a [store.Store] within one process: for tests, for simulations, and for engines that share
 // limits only with each other. It does exactly what a store must, by the clock that it was made
 // with, and keeps nothing longer than needed.
 type Memory struct {
@@ -30,7 +32,7 @@ type record struct {
 // value executes the commands of its kind and refuses those of others.
 type value interface {
 	// do returns how long after now to keep the value.
-	do(c Command, now int64) (keep time.Duration, ok bool)
+	do(c store.Command, now int64) (keep time.Duration, ok bool)
 }
 
 // NewMemory returns an empty store that goes by a clock: clocks.NewSystem() of core/clocks, in tests
@@ -41,7 +43,7 @@ func NewMemory(clock interface{ Now() int64 }) *Memory {
 }
 
 // Do executes the commands. It doesn't wait, and so it doesn't look at the context.
-func (m *Memory) Do(_ context.Context, batch []Command) {
+func (m *Memory) Do(_ context.Context, batch []store.Command) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock.Now()
@@ -52,7 +54,7 @@ func (m *Memory) Do(_ context.Context, batch []Command) {
 }
 
 // Start is Do.
-func (m *Memory) Start(ctx context.Context, batch []Command, done func()) {
+func (m *Memory) Start(ctx context.Context, batch []store.Command, done func()) {
 	m.Do(ctx, batch)
 	done()
 }
@@ -86,7 +88,7 @@ func (m *Memory) Flush() {
 }
 
 // do executes one command. The caller holds mu.
-func (m *Memory) do(c Command, now int64) {
+func (m *Memory) do(c store.Command, now int64) {
 	o := c.Result()
 	r := m.keys[o.Key]
 	if r != nil && r.expires <= now {
@@ -97,13 +99,13 @@ func (m *Memory) do(c Command, now int64) {
 	if made {
 		r = &record{key: o.Key, value: newValue(c)}
 		if r.value == nil {
-			o.Err = fmt.Errorf("a command of type %T: %w", c, ErrNotExecuted)
+			o.Err = fmt.Errorf("a command of type %T: %w", c, store.ErrNotExecuted)
 			return
 		}
 	}
 	keep, ok := r.value.do(c, now)
 	if !ok {
-		o.Err = fmt.Errorf("key %q, a command of type %T: %w", o.Key, c, ErrForeign)
+		o.Err = fmt.Errorf("key %q, a command of type %T: %w", o.Key, c, store.ErrForeign)
 		return
 	}
 	o.Err = nil
@@ -116,15 +118,15 @@ func (m *Memory) do(c Command, now int64) {
 }
 
 // newValue is what a command creates under a key that doesn't exist, nil for an unknown command.
-func newValue(c Command) value {
+func newValue(c store.Command) value {
 	switch c.(type) {
-	case *Take:
+	case *store.Take:
 		return new(memoryWindow)
-	case *Turn:
+	case *store.Turn:
 		return new(memoryTurns)
-	case *Permits:
+	case *store.Permits:
 		return new(memoryPermits)
-	case *Presence:
+	case *store.Presence:
 		return new(memoryPresence)
 	}
 	return nil

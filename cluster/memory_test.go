@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/cluster/storetest"
 )
 
@@ -17,7 +18,7 @@ func (h *hands) Now() int64 { return h.now }
 func TestMemoryIsAStore(t *testing.T) {
 	var clock *hands
 	storetest.Run(t, storetest.Config{
-		New: func(testing.TB) cluster.Store {
+		New: func(testing.TB) store.Store {
 			clock = &hands{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano()}
 			return cluster.NewMemory(clock)
 		},

@@ -1,16 +1,20 @@
 package cluster
 
-import "time"
+import (
+	"time"
 
-// memoryTurns are the turns of a [Turn] in a [Memory].
+	"github.com/penstock-go/penstock/cluster/store"
+)
+
+// memoryTurns are the turns of a [store.Turn] in a [Memory].
 type memoryTurns struct {
 	given bool  // any turn
 	last  int64 // the last of them
 	at    int64 // when the last command came
 }
 
-func (v *memoryTurns) do(c Command, now int64) (keep time.Duration, ok bool) {
-	t, ok := c.(*Turn)
+func (v *memoryTurns) do(c store.Command, now int64) (keep time.Duration, ok bool) {
+	t, ok := c.(*store.Turn)
 	if !ok {
 		return 0, false
 	}
@@ -20,7 +24,7 @@ func (v *memoryTurns) do(c Command, now int64) (keep time.Duration, ok bool) {
 		first = max(now, v.last+t.Need*int64(t.Spacing))
 	}
 	v.at = now
-	t.Reply = TurnReply{Wait: time.Duration(first - now), Now: now}
+	t.Reply = store.TurnReply{Wait: time.Duration(first - now), Now: now}
 	if t.Reply.Wait <= t.Within {
 		t.Reply.Granted = max(t.Need, t.Want)
 		v.given, v.last = true, first+(t.Reply.Granted-t.Need)*int64(t.Spacing)
@@ -28,7 +32,7 @@ func (v *memoryTurns) do(c Command, now int64) (keep time.Duration, ok bool) {
 	return time.Duration(max(0, v.last-now)) + max(time.Minute, t.Within+time.Duration(max(64, t.Need))*t.Spacing), true
 }
 
-// memoryPermits is the semaphore of [Permits] in a [Memory].
+// memoryPermits is the semaphore of [store.Permits] in a [Memory].
 type memoryPermits struct {
 	holders map[int64]*holder
 	total   int64
@@ -38,8 +42,8 @@ type memoryPermits struct {
 // holder is a member that holds permits, or that held some recently: its seq is still kept.
 type holder struct{ held, seq, expires int64 }
 
-func (v *memoryPermits) do(c Command, now int64) (keep time.Duration, ok bool) {
-	p, ok := c.(*Permits)
+func (v *memoryPermits) do(c store.Command, now int64) (keep time.Duration, ok bool) {
+	p, ok := c.(*store.Permits)
 	if !ok {
 		return 0, false
 	}
@@ -67,12 +71,12 @@ func (v *memoryPermits) do(c Command, now int64) (keep time.Duration, ok bool) {
 		v.total += held - h.held
 		h.held = held
 	}
-	p.Reply = PermitsReply{Held: h.held, Total: v.total, Active: v.active(), Now: now}
+	p.Reply = store.PermitsReply{Held: h.held, Total: v.total, Active: v.active(), Now: now}
 	return v.life(now), true
 }
 
 // holds is how many permits the member has after this command.
-func holds(p *Permits, held, others, active int64) int64 {
+func holds(p *store.Permits, held, others, active int64) int64 {
 	keeps := max(p.Claim, min(held, p.Want))
 	free := max(0, p.Limit-others-keeps)
 	if p.Need > keeps+free {
@@ -106,14 +110,14 @@ func (v *memoryPermits) life(now int64) (keep time.Duration) {
 	return keep
 }
 
-// memoryPresence is the members of a [Presence] in a [Memory], and when they expire.
+// memoryPresence is the members of a [store.Presence] in a [Memory], and when they expire.
 type memoryPresence struct {
 	expires map[int64]int64
 	at      int64 // when the last command came
 }
 
-func (v *memoryPresence) do(c Command, now int64) (keep time.Duration, ok bool) {
-	p, ok := c.(*Presence)
+func (v *memoryPresence) do(c store.Command, now int64) (keep time.Duration, ok bool) {
+	p, ok := c.(*store.Presence)
 	if !ok {
 		return 0, false
 	}
@@ -134,6 +138,6 @@ func (v *memoryPresence) do(c Command, now int64) (keep time.Duration, ok bool) 
 		}
 		keep = max(keep, time.Duration(expires-now))
 	}
-	p.Reply = PresenceReply{Members: int64(len(v.expires)), Now: now}
+	p.Reply = store.PresenceReply{Members: int64(len(v.expires)), Now: now}
 	return keep, true
 }

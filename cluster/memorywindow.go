@@ -1,13 +1,17 @@
 package cluster
 
-import "time"
+import (
+	"time"
 
-// memoryWindow is the window of a [Take] in a [Memory]. The ring has a slot for each bucket that
+	"github.com/penstock-go/penstock/cluster/store"
+)
+
+// memoryWindow is the window of a [store.Take] in a [Memory]. The ring has a slot for each bucket that
 // counts and for each that can be borrowed from:
 //
 //	head-span+1 ... head (the newest that was current) | head+1 ... head+ahead | head+ahead+1, see fold
 type memoryWindow struct {
-	ring   Ring
+	ring   store.Ring
 	span   int64
 	ahead  int64
 	counts []int64
@@ -23,14 +27,14 @@ type memoryWindow struct {
 // sighting is the last command of a member, and head then.
 type sighting struct{ seq, head int64 }
 
-func (w *memoryWindow) do(c Command, clock int64) (keep time.Duration, ok bool) {
-	t, ok := c.(*Take)
+func (w *memoryWindow) do(c store.Command, clock int64) (keep time.Duration, ok bool) {
+	t, ok := c.(*store.Take)
 	if !ok || w.counts != nil && w.ring != t.Ring {
 		return 0, false
 	}
 	w.roll(t, clock)
 	w.settle(t)
-	t.Reply = TakeReply{
+	t.Reply = store.TakeReply{
 		Bucket: w.head, Current: w.head, Left: time.Duration(w.ring.Begins(w.head+1) - clock),
 		Now: clock, Epoch: w.epoch,
 	}
@@ -46,7 +50,7 @@ func (w *memoryWindow) life() time.Duration {
 
 // roll brings the ring to the time of the clock. Where that was set back a little, head remains until
 // the clock is there again.
-func (w *memoryWindow) roll(t *Take, clock int64) {
+func (w *memoryWindow) roll(t *store.Take, clock int64) {
 	to := t.Bucket(clock)
 	switch {
 	case w.counts == nil:
@@ -66,11 +70,11 @@ func (w *memoryWindow) roll(t *Take, clock int64) {
 func (w *memoryWindow) fold(to, epoch int64) {
 	var total, unspent, far int64
 	for _, n := range w.counts {
-		total = min(total+n, MostNumber)
+		total = min(total+n, store.MostNumber)
 	}
 	for b := w.head; b <= w.last; b++ {
 		if n := *w.at(b); n > 0 {
-			unspent = min(unspent+n, MostNumber)
+			unspent = min(unspent+n, store.MostNumber)
 			far = min(b-w.head+1, reach(w.ring))
 		}
 	}
@@ -88,7 +92,7 @@ func (w *memoryWindow) fold(to, epoch int64) {
 
 // reach is how far ahead units are counted at most: a bucket further than any can be borrowed from, and not so far
 // that a window between here and there has none of them.
-func reach(r Ring) int64 { return min(int64(r.Shape.Buckets)+1, 2*r.Span()-1) }
+func reach(r store.Ring) int64 { return min(int64(r.Shape.Buckets)+1, 2*r.Span()-1) }
 
 // advance opens buckets, and forgets those that they push out.
 func (w *memoryWindow) advance(to int64) {
@@ -114,7 +118,7 @@ func (w *memoryWindow) advance(to int64) {
 }
 
 // settle counts the member, and does what the command says of units that are out.
-func (w *memoryWindow) settle(t *Take) {
+func (w *memoryWindow) settle(t *store.Take) {
 	if t.Need|t.Want != 0 && t.Seen != w.head {
 		w.members++
 	}
@@ -139,7 +143,7 @@ func (w *memoryWindow) settle(t *Take) {
 }
 
 // grant decides.
-func (w *memoryWindow) grant(t *Take, now int64) {
+func (w *memoryWindow) grant(t *store.Take, now int64) {
 	r := &t.Reply
 	if t.Ahead > w.head {
 		r.Bucket = min(t.Ahead, w.head+w.ahead)
@@ -162,7 +166,7 @@ func (w *memoryWindow) grant(t *Take, now int64) {
 }
 
 // borrow grants the need in the first coming bucket that it fits.
-func (w *memoryWindow) borrow(t *Take, now int64) {
+func (w *memoryWindow) borrow(t *store.Take, now int64) {
 	for b := w.head + 1; b <= w.head+w.ahead && w.ring.Begins(b) < now+int64(t.Borrow); b++ {
 		if room := w.room(b, t.Limit); t.Need <= room {
 			t.Reply.Bucket, t.Reply.Granted, t.Reply.Room = b, t.Need, room-t.Need

@@ -1,6 +1,10 @@
 package cluster
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/penstock-go/penstock/cluster/store"
+)
 
 // place is where a limit's key is, as the store said last. A Redis Cluster moves keys from server to
 // server, and at the start nobody knows which one has which. So the store is asked each time before
@@ -66,7 +70,7 @@ func (m *Member) follow(k keyed, from *shard, now int64) (moved bool) {
 	k.drop(now)
 	if !m.post(to, k, now, immediately) {
 		if c := k.command(now); c != nil {
-			k.answered(c, now, now, ErrNotExecuted)
+			k.answered(c, now, now, store.ErrNotExecuted)
 		}
 	}
 	return true

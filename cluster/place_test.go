@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
@@ -40,12 +41,12 @@ func (s *scattered) Shard(key string) int {
 	return s.server(key)
 }
 
-func (s *scattered) Start(ctx context.Context, batch []cluster.Command, done func()) {
+func (s *scattered) Start(ctx context.Context, batch []store.Command, done func()) {
 	s.Do(ctx, batch)
 	done()
 }
 
-func (s *scattered) Do(ctx context.Context, batch []cluster.Command) {
+func (s *scattered) Do(ctx context.Context, batch []store.Command) {
 	if s.asked && s.server(batch[0].Result().Key) != s.server(batch[len(batch)-1].Result().Key) {
 		s.mixed++
 	}
@@ -211,7 +212,7 @@ func TestStoreThatForgets(t *testing.T) {
 	var log strings.Builder
 	asked, full := 0, true
 	memory := cluster.NewMemory(clock)
-	store := starting{func(ctx context.Context, batch []cluster.Command) {
+	store := starting{func(ctx context.Context, batch []store.Command) {
 		asked++
 		if full {
 			cluster.NewMemory(clock).Do(ctx, batch)

@@ -1,6 +1,10 @@
 package cluster
 
-import "time"
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/cluster/store"
+)
 
 // presence is how a member announces itself, and how many members it has seen.
 type presence struct {
@@ -53,15 +57,15 @@ func (b *beat) post(now int64) {
 	b.m.highest(now, 0)
 }
 
-func (b *beat) command(int64) Command {
+func (b *beat) command(int64) store.Command {
 	b.m.mu.Lock()
 	defer b.m.mu.Unlock()
-	return &Presence{Outcome: Outcome{Key: b.key}, Caller: b.m.caller(), Expiry: beatExpiry, Leave: b.leaves}
+	return &store.Presence{Outcome: store.Outcome{Key: b.key}, Caller: b.m.caller(), Expiry: beatExpiry, Leave: b.leaves}
 }
 
-func (b *beat) answered(c Command, _, received int64, err error) {
+func (b *beat) answered(c store.Command, _, received int64, err error) {
 	if err == nil {
-		b.m.highest(received, c.(*Presence).Reply.Members)
+		b.m.highest(received, c.(*store.Presence).Reply.Members)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
@@ -47,7 +48,7 @@ type Semaphore struct {
 	held         int64 // of these, what the store counts for this member
 	active       int64
 	short        int64 // permits that were missing since the last command
-	inFlight     *Permits
+	inFlight     *store.Permits
 	figures      Figures
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
@@ -104,7 +105,7 @@ func TestPermitsThatAreTriedByTwo(t *testing.T) {
 // A key that is being moved is asked for once a second, and its store isn't away for that. known bug 212
 func TestPermitsThatAreMoved(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
-	store := &failing{Memory: cluster.NewMemory(clock), err: fmt.Errorf("%w, %w", cluster.ErrMoving, cluster.ErrNotExecuted)}
+	store := &failing{Memory: cluster.NewMemory(clock), err: fmt.Errorf("%w, %w", store.ErrMoving, store.ErrNotExecuted)}
 	m := join(t, store, clock)
 	r := &running{m: m, s: permits(t, m, 10, cluster.Closed)}
 	for range 100 {
@@ -294,9 +295,9 @@ func TestIdlePermitsWaitForTheBatch(t *testing.T) {
 }
 
 // late is a store that takes 15 ms, of the time of the bubble that it is in.
-type late struct{ cluster.Store }
+type late struct{ store.Store }
 
-func (l late) Do(ctx context.Context, batch []cluster.Command) {
+func (l late) Do(ctx context.Context, batch []store.Command) {
 	time.Sleep(15 * time.Millisecond)
 	l.Store.Do(ctx, batch)
 }
@@ -330,7 +331,7 @@ func TestKeyThatIsNoSemaphores(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	told := 0
 	log := slog.New(onLog{slog.DiscardHandler, func() { told++ }})
-	foreign := &failing{Memory: cluster.NewMemory(clock), err: cluster.ErrForeign}
+	foreign := &failing{Memory: cluster.NewMemory(clock), err: store.ErrForeign}
 	m, err := cluster.Join(cluster.Config{Store: foreign, Clock: clock, Logger: log})
 	if err != nil {
 		t.Fatal(err)
@@ -343,7 +344,7 @@ func TestKeyThatIsNoSemaphores(t *testing.T) {
 		}
 		clock.Advance(25 * time.Millisecond)
 	}
-	if f := r.s.Figures(); told != 1 || !f.Away || f.Why != cluster.ErrForeign.Error() || f.Requests > 4 {
+	if f := r.s.Figures(); told != 1 || !f.Away || f.Why != store.ErrForeign.Error() || f.Requests > 4 {
 		t.Fatalf("told %d times, %+v", told, f)
 	}
 	foreign.err = nil
@@ -358,7 +359,7 @@ func TestKeyThatIsNoSemaphores(t *testing.T) {
 // A semaphore whose rule says closed finds out by itself that its shard is back: nothing else may be there.
 func TestClosedSemaphoreComesBack(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
-	store := apart{&failing{Memory: cluster.NewMemory(clock), err: cluster.ErrNotExecuted}, map[string]int{}}
+	store := apart{&failing{Memory: cluster.NewMemory(clock), err: store.ErrNotExecuted}, map[string]int{}}
 	m := join(t, store, clock)
 	r := &running{m: m, s: permits(t, m, 10, cluster.Closed)}
 	call := func() bool {

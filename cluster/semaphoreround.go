@@ -3,6 +3,8 @@ package cluster
 import (
 	"slices"
 	"time"
+
+	"github.com/penstock-go/penstock/cluster/store"
 )
 
 // This file is a semaphore's round: when a command is sent, what it asks for, what becomes of the reply, and of
@@ -46,7 +48,7 @@ func (s *Semaphore) turn(now int64) {
 	}
 }
 
-func (s *Semaphore) command(now int64) Command {
+func (s *Semaphore) command(now int64) store.Command {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.posted = false
@@ -58,7 +60,7 @@ func (s *Semaphore) command(now int64) Command {
 		used, s.idleAt = s.permits.giveUp(), never
 	}
 	good := s.permits.good.Load()
-	c := &Permits{Outcome: Outcome{Key: s.key}, Limit: s.limit(), Claim: used, Need: used, Want: max(used, good), Expiry: s.cfg.Expiry}
+	c := &store.Permits{Outcome: store.Outcome{Key: s.key}, Limit: s.limit(), Claim: used, Need: used, Want: max(used, good), Expiry: s.cfg.Expiry}
 	if len(s.waiters) > 0 || s.short > 0 {
 		c.Need = used + 1 // of several calls, one may fit
 		if len(s.waiters) > 0 {
@@ -81,14 +83,14 @@ func (s *Semaphore) command(now int64) Command {
 	return c
 }
 
-func (s *Semaphore) answered(command Command, sent, received int64, err error) {
-	if s.heard(command.(*Permits), sent, received, err) {
+func (s *Semaphore) answered(command store.Command, sent, received int64, err error) {
+	if s.heard(command.(*store.Permits), sent, received, err) {
 		s.m.tellBroken(s.key, err)
 	}
 }
 
 // heard is answered, and reports whether the key has turned out to be no semaphore's.
-func (s *Semaphore) heard(c *Permits, sent, received int64, err error) (broke bool) {
+func (s *Semaphore) heard(c *store.Permits, sent, received int64, err error) (broke bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inFlight = nil

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/penstock-go/penstock/cluster/store"
 )
 
 // shard is a part of the store that answers, or doesn't, as a whole: whether it is away, and what
@@ -44,10 +46,10 @@ type keyed interface {
 	// drop gives up what is leased: it is no longer known until when that is good.
 	drop(now int64)
 	// command is the one to send now, nil if there is none.
-	command(now int64) Command
+	command(now int64) store.Command
 	// answered reports what became of the command. With an error there is no reply, and no part of
 	// the command that a store writes may be read.
-	answered(c Command, sent, received int64, err error)
+	answered(c store.Command, sent, received int64, err error)
 }
 
 // abandon has the shard be away for good.
@@ -106,7 +108,7 @@ func (m *Member) flush(all bool) {
 		if s == nil {
 			return
 		}
-		b := &batch{member: m, shard: s, commands: make([]Command, 0, len(keys)), keys: keys[:0]}
+		b := &batch{member: m, shard: s, commands: make([]store.Command, 0, len(keys)), keys: keys[:0]}
 		for _, k := range keys {
 			if !moved[k] && m.follow(k, s, now) {
 				if moved == nil {

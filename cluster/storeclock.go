@@ -1,6 +1,10 @@
 package cluster
 
-import "time"
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/cluster/store"
+)
 
 // storeClock is how far the store's clock is ahead of the member's: between low and high, at a time.
 type storeClock struct {
@@ -37,20 +41,20 @@ func (m *Member) storeTime(s *shard, now int64) int64 {
 }
 
 // saysNow is what the store's clock showed at the last command of the batch that it executed.
-func saysNow(batch []Command) (now int64, ok bool) {
+func saysNow(batch []store.Command) (now int64, ok bool) {
 	for _, c := range batch {
 		if c.Result().Err != nil {
 			continue
 		}
 		ok = true
 		switch c := c.(type) {
-		case *Take:
+		case *store.Take:
 			now = c.Reply.Now
-		case *Turn:
+		case *store.Turn:
 			now = c.Reply.Now
-		case *Permits:
+		case *store.Permits:
 			now = c.Reply.Now
-		case *Presence:
+		case *store.Presence:
 			now = c.Reply.Now
 		}
 	}

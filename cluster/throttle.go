@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/penstock-go/penstock/cluster/store"
 )
 
 // ThrottleConfig says which turns members share.
@@ -30,14 +32,14 @@ type Throttle struct {
 	short    int64 // units that were missing since the last command
 	wanted   demand
 	asking   *waiter // whose need is in the latest command
-	inFlight *Turn
+	inFlight *store.Turn
 	own      int64 // the latest turn that was given without the store
 	figures  Figures
 }
 
 const (
 	turnsAhead = int64(20 * time.Millisecond)
-	// mostTurns is what the units of a command are apart at most, see [Turn]. A call of more has as
+	// mostTurns is what the units of a command are apart at most, see [store.Turn]. A call of more has as
 	// many in the store.
 	mostTurns = int64(1<<52 - 1)
 	// mostSpaced is what times returns at most, some 146 years.

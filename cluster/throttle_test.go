@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
@@ -82,10 +83,10 @@ func TestTurnsThatAreFarApart(t *testing.T) {
 // redisTurns is a store that does only what the contract has it do: Redis counts to 2^53.
 type redisTurns struct{ *cluster.Memory }
 
-func (s redisTurns) Start(ctx context.Context, batch []cluster.Command, done func()) {
+func (s redisTurns) Start(ctx context.Context, batch []store.Command, done func()) {
 	for _, c := range batch {
-		if c, ok := c.(*cluster.Turn); ok && max(c.Need, c.Want) > (1<<52-1)/int64(c.Spacing) {
-			c.Err = cluster.ErrNotExecuted
+		if c, ok := c.(*store.Turn); ok && max(c.Need, c.Want) > (1<<52-1)/int64(c.Spacing) {
+			c.Err = store.ErrNotExecuted
 			done()
 			return
 		}
@@ -100,7 +101,7 @@ func TestTurnsOfManyUnits(t *testing.T) {
 		for _, up := range []bool{true, false} {
 			t.Run(fmt.Sprint(units, " units, up: ", up), func(t *testing.T) {
 				clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
-				store := cluster.Store(down{})
+				store := store.Store(down{})
 				if up {
 					store = redisTurns{cluster.NewMemory(clock)}
 				}
@@ -178,7 +179,7 @@ func TestKeyThatIsNoThrottles(t *testing.T) {
 		told++
 		g.TryTake(clock.Now(), 1, 0)
 	}})
-	foreign := &failing{Memory: cluster.NewMemory(clock), err: cluster.ErrForeign}
+	foreign := &failing{Memory: cluster.NewMemory(clock), err: store.ErrForeign}
 	m, err := cluster.Join(cluster.Config{Store: foreign, Clock: clock, Logger: log})
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +193,7 @@ func TestKeyThatIsNoThrottles(t *testing.T) {
 		g.TryTake(clock.Now(), 1, 0)
 		clock.Advance(25 * time.Millisecond)
 	}
-	if f := g.Figures(); told != 1 || !f.Away || f.Why != cluster.ErrForeign.Error() || f.Requests > 3 {
+	if f := g.Figures(); told != 1 || !f.Away || f.Why != store.ErrForeign.Error() || f.Requests > 3 {
 		t.Fatalf("told %d times, %+v", told, f)
 	}
 	if _, known := g.RetryAfter(clock.Now(), 1, 0); known {
@@ -223,7 +224,7 @@ func (s apart) Shard(key string) int {
 // A throttle whose rule says closed finds out by itself that its shard is back: nothing else may be there.
 func TestClosedThrottleComesBack(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
-	store := apart{&failing{Memory: cluster.NewMemory(clock), err: cluster.ErrNotExecuted}, map[string]int{}}
+	store := apart{&failing{Memory: cluster.NewMemory(clock), err: store.ErrNotExecuted}, map[string]int{}}
 	m := join(t, store, clock)
 	g := space(t, m, 1000, time.Second, cluster.Closed)
 	call := func() bool {

@@ -3,6 +3,8 @@ package cluster
 import (
 	"slices"
 	"time"
+
+	"github.com/penstock-go/penstock/cluster/store"
 )
 
 // This file is a throttle's round: when a command is sent, what it asks for, what becomes of the reply, and of the
@@ -17,7 +19,7 @@ func (t *Throttle) want(now int64) bool {
 	return t.posted
 }
 
-func (t *Throttle) command(now int64) Command {
+func (t *Throttle) command(now int64) store.Command {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.posted = false
@@ -28,7 +30,7 @@ func (t *Throttle) command(now int64) Command {
 	}
 	t.wanted.look(now, turnsAhead)
 	spacing := t.spaced()
-	c := &Turn{Outcome: Outcome{Key: t.key}, Spacing: time.Duration(spacing), Need: 1, Within: time.Duration(turnsAhead)}
+	c := &store.Turn{Outcome: store.Outcome{Key: t.key}, Spacing: time.Duration(spacing), Need: 1, Within: time.Duration(turnsAhead)}
 	if len(t.waiters) > 0 {
 		t.asking = t.waiters[0]
 		c.Need, c.Within = min(t.asking.need.Units, mostTurns/spacing), t.asking.need.MaxWait
@@ -43,8 +45,8 @@ func (t *Throttle) command(now int64) Command {
 	return c
 }
 
-func (t *Throttle) answered(command Command, sent, received int64, err error) {
-	c := command.(*Turn)
+func (t *Throttle) answered(command store.Command, sent, received int64, err error) {
+	c := command.(*store.Turn)
 	if err == nil {
 		t.replied(c, sent, received)
 	} else if t.failed(received, err) { // no lock is held, see Window.answered
@@ -64,7 +66,7 @@ func (t *Throttle) failed(now int64, err error) (broke bool) {
 }
 
 // replied is answered for a command that was executed.
-func (t *Throttle) replied(c *Turn, sent, received int64) {
+func (t *Throttle) replied(c *store.Turn, sent, received int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.inFlight, t.broken = nil, broken{}
@@ -86,7 +88,7 @@ func (t *Throttle) replied(c *Turn, sent, received int64) {
 
 // serve gives calls that wait their turns, and refuses those that the store has no turn for in
 // time.
-func (t *Throttle) serve(c *Turn, now int64) {
+func (t *Throttle) serve(c *store.Turn, now int64) {
 	if x := t.asking; len(t.waiters) > 0 && t.waiters[0] == x {
 		t.waiters = slices.Delete(t.waiters, 0, 1)
 		if c.Reply.Granted > 0 {

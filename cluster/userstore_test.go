@@ -13,59 +13,60 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
 // custom is a store whose code is somebody else's.
-type custom func(context.Context, []cluster.Command)
+type custom func(context.Context, []store.Command)
 
 func (custom) Shard(string) int { return 0 }
 
-func (f custom) Do(ctx context.Context, batch []cluster.Command) { f(ctx, batch) }
+func (f custom) Do(ctx context.Context, batch []store.Command) { f(ctx, batch) }
 
 // starting is one that need not be waited for.
 type starting struct{ custom }
 
-func (s starting) Start(ctx context.Context, batch []cluster.Command, done func()) {
+func (s starting) Start(ctx context.Context, batch []store.Command, done func()) {
 	s.custom(ctx, batch)
 	done()
 }
 
 // What a store does that is none: it counts as one that is away, and each member has its share. known bug 175
 func TestStoreThatIsNone(t *testing.T) {
-	replies := func(take cluster.TakeReply) custom {
-		return func(_ context.Context, batch []cluster.Command) {
+	replies := func(take store.TakeReply) custom {
+		return func(_ context.Context, batch []store.Command) {
 			for _, c := range batch {
-				if c, ok := c.(*cluster.Take); ok {
+				if c, ok := c.(*store.Take); ok {
 					c.Reply = take
 				}
 			}
 		}
 	}
 	now := time.Unix(1_800_000_000, 0)
-	good := cluster.TakeReply{Granted: 1, Bucket: 18_000_000_000, Current: 18_000_000_000, Left: time.Millisecond, Active: 1, Now: now.UnixNano(), Epoch: 1}
-	bad := func(change func(*cluster.TakeReply)) custom {
+	good := store.TakeReply{Granted: 1, Bucket: 18_000_000_000, Current: 18_000_000_000, Left: time.Millisecond, Active: 1, Now: now.UnixNano(), Epoch: 1}
+	bad := func(change func(*store.TakeReply)) custom {
 		r := good
 		change(&r)
 		return replies(r)
 	}
 	for name, do := range map[string]custom{
-		"panics":            func(context.Context, []cluster.Command) { panic("a store's mistake") },
-		"panics with nil":   func(context.Context, []cluster.Command) { panic(nil) },
-		"ends goroutine":    func(context.Context, []cluster.Command) { runtime.Goexit() },
-		"answers nothing":   func(context.Context, []cluster.Command) {},
-		"grants less":       bad(func(r *cluster.TakeReply) { r.Granted = -1 }),
-		"grants too much":   bad(func(r *cluster.TakeReply) { r.Granted = 1 << 40 }),
-		"grants the past":   bad(func(r *cluster.TakeReply) { r.Bucket-- }),
-		"grants the future": bad(func(r *cluster.TakeReply) { r.Bucket += 11 }),
-		"has no time":       bad(func(r *cluster.TakeReply) { r.Now = 0 }),
-		"has no epoch":      bad(func(r *cluster.TakeReply) { r.Epoch = 0 }),
-		"has no bucket":     bad(func(r *cluster.TakeReply) { r.Left = 0 }),
-		"has no members":    bad(func(r *cluster.TakeReply) { r.Active = 0 }),
-		"has all members":   bad(func(r *cluster.TakeReply) { r.Active = 1 << 40 }),
-		"has a long bucket": bad(func(r *cluster.TakeReply) { r.Left = time.Hour }),
+		"panics":            func(context.Context, []store.Command) { panic("a store's mistake") },
+		"panics with nil":   func(context.Context, []store.Command) { panic(nil) },
+		"ends goroutine":    func(context.Context, []store.Command) { runtime.Goexit() },
+		"answers nothing":   func(context.Context, []store.Command) {},
+		"grants less":       bad(func(r *store.TakeReply) { r.Granted = -1 }),
+		"grants too much":   bad(func(r *store.TakeReply) { r.Granted = 1 << 40 }),
+		"grants the past":   bad(func(r *store.TakeReply) { r.Bucket-- }),
+		"grants the future": bad(func(r *store.TakeReply) { r.Bucket += 11 }),
+		"has no time":       bad(func(r *store.TakeReply) { r.Now = 0 }),
+		"has no epoch":      bad(func(r *store.TakeReply) { r.Epoch = 0 }),
+		"has no bucket":     bad(func(r *store.TakeReply) { r.Left = 0 }),
+		"has no members":    bad(func(r *store.TakeReply) { r.Active = 0 }),
+		"has all members":   bad(func(r *store.TakeReply) { r.Active = 1 << 40 }),
+		"has a long bucket": bad(func(r *store.TakeReply) { r.Left = time.Hour }),
 	} {
-		stores := map[string]cluster.Store{"do": do, "start": starting{do}}
+		stores := map[string]store.Store{"do": do, "start": starting{do}}
 		if name == "ends goroutine" {
 			delete(stores, "start") // that is the goroutine of the caller
 		}
@@ -97,13 +98,13 @@ func TestStoreThatIsNone(t *testing.T) {
 // A store may grant what it doesn't have, but no lease holds more units than there is room for in it. known bug 200
 func TestStoreThatGrantsTooMuch(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
-	m := join(t, starting{func(_ context.Context, batch []cluster.Command) {
+	m := join(t, starting{func(_ context.Context, batch []store.Command) {
 		for _, c := range batch {
 			switch c := c.(type) {
-			case *cluster.Take:
-				c.Reply = cluster.TakeReply{Granted: max(c.Need, c.Want), Bucket: 18_000_000_000, Current: 18_000_000_000, Left: 99 * time.Millisecond, Active: 1, Now: clock.Now(), Epoch: 1}
-			case *cluster.Presence:
-				c.Reply = cluster.PresenceReply{Now: clock.Now(), Members: 1}
+			case *store.Take:
+				c.Reply = store.TakeReply{Granted: max(c.Need, c.Want), Bucket: 18_000_000_000, Current: 18_000_000_000, Left: 99 * time.Millisecond, Active: 1, Now: clock.Now(), Epoch: 1}
+			case *store.Presence:
+				c.Reply = store.PresenceReply{Now: clock.Now(), Members: 1}
 			}
 		}
 	}}, clock)
@@ -125,7 +126,7 @@ func TestStoreThatGrantsTooMuch(t *testing.T) {
 func TestPanicOfAStoreIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		store := custom(func(context.Context, []cluster.Command) { panic("a store's mistake") })
+		store := custom(func(context.Context, []store.Command) { panic("a store's mistake") })
 		m, err := cluster.Join(cluster.Config{Store: starting{store}, Clock: clocks.NewSystem(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
@@ -150,7 +151,7 @@ func TestStoreThatNeverReturns(t *testing.T) {
 		release := make(chan struct{})
 		var mu sync.Mutex
 		hanging := 0
-		store := custom(func(context.Context, []cluster.Command) {
+		store := custom(func(context.Context, []store.Command) {
 			mu.Lock()
 			hanging++
 			mu.Unlock()
@@ -193,7 +194,7 @@ func TestStoreThatIsSlowToConnect(t *testing.T) {
 		clock := clocks.NewSystem()
 		inner := cluster.NewMemory(clock)
 		var connected atomic.Bool
-		store := custom(func(ctx context.Context, batch []cluster.Command) {
+		store := custom(func(ctx context.Context, batch []store.Command) {
 			if !connected.Load() {
 				select {
 				case <-time.After(300 * time.Millisecond):
@@ -227,7 +228,7 @@ func TestStoreThatIsSlowToConnect(t *testing.T) {
 
 // lost is a store that now and then can't say where a key is.
 type lost struct {
-	cluster.Store
+	store.Store
 	panics atomic.Bool
 }
 
@@ -241,7 +242,7 @@ func (s *lost) Shard(key string) int {
 // lostAtOnce is one that need not be waited for.
 type lostAtOnce struct{ *lost }
 
-func (s lostAtOnce) Start(ctx context.Context, batch []cluster.Command, done func()) {
+func (s lostAtOnce) Start(ctx context.Context, batch []store.Command, done func()) {
 	s.Do(ctx, batch)
 	done()
 }
@@ -319,7 +320,7 @@ func (s *hesitant) Shard(key string) int {
 	return 0
 }
 
-func (s *hesitant) Start(ctx context.Context, batch []cluster.Command, done func()) {
+func (s *hesitant) Start(ctx context.Context, batch []store.Command, done func()) {
 	s.most = max(s.most, len(batch))
 	for _, c := range batch {
 		s.asked[c.Result().Key] = 1
@@ -367,7 +368,7 @@ func TestChargedByTheTimeOfTheStore(t *testing.T) {
 		clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 		memory := cluster.NewMemory(ahead{clock, by})
 		away := true
-		m := join(t, starting{func(ctx context.Context, batch []cluster.Command) {
+		m := join(t, starting{func(ctx context.Context, batch []store.Command) {
 			if away {
 				down{}.Do(ctx, batch)
 				return

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -41,7 +42,7 @@ type Window struct {
 	rule         shared.Pointer[Rule]
 
 	value   bool
-	ring    Ring
+	ring    store.Ring
 	horizon int64
 
 	base
@@ -64,12 +65,12 @@ type Window struct {
 	free     int64 // units that no member had, by the last reply
 	grown    int64 // what was granted last
 	short    int64 // units that were missing, or about to be, since the last command
-	backs    []Units
+	backs    []store.Units
 	backAt   int64
 	account  account
 	asking   *waiter // whose need the latest command has
-	inFlight *Take
-	outdated *Take // what it grants goes back at once: see giveUp
+	inFlight *store.Take
+	outdated *store.Take // what it grants goes back at once: see giveUp
 	// forgotten is how many replies in a row said that the store didn't know the key any more.
 	forgotten int
 
@@ -96,7 +97,7 @@ func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
 	shard := m.find(key)
 	w, ok := limitOf(m, key, func() *Window {
 		w := &Window{value: cfg.Value, base: base{m: m, place: place{key: key}}, horizon: horizonOf(cfg.Shape.Width()), active: 1, aheadAt: never, backAt: never}
-		w.ring = Ring{Shape: cfg.Shape, Phase: time.Duration(phaseOf(key, int64(cfg.Shape.Width())))}
+		w.ring = store.Ring{Shape: cfg.Shape, Phase: time.Duration(phaseOf(key, int64(cfg.Shape.Width())))}
 		w.on.Store(shard)
 		w.lots = newLots(cfg.Shape.Buckets)
 		w.task.do = w.turn

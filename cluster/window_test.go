@@ -8,6 +8,7 @@ import (
 	"weak"
 
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -18,7 +19,7 @@ type fickle struct {
 	away bool
 }
 
-func (f *fickle) Start(ctx context.Context, batch []cluster.Command, done func()) {
+func (f *fickle) Start(ctx context.Context, batch []store.Command, done func()) {
 	if f.away {
 		down{}.Start(ctx, batch, done)
 		return
@@ -426,7 +427,7 @@ type readAloud struct {
 	dones []func()
 }
 
-func (s *readAloud) Start(ctx context.Context, batch []cluster.Command, done func()) {
+func (s *readAloud) Start(ctx context.Context, batch []store.Command, done func()) {
 	s.Do(ctx, batch)
 	s.dones = append(s.dones, done)
 }

@@ -1,10 +1,14 @@
 package cluster
 
+import (
+	"github.com/penstock-go/penstock/cluster/store"
+)
+
 // This file is what a window makes of a reply. All but answered, forgets, replied and failed needs mu.
 
 // answered takes what the store says.
-func (w *Window) answered(c Command, sent, received int64, err error) {
-	t := c.(*Take)
+func (w *Window) answered(c store.Command, sent, received int64, err error) {
+	t := c.(*store.Take)
 	if err == nil && w.forgets(t) {
 		err = errForgets
 	}
@@ -17,7 +21,7 @@ func (w *Window) answered(c Command, sent, received int64, err error) {
 
 // forgets notes whether the store knew the key, and reports whether it hasn't for so many commands in a row that it is to be
 // done without: it would be told with each of them what was admitted.
-func (w *Window) forgets(t *Take) bool {
+func (w *Window) forgets(t *store.Take) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch t.Epoch {
@@ -32,7 +36,7 @@ func (w *Window) forgets(t *Take) bool {
 }
 
 // replied is answered for a command that was executed.
-func (w *Window) replied(t *Take, sent, received int64) {
+func (w *Window) replied(t *store.Take, sent, received int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	outdated := t == w.outdated
@@ -72,13 +76,13 @@ func (w *Window) replied(t *Take, sent, received int64) {
 
 // failed is answered for a command that the store did not answer, or did not execute. It reports whether the key
 // has turned out to be no window's.
-func (w *Window) failed(t *Take, now int64, err error) (broke bool) {
+func (w *Window) failed(t *store.Take, now int64, err error) (broke bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.inFlight, w.outdated = nil, nil
 	w.account.heard(false)
 	w.asking = nil
-	if is(err, ErrNotExecuted) {
+	if is(err, store.ErrNotExecuted) {
 		w.backs = append(w.backs, t.Backs...)
 		w.backAt = now + w.horizon
 	}
@@ -111,7 +115,7 @@ func (w *Window) renew(epoch, now int64) {
 }
 
 // granted makes a lease of what the store has granted, and takes note of what it hasn't.
-func (w *Window) granted(t *Take, sent, received int64) {
+func (w *Window) granted(t *store.Take, sent, received int64) {
 	r := &t.Reply
 	w.free = r.Room
 	if t.Need|t.Want == 0 {
@@ -164,7 +168,7 @@ func (w *Window) granted(t *Take, sent, received int64) {
 
 // standsAside hands back what the member has leased, if a call that waits was refused only since it
 // needs that, and can't have it: it is less than the call needs. It does so once for a call.
-func (w *Window) standsAside(t *Take, now int64) bool {
+func (w *Window) standsAside(t *store.Take, now int64) bool {
 	if len(w.waiters) == 0 || w.waiters[0] != w.asking || w.asking.again || t.Need != w.asking.need.Units {
 		return false
 	}
@@ -201,7 +205,7 @@ func (w *Window) put(l *lot, n, now int64) {
 
 // limited is what the store says where there is less room than was wanted: what is beyond it is refused
 // until some may be free, at most for a second, and then the store is asked by one.
-func (w *Window) limited(t *Take, now int64) {
+func (w *Window) limited(t *store.Take, now int64) {
 	r := &t.Reply
 	var free int64
 	switch {

@@ -1,6 +1,10 @@
 package cluster
 
-import "time"
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/cluster/store"
+)
 
 // This file is a window's round: leases begin and end, and a command is sent when there is a reason
 // to. What it asks for is in windowwants.go, what becomes of the reply in windowanswer.go. All but
@@ -93,7 +97,7 @@ func (w *Window) handBack(bucket, n int64) {
 			return
 		}
 	}
-	w.backs = append(w.backs, Units{bucket, n})
+	w.backs = append(w.backs, store.Units{Bucket: bucket, Units: n})
 }
 
 // enterBucket notes that a bucket is current, and when it ends.
@@ -197,7 +201,7 @@ func (w *Window) schedule(now int64) {
 }
 
 // command is the Take to send now.
-func (w *Window) command(now int64) Command {
+func (w *Window) command(now int64) store.Command {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.posted = false
@@ -205,7 +209,7 @@ func (w *Window) command(now int64) Command {
 		return nil
 	}
 	w.roll(now)
-	t := &Take{Outcome: Outcome{Key: w.key}, Ring: w.ring, Limit: w.limit(), Seen: w.seen, Lacked: w.lacked}
+	t := &store.Take{Outcome: store.Outcome{Key: w.key}, Ring: w.ring, Limit: w.limit(), Seen: w.seen, Lacked: w.lacked}
 	if !w.gone {
 		w.fill(t, now)
 	}
@@ -222,7 +226,7 @@ func (w *Window) command(now int64) Command {
 	case w.epoch != 0 && (w.cur|w.next != 0 || len(t.Backs)+len(w.account) > 0):
 		t.Epoch = w.epoch
 	}
-	t.NewEpoch = unknownEpoch + 1 + w.m.chance(MostEpoch-unknownEpoch)
+	t.NewEpoch = unknownEpoch + 1 + w.m.chance(store.MostEpoch-unknownEpoch)
 	t.Caller = w.m.caller()
 	w.inFlight = t
 	w.requests++

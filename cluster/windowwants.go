@@ -1,5 +1,9 @@
 package cluster
 
+import (
+	"github.com/penstock-go/penstock/cluster/store"
+)
+
 // This file is how much a window asks the store for, and whether it has to. All of it needs mu.
 
 // leases reports whether the limit is large enough to be leased: two units a member and horizon.
@@ -9,7 +13,7 @@ func (w *Window) leases() bool {
 }
 
 // fill says what a command asks for.
-func (w *Window) fill(t *Take, now int64) {
+func (w *Window) fill(t *store.Take, now int64) {
 	w.measure(now)
 	short := w.short
 	w.short = 0

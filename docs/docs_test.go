@@ -20,6 +20,7 @@ import (
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/host"
 	"github.com/penstock-go/penstock/flow"
@@ -224,9 +225,9 @@ func (idle) Memory(int64) (host.Memory, error) {
 func newGuard(t *testing.T, clock *clocks.Manual) *api.Guard {
 	t.Helper()
 	t.Setenv("REDIS_PASSWORD", "secret")
-	cfg := api.Config{Host: idle{}, Stores: map[string]func(string) (cluster.Store, error){
-		"redis":  func(string) (cluster.Store, error) { return cluster.NewMemory(clocks.NewSystem()), nil },
-		"rediss": func(string) (cluster.Store, error) { return cluster.NewMemory(clocks.NewSystem()), nil },
+	cfg := api.Config{Host: idle{}, Stores: map[string]func(string) (store.Store, error){
+		"redis":  func(string) (store.Store, error) { return cluster.NewMemory(clocks.NewSystem()), nil },
+		"rediss": func(string) (store.Store, error) { return cluster.NewMemory(clocks.NewSystem()), nil },
 	}}
 	if clock != nil {
 		cfg.Clock = clock

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 )
 
 // answers are the errors of a server after which it has certainly not executed the script, by the
@@ -47,15 +47,15 @@ func explained(err error) error {
 	}
 	if word := wordOf(err); word != "" {
 		if slices.Contains(foreigners, word) {
-			return fmt.Errorf("%w (%w)", cluster.ErrForeign, err)
+			return fmt.Errorf("%w (%w)", store.ErrForeign, err)
 		}
 		if slices.Contains(moving, word) {
-			return fmt.Errorf("%w: %w (%w)", cluster.ErrMoving, cluster.ErrNotExecuted, err)
+			return fmt.Errorf("%w: %w (%w)", store.ErrMoving, store.ErrNotExecuted, err)
 		}
-		return fmt.Errorf("%s: %w (%w)", answers[word], cluster.ErrNotExecuted, err)
+		return fmt.Errorf("%s: %w (%w)", answers[word], store.ErrNotExecuted, err)
 	}
 	if unsent(err) {
-		return fmt.Errorf("%w (%w)", cluster.ErrNotExecuted, err)
+		return fmt.Errorf("%w (%w)", store.ErrNotExecuted, err)
 	}
 	return err
 }

@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 )
 
 // most is the largest number that scripts are given: Lua counts in doubles.
-const most = cluster.MostNumber - 1
+const most = store.MostNumber - 1
 
 // call is a command as the server gets it.
 type call struct {
@@ -22,59 +22,59 @@ type call struct {
 }
 
 // encode returns the script for a command and what it is called with.
-func (s *scripts) encode(c cluster.Command) (call, error) {
+func (s *scripts) encode(c store.Command) (call, error) {
 	key := c.Result().Key
 	switch c := c.(type) {
-	case *cluster.Take:
+	case *store.Take:
 		return s.encodeTake(key, c)
-	case *cluster.Turn:
+	case *store.Turn:
 		return s.encodeTurn(key, c)
-	case *cluster.Permits:
+	case *store.Permits:
 		args := []any{c.Member, c.Seq, clamped(c.Limit), clamped(c.Claim), clamped(c.Need), clamped(c.Want), micro(c.Expiry)}
 		return newCall(s.permits, []any{key, key + ":expiries"}, args, 4, func(n []int64) {
-			c.Reply = cluster.PermitsReply{Held: n[0], Total: n[1], Active: n[2], Now: nano(n[3])}
+			c.Reply = store.PermitsReply{Held: n[0], Total: n[1], Active: n[2], Now: nano(n[3])}
 		}), nil
-	case *cluster.Presence:
+	case *store.Presence:
 		args := []any{c.Member, micro(c.Expiry), flag(c.Leave)}
 		return newCall(s.presence, []any{key}, args, 2, func(n []int64) {
-			c.Reply = cluster.PresenceReply{Members: n[0], Now: nano(n[1])}
+			c.Reply = store.PresenceReply{Members: n[0], Now: nano(n[1])}
 		}), nil
 	}
-	return call{}, fmt.Errorf("a command of type %T is unknown: %w", c, cluster.ErrNotExecuted)
+	return call{}, fmt.Errorf("a command of type %T is unknown: %w", c, store.ErrNotExecuted)
 }
 
-func (s *scripts) encodeTake(key string, c *cluster.Take) (call, error) {
+func (s *scripts) encodeTake(key string, c *store.Take) (call, error) {
 	if err := c.Shape.Validate(); err != nil {
-		return call{}, fmt.Errorf("%w: %w", err, cluster.ErrNotExecuted)
+		return call{}, fmt.Errorf("%w: %w", err, store.ErrNotExecuted)
 	}
 	if width := c.Shape.Width(); width%time.Microsecond != 0 {
-		return call{}, fmt.Errorf("buckets of %v, which are not whole microseconds: %w", width, cluster.ErrNotExecuted)
+		return call{}, fmt.Errorf("buckets of %v, which are not whole microseconds: %w", width, store.ErrNotExecuted)
 	}
 	numbers := packed(make([]byte, 0, 8*(15+2*len(c.Backs)+2*len(c.Charges))), int64(c.Shape.Width()), int64(c.Phase), c.Span(),
 		int64(c.Shape.Buckets), clamped(c.Limit), clamped(c.Need), clamped(c.Want), c.Seen, c.Lacked, c.Ahead, clamped(int64(c.Borrow)),
 		c.Seq, c.Epoch, c.NewEpoch, int64(len(c.Backs)))
-	for _, list := range [][]cluster.Units{c.Backs, c.Charges} {
+	for _, list := range [][]store.Units{c.Backs, c.Charges} {
 		for _, u := range list {
 			numbers = packed(numbers, u.Bucket, clamped(u.Units))
 		}
 	}
 	args := []any{"s" + strconv.FormatInt(c.Member, 10), numbers}
 	return newCall(s.take, []any{key}, args, 9, func(n []int64) {
-		c.Reply = cluster.TakeReply{
+		c.Reply = store.TakeReply{
 			Granted: n[0], Bucket: n[1], Current: n[2], Left: time.Duration(n[3]), Room: n[4],
 			Free: time.Duration(n[5]), Active: n[6], Now: nano(n[7]), Epoch: n[8],
 		}
 	}), nil
 }
 
-func (s *scripts) encodeTurn(key string, c *cluster.Turn) (call, error) {
+func (s *scripts) encodeTurn(key string, c *store.Turn) (call, error) {
 	units := max(c.Need, c.Want)
 	if c.Spacing < 1 || units < 0 || units > most/2/int64(c.Spacing) {
-		return call{}, fmt.Errorf("turns for %d units %v apart: %w", units, c.Spacing, cluster.ErrNotExecuted)
+		return call{}, fmt.Errorf("turns for %d units %v apart: %w", units, c.Spacing, store.ErrNotExecuted)
 	}
 	args := []any{int64(c.Spacing), c.Need, c.Want, min(clamped(int64(c.Within)), most/2)}
 	return newCall(s.turn, []any{key}, args, 3, func(n []int64) {
-		c.Reply = cluster.TurnReply{Granted: n[0], Wait: time.Duration(n[1]), Now: nano(n[2])}
+		c.Reply = store.TurnReply{Granted: n[0], Wait: time.Duration(n[1]), Now: nano(n[2])}
 	}), nil
 }
 

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock-go/penstock/cluster"
 	penstockredis "github.com/penstock-go/penstock/cluster/redis"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/cluster/storetest"
 )
 
@@ -13,7 +13,7 @@ import (
 func TestConformance(t *testing.T) {
 	client := patient(t, start(t))
 	storetest.Run(t, storetest.Config{
-		New: func(testing.TB) cluster.Store { return penstockredis.Patient(client) },
+		New: func(testing.TB) store.Store { return penstockredis.Patient(client) },
 	})
 }
 
@@ -22,7 +22,7 @@ func TestConformanceOfMovedClocks(t *testing.T) {
 	client := patient(t, start(t))
 	var advance func(time.Duration)
 	storetest.Run(t, storetest.Config{
-		New: func(t testing.TB) (store cluster.Store) {
+		New: func(t testing.TB) (store store.Store) {
 			store, advance = movable(t, client)
 			return store
 		},

@@ -23,6 +23,7 @@ import (
 	"github.com/penstock-go/penstock/cluster"
 	penstockredis "github.com/penstock-go/penstock/cluster/redis"
 	"github.com/penstock-go/penstock/cluster/redis/internal/server"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/internal/proof/chance"
 	"github.com/penstock-go/penstock/stat"
@@ -152,13 +153,13 @@ type exactShape struct {
 
 type ringKey struct {
 	key  string
-	ring cluster.Ring
+	ring store.Ring
 }
 
-func (s *rings) Do(ctx context.Context, batch []cluster.Command) {
+func (s *rings) Do(ctx context.Context, batch []store.Command) {
 	s.mu.Lock()
 	for _, c := range batch {
-		if t, ok := c.(*cluster.Take); ok {
+		if t, ok := c.(*store.Take); ok {
 			s.rings[exactShape{t.Limit, t.Shape}] = ringKey{t.Key, t.Ring}
 		}
 	}
@@ -444,7 +445,7 @@ func (x *exactStage) most() []int64 {
 	used := make([]int64, len(x.rules))
 	for a, units := range x.sums {
 		used[a.Rule] += units
-		span := cluster.Ring{Shape: x.rules[a.Rule].Shape}.Span()
+		span := store.Ring{Shape: x.rules[a.Rule].Shape}.Span()
 		sum, parts := int64(0), map[admitted]int64{}
 		for b, n := range x.sums {
 			if b.Rule == a.Rule && (x.across || b.Epoch == a.Epoch) && b.From >= a.From && b.To < a.From+span {

@@ -13,27 +13,27 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/cluster"
 	penstockredis "github.com/penstock-go/penstock/cluster/redis"
 	"github.com/penstock-go/penstock/cluster/redis/internal/server"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/stat"
 )
 
 // lasting is a window whose bucket is current for a day.
-var lasting = cluster.Ring{Shape: stat.Shape{Interval: 24 * time.Hour, Buckets: 1}}
+var lasting = store.Ring{Shape: stat.Shape{Interval: 24 * time.Hour, Buckets: 1}}
 
 var seqs atomic.Int64
 
 // take is a command of its own member.
-func take(key string, need int64) *cluster.Take {
-	return &cluster.Take{
-		Outcome: cluster.Outcome{Key: "{" + key + "}"}, Caller: cluster.Caller{Member: 1, Seq: seqs.Add(1)}, Ring: lasting,
+func take(key string, need int64) *store.Take {
+	return &store.Take{
+		Outcome: store.Outcome{Key: "{" + key + "}"}, Caller: store.Caller{Member: 1, Seq: seqs.Add(1)}, Ring: lasting,
 		Limit: 1000, Need: need, Want: need, NewEpoch: 1,
 	}
 }
 
-func do(s cluster.Store, c cluster.Command) error {
-	s.Do(context.Background(), []cluster.Command{c})
+func do(s store.Store, c store.Command) error {
+	s.Do(context.Background(), []store.Command{c})
 	return c.Result().Err
 }
 
@@ -53,29 +53,29 @@ func TestNamedAnswers(t *testing.T) {
 		want       error
 		says       string
 	}{
-		{"full", set("config", "set", "maxmemory", 1), set("config", "set", "maxmemory", 0), cluster.ErrNotExecuted, "no memory left"},
-		{"a replica", set("replicaof", "127.0.0.1", 1), set("replicaof", "no", "one"), cluster.ErrNotExecuted, "replica"},
+		{"full", set("config", "set", "maxmemory", 1), set("config", "set", "maxmemory", 0), store.ErrNotExecuted, "no memory left"},
+		{"a replica", set("replicaof", "127.0.0.1", 1), set("replicaof", "no", "one"), store.ErrNotExecuted, "replica"},
 		{"a stale replica", func() {
 			set("config", "set", "replica-serve-stale-data", "no")()
 			set("replicaof", "127.0.0.1", 1)()
-		}, set("replicaof", "no", "one"), cluster.ErrNotExecuted, "lost its master"},
+		}, set("replicaof", "no", "one"), store.ErrNotExecuted, "lost its master"},
 		{"too few replicas", set("config", "set", "min-replicas-to-write", 1), set("config", "set", "min-replicas-to-write", 0),
-			cluster.ErrNotExecuted, "too few replicas"},
+			store.ErrNotExecuted, "too few replicas"},
 		{"scripts flushed", set("script", "flush"), func() {}, nil, ""},
 		{"flushed", set("flushall"), func() {}, nil, ""},
-		{"a string", set("set", "{k}", "theirs"), set("del", "{k}"), cluster.ErrForeign, "not of this library"},
+		{"a string", set("set", "{k}", "theirs"), set("del", "{k}"), store.ErrForeign, "not of this library"},
 		{"a hash", func() {
 			set("del", "{k}")()
 			set("hset", "{k}", "name", "theirs")()
-		}, set("del", "{k}"), cluster.ErrForeign, "not of this library"},
+		}, set("del", "{k}"), store.ErrForeign, "not of this library"},
 		{"a hash with our names", func() {
 			set("del", "{k}")()
 			set("hset", "{k}", "w", "theirs")()
-		}, set("del", "{k}"), cluster.ErrForeign, "not of this library"},
+		}, set("del", "{k}"), store.ErrForeign, "not of this library"},
 		{"a hash with the name of a member", func() {
 			require.NoError(t, do(st, take("k", 1)))
 			set("hset", "{k}", "s1", "theirs")()
-		}, set("del", "{k}"), cluster.ErrForeign, "not of this library"},
+		}, set("del", "{k}"), store.ErrForeign, "not of this library"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.break_()
@@ -98,19 +98,19 @@ func TestErrorsAreOfOneCommand(t *testing.T) {
 	st := penstockredis.Patient(client)
 	require.NoError(t, client.Set(t.Context(), "{b}", "theirs", 0).Err())
 	a, b, c := take("a", 1), take("b", 1), take("c", 2)
-	st.Do(t.Context(), []cluster.Command{a, b, &stranger{}, c})
+	st.Do(t.Context(), []store.Command{a, b, &stranger{}, c})
 	require.NoError(t, a.Err)
-	require.ErrorIs(t, b.Err, cluster.ErrForeign)
+	require.ErrorIs(t, b.Err, store.ErrForeign)
 	require.NoError(t, c.Err)
 	assert.EqualValues(t, 2, c.Reply.Granted)
-	assert.ErrorIs(t, do(st, &stranger{}), cluster.ErrNotExecuted)
+	assert.ErrorIs(t, do(st, &stranger{}), store.ErrNotExecuted)
 	odd := take("odd", 1)
 	odd.Shape.Interval = time.Second + 1
-	assert.ErrorIs(t, do(st, odd), cluster.ErrNotExecuted, "a script counts microseconds")
+	assert.ErrorIs(t, do(st, odd), store.ErrNotExecuted, "a script counts microseconds")
 }
 
 // stranger is a command that the store doesn't know.
-type stranger struct{ cluster.Outcome }
+type stranger struct{ store.Outcome }
 
 // Nobody listens: certainly nothing was executed.
 func TestServerAway(t *testing.T) {
@@ -138,7 +138,7 @@ func TestServerStopped(t *testing.T) {
 	err = do(st, take("k", 1))
 	require.NoError(t, s.Continue())
 	require.Error(t, err)
-	require.NotErrorIs(t, err, cluster.ErrNotExecuted)
+	require.NotErrorIs(t, err, store.ErrNotExecuted)
 }
 
 // A reply that is lost after the script was executed is not asked for again: a hand-back would
@@ -169,10 +169,10 @@ func TestNothingIsSentAgain(t *testing.T) {
 	lose.Store(true)
 	back := take("k", 0)
 	back.Want, back.Epoch = 0, first.Reply.Epoch
-	back.Backs = []cluster.Units{{Bucket: first.Reply.Current, Units: 40}}
+	back.Backs = []store.Units{{Bucket: first.Reply.Current, Units: 40}}
 	err = do(st, back)
 	require.Error(t, err)
-	require.NotErrorIs(t, err, cluster.ErrNotExecuted)
+	require.NotErrorIs(t, err, store.ErrNotExecuted)
 	require.EqualValues(t, before+1, sent.Load())
 }
 
@@ -233,8 +233,8 @@ func TestConnectionsThatAreRefused(t *testing.T) {
 		st, err := penstockredis.Open(url)
 		require.NoError(t, err)
 		defer st.Close()
-		c := &cluster.Presence{Outcome: cluster.Outcome{Key: "{penstock:x}"}, Caller: cluster.Caller{Member: 1, Seq: 1}, Expiry: time.Second}
-		st.Do(t.Context(), []cluster.Command{c})
+		c := &store.Presence{Outcome: store.Outcome{Key: "{penstock:x}"}, Caller: store.Caller{Member: 1, Seq: 1}, Expiry: time.Second}
+		st.Do(t.Context(), []store.Command{c})
 		return c.Err, st.Probe(t.Context())
 	}
 	for url, says := range map[string]string{
@@ -243,14 +243,14 @@ func TestConnectionsThatAreRefused(t *testing.T) {
 		"redis://shop:secret@" + s.Addr + "/999": "DB index is out of range",
 	} {
 		err, probed := commands(url)
-		require.ErrorIs(t, err, cluster.ErrNotExecuted, url)
+		require.ErrorIs(t, err, store.ErrNotExecuted, url)
 		require.ErrorContains(t, err, says, url)
 		require.ErrorContains(t, probed, says, url)
 		require.NotContains(t, probed.Error(), "\n", "%s: one sentence will do", url)
 	}
 	require.NoError(t, patient(t, s).ConfigSet(t.Context(), "requirepass", "secret").Err())
 	err, probed := commands("redis://" + s.Addr)
-	require.ErrorIs(t, err, cluster.ErrNotExecuted)
+	require.ErrorIs(t, err, store.ErrNotExecuted)
 	require.ErrorContains(t, err, "the server wants a password")
 	require.ErrorContains(t, probed, "the server wants a password")
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/cluster"
 	penstockredis "github.com/penstock-go/penstock/cluster/redis"
 	"github.com/penstock-go/penstock/cluster/redis/internal/server"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -33,7 +33,7 @@ type ledger struct {
 }
 
 // play is what becomes of a ledger by a command, and what the command is told.
-func (l ledger) play(t *cluster.Take) (ledger, cluster.TakeReply) {
+func (l ledger) play(t *store.Take) (ledger, store.TakeReply) {
 	l.units, l.askers, l.lackers, l.seqs = maps.Clone(l.units), maps.Clone(l.askers), maps.Clone(l.lackers), maps.Clone(l.seqs)
 	now, before := t.Bucket(l.clock), l
 	switch {
@@ -67,7 +67,7 @@ func (l ledger) play(t *cluster.Take) (ledger, cluster.TakeReply) {
 			}
 		}
 	}
-	reply := cluster.TakeReply{Bucket: l.head, Current: l.head, Active: max(1, l.askers[l.head], l.askers[l.head-1]), Epoch: l.epoch}
+	reply := store.TakeReply{Bucket: l.head, Current: l.head, Active: max(1, l.askers[l.head], l.askers[l.head-1]), Epoch: l.epoch}
 	if t.Ahead > l.head {
 		reply.Bucket = min(t.Ahead, l.head+int64(t.Shape.Buckets))
 	}
@@ -112,7 +112,7 @@ func (l ledger) expired() ledger {
 }
 
 // room is how many units fit each window that has the bucket.
-func (l ledger) room(t *cluster.Take, bucket int64) int64 {
+func (l ledger) room(t *store.Take, bucket int64) int64 {
 	room := t.Limit
 	for end := bucket; end < bucket+t.Span(); end++ {
 		room = min(room, t.Limit-l.sum(t, end-t.Span()+1, end))
@@ -121,7 +121,7 @@ func (l ledger) room(t *cluster.Take, bucket int64) int64 {
 }
 
 // sum is what the buckets have, the first and the last included.
-func (l ledger) sum(t *cluster.Take, first, last int64) (sum int64) {
+func (l ledger) sum(t *store.Take, first, last int64) (sum int64) {
 	for b, n := range l.units {
 		if b >= first && b <= last && b > l.head-t.Span() {
 			sum += n
@@ -132,13 +132,13 @@ func (l ledger) sum(t *cluster.Take, first, last int64) (sum int64) {
 
 // step is one operation of a history: a command, or the clock that is set by some nanoseconds.
 type step struct {
-	take *cluster.Take
+	take *store.Take
 	by   int64
 }
 
 // told is what became of a command as far as its sender knows.
 type told struct {
-	reply cluster.TakeReply
+	reply store.TakeReply
 	known bool
 }
 
@@ -184,7 +184,7 @@ var histories = (&porcupine.NondeterministicModel{
 
 // play has four members lease, borrow, hand back and repeat themselves at one window, and returns
 // the history. Without a clock to move, each command's own time is what its reply says.
-func play(st cluster.Store, ring cluster.Ring, seed uint64, repeated func(*cluster.Take) bool, advance func(time.Duration)) []porcupine.Operation {
+func play(st store.Store, ring store.Ring, seed uint64, repeated func(*store.Take) bool, advance func(time.Duration)) []porcupine.Operation {
 	begin := time.Now()
 	var mu sync.Mutex
 	var history []porcupine.Operation
@@ -201,7 +201,7 @@ func play(st cluster.Store, ring cluster.Ring, seed uint64, repeated func(*clust
 	for member := range int64(4) {
 		members.Go(func() {
 			r := rand.New(rand.NewPCG(seed, uint64(member)))
-			known, lacked := cluster.TakeReply{}, int64(0)
+			known, lacked := store.TakeReply{}, int64(0)
 			for seq := range int64(12) {
 				if advance != nil && r.IntN(4) == 0 {
 					d := time.Duration(r.Int64N(2*int64(ring.Shape.Width()))) / time.Microsecond * time.Microsecond
@@ -215,9 +215,9 @@ func play(st cluster.Store, ring cluster.Ring, seed uint64, repeated func(*clust
 					advance(d)
 					note(porcupine.Operation{ClientId: int(member), Input: step{by: int64(d)}, Call: int64(call), Output: told{}, Return: int64(time.Since(begin))})
 				}
-				c := &cluster.Take{
-					Outcome: cluster.Outcome{Key: "{history}"}, Caller: cluster.Caller{Member: 1 + member, Seq: 1 + seq}, Ring: ring,
-					Limit: 20, Need: r.Int64N(8), Seen: known.Current, Lacked: lacked, Epoch: known.Epoch, NewEpoch: 2 + r.Int64N(cluster.MostEpoch-1),
+				c := &store.Take{
+					Outcome: store.Outcome{Key: "{history}"}, Caller: store.Caller{Member: 1 + member, Seq: 1 + seq}, Ring: ring,
+					Limit: 20, Need: r.Int64N(8), Seen: known.Current, Lacked: lacked, Epoch: known.Epoch, NewEpoch: 2 + r.Int64N(store.MostEpoch-1),
 				}
 				c.Want = c.Need * r.Int64N(3)
 				switch r.IntN(4) {
@@ -227,13 +227,13 @@ func play(st cluster.Store, ring cluster.Ring, seed uint64, repeated func(*clust
 					c.Borrow = time.Duration(r.Int64N(3 * int64(ring.Shape.Width())))
 				}
 				if known.Granted > 0 && r.IntN(2) == 0 {
-					c.Backs = []cluster.Units{{Bucket: known.Bucket, Units: 1 + r.Int64N(known.Granted)}}
+					c.Backs = []store.Units{{Bucket: known.Bucket, Units: 1 + r.Int64N(known.Granted)}}
 					if r.IntN(4) == 0 {
 						c.Backs[0].Units += 20 // which no member does
 					}
 				}
 				o := porcupine.Operation{ClientId: int(member), Input: step{take: c, by: own}, Call: int64(time.Since(begin))}
-				st.Do(context.Background(), []cluster.Command{c})
+				st.Do(context.Background(), []store.Command{c})
 				o.Return = int64(time.Since(begin))
 				o.Output = told{reply: c.Reply, known: c.Err == nil}
 				if c.Err != nil {
@@ -268,9 +268,9 @@ func TestHistories(t *testing.T) {
 	for seed := range uint64(60) {
 		shape := historyShapes[seed%3]
 		shape.Interval = stat.MinInterval
-		ring := cluster.Ring{Shape: shape, Phase: shape.Width() / 3}
+		ring := store.Ring{Shape: shape, Phase: shape.Width() / 3}
 		require.NoError(t, client.FlushAll(t.Context()).Err())
-		history := play(st, ring, seed, func(*cluster.Take) bool { return false }, nil)
+		history := play(st, ring, seed, func(*store.Take) bool { return false }, nil)
 		buckets := map[int64]bool{}
 		for _, o := range history {
 			buckets[o.Output.(told).reply.Current] = true
@@ -360,7 +360,7 @@ func playBadly(t *testing.T, s *server.Server, client *redis.Client, seed uint64
 	require.NoError(t, err)
 	way := patient(t, &server.Server{Addr: p.Addr})
 	defer way.Close()
-	history := play(open(way), cluster.Ring{Shape: historyShapes[seed%3]}, seed, func(c *cluster.Take) bool {
+	history := play(open(way), store.Ring{Shape: historyShapes[seed%3]}, seed, func(c *store.Take) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.ContainsFunc(repeats, func(command []byte) bool {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/cluster"
 	penstockredis "github.com/penstock-go/penstock/cluster/redis"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -20,11 +20,11 @@ var keysFor = flag.Duration("keys.for", 0, "how long TestHotKeysExpire goes on; 
 func TestHotKeysExpire(t *testing.T) {
 	client := patient(t, start(t))
 	st := penstockredis.Patient(client)
-	ring := cluster.Ring{Shape: stat.Shape{Interval: 200 * time.Millisecond, Buckets: 2}}
+	ring := store.Ring{Shape: stat.Shape{Interval: 200 * time.Millisecond, Buckets: 2}}
 	lives := 5 * ring.Shape.Width() // after the last use
 	seq, value, most := int64(0), 0, int64(0)
 	for begin, round := time.Now(), 0; round < 300 || time.Since(begin) < *keysFor; round++ {
-		batch := make([]cluster.Command, 0, 64)
+		batch := make([]store.Command, 0, 64)
 		for i := range 64 {
 			seq++
 			key := fmt.Sprintf("{rule %d}", seq%1000)
@@ -32,8 +32,8 @@ func TestHotKeysExpire(t *testing.T) {
 				value++
 				key = fmt.Sprintf("{value %d}", value)
 			}
-			batch = append(batch, &cluster.Take{
-				Outcome: cluster.Outcome{Key: key}, Caller: cluster.Caller{Member: 1, Seq: seq}, Ring: ring, Limit: 1000, Need: 1, NewEpoch: seq,
+			batch = append(batch, &store.Take{
+				Outcome: store.Outcome{Key: key}, Caller: store.Caller{Member: 1, Seq: seq}, Ring: ring, Limit: 1000, Need: 1, NewEpoch: seq,
 			})
 		}
 		st.Do(t.Context(), batch)
@@ -54,14 +54,14 @@ func TestHotKeysExpire(t *testing.T) {
 func TestKeyThatMovedToAClockBehindLivesOn(t *testing.T) {
 	client := patient(t, start(t))
 	st := penstockredis.Offset(client)
-	ring := cluster.Ring{Shape: stat.Shape{Interval: 100 * time.Second, Buckets: 5}}
+	ring := store.Ring{Shape: stat.Shape{Interval: 100 * time.Second, Buckets: 5}}
 	seq := int64(0)
 	take := func() {
 		seq++
-		c := &cluster.Take{
-			Outcome: cluster.Outcome{Key: "{orders}"}, Caller: cluster.Caller{Member: 1, Seq: seq}, Ring: ring, Limit: 10, Need: 1, NewEpoch: 1,
+		c := &store.Take{
+			Outcome: store.Outcome{Key: "{orders}"}, Caller: store.Caller{Member: 1, Seq: seq}, Ring: ring, Limit: 10, Need: 1, NewEpoch: 1,
 		}
-		st.Do(t.Context(), []cluster.Command{c})
+		st.Do(t.Context(), []store.Command{c})
 		require.NoError(t, c.Err)
 	}
 	take()

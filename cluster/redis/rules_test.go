@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/api"
-	"github.com/penstock-go/penstock/cluster"
 	penstockredis "github.com/penstock-go/penstock/cluster/redis"
 	"github.com/penstock-go/penstock/cluster/redis/internal/server"
+	"github.com/penstock-go/penstock/cluster/store"
+	"github.com/penstock-go/penstock/core"
 )
 
 const kinds = `
@@ -43,8 +43,8 @@ func TestRulesOfAllKinds(t *testing.T) {
 	require.NoError(t, err)
 	var guards []*api.Guard
 	for range 2 {
-		g, err := api.New(api.Config{Stores: map[string]func(string) (cluster.Store, error){
-			"redis": func(url string) (cluster.Store, error) { return penstockredis.Open(url) },
+		g, err := api.New(api.Config{Stores: map[string]func(string) (store.Store, error){
+			"redis": func(url string) (store.Store, error) { return penstockredis.Open(url) },
 		}})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, g.Close()) })

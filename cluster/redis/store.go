@@ -11,15 +11,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// Store is a [cluster.Store] in a Redis or a Valkey. It is safe for concurrent use. A store that
+// Store is a [store.Store] in a Redis or a Valkey. It is safe for concurrent use. A store that
 // [Open] returned has to be closed.
 //
 // It sends no command twice, except one that the server has certainly not executed because it
 // doesn't know the script, or is moving the key elsewhere. The error of a command that was
-// certainly not executed, for these reasons or others, wraps [cluster.ErrNotExecuted].
+// certainly not executed, for these reasons or others, wraps [store.ErrNotExecuted].
 type Store struct {
 	client  redis.UniversalClient
 	owned   bool // by the store: Close closes it
@@ -29,8 +29,8 @@ type Store struct {
 }
 
 var (
-	_ cluster.Store  = (*Store)(nil)
-	_ cluster.Prober = (*Store)(nil)
+	_ store.Store  = (*Store)(nil)
+	_ store.Prober = (*Store)(nil)
 )
 
 // New returns a store that uses a client of the caller's, who closes it afterwards. The client is
@@ -100,9 +100,9 @@ func (s *Store) Shard(key string) int {
 	return s.slots.shard(key)
 }
 
-// Do executes the commands: see [cluster.Store]. It returns when ctx ends; where ctx has no deadline,
+// Do executes the commands: see [store.Store]. It returns when ctx ends; where ctx has no deadline,
 // also when the timeout is over.
-func (s *Store) Do(ctx context.Context, batch []cluster.Command) {
+func (s *Store) Do(ctx context.Context, batch []store.Command) {
 	if _, patient := ctx.Deadline(); !patient {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.timeout)
@@ -160,7 +160,7 @@ func (s *Store) Do(ctx context.Context, batch []cluster.Command) {
 // pending is a call on its way.
 type pending struct {
 	call
-	outcome *cluster.Outcome
+	outcome *store.Outcome
 	err     error
 }
 

@@ -21,9 +21,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/cluster"
 	penstockredis "github.com/penstock-go/penstock/cluster/redis"
 	"github.com/penstock-go/penstock/cluster/redis/internal/server"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/cluster/storetest"
 )
 
@@ -98,7 +98,7 @@ func TestOneServerOfSeveral(t *testing.T) {
 	t.Cleanup(func() { _ = st.Close() })
 	require.Eventually(t, func() bool { return do(st, take(c.keyAt(0), 1)) == nil }, patience, time.Millisecond)
 	err = do(st, take(c.keyAt(1), 1))
-	require.ErrorIs(t, err, cluster.ErrNotExecuted)
+	require.ErrorIs(t, err, store.ErrNotExecuted)
 	require.ErrorContains(t, err, "has moved to another server")
 }
 
@@ -108,7 +108,7 @@ func TestConformanceOfClusters(t *testing.T) {
 	c := startThree(t)
 	st := penstockredis.Patient(c.patient(t))
 	t.Cleanup(func() { _ = st.Close() })
-	storetest.Run(t, storetest.Config{New: func(testing.TB) cluster.Store { return st }, Commands: 300})
+	storetest.Run(t, storetest.Config{New: func(testing.TB) store.Store { return st }, Commands: 300})
 
 	require.Eventually(t, func() bool {
 		require.NoError(t, do(st, take(c.keyAt(0), 1)))
@@ -139,12 +139,12 @@ func TestMovedSlots(t *testing.T) {
 	assert.EqualValues(t, 7, first.Reply.Granted)
 	assert.EqualValues(t, 1, c.clients[2].DBSize(t.Context()).Val())
 	assert.EqualValues(t, 0, c.clients[0].DBSize(t.Context()).Val())
-	both := &cluster.Permits{ // of two keys, which neither server takes. known bug 212
-		Outcome: cluster.Outcome{Key: "{" + key + "}"}, Caller: cluster.Caller{Member: 1, Seq: 1}, Limit: 10, Need: 1, Want: 1, Expiry: time.Second,
+	both := &store.Permits{ // of two keys, which neither server takes. known bug 212
+		Outcome: store.Outcome{Key: "{" + key + "}"}, Caller: store.Caller{Member: 1, Seq: 1}, Limit: 10, Need: 1, Want: 1, Expiry: time.Second,
 	}
 	err := do(st, both)
-	require.ErrorIs(t, err, cluster.ErrMoving)
-	require.ErrorIs(t, err, cluster.ErrNotExecuted)
+	require.ErrorIs(t, err, store.ErrMoving)
+	require.ErrorIs(t, err, store.ErrNotExecuted)
 
 	for _, i := range []int{2, 0, 1} {
 		require.NoError(t, c.clients[i].Do(t.Context(), "cluster", "setslot", slot, "node", c.ids[2]).Err())
@@ -153,7 +153,7 @@ func TestMovedSlots(t *testing.T) {
 		again := take(key, 1)
 		err := do(st, again)
 		if err != nil {
-			require.ErrorIs(t, err, cluster.ErrNotExecuted)
+			require.ErrorIs(t, err, store.ErrNotExecuted)
 			return false
 		}
 		assert.EqualValues(t, 1000-8, again.Reply.Room)
@@ -175,7 +175,7 @@ func TestOneShardAway(t *testing.T) {
 	for _, i := range []int{0, 2} {
 		require.Eventually(t, func() bool { return do(st, take(c.keyAt(i), 1)) == nil }, patience, time.Millisecond)
 	}
-	batch := []cluster.Command{take(c.keyAt(0), 1), take(c.keyAt(1), 1), take(c.keyAt(2), 1)}
+	batch := []store.Command{take(c.keyAt(0), 1), take(c.keyAt(1), 1), take(c.keyAt(2), 1)}
 	require.Eventually(t, func() bool {
 		st.Do(t.Context(), batch)
 		require.Error(t, batch[1].Result().Err)
@@ -272,6 +272,6 @@ func TestCloseWhileServersAreAway(t *testing.T) {
 	st, err := penstockredis.Open("redis+cluster://127.0.0.1:1?addr=127.0.0.1:2")
 	require.NoError(t, err)
 	st.AskForever()
-	st.Do(t.Context(), []cluster.Command{&cluster.Presence{Outcome: cluster.Outcome{Key: "{a}"}, Caller: cluster.Caller{Member: 1, Seq: 1}, Expiry: time.Second}})
+	st.Do(t.Context(), []store.Command{&store.Presence{Outcome: store.Outcome{Key: "{a}"}, Caller: store.Caller{Member: 1, Seq: 1}, Expiry: time.Second}})
 	require.NoError(t, st.Close())
 }

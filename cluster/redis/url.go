@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 )
 
 const (
@@ -55,10 +56,10 @@ var ours = map[string]string{
 }
 
 // Stores are the schemes of URLs for api.Config.Stores, each with [Open].
-func Stores() map[string]func(url string) (cluster.Store, error) {
-	stores := map[string]func(string) (cluster.Store, error){}
+func Stores() map[string]func(url string) (store.Store, error) {
+	stores := map[string]func(string) (store.Store, error){}
 	for scheme := range schemes {
-		stores[scheme] = func(url string) (cluster.Store, error) { return Open(url) }
+		stores[scheme] = func(url string) (store.Store, error) { return Open(url) }
 	}
 	return stores
 }

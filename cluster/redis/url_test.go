@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/cluster"
 	penstockredis "github.com/penstock-go/penstock/cluster/redis"
+	"github.com/penstock-go/penstock/cluster/store"
 )
 
 // Opening a store asks the network nothing, so a process starts while the server is away.
@@ -89,28 +89,28 @@ func TestRefusedClients(t *testing.T) {
 // each version.
 func TestExplained(t *testing.T) {
 	for said, want := range map[string]error{
-		"NOSCRIPT No matching script.": cluster.ErrNotExecuted,
-		"MOVED 1 127.0.0.1:1":          cluster.ErrNotExecuted,
-		"LOADING Redis is loading":     cluster.ErrNotExecuted,
-		"CLUSTERDOWN Hash slot":        cluster.ErrNotExecuted,
-		"READONLY You can't write":     cluster.ErrNotExecuted,
-		"OOM command not allowed":      cluster.ErrNotExecuted,
-		"WRONGTYPE Operation":          cluster.ErrForeign,
-		"FOREIGN the key":              cluster.ErrForeign,
-		"ERR Error running script (call to f_ab): @user_script:12: @user_script: 12: -OOM command not allowed when used memory > 'maxmemory'.": cluster.ErrNotExecuted,
-		"ERR Error running script (call to f_ab): @user_script:12: WRONGTYPE Operation against a key holding the wrong kind of value":          cluster.ErrForeign,
+		"NOSCRIPT No matching script.": store.ErrNotExecuted,
+		"MOVED 1 127.0.0.1:1":          store.ErrNotExecuted,
+		"LOADING Redis is loading":     store.ErrNotExecuted,
+		"CLUSTERDOWN Hash slot":        store.ErrNotExecuted,
+		"READONLY You can't write":     store.ErrNotExecuted,
+		"OOM command not allowed":      store.ErrNotExecuted,
+		"WRONGTYPE Operation":          store.ErrForeign,
+		"FOREIGN the key":              store.ErrForeign,
+		"ERR Error running script (call to f_ab): @user_script:12: @user_script: 12: -OOM command not allowed when used memory > 'maxmemory'.": store.ErrNotExecuted,
+		"ERR Error running script (call to f_ab): @user_script:12: WRONGTYPE Operation against a key holding the wrong kind of value":          store.ErrForeign,
 		"ERR Error running script (call to f_ab): @user_script:12: attempt to index":                                                           nil,
 		"ERR The user executing the script can't run this command or subcommand script: ab, on @user_script:6.":                                nil,
 		"NOPERM User shop has no permissions to run the 'pexpire' command script: ab, on @user_script:6.":                                      nil,
-		"NOPERM User shop has no permissions to run the 'evalsha' command":                                                                     cluster.ErrNotExecuted,
+		"NOPERM User shop has no permissions to run the 'evalsha' command":                                                                     store.ErrNotExecuted,
 		"ERR max number of clients reached": nil,
 	} {
 		err := penstockredis.Explained(answer(said))
 		require.ErrorContains(t, err, said)
-		assert.Equal(t, errors.Is(want, cluster.ErrNotExecuted), errors.Is(err, cluster.ErrNotExecuted), said)
-		assert.Equal(t, errors.Is(want, cluster.ErrForeign), errors.Is(err, cluster.ErrForeign), said)
+		assert.Equal(t, errors.Is(want, store.ErrNotExecuted), errors.Is(err, store.ErrNotExecuted), said)
+		assert.Equal(t, errors.Is(want, store.ErrForeign), errors.Is(err, store.ErrForeign), said)
 	}
-	assert.NotErrorIs(t, penstockredis.Explained(errors.New("OOM")), cluster.ErrNotExecuted, "not the server's word")
+	assert.NotErrorIs(t, penstockredis.Explained(errors.New("OOM")), store.ErrNotExecuted, "not the server's word")
 }
 
 // answer is an error that a server said.

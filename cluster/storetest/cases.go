@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -35,7 +35,7 @@ var cases = []struct {
 		w := s.window("w", s.hours(2, true), 10)
 		s.equal("granted", w.take(1, 10, 10), 10)
 		back := w.command(1, 0, 0)
-		back.Backs = []cluster.Units{{Bucket: w.seen, Units: 4}}
+		back.Backs = []store.Units{{Bucket: w.seen, Units: 4}}
 		w.send(back)
 		w.send(back) // as a proxy that retries would
 		s.equal("what came back", w.take(1, 1, 10), 4)
@@ -45,7 +45,7 @@ var cases = []struct {
 		w := s.window("w", s.hours(2, true), 10)
 		s.equal("granted", w.take(1, 10, 10), 10)
 		late := w.command(1, 0, 0)
-		late.Backs = []cluster.Units{{Bucket: w.seen, Units: 4}}
+		late.Backs = []store.Units{{Bucket: w.seen, Units: 4}}
 		w.take(1, 1, 1)
 		w.send(late)
 		s.equal("room", w.take(1, 1, 10), 0)
@@ -55,7 +55,7 @@ var cases = []struct {
 		s.equal("granted", w.take(1, 10, 10), 10)
 		back := w.command(1, 0, 0)
 		back.Epoch++
-		back.Backs = []cluster.Units{{Bucket: w.seen, Units: 4}}
+		back.Backs = []store.Units{{Bucket: w.seen, Units: 4}}
 		w.send(back)
 		s.equal("room", w.take(1, 1, 10), 0)
 	}},
@@ -63,7 +63,7 @@ var cases = []struct {
 		w := s.window("w", s.hours(2, true), 10)
 		s.equal("granted", w.take(1, 3, 3), 3)
 		back := w.command(1, 0, 0)
-		back.Backs = []cluster.Units{{Bucket: w.seen, Units: 5}, {Bucket: w.seen, Units: 5}, {Bucket: w.seen - 1, Units: 5}, {Bucket: w.seen - 100, Units: 5}}
+		back.Backs = []store.Units{{Bucket: w.seen, Units: 5}, {Bucket: w.seen, Units: 5}, {Bucket: w.seen - 1, Units: 5}, {Bucket: w.seen - 100, Units: 5}}
 		w.send(back)
 		s.equal("room", w.take(1, 1, 100), 10)
 	}},
@@ -71,10 +71,10 @@ var cases = []struct {
 		w := s.window("w", s.hours(3, false), 10)
 		w.take(1, 1, 1)
 		charge := w.command(1, 1, 1)
-		charge.Charges = []cluster.Units{{Bucket: w.seen, Units: 20}, {Bucket: w.seen + 1, Units: 1}, {Bucket: w.seen - 2, Units: 1}, {Bucket: w.seen - 3, Units: 7}}
+		charge.Charges = []store.Units{{Bucket: w.seen, Units: 20}, {Bucket: w.seen + 1, Units: 1}, {Bucket: w.seen - 2, Units: 1}, {Bucket: w.seen - 3, Units: 7}}
 		s.equal("granted with it", w.send(charge).Granted, 0)
 		back := w.command(1, 1, 100)
-		back.Backs = []cluster.Units{{Bucket: w.seen, Units: 22}}
+		back.Backs = []store.Units{{Bucket: w.seen, Units: 22}}
 		s.equal("granted when it is back", w.send(back).Granted, 9)
 	}},
 	{name: "who doesn't know the epoch charges first", run: func(s *stage) {
@@ -114,7 +114,7 @@ var cases = []struct {
 		s.equal("a probe", w.take(1, 1, 1), 0)
 	}},
 	{name: "a window of the most buckets", run: func(s *stage) {
-		w := s.window("w", cluster.Ring{Shape: stat.Shape{Interval: stat.MaxInterval, Buckets: stat.MaxBuckets, Strict: true}}, 10)
+		w := s.window("w", store.Ring{Shape: stat.Shape{Interval: stat.MaxInterval, Buckets: stat.MaxBuckets, Strict: true}}, 10)
 		s.equal("granted", w.take(1, 4, 4), 4)
 		far := w.command(1, 1, 2)
 		far.Ahead = w.seen + stat.MaxBuckets
@@ -124,7 +124,7 @@ var cases = []struct {
 	}},
 	{name: "each key for itself, in one batch", run: func(s *stage) {
 		ring := s.hours(2, false)
-		var batch []cluster.Command
+		var batch []store.Command
 		shard := 0
 		for i := range 64 {
 			w := s.window(string(rune('A'+i)), ring, int64(i))
@@ -145,11 +145,11 @@ var cases = []struct {
 		for member := range int64(8) {
 			all.Go(func() {
 				for seq := range int64(25) {
-					t := &cluster.Take{
-						Outcome: cluster.Outcome{Key: key}, Caller: cluster.Caller{Member: 1 + member, Seq: 1 + seq}, Ring: ring,
+					t := &store.Take{
+						Outcome: store.Outcome{Key: key}, Caller: store.Caller{Member: 1 + member, Seq: 1 + seq}, Ring: ring,
 						Limit: 100, Need: 1, Want: 1, NewEpoch: 1 + member,
 					}
-					s.store.Do(s.Context(), []cluster.Command{t})
+					s.store.Do(s.Context(), []store.Command{t})
 					if t.Err != nil {
 						s.Error(t.Err)
 						return
@@ -164,13 +164,13 @@ var cases = []struct {
 	{name: "a key of another kind is told", run: func(s *stage) {
 		w := s.window("k", s.hours(2, false), 10)
 		w.take(1, 1, 1)
-		for _, c := range []cluster.Command{
-			&cluster.Turn{Outcome: cluster.Outcome{Key: w.name}, Spacing: time.Second, Need: 1},
-			&cluster.Permits{Outcome: cluster.Outcome{Key: w.name}, Caller: s.caller(1), Limit: 1, Need: 1, Want: 1, Expiry: time.Second},
-			&cluster.Presence{Outcome: cluster.Outcome{Key: w.name}, Caller: s.caller(1), Expiry: time.Second},
+		for _, c := range []store.Command{
+			&store.Turn{Outcome: store.Outcome{Key: w.name}, Spacing: time.Second, Need: 1},
+			&store.Permits{Outcome: store.Outcome{Key: w.name}, Caller: s.caller(1), Limit: 1, Need: 1, Want: 1, Expiry: time.Second},
+			&store.Presence{Outcome: store.Outcome{Key: w.name}, Caller: s.caller(1), Expiry: time.Second},
 		} {
-			s.store.Do(s.Context(), []cluster.Command{c})
-			if err := c.Result().Err; !errors.Is(err, cluster.ErrForeign) {
+			s.store.Do(s.Context(), []store.Command{c})
+			if err := c.Result().Err; !errors.Is(err, store.ErrForeign) {
 				s.Errorf("%T: %v", c, err)
 			}
 		}
@@ -179,14 +179,14 @@ var cases = []struct {
 	{name: "every command has its answer, also when time is over", run: func(s *stage) {
 		w := s.window("k", s.hours(2, false), 10)
 		t := w.command(1, 1, 1)
-		s.store.Do(gone(), []cluster.Command{t})
-		if (t.Err == nil) == (t.Reply == cluster.TakeReply{}) {
+		s.store.Do(gone(), []store.Command{t})
+		if (t.Err == nil) == (t.Reply == store.TakeReply{}) {
 			s.Errorf("error %v and reply %+v", t.Err, t.Reply)
 		}
 	}},
 	{name: "turns are spaced", run: func(s *stage) {
-		turn := func(need, want int64, within time.Duration) cluster.TurnReply {
-			c := &cluster.Turn{Outcome: cluster.Outcome{Key: s.key("t")}, Spacing: time.Hour, Need: need, Want: want, Within: within}
+		turn := func(need, want int64, within time.Duration) store.TurnReply {
+			c := &store.Turn{Outcome: store.Outcome{Key: s.key("t")}, Spacing: time.Hour, Need: need, Want: want, Within: within}
 			s.do(c)
 			return c.Reply
 		}
@@ -196,11 +196,11 @@ var cases = []struct {
 		s.equal("after those", int64(turn(2, 2, 10*time.Hour).Wait.Round(time.Hour)), int64(7*time.Hour))
 	}},
 	{name: "permits are absolute", run: func(s *stage) {
-		ask := func(member, claim, need, want int64) *cluster.Permits {
-			return &cluster.Permits{Outcome: cluster.Outcome{Key: s.key("p")}, Caller: s.caller(member), Limit: 10, Claim: claim,
+		ask := func(member, claim, need, want int64) *store.Permits {
+			return &store.Permits{Outcome: store.Outcome{Key: s.key("p")}, Caller: s.caller(member), Limit: 10, Claim: claim,
 				Need: need, Want: want, Expiry: time.Hour}
 		}
-		held := func(c *cluster.Permits) int64 {
+		held := func(c *store.Permits) int64 {
 			s.do(c)
 			return c.Reply.Held
 		}
@@ -217,7 +217,7 @@ var cases = []struct {
 	}},
 	{name: "members come and go", run: func(s *stage) {
 		say := func(member int64, leave bool) int64 {
-			c := &cluster.Presence{Outcome: cluster.Outcome{Key: s.key("m")}, Caller: s.caller(member), Expiry: time.Hour, Leave: leave}
+			c := &store.Presence{Outcome: store.Outcome{Key: s.key("m")}, Caller: s.caller(member), Expiry: time.Hour, Leave: leave}
 			s.do(c)
 			return c.Reply.Members
 		}
@@ -238,7 +238,7 @@ var cases = []struct {
 	{name: "random permits", run: (*stage).randomPermits},
 
 	{name: "a clock that is set back stands still", moves: true, run: func(s *stage) {
-		ring := cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 10}}
+		ring := store.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 10}}
 		w := s.window("w", ring, 10)
 		w.take(1, 5, 5)
 		head := w.seen
@@ -249,14 +249,14 @@ var cases = []struct {
 		s.equal("which lasts", int64(r.Left), ring.Begins(head+1)-r.Now)
 	}},
 	{name: "what is to come begins when a clock that was set back gets there", moves: true, run: func(s *stage) {
-		ring := cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}
+		ring := store.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}
 		w := s.window("w", ring, 10)
 		w.take(1, 6, 6)
 		c := w.command(1, 6, 6)
 		c.Ahead = w.seen + 1
 		s.equal("what isn't there ahead", w.send(c).Granted, 0)
 		s.cfg.Advance(-400 * time.Millisecond)
-		borrow := func(wait time.Duration) cluster.TakeReply {
+		borrow := func(wait time.Duration) store.TakeReply {
 			c := w.command(1, 6, 6)
 			c.Borrow = wait
 			return w.send(c)
@@ -266,7 +266,7 @@ var cases = []struct {
 		s.equal("borrowed", borrow(second+1).Granted, 6)
 	}},
 	{name: "a repeated command never gives a key an epoch that it had", moves: true, run: func(s *stage) {
-		w := s.window("w", cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}, 10)
+		w := s.window("w", store.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}, 10)
 		c := w.command(1, 1, 1)
 		had := map[int64]bool{w.send(c).Epoch: true}
 		for range 3 {
@@ -279,7 +279,7 @@ var cases = []struct {
 		}
 	}},
 	{name: "a clock that is set back by far forgets nothing", moves: true, run: func(s *stage) {
-		ring := cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 10, Strict: true}}
+		ring := store.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 10, Strict: true}}
 		w := s.window("w", ring, 10)
 		w.take(1, 3, 3)
 		s.cfg.Advance(150 * time.Millisecond)
@@ -298,7 +298,7 @@ var cases = []struct {
 		s.equal("after it", w.take(1, 1, 100), 3)
 	}},
 	{name: "what was leased of the current bucket counts as long as it may be spent", moves: true, run: func(s *stage) {
-		ring := cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}
+		ring := store.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}
 		w := s.window("w", ring, 5)
 		s.cfg.Advance(time.Duration(ring.Begins(1+w.send(w.command(1, 0, 0)).Current)-w.send(w.command(1, 0, 0)).Now) + time.Millisecond)
 		s.equal("now", w.take(1, 4, 4), 4)             // until 499 ms from now
@@ -310,14 +310,14 @@ var cases = []struct {
 		s.equal("a bucket later", w.take(1, 5, 5), 5)
 	}},
 	{name: "large counts", run: func(s *stage) {
-		const most = cluster.MostNumber - 1
+		const most = store.MostNumber - 1
 		w := s.window("w", s.hours(1, false), most)
 		s.equal("granted", w.take(1, most-1, most-1), most-1)
 		s.equal("the rest", w.take(2, 1, 1), 1)
 		s.equal("beyond it", w.take(1, 1, 1), 0)
 	}},
 	{name: "a clock that is set back by far forgets nothing that is to come", moves: true, run: func(s *stage) {
-		ring := cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 2, Strict: true}}
+		ring := store.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 2, Strict: true}}
 		w := s.window("w", ring, 5)
 		w.send(w.command(1, 0, 0))
 		c := w.command(1, 4, 4)
@@ -332,7 +332,7 @@ var cases = []struct {
 		s.equal("after it", w.take(1, 1, 5), 5)
 	}},
 	{name: "what is borrowed outlives its key's idle time", moves: true, run: func(s *stage) {
-		ring := cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}
+		ring := store.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}
 		w := s.window("w", ring, 10)
 		w.take(1, 10, 10)
 		c := w.command(1, 10, 10)
@@ -347,7 +347,7 @@ var cases = []struct {
 		s.equal("after it", w.take(1, 1, 1), 1)
 	}},
 	{name: "a key that nobody uses goes, and comes with another epoch", moves: true, run: func(s *stage) {
-		ring := cluster.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 10}}
+		ring := store.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 10}}
 		w := s.window("w", ring, 10)
 		w.take(1, 10, 10)
 		epoch := w.epoch
@@ -360,8 +360,8 @@ var cases = []struct {
 	}},
 	{name: "turns that are far apart are kept", moves: true, run: func(s *stage) {
 		spacing := 24 * time.Hour // the longest
-		turn := func(need int64) cluster.TurnReply {
-			c := &cluster.Turn{Outcome: cluster.Outcome{Key: s.key("t")}, Spacing: spacing, Need: need}
+		turn := func(need int64) store.TurnReply {
+			c := &store.Turn{Outcome: store.Outcome{Key: s.key("t")}, Spacing: spacing, Need: need}
 			s.do(c)
 			return c.Reply
 		}
@@ -382,7 +382,7 @@ var cases = []struct {
 	}},
 	{name: "permits of a member that is gone expire", moves: true, run: func(s *stage) {
 		ask := func(member int64) int64 {
-			c := &cluster.Permits{Outcome: cluster.Outcome{Key: s.key("p")}, Caller: s.caller(member), Limit: 10, Need: 10, Want: 10, Expiry: time.Second}
+			c := &store.Permits{Outcome: store.Outcome{Key: s.key("p")}, Caller: s.caller(member), Limit: 10, Need: 10, Want: 10, Expiry: time.Second}
 			s.do(c)
 			return c.Reply.Held
 		}

@@ -3,22 +3,22 @@ package storetest
 import (
 	"time"
 
-	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 )
 
 // model is what is stored under a key, straight from the words of the contract.
 type model interface {
 	// check replays a command that the store has executed, at the time in its reply.
-	check(s *stage, c cluster.Command)
+	check(s *stage, c store.Command)
 }
 
-func newModel(c cluster.Command) model {
+func newModel(c store.Command) model {
 	switch c.(type) {
-	case *cluster.Take:
+	case *store.Take:
 		return new(takes)
-	case *cluster.Turn:
+	case *store.Turn:
 		return new(turns)
-	case *cluster.Permits:
+	case *store.Permits:
 		return &permits{held: map[int64]int64{}, seq: map[int64]int64{}, expires: map[int64]int64{}}
 	default:
 		return &presence{expires: map[int64]int64{}}
@@ -26,7 +26,7 @@ func newModel(c cluster.Command) model {
 }
 
 // same fails the case unless the reply is what the model says.
-func same[T comparable](s *stage, c cluster.Command, got, want T) {
+func same[T comparable](s *stage, c store.Command, got, want T) {
 	if got != want {
 		s.Fatalf("%s\nthe model says %+v", text(c), want)
 	}
@@ -45,8 +45,8 @@ type takes struct {
 	seenAt  map[int64]int64
 }
 
-func (m *takes) check(s *stage, c cluster.Command) {
-	t := c.(*cluster.Take)
+func (m *takes) check(s *stage, c store.Command) {
+	t := c.(*store.Take)
 	got := t.Reply
 	clock := got.Now
 	width := int64(t.Shape.Width())
@@ -109,7 +109,7 @@ func (m *takes) check(s *stage, c cluster.Command) {
 		}
 	}
 
-	want := cluster.TakeReply{Bucket: m.head, Current: m.head, Left: time.Duration(t.Begins(m.head) + width - clock),
+	want := store.TakeReply{Bucket: m.head, Current: m.head, Left: time.Duration(t.Begins(m.head) + width - clock),
 		Active: active, Now: clock, Epoch: m.epoch}
 	if t.Ahead > m.head {
 		want.Bucket = min(t.Ahead, m.head+int64(t.Shape.Buckets))
@@ -157,7 +157,7 @@ func (m *takes) check(s *stage, c cluster.Command) {
 }
 
 // room is how many units fit a bucket: look at each window that contains it.
-func (m *takes) room(t *cluster.Take, bucket int64) int64 {
+func (m *takes) room(t *store.Take, bucket int64) int64 {
 	room := t.Limit
 	for end := bucket; end < bucket+t.Span(); end++ {
 		in := int64(0)
@@ -177,8 +177,8 @@ type turns struct {
 	last, at, expires int64
 }
 
-func (m *turns) check(s *stage, c cluster.Command) {
-	t := c.(*cluster.Turn)
+func (m *turns) check(s *stage, c store.Command) {
+	t := c.(*store.Turn)
 	now := t.Reply.Now
 	if m.any && now < m.at {
 		m.last -= m.at - now
@@ -187,7 +187,7 @@ func (m *turns) check(s *stage, c cluster.Command) {
 	if now >= m.expires && t.Reply.Wait == 0 { // a store may keep a key for longer
 		m.any = false
 	}
-	want := cluster.TurnReply{Now: now}
+	want := store.TurnReply{Now: now}
 	if m.any {
 		want.Wait = time.Duration(max(0, m.last+t.Need*int64(t.Spacing)-now))
 	}
@@ -205,8 +205,8 @@ type permits struct {
 	at                 int64
 }
 
-func (m *permits) check(s *stage, c cluster.Command) {
-	p := c.(*cluster.Permits)
+func (m *permits) check(s *stage, c store.Command) {
+	p := c.(*store.Permits)
 	now := p.Reply.Now
 	forget(m.expires, &m.at, now, func(member int64) {
 		delete(m.held, member)
@@ -229,7 +229,7 @@ func (m *permits) check(s *stage, c cluster.Command) {
 		}
 		m.held[p.Member] = keeps
 	}
-	want := cluster.PermitsReply{Held: m.held[p.Member], Now: now}
+	want := store.PermitsReply{Held: m.held[p.Member], Now: now}
 	for _, n := range m.held {
 		if n > 0 {
 			want.Total += n
@@ -245,15 +245,15 @@ type presence struct {
 	at      int64
 }
 
-func (m *presence) check(s *stage, c cluster.Command) {
-	p := c.(*cluster.Presence)
+func (m *presence) check(s *stage, c store.Command) {
+	p := c.(*store.Presence)
 	now := p.Reply.Now
 	forget(m.expires, &m.at, now, func(int64) {})
 	m.expires[p.Member] = now + int64(p.Expiry)
 	if p.Leave {
 		delete(m.expires, p.Member)
 	}
-	same(s, c, p.Reply, cluster.PresenceReply{Members: int64(len(m.expires)), Now: now})
+	same(s, c, p.Reply, store.PresenceReply{Members: int64(len(m.expires)), Now: now})
 }
 
 // forget removes members whose time has come. Where the clock was set back, so are their times.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -19,10 +19,10 @@ type member struct {
 func (s *stage) randomTakes(shape stat.Shape) {
 	r := s.random
 	width := int64(shape.Width() / time.Microsecond)
-	ring := cluster.Ring{Shape: shape, Phase: time.Duration(r.Int64N(width)) * time.Microsecond}
+	ring := store.Ring{Shape: shape, Phase: time.Duration(r.Int64N(width)) * time.Microsecond}
 	key := s.key(fmt.Sprintf("w-%d-%t", shape.Buckets, shape.Strict))
 	members := make([]member, 4)
-	var last *cluster.Take
+	var last *store.Take
 	for range s.cfg.Commands {
 		if s.cfg.Advance != nil {
 			d := time.Duration(r.Int64N(width)) * time.Microsecond
@@ -43,9 +43,9 @@ func (s *stage) randomTakes(shape stat.Shape) {
 		}
 		id := r.IntN(len(members))
 		m := &members[id]
-		t := &cluster.Take{
-			Outcome: cluster.Outcome{Key: key}, Caller: s.caller(int64(1 + id)), Ring: ring, Limit: []int64{20, 20, 20, 7, 0}[r.IntN(5)],
-			Need: r.Int64N(8), Seen: m.seen, Lacked: m.lacked, Epoch: m.epoch, NewEpoch: 2 + r.Int64N(cluster.MostEpoch-1),
+		t := &store.Take{
+			Outcome: store.Outcome{Key: key}, Caller: s.caller(int64(1 + id)), Ring: ring, Limit: []int64{20, 20, 20, 7, 0}[r.IntN(5)],
+			Need: r.Int64N(8), Seen: m.seen, Lacked: m.lacked, Epoch: m.epoch, NewEpoch: 2 + r.Int64N(store.MostEpoch-1),
 		}
 		t.Want = t.Need * r.Int64N(3)
 		switch r.IntN(6) {
@@ -57,7 +57,7 @@ func (s *stage) randomTakes(shape stat.Shape) {
 			t.Borrow = time.Duration(r.Int64N(3*width)) * time.Microsecond
 		}
 		for range r.IntN(3) {
-			u := cluster.Units{Bucket: m.seen + r.Int64N(7) - 4, Units: r.Int64N(5)}
+			u := store.Units{Bucket: m.seen + r.Int64N(7) - 4, Units: r.Int64N(5)}
 			if len(m.known) > 0 && r.IntN(4) > 0 {
 				u.Bucket = m.known[r.IntN(len(m.known))]
 			}
@@ -85,8 +85,8 @@ func (s *stage) randomTurns() {
 		if s.cfg.Advance != nil {
 			s.cfg.Advance(time.Duration(r.Int64N(500)-50) * time.Microsecond)
 		}
-		s.do(&cluster.Turn{
-			Outcome: cluster.Outcome{Key: s.key("t")}, Spacing: time.Duration(1+r.Int64N(200)) * time.Microsecond,
+		s.do(&store.Turn{
+			Outcome: store.Outcome{Key: s.key("t")}, Spacing: time.Duration(1+r.Int64N(200)) * time.Microsecond,
 			Need: 1 + r.Int64N(3), Want: r.Int64N(8), Within: time.Duration(r.Int64N(2000)) * time.Microsecond,
 		})
 	}
@@ -95,7 +95,7 @@ func (s *stage) randomTurns() {
 // randomPermits lets members join, ask, give back and fall silent.
 func (s *stage) randomPermits() {
 	r := s.random
-	var last *cluster.Permits
+	var last *store.Permits
 	for range s.cfg.Commands {
 		if s.cfg.Advance != nil {
 			s.cfg.Advance(time.Duration(r.Int64N(500)-20) * time.Millisecond)
@@ -105,14 +105,14 @@ func (s *stage) randomPermits() {
 			s.do(&again)
 			continue
 		}
-		last = &cluster.Permits{
-			Outcome: cluster.Outcome{Key: s.key("p")}, Caller: s.caller(1 + r.Int64N(5)), Limit: []int64{20, 20, 9}[r.IntN(3)],
+		last = &store.Permits{
+			Outcome: store.Outcome{Key: s.key("p")}, Caller: s.caller(1 + r.Int64N(5)), Limit: []int64{20, 20, 9}[r.IntN(3)],
 			Claim: max(0, r.Int64N(12)-6), Want: r.Int64N(20), Expiry: time.Duration(1+r.Int64N(2000)) * time.Millisecond,
 		}
 		last.Need = last.Claim + r.Int64N(5)
 		s.do(last)
-		s.do(&cluster.Presence{
-			Outcome: cluster.Outcome{Key: s.key("m")}, Caller: s.caller(1 + r.Int64N(5)), Expiry: last.Expiry, Leave: r.IntN(6) == 0,
+		s.do(&store.Presence{
+			Outcome: store.Outcome{Key: s.key("m")}, Caller: s.caller(1 + r.Int64N(5)), Expiry: last.Expiry, Leave: r.IntN(6) == 0,
 		})
 	}
 }

@@ -1,7 +1,7 @@
-// Package storetest is what every [cluster.Store] is held to: named cases, and random commands
+// Package storetest is what every [store.Store] is held to: named cases, and random commands
 // checked against a model that is too simple to be wrong. It is for tests.
 //
-//	storetest.Run(t, storetest.Config{New: func(t testing.TB) cluster.Store { ... }})
+//	storetest.Run(t, storetest.Config{New: func(t testing.TB) store.Store { ... }})
 //
 // The model goes by the time that each reply carries, so a store on a real server can be checked
 // however fast it answers. Cases that need a clock that can be set run where there is one.
@@ -15,14 +15,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/stat"
 )
 
 // Config says which store is tested, and how.
 type Config struct {
 	// New returns a store that holds nothing under the keys of the test, which are random.
-	New func(t testing.TB) cluster.Store
+	New func(t testing.TB) store.Store
 	// Advance moves the clock of the store that New last returned, forward or back; nil if it can't
 	// be moved.
 	Advance func(d time.Duration)
@@ -58,7 +58,7 @@ func Run(t *testing.T, cfg Config) {
 type stage struct {
 	testing.TB
 	cfg    Config
-	store  cluster.Store
+	store  store.Store
 	random *rand.Rand
 	tag    string
 	models map[string]model
@@ -69,13 +69,13 @@ type stage struct {
 func (s *stage) key(name string) string { return s.tag + name + "}" }
 
 // caller is the next command of a member.
-func (s *stage) caller(member int64) cluster.Caller {
+func (s *stage) caller(member int64) store.Caller {
 	s.seqs++
-	return cluster.Caller{Member: member, Seq: s.seqs}
+	return store.Caller{Member: member, Seq: s.seqs}
 }
 
 // do executes commands of one shard, and compares what the store says with the model.
-func (s *stage) do(batch ...cluster.Command) {
+func (s *stage) do(batch ...store.Command) {
 	s.Helper()
 	s.store.Do(s.Context(), batch)
 	for i, c := range batch {
@@ -91,18 +91,18 @@ func (s *stage) do(batch ...cluster.Command) {
 }
 
 // text is a command with its reply.
-func text(c cluster.Command) string { return fmt.Sprintf("%+v", reflect.ValueOf(c).Elem().Interface()) }
+func text(c store.Command) string { return fmt.Sprintf("%+v", reflect.ValueOf(c).Elem().Interface()) }
 
 // hours is a ring whose current bucket lasts for the whole case: it began half a bucket ago.
-func (s *stage) hours(buckets int, strict bool) cluster.Ring {
+func (s *stage) hours(buckets int, strict bool) store.Ring {
 	const width = time.Hour
-	probe := &cluster.Presence{Outcome: cluster.Outcome{Key: s.key("clock")}, Caller: s.caller(1), Expiry: time.Minute}
-	s.store.Do(s.Context(), []cluster.Command{probe})
+	probe := &store.Presence{Outcome: store.Outcome{Key: s.key("clock")}, Caller: s.caller(1), Expiry: time.Minute}
+	s.store.Do(s.Context(), []store.Command{probe})
 	if probe.Err != nil {
 		s.Fatal(probe.Err)
 	}
 	begin := time.Duration(probe.Reply.Now) - width/2
-	return cluster.Ring{
+	return store.Ring{
 		Shape: stat.Shape{Interval: time.Duration(buckets) * width, Buckets: buckets, Strict: strict},
 		Phase: (begin % width).Truncate(time.Microsecond),
 	}
@@ -111,27 +111,27 @@ func (s *stage) hours(buckets int, strict bool) cluster.Ring {
 // window is a key, and what the members that take there know of it.
 type window struct {
 	*stage
-	ring  cluster.Ring
+	ring  store.Ring
 	limit int64
 	name  string
 	epoch int64
 	seen  int64
 }
 
-func (s *stage) window(name string, ring cluster.Ring, limit int64) *window {
+func (s *stage) window(name string, ring store.Ring, limit int64) *window {
 	return &window{stage: s, ring: ring, limit: limit, name: s.key(name)}
 }
 
 // command is a command of a member that knows what the last reply said.
-func (w *window) command(member, need, want int64) *cluster.Take {
-	return &cluster.Take{
-		Outcome: cluster.Outcome{Key: w.name}, Caller: w.caller(member), Ring: w.ring, Limit: w.limit,
-		Need: need, Want: want, Seen: w.seen, Epoch: w.epoch, NewEpoch: 2 + w.random.Int64N(cluster.MostEpoch-1),
+func (w *window) command(member, need, want int64) *store.Take {
+	return &store.Take{
+		Outcome: store.Outcome{Key: w.name}, Caller: w.caller(member), Ring: w.ring, Limit: w.limit,
+		Need: need, Want: want, Seen: w.seen, Epoch: w.epoch, NewEpoch: 2 + w.random.Int64N(store.MostEpoch-1),
 	}
 }
 
 // send executes it and notes what the reply says.
-func (w *window) send(t *cluster.Take) cluster.TakeReply {
+func (w *window) send(t *store.Take) store.TakeReply {
 	w.Helper()
 	w.do(t)
 	w.epoch, w.seen = t.Reply.Epoch, t.Reply.Current

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
 // keep keeps a store in this process's memory, also for others, and says at which address they
 // find it. It's enough for a laptop: when this process ends, what was counted is gone.
-func keep() (cluster.Store, string, error) {
+func keep() (store.Store, string, error) {
 	store := cluster.NewMemory(clocks.NewSystem())
 	server := rpc.NewServer()
 	if err := server.RegisterName("Store", &remote{store}); err != nil {
@@ -34,14 +35,14 @@ type (
 	Request struct{ Commands []Command }
 	Reply   struct{ Commands []Command }
 	Command struct {
-		Take     *cluster.Take
-		Turn     *cluster.Turn
-		Permits  *cluster.Permits
-		Presence *cluster.Presence
+		Take     *store.Take
+		Turn     *store.Turn
+		Permits  *store.Permits
+		Presence *store.Presence
 	}
 )
 
-func (c Command) of() cluster.Command {
+func (c Command) of() store.Command {
 	switch {
 	case c.Take != nil:
 		return c.Take
@@ -55,11 +56,11 @@ func (c Command) of() cluster.Command {
 }
 
 // remote executes what others send.
-type remote struct{ store cluster.Store }
+type remote struct{ store store.Store }
 
 // Do executes a batch.
 func (r *remote) Do(in *Request, out *Reply) error {
-	batch := make([]cluster.Command, len(in.Commands))
+	batch := make([]store.Command, len(in.Commands))
 	for i, c := range in.Commands {
 		batch[i] = c.of()
 	}
@@ -86,28 +87,28 @@ func dial(address string) *dialed { return &dialed{address: address} }
 func (d *dialed) Shard(string) int { return 0 }
 
 // Do sends the commands, once, and waits for what the store says.
-func (d *dialed) Do(ctx context.Context, batch []cluster.Command) {
+func (d *dialed) Do(ctx context.Context, batch []store.Command) {
 	err := d.do(ctx, batch)
 	for _, c := range batch {
 		c.Result().Err = err
 	}
 }
 
-func (d *dialed) do(ctx context.Context, batch []cluster.Command) error {
+func (d *dialed) do(ctx context.Context, batch []store.Command) error {
 	client, err := d.connected()
 	if err != nil {
-		return errors.Join(err, cluster.ErrNotExecuted)
+		return errors.Join(err, store.ErrNotExecuted)
 	}
 	in, out := &Request{}, &Reply{}
 	for _, c := range batch {
 		switch c := c.(type) {
-		case *cluster.Take:
+		case *store.Take:
 			in.Commands = append(in.Commands, Command{Take: c})
-		case *cluster.Turn:
+		case *store.Turn:
 			in.Commands = append(in.Commands, Command{Turn: c})
-		case *cluster.Permits:
+		case *store.Permits:
 			in.Commands = append(in.Commands, Command{Permits: c})
-		case *cluster.Presence:
+		case *store.Presence:
 			in.Commands = append(in.Commands, Command{Presence: c})
 		}
 	}
@@ -123,13 +124,13 @@ func (d *dialed) do(ctx context.Context, batch []cluster.Command) error {
 	}
 	for i, c := range batch {
 		switch c := c.(type) {
-		case *cluster.Take:
+		case *store.Take:
 			c.Reply = out.Commands[i].Take.Reply
-		case *cluster.Turn:
+		case *store.Turn:
 			c.Reply = out.Commands[i].Turn.Reply
-		case *cluster.Permits:
+		case *store.Permits:
 			c.Reply = out.Commands[i].Permits.Reply
-		case *cluster.Presence:
+		case *store.Presence:
 			c.Reply = out.Commands[i].Presence.Reply
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/cluster"
 	penstockredis "github.com/penstock-go/penstock/cluster/redis"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/flow"
 )
 
@@ -70,7 +71,7 @@ func member(text string, in io.Reader, out io.Writer) error {
 }
 
 // open opens the store, and says where the others find it.
-func open(where string) (cluster.Store, string, error) {
+func open(where string) (store.Store, string, error) {
 	switch {
 	case where == "":
 		return keep()

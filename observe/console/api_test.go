@@ -20,6 +20,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
@@ -317,7 +318,7 @@ type shutStore struct {
 	shut bool
 }
 
-func (s *shutStore) Start(ctx context.Context, batch []cluster.Command, done func()) {
+func (s *shutStore) Start(ctx context.Context, batch []store.Command, done func()) {
 	if !s.shut {
 		s.Memory.Start(ctx, batch, done)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 )
 
 // Server is the store of a world, with a clock of its own and a replica that is a little behind.
@@ -23,7 +24,7 @@ type Server struct {
 	Commands, Busiest int64
 	slot, inSlot      int64
 
-	rings map[string]cluster.Ring
+	rings map[string]store.Ring
 	heads map[string]int64
 	books map[string]*Book
 	taken map[taker]int64 // commands in the present bucket
@@ -39,7 +40,7 @@ type replica struct {
 
 type written struct {
 	at, shows int64
-	batch     []cluster.Command
+	batch     []store.Command
 }
 
 // frozen is a clock that shows what it is told.
@@ -57,7 +58,7 @@ func (f *frozen) Now() int64 {
 
 // NewServer starts a store.
 func (w *World) NewServer(behind time.Duration) *Server {
-	s := &Server{world: w, Clock: w.NewClock(0, 1), Replica: behind, rings: map[string]cluster.Ring{}, heads: map[string]int64{},
+	s := &Server{world: w, Clock: w.NewClock(0, 1), Replica: behind, rings: map[string]store.Ring{}, heads: map[string]int64{},
 		books: map[string]*Book{}, taken: map[taker]int64{}}
 	s.memory = cluster.NewMemory(s.Clock)
 	s.late = newReplica()
@@ -90,7 +91,7 @@ func (s *Server) catchUp() {
 	}
 }
 
-func (s *Server) execute(batch []cluster.Command) {
+func (s *Server) execute(batch []store.Command) {
 	if s.Replica > 0 {
 		s.late.queue = append(s.late.queue, written{s.world.now, s.Clock.Now(), clone(batch)})
 		s.catchUp()
@@ -104,7 +105,7 @@ func (s *Server) execute(batch []cluster.Command) {
 	s.Busiest = max(s.Busiest, s.inSlot)
 	s.memory.Do(context.Background(), batch)
 	for _, c := range batch {
-		if t, ok := c.(*cluster.Take); ok && t.Err == nil {
+		if t, ok := c.(*store.Take); ok && t.Err == nil {
 			s.rings[t.Key] = t.Ring
 			if from := s.heads[t.Key]; t.Reply.Current < from {
 				s.books[t.Key].fold(t.Ring, from, t.Reply.Current)
@@ -116,9 +117,9 @@ func (s *Server) execute(batch []cluster.Command) {
 }
 
 // refuseNext is Unready.
-func (s *Server) refuseNext(batch []cluster.Command) {
+func (s *Server) refuseNext(batch []store.Command) {
 	for _, c := range batch {
-		if t, ok := c.(*cluster.Take); ok && t.Ahead > 0 && s.Unready {
+		if t, ok := c.(*store.Take); ok && t.Ahead > 0 && s.Unready {
 			t.Need, t.Want = t.Limit+1, 0
 			s.Commands--
 			s.inSlot--
@@ -133,7 +134,7 @@ type taker struct {
 }
 
 // count counts a command of a member. What it sent in buckets that are over is forgotten.
-func (s *Server) count(t *cluster.Take) {
+func (s *Server) count(t *store.Take) {
 	if t.Reply.Current != s.heads[t.Key] {
 		for x := range s.taken {
 			if x.key == t.Key {
@@ -147,20 +148,20 @@ func (s *Server) count(t *cluster.Take) {
 }
 
 // clone copies commands, as they were sent.
-func clone(batch []cluster.Command) []cluster.Command {
-	copies := make([]cluster.Command, len(batch))
+func clone(batch []store.Command) []store.Command {
+	copies := make([]store.Command, len(batch))
 	for i, c := range batch {
 		switch c := c.(type) {
-		case *cluster.Take:
+		case *store.Take:
 			x := *c
 			copies[i] = &x
-		case *cluster.Turn:
+		case *store.Turn:
 			x := *c
 			copies[i] = &x
-		case *cluster.Permits:
+		case *store.Permits:
 			x := *c
 			copies[i] = &x
-		case *cluster.Presence:
+		case *store.Presence:
 			x := *c
 			copies[i] = &x
 		}
@@ -168,7 +169,7 @@ func clone(batch []cluster.Command) []cluster.Command {
 	return copies
 }
 
-// Link is the way of one member to the store. It is a cluster.Store.
+// Link is the way of one member to the store. It is a store.Store.
 type Link struct {
 	server *Server
 	clock  *Clock
@@ -184,7 +185,7 @@ type Link struct {
 func (s *Server) NewLink(c *Clock) *Link { return &Link{server: s, clock: c} }
 
 // Do is never called: the link is a Starter.
-func (l *Link) Do(context.Context, []cluster.Command) { panic("a link is a Starter") }
+func (l *Link) Do(context.Context, []store.Command) { panic("a link is a Starter") }
 
 // Shard is 0.
 func (l *Link) Shard(string) int { return 0 }
@@ -198,7 +199,7 @@ func (l *Link) way() time.Duration {
 }
 
 // Start sends a batch.
-func (l *Link) Start(_ context.Context, batch []cluster.Command, done func()) {
+func (l *Link) Start(_ context.Context, batch []store.Command, done func()) {
 	w := l.server.world
 	random := w.Random
 	if l.Cut || random.Float64() < l.LostBefore {

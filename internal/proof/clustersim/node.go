@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -131,7 +132,7 @@ func (s *Server) NewBook(name string, cfg cluster.WindowConfig) *Book {
 
 // fold follows the store where its clock was set back by far: what counted counts on, in the bucket that is
 // current.
-func (b *Book) fold(ring cluster.Ring, from, to int64) {
+func (b *Book) fold(ring store.Ring, from, to int64) {
 	all := int64(0)
 	for x := from - ring.Span() + 1; x <= from; x++ {
 		all += b.units[x]

@@ -30,6 +30,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/internal/proof/chance"
@@ -352,8 +353,8 @@ func TestASourceThatFails(t *testing.T) {
 // away is a store that never answers.
 type away struct{}
 
-func (away) Do(ctx context.Context, _ []cluster.Command) { <-ctx.Done() }
-func (away) Shard(string) int                            { return 0 }
+func (away) Do(ctx context.Context, _ []store.Command) { <-ctx.Done() }
+func (away) Shard(string) int                          { return 0 }
 
 var hostile = []string{
 	"<script>alert(1)</script>", "<img src=x onerror=alert(1)>", `"><svg onload=alert(1)>`, "javascript:alert(1)", "{{7*7}}${7*7}",

@@ -25,6 +25,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
@@ -411,7 +412,7 @@ type fickle struct {
 	away bool
 }
 
-func (s *fickle) Start(ctx context.Context, batch []cluster.Command, done func()) {
+func (s *fickle) Start(ctx context.Context, batch []store.Command, done func()) {
 	if !s.away {
 		s.Memory.Start(ctx, batch, done)
 		return

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-go/penstock/cluster"
 	penstockredis "github.com/penstock-go/penstock/cluster/redis"
 	"github.com/penstock-go/penstock/cluster/redis/internal/server"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -31,7 +32,7 @@ type timed struct {
 	took []time.Duration
 }
 
-func (s *timed) Do(ctx context.Context, batch []cluster.Command) {
+func (s *timed) Do(ctx context.Context, batch []store.Command) {
 	begin := time.Now()
 	s.Store.Do(ctx, batch)
 	took := time.Since(begin)
