@@ -12,9 +12,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/sharing"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -22,7 +22,7 @@ import (
 // are shared there are in force, or calls that have permits of such limits run.
 type membership struct {
 	at     rules.Cluster
-	member *cluster.Member
+	member *sharing.Member
 	store  io.Closer // of a store that the Guard opened, nil of others
 	end    sync.Once
 }
@@ -66,7 +66,7 @@ func (g *Guard) join(set RuleSet) (*membership, error) {
 		config.Clock = g.config.Clock
 	}
 	config.Logger = cmp.Or(config.Logger, g.engine.Logger())
-	member, err := cluster.Join(config)
+	member, err := sharing.Join(config)
 	if err != nil {
 		m.leave()
 		return nil, err
@@ -143,7 +143,7 @@ func (g *Guard) leave() {
 }
 
 // of is the member, nil if there is none.
-func (m *membership) of() *cluster.Member {
+func (m *membership) of() *sharing.Member {
 	if m == nil {
 		return nil
 	}

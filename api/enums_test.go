@@ -24,6 +24,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/sharing"
 	"github.com/penstock-go/penstock/observe/inspect"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/rules/gateway"
@@ -40,7 +41,7 @@ var enums = []fmt.Stringer{
 }
 
 // between are those that packages have between each other, which nobody gets to see.
-var between = []any{cluster.Refuses}
+var between = []any{sharing.Refuses}
 
 // Every enumeration is its name in JSON, as a value and as a key, and is read back; what has
 // no name is an error, and is printed as its number.

@@ -104,7 +104,7 @@ func (rs *checker) Shadow(inv *engine.Invocation) {
 		switch n := c.counts(inv, rs); {
 		case n == nil:
 		case c.lease != nil:
-			s := sharing{c, rs}
+			s := sharer{c, rs}
 			family.Rehearse(inv, c.record, s.SharedLimit)
 		case c.take(inv, n).Block != nil:
 			c.record.ShadowBlocked.Add(inv.Lane(), 1)

@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/family"
+	"github.com/penstock-go/penstock/internal/sharing"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -57,7 +57,7 @@ func (r Rule) checkSharedNumbers() error {
 type lease struct {
 	all family.Shared // nil for a rule that holds for each caller by itself
 
-	member *cluster.Member
+	member *sharing.Member
 	mu     sync.Mutex
 	of     map[*node.OriginNode]family.Shared // of single callers
 }
@@ -65,7 +65,7 @@ type lease struct {
 // maxLeased is how many callers are remembered: the limit of any other is found again by its key.
 const maxLeased = 4096
 
-func newLease(c *controller, m *cluster.Member) *lease {
+func newLease(c *controller, m *sharing.Member) *lease {
 	l := &lease{member: m}
 	if c.rule.Origin != OriginOther {
 		l.all = c.sharedLimit(m, c.rule.Origin)
@@ -75,16 +75,16 @@ func newLease(c *controller, m *cluster.Member) *lease {
 
 // sharedLimit is the limit that the rule shares for a caller. No other rule has it: a rule in
 // shadow mode doesn't share with an enforced one.
-func (c *controller) sharedLimit(m *cluster.Member, origin string) family.Shared {
+func (c *controller) sharedLimit(m *sharing.Member, origin string) family.Shared {
 	r := &c.rule
 	key := m.Key("flow", r.ID, c.resource.Name(), origin, r.Mode.String())
 	switch {
 	case r.Metric == Concurrency:
-		return family.NewSharedSemaphore(m, key, cluster.SemaphoreConfig{Threshold: r.Threshold, Rule: r.Cluster}, c.refusal)
+		return family.NewSharedSemaphore(m, key, sharing.SemaphoreConfig{Threshold: r.Threshold, Rule: r.Cluster}, c.refusal)
 	case r.Behavior == Throttle:
-		return family.NewSharedThrottle(m, key, cluster.ThrottleConfig{Interval: r.Interval, Threshold: r.Threshold, Rule: r.Cluster}, r.MaxWait, c.refusal)
+		return family.NewSharedThrottle(m, key, sharing.ThrottleConfig{Interval: r.Interval, Threshold: r.Threshold, Rule: r.Cluster}, r.MaxWait, c.refusal)
 	}
-	return family.NewSharedWindow(m, key, cluster.WindowConfig{Shape: r.shape(), Threshold: r.Threshold, Rule: r.Cluster}, true, c.refusal)
+	return family.NewSharedWindow(m, key, sharing.WindowConfig{Shape: r.shape(), Threshold: r.Threshold, Rule: r.Cluster}, true, c.refusal)
 }
 
 // retryAfter is when one more unit may fit, which is not known for single callers.
@@ -135,14 +135,14 @@ func (l *lease) limits() []family.Shared {
 // Shares are the rules whose limits a cluster shares, nil if there are none.
 func (rs *checker) Shares() engine.Sharer { return rs.shared.Sharer() }
 
-// sharing is a rule in force whose limit a cluster shares, one of rs.
-type sharing struct {
+// sharer is a rule in force whose limit a cluster shares, one of rs.
+type sharer struct {
 	*controller
 	rs *checker
 }
 
 // SharedLimit is the limit that the call counts in.
-func (s *sharing) SharedLimit(inv *engine.Invocation, i int) (family.Shared, int64) {
+func (s *sharer) SharedLimit(inv *engine.Invocation, i int) (family.Shared, int64) {
 	if i > 0 {
 		return nil, 0
 	}
@@ -150,4 +150,4 @@ func (s *sharing) SharedLimit(inv *engine.Invocation, i int) (family.Shared, int
 }
 
 // Direct reports whether no call waits for its turn.
-func (s *sharing) Direct() bool { return s.rule.Behavior != Throttle }
+func (s *sharer) Direct() bool { return s.rule.Behavior != Throttle }

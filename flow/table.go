@@ -79,7 +79,7 @@ func (t *table) Bind(at *engine.Site) engine.Checker {
 	rs.Rules = t.ByMode(controllers)
 	rs.sharing = rs.TakeOut(func(c *controller) bool { return c.lease != nil })
 	for _, c := range rs.sharing {
-		rs.shared = append(rs.shared, &sharing{c, rs})
+		rs.shared = append(rs.shared, &sharer{c, rs})
 	}
 	rs.takers = slices.Clone(rs.Holding)
 	slices.SortStableFunc(rs.takers, func(a, b *controller) int {

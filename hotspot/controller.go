@@ -3,18 +3,18 @@ package hotspot
 import (
 	"slices"
 
-	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/sharing"
 )
 
 // controller is one rule at work on one resource.
 type controller struct {
 	rule    Rule
 	engine  *engine.Engine
-	member  *cluster.Member // by which its limits are shared, nil if they are not
+	member  *sharing.Member // by which its limits are shared, nil if they are not
 	refusal *core.BlockError
 
 	strict  bool // a value has a window of its own

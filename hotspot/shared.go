@@ -9,6 +9,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/family"
+	"github.com/penstock-go/penstock/internal/sharing"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -116,11 +117,11 @@ func (c *controller) newLease(x *cell, q *quota) *valueLease {
 	l := &valueLease{cell: x, rule: c}
 	switch {
 	case r.Metric == Concurrency:
-		l.Shared = family.NewSharedSemaphore(m, key, cluster.SemaphoreConfig{Threshold: q.limit, Rule: r.Cluster, Value: true}, says)
+		l.Shared = family.NewSharedSemaphore(m, key, sharing.SemaphoreConfig{Threshold: q.limit, Rule: r.Cluster, Value: true}, says)
 	case r.Behavior == Throttle && !q.none:
-		l.Shared = family.NewSharedThrottle(m, key, cluster.ThrottleConfig{Interval: r.Interval, Threshold: q.limit, Rule: r.Cluster, Value: true}, r.MaxWait, says)
+		l.Shared = family.NewSharedThrottle(m, key, sharing.ThrottleConfig{Interval: r.Interval, Threshold: q.limit, Rule: r.Cluster, Value: true}, r.MaxWait, says)
 	default:
-		l.Shared = family.NewSharedWindow(m, key, cluster.WindowConfig{Shape: r.shape(), Threshold: q.limit, Rule: r.Cluster, Value: true}, false, says)
+		l.Shared = family.NewSharedWindow(m, key, sharing.WindowConfig{Shape: r.shape(), Threshold: q.limit, Rule: r.Cluster, Value: true}, false, says)
 	}
 	return l
 }

@@ -1,11 +1,11 @@
 package isolation
 
 import (
-	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/family"
+	"github.com/penstock-go/penstock/internal/sharing"
 )
 
 // Shared reports whether a cluster shares the limit of the rule.
@@ -27,9 +27,9 @@ func (r Rule) checkShared() error {
 
 // share makes the lease of the rule. No other rule has it: a rule in shadow mode doesn't share with
 // an enforced one.
-func (c *controller) share(m *cluster.Member) {
+func (c *controller) share(m *sharing.Member) {
 	key := m.Key("isolation", c.rule.ID, c.resource.Name(), c.rule.Mode.String())
-	limit := cluster.SemaphoreConfig{Threshold: float64(c.rule.Threshold), Rule: c.rule.Cluster}
+	limit := sharing.SemaphoreConfig{Threshold: float64(c.rule.Threshold), Rule: c.rule.Cluster}
 	c.lease = family.NewSharedSemaphore(m, key, limit, c.refusal)
 }
 

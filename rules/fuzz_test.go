@@ -23,6 +23,7 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
+	"github.com/penstock-go/penstock/internal/sharing"
 	"github.com/penstock-go/penstock/system"
 )
 
@@ -221,7 +222,7 @@ func requireLoads(t *testing.T, set Set) {
 	e, err := engine.NewEngine(engine.Config{Chain: trial.Chain(), Host: idle{}, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	clock := clocks.NewManual(time.Unix(1, 0))
-	member, err := cluster.Join(cluster.Config{Store: cluster.NewMemory(clock), Clock: clock})
+	member, err := sharing.Join(cluster.Config{Store: cluster.NewMemory(clock), Clock: clock})
 	require.NoError(t, err)
 	require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
 		b.Sharing = member

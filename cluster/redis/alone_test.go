@@ -16,6 +16,7 @@ import (
 	penstockredis "github.com/penstock-go/penstock/cluster/redis"
 	"github.com/penstock-go/penstock/cluster/redis/internal/server"
 	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/internal/sharing"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -32,8 +33,8 @@ type alone struct {
 // group is a member, all of whose rules do the same while the store is away.
 type group struct {
 	failure cluster.OnFailure
-	member  *cluster.Member
-	windows []*cluster.Window
+	member  *sharing.Member
+	windows []*sharing.Window
 }
 
 const (
@@ -72,7 +73,7 @@ func (a *alone) join(url string, failure cluster.OnFailure, windows int) *group 
 	require.NoError(a, err)
 	a.Cleanup(func() { _ = store.Close() })
 	g := &group{failure: failure}
-	g.member, err = cluster.Join(cluster.Config{Store: store, Clock: a.clock, Namespace: "alone-" + failure.String(), Members: aloneMembers})
+	g.member, err = sharing.Join(cluster.Config{Store: store, Clock: a.clock, Namespace: "alone-" + failure.String(), Members: aloneMembers})
 	require.NoError(a, err)
 	a.Cleanup(g.member.Close)
 	a.windows(g, windows)
@@ -96,7 +97,7 @@ func (a *alone) split(g *group) (others, second *group) {
 // windows gives a group some windows.
 func (a *alone) windows(g *group, n int) {
 	for i := range n {
-		w, err := g.member.Window(strconv.Itoa(i), cluster.WindowConfig{
+		w, err := g.member.Window(strconv.Itoa(i), sharing.WindowConfig{
 			Shape: aloneShape, Threshold: aloneLimit,
 			Rule: cluster.Rule{Scope: cluster.Global, OnFailure: g.failure},
 		})
@@ -107,15 +108,15 @@ func (a *alone) windows(g *group, n int) {
 
 // call makes a call under one rule. It reports whether the call was admitted, and whether it
 // waited for the store in vain.
-func (a *alone) call(g *group, w *cluster.Window) (admitted, inVain bool) {
+func (a *alone) call(g *group, w *sharing.Window) (admitted, inVain bool) {
 	now := a.clock.Now()
 	if _, ok := w.TryAdd(0, now, 1); ok {
 		return true, false
 	}
-	if w.Ask(now, 1) != cluster.Lacks {
+	if w.Ask(now, 1) != sharing.Lacks {
 		return false, false
 	}
-	need := []cluster.Need{{Limit: w, Units: 1}}
+	need := []sharing.Need{{Limit: w, Units: 1}}
 	require.NoError(a, g.member.Fetch(a.Context(), w.Timeout(), need))
 	return need[0].Got, !need[0].Got
 }
@@ -334,7 +335,7 @@ func TestServerWhoseSlotsAnotherHas(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = store.Close() })
 	g := &group{failure: cluster.Closed}
-	g.member, err = cluster.Join(cluster.Config{Store: store, Clock: a.clock, Namespace: "gone"})
+	g.member, err = sharing.Join(cluster.Config{Store: store, Clock: a.clock, Namespace: "gone"})
 	require.NoError(t, err)
 	t.Cleanup(g.member.Close)
 	a.windows(g, 36)

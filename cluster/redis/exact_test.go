@@ -26,6 +26,7 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/internal/proof/chance"
+	"github.com/penstock-go/penstock/internal/sharing"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -97,12 +98,12 @@ func TestExactChild(t *testing.T) {
 	}()
 	seen := &rings{Store: penstockredis.Offset(quick(t, job.Store)), rings: map[exactShape]ringKey{}}
 	clock := clocks.NewSystem()
-	m, err := cluster.Join(cluster.Config{Store: seen, Clock: clock, Namespace: "exact"})
+	m, err := sharing.Join(cluster.Config{Store: seen, Clock: clock, Namespace: "exact"})
 	require.NoError(t, err)
 	look := &looker{rings: seen, rules: make([]looked, len(job.Rules)), to: quick(t, job.Look)}
 	var all sync.WaitGroup
 	for i, rule := range job.Rules {
-		w, err := m.Window(rule.Name, cluster.WindowConfig{
+		w, err := m.Window(rule.Name, sharing.WindowConfig{
 			Shape: rule.Shape, Threshold: rule.Limit, Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed},
 		})
 		require.NoError(t, err)
@@ -285,8 +286,8 @@ func (r *looked) settled(looks int64) (done []admitted) {
 
 // worker makes calls on one limit as fast as it can.
 type worker struct {
-	m     *cluster.Member
-	w     *cluster.Window
+	m     *sharing.Member
+	w     *sharing.Window
 	clock *clocks.System
 	look  *looker
 	mine  *looked
@@ -308,7 +309,7 @@ func (x worker) run(ctx context.Context) {
 			x.w.Cancel(token, n)
 		case ok:
 			x.mine.note(before, x.look.number.Load(), n)
-		case first || x.w.Ask(now, n) == cluster.Lacks:
+		case first || x.w.Ask(now, n) == sharing.Lacks:
 			x.fetch(ctx, n, first)
 		default:
 			_ = x.clock.Sleep(ctx, 200*time.Microsecond)
@@ -317,7 +318,7 @@ func (x worker) run(ctx context.Context) {
 }
 
 func (x worker) fetch(ctx context.Context, n int64, first bool) {
-	need := []cluster.Need{{Limit: x.w, Units: n}}
+	need := []sharing.Need{{Limit: x.w, Units: n}}
 	if first {
 		need[0].MaxWait = x.mine.rule.Shape.Interval
 	}

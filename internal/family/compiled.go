@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/pattern"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/sharing"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -18,7 +18,7 @@ import (
 type Compiled[R spec.Rule, C any] struct {
 	*Table[R, C]
 	Engine   *engine.Engine
-	Member   *cluster.Member // for the rules whose limits a cluster shares; nil if there is none
+	Member   *sharing.Member // for the rules whose limits a cluster shares; nil if there is none
 	Revision uint64          // of the rules
 	kind     core.Kind
 }

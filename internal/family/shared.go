@@ -9,18 +9,19 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/sharing"
 )
 
-// sharing is a rule that may have its limit shared by a cluster.
-type sharing interface{ Shared() bool }
+// shareable is a rule that may have its limit shared by a cluster.
+type shareable interface{ Shared() bool }
 
 // checkShared returns an error for the first rule whose limit can't be shared here.
-func checkShared[R spec.Rule](member *cluster.Member, kind core.Kind, rules []R) error {
+func checkShared[R spec.Rule](member *sharing.Member, kind core.Kind, rules []R) error {
 	if member != nil {
 		return nil
 	}
 	for i, rule := range rules {
-		if r, ok := any(rule).(sharing); ok && r.Shared() && rule.Info().Mode != spec.Off {
+		if r, ok := any(rule).(shareable); ok && r.Shared() && rule.Info().Mode != spec.Off {
 			return fmt.Errorf("%v[%d].%w", kind, i, spec.BadField("cluster", "%s", needsStore))
 		}
 	}
@@ -28,8 +29,8 @@ func checkShared[R spec.Rule](member *cluster.Member, kind core.Kind, rules []R)
 }
 
 // memberOf is the member of a cluster that a load's rules share limits by, nil if there is none.
-func memberOf(b *engine.RulesetBuilder) *cluster.Member {
-	m, _ := b.Sharing.(*cluster.Member)
+func memberOf(b *engine.RulesetBuilder) *sharing.Member {
+	m, _ := b.Sharing.(*sharing.Member)
 	return m
 }
 
@@ -60,11 +61,11 @@ type Shared interface {
 
 	// askShadow and takeShadow are Ask and Take for a rule in shadow mode: a call that lacks units
 	// runs, and lack is what it would fetch, see Rehearse.
-	askShadow(inv *engine.Invocation, n int64) cluster.Answer
-	takeShadow(inv *engine.Invocation, n int64) cluster.Answer
-	lack(inv *engine.Invocation, n int64) (*cluster.Member, cluster.Need)
+	askShadow(inv *engine.Invocation, n int64) sharing.Answer
+	takeShadow(inv *engine.Invocation, n int64) sharing.Answer
+	lack(inv *engine.Invocation, n int64) (*sharing.Member, sharing.Need)
 
-	figures() cluster.Figures
+	figures() sharing.Figures
 }
 
 // must panics on an error, which arguments that were checked can't cause.
@@ -86,12 +87,12 @@ var storeAway = map[cluster.OnFailure]string{
 const WouldAskStore = "the store of the cluster would be asked"
 
 // fetcher fetches what calls lack.
-type fetcher struct{ *cluster.Member }
+type fetcher struct{ *sharing.Member }
 
 func (f fetcher) Fetch(ctx context.Context, atMost time.Duration, wants []engine.Want) error {
-	needs := make([]cluster.Need, len(wants))
+	needs := make([]sharing.Need, len(wants))
 	for i, w := range wants {
-		needs[i] = cluster.Need{Limit: w.Limit.(cluster.Limit), Units: w.Units, MaxWait: w.MaxWait}
+		needs[i] = sharing.Need{Limit: w.Limit.(sharing.Limit), Units: w.Units, MaxWait: w.MaxWait}
 	}
 	if err := f.Member.Fetch(ctx, atMost, needs); err != nil {
 		return err

@@ -1,12 +1,12 @@
 package family
 
 import (
-	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/sharing"
 )
 
 // NewSharedFigures returns the figures of a rule that has no limit yet.
-func NewSharedFigures(m *cluster.Member) core.SharedFigures {
+func NewSharedFigures(m *sharing.Member) core.SharedFigures {
 	return core.SharedFigures{Members: m.Members(), Store: "up"}
 }
 

@@ -3,22 +3,22 @@ package family
 import (
 	"time"
 
-	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/sharing"
 )
 
 // sharedSemaphore limits how many units of calls of all members may be in flight.
 type sharedSemaphore struct {
 	fetcher   fetcher
-	semaphore *cluster.Semaphore
+	semaphore *sharing.Semaphore
 	refusal   *core.BlockError
 	away      string // what an explanation says then
 }
 
 // NewSharedSemaphore returns the semaphore of a key, which refuses calls with refusal. Its rule has
 // been checked: see cluster.Rule.
-func NewSharedSemaphore(m *cluster.Member, key string, c cluster.SemaphoreConfig, refusal *core.BlockError) Shared {
+func NewSharedSemaphore(m *sharing.Member, key string, c sharing.SemaphoreConfig, refusal *core.BlockError) Shared {
 	return &sharedSemaphore{fetcher{m}, must(m.Semaphore(key, c)), refusal, storeAway[c.OnFailure]}
 }
 
@@ -27,9 +27,9 @@ func (s *sharedSemaphore) Ask(inv *engine.Invocation, n int64) engine.Verdict {
 		return engine.Verdict{}
 	}
 	switch s.semaphore.Ask(inv.Now(), n) {
-	case cluster.Fits:
+	case sharing.Fits:
 		return engine.Verdict{}
-	case cluster.Refuses:
+	case sharing.Refuses:
 		return engine.Verdict{Block: s.refusal}
 	}
 	return inv.Want(s.fetcher, s.want(n))
@@ -62,22 +62,22 @@ func (s *sharedSemaphore) Want(inv *engine.Invocation, n int64) {
 }
 
 // askShadow leaves it to takeShadow, which never lacks anything.
-func (s *sharedSemaphore) askShadow(*engine.Invocation, int64) cluster.Answer { return cluster.Fits }
+func (s *sharedSemaphore) askShadow(*engine.Invocation, int64) sharing.Answer { return sharing.Fits }
 
-func (s *sharedSemaphore) takeShadow(inv *engine.Invocation, n int64) cluster.Answer {
+func (s *sharedSemaphore) takeShadow(inv *engine.Invocation, n int64) sharing.Answer {
 	if s.semaphore.TryShadow(inv.Lane(), inv.Now(), n) {
 		s.reserve(inv, n)
-		return cluster.Fits
+		return sharing.Fits
 	}
-	return cluster.Refuses
+	return sharing.Refuses
 }
 
-func (s *sharedSemaphore) lack(_ *engine.Invocation, n int64) (*cluster.Member, cluster.Need) {
-	return s.fetcher.Member, cluster.Need{Limit: s.semaphore, Units: n}
+func (s *sharedSemaphore) lack(_ *engine.Invocation, n int64) (*sharing.Member, sharing.Need) {
+	return s.fetcher.Member, sharing.Need{Limit: s.semaphore, Units: n}
 }
 
 func (s *sharedSemaphore) refuses(now, n int64) bool {
-	return s.semaphore.Look(now, n) == cluster.Refuses
+	return s.semaphore.Look(now, n) == sharing.Refuses
 }
 
 // GiveBack gives the units back when the call exits, on the lane on which it took them.
@@ -94,9 +94,9 @@ func (s *sharedSemaphore) want(n int64) engine.Want {
 
 func (s *sharedSemaphore) Explain(inv *engine.Invocation, n int64, j *core.Judgement) core.Measure {
 	switch s.semaphore.Look(inv.Now(), n) {
-	case cluster.Refuses:
+	case sharing.Refuses:
 		inv.JudgeRefused(j, 0, false)
-	case cluster.Lacks:
+	case sharing.Lacks:
 		j.Why = WouldAskStore
 	}
 	if s.semaphore.Figures().Away {
@@ -116,4 +116,4 @@ func (s *sharedSemaphore) Measure(int64) core.Measure {
 
 func (s *sharedSemaphore) Idle(int64) bool { return s.semaphore.Idle() }
 
-func (s *sharedSemaphore) figures() cluster.Figures { return s.semaphore.Figures() }
+func (s *sharedSemaphore) figures() sharing.Figures { return s.semaphore.Figures() }

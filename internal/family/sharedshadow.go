@@ -1,8 +1,8 @@
 package family
 
 import (
-	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/sharing"
 )
 
 // Rehearse has a rule in shadow mode take of its limits what it would take if it were in force, and counts in
@@ -17,10 +17,10 @@ func Rehearse(inv *engine.Invocation, record *engine.Record, limit func(*engine.
 			break
 		}
 		switch l.askShadow(inv, n) {
-		case cluster.Refuses:
+		case sharing.Refuses:
 			refused.Add(inv.Lane(), 1)
 			return
-		case cluster.Lacks:
+		case sharing.Lacks:
 			lacks = true
 		}
 	}
@@ -30,11 +30,11 @@ func Rehearse(inv *engine.Invocation, record *engine.Record, limit func(*engine.
 			break
 		}
 		switch l.takeShadow(inv, n) {
-		case cluster.Refuses:
+		case sharing.Refuses:
 			inv.GiveBackFrom(before)
 			refused.Add(inv.Lane(), 1)
 			return
-		case cluster.Lacks:
+		case sharing.Lacks:
 			inv.GiveBackFrom(before)
 			lacks = true
 		}
@@ -43,14 +43,14 @@ func Rehearse(inv *engine.Invocation, record *engine.Record, limit func(*engine.
 		return
 	}
 	// All are fetched together, so that all go back if one is refused.
-	var member *cluster.Member
-	var needs []cluster.Need
+	var member *sharing.Member
+	var needs []sharing.Need
 	for i := 0; ; i++ {
 		l, n := limit(inv, i)
 		if l == nil {
 			break
 		}
-		var need cluster.Need
+		var need sharing.Need
 		member, need = l.lack(inv, n)
 		needs = append(needs, need)
 	}
@@ -58,7 +58,7 @@ func Rehearse(inv *engine.Invocation, record *engine.Record, limit func(*engine.
 }
 
 // late is what a call that runs may yet get.
-type late struct{ *cluster.Late }
+type late struct{ *sharing.Late }
 
 // GiveBack is for a call that does not run after all.
 func (l late) GiveBack(*engine.Reservation, int64) { l.Abandon() }

@@ -3,16 +3,16 @@ package family
 import (
 	"time"
 
-	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/sharing"
 )
 
 // sharedThrottle is a throttle that members share. A turn that a call doesn't use is lost, and no call overtakes
 // another of as many units.
 type sharedThrottle struct {
 	fetcher  fetcher
-	throttle *cluster.Throttle
+	throttle *sharing.Throttle
 	maxWait  time.Duration
 	refusal  *core.BlockError
 	away     string // what an explanation says then
@@ -20,7 +20,7 @@ type sharedThrottle struct {
 
 // NewSharedThrottle returns the throttle of a key, which refuses calls that would wait longer than
 // maxWait with refusal. Its rule has been checked: see cluster.Rule.
-func NewSharedThrottle(m *cluster.Member, key string, c cluster.ThrottleConfig, maxWait time.Duration, refusal *core.BlockError) Shared {
+func NewSharedThrottle(m *sharing.Member, key string, c sharing.ThrottleConfig, maxWait time.Duration, refusal *core.BlockError) Shared {
 	return &sharedThrottle{fetcher{m}, must(m.Throttle(key, c)), maxWait, refusal, storeAway[c.OnFailure]}
 }
 
@@ -29,9 +29,9 @@ func (t *sharedThrottle) Ask(inv *engine.Invocation, n int64) engine.Verdict {
 		return t.waits(wait)
 	}
 	switch a, wait := t.throttle.Ask(inv.Now(), n, t.maxWait); a {
-	case cluster.Fits:
+	case sharing.Fits:
 		return t.waits(wait)
-	case cluster.Refuses:
+	case sharing.Refuses:
 		return engine.Verdict{Block: t.refusal}
 	}
 	return inv.Want(t.fetcher, t.want(n))
@@ -60,25 +60,25 @@ func (t *sharedThrottle) Want(inv *engine.Invocation, n int64) {
 	}
 }
 
-func (t *sharedThrottle) askShadow(inv *engine.Invocation, n int64) cluster.Answer {
+func (t *sharedThrottle) askShadow(inv *engine.Invocation, n int64) sharing.Answer {
 	a, _ := t.throttle.Ask(inv.Now(), n, t.maxWait)
 	return a
 }
 
-func (t *sharedThrottle) takeShadow(inv *engine.Invocation, n int64) cluster.Answer {
+func (t *sharedThrottle) takeShadow(inv *engine.Invocation, n int64) sharing.Answer {
 	if _, ok := t.throttle.TryTake(inv.Now(), n, t.maxWait); ok {
-		return cluster.Fits
+		return sharing.Fits
 	}
-	return cluster.Lacks
+	return sharing.Lacks
 }
 
-func (t *sharedThrottle) lack(_ *engine.Invocation, n int64) (*cluster.Member, cluster.Need) {
-	return t.fetcher.Member, cluster.Need{Limit: t.throttle, Units: n, MaxWait: t.maxWait}
+func (t *sharedThrottle) lack(_ *engine.Invocation, n int64) (*sharing.Member, sharing.Need) {
+	return t.fetcher.Member, sharing.Need{Limit: t.throttle, Units: n, MaxWait: t.maxWait}
 }
 
 func (t *sharedThrottle) refuses(now, n int64) bool {
 	a, _ := t.throttle.Look(now, n, t.maxWait)
-	return a == cluster.Refuses
+	return a == sharing.Refuses
 }
 
 // GiveBack does nothing: the turn is lost.
@@ -102,11 +102,11 @@ func (t *sharedThrottle) want(n int64) engine.Want {
 func (t *sharedThrottle) Explain(inv *engine.Invocation, n int64, j *core.Judgement) core.Measure {
 	a, wait := t.throttle.Look(inv.Now(), n, t.maxWait)
 	switch {
-	case a == cluster.Refuses:
+	case a == sharing.Refuses:
 		after, known := t.throttle.RetryAfter(inv.Now(), n, t.maxWait)
 		inv.JudgeRefused(j, after, known)
 		j.About = known
-	case a == cluster.Lacks:
+	case a == sharing.Lacks:
 		j.Why = WouldAskStore
 	default:
 		inv.JudgeWait(j, wait, true, t.maxWait)
@@ -123,4 +123,4 @@ func (t *sharedThrottle) Measure(now int64) core.Measure {
 
 func (t *sharedThrottle) Idle(now int64) bool { return t.throttle.Idle(now) }
 
-func (t *sharedThrottle) figures() cluster.Figures { return t.throttle.Figures() }
+func (t *sharedThrottle) figures() sharing.Figures { return t.throttle.Figures() }

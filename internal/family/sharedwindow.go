@@ -3,15 +3,15 @@ package family
 import (
 	"time"
 
-	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/sharing"
 )
 
 // sharedWindow is a window that members share.
 type sharedWindow struct {
 	fetcher  fetcher
-	window   *cluster.Window
+	window   *sharing.Window
 	refusal  *core.BlockError
 	interval time.Duration
 	away     string // what an explanation says then
@@ -20,7 +20,7 @@ type sharedWindow struct {
 
 // NewSharedWindow returns the window of a key, which refuses calls with refusal. In one that borrows,
 // prioritized calls wait for a coming bucket. The rule that it is of has been checked: see cluster.Rule.
-func NewSharedWindow(m *cluster.Member, key string, c cluster.WindowConfig, borrows bool, refusal *core.BlockError) Shared {
+func NewSharedWindow(m *sharing.Member, key string, c sharing.WindowConfig, borrows bool, refusal *core.BlockError) Shared {
 	return &sharedWindow{fetcher{m}, must(m.Window(key, c)), refusal, c.Shape.Interval, storeAway[c.OnFailure], borrows}
 }
 
@@ -29,11 +29,11 @@ func (w *sharedWindow) Ask(inv *engine.Invocation, n int64) engine.Verdict {
 		return w.waits(wait)
 	}
 	a := w.window.Ask(inv.Now(), n)
-	if a == cluster.Fits {
+	if a == sharing.Fits {
 		return engine.Verdict{}
 	}
 	patience := w.patience(inv)
-	if a == cluster.Refuses && patience == 0 {
+	if a == sharing.Refuses && patience == 0 {
 		return engine.Verdict{Block: w.refusal}
 	}
 	return inv.Want(w.fetcher, w.want(n, patience))
@@ -67,24 +67,24 @@ func (w *sharedWindow) Want(inv *engine.Invocation, n int64) {
 	inv.Want(w.fetcher, w.want(n, w.patience(inv)))
 }
 
-func (w *sharedWindow) askShadow(inv *engine.Invocation, n int64) cluster.Answer {
+func (w *sharedWindow) askShadow(inv *engine.Invocation, n int64) sharing.Answer {
 	a := w.window.Ask(inv.Now(), n)
-	if a == cluster.Refuses && w.patience(inv) > 0 {
-		return cluster.Lacks
+	if a == sharing.Refuses && w.patience(inv) > 0 {
+		return sharing.Lacks
 	}
 	return a
 }
 
-func (w *sharedWindow) takeShadow(inv *engine.Invocation, n int64) cluster.Answer {
+func (w *sharedWindow) takeShadow(inv *engine.Invocation, n int64) sharing.Answer {
 	if token, ok := w.window.TryAdd(inv.Lane(), inv.Now(), n); ok {
 		inv.ReserveUnits(w, n, token)
-		return cluster.Fits
+		return sharing.Fits
 	}
-	return cluster.Lacks
+	return sharing.Lacks
 }
 
-func (w *sharedWindow) lack(inv *engine.Invocation, n int64) (*cluster.Member, cluster.Need) {
-	return w.fetcher.Member, cluster.Need{Limit: w.window, Units: n, MaxWait: w.patience(inv)}
+func (w *sharedWindow) lack(inv *engine.Invocation, n int64) (*sharing.Member, sharing.Need) {
+	return w.fetcher.Member, sharing.Need{Limit: w.window, Units: n, MaxWait: w.patience(inv)}
 }
 
 // refuses reports whether n units would be refused, as far as the member knows.
@@ -123,11 +123,11 @@ func (w *sharedWindow) want(n int64, patience time.Duration) engine.Want {
 
 func (w *sharedWindow) Explain(inv *engine.Invocation, n int64, j *core.Judgement) core.Measure {
 	switch w.window.Look(inv.Now(), n) {
-	case cluster.Refuses:
+	case sharing.Refuses:
 		wait, known := w.window.RetryAfter(inv.Now(), n)
 		inv.JudgeRefused(j, wait, known)
 		j.About = known
-	case cluster.Lacks:
+	case sharing.Lacks:
 		j.Why = WouldAskStore
 	}
 	if w.window.Figures().Away {
@@ -146,4 +146,4 @@ func (w *sharedWindow) Measure(now int64) core.Measure {
 
 func (w *sharedWindow) Idle(now int64) bool { return w.window.Idle(now) }
 
-func (w *sharedWindow) figures() cluster.Figures { return w.window.Figures() }
+func (w *sharedWindow) figures() sharing.Figures { return w.window.Figures() }

@@ -16,7 +16,7 @@ type successor struct {
 // stale reports whether a controller from another revision shares its limit by another member, which
 // is about to leave its cluster: then one that continues it is built though the rule is the same.
 func (t *Table[R, C]) stale(revision uint64, rule int) bool {
-	r, ok := any(t.rules[rule]).(sharing)
+	r, ok := any(t.rules[rule]).(shareable)
 	return ok && r.Shared() && t.rules[rule].Info().Mode != spec.Off && revision < t.joined
 }
 

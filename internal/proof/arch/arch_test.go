@@ -15,7 +15,7 @@ import (
 const families = "flow isolation adaptive breaker outlier hotspot system authority"
 
 // public is what programs and nested modules may build on.
-const public = "api observe/inspect observe/metriclog rules rules/lint rules/gateway rules/sources/httpsource slots cluster cluster/storetest core core/argument core/clocks core/pattern core/spec node stat core/host " + families
+const public = "api observe/inspect observe/metriclog rules rules/lint rules/gateway rules/sources/httpsource slots cluster cluster/store cluster/storetest core core/argument core/clocks core/pattern core/spec node stat core/host " + families
 
 // layers says which packages of this module each package may import, lowest layer first.
 // A name ending in /* stands for every package below that folder.
@@ -30,23 +30,25 @@ var layers = []layer{
 	{"stat", "internal/lending internal/shared"},
 	{"core/host", ""}, // what the files of the system tell of it
 	{"node", "internal/shared stat"},
-	{"core/clocks", "internal/shared internal/shown stat"}, // what an engine tells the time by
-	{"core/argument", ""},                                  // what the arguments of calls are worth
-	{"core/pattern", ""},                                   // the expressions that match names, and what they may cost
-	{"core/spec", "internal/shown core/pattern"},           // what rules of all families have in common as they are written
-	{"cluster", "internal/lending internal/safelog internal/shared internal/shown core/clocks core/spec stat"}, // limits that several processes share
-	{"cluster/storetest", "cluster stat"},              // the cases that stores are held to
+	{"core/clocks", "internal/shared internal/shown stat"},                 // what an engine tells the time by
+	{"core/argument", ""},                                                  // what the arguments of calls are worth
+	{"core/pattern", ""},                                                   // the expressions that match names, and what they may cost
+	{"core/spec", "internal/shown core/pattern"},                           // what rules of all families have in common as they are written
+	{"cluster/store", "stat"},                                              // what members and stores say to each other
+	{"cluster", "cluster/store internal/shown core/clocks core/spec stat"}, // the words for limits that several processes share
+	{"cluster/storetest", "cluster/store stat"},                            // the cases that stores are held to
+	{"internal/sharing", "cluster cluster/store internal/lending internal/safelog internal/shared internal/shown core/clocks stat"}, // members, their leases, and what they send
 	{"core", "internal/shown core/argument core/spec"}, // the words: refusals, figures, explanations
 	{"internal/sampler", "internal/shared core/host"},  // the machine, read as long as a rule goes by it
 	{"internal/engine", "core internal/safelog internal/shared internal/shown node stat core/host core/clocks core/argument core/pattern core/spec internal/sampler"},
-	{"internal/family", "cluster core internal/engine core/pattern core/spec node stat"}, // which rules apply, and what they hold
+	{"internal/family", "cluster core internal/engine internal/sharing core/pattern core/spec node stat"}, // which rules apply, and what they hold
 
-	{"flow", "cluster internal/shared internal/shown core internal/engine internal/family internal/sampler core/spec node stat"},
-	{"isolation", "cluster internal/shared core internal/engine internal/family core/spec node stat"},
+	{"flow", "cluster internal/shared internal/sharing internal/shown core internal/engine internal/family internal/sampler core/spec node stat"},
+	{"isolation", "cluster internal/shared internal/sharing core internal/engine internal/family core/spec node stat"},
 	{"adaptive", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
 	{"breaker", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
 	{"outlier", "internal/shared internal/shown core internal/engine internal/family core/spec node stat breaker"},
-	{"hotspot", "cluster internal/lending internal/shared internal/shown core internal/engine internal/family core/spec core/argument node stat"},
+	{"hotspot", "cluster internal/lending internal/shared internal/sharing internal/shown core internal/engine internal/family core/spec core/argument node stat"},
 	{"system", "internal/shared internal/shown core internal/engine internal/family internal/sampler core/pattern core/spec node stat"},
 	{"authority", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
 
@@ -63,7 +65,7 @@ var layers = []layer{
 	{"rules/sources/httpsource", "rules"}, // rules from a server of HTTP
 
 	{"observe/inspect", "internal/shown rules core internal/engine core/spec node stat"},
-	{"api", "internal/sampler cluster observe/inspect rules rules/lint slots core internal/engine core/clocks core/spec node stat core/host " + families},
+	{"api", "internal/sampler internal/sharing cluster cluster/store observe/inspect rules rules/lint slots core internal/engine core/clocks core/spec node stat core/host " + families},
 
 	{"observe/metriclog", "api core core/argument core/clocks node slots stat"},                                    // what is counted, in Sentinel's files
 	{"observe/transport/sentinel", public + " internal/netname internal/sentinel internal/shown"},                  // the command API of Sentinel
@@ -80,6 +82,7 @@ var layers = []layer{
 	{"observe/exporter/internal/series", "api core node stat"}, // labels that are bounded
 	{"observe/exporter/*", public + " observe/exporter/internal/series"},
 	{"datasource/*", public},
+	{"cluster/redis/internal/compare", public + " cluster/redis cluster/redis/internal/server internal/sharing"}, // measures members without a Guard
 	{"cluster/*", public},
 	{"cmd/*", public},
 	{"internal/bench", public + " internal/proof/source internal/proof/tables"},

@@ -20,10 +20,10 @@ var goroutines = map[string]string{
 	"adapters/connect.WrapStreamingClient":      "over ends the call: what an exit calls is shielded",
 	"adapters/grpc.StreamClientInterceptor":     "likewise",
 	"adapters/hertz.Middleware":                 "waits for the response, then likewise",
-	"cluster.arm":                               "ring recovers",
-	"cluster.ring":                              "likewise",
-	"cluster.probe":                             "survives runs the store's code; the logger is safelog's",
-	"cluster.send":                              "likewise",
+	"internal/sharing.arm":                      "ring recovers",
+	"internal/sharing.ring":                     "likewise",
+	"internal/sharing.probe":                    "survives runs the store's code; the logger is safelog's",
+	"internal/sharing.send":                     "likewise",
 	"cluster/redis.Probe":                       "recovers, as does what it lets go-redis call",
 	"cluster/redis.ask":                         "askAll recovers",
 	"cluster/redis.read":                        "readNow waits for askAll, which recovers",
@@ -46,16 +46,16 @@ var goroutines = map[string]string{
 
 // loggers are the files that read a logger of the user's: they wrap it.
 var loggers = map[string]string{
-	"internal/engine/engine.go": "safelog wraps it",
-	"cluster/member.go":         "likewise",
-	"cluster/batch.go":          "that of the member, which is wrapped",
-	"cluster/shard.go":          "likewise",
-	"cluster/broken.go":         "likewise",
-	"cluster/agenda.go":         "likewise",
-	"api/cluster.go":            "passes it to cluster.Join, which wraps it",
-	"api/config.go":             "passes it to engine.NewEngine, which wraps it",
-	"rules/watch.go":            "passes it to NewLoader, which wraps it",
-	"rules/loader.go":           "safelog wraps it",
+	"internal/engine/engine.go":  "safelog wraps it",
+	"internal/sharing/member.go": "likewise",
+	"internal/sharing/batch.go":  "that of the member, which is wrapped",
+	"internal/sharing/shard.go":  "likewise",
+	"internal/sharing/broken.go": "likewise",
+	"internal/sharing/agenda.go": "likewise",
+	"api/cluster.go":             "passes it to sharing.Join, which wraps it",
+	"api/config.go":              "passes it to engine.NewEngine, which wraps it",
+	"rules/watch.go":             "passes it to NewLoader, which wraps it",
+	"rules/loader.go":            "safelog wraps it",
 }
 
 // programs are the folders that aren't part of the library.

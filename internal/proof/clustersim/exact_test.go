@@ -8,6 +8,7 @@ import (
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/internal/proof/chance"
 	"github.com/penstock-go/penstock/internal/proof/figure"
+	"github.com/penstock-go/penstock/internal/sharing"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -33,7 +34,7 @@ func exact(seed uint64) (over, most int64) {
 	buckets := []int{1, 2, 10}[r.IntN(3)]
 	width := []time.Duration{80, 100, 250}[r.IntN(3)] * time.Millisecond
 	limit := []int64{5, 60, 1000}[r.IntN(3)]
-	cfg := cluster.WindowConfig{
+	cfg := sharing.WindowConfig{
 		Shape:     stat.Shape{Interval: time.Duration(buckets) * width, Buckets: buckets, Strict: r.IntN(2) == 0},
 		Threshold: float64(limit), Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed},
 	}

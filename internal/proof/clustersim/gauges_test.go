@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/internal/sharing"
 )
 
 // members are some that share, by links that delay and lose.
@@ -32,7 +33,7 @@ func permits(t *testing.T, seed uint64) (over, most int64) {
 	limit := []int64{1, 6, 40}[r.IntN(3)]
 	running := int64(0)
 	for _, n := range members(w, s, 4) {
-		g, err := n.Member.Semaphore("g", cluster.SemaphoreConfig{Threshold: float64(limit), Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed}})
+		g, err := n.Member.Semaphore("g", sharing.SemaphoreConfig{Threshold: float64(limit), Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,12 +49,12 @@ func permits(t *testing.T, seed uint64) (over, most int64) {
 			w.After(time.Duration(r.Int64N(int64(1500*time.Millisecond))), func() {
 				n.Clock.Call(func() {
 					switch now := n.Clock.Now(); g.Ask(now, units) {
-					case cluster.Fits:
+					case sharing.Fits:
 						if g.TryAcquire(0, now, units) {
 							run(units)
 						}
-					case cluster.Lacks:
-						need := []cluster.Need{{Limit: g, Units: units}}
+					case sharing.Lacks:
+						need := []sharing.Need{{Limit: g, Units: units}}
 						if err := n.Member.Fetch(context.Background(), g.Timeout(), need); err != nil {
 							t.Error(err)
 						}
@@ -104,7 +105,7 @@ func TestTurns(t *testing.T) {
 		var ran []int64
 		nodes := members(w, s, 4)
 		for _, n := range nodes {
-			g, err := n.Member.Throttle("t", cluster.ThrottleConfig{Interval: time.Second, Threshold: float64(time.Second / spacing),
+			g, err := n.Member.Throttle("t", sharing.ThrottleConfig{Interval: time.Second, Threshold: float64(time.Second / spacing),
 				Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed}})
 			if err != nil {
 				t.Fatal(err)
@@ -119,12 +120,12 @@ func TestTurns(t *testing.T) {
 					n.Clock.Call(func() {
 						now := n.Clock.Now()
 						switch a, _ := g.Ask(now, 1, maxWait); a {
-						case cluster.Fits:
+						case sharing.Fits:
 							if wait, ok := g.TryTake(now, 1, maxWait); ok {
 								run(wait)
 							}
-						case cluster.Lacks:
-							need := []cluster.Need{{Limit: g, Units: 1, MaxWait: maxWait}}
+						case sharing.Lacks:
+							need := []sharing.Need{{Limit: g, Units: 1, MaxWait: maxWait}}
 							if err := n.Member.Fetch(context.Background(), g.Timeout(), need); err != nil {
 								t.Error(err)
 							}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/cluster/store"
+	"github.com/penstock-go/penstock/internal/sharing"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -14,12 +15,12 @@ import (
 type Node struct {
 	Clock  *Clock
 	Link   *Link
-	Member *cluster.Member
+	Member *sharing.Member
 }
 
 // NewNode joins one. Its seed is drawn.
 func (s *Server) NewNode(c *Clock, link *Link, members int) *Node {
-	m, err := cluster.Join(cluster.Config{Store: link, Clock: c, Namespace: "sim", Members: members, Seed: 1 + s.world.Random.Uint64()>>1})
+	m, err := sharing.Join(cluster.Config{Store: link, Clock: c, Namespace: "sim", Members: members, Seed: 1 + s.world.Random.Uint64()>>1})
 	if err != nil {
 		panic(err)
 	}
@@ -28,7 +29,7 @@ func (s *Server) NewNode(c *Clock, link *Link, members int) *Node {
 
 // Caller is the calls of a node under one window.
 type Caller struct {
-	Window *cluster.Window
+	Window *sharing.Window
 
 	Calls, Waited     int64
 	Admitted, Refused int64         // units
@@ -58,12 +59,12 @@ func (c *Caller) Take(units int64, borrow time.Duration) {
 	c.Calls++
 	now := c.node.Clock.Now()
 	switch c.Window.Ask(now, units) {
-	case cluster.Fits:
+	case sharing.Fits:
 		if _, ok := c.Window.TryAdd(0, now, units); ok {
 			c.admit(units)
 			return
 		}
-	case cluster.Refuses:
+	case sharing.Refuses:
 		if borrow == 0 {
 			c.Refused += units
 			return
@@ -74,7 +75,7 @@ func (c *Caller) Take(units int64, borrow time.Duration) {
 
 func (c *Caller) fetch(now, units int64, borrow time.Duration) {
 	clock := c.node.Clock
-	need := []cluster.Need{{Limit: c.Window, Units: units, MaxWait: borrow}}
+	need := []sharing.Need{{Limit: c.Window, Units: units, MaxWait: borrow}}
 	if err := c.node.Member.Fetch(context.Background(), c.Window.Timeout(), need); err != nil {
 		panic(err)
 	}
@@ -114,7 +115,7 @@ type Book struct {
 	server *Server
 	name   string
 	key    string
-	config cluster.WindowConfig
+	config sharing.WindowConfig
 	limit  int64
 	units  map[int64]int64
 	sum    int64
@@ -126,7 +127,7 @@ type Book struct {
 type admission struct{ at, units int64 }
 
 // NewBook is for a window that nodes will share.
-func (s *Server) NewBook(name string, cfg cluster.WindowConfig) *Book {
+func (s *Server) NewBook(name string, cfg sharing.WindowConfig) *Book {
 	return &Book{server: s, name: name, config: cfg, limit: int64(cfg.Threshold), units: map[int64]int64{}}
 }
 

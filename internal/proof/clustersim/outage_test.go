@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/internal/sharing"
 )
 
 // When the store goes away, few calls wait for it and none for longer than its timeout; when it is
@@ -16,7 +17,7 @@ func TestOutage(t *testing.T) {
 	for seed := range uint64(5) {
 		w := NewWorld(seed)
 		s := w.NewServer(0)
-		book := s.NewBook("w", cluster.WindowConfig{Shape: second, Threshold: 10_000, Rule: cluster.Rule{Scope: cluster.Global}})
+		book := s.NewBook("w", sharing.WindowConfig{Shape: second, Threshold: 10_000, Rule: cluster.Rule{Scope: cluster.Global}})
 		book.Keeps = true
 		const members = 20
 		var callers []*Caller
@@ -116,16 +117,16 @@ func TestThreeLimits(t *testing.T) {
 			n := s.NewNode(l.clock, l, 4)
 			var callers []*Caller
 			for _, name := range []string{"a", "b", "c"} {
-				callers = append(callers, n.Share(s.NewBook(name, cluster.WindowConfig{
+				callers = append(callers, n.Share(s.NewBook(name, sharing.WindowConfig{
 					Shape: second, Threshold: 10, Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed},
 				})))
 			}
 			calls, inVain, longest := 0, 0, time.Duration(0)
 			fetch := func() {
 				begin := w.Now()
-				needs := make([]cluster.Need, len(callers))
+				needs := make([]sharing.Need, len(callers))
 				for i, c := range callers {
-					needs[i] = cluster.Need{Limit: c.Window, Units: 1}
+					needs[i] = sharing.Need{Limit: c.Window, Units: 1}
 				}
 				if err := n.Member.Fetch(context.Background(), cluster.DefaultTimeout, needs); err != nil {
 					t.Error(err)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/internal/sharing"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -48,7 +49,7 @@ func Play(setup Setup, seed uint64) (o Outcome) {
 	r := w.Random
 	s := w.NewServer(0)
 	s.Unready = setup.Unready
-	cfg := cluster.WindowConfig{Shape: setup.Shape, Threshold: float64(setup.Limit), Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed}}
+	cfg := sharing.WindowConfig{Shape: setup.Shape, Threshold: float64(setup.Limit), Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed}}
 	keys := max(1, setup.Keys)
 	books, locals := make([]*Book, keys), make([]*stat.Window, keys)
 	for k := range books {

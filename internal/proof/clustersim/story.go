@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/internal/sharing"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -25,7 +26,7 @@ func Tell() Story {
 	defer w.End()
 	r := w.Random
 	s := w.NewServer(0)
-	book := s.NewBook("story", cluster.WindowConfig{
+	book := s.NewBook("story", sharing.WindowConfig{
 		Shape: stat.Shape{Interval: time.Second, Buckets: 20, Strict: true}, Threshold: limit,
 		Rule: cluster.Rule{Scope: cluster.Global, Timeout: 10 * time.Millisecond},
 	})

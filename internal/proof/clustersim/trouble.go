@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/internal/sharing"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -107,7 +108,7 @@ func (tr Trouble) Play(seed uint64) float64 {
 	if tr.closed {
 		rule.OnFailure = cluster.Closed
 	}
-	book := s.NewBook("w", cluster.WindowConfig{Shape: shape, Threshold: troubleLimit, Rule: rule})
+	book := s.NewBook("w", sharing.WindowConfig{Shape: shape, Threshold: troubleLimit, Rule: rule})
 	book.Keeps = true
 	st := &stage{world: w, server: s, book: book, guess: tr.guess, callers: make([]*Caller, troubleMembers)}
 	for i := range st.callers {

@@ -32,14 +32,14 @@ var clusterRows = []row{
 	},
 	{
 		invariant:   "A lease of a coming bucket starts no earlier than the bucket.",
-		declaration: "cluster.Window.lotOf",
+		declaration: "internal/sharing.Window.lotOf",
 		old:         `starts: received`,
 		new:         `starts: sent`,
 		test:        "go test -run ^TestExact$ ./internal/proof/clustersim",
 	},
 	{
 		invariant:   "A call spends a lane's credit only before the end of its own lease.",
-		declaration: "cluster.lease.take",
+		declaration: "internal/sharing.lease.take",
 		old: `
 			credit := cell.Load()
 			word := l.word.Load()
@@ -52,13 +52,13 @@ var clusterRows = []row{
 			}
 			credit := cell.Load()
 			word := l.word.Load()`,
-		test: "go test -tags sim -run ^TestSimLeaseEverySchedule$ ./cluster",
+		test: "go test -tags sim -run ^TestSimLeaseEverySchedule$ ./internal/sharing",
 	},
 	{
 		invariant:   "Permits are withdrawn before the permits in use are counted, so no call takes one that is given up.",
-		declaration: "cluster.permits.giveUp",
+		declaration: "internal/sharing.permits.giveUp",
 		old:         `if used = p.inUse.InUse(); used == 0`,
 		new:         `if used == 0`,
-		test:        "go test -tags sim -run ^TestSimPermits$ ./cluster",
+		test:        "go test -tags sim -run ^TestSimPermits$ ./internal/sharing",
 	},
 }

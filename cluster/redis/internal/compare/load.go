@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/cluster/redis/internal/server"
 	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/internal/sharing"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -69,7 +70,7 @@ func load() (string, error) {
 		}
 		store := &timed{Store: opened}
 		stores = append(stores, store)
-		m, err := cluster.Join(cluster.Config{Store: store, Clock: clock, Namespace: "load", Members: loadMembers})
+		m, err := sharing.Join(cluster.Config{Store: store, Clock: clock, Namespace: "load", Members: loadMembers})
 		if err != nil {
 			return "", err
 		}
@@ -77,9 +78,9 @@ func load() (string, error) {
 			m.Close()
 			_ = opened.Close()
 		}()
-		var windows []*cluster.Window
+		var windows []*sharing.Window
 		for i := range loadRules {
-			w, err := m.Window(fmt.Sprint("rule ", i), cluster.WindowConfig{
+			w, err := m.Window(fmt.Sprint("rule ", i), sharing.WindowConfig{
 				Shape: stat.Shape{Interval: time.Second, Buckets: 10, Strict: true}, Threshold: loadLimit,
 				Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed},
 			})
@@ -127,7 +128,7 @@ func load() (string, error) {
 }
 
 // traffic is what one member gets: its part of nine tenths of each limit. It counts the calls.
-func traffic(ctx context.Context, m *cluster.Member, windows []*cluster.Window, clock *clocks.System, offered, admitted *atomic.Int64) {
+func traffic(ctx context.Context, m *sharing.Member, windows []*sharing.Window, clock *clocks.System, offered, admitted *atomic.Int64) {
 	const each = time.Second * loadBatch * loadMembers * 10 / (9 * loadLimit)
 	begin := time.Now()
 	for n := 0; ctx.Err() == nil; n++ {
@@ -139,11 +140,11 @@ func traffic(ctx context.Context, m *cluster.Member, windows []*cluster.Window, 
 				admitted.Add(1)
 				continue
 			}
-			if w.Ask(now, loadBatch) != cluster.Lacks {
+			if w.Ask(now, loadBatch) != sharing.Lacks {
 				continue
 			}
 			go func() {
-				needs := []cluster.Need{{Limit: w, Units: loadBatch}}
+				needs := []sharing.Need{{Limit: w, Units: loadBatch}}
 				if m.Fetch(ctx, w.Timeout(), needs) == nil && needs[0].Got {
 					admitted.Add(1)
 				}

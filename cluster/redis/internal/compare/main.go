@@ -25,6 +25,7 @@ import (
 	penstockredis "github.com/penstock-go/penstock/cluster/redis"
 	"github.com/penstock-go/penstock/cluster/redis/internal/server"
 	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/internal/sharing"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -269,11 +270,11 @@ func penstock(addr string, _ int) (func(context.Context) bool, func()) {
 		log.Fatal(err)
 	}
 	clock := clocks.NewSystem()
-	m, err := cluster.Join(cluster.Config{Store: store, Clock: clock, Namespace: "compare", Members: members})
+	m, err := sharing.Join(cluster.Config{Store: store, Clock: clock, Namespace: "compare", Members: members})
 	if err != nil {
 		log.Fatal(err)
 	}
-	w, err := m.Window("orders", cluster.WindowConfig{
+	w, err := m.Window("orders", sharing.WindowConfig{
 		Shape: stat.Shape{Interval: time.Second, Buckets: 10, Strict: true}, Threshold: limit,
 		Rule: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed},
 	})
@@ -285,10 +286,10 @@ func penstock(addr string, _ int) (func(context.Context) bool, func()) {
 			if _, ok := w.TryAdd(0, now, 1); ok {
 				return true
 			}
-			if w.Ask(now, 1) != cluster.Lacks {
+			if w.Ask(now, 1) != sharing.Lacks {
 				return false
 			}
-			need := []cluster.Need{{Limit: w, Units: 1}}
+			need := []sharing.Need{{Limit: w, Units: 1}}
 			return m.Fetch(ctx, w.Timeout(), need) == nil && need[0].Got
 		}, func() {
 			m.Close()

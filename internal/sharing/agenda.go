@@ -1,0 +1,121 @@
+package sharing
+
+import (
+	"container/heap"
+	"runtime/debug"
+	"time"
+
+	"github.com/penstock-go/penstock/core/clocks"
+)
+
+// agenda is what a member has to do at some time, on one alarm of its clock.
+type agenda struct {
+	tasks  tasks
+	at     int64  // when the alarm rings, if stop isn't nil
+	stop   func() // the alarm
+	closed bool
+}
+
+// task is something to do at a time. It is in the agenda at most once.
+type task struct {
+	at    int64
+	index int // in the agenda, from 1 on; 0 if it isn't there
+	do    func(now int64)
+}
+
+// plan schedules a task for that time, in place of any time that it was scheduled for before.
+func (m *Member) plan(t *task, at int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.put(t, at)
+}
+
+// put is plan, with mu.
+func (m *Member) put(t *task, at int64) {
+	switch {
+	case m.agenda.closed || t.index > 0 && t.at == at:
+		return
+	case t.index > 0:
+		t.at = at
+		heap.Fix(&m.agenda.tasks, t.index-1)
+	default:
+		t.at = at
+		heap.Push(&m.agenda.tasks, t)
+	}
+	m.arm()
+}
+
+// unplan takes a task off the agenda.
+func (m *Member) unplan(t *task) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t.index > 0 {
+		heap.Remove(&m.agenda.tasks, t.index-1)
+	}
+}
+
+// arm sets the alarm for the first task, unless it is already set to ring by then. The caller holds
+// mu.
+func (m *Member) arm() {
+	a := &m.agenda
+	if a.closed || len(a.tasks) == 0 || a.stop != nil && a.at <= a.tasks[0].at {
+		return
+	}
+	if a.stop != nil {
+		a.stop()
+	}
+	a.at = a.tasks[0].at
+	a.stop = clocks.Alarm(m.clock, time.Duration(max(0, a.at-m.clock.Now())), m.ring)
+}
+
+// ring does what is due. The clock may be the user's: where it panics, the member goes on a second
+// later.
+func (m *Member) ring() {
+	defer func() {
+		if reason := recover(); reason != nil {
+			m.cfg.Logger.Error("penstock: a panic was recovered; the member of the cluster goes on", "panic", reason, "stack", string(debug.Stack()))
+			clocks.Alarm(m.clock, time.Second, m.ring)
+		}
+	}()
+	now := m.now()
+	m.mu.Lock()
+	a := &m.agenda
+	a.stop = nil
+	var due []*task
+	for !a.closed && len(a.tasks) > 0 && a.tasks[0].at <= now {
+		due = append(due, heap.Pop(&a.tasks).(*task))
+	}
+	m.mu.Unlock()
+	for _, t := range due {
+		t.do(now)
+	}
+	m.flush(false)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.arm()
+}
+
+// tasks are ordered by time.
+type tasks []*task
+
+func (t tasks) Len() int           { return len(t) }
+func (t tasks) Less(i, j int) bool { return t[i].at < t[j].at }
+
+func (t tasks) Swap(i, j int) {
+	t[i], t[j] = t[j], t[i]
+	t[i].index, t[j].index = i+1, j+1
+}
+
+func (t *tasks) Push(x any) {
+	*t = append(*t, x.(*task))
+	x.(*task).index = len(*t)
+}
+
+func (t *tasks) Pop() any {
+	last := len(*t) - 1
+	x := (*t)[last]
+	(*t)[last] = nil
+	*t = (*t)[:last]
+	x.index = 0
+	return x
+}

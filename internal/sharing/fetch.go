@@ -1,0 +1,91 @@
+package sharing
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock-go/penstock/core/clocks"
+)
+
+// Need is what a call lacks of a limit, and what [Member.Fetch] got for it.
+type Need struct {
+	Limit Limit
+	Units int64
+	// MaxWait is how long the call may wait before it runs: of a window, for a coming bucket, with
+	// 0 if it may not borrow; of a throttle, for its turn.
+	MaxWait time.Duration
+
+	// Got says that the call has the units now; otherwise it is refused.
+	Got   bool
+	Token int64         // for Cancel of a window
+	Wait  time.Duration // the call may run after that
+}
+
+// waiter is a call that waits for units of one limit.
+type waiter struct {
+	need    *Need
+	round   *round
+	late    bool // no call waits, see Late
+	waited  bool // for the store
+	again   bool // the window has handed its lease back, and asks again for this call
+	decided bool // under the mutex of the limit
+}
+
+// round is what a call waits on until all its needs are decided.
+type round struct {
+	open atomic.Int64
+	wake func()
+}
+
+// decide records what became of a need. The caller holds the limit's mutex, and has set the need.
+func (w *waiter) decide(got bool) {
+	if w.decided {
+		return
+	}
+	w.decided = true
+	w.need.Got = got
+	if w.round.open.Add(-1) == 0 {
+		w.round.wake()
+	}
+}
+
+// Fetch gets what a call lacks of limits of this member, all in one round, and waits at most atMost
+// for it. What it gets belongs to the call, and is noted in Got and Token. Where the store doesn't
+// answer in time, each limit decides as its rule says. With atMost 0, Fetch doesn't wait.
+//
+// An error is the context's, and means that the call got nothing.
+func (m *Member) Fetch(ctx context.Context, atMost time.Duration, needs []Need) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	now := m.now()
+	wake := clocks.Wakeable(ctx)
+	defer wake.Release()
+	r := &round{wake: wake.Wake}
+	r.open.Store(int64(len(needs)))
+	waiters := make([]waiter, len(needs))
+	for i := range needs {
+		waiters[i] = waiter{need: &needs[i], round: r}
+		needs[i].Got, needs[i].Token, needs[i].Wait = false, 0, 0
+		needs[i].Limit.enter(&waiters[i], now)
+	}
+	m.flush(true)
+	if r.open.Load() > 0 && atMost > 0 {
+		_ = m.clock.Sleep(wake, atMost) // what has been decided by now counts, even if the context has ended
+	}
+	now = m.clock.Now()
+	for i := range waiters {
+		needs[i].Limit.expire(&waiters[i], now)
+	}
+	if err := ctx.Err(); err != nil {
+		for i := range needs {
+			if needs[i].Got {
+				needs[i].Limit.giveBack(&needs[i])
+				needs[i].Got = false
+			}
+		}
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package sharing
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/internal/lending"
+	"github.com/penstock-go/penstock/internal/shared"
+)
+
+// lease is what calls spend: units of one lot, until a time.
+//
+// Lot and units are one word, so a unit is taken from the lot that the word names, or not at all: a
+// call that is delayed between load and swap may find another lot there, and then its swap fails.
+// The end is stored before the word that names its lot. So a call that loads the word first and the
+// end then finds the end of that lot, or of a later one; and then the swap fails.
+//
+// # Lanes
+//
+// Where processors contend for the word, the lease lends: a call that finds nothing on its lane has
+// a part of the units put there, under the window's mutex, and the calls that follow on that lane
+// spend it. They write to the lane's cell and only read the word.
+//
+//  1. The units that lanes hold belong to the lot that the word names: they are collected before the
+//     word names another lot, or none.
+//  2. Where the word doesn't say that the lease lends, its units are all that there are.
+//
+// A call that spends on its lane loads the credit first, then the word, then the end, and then swaps
+// the credit that it loaded for another. So nothing was collected meanwhile, or the credit would
+// have another version (see [lending.Credit]); by (1) the units are of the lot in the word that it
+// loaded, and the end is that lot's. By (2) no call is refused, and none asks the store, for units
+// that another lane has: without the mutex it can't be told that there are none while the word says
+// that the lease lends.
+//
+// Only the holder of the window's mutex lends, collects, adds units and takes the word away; calls
+// take units, and give them back to the word, if it still names the lot they came from.
+type lease struct {
+	word   shared.Uint64                   // the lot's number, 32 bits; whether lanes hold some, 1 bit; units, 31 bits
+	end    shared.Int64                    // the lot may be spent until then
+	low    shared.Int64                    // with fewer units than this in the word, fetch more
+	lanes  shared.Pointer[lending.Credits] // nil if there was no contention, or none for long
+	failed shared.Uint32                   // swaps of the word that failed since the lot began
+	_      [4]byte
+	lentAt int64 // when something was last lent; under the mutex
+	_      [128 - 6*8]byte
+}
+
+const (
+	lotShift  = 32
+	lends     = 1 << 31
+	unitsMask = lends - 1
+	mostUnits = cluster.MaxThreshold // of a lot
+)
+
+func lotOf(word uint64) uint32  { return uint32(word >> lotShift) }
+func unitsOf(word uint64) int64 { return int64(word & unitsMask) }
+
+// take takes n units at now. ran reports whether that left few. Where it takes none, the holder of
+// the mutex may still find some, see draw.
+func (l *lease) take(lane uint32, now, n int64) (number uint32, ran, ok bool) {
+	for all := l.lanes.Load(); all != nil; {
+		cell := all.Of(lane)
+		credit := cell.Load() // first
+		word := l.word.Load()
+		if now >= l.end.Load() {
+			return 0, false, false
+		}
+		if lending.Held(credit) < max(n, 1) {
+			if n <= all.Part(unitsOf(word)) {
+				return 0, false, false // some are lent under the mutex
+			}
+			break
+		}
+		if cell.Spend(credit, n) {
+			return lotOf(word), false, true
+		}
+	}
+	return l.takeShared(now, n)
+}
+
+// takeShared takes n units of the word.
+func (l *lease) takeShared(now, n int64) (number uint32, ran, ok bool) {
+	for {
+		word := l.word.Load()
+		units := unitsOf(word)
+		if units < n || now >= l.end.Load() {
+			return 0, false, false
+		}
+		if l.word.CompareAndSwap(word, word-uint64(n)) {
+			return lotOf(word), l.leavesFew(units, n), true
+		}
+		if l.failed.Add(1) == lending.After && lending.Units(units, lending.Lanes(lending.Procs())) > 0 {
+			l.lanes.CompareAndSwap(nil, lending.NewCredits())
+		}
+	}
+}
+
+// leavesFew reports whether few are left of the units in the word once n are taken, and were not before.
+func (l *lease) leavesFew(units, n int64) bool {
+	low := l.low.Load()
+	return units-n < low && units >= low
+}
+
+// has reports whether the word has n units at now.
+func (l *lease) has(now, n int64) bool {
+	return unitsOf(l.word.Load()) >= n && now < l.end.Load()
+}
+
+// giveBack gives n units back to a lot, unless the lot has ended.
+func (l *lease) giveBack(number uint32, n int64) bool {
+	for {
+		word := l.word.Load()
+		if lotOf(word) != number {
+			return false
+		}
+		if l.word.CompareAndSwap(word, word+uint64(n)) {
+			return true
+		}
+	}
+}
+
+// The methods below are for the holder of the window's mutex.
+
+// open begins a lot. There must be none.
+func (l *lease) open(number uint32, units, end int64) {
+	if l.failed.Load() != 0 {
+		l.failed.Store(0)
+	}
+	if lending.Always && l.lanes.Load() == nil {
+		l.lanes.Store(lending.NewCredits())
+	}
+	l.end.Store(end)
+	l.low.Store((units + 1) / 2)
+	l.word.Store(uint64(number)<<lotShift | uint64(units))
+}
+
+// add adds units to the lot.
+func (l *lease) add(units, end int64) {
+	l.end.Store(max(l.end.Load(), end))
+	l.low.Store((units + 1) / 2)
+	l.word.Add(uint64(units))
+}
+
+// close ends the lot, and returns what is left of it.
+func (l *lease) close(now int64) (unspent int64) {
+	l.collect()
+	if l.lanes.Load() != nil && !lending.Always && now-l.lentAt > idleLanes {
+		l.lanes.Store(nil) // they hold nothing: a call that still has a cell finds nothing there to spend
+	}
+	return unitsOf(l.word.Swap(0))
+}
+
+// idleLanes is how long lanes outlast the contention that they were made for.
+const idleLanes = int64(time.Minute)
+
+// units is how many there are, those of lanes included.
+func (l *lease) units() (units int64) {
+	word := l.word.Load()
+	if units = unitsOf(word); word&lends != 0 {
+		units += l.lanes.Load().Held()
+	}
+	return units
+}
+
+// draw is take, from wherever the units are. It fails only where all together are too few.
+func (l *lease) draw(now, n int64) (number uint32, ran, ok bool) {
+	if number, ran, ok = l.takeShared(now, n); !ok {
+		l.collect()
+		number, ran, ok = l.takeShared(now, n)
+	}
+	return number, ran, ok
+}
+
+// lend puts a part of the units on a lane that has less than n, where there are lanes, and reports
+// whether that left few.
+func (l *lease) lend(lane uint32, now, n int64) (ran bool) {
+	all := l.lanes.Load()
+	if all == nil || lending.Held(all.Of(lane).Load()) >= n {
+		return false
+	}
+	for {
+		word := l.word.Load()
+		units := unitsOf(word)
+		part := all.Part(units)
+		if part == 0 {
+			return false
+		}
+		if l.word.CompareAndSwap(word, word-uint64(part)|lends) {
+			all.Of(lane).Lend(part)
+			l.lentAt = now
+			return l.leavesFew(units, part)
+		}
+	}
+}
+
+// collect takes back the units that lanes hold.
+func (l *lease) collect() {
+	if l.word.Load()&lends == 0 {
+		return
+	}
+	for n := uint64(l.lanes.Load().Collect()); ; { // from now on none can be spent there
+		if word := l.word.Load(); l.word.CompareAndSwap(word, word&^lends+n) {
+			return
+		}
+	}
+}

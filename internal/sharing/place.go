@@ -1,0 +1,77 @@
+package sharing
+
+import (
+	"sync/atomic"
+
+	"github.com/penstock-go/penstock/cluster/store"
+)
+
+// place is where a limit's key is, as the store said last. A Redis Cluster moves keys from server to
+// server, and at the start nobody knows which one has which. So the store is asked each time before
+// something is sent, see Member.follow.
+type place struct {
+	key string
+	on  atomic.Pointer[shard]
+}
+
+// where returns the place of a limit.
+func (p *place) where() *place { return p }
+
+// shard is the shard that the key is on.
+func (p *place) shard() *shard { return p.on.Load() }
+
+// find asks the store where the key is. The caller holds no lock: that is somebody else's code.
+func (m *Member) find(key string) *shard { return m.shard(m.askShard(key)) }
+
+// nowhere is the shard number of keys that the store couldn't place because it panicked. Each such
+// key has batches of its own, as two of them may not belong in one. Before each batch the store is
+// asked again, and as long as it panics it is away.
+const nowhere = -1
+
+// askShard is the store's answer, or nowhere. A panic is logged with the first batch, not here:
+// rules are being loaded now, and a log handler may load some.
+func (m *Member) askShard(key string) (number int) {
+	number = nowhere
+	defer func() { _ = recover() }()
+	return m.cfg.Store.Shard(key)
+}
+
+// shard is the shard of a number, made if there is none.
+func (m *Member) shard(number int) *shard {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.shards[number]
+	if s == nil {
+		s = &shard{number: number}
+		if m.gone {
+			s.abandon()
+		}
+		m.shards[number] = s
+	}
+	return s
+}
+
+// follow moves a key that was due on a shard to the one that the store names now, and reports whether that
+// is another. It gives up what the key has leased, as the clocks may differ. If the new shard is
+// away, the command fails at once.
+func (m *Member) follow(k keyed, from *shard, now int64) (moved bool) {
+	p := k.where()
+	number := m.askShard(p.key)
+	if number == from.number {
+		return false
+	}
+	to := m.shard(number)
+	m.mu.Lock()
+	if !to.clock.known { // this is better than nothing
+		to.clock.low, to.clock.high = from.clock.low, from.clock.high
+	}
+	m.mu.Unlock()
+	p.on.Store(to)
+	k.drop(now)
+	if !m.post(to, k, now, immediately) {
+		if c := k.command(now); c != nil {
+			k.answered(c, now, now, store.ErrNotExecuted)
+		}
+	}
+	return true
+}

@@ -1,0 +1,275 @@
+package sharing
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
+	"github.com/penstock-go/penstock/internal/shared"
+)
+
+// SemaphoreConfig says which permits members share.
+type SemaphoreConfig struct {
+	Threshold float64 // permits at once, floored
+	// Expiry is how long the permits of a member that has died are held; from 1 s to 1 min, 0 means 2 s.
+	Expiry time.Duration
+	Value  bool // it is for a single value, see Config.ValueCalls
+	cluster.Rule
+}
+
+// Semaphore limits how many calls of all members may run at once. A member reports to the store in
+// absolute numbers how many permits it holds; where the limit is large it holds some more than it
+// uses, and it gives back those that it hasn't used for idlePermits. A member that is silent for
+// Expiry loses its permits: one that is stopped for longer, or cut off, may find them given away
+// while its calls still run. It is safe for concurrent use, and waits for nothing; see [Window].
+//
+// Invariant: until permits.expires, the store counts at least permits.good for this member. A
+// command that asks for less lowers good before it is sent; one that asks for more raises it when the
+// reply arrives. So what is in use beyond good was admitted without the store, or before the permits
+// were lost.
+//
+// A call that gives permits back doesn't take mu, unless attend says that somebody has to look: a
+// call waits, or nothing is planned for when permits are idle. It gives back first and loads
+// attend then; who sets attend looks for itself afterwards what is free, see mind. So one of the two
+// sees the other.
+type Semaphore struct {
+	permits permits
+	attend  shared.Bool
+
+	base
+	cfg          SemaphoreConfig
+	task         task
+	renewAt      int64
+	idleAt       int64 // when permits that were not in use since it was set go back; never if none are
+	refusedUntil int64 // calls for more than is free
+	total        int64 // that all members hold, by the last reply
+	held         int64 // of these, what the store counts for this member
+	active       int64
+	short        int64 // permits that were missing since the last command
+	inFlight     *store.Permits
+	figures      Figures
+}
+
+const (
+	idlePermits   = int64(100 * time.Millisecond)
+	defaultExpiry = 2 * time.Second
+	// fullFor is for how long on average a member refuses calls once the store had no permit. Nobody
+	// knows when one comes free, and each call that asks costs a round trip.
+	fullFor = int64(20 * time.Millisecond)
+)
+
+// Semaphore returns the semaphore of a key. All users of a key share one, and the latest
+// configuration holds.
+func (m *Member) Semaphore(key string, cfg SemaphoreConfig) (*Semaphore, error) {
+	cfg.Expiry = cmp.Or(cfg.Expiry, defaultExpiry)
+	switch {
+	case cfg.Expiry < time.Second || cfg.Expiry > time.Minute:
+		return nil, fmt.Errorf("cluster: an expiry of %v: use 1s to 1m", cfg.Expiry)
+	case !validThreshold(cfg.Threshold):
+		return nil, errThreshold
+	}
+	key = m.Key("semaphore", key)
+	shard := m.find(key)
+	s, ok := limitOf(m, key, func() *Semaphore {
+		s := &Semaphore{base: base{m: m, place: place{key: key}}, active: 1, idleAt: never}
+		s.on.Store(shard)
+		s.task.do = s.turn
+		return s
+	})
+	if !ok {
+		return nil, errOtherKind
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cfg.Rule = cfg.Normalized()
+	m.waitFor(cfg.Timeout)
+	lower := cfg.Threshold < s.cfg.Threshold
+	s.cfg = cfg
+	if lower { // the store will say what that means for this member
+		s.permits.good.Store(min(s.limit(), s.permits.good.Load()))
+		s.renewAt = m.clock.Now()
+		s.schedule(s.renewAt)
+	}
+	return s, nil
+}
+
+// Timeout is the longest that a call waits for the store.
+func (s *Semaphore) Timeout() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cfg.Timeout
+}
+
+// Ask says what TryAcquire would do. It takes nothing; a call that is refused counts as such.
+func (s *Semaphore) Ask(now, n int64) Answer {
+	if s.permits.has(now, n) {
+		return Fits
+	}
+	s.mu.Lock()
+	a := s.answer(0, now, n, false)
+	post := false
+	if a == Refuses {
+		s.figures.Refused++
+		post = s.away() && !s.refuses(now, n) && s.lacks(now, 1) // enough to see whether the store is back
+	}
+	s.mu.Unlock()
+	if post {
+		s.m.flush(false)
+	}
+	return a
+}
+
+// Look is Ask without a trace: it doesn't count a call that is refused either, and has nothing asked.
+func (s *Semaphore) Look(now, n int64) Answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.answer(0, now, n, false)
+}
+
+// TryAcquire takes n permits if the member has them. Otherwise the member asks for more. The lane is
+// as in [Window.TryAdd].
+func (s *Semaphore) TryAcquire(lane uint32, now, n int64) bool {
+	if s.permits.take(lane, now, n) {
+		return true
+	}
+	s.mu.Lock()
+	a := s.answer(lane, now, n, true)
+	post := false
+	if a == Refuses {
+		s.figures.Refused++
+	}
+	if a == Lacks || s.away() {
+		post = s.lacks(now, n)
+	}
+	s.mu.Unlock()
+	if post {
+		s.m.flush(false)
+	}
+	return a == Fits
+}
+
+// TryShadow is TryAcquire for a rule that only says what it would refuse: where the member has to ask, TryShadow goes by
+// what the store said last, and takes the permits if there would be room.
+func (s *Semaphore) TryShadow(lane uint32, now, n int64) bool {
+	if s.TryAcquire(lane, now, n) {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.answer(lane, now, n, true) == Fits ||
+		!s.away() && n <= s.limit() && s.permits.takeWithin(n, s.permits.good.Load()+s.room())
+}
+
+// answer is what a call that wants n permits is told. With takes, it has them where they fit.
+func (s *Semaphore) answer(lane uint32, now, n int64, takes bool) Answer {
+	p := &s.permits
+	switch {
+	case takes && p.take(lane, now, n), !takes && p.has(now, n):
+		return Fits
+	case s.refuses(now, n):
+		return Refuses
+	case !s.away():
+		return Lacks
+	case takes && p.takeWithin(n, s.limitAway()), !takes && p.inUse.Fits(n, s.limitAway()):
+		return Fits
+	}
+	return Refuses
+}
+
+// Release gives n permits back that TryAcquire or Fetch took, on any lane.
+func (s *Semaphore) Release(lane uint32, n int64) {
+	s.permits.inUse.Release(lane, n)
+	if !s.attend.Load() {
+		return
+	}
+	now := s.m.clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	idleAt := s.idleAt
+	if s.mind(now); s.idleAt != idleAt {
+		s.schedule(now)
+	}
+}
+
+// Figures are what the semaphore has done; Leased are permits that the member holds.
+func (s *Semaphore) Figures() Figures {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.figures
+	f.Leased, f.Limit = s.permits.goodAt(s.m.clock.Now()), s.limit()
+	f.Away, f.Why = s.away(), s.broken.why(s.shard())
+	return f
+}
+
+// Held is how many permits all members hold, as the store said last, or only this one where that was longer ago than permits
+// last; and the limit. While the store is away it is how many units this member's calls have, and how many they may have by
+// the rule.
+func (s *Semaphore) Held() (units, limit int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch limit = s.limit(); {
+	case !s.away() && s.m.clock.Now() >= s.permits.expires.Load():
+		return s.permits.inUse.InUse(), limit
+	case !s.away():
+		return max(s.permits.good.Load(), s.total), limit
+	case s.cfg.OnFailure == cluster.Local:
+		limit = s.limitAway()
+	case s.cfg.OnFailure == cluster.Closed:
+		limit = s.permits.goodAt(s.m.clock.Now())
+	}
+	return s.permits.inUse.InUse(), limit
+}
+
+// The methods below need mu.
+
+// lacks notes that a call lacks n permits, and reports whether a flush may ask for them.
+func (s *Semaphore) lacks(now, n int64) bool {
+	s.short += n
+	return s.m.mayAsk(s.cfg.Value, now) && s.want(now)
+}
+
+func (s *Semaphore) limit() int64 {
+	return int64(min(s.m.ofAll(s.cfg.Threshold, s.cfg.Scope), mostUnits))
+}
+
+// refuses reports whether the store has said that there is no room, also with what this member has and doesn't use.
+func (s *Semaphore) refuses(now, n int64) bool {
+	return n > s.limit() || now < s.refusedUntil && n > s.free()
+}
+
+// room is how many permits no member has, by the last reply; all if there was none.
+func (s *Semaphore) room() int64 { return max(0, s.limit()-s.total) }
+
+// free is how many permits no call of any member has, as far as is known.
+func (s *Semaphore) free() int64 {
+	return s.room() + max(0, s.permits.good.Load()-s.permits.inUse.InUse())
+}
+
+// limitAway is how many calls may run while the store is away.
+func (s *Semaphore) limitAway() int64 {
+	switch s.cfg.OnFailure {
+	case cluster.Open:
+		return math.MaxInt64
+	case cluster.Local:
+		// A share of less than one permit counts as one: nothing could ever take less than a
+		// permit.
+		return max(min(1, s.limit()), s.limit()/s.m.Members())
+	}
+	return 0
+}
+
+// mind gives calls that wait what is free, plans when idle permits go back, and says whether calls
+// that give permits back from now on have to do that.
+func (s *Semaphore) mind(now int64) {
+	s.attend.Store(true) // what is given back before is seen here, and who gives back afterwards looks
+	s.serve(now)
+	if s.idleAt == never && max(s.permits.good.Load(), s.held) > s.permits.inUse.InUse() {
+		s.idleAt = now + idlePermits
+	}
+	if len(s.waiters) == 0 && s.idleAt != never {
+		s.attend.Store(false)
+	}
+}

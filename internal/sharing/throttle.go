@@ -1,0 +1,271 @@
+package sharing
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
+)
+
+// ThrottleConfig says which turns members share.
+type ThrottleConfig struct {
+	Interval  time.Duration // from 1 ms to 24 h
+	Threshold float64       // turns in an interval, more than 0
+	Value     bool          // it is for a single value, see Config.ValueCalls
+	cluster.Rule
+}
+
+// Throttle spaces the calls of all members: each unit has its turn, Interval / Threshold after the
+// one before. A lease is some turns in a row, of at most turnsAhead, that the member gives to its
+// calls; turns that no call takes are lost. The rate is exact, but two calls of different members
+// may be closer than the spacing by a round trip, as each member counts its turns from when the
+// reply arrived. It is safe for concurrent use, and waits for nothing; see [Window].
+type Throttle struct {
+	base
+	cfg      ThrottleConfig
+	next     int64 // when the next turn of the lease is
+	turns    int64 // of the lease
+	spacing  int64 // of the lease
+	last     int64 // the store gives away no turn earlier than a spacing after this
+	short    int64 // units that were missing since the last command
+	wanted   demand
+	asking   *waiter // whose need is in the latest command
+	inFlight *store.Turn
+	own      int64 // the latest turn that was given without the store
+	figures  Figures
+}
+
+const (
+	turnsAhead = int64(20 * time.Millisecond)
+	// mostTurns is what the units of a command are apart at most, see [store.Turn]. A call of more has as
+	// many in the store.
+	mostTurns = int64(1<<52 - 1)
+	// mostSpaced is what times returns at most, some 146 years.
+	mostSpaced = int64(1 << 62)
+	// longAgo is when the last turn was if none is known: whatever is spaced from it has passed.
+	longAgo = -mostSpaced
+)
+
+// times is n times d. A call may have so many units that an int64 can't say how far apart they are.
+func times(n, d int64) int64 {
+	if n > mostSpaced/max(1, d) {
+		return mostSpaced
+	}
+	return n * d
+}
+
+// Throttle returns the throttle of a key. All users of a key share one, and the latest
+// configuration holds.
+func (m *Member) Throttle(key string, cfg ThrottleConfig) (*Throttle, error) {
+	switch {
+	case cfg.Interval < time.Millisecond || cfg.Interval > 24*time.Hour:
+		return nil, fmt.Errorf("cluster: an interval of %v: use 1ms to 24h", cfg.Interval)
+	case !validThreshold(cfg.Threshold):
+		return nil, errThreshold
+	case cfg.Threshold == 0:
+		return nil, errors.New("cluster: a throttle with a threshold of 0 gives no turns: use a Window")
+	}
+	if err := cfg.CheckTurns(cfg.Threshold, cfg.Interval); err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	key = m.Key("throttle", key)
+	shard := m.find(key)
+	t, ok := limitOf(m, key, func() *Throttle {
+		t := &Throttle{base: base{m: m, place: place{key: key}}, last: longAgo, own: longAgo}
+		t.on.Store(shard)
+		return t
+	})
+	if !ok {
+		return nil, errOtherKind
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	cfg.Rule = cfg.Normalized()
+	m.waitFor(cfg.Timeout)
+	t.cfg = cfg
+	return t, nil
+}
+
+var errOtherKind = errors.New("cluster: the key is that of another kind of limit: use one for each")
+
+// Timeout is the longest that a call waits for the store. It may wait longer for its turn.
+func (t *Throttle) Timeout() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cfg.Timeout
+}
+
+// spaced is the time between two units, rounded up. It needs mu.
+func (t *Throttle) spaced() int64 {
+	return int64(math.Ceil(float64(t.cfg.Interval) / t.m.ofAll(t.cfg.Threshold, t.cfg.Scope)))
+}
+
+// Ask returns what TryTake would do, and the wait that it would return. It takes nothing; a call
+// that is refused counts as such, and one that is refused without the store may have it asked whether it is back.
+func (t *Throttle) Ask(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
+	t.mu.Lock()
+	a, wait := t.look(now, n, maxWait)
+	post := false
+	if a == Refuses {
+		t.figures.Refused++
+		post = t.away() && !t.refuses(now, n, maxWait) && t.lacks(now, n)
+	}
+	t.mu.Unlock()
+	if post {
+		t.m.flush(false)
+	}
+	return a, wait
+}
+
+// Look is Ask without a trace: it doesn't count a call that is refused either, and has nothing asked.
+func (t *Throttle) Look(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.look(now, n, maxWait)
+}
+
+// TryTake takes the turn for a call of n units, if the member has one that the call need not wait
+// longer than maxWait for. If it has none, it fetches more.
+func (t *Throttle) TryTake(now, n int64, maxWait time.Duration) (wait time.Duration, ok bool) {
+	t.mu.Lock()
+	post := false
+	switch wait, ok = t.turn(now, n, maxWait, true); {
+	case ok:
+		t.wanted.units += n
+	case t.refuses(now, n, maxWait):
+		t.figures.Refused++
+	default:
+		if t.away() {
+			wait, ok = t.turnAway(now, n, maxWait, true)
+		}
+		post = t.lacks(now, n)
+	}
+	t.mu.Unlock()
+	if post {
+		t.m.flush(false)
+	}
+	return wait, ok
+}
+
+// RetryAfter is how long after now a call may have its turn within maxWait, as far as the member knows;
+// false if that depends on when the store is back.
+func (t *Throttle) RetryAfter(now, n int64, maxWait time.Duration) (time.Duration, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at := t.nextTurn(n)
+	if t.away() {
+		switch t.cfg.OnFailure {
+		case cluster.Open:
+			return 0, true
+		case cluster.Closed:
+			return 0, false
+		}
+		at = t.nextAway(n)
+	}
+	return max(0, until(at, now)-maxWait), true
+}
+
+// Wait is how long a call of n units would wait for its turn at least, as far as the member knows.
+func (t *Throttle) Wait(now, n int64) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if wait, ok := t.turn(now, n, math.MaxInt64, false); ok {
+		return wait
+	}
+	at := t.nextTurn(n)
+	if t.away() {
+		switch t.cfg.OnFailure {
+		case cluster.Open:
+			return 0
+		case cluster.Local:
+			at = t.nextAway(n)
+		}
+	}
+	return until(at, now)
+}
+
+// Figures are what the throttle has done; Leased are turns.
+func (t *Throttle) Figures() Figures {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.figures
+	f.Leased, f.Away, f.Why = t.turns, t.away(), t.broken.why(t.shard())
+	return f
+}
+
+// The methods below need mu.
+
+func (t *Throttle) look(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
+	if wait, ok := t.turn(now, n, maxWait, false); ok {
+		return Fits, wait
+	}
+	switch {
+	case t.refuses(now, n, maxWait):
+		return Refuses, 0
+	case t.away():
+		if wait, ok := t.turnAway(now, n, maxWait, false); ok {
+			return Fits, wait
+		}
+		return Refuses, 0
+	}
+	return Lacks, 0
+}
+
+// turn gives a call the turn of its last unit. Turns that have passed are lost.
+func (t *Throttle) turn(now, n int64, maxWait time.Duration, take bool) (wait time.Duration, ok bool) {
+	if t.turns > 0 && t.next < now {
+		lost := min(t.turns, (now-t.next+t.spacing-1)/t.spacing)
+		t.next += lost * t.spacing
+		t.turns -= lost
+	}
+	at := t.next + (n-1)*t.spacing
+	if n > t.turns || at-now > int64(maxWait) {
+		return 0, false
+	}
+	if take {
+		t.next = at + t.spacing
+		t.turns -= n
+	}
+	return time.Duration(at - now), true
+}
+
+// refuses reports whether the store's next turn is too late: turns that were given away don't come
+// back.
+func (t *Throttle) refuses(now, n int64, maxWait time.Duration) bool {
+	return t.nextTurn(n)-now > int64(maxWait)
+}
+
+// turnAway is turn without the store.
+func (t *Throttle) turnAway(now, n int64, maxWait time.Duration, take bool) (wait time.Duration, ok bool) {
+	switch t.cfg.OnFailure {
+	case cluster.Open:
+		return 0, true
+	case cluster.Closed:
+		return 0, false
+	}
+	at := max(now, t.nextAway(n))
+	if at-now > int64(maxWait) {
+		return 0, false
+	}
+	if take {
+		t.own = at
+	}
+	return time.Duration(at - now), true
+}
+
+// nextTurn is when a call of n units may run at the earliest, as far as the member knows.
+func (t *Throttle) nextTurn(n int64) int64 { return t.last + times(n, t.spaced()) }
+
+// nextAway is when a call of n units may run without the store: a member has its share of the turns.
+func (t *Throttle) nextAway(n int64) int64 {
+	return max(t.own, t.last) + times(t.m.Members(), times(n, t.spaced()))
+}
+
+// lacks notes that a call lacks its turn, and reports whether a flush may send a command for it.
+func (t *Throttle) lacks(now, n int64) bool {
+	t.short += n
+	return t.m.mayAsk(t.cfg.Value, now) && t.want(now)
+}

@@ -1,0 +1,344 @@
+package sharing
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
+	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// WindowConfig says which window members share.
+type WindowConfig struct {
+	// Shape is that of the window. Its buckets last at least four times Timeout, and whole microseconds.
+	Shape     stat.Shape
+	Threshold float64 // units in an interval, floored
+	Value     bool    // it is that of a single value, see Config.ValueCalls
+	cluster.Rule
+}
+
+// Window is a window that members share, as one of them sees it. What is said in [stat.Window]
+// about limits and shapes holds for all members together, in the store's time. It is safe for
+// concurrent use, and its methods never wait and never ask the store. Where they lack units they
+// have the member ask for more in the background; a call that would wait for those uses
+// [Member.Fetch].
+//
+// Invariants, under mu: the units in lease are of the lot cur, whose bucket was current when it began and is until
+// it ends; next is a lot of a coming bucket, with all its units. What was granted and is neither spent
+// nor in one of them is in backs until it is sent. account has what was spent of lots that are
+// over, and what was admitted without the store.
+type Window struct {
+	lease lease
+
+	refusedUntil shared.Int64  // until then needs beyond room are refused
+	room         shared.Int64  // how much the store said there is
+	missed       shared.Int64  // units that calls lacked, since the store was asked
+	refused      shared.Int64  // calls, ever
+	threshold    shared.Uint64 // its bits
+	rule         shared.Pointer[cluster.Rule]
+
+	value   bool
+	ring    store.Ring
+	horizon int64
+
+	base
+	task     task
+	lots     lots
+	cur      uint32 // the lot in lease, 0 if none
+	next     uint32
+	nextLeft int64 // units of next
+	wanted   demand
+	epoch    int64 // the key's, 0 if unknown
+	seen     int64 // Take.Seen
+	lacked   int64 // Take.Lacked
+	current  int64 // the bucket that was current, by the last reply
+	edgeLow  int64 // it ends then at the earliest,
+	edgeHigh int64 // and then at the latest
+	aheadAt  int64 // when the next lot is to be fetched; never if it was
+	pause    int64 // no background request for more before that
+	pressed  bool  // the latest share is much less than what was wanted
+	active   int64 // members, by the last reply
+	free     int64 // units that no member had, by the last reply
+	grown    int64 // what was granted last
+	short    int64 // units that were missing, or about to be, since the last command
+	backs    []store.Units
+	backAt   int64
+	account  account
+	asking   *waiter // whose need the latest command has
+	inFlight *store.Take
+	outdated *store.Take // what it grants goes back at once: see giveUp
+	// forgotten is how many replies in a row said that the store didn't know the key any more.
+	forgotten int
+
+	fallback fallback
+	requests int64
+	waited   int64
+}
+
+// Window returns the window of a key. All that use the same key and shape have one; one of another shape begins
+// with what the one before it has admitted here, if that is still in use. It needs no closing.
+func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
+	if err := cfg.Shape.Validate(); err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	if err := cfg.CheckWindow(cfg.Shape, cfg.Threshold); err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	if !validThreshold(cfg.Threshold) {
+		return nil, errThreshold
+	}
+	shape := fmt.Sprintf("%d/%d/%t", cfg.Shape.Interval, cfg.Shape.Buckets, cfg.Shape.Strict)
+	name := key
+	key = m.Key("window", name, shape)
+	shard := m.find(key)
+	w, ok := limitOf(m, key, func() *Window {
+		w := &Window{value: cfg.Value, base: base{m: m, place: place{key: key}}, horizon: horizonOf(cfg.Shape.Width()), active: 1, aheadAt: never, backAt: never}
+		w.ring = store.Ring{Shape: cfg.Shape, Phase: time.Duration(phaseOf(key, int64(cfg.Shape.Width())))}
+		w.on.Store(shard)
+		w.lots = newLots(cfg.Shape.Buckets)
+		w.task.do = w.turn
+		return w
+	})
+	if !ok {
+		return nil, errOtherKind
+	}
+	w.configure(cfg.Threshold, cfg.Rule)
+	if old := m.latest(name, w); old != nil {
+		w.succeed(old)
+	}
+	return w, nil
+}
+
+var errThreshold = errors.New("cluster: a threshold is a number from 0 to 2^30")
+
+func validThreshold(x float64) bool { return x >= 0 && x <= mostUnits } // NaN is neither
+
+// configure gives the window another threshold and another rule; it keeps its shape. What was
+// admitted still counts.
+func (w *Window) configure(threshold float64, rule cluster.Rule) {
+	rule = rule.Normalized()
+	w.rule.Store(&rule)
+	w.m.waitFor(rule.Timeout)
+	switch before := math.Float64frombits(w.threshold.Swap(math.Float64bits(threshold))); {
+	case before < threshold:
+		w.refusedUntil.Store(0) // there may be room
+	case before > threshold:
+		now := w.m.clock.Now()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.giveUp(now) // it was granted within a larger limit
+		w.schedule(now)
+	}
+}
+
+// Timeout is the longest that a call waits for the store.
+func (w *Window) Timeout() time.Duration { return w.rule.Load().Timeout }
+
+// limit is what the window holds.
+func (w *Window) limit() int64 {
+	return int64(min(w.m.ofAll(math.Float64frombits(w.threshold.Load()), w.rule.Load().Scope), mostUnits))
+}
+
+// Ask says what TryAdd would do. It takes nothing; a call that is refused counts as such.
+func (w *Window) Ask(now, n int64) (a Answer) {
+	if w.lease.has(now, n) {
+		return Fits
+	}
+	if a = Refuses; !w.refuses(now, n) {
+		w.mu.Lock()
+		a = w.ask(now, n)
+		w.mu.Unlock()
+	}
+	if a == Refuses {
+		w.refuse(n)
+	}
+	return a
+}
+
+// Look is Ask without a trace: it doesn't count a call that is refused either.
+func (w *Window) Look(now, n int64) Answer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ask(now, n)
+}
+
+// refuses reports whether the store has said that there is no room, also with what the lease has,
+// which would go back. While the lease lends only n beyond the limit is sure to be refused.
+func (w *Window) refuses(now, n int64) bool {
+	word := w.lease.word.Load()
+	return word&lends == 0 && now < w.refusedUntil.Load() && n > w.room.Load()+unitsOf(word) || n > w.limit()
+}
+
+// ask is Ask, with mu.
+func (w *Window) ask(now, n int64) Answer {
+	w.roll(now)
+	if !w.lease.has(now, n) {
+		w.lease.collect()
+	}
+	switch {
+	case w.lease.has(now, n):
+		return Fits
+	case w.refuses(now, n):
+		return Refuses
+	case w.away():
+		return w.askAway(now, n)
+	}
+	return Lacks
+}
+
+// TryAdd takes n units at now if the member has them. The token is what [Window.Cancel] wants. If
+// it has not, TryAdd returns false and has more fetched, unless there are none. The lane says
+// nothing about the call but which processor it is on, roughly, see [stat.Window].
+func (w *Window) TryAdd(lane uint32, now, n int64) (token int64, ok bool) {
+	number, ran, ok := w.lease.take(lane, now, n)
+	if !ok {
+		return w.tryAdd(lane, now, n)
+	}
+	if ran {
+		w.mu.Lock()
+		post := w.runsLow(now)
+		w.mu.Unlock()
+		w.send(post)
+	}
+	return leased(number), true
+}
+
+// tryAdd is TryAdd where that takes the mutex.
+func (w *Window) tryAdd(lane uint32, now, n int64) (token int64, ok bool) {
+	if w.refuses(now, n) {
+		w.refuse(n)
+		return 0, false
+	}
+	w.mu.Lock()
+	w.roll(now)
+	number, ran, ok := w.lease.draw(now, n)
+	post, refused, missed := false, false, false
+	switch {
+	case ok:
+		token = leased(number)
+		if ran = w.lease.lend(lane, now, n) || ran; ran {
+			post = w.runsLow(now)
+		}
+	case w.refuses(now, n):
+		refused = true
+	default:
+		if missed = !w.away(); !missed {
+			token, ok = w.takeAway(now, n)
+			refused = !ok
+		}
+		w.short += n
+		post = w.m.mayAsk(w.value, now) && w.want(now, now)
+	}
+	w.mu.Unlock()
+	switch {
+	case refused:
+		w.refuse(n)
+	case missed: // the call may have it fetched
+		w.miss(n)
+	}
+	if post || ran {
+		w.send(post)
+	}
+	return token, ok
+}
+
+// refuse counts a call that is refused without asking the store.
+func (w *Window) refuse(n int64) {
+	w.miss(n)
+	w.refused.Add(1)
+}
+
+// miss counts units that a call lacks.
+func (w *Window) miss(n int64) { w.missed.Add(n) }
+
+// runsLow has more fetched, as few are left, unless they will do, and reports whether a flush may send
+// that. It needs mu.
+func (w *Window) runsLow(now int64) bool {
+	if now < w.pause || !w.suffices(now) {
+		w.short++
+	}
+	return w.want(now, now)
+}
+
+// send has sent what may be sent. Either way it sees whether the machine was suspended.
+func (w *Window) send(post bool) {
+	if post {
+		w.m.flush(false)
+	} else {
+		w.m.now()
+	}
+}
+
+// RetryAfter is how long after now n units may fit, as far as the member knows; false if they never
+// will, or if time alone doesn't tell.
+func (w *Window) RetryAfter(now, n int64) (time.Duration, bool) {
+	if n > w.limit() {
+		return 0, false
+	}
+	if until := w.refusedUntil.Load(); now < until && n > w.room.Load() {
+		return time.Duration(until - now), true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.away() || w.lease.units() >= n && now < w.lease.end.Load() {
+		return 0, true
+	}
+	return w.retryAway(now, n)
+}
+
+// Figures are what a window, a throttle or a semaphore has done. The counters only grow.
+type Figures struct {
+	Leased   int64 // units that are ready to be spent
+	Refused  int64 // calls, without asking the store
+	Requests int64 // commands that were sent
+	Waited   int64 // calls
+	Away     bool  // the store doesn't answer
+	Limit    int64 // of all members together
+	// Why is the latest error of the store while it is away, in its words; empty while it isn't.
+	Why string
+}
+
+// Figures are what the window has done.
+func (w *Window) Figures() Figures {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return Figures{
+		Leased: w.lease.units(), Refused: w.refused.Load(), Requests: w.requests, Waited: w.waited,
+		Away: w.away(), Limit: w.limit(), Why: w.broken.why(w.shard()),
+	}
+}
+
+// succeed has the window go on from what another one, whose place it takes, has admitted and still counts:
+// the store is told at once. What either has leased goes back, for it was leased without a look at what the other
+// has admitted, and so does what the store is about to grant.
+func (w *Window) succeed(old *Window) {
+	now := w.m.clock.Now()
+	old.mu.Lock()
+	old.roll(now)
+	old.giveUp(now)
+	entries := slices.Clone(old.account)
+	old.account.show()
+	old.mu.Unlock()
+
+	w.mu.Lock()
+	w.giveUp(now)
+	w.refusedUntil.Store(0) // there is room for what goes back
+	for _, e := range entries {
+		if n := e.units() - e.shown; n > 0 {
+			to := w.account.of(w.ring.Bucket(old.ring.Begins(e.bucket+1) - 1))
+			to.own += n
+			to.at = now
+		}
+	}
+	w.account.show() // the other one knows of all this
+	post := w.account.owes(now-w.counts()) && w.want(now, now)
+	w.mu.Unlock()
+	if post {
+		w.m.flush(false)
+	}
+}

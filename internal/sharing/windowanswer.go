@@ -1,0 +1,230 @@
+package sharing
+
+import (
+	"github.com/penstock-go/penstock/cluster/store"
+)
+
+// This file is what a window makes of a reply. All but answered, forgets, replied and failed needs mu.
+
+// answered takes what the store says.
+func (w *Window) answered(c store.Command, sent, received int64, err error) {
+	t := c.(*store.Take)
+	if err == nil && w.forgets(t) {
+		err = errForgets
+	}
+	if err == nil {
+		w.replied(t, sent, received)
+	} else if w.failed(t, received, err) { // no lock is held: the log's handler may be under this limit
+		w.m.tellBroken(w.key, err)
+	}
+}
+
+// forgets notes whether the store knew the key, and reports whether it hasn't for so many commands in a row that it is to be
+// done without: it would be told with each of them what was admitted.
+func (w *Window) forgets(t *store.Take) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch t.Epoch {
+	case 0, unknownEpoch: // the window knew of no key
+		return false
+	case t.Reply.Epoch:
+		w.forgotten = 0
+		return false
+	}
+	w.forgotten++
+	return w.forgotten >= mostFailures
+}
+
+// replied is answered for a command that was executed.
+func (w *Window) replied(t *store.Take, sent, received int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	outdated := t == w.outdated
+	w.inFlight, w.outdated = nil, nil
+	if w.forgotten < mostFailures { // else it has yet to find the key that it left
+		w.broken = broken{}
+	}
+	r := &t.Reply
+	w.account.heard(t.Epoch == r.Epoch)
+	if r.Epoch != w.epoch {
+		w.renew(r.Epoch, received)
+	}
+	w.fallback = fallback{} // the store has answered
+	w.roll(received)
+	w.active = r.Active
+	if t.Need|t.Want != 0 {
+		w.seen = r.Current
+	}
+	if r.Current >= w.current || r.Current+w.ring.Span() <= w.current { // or the clock was set back
+		w.enterBucket(received, r.Current, sent+shorter(r.Left)-w.m.lag, received+longer(r.Left)+w.m.lag)
+	}
+	if t.Epoch == 0 || t.Epoch == r.Epoch {
+		w.granted(t, sent, received)
+	}
+	if outdated {
+		w.closeLease(received)
+		w.closeNext(received)
+	}
+	w.serve(received)
+	w.asking = nil // it may be the last thing that refers to the call, and to what else that lacked
+	w.want(received, w.later(received))
+	if w.gone {
+		w.handBackAll(received)
+	}
+	w.schedule(received)
+}
+
+// failed is answered for a command that the store did not answer, or did not execute. It reports whether the key
+// has turned out to be no window's.
+func (w *Window) failed(t *store.Take, now int64, err error) (broke bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.inFlight, w.outdated = nil, nil
+	w.account.heard(false)
+	w.asking = nil
+	if is(err, store.ErrNotExecuted) {
+		w.backs = append(w.backs, t.Backs...)
+		w.backAt = now + w.horizon
+	}
+	if is(err, errForgets) { // as if it had never been there
+		w.renew(0, now)
+	}
+	broke = w.broken.hear(err, now)
+	w.refusedUntil.Store(0)
+	w.failAll(now)
+	w.schedule(now)
+	return broke
+}
+
+// renew begins with an epoch: the key was made anew, so what is leased is worth nothing, and the
+// store has to be told what was admitted.
+func (w *Window) renew(epoch, now int64) {
+	if w.epoch != 0 {
+		w.closeLease(now)
+		w.closeNext(now)
+		w.backs = nil
+		w.account.anew()
+	} else { // what was admitted before is in buckets of a time that was perhaps not the store's
+		before := w.account
+		w.account = nil
+		for _, e := range before {
+			w.account.of(w.ring.Bucket(w.m.storeTime(w.shard(), e.at))).join(e)
+		}
+	}
+	w.epoch = epoch
+}
+
+// granted makes a lease of what the store has granted, and takes note of what it hasn't.
+func (w *Window) granted(t *store.Take, sent, received int64) {
+	r := &t.Reply
+	w.free = r.Room
+	if t.Need|t.Want == 0 {
+		w.room.Store(max(w.room.Load(), r.Room)) // of what was handed back, too
+		return
+	}
+	borrowed := r.Bucket > r.Current && t.Ahead == 0
+	at := w.lots.of(r.Bucket, r.Epoch, received, borrowed)
+	if at != nil { // a store that is one grants no more than the limit
+		r.Granted = min(r.Granted, mostUnits-at.granted)
+	}
+	if r.Granted == 0 && w.standsAside(t, received) {
+		return // the call asks once more, with what is handed back
+	}
+	short := r.Granted < max(t.Need, t.Want) && (r.Granted == 0 || !w.isAmple())
+	if short && t.Ahead <= r.Current {
+		w.limited(t, received)
+	} else if t.Ahead == 0 {
+		w.refusedUntil.Store(0)
+		w.pause, w.pressed = 0, false
+	}
+	if r.Granted == 0 {
+		if t.Borrow > 0 {
+			w.turnDown()
+		}
+		return
+	}
+	if r.Granted < t.Want && !borrowed {
+		w.lacked = r.Current
+	}
+	l := w.lotOf(r, sent, received)
+	if received >= l.ends { // it took too long
+		w.settle(&l, r.Granted, received)
+		return
+	}
+	w.grown = r.Granted
+	if at != nil && (borrowed || at.number == w.cur || at.number == w.next) {
+		at.starts, at.ends = max(at.starts, l.starts), max(at.ends, l.ends)
+		w.put(at, r.Granted, received)
+		return
+	}
+	if !borrowed && r.Bucket == r.Current {
+		w.closeLease(received)
+	} else if !borrowed {
+		w.closeNext(received)
+	}
+	l.granted, l.borrowed = 0, borrowed
+	w.put(w.lots.add(l, w.cur, w.next), r.Granted, received)
+}
+
+// standsAside hands back what the member has leased, if a call that waits was refused only since it
+// needs that, and can't have it: it is less than the call needs. It does so once for a call.
+func (w *Window) standsAside(t *store.Take, now int64) bool {
+	if len(w.waiters) == 0 || w.waiters[0] != w.asking || w.asking.again || t.Need != w.asking.need.Units {
+		return false
+	}
+	lacks, lease := t.Need-t.Reply.Room, w.lease.units()
+	switch {
+	case lacks <= lease:
+	case lacks <= lease+w.nextLeft && t.Need > w.nextLeft:
+		w.closeNext(now)
+	default:
+		return false
+	}
+	w.closeLease(now)
+	w.refusedUntil.Store(0)
+	w.asking.again = true
+	return true
+}
+
+// put has n units in a lot.
+func (w *Window) put(l *lot, n, now int64) {
+	l.granted += n
+	switch {
+	case l.borrowed:
+		w.lend(l, n, now)
+	case l.starts > now:
+		w.next = l.number
+		w.nextLeft += n
+	case l.number == w.cur:
+		w.lease.add(n, l.ends)
+	default:
+		w.cur = l.number
+		w.lease.open(w.cur, n, l.ends)
+	}
+}
+
+// limited is what the store says where there is less room than was wanted: what is beyond it is refused
+// until some may be free, at most for a second, and then the store is asked by one.
+func (w *Window) limited(t *store.Take, now int64) {
+	r := &t.Reply
+	var free int64
+	switch {
+	case r.Granted > 0: // a share: when all members have theirs, the rest is shared out again
+		free = w.horizon / 3
+		if w.pressed = max(t.Need, t.Want) > 2*r.Granted; w.pressed { // others want less of it
+			free = w.horizon / 8
+		}
+	case r.Free > 0:
+		free = longer(r.Free)
+	default: // there is room for less
+		free = max(w.edgeHigh-now, w.horizon/6)
+	}
+	free = min(free, longest)
+	w.pause = now + free + w.m.chance(w.horizon/4)
+	room := int64(0)
+	if r.Granted == 0 {
+		room = r.Room
+	}
+	w.room.Store(room)
+	w.refusedUntil.Store(w.pause + w.horizon/16) // the one that asks then comes first
+}

@@ -1,0 +1,97 @@
+package sharing
+
+import "slices"
+
+// enter is [Member.Fetch] for one limit.
+func (w *Window) enter(x *waiter, now int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := x.need.Units
+	w.roll(now)
+	number, _, ok := w.lease.draw(now, n)
+	switch {
+	case ok:
+		x.need.Token = leased(number)
+		x.decide(true)
+	case w.refuses(now, n) && x.need.MaxWait == 0, n > w.limit():
+		w.refuse(n)
+		x.decide(false)
+	case w.away():
+		w.decideAway(x, now)
+		w.want(now, now)
+	case !w.m.mayWait(x, w.value, now):
+		w.decideAway(x, now)
+	default:
+		x.waited = true
+		if !x.late {
+			w.waited++
+		}
+		w.waiters = append(w.waiters, x)
+		w.want(now, now)
+	}
+}
+
+// expire is for a call that waits no longer.
+func (w *Window) expire(x *waiter, now int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.withdraw(x) {
+		w.roll(now)
+		w.decideAway(x, now)
+	}
+}
+
+func (w *Window) giveBack(n *Need) { w.Cancel(n.Token, n.Units) }
+
+// serve gives calls that wait what there is, in their order, and refuses those that the store
+// has no room for. It needs mu.
+func (w *Window) serve(now int64) {
+	w.waiters = slices.DeleteFunc(w.waiters, func(x *waiter) bool {
+		n := x.need.Units
+		if number, _, ok := w.lease.draw(now, n); ok {
+			x.need.Token = leased(number)
+			x.decide(true)
+		} else if w.refuses(now, n) && x.need.MaxWait == 0 || n > w.limit() {
+			w.miss(n)
+			x.decide(false)
+		}
+		return x.decided
+	})
+}
+
+// lend gives the call that was first n borrowed units, and hands back what nobody takes.
+func (w *Window) lend(l *lot, n, now int64) {
+	e := w.account.of(l.bucket)
+	e.counted += n
+	e.at = l.starts
+	for i, x := range w.waiters {
+		wait := until(l.starts, now)
+		if x.need.Units <= n && x.need.MaxWait > 0 && wait <= x.need.MaxWait && l.starts < l.ends {
+			x.need.Token, x.need.Wait = leased(l.number), wait
+			x.decide(true)
+			w.waiters = slices.Delete(w.waiters, i, i+1)
+			n -= x.need.Units
+			break
+		}
+	}
+	w.turnDown()
+	e.counted -= n
+	w.handBack(l.bucket, n)
+}
+
+// turnDown refuses the call whose need the last command carried, if it still waits: it has had its turn. It needs mu.
+func (w *Window) turnDown() {
+	if len(w.waiters) > 0 && w.waiters[0] == w.asking {
+		w.miss(w.asking.need.Units)
+		w.asking.decide(false)
+		w.waiters = slices.Delete(w.waiters, 0, 1)
+	}
+}
+
+// failAll decides for all calls that wait: the store didn't answer. It needs mu.
+func (w *Window) failAll(now int64) {
+	for _, x := range w.waiters {
+		w.decideAway(x, now)
+	}
+	w.waiters = nil
+}

@@ -1,0 +1,59 @@
+package sharing
+
+// A token says where units are from, in its last two bits: from a lot, whose number is before them, from the
+// window of the fallback, whose bucket is, or from nowhere.
+const (
+	fromLot = iota
+	fromFallback
+	fromNowhere
+	tokenBits = 2
+)
+
+// leased is the token of a lot: fromLot is 0.
+func leased(number uint32) int64 { return int64(number) << tokenBits }
+
+// Cancel gives n units back that TryAdd or Fetch took and that are not used: to the lease, to the
+// store if the lease is over, or to the fallback.
+func (w *Window) Cancel(token, n int64) {
+	number := uint32(token >> tokenBits)
+	if token&(1<<tokenBits-1) != fromLot {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.cancelAway(token, n)
+		return
+	}
+	if w.lease.giveBack(number, n) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := w.lots.find(number)
+	switch {
+	case l == nil || l.epoch != w.epoch:
+		return // nobody can say any more where they are
+	case number == w.cur:
+		if w.lease.giveBack(number, n) { // it began since
+			return
+		}
+	case number == w.next:
+		w.nextLeft += n
+		return
+	}
+	e := w.account.of(l.bucket)
+	e.counted = max(0, e.counted-n)
+	w.handBack(l.bucket, n)
+	w.schedule(w.m.clock.Now())
+}
+
+// Holds reports whether a call that was granted units, and has waited since, may run at now: their
+// bucket is current, or, for what was granted without the store, that of the fallback is, and the
+// store is still away. A call that may not run gives them back and wants others.
+func (w *Window) Holds(now, token int64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if token&(1<<tokenBits-1) != fromLot {
+		return w.holdsAway(now, token)
+	}
+	l := w.lots.find(uint32(token >> tokenBits))
+	return l != nil && l.epoch == w.epoch && now >= l.starts && now < l.ends
+}
