@@ -40,7 +40,7 @@ var foreigners = []string{"WRONGTYPE", "FOREIGN"}
 // moving are the answers about a key that is on its way to another server of the cluster.
 var moving = []string{"ASK", "TRYAGAIN"}
 
-// explained is the error of a command as package cluster wants it.
+// explained is the error of a command as package store wants it.
 func explained(err error) error {
 	if denied(err) {
 		return fmt.Errorf("%w (%w)", errDenied, err)

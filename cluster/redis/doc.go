@@ -5,6 +5,6 @@
 //
 // lets rule files name one by its URL, see [Open]. Importing the package does nothing else.
 //
-// Each command of package cluster is one script, executed as a whole by the clock of the server.
+// Each command of package cluster/store is one script, executed as a whole by the clock of the server.
 // What the server must provide, and how to set it up: docs/cluster.md.
 package penstockredis

@@ -1,4 +1,4 @@
--- Concurrency: sets how many permits a member holds. See cluster.Permits.
+-- Concurrency: sets how many permits a member holds. See store.Permits.
 --
 -- KEYS[1] is a hash. p: permits that all hold. n: members that hold any. c: when the last command
 -- came. m<member>: what a member holds, and its highest seq. KEYS[2] is a sorted set of members by

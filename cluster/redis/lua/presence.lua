@@ -1,4 +1,4 @@
--- Presence: says that a member is there, and counts. See cluster.Presence.
+-- Presence: says that a member is there, and counts. See store.Presence.
 --
 -- KEYS[1] is a sorted set of members by when they expire. '@' is none: its score is when the last
 -- command came.

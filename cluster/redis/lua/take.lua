@@ -1,4 +1,4 @@
--- A window: leases units of a bucket, and takes units back. See cluster.Take.
+-- A window: leases units of a bucket, and takes units back. See store.Take.
 --
 -- KEYS[1] is a hash. Its values are doubles, 8 bytes each: one field is read and written faster than one for each bucket.
 -- w: the number of head, the newest bucket that was ever current; the epoch; how many members have taken in head, and in

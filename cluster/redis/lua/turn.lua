@@ -1,4 +1,4 @@
--- A throttle: leases turns in a row. See cluster.Turn.
+-- A throttle: leases turns in a row. See store.Turn.
 --
 -- KEYS[1] is a hash. t: when the last command came. a: the nanoseconds from then to the last turn
 -- that was given, less than 0 if that had passed; none if no turn was.
