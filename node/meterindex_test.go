@@ -16,11 +16,11 @@ import (
 func TestManyMeters(t *testing.T) {
 	n := NewStatisticNode(layout(t))
 	shape := stat.Shape{Interval: time.Second, Buckets: 2}
-	meter := func(i int) Meter { return Meter{Shape: shape, Owner: i} }
+	of := func(i int) Meter { return Meter{Shape: shape, Owner: i} }
 	windows, semaphores := make(map[int]*stat.Window), make(map[int]*stat.Semaphore)
 	check := func() {
 		for i := range 300 {
-			require.Same(t, windows[i], n.FindWindow(meter(i)), i)
+			require.Same(t, windows[i], n.FindWindow(of(i)), i)
 			require.Same(t, semaphores[i], n.Semaphore(fmt.Sprint(i)), i)
 		}
 		require.Len(t, n.Windows(), len(windows))
@@ -35,12 +35,12 @@ func TestManyMeters(t *testing.T) {
 	} {
 		for i := range 200 {
 			if windows[i] == nil && i%2 == 0 {
-				windows[i] = n.Window(0, meter(i), nil)
+				windows[i] = n.Window(0, of(i), nil)
 			}
 			if semaphores[i] == nil && i%5 > 0 {
 				semaphores[i] = n.NeedSemaphore(fmt.Sprint(i))
 			}
-			require.Same(t, windows[i], n.FindWindow(meter(i)))
+			require.Same(t, windows[i], n.FindWindow(of(i)))
 		}
 		check()
 		n.KeepMeters(func(m Meter) bool { return keeps(m.Owner.(int)) }, func(owner any) bool {

@@ -1,5 +1,7 @@
 package stat
 
+import "github.com/penstock-go/penstock/internal/lending"
+
 // TryAdd counts n units at now if the window then holds at most limit, and
 // returns the bucket they were counted in. The lane is the caller's choice, as in
 // [Counters]: callers that run at the same time should use different ones.
@@ -55,7 +57,7 @@ func (w *Window) tryAddOn(lane uint32, now, n, limit int64) (bucket int64, ok bo
 		}
 		sum := w.sum.Load()
 		total := int64(sum & mostTotal)
-		if units(credit) >= max(n, 1) && total <= limit && cell.Spend(credit, n) {
+		if lending.Held(credit) >= max(n, 1) && total <= limit && cell.Spend(credit, n) {
 			return w.stampOf(newest, sum), true
 		}
 		if total > limit-n && sum&lent == 0 {
