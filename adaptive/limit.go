@@ -3,9 +3,9 @@ package adaptive
 import (
 	"fmt"
 
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // limit is the limit of one rule on one resource: what a learner has found out, and how the
@@ -89,7 +89,7 @@ func (l *limit) complete(now, inFlight, took, units int64, failed bool) {
 // enforce puts in force what the learner says. It needs mu. The semaphore has no queue, so no call
 // is woken. The numbers belong to this limit alone, as do its semaphores: a call that holds a
 // number for long must not find that other limits have used up those in between, see
-// [stat.Semaphore].
+// [meter.Semaphore].
 func (l *limit) enforce() {
 	number := l.word.Load()>>limitBits + 1
 	if g := l.home.Semaphore(l.owner); g != nil {
@@ -99,16 +99,16 @@ func (l *limit) enforce() {
 }
 
 // claim is a claim of units under the limit that a word shows.
-func claim(word uint64, units int64) stat.Claim {
-	return stat.Claim{Units: units, First: true, Limit: int64(word & (1<<limitBits - 1)), Revision: word >> limitBits}
+func claim(word uint64, units int64) meter.Claim {
+	return meter.Claim{Units: units, First: true, Limit: int64(word & (1<<limitBits - 1)), Revision: word >> limitBits}
 }
 
 // alone reports whether a call with this claim can only run alone.
-func alone(c stat.Claim, most int64) bool { return c.Units > c.Limit && c.Units <= most }
+func alone(c meter.Claim, most int64) bool { return c.Units > c.Limit && c.Units <= most }
 
 // fits reports whether units, of which there may be at most that many, fit in a semaphore as things
 // stand.
-func (l *limit) fits(n *node.StatisticNode, g *stat.Semaphore, units, most int64) bool {
+func (l *limit) fits(n *node.StatisticNode, g *meter.Semaphore, units, most int64) bool {
 	for {
 		word := l.word.Load()
 		c := claim(word, units)
@@ -123,7 +123,7 @@ func (l *limit) fits(n *node.StatisticNode, g *stat.Semaphore, units, most int64
 }
 
 // take takes units of a semaphore on a lane, of which there may be at most that many.
-func (l *limit) take(n *node.StatisticNode, g *stat.Semaphore, lane uint32, units, most int64) bool {
+func (l *limit) take(n *node.StatisticNode, g *meter.Semaphore, lane uint32, units, most int64) bool {
 	for {
 		word := l.word.Load()
 		c := claim(word, units)

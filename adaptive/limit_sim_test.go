@@ -10,16 +10,16 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // referee knows between which two the limit in force may be, and how many units are
 // in flight at least and at most.
 type referee struct {
 	s         *schedules.Schedule
-	semaphore *stat.Semaphore
+	semaphore *meter.Semaphore
 	low, high int64
 	settled   int64 // the least that the semaphore has shown since the limit is what it is
 	holds     int64 // units that were admitted and don't leave yet

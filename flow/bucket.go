@@ -5,8 +5,8 @@ import (
 
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/family"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/shared"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // bucket is the token bucket of a rule, under a lock of its own. It outlives changes of the rule:
@@ -15,12 +15,12 @@ import (
 // of it. It is safe for concurrent use.
 type bucket struct {
 	mu     shared.Mutex
-	tokens stat.TokenBucket
+	tokens meter.TokenBucket
 }
 
 // newBucket returns a full bucket for the rule.
 func newBucket(r Rule) *bucket {
-	b := &bucket{tokens: stat.MakeTokenBucket()}
+	b := &bucket{tokens: meter.MakeTokenBucket()}
 	b.tokens.SetUnit(0, r.unitCost())
 	return b
 }
@@ -29,7 +29,7 @@ func newBucket(r Rule) *bucket {
 func (r Rule) size() int64 { return family.BucketSize(r.Burst) }
 
 // unitCost is how long it takes until one more unit is in the bucket of the rule.
-func (r Rule) unitCost() stat.Moment { return stat.UnitCost(r.Interval, r.Threshold) }
+func (r Rule) unitCost() meter.Moment { return meter.UnitCost(r.Interval, r.Threshold) }
 
 func (b *bucket) fits(now, n, size int64) bool {
 	b.mu.Lock()
@@ -38,7 +38,7 @@ func (b *bucket) fits(now, n, size int64) bool {
 	return ok
 }
 
-func (b *bucket) take(now, n, size int64) (taken stat.Taken, ok bool) {
+func (b *bucket) take(now, n, size int64) (taken meter.Taken, ok bool) {
 	b.mu.Lock()
 	taken, ok = b.tokens.Take(now, n, size)
 	b.mu.Unlock()
@@ -48,7 +48,7 @@ func (b *bucket) take(now, n, size int64) (taken stat.Taken, ok bool) {
 // GiveBack gives back what was taken by a call that is refused after all, or leaves.
 func (b *bucket) GiveBack(r *engine.Reservation, _ int64) {
 	b.mu.Lock()
-	b.tokens.GiveBack(stat.Taken{At: r.Undo, No: r.Token}, r.Units)
+	b.tokens.GiveBack(meter.Taken{At: r.Undo, No: r.Token}, r.Units)
 	b.mu.Unlock()
 }
 
@@ -97,31 +97,31 @@ func (c *controller) takeOver(old *controller, now int64) {
 	}
 }
 
-func (b *bucket) setUnit(now int64, cost stat.Moment) {
+func (b *bucket) setUnit(now int64, cost meter.Moment) {
 	b.mu.Lock()
 	b.tokens.SetUnit(now, cost)
 	b.mu.Unlock()
 }
 
-func (b *bucket) follow(last stat.Moment) {
+func (b *bucket) follow(last meter.Moment) {
 	b.mu.Lock()
 	b.tokens.Follow(last)
 	b.mu.Unlock()
 }
 
-func (b *bucket) last() stat.Moment {
+func (b *bucket) last() meter.Moment {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.tokens.Last()
 }
 
-func (t *throttle) follow(last stat.Moment) {
+func (t *throttle) follow(last meter.Moment) {
 	t.mu.Lock()
 	t.turns.NotBefore(last)
 	t.mu.Unlock()
 }
 
-func (t *throttle) last() stat.Moment {
+func (t *throttle) last() meter.Moment {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.turns.Last()

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/shared"
-	"github.com/penstock-go/penstock/stat"
 )
 
 const simUnit = int64(16 * time.Millisecond)
@@ -80,8 +80,8 @@ func TestSimTokenBucket(t *testing.T) {
 		clock := s.Clock()
 		const start = int64(1e18)
 		clock.Set(start)
-		b := &bucket{tokens: stat.MakeTokenBucket()}
-		b.setUnit(start, stat.MomentOf(simUnit, 0))
+		b := &bucket{tokens: meter.MakeTokenBucket()}
+		b.setUnit(start, meter.MomentOf(simUnit, 0))
 		size, least := 1+s.Rand.Int64N(5), simUnit
 		l := new(bucketLog)
 		exact := true // nobody has left after somebody came later
@@ -135,7 +135,7 @@ func TestSimTokenBucket(t *testing.T) {
 			s.Named("reload", func() {
 				pause(at)
 				now := clock.Now()
-				b.setUnit(now, stat.MomentOf(next, 0))
+				b.setUnit(now, meter.MomentOf(next, 0))
 				l.latest = max(l.latest, now)
 				l.events = append(l.events, bucketEvent{nil, l.latest, next})
 			})
@@ -151,8 +151,8 @@ var someAccess shared.Int64
 // many get in as may, in every interleaving.
 func TestSimTokenBucketEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 1_000_000, func(s *schedules.Schedule) {
-		b := &bucket{tokens: stat.MakeTokenBucket()}
-		b.setUnit(0, stat.MomentOf(simUnit, 0))
+		b := &bucket{tokens: meter.MakeTokenBucket()}
+		b.setUnit(0, meter.MomentOf(simUnit, 0))
 		passed := 0
 		for i := range 3 {
 			s.Go(func() {

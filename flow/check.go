@@ -6,6 +6,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/family"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -215,7 +216,7 @@ func (c *controller) refuseUnits(inv *engine.Invocation) engine.Verdict {
 func (c *controller) takeTurn(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict {
 	now, before := inv.Now(), inv.Reservations()
 	for perUnit := c.perUnit(now, n); ; {
-		wait, ok := c.queue.take(inv, stat.Cost(inv.Units(), perUnit), c.rule.MaxWait, c.rule.Mode != spec.Shadow)
+		wait, ok := c.queue.take(inv, meter.Cost(inv.Units(), perUnit), c.rule.MaxWait, c.rule.Mode != spec.Shadow)
 		if !ok {
 			return c.refuse()
 		}

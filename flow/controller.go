@@ -9,6 +9,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
@@ -272,8 +273,8 @@ func (c *controller) warmLimit(rate float64) int64 {
 }
 
 // costOf is the time that the units take in the queue at now.
-func (c *controller) costOf(units, now int64, n *node.StatisticNode) stat.Moment {
-	return stat.Cost(units, c.perUnit(now, n))
+func (c *controller) costOf(units, now int64, n *node.StatisticNode) meter.Moment {
+	return meter.Cost(units, c.perUnit(now, n))
 }
 
 func (c *controller) perUnit(now int64, n *node.StatisticNode) float64 {
@@ -312,7 +313,7 @@ func (c *controller) RetryAfter() (wait time.Duration, known bool) {
 	case c.lease != nil:
 		return c.lease.retryAfter(now)
 	case c.queue != nil:
-		return c.queue.retryAfter(now, stat.Cost(1, c.lookPerUnit(now, &c.resource.StatisticNode)), c.rule.MaxWait), true
+		return c.queue.retryAfter(now, meter.Cost(1, c.lookPerUnit(now, &c.resource.StatisticNode)), c.rule.MaxWait), true
 	case c.bucket != nil:
 		return c.bucket.retryAfter(now, c.size), true
 	case c.window != nil:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -77,10 +78,10 @@ func (c *controller) explainShared(inv *engine.Invocation, rs *checker, j *core.
 
 func (c *controller) explainQueue(inv *engine.Invocation, n *node.StatisticNode, j *core.Judgement) {
 	perUnit := c.lookPerUnit(inv.Now(), n)
-	wait, ok := c.queue.fits(inv.Now(), stat.Cost(inv.Units(), perUnit), c.rule.MaxWait, inv.Prioritized())
+	wait, ok := c.queue.fits(inv.Now(), meter.Cost(inv.Units(), perUnit), c.rule.MaxWait, inv.Prioritized())
 	inv.JudgeWait(j, wait, ok, c.rule.MaxWait)
 	j.About = !ok && (c.moves() || inv.Prioritized())
-	left := c.queue.left(inv.Now(), stat.Cost(1, perUnit), c.rule.MaxWait, inv.Prioritized())
+	left := c.queue.left(inv.Now(), meter.Cost(1, perUnit), c.rule.MaxWait, inv.Prioritized())
 	j.Measures = []core.Measure{engine.MeasureTurns(wait, c.rule.MaxWait, left)}
 }
 
@@ -165,7 +166,7 @@ func (c *controller) lookWindow(n *node.StatisticNode, now int64) (w *stat.Windo
 
 // left is how many more turns there are within maxWait, nil if that can't be known: calls that
 // overtake have other turns.
-func (t *throttle) left(now int64, cost stat.Moment, maxWait time.Duration, first bool) *int64 {
+func (t *throttle) left(now int64, cost meter.Moment, maxWait time.Duration, first bool) *int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if first && !t.turns.Empty() {

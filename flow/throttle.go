@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -12,18 +13,18 @@ import (
 // keep the turns that they have, and only the next cost changes. It is safe for concurrent use.
 type throttle struct {
 	mu    shared.Mutex
-	turns stat.Turns
+	turns meter.Turns
 }
 
 func newThrottle() *throttle {
 	t := new(throttle)
-	t.turns = stat.MakeTurns(&t.mu)
+	t.turns = meter.MakeTurns(&t.mu)
 	return t
 }
 
 // fits reports whether the wait, which it returns, would be at most maxWait, for a call that is
 // prioritized or not.
-func (t *throttle) fits(now int64, cost stat.Moment, maxWait time.Duration, first bool) (wait time.Duration, ok bool) {
+func (t *throttle) fits(now int64, cost meter.Moment, maxWait time.Duration, first bool) (wait time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	wait = t.turns.Wait(now, cost, first)
@@ -31,7 +32,7 @@ func (t *throttle) fits(now int64, cost stat.Moment, maxWait time.Duration, firs
 }
 
 // take takes the next turn for the call if the wait is at most maxWait.
-func (t *throttle) take(inv *engine.Invocation, cost stat.Moment, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
+func (t *throttle) take(inv *engine.Invocation, cost meter.Moment, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
 	t.mu.Lock()
 	wait, ok = inv.TakeTurn(&t.turns, cost, maxWait, awaited)
 	t.mu.Unlock()
@@ -39,7 +40,7 @@ func (t *throttle) take(inv *engine.Invocation, cost stat.Moment, maxWait time.D
 }
 
 // retryAfter is when the next unit would no longer be refused, prioritized or not.
-func (t *throttle) retryAfter(now int64, cost stat.Moment, maxWait time.Duration) time.Duration {
+func (t *throttle) retryAfter(now int64, cost meter.Moment, maxWait time.Duration) time.Duration {
 	wait, _ := t.fits(now, cost, maxWait, false)
 	return wait - maxWait
 }
@@ -47,6 +48,6 @@ func (t *throttle) retryAfter(now int64, cost stat.Moment, maxWait time.Duration
 // idle reports whether the throttle can be forgotten: a new one would admit nothing earlier, not
 // even the largest call.
 func (t *throttle) idle(now int64, perUnit float64) bool {
-	wait, _ := t.fits(now, stat.Cost(stat.MaxUnits, perUnit), 0, false)
+	wait, _ := t.fits(now, meter.Cost(stat.MaxUnits, perUnit), 0, false)
 	return wait == 0
 }

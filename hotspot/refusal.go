@@ -6,7 +6,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/internal/engine"
-	"github.com/penstock-go/penstock/stat"
+	"github.com/penstock-go/penstock/internal/meter"
 )
 
 // refusal is the error of a rule for calls of one value, or of the values that share the rest. It
@@ -92,7 +92,7 @@ func (c *controller) retry(x *cell, now int64, q *quota) (wait time.Duration, kn
 }
 
 // retryTurn is when a turn that follows last may be had.
-func (c *controller) retryTurn(last stat.Moment, now int64, q *quota) time.Duration {
+func (c *controller) retryTurn(last meter.Moment, now int64, q *quota) time.Duration {
 	return max(0, last.Wait(now, q.cost(1))-c.rule.MaxWait)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/family"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -293,13 +294,13 @@ func (r Rule) Info() spec.Info {
 
 // quota is a limit as it is enforced.
 type quota struct {
-	limit   float64     // the threshold
-	none    bool        // nothing passes
-	units   int64       // of the threshold, per interval or at a time
-	size    int64       // of a full bucket
-	perUnit float64     // ns
-	unit    stat.Moment // of a token bucket: the time in which one comes back; zero where none does
-	private bool        // the rule has named the value for as long as it has known any: nothing of it is in the rest
+	limit   float64      // the threshold
+	none    bool         // nothing passes
+	units   int64        // of the threshold, per interval or at a time
+	size    int64        // of a full bucket
+	perUnit float64      // ns
+	unit    meter.Moment // of a token bucket: the time in which one comes back; zero where none does
+	private bool         // the rule has named the value for as long as it has known any: nothing of it is in the rest
 }
 
 func (r Rule) quota(threshold float64) quota {
@@ -313,11 +314,11 @@ func (r Rule) quota(threshold float64) quota {
 	}
 	if r.Behavior == TokenBucket {
 		if q.size = family.BucketSize(r.Burst); !q.none {
-			q.unit = stat.UnitCost(r.Interval, threshold)
+			q.unit = meter.UnitCost(r.Interval, threshold)
 		}
 	}
 	return q
 }
 
 // cost is the time that n units take in the queue.
-func (q *quota) cost(n int64) stat.Moment { return stat.Cost(n, q.perUnit) }
+func (q *quota) cost(n int64) meter.Moment { return meter.Cost(n, q.perUnit) }

@@ -4,7 +4,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/internal/engine"
-	"github.com/penstock-go/penstock/stat"
+	"github.com/penstock-go/penstock/internal/meter"
 )
 
 // A value's token bucket is full at first, or like that of the rest where the rest may have given
@@ -15,7 +15,7 @@ import (
 
 // tokenBucket is the token bucket of the cell, made if there is none. The caller holds the lock of
 // its shard.
-func (x *cell) tokenBucket(now int64, q *quota) *stat.TokenBucket {
+func (x *cell) tokenBucket(now int64, q *quota) *meter.TokenBucket {
 	if x.tokens == nil {
 		b := x.shard.newTokens(&x.value, now, q)
 		x.tokens = &b
@@ -24,16 +24,16 @@ func (x *cell) tokenBucket(now int64, q *quota) *stat.TokenBucket {
 }
 
 // newTokens is the token bucket of a value that has none. The caller holds the lock.
-func (s *shard) newTokens(v *argument.Value, now int64, q *quota) stat.TokenBucket {
-	b := stat.MakeTokenBucket()
+func (s *shard) newTokens(v *argument.Value, now int64, q *quota) meter.TokenBucket {
+	b := meter.MakeTokenBucket()
 	if s.rest.tokens != nil && !q.private {
 		b = *s.rest.tokens
 	}
 	unit := s.rule.quotaOf(*v).unit
-	if unit == (stat.Moment{}) { // it has none: nothing passes, or the rule has another behavior
+	if unit == (meter.Moment{}) { // it has none: nothing passes, or the rule has another behavior
 		unit = q.unit
 	}
-	if unit != (stat.Moment{}) {
+	if unit != (meter.Moment{}) {
 		b.SetUnit(now, unit)
 	}
 	return b
@@ -41,7 +41,7 @@ func (s *shard) newTokens(v *argument.Value, now int64, q *quota) stat.TokenBuck
 
 // tokensOf is the token bucket of a cell as it is; if that is nil or has none, the one that its
 // value would get. The caller holds the lock.
-func (c *controller) tokensOf(s *shard, x *cell, v *argument.Value, now int64, q *quota) stat.TokenBucket {
+func (c *controller) tokensOf(s *shard, x *cell, v *argument.Value, now int64, q *quota) meter.TokenBucket {
 	if x != nil && x.tokens != nil {
 		return *x.tokens
 	}
@@ -80,7 +80,7 @@ type tokenUnits cell
 func (u *tokenUnits) GiveBack(r *engine.Reservation, _ int64) {
 	u.shard.mu.Lock()
 	defer u.shard.mu.Unlock()
-	u.tokens.GiveBack(stat.Taken{At: r.Undo, No: r.Token}, r.Units)
+	u.tokens.GiveBack(meter.Taken{At: r.Undo, No: r.Token}, r.Units)
 }
 
 // follow hands the values over to c, which continues old. It is called right before the first call
@@ -105,11 +105,11 @@ func (c *controller) takeOver(x *cell, old *controller, now int64) {
 	q := c.quotaOf(x.value)
 	c.goOn(x, now)
 	switch {
-	case q.unit != (stat.Moment{}):
+	case q.unit != (meter.Moment{}):
 		if x.tokens != nil {
 			x.tokens.SetUnit(now, q.unit)
 		}
-		if last := x.last(); old.rule.Behavior == Throttle && last != stat.LongAgo() {
+		if last := x.last(); old.rule.Behavior == Throttle && last != meter.LongAgo() {
 			x.tokenBucket(now, q).Follow(last)
 		}
 	case c.rule.Behavior == Throttle && old.rule.Behavior == TokenBucket && x.tokens != nil:

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -48,7 +49,7 @@ type shard struct {
 	window    *stat.Window  // of what the rest gave, nil if it never gave anything
 	interval  time.Duration // of the window
 	restAt    int64         // when it gave latest
-	floor     stat.Moment   // the latest turn that was forgotten
+	floor     meter.Moment  // the latest turn that was forgotten
 	forgotten int64         // when a value was forgotten latest
 	era       uint64        // grows when nothing of the rest is in flight any longer
 
@@ -71,10 +72,10 @@ type cell struct {
 	strict  *window // nil if nothing was taken
 	bucket  bucket  // where the rule has no windows
 	filling filling
-	queue   *stat.Turns       // of a throttle, nil if no turn was ever taken
-	tokens  *stat.TokenBucket // of a token bucket, nil if the value never had one
-	held    int64             // units in flight
-	era     uint64            // of the shard when the cell was made, if something of the rest was in flight
+	queue   *meter.Turns       // of a throttle, nil if no turn was ever taken
+	tokens  *meter.TokenBucket // of a token bucket, nil if the value never had one
+	held    int64              // units in flight
+	era     uint64             // of the shard when the cell was made, if something of the rest was in flight
 
 	lease *valueLease // what a cluster shares of the value, nil if nothing yet
 	used  int64       // when it was last asked for
@@ -103,7 +104,7 @@ func newValues(most int, rule *controller) *values {
 	vs := &values{shards: make([]shard, n)}
 	for i := range vs.shards {
 		s := &vs.shards[i]
-		s.floor, s.forgotten = stat.LongAgo(), never
+		s.floor, s.forgotten = meter.LongAgo(), never
 		s.era = 1
 		s.rule = rule
 		s.rest = cell{shard: s, bucket: bucket{filled: never}}
@@ -193,9 +194,9 @@ func (s *shard) newCell(now int64, q *quota) cell {
 	return c
 }
 
-func (s *shard) firstAfter(q *quota) stat.Moment {
+func (s *shard) firstAfter(q *quota) meter.Moment {
 	if q.private {
-		return stat.LongAgo()
+		return meter.LongAgo()
 	}
 	return s.rest.last()
 }
@@ -213,10 +214,10 @@ func (s *shard) add(v argument.Value, hash uint64, now int64, q *quota) *cell {
 func (s *shard) made(v argument.Value, hash uint64, now int64, q *quota) cell {
 	c := s.newCell(now, q)
 	c.value, c.hash = v, hash
-	if first := s.firstAfter(q); first != stat.LongAgo() {
+	if first := s.firstAfter(q); first != meter.LongAgo() {
 		c.turns().NotBefore(first)
 	}
-	if q.unit != (stat.Moment{}) {
+	if q.unit != (meter.Moment{}) {
 		c.tokenBucket(now, q)
 	}
 	return c
@@ -244,9 +245,9 @@ func (s *shard) leaveRing(c *cell) {
 }
 
 // turns are the turns of the cell's queue. The caller holds the lock of its shard.
-func (c *cell) turns() *stat.Turns {
+func (c *cell) turns() *meter.Turns {
 	if c.queue == nil {
-		turns := stat.MakeTurns(&c.shard.mu)
+		turns := meter.MakeTurns(&c.shard.mu)
 		c.queue = &turns
 	}
 	if c.isRest() {
@@ -256,12 +257,14 @@ func (c *cell) turns() *stat.Turns {
 }
 
 // restFollows reports whether the turns of the rest come after m, once that is the floor.
-func (s *shard) restFollows(m stat.Moment) bool { return s.rest.queue == nil || s.rest.queue.Follow(m) }
+func (s *shard) restFollows(m meter.Moment) bool {
+	return s.rest.queue == nil || s.rest.queue.Follow(m)
+}
 
 // last is the turn that the next one comes after. The rest stands for values that were
 // forgotten as well.
-func (c *cell) last() stat.Moment {
-	last := stat.LongAgo()
+func (c *cell) last() meter.Moment {
+	last := meter.LongAgo()
 	if c.queue != nil {
 		last = c.queue.Last()
 	}
@@ -272,7 +275,7 @@ func (c *cell) last() stat.Moment {
 }
 
 // wait is how long a call would wait for its turn; first says whether it is prioritized.
-func (c *cell) wait(now int64, cost stat.Moment, first bool) time.Duration {
+func (c *cell) wait(now int64, cost meter.Moment, first bool) time.Duration {
 	if first && c.queue != nil && !c.queue.Empty() {
 		return c.queue.Wait(now, cost, first)
 	}

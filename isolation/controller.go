@@ -7,8 +7,8 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/family"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // sharedSemaphore owns the semaphore of a resource's node that the rules in force look at. It is
@@ -22,9 +22,9 @@ type controller struct {
 	rule      Rule
 	resource  *engine.Resource
 	refusal   *core.BlockError
-	owner     any             // of the semaphore
-	semaphore *stat.Semaphore // the owner's when the rule was compiled, nil if the rule is off
-	lease     family.Shared   // what a cluster shares instead; or nil
+	owner     any              // of the semaphore
+	semaphore *meter.Semaphore // the owner's when the rule was compiled, nil if the rule is off
+	lease     family.Shared    // what a cluster shares instead; or nil
 
 	record *engine.Record
 }
@@ -66,8 +66,8 @@ func (r Rule) owner(resource string, old *controller) any {
 }
 
 // claim is what a call wants under the rule.
-func (c *controller) claim(inv *engine.Invocation, revision uint64) stat.Claim {
-	claim := stat.Claim{
+func (c *controller) claim(inv *engine.Invocation, revision uint64) meter.Claim {
+	claim := meter.Claim{
 		Units: inv.Units(), First: inv.Prioritized(),
 		Limit: int64(c.rule.Threshold), Revision: revision,
 	}

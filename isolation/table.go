@@ -5,8 +5,8 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/family"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/node"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // Info returns what the rule table needs to know.
@@ -36,7 +36,7 @@ func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 }
 
 // Bind returns the rules of a resource or nil. If it is known which rules apply, it applies the
-// current limit to the queue. New calls do so too (see [stat.Claim]), but there may be none.
+// current limit to the queue. New calls do so too (see [meter.Claim]), but there may be none.
 func (t *table) Bind(at *engine.Site) engine.Checker {
 	rs := &checker{revision: t.Revision, controllers: t.Hold(at)}
 	for _, c := range rs.controllers {
@@ -52,7 +52,7 @@ func (t *table) Bind(at *engine.Site) engine.Checker {
 		}
 	}
 	if g := at.Resource.Semaphore(sharedSemaphore); g != nil && at.Settled() {
-		limit := int64(stat.Open)
+		limit := int64(meter.Open)
 		if rs.tightest != nil {
 			limit = int64(rs.tightest.rule.Threshold)
 		}

@@ -1,6 +1,9 @@
 package node
 
-import "github.com/penstock-go/penstock/stat"
+import (
+	"github.com/penstock-go/penstock/internal/meter"
+	"github.com/penstock-go/penstock/stat"
+)
 
 // Looking is finding the nodes that a call would be counted on without adding any to the tree: a
 // node that doesn't exist yet is made outside it, for the caller alone.
@@ -75,11 +78,11 @@ func (n *StatisticNode) LookWindow(now int64, meter Meter) (w *stat.Window, foun
 
 // LookSemaphore returns the node's semaphore for owner or, if there is none, one with the contents
 // that it would have.
-func (n *StatisticNode) LookSemaphore(owner any) *stat.Semaphore {
+func (n *StatisticNode) LookSemaphore(owner any) *meter.Semaphore {
 	if g := n.seeded().semaphore(owner); g != nil {
 		return g
 	}
-	g := new(stat.Semaphore)
+	g := new(meter.Semaphore)
 	if countsAll(owner) {
 		g.Acquire(0, n.UnitsInFlight())
 	}

@@ -3,6 +3,7 @@ package node
 import (
 	"slices"
 
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -38,7 +39,7 @@ func (w *MeteredWindow) All() bool { return w.all }
 // MeteredSemaphore is a semaphore of a node. Owner names the rule it is for, as in [Meter]. If it
 // has no owner, or its owner is [Shared], every call of the node counts in it.
 type MeteredSemaphore struct {
-	*stat.Semaphore
+	*meter.Semaphore
 	Owner any
 	all   bool
 }
@@ -167,7 +168,7 @@ func (m *meters) window(meter Meter) *stat.Window {
 	return nil
 }
 
-func (m *meters) semaphore(owner any) *stat.Semaphore {
+func (m *meters) semaphore(owner any) *meter.Semaphore {
 	if m == nil {
 		return nil
 	}
@@ -291,13 +292,15 @@ func (n *StatisticNode) seeded() *meters {
 
 // Semaphore returns the node's semaphore for owner (see [Meter]), or nil. It is for code that
 // counts a call there; code that decides needs [StatisticNode.NeedSemaphore].
-func (n *StatisticNode) Semaphore(owner any) *stat.Semaphore { return n.meters.Load().semaphore(owner) }
+func (n *StatisticNode) Semaphore(owner any) *meter.Semaphore {
+	return n.meters.Load().semaphore(owner)
+}
 
 // NeedSemaphore returns the node's semaphore for owner, made if there is none. Like a window it
 // is published first and then seeded with the units in flight. Code that counts a call counts it
 // first and then looks for a semaphore, so every call that did not see the semaphore is in the
 // seed. Others may be in it too, see [StatisticNode.Settle].
-func (n *StatisticNode) NeedSemaphore(owner any) *stat.Semaphore {
+func (n *StatisticNode) NeedSemaphore(owner any) *meter.Semaphore {
 	if g := n.seeded().semaphore(owner); g != nil {
 		return g
 	}
@@ -307,7 +310,7 @@ func (n *StatisticNode) NeedSemaphore(owner any) *stat.Semaphore {
 	if g := old.semaphore(owner); g != nil {
 		return g
 	}
-	g := new(stat.Semaphore)
+	g := new(meter.Semaphore)
 	if countsAll(owner) {
 		g.Begin()
 		n.seeding.Store(true)
@@ -325,7 +328,7 @@ func (n *StatisticNode) NeedSemaphore(owner any) *stat.Semaphore {
 
 // Settle corrects what the node's semaphore holds for calls that it never saw, if it
 // holds any, and reports whether it did. A rule that would refuse does this first.
-func (n *StatisticNode) Settle(g *stat.Semaphore) bool {
+func (n *StatisticNode) Settle(g *meter.Semaphore) bool {
 	if !g.Settling() {
 		return false
 	}

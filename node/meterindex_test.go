@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -17,7 +18,7 @@ func TestManyMeters(t *testing.T) {
 	n := NewStatisticNode(layout(t))
 	shape := stat.Shape{Interval: time.Second, Buckets: 2}
 	of := func(i int) Meter { return Meter{Shape: shape, Owner: i} }
-	windows, semaphores := make(map[int]*stat.Window), make(map[int]*stat.Semaphore)
+	windows, semaphores := make(map[int]*stat.Window), make(map[int]*meter.Semaphore)
 	check := func() {
 		for i := range 300 {
 			require.Same(t, windows[i], n.FindWindow(of(i)), i)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/internal/lending"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/stat"
@@ -32,7 +33,7 @@ func TestSimSemaphoreUnderTraffic(t *testing.T) {
 		now, ruled, drops := epoch, false, s.Rand.IntN(3) == 0
 		running := 0
 		metered := make(map[int]int64) // calls in flight that the semaphore must have, and their units
-		semaphores := make(map[*stat.Semaphore]bool)
+		semaphores := make(map[*meter.Semaphore]bool)
 		for i := range uint32(2 + s.Rand.IntN(2)) {
 			units, joins, twice := 1+s.Rand.Int64N(2), s.Rand.IntN(2) == 0, s.Rand.IntN(2)
 			stays := s.Rand.IntN(40)                        // in flight, for so many steps, if it came without the rule
@@ -40,7 +41,7 @@ func TestSimSemaphoreUnderTraffic(t *testing.T) {
 			s.Go(func() {
 				for turn := range 1 + twice {
 					call := int(i)<<1 | turn
-					var held []*stat.Semaphore
+					var held []*meter.Semaphore
 					var before map[int]int64
 					taken := ruled
 					if taken {
@@ -49,7 +50,7 @@ func TestSimSemaphoreUnderTraffic(t *testing.T) {
 						take := func() bool {
 							before = maps.Clone(metered)
 							if joins {
-								got, _ := g.Join(i, stat.Claim{Units: units, Limit: limit, Revision: 1})
+								got, _ := g.Join(i, meter.Claim{Units: units, Limit: limit, Revision: 1})
 								return got
 							}
 							return g.TryAcquire(i, units, limit)
@@ -71,7 +72,7 @@ func TestSimSemaphoreUnderTraffic(t *testing.T) {
 						metered[call] = units
 					}
 					to.AddPass(i, now, units)
-					confirmed := make(map[*stat.Semaphore]bool)
+					confirmed := make(map[*meter.Semaphore]bool)
 					if g := n.Semaphore(nil); g != nil {
 						if !slices.Contains(held, g) {
 							g.Acquire(i, units)

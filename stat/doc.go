@@ -8,8 +8,7 @@
 //     lanes, the last minute second by second, and running totals. A call never
 //     blocks on them and no count is lost, but a reader may see one a little late.
 //   - [Window] meters admissions over an interval: check and count are one
-//     atomic step, so a limit holds under any concurrency. [Semaphore] does the same
-//     for units in flight.
+//     atomic step, so a limit holds under any concurrency.
 //
 // [LeapArray] is the ring of buckets that both ideas come from, for owners that
 // hold a lock of their own.

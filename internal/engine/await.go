@@ -6,24 +6,24 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
-	"github.com/penstock-go/penstock/stat"
+	"github.com/penstock-go/penstock/internal/meter"
 )
 
 // waiter is the place of a call in a queue, and the terms of the rule that put it there.
 type waiter struct {
-	place *stat.Waiter
+	place *meter.Waiter
 	until int64 // when its rule refuses it
 	by    *core.BlockError
 }
 
 // placeHolder is a place in a queue, or the units that were granted there.
-type placeHolder struct{ *stat.Waiter }
+type placeHolder struct{ *meter.Waiter }
 
 func (h placeHolder) GiveBack(*Reservation, int64) { h.Leave() }
 
 // ReservePlace notes a place in the queue of a semaphore that the call does not wait for, unlike
 // [Invocation.Await]; it leaves the queue, or gives back what it was granted there, when it exits.
-func (inv *Invocation) ReservePlace(w *stat.Waiter) {
+func (inv *Invocation) ReservePlace(w *meter.Waiter) {
 	inv.Reserve(Reservation{Holder: placeHolder{w}, Units: inv.units, UntilExit: true})
 }
 
@@ -34,7 +34,7 @@ func (inv *Invocation) ReservePlace(w *stat.Waiter) {
 // whatever else it was granted. So a call may be in only one queue: two calls, each next in line
 // for units that the other holds, would wait for each other. A rule asks [Invocation.Awaits] before
 // it queues a call.
-func (inv *Invocation) Await(w *stat.Waiter, maxWait time.Duration, by *core.BlockError) {
+func (inv *Invocation) Await(w *meter.Waiter, maxWait time.Duration, by *core.BlockError) {
 	inv.ReservePlace(w)
 	inv.waits = true
 	inv.waiter = &waiter{place: w, until: inv.now + int64(maxWait), by: by}
@@ -89,7 +89,7 @@ func (inv *Invocation) awaitGrant(before func()) (returned func(), ok bool, caus
 
 // granted turns a place that was granted into a reservation of units of the semaphore, like any
 // other.
-func (inv *Invocation) granted(w *stat.Waiter) {
+func (inv *Invocation) granted(w *meter.Waiter) {
 	for i := range inv.held {
 		if h, ok := inv.held[i].Holder.(placeHolder); ok && h.Waiter == w {
 			inv.held[i].Holder, inv.held[i].semaphore = nil, w.Semaphore()

@@ -11,15 +11,15 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/pattern"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/proof/trial"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // quick is a family whose rules, for every resource, are one semaphore and need not be asked.
 type quick struct {
 	name      string
 	kind      core.Kind
-	semaphore stat.Semaphore
+	semaphore meter.Semaphore
 	limit     int64
 	heard     *[]string
 	during    func() // while it takes, before it has

@@ -6,8 +6,8 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/shown"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // Explainer is a [Checker] that can say how it would judge a call: the rules of every family, and a
@@ -193,7 +193,7 @@ func (inv *Invocation) JudgeWait(j *core.Judgement, wait time.Duration, ok bool,
 }
 
 // JudgeTokens judges a call of n units by a token bucket that holds size.
-func (inv *Invocation) JudgeTokens(j *core.Judgement, b stat.TokenBucket, n, size int64) {
+func (inv *Invocation) JudgeTokens(j *core.Judgement, b meter.TokenBucket, n, size int64) {
 	switch {
 	case n > size:
 		j.Outcome = core.Refused
@@ -209,7 +209,7 @@ func MeasureUnits(of string, used, limit int64) core.Measure {
 }
 
 // MeasureTokens is a measure of a token bucket that holds size.
-func MeasureTokens(b stat.TokenBucket, now, size int64) core.Measure {
+func MeasureTokens(b meter.TokenBucket, now, size int64) core.Measure {
 	left := b.Whole(now, size)
 	return core.Measure{Of: "tokens taken", Measured: float64(size) - b.Left(now, size), Limit: float64(size), Remaining: &left}
 }

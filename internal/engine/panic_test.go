@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -279,7 +280,7 @@ func TestPanicInAHolder(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			window, err := stat.NewWindow(stat.Shape{Interval: time.Second, Buckets: 2})
 			require.NoError(t, err)
-			semaphore := new(stat.Semaphore)
+			semaphore := new(meter.Semaphore)
 			armed := true
 			checker := &fake{name: "checker", take: func(inv *engine.Invocation) engine.Verdict {
 				bucket, ok := window.TryAdd(0, inv.Now(), 1, 100)

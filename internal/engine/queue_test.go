@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -22,7 +23,7 @@ import (
 type taker struct {
 	fake
 	window    *stat.Window
-	semaphore stat.Semaphore
+	semaphore meter.Semaphore
 }
 
 func newTaker(t *testing.T) *taker {

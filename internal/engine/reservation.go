@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -17,9 +18,9 @@ type Reservation struct {
 	Undo      int64 // the holder's own
 	UntilExit bool
 
-	follows   int32           // number, from 1 on, of the reservation that this one follows; 0 for others, or fleeting
-	window    *stat.Window    // the window that Token is a bucket of, or nil
-	semaphore *stat.Semaphore // that the units belong to, or nil
+	follows   int32            // number, from 1 on, of the reservation that this one follows; 0 for others, or fleeting
+	window    *stat.Window     // the window that Token is a bucket of, or nil
+	semaphore *meter.Semaphore // that the units belong to, or nil
 }
 
 // Holder takes back, at now, what it granted, and reserves nothing as it does so.
@@ -104,7 +105,7 @@ func (inv *Invocation) ReserveBucket(w *stat.Window, bucket, limit int64) {
 }
 
 // ReserveSemaphore notes units of a semaphore.
-func (inv *Invocation) ReserveSemaphore(g *stat.Semaphore) {
+func (inv *Invocation) ReserveSemaphore(g *meter.Semaphore) {
 	r := inv.nextReservation()
 	r.Units, r.Token, r.Undo, r.UntilExit, r.semaphore = inv.units, 0, 0, true, g
 }
@@ -173,10 +174,10 @@ func (inv *Invocation) MeterBucket(w *stat.Window) {
 }
 
 // HoldsSemaphore reports whether the call holds units of a semaphore.
-func (inv *Invocation) HoldsSemaphore(g *stat.Semaphore) bool { return inv.findSemaphore(g) != nil }
+func (inv *Invocation) HoldsSemaphore(g *meter.Semaphore) bool { return inv.findSemaphore(g) != nil }
 
 // findSemaphore returns the call's reservation of a semaphore, or nil.
-func (inv *Invocation) findSemaphore(g *stat.Semaphore) *Reservation {
+func (inv *Invocation) findSemaphore(g *meter.Semaphore) *Reservation {
 	if len(inv.held) > fewHeld {
 		return inv.heldAt(g)
 	}
@@ -185,7 +186,7 @@ func (inv *Invocation) findSemaphore(g *stat.Semaphore) *Reservation {
 
 // heldSemaphore is findSemaphore for few reservations. It looks from the end, as permits are taken
 // late.
-func (inv *Invocation) heldSemaphore(g *stat.Semaphore) *Reservation {
+func (inv *Invocation) heldSemaphore(g *meter.Semaphore) *Reservation {
 	for i := len(inv.held) - 1; i >= 0; i-- {
 		if inv.held[i].semaphore == g {
 			return &inv.held[i]
@@ -196,7 +197,7 @@ func (inv *Invocation) heldSemaphore(g *stat.Semaphore) *Reservation {
 
 // MeterSemaphore makes the call hold units of the semaphore of a node on which it has just been
 // counted, unless a rule has already taken them.
-func (inv *Invocation) MeterSemaphore(g *stat.Semaphore) {
+func (inv *Invocation) MeterSemaphore(g *meter.Semaphore) {
 	r := inv.findSemaphore(g)
 	if r != nil && !g.Settling() {
 		return
@@ -204,7 +205,7 @@ func (inv *Invocation) MeterSemaphore(g *stat.Semaphore) {
 	inv.meterSemaphore(g, r)
 }
 
-func (inv *Invocation) meterSemaphore(g *stat.Semaphore, r *Reservation) {
+func (inv *Invocation) meterSemaphore(g *meter.Semaphore, r *Reservation) {
 	if r == nil {
 		g.Acquire(inv.lane, inv.units)
 		inv.ReserveSemaphore(g)

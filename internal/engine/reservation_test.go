@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -24,7 +25,7 @@ func (h *taker) GiveBack(r *Reservation, _ int64) {
 func TestReservationHasNothingOfTheOneBefore(t *testing.T) {
 	w, err := stat.NewWindow(stat.Shape{Interval: time.Second, Buckets: 1})
 	require.NoError(t, err)
-	g, h := new(stat.Semaphore), new(taker)
+	g, h := new(meter.Semaphore), new(taker)
 	kinds := map[string]struct {
 		reserve func(*Invocation)
 		want    Reservation
@@ -50,7 +51,7 @@ func TestReservationHasNothingOfTheOneBefore(t *testing.T) {
 
 // A holder that reserves while it gives back does what it may not. It harms no later call.
 func TestReservedWhileGivingBack(t *testing.T) {
-	g, back := new(stat.Semaphore), int64(0)
+	g, back := new(meter.Semaphore), int64(0)
 	inv := &Invocation{call: call{units: 1}, held: make([]Reservation, 0, 8)}
 	inv.ReserveUnits(new(taker), 1, 0)
 	inv.ReserveUnits(&taker{func(*Reservation) {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/stat"
+	"github.com/penstock-go/penstock/internal/meter"
 )
 
 // TakeTurn takes the next turn in a queue for the call, at its cost, if the wait for it, which it
@@ -19,7 +19,7 @@ import (
 // A prioritized call overtakes others. Where its own turn is not awaited, because the rule only
 // watches, it overtakes only calls like itself: calls that have waited since the rule was enforced
 // are not pushed back by a call that doesn't wait.
-func (inv *Invocation) TakeTurn(q *stat.Turns, cost stat.Moment, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
+func (inv *Invocation) TakeTurn(q *meter.Turns, cost meter.Moment, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
 	first := inv.prioritized && (awaited || !q.Awaited())
 	at, wait := q.Next(inv.now, cost, first)
 	switch {
@@ -38,14 +38,14 @@ func (inv *Invocation) TakeTurn(q *stat.Turns, cost stat.Moment, maxWait time.Du
 func (inv *Invocation) WaitAtLeast(wait time.Duration) { inv.firm = max(inv.firm, wait) }
 
 // holdTurn notes a turn that the call has for good.
-func (inv *Invocation) holdTurn(q *stat.Turns, at, before stat.Moment) {
+func (inv *Invocation) holdTurn(q *meter.Turns, at, before meter.Moment) {
 	token, part := at.Split()
 	undo, undoPart := before.Split()
 	inv.reserve(int64(part)<<32|int64(undoPart), token, undo, false).Holder = turnsHolder{q}
 }
 
 // queueTurn puts the call into the queue.
-func (inv *Invocation) queueTurn(q *stat.Turns, at, cost stat.Moment, first, awaited bool) {
+func (inv *Invocation) queueTurn(q *meter.Turns, at, cost meter.Moment, first, awaited bool) {
 	x := inv.nextTurn()
 	x.Awaited = awaited
 	q.Queue(&x.Turn, inv.now, at, cost, first)
@@ -54,23 +54,23 @@ func (inv *Invocation) queueTurn(q *stat.Turns, at, cost stat.Moment, first, awa
 }
 
 // turnsHolder is the holder of turns that calls have for good.
-type turnsHolder struct{ *stat.Turns }
+type turnsHolder struct{ *meter.Turns }
 
 func (h turnsHolder) GiveBack(r *Reservation, now int64) {
-	at := stat.MomentOf(r.Token, uint32(r.Units>>32))
-	h.GiveUp(at, stat.MomentOf(r.Undo, uint32(r.Units)), now)
+	at := meter.MomentOf(r.Token, uint32(r.Units>>32))
+	h.GiveUp(at, meter.MomentOf(r.Undo, uint32(r.Units)), now)
 }
 
 // turn is a turn that a call waits for in a queue. It belongs to the invocation, and serves one
 // call after another.
-type turn struct{ stat.Turn }
+type turn struct{ meter.Turn }
 
 func (x *turn) GiveBack(_ *Reservation, now int64) { x.Leave(now) }
 
 func (inv *Invocation) nextTurn() *turn {
 	n := len(inv.turns)
 	if n == cap(inv.turns) || inv.turns[:n+1][n] == nil {
-		inv.turns = append(inv.turns, &turn{Turn: stat.MakeTurn(&inv.nap)})[:n]
+		inv.turns = append(inv.turns, &turn{Turn: meter.MakeTurn(&inv.nap)})[:n]
 	}
 	inv.turns = inv.turns[:n+1]
 	return inv.turns[n]

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core/spec"
-	"github.com/penstock-go/penstock/stat"
+	"github.com/penstock-go/penstock/internal/meter"
 )
 
 // The ranges of a token bucket's parameters.
@@ -24,7 +24,7 @@ func CheckBucket(field string, threshold float64, interval time.Duration, burst 
 		return spec.BadField(field, "is %g a second: a token bucket fills with at most %g a second", perSecond, float64(MaxRate))
 	case burst < 0 || burst > MaxBurst:
 		return spec.BadField("burst", "is %d: use a number from 0 to %d", burst, MaxBurst)
-	case burst != 0 && threshold > 0 && stat.UnitCost(interval, threshold).Times(BucketSize(burst)).Endless():
+	case burst != 0 && threshold > 0 && meter.UnitCost(interval, threshold).Times(BucketSize(burst)).Endless():
 		return spec.BadField("burst", "is %d: at a threshold of %g the bucket would take more than 73 years to fill; use less", burst, threshold)
 	}
 	return nil

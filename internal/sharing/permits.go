@@ -1,8 +1,8 @@
 package sharing
 
 import (
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/shared"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // permits are those that the store counts for a member. Calls take them and give them back without
@@ -20,7 +20,7 @@ import (
 // The call that gives back and looks again was never let in. While it has what it took, another call
 // may find too few, and ask the store.
 type permits struct {
-	inUse   stat.Semaphore
+	inUse   meter.Semaphore
 	good    shared.Int64
 	expires shared.Int64 // by the member's clock
 	peak    shared.Int64 // the most that were in use since giveUp; permits that lanes keep count as well

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -32,14 +33,14 @@ func (o *Ours) Allow(now int64) bool {
 // OurTokens is Penstock's token bucket, under a lock as a rule has it.
 type OurTokens struct {
 	mu     sync.Mutex
-	tokens stat.TokenBucket
+	tokens meter.TokenBucket
 	size   int64
 }
 
 // NewOurTokens returns a full bucket that holds size.
 func NewOurTokens(limit int64, interval time.Duration, size int64) *OurTokens {
-	t := &OurTokens{tokens: stat.MakeTokenBucket(), size: size}
-	t.tokens.SetUnit(0, stat.UnitCost(interval, float64(limit)))
+	t := &OurTokens{tokens: meter.MakeTokenBucket(), size: size}
+	t.tokens.SetUnit(0, meter.UnitCost(interval, float64(limit)))
 	return t
 }
 

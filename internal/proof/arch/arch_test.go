@@ -28,8 +28,9 @@ var layers = []layer{
 	{"internal/shown", ""},                  // names and numbers as text, for people and in files
 
 	{"stat", "internal/lending internal/shared"},
+	{"internal/meter", "internal/lending internal/shared"}, // units in flight, turns and tokens
 	{"core/host", ""}, // what the files of the system tell of it
-	{"node", "internal/shared stat"},
+	{"node", "internal/meter internal/shared stat"},
 	{"core/clocks", "internal/shared internal/shown stat"},                 // what an engine tells the time by
 	{"core/argument", ""},                                                  // what the arguments of calls are worth
 	{"core/pattern", ""},                                                   // the expressions that match names, and what they may cost
@@ -37,18 +38,18 @@ var layers = []layer{
 	{"cluster/store", "stat"},                                              // what members and stores say to each other
 	{"cluster", "cluster/store internal/shown core/clocks core/spec stat"}, // the words for limits that several processes share
 	{"cluster/storetest", "cluster/store stat"},                            // the cases that stores are held to
-	{"internal/sharing", "cluster cluster/store internal/lending internal/safelog internal/shared internal/shown core/clocks stat"}, // members, their leases, and what they send
+	{"internal/sharing", "cluster cluster/store internal/lending internal/meter internal/safelog internal/shared internal/shown core/clocks stat"}, // members, their leases, and what they send
 	{"core", "internal/shown core/argument core/spec"}, // the words: refusals, figures, explanations
 	{"internal/sampler", "internal/shared core/host"},  // the machine, read as long as a rule goes by it
-	{"internal/engine", "core internal/safelog internal/shared internal/shown node stat core/host core/clocks core/argument core/pattern core/spec internal/sampler"},
-	{"internal/family", "cluster core internal/engine internal/sharing core/pattern core/spec node stat"}, // which rules apply, and what they hold
+	{"internal/engine", "core internal/meter internal/safelog internal/shared internal/shown node stat core/host core/clocks core/argument core/pattern core/spec internal/sampler"},
+	{"internal/family", "cluster core internal/engine internal/meter internal/sharing core/pattern core/spec node stat"}, // which rules apply, and what they hold
 
-	{"flow", "cluster internal/shared internal/sharing internal/shown core internal/engine internal/family internal/sampler core/spec node stat"},
-	{"isolation", "cluster internal/shared internal/sharing core internal/engine internal/family core/spec node stat"},
-	{"adaptive", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
+	{"flow", "cluster internal/meter internal/shared internal/sharing internal/shown core internal/engine internal/family internal/sampler core/spec node stat"},
+	{"isolation", "cluster internal/meter internal/shared internal/sharing core internal/engine internal/family core/spec node stat"},
+	{"adaptive", "internal/meter internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
 	{"breaker", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
 	{"outlier", "internal/shared internal/shown core internal/engine internal/family core/spec node stat breaker"},
-	{"hotspot", "cluster internal/lending internal/shared internal/sharing internal/shown core internal/engine internal/family core/spec core/argument node stat"},
+	{"hotspot", "cluster internal/lending internal/meter internal/shared internal/sharing internal/shown core internal/engine internal/family core/spec core/argument node stat"},
 	{"system", "internal/shared internal/shown core internal/engine internal/family internal/sampler core/pattern core/spec node stat"},
 	{"authority", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
 
@@ -85,7 +86,7 @@ var layers = []layer{
 	{"cluster/redis/internal/compare", public + " cluster/redis cluster/redis/internal/server internal/sharing"}, // measures members without a Guard
 	{"cluster/*", public},
 	{"cmd/*", public},
-	{"internal/bench", public + " internal/proof/source internal/proof/tables"},
+	{"internal/bench", public + " internal/meter internal/proof/source internal/proof/tables"},
 
 	{"examples/customslot", "api slots"},                                       // extends the chain
 	{"examples/quickstart", "api observe/console observe/inspect " + families}, // keeps a whole tree, and shows the dashboard

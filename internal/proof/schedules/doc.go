@@ -14,7 +14,7 @@
 //
 //	func TestSimSemaphore(t *testing.T) {
 //		sim.Random(t, func(s *sim.Schedule) {
-//			var g stat.Semaphore
+//			var g meter.Semaphore
 //			for range 3 {
 //				s.Go(func() {
 //					if g.TryAcquire(0, 1, 1) {
@@ -34,5 +34,5 @@
 // them all. When one fails it prints the schedule, step by step, and the flags that
 // run it again:
 //
-//	go test -tags sim -run '^TestSimSemaphore$' ./stat -sim.seed=7 -sim.at=4711
+//	go test -tags sim -run '^TestSimSemaphore$' ./internal/meter -sim.seed=7 -sim.at=4711
 package schedules

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/proof/chance"
 	"github.com/penstock-go/penstock/internal/proof/figure"
-	"github.com/penstock-go/penstock/stat"
 )
 
 // semaphoreOp takes n permits if no more than limit are out then, gives back -n, or with
@@ -59,7 +59,7 @@ func TestSemaphoreIsLinearizable(t *testing.T) {
 	histories := figure.Size(200, 2000, 25_000, 1_000_000)
 	overlaps := 0
 	for i := range histories {
-		var g stat.Semaphore
+		var g meter.Semaphore
 		var left atomic.Int64
 		r := together(4, *chance.Seed, uint64(i), func(r *recorder, client int, rnd *rand.Rand) {
 			held := int64(0)
@@ -93,7 +93,7 @@ func TestSemaphoreIsLinearizable(t *testing.T) {
 }
 
 type looseSemaphore struct {
-	*stat.Semaphore
+	*meter.Semaphore
 	between func()
 }
 
@@ -109,7 +109,7 @@ func (g looseSemaphore) TryAcquire(lane uint32, n, limit int64) bool {
 func TestBrokenSemaphoreIsFound(t *testing.T) {
 	var looked sync.WaitGroup
 	looked.Add(2)
-	g := looseSemaphore{new(stat.Semaphore), func() { looked.Done(); looked.Wait() }}
+	g := looseSemaphore{new(meter.Semaphore), func() { looked.Done(); looked.Wait() }}
 	r := together(2, 0, 0, func(r *recorder, client int, rnd *rand.Rand) {
 		o := semaphoreOp{2, 3}
 		r.do(client, rnd, o, func() any { return o.on(g, client) })

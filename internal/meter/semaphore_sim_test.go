@@ -1,6 +1,6 @@
 //go:build sim
 
-package stat
+package meter
 
 import (
 	"fmt"

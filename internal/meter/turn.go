@@ -1,4 +1,4 @@
-package stat
+package meter
 
 // Turn is one call's turn, or its place in the queue for one. It is the call's: a call
 // uses a turn again when it is over. The zero value is ready for calls that nobody can tell

@@ -1,4 +1,4 @@
-package stat
+package meter
 
 import "github.com/penstock-go/penstock/internal/lending"
 

@@ -1,4 +1,4 @@
-package stat
+package meter
 
 // ranks are waiting calls in the order in which they are served: as they arrived, except for
 // prioritized ones. Each knows its neighbors, so that leaving from the middle takes no search. The

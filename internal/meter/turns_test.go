@@ -1,4 +1,4 @@
-package stat
+package meter
 
 import (
 	"math"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/stat"
 )
 
 func TestCost(t *testing.T) {
@@ -639,7 +640,7 @@ func TestTurnsWaitsAreInRange(t *testing.T) {
 	}
 	var here []queued
 	for range rounds(20_000) {
-		c := Cost(1+r.Int64N(MaxUnits), r.ExpFloat64()*1e6)
+		c := Cost(1+r.Int64N(stat.MaxUnits), r.ExpFloat64()*1e6)
 		at := now + r.Int64N(int64(time.Hour)) - int64(30*time.Minute)
 		mu.Lock()
 		first := r.IntN(3) == 0

@@ -1,0 +1,10 @@
+// Package meter limits what calls hold and when they run, exactly: checking and taking are one
+// step, so a limit holds under any concurrency. Windows are in package stat.
+//
+//   - [Semaphore] counts units in flight. Calls that find none may wait in its queue ([Claim],
+//     [Waiter]).
+//   - [Turns] space calls in time: each waits for its [Turn].
+//   - [TokenBucket] lets units pass at a rate, with bursts, and makes no call wait.
+//
+// [Moment] is time finer than a nanosecond, for turns and tokens.
+package meter
