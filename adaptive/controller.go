@@ -6,6 +6,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -88,7 +89,7 @@ func (c *controller) shadow(inv *engine.Invocation) {
 	n := &c.resource.StatisticNode
 	all := n.NeedSemaphore(c.owner)
 	inv.OnComplete(c.limit, token(all.InUse()+inv.Units(), inv))
-	if _, shared := c.owner.(node.Shared); !shared {
+	if _, shared := c.owner.(meter.Shared); !shared {
 		all.Acquire(inv.Lane(), inv.Units())
 		inv.ReserveSemaphore(all)
 	}

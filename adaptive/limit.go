@@ -60,11 +60,11 @@ type (
 // limit, not the ID of the rule: the ID may change while calls are under way that hold units of the
 // semaphore and are not yet counted anywhere else.
 func (l *limit) owners(private bool) (all, shadowBlocked any) {
-	shadowBlocked = node.ShadowOwner{Of: shadowOwner(l.id)}
+	shadowBlocked = meter.ShadowOwner{Of: shadowOwner(l.id)}
 	if private {
 		return some(l.id), shadowBlocked
 	}
-	return node.Shared(fmt.Sprintf("adaptive %d.%d", l.id.revision, l.id.number)), shadowBlocked
+	return meter.Shared(fmt.Sprintf("adaptive %d.%d", l.id.revision, l.id.number)), shadowBlocked
 }
 
 // adopt continues under another revision of the rule.
@@ -92,7 +92,7 @@ func (l *limit) complete(now, inFlight, took, units int64, failed bool) {
 // [meter.Semaphore].
 func (l *limit) enforce() {
 	number := l.word.Load()>>limitBits + 1
-	if g := l.home.Semaphore(l.owner); g != nil {
+	if g := l.home.Meters().Semaphore(l.owner); g != nil {
 		g.SetLimit(number, l.learner.level)
 	}
 	l.word.Store(number<<limitBits | uint64(l.learner.level))

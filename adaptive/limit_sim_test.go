@@ -93,7 +93,7 @@ func newSim(s *schedules.Schedule, most int) (*engine.Engine, *referee) {
 	})
 	loadSim(s, e, most)
 	resource, _ := e.FindResource("a")
-	return e, &referee{s: s, semaphore: resource.Semaphore(limitOf(e).owner), low: int64(most), high: int64(most)}
+	return e, &referee{s: s, semaphore: resource.Meters().Semaphore(limitOf(e).owner), low: int64(most), high: int64(most)}
 }
 
 // loadSim makes most the limit in force.

@@ -73,7 +73,7 @@ func TestRenamedOnTheWay(t *testing.T) {
 				a.Exit()
 				b.Exit()
 				resource, _ := g.FindResource("orders")
-				assert.Len(t, resource.Semaphores(), len(tt.loads[len(tt.loads)-1]), "none is left of what the rules were called")
+				assert.Len(t, resource.Meters().Semaphores(), len(tt.loads[len(tt.loads)-1]), "none is left of what the rules were called")
 			})
 		}
 	}

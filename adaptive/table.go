@@ -5,8 +5,8 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/family"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/shared"
-	"github.com/penstock-go/penstock/node"
 )
 
 // Info returns what the rule table needs to know.
@@ -58,8 +58,8 @@ func (t *table) Needs(held any, _ uint64, need func(engine.Need)) {
 	h, _ := held.(*family.Held[Rule, controller])
 	for c := range h.All() {
 		for _, owner := range []any{c.owner, c.shadowOwner} {
-			if _, shared := owner.(node.Shared); c.counts(owner) || c.rule.Mode == spec.Off && !shared {
-				need(engine.Need{Role: engine.RoleCluster, Semaphore: true, Meter: node.Meter{Owner: owner}})
+			if _, shared := owner.(meter.Shared); c.counts(owner) || c.rule.Mode == spec.Off && !shared {
+				need(engine.Need{Role: engine.RoleCluster, Semaphore: true, Meter: meter.Meter{Owner: owner}})
 			}
 		}
 	}

@@ -113,13 +113,13 @@ func TestSoak(t *testing.T) {
 	assert.Zero(t, g.Engine().Failures())
 	g.Engine().EachResource(func(r *engine.Resource) {
 		assert.Zero(t, r.InFlight(), r.Name())
-		if semaphore := r.Semaphore(nil); semaphore != nil {
+		if semaphore := r.Meters().Semaphore(nil); semaphore != nil {
 			assert.Zero(t, semaphore.Held(), r.Name())
 		}
 	})
 	clock.Advance(10 * time.Minute)
 	g.Engine().EachResource(func(r *engine.Resource) {
-		for _, w := range r.Windows() {
+		for _, w := range r.Meters().Windows() {
 			assert.Zero(t, w.Waiting(clock.Now()), r.Name())
 		}
 	})

@@ -88,7 +88,7 @@ func TestWindowsHoldWhatPassed(t *testing.T) {
 		now := g.clock.Now()
 		history[r].at = now
 		check := func(n *node.StatisticNode, origins ...int) {
-			for _, w := range n.Windows() {
+			for _, w := range n.Meters().Windows() {
 				width := int64(w.Shape.Width())
 				want := int64(0)
 				for back := r; back >= 0 && history[back].at/width > now/width-int64(w.Shape.Buckets); back-- {

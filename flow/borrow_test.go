@@ -134,7 +134,7 @@ func TestBorrowersAreCounted(t *testing.T) {
 	assert.Equal(t, int64(3), second.Occupied)
 	second = app.Second(g.clock.Now())
 	assert.Equal(t, int64(3), second.Occupied)
-	assert.Equal(t, int64(3), r.Windows()[0].Sum(g.clock.Now()))
+	assert.Equal(t, int64(3), r.Meters().Windows()[0].Sum(g.clock.Now()))
 }
 
 // A call whose turn in a queue comes when the bucket begins that it borrows from is a
@@ -167,13 +167,13 @@ func TestBorrowerGivesUp(t *testing.T) {
 	g.clock.AwaitParked(1)
 	r := g.resource("orders")
 	assert.Equal(t, int64(1), g.Waiting())
-	for _, w := range r.Windows() {
+	for _, w := range r.Meters().Windows() {
 		assert.Equal(t, int64(3), w.Waiting(g.clock.Now()), "in every window the call counts when it will run: %v", w.Shape)
 	}
 	cancel()
 	require.ErrorIs(t, <-result, context.Canceled)
 	assert.Zero(t, r.Waiting(g.clock.Now()))
-	for _, w := range r.Windows() {
+	for _, w := range r.Meters().Windows() {
 		assert.Equal(t, int64(4), w.Sum(g.clock.Now()), "%v", w.Shape)
 		assert.Zero(t, w.Waiting(g.clock.Now()), "%v", w.Shape)
 	}
@@ -269,7 +269,7 @@ func TestBorrowerThatQueues(t *testing.T) {
 			})
 			g.clock.AwaitParked(i + 1)
 		}
-		for _, w := range g.resource("orders").Windows() {
+		for _, w := range g.resource("orders").Meters().Windows() {
 			want := int64(2)
 			if w.Shape.Interval > time.Second {
 				want = 1 + tt.beside

@@ -32,7 +32,7 @@ type controller struct {
 	bucket *bucket      // nil unless it is a token bucket
 	lease  *lease       // nil unless a cluster shares the limit
 	spare  spare        // what the rule had before its behavior changed
-	meter  node.Meter
+	meter  meter.Meter
 
 	size    int64            // of the bucket, in units
 	tooMany *core.BlockError // for calls of more units than it holds; nil without a bucket
@@ -57,7 +57,7 @@ type controller struct {
 	next *shared.Pointer[controller]
 	// before is the meter of the controller that this one continued, if that had another shape;
 	// otherwise nil.
-	before *node.Meter
+	before *meter.Meter
 }
 
 func newController(t *table, at *engine.Site, r Rule, record *engine.Record, old *controller) (*controller, *succession) {
@@ -196,7 +196,7 @@ func (c *controller) nodes() iter.Seq[*node.StatisticNode] {
 // meters reports whether a caller's node already has meters, of enforced rules if this one is
 // enforced.
 func (c *controller) meters(n *node.OriginNode) bool {
-	return n.Judged() || c.rule.Mode == spec.Shadow && n.Metered()
+	return n.Meters().Judged() || c.rule.Mode == spec.Shadow && n.Metered()
 }
 
 // selects reports whether the rule, one of rs, applies to calls from origin.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -27,7 +28,7 @@ func (r Rule) private(resource string) bool {
 
 // meterAfter names the window or semaphore of a rule that comes after old, which may be nil.
 // A rule that changes to another shape gets a window that never existed before.
-func (r Rule) meterAfter(old *controller, resource string, revision uint64) (m node.Meter) {
+func (r Rule) meterAfter(old *controller, resource string, revision uint64) (m meter.Meter) {
 	if r.metered() {
 		m.Shape = r.shape()
 	}
@@ -42,21 +43,21 @@ func (r Rule) meterAfter(old *controller, resource string, revision uint64) (m n
 		m.Owner = owner
 	}
 	if r.inShadow(resource) {
-		m.Owner = node.ShadowOwner{Of: m.Owner}
+		m.Owner = meter.ShadowOwner{Of: m.Owner}
 	}
 	switch {
 	case !goesOn || !r.metered() || !old.rule.metered():
 	case m.Shape == old.meter.Shape:
 		m.Era = old.meter.Era
 	default:
-		m.Era = node.Era{Rule: r.ID, Revision: revision}
+		m.Era = meter.Era{Rule: r.ID, Revision: revision}
 	}
 	return m
 }
 
 // ownerOf is the rule that has the meters to itself, if any rule has.
-func ownerOf(m node.Meter) (owner private, own bool) {
-	if r, ok := m.Owner.(node.ShadowOwner); ok {
+func ownerOf(m meter.Meter) (owner private, own bool) {
+	if r, ok := m.Owner.(meter.ShadowOwner); ok {
 		owner, own = r.Of.(private)
 		return owner, own
 	}
@@ -65,7 +66,7 @@ func ownerOf(m node.Meter) (owner private, own bool) {
 }
 
 // owned reports whether a rule has the meters to itself.
-func owned(m node.Meter) bool {
+func owned(m meter.Meter) bool {
 	_, own := ownerOf(m)
 	return own
 }
@@ -147,7 +148,7 @@ type succession struct{ old, new *controller }
 // and takes there as well.
 //
 // No call takes from a new window before that: what is handed over replaces what is there. The new
-// windows belong to the new rule alone, see [node.Era]. So no call that came by another rule is in
+// windows belong to the new rule alone, see [meter.Era]. So no call that came by another rule is in
 // one window and not yet in the other.
 func (s *succession) complete(now int64) {
 	if s.old.rule.Mode == spec.Shadow && s.new.rule.Mode != spec.Shadow {

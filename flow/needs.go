@@ -4,14 +4,14 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/family"
-	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/internal/meter"
 )
 
 // findNeeds finds what rules need of nodes at which none of them is at work yet.
 func (t *table) findNeeds() {
 	known := make(map[engine.Need]bool)
 	for _, r := range t.All() {
-		switch n := r.need(node.Meter{Shape: r.shape()}); {
+		switch n := r.need(meter.Meter{Shape: r.shape()}); {
 		case r.Mode == spec.Off:
 		case r.Relation == Associated:
 			t.looking = append(t.looking, r)
@@ -61,9 +61,9 @@ func (t *table) Looks(need func(resource string, n engine.Need)) {
 func (r Rule) counts() bool { return r.Metric == Concurrency && !r.leases() || r.metered() }
 
 // need is a meter as the rule needs it.
-func (r Rule) need(m node.Meter) engine.Need {
+func (r Rule) need(m meter.Meter) engine.Need {
 	if r.Metric == Concurrency {
-		return engine.Need{Role: r.role(), Semaphore: true, Meter: node.Meter{Owner: m.Owner}}
+		return engine.Need{Role: r.role(), Semaphore: true, Meter: meter.Meter{Owner: m.Owner}}
 	}
 	return engine.Need{Role: r.role(), Meter: m}
 }

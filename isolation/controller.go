@@ -13,7 +13,7 @@ import (
 
 // sharedSemaphore owns the semaphore of a resource's node that the rules in force look at. It is
 // not the one that flow rules look at, in which a call that waits in the queue counts.
-const sharedSemaphore = node.Shared("isolation")
+const sharedSemaphore = meter.Shared("isolation")
 
 // controller is one rule at work on one resource. The calls that hold
 // permits and those that wait are known to a semaphore of the resource's node, which
@@ -62,7 +62,7 @@ func (r Rule) owner(resource string, old *controller) any {
 	case resource == node.OverflowName: // which never leaves
 		return new(private)
 	}
-	return node.ShadowOwner{Of: new(private)}
+	return meter.ShadowOwner{Of: new(private)}
 }
 
 // claim is what a call wants under the rule.

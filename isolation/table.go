@@ -6,7 +6,6 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/internal/meter"
-	"github.com/penstock-go/penstock/node"
 )
 
 // Info returns what the rule table needs to know.
@@ -51,7 +50,7 @@ func (t *table) Bind(at *engine.Site) engine.Checker {
 			rs.tightest = c
 		}
 	}
-	if g := at.Resource.Semaphore(sharedSemaphore); g != nil && at.Settled() {
+	if g := at.Resource.Meters().Semaphore(sharedSemaphore); g != nil && at.Settled() {
 		limit := int64(meter.Open)
 		if rs.tightest != nil {
 			limit = int64(rs.tightest.rule.Threshold)
@@ -69,7 +68,7 @@ func (t *table) Bind(at *engine.Site) engine.Checker {
 // rule is off.
 func (t *table) Needs(held any, known uint64, need func(engine.Need)) {
 	semaphore := func(owner any) engine.Need {
-		return engine.Need{Role: engine.RoleCluster, Semaphore: true, Meter: node.Meter{Owner: owner}}
+		return engine.Need{Role: engine.RoleCluster, Semaphore: true, Meter: meter.Meter{Owner: owner}}
 	}
 	h, _ := held.(*family.Held[Rule, controller])
 	for c := range h.All() {

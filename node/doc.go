@@ -16,7 +16,7 @@
 // children.
 //
 // A node always counts (its [stat.Counters]). It meters only where a rule looks:
-// [StatisticNode.Meter] gives it an exact window, [StatisticNode.Semaphore] an exact
+// [StatisticNode.Window] gives it an exact window, [StatisticNode.NeedSemaphore] an exact
 // count of units in flight.
 //
 // Memory is bounded. Resources, contexts, origins and call nodes each have a cap

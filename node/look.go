@@ -60,13 +60,13 @@ func (t *Tree) LookOrigin(c *ClusterNode, name string) *OriginNode {
 	return t.newOrigin(name, false)
 }
 
-// LookWindow returns the window for meter or, if there is none, one with the contents that it would
+// LookWindow returns the window for m or, if there is none, one with the contents that it would
 // have if it were made now.
-func (n *StatisticNode) LookWindow(now int64, meter Meter) (w *stat.Window, found bool) {
-	if w := n.FindWindow(meter); w != nil {
+func (n *StatisticNode) LookWindow(now int64, m meter.Meter) (w *stat.Window, found bool) {
+	if w := n.FindWindow(m); w != nil {
 		return w, true
 	}
-	w, err := stat.NewWindow(meter.Shape)
+	w, err := stat.NewWindow(m.Shape)
 	if err != nil {
 		panic(err) // as in Window
 	}
@@ -79,11 +79,11 @@ func (n *StatisticNode) LookWindow(now int64, meter Meter) (w *stat.Window, foun
 // LookSemaphore returns the node's semaphore for owner or, if there is none, one with the contents
 // that it would have.
 func (n *StatisticNode) LookSemaphore(owner any) *meter.Semaphore {
-	if g := n.seeded().semaphore(owner); g != nil {
+	if g := n.seeded().Semaphore(owner); g != nil {
 		return g
 	}
 	g := new(meter.Semaphore)
-	if countsAll(owner) {
+	if meter.CountsAll(owner) {
 		g.Acquire(0, n.UnitsInFlight())
 	}
 	return g

@@ -9,17 +9,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/stat"
 )
 
-var perSecond = Meter{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}
+var perSecond = meter.Meter{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}
 
 func TestWindowsOfANode(t *testing.T) {
 	n := NewStatisticNode(layout(t))
 	require.False(t, n.Metered())
-	require.Empty(t, n.Windows())
+	require.Empty(t, n.Meters().Windows())
 	require.Nil(t, n.FindWindow(perSecond))
-	require.Nil(t, n.Semaphore(nil))
+	require.Nil(t, n.Meters().Semaphore(nil))
 
 	w := n.Window(epoch, perSecond, nil)
 	require.True(t, n.Metered())
@@ -27,37 +28,37 @@ func TestWindowsOfANode(t *testing.T) {
 	require.Same(t, w, n.FindWindow(perSecond))
 	shadow, strict := perSecond, perSecond
 	shadow.Owner, strict.Shape.Strict = "rule 7", true
-	for _, other := range []Meter{shadow, strict} {
+	for _, other := range []meter.Meter{shadow, strict} {
 		require.NotSame(t, w, n.Window(epoch, other, nil))
 	}
-	require.Len(t, n.Windows(), 3)
-	require.Equal(t, perSecond, n.Windows()[0].Meter)
+	require.Len(t, n.Meters().Windows(), 3)
+	require.Equal(t, perSecond, n.Meters().Windows()[0].Meter)
 
 	g := n.NeedSemaphore(nil)
 	require.Same(t, g, n.NeedSemaphore(nil))
-	require.Same(t, g, n.Semaphore(nil))
+	require.Same(t, g, n.Meters().Semaphore(nil))
 	require.NotSame(t, g, n.NeedSemaphore("rule 7"))
-	require.Len(t, n.Windows(), 3)
+	require.Len(t, n.Meters().Windows(), 3)
 
-	before := n.Windows()
-	n.KeepMeters(func(m Meter) bool { return m != strict }, func(owner any) bool { return owner == nil })
-	require.Len(t, n.Windows(), 2)
+	before := n.Meters().Windows()
+	n.KeepMeters(func(m meter.Meter) bool { return m != strict }, func(owner any) bool { return owner == nil })
+	require.Len(t, n.Meters().Windows(), 2)
 	require.Len(t, before, 3, "who lists them meanwhile has all")
 	require.Nil(t, n.FindWindow(strict))
 	require.Same(t, w, n.FindWindow(perSecond))
-	require.Same(t, g, n.Semaphore(nil))
-	require.Nil(t, n.Semaphore("rule 7"))
-	n.KeepMeters(func(Meter) bool { return false }, func(any) bool { return false })
+	require.Same(t, g, n.Meters().Semaphore(nil))
+	require.Nil(t, n.Meters().Semaphore("rule 7"))
+	n.KeepMeters(func(meter.Meter) bool { return false }, func(any) bool { return false })
 	require.False(t, n.Metered())
-	require.Nil(t, n.Semaphore(nil))
-	n.KeepMeters(func(Meter) bool { return false }, func(any) bool { return false })
-	require.Panics(t, func() { n.Window(epoch, Meter{}, nil) }, "rules are validated first")
+	require.Nil(t, n.Meters().Semaphore(nil))
+	n.KeepMeters(func(meter.Meter) bool { return false }, func(any) bool { return false })
+	require.Panics(t, func() { n.Window(epoch, meter.Meter{}, nil) }, "rules are validated first")
 }
 
 func TestWaitingOfANode(t *testing.T) {
 	n := NewStatisticNode(layout(t))
 	require.Zero(t, n.Waiting(epoch))
-	long := Meter{Shape: stat.Shape{Interval: 10 * time.Second, Buckets: 10}}
+	long := meter.Meter{Shape: stat.Shape{Interval: 10 * time.Second, Buckets: 10}}
 	n.Window(epoch, long, nil).AddAt(0, epoch, epoch+seconds(1), 5)
 	n.Window(epoch, perSecond, nil).AddAt(0, epoch, epoch+seconds(1), 3)
 	require.EqualValues(t, 5, n.Waiting(epoch), "one call borrows from all of them")
@@ -72,7 +73,7 @@ func TestWindowIsSeeded(t *testing.T) {
 	n.AddPass(1, epoch+seconds(3), 5)
 	now := epoch + seconds(3)
 	require.EqualValues(t, 5, n.Window(now, perSecond, nil).Sum(now))
-	long := Meter{Shape: stat.Shape{Interval: 10 * time.Second, Buckets: 10}}
+	long := meter.Meter{Shape: stat.Shape{Interval: 10 * time.Second, Buckets: 10}}
 	require.EqualValues(t, 9, n.Window(now, long, nil).Sum(now))
 
 	old := n.FindWindow(perSecond)
@@ -96,7 +97,7 @@ func TestSemaphoreIsSeeded(t *testing.T) {
 
 	// found by review: what is too much in the seed is settled
 	n.AddPass(0, epoch, 3)
-	n.KeepMeters(func(Meter) bool { return false }, func(any) bool { return false })
+	n.KeepMeters(func(meter.Meter) bool { return false }, func(any) bool { return false })
 	g = n.NeedSemaphore(nil)
 	n.AddComplete(0, epoch, 3, 1, false) // the call ended without having seen the semaphore
 	require.EqualValues(t, 3, g.InUse())
@@ -116,8 +117,8 @@ func busyNode(t *testing.T) (n *StatisticNode, limit int64) {
 	return n, 64
 }
 
-func dropMeters(n *StatisticNode, keep ...Meter) {
-	n.KeepMeters(func(m Meter) bool { return slices.Contains(keep, m) }, func(any) bool { return false })
+func dropMeters(n *StatisticNode, keep ...meter.Meter) {
+	n.KeepMeters(func(m meter.Meter) bool { return slices.Contains(keep, m) }, func(any) bool { return false })
 }
 
 // found by review: a window could be seen before it was seeded, so callers that
@@ -202,7 +203,7 @@ func TestWindowMissesNobody(t *testing.T) {
 			return func() {
 				for range 5 {
 					n.AddPass(lane, epoch, 1)
-					for _, w := range n.Windows() {
+					for _, w := range n.Meters().Windows() {
 						w.AddAt(0, epoch, epoch, 1)
 					}
 				}

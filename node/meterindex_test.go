@@ -17,15 +17,15 @@ import (
 func TestManyMeters(t *testing.T) {
 	n := NewStatisticNode(layout(t))
 	shape := stat.Shape{Interval: time.Second, Buckets: 2}
-	of := func(i int) Meter { return Meter{Shape: shape, Owner: i} }
+	of := func(i int) meter.Meter { return meter.Meter{Shape: shape, Owner: i} }
 	windows, semaphores := make(map[int]*stat.Window), make(map[int]*meter.Semaphore)
 	check := func() {
 		for i := range 300 {
 			require.Same(t, windows[i], n.FindWindow(of(i)), i)
-			require.Same(t, semaphores[i], n.Semaphore(fmt.Sprint(i)), i)
+			require.Same(t, semaphores[i], n.Meters().Semaphore(fmt.Sprint(i)), i)
 		}
-		require.Len(t, n.Windows(), len(windows))
-		require.Len(t, n.Semaphores(), len(semaphores))
+		require.Len(t, n.Meters().Windows(), len(windows))
+		require.Len(t, n.Meters().Semaphores(), len(semaphores))
 	}
 	for _, keeps := range []func(i int) bool{
 		func(i int) bool { return true },
@@ -44,7 +44,7 @@ func TestManyMeters(t *testing.T) {
 			require.Same(t, windows[i], n.FindWindow(of(i)))
 		}
 		check()
-		n.KeepMeters(func(m Meter) bool { return keeps(m.Owner.(int)) }, func(owner any) bool {
+		n.KeepMeters(func(m meter.Meter) bool { return keeps(m.Owner.(int)) }, func(owner any) bool {
 			var i int
 			_, err := fmt.Sscan(owner.(string), &i)
 			require.NoError(t, err)
@@ -72,19 +72,19 @@ func TestManyMetersAtOnce(t *testing.T) {
 		done.Go(func() {
 			for i := range 500 {
 				i = (i*7 + k*125) % 500
-				w := n.Window(0, Meter{Shape: shape, Owner: i}, nil)
+				w := n.Window(0, meter.Meter{Shape: shape, Owner: i}, nil)
 				mu.Lock()
 				if before := known[i]; before != nil && before != w {
 					t.Errorf("two windows for %d", i)
 				}
 				known[i] = w
 				mu.Unlock()
-				if n.FindWindow(Meter{Shape: shape, Owner: i}) != w {
+				if n.FindWindow(meter.Meter{Shape: shape, Owner: i}) != w {
 					t.Errorf("the window for %d is not found", i)
 				}
 			}
 		})
 	}
 	done.Wait()
-	assert.Len(t, n.Windows(), 500)
+	assert.Len(t, n.Meters().Windows(), 500)
 }

@@ -109,6 +109,25 @@ func (n *ClusterNode) Retire(leaving bool) {
 	n.origins.Retire(leaving)
 }
 
+// AnyLeft reports whether the resource's node, or one of the call's nodes, has left the tree. It
+// is for callers that have counted a call on them.
+//
+// The resource is looked at first. It is marked, found idle and removed, and then so are its call
+// and origin nodes, all under one lock; a goroutine that brings it back does so afterwards, and
+// brings only nodes of its own. So if the resource has no mark, either it is marked later and then
+// found to be in use, or whatever was removed with it already has its mark.
+func (n *ClusterNode) AnyLeft(nodes []*StatisticNode) bool {
+	if n.Retired() {
+		return true
+	}
+	for _, other := range nodes {
+		if other.Retired() {
+			return true
+		}
+	}
+	return false
+}
+
 // Idle reports whether the node can leave: the node, its call nodes and its origin nodes are all
 // idle, and none of its call nodes has children.
 func (n *ClusterNode) Idle(now int64) bool {
@@ -127,25 +146,6 @@ func (n *ClusterNode) Idle(now int64) bool {
 	}
 	overflow := n.overflowOrigin.Load()
 	return overflow == nil || overflow.Idle(now)
-}
-
-// AnyLeft reports whether the resource's node, or one of the call's nodes, has left the tree. It
-// is for callers that have counted a call on them.
-//
-// The resource is looked at first. It is marked, found idle and removed, and then so are its call
-// and origin nodes, all under one lock; a goroutine that brings it back does so afterwards, and
-// brings only nodes of its own. So if the resource has no mark, either it is marked later and then
-// found to be in use, or whatever was removed with it already has its mark.
-func AnyLeft(resource *ClusterNode, nodes []*StatisticNode) bool {
-	if resource.Retired() {
-		return true
-	}
-	for _, n := range nodes {
-		if n.Retired() {
-			return true
-		}
-	}
-	return false
 }
 
 // OriginNode counts the calls that one caller makes to one resource.

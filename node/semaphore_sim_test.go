@@ -73,7 +73,7 @@ func TestSimSemaphoreUnderTraffic(t *testing.T) {
 					}
 					to.AddPass(i, now, units)
 					confirmed := make(map[*meter.Semaphore]bool)
-					if g := n.Semaphore(nil); g != nil {
+					if g := n.Meters().Semaphore(nil); g != nil {
 						if !slices.Contains(held, g) {
 							g.Acquire(i, units)
 							held = append(held, g)
@@ -94,7 +94,7 @@ func TestSimSemaphoreUnderTraffic(t *testing.T) {
 					if taken {
 						running -= int(units)
 					}
-					if g := n.Semaphore(nil); g != nil && !slices.Contains(held, g) {
+					if g := n.Meters().Semaphore(nil); g != nil && !slices.Contains(held, g) {
 						g.ReleaseUnseen(units)
 					}
 					for _, g := range held {
@@ -105,7 +105,7 @@ func TestSimSemaphoreUnderTraffic(t *testing.T) {
 						}
 					}
 					to.AddComplete(i, now, units, 1, false)
-					if g := n.Semaphore(nil); g != nil && g.Settling() {
+					if g := n.Meters().Semaphore(nil); g != nil && g.Settling() {
 						n.Settle(g)
 					}
 				}
@@ -115,7 +115,7 @@ func TestSimSemaphoreUnderTraffic(t *testing.T) {
 			semaphores[n.NeedSemaphore(nil)] = true
 			ruled = true
 			if drops {
-				n.KeepMeters(func(Meter) bool { return false }, func(any) bool { return false })
+				n.KeepMeters(func(meter.Meter) bool { return false }, func(any) bool { return false })
 				semaphores[n.NeedSemaphore(nil)] = true
 			}
 		})
@@ -124,7 +124,7 @@ func TestSimSemaphoreUnderTraffic(t *testing.T) {
 				if g.Held() != 0 || g.Confirmed() != 0 {
 					s.Failf("in the end %d held, %d confirmed", g.Held(), g.Confirmed())
 				}
-				switch present := n.Semaphore(nil) == g; {
+				switch present := n.Meters().Semaphore(nil) == g; {
 				case present && (g.InUse() != 0 || g.Settling()):
 					s.Failf("in the end %d in use, settling %v", g.InUse(), g.Settling())
 				case !present && (g.TryJoin(1, limit, 1) || g.TryJoinOn(0, 1, limit, 1) || g.TryJoinOn(1, 1, limit, 1)):
@@ -150,14 +150,14 @@ func TestSimIdleNodeNeedsNoLanes(t *testing.T) {
 		g := n.NeedSemaphore(nil)
 		hour := stat.Shape{Interval: time.Hour, Buckets: 2}
 		meters := []interface{ Rest() bool }{
-			g, n.Window(epoch, Meter{Shape: hour}, nil), n.Window(epoch, Meter{Shape: hour, Owner: ShadowOwner{}}, nil),
+			g, n.Window(epoch, meter.Meter{Shape: hour}, nil), n.Window(epoch, meter.Meter{Shape: hour, Owner: meter.ShadowOwner{}}, nil),
 		}
 		for i := range uint32(3) {
 			s.Go(func() {
 				n.AddPass(i, epoch, 1)
 				g.Acquire(i, 1)
 				g.Release(i, 1)
-				for _, w := range n.Windows() {
+				for _, w := range n.Meters().Windows() {
 					w.TryAdd(i, epoch, 1, 1000)
 				}
 				n.AddComplete(i, epoch, 1, 1, false)

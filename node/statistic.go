@@ -1,6 +1,7 @@
 package node
 
 import (
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -15,8 +16,8 @@ type StatisticNode struct {
 	// looks at it afterwards, see Registry.
 	retired shared.Bool
 
-	seeding shared.Bool            // a meter is published that was not seeded yet
-	meters  shared.Pointer[meters] // nil while no rule looks
+	seeding shared.Bool               // a meter is published that was not seeded yet
+	meters  shared.Pointer[meter.Set] // nil while no rule looks
 
 	stat.Counters
 
@@ -38,7 +39,7 @@ func (n *StatisticNode) Retired() bool { return n.retired.Load() }
 // Idle reports whether the node can leave: nothing is in flight, nothing was counted in the
 // second window, the last minute or any meter, and nothing is borrowed.
 func (n *StatisticNode) Idle(now int64) bool {
-	return n.Counters.Idle(now) && n.metersIdle(now)
+	return n.Counters.Idle(now) && n.Meters().Idle(now, n.Settle)
 }
 
 // Waiting returns the number of units that wait: borrowed from coming buckets (the most that any
@@ -47,13 +48,13 @@ func (n *StatisticNode) Idle(now int64) bool {
 // need only under load, as counters do when they are read.
 func (n *StatisticNode) Waiting(now int64) int64 {
 	if m := n.meters.Load(); m != nil && n.Counters.Idle(now) {
-		m.rest()
+		m.Rest()
 	}
 	var most int64
-	for _, m := range n.Windows() {
+	for _, m := range n.Meters().Windows() {
 		most = max(most, m.Waiting(now))
 	}
-	for _, g := range n.Semaphores() {
+	for _, g := range n.Meters().Semaphores() {
 		if g.All() { // no call waits for a shadow rule
 			most += g.UnitsQueued()
 		}

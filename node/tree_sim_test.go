@@ -106,7 +106,7 @@ func TestSimResourceLeaves(t *testing.T) {
 					c.AddPass(0, late, 1)
 				}
 				look := func() {
-					for AnyLeft(c, nodes) {
+					for c.AnyLeft(nodes) {
 						if c.Retired() {
 							o.Restore(c.name, c)
 						}

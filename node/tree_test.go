@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -165,7 +166,7 @@ func TestTreeEvicts(t *testing.T) {
 // What a rule looks at stays for as long as a window or semaphore holds something,
 // however long ago it was counted.
 func TestTreeKeepsWhatIsMetered(t *testing.T) {
-	long := Meter{Shape: stat.Shape{Interval: 10 * time.Minute, Buckets: 2}}
+	long := meter.Meter{Shape: stat.Shape{Interval: 10 * time.Minute, Buckets: 2}}
 	for name, hold := range map[string]func(n *StatisticNode){
 		"a window":        func(n *StatisticNode) { n.Window(epoch, long, nil).AddAt(0, epoch, epoch, 1) },
 		"a semaphore":     func(n *StatisticNode) { n.NeedSemaphore(nil).Acquire(0, 1) },
@@ -188,7 +189,7 @@ func TestTreeKeepsWhatIsMetered(t *testing.T) {
 				hold(n)
 				require.False(t, n.Idle(later))
 				require.False(t, c.Idle(later))
-				n.KeepMeters(func(Meter) bool { return false }, func(any) bool { return false })
+				n.KeepMeters(func(meter.Meter) bool { return false }, func(any) bool { return false })
 				require.True(t, n.Idle(later))
 			}
 		})

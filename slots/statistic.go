@@ -3,6 +3,7 @@ package slots
 import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -25,8 +26,8 @@ func (statistic) Passed(inv *engine.Invocation) {
 		}
 		inv.MarkCounted()
 		if n.Metered() { // after counting: see node.StatisticNode.NeedSemaphore
-			if w := n.SoleWindow(); w == nil || inv.HeldBucket(w) == nil { // nearly all calls hold what there is
-				meter(inv, n)
+			if w := n.Meters().SoleWindow(); w == nil || inv.HeldBucket(w) == nil { // nearly all calls hold what there is
+				meterCall(inv, n)
 			}
 		}
 	}
@@ -64,11 +65,11 @@ func longLived(inv *engine.Invocation) {
 	}
 }
 
-// meter meters the call on a node on which it was just counted. Windows that come while it
+// meterCall meters the call on a node on which it was just counted. Windows that come while it
 // does go on from those that it has counted in, or it counts in them too: twice rather
 // than not at all.
-func meter(inv *engine.Invocation, n *node.StatisticNode) {
-	windows := n.Windows()
+func meterCall(inv *engine.Invocation, n *node.StatisticNode) {
+	windows := n.Meters().Windows()
 	if len(windows) > manyWindows {
 		countMore(inv, windows, nil)
 	} else {
@@ -78,11 +79,11 @@ func meter(inv *engine.Invocation, n *node.StatisticNode) {
 			}
 		}
 	}
-	for now := n.Windows(); !same(now, windows); now = n.Windows() {
+	for now := n.Meters().Windows(); !same(now, windows); now = n.Meters().Windows() {
 		countMore(inv, now, windows)
 		windows = now
 	}
-	semaphores := n.Semaphores()
+	semaphores := n.Meters().Semaphores()
 	for i := range semaphores {
 		if g := &semaphores[i]; g.All() {
 			inv.MeterSemaphore(g.Semaphore)
@@ -98,7 +99,7 @@ const manyWindows = 32
 
 // countMore meters the call in the windows that were not there before, as far as they are of
 // all calls and no rule has reserved it there.
-func countMore(inv *engine.Invocation, windows, before []node.MeteredWindow) {
+func countMore(inv *engine.Invocation, windows, before []meter.MeteredWindow) {
 	counted := make(map[*stat.Window]bool, len(before))
 	for i := range before {
 		counted[before[i].Window] = true
@@ -112,6 +113,6 @@ func countMore(inv *engine.Invocation, windows, before []node.MeteredWindow) {
 
 // same reports whether two lists of a node's windows are one: they don't change once
 // published.
-func same(a, b []node.MeteredWindow) bool {
+func same(a, b []meter.MeteredWindow) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

@@ -165,7 +165,7 @@ func TestMeteredOnce(t *testing.T) {
 	r, _ := e.FindResource("orders")
 	sums := func(n *node.StatisticNode) map[time.Duration]int64 {
 		all := make(map[time.Duration]int64)
-		for _, w := range n.Windows() {
+		for _, w := range n.Meters().Windows() {
 			all[w.Shape.Interval] = w.Sum(clock.Now())
 		}
 		return all
@@ -174,14 +174,14 @@ func TestMeteredOnce(t *testing.T) {
 	app, _ := r.Origins().Find("app")
 	assert.Equal(t, map[time.Duration]int64{10 * time.Second: 2}, sums(&app.StatisticNode))
 	call, _ := r.Calls().Find("web")
-	assert.Equal(t, int64(3), call.Semaphore(nil).InUse())
-	assert.Equal(t, int64(3), r.Semaphore(nil).InUse())
+	assert.Equal(t, int64(3), call.Meters().Semaphore(nil).InUse())
+	assert.Equal(t, int64(3), r.Meters().Semaphore(nil).InUse())
 	for _, entry := range open {
 		entry.Exit()
 		entry.Exit()
 	}
-	assert.Zero(t, call.Semaphore(nil).InUse())
-	assert.Zero(t, r.Semaphore(nil).InUse())
+	assert.Zero(t, call.Meters().Semaphore(nil).InUse())
+	assert.Zero(t, r.Meters().Semaphore(nil).InUse())
 	assert.Equal(t, map[time.Duration]int64{time.Second: 3, 20 * time.Second: 3, 30 * time.Second: 2}, sums(&r.StatisticNode), "windows keep what passed")
 }
 
@@ -218,7 +218,7 @@ func TestBorrowerIsCountedWhenItRuns(t *testing.T) {
 	assert.Equal(t, int64(1), last.Value.Pass)
 	assert.Equal(t, int64(1), last.Value.Occupied)
 	assert.Equal(t, 430*time.Millisecond, last.Value.RT, "the wait is part of the response time")
-	for _, w := range r.Windows() {
+	for _, w := range r.Meters().Windows() {
 		assert.Equal(t, map[time.Duration]int64{time.Second: 1, 2 * time.Second: 3}[w.Shape.Interval], w.Sum(clock.Now()), "%v", w.Shape)
 	}
 }

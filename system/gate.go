@@ -5,6 +5,7 @@ import (
 
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/sampler"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
@@ -19,8 +20,8 @@ type gate struct {
 	inbound *node.StatisticNode
 	record  *engine.Record
 
-	limit   int64      // of QPS and Concurrency
-	meter   node.Meter // for QPS, Concurrency and steady rules
+	limit   int64       // of QPS and Concurrency
+	meter   meter.Meter // for QPS, Concurrency and steady rules
 	window  *stat.Window
 	times   *times
 	reading *sampler.Reading
@@ -70,22 +71,22 @@ func (r Rule) goesOnFrom(old *gate) bool {
 
 // meterAfter names what a rule that comes after old, which may be nil, needs on the inbound node. A
 // rule that changes to another shape gets a window that never existed before.
-func (r Rule) meterAfter(old *gate, revision uint64) node.Meter {
+func (r Rule) meterAfter(old *gate, revision uint64) meter.Meter {
 	m := r.meter()
 	switch {
 	case !r.goesOnFrom(old):
 	case m.Shape == old.meter.Shape:
 		return old.meter
 	default:
-		m.Era = node.Era{Rule: r.ID, Revision: revision}
+		m.Era = meter.Era{Rule: r.ID, Revision: revision}
 	}
 	return m
 }
 
 // meter names what a rule without a predecessor needs on the inbound node. A shadow rule with a
 // limit has its own meter, in which only what the rule would admit counts.
-func (r Rule) meter() node.Meter {
-	m := node.Meter{}
+func (r Rule) meter() meter.Meter {
+	m := meter.Meter{}
 	if r.Metric == QPS {
 		m.Shape = r.shape()
 	}
@@ -107,7 +108,7 @@ func (r Rule) countsInFlight() bool {
 // the old gate is linked to the new one in the same step. A call that took earlier is in what is
 // handed over, and holds it there too (see [stat.Window.Follow]); a call that took later sees the
 // new gate and takes there as well. No call takes from the new window before that: what is handed
-// over replaces what is there. The window belongs to the new rule alone, see [node.Era].
+// over replaces what is there. The window belongs to the new rule alone, see [meter.Era].
 func (g *gate) openWindow(at *engine.Site, old *gate) {
 	if g.rule.goesOnFrom(old) && old.meter != g.meter {
 		g.window = g.inbound.Window(at.Now, g.meter, nil)

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/proof/trial"
-	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 	"github.com/penstock-go/penstock/system"
 )
@@ -47,14 +47,14 @@ func TestReloadWithCallsInFlight(t *testing.T) {
 	more()
 	assert.Equal(t, 1, g.passes(1))
 	g.load()
-	assert.Empty(t, g.Tree().Inbound().Semaphores(), "what no rule needs is let go")
-	assert.Empty(t, g.Tree().Inbound().Windows())
+	assert.Empty(t, g.Tree().Inbound().Meters().Semaphores(), "what no rule needs is let go")
+	assert.Empty(t, g.Tree().Inbound().Meters().Windows())
 	g.load(system.Rule{Metric: system.Concurrency, Threshold: 4}, system.Rule{Metric: system.QPS, Threshold: 1000})
 	passed, more = g.open(9)
 	assert.Equal(t, 1, passed)
 	more()
 	exit()
-	assert.Len(t, g.Tree().Inbound().Windows(), 1)
+	assert.Len(t, g.Tree().Inbound().Meters().Windows(), 1)
 }
 
 // A call that was asked under one shape and takes under another finds the one window
@@ -122,24 +122,24 @@ func TestReloadKeepsTheCeiling(t *testing.T) {
 func TestMetersStayAsLongAsARuleNeedsThem(t *testing.T) {
 	g := newGuard(t, system.Rule{Metric: system.QPS, Threshold: 1}, system.Rule{Metric: system.QPS, Threshold: 2, Interval: time.Minute, Mode: spec.Off})
 	table := g.Rules().Family(core.KindSystem)
-	meters := func() (found []node.Meter) {
+	meters := func() (found []meter.Meter) {
 		inbound := g.Tree().Inbound()
-		assert.Empty(t, inbound.Semaphores())
-		for _, w := range inbound.Windows() {
+		assert.Empty(t, inbound.Meters().Semaphores())
+		for _, w := range inbound.Meters().Windows() {
 			found = append(found, w.Meter)
 		}
 		return found
 	}
-	assert.Equal(t, []node.Meter{{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}}, meters())
+	assert.Equal(t, []meter.Meter{{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}}, meters())
 
 	// A rule that comes to another shape, or back to one, counts in a window of its own.
-	wider := func(buckets int) node.Meter {
+	wider := func(buckets int) meter.Meter {
 		g.load(system.Rule{ID: table.(interface{ Rules() []system.Rule }).Rules()[0].ID, Metric: system.QPS, Threshold: 1, Buckets: buckets})
-		return node.Meter{Shape: stat.Shape{Interval: time.Second, Buckets: buckets}, Era: node.Era{Rule: table.(interface{ Rules() []system.Rule }).Rules()[0].ID, Revision: g.Rules().Revision}}
+		return meter.Meter{Shape: stat.Shape{Interval: time.Second, Buckets: buckets}, Era: meter.Era{Rule: table.(interface{ Rules() []system.Rule }).Rules()[0].ID, Revision: g.Rules().Revision}}
 	}
 	for _, buckets := range []int{5, 2} {
 		m := wider(buckets)
-		assert.Equal(t, []node.Meter{m}, meters())
+		assert.Equal(t, []meter.Meter{m}, meters())
 	}
 	g.load()
 	assert.Empty(t, meters())

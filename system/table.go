@@ -8,6 +8,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/family"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/sampler"
 	"github.com/penstock-go/penstock/node"
 )
@@ -180,7 +181,7 @@ func (t *table) Looks(need func(resource string, n engine.Need)) {
 	for _, g := range t.active.rules {
 		n := engine.Need{Role: engine.RoleInbound, Meter: g.meter}
 		if n.Semaphore = g.rule.countsInFlight(); n.Semaphore {
-			n.Meter = node.Meter{Owner: g.meter.Owner}
+			n.Meter = meter.Meter{Owner: g.meter.Owner}
 		}
 		if n.Semaphore || g.rule.Metric == QPS {
 			need("", n)

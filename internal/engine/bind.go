@@ -169,7 +169,7 @@ func (e *Engine) handOver(set *Ruleset, r *Resource, last *binding, built map[an
 // looks up the rules in force afterwards, see [Engine.heed]: so either that call finds that the
 // resource is pending, or the update finds the call.
 func (r *Resource) queuesCalls() bool {
-	for _, g := range r.Semaphores() {
+	for _, g := range r.Meters().Semaphores() {
 		if g.All() && g.Queued() > 0 { // a shadow rule never queues calls
 			return true
 		}

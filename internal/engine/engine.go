@@ -223,7 +223,7 @@ func (e *Engine) left(r *Resource) {
 // restore brings back the nodes of a call that left while it was counted on them. It checks them
 // again at the end: the resource may have left again while its nodes came back.
 func (e *Engine) restore(inv *Invocation) {
-	for again := true; again; again = node.AnyLeft(inv.resource.ClusterNode, inv.Nodes()) {
+	for again := true; again; again = inv.resource.AnyLeft(inv.Nodes()) {
 		r := inv.resource
 		if r.Retired() {
 			e.resources.Restore(r.Name(), r)

@@ -43,7 +43,7 @@ func TestSecondExitDoesNothing(t *testing.T) {
 		r := resource(t, e, "orders")
 		totals := r.Totals()
 		assert.Equal(t, int64(1), totals.Exited)
-		assert.Equal(t, int64(1), r.Semaphore(nil).InUse())
+		assert.Equal(t, int64(1), r.Meters().Semaphore(nil).InUse())
 	}
 	second.Exit()
 }

@@ -222,7 +222,7 @@ func (inv *Invocation) meterSemaphore(g *meter.Semaphore, r *Reservation) {
 // what is in flight.
 func (inv *Invocation) releaseUnseen() {
 	for _, n := range inv.Counted() {
-		semaphores := n.Semaphores()
+		semaphores := n.Meters().Semaphores()
 		for i := range semaphores {
 			if g := &semaphores[i]; g.All() && inv.findSemaphore(g.Semaphore) == nil {
 				g.ReleaseUnseen(inv.units)
@@ -236,7 +236,7 @@ func (inv *Invocation) releaseUnseen() {
 // semaphore began to do so before it could be seen, and one that has settled stays settled.
 func (inv *Invocation) unsettled() bool {
 	for _, n := range inv.Counted() {
-		semaphores := n.Semaphores()
+		semaphores := n.Meters().Semaphores()
 		for i := range semaphores {
 			if semaphores[i].Settling() {
 				return true
@@ -251,7 +251,7 @@ func (inv *Invocation) unsettled() bool {
 // still running; and a call that waits in the queue for that permit will not settle anything.
 func (inv *Invocation) settle() {
 	for _, n := range inv.Counted() {
-		semaphores := n.Semaphores()
+		semaphores := n.Meters().Semaphores()
 		for i := range semaphores {
 			if g := semaphores[i].Semaphore; g.Settling() {
 				n.Settle(g)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/pattern"
-	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/internal/meter"
 )
 
 // kinds is how many families there are, and what goes by none.
@@ -62,8 +62,8 @@ type Family interface {
 // Need is a meter that a rule counts with on the nodes of a role.
 type Need struct {
 	Role      Role
-	Semaphore bool       // or a window
-	Meter     node.Meter // for a semaphore, only the owner matters
+	Semaphore bool        // or a window
+	Meter     meter.Meter // for a semaphore, only the owner matters
 }
 
 // Role says which of a resource's nodes is meant.

@@ -5,7 +5,7 @@ package engine
 // before they take, and they count no call that is refused anyway.
 //
 // What they take must be theirs alone: a window, a semaphore or a table that no enforced rule looks
-// at. Nor does it keep a node from leaving, see [node.ShadowOwner].
+// at. Nor does it keep a node from leaving, see [meter.ShadowOwner].
 type ShadowChecker interface {
 	// Modes says whether there are enforced rules, and rules in shadow mode. Without the former the
 	// Checker is not asked for a verdict, without the latter Shadow is not called.

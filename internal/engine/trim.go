@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -108,8 +109,8 @@ func trim(keep needed, role Role, n *node.StatisticNode) {
 		return
 	}
 	n.KeepMeters(
-		func(m node.Meter) bool { return keep.has(Need{Role: role, Meter: m}) },
+		func(m meter.Meter) bool { return keep.has(Need{Role: role, Meter: m}) },
 		func(owner any) bool {
-			return keep.has(Need{Role: role, Semaphore: true, Meter: node.Meter{Owner: owner}})
+			return keep.has(Need{Role: role, Semaphore: true, Meter: meter.Meter{Owner: owner}})
 		})
 }

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"time"
-
-	"github.com/penstock-go/penstock/node"
 )
 
 // stage is a part of a call's way through the chain, or how far the call has got.
@@ -47,7 +45,7 @@ func (inv *Invocation) resume(v *Verdict) stage {
 	for s < stops {
 		s = inv.steps(v)
 	}
-	if s >= admitted && node.AnyLeft(inv.resource.ClusterNode, inv.nodes[:inv.nodeLen]) {
+	if s >= admitted && inv.resource.AnyLeft(inv.nodes[:inv.nodeLen]) {
 		inv.engine.restore(inv) // the nodes that left while the call was counted on them
 	}
 	return s

@@ -82,7 +82,7 @@ func total(word uint64) int64 { return int64(word<<(64-markShift)) >> (64 - mark
 func markOf(revision uint64) uint64 { return revision<<markShift | 1<<63 }
 
 // TryAcquire takes n units if the total stays within limit. The lane is the caller's choice, as
-// in stat.Counters: callers that run at the same time should use different ones.
+// in [stat.Counters]: callers that run at the same time should use different ones.
 func (g *Semaphore) TryAcquire(lane uint32, n, limit int64) bool {
 	limit = min(limit, mostInUse)
 	w := g.word.Load()

@@ -28,7 +28,7 @@ var layers = []layer{
 	{"internal/shown", ""},                  // names and numbers as text, for people and in files
 
 	{"stat", "internal/lending internal/shared"},
-	{"internal/meter", "internal/lending internal/shared"}, // units in flight, turns and tokens
+	{"internal/meter", "internal/lending internal/shared stat"}, // units in flight, turns and tokens
 	{"core/host", ""}, // what the files of the system tell of it
 	{"node", "internal/meter internal/shared stat"},
 	{"core/clocks", "internal/shared internal/shown stat"},                 // what an engine tells the time by
@@ -50,14 +50,14 @@ var layers = []layer{
 	{"breaker", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
 	{"outlier", "internal/shared internal/shown core internal/engine internal/family core/spec node stat breaker"},
 	{"hotspot", "cluster internal/lending internal/meter internal/shared internal/sharing internal/shown core internal/engine internal/family core/spec core/argument node stat"},
-	{"system", "internal/shared internal/shown core internal/engine internal/family internal/sampler core/pattern core/spec node stat"},
+	{"system", "internal/meter internal/shared internal/shown core internal/engine internal/family internal/sampler core/pattern core/spec node stat"},
 	{"authority", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
 
 	{"rules/gateway", "internal/netname internal/shown core internal/engine core/pattern core/spec flow hotspot"}, // groups of paths, and rules that become those of families
 
 	{"internal/sentinel", "cluster core/spec stat rules/gateway " + families}, // the rules of both Sentinels, and what they are here
 
-	{"slots", "core internal/engine core/argument node stat"},
+	{"slots", "core internal/engine core/argument internal/meter node stat"},
 	{"rules", "internal/safelog internal/sentinel internal/shown cluster core internal/engine core/pattern core/spec rules/gateway " + families},
 
 	{"rules/lint", "internal/netname internal/shown rules core core/pattern core/spec cluster " + families},

@@ -133,13 +133,13 @@ func Unsettled(e *engine.Engine) (problems []string) {
 		note(name, "units in flight", n.UnitsInFlight())
 		note(name, "calls that passed less those that completed", totals.Entered-totals.Exited)
 		note(name, "units that passed less those that completed", totals.Pass-totals.Complete)
-		for _, g := range n.Semaphores() {
+		for _, g := range n.Meters().Semaphores() {
 			n.Settle(g.Semaphore)
 			note(name, "permits in use", g.InUse())
 			note(name, "permits held", g.Held())
 			note(name, "calls in the queue", g.Queued())
 		}
-		for _, w := range n.Windows() {
+		for _, w := range n.Meters().Windows() {
 			note(name, "units borrowed", w.Waiting(later))
 			note(name, "units in a window two days on", w.Sum(later))
 		}

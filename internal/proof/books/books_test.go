@@ -119,7 +119,7 @@ func TestUnsettledSeesWhatNobodyHolds(t *testing.T) {
 	assert.Empty(t, Unsettled(e))
 
 	later := clock.Now() + int64(49*time.Hour)
-	w := r.Windows()[0]
+	w := r.Meters().Windows()[0]
 	w.AddAt(0, later, later, 5)
 	assert.Equal(t, []string{"orders|units in a window two days on|5"}, whats(Unsettled(e)))
 	w.AddAt(0, later, later+int64(time.Second), 7)

@@ -40,7 +40,7 @@ func (m *machine) agree() {
 	m.agreeOn(inboundRoot, &e.Tree().Inbound().StatisticNode)
 	same(m, "revision of the rules", e.Rules().Revision, m.model.revision)
 	inbound := &e.Tree().Inbound().StatisticNode
-	nodes, windows, semaphores := 1, len(inbound.Windows()), len(inbound.Semaphores())
+	nodes, windows, semaphores := 1, len(inbound.Meters().Windows()), len(inbound.Meters().Semaphores())
 	e.EachResource(func(r *engine.Resource) {
 		visit := func(p place, n *node.StatisticNode) {
 			m.agreeOn(p, n)
@@ -48,8 +48,8 @@ func (m *machine) agree() {
 				m.fail("%v: the model has no such node", p)
 			}
 			nodes++
-			windows += len(n.Windows())
-			semaphores += len(n.Semaphores())
+			windows += len(n.Meters().Windows())
+			semaphores += len(n.Meters().Semaphores())
 		}
 		visit(cluster(r.Name()), &r.StatisticNode)
 		for context, n := range r.Calls().All() {
@@ -120,7 +120,7 @@ func (m *machine) agreeOn(p place, n *node.StatisticNode) {
 	}
 	same(m, name+"calls in flight", n.InFlight(), calls)
 	same(m, name+"units in flight", n.UnitsInFlight(), units)
-	for _, w := range n.Windows() {
+	for _, w := range n.Meters().Windows() {
 		owner := ownerOf(w.Owner)
 		its := m.model.findWindow(p, w.Shape, owner, w.Era)
 		if its == nil {
@@ -131,7 +131,7 @@ func (m *machine) agreeOn(p place, n *node.StatisticNode) {
 		same(m, which+": units in a window", w.Sum(now), its.sum(its.head()))
 		same(m, which+": units borrowed", w.Waiting(now), its.waiting())
 	}
-	for _, g := range n.Semaphores() {
+	for _, g := range n.Meters().Semaphores() {
 		owner := ownerOf(g.Owner)
 		for _, its := range m.model.semaphores {
 			if its.on == p && its.owner == owner {

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -21,7 +21,7 @@ type limiter struct {
 	resource string // "" of a system rule
 	rule     flow.Rule
 	window   *window // of a rule that always counts on the same node
-	era      node.Era
+	era      meter.Era
 	own      owner // of its meters
 	warm     *warmth
 	queue    *queue  // what the rule has, or had before it got another behavior

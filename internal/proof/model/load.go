@@ -7,6 +7,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/rules"
 )
@@ -178,7 +179,7 @@ func (l *limiter) goesOnFrom(old *limiter) bool {
 // meterOf tells the meters of rules apart. A shadow rule that takes has its own, and keeps
 // them as long as it counts the same calls; a rule that has come to another shape has windows
 // of its own era.
-func (m *Model) meterOf(l, old *limiter) (own owner, era node.Era) {
+func (m *Model) meterOf(l, old *limiter) (own owner, era meter.Era) {
 	goesOn := l.goesOnFrom(old)
 	switch {
 	case !l.shadow():
@@ -197,7 +198,7 @@ func (m *Model) meterOf(l, old *limiter) (own owner, era node.Era) {
 	case old.shape() == l.shape():
 		era = old.era
 	default:
-		era = node.Era{Rule: l.rule.ID, Revision: m.revision}
+		era = meter.Era{Rule: l.rule.ID, Revision: m.revision}
 	}
 	return own, era
 }

@@ -35,7 +35,7 @@ func TestResidueOfRefusals(t *testing.T) {
 	}}))
 	r, ok := g.Engine().FindResource("r")
 	require.True(t, ok)
-	window, semaphore := r.Windows()[0], r.Semaphores()[0]
+	window, semaphore := r.Meters().Windows()[0], r.Meters().Semaphores()[0]
 	now := g.Engine().Now()
 
 	var admitted, refused, most atomic.Int64

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -13,7 +13,7 @@ type window struct {
 	on      place
 	owner   owner
 	shape   stat.Shape
-	era     node.Era
+	era     meter.Era
 	newest  int64 // the latest time it has seen
 	charges []*charge
 }
@@ -155,7 +155,7 @@ func (m *Model) windowOn(p place, l *limiter, old *window) *window {
 	return w
 }
 
-func (m *Model) findWindow(p place, shape stat.Shape, own owner, era node.Era) *window {
+func (m *Model) findWindow(p place, shape stat.Shape, own owner, era meter.Era) *window {
 	for _, w := range m.windows {
 		if w.on == p && w.shape == shape && w.owner == own && w.era == era {
 			return w

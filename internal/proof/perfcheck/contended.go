@@ -10,10 +10,10 @@ func (c calls) contended() func(int) {
 	e := g.Engine()
 	r, _ := e.FindResource(hot)
 	for _, n := range []*node.StatisticNode{&r.StatisticNode, &e.Tree().Inbound().StatisticNode} {
-		for _, w := range n.Windows() {
+		for _, w := range n.Meters().Windows() {
 			w.Contended()
 		}
-		for _, s := range n.Semaphores() {
+		for _, s := range n.Meters().Semaphores() {
 			s.Contended()
 		}
 	}

@@ -97,7 +97,7 @@ func TestSimWhatWaitsFollowsItsWindow(t *testing.T) {
 			now := s.Clock().Now()
 			r, _ := e.FindResource("a")
 			for _, n := range []*node.StatisticNode{&r.StatisticNode, &e.Tree().Inbound().StatisticNode} {
-				for _, w := range n.Windows() {
+				for _, w := range n.Meters().Windows() {
 					if sum := w.Sum(now); sum != ran || w.Waiting(now) != 0 {
 						s.Failf("shapes %d, %v, inbound %v, one stays %v: %v counts %d units, and %d ran", first, loads, inbound, stays, w.Meter, sum, ran)
 					}

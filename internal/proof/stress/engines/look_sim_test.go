@@ -31,7 +31,7 @@ func TestSimReloadOfALook(t *testing.T) {
 		s.Named("loader", func() { load(s, e, look(5)) })
 		s.Check(func() {
 			r, _ := e.FindResource("a")
-			for _, w := range r.Windows() {
+			for _, w := range r.Meters().Windows() {
 				if n := w.Sum(s.Clock().Now()); n < int64(calls) {
 					s.Failf("%d of %d calls in the window", n, calls)
 				}

@@ -68,13 +68,13 @@ func TestCancelAtTheGrant(t *testing.T) {
 					var call sync.WaitGroup
 					call.Go(func() {
 						entry, err := e.Enter(ctx, "orders", wait.opts)
-						inside.Store(r.Semaphore(nil).InUse())
+						inside.Store(r.Meters().Semaphore(nil).InUse())
 						result <- err
 						<-exit
 						entry.Exit()
 					})
 					clock.AwaitParked(1)
-					if r.Semaphore(nil).InUse() != 1 {
+					if r.Meters().Semaphore(nil).InUse() != 1 {
 						wrong++
 						t.Error("a call that waits holds a permit")
 					}
@@ -105,9 +105,9 @@ func TestCancelAtTheGrant(t *testing.T) {
 						wrong++
 						t.Errorf("%s the grant: %v", order, err)
 					}
-					if inside.Load() != want || r.Semaphore(nil).InUse() != want {
+					if inside.Load() != want || r.Meters().Semaphore(nil).InUse() != want {
 						wrong++
-						t.Errorf("%d permits in use, should be %d", r.Semaphore(nil).InUse(), want)
+						t.Errorf("%d permits in use, should be %d", r.Meters().Semaphore(nil).InUse(), want)
 					}
 					close(exit)
 					call.Wait()

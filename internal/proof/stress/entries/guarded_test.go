@@ -95,7 +95,7 @@ func TestHoweverGuardedCodeEnds(t *testing.T) {
 								assert.Equal(t, calls, totals.Exited)
 								assert.Equal(t, calls*end.failed, totals.Exception)
 								if resource == "outer" {
-									assert.Zero(t, r.Semaphore(nil).InUse())
+									assert.Zero(t, r.Meters().Semaphore(nil).InUse())
 								}
 							}
 						}

@@ -239,7 +239,7 @@ func (c *trial) afterwards() {
 		metered = append(metered, &o.StatisticNode)
 	}
 	for _, n := range metered {
-		for _, w := range n.Windows() {
+		for _, w := range n.Meters().Windows() {
 			if w.Owner != nil {
 				continue // in which counts what a shadow rule admits
 			}
@@ -258,7 +258,7 @@ func (c *trial) afterwards() {
 				c.problem("a window of %v holds %d units, should be %d", w.Shape, got, want)
 			}
 		}
-		if g := n.Semaphore(nil); g != nil && (g.InUse() != 0 || g.Held() != 0) {
+		if g := n.Meters().Semaphore(nil); g != nil && (g.InUse() != 0 || g.Held() != 0) {
 			c.problem("a semaphore holds %d units", g.InUse())
 		}
 	}

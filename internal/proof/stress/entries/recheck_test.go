@@ -78,7 +78,7 @@ func TestRefusedWhenItsWaitIsOver(t *testing.T) {
 				clock.Advance(recovery - turn) // sooner than a turn after the one that it had
 				require.Zero(t, g.Engine().Waiting())
 				r, _ := g.Engine().FindResource("orders")
-				for _, w := range append(r.Windows(), g.Engine().Tree().Inbound().Windows()...) {
+				for _, w := range append(r.Meters().Windows(), g.Engine().Tree().Inbound().Meters().Windows()...) {
 					assert.EqualValues(t, 2, w.Sum(clock.Now()), "%v", w.Meter)
 				}
 				passed, slept := 0, len(clock.Slept())

@@ -65,7 +65,7 @@ type user struct {
 
 // check notes that a live call was touched if what is in flight is not what should be.
 func (u *user) check(want int64) {
-	if u.resource.Semaphore(nil).InUse() != want {
+	if u.resource.Meters().Semaphore(nil).InUse() != want {
 		u.harmed++
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/isolation"
-	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
 )
@@ -27,7 +27,7 @@ type holder struct {
 	name string
 	set  func(interval time.Duration, buckets int, mode spec.Mode) rules.Set
 	// windows are what it counts in, of those on a node that the calls are counted on.
-	windows func(g *api.Guard) []node.MeteredWindow
+	windows func(g *api.Guard) []meter.MeteredWindow
 }
 
 var holders = []holder{
@@ -48,18 +48,18 @@ var holders = []holder{
 	}, onResource},
 	{"system", func(interval time.Duration, buckets int, mode spec.Mode) rules.Set {
 		return rules.Set{System: []system.Rule{{ID: "holds", Metric: system.QPS, Threshold: 10, Interval: interval, Buckets: buckets, Mode: mode}}}
-	}, func(g *api.Guard) []node.MeteredWindow { return g.Engine().Tree().Inbound().Windows() }},
+	}, func(g *api.Guard) []meter.MeteredWindow { return g.Engine().Tree().Inbound().Meters().Windows() }},
 }
 
-func onResource(g *api.Guard) []node.MeteredWindow {
+func onResource(g *api.Guard) []meter.MeteredWindow {
 	r, _ := g.Engine().FindResource("orders")
-	return r.Windows()
+	return r.Meters().Windows()
 }
 
-func onOrigin(g *api.Guard) []node.MeteredWindow {
+func onOrigin(g *api.Guard) []meter.MeteredWindow {
 	r, _ := g.Engine().FindResource("orders")
 	n, _ := r.Origins().Find("app")
-	return n.Windows()
+	return n.Meters().Windows()
 }
 
 // What makes the calls wait.
@@ -226,7 +226,7 @@ func TestBorrowersFollowTheirWindow(t *testing.T) {
 					if runs {
 						clock.Advance(400 * ms)
 						done.Wait()
-						for _, w := range r.Windows() {
+						for _, w := range r.Meters().Windows() {
 							assert.Equal(t, tt.together, w.Sum(clock.Now()), "%v", w.Meter)
 						}
 					} else {
@@ -291,7 +291,7 @@ func borrowAndQueue(t *testing.T, turn time.Duration, runs bool) {
 	counts := func(short, long int64) {
 		t.Helper()
 		r, _ := g.Engine().FindResource("orders")
-		for _, w := range r.Windows() {
+		for _, w := range r.Meters().Windows() {
 			want := short
 			if w.Shape.Interval >= 10*time.Second {
 				want = long

@@ -70,7 +70,7 @@ func TestFailedLoadKeepsNothing(t *testing.T) {
 	orders, there := l.Engine().FindResource("orders")
 	require.True(t, there)
 	for _, n := range append(nodesOf(orders), &orders.StatisticNode) {
-		for _, w := range n.Windows() {
+		for _, w := range n.Meters().Windows() {
 			assert.Equal(t, 10*time.Second, w.Shape.Interval)
 		}
 	}

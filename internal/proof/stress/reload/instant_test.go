@@ -61,8 +61,8 @@ func TestThousandLoadsInOneInstant(t *testing.T) {
 func assertFewMeters(t *testing.T, g guard, most int) {
 	t.Helper()
 	books.EachNode(g.Engine(), func(name string, n *node.StatisticNode) {
-		assert.LessOrEqual(t, len(n.Windows()), most, "windows of %s", name)
-		assert.LessOrEqual(t, len(n.Semaphores()), most, "semaphores of %s", name)
+		assert.LessOrEqual(t, len(n.Meters().Windows()), most, "windows of %s", name)
+		assert.LessOrEqual(t, len(n.Meters().Semaphores()), most, "semaphores of %s", name)
 	})
 	g.load(t)
 	books.EachNode(g.Engine(), func(name string, n *node.StatisticNode) {

@@ -199,10 +199,10 @@ func (l *life) state() (all []string) {
 	now := l.from.Manual.Now()
 	books.EachNode(l.Engine(), func(name string, n *node.StatisticNode) {
 		var meters []string
-		for _, w := range n.Windows() {
+		for _, w := range n.Meters().Windows() {
 			meters = append(meters, fmt.Sprintf("%v %v: %d, %d", w.Shape, w.Era, w.Sum(now), w.Waiting(now)))
 		}
-		for _, g := range n.Semaphores() {
+		for _, g := range n.Meters().Semaphores() {
 			meters = append(meters, fmt.Sprintf("semaphore: %d, %d", g.InUse(), g.Queued()))
 		}
 		if name != "fresh" {

@@ -54,7 +54,7 @@ func TestRulesShrinkUnderCallsInFlight(t *testing.T) {
 				units := int64(0)
 				n, ok := g.Engine().FindResource("orders")
 				require.True(t, ok)
-				for _, semaphore := range n.Semaphores() {
+				for _, semaphore := range n.Meters().Semaphores() {
 					units += semaphore.InUse()
 				}
 				assert.Equal(t, n.UnitsInFlight(), units)

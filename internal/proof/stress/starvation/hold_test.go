@@ -48,7 +48,7 @@ func TestCollectionsAndSleepers(t *testing.T) {
 	semaphore := func(resource string) int64 {
 		r, ok := g.Engine().FindResource(resource)
 		require.True(t, ok)
-		return r.Semaphore(nil).InUse()
+		return r.Meters().Semaphore(nil).InUse()
 	}
 
 	leave := make(chan api.Admitted, 2*sleepers)

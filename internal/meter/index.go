@@ -1,4 +1,4 @@
-package node
+package meter
 
 import (
 	"hash/maphash"
