@@ -236,7 +236,11 @@ func (inv *Invocation) releaseUnseen() {
 // semaphore began to do so before it could be seen, and one that has settled stays settled.
 func (inv *Invocation) unsettled() bool {
 	for _, n := range inv.Counted() {
-		semaphores := n.Meters().Semaphores()
+		m := n.Meters()
+		if m == nil { // as of most nodes
+			continue
+		}
+		semaphores := m.Semaphores()
 		for i := range semaphores {
 			if semaphores[i].Settling() {
 				return true
