@@ -78,8 +78,8 @@ func (m *machine) admitLocked(now int64) (admission, Change) {
 		if ok, known := m.draws(now); known {
 			return admission{ok: ok, number: number}, change
 		}
-		m.advance(now)
-		change = m.enter(Closed, now, 0)
+		m.advanceLocked(now)
+		change = m.enterLocked(Closed, now, 0)
 		state, number = m.state()
 	}
 	switch {
@@ -88,9 +88,9 @@ func (m *machine) admitLocked(now int64) (admission, Change) {
 	case now < m.gate.Load():
 		return admission{}, change
 	}
-	m.advance(now)
+	m.advanceLocked(now)
 	if state == Open {
-		change = m.enter(HalfOpen, now, 0)
+		change = m.enterLocked(HalfOpen, now, 0)
 	}
 	m.probes = slices.DeleteFunc(m.probes, func(p probe) bool { return now >= p.until })
 	m.number++

@@ -53,25 +53,25 @@ func (m *machine) complete(number uint64, now int64, end End) Change {
 		m.drop(number)
 		return Change{}
 	}
-	now = m.advance(now)
+	now = m.advanceLocked(now)
 	switch {
 	case state != HalfOpen && verdict == blind:
 	case state == Closed || state == Recovering:
 		all := m.results.add(now, verdict == bad)
 		if value, trips := t.trips(all); trips && !m.barred {
-			return m.enter(Open, now, value)
+			return m.enterLocked(Open, now, value)
 		}
 	case state == HalfOpen && verdict == bad:
-		return m.enter(Open, now, 1)
+		return m.enterLocked(Open, now, 1)
 	case state == HalfOpen:
 		if m.good++; m.good < t.Probes {
 			m.drop(number)
 			return Change{}
 		}
 		if t.Ramp > 0 {
-			return m.enter(Recovering, now, 0)
+			return m.enterLocked(Recovering, now, 0)
 		}
-		return m.enter(Closed, now, 0)
+		return m.enterLocked(Closed, now, 0)
 	}
 	return Change{}
 }

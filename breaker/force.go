@@ -27,19 +27,19 @@ func (t *table) Force(rule, resource string, f Force) error {
 func (m *machine) force(f Force, now int64) Change {
 	m.lock()
 	defer m.unlock()
-	now = m.advance(now)
+	now = m.advanceLocked(now)
 	state, _ := m.state()
 	switch {
 	case f == ForceOpen && state != ForcedOpen:
-		return m.enter(ForcedOpen, now, 0)
+		return m.enterLocked(ForcedOpen, now, 0)
 	case f == ForceClosed && state != ForcedClosed:
-		return m.enter(ForcedClosed, now, 0)
+		return m.enterLocked(ForcedClosed, now, 0)
 	case f == NotForced && state == ForcedOpen:
-		change := m.enter(Open, now, 0)
+		change := m.enterLocked(Open, now, 0)
 		m.gate.Store(always)
 		return change
 	case f == NotForced && state == ForcedClosed:
-		return m.enter(Closed, now, 0)
+		return m.enterLocked(Closed, now, 0)
 	}
 	return Change{}
 }

@@ -80,8 +80,8 @@ func (m *machine) state() (State, uint64) {
 	return State(word & stateMask), word >> stateBits
 }
 
-// enter begins a state. The caller holds mu.
-func (m *machine) enter(to State, now int64, value float64) Change {
+// enterLocked begins a state. The caller holds mu.
+func (m *machine) enterLocked(to State, now int64, value float64) Change {
 	from, _ := m.state()
 	t := m.terms.Load()
 	m.number++
@@ -112,9 +112,9 @@ func (m *machine) enter(to State, now int64, value float64) Change {
 	}
 }
 
-// advance returns the latest time that any call has passed in. It is the only writer of latest. The
+// advanceLocked returns the latest time that any call has passed in. It is the only writer of latest. The
 // caller holds mu.
-func (m *machine) advance(now int64) int64 {
+func (m *machine) advanceLocked(now int64) int64 {
 	m.latest = max(m.latest, now)
 	return m.latest
 }

@@ -59,7 +59,7 @@ func (s Single) Close(now int64) {
 	m := s.machine
 	m.lock()
 	defer m.unlock()
-	m.enter(Closed, m.advance(now), 0)
+	m.enterLocked(Closed, m.advanceLocked(now), 0)
 }
 
 // Adopt makes the breaker continue under other terms.

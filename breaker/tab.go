@@ -74,7 +74,7 @@ func (m *machine) lock() {
 		return
 	}
 	word := t.word.Swap(taken)
-	m.advance(t.base + int64(word&mostTime))
+	m.advanceLocked(t.base + int64(word&mostTime))
 	m.results.addGood(int64(word >> timeBits))
 }
 

@@ -78,7 +78,7 @@ func (t *terms) judge(end End) verdict {
 func (m *machine) adopt(t *terms, now int64) {
 	m.lock()
 	defer m.unlock()
-	now = m.advance(now)
+	now = m.advanceLocked(now)
 	old := m.terms.Load()
 	switch {
 	case old.Strategy != t.Strategy || old.SlowRT != t.SlowRT: // another thing was counted

@@ -47,9 +47,9 @@ func (m *Memory) Do(_ context.Context, batch []store.Command) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock.Now()
-	m.expire(now)
+	m.expireLocked(now)
 	for _, c := range batch {
-		m.do(c, now)
+		m.doLocked(c, now)
 	}
 }
 
@@ -66,7 +66,7 @@ func (m *Memory) Shard(string) int { return 0 }
 func (m *Memory) Keys() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.expire(m.clock.Now())
+	m.expireLocked(m.clock.Now())
 	return len(m.keys)
 }
 
@@ -87,8 +87,8 @@ func (m *Memory) Flush() {
 	m.due = nil
 }
 
-// do executes one command. The caller holds mu.
-func (m *Memory) do(c store.Command, now int64) {
+// doLocked executes one command. The caller holds mu.
+func (m *Memory) doLocked(c store.Command, now int64) {
 	o := c.Result()
 	r := m.keys[o.Key]
 	if r != nil && r.expires <= now {
@@ -132,9 +132,9 @@ func newValue(c store.Command) value {
 	return nil
 }
 
-// expire removes keys whose time has come. Each key is in due once, at a time that was right when
+// expireLocked removes keys whose time has come. Each key is in due once, at a time that was right when
 // it was put there: a key that lives longer by now goes back. The caller holds mu.
-func (m *Memory) expire(now int64) {
+func (m *Memory) expireLocked(now int64) {
 	for len(m.due) > 0 && m.due[0].due <= now {
 		r := m.due[0]
 		switch {

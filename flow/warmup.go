@@ -106,7 +106,7 @@ func (w *warmUp) inherit(old *warmUp) {
 		w.stored = math.Round(w.stored)
 	}
 	w.filled, w.begun, w.used = filled, true, used
-	w.publish()
+	w.publishLocked()
 }
 
 // at returns the rate in units per second at now, for traffic counted on n.
@@ -118,8 +118,8 @@ func (w *warmUp) at(now int64, n *node.StatisticNode) float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.begun || second > w.filled {
-		w.settle(second, w.passed(now, n))
-		w.publish()
+		w.settleLocked(second, w.passedLocked(now, n))
+		w.publishLocked()
 	}
 	return math.Float64frombits(w.rate.Load())
 }
@@ -135,14 +135,14 @@ func (w *warmUp) look(now int64, n *node.StatisticNode) float64 {
 	next.stored, next.filled, next.begun, next.share, next.used = w.stored, w.filled, w.begun, w.share, w.used
 	w.mu.Unlock()
 	if next.begun {
-		next.publish()
+		next.publishLocked()
 	}
 	return next.at(now, n)
 }
 
-// passed is what the bucket has to lose: for the last second or, if nothing is rounded, for the
+// passedLocked is what the bucket has to lose: for the last second or, if nothing is rounded, for the
 // time since it was settled on the same node. The caller holds mu.
-func (w *warmUp) passed(now int64, n *node.StatisticNode) float64 {
+func (w *warmUp) passedLocked(now int64, n *node.StatisticNode) float64 {
 	if w.rounds {
 		return float64(n.LastSecond(now).Pass)
 	}
@@ -154,8 +154,8 @@ func (w *warmUp) passed(now int64, n *node.StatisticNode) float64 {
 	return float64(w.used.total - before)
 }
 
-// settle brings the bucket to the given second. The caller holds mu.
-func (w *warmUp) settle(second int64, passed float64) {
+// settleLocked brings the bucket to the given second. The caller holds mu.
+func (w *warmUp) settleLocked(second int64, passed float64) {
 	gain := float64((second-w.filled)/int64(time.Millisecond)) / 1000 * w.perSecond
 	switch {
 	case !w.begun:
@@ -186,8 +186,8 @@ func (w *warmUp) settle(second int64, passed float64) {
 	w.filled = second
 }
 
-// publish makes the rate known. The caller holds mu.
-func (w *warmUp) publish() {
+// publishLocked makes the rate known. The caller holds mu.
+func (w *warmUp) publishLocked() {
 	rate := w.perSecond
 	if over := w.stored - w.warning; over >= 0 && w.full > w.warning {
 		if w.rounds {

@@ -99,8 +99,8 @@ func (u *bucketUnits) GiveBack(r *engine.Reservation, _ int64) {
 // partly earned.
 type filling struct{ before, after bucket }
 
-// use takes n units of b, the bucket as the call finds it. The caller holds the lock.
-func (x *cell) use(b bucket, n int64) {
+// useLocked takes n units of b, the bucket as the call finds it. The caller holds the lock.
+func (x *cell) useLocked(b bucket, n int64) {
 	if b.filled != x.bucket.filled {
 		x.filling = filling{x.bucket, b}
 	}
@@ -108,28 +108,28 @@ func (x *cell) use(b bucket, n int64) {
 	x.bucket = b
 }
 
-// takeFilled is takePlain once the cell is found. The caller holds the lock, which takeFilled
+// takeFilledLocked is takePlain once the cell is found. The caller holds the lock, which takeFilledLocked
 // releases.
-func (c *controller) takeFilled(inv *engine.Invocation, x *cell, now, n int64, q *quota) (block *core.BlockError) {
+func (c *controller) takeFilledLocked(inv *engine.Invocation, x *cell, now, n int64, q *quota) (block *core.BlockError) {
 	s := x.shard
 	if b := x.bucket.at(now, int64(c.rule.Interval), q); b.fits(n, q) {
-		x.use(b, n)
+		x.useLocked(b, n)
 		x.passed++
 		s.mu.Unlock()
 		inv.ReserveUnits((*bucketUnits)(x), n, b.filled)
 		return nil
 	}
 	x.refused++
-	block = c.refuse(x, n, q)
+	block = c.refuseLocked(x, n, q)
 	s.mu.Unlock()
 	return block
 }
 
-// takeFromRest takes n units for a value that has no cell. The time of its first take is not known,
+// takeFromRestLocked takes n units for a value that has no cell. The time of its first take is not known,
 // so the rest is not refilled all in one go: what is taken there is within the threshold in every
 // real interval, so that a bucket of the value's own would not have refused it. The caller holds
 // the lock.
-func (s *shard) takeFromRest(now, n int64, rule *controller) (engine.Reservation, bool) {
+func (s *shard) takeFromRestLocked(now, n int64, rule *controller) (engine.Reservation, bool) {
 	w := s.restWindow(now, rule.rule.Interval)
 	bucket, ok := w.TryAdd(0, now, n, rule.quota.units)
 	if !ok {
@@ -160,9 +160,9 @@ func (s *shard) restWindow(now int64, interval time.Duration) *stat.Window {
 	return s.window
 }
 
-// newBucket is the bucket of a new cell: some of what the rest gave lately may have gone to its
+// newBucketLocked is the bucket of a new cell: some of what the rest gave lately may have gone to its
 // value. The caller holds the lock.
-func (s *shard) newBucket(now int64) bucket {
+func (s *shard) newBucketLocked(now int64) bucket {
 	if s.window != nil {
 		if used := s.window.Sum(now); used > 0 {
 			return bucket{filled: s.restAt, used: used}

@@ -102,7 +102,7 @@ func (c *controller) ask(now int64, v argument.Value, n int64, first bool) *core
 	defer s.mu.Unlock()
 	x := s.cells.find(&v, hash)
 	s.settle(x)
-	if c.fits(s, x, &v, now, n, q, first) {
+	if c.fitsLocked(s, x, &v, now, n, q, first) {
 		return nil
 	}
 	if x == nil {
@@ -115,17 +115,17 @@ func (c *controller) ask(now int64, v argument.Value, n int64, first bool) *core
 	}
 	x.refused++
 	x.heat.add(now, n)
-	return c.refuse(x, n, q)
+	return c.refuseLocked(x, n, q)
 }
 
-// fits is ask for a cell or, if that is nil, for a value that has none and gets one if there is
+// fitsLocked is ask for a cell or, if that is nil, for a value that has none and gets one if there is
 // room, which only taking will show. The caller holds the lock of the shard.
-func (c *controller) fits(s *shard, x *cell, v *argument.Value, now, n int64, q *quota, first bool) bool {
+func (c *controller) fitsLocked(s *shard, x *cell, v *argument.Value, now, n int64, q *quota, first bool) bool {
 	switch {
 	case q.none:
 		return false
 	case c.rule.Behavior == TokenBucket:
-		b := c.tokensOf(s, x, v, now, q)
+		b := c.tokensOfLocked(s, x, v, now, q)
 		return b.Fits(now, n, q.size)
 	case c.rule.Behavior == Throttle:
 		if x != nil {
@@ -133,15 +133,15 @@ func (c *controller) fits(s *shard, x *cell, v *argument.Value, now, n int64, q 
 		}
 		return s.firstAfter(q).Wait(now, q.cost(n)) <= c.rule.MaxWait
 	case x == nil && c.rule.Metric == QPS && c.windows(&s.rest):
-		return n <= q.size && (q.private || c.used(&s.rest, now, q) <= q.size-n) // it would begin like the rest
+		return n <= q.size && (q.private || c.usedLocked(&s.rest, now, q) <= q.size-n) // it would begin like the rest
 	case x == nil:
 		begin := s.newCell(now, q)
 		x = &begin
 	}
 	if c.rule.Metric == Concurrency {
-		return x.inFlight() <= q.units-n
+		return x.inFlightLocked() <= q.units-n
 	}
-	return c.used(x, now, q) <= q.size-n
+	return c.usedLocked(x, now, q) <= q.size-n
 }
 
 // takePlain is Take for a call with one value, nil for none, where the rule has a bucket
@@ -175,16 +175,16 @@ func (c *controller) takePlain(inv *engine.Invocation, lane uint32, now, n int64
 		q = c.quotaOf(*v)
 	}
 	if waited || lending.Always || s.hot.Load() != nil {
-		return c.takeContended(inv, lane, now, n, x, q, waited)
+		return c.takeContendedLocked(inv, lane, now, n, x, q, waited)
 	}
 	x.heat.add(now, n)
 	if c.rule.Behavior == TokenBucket {
-		return c.takeToken(inv, x, now, n, q)
+		return c.takeTokenLocked(inv, x, now, n, q)
 	}
 	w := x.strict
 	switch {
 	case w == nil && !c.windows(x):
-		return c.takeFilled(inv, x, now, n, q)
+		return c.takeFilledLocked(inv, x, now, n, q)
 	case q.none:
 	case w == nil:
 		w = c.windowOf(x, now)
@@ -200,17 +200,17 @@ func (c *controller) takePlain(inv *engine.Invocation, lane uint32, now, n int64
 		return nil
 	}
 	x.refused++
-	block = c.refuse(x, n, q)
+	block = c.refuseLocked(x, n, q)
 	s.mu.Unlock()
 	return block
 }
 
-// takeContended is takePlain where a value of the shard lends, or may begin to. The caller holds
-// the lock, which takeContended releases.
-func (c *controller) takeContended(inv *engine.Invocation, lane uint32, now, n int64, x *cell, q *quota, waited bool) *core.BlockError {
+// takeContendedLocked is takePlain where a value of the shard lends, or may begin to. The caller holds
+// the lock, which takeContendedLocked releases.
+func (c *controller) takeContendedLocked(inv *engine.Invocation, lane uint32, now, n int64, x *cell, q *quota, waited bool) *core.BlockError {
 	s := x.shard
 	s.collect(c, x, now, n)
-	held, block := c.decide(x, now, n, q)
+	held, block := c.decideLocked(x, now, n, q)
 	if c.rule.Behavior == Reject {
 		s.lend(c, x, q, lane, now, block, waited)
 	}
@@ -240,16 +240,16 @@ func (c *controller) grant(now int64, v argument.Value, n int64) (held engine.Re
 	s := c.values.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return c.decide(s.obtain(v, hash, now, q, c), now, n, q)
+	return c.decideLocked(s.obtainLocked(v, hash, now, q, c), now, n, q)
 }
 
-// decide is grant once the cell is found. The caller holds the lock.
-func (c *controller) decide(x *cell, now, n int64, q *quota) (held engine.Reservation, block *core.BlockError) {
+// decideLocked is grant once the cell is found. The caller holds the lock.
+func (c *controller) decideLocked(x *cell, now, n int64, q *quota) (held engine.Reservation, block *core.BlockError) {
 	x.heat.add(now, n)
-	held, ok := c.takeFrom(x, now, n, q)
+	held, ok := c.takeFromLocked(x, now, n, q)
 	if !ok {
 		x.refused++
-		return held, c.refuse(x, n, q)
+		return held, c.refuseLocked(x, n, q)
 	}
 	x.passed++
 	return held, nil
@@ -261,28 +261,28 @@ func (c *controller) takeTurn(inv *engine.Invocation, v argument.Value, n int64)
 	s := c.values.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x := s.obtain(v, hash, now, q, c)
+	x := s.obtainLocked(v, hash, now, q, c)
 	x.heat.add(now, n)
 	if !q.none {
-		if wait, ok := inv.TakeTurn(x.turns(), q.cost(n), c.rule.MaxWait, c.rule.Mode != spec.Shadow); ok {
+		if wait, ok := inv.TakeTurn(x.turnsLocked(), q.cost(n), c.rule.MaxWait, c.rule.Mode != spec.Shadow); ok {
 			x.passed++
 			return wait, nil
 		}
 	}
 	x.refused++
-	return 0, c.refuse(x, n, q)
+	return 0, c.refuseLocked(x, n, q)
 }
 
-// takeFrom is grant for a cell of another rule. The caller holds the lock of its shard.
-func (c *controller) takeFrom(x *cell, now, n int64, q *quota) (held engine.Reservation, ok bool) {
+// takeFromLocked is grant for a cell of another rule. The caller holds the lock of its shard.
+func (c *controller) takeFromLocked(x *cell, now, n int64, q *quota) (held engine.Reservation, ok bool) {
 	if c.rule.Behavior == TokenBucket {
-		return x.takeTokens(now, n, q)
+		return x.takeTokensLocked(now, n, q)
 	}
 	var w *window
 	if c.rule.Metric == QPS && !q.none && c.windows(x) {
 		w = c.windowOf(x, now)
 	}
-	if !c.fits(x.shard, x, &x.value, now, n, q, false) {
+	if !c.fitsLocked(x.shard, x, &x.value, now, n, q, false) {
 		return held, false
 	}
 	switch {
@@ -293,8 +293,8 @@ func (c *controller) takeFrom(x *cell, now, n int64, q *quota) (held engine.Rese
 		w.add(n)
 		return engine.Reservation{Holder: w, Units: n, Token: w.head}, true
 	case x.isRest(): // the limit of the rest is in its window
-		return x.shard.takeFromRest(now, n, c)
+		return x.shard.takeFromRestLocked(now, n, c)
 	}
-	x.use(x.bucket.at(now, int64(c.rule.Interval), q), n)
+	x.useLocked(x.bucket.at(now, int64(c.rule.Interval), q), n)
 	return engine.Reservation{Holder: (*bucketUnits)(x), Units: n, Token: x.bucket.filled}, true
 }

@@ -122,11 +122,11 @@ func (c *controller) sole(inv *engine.Invocation) (v *argument.Value, sole bool)
 	return v, sole
 }
 
-// forgettable reports whether a value that the rule doesn't name would fare no better
+// forgettableLocked reports whether a value that the rule doesn't name would fare no better
 // if it were new. The caller holds the lock of its shard.
-func (c *controller) forgettable(x *cell, now int64) bool {
+func (c *controller) forgettableLocked(x *cell, now int64) bool {
 	switch {
-	case x.held > 0, x.lease != nil && x.lease.keeps(now):
+	case x.held > 0, x.lease != nil && x.lease.keepsLocked(now):
 		return false
 	case c.rule.leases():
 		return true
@@ -137,14 +137,14 @@ func (c *controller) forgettable(x *cell, now int64) bool {
 	case c.rule.Behavior == TokenBucket:
 		return x.tokens == nil || x.tokens.Full(now)
 	}
-	return c.used(x, now, c.quotaOf(x.value)) == 0
+	return c.usedLocked(x, now, c.quotaOf(x.value)) == 0
 }
 
 // idle reports whether all that the rule knows can be forgotten.
 func (c *controller) idle(now int64) bool {
 	idle := true
 	c.values.each(now, func(x *cell) {
-		idle = idle && c.forgettable(x, now)
+		idle = idle && c.forgettableLocked(x, now)
 	})
 	return idle
 }

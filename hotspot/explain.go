@@ -63,21 +63,21 @@ func (c *controller) explain(inv *engine.Invocation, v argument.Value, n int64, 
 	s.lock()
 	defer s.mu.Unlock()
 	if x := s.cells.find(&v, hash); x != nil {
-		return c.explainCell(inv, x, n, q, j)
+		return c.explainCellLocked(inv, x, n, q, j)
 	}
 	fresh := s.made(v, hash, now, q)
-	leaves, ok := s.findsRoom(now, c)
+	leaves, ok := s.findsRoomLocked(now, c)
 	if q != &c.quota || ok {
 		if leaves != nil && q == &c.quota && c.rule.Behavior == Throttle {
-			fresh.turns().NotBefore(leaves.last()) // as the floor will say
+			fresh.turnsLocked().NotBefore(leaves.last()) // as the floor will say
 		}
-		m := c.explainCell(inv, &fresh, n, q, j)
+		m := c.explainCellLocked(inv, &fresh, n, q, j)
 		j.About = j.About || leaves != nil && !j.Next.IsZero() // it may get another value's place by then
 		return m
 	}
 	var asked core.Judgement
-	c.explainCell(inv, &fresh, n, q, &asked)
-	m := c.explainRest(inv, s, n, j)
+	c.explainCellLocked(inv, &fresh, n, q, &asked)
+	m := c.explainRestLocked(inv, s, n, j)
 	if asked.Outcome == core.Refused && j.Outcome != core.Refused {
 		*j = asked
 	}
@@ -86,22 +86,22 @@ func (c *controller) explain(inv *engine.Invocation, v argument.Value, n int64, 
 	return m
 }
 
-// findsRoom reports whether a value that the rule doesn't name would get a cell, and whose it would
+// findsRoomLocked reports whether a value that the rule doesn't name would get a cell, and whose it would
 // be if another value has to leave, see obtain. The caller holds the lock.
-func (s *shard) findsRoom(now int64, rule *controller) (leaves *cell, ok bool) {
+func (s *shard) findsRoomLocked(now int64, rule *controller) (leaves *cell, ok bool) {
 	if len(s.ring) < s.room {
 		return nil, true
 	}
 	for i := 1; i <= min(maxLook, len(s.ring)) && len(s.ring) == s.room; i++ { // or one more is not enough
-		if x := s.ring[(s.hand+i)%len(s.ring)]; rule.forgettable(x, now) {
+		if x := s.ring[(s.hand+i)%len(s.ring)]; rule.forgettableLocked(x, now) {
 			return x, true
 		}
 	}
 	return nil, false
 }
 
-// explainCell is fits with the figures it goes by. The caller holds the lock of the shard.
-func (c *controller) explainCell(inv *engine.Invocation, x *cell, n int64, q *quota, j *core.Judgement) core.Measure {
+// explainCellLocked is fits with the figures it goes by. The caller holds the lock of the shard.
+func (c *controller) explainCellLocked(inv *engine.Invocation, x *cell, n int64, q *quota, j *core.Judgement) core.Measure {
 	now, first := inv.Now(), inv.Prioritized()
 	switch {
 	case q.none && c.rule.Missing == MissingRefuse && x.value == empty:
@@ -109,32 +109,32 @@ func (c *controller) explainCell(inv *engine.Invocation, x *cell, n int64, q *qu
 	case q.none:
 		j.Outcome, j.Why = core.Refused, "its threshold admits no unit"
 	case c.rule.Behavior == TokenBucket:
-		inv.JudgeTokens(j, c.tokensOf(x.shard, x, &x.value, now, q), n, q.size)
+		inv.JudgeTokens(j, c.tokensOfLocked(x.shard, x, &x.value, now, q), n, q.size)
 	case c.rule.Behavior == Throttle:
 		wait := x.wait(now, q.cost(n), first)
 		inv.JudgeWait(j, wait, wait <= c.rule.MaxWait, c.rule.MaxWait)
 		j.About = j.Outcome == core.Refused && first
 	case c.rule.Metric == Concurrency:
-		if x.inFlight() > q.units-n {
+		if x.inFlightLocked() > q.units-n {
 			j.Outcome = core.Refused
 		}
 	default:
-		if c.used(x, now, q) > q.size-n {
+		if c.usedLocked(x, now, q) > q.size-n {
 			inv.JudgeRefused(j, c.room(x, now, min(n, q.size), q), n <= q.size)
 		}
 	}
-	return c.measure(x, now, n, q, first)
+	return c.measureLocked(x, now, n, q, first)
 }
 
-// measure is how much of its limit a value uses, as a call of n units finds it. The caller holds
+// measureLocked is how much of its limit a value uses, as a call of n units finds it. The caller holds
 // the lock of the shard.
-func (c *controller) measure(x *cell, now, n int64, q *quota, first bool) core.Measure {
+func (c *controller) measureLocked(x *cell, now, n int64, q *quota, first bool) core.Measure {
 	perInterval := "units in " + c.rule.Interval.String()
 	switch {
 	case q.none:
 		return engine.MeasureUnits(perInterval, 0, 0)
 	case c.rule.Behavior == TokenBucket:
-		return engine.MeasureTokens(c.tokensOf(x.shard, x, &x.value, now, q), now, q.size)
+		return engine.MeasureTokens(c.tokensOfLocked(x.shard, x, &x.value, now, q), now, q.size)
 	case c.rule.Behavior == Throttle:
 		wait := x.wait(now, q.cost(n), first)
 		if first && x.queue != nil && !x.queue.Empty() {
@@ -143,14 +143,14 @@ func (c *controller) measure(x *cell, now, n int64, q *quota, first bool) core.M
 		left := x.last().TurnsWithin(now, q.cost(1), c.rule.MaxWait)
 		return engine.MeasureTurns(wait, c.rule.MaxWait, &left)
 	case c.rule.Metric == Concurrency:
-		return engine.MeasureUnits("units in flight", x.inFlight(), q.units)
+		return engine.MeasureUnits("units in flight", x.inFlightLocked(), q.units)
 	}
-	return engine.MeasureUnits(perInterval, c.used(x, now, q), q.size)
+	return engine.MeasureUnits(perInterval, c.usedLocked(x, now, q), q.size)
 }
 
-// explainRest is explainCell for the values that have no cell. The caller holds the lock.
-func (c *controller) explainRest(inv *engine.Invocation, s *shard, n int64, j *core.Judgement) core.Measure {
-	m := c.explainCell(inv, &s.rest, n, &c.quota, j)
+// explainRestLocked is explainCell for the values that have no cell. The caller holds the lock.
+func (c *controller) explainRestLocked(inv *engine.Invocation, s *shard, n int64, j *core.Judgement) core.Measure {
+	m := c.explainCellLocked(inv, &s.rest, n, &c.quota, j)
 	if c.quota.none || !c.rule.fills() || c.rule.Behavior != Reject || c.windows(&s.rest) {
 		return m
 	}

@@ -178,7 +178,7 @@ func (c *controller) tell(f *Figures, hottest *top) {
 			if x.lease != nil && x.lease.rule == c {
 				h.Measure = x.lease.Measure(now)
 			} else {
-				h.Measure = c.measure(x, now, 1, c.quotaOf(x.value), false)
+				h.Measure = c.measureLocked(x, now, 1, c.quotaOf(x.value), false)
 			}
 		}
 	})

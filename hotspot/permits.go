@@ -2,10 +2,10 @@ package hotspot
 
 import "github.com/penstock-go/penstock/internal/engine"
 
-// inFlight is the most that a cell's value may have in flight: its own units, plus what was in
+// inFlightLocked is the most that a cell's value may have in flight: its own units, plus what was in
 // flight of all values without a cell when it got one, as long as any of that still is. Some of it
 // may be its own. The caller holds the shard's lock.
-func (c *cell) inFlight() int64 {
+func (c *cell) inFlightLocked() int64 {
 	if c.era != 0 && c.era == c.shard.era {
 		return c.held + c.shard.rest.held
 	}

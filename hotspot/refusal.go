@@ -20,9 +20,9 @@ type refusal struct {
 	tooMany *core.BlockError // for calls of more units than ever fit, once there has been one
 }
 
-// refuse returns the refusal of n units of a cell's value. The caller holds the lock of its
+// refuseLocked returns the refusal of n units of a cell's value. The caller holds the lock of its
 // shard.
-func (c *controller) refuse(x *cell, n int64, q *quota) *core.BlockError {
+func (c *controller) refuseLocked(x *cell, n int64, q *quota) *core.BlockError {
 	r := x.refusal
 	if r == nil || r.rule != c { // the rule has changed since
 		r = &refusal{rule: c, cell: x}
@@ -62,30 +62,30 @@ func (r *refusal) RetryAfter() (wait time.Duration, known bool) {
 	s.lock()
 	defer s.mu.Unlock()
 	if c.member != nil && r.cell.isRest() {
-		return c.retryShared(r.cell, now)
+		return c.retrySharedLocked(r.cell, now)
 	}
 	if c.member != nil {
-		return c.retryShared(s.cells.find(&r.cell.value, r.cell.hash), now)
+		return c.retrySharedLocked(s.cells.find(&r.cell.value, r.cell.hash), now)
 	}
 	if r.cell.isRest() {
 		return c.restRetry(s, now)
 	}
 	q := c.quotaOf(r.cell.value)
 	if x := s.cells.find(&r.cell.value, r.cell.hash); x != nil {
-		return c.retry(x, now, q)
+		return c.retryLocked(x, now, q)
 	}
 	return c.retryAnew(s, &r.cell.value, now, q)
 }
 
-// retry is when one more unit fits into a cell. The caller holds the lock of its shard.
-func (c *controller) retry(x *cell, now int64, q *quota) (wait time.Duration, known bool) {
+// retryLocked is when one more unit fits into a cell. The caller holds the lock of its shard.
+func (c *controller) retryLocked(x *cell, now int64, q *quota) (wait time.Duration, known bool) {
 	switch {
 	case q.none, c.rule.Metric == Concurrency:
 		return 0, false
 	case c.rule.Behavior == Throttle:
 		return c.retryTurn(x.last(), now, q), true
 	case c.rule.Behavior == TokenBucket:
-		b := c.tokensOf(x.shard, x, &x.value, now, q)
+		b := c.tokensOfLocked(x.shard, x, &x.value, now, q)
 		return b.RetryAfter(now, 1, q.size), true
 	}
 	return c.room(x, now, 1, q), true
@@ -103,7 +103,7 @@ func (c *controller) retryAnew(s *shard, v *argument.Value, now int64, q *quota)
 	}
 	begin := s.newCell(now, q)
 	begin.value = *v
-	return c.retry(&begin, now, q)
+	return c.retryLocked(&begin, now, q)
 }
 
 // restRetry is retry for any value that has no cell: if there is no place for one, it
@@ -113,7 +113,7 @@ func (c *controller) restRetry(s *shard, now int64) (wait time.Duration, known b
 	case len(s.ring) < s.room:
 		return c.retryAnew(s, &s.rest.value, now, &c.quota)
 	case c.quota.none, c.rule.Metric == Concurrency, c.rule.Behavior != Reject, c.windows(&s.rest):
-		return c.retry(&s.rest, now, &c.quota)
+		return c.retryLocked(&s.rest, now, &c.quota)
 	case s.window == nil:
 		return 0, true
 	}

@@ -87,16 +87,16 @@ func (c *controller) leaseOf(now int64, v argument.Value, i int) *valueLease {
 	s := c.values.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x := s.obtain(v, hash, now, q, c)
+	x := s.obtainLocked(v, hash, now, q, c)
 	if x.lease == nil || x.lease.rule != c {
-		x.lease = c.newLease(x, q)
+		x.lease = c.newLeaseLocked(x, q)
 	}
 	x.used = now
 	l := x.lease
 	if x.isRest() {
 		for range i {
 			if l.next == nil {
-				l.next = c.newLease(x, q)
+				l.next = c.newLeaseLocked(x, q)
 			}
 			l = l.next
 		}
@@ -104,8 +104,8 @@ func (c *controller) leaseOf(now int64, v argument.Value, i int) *valueLease {
 	return l
 }
 
-// newLease makes the lease of a cell. The caller holds the lock of its shard.
-func (c *controller) newLease(x *cell, q *quota) *valueLease {
+// newLeaseLocked makes the lease of a cell. The caller holds the lock of its shard.
+func (c *controller) newLeaseLocked(x *cell, q *quota) *valueLease {
 	r, m := &c.rule, c.member
 	key := m.Key("hotspot", r.ID, c.refusal.Resource, r.Mode.String())
 	if x.isRest() {
@@ -113,7 +113,7 @@ func (c *controller) newLease(x *cell, q *quota) *valueLease {
 	} else {
 		key = m.ValueKey(key, x.value.Key())
 	}
-	says := c.refuse(x, 1, q)
+	says := c.refuseLocked(x, 1, q)
 	l := &valueLease{cell: x, rule: c}
 	switch {
 	case r.Metric == Concurrency:
@@ -163,9 +163,9 @@ func (l *valueLease) note(now, n int64, passed bool) {
 	}
 }
 
-// keeps reports whether what the cell has may not be forgotten yet: a call has asked for it lately,
+// keepsLocked reports whether what the cell has may not be forgotten yet: a call has asked for it lately,
 // or something of it is in flight. The caller holds the lock of the shard.
-func (l *valueLease) keeps(now int64) bool {
+func (l *valueLease) keepsLocked(now int64) bool {
 	return now-l.cell.used < int64(max(l.rule.rule.Interval, l.rule.rule.MaxWait, time.Second)) || !l.Idle(now)
 }
 
@@ -191,8 +191,8 @@ func (c *controller) explainShared(inv *engine.Invocation, v argument.Value, n i
 	return core.Measure{Of: "units, on a lease", Limit: q.limit, AtHand: true}
 }
 
-// retryShared is when one more unit of a cell's value may fit. The caller holds the lock of its shard.
-func (c *controller) retryShared(x *cell, now int64) (wait time.Duration, known bool) {
+// retrySharedLocked is when one more unit of a cell's value may fit. The caller holds the lock of its shard.
+func (c *controller) retrySharedLocked(x *cell, now int64) (wait time.Duration, known bool) {
 	if x == nil || x.lease == nil {
 		return 0, c.rule.Metric == QPS
 	}

@@ -13,18 +13,18 @@ import (
 // of the shard: where the latest rule has token buckets, what a unit costs in any of them is what
 // that rule says for its value.
 
-// tokenBucket is the token bucket of the cell, made if there is none. The caller holds the lock of
+// tokenBucketLocked is the token bucket of the cell, made if there is none. The caller holds the lock of
 // its shard.
-func (x *cell) tokenBucket(now int64, q *quota) *meter.TokenBucket {
+func (x *cell) tokenBucketLocked(now int64, q *quota) *meter.TokenBucket {
 	if x.tokens == nil {
-		b := x.shard.newTokens(&x.value, now, q)
+		b := x.shard.newTokensLocked(&x.value, now, q)
 		x.tokens = &b
 	}
 	return x.tokens
 }
 
-// newTokens is the token bucket of a value that has none. The caller holds the lock.
-func (s *shard) newTokens(v *argument.Value, now int64, q *quota) meter.TokenBucket {
+// newTokensLocked is the token bucket of a value that has none. The caller holds the lock.
+func (s *shard) newTokensLocked(v *argument.Value, now int64, q *quota) meter.TokenBucket {
 	b := meter.MakeTokenBucket()
 	if s.rest.tokens != nil && !q.private {
 		b = *s.rest.tokens
@@ -39,36 +39,36 @@ func (s *shard) newTokens(v *argument.Value, now int64, q *quota) meter.TokenBuc
 	return b
 }
 
-// tokensOf is the token bucket of a cell as it is; if that is nil or has none, the one that its
+// tokensOfLocked is the token bucket of a cell as it is; if that is nil or has none, the one that its
 // value would get. The caller holds the lock.
-func (c *controller) tokensOf(s *shard, x *cell, v *argument.Value, now int64, q *quota) meter.TokenBucket {
+func (c *controller) tokensOfLocked(s *shard, x *cell, v *argument.Value, now int64, q *quota) meter.TokenBucket {
 	if x != nil && x.tokens != nil {
 		return *x.tokens
 	}
-	return s.newTokens(v, now, q)
+	return s.newTokensLocked(v, now, q)
 }
 
-// takeTokens takes n units of the cell's token bucket. The caller holds the lock.
-func (x *cell) takeTokens(now, n int64, q *quota) (held engine.Reservation, ok bool) {
+// takeTokensLocked takes n units of the cell's token bucket. The caller holds the lock.
+func (x *cell) takeTokensLocked(now, n int64, q *quota) (held engine.Reservation, ok bool) {
 	if q.none {
 		return held, false
 	}
-	taken, ok := x.tokenBucket(now, q).Take(now, n, q.size)
+	taken, ok := x.tokenBucketLocked(now, q).Take(now, n, q.size)
 	return engine.Reservation{Holder: (*tokenUnits)(x), Units: n, Token: taken.No, Undo: taken.At}, ok
 }
 
-// takeToken is takePlain once the cell is found. The caller holds the lock, which takeToken
+// takeTokenLocked is takePlain once the cell is found. The caller holds the lock, which takeTokenLocked
 // releases.
-func (c *controller) takeToken(inv *engine.Invocation, x *cell, now, n int64, q *quota) (block *core.BlockError) {
+func (c *controller) takeTokenLocked(inv *engine.Invocation, x *cell, now, n int64, q *quota) (block *core.BlockError) {
 	s := x.shard
-	if held, ok := x.takeTokens(now, n, q); ok {
+	if held, ok := x.takeTokensLocked(now, n, q); ok {
 		x.passed++
 		s.mu.Unlock()
 		inv.Reserve(held)
 		return nil
 	}
 	x.refused++
-	block = c.refuse(x, n, q)
+	block = c.refuseLocked(x, n, q)
 	s.mu.Unlock()
 	return block
 }
@@ -91,28 +91,28 @@ func (vs *values) follow(c, old *controller, now int64) {
 		s.lock()
 		s.cool(nil)
 		s.rule = c
-		s.cells.all(func(x *cell) { c.takeOver(x, old, now) })
-		c.takeOver(&s.rest, old, now) // last, as cells that get a bucket above get a copy of the one so far
+		s.cells.all(func(x *cell) { c.takeOverLocked(x, old, now) })
+		c.takeOverLocked(&s.rest, old, now) // last, as cells that get a bucket above get a copy of the one so far
 		s.mu.Unlock()
 	}
 }
 
-// takeOver makes a cell continue from old: as many units are missing in its token bucket as before.
+// takeOverLocked makes a cell continue from old: as many units are missing in its token bucket as before.
 // Where a queue became a bucket, the turns that were given are units that were taken: the bucket is
 // full when the turn after them would have come. Where a bucket became a queue, its first turn
 // comes one distance after the last unit that the bucket let pass. The caller holds the lock.
-func (c *controller) takeOver(x *cell, old *controller, now int64) {
+func (c *controller) takeOverLocked(x *cell, old *controller, now int64) {
 	q := c.quotaOf(x.value)
-	c.goOn(x, now)
+	c.goOnLocked(x, now)
 	switch {
 	case q.unit != (meter.Moment{}):
 		if x.tokens != nil {
 			x.tokens.SetUnit(now, q.unit)
 		}
 		if last := x.last(); old.rule.Behavior == Throttle && last != meter.LongAgo() {
-			x.tokenBucket(now, q).Follow(last)
+			x.tokenBucketLocked(now, q).Follow(last)
 		}
 	case c.rule.Behavior == Throttle && old.rule.Behavior == TokenBucket && x.tokens != nil:
-		x.turns().NotBefore(x.tokens.Last())
+		x.turnsLocked().NotBefore(x.tokens.Last())
 	}
 }

@@ -144,9 +144,9 @@ func (vs *values) name(named map[argument.Value]*quota) {
 
 func (vs *values) shard(hash uint64) *shard { return &vs.shards[hash&uint64(len(vs.shards)-1)] }
 
-// obtain returns the cell of a value, made if there is room or room can be made; otherwise the
+// obtainLocked returns the cell of a value, made if there is room or room can be made; otherwise the
 // rest. The rule says which cells can be forgotten. The caller holds the lock.
-func (s *shard) obtain(v argument.Value, hash uint64, now int64, q *quota, rule *controller) *cell {
+func (s *shard) obtainLocked(v argument.Value, hash uint64, now int64, q *quota, rule *controller) *cell {
 	if c := s.cells.find(&v, hash); c != nil {
 		s.settle(c)
 		return c
@@ -163,7 +163,7 @@ func (s *shard) obtain(v argument.Value, hash uint64, now int64, q *quota, rule 
 		}
 		c := s.ring[s.hand]
 		s.settle(c)
-		if rule.forgettable(c, now) {
+		if rule.forgettableLocked(c, now) {
 			s.forget(c, now, rule)
 		}
 	}
@@ -186,7 +186,7 @@ func (s *shard) newCell(now int64, q *quota) cell {
 	if s.rest.strict != nil {
 		c.strict = s.rest.strict.copy()
 	} else {
-		c.bucket = s.newBucket(now)
+		c.bucket = s.newBucketLocked(now)
 	}
 	if s.rest.held > 0 {
 		c.era = s.era
@@ -215,10 +215,10 @@ func (s *shard) made(v argument.Value, hash uint64, now int64, q *quota) cell {
 	c := s.newCell(now, q)
 	c.value, c.hash = v, hash
 	if first := s.firstAfter(q); first != meter.LongAgo() {
-		c.turns().NotBefore(first)
+		c.turnsLocked().NotBefore(first)
 	}
 	if q.unit != (meter.Moment{}) {
-		c.tokenBucket(now, q)
+		c.tokenBucketLocked(now, q)
 	}
 	return c
 }
@@ -228,7 +228,7 @@ func (s *shard) forget(c *cell, now int64, rule *controller) {
 	s.cool(c)
 	s.floor, s.forgotten = s.floor.Later(c.last()), max(s.forgotten, now)
 	if c.tokens != nil {
-		s.rest.tokenBucket(now, &rule.quota).GoOnFrom(c.tokens, now)
+		s.rest.tokenBucketLocked(now, &rule.quota).GoOnFrom(c.tokens, now)
 	}
 	s.cells.remove(c)
 	last := len(s.ring) - 1
@@ -244,8 +244,8 @@ func (s *shard) leaveRing(c *cell) {
 	}
 }
 
-// turns are the turns of the cell's queue. The caller holds the lock of its shard.
-func (c *cell) turns() *meter.Turns {
+// turnsLocked are the turns of the cell's queue. The caller holds the lock of its shard.
+func (c *cell) turnsLocked() *meter.Turns {
 	if c.queue == nil {
 		turns := meter.MakeTurns(&c.shard.mu)
 		c.queue = &turns

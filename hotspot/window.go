@@ -165,9 +165,9 @@ func (c *controller) windows(x *cell) bool {
 	return latest.strict || !latest.refills && (c.strict || x.strict != nil)
 }
 
-// used is how many units a value has used as a call at now finds it. The caller holds the lock of the shard,
+// usedLocked is how many units a value has used as a call at now finds it. The caller holds the lock of the shard,
 // and has settled the cell.
-func (c *controller) used(x *cell, now int64, q *quota) int64 {
+func (c *controller) usedLocked(x *cell, now int64, q *quota) int64 {
 	switch {
 	case !c.windows(x):
 		return x.bucket.at(now, int64(c.rule.Interval), q).used
@@ -184,15 +184,15 @@ func (c *controller) room(x *cell, now, n int64, q *quota) time.Duration {
 	switch {
 	case !c.windows(x):
 		return x.bucket.room(now, n, int64(c.rule.Interval), q)
-	case c.used(x, now, q) <= q.size-n:
+	case c.usedLocked(x, now, q) <= q.size-n:
 		return 0
 	}
 	return x.strict.room(now, n, q.size)
 }
 
-// goOn gives a cell what c counts with, from what the rules before counted with. What a bucket had
+// goOnLocked gives a cell what c counts with, from what the rules before counted with. What a bucket had
 // used at an unknown time counts as of now. The caller holds the lock of the shard.
-func (c *controller) goOn(x *cell, now int64) {
+func (c *controller) goOnLocked(x *cell, now int64) {
 	switch s := x.shard; {
 	case c.strict && x.strict != nil:
 		if x.strict.width != bucketWidth(c.rule.Interval) {

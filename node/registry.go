@@ -118,12 +118,12 @@ func (r *Registry[T, V]) obtain(name string, now int64, build func(name string) 
 		var none V
 		return none, false
 	}
-	return r.put(name, build), true
+	return r.putLocked(name, build), true
 }
 
-// put makes a member, or brings back the one that has left, if anything still refers to it. It
+// putLocked makes a member, or brings back the one that has left, if anything still refers to it. It
 // keeps a copy of the name, as the caller's may be part of a whole request. The caller holds mu.
-func (r *Registry[T, V]) put(name string, build func(name string) V) V {
+func (r *Registry[T, V]) putLocked(name string, build func(name string) V) V {
 	v := V(r.gone[name].Value())
 	if v == nil {
 		v = build(strings.Clone(name))
@@ -143,10 +143,10 @@ func (r *Registry[T, V]) Pin(name string) V {
 func (r *Registry[T, V]) pin(name string, build func(name string) V) V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.reserve(name)
+	r.reserveLocked(name)
 	v, ok := r.Find(name)
 	if !ok {
-		v = r.put(name, build)
+		v = r.putLocked(name, build)
 	}
 	return v
 }
@@ -155,11 +155,11 @@ func (r *Registry[T, V]) pin(name string, build func(name string) V) V {
 func (r *Registry[T, V]) Reserve(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.reserve(name)
+	r.reserveLocked(name)
 }
 
-// reserve marks a name as pinned. The caller holds mu.
-func (r *Registry[T, V]) reserve(name string) {
+// reserveLocked marks a name as pinned. The caller holds mu.
+func (r *Registry[T, V]) reserveLocked(name string) {
 	if _, ok := r.Find(name); ok && !r.pinned[name] {
 		r.budget.used.Add(-1)
 	}
@@ -223,7 +223,7 @@ func (r *Registry[T, V]) Clear() {
 	defer r.mu.Unlock()
 	for name, v := range r.All() {
 		v.Retire(true)
-		r.remove(name, v)
+		r.removeLocked(name, v)
 	}
 	r.pinned = nil
 }
@@ -277,12 +277,12 @@ func (r *Registry[T, V]) evict(name string, v V, now int64) bool {
 		v.Retire(false)
 		return false
 	}
-	r.remove(name, v)
+	r.removeLocked(name, v)
 	return true
 }
 
-// remove takes a member out. The caller holds mu.
-func (r *Registry[T, V]) remove(name string, v V) {
+// removeLocked takes a member out. The caller holds mu.
+func (r *Registry[T, V]) removeLocked(name string, v V) {
 	r.items.delete(name)
 	if r.gone == nil {
 		r.gone = make(map[string]shared.Weak[T])

@@ -224,7 +224,7 @@ func (t *Tree) place(n, parent *DefaultNode, now int64) {
 		}
 	}
 	if registered, _ := n.cluster.calls.Find(n.entrance.name); registered != n {
-		n.takeOut()
+		n.takeOutLocked()
 	}
 	t.placing.Unlock()
 }
@@ -232,11 +232,11 @@ func (t *Tree) place(n, parent *DefaultNode, now int64) {
 func (t *Tree) unplace(n *DefaultNode) {
 	t.placing.Lock()
 	defer t.placing.Unlock()
-	n.takeOut()
+	n.takeOutLocked()
 }
 
-// takeOut takes the node out of the tree. The caller holds Tree.placing.
-func (n *DefaultNode) takeOut() {
+// takeOutLocked takes the node out of the tree. The caller holds Tree.placing.
+func (n *DefaultNode) takeOutLocked() {
 	if n.in != nil {
 		n.in.remove(n)
 		n.in = nil
@@ -276,7 +276,7 @@ func (t *Tree) MakeRoom(now int64) {
 	defer t.sweeping.Unlock()
 	if now >= t.nextSweep {
 		t.nextSweep = now + sweepPause
-		t.sweep(now, sweepDepth)
+		t.sweepLocked(now, sweepDepth)
 	}
 }
 
@@ -284,12 +284,12 @@ func (t *Tree) MakeRoom(now int64) {
 func (t *Tree) Evict(now int64) int {
 	t.sweeping.Lock()
 	defer t.sweeping.Unlock()
-	return t.sweep(now, math.MaxInt)
+	return t.sweepLocked(now, math.MaxInt)
 }
 
-// sweep repeats while something leaves, at most depth times, since a node can leave only after its
+// sweepLocked repeats while something leaves, at most depth times, since a node can leave only after its
 // children. The caller holds sweeping.
-func (t *Tree) sweep(now int64, depth int) int {
+func (t *Tree) sweepLocked(now int64, depth int) int {
 	evicted := 0
 	for range depth {
 		n := 0

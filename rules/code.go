@@ -52,7 +52,7 @@ func (l *Loader) editCode(edit func(Set) (Set, error)) ([]report, error) {
 	defer l.loading.Unlock()
 	l.mu.Lock()
 	var said Set
-	if m := l.code(); m != nil && len(m.pieces) > 0 {
+	if m := l.codeLocked(); m != nil && len(m.pieces) > 0 {
 		said = setOf(m.pieces[0].good).Clone()
 	}
 	l.mu.Unlock()
@@ -64,7 +64,7 @@ func (l *Loader) editCode(edit func(Set) (Set, error)) ([]report, error) {
 	if set.says() {
 		c = contentOf(set.Clone())
 	}
-	return l.loadingCode(codeName, false, c)
+	return l.loadingCodeLocked(codeName, false, c)
 }
 
 func (l *Loader) loadCode(name string, yields bool, c *content) error {
@@ -76,11 +76,11 @@ func (l *Loader) loadCode(name string, yields bool, c *content) error {
 func (l *Loader) tryCode(name string, yields bool, c *content) ([]report, error) {
 	l.loading.Lock()
 	defer l.loading.Unlock()
-	return l.loadingCode(name, yields, c)
+	return l.loadingCodeLocked(name, yields, c)
 }
 
-// code is the member that is code, nil if code says nothing. The caller holds a lock.
-func (l *Loader) code() *member {
+// codeLocked is the member that is code, nil if code says nothing. The caller holds a lock.
+func (l *Loader) codeLocked() *member {
 	i := slices.IndexFunc(l.members, func(m *member) bool { return !m.watched && m.names == nil && !m.kept })
 	if i < 0 {
 		return nil
@@ -88,16 +88,16 @@ func (l *Loader) code() *member {
 	return l.members[i]
 }
 
-// loadingCode makes c what code says. The caller holds loading.
-func (l *Loader) loadingCode(name string, yields bool, c *content) (reports []report, err error) {
+// loadingCodeLocked makes c what code says. The caller holds loading.
+func (l *Loader) loadingCodeLocked(name string, yields bool, c *content) (reports []report, err error) {
 	l.mu.Lock()
 	if yields && l.watchedOtherwise(name, c) { // it would not be in force
 		l.mu.Unlock()
 		return nil, &SourceError{name}
 	}
-	m := l.code()
+	m := l.codeLocked()
 	if m == nil {
-		m = l.newMember(context.Background())
+		m = l.newMemberLocked(context.Background())
 	}
 	before := m.pieces
 	p := &piece{member: m, pieceName: pieceName{name: name}, yields: yields, taken: time.Now()}
@@ -119,7 +119,7 @@ func (l *Loader) loadingCode(name string, yields bool, c *content) (reports []re
 		m.pieces = before
 		l.mu.Unlock()
 	}()
-	reports, err = l.load(m.pieces, true, l.apply)
+	reports, err = l.loadLocked(m.pieces, true, l.apply)
 	if loaded = err == nil; loaded {
 		l.mu.Lock()
 		m.begun = true

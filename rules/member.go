@@ -98,14 +98,14 @@ func (l *Loader) join(ctx context.Context, names []string) (*member, error) {
 			}
 		}
 	}
-	m := l.newMember(ctx)
+	m := l.newMemberLocked(ctx)
 	m.names, m.listener, m.watched = names, l.listener, true
 	l.running.Add(1)
 	return m, nil
 }
 
-// newMember adds a member. The caller holds both locks.
-func (l *Loader) newMember(ctx context.Context) *member {
+// newMemberLocked adds a member. The caller holds both locks.
+func (l *Loader) newMemberLocked(ctx context.Context) *member {
 	l.joined++
 	m := &member{loader: l, number: l.joined}
 	m.ctx, m.end = context.WithCancel(ctx)
@@ -158,7 +158,7 @@ func (m *member) begin(all ...news) error {
 		for _, n := range all {
 			m.hear(n)
 		}
-		reports, err := l.load(m.pieces, true, l.survivingApply)
+		reports, err := l.loadLocked(m.pieces, true, l.survivingApply)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if m.begun = err == nil; err != nil {
@@ -193,7 +193,7 @@ func (m *member) take(all ...news) error {
 		}
 	}
 	if len(fresh) > 0 {
-		more, err := l.load(fresh, false, l.survivingApply)
+		more, err := l.loadLocked(fresh, false, l.survivingApply)
 		if reports = append(reports, more...); err != nil {
 			errs = append(errs, err)
 		}

@@ -107,14 +107,14 @@ func (l *Loader) rollBack(number uint64) (done Revision, err error) {
 		return done, nil
 	}
 	then := l.history[i].contents()
-	undo := l.renameCode(l.history[i])
+	undo := l.renameCodeLocked(l.history[i])
 	committed := false
 	defer func() {
 		if !committed {
 			undo()
 		}
 	}()
-	plan := l.plan()
+	plan := l.planLocked()
 	for i, s := range plan {
 		plan[i].content = then[s.piece.name]
 		delete(then, s.piece.name)
@@ -147,19 +147,19 @@ func (l *Loader) rollBack(number uint64) (done Revision, err error) {
 	return l.history[len(l.history)-1].Revision, nil
 }
 
-// renameCode gives code the name that it had in a revision, if it has another now: what code loads is
+// renameCodeLocked gives code the name that it had in a revision, if it has another now: what code loads is
 // one source, whether from a file or not, and the next load replaces what comes back. The caller holds
 // loading.
-func (l *Loader) renameCode(k kept) (undo func()) {
+func (l *Loader) renameCodeLocked(k kept) (undo func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	m := l.code()
+	m := l.codeLocked()
 	if m == nil {
 		return func() {}
 	}
 	before := m.pieces
 	i := slices.IndexFunc(k.pieces, func(p keptPiece) bool { return p.member == m.number })
-	if i < 0 || len(before) > 0 && before[0].name == k.pieces[i].name || l.live()[k.pieces[i].name] {
+	if i < 0 || len(before) > 0 && before[0].name == k.pieces[i].name || l.liveLocked()[k.pieces[i].name] {
 		return func() {}
 	}
 	p := &piece{status: Status{OK: true}}

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// plan is what each piece is to contribute now, in the order of the sources. It leaves out the
+// planLocked is what each piece is to contribute now, in the order of the sources. It leaves out the
 // pieces of sources that have ended, and pieces that a live source of the same name replaces. What a
 // Rollback has brought back is also replaced by code of that name. The caller holds a lock.
-func (l *Loader) plan() []said {
-	live := l.live()
+func (l *Loader) planLocked() []said {
+	live := l.liveLocked()
 	coded := make(map[string]bool)
-	if m := l.code(); m != nil {
+	if m := l.codeLocked(); m != nil {
 		for _, p := range m.pieces {
 			coded[p.name] = true
 		}
@@ -31,8 +31,8 @@ func (l *Loader) plan() []said {
 	return all
 }
 
-// live are the names of the pieces that are watched. The caller holds a lock.
-func (l *Loader) live() map[string]bool {
+// liveLocked are the names of the pieces that are watched. The caller holds a lock.
+func (l *Loader) liveLocked() map[string]bool {
 	live := make(map[string]bool)
 	for _, m := range l.members {
 		for _, p := range m.pieces {
@@ -56,17 +56,17 @@ type attempt struct {
 	refused map[*piece]error
 }
 
-// load puts in force what the pieces say. fresh are those with news. What the others say and could
+// loadLocked puts in force what the pieces say. fresh are those with news. What the others say and could
 // not have is tried along with it; if that causes the conflict it gives way first, and then what is
 // fresh does. A piece that gives way keeps what it has in force, and the rest proceeds; but if the
 // fresh pieces are wanted as a whole, applying only a part of them is an error.
 //
 // It returns what must be reported, and the errors of what is fresh. The caller holds loading.
-func (l *Loader) load(fresh []*piece, whole bool, apply func(Set) error) ([]report, error) {
+func (l *Loader) loadLocked(fresh []*piece, whole bool, apply func(Set) error) ([]report, error) {
 	l.mu.Lock()
 	laterWins := l.laterWins
 	l.mu.Unlock()
-	a := &attempt{l.plan(), fresh, make(map[*piece]error)}
+	a := &attempt{l.planLocked(), fresh, make(map[*piece]error)}
 	for {
 		c := combine(a.plan, laterWins)
 		var errs map[*piece]error
@@ -259,7 +259,7 @@ func (l *Loader) commit(c combination, a *attempt, back uint64) (reports []repor
 		}
 		reports = append(reports, r)
 	}
-	l.clear(planned)
+	l.clearLocked(planned)
 	return reports
 }
 
@@ -280,8 +280,8 @@ func (p *piece) catchUp() {
 	}
 }
 
-// clear drops what a swap left out. The caller holds both locks.
-func (l *Loader) clear(planned map[*piece]bool) {
+// clearLocked drops what a swap left out. The caller holds both locks.
+func (l *Loader) clearLocked(planned map[*piece]bool) {
 	l.members = slices.DeleteFunc(l.members, func(m *member) bool {
 		if !m.begun && !m.kept && m.names != nil {
 			return false // it begins

@@ -88,7 +88,7 @@ func (c *Counters) AddOccupied(lane uint32, now, n int64) {
 	start := c.bucket(lane, now).start.Load()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.enter(start, &Counts{Occupied: n})
+	c.enterLocked(start, &Counts{Occupied: n})
 }
 
 // AddBlock counts n units as refused.
@@ -139,7 +139,7 @@ func (c *Counters) AddLongLived(lane uint32, now, n int64, failed bool) {
 	start := c.bucket(lane, now).start.Load()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.enter(start, &counts)
+	c.enterLocked(start, &counts)
 }
 
 // bucket returns the bucket that a call at now writes to.
@@ -197,19 +197,19 @@ func (c *Counters) turn(p *shared.Pointer[lane], now int64) *laneBucket {
 	if start <= newest.start.Load() {
 		return newest // another call turned it since
 	}
-	c.beginSlice(start)
-	c.gather(l, false)
+	c.beginSliceLocked(start)
+	c.gatherLocked(l, false)
 	b := l.slot(start, c.layout)
 	if b.start.Load() != never { // no call was ever sent there
-		c.move(b)
+		c.moveLocked(b)
 	}
 	b.start.Store(start) // after the counters are empty, before any call is sent here
 	l.newest.Store(b)
 	return b
 }
 
-// move empties a lane bucket into the minute and the totals. The caller holds mu.
-func (c *Counters) move(b *laneBucket) {
+// moveLocked empties a lane bucket into the minute and the totals. The caller holds mu.
+func (c *Counters) moveLocked(b *laneBucket) {
 	moved := b.drain()
 	if moved.empty() {
 		return
@@ -253,13 +253,13 @@ func (c *Counters) relieve(b *laneBucket) {
 	} else {
 		moved = b.drain()
 	}
-	c.enter(start, &moved)
+	c.enterLocked(start, &moved)
 	c.emptied(start)
 }
 
-// enter counts what is in no lane: in the second window, the minute and the totals. The
+// enterLocked counts what is in no lane: in the second window, the minute and the totals. The
 // caller holds mu.
-func (c *Counters) enter(start int64, counts *Counts) {
+func (c *Counters) enterLocked(start int64, counts *Counts) {
 	c.keep(start, counts)
 	if start <= never {
 		return
@@ -280,8 +280,8 @@ func newRing[T any](interval, buckets int64) *LeapArray[T] {
 	return ring
 }
 
-// live yields every bucket of every lane. The caller holds mu.
-func (c *Counters) live() iter.Seq[*laneBucket] {
+// liveLocked yields every bucket of every lane. The caller holds mu.
+func (c *Counters) liveLocked() iter.Seq[*laneBucket] {
 	return func(yield func(*laneBucket) bool) {
 		for i := range c.lanes {
 			l := c.lanes[i].Load()
@@ -297,21 +297,21 @@ func (c *Counters) live() iter.Seq[*laneBucket] {
 	}
 }
 
-// settle moves every expired bucket. The caller holds mu.
-func (c *Counters) settle(now int64) {
-	c.shrink(now)
+// settleLocked moves every expired bucket. The caller holds mu.
+func (c *Counters) settleLocked(now int64) {
+	c.shrinkLocked(now)
 	c.gatherAll()
 	expired := floor(now, c.layout.fine) - c.layout.interval
-	for b := range c.live() {
+	for b := range c.liveLocked() {
 		if b.start.Load() <= expired {
-			c.move(b)
+			c.moveLocked(b)
 		}
 	}
 }
 
-// shrink drops the lanes and the minute if nothing in them counts any longer; a node that was idle
+// shrinkLocked drops the lanes and the minute if nothing in them counts any longer; a node that was idle
 // for that long might as well have left altogether. The caller holds mu.
-func (c *Counters) shrink(now int64) {
+func (c *Counters) shrinkLocked(now int64) {
 	since := c.since(now)
 	for i := range c.lanes {
 		if l := c.lanes[i].Load(); l != nil && l.newest.Load().start.Load()+c.layout.fine <= since {
@@ -331,7 +331,7 @@ func (c *Counters) shrink(now int64) {
 // word is swapped is in what was found there, and a call that adds after that sees the mark. No
 // later call is sent there: its buckets have the oldest possible start.
 func (c *Counters) letGo(p *shared.Pointer[lane], l *lane) {
-	c.gather(l, true) // first: a call whose end is found there has added to its bucket before
+	c.gatherLocked(l, true) // first: a call whose end is found there has added to its bucket before
 	for i := range l.buckets {
 		counts := l.buckets[i].leave()
 		c.totals.Add(&counts)

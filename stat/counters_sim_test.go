@@ -179,7 +179,7 @@ func simCountersRest(t *testing.T, timed bool) {
 				s.Failf("totals in the end: %+v, want %+v", got, want)
 			}
 			idle := c.Idle(epoch + ms(300_000))
-			for p := range c.all() {
+			for p := range c.allLocked() {
 				if p.Lanes() != 0 || !idle {
 					s.Failf("%d lanes are left", p.Lanes())
 				}

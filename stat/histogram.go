@@ -129,7 +129,7 @@ func (l *lane) octave(class int) *octave {
 // relieveTimed is relieve for a call that was timed.
 func (c *Counters) relieveTimed(l *lane, b *laneBucket) {
 	c.mu.Lock()
-	c.gather(l, false)
+	c.gatherLocked(l, false)
 	gone := b.start.Load() == left
 	c.mu.Unlock()
 	if gone {
@@ -148,7 +148,7 @@ func (c *Counters) openOctave(p *shared.Pointer[lane], now int64, class int) (*l
 	if c.times == nil {
 		c.times = &histogram{start: never}
 	}
-	c.beginSlice(l.newest.Load().start.Load())
+	c.beginSliceLocked(l.newest.Load().start.Load())
 	t := l.times.Load()
 	if t == nil {
 		t = new(laneTimes)
@@ -160,10 +160,10 @@ func (c *Counters) openOctave(p *shared.Pointer[lane], now int64, class int) (*l
 	return l, t.octaves[class].Load()
 }
 
-// gather moves what completed on a lane, and was timed, to the minute, the totals and the
+// gatherLocked moves what completed on a lane, and was timed, to the minute, the totals and the
 // histogram, and reports whether there was any; from a lane that leaves or has left to the totals
 // alone. The caller holds mu.
-func (c *Counters) gather(l *lane, leaves bool) bool {
+func (c *Counters) gatherLocked(l *lane, leaves bool) bool {
 	t := l.times.Load()
 	if t == nil {
 		return false
@@ -197,7 +197,7 @@ func (c *Counters) gather(l *lane, leaves bool) bool {
 		return false
 	}
 	sum.Complete = sum.Exited
-	c.enter(start, &sum)
+	c.enterLocked(start, &sum)
 	return true
 }
 
@@ -207,17 +207,17 @@ func (c *Counters) gatherAll() (any bool) {
 		return false
 	}
 	for i := range c.lanes {
-		if l := c.lanes[i].Load(); l != nil && c.gather(l, false) {
+		if l := c.lanes[i].Load(); l != nil && c.gatherLocked(l, false) {
 			any = true
 		}
 	}
 	return any
 }
 
-// beginSlice closes the latest slice of the histogram, if there is one, when the slice of start
+// beginSliceLocked closes the latest slice of the histogram, if there is one, when the slice of start
 // begins. It is called before a bucket is opened on a lane. So what is on any lane then belongs to
 // the slice that is closed, or to an earlier one if it is late. The caller holds mu.
-func (c *Counters) beginSlice(start int64) {
+func (c *Counters) beginSliceLocked(start int64) {
 	h := c.times
 	if start = floor(start, histogramSliceWidth); h == nil || start <= h.start {
 		return
@@ -289,9 +289,9 @@ func (c *Counters) Percentiles(now int64) Percentiles {
 	defer c.unlock()
 	var sums [histogramBuckets]int64
 	p := Percentiles{}
-	for side := range c.all() {
+	for side := range c.allLocked() {
 		if side.times != nil {
-			side.settle(now)
+			side.settleLocked(now)
 		}
 		if side.times != nil { // it was not too old
 			p.Count += side.times.addTo(&sums, now)

@@ -16,8 +16,8 @@ type passed struct{ at, units int64 }
 func (c *Counters) Past(now int64) *Past {
 	c.lock()
 	defer c.unlock()
-	p := &Past{total: c.admitted()} // read before the rest: what passes meanwhile is in both
-	c.lately(now, func(now, at, units int64) { p.passed = append(p.passed, passed{min(at, now), units}) })
+	p := &Past{total: c.admittedLocked()} // read before the rest: what passes meanwhile is in both
+	c.latelyLocked(now, func(now, at, units int64) { p.passed = append(p.passed, passed{min(at, now), units}) })
 	if p.passed == nil {
 		return nil
 	}
@@ -34,22 +34,22 @@ func (c *Counters) SeedWindow(w *Window, now int64, past *Past) {
 	c.lock()
 	defer c.unlock()
 	if past == nil {
-		c.lately(now, w.seed)
+		c.latelyLocked(now, w.seed)
 		return
 	}
 	for _, p := range past.passed {
 		w.seed(now, p.at, p.units)
 	}
-	if since := c.admitted() - past.total; since > 0 {
+	if since := c.admittedLocked() - past.total; since > 0 {
 		w.seed(now, now, since)
 	}
 }
 
-// lately calls f with the units that passed lately, in whole seconds and in the lanes'
+// latelyLocked calls f with the units that passed lately, in whole seconds and in the lanes'
 // buckets, and with the latest time at which they may have passed; and with now, or a later
 // time that was seen. The caller holds the lock.
-func (c *Counters) lately(now int64, f func(now, at, units int64)) {
-	c.settleAll(now)
+func (c *Counters) latelyLocked(now int64, f func(now, at, units int64)) {
+	c.settleAllLocked(now)
 	tell := func(end, units int64) { // of units that were counted before end, perhaps just before
 		if end-c.layout.fine > now {
 			now = end - 1 // the caller is late
@@ -58,11 +58,11 @@ func (c *Counters) lately(now int64, f func(now, at, units int64)) {
 			f(now, end-1, units)
 		}
 	}
-	for p := range c.all() {
+	for p := range c.allLocked() {
 		for start, counts := range p.minute.all(now) {
 			tell(min(start+int64(time.Second), p.passed), counts.Pass)
 		}
-		for b := range p.live() {
+		for b := range p.liveLocked() {
 			if _, units := unpack(b.pass.Load()); units > 0 {
 				tell(b.start.Load()+c.layout.fine, units)
 			}
@@ -70,11 +70,11 @@ func (c *Counters) lately(now int64, f func(now, at, units int64)) {
 	}
 }
 
-// admitted is the units that have passed since the start. The caller holds the lock.
-func (c *Counters) admitted() (units int64) {
-	for p := range c.all() {
+// admittedLocked is the units that have passed since the start. The caller holds the lock.
+func (c *Counters) admittedLocked() (units int64) {
+	for p := range c.allLocked() {
 		units += p.totals.Pass
-		for b := range p.live() {
+		for b := range p.liveLocked() {
 			_, n := unpack(b.pass.Load())
 			units += n
 		}

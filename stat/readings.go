@@ -21,8 +21,8 @@ func (c *Counters) unlock() {
 	c.mu.Unlock()
 }
 
-// all yields the counters and those that they include. The caller holds the lock.
-func (c *Counters) all() iter.Seq[*Counters] {
+// allLocked yields the counters and those that they include. The caller holds the lock.
+func (c *Counters) allLocked() iter.Seq[*Counters] {
 	return func(yield func(*Counters) bool) {
 		if yield(c) && c.part != nil {
 			yield(c.part)
@@ -34,8 +34,8 @@ func (c *Counters) all() iter.Seq[*Counters] {
 func (c *Counters) Second(now int64) Counts {
 	c.lock()
 	defer c.unlock()
-	c.settleAll(now)
-	return c.between(now, c.layout.oldest(now), math.MaxInt64)
+	c.settleAllLocked(now)
+	return c.betweenLocked(now, c.layout.oldest(now), math.MaxInt64)
 }
 
 // SecondBuckets are the buckets of the second window, oldest first, those
@@ -48,13 +48,13 @@ func (c *Counters) SecondBuckets(now int64) []Bucket[Counts] {
 func (c *Counters) AppendSecondBuckets(buckets []Bucket[Counts], now int64) []Bucket[Counts] {
 	c.lock()
 	defer c.unlock()
-	c.settleAll(now)
+	c.settleAllLocked(now)
 	for start := c.layout.oldest(now); start <= now; start += c.layout.coarse {
 		end := start + c.layout.coarse
 		if end > now {
 			end = math.MaxInt64 // the newest bucket has whatever is newer than this reader
 		}
-		buckets = append(buckets, Bucket[Counts]{Start: start, Value: c.between(now, start, end)})
+		buckets = append(buckets, Bucket[Counts]{Start: start, Value: c.betweenLocked(now, start, end)})
 	}
 	return buckets
 }
@@ -64,10 +64,10 @@ func (c *Counters) Totals() Counts {
 	c.lock()
 	defer c.unlock()
 	var sum Counts
-	for p := range c.all() {
+	for p := range c.allLocked() {
 		p.gatherAll()
 		sum.Add(&p.totals)
-		for b := range p.live() {
+		for b := range p.liveLocked() {
 			counts := b.counts()
 			sum.Add(&counts)
 		}
@@ -102,24 +102,24 @@ func (c *Counters) UnitsBeside(known func() int64) int64 {
 func (c *Counters) inFlight(known func() int64) (calls, units int64) {
 	c.lock()
 	defer c.unlock()
-	return c.flying(known)
+	return c.flyingLocked(known)
 }
 
-// flying reads all exits before any entry, so a call that is seen to have exited
+// flyingLocked reads all exits before any entry, so a call that is seen to have exited
 // is also seen to have entered. The caller holds the lock.
-func (c *Counters) flying(known func() int64) (calls, units int64) {
-	for p := range c.all() {
+func (c *Counters) flyingLocked(known func() int64) (calls, units int64) {
+	for p := range c.allLocked() {
 		p.gatherAll()
 		calls, units = calls-p.totals.Exited, units-p.totals.Complete
-		for b := range p.live() {
+		for b := range p.liveLocked() {
 			n, u := b.completed()
 			calls, units = calls-n, units-u
 		}
 	}
 	units -= known()
-	for p := range c.all() {
+	for p := range c.allLocked() {
 		calls, units = calls+p.totals.Entered, units+p.totals.Pass
-		for b := range p.live() {
+		for b := range p.liveLocked() {
 			n, u := unpack(b.pass.Load())
 			calls, units = calls+n, units+u
 		}
@@ -137,7 +137,7 @@ func (c *Counters) History(now int64) []Bucket[Counts] {
 func (c *Counters) AppendHistory(history []Bucket[Counts], now int64) []Bucket[Counts] {
 	c.lock()
 	defer c.unlock()
-	c.settleAll(now)
+	c.settleAllLocked(now)
 	var seconds [minuteBuckets]Counts
 	oldest := startOfMinute(now)
 	c.eachOfMinute(now, func(start int64, counts Counts) {
@@ -157,14 +157,14 @@ func (c *Counters) AppendHistory(history []Bucket[Counts], now int64) []Bucket[C
 func (c *Counters) LastSecond(now int64) Counts {
 	c.lock()
 	defer c.unlock()
-	c.settleAll(now)
+	c.settleAllLocked(now)
 	end := floor(now, int64(time.Second))
 	start := end - int64(time.Second)
 	var sum Counts
-	for p := range c.all() {
+	for p := range c.allLocked() {
 		counts := p.minute.at(now, start)
 		sum.Add(&counts)
-		for b := range p.live() {
+		for b := range p.liveLocked() {
 			if s := b.start.Load(); s >= start && s < end {
 				counts := b.counts()
 				sum.Add(&counts)
@@ -180,26 +180,26 @@ func (c *Counters) LastSecond(now int64) Counts {
 func (c *Counters) Idle(now int64) bool {
 	c.lock()
 	defer c.unlock()
-	for p := range c.all() {
-		if !p.rests(now) {
+	for p := range c.allLocked() {
+		if !p.restsLocked(now) {
 			return false
 		}
 	}
-	calls, _ := c.flying(func() int64 { return 0 })
+	calls, _ := c.flyingLocked(func() int64 { return 0 })
 	return calls == 0
 }
 
-// rests reports whether nothing was counted lately; see Idle. The caller holds mu.
-func (c *Counters) rests(now int64) bool {
+// restsLocked reports whether nothing was counted lately; see Idle. The caller holds mu.
+func (c *Counters) restsLocked(now int64) bool {
 	since := c.since(now)
 	if !c.minute.empty() && c.moved > since {
 		return false
 	}
-	c.shrink(now)
+	c.shrinkLocked(now)
 	if c.gatherAll() {
 		return false
 	}
-	for b := range c.live() {
+	for b := range c.liveLocked() {
 		if counts := b.counts(); b.start.Load() >= since && !counts.empty() {
 			return false
 		}
@@ -207,11 +207,11 @@ func (c *Counters) rests(now int64) bool {
 	return true
 }
 
-// settleAll moves every expired bucket, also of what is included. The caller holds the
+// settleAllLocked moves every expired bucket, also of what is included. The caller holds the
 // lock.
-func (c *Counters) settleAll(now int64) {
-	for p := range c.all() {
-		p.settle(now)
+func (c *Counters) settleAllLocked(now int64) {
+	for p := range c.allLocked() {
+		p.settleLocked(now)
 	}
 }
 
@@ -226,13 +226,13 @@ func (c *Counters) Lanes() int {
 	return n
 }
 
-// between sums the second window's buckets that start in [from, to). The caller
+// betweenLocked sums the second window's buckets that start in [from, to). The caller
 // holds the lock.
-func (c *Counters) between(now, from, to int64) Counts {
+func (c *Counters) betweenLocked(now, from, to int64) Counts {
 	var sum Counts
 	within := func(start int64) bool { return start >= from && start < to }
-	for p := range c.all() {
-		for b := range p.live() {
+	for p := range c.allLocked() {
+		for b := range p.liveLocked() {
 			if within(b.start.Load()) {
 				counts := b.counts()
 				sum.Add(&counts)

@@ -145,7 +145,7 @@ func (v View) each(c *Counters, now int64, f func(start int64, counts Counts)) {
 	}
 	c.lock()
 	defer c.unlock()
-	c.settleAll(now)
+	c.settleAllLocked(now)
 	oldest, newest := v.Range(now)
 	fit := func(start int64, counts Counts) {
 		if start >= oldest {
@@ -155,15 +155,15 @@ func (v View) each(c *Counters, now int64, f func(start int64, counts Counts)) {
 	if v.minute {
 		c.eachOfMinute(now, fit)
 	} else {
-		c.eachOfSecond(now, fit)
+		c.eachOfSecondLocked(now, fit)
 	}
 }
 
-// eachOfSecond calls f with what the second window has at now, and when that began, in no
+// eachOfSecondLocked calls f with what the second window has at now, and when that began, in no
 // particular order. The caller holds the lock.
-func (c *Counters) eachOfSecond(now int64, f func(start int64, counts Counts)) {
+func (c *Counters) eachOfSecondLocked(now int64, f func(start int64, counts Counts)) {
 	c.eachLive(f)
-	for p := range c.all() {
+	for p := range c.allLocked() {
 		if p.relieved == nil {
 			continue
 		}
@@ -176,7 +176,7 @@ func (c *Counters) eachOfSecond(now int64, f func(start int64, counts Counts)) {
 // eachOfMinute does so with the last 60 seconds.
 func (c *Counters) eachOfMinute(now int64, f func(start int64, counts Counts)) {
 	c.eachLive(f)
-	for p := range c.all() {
+	for p := range c.allLocked() {
 		for start, counts := range p.minute.all(now) {
 			f(start, counts)
 		}
@@ -185,8 +185,8 @@ func (c *Counters) eachOfMinute(now int64, f func(start int64, counts Counts)) {
 
 // eachLive does so with what is in the lanes.
 func (c *Counters) eachLive(f func(start int64, counts Counts)) {
-	for p := range c.all() {
-		for b := range p.live() {
+	for p := range c.allLocked() {
+		for b := range p.liveLocked() {
 			f(b.start.Load(), b.counts())
 		}
 	}

@@ -249,12 +249,12 @@ func (c *Manual) park(ctx context.Context, d time.Duration, returned chan struct
 		return nil
 	}
 	s := &sleeper{clock: c, ctx: ctx, wake: later(c.now, d), woken: make(chan struct{}), returned: returned}
-	c.line(s)
+	c.lineLocked(s)
 	return s
 }
 
-// line inserts a sleeper where it belongs. The caller holds mu.
-func (c *Manual) line(s *sleeper) {
+// lineLocked inserts a sleeper where it belongs. The caller holds mu.
+func (c *Manual) lineLocked(s *sleeper) {
 	i, _ := slices.BinarySearchFunc(c.parked, s.wake+1, func(p *sleeper, wake int64) int { return cmp.Compare(p.wake, wake) })
 	c.parked = slices.Insert(c.parked, i, s)
 	c.changed.Broadcast()
@@ -272,7 +272,7 @@ func (s *sleeper) moveUp(to int64) {
 	}
 	c.parked = slices.Delete(c.parked, i, i+1)
 	if s.wake = max(to, c.now); s.wake > c.now || c.moving {
-		c.line(s)
+		c.lineLocked(s)
 		return
 	}
 	s.moved = true

@@ -101,19 +101,19 @@ func (s *Steady) advance() int64 {
 	switch {
 	case reading >= latest:
 		if s.before < offset && s.time(reading, s.before) >= now-stepTolerance {
-			return s.turn(s.before, max(reading, now-s.before))
+			return s.turnLocked(s.before, max(reading, now-s.before))
 		}
 		s.latest.Store(reading)
 		return s.time(reading, offset)
 	case within(reading, latest, stepTolerance):
 		return now
 	default:
-		return s.turn(now-reading, reading)
+		return s.turnLocked(now-reading, reading)
 	}
 }
 
-// turn continues with another offset. The caller holds mu.
-func (s *Steady) turn(offset, latest int64) int64 {
+// turnLocked continues with another offset. The caller holds mu.
+func (s *Steady) turnLocked(offset, latest int64) int64 {
 	s.before = s.offset.Load()
 	s.line.Add(1)
 	s.offset.Store(offset)

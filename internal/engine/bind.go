@@ -54,11 +54,11 @@ func (e *Engine) lookUp(r *Resource, name string, now int64, called bool) *bindi
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	set := e.rules.Load()
-	last := r.turn(set)
+	last := r.turnLocked(set)
 	if last != nil && last.set == set {
 		return last
 	}
-	b := e.bind(set, r, last, search{name: name, matched: set.match(name, last), called: called}, r.built(set), now)
+	b := e.bindLocked(set, r, last, search{name: name, matched: set.match(name, last), called: called}, r.built(set), now)
 	r.rebind(set, b)
 	return b
 }
@@ -80,9 +80,9 @@ func (r *Resource) rebind(set *Ruleset, b *binding) {
 	}
 }
 
-// turn puts into force what was prepared for a set, and returns what is bound. The caller holds the
+// turnLocked puts into force what was prepared for a set, and returns what is bound. The caller holds the
 // resource's lock.
-func (r *Resource) turn(set *Ruleset) *binding {
+func (r *Resource) turnLocked(set *Ruleset) *binding {
 	if r.next.set == set && r.next.b != nil {
 		r.rebind(set, r.next.b)
 	}
@@ -110,8 +110,8 @@ func (e *Engine) bindBeyond(set *Ruleset, s search, now int64) *binding {
 	if e.rules.Load() != set {
 		return nil
 	}
-	last := r.turn(set)
-	b := e.bind(set, r, last, s, r.built(set), now)
+	last := r.turnLocked(set)
+	b := e.bindLocked(set, r, last, s, r.built(set), now)
 	if last == nil || !slices.Equal(last.held, b.held) {
 		r.rebind(set, &binding{revision: set.Revision, held: b.held})
 	}
@@ -140,7 +140,7 @@ func (e *Engine) prepare(set *Ruleset, r *Resource, named bool, now int64) {
 func (e *Engine) settle(set *Ruleset, r *Resource, now int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	last := r.turn(set)
+	last := r.turnLocked(set)
 	switch {
 	case last == nil || last.set == set:
 		return
@@ -149,7 +149,7 @@ func (e *Engine) settle(set *Ruleset, r *Resource, now int64) {
 		r.rebind(set, last)
 	}
 	if last.set == nil && r != e.resources.overflow && r.queuesCalls() {
-		r.rebind(set, e.bind(set, r, last, search{name: r.Name(), matched: set.match(r.Name(), last)}, nil, now))
+		r.rebind(set, e.bindLocked(set, r, last, search{name: r.Name(), matched: set.match(r.Name(), last)}, nil, now))
 	}
 }
 
@@ -157,12 +157,12 @@ func (e *Engine) settle(set *Ruleset, r *Resource, now int64) {
 func (e *Engine) handOver(set *Ruleset, r *Resource, last *binding, built map[any]any, now int64) *binding {
 	switch {
 	case r == e.resources.overflow: // expressions are never about its own name
-		b := e.bind(set, r, last, search{name: r.Name()}, built, now)
+		b := e.bindLocked(set, r, last, search{name: r.Name()}, built, now)
 		return &binding{revision: set.Revision, held: b.held}
 	case last.matchedUpTo() < set.latest:
-		return e.bind(set, r, last, search{name: r.Name(), matched: set.known(last), pending: true}, built, now)
+		return e.bindLocked(set, r, last, search{name: r.Name(), matched: set.known(last), pending: true}, built, now)
 	}
-	return e.bind(set, r, last, search{name: r.Name(), matched: set.match(r.Name(), last)}, built, now)
+	return e.bindLocked(set, r, last, search{name: r.Name(), matched: set.match(r.Name(), last)}, built, now)
 }
 
 // queuesCalls reports whether a call is in a queue of the resource. A call that takes a place there
@@ -217,9 +217,9 @@ func (s *Ruleset) known(last *binding) (matched [kinds]pattern.Matched) {
 	return matched
 }
 
-// bind builds what the rules of a set have at a resource out of what is held there, and hands over.
+// bindLocked builds what the rules of a set have at a resource out of what is held there, and hands over.
 // built may be nil, see prepared. The caller holds the resource's lock, or is prepare.
-func (e *Engine) bind(set *Ruleset, r *Resource, last *binding, s search, built map[any]any, now int64) *binding {
+func (e *Engine) bindLocked(set *Ruleset, r *Resource, last *binding, s search, built map[any]any, now int64) *binding {
 	b := &binding{set: set, revision: set.Revision, known: set.Revision}
 	var sites []*Site
 	ruled := false

@@ -152,7 +152,7 @@ func (e *Engine) lookAt(r *Resource, name string, now int64) *binding {
 		s.matched = set.match(name, nil)
 	}
 	r.mu.Lock()
-	last := r.turn(set)
+	last := r.turnLocked(set)
 	if last != nil && last.set == set {
 		r.mu.Unlock()
 		return last
@@ -165,7 +165,7 @@ func (e *Engine) lookAt(r *Resource, name string, now int64) *binding {
 	if !beyond {
 		s.matched = set.match(name, last)
 	}
-	return e.bind(set, e.alone(r.Name()), last, s, nil, now)
+	return e.bindLocked(set, e.alone(r.Name()), last, s, nil, now)
 }
 
 // after is the time of the call plus a wait.

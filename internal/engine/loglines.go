@@ -131,7 +131,7 @@ func (l *lineLog) tellUnlisted(count int64) {
 func (l *lineLog) take(t LogTopic, now int64, size int, count int64) (ok bool, earlier int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.list(t)
+	l.listLocked(t)
 	if count == 0 {
 		return false, 0
 	}
@@ -147,8 +147,8 @@ func (l *lineLog) take(t LogTopic, now int64, size int, count int64) (ok bool, e
 	return true, earlier
 }
 
-// list makes the timer look at the topic. The caller holds mu.
-func (l *lineLog) list(t LogTopic) {
+// listLocked makes the timer look at the topic. The caller holds mu.
+func (l *lineLog) listLocked(t LogTopic) {
 	if l.closed {
 		return
 	}

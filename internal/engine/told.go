@@ -88,7 +88,7 @@ func (t *told) note(inv *Invocation, b *core.BlockError) {
 		if !s.mu.TryLock() {
 			continue
 		}
-		ok := s.add(key, inv.now)
+		ok := s.addLocked(key, inv.now)
 		s.mu.Unlock()
 		if ok {
 			return
@@ -98,8 +98,8 @@ func (t *told) note(inv *Invocation, b *core.BlockError) {
 	t.missed.Add(1)
 }
 
-// add reports whether there was room for it. The caller holds mu.
-func (s *toldShard) add(key toldKey, now int64) bool {
+// addLocked reports whether there was room for it. The caller holds mu.
+func (s *toldShard) addLocked(key toldKey, now int64) bool {
 	c, ok := s.counts[key]
 	switch {
 	case ok:

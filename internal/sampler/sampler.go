@@ -116,7 +116,7 @@ func (s *Sampler) Probe(q Quantity) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.read(q.source(), s.engine.Now())
+	return s.readLocked(q.source(), s.engine.Now())
 }
 
 func (s *Sampler) wanted(source int) bool {
@@ -193,7 +193,7 @@ func (s *Sampler) sampled(now int64) (news []func()) {
 // reread reads a source. While that fails its quantities are unknown; the log says when that begins
 // and ends.
 func (s *Sampler) reread(source int, now int64) (news []func()) {
-	err := s.read(source, now)
+	err := s.readLocked(source, now)
 	failing := err != nil
 	if failing == s.failing[source] {
 		return nil
@@ -208,8 +208,8 @@ func (s *Sampler) reread(source int, now int64) (news []func()) {
 	return append(news, func() { log.Info("penstock: can be read again", "metric", name) })
 }
 
-// read reads a source. The caller holds mu.
-func (s *Sampler) read(source int, now int64) (err error) {
+// readLocked reads a source. The caller holds mu.
+func (s *Sampler) readLocked(source int, now int64) (err error) {
 	if source == sourceMemory {
 		return s.readMemory(now)
 	}

@@ -42,7 +42,7 @@ func (m *Member) put(t *task, at int64) {
 		t.at = at
 		heap.Push(&m.agenda.tasks, t)
 	}
-	m.arm()
+	m.armLocked()
 }
 
 // unplan takes a task off the agenda.
@@ -54,9 +54,9 @@ func (m *Member) unplan(t *task) {
 	}
 }
 
-// arm sets the alarm for the first task, unless it is already set to ring by then. The caller holds
+// armLocked sets the alarm for the first task, unless it is already set to ring by then. The caller holds
 // mu.
-func (m *Member) arm() {
+func (m *Member) armLocked() {
 	a := &m.agenda
 	if a.closed || len(a.tasks) == 0 || a.stop != nil && a.at <= a.tasks[0].at {
 		return
@@ -92,7 +92,7 @@ func (m *Member) ring() {
 	m.flush(false)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.arm()
+	m.armLocked()
 }
 
 // tasks are ordered by time.

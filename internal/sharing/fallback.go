@@ -229,5 +229,5 @@ func (w *Window) decideAway(x *waiter, now int64) {
 		w.refuse(x.need.Units)
 	}
 	x.need.Token = token
-	x.decide(ok)
+	x.decideLocked(ok)
 }

@@ -38,8 +38,8 @@ type round struct {
 	wake func()
 }
 
-// decide records what became of a need. The caller holds the limit's mutex, and has set the need.
-func (w *waiter) decide(got bool) {
+// decideLocked records what became of a need. The caller holds the limit's mutex, and has set the need.
+func (w *waiter) decideLocked(got bool) {
 	if w.decided {
 		return
 	}

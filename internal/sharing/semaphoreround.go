@@ -118,7 +118,7 @@ func (s *Semaphore) heard(c *store.Permits, sent, received int64, err error) (br
 		s.refusedUntil = received + fullFor/2 + s.m.chance(fullFor)
 		s.waiters = slices.DeleteFunc(s.waiters, func(x *waiter) bool {
 			if n := x.need.Units; n >= lacked || n > s.free() {
-				x.decide(false)
+				x.decideLocked(false)
 			}
 			return x.decided // the others ask again
 		})
@@ -136,7 +136,7 @@ func (s *Semaphore) heard(c *store.Permits, sent, received int64, err error) (br
 func (s *Semaphore) serve(now int64) {
 	s.waiters = slices.DeleteFunc(s.waiters, func(x *waiter) bool {
 		if s.permits.take(0, now, x.need.Units) {
-			x.decide(true)
+			x.decideLocked(true)
 		}
 		return x.decided
 	})
@@ -151,7 +151,7 @@ func (s *Semaphore) failAll() {
 }
 
 func (s *Semaphore) decideAway(x *waiter) {
-	x.decide(s.permits.takeWithin(x.need.Units, s.limitAway()))
+	x.decideLocked(s.permits.takeWithin(x.need.Units, s.limitAway()))
 }
 
 func (s *Semaphore) enter(x *waiter, now int64) {
@@ -159,10 +159,10 @@ func (s *Semaphore) enter(x *waiter, now int64) {
 	defer s.mu.Unlock()
 	switch a := s.answer(0, now, x.need.Units, true); {
 	case a == Fits:
-		x.decide(true)
+		x.decideLocked(true)
 	case a == Refuses:
 		s.figures.Refused++
-		x.decide(false)
+		x.decideLocked(false)
 	case !s.m.mayAsk(s.cfg.Value, now):
 		s.decideAway(x)
 		return

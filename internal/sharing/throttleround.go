@@ -97,16 +97,16 @@ func (t *Throttle) serve(c *store.Turn, now int64) {
 			t.next += t.spacing
 			t.wanted.units += c.Need
 		}
-		x.decide(c.Reply.Granted > 0) // the store's answer overrides refuses, which only estimates
+		x.decideLocked(c.Reply.Granted > 0) // the store's answer overrides refuses, which only estimates
 	}
 	t.waiters = slices.DeleteFunc(t.waiters, func(x *waiter) bool {
 		n, maxWait := x.need.Units, x.need.MaxWait
 		if wait, ok := t.turn(now, n, maxWait, true); ok {
 			x.need.Wait = wait
 			t.wanted.units += n
-			x.decide(true)
+			x.decideLocked(true)
 		} else if t.refuses(now, n, maxWait) {
-			x.decide(false)
+			x.decideLocked(false)
 		}
 		return x.decided
 	})
@@ -122,7 +122,7 @@ func (t *Throttle) failAll(now int64) {
 func (t *Throttle) decideAway(x *waiter, now int64) {
 	wait, ok := t.turnAway(now, x.need.Units, x.need.MaxWait, true)
 	x.need.Wait = wait
-	x.decide(ok)
+	x.decideLocked(ok)
 }
 
 func (t *Throttle) enter(x *waiter, now int64) {
@@ -134,10 +134,10 @@ func (t *Throttle) enter(x *waiter, now int64) {
 	case ok:
 		x.need.Wait = wait
 		t.wanted.units += n
-		x.decide(true)
+		x.decideLocked(true)
 	case t.refuses(now, n, maxWait):
 		t.figures.Refused++
-		x.decide(false)
+		x.decideLocked(false)
 	case t.away():
 		t.decideAway(x, now)
 		t.short += n

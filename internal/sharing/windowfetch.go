@@ -12,10 +12,10 @@ func (w *Window) enter(x *waiter, now int64) {
 	switch {
 	case ok:
 		x.need.Token = leased(number)
-		x.decide(true)
+		x.decideLocked(true)
 	case w.refuses(now, n) && x.need.MaxWait == 0, n > w.limit():
 		w.refuse(n)
-		x.decide(false)
+		x.decideLocked(false)
 	case w.away():
 		w.decideAway(x, now)
 		w.want(now, now)
@@ -50,10 +50,10 @@ func (w *Window) serve(now int64) {
 		n := x.need.Units
 		if number, _, ok := w.lease.draw(now, n); ok {
 			x.need.Token = leased(number)
-			x.decide(true)
+			x.decideLocked(true)
 		} else if w.refuses(now, n) && x.need.MaxWait == 0 || n > w.limit() {
 			w.miss(n)
-			x.decide(false)
+			x.decideLocked(false)
 		}
 		return x.decided
 	})
@@ -68,7 +68,7 @@ func (w *Window) lend(l *lot, n, now int64) {
 		wait := until(l.starts, now)
 		if x.need.Units <= n && x.need.MaxWait > 0 && wait <= x.need.MaxWait && l.starts < l.ends {
 			x.need.Token, x.need.Wait = leased(l.number), wait
-			x.decide(true)
+			x.decideLocked(true)
 			w.waiters = slices.Delete(w.waiters, i, i+1)
 			n -= x.need.Units
 			break
@@ -83,7 +83,7 @@ func (w *Window) lend(l *lot, n, now int64) {
 func (w *Window) turnDown() {
 	if len(w.waiters) > 0 && w.waiters[0] == w.asking {
 		w.miss(w.asking.need.Units)
-		w.asking.decide(false)
+		w.asking.decideLocked(false)
 		w.waiters = slices.Delete(w.waiters, 0, 1)
 	}
 }

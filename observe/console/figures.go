@@ -299,7 +299,7 @@ func (c *console) resource(name string) (*resource, error) {
 		Origins: read.origins(found), HotValues: []hotValue{},
 		Breakers: []breakerStatus{}, Changes: c.changes.of(name), Refusals: c.refusals(name),
 	}
-	all := c.ruleList()
+	all := c.ruleListLocked()
 	answer.Rules = c.rulesOf(name, all)
 	answer.Limit = limitOf(answer.Rules)
 	for _, r := range all {

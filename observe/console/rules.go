@@ -94,8 +94,8 @@ func listsOf(set api.RuleSet) (map[string][]json.RawMessage, error) {
 // gatewayList is the list of rules that are at work as flow or hotspot rules.
 const gatewayList = "gateway"
 
-// ruleList is every rule in force, without measures. The caller holds making.
-func (c *console) ruleList() []rule {
+// ruleListLocked is every rule in force, without measures. The caller holds making.
+func (c *console) ruleListLocked() []rule {
 	c.rules.of(c.guard)
 	figures := c.guard.RuleFigures()
 	all := make([]rule, len(figures))
@@ -290,7 +290,7 @@ func (c *console) ruleReply() rulesReply {
 	status := c.guard.Status()
 	answer := rulesReply{
 		At: c.reader().at(), Revision: status.Number, Hash: status.Hash, Writable: c.config.WriteRules,
-		Sources: []sourceStatus{}, Rules: c.ruleList(),
+		Sources: []sourceStatus{}, Rules: c.ruleListLocked(),
 	}
 	for _, s := range status.Sources {
 		one := sourceStatus{

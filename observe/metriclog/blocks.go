@@ -84,7 +84,7 @@ func (b *Blocks) Blocked(c slots.Call, e *core.BlockError) {
 	for i := range uint32(blockShards) {
 		s := &b.shards[(lane+i)%blockShards]
 		if s.mu.TryLock() {
-			ok := s.add(key, c.Units())
+			ok := s.addLocked(key, c.Units())
 			s.mu.Unlock()
 			if !ok {
 				break
@@ -95,9 +95,9 @@ func (b *Blocks) Blocked(c slots.Call, e *core.BlockError) {
 	b.unlisted.Add(c.Units())
 }
 
-// add reports whether there was room for it. Values have half of the room: callers choose them, and
+// addLocked reports whether there was room for it. Values have half of the room: callers choose them, and
 // beyond that they are counted without. The caller holds mu.
-func (s *blockShard) add(key blockKey, n int64) bool {
+func (s *blockShard) addLocked(key blockKey, n int64) bool {
 	const most = maxBlocks / blockShards
 	_, ok := s.counts[key]
 	if !ok && len(s.counts) >= most/2 && !key.value.IsNone() {

@@ -116,15 +116,15 @@ func Start(g *api.Guard, config Config) (*Log, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.arm()
+	l.armLocked()
 	return l, nil
 }
 
 // second is the begin of the second that a time of a Guard falls in.
 func second(now int64) time.Time { return time.Unix(0, now).Truncate(time.Second) }
 
-// arm sets the timer for the end of the present second. The caller holds mu.
-func (l *Log) arm() {
+// armLocked sets the timer for the end of the present second. The caller holds mu.
+func (l *Log) armLocked() {
 	now := time.Unix(0, l.guard.Now())
 	l.stop = clocks.Alarm(l.guard.Config().Clock, second(now.UnixNano()).Add(time.Second).Sub(now), l.ring)
 }
@@ -137,16 +137,16 @@ func (l *Log) ring() {
 	}
 	defer func() { // a clock of the user's that panics must not end the process, nor the log
 		if reason := recover(); reason != nil {
-			l.tell(fmt.Errorf("a panic was recovered: %v", reason))
+			l.tellLocked(fmt.Errorf("a panic was recovered: %v", reason))
 			l.stop = clocks.Alarm(l.guard.Config().Clock, time.Second, l.ring)
 		}
 	}()
-	l.flush(second(l.guard.Now()))
-	l.arm()
+	l.flushLocked(second(l.guard.Now()))
+	l.armLocked()
 }
 
-// flush writes the seconds before until. The caller holds mu.
-func (l *Log) flush(until time.Time) {
+// flushLocked writes the seconds before until. The caller holds mu.
+func (l *Log) flushLocked(until time.Time) {
 	var err error
 	rows := rowsUntil(l.guard, l.guard.Now(), l.next, until)
 	for len(rows) > 0 {
@@ -162,7 +162,7 @@ func (l *Log) flush(until time.Time) {
 		err = errors.Join(err, l.blocks.flush(until.Unix()))
 	}
 	if err != nil {
-		l.tell(err)
+		l.tellLocked(err)
 	}
 }
 
@@ -171,8 +171,8 @@ func (l *Log) touched(what, path string) {
 	l.guard.Logger().Warn("penstock: metric log: a file was "+what+" by somebody else, another one is begun", "file", path)
 }
 
-// tell logs that something was not written, at most once a minute. The caller holds mu.
-func (l *Log) tell(err error) {
+// tellLocked logs that something was not written, at most once a minute. The caller holds mu.
+func (l *Log) tellLocked(err error) {
 	if now := time.Now(); now.Sub(l.failed) >= time.Minute {
 		l.failed = now
 		l.guard.Logger().Error("penstock: metric log: a second was not written", "error", err)
@@ -192,7 +192,7 @@ func (l *Log) Close() error {
 	}
 	l.ended = true
 	l.stop()
-	l.flush(second(l.guard.Now()).Add(time.Second))
+	l.flushLocked(second(l.guard.Now()).Add(time.Second))
 	err := l.output.close()
 	if l.blocks != nil {
 		err = errors.Join(err, l.blocks.close())

@@ -9,6 +9,7 @@ import (
 func TestChecksReport(t *testing.T) {
 	rows := []layer{{"low", ""}, {"high", "low"}, {"examples/*", "high"}, {"open", "*"}, {"internal/proof/*", "*"}}
 	checkLayers := func(m tree) []string { return m.checkLayers(rows) }
+	few := func(m tree) []string { return m.checkSurface(map[string]int{"low": 2}) }
 
 	for _, c := range []struct {
 		name  string
@@ -51,6 +52,15 @@ func TestChecksReport(t *testing.T) {
 		{"layers: a test tool, though the row allows all", checkLayers, map[string]string{
 			"open/a.go": "package open\nimport \"example.com/m/internal/proof/replay\"",
 		}, []string{"open/a.go:2: internal/proof/replay is for tests only"}},
+
+		{"surface: values, numbers and what is not exported don't count", few, map[string]string{
+			"low/a.go":      "package low\ntype Mode int\nconst (\nA Mode = iota\nB\n)\nconst Max = 1 << 3\nfunc (Mode) Text() {}\nfunc hidden() {}\nvar Err error",
+			"low/a_test.go": "package low\ntype Helper int",
+		}, nil},
+		{"surface: a name too many", few, map[string]string{
+			"low/a.go": "package low\ntype Mode int\nconst Name = \"x\"\nfunc New() {}",
+		}, []string{"low/a.go:4: low shows 3 names, 2 at most: what users don't need belongs below internal: Mode Name New"}},
+		{"surface: a package that has moved", few, map[string]string{"high/a.go": "package high"}, []string{"low is not there, or shows nothing"}},
 
 		{"examples: tests", tree.checkExamples, map[string]string{
 			"examples/e/a_test.go":       "package main\nimport (\n\"example.com/m/api\"\n\"example.com/m/internal/proof/books\"\n\"example.com/m/core/clocks\"\n)",

@@ -11,7 +11,7 @@ var familyRows = []row{
 	},
 	{
 		invariant:   "A warm-up bucket never holds less than zero tokens.",
-		declaration: "flow.warmUp.settle",
+		declaration: "flow.warmUp.settleLocked",
 		old:         `w.stored = max(0, w.stored)`,
 		test:        "go test -run ^TestWarmUpTokensStayInTheirBucket$ ./flow",
 	},
@@ -45,14 +45,14 @@ var familyRows = []row{
 	},
 	{
 		invariant:   "A value over its limit or with calls in flight is not forgotten.",
-		declaration: "hotspot.controller.forgettable",
-		old:         `case x.held > 0, x.lease != nil && x.lease.keeps(now): return false; case c.rule.leases():`,
+		declaration: "hotspot.controller.forgettableLocked",
+		old:         `case x.held > 0, x.lease != nil && x.lease.keepsLocked(now): return false; case c.rule.leases():`,
 		new:         `case x != nil:`,
 		test:        "go test -run ^TestCyclingValuesNeverRaisesALimit$ ./hotspot",
 	},
 	{
 		invariant:   "A value's token bucket is forgotten only when it is full.",
-		declaration: "hotspot.controller.forgettable",
+		declaration: "hotspot.controller.forgettableLocked",
 		old:         `return x.tokens == nil || x.tokens.Full(now)`,
 		new:         `return true`,
 		test:        "go test -run ^TestOnlyAFullBucketIsForgotten$ ./hotspot",

@@ -88,8 +88,8 @@ var statRows = []row{
 	{
 		invariant:   "A lane opens each bucket once, however many callers wait for the lock.",
 		declaration: "stat.Counters.turn",
-		old:         `newest := l.newest.Load(); if start <= newest.start.Load() { return newest }; c.beginSlice(start)`,
-		new:         `c.beginSlice(start)`,
+		old:         `newest := l.newest.Load(); if start <= newest.start.Load() { return newest }; c.beginSliceLocked(start)`,
+		new:         `c.beginSliceLocked(start)`,
 		test:        "go test -tags sim -run ^TestSimCountersTurn$ ./stat",
 	},
 	{
@@ -101,7 +101,7 @@ var statRows = []row{
 	},
 	{
 		invariant:   "A histogram counts each timed call in one slice.",
-		declaration: "stat.Counters.beginSlice",
+		declaration: "stat.Counters.beginSliceLocked",
 		old:         `h.start, h.latest = start, [histogramBuckets]uint32{}`,
 		new:         `h.start = start`,
 		test:        "go test -run ^TestHistogramConserves$ ./stat",
