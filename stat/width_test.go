@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
 )
 
 // A million of the largest calls are 2^40 units, which no counter is too narrow
