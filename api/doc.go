@@ -7,7 +7,7 @@
 //	}
 //	defer e.Exit()
 //
-// The package functions use a default engine, made at the first call; [New] makes
+// The package functions use a default Guard, made at the first call; [New] makes
 // one of your own with the same methods. Until rules are loaded, every call passes
 // and is counted.
 //

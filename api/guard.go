@@ -100,6 +100,7 @@ func (g *Guard) Handler() http.Handler { return inspect.Handler(g.engine, g.Rule
 // Calls that wait are refused immediately, and so is every later call that would have to wait. Their errors
 // wrap [ErrDraining]; adapters answer 503, or Unavailable, and say when to try again. Calls that need not
 // wait still run.
+//
 // It returns nil once no call waits or runs, or the error of the context if that ends first; a nil context
 // never ends. A call runs from Entry to Exit, a long-lived one too, as far as the slot statistic counts
 // it; a guarded call that calls Drain waits for itself. Drain looks at intervals of up to 100 ms of real
