@@ -94,7 +94,6 @@ var (
 	_ func()                                                                                        = api.LaterWins
 	_ func(*api.Guard)                                                                              = (*api.Guard).LaterWins
 	_ func(*api.Guard) []api.Revision                                                               = (*api.Guard).Revisions
-	_ func(*api.Guard, uint64) error                                                                = (*api.Guard).Rollback
 	_ func(*api.Guard) api.RuleSet                                                                  = (*api.Guard).Rules
 	_ func(*api.Guard, lint.Options) []lint.Finding                                                 = (*api.Guard).Lint
 	_ func(*api.Guard) inspect.Tree                                                                 = (*api.Guard).Tree

@@ -57,8 +57,3 @@ func (g *Guard) Status() Status { return g.loader.Status() }
 // Revisions are the last states of the rules, the newest last: that one is in force. There are up
 // to [rules.MaxRevisions].
 func (g *Guard) Revisions() []Revision { return g.loader.Revisions() }
-
-// Rollback brings back the rules of an earlier revision, as a new one. Each source that said
-// something else then is pinned to it until it changes the next time; see
-// [rules.Loader.Rollback]. It is an error if the revision is not among [Guard.Revisions].
-func (g *Guard) Rollback(revision uint64) error { return g.loader.Rollback(revision) }

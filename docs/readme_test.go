@@ -188,14 +188,12 @@ func overridden(ctx context.Context) error {
 	return err
 }
 
-func back() error {
+func back() {
 	guard := api.Default() // of api.WatchRules and the like; or your own, of api.New
 	for _, r := range guard.Revisions() {
 		fmt.Println(r) // 7 6b3d0f9a51c2 +0 ~1 -0 orders.yaml
 		fmt.Print(r.Change.Text())
 	}
-	err := guard.Rollback(6) // or guard.Status().Number - 1, the one before
-	return err
 }
 
 var (

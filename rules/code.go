@@ -81,7 +81,7 @@ func (l *Loader) tryCode(name string, yields bool, c *content) ([]report, error)
 
 // codeLocked is the member that is code, nil if code says nothing. The caller holds a lock.
 func (l *Loader) codeLocked() *member {
-	i := slices.IndexFunc(l.members, func(m *member) bool { return !m.watched && m.names == nil && !m.kept })
+	i := slices.IndexFunc(l.members, func(m *member) bool { return !m.watched && m.names == nil })
 	if i < 0 {
 		return nil
 	}

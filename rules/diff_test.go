@@ -93,7 +93,7 @@ func TestChangeText(t *testing.T) {
 	assert.Equal(t, "+0 ~0 -0\n", Change{}.Text())
 }
 
-// known bug 239: whoever is shown a change sees what changes, however far inside of a long value it is.
+// known bug 158: whoever is shown a change sees what changes, however far inside of a long value it is.
 func TestDiffShowsWhereLongValuesDiffer(t *testing.T) {
 	set := func(threshold float64, caller string) Set {
 		exceptions := make([]hotspot.Exception, 30)

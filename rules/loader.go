@@ -32,7 +32,7 @@ import (
 // the source has noticed its end, since a listener may end the very source that calls it. A load
 // works out what each source is to contribute, applies the combination, and records anything only
 // if that succeeds; the outcome is reported afterwards, outside the lock. So a listener may load,
-// declare sources and roll back; only [Loader.Close] waits for it.
+// and declare sources; only [Loader.Close] waits for it.
 type Loader struct {
 	apply func(Set) error
 	log   *slog.Logger

@@ -15,7 +15,6 @@ type member struct {
 	end      context.CancelFunc
 	listener func(Reload)
 	names    []string // that no other member may have
-	kept     bool     // it has ended, and a Rollback brought its rules back
 
 	// These are the Loader's to guard, as its own.
 	begun   bool
@@ -43,7 +42,6 @@ type piece struct {
 	member *member
 	wanted *content  // what it says; nil if that is nothing, or nothing is known yet
 	good   *content  // what is in force of it
-	pinned bool      // good is what Rollback made it, until it has news
 	left   bool      // its file has left the directory
 	yields bool      // to a source with its name
 	dir    bool      // it is a directory
@@ -51,14 +49,6 @@ type piece struct {
 	heard  news      // then
 	said   news      // when wanted was
 	status Status
-}
-
-// next is what the piece is to contribute to the next combination.
-func (p *piece) next() *content {
-	if p.pinned {
-		return p.good
-	}
-	return p.wanted
 }
 
 // news is what a piece now contains, or why that is not known.
@@ -171,8 +161,7 @@ func (m *member) begin(all ...news) error {
 }
 
 // take is for news of the member after its first load. It returns why that is not in force, if it
-// is not. Being kept out by a Rollback, because the source is unchanged since then, is not an
-// error.
+// is not.
 func (m *member) take(all ...news) error {
 	l := m.loader
 	l.loading.Lock()
@@ -217,7 +206,7 @@ func (m *member) confirm(name pieceName, revision string) {
 	m.loader.mu.Lock()
 	defer m.loader.mu.Unlock()
 	for _, p := range m.pieces {
-		if s := &p.status; p.pieceName == name && s.OK && !p.pinned { // it is in force
+		if s := &p.status; p.pieceName == name && s.OK { // it is in force
 			s.Revision, s.Confirmed = revision, time.Now()
 		}
 	}
@@ -231,13 +220,6 @@ func (m *member) hear(n news) *piece {
 	i, known := slices.BinarySearchFunc(m.pieces, n.pieceName, func(p *piece, n pieceName) int { return p.compare(n) })
 	if !known {
 		p := &piece{pieceName: n.pieceName, member: m, dir: n.dir, status: Status{Source: n.name}}
-		for _, o := range l.members { // it continues from what a Rollback has brought back
-			for _, q := range o.pieces {
-				if o.kept && q.name == n.name {
-					p.good, p.wanted, p.pinned, p.status = q.good, q.good, true, q.status
-				}
-			}
-		}
 		m.pieces = slices.Insert(m.pieces, i, p)
 	}
 	p := m.pieces[i]
@@ -246,8 +228,6 @@ func (m *member) hear(n news) *piece {
 	if n.err != nil {
 		return p
 	}
-	again := !n.left && p.wanted != nil && p.wanted.hash == n.hash // which is no news
-	p.pinned = p.pinned && again && !same(p.wanted, p.good)
 	p.said, p.left, p.wanted = p.heard, n.left, nil
 	if !n.left && n.hash != (hash{}) {
 		p.wanted = l.known(n.name, n.hash, func() *content { return &content{parsed: n.parsed, places: n.places, hash: n.hash} })

@@ -20,9 +20,6 @@ type Reload struct {
 	Revision string    // what the source calls the content; "" of a file, or if it couldn't be read
 	Cached   time.Time // when the rules were written to the cache that they are from; else zero
 
-	// Pinned says that the source is valid again, with the content that it had when it was rolled
-	// back: so what it has in force stays, see [Loader.Rollback].
-	Pinned bool
 	// Left says that the file has left its directory, and its rules are no longer in force.
 	Left bool
 	// Overrides are the rules of this source that those of others replace, and the rules of
@@ -39,7 +36,6 @@ type Status struct {
 	Watching    bool      // it has not ended; of all, some have not
 	OK          bool      // it was loaded as it was last seen; of all, each was
 	Polling     bool      // the system doesn't report changes; files are read every few seconds
-	Pinned      bool      // it has what it had at an earlier time, see [Loader.Rollback]
 	Hash        string    // of the content in force; of all, that of the revision
 	Revision    string    // what the source calls the content; "" of a file, and of all
 	Cached      time.Time // when that was written to the cache that it is from; zero if it is not, and of all
@@ -70,18 +66,12 @@ func (l *Loader) Status() Status {
 	members := slices.Clone(l.members)
 	slices.SortStableFunc(members, func(a, b *member) int { return a.number - b.number })
 	var names []string
-	continued := make(map[string]bool) // by a source of that name, though there was no swap since
 	for _, m := range members {
-		for _, p := range m.pieces {
-			continued[p.name] = continued[p.name] || m.begun && !m.kept
-		}
-	}
-	for _, m := range members {
-		if !m.begun && !m.kept {
+		if !m.begun {
 			continue
 		}
 		for _, p := range m.pieces {
-			if m.names == nil && p.good == nil || m.kept && continued[p.name] { // code that says nothing
+			if m.names == nil && p.good == nil { // code that says nothing
 				continue
 			}
 			s := p.status
@@ -92,7 +82,6 @@ func (l *Loader) Status() Status {
 			all.Watching = all.Watching || s.Watching
 			all.OK = all.OK && s.OK
 			all.Polling = all.Polling || s.Polling
-			all.Pinned = all.Pinned || s.Pinned
 			all.Successes += s.Successes
 			all.Failures += s.Failures
 			if !s.Confirmed.IsZero() && (all.Confirmed.IsZero() || s.Confirmed.Before(all.Confirmed)) {
@@ -168,10 +157,7 @@ func (r report) log(log *slog.Logger) {
 		about = append(about, "overrides", toldOverrides(r.Overrides))
 	}
 	text := "penstock: rules loaded"
-	switch {
-	case r.Pinned:
-		text = "penstock: rules are right again, a rollback keeps earlier ones in force"
-	case r.Left:
+	if r.Left {
 		text = "penstock: a rule file has left its directory, and its rules with it"
 	}
 	if r.Cached.IsZero() {

@@ -760,30 +760,3 @@ func TestSourceWhoseErrorsPanic(t *testing.T) {
 		require.True(t, p.Status().OK)
 	})
 }
-
-// A source that is away for a while, and says then what it said before, doesn't end a Rollback; what
-// is new does.
-func TestSourceKeepsARollback(t *testing.T) {
-	onSource(t, func(t *testing.T, p *sourceProbe) {
-		p.put("2", rulesOfSize(3))
-		after(time.Minute)
-		require.NoError(t, p.loader.Rollback(1))
-		require.Equal(t, []int{2, 3, 2}, p.applied)
-		after(time.Hour)
-		require.True(t, p.Status().Pinned)
-		p.fail(errors.New("away"))
-		after(time.Minute)
-		p.put("2", rulesOfSize(3))
-		after(time.Minute)
-		s := p.Status()
-		require.True(t, s.OK)
-		require.True(t, s.Pinned)
-		require.Equal(t, 2, s.Rules)
-		require.Empty(t, s.Revision, "what it is called was the revision then")
-		p.put("3", rulesOfSize(4))
-		after(time.Minute)
-		require.False(t, p.Status().Pinned)
-		require.Equal(t, "3", p.Status().Revision)
-		require.Equal(t, 4, p.applied[len(p.applied)-1])
-	})
-}

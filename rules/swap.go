@@ -5,25 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 )
 
 // planLocked is what each piece is to contribute now, in the order of the sources. It leaves out the
-// pieces of sources that have ended, and pieces that a live source of the same name replaces. What a
-// Rollback has brought back is also replaced by code of that name. The caller holds a lock.
+// pieces of sources that have ended, and code that a live source of the same name replaces. The caller
+// holds a lock.
 func (l *Loader) planLocked() []said {
 	live := l.liveLocked()
-	coded := make(map[string]bool)
-	if m := l.codeLocked(); m != nil {
-		for _, p := range m.pieces {
-			coded[p.name] = true
-		}
-	}
 	var all []said
 	for _, m := range l.members {
 		for _, p := range m.pieces {
-			if !m.gone() && !((m.kept || p.yields) && live[p.name]) && !(m.kept && coded[p.name]) {
-				all = append(all, said{p, p.next()})
+			if !m.gone() && !(p.yields && live[p.name]) {
+				all = append(all, said{p, p.wanted})
 			}
 		}
 	}
@@ -79,7 +72,7 @@ func (l *Loader) loadLocked(fresh []*piece, whole bool, apply func(Set) error) (
 				errs[p] = p.whyNot(err)
 			}
 		} else {
-			return append(l.refuseAll(a), l.commit(c, a, 0)...), a.errors()
+			return append(l.refuseAll(a), l.commit(c, a)...), a.errors()
 		}
 		if len(errs) == 0 { // only what a watch has taken the place of is fresh, and is not in the plan
 			if err == nil {
@@ -186,24 +179,24 @@ func (l *Loader) refuse(p *piece, err error) report {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := &p.status
-	s.OK, s.Pinned, s.LastFailure, s.LastError = false, p.pinned, p.taken, err
+	s.OK, s.LastFailure, s.LastError = false, p.taken, err
 	s.Failures++
 	return report{member: p.member, Reload: Reload{Time: p.taken, Source: p.name, Hash: p.heard.hash.String(), Revision: p.heard.revision,
 		Number: l.number, Err: err}}
 }
 
-// commit notes that a combination is in force: of the attempt, or of a Rollback to a revision.
-func (l *Loader) commit(c combination, a *attempt, back uint64) (reports []report) {
-	next := kept{Revision: Revision{Rules: c.set.Len(), Overrides: c.overrides, RolledBackTo: back}}
+// commit notes that the combination of an attempt is in force.
+func (l *Loader) commit(c combination, a *attempt) (reports []report) {
+	next := kept{Revision: Revision{Rules: c.set.Len(), Overrides: c.overrides}}
 	planned := make(map[*piece]bool, len(c.pieces))
 	changes := make(map[*piece]Change)
 	for _, s := range c.pieces {
 		p := s.piece
 		planned[p] = true
 		if s.content != nil {
-			next.pieces = append(next.pieces, keptPiece{p.pieceName, p.member.number, s.content})
+			next.pieces = append(next.pieces, keptPiece{p.pieceName, s.content})
 		}
-		if a != nil && a.refused[p] == nil && (s.content != p.good || slices.Contains(a.fresh, p)) {
+		if a.refused[p] == nil && (s.content != p.good || slices.Contains(a.fresh, p)) {
 			changes[p] = Diff(setOf(p.good), setOf(s.content))
 		}
 	}
@@ -221,15 +214,8 @@ func (l *Loader) commit(c combination, a *attempt, back uint64) (reports []repor
 		p := s.piece
 		p.good = s.content
 		is := &p.status
-		if back != 0 {
-			p.pinned = !same(p.good, p.wanted)
-			p.catchUp()
-		}
-		is.Hash, is.Rules, is.Pinned = hashIn(p.good), setOf(p.good).Len(), p.pinned
+		is.Hash, is.Rules = hashIn(p.good), setOf(p.good).Len()
 		is.Overrides = overridesOf(p.name, c.overrides)
-		if p.pinned { // to something that the source had another name for then
-			is.Revision, is.Cached = "", time.Time{}
-		}
 		change, news := changes[p]
 		if !news {
 			continue
@@ -237,14 +223,12 @@ func (l *Loader) commit(c combination, a *attempt, back uint64) (reports []repor
 		first, silent := is.LastSuccess.IsZero(), p.dir && (is.OK || is.LastSuccess.IsZero())
 		// Where it had to wait, it may be wrong or unreadable since.
 		is.OK, is.LastSuccess = p.heard.hash == p.said.hash, p.taken
-		if !p.pinned { // and so has what it says
-			is.Revision, is.Cached = p.said.revision, p.said.cached
-			switch {
-			case !is.Cached.IsZero():
-				is.Confirmed = is.Cached
-			case is.OK:
-				is.Confirmed = p.taken
-			}
+		is.Revision, is.Cached = p.said.revision, p.said.cached
+		switch {
+		case !is.Cached.IsZero():
+			is.Confirmed = is.Cached
+		case is.OK:
+			is.Confirmed = p.taken
 		}
 		is.Successes++
 		if silent {
@@ -252,7 +236,7 @@ func (l *Loader) commit(c combination, a *attempt, back uint64) (reports []repor
 		}
 		r := report{member: p.member, first: first, rules: is.Rules}
 		r.Reload = Reload{Time: p.taken, Source: p.name, Hash: is.Hash, Number: l.number, Change: change,
-			Revision: is.Revision, Cached: is.Cached, Pinned: p.pinned, Left: p.left, Overrides: is.Overrides}
+			Revision: is.Revision, Cached: is.Cached, Left: p.left, Overrides: is.Overrides}
 		if p.good != nil {
 			r.parsed = p.good.parsed
 			r.Warnings = slices.Clone(r.parsed.Warnings)
@@ -263,33 +247,16 @@ func (l *Loader) commit(c combination, a *attempt, back uint64) (reports []repor
 	return reports
 }
 
-// catchUp notes that a Rollback has put in force what the source says: it may have been refused, or
-// kept out by an earlier Rollback. A source that couldn't be read since, or is wrong, stays so.
-func (p *piece) catchUp() {
-	is := &p.status
-	if p.pinned || p.wanted == nil || p.heard.hash == (hash{}) || p.heard.hash != p.said.hash || is.OK && !is.Pinned {
-		return
-	}
-	is.OK, is.Revision, is.Cached = true, p.said.revision, p.said.cached
-	seen := p.taken
-	if !is.Cached.IsZero() {
-		seen = is.Cached
-	}
-	if seen.After(is.Confirmed) {
-		is.Confirmed = seen
-	}
-}
-
 // clearLocked drops what a swap left out. The caller holds both locks.
 func (l *Loader) clearLocked(planned map[*piece]bool) {
 	l.members = slices.DeleteFunc(l.members, func(m *member) bool {
-		if !m.begun && !m.kept && m.names != nil {
+		if !m.begun && m.names != nil {
 			return false // it begins
 		}
 		m.pieces = slices.DeleteFunc(m.pieces, func(p *piece) bool {
-			return !planned[p] || p.good == nil && (p.left || m.kept)
+			return !planned[p] || p.good == nil && p.left
 		})
-		return m.gone() || m.kept && len(m.pieces) == 0
+		return m.gone()
 	})
 }
 

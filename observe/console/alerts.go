@@ -10,8 +10,8 @@ import (
 // alert is something that every page shows: what is in force may not be what was meant to be.
 type alert struct {
 	What string `json:"what"` // "source" or "store"
-	// State of a source is failed, cached (its rules are from the cache), stale (it has not been
-	// seen for long) or pinned (by a rollback); that of a store is away.
+	// State of a source is failed, cached (its rules are from the cache) or stale (it has
+	// not been seen for long); that of a store is away.
 	State string    `json:"state"`
 	Name  string    `json:"name,omitempty"` // of the source
 	Since time.Time `json:"since,omitzero"`
@@ -50,8 +50,6 @@ func alertOf(s rules.Status, now time.Time) (a alert, is bool) {
 		}
 	case !s.Cached.IsZero():
 		a.State, a.Since = "cached", s.Cached.UTC()
-	case s.Pinned:
-		a.State, a.Since = "pinned", s.LastSuccess.UTC()
 	case s.Watching && !s.Confirmed.IsZero() && now.Sub(s.Confirmed) > staleAfter:
 		a.State, a.Since = "stale", s.Confirmed.UTC()
 	default:

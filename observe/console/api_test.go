@@ -298,7 +298,6 @@ func TestSourcesThatFailAreTold(t *testing.T) {
 		"":       {OK: true, Watching: true, Confirmed: now.Add(-9 * time.Minute)},
 		"stale":  {OK: true, Watching: true, Confirmed: now.Add(-11 * time.Minute)},
 		"cached": {OK: true, Watching: true, Confirmed: now, Cached: now.Add(-time.Hour)},
-		"pinned": {OK: true, Watching: true, Confirmed: now, Pinned: true},
 		"failed": {LastFailure: now, LastError: errors.New("no\x1b" + strings.Repeat("x", 10_000))},
 	} {
 		s.Source = "\x1b" + strings.Repeat("y", 10_000)

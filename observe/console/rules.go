@@ -270,7 +270,6 @@ type sourceStatus struct {
 	Source      string    `json:"source"`
 	OK          bool      `json:"ok"`
 	Watching    bool      `json:"watching"`
-	Pinned      bool      `json:"pinned,omitempty"`
 	Rules       int       `json:"rules"`
 	LastSuccess time.Time `json:"lastSuccess,omitzero"`
 	LastFailure time.Time `json:"lastFailure,omitzero"`
@@ -294,7 +293,7 @@ func (c *console) ruleReply() rulesReply {
 	}
 	for _, s := range status.Sources {
 		one := sourceStatus{
-			Source: s.Source, OK: s.OK, Watching: s.Watching, Pinned: s.Pinned, Rules: s.Rules,
+			Source: s.Source, OK: s.OK, Watching: s.Watching, Rules: s.Rules,
 			LastSuccess: s.LastSuccess, LastFailure: s.LastFailure, Confirmed: s.Confirmed, Cached: s.Cached,
 		}
 		if s.LastError != nil {

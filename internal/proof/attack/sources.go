@@ -19,8 +19,8 @@ import (
 
 // sources watches files and loads rules by hand at the same time. All of it must be in force
 // together; whoever has an id that another source has must be refused and hear whose it is; what
-// is reported as loaded must be in force; a rollback must bring back what was; and a watch that
-// has ended must do nothing, and leave nothing behind.
+// is reported as loaded must be in force; and a watch that has ended must do nothing, and leave
+// nothing behind.
 func sources(r *round) error {
 	switch r.IntN(6) {
 	case 0, 1:
@@ -160,9 +160,6 @@ func (s *sourceRound) play() error {
 			return err
 		}
 	}
-	if err := s.back(together(next, beside, mine)); err != nil {
-		return err
-	}
 	end()
 	if err := s.guard.LoadRules(mine); err != nil {
 		return fmt.Errorf("the watch has ended, and a load is refused: %w", err)
@@ -178,23 +175,6 @@ func (s *sourceRound) play() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.broken
-}
-
-// back rolls back by one revision, whose rules are known, and then takes that back.
-func (s *sourceRound) back(then rules.Set) error {
-	for range 2 {
-		now := s.guard.Rules()
-		all := s.guard.Revisions()
-		if err := s.guard.Rollback(all[len(all)-2].Number); err != nil {
-			return err
-		}
-		if in := say(s.guard.Rules()); in != say(then) {
-			return fmt.Errorf("rolled back to:\n%s\nin force:\n%s", say(then), in)
-		}
-		then = now
-	}
-	s.checked.Add(2)
-	return nil
 }
 
 // await returns when rules are in force.

@@ -149,7 +149,7 @@ function takeFrame(frame) {
 
 // ---- alerts, on every page ----
 
-const states = { failed: "was not loaded, its last good rules stay", cached: "was not reached, its rules are from the cache", stale: "has not been seen lately", pinned: "is pinned by a rollback" };
+const states = { failed: "was not loaded, its last good rules stay", cached: "was not reached, its rules are from the cache", stale: "has not been seen lately" };
 let alerting = "[]";
 function showAlerts(list = []) {
   const text = JSON.stringify(list);
