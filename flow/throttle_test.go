@@ -381,8 +381,10 @@ func TestThrottleAfterAStall(t *testing.T) {
 	defer first.Exit()
 	const waiting = 20
 	ran := make(chan int, waiting)
+	var over sync.WaitGroup
+	defer over.Wait() // the last call exits after it has told that it ran
 	for i := range waiting {
-		go func() {
+		over.Go(func() {
 			ctx := context.Background() // as half of them have it, which can't leave
 			if i%2 == 0 {
 				var cancel context.CancelFunc
@@ -393,7 +395,7 @@ func TestThrottleAfterAStall(t *testing.T) {
 			assert.NoError(t, err)
 			ran <- i
 			entry.Exit()
-		}()
+		})
 		clock.await(i + 1)
 	}
 	clock.leap(time.Second)
