@@ -46,7 +46,8 @@ func (a Admitted) SetLongLived() { a.entry.SetLongLived() }
 //		}
 //		defer e.ExitOn(&err)
 //
-// The panic continues. A nil pointer is like a pointer to nil.
+// The panic continues. A nil pointer is like a pointer to nil. Defer it directly: called within a function
+// that is deferred, it doesn't see the panic.
 func (a Admitted) ExitOn(err *error) {
 	if r := recover(); r != nil { // recover works in the deferred function only
 		a.entry.ExitFailed()

@@ -44,15 +44,20 @@ func SetDefault(g *Guard) (restore func()) {
 // Entry asks for a resource. A nil error means go: run the guarded code, then call
 // Exit on the entry, once. Otherwise the call must not run, and the error is
 //
-//   - a *[BlockError] if a rule refused it (errors.Is(err, ErrBlocked)),
-//   - one that also wraps the context's error if that ended while the call waited,
+//   - a *[BlockError] if a rule refused it (errors.Is(err, ErrBlocked)); use errors.As, as the error of a call
+//     that waited wraps it,
+//   - one that also wraps the context's error if that ended while the call waited, or [ErrDraining] if
+//     the Guard drains,
 //   - one that wraps [ErrInvalid] if the resource has no name, a name is longer
 //     than pattern.MaxName bytes, or the count is above stat.MaxUnits; such a call is
 //     counted nowhere.
 //
 // The context matters only if a rule makes the call wait. A nil context never ends. If the
 // context has ended, or its deadline comes before the call's turn, the call is refused
-// immediately.
+// immediately. In a queue for a permit the turn isn't known, and the call waits until the deadline.
+//
+// A slot that panics is skipped, see [Guard.Failures]. A panic of the clock or the context reaches the
+// caller, and the call holds nothing.
 func Entry(ctx context.Context, resource string, opts ...Option) (Admitted, error) {
 	e, err := Default().engine.Enter(ctx, resource, opts)
 	return Admitted{e}, err
@@ -88,7 +93,8 @@ func Explain(ctx context.Context, resource string, opts ...Option) (Explanation,
 	return Default().Explain(ctx, resource, opts...)
 }
 
-// LoadRules replaces the rules that were loaded by hand into the default Guard, or none; see
+// LoadRules replaces the rules that were loaded by hand into the default Guard. If it fails, nothing
+// changes; see
 // [Guard.LoadRules].
 func LoadRules(set RuleSet) error { return Default().LoadRules(set) }
 

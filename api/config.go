@@ -41,7 +41,8 @@ type Config struct {
 	// the 95th and 99th percentile of the last minute wherever response times are shown. It costs a call
 	// about two nanoseconds, and a resource some 7 KiB; at most 48 KiB, plus 5 KiB for each lane.
 	Percentiles bool
-	// Logger gets the block log, leaks, reloads and internal failures; nil is slog.Default().
+	// Logger gets the block log, changes of breakers, leaks, reloads, warnings of rules and internal
+	// failures; nil is slog.Default().
 	Logger *slog.Logger
 	// Failure says which errors of guarded code are failures, see [Admitted.Fail], unless
 	// [Guard.FailWhen] decides that for their resource. nil means every error but [context.Canceled]
@@ -56,7 +57,8 @@ type Config struct {
 	// to the two above. A Guard joins while such rules are in force; a rule file may say it
 	// instead, see rules.Cluster.
 	Cluster cluster.Config
-	// Stores open the stores that rule files name, each by the scheme of the URL.
+	// Stores open the stores that rule files name, each by the scheme of the URL: package cluster/redis
+	// has such. They must be safe for concurrent use.
 	Stores map[string]func(url string) (store.Store, error)
 	// AllowWritable has a Guard read rule files and directories that every user of the system can write,
 	// with a warning: for file systems whose modes mean nothing.
@@ -65,7 +67,8 @@ type Config struct {
 	Host host.Source
 }
 
-// Config is the configuration with its defaults filled in.
+// Config is the configuration: Clock, Interval, Buckets, OccupyTimeout, ColdFactor and Chain with their
+// defaults filled in, the rest as it was given.
 func (g *Guard) Config() Config { return g.config }
 
 // engine makes the engine of the configuration.

@@ -9,8 +9,8 @@ func Ignore(err error) error { return engine.Ignore(err) }
 
 // Certain marks an error that was judged a failure already, by the function that a user gave an
 // adapter, say, or because it stands for a panic: [Admitted.Fail] doesn't ask whether the call was
-// cancelled. [Guard.FailWhen] and [Config].Failure are asked about err itself, as ever. Certain(nil)
-// is nil.
+// cancelled. [Guard.FailWhen] and [Config].Failure are asked about err itself, as usual. Pass it to
+// Fail as it is: within another error it isn't recognized. Certain(nil) is nil.
 func Certain(err error) error { return engine.Certain(err) }
 
 // FailWhen says which errors of a resource of the default Guard are failures; see

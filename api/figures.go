@@ -35,14 +35,15 @@ func (g *Guard) FindResource(name string) (*node.ClusterNode, bool) {
 }
 
 // RuleFigures are what every rule in force has done, family by family, in the order in which they were
-// declared.
+// declared. What slots of your own have refused is in [Guard.Tree].
 func (g *Guard) RuleFigures() []core.RuleFigures { return g.engine.Rules().RuleFigures() }
 
 // Waiting is how many calls wait at the moment for a rule to let them run.
 func (g *Guard) Waiting() int64 { return g.engine.Waiting() }
 
-// Failures is how often a slot or a handler of the log panicked, what a slot granted could not be
-// taken back, or the clock panicked at an exit. A slot that panics lets the call pass.
+// Failures is how often the program's own code panicked (a slot, a handler of the log, a listener,
+// Config.Failure, the clock at an exit), or what a slot granted could not be taken back. A slot that
+// panics is skipped.
 func (g *Guard) Failures() int64 { return g.engine.Failures() }
 
 // Logger logs to that of the configuration. A handler that panics loses the record, and counts in
@@ -52,7 +53,8 @@ func (g *Guard) Logger() *slog.Logger { return g.engine.Logger() }
 // Leaked is how many calls have been reported as leaks, including those that exited later.
 func (g *Guard) Leaked() int64 { return g.engine.Leaked() }
 
-// Machine is the use of the machine that rules go by.
+// Machine is the use of the machine that rules go by. A figure is below 0 if no rule asks for it, or it
+// can't be read.
 func (g *Guard) Machine() host.Use {
 	read := func(q sampler.Quantity) float64 { return g.engine.Sampler().Reading(q).Value() }
 	return host.Use{Load: read(sampler.MachineLoad), CPU: read(sampler.MachineCPU), Memory: read(sampler.MemoryBytes)}
@@ -61,7 +63,8 @@ func (g *Guard) Machine() host.Use {
 // KeepRefusals makes the Guard keep the last refusals of each resource until every caller has
 // called its release, which may be called twice. It costs a refused call 11 to 14 ns
 // (BenchmarkKeepRefusals in package slots), and 1.1 KB for each resource that refuses any; a call
-// allocates nothing for it, except for the first that a resource refuses.
+// allocates nothing for it, except for the first that a resource refuses. The chain must have the slot log
+// of package slots.
 func (g *Guard) KeepRefusals() (release func()) { return g.engine.KeepRefusals() }
 
 // Refusals are the last refusals of a resource, the newest first: 16 at most, in which those of

@@ -13,8 +13,9 @@ import (
 )
 
 // Guard is what guarded code calls, and what holds the rules: loaded by hand and from files that it
-// watches. The package functions use one, and you may have several. It owns no goroutine, except while it watches rule files; where it looks for
-// leaks, and while a rule looks at the machine, it owns a timer.
+// watches. The package functions use one, and you may have several, made by [New]. It owns goroutines only while it watches files or sources, or shares
+// limits in a cluster; and timers while it looks for leaks or at the machine, has lines of the log to
+// write, or has listeners to refusals. It is safe for concurrent use.
 type Guard struct {
 	engine *engine.Engine
 	config Config        // with its defaults
@@ -46,8 +47,8 @@ func New(cfg Config) (*Guard, error) {
 	return g, g.load(RuleSet{}) // every family has its table from the start
 }
 
-// Engine is the machine underneath, which packages of this module use and no other can: its type is
-// internal.
+// Engine is the machine underneath, for packages of this module. Its type is internal, and may change in any
+// release.
 func (g *Guard) Engine() *engine.Engine { return g.engine }
 
 // Entry asks for a resource, see the function [Entry].
@@ -108,8 +109,9 @@ func (g *Guard) Handler() http.Handler { return inspect.Handler(g.engine, g.Rule
 func (g *Guard) Drain(ctx context.Context) error { return g.engine.Drain(ctx) }
 
 // Close stops watching rule files and sources, leaves the cluster, flushes the block log and ends
-// the reports of leaks. When it returns no goroutine remains, and no listener is called any longer;
-// a listener that calls Close waits for itself forever.
+// the reports of leaks. When it returns no goroutine remains, unless a store never returns, and
+// listeners of [Guard.OnReload] and [Guard.OnBlocked] are no longer called; a listener that calls Close
+// waits for itself forever. The error is always nil.
 //
 // Calls are still judged and counted afterwards, by the rules that are in force; figures
 // can be read, and rules loaded by hand, but nothing is watched. Load, CPU and memory use are no

@@ -9,5 +9,5 @@
 // No window is over its limit: the store counts a unit when it leases it, and a unit is spent in the bucket in
 // which it was counted, or not at all.
 //
-// What is promised, what is not, and by how much: docs/cluster.md. Who writes a store needs package cluster/store.
+// What is promised, what is not, and by how much: docs/cluster.md. Authors of stores need package cluster/store.
 package cluster

@@ -59,7 +59,7 @@ type BlockError struct {
 	Origin   string         // of a flow rule, as in the rule: whose calls it is about; otherwise ""
 	Value    argument.Value // of a hotspot rule, the value that was refused; otherwise none
 
-	// Status is the status of HTTP that a slot of the user's own has chosen, see RefuseWith of
+	// Status is the HTTP status that a slot of the user's own has chosen, see RefuseWith of
 	// slots.Call; 0 for none.
 	Status int
 
@@ -107,7 +107,7 @@ func (e *BlockError) RetryAfter() (wait time.Duration, known bool) {
 }
 
 // RetryAfterIn is RetryAfter in the form that headers use: in whole units of time, rounded up, and
-// at least 1: a caller that was refused a moment ago is not told to come back immediately, even if
+// at least 1; unit must be above 0. A caller that was refused a moment ago is not told to come back immediately, even if
 // there is room by now.
 func (e *BlockError) RetryAfterIn(unit time.Duration) (units int64, known bool) {
 	wait, known := e.RetryAfter()

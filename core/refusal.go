@@ -2,10 +2,10 @@ package core
 
 import "time"
 
-// Refusal is one of the last refusals of a resource: those by one rule for one caller within a
-// second are combined. See api.Guard.Refusals.
+// Refusal is refusals by one rule, for one value and caller, within a second: see api.Guard.OnBlocked,
+// and api.Guard.Refusals, where those of several contexts are one.
 type Refusal struct {
-	First, Last time.Time // when, on the engine's clock, in UTC
+	First, Last time.Time // when, on the Guard's clock, in UTC
 	Count       int64     // calls, at least: see there
 	Context     string    // the context that the first of them came in through
 	Origin      string    // whose calls they are, "" if not given

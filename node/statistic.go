@@ -25,7 +25,7 @@ type StatisticNode struct {
 	past *stat.Past   // what new windows begin with, see Remember; guarded by mu
 }
 
-// NewStatisticNode returns a node by itself, for tests and for counters outside the tree.
+// NewStatisticNode returns a node by itself, for tests.
 func NewStatisticNode(layout *stat.Layout) *StatisticNode {
 	n := new(StatisticNode)
 	n.Init(layout)

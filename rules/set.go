@@ -159,8 +159,7 @@ func (s Set) says() bool {
 	return slices.ContainsFunc(families, func(f family) bool { return f.count(&s) > 0 })
 }
 
-// Compile makes the rules of all families part of the next revision of an engine's rules,
-// see [engine.Engine.Update]. It returns them with their defaults written out, or the first
+// Compile makes the rules of all families part of the next revision of a Guard's rules, which calls it. It returns them with their defaults written out, or the first
 // reason not to accept one.
 func (s Set) Compile(b *engine.RulesetBuilder) (Set, error) {
 	flows, hotspots := len(s.Flow), len(s.Hotspot)

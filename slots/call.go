@@ -69,12 +69,12 @@ func (c Call) Lane() uint32 { return c.inv.Lane() }
 // Refuse is the verdict that refuses the call for a reason: its error is of core.KindCustom and has the
 // reason where errors of other kinds have the rule's ID. The refusal is counted and logged like that of a
 // rule, and allocates nothing, except for the first call of a resource that is refused for that reason.
-// So there should be few reasons, such as "tenant is suspended"; beyond 64 on one resource, all others are
-// reported as "other reasons".
+// So there should be few reasons, such as "tenant is suspended"; beyond 64 on one resource, each with
+// its status, all others are reported as "other reasons", with 503.
 func (c Call) Refuse(reason string) Verdict { return Verdict{Block: c.inv.Refuse(reason).Block} }
 
-// RefuseWith is [Call.Refuse] with a status of HTTP by which adapters tell it, from 400 to 599, or by the
-// code of gRPC for that. Without one, or with another, that is 503.
+// RefuseWith is [Call.Refuse] with an HTTP status by which adapters tell it, from 400 to 599, or by the
+// corresponding gRPC code. Without one, or with another, that is 503.
 func (c Call) RefuseWith(reason string, status int) Verdict {
 	return Verdict{Block: c.inv.RefuseWith(reason, status).Block}
 }
@@ -85,17 +85,18 @@ func (c Call) Hold(h Holder, units int64) {
 	c.inv.Reserve(engine.Reservation{Holder: holder{h}, Units: units, UntilExit: true})
 }
 
-// Holder takes back, at now, units that it granted a call.
+// Holder takes back, at now, units that it granted a call. It must be safe for concurrent use.
 type Holder interface {
 	GiveBack(units int64, now time.Time)
 }
 
-// OnComplete makes the engine call a completer at the end of the call, if the call is admitted after all.
+// OnComplete has a completer called at the end of the call, if the call is admitted after all.
 // The token is the completer's own.
 func (c Call) OnComplete(to Completer, token int64) { c.inv.OnComplete(completer{to}, token) }
 
 // Completer is told when a call ends that it let in, with the token that was left by [Call.OnComplete]. By
-// then what the call held has been given back, and other rules may be in force.
+// then what the call held has been given back, and other rules may be in force. It must be safe for
+// concurrent use.
 type Completer interface {
 	Complete(c Call, token int64)
 }

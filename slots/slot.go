@@ -49,7 +49,8 @@ func (f AskOnly) Take(c Call) Verdict { return f(c) }
 func (f AskOnly) Direct() bool { return true }
 
 // Rechecker is asked again after a call has waited: because it looks at a state that may have changed, or
-// because it counts what runs, and a waiting call doesn't run yet.
+// because it counts what runs, and a waiting call doesn't run yet. It may refuse the call; a wait in its
+// verdict is ignored.
 type Rechecker interface {
 	Recheck(Call) Verdict
 }
@@ -79,7 +80,8 @@ type Explainer interface {
 type Verdict struct {
 	// Block refuses the call, see [Call.Refuse].
 	Block *core.BlockError
-	// Wait admits the call after that time. By is its refusal if it can't wait.
+	// Wait, if above 0, admits the call after that long. By is its refusal if it can't wait that long; nil
+	// makes one that names only the resource.
 	Wait time.Duration
 	By   *core.BlockError
 }

@@ -49,7 +49,7 @@ type Command interface {
 type Outcome struct {
 	Key string
 	// Err is nil if Reply holds what the store said. Otherwise it is unknown whether the command
-	// was executed, unless Err is [ErrNotExecuted].
+	// was executed, unless Err wraps [ErrNotExecuted].
 	Err error
 }
 

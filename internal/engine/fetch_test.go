@@ -318,8 +318,9 @@ func TestManualClockWakesACallThatFetchesAfterItsWait(t *testing.T) {
 		go func() {
 			entry, err := e.Enter(t.Context(), "orders", []engine.Option{engine.Args(50 * time.Millisecond)})
 			assert.NoError(t, err)
-			ran <- since(clock)
+			at := since(clock)
 			entry.Exit()
+			ran <- at
 		}()
 		clock.AwaitParked(1)
 		clock.Advance(time.Second)

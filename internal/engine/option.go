@@ -13,7 +13,7 @@ import (
 type Option struct {
 	kind  optionKind
 	args  []any
-	param param // for Count the value is the units, for Endpoint the name is the address
+	param param // for Units the value is the units, for Endpoint the name is the address
 }
 
 type optionKind uint8

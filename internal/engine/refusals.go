@@ -79,8 +79,7 @@ func NewCounted(b core.BlockError, rule core.Refuser, record *Record, with *core
 	return core.NewBlockError(b, &counted{rule, r})
 }
 
-// logPause is the time between two lines of the block log about one rule and
-// resource.
+// logPause is the time between two lines of the log about one topic, or about panics.
 const logPause = int64(time.Second)
 
 // NoteRefusal counts a refusal of the call for the block log, and keeps it among the last ones of

@@ -32,7 +32,7 @@ type Preparer interface {
 //	Recheck(*Invocation) Verdict   // see Rechecker
 //	Shadow(*Invocation)          // see ShadowChecker, with Modes
 //	Direct() bool                  // Take never has a call wait, and need not be asked before
-//	Idle(now int64) bool           // of a family's rules: they can be forgotten, see Resource
+//	Shares() Sharer                // see Sharer
 type Checker interface {
 	Ask(*Invocation) Verdict
 	Take(*Invocation) Verdict

@@ -59,7 +59,7 @@ func (r *Reading) set(v float64) {
 	r.bits.Store(math.Float64bits(v))
 }
 
-// Engine is what a sampler runs on: the functions of a engine.Engine.
+// Engine is what a sampler runs on: the functions of an engine.Engine.
 type Engine struct {
 	Now    func() int64
 	Every  func(period time.Duration, f func(now int64)) (stop func())
