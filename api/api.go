@@ -87,8 +87,8 @@ func Call[T any](ctx context.Context, resource string, fn func(context.Context) 
 // first and its context doesn't end; where a tree is at one of its caps, the next call may find room
 // that has become free.
 //
-// The errors are those of Entry for a call that can't be judged. An Explanation prints as text, on lines of at most 80
-// columns, and can be written as JSON.
+// The errors are those of Entry for a call that can't be judged. An Explanation prints as text, on lines of
+// at most 80 columns, and can be written as JSON.
 func Explain(ctx context.Context, resource string, opts ...Option) (Explanation, error) {
 	return Default().Explain(ctx, resource, opts...)
 }

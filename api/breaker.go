@@ -38,7 +38,7 @@ func (g *Guard) OnBreaker(f func(breaker.Change)) (remove func()) {
 // it, and [Guard.Close] with what is left. So f may take its time and may make guarded calls, but must
 // not call Close. A panic of f counts in [Guard.Failures].
 //
-// Of a second, 8,192 refusals that differ are told one by one. Those beyond, and a few at the same
+// At most 8,192 different refusals a second are reported one by one. Those beyond, and a few at the same
 // instant, are one Refusal whose Block is of [KindNone] and has the resource node.OverflowName. A chain
 // must have the slot log of package slots. While somebody listens, a refusal costs about as much
 // as two look-ups in a map.

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// What exporters and dashboards read, which costs the calls nothing. [Guard.Tree] is a copy of
-// everything; these are the figures themselves.
+// The methods of this file are for exporters and dashboards. Reading costs the calls nothing, and makes no
+// copy of the tree as [Guard.Tree] does.
 
 // Now is the time of the Guard's clock in nanoseconds since 1970, which the methods of nodes want. A
 // clock that is set back doesn't set it back.
@@ -34,23 +34,23 @@ func (g *Guard) FindResource(name string) (*node.ClusterNode, bool) {
 	return nil, false
 }
 
-// RuleFigures are what every rule in force has done, family by family, in the order in which they were
-// declared. What slots of your own have refused is in [Guard.Tree].
+// RuleFigures are the figures of every rule in force, family by family, in the order of declaration. What
+// slots of your own have refused is in [Guard.Tree].
 func (g *Guard) RuleFigures() []core.RuleFigures { return g.engine.Rules().RuleFigures() }
 
-// Waiting is how many calls wait at the moment for a rule to let them run.
+// Waiting is the number of calls that are waiting for a rule to let them run.
 func (g *Guard) Waiting() int64 { return g.engine.Waiting() }
 
-// Failures is how often the program's own code panicked (a slot, a handler of the log, a listener,
-// Config.Failure, the clock at an exit), or what a slot granted could not be taken back. A slot that
-// panics is skipped.
+// Failures is the number of panics in the program's own code (a slot, a handler of the log, a listener,
+// Config.Failure, the clock at an exit), including those of a Holder that takes units back. A slot that panics
+// is skipped.
 func (g *Guard) Failures() int64 { return g.engine.Failures() }
 
 // Logger logs to that of the configuration. A handler that panics loses the record, and counts in
 // [Guard.Failures]; the goroutine that logs goes on.
 func (g *Guard) Logger() *slog.Logger { return g.engine.Logger() }
 
-// Leaked is how many calls have been reported as leaks, including those that exited later.
+// Leaked is the number of calls that were reported as leaks, including those that exited later.
 func (g *Guard) Leaked() int64 { return g.engine.Leaked() }
 
 // Machine is the use of the machine that rules go by. A figure is below 0 if no rule asks for it, or it

@@ -13,9 +13,9 @@ import (
 )
 
 // Guard is what guarded code calls, and what holds the rules: loaded by hand and from files that it
-// watches. The package functions use one, and you may have several, made by [New]. It owns goroutines only while it watches files or sources, or shares
-// limits in a cluster; and timers while it looks for leaks or at the machine, has lines of the log to
-// write, or has listeners to refusals. It is safe for concurrent use.
+// watches. The package functions use one, and you may have several, made by [New]. It owns goroutines only
+// while it watches files or sources, or shares limits in a cluster, and timers while it looks for leaks or
+// reads the machine, has log lines to write, or has listeners to refusals. It is safe for concurrent use.
 type Guard struct {
 	engine *engine.Engine
 	config Config        // with its defaults
@@ -67,7 +67,7 @@ func (g *Guard) Do(ctx context.Context, resource string, fn func(context.Context
 
 // CallOn is [Call] on a Guard of your own.
 func CallOn[T any](ctx context.Context, g *Guard, resource string, fn func(context.Context) (T, error), opts ...Option) (result T, err error) {
-	e, err := g.engine.Enter(ctx, resource, opts)
+	e, err := g.Entry(ctx, resource, opts...)
 	if err != nil {
 		return result, err
 	}
@@ -103,13 +103,13 @@ func (g *Guard) Handler() http.Handler { return inspect.Handler(g.engine, g.Rule
 // wait still run.
 //
 // It returns nil once no call waits or runs, or the error of the context if that ends first; a nil context
-// never ends. A call runs from Entry to Exit, a long-lived one too, as far as the slot statistic counts
-// it; a guarded call that calls Drain waits for itself. Drain looks at intervals of up to 100 ms of real
+// never ends. A call, long-lived or not, runs from Entry to Exit if the slot statistic counts it; a guarded
+// call that calls Drain waits for itself. Drain looks at intervals of up to 100 ms of real
 // time, whatever the clock. It may be called several times, and is safe for concurrent use.
 func (g *Guard) Drain(ctx context.Context) error { return g.engine.Drain(ctx) }
 
 // Close stops watching rule files and sources, leaves the cluster, flushes the block log and ends
-// the reports of leaks. When it returns no goroutine remains, unless a store never returns, and
+// the reports of leaks. When it returns, no goroutine is left, unless a store hangs, and the
 // listeners of [Guard.OnReload] and [Guard.OnBlocked] are no longer called; a listener that calls Close
 // waits for itself forever. The error is always nil.
 //

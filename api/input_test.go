@@ -15,7 +15,6 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
-	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/stat"
@@ -147,7 +146,7 @@ func TestCounts(t *testing.T) {
 }
 
 func TestZeroEntry(t *testing.T) {
-	var e engine.Entry
+	var e api.Admitted
 	e.Exit()
 	e.Exit()
 	e.Fail(errors.New("x"))

@@ -18,8 +18,8 @@ func Inbound() Option { return engine.Inbound() }
 // InboundWithin is [Inbound] for servers that leave a call only so long for all of its answer: its waits end
 // in time for that, counted from when the outermost call of that kind asked to enter. A call whose turn
 // is known to come later is refused at once. left says how long, if that is known; it is asked when the
-// call would wait, with its context, and must be safe for concurrent use. An adapter makes the option once, since that
-// allocates.
+// call would wait, with its context, and must be safe for concurrent use. An adapter makes the option once,
+// since that allocates.
 func InboundWithin(left func(context.Context) (time.Duration, bool)) Option {
 	return engine.InboundWithin(left)
 }
@@ -30,10 +30,9 @@ func Units(n int) Option { return engine.Units(n) }
 
 // Prioritized lets the call borrow from a coming bucket, and wait until it
 // begins, where a plain QPS rule would refuse it. Where a throttle or an isolation rule makes calls
-// wait in a queue, the call goes before those that are not prioritized: while such calls of as many
-// units wait, every second one that leaves the queue is one of them. In a throttle, the others then
-// wait for up to twice as long as they were told, plus the distance between two calls, which may be longer than the
-// rule's MaxWait.
+// wait in a queue, prioritized calls go first, but while ordinary calls of as many units wait, every second
+// call that leaves the queue is one of those. In a throttle, ordinary calls then wait for up to twice their
+// announced wait plus the distance between two calls, which may be longer than the rule's MaxWait.
 func Prioritized() Option { return engine.Prioritized() }
 
 // LongLived says that how long the call takes says nothing about how well the resource does: it is

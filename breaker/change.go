@@ -31,7 +31,8 @@ func (c Change) notify() {
 	}
 }
 
-// listeners are told of every change of a breaker, see api.Guard.OnBreaker. The zero value has none.
+// listeners are the functions to call when a breaker changes its state, see api.Guard.OnBreaker. The zero
+// value has none.
 // It is safe for concurrent use.
 type listeners struct {
 	mu   shared.Mutex

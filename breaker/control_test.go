@@ -151,9 +151,8 @@ func TestFailures(t *testing.T) {
 	assert.Equal(t, int64(1), g.Failures())
 	g = newGuardWith(t, engine.Config{Failure: func(error) bool { return false }}, breaker.Rule{ID: "b", Resource: "orders", Threshold: 0.5})
 	assert.Panics(t, func() {
-		var err error
 		e := g.open("orders")
-		defer e.ExitOn(&err)
+		defer e.ExitFailed()
 		panic("the guarded code")
 	})
 	assert.Equal(t, int64(1), g.status("b", "orders").Bad, "a panic is a failure, whoever thinks what of errors")

@@ -34,7 +34,8 @@ func (g *guard) cancelled(takes time.Duration, err error) {
 	require.NoError(g.t, refusal)
 	g.clock.Advance(takes)
 	cancel(errors.New("a sibling failed"))
-	e.ExitOn(&err)
+	e.Fail(err)
+	e.Exit()
 }
 
 // known bug 233: a probe that says nothing neither closes a breaker nor opens it again: it gives its
@@ -174,7 +175,8 @@ func TestNotNeutral(t *testing.T) {
 			e, err := g.Enter(tt.ctx, "orders", nil)
 			require.NoError(t, err)
 			g.told()
-			e.ExitOn(&tt.err)
+			e.Fail(tt.err)
+			e.Exit()
 			assert.Equal(t, tt.told, g.told())
 		})
 	}
@@ -198,7 +200,7 @@ func TestNeutralAndFailed(t *testing.T) {
 	require.NoError(t, err)
 	cancel()
 	assert.Panics(t, func() {
-		defer e.ExitOn(new(error))
+		defer e.ExitFailed()
 		panic("down")
 	})
 	assert.Equal(t, "closed-open", g.told())

@@ -375,7 +375,7 @@ func TestPanicInGuardedCode(t *testing.T) {
 	running := g.enter()
 	a := g.waits("a")
 	assert.Panics(t, func() {
-		defer running.ExitOn(nil)
+		defer running.ExitFailed()
 		panic("guarded")
 	})
 	a.exit()

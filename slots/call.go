@@ -69,8 +69,8 @@ func (c Call) Lane() uint32 { return c.inv.Lane() }
 // Refuse is the verdict that refuses the call for a reason: its error is of core.KindCustom and has the
 // reason where errors of other kinds have the rule's ID. The refusal is counted and logged like that of a
 // rule, and allocates nothing, except for the first call of a resource that is refused for that reason.
-// So there should be few reasons, such as "tenant is suspended"; beyond 64 on one resource, each with
-// its status, all others are reported as "other reasons", with 503.
+// So there should be few reasons, such as "tenant is suspended"; beyond 64 pairs of reason and
+// status on one resource, all others are reported as "other reasons", with 503.
 func (c Call) Refuse(reason string) Verdict { return Verdict{Block: c.inv.Refuse(reason).Block} }
 
 // RefuseWith is [Call.Refuse] with an HTTP status by which adapters tell it, from 400 to 599, or by the

@@ -16,10 +16,10 @@ import (
 // suspended"; beyond 64 on one resource, all others are reported as "other reasons".
 func (inv *Invocation) Refuse(reason string) Verdict { return inv.RefuseWith(reason, 0) }
 
-// RefuseWith is [Invocation.Refuse] with a status of HTTP by which adapters tell it, from 400 to 599,
-// or by the code of gRPC for that. Without one, or with another, that is 503.
+// RefuseWith is [Invocation.Refuse] with an HTTP status by which adapters tell it, from 400 to 599,
+// or by the corresponding gRPC code. Without one, or with another, that is 503.
 func (inv *Invocation) RefuseWith(reason string, status int) Verdict {
-	return Verdict{Block: inv.resource.custom(&inv.engine.custom, cause{reason, status})}
+	return Verdict{Block: inv.resource.custom(cause{reason, status})}
 }
 
 const (
@@ -71,7 +71,7 @@ func (e *Engine) CustomFigures() (all []core.RuleFigures) {
 }
 
 // custom is the refusal of a resource for a reason.
-func (r *Resource) custom(records *customRecords, why cause) *core.BlockError {
+func (r *Resource) custom(why cause) *core.BlockError {
 	for {
 		before := r.reasons.Load()
 		var known map[cause]*core.BlockError
@@ -90,7 +90,7 @@ func (r *Resource) custom(records *customRecords, why cause) *core.BlockError {
 			next = make(map[cause]*core.BlockError)
 		}
 		b := core.BlockError{Kind: core.KindCustom, Resource: r.Name(), Rule: why.reason, Status: why.status}
-		made := NewCounted(b, nil, records.of(why.reason), nil)
+		made := NewCounted(b, nil, r.engine.custom.of(why.reason), nil)
 		next[why] = made
 		if r.reasons.CompareAndSwap(before, &next) {
 			return made

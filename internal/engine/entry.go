@@ -76,18 +76,6 @@ func (e Entry) SetLongLived() {
 	}
 }
 
-// ExitOn ends the call, as Fail says of *err, or as failed if the function that deferred it panics.
-func (e Entry) ExitOn(err *error) {
-	if r := recover(); r != nil {
-		e.ExitFailed()
-		panic(r)
-	}
-	if err != nil {
-		e.Fail(*err)
-	}
-	e.Exit()
-}
-
 // ExitFailed ends the call as failed, whatever Config.Failure says of errors.
 func (e Entry) ExitFailed() {
 	if e.inv != nil {

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -29,8 +28,7 @@ func TestZeroEntry(t *testing.T) {
 	err := errors.New("x")
 	e.Exit()
 	e.Fail(err)
-	e.ExitOn(&err)
-	e.ExitOn(nil)
+	e.ExitFailed()
 	assert.Equal(t, context.Background(), e.Context())
 }
 
@@ -90,12 +88,7 @@ func TestStaleEntry(t *testing.T) {
 	}{
 		{"Exit", engine.Entry.Exit},
 		{"Fail", func(e engine.Entry) { e.Fail(failure) }},
-		{"ExitOn", func(e engine.Entry) { e.ExitOn(&failure) }},
-		{"ExitOn a panic", func(e engine.Entry) {
-			defer func() { recover() }() //nolint:errcheck // it is ours
-			defer e.ExitOn(nil)
-			panic("x")
-		}},
+		{"ExitFailed", engine.Entry.ExitFailed},
 		{"Context", func(e engine.Entry) { assert.Equal(t, context.Background(), e.Context()) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -138,73 +131,6 @@ func TestFail(t *testing.T) {
 
 	enter(t, e, t.Context()).Exit()
 	assert.Equal(t, int64(3), exceptions(), "the next call is another")
-}
-
-func TestExitOn(t *testing.T) {
-	failure := errors.New("x")
-	for _, tt := range []struct {
-		name   string
-		fn     func(engine.Entry) (err error)
-		failed bool
-		panics any
-	}{
-		{name: "nil", fn: func(e engine.Entry) (err error) {
-			defer e.ExitOn(&err)
-			return nil
-		}},
-		{name: "error", failed: true, fn: func(e engine.Entry) (err error) {
-			defer e.ExitOn(&err)
-			return failure
-		}},
-		{name: "no pointer", fn: func(e engine.Entry) (err error) {
-			defer e.ExitOn(nil)
-			return failure
-		}},
-		{name: "panic", failed: true, panics: failure, fn: func(e engine.Entry) (err error) {
-			defer e.ExitOn(&err)
-			panic(failure)
-		}},
-		{name: "panic without a pointer", failed: true, panics: "x", fn: func(e engine.Entry) (err error) {
-			defer e.ExitOn(nil)
-			panic("x")
-		}},
-		{name: "Goexit", fn: func(e engine.Entry) (err error) {
-			var done sync.WaitGroup
-			done.Go(func() {
-				defer e.ExitOn(&err)
-				runtime.Goexit()
-			})
-			done.Wait()
-			return nil
-		}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			e, clock := newEngine(t, engine.Config{})
-			func() {
-				defer func() { assert.Equal(t, tt.panics, recover()) }()
-				entry := enter(t, e, t.Context())
-				clock.Advance(time.Second)
-				_ = tt.fn(entry)
-			}()
-			want := int64(0)
-			if tt.failed {
-				want = 1
-			}
-			totals := resource(t, e, "orders").Totals()
-			assert.Equal(t, want, totals.Exception)
-			assert.Equal(t, int64(1), totals.Exited)
-			assert.Equal(t, time.Second, totals.RT)
-		})
-	}
-}
-
-// A panic that goes through ExitOn of a call that is over, or was refused, goes on.
-func TestExitOnPassesPanicsOn(t *testing.T) {
-	assert.PanicsWithValue(t, "x", func() {
-		var refused engine.Entry
-		defer refused.ExitOn(nil)
-		panic("x")
-	})
 }
 
 // Response times are never negative and include the wait. known bug 25

@@ -116,7 +116,7 @@ type SharedRule interface {
 // asked. They implement engine.Sharer.
 type SharedRules []SharedRule
 
-// Sharer returns rs as a engine.Sharer, nil if it is empty.
+// Sharer returns rs as an engine.Sharer, nil if it is empty.
 func (rs SharedRules) Sharer() engine.Sharer {
 	if len(rs) == 0 {
 		return nil

@@ -20,17 +20,8 @@ import (
 // uses are what can be done with a handle that is over, by the method. Each reports
 // whether the method answered as one of an entry that is over does.
 var uses = map[string][]func(engine.Entry) bool{
-	"Exit": {func(e engine.Entry) bool { e.Exit(); return true }},
-	"Fail": {func(e engine.Entry) bool { e.Fail(errBroken); return true }},
-	"ExitOn": {
-		func(e engine.Entry) bool { err := errBroken; e.ExitOn(&err); return true },
-		func(e engine.Entry) bool { e.ExitOn(nil); return true },
-		func(e engine.Entry) (panicked bool) {
-			defer func() { panicked = recover() == errBroken }() //nolint:errorlint // the very value
-			defer e.ExitOn(nil)
-			panic(errBroken)
-		},
-	},
+	"Exit":         {func(e engine.Entry) bool { e.Exit(); return true }},
+	"Fail":         {func(e engine.Entry) bool { e.Fail(errBroken); return true }},
 	"ExitFailed":   {func(e engine.Entry) bool { e.ExitFailed(); return true }},
 	"SetLongLived": {func(e engine.Entry) bool { e.SetLongLived(); return true }},
 	"Context":      {func(e engine.Entry) bool { return e.Context() == context.Background() }},
