@@ -71,32 +71,6 @@ func (b *bucket) full(now int64) bool {
 	return b.tokens.Full(now)
 }
 
-// spare is what a rule had before its behavior changed, in case it changes back.
-type spare struct {
-	queue  *throttle
-	bucket *bucket
-}
-
-// takeOver is called right before the first call goes by the controller, which continues old unless
-// that is nil. From then on the bucket fills at the controller's rate. Where a queue became a
-// bucket, the turns that were given are units that were taken: the bucket is full when the turn
-// after them would have come. Where a bucket became a queue, its first turn comes one distance
-// after the last unit that the bucket let pass. A window says nothing of either: after one, a
-// bucket is as it was when the rule last had it, or full.
-func (c *controller) takeOver(old *controller, now int64) {
-	switch {
-	case c.bucket != nil:
-		if c.rule.Threshold > 0 {
-			c.bucket.setUnit(now, c.rule.unitCost())
-		}
-		if c.spare.queue != nil && old.bucket == nil {
-			c.bucket.follow(c.spare.queue.last())
-		}
-	case c.spare.bucket != nil && old.queue == nil:
-		c.queue.follow(c.spare.bucket.last())
-	}
-}
-
 func (b *bucket) setUnit(now int64, cost meter.Moment) {
 	b.mu.Lock()
 	b.tokens.SetUnit(now, cost)
@@ -114,21 +88,3 @@ func (b *bucket) last() meter.Moment {
 	defer b.mu.Unlock()
 	return b.tokens.Last()
 }
-
-func (t *throttle) follow(last meter.Moment) {
-	t.mu.Lock()
-	t.turns.NotBefore(last)
-	t.mu.Unlock()
-}
-
-func (t *throttle) last() meter.Moment {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.turns.Last()
-}
-
-// never is what a rule knows about a call that takes more units than its bucket holds.
-type never struct{ *controller }
-
-// RetryAfter is not known: no time helps.
-func (never) RetryAfter() (wait time.Duration, known bool) { return 0, false }

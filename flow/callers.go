@@ -22,14 +22,19 @@ type callers struct {
 const manyCallers = 256
 
 // refusalOf is the refusal of a call. It allocates when the caller is refused for the first time.
-func (c *controller) refusalOf(inv *engine.Invocation) *core.BlockError {
-	if c.callers == nil || inv.OriginNode() == nil {
-		return c.refusal
+func (e *window) refusalOf(inv *engine.Invocation) *core.BlockError {
+	if e.callers == nil || inv.OriginNode() == nil {
+		return e.refusal
 	}
-	return c.callers.of(c, inv.OriginNode().Name())
+	return e.callers.of(e, inv.OriginNode().Name())
 }
 
-func (all *callers) of(c *controller, name string) *core.BlockError {
+// refuseTo is the refusal of a call as a verdict.
+func (e *window) refuseTo(inv *engine.Invocation) engine.Verdict {
+	return engine.Verdict{Block: e.refusalOf(inv)}
+}
+
+func (all *callers) of(e *window, name string) *core.BlockError {
 	for {
 		old, known := all.refused.Load(), map[string]*core.BlockError(nil)
 		if old != nil {
@@ -38,7 +43,7 @@ func (all *callers) of(c *controller, name string) *core.BlockError {
 		if b := known[name]; b != nil {
 			return b
 		}
-		b := caller{c, name}.refusal()
+		b := caller{e, name}.refusal()
 		if len(known) >= manyCallers {
 			return b
 		}
@@ -53,7 +58,7 @@ func (all *callers) of(c *controller, name string) *core.BlockError {
 
 // caller is one of the callers that a rule gives a window.
 type caller struct {
-	rule *controller
+	rule *window
 	name string
 }
 
@@ -64,20 +69,20 @@ func (x caller) refusal() *core.BlockError {
 // RetryAfter is when one more unit of the caller would be admitted. A caller whose node or window has
 // left has used nothing.
 func (x caller) RetryAfter() (wait time.Duration, known bool) {
-	c := x.rule
-	for next := c.next.Load(); next != nil; next = c.next.Load() {
-		c = next
+	e := x.rule
+	for next := e.next.Load(); next != nil; next = e.next.Load() {
+		e = next
 	}
 	n := x.node()
 	if n == nil {
 		return 0, true
 	}
-	w := n.FindWindow(c.meter)
+	w := n.FindWindow(e.meter)
 	if w == nil {
 		return 0, true
 	}
-	now := c.engine.Now()
-	return w.RetryAfter(now, 1, c.lookLimit(now, &n.StatisticNode))
+	now := e.engine.Now()
+	return w.RetryAfter(now, 1, e.lookLimit(now, &n.StatisticNode))
 }
 
 // node is the caller's node, nil if there is none.

@@ -43,7 +43,7 @@ func (t *table) Figures() []core.RuleFigures {
 func (t *table) sharedFigures(controllers []*controller) core.Details {
 	f := family.NewSharedFigures(t.Member)
 	for _, c := range controllers {
-		for _, w := range c.lease.limits() {
+		for _, w := range c.enforcer.(*leased).limits() {
 			family.AddShared(&f, w)
 		}
 	}
@@ -91,9 +91,9 @@ func bucketsOf(controllers []*controller) core.Details {
 	for _, c := range controllers[:min(len(controllers), maxBuckets)] {
 		tokens := 0.0
 		if c.rule.Threshold > 0 {
-			tokens = c.bucket.left(c.engine.Now(), c.size)
+			tokens = c.kept.bucket.left(c.engine.Now(), c.rule.size())
 		}
-		f.Buckets = append(f.Buckets, BucketFigures{c.resource.Name(), tokens, c.size})
+		f.Buckets = append(f.Buckets, BucketFigures{c.resource.Name(), tokens, c.rule.size()})
 	}
 	return f
 }

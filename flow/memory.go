@@ -15,7 +15,7 @@ import (
 //
 // It moves when the machine is sampled, concurrently with calls. So a rule looks again after it
 // took: a call that took after the threshold had fallen sees that, and what it took must be within
-// the new threshold as well. See retake and takeTurn.
+// the new threshold as well. See controller.retake and pacer.take.
 type memoryLimit struct {
 	reading   *sampler.Reading
 	low, high float64 // in the unit of the reading

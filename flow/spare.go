@@ -11,17 +11,19 @@ import (
 // the others, and then the window is within their limits as well.
 //
 // One thing remains. Each rule may have been replaced by one on another window, where a call under
-// the old rule takes as well, see takeBucket: so a call that took looks for successors of the
+// the old rule takes as well, see window.takeIn: so a call that took looks for successors of the
 // spared rules too.
 func (rs *checker) spare() {
 	var takers []*controller
 	taken := make(map[*stat.Window]bool)
 	for _, c := range rs.takers {
-		if c.plain && taken[c.window] {
-			rs.spared = append(rs.spared, c)
-			continue
+		if w := c.window; w != nil && w.plain {
+			if taken[w.one] {
+				rs.spared = append(rs.spared, w)
+				continue
+			}
+			taken[w.one] = true
 		}
-		taken[c.window] = taken[c.window] || c.plain
 		takers = append(takers, c)
 	}
 	rs.takers = takers
@@ -30,14 +32,15 @@ func (rs *checker) spare() {
 // refusal is what c refused with or, where c took for other rules, the refusal of the first
 // declared rule that has no room now.
 func (rs *checker) refusal(inv *engine.Invocation, c *controller, v engine.Verdict) engine.Verdict {
-	if len(rs.spared) == 0 || !c.plain {
+	w := c.window
+	if len(rs.spared) == 0 || w == nil || !w.plain {
 		return v
 	}
 	for _, other := range rs.Holding {
 		if other == c {
 			break
 		}
-		if other.plain && other.window == c.window && !c.window.Fits(inv.Now(), inv.Units(), other.limit) {
+		if o := other.window; o != nil && o.plain && o.one == w.one && !w.one.Fits(inv.Now(), inv.Units(), o.limit) {
 			return other.refuse()
 		}
 	}

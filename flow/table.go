@@ -38,7 +38,7 @@ func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 			if s != nil {
 				at.BeforeUse(s.complete)
 			}
-			if c.bucket != nil || c.queue != nil && c.spare.bucket != nil {
+			if c.rule.Behavior == TokenBucket || c.rule.Behavior.queues() && c.kept.bucket != nil {
 				at.BeforeUse(func(now int64) { c.takeOver(old, now) })
 			}
 			return c
@@ -77,17 +77,19 @@ func (t *table) Bind(at *engine.Site) engine.Checker {
 	}
 	rs := new(checker)
 	rs.Rules = t.ByMode(controllers)
-	rs.sharing = rs.TakeOut(func(c *controller) bool { return c.lease != nil })
+	rs.sharing = rs.TakeOut(func(c *controller) bool { return c.rule.leases() })
 	for _, c := range rs.sharing {
-		rs.shared = append(rs.shared, &sharer{c, rs})
+		rs.shared = append(rs.shared, &sharer{c.enforcer.(*leased), rs})
 	}
 	rs.takers = slices.Clone(rs.Holding)
 	slices.SortStableFunc(rs.takers, func(a, b *controller) int {
 		return cmp.Or(a.rule.breadth()-b.rule.breadth(), cmp.Compare(a.rule.abundance(), b.rule.abundance()))
 	})
 	rs.spare()
-	if len(rs.Holding) == 1 && rs.Holding[0].plain {
-		rs.sole = rs.Holding[0]
+	if len(rs.Holding) == 1 {
+		if w := rs.Holding[0].window; w != nil && w.plain {
+			rs.sole = w
+		}
 	}
 	for mode := range rs.named {
 		rs.named[mode] = make(map[string]bool)

@@ -51,3 +51,27 @@ func (t *throttle) idle(now int64, perUnit float64) bool {
 	wait, _ := t.fits(now, meter.Cost(stat.MaxUnits, perUnit), 0, false)
 	return wait == 0
 }
+
+// left is how many more turns there are within maxWait, nil if that can't be known: calls that
+// overtake have other turns.
+func (t *throttle) left(now int64, cost meter.Moment, maxWait time.Duration, first bool) *int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if first && !t.turns.Empty() {
+		return nil
+	}
+	left := t.turns.Last().TurnsWithin(now, cost, maxWait)
+	return &left
+}
+
+func (t *throttle) follow(last meter.Moment) {
+	t.mu.Lock()
+	t.turns.NotBefore(last)
+	t.mu.Unlock()
+}
+
+func (t *throttle) last() meter.Moment {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.turns.Last()
+}

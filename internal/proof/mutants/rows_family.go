@@ -24,16 +24,16 @@ var familyRows = []row{
 	},
 	{
 		invariant:   "A reload keeps the queue of a throttle whose rule changed.",
-		declaration: "flow.newController",
-		old:         `cmp.Or(c.spare.queue, newThrottle())`,
+		declaration: "flow.controller.newEnforcer",
+		old:         `cmp.Or(c.kept.queue, newThrottle())`,
 		new:         `newThrottle()`,
 		test:        "go test -run ^TestReload$ ./flow",
 	},
 	{
 		invariant:   "A reload does not refill a token bucket.",
-		declaration: "flow.newController",
-		old:         `cmp.Or(c.spare.bucket, newBucket(r))`,
-		new:         `newBucket(r)`,
+		declaration: "flow.controller.newEnforcer",
+		old:         `cmp.Or(c.kept.bucket, newBucket(*r))`,
+		new:         `newBucket(*r)`,
 		test:        "go test -run ^TestTokenBucketReloaded$ ./flow",
 	},
 	{

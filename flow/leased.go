@@ -1,0 +1,133 @@
+package flow
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
+	"github.com/penstock-go/penstock/internal/sharing"
+	"github.com/penstock-go/penstock/node"
+)
+
+// leased enforces a limit that a cluster shares. The checker asks rules in force through their
+// sharer, after all others, as a call may have to wait for the store; so ask is never called, and
+// take only in shadow mode. The mutex guards the limits of single callers.
+type leased struct {
+	*controller
+	before enforcer      // of the same rule if it were local, which keeps what has passed
+	all    family.Shared // nil for a rule that holds for each caller by itself
+
+	member *sharing.Member
+	mu     sync.Mutex
+	of     map[*node.OriginNode]family.Shared // of single callers
+}
+
+// maxLeased is how many callers are remembered: the limit of any other is found again by its key.
+const maxLeased = 4096
+
+func newLeased(c *controller, before enforcer, m *sharing.Member) *leased {
+	e := &leased{controller: c, before: before, member: m}
+	if c.rule.Origin != OriginOther {
+		e.all = e.share(c.rule.Origin)
+	}
+	return e
+}
+
+// share returns the limit that the rule shares for a caller. No other rule has it: a rule in
+// shadow mode doesn't share with an enforced one.
+func (e *leased) share(origin string) family.Shared {
+	r, m := &e.rule, e.member
+	key := m.Key("flow", r.ID, e.resource.Name(), origin, r.Mode.String())
+	switch {
+	case r.Metric == Concurrency:
+		return family.NewSharedSemaphore(m, key, sharing.SemaphoreConfig{Threshold: r.Threshold, Rule: r.Cluster}, e.refusal)
+	case r.Behavior == Throttle:
+		return family.NewSharedThrottle(m, key, sharing.ThrottleConfig{Interval: r.Interval, Threshold: r.Threshold, Rule: r.Cluster}, r.MaxWait, e.refusal)
+	}
+	return family.NewSharedWindow(m, key, sharing.WindowConfig{Shape: r.shape(), Threshold: r.Threshold, Rule: r.Cluster}, true, e.refusal)
+}
+
+// limitFor returns the limit that a call which the rule applies to counts in.
+func (e *leased) limitFor(inv *engine.Invocation) family.Shared {
+	if e.all != nil {
+		return e.all
+	}
+	n := inv.OriginNode()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w := e.of[n]
+	if w == nil {
+		if e.of == nil || len(e.of) == maxLeased {
+			e.of = make(map[*node.OriginNode]family.Shared)
+		}
+		w = e.share(n.Name())
+		e.of[n] = w
+	}
+	return w
+}
+
+// limits are those that calls have asked for.
+func (e *leased) limits() []family.Shared {
+	if e.all != nil {
+		return []family.Shared{e.all}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Collect(maps.Values(e.of))
+}
+
+func (e *leased) ask(inv *engine.Invocation, _ *node.StatisticNode) engine.Verdict {
+	return e.limitFor(inv).Ask(inv, inv.Units())
+}
+
+// take rehearses the call, which counts a refusal by itself.
+func (e *leased) take(inv *engine.Invocation, _ *node.StatisticNode) engine.Verdict {
+	family.Rehearse(inv, e.record, e.limitAmong)
+	return engine.Verdict{}
+}
+
+// retryAfter is not known for single callers.
+func (e *leased) retryAfter(now int64) (wait time.Duration, known bool) {
+	if e.all == nil {
+		return 0, false
+	}
+	return e.all.RetryAfter(now)
+}
+
+func (e *leased) explain(inv *engine.Invocation, _ *node.StatisticNode, j *core.Judgement) {
+	j.Measures = []core.Measure{e.limitFor(inv).Explain(inv, inv.Units(), j)}
+}
+
+func (e *leased) idle(now int64) bool { return e.before.idle(now) }
+
+// limitAmong returns the i-th limit of a call that the rule applies to, of which there is one.
+func (e *leased) limitAmong(inv *engine.Invocation, i int) (family.Shared, int64) {
+	if i > 0 {
+		return nil, 0
+	}
+	return e.limitFor(inv), inv.Units()
+}
+
+// Shares returns the rules whose limits a cluster shares, nil if there are none.
+func (rs *checker) Shares() engine.Sharer { return rs.shared.Sharer() }
+
+// sharer is a rule in force whose limit a cluster shares, one of rs.
+type sharer struct {
+	*leased
+	rs *checker
+}
+
+// SharedLimit returns the limit that the call counts in.
+func (s *sharer) SharedLimit(inv *engine.Invocation, i int) (family.Shared, int64) {
+	if s.counts(inv, s.rs) == nil {
+		return nil, 0
+	}
+	return s.limitAmong(inv, i)
+}
+
+// Direct reports whether no call waits for its turn.
+func (s *sharer) Direct() bool { return s.rule.Behavior != Throttle }

@@ -1,0 +1,65 @@
+package flow
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/meter"
+	"github.com/penstock-go/penstock/node"
+)
+
+// pacer spaces calls evenly: each takes the next turn in the rule's queue and waits for it, at most
+// the rule's MaxWait.
+type pacer struct {
+	*controller
+	queue *throttle
+}
+
+func (e *pacer) ask(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict {
+	now := inv.Now()
+	wait, ok := e.queue.fits(now, e.costOf(inv.Units(), now, n), e.rule.MaxWait, inv.Prioritized())
+	if !ok {
+		return e.refuse()
+	}
+	return engine.Verdict{Wait: wait, By: e.refusal}
+}
+
+// take takes a turn in the queue. Where the rate moves, it checks whether the rate has fallen
+// since, as retake does: if so, the call takes a turn further away.
+func (e *pacer) take(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict {
+	now, before := inv.Now(), inv.Reservations()
+	for perUnit := e.perUnit(now, n); ; {
+		wait, ok := e.queue.take(inv, meter.Cost(inv.Units(), perUnit), e.rule.MaxWait, e.rule.Mode != spec.Shadow)
+		if !ok {
+			return e.refuse()
+		}
+		if e.memory != nil {
+			if slower := e.perUnit(now, n); slower > perUnit {
+				inv.GiveBackFrom(before)
+				perUnit = slower
+				continue
+			}
+		}
+		return engine.Verdict{Wait: wait, By: e.refusal}
+	}
+}
+
+func (e *pacer) retryAfter(now int64) (wait time.Duration, known bool) {
+	cost := meter.Cost(1, e.lookPerUnit(now, &e.resource.StatisticNode))
+	return e.queue.retryAfter(now, cost, e.rule.MaxWait), true
+}
+
+func (e *pacer) idle(now int64) bool {
+	return e.queue.idle(now, e.slowest(now, &e.resource.StatisticNode))
+}
+
+func (e *pacer) explain(inv *engine.Invocation, n *node.StatisticNode, j *core.Judgement) {
+	perUnit := e.lookPerUnit(inv.Now(), n)
+	wait, ok := e.queue.fits(inv.Now(), meter.Cost(inv.Units(), perUnit), e.rule.MaxWait, inv.Prioritized())
+	inv.JudgeWait(j, wait, ok, e.rule.MaxWait)
+	j.About = !ok && (e.moves() || inv.Prioritized())
+	left := e.queue.left(inv.Now(), meter.Cost(1, perUnit), e.rule.MaxWait, inv.Prioritized())
+	j.Measures = []core.Measure{engine.MeasureTurns(wait, e.rule.MaxWait, left)}
+}

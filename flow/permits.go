@@ -1,0 +1,67 @@
+package flow
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/node"
+)
+
+// permits enforces a limit on the units in flight, with the semaphore of the node that the rule
+// counts on. An associated rule takes nothing: it looks at the semaphore of another resource.
+type permits struct{ *controller }
+
+func (e permits) ask(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict {
+	if !e.has(n, inv.Units(), e.limitAt(inv.Now(), n)) {
+		return e.refuse()
+	}
+	return engine.Verdict{}
+}
+
+func (e permits) take(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict {
+	switch {
+	case e.rule.Relation == Associated:
+		return e.ask(inv, n)
+	case e.memory != nil:
+		return e.retake(inv, n, e.takeAt)
+	}
+	return e.takeAt(inv, n, e.limitAt(inv.Now(), n))
+}
+
+// takeAt takes units of the node's semaphore, unless an earlier rule took them
+// there: then the total, the call included, must be within this limit too.
+func (e permits) takeAt(inv *engine.Invocation, n *node.StatisticNode, limit int64) engine.Verdict {
+	g := n.NeedSemaphore(e.meter.Owner)
+	if inv.HoldsSemaphore(g) {
+		if !e.has(n, 0, limit) {
+			return e.refuse()
+		}
+		return engine.Verdict{}
+	}
+	if g.TryAcquire(inv.Lane(), inv.Units(), limit) || n.Settle(g) && g.TryAcquire(inv.Lane(), inv.Units(), limit) {
+		inv.ReserveSemaphore(g)
+		return engine.Verdict{}
+	}
+	return e.refuse()
+}
+
+// has reports whether units more would be within the limit.
+func (e permits) has(n *node.StatisticNode, units, limit int64) bool {
+	g := n.NeedSemaphore(e.meter.Owner)
+	return g.Fits(units, limit) || n.Settle(g) && g.Fits(units, limit)
+}
+
+// retryAfter is not known: it depends on calls that exit.
+func (permits) retryAfter(int64) (wait time.Duration, known bool) { return 0, false }
+
+func (permits) idle(int64) bool { return true } // the node has the semaphore
+
+func (e permits) explain(inv *engine.Invocation, n *node.StatisticNode, j *core.Judgement) {
+	g, limit := n.LookSemaphore(e.meter.Owner), e.lookLimit(inv.Now(), n)
+	n.Settle(g)
+	if !g.Fits(inv.Units(), limit) {
+		j.Outcome = core.Refused
+	}
+	j.Measures = []core.Measure{engine.MeasureUnits("units in flight", g.InUse(), limit)}
+}

@@ -1,0 +1,152 @@
+package flow
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/node"
+)
+
+// scope is the calls of a resource that a rule applies to, and the nodes that count them.
+type scope struct {
+	rule     Rule
+	engine   *engine.Engine
+	resource *engine.Resource
+	ref      *engine.Resource // that an associated rule looks at if enforced, see other
+
+	// node is the node that the rule counts every call on; nil if the node, or whether a call is
+	// counted at all, depends on the call.
+	node *node.StatisticNode
+}
+
+// fixed reports whether the rule always counts on the same node. A rule in shadow mode names no
+// node, so any but the resource's own may leave and come back as a different one.
+func (s *scope) fixed() bool {
+	return s.node != nil || s.rule.Mode != spec.Shadow &&
+		(s.rule.Relation == Associated || s.rule.Relation == Direct && s.rule.Origin != OriginOther)
+}
+
+// other is the resource that an associated rule looks at, nil if it doesn't exist.
+func (s *scope) other() *engine.Resource {
+	if s.ref != nil {
+		return s.ref
+	}
+	r, _ := s.engine.FindResource(s.rule.Ref)
+	return r
+}
+
+// nodes yields the existing nodes that the rule counts on.
+func (s *scope) nodes() iter.Seq[*node.StatisticNode] {
+	return func(yield func(*node.StatisticNode) bool) {
+		switch {
+		case s.rule.Relation == Associated:
+			if r := s.other(); r != nil {
+				yield(&r.StatisticNode)
+			}
+		case s.rule.Relation == Chain:
+			if n, ok := s.resource.Calls().Find(s.rule.Ref); ok {
+				yield(&n.StatisticNode)
+			}
+		case s.rule.Origin == OriginDefault:
+			yield(&s.resource.StatisticNode)
+		case s.rule.Origin == OriginOther:
+			for _, n := range s.resource.Origins().All() {
+				if s.meters(n) && !yield(&n.StatisticNode) {
+					return
+				}
+			}
+			if n := s.resource.OverflowOrigin(); n != nil && s.meters(n) {
+				yield(&n.StatisticNode)
+			}
+		case s.rule.Mode == spec.Shadow:
+			if n, ok := s.resource.Origins().Find(s.rule.Origin); ok {
+				yield(&n.StatisticNode)
+			}
+		default:
+			yield(&s.resource.Origins().Pin(s.rule.Origin).StatisticNode)
+		}
+	}
+}
+
+// meters reports whether a caller's node already has meters, of enforced rules if this one is
+// enforced.
+func (s *scope) meters(n *node.OriginNode) bool {
+	return n.Meters().Judged() || s.rule.Mode == spec.Shadow && n.Metered()
+}
+
+// selects reports whether the rule, one of rs, applies to calls from origin.
+func (s *scope) selects(origin string, rs *checker) bool {
+	switch s.rule.Origin {
+	case OriginDefault:
+		return true
+	case OriginOther:
+		return origin != "" && !rs.named[s.rule.Mode][origin]
+	}
+	return origin == s.rule.Origin
+}
+
+// counts returns the node that the rule, one of rs, counts the call on, nil if it doesn't
+// apply. Nor does it apply where the slot that finds the node panicked; the other rules still do.
+func (s *scope) counts(inv *engine.Invocation, rs *checker) *node.StatisticNode {
+	if s.node != nil {
+		return s.node
+	}
+	return s.find(inv, rs)
+}
+
+// find is counts where it depends on the call.
+func (s *scope) find(inv *engine.Invocation, rs *checker) *node.StatisticNode {
+	switch {
+	case !s.selects(inv.Origin(), rs):
+		return nil
+	case s.rule.Relation == Associated:
+		if s.rule.Threshold == 0 {
+			return &s.resource.StatisticNode // it refuses, and reads nothing there
+		}
+		if r := s.other(); r != nil && r.Entered() {
+			return &r.StatisticNode
+		}
+		return nil
+	case s.rule.Relation == Chain:
+		return s.onPath(inv)
+	}
+	if inv.OriginNode() == nil {
+		return nil
+	}
+	return &inv.OriginNode().StatisticNode
+}
+
+// onPath returns the call node if the call came in through the context that a chain rule names,
+// otherwise nil.
+func (s *scope) onPath(inv *engine.Invocation) *node.StatisticNode {
+	if inv.ContextName() != s.rule.Ref || inv.Node() == nil {
+		return nil
+	}
+	return &inv.Node().StatisticNode
+}
+
+// looksAt is counts for a call that hasn't arrived, perhaps by a controller that only looks. The
+// call would be the first for a resource that looks at itself.
+func (s *scope) looksAt(inv *engine.Invocation, rs *checker) *node.StatisticNode {
+	n := s.counts(inv, rs)
+	itself := s.rule.Relation == Associated && s.rule.Ref == inv.Resource().Name() && s.selects(inv.Origin(), rs)
+	if s.node != nil || itself && n == nil {
+		return &inv.Resource().StatisticNode
+	}
+	return n
+}
+
+// concern says which calls the rule is about, for a call that it isn't about.
+func (s *scope) concern(inv *engine.Invocation, rs *checker) string {
+	switch {
+	case s.rule.Relation == Associated && s.selects(inv.Origin(), rs):
+		return fmt.Sprintf("no call has come for %q, which it looks at", s.rule.Ref)
+	case s.rule.Origin == OriginOther:
+		return "it is about callers that no other rule names"
+	case s.rule.Origin != OriginDefault:
+		return fmt.Sprintf("it is about calls from %q", s.rule.Origin)
+	}
+	return fmt.Sprintf("it is about calls in the context %q", s.rule.Ref)
+}

@@ -1,0 +1,67 @@
+package flow
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/node"
+)
+
+// tokens enforces a rate with a burst, by the rule's token bucket.
+type tokens struct {
+	*controller
+	bucket  *bucket
+	size    int64            // of the bucket, in units
+	tooMany *core.BlockError // for calls of more units than it holds
+}
+
+func newTokens(c *controller, b *bucket) *tokens {
+	return &tokens{c, b, c.rule.size(), engine.NewCounted(*c.refusal, never{c}, c.record, c.refusal)}
+}
+
+func (e *tokens) ask(inv *engine.Invocation, _ *node.StatisticNode) engine.Verdict {
+	if !e.bucket.fits(inv.Now(), inv.Units(), e.size) {
+		return e.refuseTo(inv)
+	}
+	return engine.Verdict{}
+}
+
+func (e *tokens) take(inv *engine.Invocation, _ *node.StatisticNode) engine.Verdict {
+	n := inv.Units()
+	taken, ok := e.bucket.take(inv.Now(), n, e.size)
+	if !ok {
+		return e.refuseTo(inv)
+	}
+	inv.Reserve(engine.Reservation{Holder: e.bucket, Units: n, Token: taken.No, Undo: taken.At})
+	return engine.Verdict{}
+}
+
+// refuseTo is the refusal of a call, which may be of more units than the bucket ever holds.
+func (e *tokens) refuseTo(inv *engine.Invocation) engine.Verdict {
+	if inv.Units() > e.size {
+		return engine.Verdict{Block: e.tooMany}
+	}
+	return e.refuse()
+}
+
+func (e *tokens) retryAfter(now int64) (wait time.Duration, known bool) {
+	return e.bucket.retryAfter(now, e.size), true
+}
+
+func (e *tokens) idle(now int64) bool { return e.bucket.full(now) }
+
+func (e *tokens) explain(inv *engine.Invocation, _ *node.StatisticNode, j *core.Judgement) {
+	now, units := inv.Now(), inv.Units()
+	e.bucket.mu.Lock()
+	left := e.bucket.tokens // a copy
+	e.bucket.mu.Unlock()
+	inv.JudgeTokens(j, left, units, e.size)
+	j.Measures = []core.Measure{engine.MeasureTokens(left, now, e.size)}
+}
+
+// never is what a rule knows about a call that takes more units than its bucket holds.
+type never struct{ *controller }
+
+// RetryAfter is not known: no time helps.
+func (never) RetryAfter() (wait time.Duration, known bool) { return 0, false }
