@@ -42,8 +42,8 @@ func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 // Take lets every rule take. It returns the first refusal or, if there is none, the longest wait.
 func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	if w := rs.sole; w != nil && inv.HeldBucket(w.one) == nil { // as below, for most calls
-		if bucket, ok := w.one.TryAdd(inv.Lane(), inv.Now(), inv.Units(), w.limit); ok {
-			inv.ReserveBucket(w.one, bucket, w.limit)
+		if receipt, ok := w.one.TryAdd(inv.Lane(), inv.Now(), inv.Units(), w.limit); ok {
+			inv.ReserveBucket(w.one, receipt, w.limit)
 			if w.next.Load() == nil { // checked after it took, see window.takeIn
 				return engine.Verdict{}
 			}

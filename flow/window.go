@@ -132,24 +132,24 @@ func (e *window) takeOnce(inv *engine.Invocation, w *stat.Window, limit int64) e
 	if held := inv.FindBucket(w); held != nil {
 		return e.share(inv, w, held, limit)
 	}
-	if bucket, ok := w.TryAdd(inv.Lane(), now, units, limit); ok {
-		inv.ReserveBucket(w, bucket, limit)
+	if receipt, ok := w.TryAdd(inv.Lane(), now, units, limit); ok {
+		inv.ReserveBucket(w, receipt, limit)
 		return engine.Verdict{}
 	}
 	if !e.borrows(inv) {
 		return e.refuseTo(inv)
 	}
-	wait, bucket, ok := w.TryBorrow(now, units, limit, e.engine.Config().OccupyTimeout)
+	wait, receipt, ok := w.TryBorrow(now, units, limit, e.engine.Config().OccupyTimeout)
 	if !ok {
 		return e.refuseTo(inv)
 	}
-	inv.ReserveBucket(w, bucket, limit)
+	inv.ReserveBucket(w, receipt, limit)
 	return engine.Verdict{Wait: wait, By: e.refusalOf(inv), Borrowed: true}
 }
 
 func (e *window) share(inv *engine.Invocation, w *stat.Window, held *engine.Reservation, limit int64) engine.Verdict {
-	if w.Within(held.Token, limit) {
-		held.Undo = min(held.Undo, limit)
+	if w.Within(held.Receipt(), limit) {
+		held.LowerLimit(limit)
 		return engine.Verdict{}
 	}
 	if !e.borrows(inv) {

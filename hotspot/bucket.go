@@ -131,12 +131,12 @@ func (c *controller) takeFilledLocked(inv *engine.Invocation, x *cell, now, n in
 // the lock.
 func (s *shard) takeFromRestLocked(now, n int64, rule *controller) (engine.Reservation, bool) {
 	w := s.restWindow(now, rule.rule.Interval)
-	bucket, ok := w.TryAdd(0, now, n, rule.quota.units)
+	receipt, ok := w.TryAdd(0, now, n, rule.quota.units)
 	if !ok {
 		return engine.Reservation{}, false
 	}
 	s.restAt = max(s.restAt, now)
-	return engine.Reservation{Holder: restUnits{w}, Units: n, Token: bucket}, true
+	return engine.Reservation{Holder: restUnits{w}, Units: n, Token: int64(receipt)}, true
 }
 
 // restWindow is the window of the rest, made when it is first needed, or when the rule's interval
@@ -175,4 +175,4 @@ func (s *shard) newBucketLocked(now int64) bucket {
 type restUnits struct{ *stat.Window }
 
 // GiveBack gives them back to the bucket of the window that they were counted in.
-func (u restUnits) GiveBack(r *engine.Reservation, _ int64) { u.Cancel(r.Token, r.Units) }
+func (u restUnits) GiveBack(r *engine.Reservation, _ int64) { u.Cancel(r.Receipt(), r.Units) }

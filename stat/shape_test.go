@@ -69,12 +69,12 @@ func FuzzConstructors(f *testing.F) {
 			_, ok = w.TryAdd(0, now+int64(wait), 1, 3)
 			require.True(t, ok)
 			bucket, before := int64(procs), stateOf(w)
-			require.True(t, w.Within(bucket, 3))
-			held := w.held(bucket)
-			w.Cancel(bucket, held)
+			require.True(t, w.Within(Receipt(bucket), 3))
+			held := w.heldLocked(bucket)
+			w.Cancel(Receipt(bucket), held)
 			require.Equal(t, before.total-held, stateOf(w).total)
 			w.AddAt(0, now, interval, 1)
-			w.Move(bucket, interval, 1, 3)
+			w.Move(Receipt(bucket), interval, 1, 3)
 		}
 		if a, err := NewLeapArray[int](shape.Interval, buckets); err == nil {
 			a.Current(now).Value++

@@ -65,7 +65,9 @@ func (c *contest) tryAdd(now, n int64) (bucket int64, ok bool) {
 
 func (c *contest) tryAddOn(lane uint32, now, n, limit int64) (bucket int64, ok bool) {
 	c.history.Do(func() (func() string, func(*naive) bool) {
-		bucket, ok = c.w.TryAdd(lane, now, n, limit)
+		var r Receipt
+		r, ok = c.w.TryAdd(lane, now, n, limit)
+		bucket = int64(r)
 		return func() string {
 				return fmt.Sprintf("TryAdd on %d at %d, %d of %d: %v", lane, now-epoch, n, limit, ok)
 			},
@@ -85,8 +87,12 @@ func (c *contest) tryAddOn(lane uint32, now, n, limit int64) (bucket int64, ok b
 func (c *contest) tryBorrow(now, n int64) (bucket int64, ok bool) {
 	most := time.Duration(c.w.width * 2)
 	c.history.Do(func() (func() string, func(*naive) bool) {
-		var wait time.Duration
-		wait, bucket, ok = c.w.TryBorrow(now, n, c.limit, most)
+		var (
+			wait time.Duration
+			r    Receipt
+		)
+		wait, r, ok = c.w.TryBorrow(now, n, c.limit, most)
+		bucket = int64(r)
 		return func() string { return fmt.Sprintf("TryBorrow at %d, %d of %d: %v %v", now-epoch, n, c.limit, wait, ok) },
 			func(m *naive) bool {
 				m.roll(now)
@@ -104,7 +110,7 @@ func (c *contest) tryBorrow(now, n int64) (bucket int64, ok bool) {
 func (c *contest) cancel(bucket, n int64) {
 	c.forget(bucket, n)
 	c.history.Do(func() (func() string, func(*naive) bool) {
-		c.w.Cancel(bucket, n)
+		c.w.Cancel(Receipt(bucket), n)
 		return func() string { return fmt.Sprintf("Cancel %d in %d", n, bucket) },
 			func(m *naive) bool {
 				if m.keeps(bucket) {
@@ -152,7 +158,7 @@ func (c *contest) hasRoom(now, n int64) {
 
 func (c *contest) within(bucket, limit int64) {
 	c.history.Do(func() (func() string, func(*naive) bool) {
-		ok := c.w.Within(bucket, limit)
+		ok := c.w.Within(Receipt(bucket), limit)
 		return func() string { return fmt.Sprintf("Within %d of %d: %v", limit, bucket, ok) },
 			func(m *naive) bool { return ok == (!m.keeps(bucket) || m.fits(bucket, 0, limit)) }
 	})
@@ -162,14 +168,14 @@ func (c *contest) rebook(held, now, n int64) (bucket int64) {
 	most := time.Duration(c.w.width * 2)
 	c.forget(held, n)
 	c.history.Do(func() (func() string, func(*naive) bool) {
-		wait, to, ok := c.w.Rebook(now, held, n, c.limit, most)
-		bucket = to
+		wait, to, ok := c.w.Rebook(now, Receipt(held), n, c.limit, most)
+		bucket = int64(to)
 		return func() string {
 				return fmt.Sprintf("Rebook of %d at %d, %d of %d: %v %v", held, now-epoch, n, c.limit, wait, ok)
 			},
 			func(m *naive) bool {
 				if m.roll(now); !m.keeps(held) {
-					return ok && to == held && wait == 0
+					return ok && bucket == held && wait == 0
 				}
 				m.add(held, -n)
 				w, b, fits := m.borrow(now, n, c.limit, int64(most))
@@ -177,7 +183,7 @@ func (c *contest) rebook(held, now, n int64) (bucket int64) {
 					b = held
 				}
 				m.add(b, n)
-				return fits == ok && b == to && w == int64(wait)
+				return fits == ok && b == bucket && w == int64(wait)
 			}
 	})
 	c.hold(bucket, n, true)
@@ -187,7 +193,7 @@ func (c *contest) rebook(held, now, n int64) (bucket int64) {
 func (c *contest) move(held, at, n int64) (bucket int64) {
 	c.forget(held, n)
 	c.history.Do(func() (func() string, func(*naive) bool) {
-		bucket = c.w.Move(held, at, n, c.limit)
+		bucket = int64(c.w.Move(Receipt(held), at, n, c.limit))
 		return func() string {
 				return fmt.Sprintf("Move of %d to %d, %d of %d: %d", held, at-epoch, n, c.limit, bucket)
 			},

@@ -42,7 +42,7 @@ func retry(n, limit int64) func(*Window, int64) any {
 }
 
 func cancel(at, n int64) func(*Window, int64) any {
-	return func(w *Window, now int64) any { w.Cancel(number(epoch+ms(at), w.width), n); return w.Sum(now) }
+	return func(w *Window, now int64) any { w.Cancel(Receipt(number(epoch+ms(at), w.width)), n); return w.Sum(now) }
 }
 
 func sum(w *Window, now int64) any     { return w.Sum(now) }
@@ -339,7 +339,7 @@ func (p *pair) step(r *rand.Rand) (did string, got, want any) {
 		m.roll(now)
 		before := stateOf(w)
 		bucket, ok := w.TryAdd(0, now, n, limit)
-		did, got = fmt.Sprintf("TryAdd(%d, %d)", n, limit), unit{bucket, n}
+		did, got = fmt.Sprintf("TryAdd(%d, %d)", n, limit), unit{int64(bucket), n}
 		if !ok {
 			got = "no"
 			if after := stateOf(w); before.head == m.head && fmt.Sprint(before) != fmt.Sprint(after) {
@@ -385,7 +385,7 @@ func (p *pair) step(r *rand.Rand) (did string, got, want any) {
 		if pick < 0 {
 			break
 		}
-		w.Cancel(h.bucket, h.n)
+		w.Cancel(Receipt(h.bucket), h.n)
 		m.add(h.bucket, -h.n)
 		p.held = slices.Delete(p.held, pick, pick+1)
 		did = fmt.Sprintf("Cancel(%v)", h)
@@ -394,13 +394,13 @@ func (p *pair) step(r *rand.Rand) (did string, got, want any) {
 		did = fmt.Sprintf("Fits(%d, %d)", n, limit)
 		got, want = w.Fits(now, n, limit), m.fits(m.head, n, limit)
 	case 6:
-		did, got = fmt.Sprintf("Within(%d, %d)", h.bucket, limit), w.Within(h.bucket, limit)
+		did, got = fmt.Sprintf("Within(%d, %d)", h.bucket, limit), w.Within(Receipt(h.bucket), limit)
 		want = !m.keeps(h.bucket) || m.fits(h.bucket, 0, limit)
 	case 7:
 		if pick < 0 {
 			break
 		}
-		wait, bucket, ok := w.Rebook(now, h.bucket, h.n, limit, time.Duration(maxWait))
+		wait, bucket, ok := w.Rebook(now, Receipt(h.bucket), h.n, limit, time.Duration(maxWait))
 		did, got = fmt.Sprintf("Rebook(%v, %d, %d)", h, limit, maxWait), fmt.Sprint(int64(wait), bucket, ok)
 		m.roll(now)
 		if !m.keeps(h.bucket) {
@@ -420,7 +420,7 @@ func (p *pair) step(r *rand.Rand) (did string, got, want any) {
 			break
 		}
 		at := now + r.Int64N(m.width*(m.ahead+2))
-		did, got = fmt.Sprintf("Move(%v, %d, %d)", h, at, limit), w.Move(h.bucket, at, h.n, limit)
+		did, got = fmt.Sprintf("Move(%v, %d, %d)", h, at, limit), int64(w.Move(Receipt(h.bucket), at, h.n, limit))
 		to := m.clamp(m.number(at))
 		if !m.keeps(h.bucket) || to <= h.bucket {
 			to = h.bucket
@@ -461,25 +461,25 @@ func (p *pair) step(r *rand.Rand) (did string, got, want any) {
 // same compares the whole of a window with its twin.
 func (p *pair) same() error {
 	w, m := p.w, p.m
-	sum := w.sum.Load()
+	sum := w.load()
 	w.lock()
 	defer w.unlock()
-	if sum&lent != 0 { // and shown so: it was too high by what is collected now
-		sum += uint64(w.total) - sum&mostTotal
+	if sum.lends() { // and shown so: it was too high by what is collected now
+		sum += word(w.total - sum.total())
 	}
 	for b := m.head - m.span + 1; b <= m.head+m.ahead; b++ {
-		if got, want := *w.at(b), m.between(b, b); w.head != m.head || got != want {
+		if got, want := *w.atLocked(b), m.between(b, b); w.head != m.head || got != want {
 			return fmt.Errorf("bucket head%+d: %d, want %d; head %d, want %d", b-m.head, got, want, w.head, m.head)
 		}
 	}
 	switch {
-	case w.total != m.total() || int64(sum&mostTotal) != m.total():
-		return fmt.Errorf("total %d, sum %d, want %d", w.total, sum&mostTotal, m.total())
-	case sum >= locked != (m.waiting() != 0):
-		return fmt.Errorf("the lock is needed: %v, but %d are borrowed", sum >= locked, m.waiting())
+	case w.total != m.total() || sum.total() != m.total():
+		return fmt.Errorf("total %d, sum %d, want %d", w.total, sum.total(), m.total())
+	case sum.closed() != (m.waiting() != 0):
+		return fmt.Errorf("the lock is needed: %v, but %d are borrowed", sum.closed(), m.waiting())
 	case w.waiting != m.waiting():
 		return fmt.Errorf("waiting %d, want %d", w.waiting, m.waiting())
-	case w.newest.Load() != m.head || sum&newestBits != uint64(m.head)<<newestAt&newestBits:
+	case w.newest.Load() != m.head || sum&newestBits != word(m.head)<<newestAt&newestBits:
 		return fmt.Errorf("newest %d, in the sum %d, want %d", w.newest.Load(), sum>>newestAt, m.head)
 	}
 	return nil
@@ -551,7 +551,7 @@ func TestWindowHoldsLargeTotals(t *testing.T) {
 		require.Zero(t, w.Sum(epoch+ms(1000)))
 		bucket, ok := w.TryAdd(0, epoch+ms(1000), 1, 1)
 		require.True(t, ok)
-		require.Equal(t, number(epoch+ms(1000), w.width), bucket)
+		require.Equal(t, Receipt(number(epoch+ms(1000), w.width)), bucket)
 	}
 }
 
@@ -575,7 +575,7 @@ func TestWindowRefusesWithoutTheLock(t *testing.T) {
 				_, late := w.TryAdd(0, epoch-1e12, n, limit)
 				w.unlock()
 				require.False(t, ok || late, "%d used, %d of %d", used, n, limit)
-				w.Cancel(number(epoch, w.width), used)
+				w.Cancel(Receipt(number(epoch, w.width)), used)
 				_, ok = w.TryAdd(0, epoch, n, limit)
 				require.Equal(t, n <= limit, ok, "after the cancel: %d of %d", n, limit)
 			}
@@ -650,7 +650,7 @@ func TestWindowBoundsOverRealTime(t *testing.T) {
 						w.Cancel(bucket, units)
 					case ok:
 						at := now + int64(wait)
-						if later := (bucket + 1) * width; r.IntN(8) == 0 && w.Move(bucket, later, units, limit) != bucket {
+						if later := (int64(bucket) + 1) * width; r.IntN(8) == 0 && w.Move(bucket, later, units, limit) != bucket {
 							at = later
 						}
 						events = append(events, event{at, units})
@@ -750,9 +750,9 @@ func TestWindowUnderACrowdInMotion(t *testing.T) {
 				case ok && r.IntN(4) == 0:
 					w.Cancel(bucket, n)
 				case ok && r.IntN(16) == 0:
-					ran[g][w.Move(bucket, now+ms(20), n, limit)] += n
+					ran[g][int64(w.Move(bucket, now+ms(20), n, limit))] += n
 				case ok:
-					ran[g][bucket] += n
+					ran[g][int64(bucket)] += n
 				}
 			}
 		})
@@ -770,7 +770,7 @@ func TestWindowUnderACrowdInMotion(t *testing.T) {
 			require.LessOrEqual(t, inWindow, int64(limit), "strict %v, up to bucket %d", strict, bucket)
 		}
 		for b := w.head - w.span + 1; b <= w.head+w.ahead; b++ {
-			require.Equal(t, all[b], *w.at(b), "strict %v, bucket head%+d", strict, b-w.head)
+			require.Equal(t, all[b], *w.atLocked(b), "strict %v, bucket head%+d", strict, b-w.head)
 		}
 	}
 }

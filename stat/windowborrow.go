@@ -3,75 +3,84 @@ package stat
 import "time"
 
 // Borrowing: units are counted in buckets that have not begun, and may change the bucket.
+//
+// # Invariants
+//
+//  1. Wherever a bucket counts that holds borrowed units, the window holds at most the limit by which
+//     they were borrowed, as far as is known when they are: units that are counted later look ahead
+//     as well, see fitsLocked.
+//  2. While anything is borrowed the word is closed: every call takes mu and looks ahead.
 
 // TryBorrow takes n units from a bucket that has not begun, so that the caller may run when that
-// begins. It returns how long that takes, less than maxWait, and the bucket.
+// begins. It returns how long that takes, less than maxWait, and a receipt for the units.
 //
 // Only what expires can be borrowed: a coming bucket has room as far as the
 // bucket that it pushes out has units. The arithmetic is that of
 // alibaba/Sentinel's StatisticNode.tryOccupyNext; making check and booking one step is ours.
-func (w *Window) TryBorrow(now, n, limit int64, maxWait time.Duration) (wait time.Duration, bucket int64, ok bool) {
+func (w *Window) TryBorrow(now, n, limit int64, maxWait time.Duration) (wait time.Duration, r Receipt, ok bool) {
 	w.lock()
 	defer w.unlock()
-	w.roll(now)
-	if wait, bucket, ok = w.borrowable(now, n, limit, maxWait); ok {
-		w.put(bucket, n)
+	w.rollLocked(now)
+	wait, bucket, ok := w.borrowableLocked(now, n, limit, maxWait)
+	if ok {
+		w.putLocked(bucket, n)
 	}
-	return wait, w.stamp(bucket), ok
+	return wait, w.receiptLocked(bucket), ok
 }
 
 // CanBorrow is [Window.TryBorrow] without taking.
 func (w *Window) CanBorrow(now, n, limit int64, maxWait time.Duration) (wait time.Duration, ok bool) {
 	w.lock()
 	defer w.unlock()
-	w.roll(now)
-	wait, _, ok = w.borrowable(now, n, limit, maxWait)
+	w.rollLocked(now)
+	wait, _, ok = w.borrowableLocked(now, n, limit, maxWait)
 	return wait, ok
 }
 
 // Rebook is [Window.TryBorrow] for a caller that holds n units in a bucket
 // already: on success they are moved, otherwise they stay. What has been handed over
 // must be followed before (see [Window.Follow]), or it stays.
-func (w *Window) Rebook(now, held, n, limit int64, maxWait time.Duration) (wait time.Duration, bucket int64, ok bool) {
+func (w *Window) Rebook(now int64, held Receipt, n, limit int64, maxWait time.Duration) (wait time.Duration, r Receipt, ok bool) {
 	w.lock()
 	defer w.unlock()
-	w.roll(now)
-	from, era := w.find(held)
+	w.rollLocked(now)
+	from, era := w.findLocked(held)
 	switch {
-	case !w.keeps(from):
+	case !w.keepsLocked(from):
 		return 0, held, true
-	case w.follows(era):
+	case w.handedOnLocked(era):
 		return 0, held, false
 	}
-	w.put(from, -n)
-	if wait, bucket, ok = w.borrowable(now, n, limit, maxWait); !ok {
+	w.putLocked(from, -n)
+	wait, bucket, ok := w.borrowableLocked(now, n, limit, maxWait)
+	if !ok {
 		bucket = from
 	}
-	w.put(bucket, n)
-	return wait, w.stamp(bucket), ok
+	w.putLocked(bucket, n)
+	return wait, w.receiptLocked(bucket), ok
 }
 
 // Move carries n units from the bucket that holds them to the one of a later
 // time, if limit holds there too; otherwise they stay, as do units that have been handed over and
-// not followed. It returns the bucket that holds them now.
-func (w *Window) Move(held, at, n, limit int64) int64 {
+// not followed. It returns the receipt for them now.
+func (w *Window) Move(held Receipt, at, n, limit int64) Receipt {
 	w.lock()
 	defer w.unlock()
-	from, era := w.find(held)
-	to := w.clamp(number(at, w.width))
-	if !w.keeps(from) || to <= from || w.follows(era) {
+	from, era := w.findLocked(held)
+	to := w.clampLocked(number(at, w.width))
+	if !w.keepsLocked(from) || to <= from || w.handedOnLocked(era) {
 		return held
 	}
-	w.put(from, -n)
-	if !w.fits(to, n, limit) {
+	w.putLocked(from, -n)
+	if !w.fitsLocked(to, n, limit) {
 		to = from
 	}
-	w.put(to, n)
-	return w.stamp(to)
+	w.putLocked(to, n)
+	return w.receiptLocked(to)
 }
 
-// borrowable needs mu.
-func (w *Window) borrowable(now, n, limit int64, maxWait time.Duration) (wait time.Duration, bucket int64, ok bool) {
+// borrowableLocked needs mu.
+func (w *Window) borrowableLocked(now, n, limit int64, maxWait time.Duration) (wait time.Duration, bucket int64, ok bool) {
 	if w.waiting >= limit {
 		return 0, 0, false
 	}
@@ -81,7 +90,7 @@ func (w *Window) borrowable(now, n, limit int64, maxWait time.Duration) (wait ti
 		if wait >= maxWait {
 			return 0, 0, false
 		}
-		expiring := *w.at(bucket - w.span)
+		expiring := *w.atLocked(bucket - w.span)
 		if passed-expiring+w.waiting <= limit-n {
 			return wait, bucket, true
 		}

@@ -9,11 +9,11 @@ import "slices"
 // up. What they give back must leave the new window too, and what they hold must not be counted
 // there a second time when they run.
 //
-// So a window has eras. Each hand-over ends one, and the bucket number that a call gets has in its
-// upper bits the era in which the call took (see [stamp]). The old window notes its heir: all that
-// it counts at that point goes there, and nothing that it counts later, so the era says whether
-// units did, and the bucket says where they are. [Window.Cancel] continues in the heirs, and in
-// theirs; with [Window.Follow] a call finds out what it now holds.
+// So a window has eras. Each hand-over ends one, and the [Receipt] of a call has the era in which the
+// call took. The old window notes its successor: everything that it counts at that point goes there,
+// and nothing that it counts later, so the era says whether units did, and the bucket says where
+// they are. [Window.Cancel] continues in the successors, and in theirs; with [Window.Follow] a call
+// finds out what it now holds.
 //
 // An era is identified by its last bits: 11 in a bucket, and in the word that is swapped without
 // the lock enough to distinguish seven. Of the eras that it may be, the latest is assumed. If that
@@ -21,20 +21,20 @@ import "slices"
 // there. It takes 2,048 hand-overs of one window while a call holds units there, or seven between
 // the swap and the next step of the call.
 
-// heir is a window that another one was handed over to, and where its buckets went.
-type heir struct {
+// successor is a window that another one was handed over to, and where its buckets went.
+type successor struct {
 	to       *Window
-	era      uint64 // that began with it; what was taken in earlier eras is in the heir
-	toEra    uint64 // the era of the heir then
+	era      uint64 // that began with it; what was taken in earlier eras is in the successor
+	toEra    uint64 // the era of the successor then
 	oldest   int64  // bucket that counted
 	head     int64  // the newest one
 	width    int64
 	now      int64
-	farthest int64 // bucket that the heir could look ahead to
+	farthest int64 // bucket that the successor could look ahead to
 }
 
-// bucket is where in the heir the units of a bucket are; false if they had expired.
-func (h *heir) bucket(b int64) (bucket int64, ok bool) {
+// bucket is where in the successor the units of a bucket are; false if they had expired.
+func (h *successor) bucket(b int64) (bucket int64, ok bool) {
 	if b < h.oldest {
 		return nowhere, false
 	}
@@ -45,15 +45,15 @@ func (h *heir) bucket(b int64) (bucket int64, ok bool) {
 	return min(number(at, h.to.width), h.farthest), true
 }
 
-// over reports whether, at now, what the heir was handed no longer makes a difference: it has
-// expired, or no call is decided by the heir, and the same is true of its own heirs.
-func (h *heir) over(now int64) bool {
+// over reports whether, at now, what the successor was handed no longer makes a difference: it has
+// expired, or no call is decided by the successor, and the same is true of its own successors.
+func (h *successor) over(now int64) bool {
 	h.to.lock()
 	defer h.to.unlock()
 	if !h.to.retired && h.farthest > number(now, h.to.width)-h.to.span {
 		return false
 	}
-	return !slices.ContainsFunc(h.to.heirs, func(next heir) bool { return !next.over(now) })
+	return !slices.ContainsFunc(h.to.successors, func(next successor) bool { return !next.over(now) })
 }
 
 // Retire notes that no call is decided by the window any longer. Calls can still give back what
@@ -64,59 +64,58 @@ func (w *Window) Retire() {
 	w.retired = true
 }
 
+// Receipt says where a window counts units: the number of the bucket, and in its upper bits the era
+// of the window. In a window that was never handed over it is the number alone, time / width.
+type Receipt int64
+
 const (
 	eraShift = 52 // the number of a bucket takes 51 bits and a sign: the shortest has 8 µs
 	eras     = 1 << (63 - eraShift)
 	nowhere  = 1 - 1<<(eraShift-1) // a bucket that has expired in every window
 )
 
-// stamp is a bucket with the era of what is counted there; in a window that was never handed over
-// it is the bucket itself.
-func stamp(bucket int64, era uint64) int64 { return bucket + int64(era%eras)<<eraShift }
+func receiptOf(bucket int64, era uint64) Receipt { return Receipt(bucket + int64(era%eras)<<eraShift) }
 
-func unstamp(stamped int64) (bucket int64, era uint64) {
-	era = uint64(stamped+1<<(eraShift-1)) >> eraShift
-	return stamped - int64(era)<<eraShift, era
+// split returns the bucket, and the last bits of the era.
+func (r Receipt) split() (bucket int64, era uint64) {
+	era = uint64(r+1<<(eraShift-1)) >> eraShift
+	return int64(r) - int64(era)<<eraShift, era
 }
 
-// HandedOver reports whether the window was handed over since units were counted in the
-// bucket.
-func (w *Window) HandedOver(bucket int64) bool {
-	_, era := unstamp(bucket)
+// HandedOver reports whether the window was handed over since the units were counted.
+func (w *Window) HandedOver(r Receipt) bool {
+	_, era := r.split()
 	return w.era.Load()%eras != era
 }
 
-// Held is a number of units that a window counts, in a bucket.
+// Held is units that a window counts.
 type Held struct {
-	Window *Window
-	Bucket int64
+	Window  *Window
+	Receipt Receipt
 }
 
-// Follow says where else the units that were counted in the bucket are, since the window was
-// handed over. From then on they are separate: the returned bucket is only for those in this
-// window.
-func (w *Window) Follow(bucket int64) (here int64, elsewhere []Held) {
+// Follow returns where else the units of a receipt are, since the window was handed over. From then
+// on they are separate: the receipt for here is only for those in this window.
+func (w *Window) Follow(r Receipt) (here Receipt, elsewhere []Held) {
 	w.lock()
 	defer w.unlock()
-	bucket, era := w.find(bucket)
-	for i := range w.heirs {
-		if h := &w.heirs[i]; h.era > era {
+	bucket, era := w.findLocked(r)
+	for i := range w.successors {
+		if h := &w.successors[i]; h.era > era {
 			there, _ := h.bucket(bucket)
-			elsewhere = append(elsewhere, Held{h.to, stamp(there, h.toEra)})
+			elsewhere = append(elsewhere, Held{h.to, receiptOf(there, h.toEra)})
 		}
 	}
-	return w.stamp(bucket), elsewhere
+	return w.receiptLocked(bucket), elsewhere
 }
 
-// The methods below need mu.
+// receiptLocked is the receipt for units that are counted in a bucket now.
+func (w *Window) receiptLocked(bucket int64) Receipt { return receiptOf(bucket, w.era.Load()) }
 
-// stamp is the bucket as returned to a caller that counts there now.
-func (w *Window) stamp(bucket int64) int64 { return stamp(bucket, w.era.Load()) }
-
-// find is the bucket and the era that a stamped one means. What was counted before the
+// findLocked is the bucket and the era of a receipt. What was counted before the
 // window took over another's place is nowhere.
-func (w *Window) find(stamped int64) (bucket int64, era uint64) {
-	bucket, era = unstamp(stamped)
+func (w *Window) findLocked(r Receipt) (bucket int64, era uint64) {
+	bucket, era = r.split()
 	now := w.era.Load()
 	if era = now - (now-era)%eras; era < w.born {
 		return nowhere, now
@@ -124,33 +123,33 @@ func (w *Window) find(stamped int64) (bucket int64, era uint64) {
 	return bucket, era
 }
 
-// follows reports whether units of an era are in an heir as well.
-func (w *Window) follows(era uint64) bool {
-	return len(w.heirs) > 0 && w.heirs[len(w.heirs)-1].era > era
+// handedOnLocked reports whether units of an era are in a successor as well.
+func (w *Window) handedOnLocked(era uint64) bool {
+	return len(w.successors) > 0 && w.successors[len(w.successors)-1].era > era
 }
 
-// forgetHeirs forgets heirs that have nothing left, and the one that is about to become the latest.
+// forgetSuccessorsLocked forgets successors that have nothing left, and the one that is about to become the latest.
 // It locks them, so the next window must not be locked yet: some of them may be older.
-func (w *Window) forgetHeirs(next *Window, now int64) {
-	heirs := make([]heir, 0, len(w.heirs)+1) // a new slice, as the old one may be in use, see Cancel
-	for _, h := range w.heirs {
+func (w *Window) forgetSuccessorsLocked(next *Window, now int64) {
+	successors := make([]successor, 0, len(w.successors)+1) // a new slice, as the old one may be in use, see Cancel
+	for _, h := range w.successors {
 		if h.to != next && !h.over(now) {
-			heirs = append(heirs, h)
+			successors = append(successors, h)
 		}
 	}
-	w.heirs = heirs
+	w.successors = successors
 }
 
-// bequeath hands over what the window counts, which it returns, to another whose lock is held too.
-func (w *Window) bequeath(to *Window, now int64) []counted {
-	h := heir{
+// handOverLocked hands what the window counts to another whose lock is held too, and returns it.
+func (w *Window) handOverLocked(to *Window, now int64) []counted {
+	h := successor{
 		to: to, era: w.era.Add(1), toEra: to.era.Load(), oldest: w.head - w.span + 1, head: w.head,
 		width: w.width, now: max(now, w.head*w.width), farthest: to.head + to.ahead,
 	}
-	w.heirs = append(w.heirs, h)
+	w.successors = append(w.successors, h)
 	var found []counted
 	for b := h.oldest; b <= w.head+w.ahead; b++ {
-		if n := *w.at(b); n != 0 {
+		if n := *w.atLocked(b); n != 0 {
 			there, _ := h.bucket(b)
 			found = append(found, counted{there, n})
 		}

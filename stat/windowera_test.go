@@ -19,7 +19,7 @@ type lineage struct {
 	twins   []*naive
 	placed  []*placed
 	held    []*placed
-	marks   map[*placed]int64 // what a caller was told of what it holds
+	marks   map[*placed]Receipt // what a caller was told of what it holds
 }
 
 // placed is units in the bucket of a window, and what was handed over of them.
@@ -47,7 +47,7 @@ func (l *lineage) place(in int, bucket, n int64) *placed {
 	return p
 }
 
-func (l *lineage) hold(p *placed, told int64) {
+func (l *lineage) hold(p *placed, told Receipt) {
 	l.held = append(l.held, p)
 	l.marks[p] = told
 }
@@ -158,7 +158,7 @@ func (l *lineage) step(t testing.TB, r *rand.Rand) (did string) {
 		l.marks[p] = here
 		for _, heir := range p.heirs {
 			if len(elsewhere) > 0 && elsewhere[0].Window == l.windows[heir.in] {
-				l.hold(heir, elsewhere[0].Bucket)
+				l.hold(heir, elsewhere[0].Receipt)
 				elsewhere = elsewhere[1:]
 			} else {
 				assert.True(t, l.expired(heir), "not told of %+v", heir)
@@ -218,7 +218,7 @@ func (l *lineage) same(t testing.TB) {
 		w.lock()
 		assert.Equal(t, m.head, w.head, "window %d", i)
 		for b := m.head - m.span + 1; b <= m.head+m.ahead && w.head == m.head; b++ {
-			assert.Equal(t, m.between(b, b), *w.at(b), "window %d, bucket head%+d", i, b-m.head)
+			assert.Equal(t, m.between(b, b), *w.atLocked(b), "window %d, bucket head%+d", i, b-m.head)
 		}
 		w.unlock()
 	}
@@ -230,7 +230,7 @@ func (l *lineage) same(t testing.TB) {
 func TestWindowLineageIsItsTwin(t *testing.T) {
 	r := random(t)
 	for range rounds(300) {
-		l := &lineage{now: epoch, marks: make(map[*placed]int64)}
+		l := &lineage{now: epoch, marks: make(map[*placed]Receipt)}
 		shapes := twinShapes()
 		first := newPair(t, shapes[r.IntN(len(shapes))], l.now)
 		l.windows, l.twins = []*Window{first.w}, []*naive{first.m}
@@ -291,7 +291,7 @@ func TestWindowForgetsItsHeirs(t *testing.T) {
 		now += ms(100)
 		next := newWindow(t, time.Second, 10, false)
 		next.SeedFrom(w, now)
-		require.LessOrEqual(t, len(w.heirs), 22, "after %d", i) // what is borrowed last counts for two intervals
+		require.LessOrEqual(t, len(w.successors), 22, "after %d", i) // what is borrowed last counts for two intervals
 	}
 	long := newWindow(t, 24*time.Hour, 1, false)
 	long.Reseed(w, now, func() {})
@@ -304,6 +304,6 @@ func TestWindowForgetsItsHeirs(t *testing.T) {
 	now += ms(5000)
 	next := newWindow(t, time.Second, 10, false)
 	next.SeedFrom(w, now)
-	require.Len(t, w.heirs, 2)
-	require.Same(t, long, w.heirs[0].to)
+	require.Len(t, w.successors, 2)
+	require.Same(t, long, w.successors[0].to)
 }

@@ -6,25 +6,25 @@ import (
 	"github.com/penstock-go/penstock/internal/lending"
 )
 
-// Lending: where many processors contend for sum, lanes are lent units ahead of their calls.
+// Lending: where many processors contend for the word, lanes are lent units ahead of their calls.
 //
 // # Invariants
 //
-//  1. What is lent counts in the newest bucket, in total and in sum, from before it can be spent
-//     until after it no longer can: a unit is charged in sum before it is put into a lane's cell,
-//     and taken out of the cell before it is taken off. So at every instant sum is at least what was
-//     admitted and not yet expired, plus what lanes hold.
-//  2. After [Window.collect] no lane holds anything. It comes before head moves, before anything
-//     is borrowed and before the window is handed over: what lanes hold is of the newest bucket and
-//     the current era.
+//  1. What is lent counts in the newest bucket, in total and in the word's total, from before it can
+//     be spent until after it no longer can: a unit is charged in the word before it is put into a
+//     lane's cell, and taken out of the cell before it is taken off. So at every instant the word's
+//     total is at least what was admitted and not yet expired, plus what lanes hold.
+//  2. After [Window.collectLocked] no lane holds anything. It comes before head moves, before
+//     anything is borrowed and before the window is handed over: what lanes hold is of the newest
+//     bucket and the current era.
 //  3. Nothing is lent while units are borrowed: then the word is closed, and each call looks ahead.
 //  4. The word says whether something is lent. Where it doesn't, total is exact.
 //
 // A call that spends has found its time before the end of the newest bucket, which only moves
-// forward. It has loaded the cell, then newest, then sum, and nothing was collected since, or the
-// cell would have another version. So the bucket that it loaded is still the newest, and at the
-// load of sum its units were lent: by (1) what was admitted and its own n units were together at
-// most the total there, which is within its limit. That load is the instant at which it is
+// forward. It has loaded the cell, then newest, then the word, and nothing was collected since, or
+// the cell would have another version. So the bucket that it loaded is still the newest, and at the
+// load of the word its units were lent: by (1) what was admitted and its own n units were together
+// at most the total there, which is within its limit. That load is the instant at which it is
 // admitted. Other calls may have other limits on the same window; each looks at its own.
 //
 // A call is refused by a total in which nothing is lent, or under mu after collecting. So the
@@ -74,10 +74,8 @@ func (w *Window) Rest() bool {
 	return rested
 }
 
-// The methods below need mu.
-
-// lend puts a part of the room into the cell of a lane.
-func (w *Window) lend(lane uint32, limit int64) {
+// lendLocked puts a part of the room into the cell of a lane.
+func (w *Window) lendLocked(lane uint32, limit int64) {
 	c := w.credits.Load()
 	if c == nil || w.waiting != 0 {
 		return
@@ -86,26 +84,26 @@ func (w *Window) lend(lane uint32, limit int64) {
 	if n == 0 {
 		return
 	}
-	w.put(w.head, n)
+	w.putLocked(w.head, n)
 	w.lent += n
 	w.lentAt = w.head
-	w.show(locked) // before any call can spend it, in the bucket that it is lent in
+	w.showLocked(closed) // before any call can spend it, in the bucket that it is lent in
 	c.Of(lane).Lend(n)
 }
 
-// collect takes back what lanes have not spent.
-func (w *Window) collect() {
+// collectLocked takes back what lanes have not spent.
+func (w *Window) collectLocked() {
 	if w.lent == 0 {
 		return
 	}
 	if n := w.credits.Load().Collect(); n != 0 {
-		w.put(w.head, -n)
+		w.putLocked(w.head, -n)
 	}
 	w.lent = 0
 }
 
-// rest drops the cells if nothing was lent for a minute. Nothing is lent now.
-func (w *Window) rest(now int64) {
+// restLocked drops the cells if nothing was lent for a minute. Nothing is lent now.
+func (w *Window) restLocked(now int64) {
 	if w.failed.Load() != 0 {
 		w.failed.Store(0)
 	}

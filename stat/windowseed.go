@@ -1,15 +1,22 @@
 package stat
 
 // Hand-over: a window begins with what was counted before it existed.
+//
+// # Invariants
+//
+//  1. What is handed over is what the old window counts at one instant, at which both are locked:
+//     units that it counted before are in the new one, those that it counts later are not, and the
+//     era in their receipts says which is the case (see windowera.go).
+//  2. The locks of several windows are taken from the oldest to the youngest, so there is no deadlock.
 
 // seed counts n units that passed at t, before the window existed. Units older than the window are
 // ignored.
 func (w *Window) seed(now, t, n int64) {
 	w.lock()
 	defer w.unlock()
-	w.roll(now)
-	if bucket := min(number(t, w.width), w.head); w.keeps(bucket) {
-		w.put(bucket, n)
+	w.rollLocked(now)
+	if bucket := min(number(t, w.width), w.head); w.keepsLocked(bucket) {
+		w.putLocked(bucket, n)
 	}
 }
 
@@ -17,18 +24,17 @@ func (w *Window) seed(now, t, n int64) {
 // included. A count that covers several buckets here goes to the newest of them. Calls that hold
 // some of it hold it here too, see [Window.Follow].
 //
-// The old window must have been made before this one, here and in Reseed: the locks of several
-// windows are taken from the oldest to the youngest, so there is no deadlock.
+// The old window must have been made before this one, here and in Reseed.
 func (w *Window) SeedFrom(old *Window, now int64) {
 	old.lock()
 	defer old.unlock()
-	old.roll(now)
+	old.rollLocked(now)
 	now = max(now, old.head*old.width) // the caller may be late, and the units newer
-	old.forgetHeirs(w, now)
+	old.forgetSuccessorsLocked(w, now)
 	w.lock()
 	defer w.unlock()
-	w.roll(now)
-	w.inherit(old.bequeath(w, now))
+	w.rollLocked(now)
+	w.takeOverLocked(old.handOverLocked(w, now))
 }
 
 // Reseed makes the window count what old counts and nothing else, and calls then, all in
@@ -37,29 +43,27 @@ func (w *Window) SeedFrom(old *Window, now int64) {
 func (w *Window) Reseed(old *Window, now int64, then func()) {
 	old.lock()
 	defer old.unlock()
-	old.roll(now)
+	old.rollLocked(now)
 	now = max(now, old.head*old.width)
-	old.forgetHeirs(w, now)
+	old.forgetSuccessorsLocked(w, now)
 	w.lock()
 	defer w.unlock()
-	w.roll(now)
+	w.rollLocked(now)
 	clear(w.counts)
 	w.total, w.waiting = 0, 0
 	w.born = w.era.Add(1)
-	w.inherit(old.bequeath(w, now))
+	w.takeOverLocked(old.handOverLocked(w, now))
 	then()
 }
-
-// What is below needs mu.
 
 // counted is units in a bucket.
 type counted struct{ bucket, n int64 }
 
-// inherit counts what another window has counted, as far as it lies in this one.
-func (w *Window) inherit(found []counted) {
+// takeOverLocked counts what another window has counted, as far as it lies in this one.
+func (w *Window) takeOverLocked(found []counted) {
 	for _, p := range found {
-		if w.keeps(p.bucket) {
-			w.put(p.bucket, p.n)
+		if w.keepsLocked(p.bucket) {
+			w.putLocked(p.bucket, p.n)
 		}
 	}
 }

@@ -188,15 +188,15 @@ func (g *gate) takeBucket(inv *engine.Invocation) bool {
 
 func (g *gate) takeIn(inv *engine.Invocation, w *stat.Window) bool {
 	if held := inv.FindBucket(w); held != nil {
-		if !w.Within(held.Token, g.limit) {
+		if !w.Within(held.Receipt(), g.limit) {
 			return false
 		}
-		held.Undo = min(held.Undo, g.limit)
+		held.LowerLimit(g.limit)
 		return true
 	}
-	bucket, ok := w.TryAdd(inv.Lane(), inv.Now(), inv.Units(), g.limit)
+	receipt, ok := w.TryAdd(inv.Lane(), inv.Now(), inv.Units(), g.limit)
 	if ok {
-		inv.ReserveBucket(w, bucket, g.limit)
+		inv.ReserveBucket(w, receipt, g.limit)
 	}
 	return ok
 }

@@ -91,8 +91,9 @@ func (inv *Invocation) awaitGrant(before func()) (returned func(), ok bool, caus
 // other.
 func (inv *Invocation) granted(w *meter.Waiter) {
 	for i := range inv.held {
-		if h, ok := inv.held[i].Holder.(placeHolder); ok && h.Waiter == w {
-			inv.held[i].Holder, inv.held[i].semaphore = nil, w.Semaphore()
+		r := &inv.held[i]
+		if h, ok := r.Holder.(placeHolder); ok && h.Waiter == w {
+			r.Holder, r.kind, r.semaphore = nil, inFlight, w.Semaphore()
 			inv.forgetHeld(i)
 		}
 	}

@@ -146,7 +146,7 @@ func (inv *Invocation) HeldFor(h Holder) (r *Reservation, wait time.Duration) {
 // ReserveLeased notes units of a lease, which the call must not keep through a wait.
 func (inv *Invocation) ReserveLeased(h Holder, units, token int64) {
 	r := inv.reserve(units, token, 0, false)
-	r.Holder, r.follows = h, fleeting
+	r.Holder, r.kind, r.fleeting = h, byLease, true
 	inv.fleets = true
 }
 
@@ -207,9 +207,8 @@ func (inv *Invocation) fetch(ctx context.Context) (v Verdict, by *core.BlockErro
 // hold notes what was granted. Its Undo is at first how long the call has to wait.
 func (inv *Invocation) hold(w *Want) {
 	r := inv.reserve(w.Units, w.Token, int64(max(0, w.Wait)), w.UntilExit)
-	if r.Holder = w.Holder; w.Fleeting {
-		r.follows, inv.fleets = fleeting, true
-	}
+	r.Holder, r.kind, r.fleeting = w.Holder, byLease, w.Fleeting
+	inv.fleets = inv.fleets || w.Fleeting
 }
 
 // handBack gives back, before the call waits that long or for a permit, what is not good for as
@@ -220,7 +219,7 @@ func (inv *Invocation) handBack(wait time.Duration) {
 		until = math.MaxInt64
 	}
 	for i := len(inv.held) - 1; i >= 0; i-- {
-		if r := &inv.held[i]; r.follows == fleeting && r.Undo < until {
+		if r := &inv.held[i]; r.fleeting && r.Undo < until {
 			inv.HandBack(r)
 		}
 	}

@@ -9,44 +9,62 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Reservation is what a rule granted a call and the call holds until it is
-// refused after all or, with UntilExit, until it exits.
+// Reservation records the units that a call holds until it is refused or, with UntilExit, until it
+// exits. Token and Undo mean different things by who counts the units:
+//
+//	kind        counted by    Token            Undo
+//	byHolder    Holder        the holder's     the holder's
+//	byLease     Holder        the holder's     the instant from which the units are good
+//	inWindow    window        the Receipt      the lowest limit by which the call took there
+//	inFlight    semaphore     -                -
+//	confirmed   semaphore     -                -      and the call has been counted on its node
 type Reservation struct {
-	Holder    Holder // nil if it is a window or a semaphore
+	Holder    Holder // nil if a window or a semaphore counts the units
 	Units     int64
-	Token     int64 // the holder's own
-	Undo      int64 // the holder's own
+	Token     int64
+	Undo      int64
 	UntilExit bool
 
-	follows   int32            // number, from 1 on, of the reservation that this one follows; 0 for others, or fleeting
-	window    *stat.Window     // the window that Token is a bucket of, or nil
-	semaphore *meter.Semaphore // that the units belong to, or nil
+	kind      reservationKind
+	fleeting  bool             // byLease: the units are good for a short time only, see fetch.go
+	follows   int32            // inWindow: number, from 1 on, of the reservation that this one follows; 0 for others
+	window    *stat.Window     // nil but for inWindow
+	semaphore *meter.Semaphore // nil but for inFlight and confirmed
 }
+
+type reservationKind uint8
+
+const (
+	byHolder reservationKind = iota
+	byLease
+	inWindow
+	inFlight
+	confirmed
+)
 
 // Holder takes back, at now, what it granted, and reserves nothing as it does so.
 type Holder interface {
 	GiveBack(r *Reservation, now int64)
 }
 
-// fleeting, in follows, marks a reservation that follows none and is good from Undo on, but not for
-// long, see fetch.go.
-const fleeting = -1
-
-// confirmed is the Token of units of a semaphore whose call has also been counted.
-const confirmed = 1
-
 func (r *Reservation) giveBack(inv *Invocation) {
-	switch {
-	case r.window != nil:
-		r.window.Cancel(r.Token, r.Units)
-	case r.semaphore == nil:
-		r.Holder.GiveBack(r, inv.now)
-	case r.Token == confirmed:
+	switch r.kind {
+	case inWindow:
+		r.window.Cancel(r.Receipt(), r.Units)
+	case inFlight:
+		r.semaphore.Release(inv.lane, r.Units)
+	case confirmed:
 		r.semaphore.ReleaseConfirmed(r.Units)
 	default:
-		r.semaphore.Release(inv.lane, r.Units)
+		r.Holder.GiveBack(r, inv.now)
 	}
 }
+
+// Receipt is the window's receipt for units that it counts.
+func (r *Reservation) Receipt() stat.Receipt { return stat.Receipt(r.Token) }
+
+// LowerLimit notes that units of a window are within that limit as well.
+func (r *Reservation) LowerLimit(limit int64) { r.Undo = min(r.Undo, limit) }
 
 // Reserve notes what a rule granted.
 func (inv *Invocation) Reserve(r Reservation) { inv.held = append(inv.held, r) }
@@ -60,7 +78,7 @@ func (inv *Invocation) ReserveUnits(h Holder, units, token int64) {
 // copying one made elsewhere would.
 func (inv *Invocation) reserve(units, token, undo int64, untilExit bool) *Reservation {
 	r := inv.nextReservation()
-	r.Units, r.Token, r.Undo, r.UntilExit = units, token, undo, untilExit
+	r.Units, r.Token, r.Undo, r.UntilExit, r.kind = units, token, undo, untilExit, byHolder
 	return r
 }
 
@@ -99,15 +117,16 @@ func (inv *Invocation) GiveBackFrom(n int) {
 	}
 }
 
-// ReserveBucket notes units in a bucket of a window that holds under limit.
-func (inv *Invocation) ReserveBucket(w *stat.Window, bucket, limit int64) {
-	inv.reserve(inv.units, bucket, limit, false).window = w
+// ReserveBucket notes units that a window counts within limit.
+func (inv *Invocation) ReserveBucket(w *stat.Window, receipt stat.Receipt, limit int64) {
+	r := inv.nextReservation()
+	r.Units, r.Token, r.Undo, r.UntilExit, r.kind, r.window = inv.units, int64(receipt), limit, false, inWindow, w
 }
 
 // ReserveSemaphore notes units of a semaphore.
 func (inv *Invocation) ReserveSemaphore(g *meter.Semaphore) {
 	r := inv.nextReservation()
-	r.Units, r.Token, r.Undo, r.UntilExit, r.semaphore = inv.units, 0, 0, true, g
+	r.Units, r.Token, r.Undo, r.UntilExit, r.kind, r.semaphore = inv.units, 0, 0, true, inFlight, g
 }
 
 // HeldBucket returns the call's reservation in a window, or nil. A call holds at most one per
@@ -134,14 +153,14 @@ func (inv *Invocation) FindBucket(w *stat.Window) *Reservation {
 func (inv *Invocation) Follow() {
 	for i := 0; i < len(inv.held); i++ { // what is found may itself have been handed over
 		r := &inv.held[i]
-		if r.window == nil || !r.window.HandedOver(r.Token) {
+		if r.kind != inWindow || !r.window.HandedOver(r.Receipt()) {
 			continue
 		}
-		here, elsewhere := r.window.Follow(r.Token)
-		r.Token = here
+		here, elsewhere := r.window.Follow(r.Receipt())
+		r.Token = int64(here)
 		limit, first := r.Undo, cmp.Or(r.follows, int32(i+1))
 		for _, held := range elsewhere {
-			inv.ReserveBucket(held.Window, held.Bucket, limit)
+			inv.ReserveBucket(held.Window, held.Receipt, limit)
 			inv.held[len(inv.held)-1].follows = first
 		}
 	}
@@ -154,9 +173,9 @@ func (inv *Invocation) Rebook(w *stat.Window, limit int64, maxWait time.Duration
 	inv.Follow()
 	r := inv.HeldBucket(w)
 	limit = min(limit, r.Undo)
-	wait, bucket, ok := w.Rebook(inv.now, r.Token, r.Units, limit, maxWait)
+	wait, receipt, ok := w.Rebook(inv.now, r.Receipt(), r.Units, limit, maxWait)
 	if ok {
-		r.Token, r.Undo = bucket, limit
+		r.Token, r.Undo = int64(receipt), limit
 	}
 	return wait, ok
 }
@@ -167,9 +186,9 @@ func (inv *Invocation) MeterBucket(w *stat.Window) {
 	if inv.Follow(); inv.FindBucket(w) != nil {
 		return
 	}
-	bucket := w.AddAt(inv.lane, inv.now, inv.Runs(), inv.units)
+	receipt := w.AddAt(inv.lane, inv.now, inv.Runs(), inv.units)
 	if inv.Follow(); inv.FindBucket(w) != nil { // the window took over meanwhile
-		w.Cancel(bucket, inv.units)
+		w.Cancel(receipt, inv.units)
 	}
 }
 
@@ -213,7 +232,7 @@ func (inv *Invocation) meterSemaphore(g *meter.Semaphore, r *Reservation) {
 	}
 	if g.Settling() {
 		g.Confirm(inv.units)
-		r.Token = confirmed
+		r.kind = confirmed
 	}
 }
 
@@ -276,7 +295,7 @@ func (inv *Invocation) release() {
 	held := inv.held
 	for i := len(held) - 1; i >= 0; i-- {
 		r := &held[i]
-		if r.UntilExit && (r.semaphore == nil || r.Token == confirmed ||
+		if r.UntilExit && (r.kind != inFlight ||
 			!r.semaphore.TryRelease(r.Units) && !r.semaphore.TryReleaseOn(inv.lane, r.Units)) {
 			inv.held = held[:i+1]
 			inv.unwind(false)
@@ -297,7 +316,9 @@ func (inv *Invocation) empty(held []Reservation) {
 
 // empty forgets the pointers: a pooled invocation must not keep windows alive. That costs less than
 // clearing everything.
-func (r *Reservation) empty() { r.Holder, r.window, r.semaphore, r.follows = nil, nil, nil, 0 }
+func (r *Reservation) empty() {
+	r.Holder, r.window, r.semaphore, r.follows, r.fleeting = nil, nil, nil, 0, false
+}
 
 // unwind empties what is held, and what a holder left beyond the end by reserving as it took back.
 // A holder that panics keeps what it granted; the others still get theirs back.
@@ -330,8 +351,8 @@ func (inv *Invocation) unwindSome(all bool) {
 func (inv *Invocation) chargeAt(at int64) {
 	inv.Follow()
 	for i := range inv.held {
-		if r := &inv.held[i]; r.window != nil {
-			r.Token = r.window.Move(r.Token, at, r.Units, r.Undo)
+		if r := &inv.held[i]; r.kind == inWindow {
+			r.Token = int64(r.window.Move(r.Receipt(), at, r.Units, r.Undo))
 		}
 	}
 }

@@ -30,17 +30,20 @@ func TestReservationHasNothingOfTheOneBefore(t *testing.T) {
 		reserve func(*Invocation)
 		want    Reservation
 	}{
-		"any":       {func(inv *Invocation) { inv.Reserve(Reservation{h, 7, 8, 9, true, 0, nil, nil}) }, Reservation{h, 7, 8, 9, true, 0, nil, nil}},
+		"any": {func(inv *Invocation) {
+			inv.Reserve(Reservation{Holder: h, Units: 7, Token: 8, Undo: 9, UntilExit: true})
+		}, Reservation{Holder: h, Units: 7, Token: 8, Undo: 9, UntilExit: true}},
+		"leased":    {func(inv *Invocation) { inv.ReserveLeased(h, 3, 4) }, Reservation{Holder: h, Units: 3, Token: 4, kind: byLease, fleeting: true}},
 		"units":     {func(inv *Invocation) { inv.ReserveUnits(h, 3, 4) }, Reservation{Holder: h, Units: 3, Token: 4}},
-		"bucket":    {func(inv *Invocation) { inv.ReserveBucket(w, 5, 6) }, Reservation{Units: 2, Token: 5, Undo: 6, window: w}},
-		"semaphore": {func(inv *Invocation) { inv.ReserveSemaphore(g) }, Reservation{Units: 2, UntilExit: true, semaphore: g}},
+		"bucket":    {func(inv *Invocation) { inv.ReserveBucket(w, 5, 6) }, Reservation{Units: 2, Token: 5, Undo: 6, kind: inWindow, window: w}},
+		"semaphore": {func(inv *Invocation) { inv.ReserveSemaphore(g) }, Reservation{Units: 2, UntilExit: true, kind: inFlight, semaphore: g}},
 	}
 	for before, first := range kinds {
 		for after, second := range kinds {
 			inv := &Invocation{call: call{units: 2}}
 			for range 2 {
 				first.reserve(inv)
-				inv.held[0].Token, inv.held[0].Undo, inv.held[0].follows = confirmed, 11, 1 // as may come to be
+				inv.held[0].Token, inv.held[0].Undo, inv.held[0].follows = 10, 11, 1 // as may come to be
 				inv.empty(inv.held)
 			}
 			second.reserve(inv)

@@ -24,15 +24,15 @@ type fallback struct {
 
 // lent is a lot, all of which counts in a bucket of the fallback's window.
 type lent struct {
-	lot    uint32 // its number, 0 for none
-	bucket int64
+	lot     uint32 // its number, 0 for none
+	receipt stat.Receipt
 }
 
 // ended has the fallback count no longer what is unspent of a lot that is over.
 func (f *fallback) ended(l *lot, unspent int64) {
 	for i := range f.lent {
 		if at := &f.lent[i]; at.lot != 0 && at.lot == l.number {
-			f.own.Cancel(at.bucket, unspent)
+			f.own.Cancel(at.receipt, unspent)
 			at.lot = 0
 		}
 	}
@@ -152,9 +152,9 @@ func (w *Window) takeAway(now, n int64) (token int64, ok bool) {
 			w.closeNext(now)
 		}
 		if fits || afterClosing {
-			if bucket, ok := w.fallback.own.TryAdd(0, now, n, w.fallback.share.units); ok {
+			if receipt, ok := w.fallback.own.TryAdd(0, now, n, w.fallback.share.units); ok {
 				w.admitOwn(now, n)
-				return bucket<<tokenBits | fromFallback, true
+				return int64(receipt)<<tokenBits | fromFallback, true
 			}
 		}
 	}
@@ -173,11 +173,10 @@ func (w *Window) admitOwn(now, n int64) {
 
 // cancelAway is Cancel of what the fallback granted. It needs mu.
 func (w *Window) cancelAway(token, n int64) {
-	bucket := token >> tokenBits
 	if token&(1<<tokenBits-1) != fromFallback || w.fallback.own == nil {
 		return // it stays charged until its bucket is over
 	}
-	w.fallback.own.Cancel(bucket, n)
+	w.fallback.own.Cancel(stat.Receipt(token>>tokenBits), n)
 	for i := len(w.account) - 1; i >= 0; i-- {
 		if e := &w.account[i]; e.own >= n {
 			e.own -= n
@@ -197,7 +196,7 @@ func (w *Window) holdsAway(now, token int64) bool {
 		return false
 	}
 	current, _ := own.TryAdd(0, now, 0, math.MaxInt64)
-	return current == token>>tokenBits
+	return current == stat.Receipt(token>>tokenBits)
 }
 
 // retryAway is RetryAfter while the store is away. Where only the store can say, that is when it is

@@ -84,16 +84,16 @@ func grantsOf(t *testing.T, d *drawer, shape stat.Shape, limit int64) (grants []
 		switch {
 		case what == "add":
 			if bucket, ok := w.TryAdd(0, seen, n, limit); ok {
-				grants = append(grants, grant{newest, n, bucket}) // who is late comes when the newest did
+				grants = append(grants, grant{newest, n, int64(bucket)}) // who is late comes when the newest did
 			}
 		case what == "borrow":
 			if _, bucket, ok := w.TryBorrow(seen, n, limit, shape.Interval); ok {
-				grants = append(grants, grant{bucket * width, n, bucket})
+				grants = append(grants, grant{int64(bucket) * width, n, int64(bucket)})
 			}
 		case what == "cancel" && len(grants) > 0:
 			i := d.IntN(len(grants))
 			if grants[i].at+int64(shape.Interval) > newest { // it has not run its course
-				w.Cancel(grants[i].bucket, grants[i].n)
+				w.Cancel(stat.Receipt(grants[i].bucket), grants[i].n)
 				grants = slices.Delete(grants, i, i+1)
 			}
 		}
@@ -111,8 +111,8 @@ func TestIntervalBoundsAreTight(t *testing.T) {
 		var grants []grant
 		for now := int64(shape.Width()) - 1; now < int64(4*time.Second); now++ {
 			if bucket, ok := w.TryAdd(0, now, 10, 10); ok {
-				grants = append(grants, grant{now, 10, bucket})
-				now = (bucket + 1) * int64(shape.Width()) // to the next edge
+				grants = append(grants, grant{now, 10, int64(bucket)})
+				now = (int64(bucket) + 1) * int64(shape.Width()) // to the next edge
 			}
 			now += int64(shape.Width())/2 - 1
 		}

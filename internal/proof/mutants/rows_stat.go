@@ -5,29 +5,29 @@ var statRows = []row{
 	{
 		invariant:   "A window counts a call in the same step that finds room for it.",
 		declaration: "stat.Window.TryAdd",
-		old:         `if w.sum.CompareAndSwap(sum, sum+uint64(n)) { return w.stampOf(newest, sum), true }; w.contend()`,
-		new:         `w.sum.Add(uint64(n)); return w.stampOf(newest, sum), true`,
+		old:         `if w.swap(seen, n) { return w.receiptBy(seen, newest), true }; w.contend()`,
+		new:         `w.word.Add(uint64(n)); return w.receiptBy(seen, newest), true`,
 		test:        "go test -tags sim -run ^TestSimWindow$ ./stat",
 	},
 	{
 		invariant:   "A window does not count a call that it refuses.",
-		declaration: "stat.Window.tryAdd",
-		old:         `if ok = w.fits(w.head, n, limit); ok { w.put(w.head, n);`,
-		new:         `ok = w.fits(w.head, n, limit); w.put(w.head, n); if ok {`,
+		declaration: "stat.Window.tryAddWithMutex",
+		old:         `if ok = w.fitsLocked(w.head, n, limit); ok { w.putLocked(w.head, n);`,
+		new:         `ok = w.fitsLocked(w.head, n, limit); w.putLocked(w.head, n); if ok {`,
 		test:        "go test -run ^TestWindowIsItsTwin$ ./stat",
 	},
 	{
 		invariant:   "An older reading of the clock never moves a window back.",
-		declaration: "stat.Window.roll",
-		old:         `return }; w.collect()`,
-		new:         `w.head = number(now, w.width); return }; w.collect()`,
+		declaration: "stat.Window.rollLocked",
+		old:         `return }; w.collectLocked()`,
+		new:         `w.head = number(now, w.width); return }; w.collectLocked()`,
 		test:        "go test -run ^TestWindowIsItsTwin$ ./stat",
 	},
 	{
 		invariant:   "A cancelled call leaves the bucket that counted it.",
 		declaration: "stat.Window.Cancel",
-		old:         `w.put(bucket, -n)`,
-		new:         `w.put(w.head, -n)`,
+		old:         `w.putLocked(bucket, -n)`,
+		new:         `w.putLocked(w.head, -n)`,
 		test:        "go test -run ^TestWindowIsItsTwin$ ./stat",
 	},
 	{
@@ -38,7 +38,7 @@ var statRows = []row{
 	},
 	{
 		invariant:   "A window subtracts no units that it did not take over from the window before.",
-		declaration: "stat.Window.find",
+		declaration: "stat.Window.findLocked",
 		old:         `era < w.born`,
 		new:         `era < w.born && false`,
 		test:        "go test -run ^TestWindowLineageIsItsTwin$ ./stat",
@@ -64,24 +64,24 @@ var statRows = []row{
 			c, cell, credit := w.cell(lane)
 			newest := w.newest.Load()
 			if now >= (newest+1)*w.width {
-				return w.tryAdd(lane, now, n, limit)
+				return w.tryAddWithMutex(lane, now, n, limit)
 			}
-			sum := w.sum.Load()
-			total := int64(sum & mostTotal)`,
+			seen := w.load()
+			total := seen.total()`,
 		new: `
 			newest := w.newest.Load()
 			if now >= (newest+1)*w.width {
-				return w.tryAdd(lane, now, n, limit)
+				return w.tryAddWithMutex(lane, now, n, limit)
 			}
-			sum := w.sum.Load()
-			total := int64(sum & mostTotal)
+			seen := w.load()
+			total := seen.total()
 			c, cell, credit := w.cell(lane)`,
 		test: "go test -tags sim -run ^TestSimWindowThatLends$ ./stat",
 	},
 	{
 		invariant:   "Units that lanes hold unspent refuse no call.",
 		declaration: "stat.Window.tryAddOn",
-		old:         `total > limit-n && sum&lent == 0`,
+		old:         `total > limit-n && !seen.lends()`,
 		new:         `total > limit-n`,
 		test:        "go test -run ^TestWindowCollectsBeforeItRefuses$ ./stat",
 	},

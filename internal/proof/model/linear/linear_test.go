@@ -103,26 +103,27 @@ func (o windowOp) String() string {
 
 // windowLike is what can be checked: the window, and one that is broken.
 type windowLike interface {
-	TryAdd(lane uint32, now, n, limit int64) (bucket int64, ok bool)
-	TryBorrow(now, n, limit int64, maxWait time.Duration) (wait time.Duration, bucket int64, ok bool)
-	Cancel(bucket, n int64)
+	TryAdd(lane uint32, now, n, limit int64) (r stat.Receipt, ok bool)
+	TryBorrow(now, n, limit int64, maxWait time.Duration) (wait time.Duration, r stat.Receipt, ok bool)
+	Cancel(r stat.Receipt, n int64)
 	Sum(now int64) int64
 }
 
 const longestLoan = 40 * time.Millisecond
 
 func (o windowOp) on(w windowLike) (a windowAnswer) {
+	var r stat.Receipt
 	switch o.what {
 	case "add":
-		a.bucket, a.ok = w.TryAdd(o.lane, o.now, o.n, o.limit)
+		r, a.ok = w.TryAdd(o.lane, o.now, o.n, o.limit)
 	case "borrow":
-		a.wait, a.bucket, a.ok = w.TryBorrow(o.now, o.n, o.limit, longestLoan)
+		a.wait, r, a.ok = w.TryBorrow(o.now, o.n, o.limit, longestLoan)
 	case "cancel":
-		w.Cancel(o.bucket, o.n)
+		w.Cancel(stat.Receipt(o.bucket), o.n)
 	case "sum":
 		a.sum = w.Sum(o.now)
 	}
-	if !a.ok {
+	if a.bucket = int64(r); !a.ok { // its windows are never handed over
 		a.bucket, a.wait = 0, 0 // of a refusal they say nothing
 	}
 	return a
@@ -253,7 +254,7 @@ type checkThenAct struct {
 	between func()
 }
 
-func (w checkThenAct) TryAdd(lane uint32, now, n, limit int64) (bucket int64, ok bool) {
+func (w checkThenAct) TryAdd(lane uint32, now, n, limit int64) (r stat.Receipt, ok bool) {
 	if w.Sum(now)+n > limit {
 		return 0, false
 	}
