@@ -22,7 +22,7 @@ import (
 var update = flag.Bool("update", false, "write the transcripts of docs/command.md anew")
 
 // The page is not of this module, so the go command takes the outcome of an earlier run for good
-// though it has changed. Its sum is of this module; package docs_test holds it against the page.
+// though it has changed. Its sum is of this module; package internal/proof/pages compares it with the page.
 const (
 	page    = "../../docs/command.md"
 	pageSum = "testdata/command.md.sha256"

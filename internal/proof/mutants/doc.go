@@ -12,6 +12,6 @@
 // may move to another file of its package. An ordinary test looks for all rows, so a refactoring
 // that a row no longer fits fails at once.
 //
-// A new invariant gets a row. A fixed bug gets a test, named in docs/known-bugs.md, and a row only
+// A new invariant gets a row. A fixed bug gets a test, named in known-bugs.md, and a row only
 // if no row breaks the same invariant.
 package main

@@ -1,4 +1,4 @@
-package docs_test
+package pages_test
 
 import (
 	"bytes"

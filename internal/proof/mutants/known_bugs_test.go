@@ -1,4 +1,4 @@
-package docs_test
+package main
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock-go/penstock/internal/proof/source"
+	trees "github.com/penstock-go/penstock/internal/proof/source"
 )
 
 var (
@@ -24,6 +24,8 @@ var (
 
 // Each row of the page names one test or two, of files that name the bug in a comment; each such comment names a row.
 func TestKnownBugsHaveTests(t *testing.T) {
+	root, err := trees.Root()
+	require.NoError(t, err)
 	page, err := os.ReadFile("known-bugs.md")
 	require.NoError(t, err)
 	rows := bugRow.FindAllStringSubmatch(string(page), -1)
@@ -35,7 +37,7 @@ func TestKnownBugsHaveTests(t *testing.T) {
 	}
 
 	tests := make(map[[3]string]bool) // folder, test, number of a bug that its file names
-	require.NoError(t, source.Each(os.DirFS(".."), func(file string, text []byte) error {
+	require.NoError(t, trees.Each(os.DirFS(root), func(file string, text []byte) error {
 		if !strings.HasSuffix(file, "_test.go") {
 			return nil
 		}

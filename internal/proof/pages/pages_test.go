@@ -1,5 +1,4 @@
-// Package docs_test holds the documentation against the code.
-package docs_test
+package pages_test
 
 import (
 	"context"
@@ -34,7 +33,13 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-func TestMain(m *testing.M) { books.Main(m) }
+// Paths are relative to docs, as the links of its pages are.
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../../../docs"); err != nil {
+		panic(err)
+	}
+	books.Main(m)
+}
 
 // block is a fenced code block: what stands behind the fence, and the text.
 type block struct{ info, text string }
