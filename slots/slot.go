@@ -55,7 +55,8 @@ type Rechecker interface {
 	Recheck(Call) Verdict
 }
 
-// PassRecorder records that a call was admitted, at the moment it is released.
+// PassRecorder records that a call was admitted, at the moment it is released. Recorders are three interfaces
+// because most slots need one of the three moments, and the chain calls only methods that exist.
 type PassRecorder interface {
 	Passed(Call)
 }

@@ -24,6 +24,8 @@ func (i Info) Wild() bool { return i.Match == MatchPrefix || i.Match == MatchPat
 // Rule is a rule that a Table of package family can hold, normalized: a struct whose field ID
 // is the ID.
 type Rule interface {
+	// Info fills in the same fields in each family: Go reads no field of a type parameter, and a literal
+	// such as flow.Rule{Resource: "orders"} can't set a field of an embedded struct.
 	Info() Info
 	// Like is the same for rules that differ only in what an edit would change, such
 	// as the threshold. It is the ID of a rule that declares none. A rule whose ID is new continues

@@ -17,6 +17,10 @@ package meter
 // share of more than half would let waiters wait three times as long or more. A smaller one would
 // make an overtaking waiter stay behind two or more.
 //
+// The bound is not the wait that a waiter was told: under overload that is nearly the longest allowed, and
+// nobody could be overtaken. Nor does whoever grants a turn choose between the two kinds: later arrivals
+// would then push back waiters whose wait had been announced.
+//
 // An order once given stands: a prioritized waiter is never overtaken, and a later waiter,
 // prioritized or not, changes no place ahead of the last prioritized one.
 //

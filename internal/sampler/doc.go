@@ -1,3 +1,3 @@
 // Package sampler reads the load, the CPU use and the memory use of the machine, as long as a rule
-// depends on them.
+// depends on them. It gets the engine's Now, Every and Logger as functions, and so lies below the engine.
 package sampler

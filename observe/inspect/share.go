@@ -18,7 +18,8 @@ type room struct {
 	held    int // bytes of copies with readers
 }
 
-// copies makes copies for many readers. Readers that arrive while one is being made share the next:
+// copies makes copies for many readers. A tree of 10,000 resources is 25 MB as JSON and 3 MB as a copy, so
+// readers share copies, and each renders its own reply. Readers that arrive while one is being made share the next:
 // however many there are, one goroutine copies, and yet no reader gets a copy older than its
 // request. A copy is released with its last reader. It is safe for concurrent use.
 type copies[T any] struct {
