@@ -3,7 +3,7 @@
 //
 //	go run ./internal/proof/figures              all of them: make figures
 //	go run ./internal/proof/figures ./stat       those of a package
-//	go run ./internal/proof/figures -write       keep the table in docs/reliability.md
+//	go run ./internal/proof/figures -write       keep the table in figures.md, its summary in docs/reliability.md
 //	FIGURES=long go run ./internal/proof/figures the sizes for a night
 //
 // A check is any test that calls figure.Report, see package internal/proof/figure. They

@@ -15,7 +15,7 @@ import (
 )
 
 func main() {
-	write := flag.Bool("write", false, "keep the table in docs/reliability.md")
+	write := flag.Bool("write", false, "keep the table in "+tableFile+", and its summary in "+summaryFile)
 	flag.Parse()
 	if err := run(*write, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "figures:", err)
@@ -58,7 +58,7 @@ func run(write bool, only []string) error {
 		return errors.New(strings.Join(failed, "; "))
 	}
 	if write {
-		return keep(filepath.Join(root, pageFile), t)
+		return keep(root, t)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -9,18 +10,21 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/tables"
 )
 
-const pageFile = "docs/reliability.md"
+const (
+	tableFile   = "internal/proof/figures/figures.md"
+	summaryFile = "docs/reliability.md"
+)
 
-// keep puts the table and its commands into the page, and their summary at its beginning.
-func keep(page string, t table) error {
-	if err := tables.Keep(page, "figures", "\n"+kept(t)+"\n"); err != nil {
+// keep puts the table and its commands into one page below root, and their summary into the other.
+func keep(root string, t table) error {
+	if err := tables.Keep(filepath.Join(root, tableFile), "figures", "\n"+kept(t)+"\n"); err != nil {
 		return err
 	}
-	return keepSummary(page, t)
+	return keepSummary(root, t)
 }
 
-func keepSummary(page string, t table) error {
-	return tables.Keep(page, "summary", "\n"+summary(t)+"\n")
+func keepSummary(root string, t table) error {
+	return tables.Keep(filepath.Join(root, summaryFile), "summary", "\n"+summary(t)+"\n")
 }
 
 func kept(t table) string {

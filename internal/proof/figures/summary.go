@@ -15,19 +15,19 @@ var claims = []struct {
 	names *regexp.Regexp
 	all   bool // that there is was tried: no rate is left
 }{
-	{"calls let in beyond a limit", regexp.MustCompile(`over-admissions|admitted beyond|more were admitted|over the limit|over their (limit|bound)` +
+	{"calls admitted beyond a limit", regexp.MustCompile(`over-admissions|admitted beyond|more were admitted|over the limit|over their (limit|bound)` +
 		`|above the ceiling|beyond an isolation|limits off|names gained`), false},
-	{"calls refused though there was room, as a share", regexp.MustCompile(`spurious refusals`), false},
-	{"orders of steps in small cases, all there are, that break a promise", regexp.MustCompile(`every schedule`), true},
-	{"random orders of steps that break a promise", regexp.MustCompile(`^violations: Test`), false},
+	{"calls refused despite room, as a share", regexp.MustCompile(`spurious refusals`), false},
+	{"orders of steps that break a promise, in small cases searched completely", regexp.MustCompile(`every schedule`), true},
+	{"orders of steps that break a promise, at random", regexp.MustCompile(`^violations: Test`), false},
 	{"steps at which the engine and a naive model differ", regexp.MustCompile(`from the model|serial order|otherwise without`), false},
 	{"counts lost, doubled or left behind", regexp.MustCompile(`counts lost|calls lost|out of balance|counted elsewhere|nodes lost|left by refused|did not count`), false},
-	{"permits, probes and ejections too many, waits lost, entries used twice", regexp.MustCompile(
+	{"surplus permits, probes and ejections; lost waits; entries used twice", regexp.MustCompile(
 		`waits lost|semaphore off|too many probes|stay stuck|use after exit|ejected than`), false},
 	{"wrong verdicts on clocks that are set, or differ by processor", regexp.MustCompile(`clock-step|on clocks that differ`), false},
-	{"rule files half read, wrongly applied, or torn apart by a reload", regexp.MustCompile(`rule files|torn|half files|loader's|left a trace`), false},
-	{"heap over its cap under a flood of names, in the worst case", regexp.MustCompile(`heap over the cap`), false},
-	{"from a changed file to the first decision by it, 99th percentile", regexp.MustCompile(`from file to decision`), false},
+	{"rule files half read, wrongly applied, or torn by a reload", regexp.MustCompile(`rule files|torn|half files|loader's|left a trace`), false},
+	{"heap above its cap under a flood of names, in the worst case", regexp.MustCompile(`heap over the cap`), false},
+	{"from a changed file to the first decision under it, 99th percentile", regexp.MustCompile(`from file to decision`), false},
 }
 
 // summary is a row for each claim: what was found, in how many trials. Of figures whose target is none, the trials are
@@ -40,7 +40,7 @@ func summary(t table) string {
 		}
 	}
 	var b strings.Builder
-	b.WriteString("| Looked for | Found | In trials | So the rate is below |\n|---|---|---|---|\n")
+	b.WriteString("| Looked for | Found | Trials | Rate below |\n|---|---|---|---|\n")
 	for i, c := range claims {
 		if len(groups[i]) == 0 {
 			continue

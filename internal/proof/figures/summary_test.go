@@ -14,20 +14,20 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/tables"
 )
 
-const thePage = "../../../" + pageFile
+const root = "../../../"
 
 var update = flag.Bool("update", false, "write the summary of the page")
 
-// The page begins with the summary of the table that it ends with. -update writes it.
+// The page on reliability has the summary of the table. -update writes it.
 func TestSummaryIsOfTheTable(t *testing.T) {
-	text, err := tables.Kept(thePage, "figures")
+	text, err := tables.Kept(root+tableFile, "figures")
 	require.NoError(t, err)
 	kept := table{results: []result{rows(text)}}
 	require.Greater(t, kept.figures(), 100)
 	if *update {
-		require.NoError(t, keepSummary(thePage, kept))
+		require.NoError(t, keepSummary(root, kept))
 	}
-	shown, err := tables.Kept(thePage, "summary")
+	shown, err := tables.Kept(root+summaryFile, "summary")
 	require.NoError(t, err)
 	assert.Equal(t, "\n"+summary(kept)+"\n", shown)
 	assert.Len(t, strings.Split(strings.TrimSpace(shown), "\n"), 2+len(claims)+1, "a row for each claim, and one for the rest")

@@ -86,7 +86,7 @@ func pagesWithCommands(t *testing.T) []string {
 	t.Helper()
 	found := []string{
 		"../README.md", "../CONTRIBUTING.md", "../SECURITY.md", "../examples/README.md",
-		"../internal/proof/README.md", "../internal/proof/mutants/known-bugs.md",
+		"../internal/proof/README.md", "../internal/proof/figures/figures.md", "../internal/proof/mutants/known-bugs.md",
 	}
 	for _, pattern := range []string{"*.md", "*/*.md"} {
 		pages, err := filepath.Glob(pattern)

@@ -62,7 +62,7 @@ func commit() string {
 		return "unknown"
 	}
 	// The pages that keep the tables are part of the tree.
-	changed, err := exec.Command("git", "status", "--porcelain", "--", ":/", ":(top,exclude)docs").Output()
+	changed, err := exec.Command("git", "status", "--porcelain", "--", ":/", ":(top,exclude)docs", ":(top,exclude)*.md").Output()
 	if err != nil || len(strings.TrimSpace(string(changed))) > 0 {
 		return strings.TrimSpace(string(hash)) + " with changes"
 	}
