@@ -24,6 +24,7 @@ var (
 
 // Commands that pages name can be given: the target, the package, the test or the subcommand is there.
 func TestCommandsShownExist(t *testing.T) {
+	t.Chdir(docs)
 	makefile, err := os.ReadFile("../Makefile")
 	require.NoError(t, err)
 	subcommands, err := os.ReadFile("command.md")

@@ -13,6 +13,7 @@ import (
 
 // The cases that the page on traps names are there: as a test's function, or as the name of a case.
 func TestEveryTrapHasACase(t *testing.T) {
+	t.Chdir(docs)
 	page, err := os.ReadFile(filepath.Join("adapters", "conformance.md"))
 	require.NoError(t, err)
 	named := regexp.MustCompile("`([a-z0-9/]+)` ([^;|]+)")

@@ -22,6 +22,7 @@ import (
 
 // The program that the README shows, with its rule file, is examples/hello.
 func TestProgramShown(t *testing.T) {
+	t.Chdir(docs)
 	var program, file string
 	for _, b := range blocks(t, "../README.md") {
 		switch {
@@ -40,6 +41,7 @@ func TestProgramShown(t *testing.T) {
 
 // The README's program in a module of its own: it runs, refuses, and goes by a file that is edited meanwhile.
 func TestProgramShownRuns(t *testing.T) {
+	t.Chdir(docs)
 	figure.AtNight(t) // it builds a program
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)

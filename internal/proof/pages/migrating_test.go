@@ -12,6 +12,7 @@ import (
 
 // Each of the ten questions ends in a rule file, which TestRuleFilesShown loads.
 func TestEveryQuestionEndsInARule(t *testing.T) {
+	t.Chdir(docs)
 	text, err := os.ReadFile("choosing.md")
 	require.NoError(t, err)
 	questions := regexp.MustCompile(`(?ms)^## \d+\. .*?(?:^## |\z)`)
@@ -27,6 +28,7 @@ func TestEveryQuestionEndsInARule(t *testing.T) {
 
 // The rule files that migrating.md shows beside other libraries are those that examples/migrating plays beside them.
 func TestPairsShownArePlayed(t *testing.T) {
+	t.Chdir(docs)
 	var shown []string
 	for _, b := range blocks(t, "migrating.md") {
 		shown = append(shown, b.text)

@@ -29,6 +29,7 @@ var ofOthers = map[string]bool{
 // Tests, folders and exported names that a page names are there. Types of api are often those of core, by another
 // name: so are their fields.
 func TestNamesShownExist(t *testing.T) {
+	t.Chdir(docs)
 	tests, declared := namesInTheTree(t)
 	top, err := os.ReadDir("..")
 	require.NoError(t, err)

@@ -33,13 +33,11 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// Paths are relative to docs, as the links of its pages are.
-func TestMain(m *testing.M) {
-	if err := os.Chdir("../../../docs"); err != nil {
-		panic(err)
-	}
-	books.Main(m)
-}
+func TestMain(m *testing.M) { books.Main(m) }
+
+// docs is the folder that each test runs in, so that paths are relative to it, as the links of its pages are.
+// The go command sees a change of a page only if the test itself enters the folder, not TestMain.
+const docs = "../../../docs"
 
 // block is a fenced code block: what stands behind the fence, and the text.
 type block struct{ info, text string }
@@ -70,6 +68,7 @@ func pagesOfRules(t *testing.T) []string {
 // Every rule file that is shown loads. One marked bad is refused with the error
 // that is shown after it.
 func TestRuleFilesShown(t *testing.T) {
+	t.Chdir(docs)
 	for _, page := range append(pagesOfRules(t), "../README.md", "migrating.md", "choosing.md") {
 		shown := blocks(t, page)
 		for i, b := range shown {
@@ -96,6 +95,7 @@ func TestRuleFilesShown(t *testing.T) {
 // Every file of Sentinel's that is shown loads, and becomes the native one that is shown after it.
 // One without is refused with the error, or loads with the warning, that is.
 func TestFilesOfSentinelShown(t *testing.T) {
+	t.Chdir(docs)
 	shown := append(blocks(t, "sentinel.md"), blocks(t, "migrating.md")...)
 	for i, b := range shown {
 		if b.info != "json" {
@@ -128,6 +128,7 @@ func TestFilesOfSentinelShown(t *testing.T) {
 
 // Every key of Sentinel's rules has a row, and every warning a paragraph.
 func TestEveryKeyOfSentinelIsDescribed(t *testing.T) {
+	t.Chdir(docs)
 	text, err := os.ReadFile("sentinel.md")
 	require.NoError(t, err)
 	for _, rule := range []any{
@@ -158,6 +159,7 @@ func TestEveryKeyOfSentinelIsDescribed(t *testing.T) {
 // Every key has a row in the table of its family's page. Those of flow and isolation rules have a paragraph, too,
 // there or in the overview.
 func TestEveryFieldIsDescribed(t *testing.T) {
+	t.Chdir(docs)
 	overview, err := os.ReadFile("rules.md")
 	require.NoError(t, err)
 	for name, rule := range map[string]reflect.Type{
@@ -180,6 +182,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 
 // The picture has a column for each slot of the chain, in its order.
 func TestThePictureShowsEverySlot(t *testing.T) {
+	t.Chdir(docs)
 	picture, err := os.ReadFile("architecture.svg")
 	require.NoError(t, err)
 	rest := string(picture)
@@ -192,6 +195,7 @@ func TestThePictureShowsEverySlot(t *testing.T) {
 
 // The curve that the page on flow rules shows is the one that there is.
 func TestWarmUpCurveShown(t *testing.T) {
+	t.Chdir(docs)
 	clock := clocks.NewManual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	g := newGuard(t, clock)
 	require.NoError(t, g.LoadRules(rules.Set{Flow: []flow.Rule{

@@ -204,6 +204,7 @@ var (
 // Code that a page shows stands in a file of Go, which is compiled: each part of it that dots don't interrupt in one
 // piece, and imports elsewhere.
 func TestCodeShown(t *testing.T) {
+	t.Chdir(docs)
 	sources := goFiles(t)
 	for _, page := range pagesWithCommands(t) {
 		for _, b := range blocks(t, page) {
@@ -251,6 +252,7 @@ func unindented(code string) string {
 
 // The slots that slots.md shows are those of the example, which runs.
 func TestSlotsShownAreTheExample(t *testing.T) {
+	t.Chdir(docs)
 	example, err := os.ReadFile("../examples/customslot/main.go")
 	require.NoError(t, err)
 	shown := 0

@@ -25,6 +25,7 @@ var longer = map[string]*regexp.Regexp{
 // Output that pages show fits a terminal of 80 columns, and so does what the command prints: command.md has its
 // transcripts, and a test that plays them.
 func TestOutputShownFits(t *testing.T) {
+	t.Chdir(docs)
 	lines := 0
 	for _, page := range pagesWithCommands(t) {
 		for _, b := range blocks(t, page) {
