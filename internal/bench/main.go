@@ -73,7 +73,8 @@ type bench struct {
 	sizes
 	procs    int
 	progress *report.Progress
-	rows     []brief // of the README's table
+	rows     []brief     // of the README's table
+	less     [][2]string // names of contenders, and what was said of them
 }
 
 // brief is what one caller's call costs beside the library that does the same work: the
