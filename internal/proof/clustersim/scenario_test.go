@@ -65,7 +65,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// Where one member has most of the traffic it gets what the others leave. docs/cluster.md has these figures. known bug 227
+// Where one member has most of the traffic it gets what the others leave. docs/cluster.md has the least of these figures. known bug 227
 func TestSkew(t *testing.T) {
 	for _, roundTrip := range []time.Duration{time.Millisecond, 5 * time.Millisecond} {
 		for offered, used := range map[float64]float64{0.9: 0.965, 1.2: 0.98, 1.5: 0.99} {

@@ -1,4 +1,5 @@
-// Command page simulates clusters and writes what came of it into docs/cluster.md, with a picture.
+// Command page simulates clusters, prints tables of the outcome, and writes the first and the last of them into
+// docs/cluster.md, with a picture.
 package main
 
 import (
@@ -42,12 +43,6 @@ func run(write, short bool) error {
 	}
 	file := filepath.Join(root, filepath.FromSlash(page))
 	if err := tables.Keep(file, "price", "\n```text\n"+price+"```\n\n"); err != nil {
-		return err
-	}
-	if err := tables.Keep(file, "skew", "\n```text\n"+skew+"```\n\n"); err != nil {
-		return err
-	}
-	if err := tables.Keep(file, "gain", "\n```text\n"+gain+"```\n\n"); err != nil {
 		return err
 	}
 	if err := tables.Keep(file, "trouble", "\n```text\n"+trouble+"```\n\n"); err != nil {
