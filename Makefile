@@ -37,7 +37,7 @@ cluster-sim: ## clusters on a virtual clock: tables and picture, kept in docs; S
 cluster-compare: ## ways to hold a limit in a Redis, measured on one server: one table, kept in docs
 bench: ## ours beside other libraries: one table, kept in docs; BENCHFLAGS=-short tries it
 bench-scale: ## the same calls on 1 to 16 processors: one table, kept in docs
-bench-windows: ## kinds of windows on the same traffic: tables and picture, kept in docs
+bench-windows: ## kinds of windows on the same traffic: tables and picture, some kept in docs
 microbench: ## the root module's Go benchmarks: BENCH=regexp BENCHTIME=200ms
 screenshots: ## the pictures of the dashboard in docs, made by Chromium of the quickstart
 pictures: ## the pictures of the pages on rules, drawn from what an engine does

@@ -2,5 +2,5 @@
 // through, what a decision costs, and what happens when the clock is set.
 //
 //	go run ./windows/compare          print
-//	go run ./windows/compare -write   keep tables and picture in docs
+//	go run ./windows/compare -write   keep the table of traffic and the picture in docs
 package main

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	page    = "docs/windows.md"
-	picture = "docs/windows.svg"
+	page    = "docs/rules/flow.md"
+	picture = "docs/rules/windows.svg"
 )
 
 // smoke shows that everything works; its figures say little.
 var smoke = measure.Plan{Rounds: 1, Batch: 200 * time.Microsecond}
 
 func main() {
-	write := flag.Bool("write", false, "keep the tables in "+page+" and the picture in "+picture)
+	write := flag.Bool("write", false, "keep the table of traffic in "+page+" and the picture in "+picture)
 	short := flag.Bool("short", false, "measure costs shortly")
 	flag.Parse()
 	if err := run(*write, *short); err != nil {
@@ -52,9 +52,6 @@ func run(write, short bool) error {
 	}
 	file := filepath.Join(root, filepath.FromSlash(page))
 	if err := tables.Keep(file, "traffic", "\n```text\n"+came+"```\n\n"); err != nil {
-		return err
-	}
-	if err := tables.Keep(file, "cost", "\n```text\n"+cost+"```\n\n"); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(root, filepath.FromSlash(picture)), []byte(drawn()), 0o644)
