@@ -8,6 +8,6 @@
 //
 // The API knows no users: the dashboard calls without a token. So it listens on a loopback address
 // by default, serves only the addresses that [Config].AllowFrom names, and changes nothing unless
-// [Config].AllowRuleWrites is set. See docs/sentinel-dashboard.md, which also says which commands
+// [Config].AllowRuleWrites is set. See docs/sentinel.md, which also says which commands
 // there are.
 package sentinel
