@@ -85,8 +85,8 @@ func (w *Window) localWindow(now int64) *stat.Window {
 		for _, e := range w.account {
 			own.AddAt(0, min(e.at, now), min(e.at, now), e.units())
 		}
-		for i, number := range [...]uint32{w.cur, w.next} {
-			if l := w.lots.find(number); l != nil { // it may be spent until it ends
+		for i, number := range [...]uint32{w.leases.cur, w.leases.next} {
+			if l := w.leases.lots.find(number); l != nil { // it may be spent until it ends
 				f.lent[i] = lent{number, own.AddAt(0, now, l.ends-1, l.granted)}
 			}
 		}
@@ -134,7 +134,7 @@ func (w *Window) fitsAway(now, n int64) (fits, afterClosing bool) {
 	if own.Fits(now, n, units) {
 		return true, false
 	}
-	unspent := w.lease.units() + w.nextLeft
+	unspent := w.leases.units()
 	return false, n <= units && unspent > 0 && own.Fits(now, n, units+unspent)
 }
 
@@ -148,8 +148,7 @@ func (w *Window) takeAway(now, n int64) (token int64, ok bool) {
 	case cluster.Local:
 		fits, afterClosing := w.fitsAway(now, n)
 		if afterClosing {
-			w.closeLease(now)
-			w.closeNext(now)
+			w.closeLeases(now)
 		}
 		if fits || afterClosing {
 			if receipt, ok := w.fallback.own.TryAdd(0, now, n, w.fallback.share.units); ok {

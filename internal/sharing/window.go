@@ -28,12 +28,10 @@ type WindowConfig struct {
 // have the member ask for more in the background; a call that would wait for those uses
 // [Member.Fetch].
 //
-// Invariants, under mu: the units in lease are of the lot cur, whose bucket was current when it began and is until
-// it ends; next is a lot of a coming bucket, with all its units. What was granted and is neither spent
-// nor in one of them is in backs until it is sent. account has what was spent of lots that are
-// over, and what was admitted without the store.
+// Invariants, under mu: what was granted and is neither spent nor in leases is in backs until it is sent. account has
+// what was spent of lots that are over, and what was admitted without the store.
 type Window struct {
-	lease lease
+	leases leases
 
 	refusedUntil shared.Int64  // until then needs beyond room are refused
 	room         shared.Int64  // how much the store said there is
@@ -48,10 +46,6 @@ type Window struct {
 
 	base
 	task     task
-	lots     lots
-	cur      uint32 // the lot in lease, 0 if none
-	next     uint32
-	nextLeft int64 // units of next
 	wanted   demand
 	epoch    int64 // the key's, 0 if unknown
 	seen     int64 // Take.Seen
@@ -100,7 +94,7 @@ func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
 		w := &Window{value: cfg.Value, base: base{m: m, place: place{key: key}}, horizon: horizonOf(cfg.Shape.Width()), active: 1, aheadAt: never, backAt: never}
 		w.ring = store.Ring{Shape: cfg.Shape, Phase: time.Duration(phaseOf(key, int64(cfg.Shape.Width())))}
 		w.on.Store(shard)
-		w.lots = newLots(cfg.Shape.Buckets)
+		w.leases = newLeases(cfg.Shape.Buckets)
 		w.task.do = w.turn
 		return w
 	})
@@ -146,7 +140,7 @@ func (w *Window) limit() int64 {
 
 // Ask says what TryAdd would do. It takes nothing; a call that is refused counts as such.
 func (w *Window) Ask(now, n int64) (a Answer) {
-	if w.lease.has(now, n) {
+	if w.leases.lease.has(now, n) {
 		return Fits
 	}
 	if a = Refuses; !w.refuses(now, n) {
@@ -170,18 +164,18 @@ func (w *Window) Look(now, n int64) Answer {
 // refuses reports whether the store has said that there is no room, also with what the lease has,
 // which would go back. While the lease lends only n beyond the limit is sure to be refused.
 func (w *Window) refuses(now, n int64) bool {
-	word := w.lease.word.Load()
+	word := w.leases.lease.word.Load()
 	return word&lends == 0 && now < w.refusedUntil.Load() && n > w.room.Load()+unitsOf(word) || n > w.limit()
 }
 
 // ask is Ask, with mu.
 func (w *Window) ask(now, n int64) Answer {
 	w.roll(now)
-	if !w.lease.has(now, n) {
-		w.lease.collect()
+	if !w.leases.lease.has(now, n) {
+		w.leases.lease.collect()
 	}
 	switch {
-	case w.lease.has(now, n):
+	case w.leases.lease.has(now, n):
 		return Fits
 	case w.refuses(now, n):
 		return Refuses
@@ -195,7 +189,7 @@ func (w *Window) ask(now, n int64) Answer {
 // it has not, TryAdd returns false and has more fetched, unless there are none. The lane says
 // nothing about the call but which processor it is on, roughly, see [stat.Window].
 func (w *Window) TryAdd(lane uint32, now, n int64) (token int64, ok bool) {
-	number, ran, ok := w.lease.take(lane, now, n)
+	number, ran, ok := w.leases.lease.take(lane, now, n)
 	if !ok {
 		return w.tryAdd(lane, now, n)
 	}
@@ -216,12 +210,12 @@ func (w *Window) tryAdd(lane uint32, now, n int64) (token int64, ok bool) {
 	}
 	w.mu.Lock()
 	w.roll(now)
-	number, ran, ok := w.lease.draw(now, n)
+	number, ran, ok := w.leases.lease.draw(now, n)
 	post, refused, missed := false, false, false
 	switch {
 	case ok:
 		token = leased(number)
-		if ran = w.lease.lend(lane, now, n) || ran; ran {
+		if ran = w.leases.lease.lend(lane, now, n) || ran; ran {
 			post = w.runsLow(now)
 		}
 	case w.refuses(now, n):
@@ -285,7 +279,7 @@ func (w *Window) RetryAfter(now, n int64) (time.Duration, bool) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.away() || w.lease.units() >= n && now < w.lease.end.Load() {
+	if !w.away() || w.leases.lease.units() >= n && now < w.leases.lease.end.Load() {
 		return 0, true
 	}
 	return w.retryAway(now, n)
@@ -308,7 +302,7 @@ func (w *Window) Figures() Figures {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return Figures{
-		Leased: w.lease.units(), Refused: w.refused.Load(), Requests: w.requests, Waited: w.waited,
+		Leased: w.leases.lease.units(), Refused: w.refused.Load(), Requests: w.requests, Waited: w.waited,
 		Away: w.away(), Limit: w.limit(), Why: w.broken.why(w.shard()),
 	}
 }

@@ -62,8 +62,7 @@ func (w *Window) replied(t *store.Take, sent, received int64) {
 		w.granted(t, sent, received)
 	}
 	if outdated {
-		w.closeLease(received)
-		w.closeNext(received)
+		w.closeLeases(received)
 	}
 	w.serve(received)
 	w.asking = nil // it may be the last thing that refers to the call, and to what else that lacked
@@ -100,8 +99,7 @@ func (w *Window) failed(t *store.Take, now int64, err error) (broke bool) {
 // store has to be told what was admitted.
 func (w *Window) renew(epoch, now int64) {
 	if w.epoch != 0 {
-		w.closeLease(now)
-		w.closeNext(now)
+		w.closeLeases(now)
 		w.backs = nil
 		w.account.anew()
 	} else { // what was admitted before is in buckets of a time that was perhaps not the store's
@@ -123,8 +121,7 @@ func (w *Window) granted(t *store.Take, sent, received int64) {
 		return
 	}
 	borrowed := r.Bucket > r.Current && t.Ahead == 0
-	at := w.lots.of(r.Bucket, r.Epoch, received, borrowed)
-	if at != nil { // a store that is one grants no more than the limit
+	if at := w.leases.lots.of(r.Bucket, r.Epoch, received, borrowed); at != nil { // a store that is one grants no more than the limit
 		r.Granted = min(r.Granted, mostUnits-at.granted)
 	}
 	if r.Granted == 0 && w.standsAside(t, received) {
@@ -146,24 +143,18 @@ func (w *Window) granted(t *store.Take, sent, received int64) {
 	if r.Granted < t.Want && !borrowed {
 		w.lacked = r.Current
 	}
-	l := w.lotOf(r, sent, received)
+	l := newLot(r, w.ring.Shape.Width(), sent, received, w.m.lag)
+	l.borrowed = borrowed
 	if received >= l.ends { // it took too long
-		w.settle(&l, r.Granted, received)
+		w.settle(leftover{&l, r.Granted}, received)
 		return
 	}
 	w.grown = r.Granted
-	if at != nil && (borrowed || at.number == w.cur || at.number == w.next) {
-		at.starts, at.ends = max(at.starts, l.starts), max(at.ends, l.ends)
-		w.put(at, r.Granted, received)
-		return
+	in, over := w.leases.grant(l, received)
+	w.settle(over, received)
+	if borrowed {
+		w.lend(in, r.Granted, received)
 	}
-	if !borrowed && r.Bucket == r.Current {
-		w.closeLease(received)
-	} else if !borrowed {
-		w.closeNext(received)
-	}
-	l.granted, l.borrowed = 0, borrowed
-	w.put(w.lots.add(l, w.cur, w.next), r.Granted, received)
 }
 
 // standsAside hands back what the member has leased, if a call that waits was refused only since it
@@ -172,35 +163,18 @@ func (w *Window) standsAside(t *store.Take, now int64) bool {
 	if len(w.waiters) == 0 || w.waiters[0] != w.asking || w.asking.again || t.Need != w.asking.need.Units {
 		return false
 	}
-	lacks, lease := t.Need-t.Reply.Room, w.lease.units()
+	lacks, lease, nextLeft := t.Need-t.Reply.Room, w.leases.lease.units(), w.leases.nextLeft
 	switch {
 	case lacks <= lease:
-	case lacks <= lease+w.nextLeft && t.Need > w.nextLeft:
-		w.closeNext(now)
+	case lacks <= lease+nextLeft && t.Need > nextLeft:
+		w.settle(w.leases.closeNext(), now)
 	default:
 		return false
 	}
-	w.closeLease(now)
+	w.settle(w.leases.closeCurrent(now), now)
 	w.refusedUntil.Store(0)
 	w.asking.again = true
 	return true
-}
-
-// put has n units in a lot.
-func (w *Window) put(l *lot, n, now int64) {
-	l.granted += n
-	switch {
-	case l.borrowed:
-		w.lend(l, n, now)
-	case l.starts > now:
-		w.next = l.number
-		w.nextLeft += n
-	case l.number == w.cur:
-		w.lease.add(n, l.ends)
-	default:
-		w.cur = l.number
-		w.lease.open(w.cur, n, l.ends)
-	}
 }
 
 // limited is what the store says where there is less room than was wanted: what is beyond it is refused

@@ -8,7 +8,7 @@ func (w *Window) enter(x *waiter, now int64) {
 	defer w.mu.Unlock()
 	n := x.need.Units
 	w.roll(now)
-	number, _, ok := w.lease.draw(now, n)
+	number, _, ok := w.leases.lease.draw(now, n)
 	switch {
 	case ok:
 		x.need.Token = leased(number)
@@ -48,7 +48,7 @@ func (w *Window) giveBack(n *Need) { w.Cancel(n.Token, n.Units) }
 func (w *Window) serve(now int64) {
 	w.waiters = slices.DeleteFunc(w.waiters, func(x *waiter) bool {
 		n := x.need.Units
-		if number, _, ok := w.lease.draw(now, n); ok {
+		if number, _, ok := w.leases.lease.draw(now, n); ok {
 			x.need.Token = leased(number)
 			x.decideLocked(true)
 		} else if w.refuses(now, n) && x.need.MaxWait == 0 || n > w.limit() {

@@ -12,72 +12,48 @@ import (
 
 // roll begins and ends leases.
 func (w *Window) roll(now int64) {
-	if w.cur != 0 && now >= w.lease.end.Load() {
-		if w.lease.units() > 0 {
-			w.grown = 0 // it hasn't run out: no reason to ask for more than that
-		}
-		w.closeLease(now)
+	over, begun := w.leases.roll(now)
+	if over[0].unspent > 0 {
+		w.grown = 0 // it hasn't run out: no reason to ask for more than that
 	}
-	l := w.lots.find(w.next)
-	switch {
-	case l == nil || now < l.starts:
-	case now >= l.ends:
-		w.closeNext(now)
-	default:
-		w.closeLease(now)
-		w.cur, w.next = w.next, 0
-		w.lease.open(w.cur, w.nextLeft, l.ends)
-		w.nextLeft, w.short = 0, 0
-		width, ahead := w.ring.Shape.Width(), time.Duration(l.bucket-w.current)
-		w.enterBucket(now, l.bucket, w.edgeLow+shorter(ahead*width), w.edgeHigh+longer(ahead*width))
-		w.grown = l.granted
-		w.serve(now)
-	}
-}
-
-// closeLease ends the lease: what is unspent goes back.
-func (w *Window) closeLease(now int64) {
-	l := w.lots.find(w.cur)
-	w.cur = 0
-	w.settle(l, w.lease.close(now), now)
-}
-
-// closeNext is closeLease for the one that hasn't begun.
-func (w *Window) closeNext(now int64) {
-	l := w.lots.find(w.next)
-	w.next = 0
-	w.settle(l, w.nextLeft, now)
-	w.nextLeft = 0
-}
-
-// settle accounts for a lot that is over.
-func (w *Window) settle(l *lot, unspent, now int64) {
-	if l == nil {
+	w.settle(over[0], now)
+	w.settle(over[1], now)
+	if begun == nil {
 		return
 	}
-	l.closed = true
-	if l.epoch != w.epoch {
+	w.short = 0
+	width, ahead := w.ring.Shape.Width(), time.Duration(begun.bucket-w.current)
+	w.enterBucket(now, begun.bucket, w.edgeLow+shorter(ahead*width), w.edgeHigh+longer(ahead*width))
+	w.grown = begun.granted
+	w.serve(now)
+}
+
+// closeLeases ends the leases: what is unspent goes back.
+func (w *Window) closeLeases(now int64) {
+	w.settle(w.leases.closeCurrent(now), now)
+	w.settle(w.leases.closeNext(), now)
+}
+
+// settle accounts for a lot that is over, if there is one.
+func (w *Window) settle(over leftover, now int64) {
+	l := over.lot
+	if l == nil || l.epoch != w.epoch {
 		return
 	}
-	spent := l.granted - unspent
+	spent := over.spent()
 	if spent > 0 {
 		e := w.account.of(l.bucket)
 		e.counted += spent
 		e.at = now
 	}
 	w.wanted.units += spent - l.measured
-	w.fallback.ended(l, unspent)
-	w.handBack(l.bucket, unspent)
+	w.fallback.ended(l, over.unspent)
+	w.handBack(l.bucket, over.unspent)
 }
 
 // measure has the demand count what was spent of the lease by now.
 func (w *Window) measure(now int64) {
-	if l := w.lots.find(w.cur); l != nil {
-		spent := l.granted - w.lease.units()
-		w.wanted.units += spent - l.measured
-		l.measured = spent
-	}
-	w.wanted.units += w.missed.Swap(0)
+	w.wanted.units += w.leases.newlySpent() + w.missed.Swap(0)
 	w.wanted.look(now, w.horizon)
 }
 
@@ -114,7 +90,7 @@ func (w *Window) enterBucket(now, bucket, low, high int64) {
 // later is when a command that no call waits for is sent at the latest. Commands of other keys may join it until then,
 // since what is leased lasts longer. A window whose lease goes faster than expected, or that lacks much, doesn't wait.
 func (w *Window) later(now int64) int64 {
-	if !w.leases() || w.pressed {
+	if !w.leasable() || w.pressed {
 		return now
 	}
 	return now + w.horizon/16
@@ -146,7 +122,7 @@ func (w *Window) hasCommand(now int64) bool {
 		return true // the store is back, or may be, or knows too little
 	case w.lacks(w.short, now):
 		return true
-	case !w.leases():
+	case !w.leasable():
 		return false
 	}
 	w.measure(now)
@@ -169,13 +145,7 @@ func (w *Window) counts() int64 { return (w.ring.Span() + 1) * int64(w.ring.Shap
 
 // schedule plans when the window looks next.
 func (w *Window) schedule(now int64) {
-	at := never
-	if w.cur != 0 {
-		at = min(at, w.lease.end.Load())
-	}
-	if l := w.lots.find(w.next); l != nil {
-		at = min(at, l.starts)
-	}
+	at := w.leases.changesAt()
 	if w.inFlight == nil && !w.posted && !w.gone {
 		if len(w.backs) > 0 {
 			at = min(at, max(w.backAt, now+1))
@@ -223,7 +193,7 @@ func (w *Window) command(now int64) store.Command {
 	switch {
 	case w.epoch == 0 && len(t.Charges) > 0:
 		t.Epoch = unknownEpoch // nothing is granted before they are charged
-	case w.epoch != 0 && (w.cur|w.next != 0 || len(t.Backs)+len(w.account) > 0):
+	case w.epoch != 0 && (w.leases.cur|w.leases.next != 0 || len(t.Backs)+len(w.account) > 0):
 		t.Epoch = w.epoch
 	}
 	t.NewEpoch = unknownEpoch + 1 + w.m.chance(store.MostEpoch-unknownEpoch)
@@ -239,8 +209,7 @@ const unknownEpoch = 1
 
 // giveUp hands back what is leased, and has what the store is about to grant go back as it comes. It needs mu.
 func (w *Window) giveUp(now int64) {
-	w.closeLease(now)
-	w.closeNext(now)
+	w.closeLeases(now)
 	w.outdated = w.inFlight
 }
 
@@ -248,9 +217,8 @@ func (w *Window) giveUp(now int64) {
 func (w *Window) drop(now int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.closeLease(now)
-	w.closeNext(now)
-	w.lots.end(now)
+	w.closeLeases(now)
+	w.leases.lots.end(now)
 	w.schedule(now)
 }
 
@@ -265,8 +233,7 @@ func (w *Window) leave(now int64) {
 
 // handBackAll hands back what is leased, by a command of its own unless one is on its way: then its answer does.
 func (w *Window) handBackAll(now int64) {
-	w.closeLease(now)
-	w.closeNext(now)
+	w.closeLeases(now)
 	if !w.posted && w.inFlight == nil && (len(w.backs) > 0 || w.account.owes(now-w.counts())) {
 		w.posted = w.m.post(w.shard(), w, now, immediately)
 	}

@@ -22,21 +22,13 @@ func (w *Window) Cancel(token, n int64) {
 		w.cancelAway(token, n)
 		return
 	}
-	if w.lease.giveBack(number, n) {
+	if w.leases.lease.giveBack(number, n) {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l := w.lots.find(number)
-	switch {
-	case l == nil || l.epoch != w.epoch:
-		return // nobody can say any more where they are
-	case number == w.cur:
-		if w.lease.giveBack(number, n) { // it began since
-			return
-		}
-	case number == w.next:
-		w.nextLeft += n
+	l := w.leases.giveBack(number, n, w.epoch)
+	if l == nil {
 		return
 	}
 	e := w.account.of(l.bucket)
@@ -54,6 +46,5 @@ func (w *Window) Holds(now, token int64) bool {
 	if token&(1<<tokenBits-1) != fromLot {
 		return w.holdsAway(now, token)
 	}
-	l := w.lots.find(uint32(token >> tokenBits))
-	return l != nil && l.epoch == w.epoch && now >= l.starts && now < l.ends
+	return w.leases.holds(uint32(token>>tokenBits), w.epoch, now)
 }

@@ -6,8 +6,8 @@ import (
 
 // This file is how much a window asks the store for, and whether it has to. All of it needs mu.
 
-// leases reports whether the limit is large enough to be leased: two units a member and horizon.
-func (w *Window) leases() bool {
+// leasable reports whether the limit is large enough to be leased: two units a member and horizon.
+func (w *Window) leasable() bool {
 	span := w.ring.Span() * int64(w.ring.Shape.Width())
 	return float64(w.limit())*float64(w.horizon) >= 2*float64(w.active)*float64(span)
 }
@@ -27,13 +27,13 @@ func (w *Window) fill(t *store.Take, now int64) {
 		if t.Borrow = first.MaxWait; t.Borrow == 0 && w.tooLate(now) {
 			t.Ahead, w.aheadAt = w.current+1, never
 		}
-		if !w.leases() {
+		if !w.leasable() {
 			return
 		}
 		t.Want = min(max(t.Want, 2*t.Need, w.more(now)), mostUnits)
 		return
 	}
-	if !w.leases() {
+	if !w.leasable() {
 		if short > 0 && now >= w.pause {
 			t.Need = min(short, w.limit())
 		}
@@ -91,7 +91,7 @@ func (w *Window) share(now int64) int64 {
 
 // more is share, but where the lease ran out too soon at least twice the last one.
 func (w *Window) more(now int64) int64 {
-	if w.wanted.at != 0 && w.lease.units() > 0 {
+	if w.wanted.at != 0 && w.leases.lease.units() > 0 {
 		return w.share(now)
 	}
 	return max(w.share(now), 2*w.grown)
@@ -101,14 +101,14 @@ func (w *Window) more(now int64) int64 {
 // is known to a round trip, and so is when the lease begins: a quarter of one earlier, calls wait for two round trips at
 // most (simulated; with a whole one, for three).
 func (w *Window) relieved(now int64) bool {
-	return w.next != 0 && now >= w.edgeLow-(w.edgeHigh-w.edgeLow)/4
+	return w.leases.next != 0 && now >= w.edgeLow-(w.edgeHigh-w.edgeLow)/4
 }
 
 // tooLate reports whether a lease of the current bucket would be over before the reply comes, even if the bucket ends as
 // late as it can: half a round trip passes until the store has the command, and that is taken off the lease, and then a
 // whole one until the reply is here. A lease of the next bucket begins half a round trip after that does.
 func (w *Window) tooLate(now int64) bool {
-	return w.next == 0 && now >= w.edgeLow-(w.edgeHigh-w.edgeLow)/2 && now < w.edgeHigh
+	return w.leases.next == 0 && now >= w.edgeLow-(w.edgeHigh-w.edgeLow)/2 && now < w.edgeHigh
 }
 
 // gap reports whether a lease begins in a moment that has what all wait for: nobody need ask the store.
@@ -116,7 +116,7 @@ func (w *Window) gap(now int64) bool {
 	if !w.relieved(now) {
 		return false
 	}
-	left := w.nextLeft
+	left := w.leases.nextLeft
 	for _, x := range w.waiters {
 		if left -= x.need.Units; left < 0 {
 			return false
@@ -130,7 +130,7 @@ func (w *Window) lacks(short, now int64) bool { return short > 0 && now >= w.pau
 
 // wantsNext reports whether it is time to fetch the lease of the next bucket.
 func (w *Window) wantsNext(now int64) bool {
-	return w.next == 0 && now >= w.aheadAt && now < w.edgeLow && w.wanted.over(w.horizon) > 0
+	return w.leases.next == 0 && now >= w.aheadAt && now < w.edgeLow && w.wanted.over(w.horizon) > 0
 }
 
 // wantsMore reports whether units of this bucket are running out.
@@ -138,11 +138,11 @@ func (w *Window) wantsMore(now int64) bool {
 	if now < w.pause || w.relieved(now) {
 		return false
 	}
-	return unitsOf(w.lease.word.Load()) < w.lease.low.Load() && w.ahead(now) > 0 && !w.suffices(now)
+	return unitsOf(w.leases.lease.word.Load()) < w.leases.lease.low.Load() && w.ahead(now) > 0 && !w.suffices(now)
 }
 
 // suffices reports whether the lease has half as many units again as calls are expected to want of it.
 func (w *Window) suffices(now int64) bool {
 	wants := w.ahead(now)
-	return wants > 0 && wants+wants/2 <= w.lease.units()
+	return wants > 0 && wants+wants/2 <= w.leases.lease.units()
 }

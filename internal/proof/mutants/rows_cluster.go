@@ -32,7 +32,7 @@ var clusterRows = []row{
 	},
 	{
 		invariant:   "A lease of a coming bucket starts no earlier than the bucket.",
-		declaration: "internal/sharing.Window.lotOf",
+		declaration: "internal/sharing.newLot",
 		old:         `starts: received`,
 		new:         `starts: sent`,
 		test:        "go test -run ^TestExact$ ./internal/proof/clustersim",

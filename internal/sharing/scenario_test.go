@@ -1,0 +1,209 @@
+package sharing
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/cluster/store"
+)
+
+var update = flag.Bool("update", false, "write what the scenarios of testdata print")
+
+// The files of testdata are transcripts of the parts of a limit, each alone: no store, no member, no goroutine. A command
+// is a line, and what it prints is indented below. Time is in milliseconds: a command that begins with one moves the
+// clock there. Random numbers are in the middle of their range.
+func TestScenarios(t *testing.T) {
+	parts := map[string]func(*scenario) script{
+		"leases": leasesScript,
+	}
+	for name, part := range parts {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join("testdata", name+".txt")
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := play(t, string(text), part)
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			want, gots := strings.Split(string(text), "\n"), strings.Split(got, "\n")
+			for i := range max(len(want), len(gots)) {
+				if i >= len(want) || i >= len(gots) || want[i] != gots[i] {
+					t.Fatalf("%s differs from line %d on; it should read\n%s", file, i+1, got)
+				}
+			}
+		})
+	}
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) != len(parts) {
+		t.Fatalf("%d parts, and the files %v: %v", len(parts), files, err)
+	}
+}
+
+// script is the commands of a part, by their names. What they return is printed; nothing is fine.
+type script map[string]func() string
+
+// scenario is a transcript that is being played: the time, and the arguments of the command.
+type scenario struct {
+	t    *testing.T
+	now  int64
+	line string
+	args map[string]string
+}
+
+// play returns the text with what its commands print now.
+func play(t *testing.T, text string, part func(*scenario) script) string {
+	var out strings.Builder
+	s := &scenario{t: t}
+	commands := part(s)
+	for line := range strings.Lines(text) {
+		if line = strings.TrimRight(line, "\n"); strings.HasPrefix(line, " ") {
+			continue // printed by an earlier run
+		}
+		fmt.Fprintln(&out, line)
+		words := strings.Fields(line)
+		if len(words) == 0 || strings.HasPrefix(line, "#") {
+			continue
+		}
+		s.line, s.args = line, map[string]string{}
+		if at, ok := strings.CutSuffix(words[0], "ms"); ok {
+			s.now, words = s.milliseconds(at), words[1:]
+		}
+		command := commands[words[0]]
+		if command == nil {
+			t.Fatalf("%q: no such command", line)
+		}
+		for _, word := range words[1:] {
+			if name, value, ok := strings.Cut(word, "="); ok {
+				s.args[name] = value
+			} else if _, err := strconv.Atoi(word); err == nil {
+				s.args["units"] = word
+			} else {
+				s.args[word] = "1"
+			}
+		}
+		for printed := range strings.Lines(command()) {
+			fmt.Fprintf(&out, "      %s\n", strings.TrimRight(printed, "\n"))
+		}
+		for name := range s.args {
+			t.Fatalf("%q: the command has no argument %s", line, name)
+		}
+	}
+	return out.String()
+}
+
+// num returns an argument of the command, by its name; the number that has none is units.
+func (s *scenario) num(name string, otherwise int64) int64 {
+	text, ok := s.args[name]
+	if !ok {
+		return otherwise
+	}
+	delete(s.args, name)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		s.t.Fatalf("%q: %v", s.line, err)
+	}
+	return n
+}
+
+func (s *scenario) units() int64         { return s.num("units", 0) }
+func (s *scenario) has(name string) bool { return s.num(name, 0) == 1 }
+
+// at is an argument that is a time, in milliseconds.
+func (s *scenario) at(name string, otherwise int64) int64 {
+	text, ok := s.args[name]
+	if !ok {
+		return otherwise
+	}
+	delete(s.args, name)
+	return s.milliseconds(text)
+}
+
+func (s *scenario) milliseconds(text string) int64 {
+	ms, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		s.t.Fatalf("%q: %v", s.line, err)
+	}
+	return int64(ms * float64(time.Millisecond))
+}
+
+// lines joins what a command prints, without what is empty.
+func lines(all ...string) string {
+	var b strings.Builder
+	for _, line := range all {
+		if line != "" {
+			fmt.Fprintln(&b, line)
+		}
+	}
+	return b.String()
+}
+
+func span(at int64) time.Duration { return time.Duration(at) }
+
+// leasesScript drives the leases of a window with buckets of 100 ms.
+func leasesScript(s *scenario) script {
+	const width = 100 * time.Millisecond
+	epoch := int64(1)
+	l := newLeases(10)
+	left := func() string { return fmt.Sprintf("%d left", l.lease.units()) }
+	handsBack := func(o leftover) string {
+		if o.lot == nil {
+			return ""
+		}
+		return fmt.Sprintf("lot %d is over: %d spent, hands back %d of bucket %d", o.lot.number, o.spent(), o.unspent, o.lot.bucket)
+	}
+	return script{
+		// grant is a reply of the store, received now: units of a bucket, while bucket current lasts for left.
+		"grant": func() string {
+			r := &store.TakeReply{Epoch: epoch, Bucket: s.num("bucket", 0), Granted: s.units(), Left: span(s.at("left", 0))}
+			r.Current = s.num("current", r.Bucket)
+			x := newLot(r, width, s.at("sent", s.now), s.now, 0)
+			x.borrowed = s.has("borrowed")
+			in, over := l.grant(x, s.now)
+			return lines(handsBack(over), fmt.Sprintf("lot %d: %d units of bucket %d, from %v to %v", in.number, in.granted, in.bucket, span(in.starts), span(in.ends)))
+		},
+		"take": func() string {
+			number, few, ok := l.lease.take(0, s.now, s.units())
+			switch {
+			case !ok:
+				return "none, " + left()
+			case few:
+				return fmt.Sprintf("ok, of lot %d, few are left: %s", number, left())
+			}
+			return fmt.Sprintf("ok, of lot %d, %s", number, left())
+		},
+		"return": func() string {
+			number, n := uint32(s.num("lot", 0)), s.units()
+			if over := l.giveBack(number, n, epoch); over != nil {
+				return fmt.Sprintf("lot %d is in no lease: hands back %d of bucket %d", number, n, over.bucket)
+			}
+			return fmt.Sprintf("%s, and %d of the next bucket", left(), l.nextLeft)
+		},
+		"holds": func() string { return fmt.Sprint(l.holds(uint32(s.num("lot", 0)), epoch, s.now)) },
+		"spent": func() string { return fmt.Sprint(l.newlySpent()) },
+		"roll": func() string {
+			over, begun := l.roll(s.now)
+			begins := ""
+			if begun != nil {
+				begins = fmt.Sprintf("lot %d begins with %s", begun.number, left())
+			}
+			return lines(handsBack(over[0]), handsBack(over[1]), begins)
+		},
+		"drop": func() string {
+			return lines(handsBack(l.closeCurrent(s.now)), handsBack(l.closeNext()))
+		},
+		// renew is the store's loss of the key: what it knew is of another epoch.
+		"renew": func() string { epoch++; return "" },
+		"next":  func() string { return span(l.changesAt()).String() },
+	}
+}
