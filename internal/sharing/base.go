@@ -31,6 +31,17 @@ func (b *base) withdraw(x *waiter) bool {
 	return true
 }
 
+// waiting is the calls that wait. It needs mu.
+func (b *base) waiting() (all waiting) {
+	for i, x := range b.waiters {
+		if i == 0 {
+			all.first = x.need
+		}
+		all.units += x.need.Units
+	}
+	return all
+}
+
 // ofAll is what all members together have of a threshold.
 func (m *Member) ofAll(threshold float64, scope cluster.Scope) float64 {
 	if scope == cluster.PerMember {

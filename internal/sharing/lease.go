@@ -101,6 +101,9 @@ func (l *lease) leavesFew(units, n int64) bool {
 	return units-n < low && units >= low
 }
 
+// few reports whether few units are left in the word.
+func (l *lease) few() bool { return unitsOf(l.word.Load()) < l.low.Load() }
+
 // has reports whether the word has n units at now.
 func (l *lease) has(now, n int64) bool {
 	return unitsOf(l.word.Load()) >= n && now < l.end.Load()

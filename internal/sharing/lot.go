@@ -88,6 +88,24 @@ func newLot(r *store.TakeReply, width time.Duration, sent, received, lag int64) 
 	return l
 }
 
+// edge is the bucket that is current, by the last reply or as a lease of it has begun, and when it ends: at the earliest and at
+// the latest, by the member's clock.
+type edge struct {
+	bucket    int64
+	low, high int64
+}
+
+// newEdge is the edge that a reply tells.
+func newEdge(r *store.TakeReply, sent, received, lag int64) edge {
+	return edge{r.Current, sent + shorter(r.Left) - lag, received + longer(r.Left) + lag}
+}
+
+// at is the edge once a coming bucket is current.
+func (e edge) at(bucket int64, width time.Duration) edge {
+	ahead := time.Duration(bucket-e.bucket) * width
+	return edge{bucket, e.low + shorter(ahead), e.high + longer(ahead)}
+}
+
 // longest is the longest that a lease is good.
 const longest = int64(time.Second)
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster/store"
+	"github.com/penstock-go/penstock/stat"
 )
 
 var update = flag.Bool("update", false, "write what the scenarios of testdata print")
@@ -21,6 +22,7 @@ var update = flag.Bool("update", false, "write what the scenarios of testdata pr
 func TestScenarios(t *testing.T) {
 	parts := map[string]func(*scenario) script{
 		"leases": leasesScript,
+		"demand": demandScript,
 	}
 	for name, part := range parts {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +150,8 @@ func lines(all ...string) string {
 	return b.String()
 }
 
-func span(at int64) time.Duration { return time.Duration(at) }
+// span is a time as it is printed, and as a reply has it.
+func span(at int64) time.Duration { return time.Duration(at).Truncate(time.Microsecond) }
 
 // leasesScript drives the leases of a window with buckets of 100 ms.
 func leasesScript(s *scenario) script {
@@ -205,5 +208,77 @@ func leasesScript(s *scenario) script {
 		// renew is the store's loss of the key: what it knew is of another epoch.
 		"renew": func() string { epoch++; return "" },
 		"next":  func() string { return span(l.changesAt()).String() },
+	}
+}
+
+// demandScript drives the demand of a member of a window of 1 s in ten buckets.
+func demandScript(s *scenario) script {
+	d := newDemand(store.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 10}})
+	p := position{limit: 1000}
+	middle := func(n int64) int64 { return n / 2 }
+	var last ask
+	print := func(a ask) string {
+		last = a
+		switch {
+		case a.need|a.want == 0:
+			return "asks for nothing"
+		case a.ahead != 0:
+			return fmt.Sprintf("asks for %d units of bucket %d", a.want, a.ahead)
+		case a.borrow > 0:
+			return fmt.Sprintf("asks for %d, or to borrow them within %v", a.need, a.borrow)
+		case a.want <= a.need:
+			return fmt.Sprintf("asks for %d", a.need)
+		}
+		return fmt.Sprintf("asks for %d, %d at least", a.want, a.need)
+	}
+	return script{
+		"limit":   func() string { p.limit = s.units(); return "" },
+		"members": func() string { d.active = s.units(); return "" },
+		"bucket": func() string {
+			ends := s.at("ends", 0)
+			p.edge = edge{s.num("number", p.edge.bucket+1), ends - int64(time.Millisecond), ends + int64(time.Millisecond)}
+			d.enter(s.now, p.edge, middle)
+			return fmt.Sprintf("asks for the next lease at %v", span(d.nextAt))
+		},
+		"spent": func() string {
+			d.count(s.now, s.units())
+			return fmt.Sprintf("%d in a bucket", d.wanted.over(d.lasts()))
+		},
+		"miss": func() string { d.missed.Add(s.units()); return "" },
+		// have says what the leases have.
+		"have": func() string {
+			p.nextLeft = s.num("next", 0)
+			p.left, p.few, p.next = s.units(), s.has("few"), p.nextLeft > 0
+			return ""
+		},
+		"low": func() string { d.runsLow(p, s.now); return fmt.Sprintf("%d short", d.short) },
+		// look is what the window does at a time that it has planned.
+		"look": func() string {
+			if d.lacks(d.short, p, s.now) || d.wantsNext(p, s.now) || d.wantsMore(p, s.now) {
+				return print(d.askAhead(p, 20*time.Millisecond, s.now))
+			}
+			return "asks for nothing"
+		},
+		"call": func() string {
+			n := s.units()
+			if p.covers(s.now, n) {
+				return "the next lease has them in a moment"
+			}
+			return print(d.askFor(waiting{&Need{Units: n, MaxWait: span(s.at("borrow", 0))}, n}, p, s.now))
+		},
+		// reply is what the store grants of what was asked for last.
+		"reply": func() string {
+			t := &store.Take{Need: last.need, Want: last.want, Ahead: last.ahead}
+			t.Reply = store.TakeReply{Granted: s.units(), Room: s.num("room", 0), Free: span(s.at("free", 0)), Current: p.edge.bucket}
+			d.look(t)
+			d.learn(t, p.limit, p.edge, s.now, middle)
+			d.grown = t.Reply.Granted
+			if s.now >= d.room.until.Load() {
+				return ""
+			}
+			return fmt.Sprintf("refuses more than %d until %v, asks again from %v on", d.room.units.Load(), span(d.room.until.Load()), span(d.pause))
+		},
+		"refuses": func() string { return fmt.Sprint(d.room.refuses(s.now, s.units(), 0)) },
+		"by":      func() string { return span(d.by(p.limit, s.now)).String() },
 	}
 }

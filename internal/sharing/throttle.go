@@ -31,7 +31,7 @@ type Throttle struct {
 	spacing  int64 // of the lease
 	last     int64 // the store gives away no turn earlier than a spacing after this
 	short    int64 // units that were missing since the last command
-	wanted   demand
+	wanted   average
 	asking   *waiter // whose need is in the latest command
 	inFlight *store.Turn
 	own      int64 // the latest turn that was given without the store

@@ -33,33 +33,20 @@ type WindowConfig struct {
 type Window struct {
 	leases leases
 
-	refusedUntil shared.Int64  // until then needs beyond room are refused
-	room         shared.Int64  // how much the store said there is
-	missed       shared.Int64  // units that calls lacked, since the store was asked
-	refused      shared.Int64  // calls, ever
-	threshold    shared.Uint64 // its bits
-	rule         shared.Pointer[cluster.Rule]
+	demand    demand
+	refused   shared.Int64  // calls, ever
+	threshold shared.Uint64 // its bits
+	rule      shared.Pointer[cluster.Rule]
 
-	value   bool
-	ring    store.Ring
-	horizon int64
+	value bool
+	ring  store.Ring
 
 	base
 	task     task
-	wanted   demand
 	epoch    int64 // the key's, 0 if unknown
 	seen     int64 // Take.Seen
 	lacked   int64 // Take.Lacked
-	current  int64 // the bucket that was current, by the last reply
-	edgeLow  int64 // it ends then at the earliest,
-	edgeHigh int64 // and then at the latest
-	aheadAt  int64 // when the next lot is to be fetched; never if it was
-	pause    int64 // no background request for more before that
-	pressed  bool  // the latest share is much less than what was wanted
-	active   int64 // members, by the last reply
-	free     int64 // units that no member had, by the last reply
-	grown    int64 // what was granted last
-	short    int64 // units that were missing, or about to be, since the last command
+	edge     edge
 	backs    []store.Units
 	backAt   int64
 	account  account
@@ -91,10 +78,10 @@ func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
 	key = m.Key("window", name, shape)
 	shard := m.find(key)
 	w, ok := limitOf(m, key, func() *Window {
-		w := &Window{value: cfg.Value, base: base{m: m, place: place{key: key}}, horizon: horizonOf(cfg.Shape.Width()), active: 1, aheadAt: never, backAt: never}
+		w := &Window{value: cfg.Value, base: base{m: m, place: place{key: key}}, backAt: never}
 		w.ring = store.Ring{Shape: cfg.Shape, Phase: time.Duration(phaseOf(key, int64(cfg.Shape.Width())))}
 		w.on.Store(shard)
-		w.leases = newLeases(cfg.Shape.Buckets)
+		w.leases, w.demand = newLeases(cfg.Shape.Buckets), newDemand(w.ring)
 		w.task.do = w.turn
 		return w
 	})
@@ -120,7 +107,7 @@ func (w *Window) configure(threshold float64, rule cluster.Rule) {
 	w.m.waitFor(rule.Timeout)
 	switch before := math.Float64frombits(w.threshold.Swap(math.Float64bits(threshold))); {
 	case before < threshold:
-		w.refusedUntil.Store(0) // there may be room
+		w.demand.room.forget() // there may be room
 	case before > threshold:
 		now := w.m.clock.Now()
 		w.mu.Lock()
@@ -136,6 +123,12 @@ func (w *Window) Timeout() time.Duration { return w.rule.Load().Timeout }
 // limit is what the window holds.
 func (w *Window) limit() int64 {
 	return int64(min(w.m.ofAll(math.Float64frombits(w.threshold.Load()), w.rule.Load().Scope), mostUnits))
+}
+
+// position is what the demand goes by. It needs mu.
+func (w *Window) position() position {
+	s := &w.leases
+	return position{limit: w.limit(), left: s.lease.units(), few: s.lease.few(), next: s.next != 0, nextLeft: s.nextLeft, edge: w.edge}
 }
 
 // Ask says what TryAdd would do. It takes nothing; a call that is refused counts as such.
@@ -165,7 +158,7 @@ func (w *Window) Look(now, n int64) Answer {
 // which would go back. While the lease lends only n beyond the limit is sure to be refused.
 func (w *Window) refuses(now, n int64) bool {
 	word := w.leases.lease.word.Load()
-	return word&lends == 0 && now < w.refusedUntil.Load() && n > w.room.Load()+unitsOf(word) || n > w.limit()
+	return word&lends == 0 && w.demand.room.refuses(now, n, unitsOf(word)) || n > w.limit()
 }
 
 // ask is Ask, with mu.
@@ -225,7 +218,7 @@ func (w *Window) tryAdd(lane uint32, now, n int64) (token int64, ok bool) {
 			token, ok = w.takeAway(now, n)
 			refused = !ok
 		}
-		w.short += n
+		w.demand.short += n
 		post = w.m.mayAsk(w.value, now) && w.want(now, now)
 	}
 	w.mu.Unlock()
@@ -248,14 +241,12 @@ func (w *Window) refuse(n int64) {
 }
 
 // miss counts units that a call lacks.
-func (w *Window) miss(n int64) { w.missed.Add(n) }
+func (w *Window) miss(n int64) { w.demand.missed.Add(n) }
 
 // runsLow has more fetched, as few are left, unless they will do, and reports whether a flush may send
 // that. It needs mu.
 func (w *Window) runsLow(now int64) bool {
-	if now < w.pause || !w.suffices(now) {
-		w.short++
-	}
+	w.demand.runsLow(w.position(), now)
 	return w.want(now, now)
 }
 
@@ -274,7 +265,7 @@ func (w *Window) RetryAfter(now, n int64) (time.Duration, bool) {
 	if n > w.limit() {
 		return 0, false
 	}
-	if until := w.refusedUntil.Load(); now < until && n > w.room.Load() {
+	if until := w.demand.room.until.Load(); w.demand.room.refuses(now, n, 0) {
 		return time.Duration(until - now), true
 	}
 	w.mu.Lock()
@@ -321,7 +312,7 @@ func (w *Window) succeed(old *Window) {
 
 	w.mu.Lock()
 	w.giveUp(now)
-	w.refusedUntil.Store(0) // there is room for what goes back
+	w.demand.room.forget() // there is room for what goes back
 	for _, e := range entries {
 		if n := e.units() - e.shown; n > 0 {
 			to := w.account.of(w.ring.Bucket(old.ring.Begins(e.bucket+1) - 1))

@@ -51,12 +51,12 @@ func (w *Window) replied(t *store.Take, sent, received int64) {
 	}
 	w.fallback = fallback{} // the store has answered
 	w.roll(received)
-	w.active = r.Active
+	w.demand.active = r.Active
 	if t.Need|t.Want != 0 {
 		w.seen = r.Current
 	}
-	if r.Current >= w.current || r.Current+w.ring.Span() <= w.current { // or the clock was set back
-		w.enterBucket(received, r.Current, sent+shorter(r.Left)-w.m.lag, received+longer(r.Left)+w.m.lag)
+	if r.Current >= w.edge.bucket || r.Current+w.ring.Span() <= w.edge.bucket { // or the clock was set back
+		w.enterBucket(received, newEdge(r, sent, received, w.m.lag))
 	}
 	if t.Epoch == 0 || t.Epoch == r.Epoch {
 		w.granted(t, sent, received)
@@ -66,7 +66,7 @@ func (w *Window) replied(t *store.Take, sent, received int64) {
 	}
 	w.serve(received)
 	w.asking = nil // it may be the last thing that refers to the call, and to what else that lacked
-	w.want(received, w.later(received))
+	w.want(received, w.demand.by(w.limit(), received))
 	if w.gone {
 		w.handBackAll(received)
 	}
@@ -83,13 +83,13 @@ func (w *Window) failed(t *store.Take, now int64, err error) (broke bool) {
 	w.asking = nil
 	if is(err, store.ErrNotExecuted) {
 		w.backs = append(w.backs, t.Backs...)
-		w.backAt = now + w.horizon
+		w.backAt = now + w.demand.horizon
 	}
 	if is(err, errForgets) { // as if it had never been there
 		w.renew(0, now)
 	}
 	broke = w.broken.hear(err, now)
-	w.refusedUntil.Store(0)
+	w.demand.room.forget()
 	w.failAll(now)
 	w.schedule(now)
 	return broke
@@ -115,9 +115,8 @@ func (w *Window) renew(epoch, now int64) {
 // granted makes a lease of what the store has granted, and takes note of what it hasn't.
 func (w *Window) granted(t *store.Take, sent, received int64) {
 	r := &t.Reply
-	w.free = r.Room
+	w.demand.look(t)
 	if t.Need|t.Want == 0 {
-		w.room.Store(max(w.room.Load(), r.Room)) // of what was handed back, too
 		return
 	}
 	borrowed := r.Bucket > r.Current && t.Ahead == 0
@@ -127,13 +126,7 @@ func (w *Window) granted(t *store.Take, sent, received int64) {
 	if r.Granted == 0 && w.standsAside(t, received) {
 		return // the call asks once more, with what is handed back
 	}
-	short := r.Granted < max(t.Need, t.Want) && (r.Granted == 0 || !w.isAmple())
-	if short && t.Ahead <= r.Current {
-		w.limited(t, received)
-	} else if t.Ahead == 0 {
-		w.refusedUntil.Store(0)
-		w.pause, w.pressed = 0, false
-	}
+	w.demand.learn(t, w.limit(), w.edge, received, w.m.chance)
 	if r.Granted == 0 {
 		if t.Borrow > 0 {
 			w.turnDown()
@@ -149,7 +142,7 @@ func (w *Window) granted(t *store.Take, sent, received int64) {
 		w.settle(leftover{&l, r.Granted}, received)
 		return
 	}
-	w.grown = r.Granted
+	w.demand.grown = r.Granted
 	in, over := w.leases.grant(l, received)
 	w.settle(over, received)
 	if borrowed {
@@ -172,33 +165,7 @@ func (w *Window) standsAside(t *store.Take, now int64) bool {
 		return false
 	}
 	w.settle(w.leases.closeCurrent(now), now)
-	w.refusedUntil.Store(0)
+	w.demand.room.forget()
 	w.asking.again = true
 	return true
-}
-
-// limited is what the store says where there is less room than was wanted: what is beyond it is refused
-// until some may be free, at most for a second, and then the store is asked by one.
-func (w *Window) limited(t *store.Take, now int64) {
-	r := &t.Reply
-	var free int64
-	switch {
-	case r.Granted > 0: // a share: when all members have theirs, the rest is shared out again
-		free = w.horizon / 3
-		if w.pressed = max(t.Need, t.Want) > 2*r.Granted; w.pressed { // others want less of it
-			free = w.horizon / 8
-		}
-	case r.Free > 0:
-		free = longer(r.Free)
-	default: // there is room for less
-		free = max(w.edgeHigh-now, w.horizon/6)
-	}
-	free = min(free, longest)
-	w.pause = now + free + w.m.chance(w.horizon/4)
-	room := int64(0)
-	if r.Granted == 0 {
-		room = r.Room
-	}
-	w.room.Store(room)
-	w.refusedUntil.Store(w.pause + w.horizon/16) // the one that asks then comes first
 }

@@ -7,24 +7,22 @@ import (
 )
 
 // This file is a window's round: leases begin and end, and a command is sent when there is a reason
-// to. What it asks for is in windowwants.go, what becomes of the reply in windowanswer.go. All but
+// to. What it asks for is in wants.go, what becomes of the reply in windowanswer.go. All but
 // turn, command, drop and leave need mu.
 
 // roll begins and ends leases.
 func (w *Window) roll(now int64) {
 	over, begun := w.leases.roll(now)
 	if over[0].unspent > 0 {
-		w.grown = 0 // it hasn't run out: no reason to ask for more than that
+		w.demand.lasted()
 	}
 	w.settle(over[0], now)
 	w.settle(over[1], now)
 	if begun == nil {
 		return
 	}
-	w.short = 0
-	width, ahead := w.ring.Shape.Width(), time.Duration(begun.bucket-w.current)
-	w.enterBucket(now, begun.bucket, w.edgeLow+shorter(ahead*width), w.edgeHigh+longer(ahead*width))
-	w.grown = begun.granted
+	w.enterBucket(now, w.edge.at(begun.bucket, w.ring.Shape.Width()))
+	w.demand.begin(begun.granted)
 	w.serve(now)
 }
 
@@ -46,15 +44,14 @@ func (w *Window) settle(over leftover, now int64) {
 		e.counted += spent
 		e.at = now
 	}
-	w.wanted.units += spent - l.measured
+	w.demand.wanted.units += spent - l.measured
 	w.fallback.ended(l, over.unspent)
 	w.handBack(l.bucket, over.unspent)
 }
 
 // measure has the demand count what was spent of the lease by now.
 func (w *Window) measure(now int64) {
-	w.wanted.units += w.leases.newlySpent() + w.missed.Swap(0)
-	w.wanted.look(now, w.horizon)
+	w.demand.count(now, w.leases.newlySpent())
 }
 
 // handBack has units sent back with the next command, or by themselves if none comes soon.
@@ -62,11 +59,7 @@ func (w *Window) handBack(bucket, n int64) {
 	if n <= 0 {
 		return
 	}
-	wait := w.horizon * 5 / 6
-	if w.isAmple() { // with the command that fetches the next lease
-		wait = w.lasts()
-	}
-	w.backAt = min(w.backAt, w.m.clock.Now()+wait+w.m.chance(w.horizon/8))
+	w.backAt = min(w.backAt, w.m.clock.Now()+w.demand.keeps(w.limit())+w.m.chance(w.demand.horizon/8))
 	for i := range w.backs {
 		if w.backs[i].Bucket == bucket {
 			w.backs[i].Units += n
@@ -77,23 +70,12 @@ func (w *Window) handBack(bucket, n int64) {
 }
 
 // enterBucket notes that a bucket is current, and when it ends.
-func (w *Window) enterBucket(now, bucket, low, high int64) {
-	if bucket != w.current {
-		third := min(int64(w.ring.Shape.Width())/3, longest)
-		w.aheadAt = max(now, low-w.m.chance(third)-third/16)
-		w.account.forget(bucket - w.ring.Span())
-		w.grown = 0 // a lease that is over ran out for another reason
+func (w *Window) enterBucket(now int64, e edge) {
+	if e.bucket != w.edge.bucket {
+		w.demand.enter(now, e, w.m.chance)
+		w.account.forget(e.bucket - w.ring.Span())
 	}
-	w.current, w.edgeLow, w.edgeHigh = bucket, low, high
-}
-
-// later is when a command that no call waits for is sent at the latest. Commands of other keys may join it until then,
-// since what is leased lasts longer. A window whose lease goes faster than expected, or that lacks much, doesn't wait.
-func (w *Window) later(now int64) int64 {
-	if !w.leasable() || w.pressed {
-		return now
-	}
-	return now + w.horizon/16
+	w.edge = e
 }
 
 // want has a command sent by that time, if there is something to send, and reports whether a flush may send it.
@@ -113,20 +95,35 @@ func (w *Window) want(now, by int64) bool {
 }
 
 func (w *Window) hasCommand(now int64) bool {
+	p := w.position()
 	switch {
-	case len(w.waiters) > 0 && !w.gap(now):
+	case len(w.waiters) > 0 && !p.covers(now, w.waiting().units):
 		return true
 	case len(w.backs) > 0 && now >= w.backAt:
 		return true
 	case w.fallback.on, w.account.owes(now - w.counts()):
 		return true // the store is back, or may be, or knows too little
-	case w.lacks(w.short, now):
+	case w.demand.lacks(w.demand.short, p, now):
 		return true
-	case !w.leasable():
+	case !w.demand.leasable(p.limit):
 		return false
 	}
 	w.measure(now)
-	return w.wantsNext(now) || w.wantsMore(now)
+	return w.demand.wantsNext(p, now) || w.demand.wantsMore(p, now)
+}
+
+// fill says what a command asks for.
+func (w *Window) fill(t *store.Take, now int64) {
+	w.measure(now)
+	p := w.position()
+	var a ask
+	if calls := w.waiting(); calls.first != nil && !p.covers(now, calls.units) {
+		w.asking = w.waiters[0]
+		a = w.demand.askFor(calls, p, now)
+	} else {
+		a = w.demand.askAhead(p, w.Timeout(), now)
+	}
+	t.Need, t.Want, t.Ahead, t.Borrow = a.need, a.want, a.ahead, a.borrow
 }
 
 // turn is what the window does at a time that it has planned.
@@ -135,7 +132,7 @@ func (w *Window) turn(now int64) {
 	defer w.mu.Unlock()
 	w.roll(now)
 	w.serve(now)
-	if !w.want(now, w.later(now)) {
+	if !w.want(now, w.demand.by(w.limit(), now)) {
 		w.schedule(now)
 	}
 }
@@ -150,14 +147,9 @@ func (w *Window) schedule(now int64) {
 		if len(w.backs) > 0 {
 			at = min(at, max(w.backAt, now+1))
 		}
-		if w.aheadAt > now && w.aheadAt != never && w.wanted.rate > 0 {
-			at = min(at, w.aheadAt)
-		}
-		if w.pause > now && (w.short > 0 || w.missed.Load() > 0 || w.wanted.units > 0) {
-			at = min(at, w.pause)
-		}
+		at = min(at, w.demand.wakesAt(now))
 		if w.account.owes(now - w.counts()) { // no call may come to have it told
-			at = min(at, max(now+w.horizon, w.shard().probeAt.Load()))
+			at = min(at, max(now+w.demand.horizon, w.shard().probeAt.Load()))
 		}
 	}
 	if at == never {
@@ -165,7 +157,7 @@ func (w *Window) schedule(now int64) {
 		return
 	}
 	if w.away() {
-		at = max(at, now+w.horizon)
+		at = max(at, now+w.demand.horizon)
 	}
 	w.m.plan(&w.task, max(at, now))
 }

@@ -1,0 +1,192 @@
+package sharing
+
+import "time"
+
+// This file is what a demand decides: whether the store has to be asked, and for how much.
+
+// position is what a member has, and what it knows of the current bucket, where a demand decides.
+type position struct {
+	limit    int64 // of the window
+	left     int64 // units of the current lease
+	few      bool  // they are few of what it had
+	next     bool  // the next lease is there
+	nextLeft int64 // its units
+	edge     edge
+}
+
+// beginsSoon reports whether a lease begins in a moment, and the bucket is probably over before a reply comes. When it ends
+// is known to a round trip, and so is when the lease begins: a quarter of one earlier, calls wait for two round trips at
+// most (simulated; with a whole one, for three).
+func (p position) beginsSoon(now int64) bool {
+	return p.next && now >= p.edge.low-(p.edge.high-p.edge.low)/4
+}
+
+// covers reports whether a lease begins in a moment that has the units that calls wait for: nobody need ask the store.
+func (p position) covers(now, units int64) bool { return p.beginsSoon(now) && units <= p.nextLeft }
+
+// tooLate reports whether a lease of the current bucket would be over before the reply comes, even if the bucket ends as
+// late as it can: half a round trip passes until the store has the command, and that is taken off the lease, and then a
+// whole one until the reply is here. A lease of the next bucket begins half a round trip after that does.
+func (p position) tooLate(now int64) bool {
+	return !p.next && now >= p.edge.low-(p.edge.high-p.edge.low)/2 && now < p.edge.high
+}
+
+// ask is how many units a command asks for, see [store.Take].
+type ask struct {
+	need, want int64
+	ahead      int64         // the coming bucket that they are for, 0 for the current one
+	borrow     time.Duration // how long a call may wait for a coming bucket
+}
+
+// waiting is the calls that wait: the first one's need, nil if none waits, and the units of all.
+type waiting struct {
+	first *Need
+	units int64
+}
+
+// askFor is the command for calls that wait.
+func (d *demand) askFor(calls waiting, p position, now int64) (a ask) {
+	d.short = 0
+	a.need, a.borrow = calls.first.Units, calls.first.MaxWait
+	if a.want = calls.units; a.borrow == 0 && p.tooLate(now) {
+		a.ahead, d.nextAt = p.edge.bucket+1, never
+	}
+	if d.leasable(p.limit) {
+		a.want = min(max(a.want, 2*a.need, d.more(p, now)), mostUnits)
+	}
+	return a
+}
+
+// askAhead is the command of a time at which no call waits, or what all wait for begins in a moment. Until it is known
+// whether there is room again, at most for timeout, calls don't wait for it.
+func (d *demand) askAhead(p position, timeout time.Duration, now int64) (a ask) {
+	short := d.short
+	d.short = 0
+	if !d.leasable(p.limit) {
+		if short > 0 && now >= d.pause {
+			a.need = min(short, p.limit)
+		}
+		return a
+	}
+	switch {
+	case d.wantsNext(p, now):
+		d.nextAt = never
+		a.ahead = p.edge.bucket + 1
+		a.need, a.want = 1, max(1, d.share(p, p.edge.low))
+	case d.lacks(short, p, now) || d.wantsMore(p, now):
+		a.need, a.want = 1, min(max(1, short, d.more(p, now)), mostUnits)
+		if d.pause != 0 {
+			d.room.until.Store(now + int64(timeout))
+		}
+	}
+	return a
+}
+
+// leasable reports whether the limit is large enough to be leased: two units a member and horizon.
+func (d *demand) leasable(limit int64) bool {
+	window := d.ring.Span() * int64(d.ring.Shape.Width())
+	return float64(limit)*float64(d.horizon) >= 2*float64(d.active)*float64(window)
+}
+
+// ahead is how many units are wanted in a horizon, or until the bucket ends if that is soon after it: a lease
+// for the last few milliseconds would cost as much as any. Where there is room for all it is what is wanted until the
+// bucket ends, so that one lease does for it.
+func (d *demand) ahead(p position, now int64) int64 {
+	left := p.edge.low - now
+	if left <= 0 { // of a bucket that begins
+		left = int64(d.ring.Shape.Width())
+	}
+	if h := d.horizon; left >= h+h/2 && !d.isAmple(p.limit) {
+		return d.wanted.over(h)
+	}
+	return d.wanted.over(min(left, longest))
+}
+
+// isAmple reports whether the room that the store had last is enough for all, also if they want much more soon: a third of
+// the limit, and four times what all want in a bucket if they want as much as this member does by now. Without the latter, a
+// burst into an empty window would lease all of it for one bucket, and be refused in the next. Where buckets are few, they
+// make few commands, and what is leased for a whole one is missing elsewhere.
+func (d *demand) isAmple(limit int64) bool {
+	each := d.wanted.over(d.lasts())
+	return d.ring.Shape.Buckets >= fewBuckets && d.free >= limit/3 && d.free/4 >= each*max(d.active, 1)
+}
+
+const fewBuckets = 5
+
+// lasts is how long a lease is good that begins with its bucket.
+func (d *demand) lasts() int64 { return min(int64(d.ring.Shape.Width()), longest) }
+
+// keeps is how long what is left of a lease waits for a command to go back with. Where there is room for all it waits for
+// the command that fetches the next lease.
+func (d *demand) keeps(limit int64) int64 {
+	if d.isAmple(limit) {
+		return d.lasts()
+	}
+	return d.horizon * 5 / 6
+}
+
+// share is what to lease: ahead, and half as much again where there is room for all, as calls don't come evenly.
+func (d *demand) share(p position, now int64) int64 {
+	units := d.ahead(p, now)
+	if d.isAmple(p.limit) {
+		units += units / 2
+	}
+	return units
+}
+
+// more is share, but where the lease ran out too soon at least twice the last one.
+func (d *demand) more(p position, now int64) int64 {
+	if d.wanted.at != 0 && p.left > 0 {
+		return d.share(p, now)
+	}
+	return max(d.share(p, now), 2*d.grown)
+}
+
+// lacks reports whether units that are missing are worth a command.
+func (d *demand) lacks(short int64, p position, now int64) bool {
+	return short > 0 && now >= d.pause && !p.beginsSoon(now)
+}
+
+// wantsNext reports whether it is time to fetch the lease of the next bucket.
+func (d *demand) wantsNext(p position, now int64) bool {
+	return !p.next && now >= d.nextAt && now < p.edge.low && d.wanted.over(d.horizon) > 0
+}
+
+// wantsMore reports whether units of this bucket are running out.
+func (d *demand) wantsMore(p position, now int64) bool {
+	return now >= d.pause && !p.beginsSoon(now) && p.few && d.ahead(p, now) > 0 && !d.suffices(p, now)
+}
+
+// suffices reports whether the lease has half as many units again as calls are expected to want of it.
+func (d *demand) suffices(p position, now int64) bool {
+	wants := d.ahead(p, now)
+	return wants > 0 && wants+wants/2 <= p.left
+}
+
+// runsLow notes that few units are left, which is worth a command unless they will do.
+func (d *demand) runsLow(p position, now int64) {
+	if now < d.pause || !d.suffices(p, now) {
+		d.short++
+	}
+}
+
+// by is when a command that no call waits for is sent at the latest. Commands of other keys may join it until then,
+// since what is leased lasts longer. A demand that goes faster than expected, or that lacks much, doesn't wait.
+func (d *demand) by(limit, now int64) int64 {
+	if !d.leasable(limit) || d.pressed {
+		return now
+	}
+	return now + d.horizon/16
+}
+
+// wakesAt is when a command may be due for which nothing else happens; never if there is none.
+func (d *demand) wakesAt(now int64) int64 {
+	at := never
+	if d.nextAt > now && d.nextAt != never && d.wanted.rate > 0 {
+		at = d.nextAt
+	}
+	if d.pause > now && (d.short > 0 || d.missed.Load() > 0 || d.wanted.units > 0) {
+		at = min(at, d.pause)
+	}
+	return at
+}
