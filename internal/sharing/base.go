@@ -12,15 +12,19 @@ type base struct {
 	place
 	m *Member
 
-	mu      sync.Mutex // of the whole limit; only Member.mu is locked by its holder
-	waiters []*waiter  // calls, in their order
-	posted  bool       // the next flush makes a command
-	gone    bool       // the member has left the cluster
-	broken  broken
+	mu       sync.Mutex // of the whole limit; only Member.mu is locked by its holder
+	waiters  []*waiter  // calls, in their order
+	posted   bool       // the next flush makes a command
+	inFlight bool       // a command is on its way
+	gone     bool       // the member has left the cluster
+	broken   broken
 }
 
 // away reports whether the store is to be done without. It needs mu.
 func (b *base) away() bool { return b.gone || b.broken.on || b.shard().away.Load() }
+
+// canPost reports whether the store may be sent a command. It needs mu.
+func (b *base) canPost(now int64) bool { return !b.inFlight && !b.gone && now >= b.broken.retryAt }
 
 // withdraw removes a call from those that wait, and reports whether nobody has decided for it. It needs mu.
 func (b *base) withdraw(x *waiter) bool {

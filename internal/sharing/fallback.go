@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -60,7 +61,7 @@ func (w *Window) localWindow(now int64) *stat.Window {
 	if f.own == nil {
 		w.roll(now)
 	}
-	shape := w.ring.Shape
+	shape := w.round.ring.Shape
 	part := shareOf(w.limit(), w.m.Members())
 	if part.intervals > int64(stat.MaxInterval/shape.Interval) {
 		part = share{0, 1} // a unit in longer than a window lasts
@@ -78,11 +79,11 @@ func (w *Window) localWindow(now int64) *stat.Window {
 		own.SeedFrom(f.own, now)
 		f.lent = [2]lent{} // in buckets of the window before
 	} else {
-		if part.intervals > 1 && len(w.account) == 0 { // not all members begin with their unit
+		if part.intervals > 1 && len(w.round.account) == 0 { // not all members begin with their unit
 			at := now - w.m.chance(int64(shape.Interval))
 			own.AddAt(0, at, at, 1)
 		}
-		for _, e := range w.account {
+		for _, e := range w.round.account {
 			own.AddAt(0, min(e.at, now), min(e.at, now), e.units())
 		}
 		for i, number := range [...]uint32{w.leases.cur, w.leases.next} {
@@ -107,7 +108,7 @@ func (w *Window) LocalShare(now int64) (used, share int64, interval time.Duratio
 	if own == nil {
 		return 0, 0, 0, false
 	}
-	return own.Sum(now), w.fallback.share.units, w.ring.Shape.Interval * time.Duration(w.fallback.share.intervals), true
+	return own.Sum(now), w.fallback.share.units, w.round.ring.Shape.Interval * time.Duration(w.fallback.share.intervals), true
 }
 
 // askAway is Ask while the store is away. It needs mu.
@@ -162,12 +163,7 @@ func (w *Window) takeAway(now, n int64) (token int64, ok bool) {
 
 // admitOwn accounts for units that the store has yet to be charged.
 func (w *Window) admitOwn(now, n int64) {
-	e := w.account.of(w.ring.Bucket(w.m.storeTime(w.shard(), now)))
-	e.own += n
-	e.at = now
-	if len(w.account) > 1 {
-		w.account.forget(w.account[len(w.account)-1].bucket - w.ring.Span())
-	}
+	w.round.admit(store.Units{Bucket: w.bucketAt(now), Units: n}, now)
 }
 
 // cancelAway is Cancel of what the fallback granted. It needs mu.
@@ -176,8 +172,8 @@ func (w *Window) cancelAway(token, n int64) {
 		return // it stays charged until its bucket is over
 	}
 	w.fallback.own.Cancel(stat.Receipt(token>>tokenBits), n)
-	for i := len(w.account) - 1; i >= 0; i-- {
-		if e := &w.account[i]; e.own >= n {
+	for i := len(w.round.account) - 1; i >= 0; i-- {
+		if e := &w.round.account[i]; e.own >= n {
 			e.own -= n
 			return
 		}

@@ -25,15 +25,15 @@ type Need struct {
 // waiter is a call that waits for units of one limit.
 type waiter struct {
 	need    *Need
-	round   *round
+	group   *group
 	late    bool // no call waits, see Late
 	waited  bool // for the store
 	again   bool // the window has handed its lease back, and asks again for this call
 	decided bool // under the mutex of the limit
 }
 
-// round is what a call waits on until all its needs are decided.
-type round struct {
+// group is the needs of a call, which waits until all are decided.
+type group struct {
 	open atomic.Int64
 	wake func()
 }
@@ -45,8 +45,8 @@ func (w *waiter) decideLocked(got bool) {
 	}
 	w.decided = true
 	w.need.Got = got
-	if w.round.open.Add(-1) == 0 {
-		w.round.wake()
+	if w.group.open.Add(-1) == 0 {
+		w.group.wake()
 	}
 }
 
@@ -62,16 +62,16 @@ func (m *Member) Fetch(ctx context.Context, atMost time.Duration, needs []Need) 
 	now := m.now()
 	wake := clocks.Wakeable(ctx)
 	defer wake.Release()
-	r := &round{wake: wake.Wake}
-	r.open.Store(int64(len(needs)))
+	g := &group{wake: wake.Wake}
+	g.open.Store(int64(len(needs)))
 	waiters := make([]waiter, len(needs))
 	for i := range needs {
-		waiters[i] = waiter{need: &needs[i], round: r}
+		waiters[i] = waiter{need: &needs[i], group: g}
 		needs[i].Got, needs[i].Token, needs[i].Wait = false, 0, 0
 		needs[i].Limit.enter(&waiters[i], now)
 	}
 	m.flush(true)
-	if r.open.Load() > 0 && atMost > 0 {
+	if g.open.Load() > 0 && atMost > 0 {
 		_ = m.clock.Sleep(wake, atMost) // what has been decided by now counts, even if the context has ended
 	}
 	now = m.clock.Now()

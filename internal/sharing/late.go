@@ -18,7 +18,7 @@ type Late struct {
 	m       *Member
 	needs   []Need
 	waiters []waiter
-	round   round
+	group   group
 	expiry  task
 	state   atomic.Int32 // undecided, decided or abandoned
 
@@ -42,21 +42,21 @@ const mostLate = 4096
 func (m *Member) FetchShadow(needs []Need, lane uint32, refused *stat.Tally) *Late {
 	now := m.now()
 	l := &Late{m: m, needs: needs, waiters: make([]waiter, len(needs)), lane: lane, refused: refused}
-	l.round.wake = l.settle
-	l.round.open.Store(int64(len(needs)))
+	l.group.wake = l.settle
+	l.group.open.Store(int64(len(needs)))
 	l.expiry.do = l.expire
 	m.late.Add(1)
 	latest := now
 	for i := range needs {
-		l.waiters[i] = waiter{need: &needs[i], round: &l.round, late: true}
+		l.waiters[i] = waiter{need: &needs[i], group: &l.group, late: true}
 		latest = max(latest, now+int64(needs[i].Limit.Timeout()))
 		needs[i].Limit.enter(&l.waiters[i], now)
 	}
 	m.flush(false)
-	if l.round.open.Load() > 0 {
+	if l.group.open.Load() > 0 {
 		m.plan(&l.expiry, latest)
 		switch {
-		case l.round.open.Load() == 0: // it was decided before that
+		case l.group.open.Load() == 0: // it was decided before that
 			m.unplan(&l.expiry)
 		case m.closing(): // nothing is planned any more, and the limits may have been left
 			l.expire(now)

@@ -23,6 +23,7 @@ func TestScenarios(t *testing.T) {
 	parts := map[string]func(*scenario) script{
 		"leases": leasesScript,
 		"demand": demandScript,
+		"round":  roundScript,
 	}
 	for name, part := range parts {
 		t.Run(name, func(t *testing.T) {
@@ -280,5 +281,79 @@ func demandScript(s *scenario) script {
 		},
 		"refuses": func() string { return fmt.Sprint(d.room.refuses(s.now, s.units(), 0)) },
 		"by":      func() string { return span(d.by(p.limit, s.now)).String() },
+	}
+}
+
+// roundScript drives the round of a window of 1 s in ten buckets. The store's clock is ten seconds ahead.
+func roundScript(s *scenario) script {
+	ring := store.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 10}}
+	r := newRound(ring)
+	var sent *store.Take
+	units := func() store.Units { return store.Units{Bucket: s.num("bucket", 0), Units: s.units()} }
+	list := func(what string, all []store.Units) string {
+		text := ""
+		for _, u := range all {
+			text += fmt.Sprintf(", %s %d of bucket %d", what, u.Units, u.Bucket)
+		}
+		return text
+	}
+	account := func() string {
+		var all []string
+		for _, e := range r.account {
+			text := fmt.Sprintf("bucket %d: %d counted", e.bucket, e.counted)
+			if e.told > 0 {
+				text += fmt.Sprintf(", %d on their way", e.told)
+			}
+			if e.own > 0 {
+				text += fmt.Sprintf(", %d to charge", e.own)
+			}
+			all = append(all, text)
+		}
+		return strings.Join(all, "\n")
+	}
+	reply := func(epoch int64) string {
+		sent.Reply = store.TakeReply{Epoch: epoch}
+		if r.forgets(sent) {
+			return "the store forgets the key: the member does without it"
+		}
+		if r.replied(sent) {
+			r.renew(epoch, func(at int64) int64 { return ring.Bucket(at + 10*int64(time.Second)) })
+			return lines(fmt.Sprintf("epoch %d begins", r.epoch), account())
+		}
+		return account()
+	}
+	return script{
+		"bucket": func() string {
+			r.enter(edge{bucket: s.num("number", 0)})
+			return account()
+		},
+		"spend":   func() string { r.spend(units(), s.now); return account() },
+		"unspend": func() string { r.unspend(units()); return account() },
+		"admit":   func() string { r.admit(units(), s.now); return account() },
+		"back":    func() string { r.handBack(units(), s.at("by", 0)); return "" },
+		"due":     func() string { return fmt.Sprint(r.due(s.now)) },
+		"command": func() string {
+			a := ask{need: s.num("need", 0), want: s.num("want", 0), ahead: s.num("ahead", 0)}
+			t := r.command(a, s.has("leased"), s.has("probes"))
+			if t == nil {
+				return "nothing to send"
+			}
+			sent = t
+			text := list("charges", t.Charges) + list("hands back", t.Backs)
+			if n := max(t.Need, t.Want); n > 0 {
+				text = fmt.Sprintf(", asks for %d", n) + text
+			}
+			return fmt.Sprintf("epoch %d%s", t.Epoch, text)
+		},
+		// reply is that of the store to the command that was sent last.
+		"reply": func() string { return reply(s.num("epoch", r.epoch)) },
+		// forget is a command, and the reply of a store that has just made the key anew.
+		"forget": func() string {
+			sent = r.command(ask{need: 1}, true, false)
+			return reply(r.epoch + 1)
+		},
+		"another": func() string { r = newRound(ring); return "" },
+		"lose":    func() string { r.failed(sent, true, 0); return account() },
+		"reject":  func() string { r.failed(sent, false, s.now+int64(50*time.Millisecond)); return account() },
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
-	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
@@ -49,7 +48,6 @@ type Semaphore struct {
 	held         int64 // of these, what the store counts for this member
 	active       int64
 	short        int64 // permits that were missing since the last command
-	inFlight     *store.Permits
 	figures      Figures
 }
 

@@ -11,7 +11,7 @@ import (
 // the calls that wait for it. All but turn, command, answered, heard and the methods of Limit and handled need mu.
 
 func (s *Semaphore) want(now int64) bool {
-	if s.inFlight != nil || s.posted || s.gone || now < s.broken.retryAt || !s.due(now) {
+	if s.posted || !s.canPost(now) || !s.due(now) {
 		return false
 	}
 	s.posted = s.m.post(s.shard(), s, now, unlessAwaited(s.waiters, now))
@@ -30,7 +30,7 @@ func (s *Semaphore) schedule(now int64) {
 	if s.renews() {
 		at = min(at, max(s.renewAt, now+int64(time.Millisecond)))
 	}
-	if s.inFlight != nil || s.posted || s.gone || at == never {
+	if s.inFlight || s.posted || s.gone || at == never {
 		s.m.unplan(&s.task)
 		return
 	}
@@ -52,7 +52,7 @@ func (s *Semaphore) command(now int64) store.Command {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.posted = false
-	if s.inFlight != nil {
+	if s.inFlight {
 		return nil
 	}
 	used := s.permits.inUse.InUse()
@@ -78,7 +78,7 @@ func (s *Semaphore) command(now int64) store.Command {
 	s.short = 0
 	s.mind(now)
 	c.Caller = s.m.caller()
-	s.inFlight = c
+	s.inFlight = true
 	s.figures.Requests++
 	return c
 }
@@ -93,7 +93,7 @@ func (s *Semaphore) answered(command store.Command, sent, received int64, err er
 func (s *Semaphore) heard(c *store.Permits, sent, received int64, err error) (broke bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.inFlight = nil
+	s.inFlight = false
 	s.renewAt = received + int64(s.cfg.Expiry)/3
 	if err != nil {
 		broke = s.broken.hear(err, received)
@@ -208,7 +208,7 @@ func (s *Semaphore) leave(now int64) {
 
 // handBack has the store told of what is held, if that is more than calls have; with a command on its way, its answer does.
 func (s *Semaphore) handBack(now int64) {
-	if max(s.permits.good.Load(), s.held) > s.permits.inUse.InUse() && !s.posted && s.inFlight == nil {
+	if max(s.permits.good.Load(), s.held) > s.permits.inUse.InUse() && !s.posted && !s.inFlight {
 		s.idleAt = now
 		s.permits.peak.Store(0)
 		s.posted = s.m.post(s.shard(), s, now, immediately)

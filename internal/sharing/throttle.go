@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
-	"github.com/penstock-go/penstock/cluster/store"
 )
 
 // ThrottleConfig says which turns members share.
@@ -25,17 +24,16 @@ type ThrottleConfig struct {
 // reply arrived. It is safe for concurrent use, and waits for nothing; see [Window].
 type Throttle struct {
 	base
-	cfg      ThrottleConfig
-	next     int64 // when the next turn of the lease is
-	turns    int64 // of the lease
-	spacing  int64 // of the lease
-	last     int64 // the store gives away no turn earlier than a spacing after this
-	short    int64 // units that were missing since the last command
-	wanted   average
-	asking   *waiter // whose need is in the latest command
-	inFlight *store.Turn
-	own      int64 // the latest turn that was given without the store
-	figures  Figures
+	cfg     ThrottleConfig
+	next    int64 // when the next turn of the lease is
+	turns   int64 // of the lease
+	spacing int64 // of the lease
+	last    int64 // the store gives away no turn earlier than a spacing after this
+	short   int64 // units that were missing since the last command
+	wanted  average
+	asking  *waiter // whose need is in the latest command
+	own     int64   // the latest turn that was given without the store
+	figures Figures
 }
 
 const (

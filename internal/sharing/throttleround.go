@@ -12,7 +12,7 @@ import (
 
 // want posts the throttle if there is something to ask for.
 func (t *Throttle) want(now int64) bool {
-	if t.inFlight != nil || t.posted || t.gone || now < t.broken.retryAt || t.short == 0 && len(t.waiters) == 0 {
+	if t.posted || !t.canPost(now) || t.short == 0 && len(t.waiters) == 0 {
 		return false
 	}
 	t.posted = t.m.post(t.shard(), t, now, unlessAwaited(t.waiters, now))
@@ -25,7 +25,7 @@ func (t *Throttle) command(now int64) store.Command {
 	t.posted = false
 	short := t.short
 	t.short = 0
-	if t.inFlight != nil || short == 0 && len(t.waiters) == 0 {
+	if t.inFlight || short == 0 && len(t.waiters) == 0 {
 		return nil
 	}
 	t.wanted.look(now, turnsAhead)
@@ -40,7 +40,7 @@ func (t *Throttle) command(now int64) store.Command {
 		}
 	}
 	c.Want = max(c.Need, min(max(short, t.wanted.over(turnsAhead)), turnsAhead/spacing))
-	t.inFlight = c
+	t.inFlight = true
 	t.figures.Requests++
 	return c
 }
@@ -59,7 +59,7 @@ func (t *Throttle) answered(command store.Command, sent, received int64, err err
 func (t *Throttle) failed(now int64, err error) (broke bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.inFlight, t.asking = nil, nil
+	t.inFlight, t.asking = false, nil
 	broke = t.broken.hear(err, now)
 	t.failAll(now)
 	return broke
@@ -69,7 +69,7 @@ func (t *Throttle) failed(now int64, err error) (broke bool) {
 func (t *Throttle) replied(c *store.Turn, sent, received int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.inFlight, t.broken = nil, broken{}
+	t.inFlight, t.broken = false, broken{}
 	r := &c.Reply
 	spacing := int64(c.Spacing)
 	first := received + longer(r.Wait) + t.m.lag

@@ -44,11 +44,11 @@ func (m *Member) mayWait(x *waiter, value bool, now int64) bool {
 func (w *Window) Idle(now int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.inFlight != nil || len(w.waiters) > 0 {
+	if w.inFlight || len(w.waiters) > 0 {
 		return false
 	}
-	for _, e := range w.account {
-		if e.own+e.told > 0 && now-e.at < w.counts() {
+	for _, e := range w.round.account {
+		if e.own+e.told > 0 && now-e.at < w.round.counts() {
 			return false // the store has yet to be told
 		}
 	}
@@ -59,12 +59,12 @@ func (w *Window) Idle(now int64) bool {
 func (t *Throttle) Idle(now int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.inFlight == nil && len(t.waiters) == 0 && now >= max(t.own, t.last, t.next)
+	return !t.inFlight && len(t.waiters) == 0 && now >= max(t.own, t.last, t.next)
 }
 
 // Idle reports whether the semaphore can be forgotten: no call has a permit.
 func (s *Semaphore) Idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.permits.inUse.InUse() == 0 && s.inFlight == nil && len(s.waiters) == 0
+	return s.permits.inUse.InUse() == 0 && !s.inFlight && len(s.waiters) == 0
 }

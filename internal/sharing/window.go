@@ -28,37 +28,22 @@ type WindowConfig struct {
 // have the member ask for more in the background; a call that would wait for those uses
 // [Member.Fetch].
 //
-// Invariants, under mu: what was granted and is neither spent nor in leases is in backs until it is sent. account has
-// what was spent of lots that are over, and what was admitted without the store.
+// Four parts do the work: leases have the units that calls spend, demand says how much to ask for, round is the exchange
+// with the store, and fallback decides while the store is away. The window has them see each other's results. Its mutex
+// guards all fields but rule, threshold, refused, and those that a part excepts.
 type Window struct {
-	leases leases
-
-	demand    demand
-	refused   shared.Int64  // calls, ever
-	threshold shared.Uint64 // its bits
-	rule      shared.Pointer[cluster.Rule]
-
-	value bool
-	ring  store.Ring
+	leases   leases
+	demand   demand
+	round    round
+	fallback fallback
 
 	base
-	task     task
-	epoch    int64 // the key's, 0 if unknown
-	seen     int64 // Take.Seen
-	lacked   int64 // Take.Lacked
-	edge     edge
-	backs    []store.Units
-	backAt   int64
-	account  account
-	asking   *waiter // whose need the latest command has
-	inFlight *store.Take
-	outdated *store.Take // what it grants goes back at once: see giveUp
-	// forgotten is how many replies in a row said that the store didn't know the key any more.
-	forgotten int
-
-	fallback fallback
-	requests int64
-	waited   int64
+	rule      shared.Pointer[cluster.Rule]
+	threshold shared.Uint64 // its bits
+	value     bool
+	task      task
+	refused   shared.Int64 // calls, ever
+	waited    int64        // likewise
 }
 
 // Window returns the window of a key. All that use the same key and shape have one; one of another shape begins
@@ -78,10 +63,12 @@ func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
 	key = m.Key("window", name, shape)
 	shard := m.find(key)
 	w, ok := limitOf(m, key, func() *Window {
-		w := &Window{value: cfg.Value, base: base{m: m, place: place{key: key}}, backAt: never}
-		w.ring = store.Ring{Shape: cfg.Shape, Phase: time.Duration(phaseOf(key, int64(cfg.Shape.Width())))}
+		ring := store.Ring{Shape: cfg.Shape, Phase: time.Duration(phaseOf(key, int64(cfg.Shape.Width())))}
+		w := &Window{
+			leases: newLeases(cfg.Shape.Buckets), demand: newDemand(ring), round: newRound(ring),
+			base: base{m: m, place: place{key: key}}, value: cfg.Value,
+		}
 		w.on.Store(shard)
-		w.leases, w.demand = newLeases(cfg.Shape.Buckets), newDemand(w.ring)
 		w.task.do = w.turn
 		return w
 	})
@@ -128,7 +115,7 @@ func (w *Window) limit() int64 {
 // position is what the demand goes by. It needs mu.
 func (w *Window) position() position {
 	s := &w.leases
-	return position{limit: w.limit(), left: s.lease.units(), few: s.lease.few(), next: s.next != 0, nextLeft: s.nextLeft, edge: w.edge}
+	return position{limit: w.limit(), left: s.lease.units(), few: s.lease.few(), next: s.next != 0, nextLeft: s.nextLeft, edge: w.round.edge}
 }
 
 // Ask says what TryAdd would do. It takes nothing; a call that is refused counts as such.
@@ -138,7 +125,7 @@ func (w *Window) Ask(now, n int64) (a Answer) {
 	}
 	if a = Refuses; !w.refuses(now, n) {
 		w.mu.Lock()
-		a = w.ask(now, n)
+		a = w.look(now, n)
 		w.mu.Unlock()
 	}
 	if a == Refuses {
@@ -151,7 +138,7 @@ func (w *Window) Ask(now, n int64) (a Answer) {
 func (w *Window) Look(now, n int64) Answer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.ask(now, n)
+	return w.look(now, n)
 }
 
 // refuses reports whether the store has said that there is no room, also with what the lease has,
@@ -161,8 +148,8 @@ func (w *Window) refuses(now, n int64) bool {
 	return word&lends == 0 && w.demand.room.refuses(now, n, unitsOf(word)) || n > w.limit()
 }
 
-// ask is Ask, with mu.
-func (w *Window) ask(now, n int64) Answer {
+// look is Look, with mu.
+func (w *Window) look(now, n int64) Answer {
 	w.roll(now)
 	if !w.leases.lease.has(now, n) {
 		w.leases.lease.collect()
@@ -293,7 +280,7 @@ func (w *Window) Figures() Figures {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return Figures{
-		Leased: w.leases.lease.units(), Refused: w.refused.Load(), Requests: w.requests, Waited: w.waited,
+		Leased: w.leases.lease.units(), Refused: w.refused.Load(), Requests: w.round.requests, Waited: w.waited,
 		Away: w.away(), Limit: w.limit(), Why: w.broken.why(w.shard()),
 	}
 }
@@ -306,8 +293,8 @@ func (w *Window) succeed(old *Window) {
 	old.mu.Lock()
 	old.roll(now)
 	old.giveUp(now)
-	entries := slices.Clone(old.account)
-	old.account.show()
+	entries := slices.Clone(old.round.account)
+	old.round.account.show()
 	old.mu.Unlock()
 
 	w.mu.Lock()
@@ -315,13 +302,13 @@ func (w *Window) succeed(old *Window) {
 	w.demand.room.forget() // there is room for what goes back
 	for _, e := range entries {
 		if n := e.units() - e.shown; n > 0 {
-			to := w.account.of(w.ring.Bucket(old.ring.Begins(e.bucket+1) - 1))
+			to := w.round.account.of(w.round.ring.Bucket(old.round.ring.Begins(e.bucket+1) - 1))
 			to.own += n
 			to.at = now
 		}
 	}
-	w.account.show() // the other one knows of all this
-	post := w.account.owes(now-w.counts()) && w.want(now, now)
+	w.round.account.show() // the other one knows of all this
+	post := w.round.owes(now) && w.want(now, now)
 	w.mu.Unlock()
 	if post {
 		w.m.flush(false)

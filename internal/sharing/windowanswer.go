@@ -19,43 +19,33 @@ func (w *Window) answered(c store.Command, sent, received int64, err error) {
 	}
 }
 
-// forgets notes whether the store knew the key, and reports whether it hasn't for so many commands in a row that it is to be
-// done without: it would be told with each of them what was admitted.
+// forgets is that of the round.
 func (w *Window) forgets(t *store.Take) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch t.Epoch {
-	case 0, unknownEpoch: // the window knew of no key
-		return false
-	case t.Reply.Epoch:
-		w.forgotten = 0
-		return false
-	}
-	w.forgotten++
-	return w.forgotten >= mostFailures
+	return w.round.forgets(t)
 }
 
 // replied is answered for a command that was executed.
 func (w *Window) replied(t *store.Take, sent, received int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	outdated := t == w.outdated
-	w.inFlight, w.outdated = nil, nil
-	if w.forgotten < mostFailures { // else it has yet to find the key that it left
+	outdated := w.round.outdated
+	w.inFlight, w.round.outdated = false, false
+	if w.round.forgotten < mostFailures { // else it has yet to find the key that it left
 		w.broken = broken{}
 	}
 	r := &t.Reply
-	w.account.heard(t.Epoch == r.Epoch)
-	if r.Epoch != w.epoch {
+	if w.round.replied(t) {
 		w.renew(r.Epoch, received)
 	}
 	w.fallback = fallback{} // the store has answered
 	w.roll(received)
 	w.demand.active = r.Active
 	if t.Need|t.Want != 0 {
-		w.seen = r.Current
+		w.round.seen = r.Current
 	}
-	if r.Current >= w.edge.bucket || r.Current+w.ring.Span() <= w.edge.bucket { // or the clock was set back
+	if w.round.isCurrent(r.Current) {
 		w.enterBucket(received, newEdge(r, sent, received, w.m.lag))
 	}
 	if t.Epoch == 0 || t.Epoch == r.Epoch {
@@ -65,7 +55,7 @@ func (w *Window) replied(t *store.Take, sent, received int64) {
 		w.closeLeases(received)
 	}
 	w.serve(received)
-	w.asking = nil // it may be the last thing that refers to the call, and to what else that lacked
+	w.round.asking = nil // it may be the last thing that refers to the call, and to what else that lacked
 	w.want(received, w.demand.by(w.limit(), received))
 	if w.gone {
 		w.handBackAll(received)
@@ -78,13 +68,8 @@ func (w *Window) replied(t *store.Take, sent, received int64) {
 func (w *Window) failed(t *store.Take, now int64, err error) (broke bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.inFlight, w.outdated = nil, nil
-	w.account.heard(false)
-	w.asking = nil
-	if is(err, store.ErrNotExecuted) {
-		w.backs = append(w.backs, t.Backs...)
-		w.backAt = now + w.demand.horizon
-	}
+	w.inFlight = false
+	w.round.failed(t, !is(err, store.ErrNotExecuted), now+w.demand.horizon)
 	if is(err, errForgets) { // as if it had never been there
 		w.renew(0, now)
 	}
@@ -95,21 +80,12 @@ func (w *Window) failed(t *store.Take, now int64, err error) (broke bool) {
 	return broke
 }
 
-// renew begins with an epoch: the key was made anew, so what is leased is worth nothing, and the
-// store has to be told what was admitted.
+// renew begins with an epoch: what is leased is worth nothing.
 func (w *Window) renew(epoch, now int64) {
-	if w.epoch != 0 {
+	if w.round.epoch != 0 {
 		w.closeLeases(now)
-		w.backs = nil
-		w.account.anew()
-	} else { // what was admitted before is in buckets of a time that was perhaps not the store's
-		before := w.account
-		w.account = nil
-		for _, e := range before {
-			w.account.of(w.ring.Bucket(w.m.storeTime(w.shard(), e.at))).join(e)
-		}
 	}
-	w.epoch = epoch
+	w.round.renew(epoch, w.bucketAt)
 }
 
 // granted makes a lease of what the store has granted, and takes note of what it hasn't.
@@ -126,7 +102,7 @@ func (w *Window) granted(t *store.Take, sent, received int64) {
 	if r.Granted == 0 && w.standsAside(t, received) {
 		return // the call asks once more, with what is handed back
 	}
-	w.demand.learn(t, w.limit(), w.edge, received, w.m.chance)
+	w.demand.learn(t, w.limit(), w.round.edge, received, w.m.chance)
 	if r.Granted == 0 {
 		if t.Borrow > 0 {
 			w.turnDown()
@@ -134,9 +110,9 @@ func (w *Window) granted(t *store.Take, sent, received int64) {
 		return
 	}
 	if r.Granted < t.Want && !borrowed {
-		w.lacked = r.Current
+		w.round.lacked = r.Current
 	}
-	l := newLot(r, w.ring.Shape.Width(), sent, received, w.m.lag)
+	l := newLot(r, w.round.ring.Shape.Width(), sent, received, w.m.lag)
 	l.borrowed = borrowed
 	if received >= l.ends { // it took too long
 		w.settle(leftover{&l, r.Granted}, received)
@@ -153,7 +129,7 @@ func (w *Window) granted(t *store.Take, sent, received int64) {
 // standsAside hands back what the member has leased, if a call that waits was refused only since it
 // needs that, and can't have it: it is less than the call needs. It does so once for a call.
 func (w *Window) standsAside(t *store.Take, now int64) bool {
-	if len(w.waiters) == 0 || w.waiters[0] != w.asking || w.asking.again || t.Need != w.asking.need.Units {
+	if len(w.waiters) == 0 || w.waiters[0] != w.round.asking || w.round.asking.again || t.Need != w.round.asking.need.Units {
 		return false
 	}
 	lacks, lease, nextLeft := t.Need-t.Reply.Room, w.leases.lease.units(), w.leases.nextLeft
@@ -166,6 +142,6 @@ func (w *Window) standsAside(t *store.Take, now int64) bool {
 	}
 	w.settle(w.leases.closeCurrent(now), now)
 	w.demand.room.forget()
-	w.asking.again = true
+	w.round.asking.again = true
 	return true
 }

@@ -1,6 +1,10 @@
 package sharing
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/penstock-go/penstock/cluster/store"
+)
 
 // enter is [Member.Fetch] for one limit.
 func (w *Window) enter(x *waiter, now int64) {
@@ -61,9 +65,7 @@ func (w *Window) serve(now int64) {
 
 // lend gives the call that was first n borrowed units, and hands back what nobody takes.
 func (w *Window) lend(l *lot, n, now int64) {
-	e := w.account.of(l.bucket)
-	e.counted += n
-	e.at = l.starts
+	w.round.spend(store.Units{Bucket: l.bucket, Units: n}, l.starts)
 	for i, x := range w.waiters {
 		wait := until(l.starts, now)
 		if x.need.Units <= n && x.need.MaxWait > 0 && wait <= x.need.MaxWait && l.starts < l.ends {
@@ -75,15 +77,14 @@ func (w *Window) lend(l *lot, n, now int64) {
 		}
 	}
 	w.turnDown()
-	e.counted -= n
-	w.handBack(l.bucket, n)
+	w.comesBack(store.Units{Bucket: l.bucket, Units: n})
 }
 
 // turnDown refuses the call whose need the last command carried, if it still waits: it has had its turn. It needs mu.
 func (w *Window) turnDown() {
-	if len(w.waiters) > 0 && w.waiters[0] == w.asking {
-		w.miss(w.asking.need.Units)
-		w.asking.decideLocked(false)
+	if len(w.waiters) > 0 && w.waiters[0] == w.round.asking {
+		w.miss(w.round.asking.need.Units)
+		w.round.asking.decideLocked(false)
 		w.waiters = slices.Delete(w.waiters, 0, 1)
 	}
 }

@@ -21,7 +21,7 @@ func (w *Window) roll(now int64) {
 	if begun == nil {
 		return
 	}
-	w.enterBucket(now, w.edge.at(begun.bucket, w.ring.Shape.Width()))
+	w.enterBucket(now, w.round.edge.at(begun.bucket, w.round.ring.Shape.Width()))
 	w.demand.begin(begun.granted)
 	w.serve(now)
 }
@@ -35,18 +35,16 @@ func (w *Window) closeLeases(now int64) {
 // settle accounts for a lot that is over, if there is one.
 func (w *Window) settle(over leftover, now int64) {
 	l := over.lot
-	if l == nil || l.epoch != w.epoch {
+	if l == nil || l.epoch != w.round.epoch {
 		return
 	}
 	spent := over.spent()
 	if spent > 0 {
-		e := w.account.of(l.bucket)
-		e.counted += spent
-		e.at = now
+		w.round.spend(store.Units{Bucket: l.bucket, Units: spent}, now)
 	}
 	w.demand.wanted.units += spent - l.measured
 	w.fallback.ended(l, over.unspent)
-	w.handBack(l.bucket, over.unspent)
+	w.handBack(store.Units{Bucket: l.bucket, Units: over.unspent})
 }
 
 // measure has the demand count what was spent of the lease by now.
@@ -55,34 +53,33 @@ func (w *Window) measure(now int64) {
 }
 
 // handBack has units sent back with the next command, or by themselves if none comes soon.
-func (w *Window) handBack(bucket, n int64) {
-	if n <= 0 {
-		return
+func (w *Window) handBack(u store.Units) {
+	if u.Units > 0 {
+		w.round.handBack(u, w.m.clock.Now()+w.demand.keeps(w.limit())+w.m.chance(w.demand.horizon/8))
 	}
-	w.backAt = min(w.backAt, w.m.clock.Now()+w.demand.keeps(w.limit())+w.m.chance(w.demand.horizon/8))
-	for i := range w.backs {
-		if w.backs[i].Bucket == bucket {
-			w.backs[i].Units += n
-			return
-		}
-	}
-	w.backs = append(w.backs, store.Units{Bucket: bucket, Units: n})
+}
+
+// comesBack is for units of a lot that is in no lease and that a call had.
+func (w *Window) comesBack(u store.Units) {
+	w.round.unspend(u)
+	w.handBack(u)
 }
 
 // enterBucket notes that a bucket is current, and when it ends.
 func (w *Window) enterBucket(now int64, e edge) {
-	if e.bucket != w.edge.bucket {
+	if w.round.enter(e) {
 		w.demand.enter(now, e, w.m.chance)
-		w.account.forget(e.bucket - w.ring.Span())
 	}
-	w.edge = e
 }
+
+// bucketAt is the store's bucket at a time of the member, as well as that is known.
+func (w *Window) bucketAt(at int64) int64 { return w.round.ring.Bucket(w.m.storeTime(w.shard(), at)) }
 
 // want has a command sent by that time, if there is something to send, and reports whether a flush may send it.
 func (w *Window) want(now, by int64) bool {
 	by = unlessAwaited(w.waiters, by)
 	switch {
-	case w.inFlight != nil || w.gone || now < w.broken.retryAt:
+	case !w.canPost(now):
 		return false
 	case w.posted:
 		return w.m.hasten(w.shard(), now, by)
@@ -99,9 +96,7 @@ func (w *Window) hasCommand(now int64) bool {
 	switch {
 	case len(w.waiters) > 0 && !p.covers(now, w.waiting().units):
 		return true
-	case len(w.backs) > 0 && now >= w.backAt:
-		return true
-	case w.fallback.on, w.account.owes(now - w.counts()):
+	case w.round.due(now), w.fallback.on:
 		return true // the store is back, or may be, or knows too little
 	case w.demand.lacks(w.demand.short, p, now):
 		return true
@@ -112,18 +107,15 @@ func (w *Window) hasCommand(now int64) bool {
 	return w.demand.wantsNext(p, now) || w.demand.wantsMore(p, now)
 }
 
-// fill says what a command asks for.
-func (w *Window) fill(t *store.Take, now int64) {
+// ask says what a command asks for.
+func (w *Window) ask(now int64) ask {
 	w.measure(now)
 	p := w.position()
-	var a ask
 	if calls := w.waiting(); calls.first != nil && !p.covers(now, calls.units) {
-		w.asking = w.waiters[0]
-		a = w.demand.askFor(calls, p, now)
-	} else {
-		a = w.demand.askAhead(p, w.Timeout(), now)
+		w.round.asking = w.waiters[0]
+		return w.demand.askFor(calls, p, now)
 	}
-	t.Need, t.Want, t.Ahead, t.Borrow = a.need, a.want, a.ahead, a.borrow
+	return w.demand.askAhead(p, w.Timeout(), now)
 }
 
 // turn is what the window does at a time that it has planned.
@@ -137,18 +129,15 @@ func (w *Window) turn(now int64) {
 	}
 }
 
-// counts is for how long a unit counts at most.
-func (w *Window) counts() int64 { return (w.ring.Span() + 1) * int64(w.ring.Shape.Width()) }
-
 // schedule plans when the window looks next.
 func (w *Window) schedule(now int64) {
 	at := w.leases.changesAt()
-	if w.inFlight == nil && !w.posted && !w.gone {
-		if len(w.backs) > 0 {
-			at = min(at, max(w.backAt, now+1))
+	if !w.inFlight && !w.posted && !w.gone {
+		if len(w.round.backs) > 0 {
+			at = min(at, max(w.round.backAt, now+1))
 		}
 		at = min(at, w.demand.wakesAt(now))
-		if w.account.owes(now - w.counts()) { // no call may come to have it told
+		if w.round.owes(now) { // no call may come to have it told
 			at = min(at, max(now+w.demand.horizon, w.shard().probeAt.Load()))
 		}
 	}
@@ -167,42 +156,31 @@ func (w *Window) command(now int64) store.Command {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.posted = false
-	if w.inFlight != nil {
+	if w.inFlight {
 		return nil
 	}
 	w.roll(now)
-	t := &store.Take{Outcome: store.Outcome{Key: w.key}, Ring: w.ring, Limit: w.limit(), Seen: w.seen, Lacked: w.lacked}
+	var a ask
 	if !w.gone {
-		w.fill(t, now)
+		a = w.ask(now)
 	}
-	t.Charges = w.account.tell()
-	w.backs, t.Backs = nil, w.backs // forgotten as they are sent
-	w.backAt = never
-	if t.Need|t.Want == 0 && len(t.Backs)+len(t.Charges) == 0 && !w.fallback.on {
+	t := w.round.command(a, w.leases.cur|w.leases.next != 0, w.fallback.on)
+	if t == nil {
 		w.schedule(now)
 		return nil
 	}
-	switch {
-	case w.epoch == 0 && len(t.Charges) > 0:
-		t.Epoch = unknownEpoch // nothing is granted before they are charged
-	case w.epoch != 0 && (w.leases.cur|w.leases.next != 0 || len(t.Backs)+len(w.account) > 0):
-		t.Epoch = w.epoch
-	}
+	t.Key, t.Limit = w.key, w.limit()
 	t.NewEpoch = unknownEpoch + 1 + w.m.chance(store.MostEpoch-unknownEpoch)
 	t.Caller = w.m.caller()
-	w.inFlight = t
-	w.requests++
+	w.inFlight = true
 	w.schedule(now)
 	return t
 }
 
-// unknownEpoch is no key's.
-const unknownEpoch = 1
-
 // giveUp hands back what is leased, and has what the store is about to grant go back as it comes. It needs mu.
 func (w *Window) giveUp(now int64) {
 	w.closeLeases(now)
-	w.outdated = w.inFlight
+	w.round.outdated = w.inFlight
 }
 
 // drop gives the leases up, and what calls were lent that wait for it.
@@ -226,7 +204,7 @@ func (w *Window) leave(now int64) {
 // handBackAll hands back what is leased, by a command of its own unless one is on its way: then its answer does.
 func (w *Window) handBackAll(now int64) {
 	w.closeLeases(now)
-	if !w.posted && w.inFlight == nil && (len(w.backs) > 0 || w.account.owes(now-w.counts())) {
+	if !w.posted && !w.inFlight && (len(w.round.backs) > 0 || w.round.owes(now)) {
 		w.posted = w.m.post(w.shard(), w, now, immediately)
 	}
 }

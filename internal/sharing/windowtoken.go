@@ -1,5 +1,7 @@
 package sharing
 
+import "github.com/penstock-go/penstock/cluster/store"
+
 // A token says where units are from, in its last two bits: from a lot, whose number is before them, from the
 // window of the fallback, whose bucket is, or from nowhere.
 const (
@@ -27,13 +29,11 @@ func (w *Window) Cancel(token, n int64) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l := w.leases.giveBack(number, n, w.epoch)
+	l := w.leases.giveBack(number, n, w.round.epoch)
 	if l == nil {
 		return
 	}
-	e := w.account.of(l.bucket)
-	e.counted = max(0, e.counted-n)
-	w.handBack(l.bucket, n)
+	w.comesBack(store.Units{Bucket: l.bucket, Units: n})
 	w.schedule(w.m.clock.Now())
 }
 
@@ -46,5 +46,5 @@ func (w *Window) Holds(now, token int64) bool {
 	if token&(1<<tokenBits-1) != fromLot {
 		return w.holdsAway(now, token)
 	}
-	return w.leases.holds(uint32(token>>tokenBits), w.epoch, now)
+	return w.leases.holds(uint32(token>>tokenBits), w.round.epoch, now)
 }
