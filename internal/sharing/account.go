@@ -87,6 +87,16 @@ func (a account) tell() (charges []store.Units) {
 	return charges
 }
 
+// uncharge takes n units back that the store has yet to be told of, from the latest bucket that has so many.
+func (a account) uncharge(n int64) {
+	for i := len(a) - 1; i >= 0; i-- {
+		if e := &a[i]; e.own >= n {
+			e.own -= n
+			return
+		}
+	}
+}
+
 // heard notes whether the store got it.
 func (a account) heard(ok bool) {
 	for i := range a {

@@ -138,6 +138,9 @@ func (s *leases) newlySpent() int64 {
 // units is how many units both leases have.
 func (s *leases) units() int64 { return s.lease.units() + s.nextLeft }
 
+// open returns the lots of both leases, each nil if there is none.
+func (s *leases) open() [2]*lot { return [2]*lot{s.lots.find(s.cur), s.lots.find(s.next)} }
+
 // changesAt is when a lease ends or begins next.
 func (s *leases) changesAt() int64 {
 	at := never

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -21,9 +22,10 @@ var update = flag.Bool("update", false, "write what the scenarios of testdata pr
 // clock there. Random numbers are in the middle of their range.
 func TestScenarios(t *testing.T) {
 	parts := map[string]func(*scenario) script{
-		"leases": leasesScript,
-		"demand": demandScript,
-		"round":  roundScript,
+		"leases":   leasesScript,
+		"demand":   demandScript,
+		"round":    roundScript,
+		"fallback": fallbackScript,
 	}
 	for name, part := range parts {
 		t.Run(name, func(t *testing.T) {
@@ -355,5 +357,81 @@ func roundScript(s *scenario) script {
 		"another": func() string { r = newRound(ring); return "" },
 		"lose":    func() string { r.failed(sent, true, 0); return account() },
 		"reject":  func() string { r.failed(sent, false, s.now+int64(50*time.Millisecond)); return account() },
+	}
+}
+
+// fallbackScript drives the fallback of a window of 1 s in ten buckets. A command that takes units says how the rule decides.
+func fallbackScript(s *scenario) script {
+	shape := stat.Shape{Interval: time.Second, Buckets: 10}
+	var f fallback
+	var admitted account
+	var lots [2]*lot
+	limit, members, leased, token := int64(0), int64(1), int64(0), int64(0)
+	begin := func() {
+		f.begin(s.now, shareOf(limit, members, shape.Interval), shape, admitted, lots, func(n int64) int64 { return n / 2 })
+	}
+	counts := func() string {
+		return fmt.Sprintf("%d count, of %d in %v", f.own.Sum(s.now), f.share.units, shape.Interval*time.Duration(f.share.intervals))
+	}
+	take := func(how cluster.OnFailure) func() string {
+		return func() string {
+			n := s.units()
+			if how == cluster.Local {
+				begin()
+			}
+			f.used = true
+			fits, afterClosing := f.fits(how, s.now, n, leased)
+			closed := ""
+			if afterClosing {
+				closed = fmt.Sprintf("gives up %d that are leased", leased)
+				f.ended(lots[0], leased)
+				leased = 0
+			}
+			if fits || afterClosing {
+				token, fits = f.take(how, s.now, n)
+			}
+			switch {
+			case !fits:
+				return lines(closed, "none")
+			case how == cluster.Local:
+				return lines(closed, "ok", counts())
+			}
+			return "ok"
+		}
+	}
+	return script{
+		"limit":   func() string { limit = s.units(); return "" },
+		"members": func() string { members = s.units(); return "" },
+		// admitted and leased are what the member has as the store goes away.
+		"admitted": func() string {
+			admitted.of(0).counted, admitted.of(0).at = s.units(), s.now
+			return ""
+		},
+		"leased": func() string {
+			leased = s.units()
+			lots[0] = &lot{number: 1, ends: s.at("until", 0), granted: leased}
+			return ""
+		},
+		"spend": func() string { leased -= s.units(); return "" },
+		"over": func() string {
+			f.ended(lots[0], leased)
+			leased = 0
+			return counts()
+		},
+		"local":  take(cluster.Local),
+		"open":   take(cluster.Open),
+		"closed": take(cluster.Closed),
+		"cancel": func() string {
+			if f.cancel(token, s.units()) {
+				return counts()
+			}
+			return "they stay charged"
+		},
+		"holds": func() string { return fmt.Sprint(f.holds(s.now, token)) },
+		"counts": func() string {
+			begin()
+			return counts()
+		},
+		"answer": func() string { f, admitted, lots = fallback{}, nil, [2]*lot{}; return "" },
 	}
 }

@@ -160,7 +160,10 @@ func (w *Window) look(now, n int64) Answer {
 	case w.refuses(now, n):
 		return Refuses
 	case w.away():
-		return w.askAway(now, n)
+		if _, fits, afterClosing := w.fitsAway(now, n); fits || afterClosing {
+			return Fits
+		}
+		return Refuses
 	}
 	return Lacks
 }

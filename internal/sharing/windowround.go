@@ -96,7 +96,7 @@ func (w *Window) hasCommand(now int64) bool {
 	switch {
 	case len(w.waiters) > 0 && !p.covers(now, w.waiting().units):
 		return true
-	case w.round.due(now), w.fallback.on:
+	case w.round.due(now), w.fallback.used:
 		return true // the store is back, or may be, or knows too little
 	case w.demand.lacks(w.demand.short, p, now):
 		return true
@@ -164,7 +164,7 @@ func (w *Window) command(now int64) store.Command {
 	if !w.gone {
 		a = w.ask(now)
 	}
-	t := w.round.command(a, w.leases.cur|w.leases.next != 0, w.fallback.on)
+	t := w.round.command(a, w.leases.cur|w.leases.next != 0, w.fallback.used)
 	if t == nil {
 		w.schedule(now)
 		return nil

@@ -44,7 +44,7 @@ func (w *Window) Holds(now, token int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if token&(1<<tokenBits-1) != fromLot {
-		return w.holdsAway(now, token)
+		return w.fallback.holds(now, token)
 	}
 	return w.leases.holds(uint32(token>>tokenBits), w.round.epoch, now)
 }
