@@ -140,3 +140,48 @@ func (f *fallback) holds(now, token int64) bool {
 	current, _ := f.own.TryAdd(0, now, 0, math.MaxInt64)
 	return current == stat.Receipt(token>>tokenBits)
 }
+
+// permitsAway is how many permits the calls of a member may have while the store is away: with [cluster.Local] its share
+// of the limit, but at least one, as nothing could ever take less than a permit.
+func permitsAway(how cluster.OnFailure, limit, members int64) int64 {
+	switch how {
+	case cluster.Open:
+		return math.MaxInt64
+	case cluster.Local:
+		return max(min(1, limit), limit/members)
+	}
+	return 0
+}
+
+// turnFallback gives turns while the store is away, as the rule's onFailure says.
+//
+// Invariant: with [cluster.Local], the turn of a call is its member's share of the store's turns after the latest one,
+// whoever gave that.
+//
+// The throttle's mutex guards it.
+type turnFallback struct {
+	last int64 // the latest turn that was given without the store
+}
+
+// next is when a call of n units may run, if the store's latest turn was then and it has so many members.
+func (f *turnFallback) next(last, n, spacing, members int64) int64 {
+	return max(f.last, last) + times(members, times(n, spacing))
+}
+
+// take gives a call the next turn, unless it would wait longer than maxWait. Without takes it only says so.
+func (f *turnFallback) take(how cluster.OnFailure, now, next int64, maxWait time.Duration, takes bool) (wait time.Duration, ok bool) {
+	switch how {
+	case cluster.Open:
+		return 0, true
+	case cluster.Closed:
+		return 0, false
+	}
+	at := max(now, next)
+	if at-now > int64(maxWait) {
+		return 0, false
+	}
+	if takes {
+		f.last = at
+	}
+	return time.Duration(at - now), true
+}

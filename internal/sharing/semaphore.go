@@ -3,7 +3,6 @@ package sharing
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
@@ -37,25 +36,19 @@ type SemaphoreConfig struct {
 type Semaphore struct {
 	permits permits
 	attend  shared.Bool
+	demand  permitDemand
+	round   permitRound
 
 	base
-	cfg          SemaphoreConfig
-	task         task
-	renewAt      int64
-	idleAt       int64 // when permits that were not in use since it was set go back; never if none are
-	refusedUntil int64 // calls for more than is free
-	total        int64 // that all members hold, by the last reply
-	held         int64 // of these, what the store counts for this member
-	active       int64
-	short        int64 // permits that were missing since the last command
-	figures      Figures
+	cfg     SemaphoreConfig
+	task    task
+	figures Figures
 }
 
 const (
 	idlePermits   = int64(100 * time.Millisecond)
 	defaultExpiry = 2 * time.Second
-	// fullFor is for how long on average a member refuses calls once the store had no permit. Nobody
-	// knows when one comes free, and each call that asks costs a round trip.
+	// fullFor is how long on average a member refuses calls once the store had too few permits.
 	fullFor = int64(20 * time.Millisecond)
 )
 
@@ -72,7 +65,7 @@ func (m *Member) Semaphore(key string, cfg SemaphoreConfig) (*Semaphore, error) 
 	key = m.Key("semaphore", key)
 	shard := m.find(key)
 	s, ok := limitOf(m, key, func() *Semaphore {
-		s := &Semaphore{base: base{m: m, place: place{key: key}}, active: 1, idleAt: never}
+		s := &Semaphore{base: base{m: m, place: place{key: key}}, demand: newPermitDemand(), round: permitRound{active: 1}}
 		s.on.Store(shard)
 		s.task.do = s.turn
 		return s
@@ -88,8 +81,8 @@ func (m *Member) Semaphore(key string, cfg SemaphoreConfig) (*Semaphore, error) 
 	s.cfg = cfg
 	if lower { // the store will say what that means for this member
 		s.permits.good.Store(min(s.limit(), s.permits.good.Load()))
-		s.renewAt = m.clock.Now()
-		s.schedule(s.renewAt)
+		s.round.renewAt = m.clock.Now()
+		s.schedule(s.round.renewAt)
 	}
 	return s, nil
 }
@@ -158,7 +151,7 @@ func (s *Semaphore) TryShadow(lane uint32, now, n int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.answer(lane, now, n, true) == Fits ||
-		!s.away() && n <= s.limit() && s.permits.takeWithin(n, s.permits.good.Load()+s.room())
+		!s.away() && n <= s.limit() && s.permits.takeWithin(n, s.permits.good.Load()+s.round.room(s.limit()))
 }
 
 // answer is what a call that wants n permits is told. With takes, it has them where they fit.
@@ -186,8 +179,8 @@ func (s *Semaphore) Release(lane uint32, n int64) {
 	now := s.m.clock.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	idleAt := s.idleAt
-	if s.mind(now); s.idleAt != idleAt {
+	idleAt := s.demand.idleAt
+	if s.mind(now); s.demand.idleAt != idleAt {
 		s.schedule(now)
 	}
 }
@@ -212,7 +205,7 @@ func (s *Semaphore) Held() (units, limit int64) {
 	case !s.away() && s.m.clock.Now() >= s.permits.expires.Load():
 		return s.permits.inUse.InUse(), limit
 	case !s.away():
-		return max(s.permits.good.Load(), s.total), limit
+		return max(s.permits.good.Load(), s.round.total), limit
 	case s.cfg.OnFailure == cluster.Local:
 		limit = s.limitAway()
 	case s.cfg.OnFailure == cluster.Closed:
@@ -225,7 +218,7 @@ func (s *Semaphore) Held() (units, limit int64) {
 
 // lacks notes that a call lacks n permits, and reports whether a flush may ask for them.
 func (s *Semaphore) lacks(now, n int64) bool {
-	s.short += n
+	s.demand.short += n
 	return s.m.mayAsk(s.cfg.Value, now) && s.want(now)
 }
 
@@ -235,28 +228,17 @@ func (s *Semaphore) limit() int64 {
 
 // refuses reports whether the store has said that there is no room, also with what this member has and doesn't use.
 func (s *Semaphore) refuses(now, n int64) bool {
-	return n > s.limit() || now < s.refusedUntil && n > s.free()
+	return s.demand.refuses(now, n, s.free(), s.limit())
 }
-
-// room is how many permits no member has, by the last reply; all if there was none.
-func (s *Semaphore) room() int64 { return max(0, s.limit()-s.total) }
 
 // free is how many permits no call of any member has, as far as is known.
 func (s *Semaphore) free() int64 {
-	return s.room() + max(0, s.permits.good.Load()-s.permits.inUse.InUse())
+	return s.round.room(s.limit()) + max(0, s.permits.good.Load()-s.permits.inUse.InUse())
 }
 
 // limitAway is how many calls may run while the store is away.
 func (s *Semaphore) limitAway() int64 {
-	switch s.cfg.OnFailure {
-	case cluster.Open:
-		return math.MaxInt64
-	case cluster.Local:
-		// A share of less than one permit counts as one: nothing could ever take less than a
-		// permit.
-		return max(min(1, s.limit()), s.limit()/s.m.Members())
-	}
-	return 0
+	return permitsAway(s.cfg.OnFailure, s.limit(), s.m.Members())
 }
 
 // mind gives calls that wait what is free, plans when idle permits go back, and says whether calls
@@ -264,10 +246,8 @@ func (s *Semaphore) limitAway() int64 {
 func (s *Semaphore) mind(now int64) {
 	s.attend.Store(true) // what is given back before is seen here, and who gives back afterwards looks
 	s.serve(now)
-	if s.idleAt == never && max(s.permits.good.Load(), s.held) > s.permits.inUse.InUse() {
-		s.idleAt = now + idlePermits
-	}
-	if len(s.waiters) == 0 && s.idleAt != never {
+	s.demand.keep(now, max(s.permits.good.Load(), s.round.held) > s.permits.inUse.InUse())
+	if len(s.waiters) == 0 && s.demand.idleAt != never {
 		s.attend.Store(false)
 	}
 }

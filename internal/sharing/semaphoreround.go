@@ -19,16 +19,16 @@ func (s *Semaphore) want(now int64) bool {
 }
 
 func (s *Semaphore) due(now int64) bool {
-	return len(s.waiters) > 0 || s.short > 0 || now >= s.idleAt || s.renews() && now >= s.renewAt
+	return len(s.waiters) > 0 || s.demand.short > 0 || now >= s.demand.idleAt || s.renews() && now >= s.round.renewAt
 }
 
 // renews reports whether the store has to hear of the member before its permits expire there.
 func (s *Semaphore) renews() bool { return s.permits.good.Load() > 0 || s.permits.inUse.InUse() > 0 }
 
 func (s *Semaphore) schedule(now int64) {
-	at := s.idleAt
+	at := s.demand.idleAt
 	if s.renews() {
-		at = min(at, max(s.renewAt, now+int64(time.Millisecond)))
+		at = min(at, max(s.round.renewAt, now+int64(time.Millisecond)))
 	}
 	if s.inFlight || s.posted || s.gone || at == never {
 		s.m.unplan(&s.task)
@@ -56,26 +56,11 @@ func (s *Semaphore) command(now int64) store.Command {
 		return nil
 	}
 	used := s.permits.inUse.InUse()
-	if now >= s.idleAt {
-		used, s.idleAt = s.permits.giveUp(), never
+	if now >= s.demand.idleAt {
+		used, s.demand.idleAt = s.permits.giveUp(), never
 	}
-	good := s.permits.good.Load()
-	c := &store.Permits{Outcome: store.Outcome{Key: s.key}, Limit: s.limit(), Claim: used, Need: used, Want: max(used, good), Expiry: s.cfg.Expiry}
-	if len(s.waiters) > 0 || s.short > 0 {
-		c.Need = used + 1 // of several calls, one may fit
-		if len(s.waiters) > 0 {
-			c.Need = used + s.waiters[0].need.Units
-		}
-		want := used + s.short
-		for _, x := range s.waiters {
-			want += x.need.Units
-		}
-		if s.limit() >= 2*s.active { // some more, for the next calls
-			want += (want + 3) / 4
-		}
-		c.Want = max(c.Want, c.Need, want)
-	}
-	s.short = 0
+	c := &store.Permits{Outcome: store.Outcome{Key: s.key}, Limit: s.limit(), Claim: used, Expiry: s.cfg.Expiry}
+	c.Need, c.Want = s.demand.ask(used, s.permits.good.Load(), s.waiting(), c.Limit, s.round.active)
 	s.mind(now)
 	c.Caller = s.m.caller()
 	s.inFlight = true
@@ -94,28 +79,22 @@ func (s *Semaphore) heard(c *store.Permits, sent, received int64, err error) (br
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inFlight = false
-	s.renewAt = received + int64(s.cfg.Expiry)/3
 	if err != nil {
 		broke = s.broken.hear(err, received)
-		s.renewAt = received + int64(s.cfg.Expiry)/8
+		s.round.failed(s.cfg.Expiry, received)
 		s.failAll()
 		s.mind(received)
 		s.schedule(received)
 		return broke
 	}
 	s.broken = broken{}
-	s.total, s.held = c.Reply.Total, c.Reply.Held
-	s.active = max(1, c.Reply.Active)
-	good := c.Reply.Held
-	if c.Reply.Total > c.Limit { // some are in use beyond the limit: as they come back, all members come down to their shares
-		good = min(good, c.Limit/s.active)
-	}
+	good := s.round.replied(c, s.cfg.Expiry, received)
 	s.permits.good.Store(good) // before expires: see permits.take
 	s.permits.expires.Store(sent + shorter(s.cfg.Expiry) - s.m.lag)
-	s.refusedUntil = 0
+	s.demand.fullUntil = 0
 	s.serve(received)
 	if lacked := c.Need - c.Claim; lacked > 0 && good < c.Need {
-		s.refusedUntil = received + fullFor/2 + s.m.chance(fullFor)
+		s.demand.full(received, s.m.chance)
 		s.waiters = slices.DeleteFunc(s.waiters, func(x *waiter) bool {
 			if n := x.need.Units; n >= lacked || n > s.free() {
 				x.decideLocked(false)
@@ -172,7 +151,7 @@ func (s *Semaphore) enter(x *waiter, now int64) {
 		s.mind(now)
 	}
 	if s.away() {
-		s.short = 1 // enough to see whether the store is back
+		s.demand.short = 1 // enough to see whether the store is back
 	}
 	s.want(now)
 }
@@ -193,7 +172,7 @@ func (s *Semaphore) drop(now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.permits.expires.Store(min(now, s.permits.expires.Load()))
-	s.renewAt = now
+	s.round.renewAt = now
 	s.schedule(now)
 }
 
@@ -208,8 +187,8 @@ func (s *Semaphore) leave(now int64) {
 
 // handBack has the store told of what is held, if that is more than calls have; with a command on its way, its answer does.
 func (s *Semaphore) handBack(now int64) {
-	if max(s.permits.good.Load(), s.held) > s.permits.inUse.InUse() && !s.posted && !s.inFlight {
-		s.idleAt = now
+	if max(s.permits.good.Load(), s.round.held) > s.permits.inUse.InUse() && !s.posted && !s.inFlight {
+		s.demand.idleAt = now
 		s.permits.peak.Store(0)
 		s.posted = s.m.post(s.shard(), s, now, immediately)
 	}

@@ -22,37 +22,17 @@ type ThrottleConfig struct {
 // calls; turns that no call takes are lost. The rate is exact, but two calls of different members
 // may be closer than the spacing by a round trip, as each member counts its turns from when the
 // reply arrived. It is safe for concurrent use, and waits for nothing; see [Window].
+//
+// Its mutex guards all of it.
 type Throttle struct {
+	turns    turns
+	demand   turnDemand
+	round    turnRound
+	fallback turnFallback
+
 	base
 	cfg     ThrottleConfig
-	next    int64 // when the next turn of the lease is
-	turns   int64 // of the lease
-	spacing int64 // of the lease
-	last    int64 // the store gives away no turn earlier than a spacing after this
-	short   int64 // units that were missing since the last command
-	wanted  average
-	asking  *waiter // whose need is in the latest command
-	own     int64   // the latest turn that was given without the store
 	figures Figures
-}
-
-const (
-	turnsAhead = int64(20 * time.Millisecond)
-	// mostTurns is what the units of a command are apart at most, see [store.Turn]. A call of more has as
-	// many in the store.
-	mostTurns = int64(1<<52 - 1)
-	// mostSpaced is what times returns at most, some 146 years.
-	mostSpaced = int64(1 << 62)
-	// longAgo is when the last turn was if none is known: whatever is spaced from it has passed.
-	longAgo = -mostSpaced
-)
-
-// times is n times d. A call may have so many units that an int64 can't say how far apart they are.
-func times(n, d int64) int64 {
-	if n > mostSpaced/max(1, d) {
-		return mostSpaced
-	}
-	return n * d
 }
 
 // Throttle returns the throttle of a key. All users of a key share one, and the latest
@@ -72,7 +52,7 @@ func (m *Member) Throttle(key string, cfg ThrottleConfig) (*Throttle, error) {
 	key = m.Key("throttle", key)
 	shard := m.find(key)
 	t, ok := limitOf(m, key, func() *Throttle {
-		t := &Throttle{base: base{m: m, place: place{key: key}}, last: longAgo, own: longAgo}
+		t := &Throttle{base: base{m: m, place: place{key: key}}, round: turnRound{last: longAgo}, fallback: turnFallback{last: longAgo}}
 		t.on.Store(shard)
 		return t
 	})
@@ -130,9 +110,9 @@ func (t *Throttle) Look(now, n int64, maxWait time.Duration) (Answer, time.Durat
 func (t *Throttle) TryTake(now, n int64, maxWait time.Duration) (wait time.Duration, ok bool) {
 	t.mu.Lock()
 	post := false
-	switch wait, ok = t.turn(now, n, maxWait, true); {
+	switch wait, ok = t.turns.take(now, n, maxWait, true); {
 	case ok:
-		t.wanted.units += n
+		t.demand.wanted.units += n
 	case t.refuses(now, n, maxWait):
 		t.figures.Refused++
 	default:
@@ -170,7 +150,7 @@ func (t *Throttle) RetryAfter(now, n int64, maxWait time.Duration) (time.Duratio
 func (t *Throttle) Wait(now, n int64) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if wait, ok := t.turn(now, n, math.MaxInt64, false); ok {
+	if wait, ok := t.turns.take(now, n, math.MaxInt64, false); ok {
 		return wait
 	}
 	at := t.nextTurn(n)
@@ -190,14 +170,14 @@ func (t *Throttle) Figures() Figures {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.figures
-	f.Leased, f.Away, f.Why = t.turns, t.away(), t.broken.why(t.shard())
+	f.Leased, f.Away, f.Why = t.turns.left, t.away(), t.broken.why(t.shard())
 	return f
 }
 
 // The methods below need mu.
 
 func (t *Throttle) look(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
-	if wait, ok := t.turn(now, n, maxWait, false); ok {
+	if wait, ok := t.turns.take(now, n, maxWait, false); ok {
 		return Fits, wait
 	}
 	switch {
@@ -212,58 +192,27 @@ func (t *Throttle) look(now, n int64, maxWait time.Duration) (Answer, time.Durat
 	return Lacks, 0
 }
 
-// turn gives a call the turn of its last unit. Turns that have passed are lost.
-func (t *Throttle) turn(now, n int64, maxWait time.Duration, take bool) (wait time.Duration, ok bool) {
-	if t.turns > 0 && t.next < now {
-		lost := min(t.turns, (now-t.next+t.spacing-1)/t.spacing)
-		t.next += lost * t.spacing
-		t.turns -= lost
-	}
-	at := t.next + (n-1)*t.spacing
-	if n > t.turns || at-now > int64(maxWait) {
-		return 0, false
-	}
-	if take {
-		t.next = at + t.spacing
-		t.turns -= n
-	}
-	return time.Duration(at - now), true
-}
-
 // refuses reports whether the store's next turn is too late: turns that were given away don't come
 // back.
 func (t *Throttle) refuses(now, n int64, maxWait time.Duration) bool {
 	return t.nextTurn(n)-now > int64(maxWait)
 }
 
-// turnAway is turn without the store.
-func (t *Throttle) turnAway(now, n int64, maxWait time.Duration, take bool) (wait time.Duration, ok bool) {
-	switch t.cfg.OnFailure {
-	case cluster.Open:
-		return 0, true
-	case cluster.Closed:
-		return 0, false
-	}
-	at := max(now, t.nextAway(n))
-	if at-now > int64(maxWait) {
-		return 0, false
-	}
-	if take {
-		t.own = at
-	}
-	return time.Duration(at - now), true
+// turnAway gives a call a turn without the store; without takes it only says when that is.
+func (t *Throttle) turnAway(now, n int64, maxWait time.Duration, takes bool) (wait time.Duration, ok bool) {
+	return t.fallback.take(t.cfg.OnFailure, now, t.nextAway(n), maxWait, takes)
 }
 
 // nextTurn is when a call of n units may run at the earliest, as far as the member knows.
-func (t *Throttle) nextTurn(n int64) int64 { return t.last + times(n, t.spaced()) }
+func (t *Throttle) nextTurn(n int64) int64 { return t.round.next(n, t.spaced()) }
 
-// nextAway is when a call of n units may run without the store: a member has its share of the turns.
+// nextAway is when a call of n units may run without the store.
 func (t *Throttle) nextAway(n int64) int64 {
-	return max(t.own, t.last) + times(t.m.Members(), times(n, t.spaced()))
+	return t.fallback.next(t.round.last, n, t.spaced(), t.m.Members())
 }
 
 // lacks notes that a call lacks its turn, and reports whether a flush may send a command for it.
 func (t *Throttle) lacks(now, n int64) bool {
-	t.short += n
+	t.demand.short += n
 	return t.m.mayAsk(t.cfg.Value, now) && t.want(now)
 }

@@ -12,7 +12,7 @@ import (
 
 // want posts the throttle if there is something to ask for.
 func (t *Throttle) want(now int64) bool {
-	if t.posted || !t.canPost(now) || t.short == 0 && len(t.waiters) == 0 {
+	if t.posted || !t.canPost(now) || t.demand.short == 0 && len(t.waiters) == 0 {
 		return false
 	}
 	t.posted = t.m.post(t.shard(), t, now, unlessAwaited(t.waiters, now))
@@ -23,23 +23,16 @@ func (t *Throttle) command(now int64) store.Command {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.posted = false
-	short := t.short
-	t.short = 0
-	if t.inFlight || short == 0 && len(t.waiters) == 0 {
+	if t.inFlight || t.demand.short == 0 && len(t.waiters) == 0 {
+		t.demand.short = 0
 		return nil
 	}
-	t.wanted.look(now, turnsAhead)
 	spacing := t.spaced()
-	c := &store.Turn{Outcome: store.Outcome{Key: t.key}, Spacing: time.Duration(spacing), Need: 1, Within: time.Duration(turnsAhead)}
+	c := &store.Turn{Outcome: store.Outcome{Key: t.key}, Spacing: time.Duration(spacing)}
+	c.Need, c.Want, c.Within = t.demand.ask(t.waiting(), spacing, now)
 	if len(t.waiters) > 0 {
-		t.asking = t.waiters[0]
-		c.Need, c.Within = min(t.asking.need.Units, mostTurns/spacing), t.asking.need.MaxWait
-		short = 0
-		for _, x := range t.waiters {
-			short += x.need.Units
-		}
+		t.round.asking = t.waiters[0]
 	}
-	c.Want = max(c.Need, min(max(short, t.wanted.over(turnsAhead)), turnsAhead/spacing))
 	t.inFlight = true
 	t.figures.Requests++
 	return c
@@ -59,7 +52,7 @@ func (t *Throttle) answered(command store.Command, sent, received int64, err err
 func (t *Throttle) failed(now int64, err error) (broke bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.inFlight, t.asking = false, nil
+	t.inFlight, t.round.asking = false, nil
 	broke = t.broken.hear(err, now)
 	t.failAll(now)
 	return broke
@@ -70,40 +63,31 @@ func (t *Throttle) replied(c *store.Turn, sent, received int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.inFlight, t.broken = false, broken{}
-	r := &c.Reply
-	spacing := int64(c.Spacing)
-	first := received + longer(r.Wait) + t.m.lag
-	if r.Granted == 0 {
-		t.last = max(t.last, sent+shorter(r.Wait)-times(c.Need, spacing))
-	} else {
-		t.last = sent + shorter(r.Wait) + times(r.Granted-c.Need, spacing)
-		// What was left of the last lease is lost. The first turn counts as one, however many units
-		// it is for.
-		t.next, t.turns, t.spacing = first, r.Granted-c.Need+1, spacing
+	t.round.replied(c, sent)
+	if c.Reply.Granted > 0 { // what was left of the last lease is lost
+		t.turns = newTurns(c, received, t.m.lag)
 	}
 	t.serve(c, received)
-	t.asking = nil // it may be the last thing that refers to the call, and to what else that lacked
+	t.round.asking = nil // it may be the last thing that refers to the call, and to what else that lacked
 	t.want(received)
 }
 
 // serve gives calls that wait their turns, and refuses those that the store has no turn for in
 // time.
 func (t *Throttle) serve(c *store.Turn, now int64) {
-	if x := t.asking; len(t.waiters) > 0 && t.waiters[0] == x {
+	if x := t.round.asking; len(t.waiters) > 0 && t.waiters[0] == x {
 		t.waiters = slices.Delete(t.waiters, 0, 1)
 		if c.Reply.Granted > 0 {
-			x.need.Wait = until(t.next, now)
-			t.turns--
-			t.next += t.spacing
-			t.wanted.units += c.Need
+			x.need.Wait = t.turns.takeFirst(now)
+			t.demand.wanted.units += c.Need
 		}
 		x.decideLocked(c.Reply.Granted > 0) // the store's answer overrides refuses, which only estimates
 	}
 	t.waiters = slices.DeleteFunc(t.waiters, func(x *waiter) bool {
 		n, maxWait := x.need.Units, x.need.MaxWait
-		if wait, ok := t.turn(now, n, maxWait, true); ok {
+		if wait, ok := t.turns.take(now, n, maxWait, true); ok {
 			x.need.Wait = wait
-			t.wanted.units += n
+			t.demand.wanted.units += n
 			x.decideLocked(true)
 		} else if t.refuses(now, n, maxWait) {
 			x.decideLocked(false)
@@ -129,18 +113,18 @@ func (t *Throttle) enter(x *waiter, now int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n, maxWait := x.need.Units, x.need.MaxWait
-	wait, ok := t.turn(now, n, maxWait, true)
+	wait, ok := t.turns.take(now, n, maxWait, true)
 	switch {
 	case ok:
 		x.need.Wait = wait
-		t.wanted.units += n
+		t.demand.wanted.units += n
 		x.decideLocked(true)
 	case t.refuses(now, n, maxWait):
 		t.figures.Refused++
 		x.decideLocked(false)
 	case t.away():
 		t.decideAway(x, now)
-		t.short += n
+		t.demand.short += n
 		t.want(now)
 	case !t.m.mayWait(x, t.cfg.Value, now):
 		t.decideAway(x, now)
@@ -168,13 +152,13 @@ func (t *Throttle) giveBack(*Need) {}
 func (t *Throttle) drop(int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.turns, t.last = 0, longAgo
+	t.turns.left, t.round.last = 0, longAgo
 }
 
 func (t *Throttle) leave(now int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.gone = true
-	t.turns = 0
+	t.turns.left = 0
 	t.failAll(now)
 }

@@ -59,7 +59,7 @@ func (w *Window) Idle(now int64) bool {
 func (t *Throttle) Idle(now int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !t.inFlight && len(t.waiters) == 0 && now >= max(t.own, t.last, t.next)
+	return !t.inFlight && len(t.waiters) == 0 && now >= max(t.fallback.last, t.round.last, t.turns.next)
 }
 
 // Idle reports whether the semaphore can be forgotten: no call has a permit.

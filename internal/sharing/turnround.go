@@ -1,0 +1,58 @@
+package sharing
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/cluster/store"
+)
+
+// turnDemand says how many turns a member asks for.
+//
+// Invariant: wanted counts the units of calls that had their turns, short those of calls that didn't, since the last
+// command.
+//
+// The throttle's mutex guards it.
+type turnDemand struct {
+	wanted average
+	short  int64
+}
+
+// turnsAhead is how far ahead a member leases turns.
+const turnsAhead = int64(20 * time.Millisecond)
+
+// ask returns how many units the first turn is for, how many are wanted in all, and within which time the first has to
+// be. It is for the call that waits longest, or for those that were short of a turn.
+func (d *turnDemand) ask(calls waiting, spacing, now int64) (need, want int64, within time.Duration) {
+	d.wanted.look(now, turnsAhead)
+	short := d.short
+	d.short = 0
+	need, within = 1, time.Duration(turnsAhead)
+	if calls.first != nil {
+		need, within = min(calls.first.Units, mostTurns/spacing), calls.first.MaxWait
+		short = calls.units
+	}
+	return need, max(need, min(max(short, d.wanted.over(turnsAhead)), turnsAhead/spacing)), within
+}
+
+// turnRound is what a throttle knows of the store's turns.
+//
+// Invariant: the store gives away no turn earlier than a spacing after last.
+//
+// The throttle's mutex guards it.
+type turnRound struct {
+	last   int64
+	asking *waiter // whose need is in the command on its way
+}
+
+// replied takes note of the turns that a reply grants, or of how long it is until the next.
+func (r *turnRound) replied(c *store.Turn, sent int64) {
+	first := sent + shorter(c.Reply.Wait)
+	if spacing := int64(c.Spacing); c.Reply.Granted == 0 {
+		r.last = max(r.last, first-times(c.Need, spacing))
+	} else {
+		r.last = first + times(c.Reply.Granted-c.Need, spacing)
+	}
+}
+
+// next is when a call of n units may run at the earliest.
+func (r *turnRound) next(n, spacing int64) int64 { return r.last + times(n, spacing) }
