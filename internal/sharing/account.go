@@ -2,20 +2,20 @@ package sharing
 
 import "github.com/penstock-go/penstock/cluster/store"
 
-// account is what the member has admitted, bucket by bucket and in their order, for as long as it
-// counts.
+// account holds what the member has admitted, bucket by bucket and in their order, for as long as it counts.
 type account []admitted
 
+// admitted is the units of a bucket. Each is counted, uncharged or charging.
 type admitted struct {
-	bucket  int64
-	at      int64 // when, by the member's clock: the latest of these units
-	counted int64 // units that the store has counted
-	own     int64 // units that the store has yet to be told of
-	told    int64 // units that the command under way reports
-	shown   int64 // units of all these that windows of other shapes know of, see Window.succeed
+	bucket    int64
+	at        int64 // the latest time at which some were admitted, by the member's clock
+	counted   int64 // the store has counted them
+	uncharged int64 // the store has yet to be charged with them
+	charging  int64 // the command on its way charges them
+	passedOn  int64 // windows of other shapes have them in their accounts, see Window.succeed
 }
 
-func (e admitted) units() int64 { return e.counted + e.own + e.told }
+func (e admitted) units() int64 { return e.counted + e.uncharged + e.charging }
 
 // of returns the entry of a bucket, made if there is none.
 func (a *account) of(bucket int64) *admitted {
@@ -32,13 +32,13 @@ func (a *account) of(bucket int64) *admitted {
 	return &(*a)[i]
 }
 
-// join counts what another entry does.
+// join adds the units of another entry.
 func (e *admitted) join(f admitted) {
 	e.at = max(e.at, f.at)
 	e.counted += f.counted
-	e.own += f.own
-	e.told += f.told
-	e.shown += f.shown
+	e.uncharged += f.uncharged
+	e.charging += f.charging
+	e.passedOn += f.passedOn
 }
 
 // forget drops the buckets up to last.
@@ -50,61 +50,61 @@ func (a *account) forget(last int64) {
 	*a = append((*a)[:0], (*a)[n:]...)
 }
 
-// anew marks everything as yet to be told: the store has forgotten all.
-func (a account) anew() {
+// unchargeAll has all units charged again: the store has forgotten them.
+func (a account) unchargeAll() {
 	for i := range a {
-		a[i].own += a[i].counted + a[i].told
-		a[i].counted, a[i].told = 0, 0
+		a[i].uncharged += a[i].counted + a[i].charging
+		a[i].counted, a[i].charging = 0, 0
 	}
 }
 
-// show notes that windows of other shapes know of all this.
-func (a account) show() {
+// passOn notes that windows of other shapes have all units in their accounts.
+func (a account) passOn() {
 	for i := range a {
-		a[i].shown = a[i].units()
+		a[i].passedOn = a[i].units()
 	}
 }
 
-// owes reports whether there is something to tell of what was admitted since then.
+// owes reports whether units admitted since then are uncharged.
 func (a account) owes(since int64) bool {
 	for i := range a {
-		if a[i].own > 0 && a[i].at > since {
+		if a[i].uncharged > 0 && a[i].at > since {
 			return true
 		}
 	}
 	return false
 }
 
-// tell returns what the store has yet to be told, and notes that it is under way.
-func (a account) tell() (charges []store.Units) {
+// charge returns the uncharged units, for the command that charges them.
+func (a account) charge() (charges []store.Units) {
 	for i := range a {
-		if a[i].own > 0 {
-			charges = append(charges, store.Units{Bucket: a[i].bucket, Units: a[i].own})
-			a[i].told += a[i].own
-			a[i].own = 0
+		if a[i].uncharged > 0 {
+			charges = append(charges, store.Units{Bucket: a[i].bucket, Units: a[i].uncharged})
+			a[i].charging += a[i].uncharged
+			a[i].uncharged = 0
 		}
 	}
 	return charges
 }
 
-// uncharge takes n units back that the store has yet to be told of, from the latest bucket that has so many.
+// uncharge removes n uncharged units, from the latest bucket that has so many.
 func (a account) uncharge(n int64) {
 	for i := len(a) - 1; i >= 0; i-- {
-		if e := &a[i]; e.own >= n {
-			e.own -= n
+		if e := &a[i]; e.uncharged >= n {
+			e.uncharged -= n
 			return
 		}
 	}
 }
 
-// heard notes whether the store got it.
-func (a account) heard(ok bool) {
+// charged ends a command that charged units, and notes whether the store has them.
+func (a account) charged(ok bool) {
 	for i := range a {
 		if ok {
-			a[i].counted += a[i].told
+			a[i].counted += a[i].charging
 		} else {
-			a[i].own += a[i].told
+			a[i].uncharged += a[i].charging
 		}
-		a[i].told = 0
+		a[i].charging = 0
 	}
 }

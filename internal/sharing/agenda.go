@@ -27,11 +27,11 @@ type task struct {
 func (m *Member) plan(t *task, at int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.put(t, at)
+	m.putLocked(t, at)
 }
 
-// put is plan, with mu.
-func (m *Member) put(t *task, at int64) {
+// putLocked is plan.
+func (m *Member) putLocked(t *task, at int64) {
 	switch {
 	case m.agenda.closed || t.index > 0 && t.at == at:
 		return
@@ -54,8 +54,7 @@ func (m *Member) unplan(t *task) {
 	}
 }
 
-// armLocked sets the alarm for the first task, unless it is already set to ring by then. The caller holds
-// mu.
+// armLocked sets the alarm for the first task, unless it is already set to ring by then.
 func (m *Member) armLocked() {
 	a := &m.agenda
 	if a.closed || len(a.tasks) == 0 || a.stop != nil && a.at <= a.tasks[0].at {

@@ -20,14 +20,16 @@ type base struct {
 	broken   broken
 }
 
-// away reports whether the store is to be done without. It needs mu.
-func (b *base) away() bool { return b.gone || b.broken.on || b.shard().away.Load() }
+// unreachableLocked reports whether the store is to be done without.
+func (b *base) unreachableLocked() bool { return b.gone || b.broken.on || b.shard().unreachable.Load() }
 
-// canPost reports whether the store may be sent a command. It needs mu.
-func (b *base) canPost(now int64) bool { return !b.inFlight && !b.gone && now >= b.broken.retryAt }
+// canPostLocked reports whether the store may be sent a command.
+func (b *base) canPostLocked(now int64) bool {
+	return !b.inFlight && !b.gone && now >= b.broken.retryAt
+}
 
-// withdraw removes a call from those that wait, and reports whether nobody has decided for it. It needs mu.
-func (b *base) withdraw(x *waiter) bool {
+// withdrawLocked removes a call from those that wait, and reports whether nobody has decided for it.
+func (b *base) withdrawLocked(x *waiter) bool {
 	if x.decided {
 		return false
 	}
@@ -35,8 +37,8 @@ func (b *base) withdraw(x *waiter) bool {
 	return true
 }
 
-// waiting is the calls that wait. It needs mu.
-func (b *base) waiting() (all waiting) {
+// waitingLocked is the calls that wait.
+func (b *base) waitingLocked() (all waiting) {
 	for i, x := range b.waiters {
 		if i == 0 {
 			all.first = x.need

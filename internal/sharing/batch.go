@@ -32,7 +32,7 @@ func (b *batch) send() {
 	}
 	var ctx context.Context
 	var cancel context.CancelFunc
-	patient := b.shard.away.Load()
+	patient := b.shard.unreachable.Load()
 	if patient {
 		// No call waits for this batch. An answer that comes after its alarm doesn't count, but the
 		// connection made for it and the scripts it loaded remain for the next probe.
@@ -118,7 +118,7 @@ func (b *batch) finish(answered bool) {
 	}
 	m := b.member
 	m.mu.Lock()
-	b.shard.flying--
+	b.shard.inFlight--
 	m.mu.Unlock()
 	received := m.now()
 	good, why := answered, error(nil)

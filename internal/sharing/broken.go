@@ -18,8 +18,8 @@ type broken struct {
 	retryAt int64
 }
 
-// hear takes note of the error of a command, and reports whether the key was well before.
-func (b *broken) hear(err error, now int64) (broke bool) {
+// note takes note of the error of a command, and reports whether the key was well before.
+func (b *broken) note(err error, now int64) (broke bool) {
 	if !is(err, store.ErrForeign) && !is(err, store.ErrMoving) && !is(err, errForgets) {
 		return false
 	}
@@ -36,8 +36,8 @@ func (b *broken) why(s *shard) string {
 	return s.why()
 }
 
-// tellBroken logs that a key has broken. The caller holds no lock: the log's handler may be under the
+// logBroken logs that a key has broken. The caller holds no lock: the log's handler may be under the
 // limit that this is about.
-func (m *Member) tellBroken(key string, err error) {
+func (m *Member) logBroken(key string, err error) {
 	m.cfg.Logger.Error("penstock: a cluster rule can't use its key: it does as its onFailure says", "key", key, "error", err)
 }

@@ -16,18 +16,18 @@ import (
 //
 // The window's mutex guards all of it but missed and room, which calls use without.
 type demand struct {
-	ring    store.Ring
-	horizon int64 // how far ahead a lease reaches
-	wanted  average
-	missed  shared.Int64 // units that calls did without, since wanted was brought up to date
-	room    room
-	short   int64 // units that were missing, or about to be, since the last command
-	grown   int64 // what was granted last, 0 once a lease has lasted
-	nextAt  int64 // when the next lease is to be asked for; never if it was
-	pause   int64 // no request for more before that
-	pressed bool  // the latest share is much less than what was wanted
-	active  int64 // members, by the last reply
-	free    int64 // units that no member had, by the last reply
+	ring      store.Ring
+	horizon   int64 // how far ahead a lease reaches
+	wanted    average
+	missed    shared.Int64 // units that calls did without, since wanted was brought up to date
+	room      room
+	short     int64 // units that were missing, or about to be, since the last command
+	lastGrant int64 // what was granted last, 0 once a lease has lasted
+	nextAt    int64 // when the next lease is to be asked for; never if it was
+	pause     int64 // no request for more before that
+	pressed   bool  // the latest share is much less than what was wanted
+	active    int64 // members, by the last reply
+	free      int64 // units that no member had, by the last reply
 }
 
 func newDemand(ring store.Ring) demand {
@@ -54,6 +54,14 @@ func (r *room) refuses(now, n, own int64) bool {
 	return now < r.until.Load() && n > r.units.Load()+own
 }
 
+// wait is how long n units are refused, at least; 0 if they are not.
+func (r *room) wait(now, n int64) time.Duration {
+	if until := r.until.Load(); now < until && n > r.units.Load() {
+		return time.Duration(until - now)
+	}
+	return 0
+}
+
 // forget has no call refused: there may be room.
 func (r *room) forget() { r.until.Store(0) }
 
@@ -64,17 +72,17 @@ func (d *demand) count(now, spent int64) {
 }
 
 // lasted notes that a lease has not run out: there is no reason to ask for more than that.
-func (d *demand) lasted() { d.grown = 0 }
+func (d *demand) lasted() { d.lastGrant = 0 }
 
 // enter notes that another bucket is current. The next lease is asked for in its last third, at a random moment.
 func (d *demand) enter(now int64, e edge, rand random) {
 	third := min(int64(d.ring.Shape.Width())/3, longest)
 	d.nextAt = max(now, e.low-rand(third)-third/16)
-	d.grown = 0 // a lease that is over ran out for another reason
+	d.lastGrant = 0 // a lease that is over ran out for another reason
 }
 
 // begin notes that the next lease has begun, with units that were granted.
-func (d *demand) begin(granted int64) { d.short, d.grown = 0, granted }
+func (d *demand) begin(granted int64) { d.short, d.lastGrant = 0, granted }
 
 // look takes note of how many units are free, by the reply to a command.
 func (d *demand) look(t *store.Take) {

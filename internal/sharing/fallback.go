@@ -8,24 +8,24 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// fallback decides for a window while the store is away, as the rule's onFailure says. With [cluster.Local] it goes by a
+// fallback decides for a window while the store is unreachable, as the rule's onFailure says. With [cluster.Local] it goes by a
 // window of the member's own, which has the member's share of the limit.
 //
-// Invariant: own counts what the member has admitted and still counts, what the fallback admitted, and all units of the
-// lots in lent, until they end: a lease is spent first, and what is left of it counts no longer. So a member that is cut
+// Invariant: local counts what the member has admitted and still counts, what the fallback admitted, and all units of the
+// lots in leased, until they end: a lease is spent first, and what is left of it counts no longer. So a member that is cut
 // off admits at most its share, or what it had leased if that is more, while those that are not cut off admit the whole
 // limit. What the fallback admits is charged once the store is back.
 //
 // The window's mutex guards it. The zero value is that of a store that answers.
 type fallback struct {
-	used  bool         // something was decided without the store since it answered last
-	own   *stat.Window // nil until it is needed, if only by somebody who looks
-	share share
-	lent  [2]lent // the lots that may still be spent
+	used   bool         // something was decided without the store since it answered last
+	local  *stat.Window // nil until it is needed, if only by somebody who looks
+	share  share
+	leased [2]leasedLot // the lots that may still be spent
 }
 
-// lent is a lot whose units count in the fallback's window.
-type lent struct {
+// leasedLot is a lot whose units count in the fallback's window.
+type leasedLot struct {
 	lot     uint32 // its number, 0 for none
 	receipt stat.Receipt
 }
@@ -53,7 +53,7 @@ func shareOf(limit, n int64, interval time.Duration) share {
 // begins with what the member has admitted and with lots that may be spent, each nil if there is none. If the share has
 // another interval than before, what counted goes on counting.
 func (f *fallback) begin(now int64, part share, shape stat.Shape, admitted account, lots [2]*lot, rand random) {
-	if f.own != nil && f.share.intervals == part.intervals {
+	if f.local != nil && f.share.intervals == part.intervals {
 		f.share = part
 		return
 	}
@@ -62,9 +62,9 @@ func (f *fallback) begin(now int64, part share, shape stat.Shape, admitted accou
 	if err != nil { // the shape was valid, so a multiple of it is too
 		return
 	}
-	if f.own != nil {
-		own.SeedFrom(f.own, now)
-		f.lent = [2]lent{} // in buckets of the window before
+	if f.local != nil {
+		own.SeedFrom(f.local, now)
+		f.leased = [2]leasedLot{} // in buckets of the window before
 	} else {
 		if part.intervals > 1 && len(admitted) == 0 { // not all members begin with their unit
 			at := now - rand(int64(shape.Interval))
@@ -75,18 +75,18 @@ func (f *fallback) begin(now int64, part share, shape stat.Shape, admitted accou
 		}
 		for i, l := range lots {
 			if l != nil { // it may be spent until it ends
-				f.lent[i] = lent{l.number, own.AddAt(0, now, l.ends-1, l.granted)}
+				f.leased[i] = leasedLot{l.number, own.AddAt(0, now, l.ends-1, l.granted)}
 			}
 		}
 	}
-	f.own, f.share = own, part
+	f.local, f.share = own, part
 }
 
 // ended has what is unspent of a lot count no longer, as the lot is over.
 func (f *fallback) ended(l *lot, unspent int64) {
-	for i := range f.lent {
-		if at := &f.lent[i]; at.lot != 0 && at.lot == l.number {
-			f.own.Cancel(at.receipt, unspent)
+	for i := range f.leased {
+		if at := &f.leased[i]; at.lot != 0 && at.lot == l.number {
+			f.local.Cancel(at.receipt, unspent)
 			at.lot = 0
 		}
 	}
@@ -98,12 +98,12 @@ func (f *fallback) fits(how cluster.OnFailure, now, n, leased int64) (fits, afte
 	switch {
 	case how == cluster.Open:
 		return true, false
-	case how != cluster.Local || f.own == nil:
+	case how != cluster.Local || f.local == nil:
 		return false, false
-	case f.own.Fits(now, n, f.share.units):
+	case f.local.Fits(now, n, f.share.units):
 		return true, false
 	}
-	return false, n <= f.share.units && leased > 0 && f.own.Fits(now, n, f.share.units+leased)
+	return false, n <= f.share.units && leased > 0 && f.local.Fits(now, n, f.share.units+leased)
 }
 
 // take takes n units, and returns their token. They fit.
@@ -111,7 +111,7 @@ func (f *fallback) take(how cluster.OnFailure, now, n int64) (token int64, ok bo
 	if how == cluster.Open {
 		return fromNowhere, true
 	}
-	receipt, ok := f.own.TryAdd(0, now, n, f.share.units)
+	receipt, ok := f.local.TryAdd(0, now, n, f.share.units)
 	if !ok {
 		return 0, false
 	}
@@ -121,29 +121,29 @@ func (f *fallback) take(how cluster.OnFailure, now, n int64) (token int64, ok bo
 // cancel gives n units back, and reports whether they are not to be charged. Others stay charged until their bucket is
 // over.
 func (f *fallback) cancel(token, n int64) bool {
-	if token&(1<<tokenBits-1) != fromFallback || f.own == nil {
+	if token&(1<<tokenBits-1) != fromFallback || f.local == nil {
 		return false
 	}
-	f.own.Cancel(stat.Receipt(token>>tokenBits), n)
+	f.local.Cancel(stat.Receipt(token>>tokenBits), n)
 	return true
 }
 
 // holds reports whether a call may still run with units that were granted without the store: until the store is back,
-// and those that count in own only during their bucket.
+// and those that count in local only during their bucket.
 func (f *fallback) holds(now, token int64) bool {
 	if token&(1<<tokenBits-1) != fromFallback {
 		return f.used
 	}
-	if f.own == nil {
+	if f.local == nil {
 		return false
 	}
-	current, _ := f.own.TryAdd(0, now, 0, math.MaxInt64)
+	current, _ := f.local.TryAdd(0, now, 0, math.MaxInt64)
 	return current == stat.Receipt(token>>tokenBits)
 }
 
-// permitsAway is how many permits the calls of a member may have while the store is away: with [cluster.Local] its share
+// fallbackPermits is how many permits the calls of a member may have while the store is unreachable: with [cluster.Local] its share
 // of the limit, but at least one, as nothing could ever take less than a permit.
-func permitsAway(how cluster.OnFailure, limit, members int64) int64 {
+func fallbackPermits(how cluster.OnFailure, limit, members int64) int64 {
 	switch how {
 	case cluster.Open:
 		return math.MaxInt64
@@ -153,7 +153,7 @@ func permitsAway(how cluster.OnFailure, limit, members int64) int64 {
 	return 0
 }
 
-// turnFallback gives turns while the store is away, as the rule's onFailure says.
+// turnFallback gives turns while the store is unreachable, as the rule's onFailure says.
 //
 // Invariant: with [cluster.Local], the turn of a call is its member's share of the store's turns after the latest one,
 // whoever gave that.

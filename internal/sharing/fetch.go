@@ -28,7 +28,7 @@ type waiter struct {
 	group   *group
 	late    bool // no call waits, see Late
 	waited  bool // for the store
-	again   bool // the window has handed its lease back, and asks again for this call
+	retried bool // the window has handed its lease back, and asks again for this call
 	decided bool // under the mutex of the limit
 }
 
@@ -38,7 +38,7 @@ type group struct {
 	wake func()
 }
 
-// decideLocked records what became of a need. The caller holds the limit's mutex, and has set the need.
+// decideLocked records whether a need is met, with the limit's mutex. The caller has set what was got.
 func (w *waiter) decideLocked(got bool) {
 	if w.decided {
 		return

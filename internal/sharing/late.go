@@ -104,7 +104,7 @@ func (m *Member) owe(l *Late) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.owed = append(m.owed, l)
-	m.put(&m.paying, immediately)
+	m.putLocked(&m.paying, immediately)
 }
 
 // payBack gives back what is owed, and reports whether that was anything. The caller holds no lock.

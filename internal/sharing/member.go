@@ -57,8 +57,8 @@ type Member struct {
 	gone      bool          // Close is over: the store is asked nothing any more
 }
 
-// Join makes a member of a cluster. It doesn't wait for the store: one that is away at the start
-// is treated as one that goes away later.
+// Join makes a member of a cluster. It doesn't wait for the store: one that is unreachable at
+// the start is treated like one that becomes so later.
 func Join(cfg cluster.Config) (*Member, error) {
 	switch {
 	case cfg.Store == nil:
@@ -107,7 +107,7 @@ const mostMembers = 1 << 20
 func wall() int64 { return time.Now().UnixNano() }
 
 // Close hands back what is unspent, announces that the member leaves, and waits until both have
-// been sent or have failed. Afterwards its limits do as their rules say for when the store is away.
+// been sent or have failed. Afterwards its limits do as their rules say for when the store is unreachable.
 // Close waits at most another second for a store that doesn't return when its time is over.
 func (m *Member) Close() {
 	m.mu.Lock()
@@ -131,14 +131,14 @@ func (m *Member) Close() {
 	returned := make(chan struct{})
 	m.mu.Lock()
 	if m.returned = returned; m.running == 0 {
-		m.vanish()
+		m.vanishLocked()
 	}
 	m.mu.Unlock()
 	select {
 	case <-returned:
 	case <-time.After(m.patience() + closePatience): // the machine's time, as the member's clock may be one that stands still
 		m.mu.Lock()
-		m.vanish()
+		m.vanishLocked()
 		m.mu.Unlock()
 	}
 }
@@ -150,8 +150,8 @@ func (m *Member) closing() bool {
 	return m.agenda.closed
 }
 
-// vanish ends Close: from now on the store is away for good. It needs mu.
-func (m *Member) vanish() {
+// vanishLocked ends Close: from now on the store is unreachable for good.
+func (m *Member) vanishLocked() {
 	if !m.gone {
 		m.gone = true
 		close(m.returned)
@@ -176,7 +176,7 @@ func (m *Member) returns() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.running--; m.running == 0 && m.returned != nil {
-		m.vanish()
+		m.vanishLocked()
 	}
 }
 
@@ -233,7 +233,7 @@ func (m *Member) patience() time.Duration {
 	return cmp.Or(time.Duration(m.longest.Load()), cluster.DefaultTimeout)
 }
 
-// Members is the number of members that share limits while the store is away: what the
+// Members is the number of members that share limits while the store is unreachable: what the
 // configuration says, or the highest number seen in ten minutes if that is more; at least 1.
 func (m *Member) Members() int64 { return m.members.Load() }
 
@@ -274,7 +274,7 @@ func (m *Member) chance(n int64) int64 {
 	return m.random.Int64N(n)
 }
 
-// probe asks a store that can say so what it lacks: at the start, when it may be away, and each time that it comes back, when
+// probe asks a store that can say so what it lacks: at the start, when it may be unreachable, and each time that it comes back, when
 // it may be another server.
 func (m *Member) probe() {
 	p, ok := m.cfg.Store.(store.Prober)

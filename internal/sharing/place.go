@@ -25,7 +25,7 @@ func (m *Member) find(key string) *shard { return m.shard(m.askShard(key)) }
 
 // nowhere is the shard number of keys that the store couldn't place because it panicked. Each such
 // key has batches of its own, as two of them may not belong in one. Before each batch the store is
-// asked again, and as long as it panics it is away.
+// asked again, and as long as it panics it is unreachable.
 const nowhere = -1
 
 // askShard is the store's answer, or nowhere. A panic is logged with the first batch, not here:
@@ -53,7 +53,7 @@ func (m *Member) shard(number int) *shard {
 
 // follow moves a key that was due on a shard to the one that the store names now, and reports whether that
 // is another. It gives up what the key has leased, as the clocks may differ. If the new shard is
-// away, the command fails at once.
+// unreachable, the command fails at once.
 func (m *Member) follow(k keyed, from *shard, now int64) (moved bool) {
 	p := k.where()
 	number := m.askShard(p.key)

@@ -70,7 +70,7 @@ func (r *round) unspend(u store.Units) {
 // admit accounts for units that the store has yet to be charged with.
 func (r *round) admit(u store.Units, at int64) {
 	e := r.account.of(u.Bucket)
-	e.own += u.Units
+	e.uncharged += u.Units
 	e.at = at
 	if len(r.account) > 1 {
 		r.account.forget(r.account[len(r.account)-1].bucket - r.ring.Span())
@@ -97,7 +97,7 @@ func (r *round) isCurrent(bucket int64) bool {
 func (r *round) command(a ask, leased, probes bool) *store.Take {
 	t := &store.Take{Ring: r.ring, Seen: r.seen, Lacked: r.lacked}
 	t.Need, t.Want, t.Ahead, t.Borrow = a.need, a.want, a.ahead, a.borrow
-	t.Charges = r.account.tell()
+	t.Charges = r.account.charge()
 	r.backs, t.Backs = nil, r.backs // forgotten as they are sent
 	r.backAt = never
 	if t.Need|t.Want == 0 && len(t.Backs)+len(t.Charges) == 0 && !probes {
@@ -116,14 +116,17 @@ func (r *round) command(a ask, leased, probes bool) *store.Take {
 // replied takes note of a reply: the store has the charges if the epoch is that of the command. It reports whether the
 // epoch is another one than before; the caller then calls renew.
 func (r *round) replied(t *store.Take) (renews bool) {
-	r.account.heard(t.Epoch == t.Reply.Epoch)
+	r.account.charged(t.Epoch == t.Reply.Epoch)
+	if t.Need|t.Want != 0 {
+		r.seen = t.Reply.Current
+	}
 	return t.Reply.Epoch != r.epoch
 }
 
 // failed takes note that there is no reply. What was to go back is kept only if the store has certainly not executed the
 // command, until a time.
 func (r *round) failed(t *store.Take, executed bool, until int64) {
-	r.account.heard(false)
+	r.account.charged(false)
 	r.asking, r.outdated = nil, false
 	if !executed {
 		r.backs = append(r.backs, t.Backs...)
@@ -136,7 +139,7 @@ func (r *round) failed(t *store.Take, executed bool, until int64) {
 func (r *round) renew(epoch int64, bucketAt func(at int64) int64) {
 	if r.epoch != 0 {
 		r.backs = nil
-		r.account.anew()
+		r.account.unchargeAll()
 	} else { // what was admitted before is in buckets of a time that was perhaps not the store's
 		before := r.account
 		r.account = nil

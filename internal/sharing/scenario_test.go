@@ -259,7 +259,7 @@ func demandScript(s *scenario) script {
 		"low": func() string { d.runsLow(p, s.now); return fmt.Sprintf("%d short", d.short) },
 		// look is what the window does at a time that it has planned.
 		"look": func() string {
-			if d.lacks(d.short, p, s.now) || d.wantsNext(p, s.now) || d.wantsMore(p, s.now) {
+			if d.worthAsking(d.short, p, s.now) || d.wantsNext(p, s.now) || d.wantsMore(p, s.now) {
 				return print(d.askAhead(p, 20*time.Millisecond, s.now))
 			}
 			return "asks for nothing"
@@ -277,7 +277,7 @@ func demandScript(s *scenario) script {
 			t.Reply = store.TakeReply{Granted: s.units(), Room: s.num("room", 0), Free: span(s.at("free", 0)), Current: p.edge.bucket}
 			d.look(t)
 			d.learn(t, p.limit, p.edge, s.now, middle)
-			d.grown = t.Reply.Granted
+			d.lastGrant = t.Reply.Granted
 			if s.now >= d.room.until.Load() {
 				return ""
 			}
@@ -305,11 +305,11 @@ func roundScript(s *scenario) script {
 		var all []string
 		for _, e := range r.account {
 			text := fmt.Sprintf("bucket %d: %d counted", e.bucket, e.counted)
-			if e.told > 0 {
-				text += fmt.Sprintf(", %d on their way", e.told)
+			if e.charging > 0 {
+				text += fmt.Sprintf(", %d on their way", e.charging)
 			}
-			if e.own > 0 {
-				text += fmt.Sprintf(", %d to charge", e.own)
+			if e.uncharged > 0 {
+				text += fmt.Sprintf(", %d to charge", e.uncharged)
 			}
 			all = append(all, text)
 		}
@@ -373,7 +373,7 @@ func fallbackScript(s *scenario) script {
 		f.begin(s.now, shareOf(limit, members, shape.Interval), shape, admitted, lots, func(n int64) int64 { return n / 2 })
 	}
 	counts := func() string {
-		return fmt.Sprintf("%d count, of %d in %v", f.own.Sum(s.now), f.share.units, shape.Interval*time.Duration(f.share.intervals))
+		return fmt.Sprintf("%d count, of %d in %v", f.local.Sum(s.now), f.share.units, shape.Interval*time.Duration(f.share.intervals))
 	}
 	take := func(how cluster.OnFailure) func() string {
 		return func() string {
@@ -492,7 +492,7 @@ func permitsScript(s *scenario) script {
 		},
 		"away": func() string {
 			n := s.units()
-			most := permitsAway(cluster.Local, limit, r.active)
+			most := fallbackPermits(cluster.Local, limit, r.active)
 			if !p.takeWithin(n, most) {
 				return fmt.Sprintf("refused: %d in use, of %d", p.inUse.InUse(), most)
 			}

@@ -80,9 +80,9 @@ func (m *Member) Semaphore(key string, cfg SemaphoreConfig) (*Semaphore, error) 
 	lower := cfg.Threshold < s.cfg.Threshold
 	s.cfg = cfg
 	if lower { // the store will say what that means for this member
-		s.permits.good.Store(min(s.limit(), s.permits.good.Load()))
+		s.permits.good.Store(min(s.limitLocked(), s.permits.good.Load()))
 		s.round.renewAt = m.clock.Now()
-		s.schedule(s.round.renewAt)
+		s.scheduleLocked(s.round.renewAt)
 	}
 	return s, nil
 }
@@ -100,11 +100,11 @@ func (s *Semaphore) Ask(now, n int64) Answer {
 		return Fits
 	}
 	s.mu.Lock()
-	a := s.answer(0, now, n, false)
+	a := s.answerLocked(0, now, n, false)
 	post := false
 	if a == Refuses {
 		s.figures.Refused++
-		post = s.away() && !s.refuses(now, n) && s.lacks(now, 1) // enough to see whether the store is back
+		post = s.unreachableLocked() && !s.refusesLocked(now, n) && s.askForLocked(now, 1) // enough to see whether the store is back
 	}
 	s.mu.Unlock()
 	if post {
@@ -117,7 +117,7 @@ func (s *Semaphore) Ask(now, n int64) Answer {
 func (s *Semaphore) Look(now, n int64) Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.answer(0, now, n, false)
+	return s.answerLocked(0, now, n, false)
 }
 
 // TryAcquire takes n permits if the member has them. Otherwise the member asks for more. The lane is
@@ -127,13 +127,13 @@ func (s *Semaphore) TryAcquire(lane uint32, now, n int64) bool {
 		return true
 	}
 	s.mu.Lock()
-	a := s.answer(lane, now, n, true)
+	a := s.answerLocked(lane, now, n, true)
 	post := false
 	if a == Refuses {
 		s.figures.Refused++
 	}
-	if a == Lacks || s.away() {
-		post = s.lacks(now, n)
+	if a == Lacks || s.unreachableLocked() {
+		post = s.askForLocked(now, n)
 	}
 	s.mu.Unlock()
 	if post {
@@ -150,21 +150,21 @@ func (s *Semaphore) TryShadow(lane uint32, now, n int64) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.answer(lane, now, n, true) == Fits ||
-		!s.away() && n <= s.limit() && s.permits.takeWithin(n, s.permits.good.Load()+s.round.room(s.limit()))
+	return s.answerLocked(lane, now, n, true) == Fits ||
+		!s.unreachableLocked() && n <= s.limitLocked() && s.permits.takeWithin(n, s.permits.good.Load()+s.round.room(s.limitLocked()))
 }
 
-// answer is what a call that wants n permits is told. With takes, it has them where they fit.
-func (s *Semaphore) answer(lane uint32, now, n int64, takes bool) Answer {
+// answerLocked is what a call that wants n permits is told. With takes, it has them where they fit.
+func (s *Semaphore) answerLocked(lane uint32, now, n int64, takes bool) Answer {
 	p := &s.permits
 	switch {
 	case takes && p.take(lane, now, n), !takes && p.has(now, n):
 		return Fits
-	case s.refuses(now, n):
+	case s.refusesLocked(now, n):
 		return Refuses
-	case !s.away():
+	case !s.unreachableLocked():
 		return Lacks
-	case takes && p.takeWithin(n, s.limitAway()), !takes && p.inUse.Fits(n, s.limitAway()):
+	case takes && p.takeWithin(n, s.fallbackLimitLocked()), !takes && p.inUse.Fits(n, s.fallbackLimitLocked()):
 		return Fits
 	}
 	return Refuses
@@ -180,8 +180,8 @@ func (s *Semaphore) Release(lane uint32, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	idleAt := s.demand.idleAt
-	if s.mind(now); s.demand.idleAt != idleAt {
-		s.schedule(now)
+	if s.attendLocked(now); s.demand.idleAt != idleAt {
+		s.scheduleLocked(now)
 	}
 }
 
@@ -190,62 +190,60 @@ func (s *Semaphore) Figures() Figures {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.figures
-	f.Leased, f.Limit = s.permits.goodAt(s.m.clock.Now()), s.limit()
-	f.Away, f.Why = s.away(), s.broken.why(s.shard())
+	f.Leased, f.Limit = s.permits.goodAt(s.m.clock.Now()), s.limitLocked()
+	f.Away, f.Why = s.unreachableLocked(), s.broken.why(s.shard())
 	return f
 }
 
 // Held is how many permits all members hold, as the store said last, or only this one where that was longer ago than permits
-// last; and the limit. While the store is away it is how many units this member's calls have, and how many they may have by
+// last; and the limit. While the store is unreachable it is how many units this member's calls have, and how many they may have by
 // the rule.
 func (s *Semaphore) Held() (units, limit int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch limit = s.limit(); {
-	case !s.away() && s.m.clock.Now() >= s.permits.expires.Load():
+	switch limit = s.limitLocked(); {
+	case !s.unreachableLocked() && s.m.clock.Now() >= s.permits.expires.Load():
 		return s.permits.inUse.InUse(), limit
-	case !s.away():
+	case !s.unreachableLocked():
 		return max(s.permits.good.Load(), s.round.total), limit
 	case s.cfg.OnFailure == cluster.Local:
-		limit = s.limitAway()
+		limit = s.fallbackLimitLocked()
 	case s.cfg.OnFailure == cluster.Closed:
 		limit = s.permits.goodAt(s.m.clock.Now())
 	}
 	return s.permits.inUse.InUse(), limit
 }
 
-// The methods below need mu.
-
-// lacks notes that a call lacks n permits, and reports whether a flush may ask for them.
-func (s *Semaphore) lacks(now, n int64) bool {
+// askForLocked notes that a call lacks n permits, and reports whether a flush may ask for them.
+func (s *Semaphore) askForLocked(now, n int64) bool {
 	s.demand.short += n
-	return s.m.mayAsk(s.cfg.Value, now) && s.want(now)
+	return s.m.mayAsk(s.cfg.Value, now) && s.postLocked(now)
 }
 
-func (s *Semaphore) limit() int64 {
+func (s *Semaphore) limitLocked() int64 {
 	return int64(min(s.m.ofAll(s.cfg.Threshold, s.cfg.Scope), mostUnits))
 }
 
-// refuses reports whether the store has said that there is no room, also with what this member has and doesn't use.
-func (s *Semaphore) refuses(now, n int64) bool {
-	return s.demand.refuses(now, n, s.free(), s.limit())
+// refusesLocked reports whether the store has said that there is no room, also with what this member has and doesn't use.
+func (s *Semaphore) refusesLocked(now, n int64) bool {
+	return s.demand.refuses(now, n, s.freeLocked(), s.limitLocked())
 }
 
-// free is how many permits no call of any member has, as far as is known.
-func (s *Semaphore) free() int64 {
-	return s.round.room(s.limit()) + max(0, s.permits.good.Load()-s.permits.inUse.InUse())
+// freeLocked is how many permits no call of any member has, as far as is known.
+func (s *Semaphore) freeLocked() int64 {
+	return s.round.room(s.limitLocked()) + max(0, s.permits.good.Load()-s.permits.inUse.InUse())
 }
 
-// limitAway is how many calls may run while the store is away.
-func (s *Semaphore) limitAway() int64 {
-	return permitsAway(s.cfg.OnFailure, s.limit(), s.m.Members())
+// fallbackLimitLocked is how many calls may run while the store is unreachable.
+func (s *Semaphore) fallbackLimitLocked() int64 {
+	return fallbackPermits(s.cfg.OnFailure, s.limitLocked(), s.m.Members())
 }
 
-// mind gives calls that wait what is free, plans when idle permits go back, and says whether calls
+// attendLocked gives calls that wait what is free, plans when idle permits go back, and says whether calls
 // that give permits back from now on have to do that.
-func (s *Semaphore) mind(now int64) {
+func (s *Semaphore) attendLocked(now int64) {
 	s.attend.Store(true) // what is given back before is seen here, and who gives back afterwards looks
-	s.serve(now)
+	s.serveLocked(now)
 	s.demand.keep(now, max(s.permits.good.Load(), s.round.held) > s.permits.inUse.InUse())
 	if len(s.waiters) == 0 && s.demand.idleAt != never {
 		s.attend.Store(false)

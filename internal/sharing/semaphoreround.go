@@ -8,33 +8,35 @@ import (
 )
 
 // This file is a semaphore's round: when a command is sent, what it asks for, what becomes of the reply, and of
-// the calls that wait for it. All but turn, command, answered, heard and the methods of Limit and handled need mu.
+// the calls that wait for it.
 
-func (s *Semaphore) want(now int64) bool {
-	if s.posted || !s.canPost(now) || !s.due(now) {
+func (s *Semaphore) postLocked(now int64) bool {
+	if s.posted || !s.canPostLocked(now) || !s.dueLocked(now) {
 		return false
 	}
 	s.posted = s.m.post(s.shard(), s, now, unlessAwaited(s.waiters, now))
 	return s.posted
 }
 
-func (s *Semaphore) due(now int64) bool {
-	return len(s.waiters) > 0 || s.demand.short > 0 || now >= s.demand.idleAt || s.renews() && now >= s.round.renewAt
+func (s *Semaphore) dueLocked(now int64) bool {
+	return len(s.waiters) > 0 || s.demand.short > 0 || now >= s.demand.idleAt || s.renewsLocked() && now >= s.round.renewAt
 }
 
-// renews reports whether the store has to hear of the member before its permits expire there.
-func (s *Semaphore) renews() bool { return s.permits.good.Load() > 0 || s.permits.inUse.InUse() > 0 }
+// renewsLocked reports whether the store has to hear of the member before its permits expire there.
+func (s *Semaphore) renewsLocked() bool {
+	return s.permits.good.Load() > 0 || s.permits.inUse.InUse() > 0
+}
 
-func (s *Semaphore) schedule(now int64) {
+func (s *Semaphore) scheduleLocked(now int64) {
 	at := s.demand.idleAt
-	if s.renews() {
+	if s.renewsLocked() {
 		at = min(at, max(s.round.renewAt, now+int64(time.Millisecond)))
 	}
 	if s.inFlight || s.posted || s.gone || at == never {
 		s.m.unplan(&s.task)
 		return
 	}
-	if s.away() {
+	if s.unreachableLocked() {
 		at = max(at, now+idlePermits)
 	}
 	s.m.plan(&s.task, at)
@@ -43,8 +45,8 @@ func (s *Semaphore) schedule(now int64) {
 func (s *Semaphore) turn(now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.want(now) {
-		s.schedule(now)
+	if !s.postLocked(now) {
+		s.scheduleLocked(now)
 	}
 }
 
@@ -59,9 +61,9 @@ func (s *Semaphore) command(now int64) store.Command {
 	if now >= s.demand.idleAt {
 		used, s.demand.idleAt = s.permits.giveUp(), never
 	}
-	c := &store.Permits{Outcome: store.Outcome{Key: s.key}, Limit: s.limit(), Claim: used, Expiry: s.cfg.Expiry}
-	c.Need, c.Want = s.demand.ask(used, s.permits.good.Load(), s.waiting(), c.Limit, s.round.active)
-	s.mind(now)
+	c := &store.Permits{Outcome: store.Outcome{Key: s.key}, Limit: s.limitLocked(), Claim: used, Expiry: s.cfg.Expiry}
+	c.Need, c.Want = s.demand.ask(used, s.permits.good.Load(), s.waitingLocked(), c.Limit, s.round.active)
+	s.attendLocked(now)
 	c.Caller = s.m.caller()
 	s.inFlight = true
 	s.figures.Requests++
@@ -69,22 +71,22 @@ func (s *Semaphore) command(now int64) store.Command {
 }
 
 func (s *Semaphore) answered(command store.Command, sent, received int64, err error) {
-	if s.heard(command.(*store.Permits), sent, received, err) {
-		s.m.tellBroken(s.key, err)
+	if s.apply(command.(*store.Permits), sent, received, err) {
+		s.m.logBroken(s.key, err)
 	}
 }
 
-// heard is answered, and reports whether the key has turned out to be no semaphore's.
-func (s *Semaphore) heard(c *store.Permits, sent, received int64, err error) (broke bool) {
+// apply is answered, and reports whether the key has turned out to be no semaphore's.
+func (s *Semaphore) apply(c *store.Permits, sent, received int64, err error) (broke bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inFlight = false
 	if err != nil {
-		broke = s.broken.hear(err, received)
+		broke = s.broken.note(err, received)
 		s.round.failed(s.cfg.Expiry, received)
-		s.failAll()
-		s.mind(received)
-		s.schedule(received)
+		s.failAllLocked()
+		s.attendLocked(received)
+		s.scheduleLocked(received)
 		return broke
 	}
 	s.broken = broken{}
@@ -92,27 +94,27 @@ func (s *Semaphore) heard(c *store.Permits, sent, received int64, err error) (br
 	s.permits.good.Store(good) // before expires: see permits.take
 	s.permits.expires.Store(sent + shorter(s.cfg.Expiry) - s.m.lag)
 	s.demand.fullUntil = 0
-	s.serve(received)
+	s.serveLocked(received)
 	if lacked := c.Need - c.Claim; lacked > 0 && good < c.Need {
 		s.demand.full(received, s.m.chance)
 		s.waiters = slices.DeleteFunc(s.waiters, func(x *waiter) bool {
-			if n := x.need.Units; n >= lacked || n > s.free() {
+			if n := x.need.Units; n >= lacked || n > s.freeLocked() {
 				x.decideLocked(false)
 			}
 			return x.decided // the others ask again
 		})
 	}
-	s.mind(received)
-	s.want(received)
-	s.schedule(received)
+	s.attendLocked(received)
+	s.postLocked(received)
+	s.scheduleLocked(received)
 	if s.gone {
-		s.handBack(received)
+		s.handBackLocked(received)
 	}
 	return false
 }
 
-// serve gives the available permits to calls that wait.
-func (s *Semaphore) serve(now int64) {
+// serveLocked gives the available permits to calls that wait.
+func (s *Semaphore) serveLocked(now int64) {
 	s.waiters = slices.DeleteFunc(s.waiters, func(x *waiter) bool {
 		if s.permits.take(0, now, x.need.Units) {
 			x.decideLocked(true)
@@ -121,46 +123,46 @@ func (s *Semaphore) serve(now int64) {
 	})
 }
 
-// failAll decides for all calls that wait: the store didn't answer.
-func (s *Semaphore) failAll() {
+// failAllLocked decides for all calls that wait: the store didn't answer.
+func (s *Semaphore) failAllLocked() {
 	for _, x := range s.waiters {
-		s.decideAway(x)
+		s.fallBackLocked(x)
 	}
 	s.waiters = nil
 }
 
-func (s *Semaphore) decideAway(x *waiter) {
-	x.decideLocked(s.permits.takeWithin(x.need.Units, s.limitAway()))
+func (s *Semaphore) fallBackLocked(x *waiter) {
+	x.decideLocked(s.permits.takeWithin(x.need.Units, s.fallbackLimitLocked()))
 }
 
 func (s *Semaphore) enter(x *waiter, now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch a := s.answer(0, now, x.need.Units, true); {
+	switch a := s.answerLocked(0, now, x.need.Units, true); {
 	case a == Fits:
 		x.decideLocked(true)
 	case a == Refuses:
 		s.figures.Refused++
 		x.decideLocked(false)
 	case !s.m.mayAsk(s.cfg.Value, now):
-		s.decideAway(x)
+		s.fallBackLocked(x)
 		return
 	default:
 		s.figures.Waited++
 		s.waiters = append(s.waiters, x)
-		s.mind(now)
+		s.attendLocked(now)
 	}
-	if s.away() {
+	if s.unreachableLocked() {
 		s.demand.short = 1 // enough to see whether the store is back
 	}
-	s.want(now)
+	s.postLocked(now)
 }
 
 func (s *Semaphore) expire(x *waiter, _ int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.withdraw(x) {
-		s.decideAway(x)
+	if s.withdrawLocked(x) {
+		s.fallBackLocked(x)
 	}
 }
 
@@ -173,20 +175,20 @@ func (s *Semaphore) drop(now int64) {
 	defer s.mu.Unlock()
 	s.permits.expires.Store(min(now, s.permits.expires.Load()))
 	s.round.renewAt = now
-	s.schedule(now)
+	s.scheduleLocked(now)
 }
 
 // leave gives all permits back except those of calls that run.
 func (s *Semaphore) leave(now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failAll()
+	s.failAllLocked()
 	s.gone = true
-	s.handBack(now)
+	s.handBackLocked(now)
 }
 
-// handBack has the store told of what is held, if that is more than calls have; with a command on its way, its answer does.
-func (s *Semaphore) handBack(now int64) {
+// handBackLocked has the store told of what is held, if that is more than calls have; with a command on its way, its answer does.
+func (s *Semaphore) handBackLocked(now int64) {
 	if max(s.permits.good.Load(), s.round.held) > s.permits.inUse.InUse() && !s.posted && !s.inFlight {
 		s.demand.idleAt = now
 		s.permits.peak.Store(0)

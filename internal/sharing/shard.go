@@ -9,22 +9,22 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// shard is a part of the store that answers, or doesn't, as a whole: whether it is away, and what
+// shard is a part of the store that answers, or doesn't, as a whole: whether it is unreachable, and what
 // to send there.
 //
-// A store is away after mostFailures in a row; being slow counts as failing. From then on no call
+// A store is unreachable after mostFailures in a row; being slow counts as failing. From then on no call
 // asks it or waits for it. Every now and then, at a random moment, one command is let through, and
 // when it is answered the store is back.
 type shard struct {
-	number  int
-	away    atomic.Bool
-	trouble atomic.Pointer[string] // the latest error
-	probeAt atomic.Int64           // from when on a command is let through while it is away
+	number      int
+	unreachable atomic.Bool
+	trouble     atomic.Pointer[string] // the latest error
+	probeAt     atomic.Int64           // from when on a command is let through while it is unreachable
 
 	// Under Member.mu:
 	due      []keyed
 	dueBy    int64 // when the first of these must be sent at the latest, or immediately
-	flying   int   // batches that are not finished
+	inFlight int   // batches that are not finished
 	failures int
 	within   int // calls of Store.Do that have not returned
 	probing  bool
@@ -34,7 +34,7 @@ type shard struct {
 const (
 	mostFailures = 5
 	mostInBatch  = 64
-	mostWithin   = 64 // calls of Store.Do: a store that is away may never return
+	mostWithin   = 64 // calls of Store.Do: an unreachable store may never return
 	probeEvery   = int64(time.Second)
 	immediately  = int64(0) // calls wait for it
 	never        = int64(1<<63 - 1)
@@ -52,18 +52,18 @@ type keyed interface {
 	answered(c store.Command, sent, received int64, err error)
 }
 
-// abandon has the shard be away for good.
+// abandon has the shard unreachable from now on.
 func (s *shard) abandon() {
-	s.away.Store(true)
+	s.unreachable.Store(true)
 	s.probeAt.Store(never)
 }
 
 // post notes that a key has something to send, for the first flush at that time or later, or for an
-// earlier one that sends others. It returns false if the store is away and must not be asked.
+// earlier one that sends others. It returns false if the store is unreachable and must not be asked.
 func (m *Member) post(s *shard, k keyed, now, by int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s.away.Load() {
+	if s.unreachable.Load() {
 		if s.probing || now < s.probeAt.Load() || s.within >= mostWithin {
 			return false
 		}
@@ -123,7 +123,7 @@ func (m *Member) flush(all bool) {
 		if len(b.commands) == 0 {
 			m.mu.Lock()
 			s.probing = false
-			s.flying--
+			s.inFlight--
 			m.mu.Unlock()
 			continue
 		}
@@ -143,17 +143,17 @@ func (m *Member) takeDue(now int64, all bool) (*shard, []keyed) {
 		n := min(len(s.due), most)
 		wait := n < most && s.dueBy != immediately && !all
 		switch {
-		case n == 0, wait && s.flying > 0:
+		case n == 0, wait && s.inFlight > 0:
 			continue
 		case wait && now < s.dueBy && len(m.limits) > 1: // a member's only limit has no other to wait for
 			if m.sending.index == 0 || s.dueBy < m.sending.at {
-				m.put(&m.sending, s.dueBy)
+				m.putLocked(&m.sending, s.dueBy)
 			}
 			continue
 		}
 		keys := slices.Clone(s.due[:n])
 		s.due = slices.Delete(s.due, 0, n)
-		s.flying++
+		s.inFlight++
 		return s, keys
 	}
 	return nil, nil
@@ -166,17 +166,17 @@ func (m *Member) judge(s *shard, good bool, now int64, why error) {
 		s.trouble.Store(&trouble)
 	}
 	m.mu.Lock()
-	if m.gone { // it is away for good
+	if m.gone { // it stays unreachable
 		m.mu.Unlock()
 		return
 	}
 	s.probing = false
 	turned := false
-	switch away := s.away.Load(); {
+	switch unreachable := s.unreachable.Load(); {
 	case good:
 		s.failures = 0
-		turned = away
-	case !away:
+		turned = unreachable
+	case !unreachable:
 		s.failures++
 		turned = s.failures == mostFailures
 	}
@@ -184,7 +184,7 @@ func (m *Member) judge(s *shard, good bool, now int64, why error) {
 		s.probeAt.Store(now + probeEvery/2 + m.random.Int64N(probeEvery/2))
 	}
 	if turned {
-		s.away.Store(!good)
+		s.unreachable.Store(!good)
 	}
 	m.mu.Unlock()
 	switch {
@@ -197,9 +197,9 @@ func (m *Member) judge(s *shard, good bool, now int64, why error) {
 	}
 }
 
-// why is the latest error while the store is away, else empty.
+// why is the latest error while the store is unreachable, else empty.
 func (s *shard) why() string {
-	if trouble := s.trouble.Load(); trouble != nil && s.away.Load() {
+	if trouble := s.trouble.Load(); trouble != nil && s.unreachable.Load() {
 		return *trouble
 	}
 	return ""

@@ -76,8 +76,8 @@ func (t *Throttle) Timeout() time.Duration {
 	return t.cfg.Timeout
 }
 
-// spaced is the time between two units, rounded up. It needs mu.
-func (t *Throttle) spaced() int64 {
+// spacingLocked is the time between two units, rounded up.
+func (t *Throttle) spacingLocked() int64 {
 	return int64(math.Ceil(float64(t.cfg.Interval) / t.m.ofAll(t.cfg.Threshold, t.cfg.Scope)))
 }
 
@@ -85,11 +85,11 @@ func (t *Throttle) spaced() int64 {
 // that is refused counts as such, and one that is refused without the store may have it asked whether it is back.
 func (t *Throttle) Ask(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
 	t.mu.Lock()
-	a, wait := t.look(now, n, maxWait)
+	a, wait := t.lookLocked(now, n, maxWait)
 	post := false
 	if a == Refuses {
 		t.figures.Refused++
-		post = t.away() && !t.refuses(now, n, maxWait) && t.lacks(now, n)
+		post = t.unreachableLocked() && !t.refusesLocked(now, n, maxWait) && t.askForLocked(now, n)
 	}
 	t.mu.Unlock()
 	if post {
@@ -102,7 +102,7 @@ func (t *Throttle) Ask(now, n int64, maxWait time.Duration) (Answer, time.Durati
 func (t *Throttle) Look(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.look(now, n, maxWait)
+	return t.lookLocked(now, n, maxWait)
 }
 
 // TryTake takes the turn for a call of n units, if the member has one that the call need not wait
@@ -113,13 +113,13 @@ func (t *Throttle) TryTake(now, n int64, maxWait time.Duration) (wait time.Durat
 	switch wait, ok = t.turns.take(now, n, maxWait, true); {
 	case ok:
 		t.demand.wanted.units += n
-	case t.refuses(now, n, maxWait):
+	case t.refusesLocked(now, n, maxWait):
 		t.figures.Refused++
 	default:
-		if t.away() {
-			wait, ok = t.turnAway(now, n, maxWait, true)
+		if t.unreachableLocked() {
+			wait, ok = t.fallbackTurnLocked(now, n, maxWait, true)
 		}
-		post = t.lacks(now, n)
+		post = t.askForLocked(now, n)
 	}
 	t.mu.Unlock()
 	if post {
@@ -133,15 +133,15 @@ func (t *Throttle) TryTake(now, n int64, maxWait time.Duration) (wait time.Durat
 func (t *Throttle) RetryAfter(now, n int64, maxWait time.Duration) (time.Duration, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at := t.nextTurn(n)
-	if t.away() {
+	at := t.nextLocked(n)
+	if t.unreachableLocked() {
 		switch t.cfg.OnFailure {
 		case cluster.Open:
 			return 0, true
 		case cluster.Closed:
 			return 0, false
 		}
-		at = t.nextAway(n)
+		at = t.fallbackNextLocked(n)
 	}
 	return max(0, until(at, now)-maxWait), true
 }
@@ -153,13 +153,13 @@ func (t *Throttle) Wait(now, n int64) time.Duration {
 	if wait, ok := t.turns.take(now, n, math.MaxInt64, false); ok {
 		return wait
 	}
-	at := t.nextTurn(n)
-	if t.away() {
+	at := t.nextLocked(n)
+	if t.unreachableLocked() {
 		switch t.cfg.OnFailure {
 		case cluster.Open:
 			return 0
 		case cluster.Local:
-			at = t.nextAway(n)
+			at = t.fallbackNextLocked(n)
 		}
 	}
 	return until(at, now)
@@ -170,21 +170,19 @@ func (t *Throttle) Figures() Figures {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.figures
-	f.Leased, f.Away, f.Why = t.turns.left, t.away(), t.broken.why(t.shard())
+	f.Leased, f.Away, f.Why = t.turns.left, t.unreachableLocked(), t.broken.why(t.shard())
 	return f
 }
 
-// The methods below need mu.
-
-func (t *Throttle) look(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
+func (t *Throttle) lookLocked(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
 	if wait, ok := t.turns.take(now, n, maxWait, false); ok {
 		return Fits, wait
 	}
 	switch {
-	case t.refuses(now, n, maxWait):
+	case t.refusesLocked(now, n, maxWait):
 		return Refuses, 0
-	case t.away():
-		if wait, ok := t.turnAway(now, n, maxWait, false); ok {
+	case t.unreachableLocked():
+		if wait, ok := t.fallbackTurnLocked(now, n, maxWait, false); ok {
 			return Fits, wait
 		}
 		return Refuses, 0
@@ -192,27 +190,27 @@ func (t *Throttle) look(now, n int64, maxWait time.Duration) (Answer, time.Durat
 	return Lacks, 0
 }
 
-// refuses reports whether the store's next turn is too late: turns that were given away don't come
+// refusesLocked reports whether the store's next turn is too late: turns that were given away don't come
 // back.
-func (t *Throttle) refuses(now, n int64, maxWait time.Duration) bool {
-	return t.nextTurn(n)-now > int64(maxWait)
+func (t *Throttle) refusesLocked(now, n int64, maxWait time.Duration) bool {
+	return t.nextLocked(n)-now > int64(maxWait)
 }
 
-// turnAway gives a call a turn without the store; without takes it only says when that is.
-func (t *Throttle) turnAway(now, n int64, maxWait time.Duration, takes bool) (wait time.Duration, ok bool) {
-	return t.fallback.take(t.cfg.OnFailure, now, t.nextAway(n), maxWait, takes)
+// fallbackTurnLocked gives a call a turn without the store; without takes it only says when that is.
+func (t *Throttle) fallbackTurnLocked(now, n int64, maxWait time.Duration, takes bool) (wait time.Duration, ok bool) {
+	return t.fallback.take(t.cfg.OnFailure, now, t.fallbackNextLocked(n), maxWait, takes)
 }
 
-// nextTurn is when a call of n units may run at the earliest, as far as the member knows.
-func (t *Throttle) nextTurn(n int64) int64 { return t.round.next(n, t.spaced()) }
+// nextLocked is when a call of n units may run at the earliest, as far as the member knows.
+func (t *Throttle) nextLocked(n int64) int64 { return t.round.next(n, t.spacingLocked()) }
 
-// nextAway is when a call of n units may run without the store.
-func (t *Throttle) nextAway(n int64) int64 {
-	return t.fallback.next(t.round.last, n, t.spaced(), t.m.Members())
+// fallbackNextLocked is when a call of n units may run without the store.
+func (t *Throttle) fallbackNextLocked(n int64) int64 {
+	return t.fallback.next(t.round.last, n, t.spacingLocked(), t.m.Members())
 }
 
-// lacks notes that a call lacks its turn, and reports whether a flush may send a command for it.
-func (t *Throttle) lacks(now, n int64) bool {
+// askForLocked notes that a call lacks its turn, and reports whether a flush may send a command for it.
+func (t *Throttle) askForLocked(now, n int64) bool {
 	t.demand.short += n
-	return t.m.mayAsk(t.cfg.Value, now) && t.want(now)
+	return t.m.mayAsk(t.cfg.Value, now) && t.postLocked(now)
 }

@@ -8,11 +8,11 @@ import (
 )
 
 // This file is a throttle's round: when a command is sent, what it asks for, what becomes of the reply, and of the
-// calls that wait for it. All but command, answered, failed, replied and the methods of Limit and handled need mu.
+// calls that wait for it.
 
-// want posts the throttle if there is something to ask for.
-func (t *Throttle) want(now int64) bool {
-	if t.posted || !t.canPost(now) || t.demand.short == 0 && len(t.waiters) == 0 {
+// postLocked posts the throttle if there is something to ask for.
+func (t *Throttle) postLocked(now int64) bool {
+	if t.posted || !t.canPostLocked(now) || t.demand.short == 0 && len(t.waiters) == 0 {
 		return false
 	}
 	t.posted = t.m.post(t.shard(), t, now, unlessAwaited(t.waiters, now))
@@ -27,9 +27,9 @@ func (t *Throttle) command(now int64) store.Command {
 		t.demand.short = 0
 		return nil
 	}
-	spacing := t.spaced()
+	spacing := t.spacingLocked()
 	c := &store.Turn{Outcome: store.Outcome{Key: t.key}, Spacing: time.Duration(spacing)}
-	c.Need, c.Want, c.Within = t.demand.ask(t.waiting(), spacing, now)
+	c.Need, c.Want, c.Within = t.demand.ask(t.waitingLocked(), spacing, now)
 	if len(t.waiters) > 0 {
 		t.round.asking = t.waiters[0]
 	}
@@ -43,7 +43,7 @@ func (t *Throttle) answered(command store.Command, sent, received int64, err err
 	if err == nil {
 		t.replied(c, sent, received)
 	} else if t.failed(received, err) { // no lock is held, see Window.answered
-		t.m.tellBroken(t.key, err)
+		t.m.logBroken(t.key, err)
 	}
 }
 
@@ -53,8 +53,8 @@ func (t *Throttle) failed(now int64, err error) (broke bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.inFlight, t.round.asking = false, nil
-	broke = t.broken.hear(err, now)
-	t.failAll(now)
+	broke = t.broken.note(err, now)
+	t.failAllLocked(now)
 	return broke
 }
 
@@ -67,14 +67,14 @@ func (t *Throttle) replied(c *store.Turn, sent, received int64) {
 	if c.Reply.Granted > 0 { // what was left of the last lease is lost
 		t.turns = newTurns(c, received, t.m.lag)
 	}
-	t.serve(c, received)
+	t.serveLocked(c, received)
 	t.round.asking = nil // it may be the last thing that refers to the call, and to what else that lacked
-	t.want(received)
+	t.postLocked(received)
 }
 
-// serve gives calls that wait their turns, and refuses those that the store has no turn for in
+// serveLocked gives calls that wait their turns, and refuses those that the store has no turn for in
 // time.
-func (t *Throttle) serve(c *store.Turn, now int64) {
+func (t *Throttle) serveLocked(c *store.Turn, now int64) {
 	if x := t.round.asking; len(t.waiters) > 0 && t.waiters[0] == x {
 		t.waiters = slices.Delete(t.waiters, 0, 1)
 		if c.Reply.Granted > 0 {
@@ -89,22 +89,22 @@ func (t *Throttle) serve(c *store.Turn, now int64) {
 			x.need.Wait = wait
 			t.demand.wanted.units += n
 			x.decideLocked(true)
-		} else if t.refuses(now, n, maxWait) {
+		} else if t.refusesLocked(now, n, maxWait) {
 			x.decideLocked(false)
 		}
 		return x.decided
 	})
 }
 
-func (t *Throttle) failAll(now int64) {
+func (t *Throttle) failAllLocked(now int64) {
 	for _, x := range t.waiters {
-		t.decideAway(x, now)
+		t.fallBackLocked(x, now)
 	}
 	t.waiters = nil
 }
 
-func (t *Throttle) decideAway(x *waiter, now int64) {
-	wait, ok := t.turnAway(now, x.need.Units, x.need.MaxWait, true)
+func (t *Throttle) fallBackLocked(x *waiter, now int64) {
+	wait, ok := t.fallbackTurnLocked(now, x.need.Units, x.need.MaxWait, true)
 	x.need.Wait = wait
 	x.decideLocked(ok)
 }
@@ -119,29 +119,29 @@ func (t *Throttle) enter(x *waiter, now int64) {
 		x.need.Wait = wait
 		t.demand.wanted.units += n
 		x.decideLocked(true)
-	case t.refuses(now, n, maxWait):
+	case t.refusesLocked(now, n, maxWait):
 		t.figures.Refused++
 		x.decideLocked(false)
-	case t.away():
-		t.decideAway(x, now)
+	case t.unreachableLocked():
+		t.fallBackLocked(x, now)
 		t.demand.short += n
-		t.want(now)
+		t.postLocked(now)
 	case !t.m.mayWait(x, t.cfg.Value, now):
-		t.decideAway(x, now)
+		t.fallBackLocked(x, now)
 	default:
 		if !x.late {
 			t.figures.Waited++
 		}
 		t.waiters = append(t.waiters, x)
-		t.want(now)
+		t.postLocked(now)
 	}
 }
 
 func (t *Throttle) expire(x *waiter, now int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.withdraw(x) {
-		t.decideAway(x, now)
+	if t.withdrawLocked(x) {
+		t.fallBackLocked(x, now)
 	}
 }
 
@@ -160,5 +160,5 @@ func (t *Throttle) leave(now int64) {
 	defer t.mu.Unlock()
 	t.gone = true
 	t.turns.left = 0
-	t.failAll(now)
+	t.failAllLocked(now)
 }

@@ -5,7 +5,7 @@ package sharing
 // A value that is asked for often has a lease like any other limit. One that is asked for now and
 // then would cost a round trip per call, and callers may send any number of such values. So a
 // member asks the store for at most [cluster.Config].ValueCalls calls a second. Beyond them, the limit of a
-// value that lacks units does as its rule says for when the store is away. What leases request by
+// value that lacks units does as its rule says for when the store is unreachable. What leases request by
 // themselves, ahead of the calls, doesn't count.
 
 // budget counts the calls that the store was asked for because of single values. It needs
@@ -48,11 +48,11 @@ func (w *Window) Idle(now int64) bool {
 		return false
 	}
 	for _, e := range w.round.account {
-		if e.own+e.told > 0 && now-e.at < w.round.counts() {
+		if e.uncharged+e.charging > 0 && now-e.at < w.round.counts() {
 			return false // the store has yet to be told
 		}
 	}
-	return w.fallback.own == nil || w.fallback.own.Sum(now) == 0
+	return w.fallback.local == nil || w.fallback.local.Sum(now) == 0
 }
 
 // Idle reports whether the throttle can be forgotten: all turns that it has given have passed.

@@ -73,7 +73,7 @@ func (d *demand) askAhead(p position, timeout time.Duration, now int64) (a ask) 
 		d.nextAt = never
 		a.ahead = p.edge.bucket + 1
 		a.need, a.want = 1, max(1, d.share(p, p.edge.low))
-	case d.lacks(short, p, now) || d.wantsMore(p, now):
+	case d.worthAsking(short, p, now) || d.wantsMore(p, now):
 		a.need, a.want = 1, min(max(1, short, d.more(p, now)), mostUnits)
 		if d.pause != 0 {
 			d.room.until.Store(now + int64(timeout))
@@ -139,11 +139,11 @@ func (d *demand) more(p position, now int64) int64 {
 	if d.wanted.at != 0 && p.left > 0 {
 		return d.share(p, now)
 	}
-	return max(d.share(p, now), 2*d.grown)
+	return max(d.share(p, now), 2*d.lastGrant)
 }
 
-// lacks reports whether units that are missing are worth a command.
-func (d *demand) lacks(short int64, p position, now int64) bool {
+// worthAsking reports whether units that are missing are worth a command.
+func (d *demand) worthAsking(short int64, p position, now int64) bool {
 	return short > 0 && now >= d.pause && !p.beginsSoon(now)
 }
 

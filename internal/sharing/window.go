@@ -29,7 +29,7 @@ type WindowConfig struct {
 // [Member.Fetch].
 //
 // Four parts do the work: leases have the units that calls spend, demand says how much to ask for, round is the exchange
-// with the store, and fallback decides while the store is away. The window has them see each other's results. Its mutex
+// with the store, and fallback decides while the store is unreachable. The window has them see each other's results. Its mutex
 // guards all fields but rule, threshold, refused, and those that a part excepts.
 type Window struct {
 	leases   leases
@@ -99,8 +99,8 @@ func (w *Window) configure(threshold float64, rule cluster.Rule) {
 		now := w.m.clock.Now()
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.giveUp(now) // it was granted within a larger limit
-		w.schedule(now)
+		w.giveUpLocked(now) // it was granted within a larger limit
+		w.scheduleLocked(now)
 	}
 }
 
@@ -112,8 +112,8 @@ func (w *Window) limit() int64 {
 	return int64(min(w.m.ofAll(math.Float64frombits(w.threshold.Load()), w.rule.Load().Scope), mostUnits))
 }
 
-// position is what the demand goes by. It needs mu.
-func (w *Window) position() position {
+// positionLocked is what the demand goes by.
+func (w *Window) positionLocked() position {
 	s := &w.leases
 	return position{limit: w.limit(), left: s.lease.units(), few: s.lease.few(), next: s.next != 0, nextLeft: s.nextLeft, edge: w.round.edge}
 }
@@ -125,7 +125,7 @@ func (w *Window) Ask(now, n int64) (a Answer) {
 	}
 	if a = Refuses; !w.refuses(now, n) {
 		w.mu.Lock()
-		a = w.look(now, n)
+		a = w.lookLocked(now, n)
 		w.mu.Unlock()
 	}
 	if a == Refuses {
@@ -138,7 +138,7 @@ func (w *Window) Ask(now, n int64) (a Answer) {
 func (w *Window) Look(now, n int64) Answer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.look(now, n)
+	return w.lookLocked(now, n)
 }
 
 // refuses reports whether the store has said that there is no room, also with what the lease has,
@@ -148,9 +148,9 @@ func (w *Window) refuses(now, n int64) bool {
 	return word&lends == 0 && w.demand.room.refuses(now, n, unitsOf(word)) || n > w.limit()
 }
 
-// look is Look, with mu.
-func (w *Window) look(now, n int64) Answer {
-	w.roll(now)
+// lookLocked is Look.
+func (w *Window) lookLocked(now, n int64) Answer {
+	w.rollLocked(now)
 	if !w.leases.lease.has(now, n) {
 		w.leases.lease.collect()
 	}
@@ -159,8 +159,8 @@ func (w *Window) look(now, n int64) Answer {
 		return Fits
 	case w.refuses(now, n):
 		return Refuses
-	case w.away():
-		if _, fits, afterClosing := w.fitsAway(now, n); fits || afterClosing {
+	case w.unreachableLocked():
+		if _, fits, afterClosing := w.fallbackFitsLocked(now, n); fits || afterClosing {
 			return Fits
 		}
 		return Refuses
@@ -178,11 +178,11 @@ func (w *Window) TryAdd(lane uint32, now, n int64) (token int64, ok bool) {
 	}
 	if ran {
 		w.mu.Lock()
-		post := w.runsLow(now)
+		post := w.runsLowLocked(now)
 		w.mu.Unlock()
 		w.send(post)
 	}
-	return leased(number), true
+	return lotToken(number), true
 }
 
 // tryAdd is TryAdd where that takes the mutex.
@@ -192,24 +192,24 @@ func (w *Window) tryAdd(lane uint32, now, n int64) (token int64, ok bool) {
 		return 0, false
 	}
 	w.mu.Lock()
-	w.roll(now)
+	w.rollLocked(now)
 	number, ran, ok := w.leases.lease.draw(now, n)
 	post, refused, missed := false, false, false
 	switch {
 	case ok:
-		token = leased(number)
+		token = lotToken(number)
 		if ran = w.leases.lease.lend(lane, now, n) || ran; ran {
-			post = w.runsLow(now)
+			post = w.runsLowLocked(now)
 		}
 	case w.refuses(now, n):
 		refused = true
 	default:
-		if missed = !w.away(); !missed {
-			token, ok = w.takeAway(now, n)
+		if missed = !w.unreachableLocked(); !missed {
+			token, ok = w.takeFallbackLocked(now, n)
 			refused = !ok
 		}
 		w.demand.short += n
-		post = w.m.mayAsk(w.value, now) && w.want(now, now)
+		post = w.m.mayAsk(w.value, now) && w.postLocked(now, now)
 	}
 	w.mu.Unlock()
 	switch {
@@ -233,11 +233,11 @@ func (w *Window) refuse(n int64) {
 // miss counts units that a call lacks.
 func (w *Window) miss(n int64) { w.demand.missed.Add(n) }
 
-// runsLow has more fetched, as few are left, unless they will do, and reports whether a flush may send
-// that. It needs mu.
-func (w *Window) runsLow(now int64) bool {
-	w.demand.runsLow(w.position(), now)
-	return w.want(now, now)
+// runsLowLocked has more fetched, as few are left, unless they will do, and reports whether a flush may send
+// that.
+func (w *Window) runsLowLocked(now int64) bool {
+	w.demand.runsLow(w.positionLocked(), now)
+	return w.postLocked(now, now)
 }
 
 // send has sent what may be sent. Either way it sees whether the machine was suspended.
@@ -255,15 +255,15 @@ func (w *Window) RetryAfter(now, n int64) (time.Duration, bool) {
 	if n > w.limit() {
 		return 0, false
 	}
-	if until := w.demand.room.until.Load(); w.demand.room.refuses(now, n, 0) {
-		return time.Duration(until - now), true
+	if wait := w.demand.room.wait(now, n); wait > 0 {
+		return wait, true
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.away() || w.leases.lease.units() >= n && now < w.leases.lease.end.Load() {
+	if !w.unreachableLocked() || w.leases.lease.units() >= n && now < w.leases.lease.end.Load() {
 		return 0, true
 	}
-	return w.retryAway(now, n)
+	return w.retryFallbackLocked(now, n)
 }
 
 // Figures are what a window, a throttle or a semaphore has done. The counters only grow.
@@ -274,7 +274,7 @@ type Figures struct {
 	Waited   int64 // calls
 	Away     bool  // the store doesn't answer
 	Limit    int64 // of all members together
-	// Why is the latest error of the store while it is away, in its words; empty while it isn't.
+	// Why is the latest error of the store while it is unreachable, in its words; empty while it isn't.
 	Why string
 }
 
@@ -284,7 +284,7 @@ func (w *Window) Figures() Figures {
 	defer w.mu.Unlock()
 	return Figures{
 		Leased: w.leases.lease.units(), Refused: w.refused.Load(), Requests: w.round.requests, Waited: w.waited,
-		Away: w.away(), Limit: w.limit(), Why: w.broken.why(w.shard()),
+		Away: w.unreachableLocked(), Limit: w.limit(), Why: w.broken.why(w.shard()),
 	}
 }
 
@@ -294,24 +294,24 @@ func (w *Window) Figures() Figures {
 func (w *Window) succeed(old *Window) {
 	now := w.m.clock.Now()
 	old.mu.Lock()
-	old.roll(now)
-	old.giveUp(now)
+	old.rollLocked(now)
+	old.giveUpLocked(now)
 	entries := slices.Clone(old.round.account)
-	old.round.account.show()
+	old.round.account.passOn()
 	old.mu.Unlock()
 
 	w.mu.Lock()
-	w.giveUp(now)
+	w.giveUpLocked(now)
 	w.demand.room.forget() // there is room for what goes back
 	for _, e := range entries {
-		if n := e.units() - e.shown; n > 0 {
+		if n := e.units() - e.passedOn; n > 0 {
 			to := w.round.account.of(w.round.ring.Bucket(old.round.ring.Begins(e.bucket+1) - 1))
-			to.own += n
+			to.uncharged += n
 			to.at = now
 		}
 	}
-	w.round.account.show() // the other one knows of all this
-	post := w.round.owes(now) && w.want(now, now)
+	w.round.account.passOn() // the other one knows of all this
+	post := w.round.owes(now) && w.postLocked(now, now)
 	w.mu.Unlock()
 	if post {
 		w.m.flush(false)

@@ -4,7 +4,7 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// This file is what a window makes of a reply. All but answered, forgets, replied and failed needs mu.
+// This file applies replies: each part takes what concerns it, and then calls that wait are served.
 
 // answered takes what the store says.
 func (w *Window) answered(c store.Command, sent, received int64, err error) {
@@ -15,7 +15,7 @@ func (w *Window) answered(c store.Command, sent, received int64, err error) {
 	if err == nil {
 		w.replied(t, sent, received)
 	} else if w.failed(t, received, err) { // no lock is held: the log's handler may be under this limit
-		w.m.tellBroken(w.key, err)
+		w.m.logBroken(w.key, err)
 	}
 }
 
@@ -37,30 +37,27 @@ func (w *Window) replied(t *store.Take, sent, received int64) {
 	}
 	r := &t.Reply
 	if w.round.replied(t) {
-		w.renew(r.Epoch, received)
+		w.renewLocked(r.Epoch, received)
 	}
 	w.fallback = fallback{} // the store has answered
-	w.roll(received)
+	w.rollLocked(received)
 	w.demand.active = r.Active
-	if t.Need|t.Want != 0 {
-		w.round.seen = r.Current
-	}
 	if w.round.isCurrent(r.Current) {
-		w.enterBucket(received, newEdge(r, sent, received, w.m.lag))
+		w.enterLocked(received, newEdge(r, sent, received, w.m.lag))
 	}
 	if t.Epoch == 0 || t.Epoch == r.Epoch {
-		w.granted(t, sent, received)
+		w.applyGrantLocked(t, sent, received)
 	}
 	if outdated {
-		w.closeLeases(received)
+		w.closeLeasesLocked(received)
 	}
-	w.serve(received)
+	w.serveLocked(received)
 	w.round.asking = nil // it may be the last thing that refers to the call, and to what else that lacked
-	w.want(received, w.demand.by(w.limit(), received))
+	w.postLocked(received, w.demand.by(w.limit(), received))
 	if w.gone {
-		w.handBackAll(received)
+		w.handBackAllLocked(received)
 	}
-	w.schedule(received)
+	w.scheduleLocked(received)
 }
 
 // failed is answered for a command that the store did not answer, or did not execute. It reports whether the key
@@ -71,25 +68,25 @@ func (w *Window) failed(t *store.Take, now int64, err error) (broke bool) {
 	w.inFlight = false
 	w.round.failed(t, !is(err, store.ErrNotExecuted), now+w.demand.horizon)
 	if is(err, errForgets) { // as if it had never been there
-		w.renew(0, now)
+		w.renewLocked(0, now)
 	}
-	broke = w.broken.hear(err, now)
+	broke = w.broken.note(err, now)
 	w.demand.room.forget()
-	w.failAll(now)
-	w.schedule(now)
+	w.failAllLocked(now)
+	w.scheduleLocked(now)
 	return broke
 }
 
-// renew begins with an epoch: what is leased is worth nothing.
-func (w *Window) renew(epoch, now int64) {
+// renewLocked begins with an epoch: what is leased is worth nothing.
+func (w *Window) renewLocked(epoch, now int64) {
 	if w.round.epoch != 0 {
-		w.closeLeases(now)
+		w.closeLeasesLocked(now)
 	}
 	w.round.renew(epoch, w.bucketAt)
 }
 
-// granted makes a lease of what the store has granted, and takes note of what it hasn't.
-func (w *Window) granted(t *store.Take, sent, received int64) {
+// applyGrantLocked makes a lease of what the store has granted, and takes note of what it hasn't.
+func (w *Window) applyGrantLocked(t *store.Take, sent, received int64) {
 	r := &t.Reply
 	w.demand.look(t)
 	if t.Need|t.Want == 0 {
@@ -99,13 +96,13 @@ func (w *Window) granted(t *store.Take, sent, received int64) {
 	if at := w.leases.lots.of(r.Bucket, r.Epoch, received, borrowed); at != nil { // a store that is one grants no more than the limit
 		r.Granted = min(r.Granted, mostUnits-at.granted)
 	}
-	if r.Granted == 0 && w.standsAside(t, received) {
+	if r.Granted == 0 && w.standAsideLocked(t, received) {
 		return // the call asks once more, with what is handed back
 	}
 	w.demand.learn(t, w.limit(), w.round.edge, received, w.m.chance)
 	if r.Granted == 0 {
 		if t.Borrow > 0 {
-			w.turnDown()
+			w.rejectAskingLocked()
 		}
 		return
 	}
@@ -115,33 +112,33 @@ func (w *Window) granted(t *store.Take, sent, received int64) {
 	l := newLot(r, w.round.ring.Shape.Width(), sent, received, w.m.lag)
 	l.borrowed = borrowed
 	if received >= l.ends { // it took too long
-		w.settle(leftover{&l, r.Granted}, received)
+		w.settleLocked(leftover{&l, r.Granted}, received)
 		return
 	}
-	w.demand.grown = r.Granted
+	w.demand.lastGrant = r.Granted
 	in, over := w.leases.grant(l, received)
-	w.settle(over, received)
+	w.settleLocked(over, received)
 	if borrowed {
-		w.lend(in, r.Granted, received)
+		w.giveBorrowedLocked(in, r.Granted, received)
 	}
 }
 
-// standsAside hands back what the member has leased, if a call that waits was refused only since it
+// standAsideLocked hands back what the member has leased, if a call that waits was refused only since it
 // needs that, and can't have it: it is less than the call needs. It does so once for a call.
-func (w *Window) standsAside(t *store.Take, now int64) bool {
-	if len(w.waiters) == 0 || w.waiters[0] != w.round.asking || w.round.asking.again || t.Need != w.round.asking.need.Units {
+func (w *Window) standAsideLocked(t *store.Take, now int64) bool {
+	if len(w.waiters) == 0 || w.waiters[0] != w.round.asking || w.round.asking.retried || t.Need != w.round.asking.need.Units {
 		return false
 	}
 	lacks, lease, nextLeft := t.Need-t.Reply.Room, w.leases.lease.units(), w.leases.nextLeft
 	switch {
 	case lacks <= lease:
 	case lacks <= lease+nextLeft && t.Need > nextLeft:
-		w.settle(w.leases.closeNext(), now)
+		w.settleLocked(w.leases.closeNext(), now)
 	default:
 		return false
 	}
-	w.settle(w.leases.closeCurrent(now), now)
+	w.settleLocked(w.leases.closeCurrent(now), now)
 	w.demand.room.forget()
-	w.round.asking.again = true
+	w.round.asking.retried = true
 	return true
 }

@@ -11,27 +11,27 @@ func (w *Window) enter(x *waiter, now int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := x.need.Units
-	w.roll(now)
+	w.rollLocked(now)
 	number, _, ok := w.leases.lease.draw(now, n)
 	switch {
 	case ok:
-		x.need.Token = leased(number)
+		x.need.Token = lotToken(number)
 		x.decideLocked(true)
 	case w.refuses(now, n) && x.need.MaxWait == 0, n > w.limit():
 		w.refuse(n)
 		x.decideLocked(false)
-	case w.away():
-		w.decideAway(x, now)
-		w.want(now, now)
+	case w.unreachableLocked():
+		w.fallBackLocked(x, now)
+		w.postLocked(now, now)
 	case !w.m.mayWait(x, w.value, now):
-		w.decideAway(x, now)
+		w.fallBackLocked(x, now)
 	default:
 		x.waited = true
 		if !x.late {
 			w.waited++
 		}
 		w.waiters = append(w.waiters, x)
-		w.want(now, now)
+		w.postLocked(now, now)
 	}
 }
 
@@ -39,21 +39,21 @@ func (w *Window) enter(x *waiter, now int64) {
 func (w *Window) expire(x *waiter, now int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.withdraw(x) {
-		w.roll(now)
-		w.decideAway(x, now)
+	if w.withdrawLocked(x) {
+		w.rollLocked(now)
+		w.fallBackLocked(x, now)
 	}
 }
 
 func (w *Window) giveBack(n *Need) { w.Cancel(n.Token, n.Units) }
 
-// serve gives calls that wait what there is, in their order, and refuses those that the store
-// has no room for. It needs mu.
-func (w *Window) serve(now int64) {
+// serveLocked gives calls that wait what there is, in their order, and refuses those that the store
+// has no room for.
+func (w *Window) serveLocked(now int64) {
 	w.waiters = slices.DeleteFunc(w.waiters, func(x *waiter) bool {
 		n := x.need.Units
 		if number, _, ok := w.leases.lease.draw(now, n); ok {
-			x.need.Token = leased(number)
+			x.need.Token = lotToken(number)
 			x.decideLocked(true)
 		} else if w.refuses(now, n) && x.need.MaxWait == 0 || n > w.limit() {
 			w.miss(n)
@@ -63,25 +63,25 @@ func (w *Window) serve(now int64) {
 	})
 }
 
-// lend gives the call that was first n borrowed units, and hands back what nobody takes.
-func (w *Window) lend(l *lot, n, now int64) {
+// giveBorrowedLocked gives the call that was first n borrowed units, and hands back what nobody takes.
+func (w *Window) giveBorrowedLocked(l *lot, n, now int64) {
 	w.round.spend(store.Units{Bucket: l.bucket, Units: n}, l.starts)
 	for i, x := range w.waiters {
 		wait := until(l.starts, now)
 		if x.need.Units <= n && x.need.MaxWait > 0 && wait <= x.need.MaxWait && l.starts < l.ends {
-			x.need.Token, x.need.Wait = leased(l.number), wait
+			x.need.Token, x.need.Wait = lotToken(l.number), wait
 			x.decideLocked(true)
 			w.waiters = slices.Delete(w.waiters, i, i+1)
 			n -= x.need.Units
 			break
 		}
 	}
-	w.turnDown()
-	w.comesBack(store.Units{Bucket: l.bucket, Units: n})
+	w.rejectAskingLocked()
+	w.returnLocked(store.Units{Bucket: l.bucket, Units: n})
 }
 
-// turnDown refuses the call whose need the last command carried, if it still waits: it has had its turn. It needs mu.
-func (w *Window) turnDown() {
+// rejectAskingLocked refuses the call whose need the last command carried, if it still waits: it has had its turn.
+func (w *Window) rejectAskingLocked() {
 	if len(w.waiters) > 0 && w.waiters[0] == w.round.asking {
 		w.miss(w.round.asking.need.Units)
 		w.round.asking.decideLocked(false)
@@ -89,10 +89,10 @@ func (w *Window) turnDown() {
 	}
 }
 
-// failAll decides for all calls that wait: the store didn't answer. It needs mu.
-func (w *Window) failAll(now int64) {
+// failAllLocked decides for all calls that wait: the store didn't answer.
+func (w *Window) failAllLocked(now int64) {
 	for _, x := range w.waiters {
-		w.decideAway(x, now)
+		w.fallBackLocked(x, now)
 	}
 	w.waiters = nil
 }

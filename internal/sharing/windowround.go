@@ -6,34 +6,33 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// This file is a window's round: leases begin and end, and a command is sent when there is a reason
-// to. What it asks for is in wants.go, what becomes of the reply in windowanswer.go. All but
-// turn, command, drop and leave need mu.
+// This file begins and ends leases, and sends a command when there is a reason to. How much that asks for is decided in
+// wants.go; the reply is applied in windowanswer.go.
 
-// roll begins and ends leases.
-func (w *Window) roll(now int64) {
+// rollLocked begins and ends leases.
+func (w *Window) rollLocked(now int64) {
 	over, begun := w.leases.roll(now)
 	if over[0].unspent > 0 {
 		w.demand.lasted()
 	}
-	w.settle(over[0], now)
-	w.settle(over[1], now)
+	w.settleLocked(over[0], now)
+	w.settleLocked(over[1], now)
 	if begun == nil {
 		return
 	}
-	w.enterBucket(now, w.round.edge.at(begun.bucket, w.round.ring.Shape.Width()))
+	w.enterLocked(now, w.round.edge.at(begun.bucket, w.round.ring.Shape.Width()))
 	w.demand.begin(begun.granted)
-	w.serve(now)
+	w.serveLocked(now)
 }
 
-// closeLeases ends the leases: what is unspent goes back.
-func (w *Window) closeLeases(now int64) {
-	w.settle(w.leases.closeCurrent(now), now)
-	w.settle(w.leases.closeNext(), now)
+// closeLeasesLocked ends the leases: what is unspent goes back.
+func (w *Window) closeLeasesLocked(now int64) {
+	w.settleLocked(w.leases.closeCurrent(now), now)
+	w.settleLocked(w.leases.closeNext(), now)
 }
 
-// settle accounts for a lot that is over, if there is one.
-func (w *Window) settle(over leftover, now int64) {
+// settleLocked accounts for a lot that is over, if there is one.
+func (w *Window) settleLocked(over leftover, now int64) {
 	l := over.lot
 	if l == nil || l.epoch != w.round.epoch {
 		return
@@ -44,29 +43,29 @@ func (w *Window) settle(over leftover, now int64) {
 	}
 	w.demand.wanted.units += spent - l.measured
 	w.fallback.ended(l, over.unspent)
-	w.handBack(store.Units{Bucket: l.bucket, Units: over.unspent})
+	w.handBackLocked(store.Units{Bucket: l.bucket, Units: over.unspent})
 }
 
-// measure has the demand count what was spent of the lease by now.
-func (w *Window) measure(now int64) {
+// countSpentLocked has the demand count what was spent of the lease by now.
+func (w *Window) countSpentLocked(now int64) {
 	w.demand.count(now, w.leases.newlySpent())
 }
 
-// handBack has units sent back with the next command, or by themselves if none comes soon.
-func (w *Window) handBack(u store.Units) {
+// handBackLocked has units sent back with the next command, or by themselves if none comes soon.
+func (w *Window) handBackLocked(u store.Units) {
 	if u.Units > 0 {
 		w.round.handBack(u, w.m.clock.Now()+w.demand.keeps(w.limit())+w.m.chance(w.demand.horizon/8))
 	}
 }
 
-// comesBack is for units of a lot that is in no lease and that a call had.
-func (w *Window) comesBack(u store.Units) {
+// returnLocked is for units of a lot that is in no lease and that a call had.
+func (w *Window) returnLocked(u store.Units) {
 	w.round.unspend(u)
-	w.handBack(u)
+	w.handBackLocked(u)
 }
 
-// enterBucket notes that a bucket is current, and when it ends.
-func (w *Window) enterBucket(now int64, e edge) {
+// enterLocked notes that a bucket is current, and when it ends.
+func (w *Window) enterLocked(now int64, e edge) {
 	if w.round.enter(e) {
 		w.demand.enter(now, e, w.m.chance)
 	}
@@ -75,43 +74,43 @@ func (w *Window) enterBucket(now int64, e edge) {
 // bucketAt is the store's bucket at a time of the member, as well as that is known.
 func (w *Window) bucketAt(at int64) int64 { return w.round.ring.Bucket(w.m.storeTime(w.shard(), at)) }
 
-// want has a command sent by that time, if there is something to send, and reports whether a flush may send it.
-func (w *Window) want(now, by int64) bool {
+// postLocked has a command sent by that time, if there is something to send, and reports whether a flush may send it.
+func (w *Window) postLocked(now, by int64) bool {
 	by = unlessAwaited(w.waiters, by)
 	switch {
-	case !w.canPost(now):
+	case !w.canPostLocked(now):
 		return false
 	case w.posted:
 		return w.m.hasten(w.shard(), now, by)
-	case !w.hasCommand(now) || !w.m.post(w.shard(), w, now, by):
-		w.schedule(now)
+	case !w.hasCommandLocked(now) || !w.m.post(w.shard(), w, now, by):
+		w.scheduleLocked(now)
 		return false
 	}
 	w.posted = true
 	return true
 }
 
-func (w *Window) hasCommand(now int64) bool {
-	p := w.position()
+func (w *Window) hasCommandLocked(now int64) bool {
+	p := w.positionLocked()
 	switch {
-	case len(w.waiters) > 0 && !p.covers(now, w.waiting().units):
+	case len(w.waiters) > 0 && !p.covers(now, w.waitingLocked().units):
 		return true
 	case w.round.due(now), w.fallback.used:
 		return true // the store is back, or may be, or knows too little
-	case w.demand.lacks(w.demand.short, p, now):
+	case w.demand.worthAsking(w.demand.short, p, now):
 		return true
 	case !w.demand.leasable(p.limit):
 		return false
 	}
-	w.measure(now)
+	w.countSpentLocked(now)
 	return w.demand.wantsNext(p, now) || w.demand.wantsMore(p, now)
 }
 
-// ask says what a command asks for.
-func (w *Window) ask(now int64) ask {
-	w.measure(now)
-	p := w.position()
-	if calls := w.waiting(); calls.first != nil && !p.covers(now, calls.units) {
+// askLocked says what a command asks for.
+func (w *Window) askLocked(now int64) ask {
+	w.countSpentLocked(now)
+	p := w.positionLocked()
+	if calls := w.waitingLocked(); calls.first != nil && !p.covers(now, calls.units) {
 		w.round.asking = w.waiters[0]
 		return w.demand.askFor(calls, p, now)
 	}
@@ -122,15 +121,15 @@ func (w *Window) ask(now int64) ask {
 func (w *Window) turn(now int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.roll(now)
-	w.serve(now)
-	if !w.want(now, w.demand.by(w.limit(), now)) {
-		w.schedule(now)
+	w.rollLocked(now)
+	w.serveLocked(now)
+	if !w.postLocked(now, w.demand.by(w.limit(), now)) {
+		w.scheduleLocked(now)
 	}
 }
 
-// schedule plans when the window looks next.
-func (w *Window) schedule(now int64) {
+// scheduleLocked plans when the window looks next.
+func (w *Window) scheduleLocked(now int64) {
 	at := w.leases.changesAt()
 	if !w.inFlight && !w.posted && !w.gone {
 		if len(w.round.backs) > 0 {
@@ -145,7 +144,7 @@ func (w *Window) schedule(now int64) {
 		w.m.unplan(&w.task)
 		return
 	}
-	if w.away() {
+	if w.unreachableLocked() {
 		at = max(at, now+w.demand.horizon)
 	}
 	w.m.plan(&w.task, max(at, now))
@@ -159,27 +158,27 @@ func (w *Window) command(now int64) store.Command {
 	if w.inFlight {
 		return nil
 	}
-	w.roll(now)
+	w.rollLocked(now)
 	var a ask
 	if !w.gone {
-		a = w.ask(now)
+		a = w.askLocked(now)
 	}
 	t := w.round.command(a, w.leases.cur|w.leases.next != 0, w.fallback.used)
 	if t == nil {
-		w.schedule(now)
+		w.scheduleLocked(now)
 		return nil
 	}
 	t.Key, t.Limit = w.key, w.limit()
 	t.NewEpoch = unknownEpoch + 1 + w.m.chance(store.MostEpoch-unknownEpoch)
 	t.Caller = w.m.caller()
 	w.inFlight = true
-	w.schedule(now)
+	w.scheduleLocked(now)
 	return t
 }
 
-// giveUp hands back what is leased, and has what the store is about to grant go back as it comes. It needs mu.
-func (w *Window) giveUp(now int64) {
-	w.closeLeases(now)
+// giveUpLocked hands back what is leased, and has what the store is about to grant go back as it comes.
+func (w *Window) giveUpLocked(now int64) {
+	w.closeLeasesLocked(now)
 	w.round.outdated = w.inFlight
 }
 
@@ -187,9 +186,9 @@ func (w *Window) giveUp(now int64) {
 func (w *Window) drop(now int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.closeLeases(now)
+	w.closeLeasesLocked(now)
 	w.leases.lots.end(now)
-	w.schedule(now)
+	w.scheduleLocked(now)
 }
 
 // leave hands everything back.
@@ -197,13 +196,13 @@ func (w *Window) leave(now int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gone = true
-	w.failAll(now)
-	w.handBackAll(now)
+	w.failAllLocked(now)
+	w.handBackAllLocked(now)
 }
 
-// handBackAll hands back what is leased, by a command of its own unless one is on its way: then its answer does.
-func (w *Window) handBackAll(now int64) {
-	w.closeLeases(now)
+// handBackAllLocked hands back what is leased, by a command of its own unless one is on its way: then its answer does.
+func (w *Window) handBackAllLocked(now int64) {
+	w.closeLeasesLocked(now)
 	if !w.posted && !w.inFlight && (len(w.round.backs) > 0 || w.round.owes(now)) {
 		w.posted = w.m.post(w.shard(), w, now, immediately)
 	}

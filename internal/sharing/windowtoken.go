@@ -11,8 +11,8 @@ const (
 	tokenBits = 2
 )
 
-// leased is the token of a lot: fromLot is 0.
-func leased(number uint32) int64 { return int64(number) << tokenBits }
+// lotToken is the token of a lot: fromLot is 0.
+func lotToken(number uint32) int64 { return int64(number) << tokenBits }
 
 // Cancel gives n units back that TryAdd or Fetch took and that are not used: to the lease, to the
 // store if the lease is over, or to the fallback.
@@ -21,7 +21,7 @@ func (w *Window) Cancel(token, n int64) {
 	if token&(1<<tokenBits-1) != fromLot {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.cancelAway(token, n)
+		w.cancelFallbackLocked(token, n)
 		return
 	}
 	if w.leases.lease.giveBack(number, n) {
@@ -33,13 +33,13 @@ func (w *Window) Cancel(token, n int64) {
 	if l == nil {
 		return
 	}
-	w.comesBack(store.Units{Bucket: l.bucket, Units: n})
-	w.schedule(w.m.clock.Now())
+	w.returnLocked(store.Units{Bucket: l.bucket, Units: n})
+	w.scheduleLocked(w.m.clock.Now())
 }
 
 // Holds reports whether a call that was granted units, and has waited since, may run at now: their
 // bucket is current, or, for what was granted without the store, that of the fallback is, and the
-// store is still away. A call that may not run gives them back and wants others.
+// store is still unreachable. A call that may not run gives them back and wants others.
 func (w *Window) Holds(now, token int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
