@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
-// agenda is what a member has to do at some time, on one alarm of its clock.
+// agenda holds the tasks of a member, each with its time, on one alarm of the clock.
 type agenda struct {
 	tasks  tasks
 	at     int64  // when the alarm rings, if stop isn't nil

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/cluster"
 )
 
-// base is what limits of every kind have.
+// base holds what limits of every kind need: where the key is, the mutex, and the calls that wait.
 type base struct {
 	place
 	m *Member
@@ -20,7 +20,7 @@ type base struct {
 	broken   broken
 }
 
-// unreachableLocked reports whether the store is to be done without.
+// unreachableLocked reports whether the limit has to decide without the store.
 func (b *base) unreachableLocked() bool { return b.gone || b.broken.on || b.shard().unreachable.Load() }
 
 // canPostLocked reports whether the store may be sent a command.
@@ -37,7 +37,7 @@ func (b *base) withdrawLocked(x *waiter) bool {
 	return true
 }
 
-// waitingLocked is the calls that wait.
+// waitingLocked sums up the calls that wait.
 func (b *base) waitingLocked() (all waiting) {
 	for i, x := range b.waiters {
 		if i == 0 {
@@ -48,7 +48,7 @@ func (b *base) waitingLocked() (all waiting) {
 	return all
 }
 
-// ofAll is what all members together have of a threshold.
+// ofAll returns the threshold of all members together.
 func (m *Member) ofAll(threshold float64, scope cluster.Scope) float64 {
 	if scope == cluster.PerMember {
 		threshold *= float64(m.Members())

@@ -9,16 +9,16 @@ import (
 
 var errForgets = errors.New("the store forgets the key between one command and the next: is it evicting keys?")
 
-// broken is what a limit knows of a key that holds something else, see [store.ErrForeign], that is on its way,
-// see [store.ErrMoving], or that is never there: it does without the store, and asks it only now and then. The
-// zero value is that of a key that is well. It needs the mutex of the limit.
+// broken records that a key is unusable: it holds something else, see [store.ErrForeign], is being moved, see
+// [store.ErrMoving], or is gone at each command. The limit then decides without the store, and asks it only
+// now and then. The zero value stands for a usable key. The mutex of the limit guards it.
 type broken struct {
 	on      bool
 	by      string // what the store said
 	retryAt int64
 }
 
-// note takes note of the error of a command, and reports whether the key was well before.
+// note records the error of a command, and reports whether the key was usable before.
 func (b *broken) note(err error, now int64) (broke bool) {
 	if !is(err, store.ErrForeign) && !is(err, store.ErrMoving) && !is(err, errForgets) {
 		return false
@@ -28,7 +28,7 @@ func (b *broken) note(err error, now int64) (broke bool) {
 	return broke
 }
 
-// why is the error for which the store is done without, empty if it isn't.
+// why returns the error for which the limit decides without the store, empty if it asks the store.
 func (b *broken) why(s *shard) string {
 	if b.on {
 		return b.by

@@ -7,17 +7,17 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// demand estimates how many units calls will want, and decides how much to ask the store for, and when; its decisions are
-// in wants.go.
+// demand estimates how many units calls will want, and decides how much to ask the store for, and when; its
+// decisions are in wants.go.
 //
-// Invariant: a unit that a call wanted is counted once, as spent of a lease or as missed. Once the lease of the next
-// bucket was asked for, nextAt is never until a bucket begins. While room has an end, pause has an earlier one, so that
-// the store is asked before calls that were refused try again.
+// Invariant: a unit that a call wanted is counted once, as spent of a lease or as missed. Once the lease of
+// the next bucket was asked for, nextAt is never until a bucket begins. While room has an end, pause has an
+// earlier one, so that the store is asked before calls that were refused try again.
 //
 // The window's mutex guards all of it but missed and room, which calls use without.
 type demand struct {
 	ring      store.Ring
-	horizon   int64 // how far ahead a lease reaches
+	horizon   int64 // the time that a lease is for
 	wanted    average
 	missed    shared.Int64 // units that calls did without, since wanted was brought up to date
 	room      room
@@ -34,7 +34,7 @@ func newDemand(ring store.Ring) demand {
 	return demand{ring: ring, horizon: horizonOf(ring.Shape.Width()), nextAt: never, active: 1}
 }
 
-// horizonOf is how far ahead a member leases: half a bucket, but from 20 ms to 1 s.
+// horizonOf returns the time that a lease is for: half a bucket, but from 20 ms to 1 s.
 func horizonOf(width time.Duration) int64 {
 	return int64(min(max(width/2, 20*time.Millisecond), time.Second))
 }
@@ -42,8 +42,8 @@ func horizonOf(width time.Duration) int64 {
 // random returns a number from 0 up to n, n excluded.
 type random func(n int64) int64
 
-// room is how many units there are, as the store said when there were fewer than it was asked for. Until then calls
-// that need more are refused.
+// room records that the store had fewer units than it was asked for. Calls that need more than those are
+// refused until some time.
 type room struct {
 	until shared.Int64
 	units shared.Int64
@@ -54,7 +54,7 @@ func (r *room) refuses(now, n, own int64) bool {
 	return now < r.until.Load() && n > r.units.Load()+own
 }
 
-// wait is how long n units are refused, at least; 0 if they are not.
+// wait returns for how long n units are refused at least; 0 if they are not.
 func (r *room) wait(now, n int64) time.Duration {
 	if until := r.until.Load(); now < until && n > r.units.Load() {
 		return time.Duration(until - now)
@@ -74,7 +74,8 @@ func (d *demand) count(now, spent int64) {
 // lasted notes that a lease has not run out: there is no reason to ask for more than that.
 func (d *demand) lasted() { d.lastGrant = 0 }
 
-// enter notes that another bucket is current. The next lease is asked for in its last third, at a random moment.
+// enter notes that another bucket is current. The next lease is asked for in its last third, at a random
+// moment.
 func (d *demand) enter(now int64, e edge, rand random) {
 	third := min(int64(d.ring.Shape.Width())/3, longest)
 	d.nextAt = max(now, e.low-rand(third)-third/16)
@@ -84,7 +85,7 @@ func (d *demand) enter(now int64, e edge, rand random) {
 // begin notes that the next lease has begun, with units that were granted.
 func (d *demand) begin(granted int64) { d.short, d.lastGrant = 0, granted }
 
-// look takes note of how many units are free, by the reply to a command.
+// look notes the units that are free, by the reply to a command.
 func (d *demand) look(t *store.Take) {
 	d.free = t.Reply.Room
 	if t.Need|t.Want == 0 {
@@ -92,7 +93,7 @@ func (d *demand) look(t *store.Take) {
 	}
 }
 
-// learn takes note of whether the store granted what it was asked for.
+// learn notes whether the store granted what it was asked for.
 func (d *demand) learn(t *store.Take, limit int64, e edge, now int64, rand random) {
 	r := &t.Reply
 	short := r.Granted < max(t.Need, t.Want) && (r.Granted == 0 || !d.isAmple(limit))
@@ -104,8 +105,8 @@ func (d *demand) learn(t *store.Take, limit int64, e edge, now int64, rand rando
 	}
 }
 
-// limited is learn where there is less room than was wanted: what is beyond it is refused until some may be free, at
-// most for a second, and then one call asks the store.
+// limited is learn for a reply that granted less than was wanted: calls beyond the room are refused until
+// some may be free, at most for a second, and then one call asks the store.
 func (d *demand) limited(t *store.Take, e edge, now int64, rand random) {
 	r := &t.Reply
 	var free int64
@@ -130,7 +131,7 @@ func (d *demand) limited(t *store.Take, e edge, now int64, rand random) {
 	d.room.until.Store(d.pause + d.horizon/16) // the one that asks then comes first
 }
 
-// average is how many units are wanted, as a moving average over a horizon.
+// average is the rate at which units are wanted, as a moving average over a horizon.
 type average struct {
 	rate  float64 // units a nanosecond
 	at    int64
@@ -148,5 +149,5 @@ func (a *average) look(now, horizon int64) {
 	a.at, a.units = now, 0
 }
 
-// over is how many units will be wanted within a time t.
+// over returns the units that will be wanted within a time t.
 func (a *average) over(t int64) int64 { return int64(min(a.rate*float64(t)+0.5, mostUnits)) }

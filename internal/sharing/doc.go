@@ -10,6 +10,19 @@
 //
 // For a rule in shadow mode no call waits: a [Late] stands in its place.
 //
+// # The parts of a limit
+//
+// A [Window] composes four parts, each a type that begins with its invariant, and knows neither the member nor the store:
+//
+//	leases    the units that calls spend, now and in the next bucket       testdata/leases.txt
+//	demand    how much to ask the store for, and when                      testdata/demand.txt
+//	round     what a command carries, and what a reply means               testdata/round.txt
+//	fallback  what calls may do while the store is unreachable             testdata/fallback.txt
+//
+// The files are transcripts that a test plays: read them first. A [Semaphore] has permits, a permitDemand and a
+// permitRound (testdata/permits.txt), a [Throttle] turns, a turnDemand, a turnRound and a turnFallback
+// (testdata/turns.txt). The methods of the limits themselves hold the mutex, and hand on what the parts return.
+//
 // # Why no window is over its limit
 //
 // A lease belongs to the bucket that it was charged in, and is spent in that bucket or not

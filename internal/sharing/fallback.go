@@ -8,13 +8,14 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// fallback decides for a window while the store is unreachable, as the rule's onFailure says. With [cluster.Local] it goes by a
-// window of the member's own, which has the member's share of the limit.
+// fallback decides for a window while the store is unreachable, as the rule's onFailure says. With
+// [cluster.Local] it goes by a window of the member's own, which has the member's share of the limit.
 //
-// Invariant: local counts what the member has admitted and still counts, what the fallback admitted, and all units of the
-// lots in leased, until they end: a lease is spent first, and what is left of it counts no longer. So a member that is cut
-// off admits at most its share, or what it had leased if that is more, while those that are not cut off admit the whole
-// limit. What the fallback admits is charged once the store is back.
+// Invariant: local counts what the member has admitted and still counts, what the fallback admitted, and all
+// units of the lots in leased, until they end: a lease is spent first, and what is left of it counts no
+// longer. So a member that is cut off admits at most its share, or what it had leased if that is more, while
+// those that are not cut off admit the whole limit. What the fallback admits is charged once the store is
+// back.
 //
 // The window's mutex guards it. The zero value is that of a store that answers.
 type fallback struct {
@@ -33,7 +34,7 @@ type leasedLot struct {
 // share is a part of a limit: a number of units in a number of intervals.
 type share struct{ units, intervals int64 }
 
-// shareOf is what one of n members may admit of a limit. A share of less than one unit becomes one
+// shareOf returns the share of one of n members in a limit. A share of less than one unit becomes one
 // unit in as many intervals as it takes, none if that is longer than a window lasts.
 func shareOf(limit, n int64, interval time.Duration) share {
 	switch {
@@ -49,9 +50,9 @@ func shareOf(limit, n int64, interval time.Duration) share {
 	return share{limit / n, 1}
 }
 
-// begin makes the window of the member's own for its share of a window of that shape, unless there is one already. It
-// begins with what the member has admitted and with lots that may be spent, each nil if there is none. If the share has
-// another interval than before, what counted goes on counting.
+// begin makes the window of the member's own for its share of a window of that shape, unless there is one
+// already. It begins with what the member has admitted and with lots that may be spent, each nil if there is
+// none. If the share has another interval than before, what counted goes on counting.
 func (f *fallback) begin(now int64, part share, shape stat.Shape, admitted account, lots [2]*lot, rand random) {
 	if f.local != nil && f.share.intervals == part.intervals {
 		f.share = part
@@ -92,8 +93,8 @@ func (f *fallback) ended(l *lot, unspent int64) {
 	}
 }
 
-// fits reports whether n units fit at now or, failing that, would fit if the leases, which have too few for them, were
-// given up. With [cluster.Local], begin was called.
+// fits reports whether n units fit at now or, failing that, would fit if the leases, which have too few for
+// them, were given up. With [cluster.Local], begin was called.
 func (f *fallback) fits(how cluster.OnFailure, now, n, leased int64) (fits, afterClosing bool) {
 	switch {
 	case how == cluster.Open:
@@ -118,8 +119,8 @@ func (f *fallback) take(how cluster.OnFailure, now, n int64) (token int64, ok bo
 	return int64(receipt)<<tokenBits | fromFallback, true
 }
 
-// cancel gives n units back, and reports whether they are not to be charged. Others stay charged until their bucket is
-// over.
+// cancel gives n units back, and reports whether they are not to be charged. Others stay charged until their
+// bucket is over.
 func (f *fallback) cancel(token, n int64) bool {
 	if token&(1<<tokenBits-1) != fromFallback || f.local == nil {
 		return false
@@ -128,8 +129,8 @@ func (f *fallback) cancel(token, n int64) bool {
 	return true
 }
 
-// holds reports whether a call may still run with units that were granted without the store: until the store is back,
-// and those that count in local only during their bucket.
+// holds reports whether a call may still run with units that were granted without the store: until the store
+// is back, and those that count in local only during their bucket.
 func (f *fallback) holds(now, token int64) bool {
 	if token&(1<<tokenBits-1) != fromFallback {
 		return f.used
@@ -141,8 +142,8 @@ func (f *fallback) holds(now, token int64) bool {
 	return current == stat.Receipt(token>>tokenBits)
 }
 
-// fallbackPermits is how many permits the calls of a member may have while the store is unreachable: with [cluster.Local] its share
-// of the limit, but at least one, as nothing could ever take less than a permit.
+// fallbackPermits returns the permits that the calls of a member may have while the store is unreachable:
+// with [cluster.Local] its share of the limit, but at least one, as no call takes less.
 func fallbackPermits(how cluster.OnFailure, limit, members int64) int64 {
 	switch how {
 	case cluster.Open:
@@ -155,21 +156,22 @@ func fallbackPermits(how cluster.OnFailure, limit, members int64) int64 {
 
 // turnFallback gives turns while the store is unreachable, as the rule's onFailure says.
 //
-// Invariant: with [cluster.Local], the turn of a call is its member's share of the store's turns after the latest one,
-// whoever gave that.
+// Invariant: with [cluster.Local], the turn of a call is its member's share of the store's turns after the
+// latest one, whoever gave that.
 //
 // The throttle's mutex guards it.
 type turnFallback struct {
 	last int64 // the latest turn that was given without the store
 }
 
-// next is when a call of n units may run, if the store's latest turn was then and it has so many members.
-func (f *turnFallback) next(last, n, spacing, members int64) int64 {
-	return max(f.last, last) + times(members, times(n, spacing))
-}
+// next returns when the call may run whose turn comes a gap after the latest one, of the store or without it.
+// A gap is that of all members' calls, as each has its share of the turns.
+func (f *turnFallback) next(latest, gap int64) int64 { return max(f.last, latest) + gap }
 
 // take gives a call the next turn, unless it would wait longer than maxWait. Without takes it only says so.
-func (f *turnFallback) take(how cluster.OnFailure, now, next int64, maxWait time.Duration, takes bool) (wait time.Duration, ok bool) {
+func (f *turnFallback) take(
+	how cluster.OnFailure, now, next int64, maxWait time.Duration, takes bool,
+) (wait time.Duration, ok bool) {
 	switch how {
 	case cluster.Open:
 		return 0, true

@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
-// Need is what a call lacks of a limit, and what [Member.Fetch] got for it.
+// Need is the units that a call needs of a limit, and what [Member.Fetch] got for it.
 type Need struct {
 	Limit Limit
 	Units int64
@@ -50,7 +50,7 @@ func (w *waiter) decideLocked(got bool) {
 	}
 }
 
-// Fetch gets what a call lacks of limits of this member, all in one round, and waits at most atMost
+// Fetch gets the units that a call needs of limits of this member, all in one round, and waits at most atMost
 // for it. What it gets belongs to the call, and is noted in Got and Token. Where the store doesn't
 // answer in time, each limit decides as its rule says. With atMost 0, Fetch doesn't wait.
 //

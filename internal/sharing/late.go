@@ -8,10 +8,10 @@ import (
 
 // # Rules in shadow mode
 //
-// A rule in shadow mode says what it would refuse, and no call waits for that. Where the store has to be asked,
-// the call runs at once, and a [Late] stands in its place: it waits for what the call lacks among the calls
-// that wait, as long as one may, and is decided as they are. So the limit counts what it would count if the rule
-// were in force.
+// A rule in shadow mode says what it would refuse, and no call waits for that. Where the store has to be
+// asked, the call runs at once, and a [Late] stands in its place: it waits for what the call lacks among the
+// calls that wait, as long as one may, and is decided as they are. So the limit counts what it would count if
+// the rule were in force.
 
 // Late is what a call lacks of limits whose rule is in shadow mode.
 type Late struct {
@@ -32,13 +32,13 @@ const (
 	abandoned
 )
 
-// mostLate is how many calls of a member may be undecided at the same time. Those beyond it are decided without
-// the store, as if it hadn't answered them.
+// mostLate is how many calls of a member may be undecided at the same time. Those beyond it are decided
+// without the store, as if it hadn't answered them.
 const mostLate = 4096
 
-// FetchShadow is [Member.Fetch] for a rule in shadow mode, and doesn't wait. The needs are of windows and throttles, and
-// must not be touched any more. Once all are decided and one of them isn't granted, the call counts in refused, on
-// that lane, and what it got of the others goes back.
+// FetchShadow is [Member.Fetch] for a rule in shadow mode, and doesn't wait. The needs are of windows and
+// throttles, and must not be touched any more. Once all are decided and one of them isn't granted, the call
+// counts in refused, on that lane, and what it got of the others goes back.
 func (m *Member) FetchShadow(needs []Need, lane uint32, refused *stat.Tally) *Late {
 	now := m.now()
 	l := &Late{m: m, needs: needs, waiters: make([]waiter, len(needs)), lane: lane, refused: refused}
@@ -72,8 +72,8 @@ func (l *Late) expire(now int64) {
 	}
 }
 
-// settle is called once, when the last need is decided, with the mutex of its limit: so what goes back does so
-// later, see Member.payBack.
+// settle is called once, when the last need is decided, with the mutex of its limit: so what goes back does
+// so later, see Member.payBack.
 func (l *Late) settle() {
 	l.m.late.Add(-1)
 	l.m.unplan(&l.expiry)
@@ -128,8 +128,8 @@ func (l *Late) handBack() {
 	}
 }
 
-// Abandon is for a call that doesn't run after all: what it got, or is about to get, goes back, and if it isn't
-// decided by now it doesn't count. It is called at most once, without a lock.
+// Abandon is for a call that doesn't run after all: what it got, or is about to get, goes back, and if it
+// isn't decided by now it doesn't count. It is called at most once, without a lock.
 func (l *Late) Abandon() {
 	if l.state.CompareAndSwap(undecided, abandoned) {
 		return // settle sees to it

@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// lease is what calls spend: units of one lot, until a time.
+// lease holds the units that calls spend, all of one lot, until a time.
 //
 // Lot and units are one word, so a unit is taken from the lot that the word names, or not at all: a
 // call that is delayed between load and swap may find another lot there, and then its swap fails.
@@ -35,7 +35,7 @@ import (
 // Only the holder of the window's mutex lends, collects, adds units and takes the word away; calls
 // take units, and give them back to the word, if it still names the lot they came from.
 type lease struct {
-	word   shared.Uint64                   // the lot's number, 32 bits; whether lanes hold some, 1 bit; units, 31 bits
+	word   shared.Uint64                   // the lot's number, 32 bits; do lanes hold some, 1 bit; units, 31 bits
 	end    shared.Int64                    // the lot may be spent until then
 	low    shared.Int64                    // with fewer units than this in the word, fetch more
 	lanes  shared.Pointer[lending.Credits] // nil if there was no contention, or none for long
@@ -156,7 +156,7 @@ func (l *lease) close(now int64) (unspent int64) {
 // idleLanes is how long lanes outlast the contention that they were made for.
 const idleLanes = int64(time.Minute)
 
-// units is how many there are, those of lanes included.
+// units returns the units, those of lanes included.
 func (l *lease) units() (units int64) {
 	word := l.word.Load()
 	if units = unitsOf(word); word&lends != 0 {

@@ -1,11 +1,12 @@
 package sharing
 
-// leases are the units that a member may spend: the lease of the current bucket, and the next one, which waits until its
-// bucket begins.
+// leases are the units that a member may spend: the lease of the current bucket, and the next one, which
+// waits until its bucket begins.
 //
-// Invariant: each granted unit is in one place. Units of lot cur are in lease until the lot ends, units of lot next
-// are in nextLeft, and what a call took is the call's until it gives it back. What is left of a lot that ends, or comes
-// back to it later, is returned by the method that finds out, once, and is then the caller's to hand back.
+// Invariant: each granted unit is in one place. Units of lot cur are in lease until the lot ends, units of
+// lot next are in nextLeft, and what a call took is the call's until it gives it back. What is left of a lot
+// that ends, or comes back to it later, is returned by the method that finds out, once, and is then the
+// caller's to hand back.
 //
 // The window's mutex guards all of it but lease, which calls take from without.
 type leases struct {
@@ -26,8 +27,8 @@ type leftover struct {
 
 func (o leftover) spent() int64 { return o.lot.granted - o.unspent }
 
-// roll ends the leases that are over at now, and begins the next one if it is time. At most one lot begins; at most one
-// that was current and one that was next are over.
+// roll ends the leases that are over at now, and begins the next one if it is time. At most one lot begins;
+// at most one that was current and one that was next are over.
 func (s *leases) roll(now int64) (over [2]leftover, begun *lot) {
 	if s.cur != 0 && now >= s.lease.end.Load() {
 		over[0] = s.closeCurrent(now)
@@ -69,11 +70,11 @@ func (o leftover) close() leftover {
 	return o
 }
 
-// grant adds a lot as it was granted at now to the lease of its bucket, or makes it that lease, in place of one that is
-// over then. A borrowed lot is in no lease: its units are those of the call that borrows.
+// grant adds a lot as it was granted at now to the lease of its bucket, or makes it that lease, in place of
+// one that is over then. A borrowed lot is in no lease: its units are those of the call that borrows.
 func (s *leases) grant(l lot, now int64) (in *lot, over leftover) {
 	n := l.granted
-	in = s.lots.of(l.bucket, l.epoch, now, l.borrowed)
+	in = s.lots.like(l, now)
 	if in != nil && (l.borrowed || in.number == s.cur || in.number == s.next) {
 		in.starts, in.ends = max(in.starts, l.starts), max(in.ends, l.ends)
 	} else {
@@ -102,8 +103,9 @@ func (s *leases) grant(l lot, now int64) (in *lot, over leftover) {
 	return in, over
 }
 
-// giveBack gives n units back to the lot that they were taken from. It returns the lot if that is in no lease, nil if
-// they are in one, or if the lot is forgotten or of another epoch, as the store then counts them no longer.
+// giveBack gives n units back to the lot that they were taken from. It returns the lot if that is in no
+// lease, nil if they are in one, or if the lot is forgotten or of another epoch, as the store then counts
+// them no longer.
 func (s *leases) giveBack(number uint32, n, epoch int64) (over *lot) {
 	l := s.lots.find(number)
 	switch {
@@ -135,13 +137,13 @@ func (s *leases) newlySpent() int64 {
 	return l.measured - before
 }
 
-// units is how many units both leases have.
+// units returns the units of both leases.
 func (s *leases) units() int64 { return s.lease.units() + s.nextLeft }
 
 // open returns the lots of both leases, each nil if there is none.
 func (s *leases) open() [2]*lot { return [2]*lot{s.lots.find(s.cur), s.lots.find(s.next)} }
 
-// changesAt is when a lease ends or begins next.
+// changesAt returns when a lease ends or begins next.
 func (s *leases) changesAt() int64 {
 	at := never
 	if s.cur != 0 {

@@ -35,10 +35,13 @@ func (l *lots) find(number uint32) *lot {
 	return nil
 }
 
-// of returns the lot of a bucket that is neither over nor closed, nil if there is none.
-func (l *lots) of(bucket, epoch, now int64, borrowed bool) *lot {
+// like returns the lot of the same bucket and epoch as another one, borrowed like it, that is neither over
+// nor closed; nil if there is none.
+func (l *lots) like(x lot, now int64) *lot {
 	for i := range l.ring {
-		if at := &l.ring[i]; at.number != 0 && at.bucket == bucket && at.epoch == epoch && at.borrowed == borrowed && !at.closed && at.ends > now {
+		at := &l.ring[i]
+		same := at.bucket == x.bucket && at.epoch == x.epoch && at.borrowed == x.borrowed
+		if at.number != 0 && same && !at.closed && at.ends > now {
 			return at
 		}
 	}
@@ -67,8 +70,8 @@ func (l *lots) add(x lot, cur, next uint32) *lot {
 	}
 }
 
-// newLot is the lot that a reply grants, if it is good for any time at all; width is that of a bucket, and lag how stale
-// the member's clock may be.
+// newLot is the lot that a reply grants, if it is good for any time at all; width is that of a bucket, and
+// lag how stale the member's clock may be.
 //
 // The store read its clock between sent and received. So the time it says is left of a bucket,
 // counted from sent, is over no later than the bucket itself, and by the time that a coming bucket
@@ -88,8 +91,8 @@ func newLot(r *store.TakeReply, width time.Duration, sent, received, lag int64) 
 	return l
 }
 
-// edge is the bucket that is current, by the last reply or as a lease of it has begun, and when it ends: at the earliest and at
-// the latest, by the member's clock.
+// edge is the bucket that is current, by the last reply or as a lease of it has begun, and when it ends: at
+// the earliest and at the latest, by the member's clock.
 type edge struct {
 	bucket    int64
 	low, high int64

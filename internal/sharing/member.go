@@ -218,8 +218,8 @@ func (m *Member) permitsInUse() (are bool) {
 	return are
 }
 
-// waitFor gives the store as long for an answer as a rule says, if that is longer than Config.Timeout and than any
-// rule has said before. A call waits as long as its own rules say.
+// waitFor gives the store as long for an answer as a rule says, if that is longer than Config.Timeout and
+// than any rule has said before. A call waits as long as its own rules say.
 func (m *Member) waitFor(timeout time.Duration) {
 	for {
 		if old := m.longest.Load(); int64(timeout) <= old || m.longest.CompareAndSwap(old, int64(timeout)) {
@@ -274,8 +274,8 @@ func (m *Member) chance(n int64) int64 {
 	return m.random.Int64N(n)
 }
 
-// probe asks a store that can say so what it lacks: at the start, when it may be unreachable, and each time that it comes back, when
-// it may be another server.
+// probe asks a store that can say so what it lacks: at the start, when it may be unreachable, and each time
+// that it comes back, when it may be another server.
 func (m *Member) probe() {
 	p, ok := m.cfg.Store.(store.Prober)
 	if !ok || !m.probing.CompareAndSwap(false, true) {

@@ -6,10 +6,10 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// permitRound is what a semaphore knows of the store's count, by the last reply.
+// permitRound holds the store's count of permits, by the last reply.
 //
-// Invariant: held is what the store counts for this member, of total; the store hears of the member again at renewAt,
-// well before its permits expire there.
+// Invariant: of total, the store counts held for this member. The next command is sent at renewAt at the
+// latest, well before its permits expire there.
 //
 // The semaphore's mutex guards it.
 type permitRound struct {
@@ -19,8 +19,8 @@ type permitRound struct {
 	active  int64 // members that hold any
 }
 
-// replied takes note of a reply, and returns how many permits this member's calls may have. Where members hold more than the
-// limit, all come down to their shares as permits come back.
+// replied notes a reply, and returns the permits that this member's calls may have. Where members hold more
+// than the limit, all come down to their shares as permits come back.
 func (r *permitRound) replied(c *store.Permits, expiry time.Duration, received int64) (good int64) {
 	r.renewAt = received + int64(expiry)/3
 	r.total, r.held, r.active = c.Reply.Total, c.Reply.Held, max(1, c.Reply.Active)
@@ -30,8 +30,8 @@ func (r *permitRound) replied(c *store.Permits, expiry time.Duration, received i
 	return good
 }
 
-// failed takes note that there is no reply: the member is heard of again soon.
+// failed notes that there is no reply: the next command is sent soon.
 func (r *permitRound) failed(expiry time.Duration, now int64) { r.renewAt = now + int64(expiry)/8 }
 
-// room is how many permits no member has; all if there was no reply.
+// room returns the permits that no member has; all if there was no reply.
 func (r *permitRound) room(limit int64) int64 { return max(0, limit-r.total) }

@@ -59,7 +59,7 @@ func (p *permits) note() {
 	}
 }
 
-// goodAt is how many calls may run at now, by what the store said.
+// goodAt returns the permits that calls may have at now, by the last reply.
 func (p *permits) goodAt(now int64) int64 {
 	if now >= p.expires.Load() {
 		return 0

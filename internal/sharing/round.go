@@ -2,13 +2,13 @@ package sharing
 
 import "github.com/penstock-go/penstock/cluster/store"
 
-// round is a window's exchange with the store: commands go out one at a time, and each reply is applied before the next
-// command is made.
+// round is a window's exchange with the store: commands go out one at a time, and each reply is applied
+// before the next command is made.
 //
-// Invariant: a unit that was granted and is neither spent nor in a lease is in backs until it is sent, and is sent once,
-// unless the store has certainly not executed the command. A unit that was spent of a lot that is over, or admitted
-// without the store, is in account as long as it counts; in each epoch it is charged until a reply says that the store
-// has it, so the store may count it twice, but never not at all.
+// Invariant: a unit that was granted and is neither spent nor in a lease is in backs until it is sent, and is
+// sent once, unless the store has certainly not executed the command. A unit that was spent of a lot that is
+// over, or admitted without the store, is in account as long as it counts; in each epoch it is charged until
+// a reply says that the store has it, so the store may count it twice, but never not at all.
 //
 // The window's mutex guards it.
 type round struct {
@@ -22,7 +22,7 @@ type round struct {
 	account   account
 	asking    *waiter // whose need is in the command on its way
 	outdated  bool    // what the command on its way is granted goes back at once
-	forgotten int     // how many replies in a row said that the store didn't know the key any more
+	forgotten int     // replies in a row by which the store no longer knew the key
 	requests  int64
 }
 
@@ -31,7 +31,7 @@ func newRound(ring store.Ring) round { return round{ring: ring, backAt: never} }
 // unknownEpoch is no key's.
 const unknownEpoch = 1
 
-// counts is for how long a unit counts at most.
+// counts returns the longest that a unit counts.
 func (r *round) counts() int64 { return (r.ring.Span() + 1) * int64(r.ring.Shape.Width()) }
 
 // owes reports whether the store has yet to be charged with units that still count.
@@ -86,14 +86,15 @@ func (r *round) enter(e edge) (another bool) {
 	return another
 }
 
-// isCurrent reports whether a bucket is no older than the current one, or so much that the store's clock was set back.
+// isCurrent reports whether a bucket is no older than the current one, or so much that the store's clock was
+// set back.
 func (r *round) isCurrent(bucket int64) bool {
 	return bucket >= r.edge.bucket || bucket+r.ring.Span() <= r.edge.bucket
 }
 
-// command makes the command that asks for units, charges what the store has yet to count and hands back what there is;
-// nil if it would do none of it, unless it probes whether the store is back. leased says that the member has units of
-// this epoch.
+// command makes the command that asks for units, charges what the store has yet to count and hands back what
+// there is; nil if it would do none of it, unless it probes whether the store is back. leased says that the
+// member has units of this epoch.
 func (r *round) command(a ask, leased, probes bool) *store.Take {
 	t := &store.Take{Ring: r.ring, Seen: r.seen, Lacked: r.lacked}
 	t.Need, t.Want, t.Ahead, t.Borrow = a.need, a.want, a.ahead, a.borrow
@@ -113,8 +114,8 @@ func (r *round) command(a ask, leased, probes bool) *store.Take {
 	return t
 }
 
-// replied takes note of a reply: the store has the charges if the epoch is that of the command. It reports whether the
-// epoch is another one than before; the caller then calls renew.
+// replied notes a reply: the store has the charges if the epoch is that of the command. It reports whether
+// the epoch is another one than before; the caller then calls renew.
 func (r *round) replied(t *store.Take) (renews bool) {
 	r.account.charged(t.Epoch == t.Reply.Epoch)
 	if t.Need|t.Want != 0 {
@@ -123,8 +124,8 @@ func (r *round) replied(t *store.Take) (renews bool) {
 	return t.Reply.Epoch != r.epoch
 }
 
-// failed takes note that there is no reply. What was to go back is kept only if the store has certainly not executed the
-// command, until a time.
+// failed notes that there is no reply. What was to go back is kept only if the store has certainly not
+// executed the command, until a time.
 func (r *round) failed(t *store.Take, executed bool, until int64) {
 	r.account.charged(false)
 	r.asking, r.outdated = nil, false
@@ -134,8 +135,8 @@ func (r *round) failed(t *store.Take, executed bool, until int64) {
 	}
 }
 
-// renew begins with an epoch: the key was made anew, so the store has to be charged with what was admitted. bucketAt is
-// the bucket of a time. The caller has ended the leases, which are of the epoch before.
+// renew begins with an epoch: the key was made anew, so the store has to be charged with what was admitted.
+// bucketAt is the bucket of a time. The caller has ended the leases, which are of the epoch before.
 func (r *round) renew(epoch int64, bucketAt func(at int64) int64) {
 	if r.epoch != 0 {
 		r.backs = nil
@@ -150,8 +151,8 @@ func (r *round) renew(epoch int64, bucketAt func(at int64) int64) {
 	r.epoch = epoch
 }
 
-// forgets notes whether the store knew the key, and reports whether it hasn't for so many commands in a row that it is to be
-// done without: it would be charged with each of them what was admitted.
+// forgets notes whether the store knew the key. It reports whether it hasn't for so many commands in a row
+// that the window is to decide without it: each command would charge again what was admitted.
 func (r *round) forgets(t *store.Take) bool {
 	switch t.Epoch {
 	case 0, unknownEpoch: // the window knew of no key

@@ -65,7 +65,8 @@ func (m *Member) Semaphore(key string, cfg SemaphoreConfig) (*Semaphore, error) 
 	key = m.Key("semaphore", key)
 	shard := m.find(key)
 	s, ok := limitOf(m, key, func() *Semaphore {
-		s := &Semaphore{base: base{m: m, place: place{key: key}}, demand: newPermitDemand(), round: permitRound{active: 1}}
+		s := &Semaphore{base: base{m: m, place: place{key: key}}, demand: newPermitDemand()}
+		s.round.active = 1
 		s.on.Store(shard)
 		s.task.do = s.turn
 		return s
@@ -104,7 +105,9 @@ func (s *Semaphore) Ask(now, n int64) Answer {
 	post := false
 	if a == Refuses {
 		s.figures.Refused++
-		post = s.unreachableLocked() && !s.refusesLocked(now, n) && s.askForLocked(now, 1) // enough to see whether the store is back
+		if s.unreachableLocked() && !s.refusesLocked(now, n) {
+			post = s.askForLocked(now, 1) // enough to see whether the store is back
+		}
 	}
 	s.mu.Unlock()
 	if post {
@@ -142,19 +145,22 @@ func (s *Semaphore) TryAcquire(lane uint32, now, n int64) bool {
 	return a == Fits
 }
 
-// TryShadow is TryAcquire for a rule that only says what it would refuse: where the member has to ask, TryShadow goes by
-// what the store said last, and takes the permits if there would be room.
+// TryShadow is TryAcquire for a rule that only says what it would refuse: where the member has to ask,
+// TryShadow goes by what the store said last, and takes the permits if there would be room.
 func (s *Semaphore) TryShadow(lane uint32, now, n int64) bool {
 	if s.TryAcquire(lane, now, n) {
 		return true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.answerLocked(lane, now, n, true) == Fits ||
-		!s.unreachableLocked() && n <= s.limitLocked() && s.permits.takeWithin(n, s.permits.good.Load()+s.round.room(s.limitLocked()))
+	if s.answerLocked(lane, now, n, true) == Fits {
+		return true
+	}
+	limit := s.limitLocked()
+	return !s.unreachableLocked() && n <= limit && s.permits.takeWithin(n, s.permits.good.Load()+s.round.room(limit))
 }
 
-// answerLocked is what a call that wants n permits is told. With takes, it has them where they fit.
+// answerLocked decides for a call that wants n permits. With takes, the call has them if they fit.
 func (s *Semaphore) answerLocked(lane uint32, now, n int64, takes bool) Answer {
 	p := &s.permits
 	switch {
@@ -164,7 +170,9 @@ func (s *Semaphore) answerLocked(lane uint32, now, n int64, takes bool) Answer {
 		return Refuses
 	case !s.unreachableLocked():
 		return Lacks
-	case takes && p.takeWithin(n, s.fallbackLimitLocked()), !takes && p.inUse.Fits(n, s.fallbackLimitLocked()):
+	}
+	most := s.fallbackLimitLocked()
+	if takes && p.takeWithin(n, most) || !takes && p.inUse.Fits(n, most) {
 		return Fits
 	}
 	return Refuses
@@ -195,9 +203,9 @@ func (s *Semaphore) Figures() Figures {
 	return f
 }
 
-// Held is how many permits all members hold, as the store said last, or only this one where that was longer ago than permits
-// last; and the limit. While the store is unreachable it is how many units this member's calls have, and how many they may have by
-// the rule.
+// Held is how many permits all members hold, as the store said last, or only this one where that was longer
+// ago than permits last; and the limit. While the store is unreachable it is how many units this member's
+// calls have, and how many they may have by the rule.
 func (s *Semaphore) Held() (units, limit int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +222,7 @@ func (s *Semaphore) Held() (units, limit int64) {
 	return s.permits.inUse.InUse(), limit
 }
 
-// askForLocked notes that a call lacks n permits, and reports whether a flush may ask for them.
+// askForLocked notes that n permits are missing, and reports whether a flush may ask for them.
 func (s *Semaphore) askForLocked(now, n int64) bool {
 	s.demand.short += n
 	return s.m.mayAsk(s.cfg.Value, now) && s.postLocked(now)
@@ -224,23 +232,24 @@ func (s *Semaphore) limitLocked() int64 {
 	return int64(min(s.m.ofAll(s.cfg.Threshold, s.cfg.Scope), mostUnits))
 }
 
-// refusesLocked reports whether the store has said that there is no room, also with what this member has and doesn't use.
+// refusesLocked reports whether the store has no room for n permits, even with those that this member has and
+// doesn't use.
 func (s *Semaphore) refusesLocked(now, n int64) bool {
 	return s.demand.refuses(now, n, s.freeLocked(), s.limitLocked())
 }
 
-// freeLocked is how many permits no call of any member has, as far as is known.
+// freeLocked returns the permits that no call of any member is known to have.
 func (s *Semaphore) freeLocked() int64 {
 	return s.round.room(s.limitLocked()) + max(0, s.permits.good.Load()-s.permits.inUse.InUse())
 }
 
-// fallbackLimitLocked is how many calls may run while the store is unreachable.
+// fallbackLimitLocked returns the permits that calls may have while the store is unreachable.
 func (s *Semaphore) fallbackLimitLocked() int64 {
 	return fallbackPermits(s.cfg.OnFailure, s.limitLocked(), s.m.Members())
 }
 
-// attendLocked gives calls that wait what is free, plans when idle permits go back, and says whether calls
-// that give permits back from now on have to do that.
+// attendLocked gives free permits to calls that wait, plans when idle permits go back, and sets whether calls
+// that give permits back have to call it, from now on.
 func (s *Semaphore) attendLocked(now int64) {
 	s.attend.Store(true) // what is given back before is seen here, and who gives back afterwards looks
 	s.serveLocked(now)

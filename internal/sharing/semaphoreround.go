@@ -7,8 +7,7 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// This file is a semaphore's round: when a command is sent, what it asks for, what becomes of the reply, and of
-// the calls that wait for it.
+// This file sends a semaphore's commands, applies the replies, and decides for the calls that wait for them.
 
 func (s *Semaphore) postLocked(now int64) bool {
 	if s.posted || !s.canPostLocked(now) || !s.dueLocked(now) {
@@ -19,7 +18,8 @@ func (s *Semaphore) postLocked(now int64) bool {
 }
 
 func (s *Semaphore) dueLocked(now int64) bool {
-	return len(s.waiters) > 0 || s.demand.short > 0 || now >= s.demand.idleAt || s.renewsLocked() && now >= s.round.renewAt
+	return len(s.waiters) > 0 || s.demand.short > 0 || now >= s.demand.idleAt ||
+		s.renewsLocked() && now >= s.round.renewAt
 }
 
 // renewsLocked reports whether the store has to hear of the member before its permits expire there.
@@ -61,7 +61,8 @@ func (s *Semaphore) command(now int64) store.Command {
 	if now >= s.demand.idleAt {
 		used, s.demand.idleAt = s.permits.giveUp(), never
 	}
-	c := &store.Permits{Outcome: store.Outcome{Key: s.key}, Limit: s.limitLocked(), Claim: used, Expiry: s.cfg.Expiry}
+	c := &store.Permits{Limit: s.limitLocked(), Claim: used, Expiry: s.cfg.Expiry}
+	c.Key = s.key
 	c.Need, c.Want = s.demand.ask(used, s.permits.good.Load(), s.waitingLocked(), c.Limit, s.round.active)
 	s.attendLocked(now)
 	c.Caller = s.m.caller()
@@ -76,7 +77,8 @@ func (s *Semaphore) answered(command store.Command, sent, received int64, err er
 	}
 }
 
-// apply is answered, and reports whether the key has turned out to be no semaphore's.
+// apply applies a reply, or notes that there is none, and reports whether the key turns out to be no
+// semaphore's.
 func (s *Semaphore) apply(c *store.Permits, sent, received int64, err error) (broke bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,8 +170,8 @@ func (s *Semaphore) expire(x *waiter, _ int64) {
 
 func (s *Semaphore) giveBack(n *Need) { s.Release(0, n.Units) }
 
-// drop renews the permits immediately: it is no longer known until when they are good, so no call gets one before the
-// store has answered.
+// drop renews the permits immediately: it is no longer known until when they are good, so no call gets one
+// before the store has answered.
 func (s *Semaphore) drop(now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +189,8 @@ func (s *Semaphore) leave(now int64) {
 	s.handBackLocked(now)
 }
 
-// handBackLocked has the store told of what is held, if that is more than calls have; with a command on its way, its answer does.
+// handBackLocked sends a command if the member holds more than its calls have. With one on its way, its
+// answer does.
 func (s *Semaphore) handBackLocked(now int64) {
 	if max(s.permits.good.Load(), s.round.held) > s.permits.inUse.InUse() && !s.posted && !s.inFlight {
 		s.demand.idleAt = now

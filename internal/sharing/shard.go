@@ -40,7 +40,7 @@ const (
 	never        = int64(1<<63 - 1)
 )
 
-// keyed is what a member knows of one key: it makes commands, one at a time.
+// keyed makes the commands of one key, one at a time.
 type keyed interface {
 	where() *place
 	// drop gives up what is leased: it is no longer known until when that is good.
@@ -88,7 +88,7 @@ func (m *Member) hasten(s *shard, now, by int64) bool {
 	return true
 }
 
-// unlessAwaited is when a command is due: by that time, but immediately if calls wait for it.
+// unlessAwaited returns when a command is due: by that time, but immediately if calls wait for it.
 func unlessAwaited(waiters []*waiter, by int64) int64 {
 	if len(waiters) > 0 {
 		return immediately

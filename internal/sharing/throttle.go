@@ -52,7 +52,8 @@ func (m *Member) Throttle(key string, cfg ThrottleConfig) (*Throttle, error) {
 	key = m.Key("throttle", key)
 	shard := m.find(key)
 	t, ok := limitOf(m, key, func() *Throttle {
-		t := &Throttle{base: base{m: m, place: place{key: key}}, round: turnRound{last: longAgo}, fallback: turnFallback{last: longAgo}}
+		t := &Throttle{base: base{m: m, place: place{key: key}}}
+		t.round.last, t.fallback.last = longAgo, longAgo
 		t.on.Store(shard)
 		return t
 	})
@@ -76,13 +77,13 @@ func (t *Throttle) Timeout() time.Duration {
 	return t.cfg.Timeout
 }
 
-// spacingLocked is the time between two units, rounded up.
+// spacingLocked returns the time between two units, rounded up.
 func (t *Throttle) spacingLocked() int64 {
 	return int64(math.Ceil(float64(t.cfg.Interval) / t.m.ofAll(t.cfg.Threshold, t.cfg.Scope)))
 }
 
-// Ask returns what TryTake would do, and the wait that it would return. It takes nothing; a call
-// that is refused counts as such, and one that is refused without the store may have it asked whether it is back.
+// Ask returns what TryTake would do, and the wait that it would return. It takes nothing; a call that is
+// refused counts as such, and one that is refused without the store may have it asked whether it is back.
 func (t *Throttle) Ask(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
 	t.mu.Lock()
 	a, wait := t.lookLocked(now, n, maxWait)
@@ -128,7 +129,7 @@ func (t *Throttle) TryTake(now, n int64, maxWait time.Duration) (wait time.Durat
 	return wait, ok
 }
 
-// RetryAfter is how long after now a call may have its turn within maxWait, as far as the member knows;
+// RetryAfter returns how long after now a call is likely to have its turn within maxWait;
 // false if that depends on when the store is back.
 func (t *Throttle) RetryAfter(now, n int64, maxWait time.Duration) (time.Duration, bool) {
 	t.mu.Lock()
@@ -146,7 +147,7 @@ func (t *Throttle) RetryAfter(now, n int64, maxWait time.Duration) (time.Duratio
 	return max(0, until(at, now)-maxWait), true
 }
 
-// Wait is how long a call of n units would wait for its turn at least, as far as the member knows.
+// Wait returns the shortest that a call of n units would wait for its turn, by what the member knows.
 func (t *Throttle) Wait(now, n int64) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -197,19 +198,19 @@ func (t *Throttle) refusesLocked(now, n int64, maxWait time.Duration) bool {
 }
 
 // fallbackTurnLocked gives a call a turn without the store; without takes it only says when that is.
-func (t *Throttle) fallbackTurnLocked(now, n int64, maxWait time.Duration, takes bool) (wait time.Duration, ok bool) {
+func (t *Throttle) fallbackTurnLocked(now, n int64, maxWait time.Duration, takes bool) (time.Duration, bool) {
 	return t.fallback.take(t.cfg.OnFailure, now, t.fallbackNextLocked(n), maxWait, takes)
 }
 
-// nextLocked is when a call of n units may run at the earliest, as far as the member knows.
+// nextLocked returns the earliest time at which a call of n units may run, by what the member knows.
 func (t *Throttle) nextLocked(n int64) int64 { return t.round.next(n, t.spacingLocked()) }
 
-// fallbackNextLocked is when a call of n units may run without the store.
+// fallbackNextLocked returns when a call of n units may run without the store.
 func (t *Throttle) fallbackNextLocked(n int64) int64 {
-	return t.fallback.next(t.round.last, n, t.spacingLocked(), t.m.Members())
+	return t.fallback.next(t.round.last, times(t.m.Members(), times(n, t.spacingLocked())))
 }
 
-// askForLocked notes that a call lacks its turn, and reports whether a flush may send a command for it.
+// askForLocked notes that a call has no turn, and reports whether a flush may send a command for it.
 func (t *Throttle) askForLocked(now, n int64) bool {
 	t.demand.short += n
 	return t.m.mayAsk(t.cfg.Value, now) && t.postLocked(now)

@@ -7,8 +7,7 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// This file is a throttle's round: when a command is sent, what it asks for, what becomes of the reply, and of the
-// calls that wait for it.
+// This file sends a throttle's commands, applies the replies, and decides for the calls that wait for them.
 
 // postLocked posts the throttle if there is something to ask for.
 func (t *Throttle) postLocked(now int64) bool {

@@ -6,10 +6,10 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// turnDemand says how many turns a member asks for.
+// turnDemand decides how many turns a member asks for.
 //
-// Invariant: wanted counts the units of calls that had their turns, short those of calls that didn't, since the last
-// command.
+// Invariant: wanted counts the units of calls that had their turns, short those of calls that didn't, since
+// the last command.
 //
 // The throttle's mutex guards it.
 type turnDemand struct {
@@ -17,11 +17,11 @@ type turnDemand struct {
 	short  int64
 }
 
-// turnsAhead is how far ahead a member leases turns.
+// turnsAhead is the longest time that a lease of turns is for.
 const turnsAhead = int64(20 * time.Millisecond)
 
-// ask returns how many units the first turn is for, how many are wanted in all, and within which time the first has to
-// be. It is for the call that waits longest, or for those that were short of a turn.
+// ask returns the units that the first turn is for, those wanted in all, and the time within which the first
+// turn has to be. The first turn is for the call that waits longest, if one waits.
 func (d *turnDemand) ask(calls waiting, spacing, now int64) (need, want int64, within time.Duration) {
 	d.wanted.look(now, turnsAhead)
 	short := d.short
@@ -34,7 +34,7 @@ func (d *turnDemand) ask(calls waiting, spacing, now int64) (need, want int64, w
 	return need, max(need, min(max(short, d.wanted.over(turnsAhead)), turnsAhead/spacing)), within
 }
 
-// turnRound is what a throttle knows of the store's turns.
+// turnRound holds the time of the store's latest turn.
 //
 // Invariant: the store gives away no turn earlier than a spacing after last.
 //
@@ -44,7 +44,7 @@ type turnRound struct {
 	asking *waiter // whose need is in the command on its way
 }
 
-// replied takes note of the turns that a reply grants, or of how long it is until the next.
+// replied notes the turns that a reply grants, or the time until the next one.
 func (r *turnRound) replied(c *store.Turn, sent int64) {
 	first := sent + shorter(c.Reply.Wait)
 	if spacing := int64(c.Spacing); c.Reply.Granted == 0 {
@@ -54,5 +54,5 @@ func (r *turnRound) replied(c *store.Turn, sent int64) {
 	}
 }
 
-// next is when a call of n units may run at the earliest.
+// next returns the earliest time at which a call of n units may run.
 func (r *turnRound) next(n, spacing int64) int64 { return r.last + times(n, spacing) }

@@ -8,8 +8,8 @@ import (
 
 // turns are the lease of a throttle: some turns in a row, which the member gives to its calls.
 //
-// Invariant: left turns remain, the first at next, each spacing after the one before. Each is given to one call, or lost
-// as its time passes.
+// Invariant: left turns remain, the first at next, each spacing after the one before. Each is given to one
+// call, or lost as its time passes.
 //
 // The throttle's mutex guards it.
 type turns struct {
@@ -18,14 +18,14 @@ type turns struct {
 	spacing int64
 }
 
-// newTurns are those that a reply grants. The first counts as one, however many units it is for; lag is how stale the
-// member's clock may be.
+// newTurns are those that a reply grants. The first counts as one, however many units it is for; lag is how
+// stale the member's clock may be.
 func newTurns(c *store.Turn, received, lag int64) turns {
 	return turns{received + longer(c.Reply.Wait) + lag, c.Reply.Granted - c.Need + 1, int64(c.Spacing)}
 }
 
-// take gives a call of n units the turn of its last unit, and returns how long it is until then. Without takes it only
-// says so. Turns that have passed are lost.
+// take gives a call of n units the turn of its last unit, and returns how long it is until then. Without
+// takes it only says so. Turns that have passed are lost.
 func (t *turns) take(now, n int64, maxWait time.Duration, takes bool) (wait time.Duration, ok bool) {
 	if t.left > 0 && t.next < now {
 		lost := min(t.left, (now-t.next+t.spacing-1)/t.spacing)
@@ -52,10 +52,10 @@ func (t *turns) takeFirst(now int64) (wait time.Duration) {
 }
 
 const (
-	// mostTurns is what the units of a command are apart at most, see [store.Turn]. A call of more has as
-	// many in the store.
+	// mostTurns is the longest that the units of a command may be apart, see [store.Turn]. A call of more has
+	// as many in the store.
 	mostTurns = int64(1<<52 - 1)
-	// mostSpaced is what times returns at most, some 146 years.
+	// mostSpaced is the most that times returns, some 146 years.
 	mostSpaced = int64(1 << 62)
 	// longAgo is when the last turn was if none is known: whatever is spaced from it has passed.
 	longAgo = -mostSpaced

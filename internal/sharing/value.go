@@ -5,7 +5,7 @@ package sharing
 // A value that is asked for often has a lease like any other limit. One that is asked for now and
 // then would cost a round trip per call, and callers may send any number of such values. So a
 // member asks the store for at most [cluster.Config].ValueCalls calls a second. Beyond them, the limit of a
-// value that lacks units does as its rule says for when the store is unreachable. What leases request by
+// value that needs more does as its rule says for when the store is unreachable. What leases request by
 // themselves, ahead of the calls, doesn't count.
 
 // budget counts the calls that the store was asked for because of single values. It needs
@@ -15,7 +15,7 @@ type budget struct {
 	spent  int64 // in it
 }
 
-// mayAsk reports whether the store may be asked for a call; value says whether the call lacks units
+// mayAsk reports whether the store may be asked for a call; value says whether the call needs units
 // of a single value's limit.
 func (m *Member) mayAsk(value bool, now int64) bool {
 	if !value {
@@ -33,8 +33,8 @@ func (m *Member) mayAsk(value bool, now int64) bool {
 	return true
 }
 
-// mayWait reports whether a call may wait for the store: not if it is to be decided late and too many are, nor
-// where the store may not be asked for it.
+// mayWait reports whether a call may wait for the store: not if it is to be decided late and too many are,
+// nor where the store may not be asked for it.
 func (m *Member) mayWait(x *waiter, value bool, now int64) bool {
 	return !(x.late && m.late.Load() > mostLate) && m.mayAsk(value, now)
 }
@@ -49,7 +49,7 @@ func (w *Window) Idle(now int64) bool {
 	}
 	for _, e := range w.round.account {
 		if e.uncharged+e.charging > 0 && now-e.at < w.round.counts() {
-			return false // the store has yet to be told
+			return false // the store has yet to be charged
 		}
 	}
 	return w.fallback.local == nil || w.fallback.local.Sum(now) == 0

@@ -2,9 +2,9 @@ package sharing
 
 import "time"
 
-// This file is what a demand decides: whether the store has to be asked, and for how much.
+// This file has the decisions of a demand: whether the store has to be asked, and for how much.
 
-// position is what a member has, and what it knows of the current bucket, where a demand decides.
+// position is the state that a demand decides by: the limit, the leases and the current bucket.
 type position struct {
 	limit    int64 // of the window
 	left     int64 // units of the current lease
@@ -14,24 +14,26 @@ type position struct {
 	edge     edge
 }
 
-// beginsSoon reports whether a lease begins in a moment, and the bucket is probably over before a reply comes. When it ends
-// is known to a round trip, and so is when the lease begins: a quarter of one earlier, calls wait for two round trips at
-// most (simulated; with a whole one, for three).
+// beginsSoon reports whether a lease begins in a moment, and the bucket is probably over before a reply
+// comes. When it ends is known to a round trip, and so is when the lease begins: a quarter of one earlier,
+// calls wait for two round trips at most (simulated; with a whole one, for three).
 func (p position) beginsSoon(now int64) bool {
 	return p.next && now >= p.edge.low-(p.edge.high-p.edge.low)/4
 }
 
-// covers reports whether a lease begins in a moment that has the units that calls wait for: nobody need ask the store.
+// covers reports whether a lease begins in a moment that has the units that calls wait for: nobody need ask
+// the store.
 func (p position) covers(now, units int64) bool { return p.beginsSoon(now) && units <= p.nextLeft }
 
-// tooLate reports whether a lease of the current bucket would be over before the reply comes, even if the bucket ends as
-// late as it can: half a round trip passes until the store has the command, and that is taken off the lease, and then a
-// whole one until the reply is here. A lease of the next bucket begins half a round trip after that does.
+// tooLate reports whether a lease of the current bucket would be over before the reply comes, even if the
+// bucket ends as late as it can: half a round trip passes until the store has the command, and that is taken
+// off the lease, and then a whole one until the reply is here. A lease of the next bucket begins half a round
+// trip after that does.
 func (p position) tooLate(now int64) bool {
 	return !p.next && now >= p.edge.low-(p.edge.high-p.edge.low)/2 && now < p.edge.high
 }
 
-// ask is how many units a command asks for, see [store.Take].
+// ask is the units that a command asks for, see [store.Take].
 type ask struct {
 	need, want int64
 	ahead      int64         // the coming bucket that they are for, 0 for the current one
@@ -57,8 +59,8 @@ func (d *demand) askFor(calls waiting, p position, now int64) (a ask) {
 	return a
 }
 
-// askAhead is the command of a time at which no call waits, or what all wait for begins in a moment. Until it is known
-// whether there is room again, at most for timeout, calls don't wait for it.
+// askAhead is the command of a time at which no call waits, or what all wait for begins in a moment. Until it
+// is known whether there is room again, at most for timeout, calls don't wait for it.
 func (d *demand) askAhead(p position, timeout time.Duration, now int64) (a ask) {
 	short := d.short
 	d.short = 0
@@ -88,9 +90,9 @@ func (d *demand) leasable(limit int64) bool {
 	return float64(limit)*float64(d.horizon) >= 2*float64(d.active)*float64(window)
 }
 
-// ahead is how many units are wanted in a horizon, or until the bucket ends if that is soon after it: a lease
-// for the last few milliseconds would cost as much as any. Where there is room for all it is what is wanted until the
-// bucket ends, so that one lease does for it.
+// ahead returns the units that are wanted in a horizon, or until the bucket ends if that is soon after it: a
+// lease for the last few milliseconds would cost as much as any. Where there is room for all, it returns
+// those wanted until the bucket ends, so that one lease lasts for the bucket.
 func (d *demand) ahead(p position, now int64) int64 {
 	left := p.edge.low - now
 	if left <= 0 { // of a bucket that begins
@@ -102,10 +104,11 @@ func (d *demand) ahead(p position, now int64) int64 {
 	return d.wanted.over(min(left, longest))
 }
 
-// isAmple reports whether the room that the store had last is enough for all, also if they want much more soon: a third of
-// the limit, and four times what all want in a bucket if they want as much as this member does by now. Without the latter, a
-// burst into an empty window would lease all of it for one bucket, and be refused in the next. Where buckets are few, they
-// make few commands, and what is leased for a whole one is missing elsewhere.
+// isAmple reports whether the room that the store had last is enough for all, also if they want much more
+// soon: a third of the limit, and four times what all want in a bucket if they want as much as this member
+// does by now. Without the latter, a burst into an empty window would lease all of it for one bucket, and be
+// refused in the next. Where buckets are few, they make few commands, and what is leased for a whole one is
+// missing elsewhere.
 func (d *demand) isAmple(limit int64) bool {
 	each := d.wanted.over(d.lasts())
 	return d.ring.Shape.Buckets >= fewBuckets && d.free >= limit/3 && d.free/4 >= each*max(d.active, 1)
@@ -113,11 +116,11 @@ func (d *demand) isAmple(limit int64) bool {
 
 const fewBuckets = 5
 
-// lasts is how long a lease is good that begins with its bucket.
+// lasts returns how long a lease is good that begins with its bucket.
 func (d *demand) lasts() int64 { return min(int64(d.ring.Shape.Width()), longest) }
 
-// keeps is how long what is left of a lease waits for a command to go back with. Where there is room for all it waits for
-// the command that fetches the next lease.
+// keeps returns how long the rest of a lease waits for a command to go back with. Where there is room for
+// all, it waits for the command that fetches the next lease.
 func (d *demand) keeps(limit int64) int64 {
 	if d.isAmple(limit) {
 		return d.lasts()
@@ -125,7 +128,8 @@ func (d *demand) keeps(limit int64) int64 {
 	return d.horizon * 5 / 6
 }
 
-// share is what to lease: ahead, and half as much again where there is room for all, as calls don't come evenly.
+// share returns the units to lease: ahead, and half as much again where there is room for all, as calls don't
+// come evenly.
 func (d *demand) share(p position, now int64) int64 {
 	units := d.ahead(p, now)
 	if d.isAmple(p.limit) {
@@ -170,8 +174,9 @@ func (d *demand) runsLow(p position, now int64) {
 	}
 }
 
-// by is when a command that no call waits for is sent at the latest. Commands of other keys may join it until then,
-// since what is leased lasts longer. A demand that goes faster than expected, or that lacks much, doesn't wait.
+// by returns when a command that no call waits for is sent at the latest. Commands of other keys may join it
+// until then, since the lease lasts longer. A limit that is not leased, or a member that got much less than
+// it wanted, doesn't wait.
 func (d *demand) by(limit, now int64) int64 {
 	if !d.leasable(limit) || d.pressed {
 		return now
@@ -179,7 +184,7 @@ func (d *demand) by(limit, now int64) int64 {
 	return now + d.horizon/16
 }
 
-// wakesAt is when a command may be due for which nothing else happens; never if there is none.
+// wakesAt returns when a command may be due that no call would trigger; never if there is none.
 func (d *demand) wakesAt(now int64) int64 {
 	at := never
 	if d.nextAt > now && d.nextAt != never && d.wanted.rate > 0 {

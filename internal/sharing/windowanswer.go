@@ -6,7 +6,7 @@ import (
 
 // This file applies replies: each part takes what concerns it, and then calls that wait are served.
 
-// answered takes what the store says.
+// answered applies the reply to a command, or notes that there is none.
 func (w *Window) answered(c store.Command, sent, received int64, err error) {
 	t := c.(*store.Take)
 	if err == nil && w.forgets(t) {
@@ -60,8 +60,8 @@ func (w *Window) replied(t *store.Take, sent, received int64) {
 	w.scheduleLocked(received)
 }
 
-// failed is answered for a command that the store did not answer, or did not execute. It reports whether the key
-// has turned out to be no window's.
+// failed is answered for a command that the store did not answer, or did not execute. It reports whether the
+// key has turned out to be no window's.
 func (w *Window) failed(t *store.Take, now int64, err error) (broke bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,10 +92,12 @@ func (w *Window) applyGrantLocked(t *store.Take, sent, received int64) {
 	if t.Need|t.Want == 0 {
 		return
 	}
-	borrowed := r.Bucket > r.Current && t.Ahead == 0
-	if at := w.leases.lots.of(r.Bucket, r.Epoch, received, borrowed); at != nil { // a store that is one grants no more than the limit
+	l := newLot(r, w.round.ring.Shape.Width(), sent, received, w.m.lag)
+	l.borrowed = r.Bucket > r.Current && t.Ahead == 0
+	if at := w.leases.lots.like(l, received); at != nil { // a store that works grants no more than the limit
 		r.Granted = min(r.Granted, mostUnits-at.granted)
 	}
+	l.granted = r.Granted
 	if r.Granted == 0 && w.standAsideLocked(t, received) {
 		return // the call asks once more, with what is handed back
 	}
@@ -106,11 +108,9 @@ func (w *Window) applyGrantLocked(t *store.Take, sent, received int64) {
 		}
 		return
 	}
-	if r.Granted < t.Want && !borrowed {
+	if r.Granted < t.Want && !l.borrowed {
 		w.round.lacked = r.Current
 	}
-	l := newLot(r, w.round.ring.Shape.Width(), sent, received, w.m.lag)
-	l.borrowed = borrowed
 	if received >= l.ends { // it took too long
 		w.settleLocked(leftover{&l, r.Granted}, received)
 		return
@@ -118,7 +118,7 @@ func (w *Window) applyGrantLocked(t *store.Take, sent, received int64) {
 	w.demand.lastGrant = r.Granted
 	in, over := w.leases.grant(l, received)
 	w.settleLocked(over, received)
-	if borrowed {
+	if l.borrowed {
 		w.giveBorrowedLocked(in, r.Granted, received)
 	}
 }
@@ -126,7 +126,8 @@ func (w *Window) applyGrantLocked(t *store.Take, sent, received int64) {
 // standAsideLocked hands back what the member has leased, if a call that waits was refused only since it
 // needs that, and can't have it: it is less than the call needs. It does so once for a call.
 func (w *Window) standAsideLocked(t *store.Take, now int64) bool {
-	if len(w.waiters) == 0 || w.waiters[0] != w.round.asking || w.round.asking.retried || t.Need != w.round.asking.need.Units {
+	x := w.round.asking
+	if len(w.waiters) == 0 || w.waiters[0] != x || x.retried || t.Need != x.need.Units {
 		return false
 	}
 	lacks, lease, nextLeft := t.Need-t.Reply.Room, w.leases.lease.units(), w.leases.nextLeft
@@ -139,6 +140,6 @@ func (w *Window) standAsideLocked(t *store.Take, now int64) bool {
 	}
 	w.settleLocked(w.leases.closeCurrent(now), now)
 	w.demand.room.forget()
-	w.round.asking.retried = true
+	x.retried = true
 	return true
 }

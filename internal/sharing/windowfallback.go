@@ -9,8 +9,8 @@ import (
 
 // This file is for when the store is unreachable: the fallback decides, with what the other parts have.
 
-// beginFallbackLocked has the fallback begin a window of its own. When that happens makes no difference to calls, so it may be
-// for somebody who only looks.
+// beginFallbackLocked has the fallback begin a window of its own. When that happens makes no difference to
+// calls, so it may be for somebody who only looks.
 func (w *Window) beginFallbackLocked(now int64) {
 	if w.fallback.local == nil {
 		w.rollLocked(now)
@@ -20,8 +20,9 @@ func (w *Window) beginFallbackLocked(now int64) {
 	w.fallback.begin(now, part, shape, w.round.account, w.leases.open(), w.m.chance)
 }
 
-// LocalShare is what counts of the member's own share of the limit, that share, and the interval it is for, while the store
-// is unreachable and the rule says [cluster.Local]; ok is false otherwise. What is leased counts as used.
+// LocalShare returns the used units of the member's own share of the limit, that share, and its interval,
+// while the store is unreachable and the rule says [cluster.Local]; ok is false otherwise. What is leased
+// counts as used.
 func (w *Window) LocalShare(now int64) (used, share int64, interval time.Duration, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -33,10 +34,11 @@ func (w *Window) LocalShare(now int64) (used, share int64, interval time.Duratio
 	if f.local == nil {
 		return 0, 0, 0, false
 	}
-	return f.local.Sum(now), f.share.units, w.round.ring.Shape.Interval * time.Duration(f.share.intervals), true
+	interval = w.round.ring.Shape.Interval * time.Duration(f.share.intervals)
+	return f.local.Sum(now), f.share.units, interval, true
 }
 
-// fallbackFitsLocked is what the fallback says, and how the rule has it decide.
+// fallbackFitsLocked returns how the rule has the fallback decide, and what that says.
 func (w *Window) fallbackFitsLocked(now, n int64) (how cluster.OnFailure, fits, afterClosing bool) {
 	if how = w.rule.Load().OnFailure; how == cluster.Local {
 		w.beginFallbackLocked(now)
@@ -68,8 +70,8 @@ func (w *Window) cancelFallbackLocked(token, n int64) {
 	}
 }
 
-// retryFallbackLocked is RetryAfter while the store is unreachable. Where only the store can say, that is when it is
-// asked next, and not known if that is due: then it hasn't answered yet.
+// retryFallbackLocked is RetryAfter while the store is unreachable. Where only the store can say, that is
+// when it is asked next, and not known if that is due: then it hasn't answered yet.
 func (w *Window) retryFallbackLocked(now, n int64) (time.Duration, bool) {
 	how, fits, afterClosing := w.fallbackFitsLocked(now, n)
 	switch f := &w.fallback; {

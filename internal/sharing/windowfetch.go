@@ -80,7 +80,8 @@ func (w *Window) giveBorrowedLocked(l *lot, n, now int64) {
 	w.returnLocked(store.Units{Bucket: l.bucket, Units: n})
 }
 
-// rejectAskingLocked refuses the call whose need the last command carried, if it still waits: it has had its turn.
+// rejectAskingLocked refuses the call whose need the last command carried, if it still waits: it has had its
+// turn.
 func (w *Window) rejectAskingLocked() {
 	if len(w.waiters) > 0 && w.waiters[0] == w.round.asking {
 		w.miss(w.round.asking.need.Units)

@@ -6,8 +6,8 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// This file begins and ends leases, and sends a command when there is a reason to. How much that asks for is decided in
-// wants.go; the reply is applied in windowanswer.go.
+// This file begins and ends leases, and sends a command when there is a reason to. How much that asks for is
+// decided in wants.go; the reply is applied in windowanswer.go.
 
 // rollLocked begins and ends leases.
 func (w *Window) rollLocked(now int64) {
@@ -71,10 +71,11 @@ func (w *Window) enterLocked(now int64, e edge) {
 	}
 }
 
-// bucketAt is the store's bucket at a time of the member, as well as that is known.
+// bucketAt returns the store's bucket at a time of the member, by an estimate of the store's clock.
 func (w *Window) bucketAt(at int64) int64 { return w.round.ring.Bucket(w.m.storeTime(w.shard(), at)) }
 
-// postLocked has a command sent by that time, if there is something to send, and reports whether a flush may send it.
+// postLocked has a command sent by that time, if there is something to send, and reports whether a flush may
+// send it.
 func (w *Window) postLocked(now, by int64) bool {
 	by = unlessAwaited(w.waiters, by)
 	switch {
@@ -106,7 +107,7 @@ func (w *Window) hasCommandLocked(now int64) bool {
 	return w.demand.wantsNext(p, now) || w.demand.wantsMore(p, now)
 }
 
-// askLocked says what a command asks for.
+// askLocked decides what a command asks for.
 func (w *Window) askLocked(now int64) ask {
 	w.countSpentLocked(now)
 	p := w.positionLocked()
@@ -117,7 +118,7 @@ func (w *Window) askLocked(now int64) ask {
 	return w.demand.askAhead(p, w.Timeout(), now)
 }
 
-// turn is what the window does at a time that it has planned.
+// turn runs at a time that was planned.
 func (w *Window) turn(now int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,7 +137,7 @@ func (w *Window) scheduleLocked(now int64) {
 			at = min(at, max(w.round.backAt, now+1))
 		}
 		at = min(at, w.demand.wakesAt(now))
-		if w.round.owes(now) { // no call may come to have it told
+		if w.round.owes(now) { // no call may come that has it sent
 			at = min(at, max(now+w.demand.horizon, w.shard().probeAt.Load()))
 		}
 	}
@@ -200,7 +201,8 @@ func (w *Window) leave(now int64) {
 	w.handBackAllLocked(now)
 }
 
-// handBackAllLocked hands back what is leased, by a command of its own unless one is on its way: then its answer does.
+// handBackAllLocked hands back what is leased, by a command of its own unless one is on its way: then its
+// answer does.
 func (w *Window) handBackAllLocked(now int64) {
 	w.closeLeasesLocked(now)
 	if !w.posted && !w.inFlight && (len(w.round.backs) > 0 || w.round.owes(now)) {
@@ -208,5 +210,5 @@ func (w *Window) handBackAllLocked(now int64) {
 	}
 }
 
-// until is how long after now a time is, at least 0.
+// until returns how long after now a time is, at least 0.
 func until(at, now int64) time.Duration { return time.Duration(max(0, at-now)) }

@@ -1,0 +1,161 @@
+package sharing
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/cluster"
+	"github.com/penstock-go/penstock/cluster/store"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// roundScript drives the round of a window of 1 s in ten buckets. The store's clock is ten seconds ahead.
+func roundScript(s *scenario) script {
+	ring := store.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 10}}
+	r := newRound(ring)
+	var sent *store.Take
+	units := func() store.Units { return store.Units{Bucket: s.num("bucket", 0), Units: s.units()} }
+	list := func(what string, all []store.Units) string {
+		text := ""
+		for _, u := range all {
+			text += fmt.Sprintf(", %s %d of bucket %d", what, u.Units, u.Bucket)
+		}
+		return text
+	}
+	account := func() string {
+		var all []string
+		for _, e := range r.account {
+			text := fmt.Sprintf("bucket %d: %d counted", e.bucket, e.counted)
+			if e.charging > 0 {
+				text += fmt.Sprintf(", %d on their way", e.charging)
+			}
+			if e.uncharged > 0 {
+				text += fmt.Sprintf(", %d to charge", e.uncharged)
+			}
+			all = append(all, text)
+		}
+		return strings.Join(all, "\n")
+	}
+	reply := func(epoch int64) string {
+		sent.Reply = store.TakeReply{Epoch: epoch}
+		if r.forgets(sent) {
+			return "the store forgets the key: the member does without it"
+		}
+		if r.replied(sent) {
+			r.renew(epoch, func(at int64) int64 { return ring.Bucket(at + 10*int64(time.Second)) })
+			return lines(fmt.Sprintf("epoch %d begins", r.epoch), account())
+		}
+		return account()
+	}
+	return script{
+		"bucket": func() string {
+			r.enter(edge{bucket: s.num("number", 0)})
+			return account()
+		},
+		"spend":   func() string { r.spend(units(), s.now); return account() },
+		"unspend": func() string { r.unspend(units()); return account() },
+		"admit":   func() string { r.admit(units(), s.now); return account() },
+		"back":    func() string { r.handBack(units(), s.at("by", 0)); return "" },
+		"due":     func() string { return fmt.Sprint(r.due(s.now)) },
+		"command": func() string {
+			a := ask{need: s.num("need", 0), want: s.num("want", 0), ahead: s.num("ahead", 0)}
+			t := r.command(a, s.has("leased"), s.has("probes"))
+			if t == nil {
+				return "nothing to send"
+			}
+			sent = t
+			text := list("charges", t.Charges) + list("hands back", t.Backs)
+			if n := max(t.Need, t.Want); n > 0 {
+				text = fmt.Sprintf(", asks for %d", n) + text
+			}
+			return fmt.Sprintf("epoch %d%s", t.Epoch, text)
+		},
+		// reply is that of the store to the command that was sent last.
+		"reply": func() string { return reply(s.num("epoch", r.epoch)) },
+		// forget is a command, and the reply of a store that has just made the key anew.
+		"forget": func() string {
+			sent = r.command(ask{need: 1}, true, false)
+			return reply(r.epoch + 1)
+		},
+		"another": func() string { r = newRound(ring); return "" },
+		"lose":    func() string { r.failed(sent, true, 0); return account() },
+		"reject":  func() string { r.failed(sent, false, s.now+int64(50*time.Millisecond)); return account() },
+	}
+}
+
+// fallbackScript drives the fallback of a window of 1 s in ten buckets. A command that takes units says how the rule decides.
+func fallbackScript(s *scenario) script {
+	shape := stat.Shape{Interval: time.Second, Buckets: 10}
+	var f fallback
+	var admitted account
+	var lots [2]*lot
+	limit, members, leased, token := int64(0), int64(1), int64(0), int64(0)
+	begin := func() {
+		f.begin(s.now, shareOf(limit, members, shape.Interval), shape, admitted, lots, func(n int64) int64 { return n / 2 })
+	}
+	counts := func() string {
+		return fmt.Sprintf("%d count, of %d in %v", f.local.Sum(s.now), f.share.units, shape.Interval*time.Duration(f.share.intervals))
+	}
+	take := func(how cluster.OnFailure) func() string {
+		return func() string {
+			n := s.units()
+			if how == cluster.Local {
+				begin()
+			}
+			f.used = true
+			fits, afterClosing := f.fits(how, s.now, n, leased)
+			closed := ""
+			if afterClosing {
+				closed = fmt.Sprintf("gives up %d that are leased", leased)
+				f.ended(lots[0], leased)
+				leased = 0
+			}
+			if fits || afterClosing {
+				token, fits = f.take(how, s.now, n)
+			}
+			switch {
+			case !fits:
+				return lines(closed, "none")
+			case how == cluster.Local:
+				return lines(closed, "ok", counts())
+			}
+			return "ok"
+		}
+	}
+	return script{
+		"limit":   func() string { limit = s.units(); return "" },
+		"members": func() string { members = s.units(); return "" },
+		// admitted and leased are what the member has as the store goes away.
+		"admitted": func() string {
+			admitted.of(0).counted, admitted.of(0).at = s.units(), s.now
+			return ""
+		},
+		"leased": func() string {
+			leased = s.units()
+			lots[0] = &lot{number: 1, ends: s.at("until", 0), granted: leased}
+			return ""
+		},
+		"spend": func() string { leased -= s.units(); return "" },
+		"over": func() string {
+			f.ended(lots[0], leased)
+			leased = 0
+			return counts()
+		},
+		"local":  take(cluster.Local),
+		"open":   take(cluster.Open),
+		"closed": take(cluster.Closed),
+		"cancel": func() string {
+			if f.cancel(token, s.units()) {
+				return counts()
+			}
+			return "they stay charged"
+		},
+		"holds": func() string { return fmt.Sprint(f.holds(s.now, token)) },
+		"counts": func() string {
+			begin()
+			return counts()
+		},
+		"answer": func() string { f, admitted, lots = fallback{}, nil, [2]*lot{}; return "" },
+	}
+}
