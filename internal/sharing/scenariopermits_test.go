@@ -51,7 +51,7 @@ func permitsScript(s *scenario) script {
 		// reply is the store's: what it counts for this member, and for all.
 		"reply": func() string {
 			sent.Reply = store.PermitsReply{Held: s.num("held", 0), Total: s.num("total", 0), Active: s.num("members", 1)}
-			p.good.Store(r.replied(sent, expiry, s.now))
+			p.good.Store(r.replied(sent, s.now))
 			p.expires.Store(s.now + shorter(expiry))
 			d.fullUntil = 0
 			if p.good.Load() < sent.Need {

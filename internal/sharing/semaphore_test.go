@@ -479,3 +479,46 @@ func TestPermitsOfTheDeadOnClocksFarApart(t *testing.T) {
 		}
 	}
 }
+
+// A command that carried a shorter expiry than the rule has by the time of its reply keeps the permits only that long in
+// the store: beyond it no call gets one, as another member may have them. known bug 239
+func TestExpiryThatIsRaisedWhileAsking(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	memory := cluster.NewMemory(clock)
+	store := &onItsWay{Memory: memory}
+	a, b := join(t, store, clock), join(t, memory, clock)
+	rule := cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed}
+	semaphore := func(m *sharing.Member, expiry time.Duration) *sharing.Semaphore {
+		s, err := m.Semaphore("orders", sharing.SemaphoreConfig{Threshold: 10, Expiry: expiry, Rule: rule})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	one, other := semaphore(a, time.Second), semaphore(b, time.Second)
+	if one.TryAcquire(0, clock.Now(), 10) {
+		t.Fatal("got permits without asking")
+	}
+	semaphore(a, time.Minute)
+	for len(store.dones) > 0 {
+		store.answer()
+	}
+	for range 200 { // what the member sends meanwhile isn't answered
+		if one.TryAcquire(0, clock.Now(), 10) {
+			one.Release(0, 10)
+		}
+		clock.Advance(10 * time.Millisecond)
+	}
+	taken := int64(0)
+	for range 10 {
+		if other.TryAcquire(0, clock.Now(), 1) || other.TryAcquire(0, clock.Now(), 1) { // the first asks
+			taken++
+		}
+	}
+	for taken < 20 && one.TryAcquire(0, clock.Now(), 1) {
+		taken++
+	}
+	if taken > 10 {
+		t.Fatalf("%d calls run at once, of 10", taken)
+	}
+}

@@ -85,16 +85,16 @@ func (s *Semaphore) apply(c *store.Permits, sent, received int64, err error) (br
 	s.inFlight = false
 	if err != nil {
 		broke = s.broken.note(err, received)
-		s.round.failed(s.cfg.Expiry, received)
+		s.round.failed(c, received)
 		s.failAllLocked()
 		s.attendLocked(received)
 		s.scheduleLocked(received)
 		return broke
 	}
 	s.broken = broken{}
-	good := s.round.replied(c, s.cfg.Expiry, received)
+	good := s.round.replied(c, received)
 	s.permits.good.Store(good) // before expires: see permits.take
-	s.permits.expires.Store(sent + shorter(s.cfg.Expiry) - s.m.lag)
+	s.permits.expires.Store(sent + shorter(c.Expiry) - s.m.lag)
 	s.demand.fullUntil = 0
 	s.serveLocked(received)
 	if lacked := c.Need - c.Claim; lacked > 0 && good < c.Need {
