@@ -522,3 +522,29 @@ func TestExpiryThatIsRaisedWhileAsking(t *testing.T) {
 		t.Fatalf("%d calls run at once, of 10", taken)
 	}
 }
+
+// A threshold that is lowered while a command is on its way holds from then on: the reply is to a larger limit, and the
+// store is asked again at once. known bug 240
+func TestThresholdThatIsLoweredWhileAsking(t *testing.T) {
+	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+	store := &onItsWay{Memory: cluster.NewMemory(clock)}
+	m := join(t, store, clock)
+	s := permits(t, m, 10, cluster.Closed)
+	if s.TryAcquire(0, clock.Now(), 8) {
+		t.Fatal("got permits without asking")
+	}
+	permits(t, m, 4, cluster.Closed)
+	store.answer()
+	if s.TryAcquire(0, clock.Now(), 5) {
+		t.Fatal("five calls run, of 4")
+	}
+	for len(store.dones) > 0 {
+		store.answer()
+	}
+	if !s.TryAcquire(0, clock.Now(), 4) {
+		t.Fatal("four calls don't run, of 4")
+	}
+	if held, limit := s.Held(); held != 4 || limit != 4 {
+		t.Fatalf("%d held, of %d", held, limit)
+	}
+}

@@ -93,6 +93,9 @@ func (s *Semaphore) apply(c *store.Permits, sent, received int64, err error) (br
 	}
 	s.broken = broken{}
 	good := s.round.replied(c, received)
+	if limit := s.limitLocked(); limit < c.Limit { // it was lowered meanwhile: the store is asked again
+		good, s.round.renewAt = min(good, limit), received
+	}
 	s.permits.good.Store(good) // before expires: see permits.take
 	s.permits.expires.Store(sent + shorter(c.Expiry) - s.m.lag)
 	s.demand.fullUntil = 0
