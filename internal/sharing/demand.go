@@ -71,6 +71,9 @@ func (d *demand) count(now, spent int64) {
 	d.wanted.look(now, d.horizon)
 }
 
+// spent counts units that were spent of a lease.
+func (d *demand) spent(n int64) { d.wanted.units += n }
+
 // lasted notes that a lease has not run out: there is no reason to ask for more than that.
 func (d *demand) lasted() { d.lastGrant = 0 }
 

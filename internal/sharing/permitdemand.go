@@ -15,22 +15,34 @@ type permitDemand struct {
 
 func newPermitDemand() permitDemand { return permitDemand{idleAt: never} }
 
-// ask returns the permits that the member needs, and those that it wants, in all. It uses some now, and would
-// keep good; it asks for more if calls wait or some were missing, and for a quarter more than that, for the
-// next calls, if the limit is two permits a member at least.
-func (d *permitDemand) ask(used, good int64, calls waiting, limit, active int64) (need, want int64) {
+// permitPosition is the state that a permitDemand decides by.
+type permitPosition struct {
+	limit  int64 // of all members
+	used   int64 // permits of calls
+	good   int64 // permits that calls may have
+	room   int64 // permits that no member has
+	active int64 // members that hold any
+}
+
+// free returns the permits that no call of any member is known to have.
+func (p permitPosition) free() int64 { return p.room + max(0, p.good-p.used) }
+
+// ask returns the permits that the member needs, and those that it wants, in all. It keeps those that are
+// used or good. If calls wait or some permits were missing, it asks for those as well, and for a quarter
+// more, for the next calls, if the limit is two permits a member at least.
+func (d *permitDemand) ask(calls waiting, p permitPosition) (need, want int64) {
 	short := d.short
 	d.short = 0
-	need, want = used, max(used, good)
+	need, want = p.used, max(p.used, p.good)
 	if calls.first == nil && short == 0 {
 		return need, want
 	}
-	need = used + 1 // of several calls, one may fit
+	need = p.used + 1 // of several calls, one may fit
 	if calls.first != nil {
-		need = used + calls.first.Units
+		need = p.used + calls.first.Units
 	}
-	more := used + short + calls.units
-	if limit >= 2*active {
+	more := p.used + short + calls.units
+	if p.limit >= 2*p.active {
 		more += (more + 3) / 4
 	}
 	return need, max(want, need, more)
@@ -43,11 +55,8 @@ func (d *permitDemand) keep(now int64, spare bool) {
 	}
 }
 
-// refuses reports whether a call is refused without asking: it needs more than the limit, or than is free
-// where the store has just had too few.
-func (d *permitDemand) refuses(now, n, free, limit int64) bool {
-	return n > limit || now < d.fullUntil && n > free
-}
+// isFull reports whether calls that need more than is free are refused without asking.
+func (d *permitDemand) isFull(now int64) bool { return now < d.fullUntil }
 
 // full has calls that need more than is free refused for a while. Nobody knows when a permit comes free, and
 // each call that asks costs a round trip.

@@ -7,8 +7,9 @@ import "github.com/penstock-go/penstock/cluster/store"
 //
 // Invariant: a unit that was granted and is neither spent nor in a lease is in backs until it is sent, and is
 // sent once, unless the store has certainly not executed the command. A unit that was spent of a lot that is
-// over, or admitted without the store, is in account as long as it counts; in each epoch it is charged until
-// a reply says that the store has it, so the store may count it twice, but never not at all.
+// over, or admitted without the store, is in account as long as it counts. Commands charge what the store has
+// not counted until a reply says that it has: it may count a unit twice, but none is left out. A new epoch
+// has all of them charged again.
 //
 // The window's mutex guards it.
 type round struct {
@@ -61,7 +62,7 @@ func (r *round) spend(u store.Units, at int64) {
 	e.at = at
 }
 
-// unspend is for units that come back.
+// unspend undoes spend for units that come back.
 func (r *round) unspend(u store.Units) {
 	e := r.account.of(u.Bucket)
 	e.counted = max(0, e.counted-u.Units)

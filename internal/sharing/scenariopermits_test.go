@@ -15,7 +15,9 @@ func permitsScript(s *scenario) script {
 	d, r := newPermitDemand(), permitRound{active: 1}
 	limit, sent := int64(0), &store.Permits{}
 	use := func() string { return fmt.Sprintf("%d in use, of %d", p.inUse.InUse(), p.goodAt(s.now)) }
-	free := func() int64 { return r.room(limit) + max(0, p.good.Load()-p.inUse.InUse()) }
+	position := func() permitPosition {
+		return permitPosition{limit, p.inUse.InUse(), p.good.Load(), r.room(limit), r.active}
+	}
 	keep := func() { d.keep(s.now, max(p.good.Load(), r.held) > p.inUse.InUse()) }
 	return script{
 		"limit": func() string { limit = s.units(); return "" },
@@ -24,7 +26,7 @@ func permitsScript(s *scenario) script {
 			switch {
 			case p.take(0, s.now, n):
 				return use()
-			case d.refuses(s.now, n, free(), limit):
+			case n > limit || d.isFull(s.now) && n > position().free():
 				return "refused, " + use()
 			}
 			d.short += n
@@ -44,7 +46,7 @@ func permitsScript(s *scenario) script {
 				used, d.idleAt = p.giveUp(), never
 			}
 			sent = &store.Permits{Limit: limit, Claim: used, Expiry: expiry}
-			sent.Need, sent.Want = d.ask(used, p.good.Load(), waiting{}, limit, r.active)
+			sent.Need, sent.Want = d.ask(waiting{}, position())
 			keep()
 			return fmt.Sprintf("has %d in use, needs %d, wants %d", used, sent.Need, sent.Want)
 		},
@@ -58,7 +60,7 @@ func permitsScript(s *scenario) script {
 				d.full(s.now, func(n int64) int64 { return n / 2 })
 			}
 			keep()
-			return fmt.Sprintf("%s, %d free, renews at %v", use(), free(), span(r.renewAt))
+			return fmt.Sprintf("%s, %d free, renews at %v", use(), position().free(), span(r.renewAt))
 		},
 		"local": func() string {
 			n := s.units()

@@ -24,6 +24,9 @@ type SemaphoreConfig struct {
 // Expiry loses its permits: one that is stopped for longer, or cut off, may find them given away
 // while its calls still run. It is safe for concurrent use, and waits for nothing; see [Window].
 //
+// Its parts are like those of a [Window]: calls take permits, demand says how
+// many to ask for, round has the store's count. Its mutex guards all fields but permits and attend.
+//
 // Invariant: until permits.expires, the store counts at least permits.good for this member. A
 // command that asks for less lowers good before it is sent; one that asks for more raises it when the
 // reply arrives. So what is in use beyond good was admitted without the store, or before the permits
@@ -31,7 +34,7 @@ type SemaphoreConfig struct {
 //
 // A call that gives permits back doesn't take mu, unless attend says that somebody has to look: a
 // call waits, or nothing is planned for when permits are idle. It gives back first and loads
-// attend then; who sets attend looks for itself afterwards what is free, see mind. So one of the two
+// attend then; who sets attend looks for itself afterwards what is free, see attendLocked. So one of the two
 // sees the other.
 type Semaphore struct {
 	permits permits
@@ -235,12 +238,16 @@ func (s *Semaphore) limitLocked() int64 {
 // refusesLocked reports whether the store has no room for n permits, even with those that this member has and
 // doesn't use.
 func (s *Semaphore) refusesLocked(now, n int64) bool {
-	return s.demand.refuses(now, n, s.freeLocked(), s.limitLocked())
+	return n > s.limitLocked() || s.demand.isFull(now) && n > s.positionLocked().free()
 }
 
-// freeLocked returns the permits that no call of any member is known to have.
-func (s *Semaphore) freeLocked() int64 {
-	return s.round.room(s.limitLocked()) + max(0, s.permits.good.Load()-s.permits.inUse.InUse())
+// positionLocked returns the state that the demand decides by.
+func (s *Semaphore) positionLocked() permitPosition {
+	limit := s.limitLocked()
+	return permitPosition{
+		limit: limit, used: s.permits.inUse.InUse(), good: s.permits.good.Load(), room: s.round.room(limit),
+		active: s.round.active,
+	}
 }
 
 // fallbackLimitLocked returns the permits that calls may have while the store is unreachable.

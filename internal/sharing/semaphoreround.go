@@ -61,9 +61,11 @@ func (s *Semaphore) command(now int64) store.Command {
 	if now >= s.demand.idleAt {
 		used, s.demand.idleAt = s.permits.giveUp(), never
 	}
-	c := &store.Permits{Limit: s.limitLocked(), Claim: used, Expiry: s.cfg.Expiry}
+	p := s.positionLocked()
+	p.used = used
+	c := &store.Permits{Limit: p.limit, Claim: used, Expiry: s.cfg.Expiry}
 	c.Key = s.key
-	c.Need, c.Want = s.demand.ask(used, s.permits.good.Load(), s.waitingLocked(), c.Limit, s.round.active)
+	c.Need, c.Want = s.demand.ask(s.waitingLocked(), p)
 	s.attendLocked(now)
 	c.Caller = s.m.caller()
 	s.inFlight = true
@@ -103,7 +105,7 @@ func (s *Semaphore) apply(c *store.Permits, sent, received int64, err error) (br
 	if lacked := c.Need - c.Claim; lacked > 0 && good < c.Need {
 		s.demand.full(received, s.m.chance)
 		s.waiters = slices.DeleteFunc(s.waiters, func(x *waiter) bool {
-			if n := x.need.Units; n >= lacked || n > s.freeLocked() {
+			if n := x.need.Units; n >= lacked || n > s.positionLocked().free() {
 				x.decideLocked(false)
 			}
 			return x.decided // the others ask again

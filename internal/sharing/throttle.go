@@ -23,7 +23,8 @@ type ThrottleConfig struct {
 // may be closer than the spacing by a round trip, as each member counts its turns from when the
 // reply arrived. It is safe for concurrent use, and waits for nothing; see [Window].
 //
-// Its mutex guards all of it.
+// Its parts are like those of a [Window]: calls take turns, demand says how many to ask for, round has the
+// store's latest turn, and fallback gives turns while the store is unreachable. Its mutex guards all fields.
 type Throttle struct {
 	turns    turns
 	demand   turnDemand

@@ -46,7 +46,7 @@ type waiting struct {
 	units int64
 }
 
-// askFor is the command for calls that wait.
+// askFor returns what a command asks for while calls wait.
 func (d *demand) askFor(calls waiting, p position, now int64) (a ask) {
 	d.short = 0
 	a.need, a.borrow = calls.first.Units, calls.first.MaxWait
@@ -59,8 +59,8 @@ func (d *demand) askFor(calls waiting, p position, now int64) (a ask) {
 	return a
 }
 
-// askAhead is the command of a time at which no call waits, or what all wait for begins in a moment. Until it
-// is known whether there is room again, at most for timeout, calls don't wait for it.
+// askAhead returns what a command asks for while no call waits, or none beyond a lease that begins in a
+// moment. If there was no room, calls go on being refused until the reply, at most for timeout.
 func (d *demand) askAhead(p position, timeout time.Duration, now int64) (a ask) {
 	short := d.short
 	d.short = 0
@@ -138,7 +138,7 @@ func (d *demand) share(p position, now int64) int64 {
 	return units
 }
 
-// more is share, but where the lease ran out too soon at least twice the last one.
+// more returns the share, but where the lease ran out too soon at least twice the last one.
 func (d *demand) more(p position, now int64) int64 {
 	if d.wanted.at != 0 && p.left > 0 {
 		return d.share(p, now)

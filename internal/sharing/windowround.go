@@ -41,7 +41,7 @@ func (w *Window) settleLocked(over leftover, now int64) {
 	if spent > 0 {
 		w.round.spend(store.Units{Bucket: l.bucket, Units: spent}, now)
 	}
-	w.demand.wanted.units += spent - l.measured
+	w.demand.spent(spent - l.measured)
 	w.fallback.ended(l, over.unspent)
 	w.handBackLocked(store.Units{Bucket: l.bucket, Units: over.unspent})
 }
