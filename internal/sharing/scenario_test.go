@@ -13,9 +13,9 @@ import (
 
 var update = flag.Bool("update", false, "write what the scenarios of testdata print")
 
-// The files of testdata are transcripts of the parts of a limit, each alone: no store, no member, no goroutine. A command
-// is a line, and what it prints is indented below. Time is in milliseconds: a command that begins with one moves the
-// clock there. Random numbers are in the middle of their range.
+// The files of testdata are transcripts of the parts of a limit, each alone: no store, no member, no goroutine.
+// A command is a line, and what it prints is indented below. Time is in milliseconds: a command that begins
+// with one moves the clock there. Random numbers are in the middle of their range.
 //
 //	go test ./internal/sharing -run TestScenarios -update    writes what they print now
 func TestScenarios(t *testing.T) {

@@ -18,17 +18,19 @@ func leasesScript(s *scenario) script {
 		if o.lot == nil {
 			return ""
 		}
-		return fmt.Sprintf("lot %d is over: %d spent, hands back %d of bucket %d", o.lot.number, o.spent(), o.unspent, o.lot.bucket)
+		return fmt.Sprintf("lot %d is over: %d spent, hands back %d of bucket %d",
+			o.lot.number, o.spent(), o.unspent, o.lot.bucket)
 	}
 	return script{
-		// grant is a reply of the store, received now: units of a bucket, while bucket current lasts for left.
+		// grant is a reply that is received now: units of a bucket, while bucket current lasts for left.
 		"grant": func() string {
-			r := &store.TakeReply{Epoch: epoch, Bucket: s.num("bucket", 0), Granted: s.units(), Left: span(s.at("left", 0))}
-			r.Current = s.num("current", r.Bucket)
+			r := &store.TakeReply{Epoch: epoch, Bucket: s.num("bucket", 0), Granted: s.units()}
+			r.Current, r.Left = s.num("current", r.Bucket), span(s.at("left", 0))
 			x := newLot(r, width, s.at("sent", s.now), s.now, 0)
 			x.borrowed = s.has("borrowed")
 			in, over := l.grant(x, s.now)
-			return lines(handsBack(over), fmt.Sprintf("lot %d: %d units of bucket %d, from %v to %v", in.number, in.granted, in.bucket, span(in.starts), span(in.ends)))
+			return lines(handsBack(over), fmt.Sprintf("lot %d: %d units of bucket %d, from %v to %v",
+				in.number, in.granted, in.bucket, span(in.starts), span(in.ends)))
 		},
 		"take": func() string {
 			number, few, ok := l.lease.take(0, s.now, s.units())
@@ -72,7 +74,7 @@ func demandScript(s *scenario) script {
 	p := position{limit: 1000}
 	middle := func(n int64) int64 { return n / 2 }
 	var last ask
-	print := func(a ask) string {
+	show := func(a ask) string {
 		last = a
 		switch {
 		case a.need|a.want == 0:
@@ -91,7 +93,8 @@ func demandScript(s *scenario) script {
 		"members": func() string { d.active = s.units(); return "" },
 		"bucket": func() string {
 			ends := s.at("ends", 0)
-			p.edge = edge{s.num("number", p.edge.bucket+1), ends - int64(time.Millisecond), ends + int64(time.Millisecond)}
+			const ms = int64(time.Millisecond)
+			p.edge = edge{s.num("number", p.edge.bucket+1), ends - ms, ends + ms}
 			d.enter(s.now, p.edge, middle)
 			return fmt.Sprintf("asks for the next lease at %v", span(d.nextAt))
 		},
@@ -110,7 +113,7 @@ func demandScript(s *scenario) script {
 		// look is what the window does at a time that it has planned.
 		"look": func() string {
 			if d.worthAsking(d.short, p, s.now) || d.wantsNext(p, s.now) || d.wantsMore(p, s.now) {
-				return print(d.askAhead(p, 20*time.Millisecond, s.now))
+				return show(d.askAhead(p, 20*time.Millisecond, s.now))
 			}
 			return "asks for nothing"
 		},
@@ -119,19 +122,21 @@ func demandScript(s *scenario) script {
 			if p.covers(s.now, n) {
 				return "the next lease has them in a moment"
 			}
-			return print(d.askFor(waiting{&Need{Units: n, MaxWait: span(s.at("borrow", 0))}, n}, p, s.now))
+			return show(d.askFor(waiting{&Need{Units: n, MaxWait: span(s.at("borrow", 0))}, n}, p, s.now))
 		},
 		// reply is what the store grants of what was asked for last.
 		"reply": func() string {
 			t := &store.Take{Need: last.need, Want: last.want, Ahead: last.ahead}
-			t.Reply = store.TakeReply{Granted: s.units(), Room: s.num("room", 0), Free: span(s.at("free", 0)), Current: p.edge.bucket}
+			t.Reply = store.TakeReply{Granted: s.units(), Room: s.num("room", 0), Current: p.edge.bucket}
+			t.Reply.Free = span(s.at("free", 0))
 			d.look(t)
 			d.learn(t, p.limit, p.edge, s.now, middle)
 			d.lastGrant = t.Reply.Granted
 			if s.now >= d.room.until.Load() {
 				return ""
 			}
-			return fmt.Sprintf("refuses more than %d until %v, asks again from %v on", d.room.units.Load(), span(d.room.until.Load()), span(d.pause))
+			return fmt.Sprintf("refuses more than %d until %v, asks again from %v on",
+				d.room.units.Load(), span(d.room.until.Load()), span(d.pause))
 		},
 		"refuses": func() string { return fmt.Sprint(d.room.refuses(s.now, s.units(), 0)) },
 		"by":      func() string { return span(d.by(p.limit, s.now)).String() },

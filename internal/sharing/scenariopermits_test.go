@@ -52,7 +52,8 @@ func permitsScript(s *scenario) script {
 		},
 		// reply is the store's: what it counts for this member, and for all.
 		"reply": func() string {
-			sent.Reply = store.PermitsReply{Held: s.num("held", 0), Total: s.num("total", 0), Active: s.num("members", 1)}
+			sent.Reply = store.PermitsReply{Held: s.num("held", 0), Total: s.num("total", 0)}
+			sent.Reply.Active = s.num("members", 1)
 			p.good.Store(r.replied(sent, s.now))
 			p.expires.Store(s.now + shorter(expiry))
 			d.fullUntil = 0
@@ -117,7 +118,8 @@ func turnsScript(s *scenario) script {
 		// local is a call while the store is unreachable, of one member of two.
 		"local": func() string {
 			n, within := s.units(), span(s.at("within", 0))
-			wait, ok := f.take(cluster.Local, s.now, f.next(r.last, times(2, times(n, spacing))), within, true)
+			next := f.next(r.last, times(2, times(n, spacing)))
+			wait, ok := f.take(cluster.Local, s.now, next, within, true)
 			if !ok {
 				return "refused"
 			}

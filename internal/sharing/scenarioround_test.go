@@ -1,6 +1,7 @@
 package sharing
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -17,25 +18,33 @@ func roundScript(s *scenario) script {
 	var sent *store.Take
 	units := func() store.Units { return store.Units{Bucket: s.num("bucket", 0), Units: s.units()} }
 	list := func(what string, all []store.Units) string {
-		text := ""
+		var text strings.Builder
 		for _, u := range all {
-			text += fmt.Sprintf(", %s %d of bucket %d", what, u.Units, u.Bucket)
+			fmt.Fprintf(&text, ", %s %d of bucket %d", what, u.Units, u.Bucket)
 		}
-		return text
+		return text.String()
 	}
-	account := func() string {
+	printed := ""
+	account := func() string { // if it has changed
 		var all []string
 		for _, e := range r.account {
-			text := fmt.Sprintf("bucket %d: %d counted", e.bucket, e.counted)
-			if e.charging > 0 {
-				text += fmt.Sprintf(", %d on their way", e.charging)
+			var text strings.Builder
+			fmt.Fprintf(&text, "bucket %d:", e.bucket)
+			for _, part := range []struct {
+				units int64
+				what  string
+			}{{e.counted, "counted"}, {e.charging, "on their way"}, {e.uncharged, "to charge"}} {
+				if part.units > 0 {
+					fmt.Fprintf(&text, " %d %s", part.units, part.what)
+				}
 			}
-			if e.uncharged > 0 {
-				text += fmt.Sprintf(", %d to charge", e.uncharged)
-			}
-			all = append(all, text)
+			all = append(all, text.String())
 		}
-		return strings.Join(all, "\n")
+		if text := strings.Join(all, ", "); text != printed {
+			printed = text
+			return text
+		}
+		return ""
 	}
 	reply := func(epoch int64) string {
 		sent.Reply = store.TakeReply{Epoch: epoch}
@@ -79,12 +88,19 @@ func roundScript(s *scenario) script {
 			return reply(r.epoch + 1)
 		},
 		"another": func() string { r = newRound(ring); return "" },
-		"lose":    func() string { r.failed(sent, true, 0); return account() },
-		"reject":  func() string { r.failed(sent, false, s.now+int64(50*time.Millisecond)); return account() },
+		"lose": func() string {
+			r.failed(sent, true, 0)
+			return cmp.Or(account(), "the account is as it was")
+		},
+		"reject": func() string {
+			r.failed(sent, false, s.now+int64(50*time.Millisecond))
+			return cmp.Or(account(), "the account is as it was")
+		},
 	}
 }
 
-// fallbackScript drives the fallback of a window of 1 s in ten buckets. A command that takes units says how the rule decides.
+// fallbackScript drives the fallback of a window of 1 s in ten buckets. The command that takes units is the rule's
+// onFailure.
 func fallbackScript(s *scenario) script {
 	shape := stat.Shape{Interval: time.Second, Buckets: 10}
 	var f fallback
@@ -92,10 +108,12 @@ func fallbackScript(s *scenario) script {
 	var lots [2]*lot
 	limit, members, leased, token := int64(0), int64(1), int64(0), int64(0)
 	begin := func() {
-		f.begin(s.now, shareOf(limit, members, shape.Interval), shape, admitted, lots, func(n int64) int64 { return n / 2 })
+		middle := func(n int64) int64 { return n / 2 }
+		f.begin(s.now, shareOf(limit, members, shape.Interval), shape, admitted, lots, middle)
 	}
 	counts := func() string {
-		return fmt.Sprintf("%d count, of %d in %v", f.local.Sum(s.now), f.share.units, shape.Interval*time.Duration(f.share.intervals))
+		interval := shape.Interval * time.Duration(f.share.intervals)
+		return fmt.Sprintf("%d count, of %d in %v", f.local.Sum(s.now), f.share.units, interval)
 	}
 	take := func(how cluster.OnFailure) func() string {
 		return func() string {
