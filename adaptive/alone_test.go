@@ -85,6 +85,6 @@ func TestSemaphoreOfARuleThatIsGone(t *testing.T) {
 	leave(many(1)) // it is back
 	g.load(adaptive.Rule{ID: "a", Resource: "or.*", Match: spec.MatchRegex, Start: 50, Ceiling: 1000, Window: 100 * ms})
 	in := many(200)
-	assert.Equal(t, int(trial.Details[adaptive.Figures](t, g.Engine, "a").Limits[0].InForce), len(in))
+	assert.Equal(t, int(trial.Details[adaptive.Stats](t, g.Engine, "a").Limits[0].InForce), len(in))
 	leave(in)
 }

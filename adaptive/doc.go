@@ -8,7 +8,7 @@
 // limit and a little below, and moves to where the calls above begin to take longer than those
 // below.
 //
-// The tree shows what it has learned (see [LimitFigures]), even for a rule in shadow mode, which
+// The tree shows what it has learned (see [LimitStats]), even for a rule in shadow mode, which
 // limits no call. A limit that is known is better declared: as an isolation rule, which can also
 // have a queue.
 package adaptive

@@ -43,7 +43,7 @@ func newGuardWith(t testing.TB, cfg engine.Config, rules ...adaptive.Rule) *guar
 
 func (g *guard) load(rules ...adaptive.Rule) {
 	g.t.Helper()
-	require.NoError(g.t, g.Update(func(b *engine.RulesetBuilder) error {
+	require.NoError(g.t, g.Update(func(b *engine.SnapshotBuilder) error {
 		return adaptive.Compile(b, rules)
 	}))
 }
@@ -60,17 +60,17 @@ func (g *guard) refused(opts ...engine.Option) {
 	trial.Refused(g.t, g.Engine, core.KindAdaptive, opts...)
 }
 
-func (g *guard) figures(id string) core.RuleFigures {
+func (g *guard) figures(id string) core.RuleStats {
 	g.t.Helper()
 	return trial.Figures(g.t, g.Engine, id)
 }
 
 // limit is what the rule has learned of the only resource it is about.
-func (g *guard) limit() adaptive.LimitFigures {
+func (g *guard) limit() adaptive.LimitStats {
 	g.t.Helper()
-	var limits []adaptive.LimitFigures
-	for _, f := range g.Rules().RuleFigures() {
-		if learned, ok := f.Details.(adaptive.Figures); ok {
+	var limits []adaptive.LimitStats
+	for _, f := range g.Rules().RuleStats() {
+		if learned, ok := f.Details.(adaptive.Stats); ok {
 			limits = append(limits, learned.Limits...)
 		}
 	}

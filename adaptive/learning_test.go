@@ -124,7 +124,7 @@ func TestWaitingIsNotInFlight(t *testing.T) {
 	g := newGuard(t)
 	g.clock.SetSleep(clocks.SleepAdvance)
 	load := func(rule adaptive.Rule) {
-		require.NoError(t, g.Update(func(b *engine.RulesetBuilder) error {
+		require.NoError(t, g.Update(func(b *engine.SnapshotBuilder) error {
 			if err := flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 1000, Behavior: flow.Throttle, MaxWait: time.Second}}); err != nil {
 				return err
 			}
@@ -158,7 +158,7 @@ func TestWaitingIsNotInFlight(t *testing.T) {
 // Where another rule holds calls back, the limit is not reached, and stays.
 func TestHeldBackByOthers(t *testing.T) {
 	g := newGuard(t)
-	require.NoError(t, g.Update(func(b *engine.RulesetBuilder) error {
+	require.NoError(t, g.Update(func(b *engine.SnapshotBuilder) error {
 		if err := flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 5, Metric: flow.Concurrency}}); err != nil {
 			return err
 		}
@@ -189,7 +189,7 @@ func TestFloorAndCeiling(t *testing.T) {
 func TestFigures(t *testing.T) {
 	s := sixteen(t, learning(20), always)
 	l := s.limit()
-	assert.Equal(t, adaptive.LimitFigures{Resource: "orders", Limit: 20, InForce: 40}, l)
+	assert.Equal(t, adaptive.LimitStats{Resource: "orders", Limit: 20, InForce: 40}, l)
 	s.settle(3, 30*time.Second)
 	l = s.limit()
 	assert.EqualValues(t, 16, l.Limit)

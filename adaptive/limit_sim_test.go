@@ -98,7 +98,7 @@ func newSim(s *schedules.Schedule, most int) (*engine.Engine, *referee) {
 
 // loadSim makes most the limit in force.
 func loadSim(s *schedules.Schedule, e *engine.Engine, most int) {
-	if err := e.Update(func(b *engine.RulesetBuilder) error {
+	if err := e.Update(func(b *engine.SnapshotBuilder) error {
 		return Compile(b, []Rule{{ID: "a", Resource: "a", Floor: max(1, most-1), Start: max(1, most-1), Ceiling: max(2, most), Window: time.Minute}})
 	}); err != nil {
 		s.Failf("loading rules: %v", err)

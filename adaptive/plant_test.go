@@ -106,7 +106,7 @@ func (p plant) under(t *testing.T, seed uint64, d distribution) *service {
 // fixed is the plant under the limit that it ought to have.
 func (p plant) fixed(t *testing.T, seed uint64, d distribution) *service {
 	g := newGuard(t)
-	require.NoError(t, g.Update(func(b *engine.RulesetBuilder) error {
+	require.NoError(t, g.Update(func(b *engine.SnapshotBuilder) error {
 		return isolation.Compile(b, []isolation.Rule{{Resource: "orders", Threshold: p.workers}})
 	}))
 	return newService(t, g, seed, p.workers, p.mean, d.times)

@@ -71,7 +71,7 @@ func TestReload(t *testing.T) {
 // A rule that can't be honoured changes nothing.
 func TestRefusedReload(t *testing.T) {
 	g := newGuard(t, at(2))
-	require.Error(t, g.Update(func(b *engine.RulesetBuilder) error {
+	require.Error(t, g.Update(func(b *engine.SnapshotBuilder) error {
 		require.NoError(t, adaptive.Compile(b, []adaptive.Rule{at(9)}))
 		return assert.AnError
 	}))
@@ -104,7 +104,7 @@ func TestPattern(t *testing.T) {
 	_, err := g.Enter(t.Context(), "GET x", nil)
 	require.ErrorIs(t, err, core.ErrBlocked)
 	var names []string
-	for _, l := range trial.Details[adaptive.Figures](t, g.Engine, "all").Limits {
+	for _, l := range trial.Details[adaptive.Stats](t, g.Engine, "all").Limits {
 		names = append(names, l.Resource)
 	}
 	assert.Equal(t, []string{node.OverflowName, "GET a", "GET b"}, names)

@@ -81,7 +81,7 @@ func TestRenamedOnTheWay(t *testing.T) {
 
 // known bug 72
 func TestRenamedBeyondTheCap(t *testing.T) {
-	trial.BeyondTheCap(t, func(b *engine.RulesetBuilder, limits []trial.Limit) error {
+	trial.BeyondTheCap(t, func(b *engine.SnapshotBuilder, limits []trial.Limit) error {
 		var rules []adaptive.Rule
 		for _, l := range limits {
 			rule := at(l.Units)

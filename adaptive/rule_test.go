@@ -53,7 +53,7 @@ func TestRuleRefuses(t *testing.T) {
 
 			// Where it stands in the list is said, and the rules stay.
 			g := newGuard(t, adaptive.Rule{Resource: "orders", Start: 1, Ceiling: 2})
-			err = g.Update(func(b *engine.RulesetBuilder) error {
+			err = g.Update(func(b *engine.SnapshotBuilder) error {
 				return adaptive.Compile(b, []adaptive.Rule{{Resource: "a"}, tt.rule})
 			})
 			require.ErrorContains(t, err, "adaptive[1]."+tt.want)

@@ -28,11 +28,11 @@ func (t *table) nextID() limitID { return limitID{t.Revision, t.limits.Add(1)} }
 // Compile makes adaptive rules part of the next revision of an engine's rules. Rules
 // that did not change carry on as they are; changed ones carry on from what the rule with
 // the same ID has learned.
-func Compile(b *engine.RulesetBuilder, rules []Rule) error {
+func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	t := new(table)
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
-		Build: func(r Rule, record *engine.Record, at *engine.Site, old *controller) *controller {
+		Build: func(r Rule, record *engine.Record, at *engine.Binding, old *controller) *controller {
 			c := t.newController(r, record, at.Resource, old)
 			at.BeforeUse(c.begin)
 			return c
@@ -44,7 +44,7 @@ func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 }
 
 // Bind returns the rules of a resource or nil.
-func (t *table) Bind(at *engine.Site) engine.Checker {
+func (t *table) Bind(at *engine.Binding) engine.Checker {
 	controllers := t.Hold(at)
 	if len(controllers) == 0 {
 		return nil
@@ -55,7 +55,7 @@ func (t *table) Bind(at *engine.Site) engine.Checker {
 // Needs reports which semaphores the rules at a resource count with. A semaphore that a rule has to
 // itself is kept while the rule is off, as nothing else could tell later which calls are in flight.
 func (t *table) Needs(held any, _ uint64, need func(engine.Need)) {
-	h, _ := held.(*family.Held[Rule, controller])
+	h, _ := held.(*family.Kept[Rule, controller])
 	for c := range h.All() {
 		for _, owner := range []any{c.owner, c.shadowOwner} {
 			if _, shared := owner.(meter.Shared); c.counts(owner) || c.rule.Mode == spec.Off && !shared {

@@ -116,8 +116,8 @@ func WatchSource(ctx context.Context, source rules.Source, opts SourceOptions) e
 // OnReload calls f with every outcome of watching files; see [Guard.OnReload].
 func OnReload(f func(Reload)) { Default().OnReload(f) }
 
-// LaterWins lets later sources replace rules of earlier ones; see [Guard.LaterWins].
-func LaterWins() { Default().LaterWins() }
+// AllowOverrides lets later sources replace rules of earlier ones; see [Guard.AllowOverrides].
+func AllowOverrides() { Default().AllowOverrides() }
 
 // Rules are the rules in force, with their defaults written out.
 func Rules() RuleSet { return Default().Rules() }

@@ -171,7 +171,7 @@ func TestStoreOfAClusterIsAway(t *testing.T) {
 // line is what the tree says of a rule.
 func (f *fleet) line(rule string) (text string) {
 	f.Helper()
-	for _, r := range f.guards[0].Engine().Rules().RuleFigures() {
+	for _, r := range f.guards[0].Engine().Rules().RuleStats() {
 		if r.ID == rule && r.Details != nil {
 			text += fmt.Sprint(r.Details.Lines(time.Unix(0, f.clock.Now())))
 		}
@@ -183,8 +183,8 @@ func (f *fleet) line(rule string) (text string) {
 func TestFiguresOfASharedLimit(t *testing.T) {
 	f := newFleet(t, 2, orders)
 	f.pour(100)
-	rule := f.guards[0].Engine().Rules().RuleFigures()[0]
-	figures := rule.Details.(core.SharedFigures)
+	rule := f.guards[0].Engine().Rules().RuleStats()[0]
+	figures := rule.Details.(core.SharedStats)
 	assert.Positive(t, figures.Requests)
 	assert.Positive(t, figures.Refused)
 	assert.LessOrEqual(t, figures.Refused, rule.Refused, "a call that waits for the store isn't refused without it")
@@ -330,7 +330,7 @@ func TestRulesThatStayJoinAgain(t *testing.T) {
 					load(next)
 					clock.Advance(3 * time.Second)
 					assert.Equal(t, 6, ran(6), next)
-					lines := g.Engine().Rules().RuleFigures()[0].Details.Lines(time.Time{})
+					lines := g.Engine().Rules().RuleStats()[0].Details.Lines(time.Time{})
 					assert.Contains(t, lines[len(lines)-1], "store up", next)
 				}
 			})
@@ -405,7 +405,7 @@ func TestASharedLimitInShadowMode(t *testing.T) {
 		assert.Equal(t, []int{100, 100}, f.pour(100))
 		f.clock.Advance(100 * time.Millisecond)
 	}
-	figures := f.guards[0].Engine().Rules().RuleFigures()[0]
+	figures := f.guards[0].Engine().Rules().RuleStats()[0]
 	assert.Zero(t, figures.Refused)
 	assert.Positive(t, figures.ShadowBlocked)
 	assert.Empty(t, f.clock.Slept(), "no call waits for such a rule")

@@ -270,7 +270,7 @@ func TestSharedTurnsAndPermitsInShadowMode(t *testing.T) {
 			}
 			assert.Len(t, all, 180)
 			exitAll(all)
-			figures := f.guards[0].Engine().Rules().RuleFigures()[0]
+			figures := f.guards[0].Engine().Rules().RuleStats()[0]
 			assert.Zero(t, figures.Refused)
 			assert.Positive(t, figures.ShadowBlocked)
 			assert.Empty(t, f.clock.Slept())
@@ -517,8 +517,8 @@ func TestFiguresOfSharedTurnsAndPermits(t *testing.T) {
 		Isolation: sharedPermits["isolation"](10, cluster.Closed, api.Enforce).Isolation,
 	})
 	f.pour(5)
-	for _, r := range f.guards[0].Engine().Rules().RuleFigures() {
-		figures := r.Details.(core.SharedFigures)
+	for _, r := range f.guards[0].Engine().Rules().RuleStats() {
+		figures := r.Details.(core.SharedStats)
 		assert.Positive(t, figures.Requests, r.Kind)
 		assert.Positive(t, figures.Waited, r.Kind)
 		assert.Equal(t, "up", figures.Store, r.Kind)

@@ -141,7 +141,7 @@ func (x tried) play(t *testing.T, mode api.Mode, place string) (refused int64) {
 		pass(2 * time.Second) // the latest answers
 		refused = blocked.Load()
 		for _, g := range guards {
-			refused += g.Engine().Rules().RuleFigures()[0].ShadowBlocked
+			refused += g.Engine().Rules().RuleStats()[0].ShadowBlocked
 		}
 		if mode == api.Shadow {
 			assert.Empty(t, clock.Slept())

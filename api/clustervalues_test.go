@@ -136,7 +136,7 @@ func TestColdValuesHaveABudgetInShadowMode(t *testing.T) {
 	rule.Mode, rule.Cluster.OnFailure = api.Shadow, cluster.Closed
 	_, g, trips := coldValues(t, rule)
 	assert.InDelta(t, cluster.DefaultValueCalls, trips, 10)
-	assert.EqualValues(t, 3000-cluster.DefaultValueCalls, g.Engine().Rules().RuleFigures()[0].ShadowBlocked)
+	assert.EqualValues(t, 3000-cluster.DefaultValueCalls, g.Engine().Rules().RuleStats()[0].ShadowBlocked)
 }
 
 // No more values have a limit of their own than the rule may know; those beyond share one, with those of all members.
@@ -149,7 +149,7 @@ func TestValuesBeyondTheCapShareALimit(t *testing.T) {
 		ran += f.of(f.guards[i%2], i, 1)
 	}
 	assert.LessOrEqual(t, ran, 2*10+2)
-	figures := f.guards[0].Engine().Rules().RuleFigures()[0].Details.(hotspot.Figures)
+	figures := f.guards[0].Engine().Rules().RuleStats()[0].Details.(hotspot.Stats)
 	assert.Equal(t, 10, figures.Values)
 	f.clock.Advance(3 * time.Second)
 	assert.Equal(t, 2, f.of(f.guards[0], "new", 5), "who hasn't been there for a while makes room")
@@ -161,7 +161,7 @@ func TestFiguresOfSharedValues(t *testing.T) {
 	f := newFleetOf(t, 1, ofUsers(users))
 	g := f.guards[0]
 	f.of(g, "ann", 50)
-	figures := g.Engine().Rules().RuleFigures()[0].Details.(hotspot.Figures)
+	figures := g.Engine().Rules().RuleStats()[0].Details.(hotspot.Stats)
 	require.Len(t, figures.Top, 1)
 	assert.Equal(t, `"ann"`, figures.Top[0].Value)
 	assert.EqualValues(t, 20, figures.Top[0].Passed)
@@ -172,14 +172,14 @@ func TestFiguresOfSharedValues(t *testing.T) {
 	ann := []api.Option{api.Param("user", "ann")}
 	race.AllocatesNothing(t, 100, func() { f.call(g, ann...) })
 
-	figures = g.Engine().Rules().RuleFigures()[0].Details.(hotspot.Figures)
+	figures = g.Engine().Rules().RuleStats()[0].Details.(hotspot.Stats)
 	x, err := g.Explain(t.Context(), "orders", ann...)
 	require.NoError(t, err)
 	assert.Equal(t, core.Refused, x.Outcome)
 	x, err = g.Explain(t.Context(), "orders", api.Param("user", "bob"))
 	require.NoError(t, err)
 	assert.Equal(t, "the store of the cluster would be asked", x.Rules[0].Why)
-	assert.Equal(t, figures, g.Engine().Rules().RuleFigures()[0].Details, "explaining leaves no trace")
+	assert.Equal(t, figures, g.Engine().Rules().RuleStats()[0].Details, "explaining leaves no trace")
 
 	rule := users
 	rule.Threshold = 1e6
@@ -207,7 +207,7 @@ func TestSharedValuesAreReloaded(t *testing.T) {
 	slept := len(f.clock.Slept())
 	assert.Equal(t, 100, f.of(g, "bob", 100))
 	assert.Len(t, f.clock.Slept(), slept)
-	assert.Positive(t, g.Engine().Rules().RuleFigures()[0].ShadowBlocked)
+	assert.Positive(t, g.Engine().Rules().RuleStats()[0].ShadowBlocked)
 }
 
 // What members can't share of values is refused with a sentence.
@@ -242,10 +242,10 @@ func TestTwoValuesOfTheRest(t *testing.T) {
 		f := newFleetOf(t, 1, ofUsers(rule))
 		g := f.guards[0]
 		passes := func(value any) bool {
-			before := g.Engine().Rules().RuleFigures()[0].ShadowBlocked
+			before := g.Engine().Rules().RuleStats()[0].ShadowBlocked
 			ran := f.call(g, api.Param("user", value))
 			f.clock.Advance(time.Microsecond) // what was answered late is given back
-			return ran && g.Engine().Rules().RuleFigures()[0].ShadowBlocked == before
+			return ran && g.Engine().Rules().RuleStats()[0].ShadowBlocked == before
 		}
 		f.of(g, "known", 1)
 		pairs := 0

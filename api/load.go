@@ -9,7 +9,7 @@ import (
 
 // LoadRules replaces the rules that were loaded by hand before; if one of the new rules is
 // invalid, nothing changes. Rules of watched files stay, and all are in force together; an id
-// that occurs in both is an error, unless [Guard.LaterWins] says otherwise. Rules that did not
+// that occurs in both is an error, unless [Guard.AllowOverrides] says otherwise. Rules that did not
 // change continue as they are; changed ones take over the state of those with the same ID. The set
 // is copied: the caller may keep changing it.
 //
@@ -73,7 +73,7 @@ func (g *Guard) load(set RuleSet) error {
 			next.leave()
 		}
 	}()
-	err := g.engine.Update(func(b *engine.RulesetBuilder) (err error) {
+	err := g.engine.Update(func(b *engine.SnapshotBuilder) (err error) {
 		if next, err = g.join(set); err != nil {
 			return err
 		}

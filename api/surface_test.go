@@ -91,8 +91,8 @@ var (
 	_ func(*api.Guard, string) error                                                                = (*api.Guard).LoadRulesFile
 	_ func(*api.Guard, context.Context, ...string) error                                            = (*api.Guard).WatchRules
 	_ func(*api.Guard) api.Status                                                                   = (*api.Guard).Status
-	_ func()                                                                                        = api.LaterWins
-	_ func(*api.Guard)                                                                              = (*api.Guard).LaterWins
+	_ func()                                                                                        = api.AllowOverrides
+	_ func(*api.Guard)                                                                              = (*api.Guard).AllowOverrides
 	_ func(*api.Guard) []api.Revision                                                               = (*api.Guard).Revisions
 	_ func(*api.Guard) api.RuleSet                                                                  = (*api.Guard).Rules
 	_ func(*api.Guard, lint.Options) []lint.Finding                                                 = (*api.Guard).Lint

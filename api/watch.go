@@ -15,7 +15,7 @@ import (
 // The rules of all sources are in force together: those of several calls of WatchRules, and what
 // [Guard.LoadRules] has loaded. They are combined in the order in which the sources were
 // declared, and put in force by one swap. If two of them have the same id, that is an error that
-// names both, and the source with the second one keeps what it had; see [Guard.LaterWins]. To
+// names both, and the source with the second one keeps what it had; see [Guard.AllowOverrides]. To
 // declare a source a second time is a [*SourceError].
 //
 // In a directory, the files whose names end in .yaml, .yml or .json are read, in the order of
@@ -45,10 +45,10 @@ func (g *Guard) WatchSource(ctx context.Context, source rules.Source, opts Sourc
 // the beginning, is none.
 func (g *Guard) OnReload(f func(Reload)) { g.loader.OnReload(f) }
 
-// LaterWins declares that, from the next load on, the later source wins when two rules have the
+// AllowOverrides declares that, from the next load on, the later source wins when two rules have the
 // same id, which would otherwise be an error. So a file for one service can replace rules of a file
-// for all. See [rules.Loader.LaterWins].
-func (g *Guard) LaterWins() { g.loader.LaterWins() }
+// for all. See [rules.Loader.AllowOverrides].
+func (g *Guard) AllowOverrides() { g.loader.AllowOverrides() }
 
 // Status is the state of all sources of the rules together and, in Sources, of each. It is zero if
 // there are none.

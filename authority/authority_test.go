@@ -50,7 +50,7 @@ func newGuardWith(t testing.TB, caps node.Caps, rules ...authority.Rule) *guard 
 
 func (g *guard) load(rules ...authority.Rule) {
 	g.t.Helper()
-	require.NoError(g.t, g.Update(func(b *engine.RulesetBuilder) error { return authority.Compile(b, rules) }))
+	require.NoError(g.t, g.Update(func(b *engine.SnapshotBuilder) error { return authority.Compile(b, rules) }))
 }
 
 // who is which rule refuses a caller, "" if none does.
@@ -116,7 +116,7 @@ func TestRuleRefuses(t *testing.T) {
 		_, err := tt.rule.Normalized()
 		require.EqualError(t, err, tt.want)
 		g := newGuard(t, authority.Rule{ID: "before", Resource: "r", Origins: []string{"x"}})
-		err = g.Update(func(b *engine.RulesetBuilder) error {
+		err = g.Update(func(b *engine.SnapshotBuilder) error {
 			return authority.Compile(b, []authority.Rule{{Resource: "r", Origins: []string{"y"}}, tt.rule})
 		})
 		require.EqualError(t, err, "authority[1]."+tt.want)
@@ -167,12 +167,12 @@ func TestShadowAndFigures(t *testing.T) {
 		assert.Empty(t, g.who("r", "b"))
 	}
 	assert.Empty(t, g.who("r", "a"))
-	assert.Equal(t, []core.RuleFigures{{Kind: core.KindAuthority, ID: "authority:r", Resource: "r", Mode: spec.Shadow, Asked: true, ShadowBlocked: 3}}, g.Rules().RuleFigures())
+	assert.Equal(t, []core.RuleStats{{Kind: core.KindAuthority, ID: "authority:r", Resource: "r", Mode: spec.Shadow, Asked: true, ShadowBlocked: 3}}, g.Rules().RuleStats())
 	rule.Mode, rule.Origins = spec.Enforce, []string{"a", "c"}
 	g.load(rule)
 	assert.Equal(t, "authority:r", g.who("r", "b"))
 	assert.Empty(t, g.who("r", "c"))
-	assert.Equal(t, []core.RuleFigures{{Kind: core.KindAuthority, ID: "authority:r", Resource: "r", Asked: true, Refused: 1, ShadowBlocked: 3}}, g.Rules().RuleFigures())
+	assert.Equal(t, []core.RuleStats{{Kind: core.KindAuthority, ID: "authority:r", Resource: "r", Asked: true, Refused: 1, ShadowBlocked: 3}}, g.Rules().RuleStats())
 	g.load()
 	assert.Empty(t, g.who("r", "b"))
 }

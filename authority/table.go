@@ -13,10 +13,10 @@ type table struct {
 }
 
 // Compile makes authority rules part of the next revision of an engine's rules.
-func Compile(b *engine.RulesetBuilder, rules []Rule) error {
+func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
-		Build: func(r Rule, record *engine.Record, at *engine.Site, old *controller) *controller {
+		Build: func(r Rule, record *engine.Record, at *engine.Binding, old *controller) *controller {
 			return newController(r, record, at.Resource, old)
 		},
 		Rule:    func(c *controller) *Rule { return &c.rule },
@@ -26,7 +26,7 @@ func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 }
 
 // Bind returns the rules of a resource or nil.
-func (t *table) Bind(at *engine.Site) engine.Checker {
+func (t *table) Bind(at *engine.Binding) engine.Checker {
 	controllers := t.Hold(at)
 	if len(controllers) == 0 {
 		return nil

@@ -268,7 +268,7 @@ func TestShadow(t *testing.T) {
 	rule := quick("b")
 	rule.Mode = spec.Shadow
 	g := newGuard(t, rule)
-	shadowBlocked := func() int64 { return g.Rules().RuleFigures()[0].ShadowBlocked }
+	shadowBlocked := func() int64 { return g.Rules().RuleStats()[0].ShadowBlocked }
 	g.run([]step{
 		{0, "fffgg", "pass x5", "closed-open"},
 		{999 * ms, "g", "pass", ""},
@@ -279,7 +279,7 @@ func TestShadow(t *testing.T) {
 	rule.Mode = spec.Enforce
 	g.load(rule)
 	assert.Equal(t, "b", g.calls("g"), "what it saw is what happened")
-	assert.Equal(t, int64(1), g.Rules().RuleFigures()[0].Refused)
+	assert.Equal(t, int64(1), g.Rules().RuleStats()[0].Refused)
 	rule.Mode = spec.Off
 	g.load(rule)
 	assert.Equal(t, "pass", g.calls("f"))
@@ -327,7 +327,7 @@ func TestReload(t *testing.T) {
 	// A bad update leaves no trace.
 	bad := rule
 	bad.Recovery = time.Millisecond
-	err := g.Update(func(b *engine.RulesetBuilder) error {
+	err := g.Update(func(b *engine.SnapshotBuilder) error {
 		require.NoError(t, breaker.Compile(b, []breaker.Rule{bad}))
 		return errors.New("another family's")
 	})

@@ -79,7 +79,7 @@ func (g *guard) load(rules ...breaker.Rule) {
 }
 
 func (g *guard) tryLoad(rules []breaker.Rule, flows []flow.Rule) error {
-	return g.Update(func(b *engine.RulesetBuilder) error {
+	return g.Update(func(b *engine.SnapshotBuilder) error {
 		if err := flow.Compile(b, flows); err != nil {
 			return err
 		}

@@ -35,8 +35,8 @@ func (j *journal) note(c Change) {
 // LogPace is when the next line is due.
 func (j *journal) LogPace() *engine.LogPace { return &j.pace }
 
-// Untold reports whether the breaker has changed since the last line.
-func (j *journal) Untold() bool {
+// Unreported reports whether the breaker has changed since the last line.
+func (j *journal) Unreported() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.changes > 0

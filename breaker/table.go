@@ -29,14 +29,14 @@ func (t *table) Listen(f func(Change)) (remove func()) { return t.listeners.add(
 // Compile makes breaker rules part of the next revision of an engine's rules. Rules that did not
 // change keep running as they are; a changed rule takes over the state of the rule with the same
 // ID. The listeners are kept too.
-func Compile(b *engine.RulesetBuilder, rules []Rule) error {
+func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	e, told := b.Engine, new(listeners)
 	if old, ok := b.Previous(core.KindBreaker).(*table); ok {
 		told = old.listeners
 	}
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
-		Build: func(r Rule, record *engine.Record, at *engine.Site, old *controller) *controller {
+		Build: func(r Rule, record *engine.Record, at *engine.Binding, old *controller) *controller {
 			c, terms := newController(e, told, r, record, at.Resource.Name(), old)
 			if old != nil && r.Mode != spec.Off { // a rule that is off keeps what it has for later
 				at.BeforeUse(func(now int64) { c.machine.adopt(terms, now) })
@@ -51,7 +51,7 @@ func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 }
 
 // Bind returns the breakers of a resource or nil.
-func (t *table) Bind(at *engine.Site) engine.Checker {
+func (t *table) Bind(at *engine.Binding) engine.Checker {
 	controllers := t.Hold(at)
 	if len(controllers) == 0 {
 		return nil

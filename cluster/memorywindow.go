@@ -156,7 +156,7 @@ func (w *memoryWindow) grant(t *store.Take, now int64) {
 	case t.Need <= r.Room:
 		r.Granted = max(t.Need, min(t.Want, r.Room/w.sharers(r.Bucket)))
 		r.Room -= r.Granted
-		if r.Granted > 0 && r.Granted < t.Want && t.Lacked != w.head {
+		if r.Granted > 0 && r.Granted < t.Want && t.Shortfall != w.head {
 			w.lack++
 		}
 		w.put(r.Bucket, r.Granted)

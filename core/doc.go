@@ -1,5 +1,5 @@
 // Package core has the words that all packages share: the families of rules ([Kind]), the error of a
-// refused call ([BlockError]), what a rule has done ([RuleFigures]), and what the rules would decide
+// refused call ([BlockError]), what a rule has done ([RuleStats]), and what the rules would decide
 // for a call ([Explanation]). It decides nothing: programs call package api, and the order in which
 // rules are asked is in package slots.
 //

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// SharedFigures are the details of a rule whose limit a cluster shares, over all resources.
-type SharedFigures struct {
+// SharedStats are the details of a rule whose limit a cluster shares, over all resources.
+type SharedStats struct {
 	Members  int64 `json:"members"`        // that the limit is divided by while the store is away
 	Leased   int64 `json:"leased"`         // units at hand
 	Refused  int64 `json:"refusedLocally"` // calls, without asking the store
@@ -18,14 +18,14 @@ type SharedFigures struct {
 	Why string `json:"why,omitempty"`
 }
 
-// away is what SharedFigures.Store says of a store that doesn't answer.
+// away is what SharedStats.Store says of a store that doesn't answer.
 const away = "away"
 
 // StoreAway reports whether the store doesn't answer.
-func (f SharedFigures) StoreAway() bool { return f.Store == away }
+func (f SharedStats) StoreAway() bool { return f.Store == away }
 
 // Lines returns all of them as text.
-func (f SharedFigures) Lines(time.Time) []string {
+func (f SharedStats) Lines(time.Time) []string {
 	store := f.Store
 	if f.Why != "" {
 		store += fmt.Sprintf(" (%q)", f.Why)
@@ -35,4 +35,4 @@ func (f SharedFigures) Lines(time.Time) []string {
 }
 
 // Resources returns none: these figures aren't shown beside a resource's calls.
-func (f SharedFigures) Resources() []ResourceDetails { return nil }
+func (f SharedStats) Resources() []ResourceDetails { return nil }

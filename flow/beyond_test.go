@@ -11,7 +11,7 @@ import (
 
 // known bug 72
 func TestReloadBeyondTheCap(t *testing.T) {
-	trial.BeyondTheCap(t, func(b *engine.RulesetBuilder, limits []trial.Limit) error {
+	trial.BeyondTheCap(t, func(b *engine.SnapshotBuilder, limits []trial.Limit) error {
 		var rules []flow.Rule
 		for _, l := range limits {
 			rules = append(rules, flow.Rule{ID: l.ID, Resource: l.Resource, Match: spec.MatchRegex, Metric: flow.Concurrency, Threshold: float64(l.Units), Mode: l.Mode})

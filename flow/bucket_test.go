@@ -146,7 +146,7 @@ func TestTokenBucketRetryAfter(t *testing.T) {
 	limit, known := refused("orders x3").Limit()
 	assert.True(t, known)
 	assert.InDelta(t, 3, limit, 0)
-	assert.EqualValues(t, 4, g.Rules().RuleFigures()[0].Refused, "of both kinds")
+	assert.EqualValues(t, 4, g.Rules().RuleStats()[0].Refused, "of both kinds")
 	g.load(tokens(0, 1))
 	assertNobodyKnows(t, refused("orders x3"))
 	assertNobodyKnows(t, refused("orders"))
@@ -315,8 +315,8 @@ func TestTokenBucketOfAnotherBehavior(t *testing.T) {
 // The figures tell how much is left, to people only where it is not all.
 func TestTokenBucketFigures(t *testing.T) {
 	g := newGuard(t, tokens(10, 9), flow.Rule{ID: "none", Resource: "none", Behavior: flow.TokenBucket})
-	details := func(i int) flow.Buckets { return g.Rules().RuleFigures()[i].Details.(flow.Buckets) }
-	require.Equal(t, flow.Buckets{Buckets: []flow.BucketFigures{{Resource: "orders", Tokens: 10, Size: 10}}}, details(0))
+	details := func(i int) flow.Buckets { return g.Rules().RuleStats()[i].Details.(flow.Buckets) }
+	require.Equal(t, flow.Buckets{Buckets: []flow.BucketStats{{Resource: "orders", Tokens: 10, Size: 10}}}, details(0))
 	assert.Empty(t, details(0).Lines(start))
 	assert.Empty(t, details(0).Resources())
 	g.passes(8, "orders")
@@ -327,5 +327,5 @@ func TestTokenBucketFigures(t *testing.T) {
 	off := tokens(10, 9)
 	off.Mode = spec.Off
 	g.load(off)
-	assert.Nil(t, g.Rules().RuleFigures()[0].Details)
+	assert.Nil(t, g.Rules().RuleStats()[0].Details)
 }

@@ -60,7 +60,7 @@ func TestRetryAfterOfOthers(t *testing.T) {
 	assert.True(t, known)
 	assert.EqualValues(t, 2, limit)
 	assert.Same(t, a, g.from("a"), "each caller has one")
-	assert.EqualValues(t, 3, g.Rules().Family(core.KindFlow).Figures()[0].Refused, "all count as their rule's")
+	assert.EqualValues(t, 3, g.Rules().Family(core.KindFlow).Stats()[0].Refused, "all count as their rule's")
 
 	g.at(time.Second)
 	assert.Nil(t, g.from("a"), "it was told so")

@@ -74,7 +74,7 @@ func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 		}
 	}
 	if longest.Borrowed || inv.Prioritized() && len(rs.sharing) > 0 { // those are asked later, and lend too
-		rs.foresee(inv)
+		rs.openWindowsOnPath(inv)
 	}
 	return longest
 }
@@ -83,7 +83,7 @@ func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 // though their rules are about other callers. If a window were made by the first of these, it would
 // begin with what the node has counted. A borrower is counted when it is let in: too early for its
 // bucket if the clock's Sleep returned too early, as a test's may, or a coarse one's, by a tick.
-func (rs *checker) foresee(inv *engine.Invocation) {
+func (rs *checker) openWindowsOnPath(inv *engine.Invocation) {
 	for _, c := range rs.takers {
 		if c.rule.Relation != Chain || c.window == nil || owned(c.meter) {
 			continue

@@ -35,7 +35,7 @@ type kept struct {
 
 // newController returns the controller of a rule at a resource. It continues old unless that is nil.
 // If calls have to be handed over from windows of another shape, it returns how.
-func newController(t *table, at *engine.Site, r Rule, record *engine.Record, old *controller) (*controller, *succession) {
+func newController(t *table, at *engine.Binding, r Rule, record *engine.Record, old *controller) (*controller, *succession) {
 	e, resource := t.Engine, at.Resource
 	c := &controller{record: record, meter: r.meterAfter(old, resource.Name(), t.Revision)}
 	c.scope = scope{rule: r, engine: e, resource: resource}

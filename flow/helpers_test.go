@@ -51,7 +51,7 @@ func newGuardWith(t testing.TB, cfg engine.Config, rules ...flow.Rule) *guard {
 
 func (g *guard) load(rules ...flow.Rule) {
 	g.t.Helper()
-	require.NoError(g.t, g.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, rules) }))
+	require.NoError(g.t, g.Update(func(b *engine.SnapshotBuilder) error { return flow.Compile(b, rules) }))
 }
 
 // at moves the clock to so long after the start.

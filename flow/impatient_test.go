@@ -20,7 +20,7 @@ func TestGoodputOfImpatientCallers(t *testing.T) {
 		{ID: "r", Resource: "orders", Threshold: 50, Behavior: flow.WarmUpThrottle, WarmUpPeriod: time.Second, MaxWait: time.Second},
 	} {
 		passed := trial.Impatient(t, 6, func(e *engine.Engine) {
-			require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, []flow.Rule{rule}) }))
+			require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error { return flow.Compile(b, []flow.Rule{rule}) }))
 		})
 		t.Log(rule.Behavior, passed)
 		if rule.Behavior == flow.WarmUpThrottle {

@@ -94,7 +94,7 @@ func TestThresholdByMemory(t *testing.T) {
 			g, d := newMemoryGuard(t, engine.Config{}, r)
 			g.uses(d, tt.used)
 			assert.EqualValues(t, tt.pass, g.passes(150, "orders from app in web"), "%+v at %d", r, tt.used)
-			f := g.Rules().RuleFigures()[0].Details.(flow.Figures)
+			f := g.Rules().RuleStats()[0].Details.(flow.Stats)
 			assert.EqualValues(t, tt.pass, int64(f.Threshold))
 			want := float64(tt.used)
 			if r.LowMemory == flow.Share(0.5) {
@@ -207,10 +207,10 @@ func TestShadowByMemory(t *testing.T) {
 	g, d := newMemoryGuard(t, engine.Config{}, byMemory(flow.Rule{Mode: spec.Shadow, Interval: time.Minute}))
 	g.uses(d, 900)
 	assert.Equal(t, 30, g.passes(30, "orders"))
-	assert.EqualValues(t, 20, g.Rules().RuleFigures()[0].ShadowBlocked)
+	assert.EqualValues(t, 20, g.Rules().RuleStats()[0].ShadowBlocked)
 	g.uses(d, 700)
 	assert.Equal(t, 50, g.passes(50, "orders"))
-	assert.EqualValues(t, 25, g.Rules().RuleFigures()[0].ShadowBlocked, "55 in all")
+	assert.EqualValues(t, 25, g.Rules().RuleStats()[0].ShadowBlocked, "55 in all")
 }
 
 // When to come again is said under the limit that holds.
@@ -284,7 +284,7 @@ func TestMemoryThatFailsLater(t *testing.T) {
 	assert.Equal(t, 90, g.passes(95, "orders"))
 	assert.Contains(t, log.String(), `level=ERROR msg="penstock: can't be read; no rule limits by it until it can" metric=memory error=gone`)
 	assert.Equal(t, 1, bytes.Count(log.Bytes(), []byte("metric=memory")))
-	assert.Zero(t, g.Rules().RuleFigures()[0].Details.(flow.Figures).Memory)
+	assert.Zero(t, g.Rules().RuleStats()[0].Details.(flow.Stats).Memory)
 	g.load(byMemory(flow.Rule{Window: flow.Strict})) // is no reason to refuse an edit
 	g.uses(d, 1000)
 	assert.Equal(t, 0, g.passes(20, "orders"))
@@ -296,7 +296,7 @@ func TestMemoryOfThisMachine(t *testing.T) {
 	g, d := newMemoryGuard(t, engine.Config{}, flow.Rule{Resource: "orders", Threshold: 1, Window: flow.Ring})
 	refused := func(r flow.Rule, want string) {
 		t.Helper()
-		err := g.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, []flow.Rule{r}) })
+		err := g.Update(func(b *engine.SnapshotBuilder) error { return flow.Compile(b, []flow.Rule{r}) })
 		require.EqualError(t, err, "flow[0]."+want)
 		var field *spec.FieldError
 		require.ErrorAs(t, err, &field)

@@ -23,7 +23,7 @@ func TestRulesMeetInOneShape(t *testing.T) {
 		e, err := engine.NewEngine(engine.Config{Clock: clock, Chain: trial.Chain()})
 		require.NoError(t, err)
 		load := func(a, b time.Duration) {
-			require.NoError(t, e.Update(func(builder *engine.RulesetBuilder) error {
+			require.NoError(t, e.Update(func(builder *engine.SnapshotBuilder) error {
 				return flow.Compile(builder, []flow.Rule{
 					{ID: "a", Resource: "orders", Interval: a, Threshold: 10},
 					{ID: "b", Resource: "orders", Interval: b, Threshold: 10.5},
@@ -55,7 +55,7 @@ func TestReloadsKeepNothing(t *testing.T) {
 	objects := func() int64 {
 		for i := range 400 {
 			interval := time.Second + time.Duration(i%2)*time.Second
-			require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
+			require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error {
 				return flow.Compile(b, []flow.Rule{{ID: "a", Resource: "orders", Interval: interval, Threshold: 10}})
 			}))
 		}

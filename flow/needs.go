@@ -25,7 +25,7 @@ func (t *table) findNeeds() {
 // Needs reports which meters the rules at a resource count with. A semaphore that a rule has to
 // itself is kept while the rule is off, as nothing else could later tell which calls are in flight.
 func (t *table) Needs(held any, known uint64, need func(engine.Need)) {
-	h, _ := held.(*family.Held[Rule, controller])
+	h, _ := held.(*family.Kept[Rule, controller])
 	for c := range h.All() {
 		_, own := ownerOf(c.meter)
 		if c.rule.counts() && c.rule.Relation != Associated && (c.rule.Mode != spec.Off || own && c.rule.Metric == Concurrency) {

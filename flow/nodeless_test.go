@@ -32,7 +32,7 @@ func TestRulesWithoutTheirNode(t *testing.T) {
 			e, err := engine.NewEngine(engine.Config{Clock: clocks.NewManual(start), Chain: tt.chain})
 			require.NoError(t, err)
 			books.Keep(t, e)
-			require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
+			require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error {
 				return flow.Compile(b, []flow.Rule{tt.rule, {ID: "all", Resource: "orders", Threshold: limit, Interval: time.Minute}})
 			}))
 			for i := range 2 * limit {

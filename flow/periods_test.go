@@ -22,7 +22,7 @@ func TestThresholdIsPerInterval(t *testing.T) {
 		for _, r := range []flow.Rule{
 			{Behavior: flow.Reject, Buckets: 1, Window: flow.Ring},
 			{Behavior: flow.Reject, Buckets: 5, Window: flow.Ring},
-			{Behavior: flow.Throttle, MaxWait: min(3*interval, flow.MaxMaxWait)},
+			{Behavior: flow.Throttle, MaxWait: min(3*interval, flow.MaxWaitLimit)},
 			{Behavior: flow.Throttle, MaxWait: 1},
 		} {
 			r.ID, r.Resource, r.Threshold, r.Interval = "r", "orders", threshold, interval

@@ -102,7 +102,7 @@ func TestReloadUnderLoad(t *testing.T) {
 					if (i+l)%2 == 0 {
 						rules = []flow.Rule{{Resource: "carts", Threshold: 1}, {Resource: "orders", Threshold: high}}
 					}
-					if err := g.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, rules) }); err != nil {
+					if err := g.Update(func(b *engine.SnapshotBuilder) error { return flow.Compile(b, rules) }); err != nil {
 						t.Error(err)
 					}
 				}
@@ -145,7 +145,7 @@ func TestReloadKeepsFigures(t *testing.T) {
 	g.passes(5, "orders")
 	g.load(rule(1))
 	g.passes(5, "orders")
-	figures := g.Rules().RuleFigures()
+	figures := g.Rules().RuleStats()
 	require.Len(t, figures, 1)
 	assert.Equal(t, int64(9), figures[0].Refused)
 }

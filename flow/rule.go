@@ -103,7 +103,7 @@ const (
 	MinWarmUpPeriod = time.Second
 	MaxWarmUpPeriod = 24 * time.Hour
 	MaxColdFactor   = 1000
-	MaxMaxWait      = 24 * time.Hour
+	MaxWaitLimit    = 24 * time.Hour
 	MaxThrottle     = family.MaxRate // units per second that a throttle can space, or that fill a token bucket
 	MaxBurst        = family.MaxBurst
 	MaxThreshold    = 1e15
@@ -238,7 +238,7 @@ func (r Rule) checkNumbers() error {
 		}
 	}
 	if r.Behavior.queues() {
-		if err := spec.CheckDuration("maxWait", r.MaxWait, 0, MaxMaxWait); err != nil {
+		if err := spec.CheckDuration("maxWait", r.MaxWait, 0, MaxWaitLimit); err != nil {
 			return err
 		}
 		if perSecond := r.Threshold / r.Interval.Seconds(); perSecond > MaxThrottle {

@@ -97,7 +97,7 @@ func TestRuleRefuses(t *testing.T) {
 
 			// Where it stands in the file is said, and the rules stay.
 			g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 0})
-			err = g.Update(func(b *engine.RulesetBuilder) error {
+			err = g.Update(func(b *engine.SnapshotBuilder) error {
 				return flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 5}, tt.rule})
 			})
 			require.EqualError(t, err, "flow[1]."+tt.want)

@@ -28,12 +28,12 @@ type table struct {
 // Compile makes flow rules part of the next revision of an engine's rules. Rules that did not
 // change keep running as they are; a changed rule takes over the state of the rule with the same
 // ID.
-func Compile(b *engine.RulesetBuilder, rules []Rule) error {
+func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	e := b.Engine
 	t := new(table)
 	maker := family.Maker[Rule, controller]{
 		Normalized: func(r Rule) (Rule, error) { return r.Normalized(e.Config().ColdFactor) },
-		Build: func(r Rule, record *engine.Record, at *engine.Site, old *controller) *controller {
+		Build: func(r Rule, record *engine.Record, at *engine.Binding, old *controller) *controller {
 			c, s := newController(t, at, r, record, old)
 			if s != nil {
 				at.BeforeUse(s.complete)
@@ -55,7 +55,7 @@ func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 }
 
 // watchMemory makes the sampler read the memory in use for the rules that go by it.
-func (t *table) watchMemory(b *engine.RulesetBuilder) error {
+func (t *table) watchMemory(b *engine.SnapshotBuilder) error {
 	var wants []sampler.Quantity
 	for i, r := range t.All() {
 		if err := r.checkMachine(t.Engine.Sampler()); err != nil {
@@ -70,7 +70,7 @@ func (t *table) watchMemory(b *engine.RulesetBuilder) error {
 }
 
 // Bind returns the rules of a resource or nil.
-func (t *table) Bind(at *engine.Site) engine.Checker {
+func (t *table) Bind(at *engine.Binding) engine.Checker {
 	controllers := t.Hold(at)
 	if len(controllers) == 0 {
 		return nil

@@ -13,12 +13,12 @@ import (
 // keep the turns that they have, and only the next cost changes. It is safe for concurrent use.
 type throttle struct {
 	mu    shared.Mutex
-	turns meter.Turns
+	turns meter.Pacer
 }
 
 func newThrottle() *throttle {
 	t := new(throttle)
-	t.turns = meter.MakeTurns(&t.mu)
+	t.turns = meter.MakePacer(&t.mu)
 	return t
 }
 

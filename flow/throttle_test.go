@@ -312,7 +312,7 @@ func TestThrottleWaitsAreInRange(t *testing.T) {
 	r := random(t)
 	g := newGuard(t)
 	for range 300 {
-		longest := time.Duration(1 + r.Int64N(int64(flow.MaxMaxWait)))
+		longest := time.Duration(1 + r.Int64N(int64(flow.MaxWaitLimit)))
 		g.load(throttle(r.ExpFloat64()*1e3, longest))
 		for range 20 {
 			g.clock.Advance(time.Duration(r.Int64N(int64(time.Minute))))

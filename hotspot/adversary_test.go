@@ -189,7 +189,7 @@ func TestTopValues(t *testing.T) {
 	}
 	top := g.details("r").Top
 	require.Len(t, top, 10)
-	assert.Equal(t, hotspot.ValueFigures{Resource: "orders", Value: `"u00"`, Passed: 30, Measure: engine.MeasureUnits("units in 1s", 30, 1e6)}, top[0])
+	assert.Equal(t, hotspot.ValueStats{Resource: "orders", Value: `"u00"`, Passed: 30, Measure: engine.MeasureUnits("units in 1s", 30, 1e6)}, top[0])
 	assert.Equal(t, `"u09"`, top[9].Value)
 	g.at(2 * time.Minute)
 	g.outcomes(2, user("u29"))

@@ -56,27 +56,27 @@ func (g *guard) load(rules ...hotspot.Rule) {
 			rules[i].Resource = "orders"
 		}
 	}
-	require.NoError(g.t, g.Update(func(b *engine.RulesetBuilder) error { return hotspot.Compile(b, rules) }))
+	require.NoError(g.t, g.Update(func(b *engine.SnapshotBuilder) error { return hotspot.Compile(b, rules) }))
 }
 
 // at moves the clock to so long after the start.
 func (g *guard) at(d time.Duration) { g.clock.AdvanceTo(start.Add(d).UnixNano()) }
 
 // figures are those of a rule.
-func (g *guard) figures(id string) core.RuleFigures {
+func (g *guard) figures(id string) core.RuleStats {
 	g.t.Helper()
 	return trial.Figures(g.t, g.Engine, id)
 }
 
 // details are what a rule knows of values.
-func (g *guard) details(id string) hotspot.Figures {
+func (g *guard) details(id string) hotspot.Stats {
 	g.t.Helper()
-	return trial.Details[hotspot.Figures](g.t, g.Engine, id)
+	return trial.Details[hotspot.Stats](g.t, g.Engine, id)
 }
 
 func (g *guard) inFlight() (n int64) {
-	for _, f := range g.Rules().RuleFigures() {
-		if values, ok := f.Details.(hotspot.Figures); ok {
+	for _, f := range g.Rules().RuleStats() {
+		if values, ok := f.Details.(hotspot.Stats); ok {
 			n += values.InFlight
 		}
 	}

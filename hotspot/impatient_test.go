@@ -17,7 +17,7 @@ import (
 func TestGoodputOfImpatientCallers(t *testing.T) {
 	passed := trial.Impatient(t, 6, func(e *engine.Engine) {
 		rules := []hotspot.Rule{{Resource: "orders", Param: "user", Threshold: 50, Behavior: hotspot.Throttle, MaxWait: time.Second}}
-		require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error { return hotspot.Compile(b, rules) }))
+		require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error { return hotspot.Compile(b, rules) }))
 	}, user("ann"))
 	t.Log(passed)
 	for _, n := range passed[:len(passed)-1] {

@@ -46,8 +46,8 @@ type silence struct {
 // LogPace is when the next line is due.
 func (s *silence) LogPace() *engine.LogPace { return &s.pace }
 
-// Untold reports nothing: there is one line.
-func (s *silence) Untold() bool { return false }
+// Unreported reports nothing: there is one line.
+func (s *silence) Unreported() bool { return false }
 
 // LogLine says what the rule does with such calls.
 func (s *silence) LogLine() engine.LogLine {

@@ -141,7 +141,7 @@ func TestSeveralRulesGiveBack(t *testing.T) {
 // known bug 22
 func TestWhoIsRefusedElsewhereFillsNothing(t *testing.T) {
 	g := newGuard(t)
-	require.NoError(t, g.Update(func(b *engine.RulesetBuilder) error {
+	require.NoError(t, g.Update(func(b *engine.SnapshotBuilder) error {
 		return errors.Join(
 			hotspot.Compile(b, []hotspot.Rule{{Resource: "orders", Param: "user", Threshold: 2, Burst: 2, Window: hotspot.Refill}}),
 			flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 1, Interval: 10 * ms, Buckets: 1, Window: flow.Ring}}),
@@ -172,9 +172,9 @@ func TestWhoIsRefusedElsewhereFillsNothing(t *testing.T) {
 // refuse, and so a call that is refused elsewhere may cost a value its place; whether they
 // decide at once must not depend on who only watches. known bug 127
 func TestShadowRulesChangeNoVerdict(t *testing.T) {
-	play := func(watch func(*engine.RulesetBuilder, []hotspot.Rule, []flow.Rule) error) (words []string) {
+	play := func(watch func(*engine.SnapshotBuilder, []hotspot.Rule, []flow.Rule) error) (words []string) {
 		g := newGuard(t)
-		require.NoError(t, g.Update(func(b *engine.RulesetBuilder) error {
+		require.NoError(t, g.Update(func(b *engine.SnapshotBuilder) error {
 			return watch(b,
 				[]hotspot.Rule{{Resource: "orders", Param: "user", Threshold: 1, MaxValues: 1}},
 				[]flow.Rule{{Resource: "orders", Threshold: 0, Origin: "eve"}})
@@ -192,35 +192,35 @@ func TestShadowRulesChangeNoVerdict(t *testing.T) {
 		}
 		return words
 	}
-	alone := play(func(b *engine.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
+	alone := play(func(b *engine.SnapshotBuilder, h []hotspot.Rule, f []flow.Rule) error {
 		return errors.Join(hotspot.Compile(b, h), flow.Compile(b, f))
 	})
 	assert.Contains(t, alone, "hotspot", "a value has lost its place")
-	for name, watch := range map[string]func(*engine.RulesetBuilder, []hotspot.Rule, []flow.Rule) error{
-		"hotspot": func(b *engine.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
+	for name, watch := range map[string]func(*engine.SnapshotBuilder, []hotspot.Rule, []flow.Rule) error{
+		"hotspot": func(b *engine.SnapshotBuilder, h []hotspot.Rule, f []flow.Rule) error {
 			return errors.Join(hotspot.Compile(b, append(h, hotspot.Rule{Resource: "orders", Param: "item", Mode: spec.Shadow})), flow.Compile(b, f))
 		},
-		"flow": func(b *engine.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
+		"flow": func(b *engine.SnapshotBuilder, h []hotspot.Rule, f []flow.Rule) error {
 			return errors.Join(hotspot.Compile(b, h), flow.Compile(b, append(f, flow.Rule{Resource: ".*", Match: spec.MatchRegex, Behavior: flow.Throttle, Mode: spec.Shadow})))
 		},
-		"authority": func(b *engine.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
+		"authority": func(b *engine.SnapshotBuilder, h []hotspot.Rule, f []flow.Rule) error {
 			return errors.Join(authority.Compile(b, []authority.Rule{{Resource: "orders", Origins: []string{"x"}, Mode: spec.Shadow}}),
 				hotspot.Compile(b, h), flow.Compile(b, f))
 		},
-		"system": func(b *engine.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
+		"system": func(b *engine.SnapshotBuilder, h []hotspot.Rule, f []flow.Rule) error {
 			return errors.Join(system.Compile(b, []system.Rule{{Metric: system.QPS, Mode: spec.Shadow}}), hotspot.Compile(b, h), flow.Compile(b, f))
 		},
-		"isolation": func(b *engine.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
+		"isolation": func(b *engine.SnapshotBuilder, h []hotspot.Rule, f []flow.Rule) error {
 			return errors.Join(hotspot.Compile(b, h), flow.Compile(b, f), isolation.Compile(b, []isolation.Rule{{Resource: "orders", Mode: spec.Shadow}}))
 		},
-		"adaptive": func(b *engine.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
+		"adaptive": func(b *engine.SnapshotBuilder, h []hotspot.Rule, f []flow.Rule) error {
 			return errors.Join(hotspot.Compile(b, h), flow.Compile(b, f), adaptive.Compile(b, []adaptive.Rule{{Resource: "orders", Mode: spec.Shadow}}))
 		},
-		"breaker": func(b *engine.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
+		"breaker": func(b *engine.SnapshotBuilder, h []hotspot.Rule, f []flow.Rule) error {
 			return errors.Join(hotspot.Compile(b, h), flow.Compile(b, f),
 				breaker.Compile(b, []breaker.Rule{{Resource: "*", Mode: spec.Shadow}, {Resource: "orders", Mode: spec.Shadow}}))
 		},
-		"outlier": func(b *engine.RulesetBuilder, h []hotspot.Rule, f []flow.Rule) error {
+		"outlier": func(b *engine.SnapshotBuilder, h []hotspot.Rule, f []flow.Rule) error {
 			return errors.Join(hotspot.Compile(b, h), flow.Compile(b, f), outlier.Compile(b, []outlier.Rule{{Resource: "orders", Mode: spec.Shadow}}))
 		},
 	} {

@@ -83,7 +83,7 @@ func TestOffAndOn(t *testing.T) {
 func TestBadUpdate(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{ID: "r", Param: "user", Threshold: 2})
 	assert.Equal(t, "pass x2, block", g.outcomes(3, user("ann")))
-	err := g.Update(func(b *engine.RulesetBuilder) error {
+	err := g.Update(func(b *engine.SnapshotBuilder) error {
 		return hotspot.Compile(b, []hotspot.Rule{
 			{ID: "r", Resource: "orders", Param: "user", Threshold: 9, Exceptions: []hotspot.Exception{{Value: argument.Of("x"), Threshold: 1}}},
 			{Resource: "orders"},
@@ -102,7 +102,7 @@ func TestEachResourceOfAPatternHasItsOwnValues(t *testing.T) {
 	assert.EqualValues(t, 1, g.figures("r").Refused)
 	f := g.details("r")
 	assert.Equal(t, 2, f.Values)
-	assert.Equal(t, []hotspot.ValueFigures{
+	assert.Equal(t, []hotspot.ValueStats{
 		{Resource: "orders", Value: `"ann"`, Passed: 2, Refused: 1, Measure: engine.MeasureUnits("units in 1s", 2, 2)},
 		{Resource: "order 7", Value: `"ann"`, Passed: 1, Measure: engine.MeasureUnits("units in 1s", 1, 2)},
 	}, f.Top)

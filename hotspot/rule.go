@@ -106,7 +106,7 @@ func ValueOf(v any) argument.Value { return argument.Of(v) }
 const (
 	MinInterval   = stat.MinInterval
 	MaxInterval   = stat.MaxInterval
-	MaxMaxWait    = 24 * time.Hour
+	MaxWaitLimit  = 24 * time.Hour
 	MaxThrottle   = family.MaxRate // units per second that a throttle can space, or that fill a token bucket
 	MaxThreshold  = 1e15
 	MaxIndex      = 1000
@@ -212,7 +212,7 @@ func (r Rule) checkNumbers() error {
 		return spec.BadField("burst", "is %d: use a number from 0 to %d", r.Burst, MaxBurst)
 	}
 	if r.Behavior == Throttle {
-		if err := spec.CheckDuration("maxWait", r.MaxWait, 0, MaxMaxWait); err != nil {
+		if err := spec.CheckDuration("maxWait", r.MaxWait, 0, MaxWaitLimit); err != nil {
 			return err
 		}
 	}

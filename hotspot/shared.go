@@ -137,7 +137,7 @@ type valueLease struct {
 // Ask notes a refusal.
 func (l *valueLease) Ask(inv *engine.Invocation, n int64) engine.Verdict {
 	v := l.Shared.Ask(inv, n)
-	if v.Block != nil && !v.Lacks() {
+	if v.Block != nil && !v.NeedsMore() {
 		l.note(inv.Now(), n, false)
 	}
 	return v

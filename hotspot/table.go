@@ -14,11 +14,11 @@ type table struct {
 // Compile makes hotspot rules part of the next revision of an engine's rules. Rules that did not
 // change keep running as they are; a changed rule takes over the values of the rule with the same
 // ID, unless it looks at another argument.
-func Compile(b *engine.RulesetBuilder, rules []Rule) error {
+func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	t := new(table)
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
-		Build: func(r Rule, record *engine.Record, at *engine.Site, old *controller) *controller {
+		Build: func(r Rule, record *engine.Record, at *engine.Binding, old *controller) *controller {
 			c, publish := newController(t, r, record, at.Resource, old)
 			at.BeforeUse(publish)
 			return c
@@ -31,7 +31,7 @@ func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 }
 
 // Bind returns the rules of a resource or nil.
-func (t *table) Bind(at *engine.Site) engine.Checker {
+func (t *table) Bind(at *engine.Binding) engine.Checker {
 	controllers := t.Hold(at)
 	if len(controllers) == 0 {
 		return nil

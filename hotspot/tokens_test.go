@@ -421,7 +421,7 @@ func TestTokenBucketsHammered(t *testing.T) {
 			slower := rule
 			slower.Threshold /= float64(1 + k%2)
 			slower.MaxValues = 1 + k%3
-			assert.NoError(t, g.Update(func(b *engine.RulesetBuilder) error {
+			assert.NoError(t, g.Update(func(b *engine.SnapshotBuilder) error {
 				slower.Resource, other.Resource = "orders", "orders"
 				return hotspot.Compile(b, []hotspot.Rule{slower, other})
 			}))

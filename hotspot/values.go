@@ -72,7 +72,7 @@ type cell struct {
 	strict  *window // nil if nothing was taken
 	bucket  bucket  // where the rule has no windows
 	filling filling
-	queue   *meter.Turns       // of a throttle, nil if no turn was ever taken
+	queue   *meter.Pacer       // of a throttle, nil if no turn was ever taken
 	tokens  *meter.TokenBucket // of a token bucket, nil if the value never had one
 	held    int64              // units in flight
 	era     uint64             // of the shard when the cell was made, if something of the rest was in flight
@@ -245,9 +245,9 @@ func (s *shard) leaveRing(c *cell) {
 }
 
 // turnsLocked are the turns of the cell's queue. The caller holds the lock of its shard.
-func (c *cell) turnsLocked() *meter.Turns {
+func (c *cell) turnsLocked() *meter.Pacer {
 	if c.queue == nil {
-		turns := meter.MakeTurns(&c.shard.mu)
+		turns := meter.MakePacer(&c.shard.mu)
 		c.queue = &turns
 	}
 	if c.isRest() {

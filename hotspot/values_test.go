@@ -67,7 +67,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	full := heap() - empty
 	fill(2*cap, n)
 	grown := heap() - empty
-	var f Figures
+	var f Stats
 	c.tell(&f, new(top))
 	known := f.Values
 	assert.LessOrEqual(t, known, cap)
@@ -147,7 +147,7 @@ func TestShrinkingLetsGo(t *testing.T) {
 	for i := range 100 {
 		_, _ = c.grant(int64(time.Hour), argument.Of(1000+i), 1)
 	}
-	var f Figures
+	var f Stats
 	c.tell(&f, new(top))
 	known := f.Values
 	assert.LessOrEqual(t, known, 10)

@@ -53,7 +53,7 @@ func (g *guard) load(rules ...isolation.Rule) {
 
 func (g *guard) loadWith(flows []flow.Rule, rules ...isolation.Rule) {
 	g.t.Helper()
-	require.NoError(g.t, g.Update(func(b *engine.RulesetBuilder) error {
+	require.NoError(g.t, g.Update(func(b *engine.SnapshotBuilder) error {
 		if err := flow.Compile(b, flows); err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (g *guard) queued() int64 {
 	return r.Waiting(g.Now())
 }
 
-func (g *guard) figures(id string) core.RuleFigures {
+func (g *guard) figures(id string) core.RuleStats {
 	g.t.Helper()
 	return trial.Figures(g.t, g.Engine, id)
 }

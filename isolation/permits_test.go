@@ -128,7 +128,7 @@ func TestRegexAndOverflow(t *testing.T) {
 
 // known bug 72
 func TestRenamedBeyondTheCap(t *testing.T) {
-	trial.BeyondTheCap(t, func(b *engine.RulesetBuilder, limits []trial.Limit) error {
+	trial.BeyondTheCap(t, func(b *engine.SnapshotBuilder, limits []trial.Limit) error {
 		var rules []isolation.Rule
 		for _, l := range limits {
 			rules = append(rules, isolation.Rule{ID: l.ID, Resource: l.Resource, Match: spec.MatchRegex, Threshold: l.Units, Mode: l.Mode})
@@ -143,7 +143,7 @@ func TestSameIDInAnotherFamily(t *testing.T) {
 	g.loadWith([]flow.Rule{{ID: "r", Resource: "orders", Metric: flow.Concurrency, Threshold: 2, Mode: spec.Shadow}},
 		isolation.Rule{ID: "r", Resource: "orders", Threshold: 2, Mode: spec.Shadow})
 	a, b := g.enter(), g.enter()
-	for _, f := range g.Rules().RuleFigures() {
+	for _, f := range g.Rules().RuleStats() {
 		assert.Zero(t, f.ShadowBlocked, "%v", f.Kind)
 	}
 	a.Exit()

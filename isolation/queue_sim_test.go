@@ -44,7 +44,7 @@ func newSim(s *schedules.Schedule, chain *engine.Chain) *engine.Engine {
 }
 
 func loadSim(s *schedules.Schedule, e *engine.Engine, flows []flow.Rule, rules ...isolation.Rule) {
-	if err := e.Update(func(b *engine.RulesetBuilder) error {
+	if err := e.Update(func(b *engine.SnapshotBuilder) error {
 		return errors.Join(flow.Compile(b, flows), isolation.Compile(b, rules))
 	}); err != nil {
 		s.Failf("loading rules: %v", err)

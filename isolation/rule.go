@@ -52,7 +52,7 @@ type Rule struct {
 const (
 	MaxThreshold = 1_000_000_000
 	MaxMaxQueue  = 1_000_000
-	MaxMaxWait   = 24 * time.Hour
+	MaxWaitLimit = 24 * time.Hour
 )
 
 // Normalized returns the rule with every default written out, or the first field that
@@ -76,8 +76,8 @@ func (r Rule) check() error {
 		return spec.BadField("threshold", "is %d: use a whole number from 0 to %d", r.Threshold, MaxThreshold)
 	case r.MaxQueue < 0 || r.MaxQueue > MaxMaxQueue:
 		return spec.BadField("maxQueue", "is %d: use a whole number from 0 to %d", r.MaxQueue, MaxMaxQueue)
-	case r.MaxWait < 0 || r.MaxWait > MaxMaxWait:
-		return spec.BadField("maxWait", "is %v: use a duration from 0s to %v", r.MaxWait, MaxMaxWait)
+	case r.MaxWait < 0 || r.MaxWait > MaxWaitLimit:
+		return spec.BadField("maxWait", "is %v: use a duration from 0s to %v", r.MaxWait, MaxWaitLimit)
 	case r.MaxQueue > 0 && r.MaxWait == 0:
 		return spec.BadField("maxWait", "is required by maxQueue: say how long a call may wait in the queue")
 	case r.MaxWait > 0 && r.MaxQueue == 0:

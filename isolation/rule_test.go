@@ -50,7 +50,7 @@ func TestRuleRefuses(t *testing.T) {
 
 			// Where it stands in the list is said, and the rules stay.
 			g := newGuard(t, permits(0))
-			err = g.Update(func(b *engine.RulesetBuilder) error {
+			err = g.Update(func(b *engine.SnapshotBuilder) error {
 				return isolation.Compile(b, []isolation.Rule{permits(5), tt.rule})
 			})
 			require.ErrorContains(t, err, "isolation[1]."+tt.want)

@@ -47,13 +47,13 @@ func (c *controller) SharedLimit(inv *engine.Invocation, i int) (family.Shared, 
 // Direct says that no call waits for its turn.
 func (*controller) Direct() bool { return true }
 
-// Figures says what each rule has done, over all resources, and what is leased.
-func (t *table) Figures() []core.RuleFigures {
-	return t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
+// Stats says what each rule has done, over all resources, and what is leased.
+func (t *table) Stats() []core.RuleStats {
+	return t.StatsWith(func(r Rule, controllers []*controller) core.Details {
 		if !r.leases() {
 			return nil
 		}
-		f := family.NewSharedFigures(t.Member)
+		f := family.NewSharedStats(t.Member)
 		for _, c := range controllers {
 			family.AddShared(&f, c.lease)
 		}

@@ -21,11 +21,11 @@ type table struct {
 // Compile makes isolation rules part of the next revision of an engine's rules. A call
 // in flight or in a queue stays there, whatever happens to the rules: a higher limit lets the
 // first in the queue run immediately, and if no rule is left, all of them run.
-func Compile(b *engine.RulesetBuilder, rules []Rule) error {
+func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	t := new(table)
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
-		Build: func(r Rule, record *engine.Record, at *engine.Site, old *controller) *controller {
+		Build: func(r Rule, record *engine.Record, at *engine.Binding, old *controller) *controller {
 			return newController(t, r, record, at.Resource, old)
 		},
 		Rule:    func(c *controller) *Rule { return &c.rule },
@@ -36,7 +36,7 @@ func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 
 // Bind returns the rules of a resource or nil. If it is known which rules apply, it applies the
 // current limit to the queue. New calls do so too (see [meter.Claim]), but there may be none.
-func (t *table) Bind(at *engine.Site) engine.Checker {
+func (t *table) Bind(at *engine.Binding) engine.Checker {
 	rs := &checker{revision: t.Revision, controllers: t.Hold(at)}
 	for _, c := range rs.controllers {
 		switch {
@@ -70,7 +70,7 @@ func (t *table) Needs(held any, known uint64, need func(engine.Need)) {
 	semaphore := func(owner any) engine.Need {
 		return engine.Need{Role: engine.RoleCluster, Semaphore: true, Meter: meter.Meter{Owner: owner}}
 	}
-	h, _ := held.(*family.Held[Rule, controller])
+	h, _ := held.(*family.Kept[Rule, controller])
 	for c := range h.All() {
 		if c.lease == nil && (c.rule.Mode != spec.Off || c.owner != sharedSemaphore) {
 			need(semaphore(c.owner))

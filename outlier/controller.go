@@ -22,7 +22,7 @@ type controller struct {
 	adopted  bool // the pool goes by this revision; guarded by its site
 }
 
-func newController(e *engine.Engine, r Rule, record *engine.Record, at *engine.Site, old *controller) *controller {
+func newController(e *engine.Engine, r Rule, record *engine.Record, at *engine.Binding, old *controller) *controller {
 	resource := at.Resource.Name()
 	c := &controller{rule: r, terms: breaker.NewTerms(r.breaker()), engine: e, resource: resource, record: record}
 	refusal := core.BlockError{Kind: core.KindOutlier, Resource: resource, Rule: r.ID}

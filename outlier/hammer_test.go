@@ -38,8 +38,8 @@ func TestEverythingAtOnce(t *testing.T) {
 			}
 			g.clock.Advance(50 * ms)
 			g.out()
-			for _, f := range g.table().Figures() {
-				if details, ok := f.Details.(outlier.Figures); ok { // it isn't off
+			for _, f := range g.table().Stats() {
+				if details, ok := f.Details.(outlier.Stats); ok { // it isn't off
 					assert.LessOrEqual(t, details.Endpoints, 8+1000)
 				}
 			}

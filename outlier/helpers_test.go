@@ -53,7 +53,7 @@ func (g *guard) load(rules ...outlier.Rule) {
 }
 
 func (g *guard) tryLoad(rules []outlier.Rule, flows ...flow.Rule) error {
-	return g.Update(func(b *engine.RulesetBuilder) error {
+	return g.Update(func(b *engine.SnapshotBuilder) error {
 		if err := flow.Compile(b, flows); err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (g *guard) tryLoad(rules []outlier.Rule, flows ...flow.Rule) error {
 // table is the rules in force.
 type table interface {
 	Ejected(resource string, now int64) []string
-	Figures() []core.RuleFigures
+	Stats() []core.RuleStats
 }
 
 func (g *guard) table() table { return g.Rules().Family(core.KindOutlier).(table) }
@@ -77,11 +77,11 @@ func (g *guard) out() string {
 	return strings.Join(g.table().Ejected("orders", g.clock.Now()), " ")
 }
 
-func (g *guard) figures(i int) core.RuleFigures { return g.table().Figures()[i] }
+func (g *guard) figures(i int) core.RuleStats { return g.table().Stats()[i] }
 
 // details are what the only rule tells of endpoints, nothing as long as it knows none.
-func (g *guard) details() outlier.Figures {
-	f, _ := g.figures(0).Details.(outlier.Figures)
+func (g *guard) details() outlier.Stats {
+	f, _ := g.figures(0).Details.(outlier.Stats)
 	return f
 }
 

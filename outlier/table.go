@@ -21,10 +21,10 @@ type table struct {
 // Compile makes outlier rules part of the next revision of an engine's rules. Rules
 // that did not change carry on as they are; changed ones take over the endpoints of the
 // rule with the same ID.
-func Compile(b *engine.RulesetBuilder, rules []Rule) error {
+func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
-		Build: func(r Rule, record *engine.Record, at *engine.Site, old *controller) *controller {
+		Build: func(r Rule, record *engine.Record, at *engine.Binding, old *controller) *controller {
 			return newController(b.Engine, r, record, at, old)
 		},
 		Rule:    func(c *controller) *Rule { return &c.rule },
@@ -35,11 +35,11 @@ func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 }
 
 // Bind returns the rules of a resource or nil.
-func (t *table) Bind(at *engine.Site) engine.Checker {
+func (t *table) Bind(at *engine.Binding) engine.Checker {
 	before := at.Held
 	controllers := t.Hold(at)
 	if s, ok := at.Common.(*site); ok && at.Held != before {
-		h, _ := at.Held.(*family.Held[Rule, controller])
+		h, _ := at.Held.(*family.Kept[Rule, controller])
 		at.BeforeUse(func(now int64) { s.publish(h.All(), now) })
 	}
 	if len(controllers) == 0 {
@@ -49,7 +49,7 @@ func (t *table) Bind(at *engine.Site) engine.Checker {
 }
 
 // siteOf is what the rules of a resource share.
-func siteOf(at *engine.Site) *site {
+func siteOf(at *engine.Binding) *site {
 	s, _ := at.Common.(*site)
 	if s == nil {
 		s = new(site)

@@ -69,7 +69,7 @@ func (s said) rule(family string, i int) (at place, path string) {
 }
 
 // Override reports a rule that is not in force because a later source has one with the same ID, see
-// [Loader.LaterWins].
+// [Loader.AllowOverrides].
 type Override struct {
 	Family string // its key in the file, as in "flow"
 	ID     string

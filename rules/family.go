@@ -33,7 +33,7 @@ type family interface {
 
 	// compile makes those of s part of the next revision, and replaces those of s with them, with
 	// their defaults written out.
-	compile(b *engine.RulesetBuilder, s *Set) error
+	compile(b *engine.SnapshotBuilder, s *Set) error
 }
 
 // rulesOf is the family whose rules are of type R, a struct with yaml keys.
@@ -43,7 +43,7 @@ type rulesOf[R spec.Rule] struct {
 	single     bool   // there is one at most, which a file has in no list
 	in         func(*Set) *[]R
 	normalized func(R) (R, error)
-	build      func(*engine.RulesetBuilder, []R) error
+	build      func(*engine.SnapshotBuilder, []R) error
 	zero       func(R) bool // the threshold is 0; nil if that is nothing special
 	then       string       // what such a rule does
 }
@@ -231,9 +231,9 @@ func (d *decoder) affords(rule spec.Info, path string, values map[string]*yaml.N
 // may be left out are marked so, or the rule says so; the zero value of the others
 // says something.
 func missingKey(fields []field, values map[string]*yaml.Node, rule any) string {
-	lenient, _ := rule.(interface{ MayLack(key string) bool })
+	lenient, _ := rule.(interface{ MayOmit(key string) bool })
 	for _, f := range fields {
-		if _, present := values[f.key]; !present && !f.omitEmpty && (lenient == nil || !lenient.MayLack(f.key)) {
+		if _, present := values[f.key]; !present && !f.omitEmpty && (lenient == nil || !lenient.MayOmit(f.key)) {
 			return f.key
 		}
 	}
@@ -275,7 +275,7 @@ func (f rulesOf[R]) encode(s *Set, first, n int) (*yaml.Node, error) {
 	return list, nil
 }
 
-func (f rulesOf[R]) compile(b *engine.RulesetBuilder, s *Set) (err error) {
+func (f rulesOf[R]) compile(b *engine.SnapshotBuilder, s *Set) (err error) {
 	if f.build == nil {
 		*f.in(s), err = spec.Normalize(f, spec.Clone(*f.in(s)), f.normalized)
 		return err

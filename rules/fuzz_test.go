@@ -224,7 +224,7 @@ func requireLoads(t *testing.T, set Set) {
 	clock := clocks.NewManual(time.Unix(1, 0))
 	member, err := sharing.Join(cluster.Config{Store: cluster.NewMemory(clock), Clock: clock})
 	require.NoError(t, err)
-	require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
+	require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error {
 		b.Sharing = member
 		_, err := set.Compile(b)
 		return err

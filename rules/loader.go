@@ -77,11 +77,11 @@ func (e *SourceError) Error() string {
 
 var errClosed = errors.New("penstock: closed, and watches nothing any more")
 
-// LaterWins declares that from the next load on two sources may have rules with the same ID: the
+// AllowOverrides declares that from the next load on two sources may have rules with the same ID: the
 // rule of the later source is in force, in its place, and the other is not. Each such rule is
 // reported in [Reload].Overrides, [Status].Overrides and the log. Without it, an ID in two sources
 // is an error that names both.
-func (l *Loader) LaterWins() {
+func (l *Loader) AllowOverrides() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.laterWins = true

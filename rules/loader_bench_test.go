@@ -18,7 +18,7 @@ func BenchmarkOneFileOfTwentyChanges(b *testing.B) {
 	require.NoError(b, err)
 	var told Change
 	l := NewLoader(func(set Set) error {
-		return e.Update(func(builder *engine.RulesetBuilder) error {
+		return e.Update(func(builder *engine.SnapshotBuilder) error {
 			_, err := set.Compile(builder)
 			return err
 		})

@@ -233,7 +233,7 @@ func TestLoaderMadeIDs(t *testing.T) {
 		write(t, two, []byte("flow: [{resource: a, threshold: 3}]"))
 		b.settle()
 		assert.Equal(t, []string{`two.yaml:1:8: flow[0]: the id "flow:a" is also that of flow[0] in one.yaml:1:8` + twice}, b.outcomes())
-		b.LaterWins()
+		b.AllowOverrides()
 		require.NoError(t, b.Load(Set{}))
 		b.has("flow:a 1, flow:a#2 2")
 	})
@@ -259,7 +259,7 @@ func TestLoaderMovesARuleWithoutAGap(t *testing.T) {
 
 func TestLoaderLaterWins(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.LaterWins()
+		b.AllowOverrides()
 		base, service := b.file("base.yaml", "a 1, b 1"), b.file("service.yaml", "b 2, c 2")
 		b.declare(base, service)
 		b.has("a 1, b 2, c 2")

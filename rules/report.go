@@ -23,7 +23,7 @@ type Reload struct {
 	// Left says that the file has left its directory, and its rules are no longer in force.
 	Left bool
 	// Overrides are the rules of this source that those of others replace, and the rules of
-	// others that its own replace; see [Loader.LaterWins].
+	// others that its own replace; see [Loader.AllowOverrides].
 	Overrides []Override
 	// Warnings are about rules of Sentinel's, see [ParseWith]. They are logged, too.
 	Warnings []Warning

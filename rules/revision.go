@@ -21,7 +21,7 @@ type Revision struct {
 	Sources   []string   // whose content changed, or that are gone
 	Change    Change     // of what is in force, from the revision before
 	Rules     int        // in force
-	Overrides []Override // in force, see [Loader.LaterWins]
+	Overrides []Override // in force, see [Loader.AllowOverrides]
 }
 
 // String returns it in one line, as in "7 6b3d0f9a51c2 +1 ~0 -0 rules.yaml".

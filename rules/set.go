@@ -161,7 +161,7 @@ func (s Set) says() bool {
 
 // Compile makes the rules of all families part of the next revision of a Guard's rules, which calls it. It returns them with their defaults written out, or the first
 // reason not to accept one.
-func (s Set) Compile(b *engine.RulesetBuilder) (Set, error) {
+func (s Set) Compile(b *engine.SnapshotBuilder) (Set, error) {
 	flows, hotspots := len(s.Flow), len(s.Hotspot)
 	if len(s.Groups)+len(s.Gateway) > 0 {
 		if err := s.compileGateway(b); err != nil {
@@ -178,7 +178,7 @@ func (s Set) Compile(b *engine.RulesetBuilder) (Set, error) {
 }
 
 // compileGateway adds what the rules of gateways become, behind what the families have.
-func (s *Set) compileGateway(b *engine.RulesetBuilder) error {
+func (s *Set) compileGateway(b *engine.SnapshotBuilder) error {
 	for _, f := range families {
 		if f.key() == groupsKey || f.key() == gatewayKey {
 			if err := f.compile(b, s); err != nil {

@@ -22,7 +22,7 @@ func newEngine(t testing.TB, cfg engine.Config, rules ...flow.Rule) *engine.Engi
 	e, err := engine.NewEngine(cfg)
 	require.NoError(t, err)
 	books.Keep(t, e)
-	require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, rules) }))
+	require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error { return flow.Compile(b, rules) }))
 	return e
 }
 

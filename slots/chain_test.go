@@ -73,7 +73,7 @@ func TestOrder(t *testing.T) {
 			e, err := engine.NewEngine(engine.Config{Clock: clock, Chain: chain})
 			require.NoError(t, err)
 			books.Keep(t, e)
-			require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, []flow.Rule{tt.rule}) }))
+			require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error { return flow.Compile(b, []flow.Rule{tt.rule}) }))
 			ctx := engine.WithOrigin(engine.WithContext(t.Context(), "web"), "app")
 			if tt.name == "waits" {
 				entry, err := e.Enter(ctx, "orders", nil)

@@ -109,7 +109,7 @@ func TestBlockLogOfAHandlerThatPanics(t *testing.T) {
 		told += n
 	}})})
 	require.NoError(t, err)
-	require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
+	require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error {
 		return flow.Compile(b, []flow.Rule{{Resource: ".*", Match: spec.MatchRegex}})
 	}))
 	for range 3 {
@@ -219,7 +219,7 @@ func TestBlockLogHandlerMakesGuardedCalls(t *testing.T) {
 		if depth == 1 {
 			_ = e.Close() // tells of the refusal above, and comes here again
 		}
-		assert.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
+		assert.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error {
 			return flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 0}, {Resource: "log", Threshold: 0}})
 		}))
 	}})}, flow.Rule{Resource: "orders", Threshold: 0}, flow.Rule{Resource: "log", Threshold: 0})

@@ -56,7 +56,7 @@ func TestResourceCountsOnce(t *testing.T) {
 			for _, n := range r.Calls().All() {
 				assert.EqualValues(t, 3, n.Totals().Pass)
 			}
-			require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
+			require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error {
 				return flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 5}})
 			}))
 			for i := range 4 {
@@ -80,7 +80,7 @@ func TestSemaphoreForCallsInFlight(t *testing.T) {
 				return entry
 			}
 			running := enter() // before there is a rule
-			require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
+			require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error {
 				return isolation.Compile(b, []isolation.Rule{{Resource: "orders", Threshold: 2}})
 			}))
 			next := enter()
@@ -102,7 +102,7 @@ func TestMetersOfANodeThatLeft(t *testing.T) {
 	e, clock, _ := newGuard(t)
 	r := e.PinResource("orders")
 	load := func(rules ...flow.Rule) {
-		require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, rules) }))
+		require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error { return flow.Compile(b, rules) }))
 	}
 	keep := flow.Rule{ID: "keep", Resource: "orders", Threshold: 1000}
 	load(keep, flow.Rule{ID: "chain", Resource: "or.*", Match: spec.MatchRegex, Relation: flow.Chain, Ref: "web", Threshold: 100})

@@ -32,7 +32,7 @@ type gate struct {
 	next *shared.Pointer[gate]
 }
 
-func newGate(e *engine.Engine, at *engine.Site, revision uint64, r Rule, record *engine.Record, old *gate) *gate {
+func newGate(e *engine.Engine, at *engine.Binding, revision uint64, r Rule, record *engine.Record, old *gate) *gate {
 	g := &gate{rule: r, record: record, engine: e, inbound: &e.Tree().Inbound().StatisticNode, next: new(shared.Pointer[gate])}
 	if r.Mode == spec.Off { // it only keeps its figures for later
 		return g
@@ -109,7 +109,7 @@ func (r Rule) countsInFlight() bool {
 // handed over, and holds it there too (see [stat.Window.Follow]); a call that took later sees the
 // new gate and takes there as well. No call takes from the new window before that: what is handed
 // over replaces what is there. The window belongs to the new rule alone, see [meter.Era].
-func (g *gate) openWindow(at *engine.Site, old *gate) {
+func (g *gate) openWindow(at *engine.Binding, old *gate) {
 	if g.rule.goesOnFrom(old) && old.meter != g.meter {
 		g.window = g.inbound.Window(at.Now, g.meter, nil)
 		at.BeforeUse(func(now int64) { g.window.Reseed(old.window, now, func() { old.next.Store(g) }) })

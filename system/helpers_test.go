@@ -90,7 +90,7 @@ func (g *guard) load(rules ...system.Rule) {
 }
 
 func (g *guard) tryLoad(rules ...system.Rule) error {
-	return g.Update(func(b *engine.RulesetBuilder) error { return system.Compile(b, rules) })
+	return g.Update(func(b *engine.SnapshotBuilder) error { return system.Compile(b, rules) })
 }
 
 // at moves the clock to so long after the start.
@@ -141,7 +141,7 @@ func (g *guard) passes(n int) (passed int) {
 }
 
 // figures are what a rule has done.
-func (g *guard) figures(id string) core.RuleFigures {
+func (g *guard) figures(id string) core.RuleStats {
 	g.t.Helper()
 	return trial.Figures(g.t, g.Engine, id)
 }

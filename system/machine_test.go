@@ -119,7 +119,7 @@ func (calling) Enabled(_ context.Context, level slog.Level) bool { return level 
 func (c calling) Handle(context.Context, slog.Record) error      { c.call(); return nil }
 
 func ids(g *guard) (ids []string) {
-	for _, f := range g.Rules().RuleFigures() {
+	for _, f := range g.Rules().RuleStats() {
 		ids = append(ids, f.ID)
 	}
 	return ids

@@ -131,8 +131,8 @@ func (r Rule) checkNumbers() error {
 	return nil
 }
 
-// MayLack reports whether a rule file may omit a key that other rules need.
-func (r Rule) MayLack(key string) bool { return key == "threshold" && r.Metric == RT }
+// MayOmit reports whether a rule file may omit a key that other rules need.
+func (r Rule) MayOmit(key string) bool { return key == "threshold" && r.Metric == RT }
 
 // Info returns what the rule table needs to know. A system rule has no resource.
 func (r Rule) Info() spec.Info { return spec.Info{ID: r.ID, Mode: r.Mode} }

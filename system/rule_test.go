@@ -131,7 +131,7 @@ func TestFiguresTellWhetherACallCameIn(t *testing.T) {
 		g := newGuard(t, system.Rule{ID: "qps", Metric: system.QPS, Threshold: threshold},
 			system.Rule{ID: "off", Metric: system.Concurrency, Threshold: 9, Mode: spec.Off})
 		asked := func() (all []bool) {
-			for _, f := range g.Rules().RuleFigures() {
+			for _, f := range g.Rules().RuleStats() {
 				all = append(all, f.Asked)
 			}
 			return all

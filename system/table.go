@@ -19,8 +19,8 @@ import (
 // refuses them. So all rules are kept in one place, the node of all inbound calls; a resource keeps
 // only its [refusals].
 type table struct {
-	gates   *family.Table[everywhere, gate]
-	held    *family.Held[everywhere, gate]
+	gates   *family.Index[everywhere, gate]
+	held    *family.Kept[everywhere, gate]
 	engine  *engine.Engine
 	sampler *sampler.Sampler
 	inbound *engine.Resource        // the place of the rules
@@ -41,7 +41,7 @@ func (r everywhere) Info() spec.Info {
 // Compile makes system rules part of the next revision of an engine's rules. Rules that did not
 // change keep running as they are; a changed rule takes over the state of the rule with the same
 // ID.
-func Compile(b *engine.RulesetBuilder, rules []Rule) error {
+func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	rules, err := spec.Normalize(core.KindSystem, rules, Rule.Normalized)
 	if err != nil {
 		return err
@@ -71,19 +71,19 @@ func Compile(b *engine.RulesetBuilder, rules []Rule) error {
 	return nil
 }
 
-func (t *table) build(b *engine.RulesetBuilder, rules []Rule, old *table) (err error) {
+func (t *table) build(b *engine.SnapshotBuilder, rules []Rule, old *table) (err error) {
 	all := make([]everywhere, len(rules))
 	for i, r := range rules {
 		all[i] = everywhere{r}
 	}
 	maker := family.Maker[everywhere, gate]{
-		Build: func(r everywhere, record *engine.Record, at *engine.Site, old *gate) *gate {
+		Build: func(r everywhere, record *engine.Record, at *engine.Binding, old *gate) *gate {
 			return newGate(b.Engine, at, b.Revision(), r.Rule, record, old)
 		},
 		Rule: func(g *gate) *everywhere { return &everywhere{g.rule} },
 	}
-	at := engine.NewSite(t.inbound, b.Engine.Now())
-	var previous *family.Table[everywhere, gate]
+	at := engine.NewBinding(t.inbound, b.Engine.Now())
+	var previous *family.Index[everywhere, gate]
 	if old != nil {
 		previous, at.Held = old.gates, old.held
 	}
@@ -91,7 +91,7 @@ func (t *table) build(b *engine.RulesetBuilder, rules []Rule, old *table) (err e
 		return err
 	}
 	t.active = newOrder(t.gates.Hold(at))
-	t.held, _ = at.Held.(*family.Held[everywhere, gate])
+	t.held, _ = at.Held.(*family.Kept[everywhere, gate])
 	b.BeforePublishing(at.HandOver)
 	for g := range t.held.All() {
 		t.records[g.record] = true
@@ -101,7 +101,7 @@ func (t *table) build(b *engine.RulesetBuilder, rules []Rule, old *table) (err e
 }
 
 // serve makes the sampler read the machine for the rules that go by it.
-func (t *table) serve(b *engine.RulesetBuilder) {
+func (t *table) serve(b *engine.SnapshotBuilder) {
 	var sampled []*gate
 	var wants []sampler.Quantity
 	for _, g := range t.active.rules {
@@ -151,7 +151,7 @@ func (t *table) Known(any, uint64) (none pattern.Matched) { return none }
 func (t *table) Latest() uint64 { return 0 }
 
 // Bind returns the rules for the calls of a resource or nil.
-func (t *table) Bind(at *engine.Site) engine.Checker {
+func (t *table) Bind(at *engine.Binding) engine.Checker {
 	held, _ := at.Held.(*refusals)
 	if len(t.records) == 0 {
 		at.Held = nil
@@ -204,13 +204,13 @@ func (t *table) EachError(f func(*core.BlockError)) {
 	})
 }
 
-// Figures says what each rule has done, over all resources.
-func (t *table) Figures() []core.RuleFigures {
-	var figures []core.RuleFigures
+// Stats says what each rule has done, over all resources.
+func (t *table) Stats() []core.RuleStats {
+	var figures []core.RuleStats
 	ever := t.inbound.Totals()
 	for i, r := range t.gates.All() {
 		record := t.gates.Record(i)
-		figures = append(figures, core.RuleFigures{
+		figures = append(figures, core.RuleStats{
 			Kind: core.KindSystem, ID: r.ID, Mode: r.Mode,
 			Asked:   r.Mode != spec.Off && ever.Pass+ever.Block > 0,
 			Refused: record.Refused.Load(), ShadowBlocked: record.ShadowBlocked.Load(),

@@ -48,7 +48,7 @@ type Server struct {
 	// is as in [Route].
 	Pattern func(string) string
 	// Lacks are the names of cases that the framework can't have, with the reason.
-	Lacks map[string]string
+	Without map[string]string
 
 	two bool // HTTP/2, over TLS
 }
@@ -86,7 +86,7 @@ func Run(t *testing.T, s Server) {
 		s.two = true
 		t.Run("HTTP/2", s.run)
 	}
-	for name := range s.Lacks {
+	for name := range s.Without {
 		if !slices.ContainsFunc(Cases, func(c Case) bool { return c.Name == name }) {
 			t.Errorf("there is no case %q", name)
 		}
@@ -99,7 +99,7 @@ func (s Server) run(t *testing.T) {
 			continue
 		}
 		t.Run(c.Name, func(t *testing.T) {
-			if why := s.Lacks[c.Name]; why != "" {
+			if why := s.Without[c.Name]; why != "" {
 				t.Skip(why)
 			}
 			if err := c.Check(t, s); err != nil {

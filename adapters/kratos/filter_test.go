@@ -32,7 +32,7 @@ func TestConformance(t *testing.T) {
 			return srv
 		},
 		Pattern: func(pattern string) string { return strings.TrimSuffix(pattern, "/") }, // as kratos registers it
-		Lacks:   map[string]string{"requests without a route can be refused": "kratos asks filters of routes only"},
+		Without: map[string]string{"requests without a route can be refused": "kratos asks filters of routes only"},
 	})
 }
 

@@ -220,7 +220,7 @@ func framework(start func(testing.TB, *rpctest.Service, rpctest.Options, rpctest
 			lacks[c.Name] = "kratos asks its middleware once for each message of a stream"
 		}
 	}
-	return rpctest.Framework{Start: start, Unary: unary, Told: told, Lacks: lacks}
+	return rpctest.Framework{Start: start, Unary: unary, Told: told, Without: lacks}
 }
 
 func TestGRPC(t *testing.T) {

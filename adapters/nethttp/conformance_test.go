@@ -28,6 +28,6 @@ func TestMiddleware(t *testing.T) {
 		Handler: func(_ testing.TB, routes []conformance.Route, opts ...nethttp.Option) http.Handler {
 			return mux(routes, nethttp.Middleware(opts...))
 		},
-		Lacks: map[string]string{"requests without a route can be refused": inside},
+		Without: map[string]string{"requests without a route can be refused": inside},
 	})
 }

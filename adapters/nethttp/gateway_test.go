@@ -263,7 +263,7 @@ func TestGatewayManyValues(t *testing.T) {
 	assert.Less(t, heap(), before+2<<20)
 	assert.LessOrEqual(t, let, 2*most+100)
 	assert.GreaterOrEqual(t, let, most)
-	hotspots := g.Tree().Rules[0].Details.(hotspot.Figures)
+	hotspots := g.Tree().Rules[0].Details.(hotspot.Stats)
 	assert.LessOrEqual(t, hotspots.Values, most)
 }
 

@@ -51,7 +51,7 @@ func (s *scripts) encodeTake(key string, c *store.Take) (call, error) {
 		return call{}, fmt.Errorf("buckets of %v, which are not whole microseconds: %w", width, store.ErrNotExecuted)
 	}
 	numbers := packed(make([]byte, 0, 8*(15+2*len(c.Backs)+2*len(c.Charges))), int64(c.Shape.Width()), int64(c.Phase), c.Span(),
-		int64(c.Shape.Buckets), clamped(c.Limit), clamped(c.Need), clamped(c.Want), c.Seen, c.Lacked, c.Ahead, clamped(int64(c.Borrow)),
+		int64(c.Shape.Buckets), clamped(c.Limit), clamped(c.Need), clamped(c.Want), c.Seen, c.Shortfall, c.Ahead, clamped(int64(c.Borrow)),
 		c.Seq, c.Epoch, c.NewEpoch, int64(len(c.Backs)))
 	for _, list := range [][]store.Units{c.Backs, c.Charges} {
 		for _, u := range list {

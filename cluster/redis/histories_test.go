@@ -79,7 +79,7 @@ func (l ledger) play(t *store.Take) (ledger, store.TakeReply) {
 				sharers = min(reply.Active, max(l.lackers[l.head-1], l.lackers[l.head])+1)
 			}
 			reply.Granted = max(t.Need, min(t.Want, reply.Room/sharers))
-			if reply.Granted > 0 && reply.Granted < t.Want && t.Lacked != l.head {
+			if reply.Granted > 0 && reply.Granted < t.Want && t.Shortfall != l.head {
 				l.lackers[l.head]++
 			}
 		}
@@ -217,7 +217,7 @@ func play(st store.Store, ring store.Ring, seed uint64, repeated func(*store.Tak
 				}
 				c := &store.Take{
 					Outcome: store.Outcome{Key: "{history}"}, Caller: store.Caller{Member: 1 + member, Seq: 1 + seq}, Ring: ring,
-					Limit: 20, Need: r.Int64N(8), Seen: known.Current, Lacked: lacked, Epoch: known.Epoch, NewEpoch: 2 + r.Int64N(store.MostEpoch-1),
+					Limit: 20, Need: r.Int64N(8), Seen: known.Current, Shortfall: lacked, Epoch: known.Epoch, NewEpoch: 2 + r.Int64N(store.MaxEpoch-1),
 				}
 				c.Want = c.Need * r.Int64N(3)
 				switch r.IntN(4) {

@@ -62,8 +62,8 @@ func TestRulesOfAllKinds(t *testing.T) {
 	// store is what each engine says of the store, rule by rule.
 	store := func(says string) bool {
 		for _, g := range guards {
-			for _, r := range g.RuleFigures() {
-				if f, ok := r.Details.(core.SharedFigures); ok && f.Store != says {
+			for _, r := range g.RuleStats() {
+				if f, ok := r.Details.(core.SharedStats); ok && f.Store != says {
 					return false
 				}
 			}

@@ -162,7 +162,7 @@ type Take struct {
 	Seen int64
 	// Lacked is the bucket that was current by the last reply that granted some units, but fewer than Want, and not by
 	// Borrow; 0 if there was none.
-	Lacked int64
+	Shortfall int64
 	// Ahead is the coming bucket from which units are wanted, 0 for the current one. If it is set,
 	// Borrow is 0.
 	Ahead int64
@@ -170,15 +170,15 @@ type Take struct {
 	Borrow time.Duration
 
 	Epoch    int64 // the key's by the last reply; 0 if the member has nothing there that counts
-	NewEpoch int64 // a random number from 2 to MostEpoch, for a key that starts a new epoch
+	NewEpoch int64 // a random number from 2 to MaxEpoch, for a key that starts a new epoch
 	Backs    []Units
 	Charges  []Units
 
 	Reply TakeReply
 }
 
-// MostEpoch is the highest NewEpoch, 2^52.
-const MostEpoch = 1 << 52
+// MaxEpoch is the highest NewEpoch, 2^52.
+const MaxEpoch = 1 << 52
 
 // NextEpoch is the epoch of a key that had one and begins another: their sum, less 2^53-2 if that is 2^53 or
 // more. It depends on both, since the same command may come twice, and is then to begin a third.

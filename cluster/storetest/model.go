@@ -122,7 +122,7 @@ func (m *takes) check(s *stage, c store.Command) {
 				sharers = min(active, max(m.lackers[m.head-1], m.lackers[m.head])+1)
 			}
 			want.Granted = max(t.Need, min(t.Want, want.Room/sharers))
-			if want.Granted > 0 && want.Granted < t.Want && t.Lacked != m.head {
+			if want.Granted > 0 && want.Granted < t.Want && t.Shortfall != m.head {
 				m.lackers[m.head]++
 			}
 			m.units[want.Bucket] += want.Granted

@@ -45,7 +45,7 @@ func (s *stage) randomTakes(shape stat.Shape) {
 		m := &members[id]
 		t := &store.Take{
 			Outcome: store.Outcome{Key: key}, Caller: s.caller(int64(1 + id)), Ring: ring, Limit: []int64{20, 20, 20, 7, 0}[r.IntN(5)],
-			Need: r.Int64N(8), Seen: m.seen, Lacked: m.lacked, Epoch: m.epoch, NewEpoch: 2 + r.Int64N(store.MostEpoch-1),
+			Need: r.Int64N(8), Seen: m.seen, Shortfall: m.lacked, Epoch: m.epoch, NewEpoch: 2 + r.Int64N(store.MaxEpoch-1),
 		}
 		t.Want = t.Need * r.Int64N(3)
 		switch r.IntN(6) {

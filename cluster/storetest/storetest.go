@@ -126,7 +126,7 @@ func (s *stage) window(name string, ring store.Ring, limit int64) *window {
 func (w *window) command(member, need, want int64) *store.Take {
 	return &store.Take{
 		Outcome: store.Outcome{Key: w.name}, Caller: w.caller(member), Ring: w.ring, Limit: w.limit,
-		Need: need, Want: want, Seen: w.seen, Epoch: w.epoch, NewEpoch: 2 + w.random.Int64N(store.MostEpoch-1),
+		Need: need, Want: want, Seen: w.seen, Epoch: w.epoch, NewEpoch: 2 + w.random.Int64N(store.MaxEpoch-1),
 	}
 }
 

@@ -206,7 +206,7 @@ func TestAsWatched(t *testing.T) {
 		g, err := api.New(api.Config{Logger: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err)
 		if laterWins {
-			g.LaterWins()
+			g.AllowOverrides()
 		}
 		err = g.WatchRules(t.Context(), paths...)
 		require.NoError(t, g.Close())

@@ -87,7 +87,7 @@ type together struct {
 func (o *together) add(cmd *cobra.Command) {
 	allowWritable(cmd, &o.ParseOptions)
 	cmd.Flags().BoolVar(&o.laterWins, "later-wins", false,
-		"of two files with one id, the later one's rule\nholds, as after api.LaterWins")
+		"of two files with one id, the later one's rule\nholds, as after api.AllowOverrides")
 }
 
 // allowWritable adds the flag of that name.

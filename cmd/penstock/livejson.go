@@ -79,7 +79,7 @@ func (t treeJSON) tree() inspect.Tree {
 		tree.Resources = append(tree.Resources, r.node())
 	}
 	for _, r := range t.Rules {
-		tree.Rules = append(tree.Rules, core.RuleFigures{
+		tree.Rules = append(tree.Rules, core.RuleStats{
 			Kind: r.Kind, ID: r.ID, Resource: r.Resource, Mode: r.Mode, Asked: r.Asked, Refused: r.Refused, ShadowBlocked: r.ShadowBlocked,
 			Details: r.ruleDetails,
 		})
@@ -88,7 +88,7 @@ func (t treeJSON) tree() inspect.Tree {
 }
 
 func (n nodeJSON) node() inspect.Node {
-	node := inspect.Node{Name: n.Name, Kind: n.Kind, Overflow: n.Overflow, Figures: inspect.Figures{
+	node := inspect.Node{Name: n.Name, Kind: n.Kind, Overflow: n.Overflow, Stats: inspect.Stats{
 		Interval: time.Second, Second: n.Second.counts(), Minute: n.Minute.counts(), InFlight: n.InFlight, Waiting: n.Waiting,
 	}}
 	if n.P50Ms != nil && n.P95Ms != nil && n.P99Ms != nil {

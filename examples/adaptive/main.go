@@ -59,7 +59,7 @@ func run(w io.Writer) error {
 			for range 5000 {
 				s.step(part.workers, part.rate)
 			}
-			learned := guard.Tree().Rules[0].Details.(adaptive.Figures).Limits[0]
+			learned := guard.Tree().Rules[0].Details.(adaptive.Stats).Limits[0]
 			fmt.Fprintf(w, "  %3d/s served, %3d/s refused, %5v each; limit %d\n",
 				s.served/5, s.refused/5, (s.took / time.Duration(s.served)).Round(time.Millisecond), learned.Limit)
 		}

@@ -78,7 +78,7 @@ func run(w io.Writer) error {
 	daily.Exit()
 
 	fmt.Fprintln(w, "the hottest users:")
-	for _, v := range guard.Tree().Rules[0].Details.(hotspot.Figures).Top {
+	for _, v := range guard.Tree().Rules[0].Details.(hotspot.Stats).Top {
 		fmt.Fprintf(w, "  %-8s passed %d, refused %d\n", v.Value, v.Passed, v.Refused)
 	}
 	return nil

@@ -58,7 +58,7 @@ func run(w io.Writer) error {
 
 // figures are how many calls the one rule has refused since it was loaded, and would have.
 func figures(guard *api.Guard) (refused, shadowBlocked int64) {
-	rule := guard.RuleFigures()[0]
+	rule := guard.RuleStats()[0]
 	return rule.Refused, rule.ShadowBlocked
 }
 

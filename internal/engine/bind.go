@@ -40,7 +40,7 @@ import (
 
 // prepared is what a resource will go by once a set is in force.
 type prepared struct {
-	set   *Ruleset    // nil if nothing is
+	set   *Snapshot   // nil if nothing is
 	b     *binding    // nil if it must be made again
 	built map[any]any // controllers, by those that they were built from
 }
@@ -64,7 +64,7 @@ func (e *Engine) lookUp(r *Resource, name string, now int64, called bool) *bindi
 }
 
 // built are the controllers that were prepared for a set, nil if none were. It needs mu.
-func (r *Resource) built(set *Ruleset) map[any]any {
+func (r *Resource) built(set *Snapshot) map[any]any {
 	if r.next.set == set {
 		return r.next.built
 	}
@@ -73,7 +73,7 @@ func (r *Resource) built(set *Ruleset) map[any]any {
 
 // rebind stores what was bound of a set. Anything prepared for a coming set lacks what was built
 // now. It needs mu.
-func (r *Resource) rebind(set *Ruleset, b *binding) {
+func (r *Resource) rebind(set *Snapshot, b *binding) {
 	r.bound.Store(b)
 	if r.next.b = nil; r.next.set == set {
 		r.next = prepared{}
@@ -82,7 +82,7 @@ func (r *Resource) rebind(set *Ruleset, b *binding) {
 
 // turnLocked puts into force what was prepared for a set, and returns what is bound. The caller holds the
 // resource's lock.
-func (r *Resource) turnLocked(set *Ruleset) *binding {
+func (r *Resource) turnLocked(set *Snapshot) *binding {
 	if r.next.set == set && r.next.b != nil {
 		r.rebind(set, r.next.b)
 	}
@@ -103,7 +103,7 @@ func (e *Engine) lookUpBeyond(name string, now int64, called bool) *binding {
 }
 
 // bindBeyond returns nil if the set is no longer in force.
-func (e *Engine) bindBeyond(set *Ruleset, s search, now int64) *binding {
+func (e *Engine) bindBeyond(set *Snapshot, s search, now int64) *binding {
 	r := e.resources.overflow
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +121,7 @@ func (e *Engine) bindBeyond(set *Ruleset, s search, now int64) *binding {
 // prepare builds what a resource will go by under a set that is about to be published, from what is
 // bound of the set before. A resource that no call has asked for yet and no rule names gets its
 // rules when a call does ask.
-func (e *Engine) prepare(set *Ruleset, r *Resource, named bool, now int64) {
+func (e *Engine) prepare(set *Snapshot, r *Resource, named bool, now int64) {
 	last := r.bound.Load()
 	if last == nil && !named || last != nil && last.revision+1 != set.Revision {
 		return
@@ -137,7 +137,7 @@ func (e *Engine) prepare(set *Ruleset, r *Resource, named bool, now int64) {
 }
 
 // settle binds a resource to a set that was published, unless a call was quicker.
-func (e *Engine) settle(set *Ruleset, r *Resource, now int64) {
+func (e *Engine) settle(set *Snapshot, r *Resource, now int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.turnLocked(set)
@@ -154,7 +154,7 @@ func (e *Engine) settle(set *Ruleset, r *Resource, now int64) {
 }
 
 // handOver turns what is bound to a resource into what goes by the next set. It matches nothing.
-func (e *Engine) handOver(set *Ruleset, r *Resource, last *binding, built map[any]any, now int64) *binding {
+func (e *Engine) handOver(set *Snapshot, r *Resource, last *binding, built map[any]any, now int64) *binding {
 	switch {
 	case r == e.resources.overflow: // expressions are never about its own name
 		b := e.bindLocked(set, r, last, search{name: r.Name()}, built, now)
@@ -180,7 +180,7 @@ func (r *Resource) queuesCalls() bool {
 // heed makes the resource of a call that waits, or has waited, go by the rules in force: the queue
 // that the call is in, and the windows in which it is counted when it runs. The call itself goes by
 // the rules that it found.
-func (e *Engine) heed(inv *Invocation) {
+func (e *Engine) reload(inv *Invocation) {
 	r := inv.resource
 	if b := r.bound.Load(); r != e.resources.overflow && (b == nil || b.set != e.rules.Load()) {
 		e.lookUp(r, r.Name(), inv.now, true)
@@ -193,12 +193,12 @@ type search struct {
 	matched [kinds]pattern.Matched
 	pending bool // not everything is known: the name is still to be matched
 	called  bool // a call looks for them
-	looks   bool // no call will be judged by what is built, see Site.Looks
+	looks   bool // no call will be judged by what is built, see Binding.Looks
 }
 
 // match finds the expressions of all families that match a name. last, which may be nil, is what
 // was bound before: what is known of the name from then need not be matched again.
-func (s *Ruleset) match(name string, last *binding) (matched [kinds]pattern.Matched) {
+func (s *Snapshot) match(name string, last *binding) (matched [kinds]pattern.Matched) {
 	for kind, family := range s.families {
 		if family != nil {
 			matched[kind] = family.Match(name, last.heldBy(core.Kind(kind)), last.matchedUpTo())
@@ -208,7 +208,7 @@ func (s *Ruleset) match(name string, last *binding) (matched [kinds]pattern.Matc
 }
 
 // known is match limited to what is known without matching.
-func (s *Ruleset) known(last *binding) (matched [kinds]pattern.Matched) {
+func (s *Snapshot) known(last *binding) (matched [kinds]pattern.Matched) {
 	for kind, family := range s.families {
 		if family != nil {
 			matched[kind] = family.Known(last.heldBy(core.Kind(kind)), last.matchedUpTo())
@@ -219,15 +219,15 @@ func (s *Ruleset) known(last *binding) (matched [kinds]pattern.Matched) {
 
 // bindLocked builds what the rules of a set have at a resource out of what is held there, and hands over.
 // built may be nil, see prepared. The caller holds the resource's lock, or is prepare.
-func (e *Engine) bindLocked(set *Ruleset, r *Resource, last *binding, s search, built map[any]any, now int64) *binding {
+func (e *Engine) bindLocked(set *Snapshot, r *Resource, last *binding, s search, built map[any]any, now int64) *binding {
 	b := &binding{set: set, revision: set.Revision, known: set.Revision}
-	var sites []*Site
+	var sites []*Binding
 	ruled := false
 	for kind, family := range set.families {
 		if family == nil {
 			continue
 		}
-		at := &Site{
+		at := &Binding{
 			Resource: r, Now: now, Held: last.heldBy(core.Kind(kind)), Name: s.name, Matched: s.matched[kind], Pending: s.pending,
 			Asked: s.called || r.Entered(), Looks: s.looks, built: built,
 		}
@@ -275,7 +275,7 @@ func (r *Resource) forget() {
 
 // pendingBinding is what a resource is bound to while its name is still to be matched. Most such
 // resources hold nothing and share one. Only updates call this, one at a time.
-func (s *Ruleset) pendingBinding(held []kept, known uint64) *binding {
+func (s *Snapshot) pendingBinding(held []kept, known uint64) *binding {
 	if held != nil {
 		return &binding{revision: s.Revision, held: held, known: known}
 	}

@@ -15,7 +15,7 @@ type blocked struct {
 
 func (t blocked) LogPace() *LogPace { return &t.pace }
 
-func (t blocked) Untold() bool { return t.total.Load() > t.told.Load() }
+func (t blocked) Unreported() bool { return t.total.Load() > t.told.Load() }
 
 func (t blocked) LogLine() LogLine {
 	n := t.unlogged()

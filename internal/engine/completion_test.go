@@ -91,7 +91,7 @@ func TestCompleterStumbles(t *testing.T) {
 		inv.OnComplete(last, 7)
 		return engine.Verdict{}
 	}})})
-	require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
+	require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error {
 		b.OnComplete(odd)
 		b.OnComplete(last)
 		return nil

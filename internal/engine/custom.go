@@ -58,15 +58,15 @@ func (c *customRecords) of(reason string) *Record {
 	return c.byReason[reason]
 }
 
-// CustomFigures are what slots of the user's own have refused, as figures of rules of [core.KindCustom] whose
+// CustomStats are what slots of the user's own have refused, as figures of rules of [core.KindCustom] whose
 // ID is the reason, in the order of the reasons.
-func (e *Engine) CustomFigures() (all []core.RuleFigures) {
+func (e *Engine) CustomStats() (all []core.RuleStats) {
 	e.custom.mu.Lock()
 	defer e.custom.mu.Unlock()
 	for reason, r := range e.custom.byReason {
-		all = append(all, core.RuleFigures{Kind: core.KindCustom, ID: reason, Asked: true, Refused: r.Refused.Load()})
+		all = append(all, core.RuleStats{Kind: core.KindCustom, ID: reason, Asked: true, Refused: r.Refused.Load()})
 	}
-	slices.SortFunc(all, func(a, b core.RuleFigures) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(all, func(a, b core.RuleStats) int { return cmp.Compare(a.ID, b.ID) })
 	return all
 }
 

@@ -106,7 +106,7 @@ func TestRefuseWith(t *testing.T) {
 			assert.Equal(t, "suspended", b.Rule)
 		}
 	}
-	assert.Equal(t, []core.RuleFigures{{Kind: core.KindCustom, ID: "suspended", Asked: true, Refused: 6}}, e.CustomFigures())
+	assert.Equal(t, []core.RuleStats{{Kind: core.KindCustom, ID: "suspended", Asked: true, Refused: 6}}, e.CustomStats())
 }
 
 // Reasons of a whole engine are bounded as well.
@@ -118,7 +118,7 @@ func TestCustomFiguresAreBounded(t *testing.T) {
 		_, err := e.Enter(t.Context(), fmt.Sprint("resource ", i%10), nil)
 		require.ErrorIs(t, err, core.ErrBlocked)
 	}
-	all, refused := e.CustomFigures(), int64(0)
+	all, refused := e.CustomStats(), int64(0)
 	for _, f := range all {
 		refused += f.Refused
 	}

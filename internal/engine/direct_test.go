@@ -50,11 +50,11 @@ func (q *quick) Match(string, any, uint64) (none pattern.Matched) { return none 
 func (q *quick) Known(any, uint64) (none pattern.Matched)         { return none }
 func (q *quick) Latest() uint64                                   { return 0 }
 func (q *quick) Choices(string, string) []core.Choice             { return nil }
-func (q *quick) Bind(*engine.Site) engine.Checker                 { return q }
+func (q *quick) Bind(*engine.Binding) engine.Checker              { return q }
 func (q *quick) Names(*engine.Names)                              {}
 func (q *quick) Needs(any, uint64, func(engine.Need))             {}
 func (q *quick) Looks(func(string, engine.Need))                  {}
-func (q *quick) Figures() []core.RuleFigures                      { return nil }
+func (q *quick) Stats() []core.RuleStats                          { return nil }
 func (q *quick) EachError(func(*core.BlockError))                 {}
 
 // twoQuick returns an engine with two such families, in a chain with more slots before
@@ -68,7 +68,7 @@ func twoQuick(t *testing.T, more ...engine.Slot) (e *engine.Engine, clock *clock
 	chain = append(chain, more...)
 	chain = append(chain, trial.Slot("statistic"), engine.FamilySlot(first.kind), engine.FamilySlot(second.kind))
 	e, clock = newEngine(t, engine.Config{Chain: engine.NewChain(chain...)})
-	require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
+	require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error {
 		b.Put(first.kind, first)
 		b.Put(second.kind, second)
 		return nil

@@ -1,6 +1,6 @@
 // Package engine is the machine: a call on its way through the chain ([Invocation]) and the handle
 // its caller gets ([Entry]), the roles of a [Slot] and the [Chain] that runs them, and the one
-// snapshot per engine of all rules ([Ruleset]). A [Handle] is a resource whose name is not looked up
+// snapshot per engine of all rules ([Snapshot]). A [Handle] is a resource whose name is not looked up
 // at each call, and the [sampler.Sampler] reads the machine's load for the rules that depend on it.
 //
 // The package decides nothing by itself. Families of rules (flow and its siblings) make the

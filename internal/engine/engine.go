@@ -48,7 +48,7 @@ type Engine struct {
 	chain     *Chain
 	tree      *node.Tree
 	resources *resources
-	rules     shared.Pointer[Ruleset]
+	rules     shared.Pointer[Snapshot]
 	keepers   shared.Int64 // how many callers want the last refusals kept, and 1<<32 for each listener; each refusal reads it, so it is placed beside what seldom changes
 	told      *told        // listeners to refusals
 	updating  shared.Mutex // one update at a time
@@ -95,7 +95,7 @@ func NewEngine(config Config) (*Engine, error) {
 	e.resources.Registry = node.NewRegistry(e.tree.Resources(), e.newResource, e.left, e.tree.MakeRoom)
 	e.resources.overflow = e.newResource(node.OverflowName)
 	e.sampler = sampler.New(config.Host, sampler.Engine{Now: e.Now, Every: e.Every, Logger: e.Logger})
-	none := new(Ruleset)
+	none := new(Snapshot)
 	none.complete(e.chain)
 	e.rules.Store(none)
 	e.pool.New = func() any {

@@ -71,7 +71,7 @@ func TestUpdateIsAllOrNothing(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{}, flow.Rule{Resource: "orders", Threshold: 0})
 	before := e.Rules()
 	failure := errors.New("x")
-	err := e.Update(func(b *engine.RulesetBuilder) error {
+	err := e.Update(func(b *engine.SnapshotBuilder) error {
 		assert.Same(t, before.Family(core.KindFlow), b.Previous(core.KindFlow))
 		require.NoError(t, flow.Compile(b, nil))
 		assert.NotSame(t, before.Family(core.KindFlow), b.Compiled(core.KindFlow))
@@ -82,7 +82,7 @@ func TestUpdateIsAllOrNothing(t *testing.T) {
 	_, err = e.Enter(t.Context(), "orders", nil)
 	require.ErrorIs(t, err, core.ErrBlocked)
 
-	assert.Panics(t, func() { _ = e.Update(func(*engine.RulesetBuilder) error { panic("x") }) })
+	assert.Panics(t, func() { _ = e.Update(func(*engine.SnapshotBuilder) error { panic("x") }) })
 	load(t, e) // no lock is left behind
 	assert.Equal(t, before.Revision+1, e.Rules().Revision)
 	enter(t, e, t.Context()).Exit()
@@ -91,9 +91,9 @@ func TestUpdateIsAllOrNothing(t *testing.T) {
 // A family that an update leaves out has no rules any more.
 func TestUpdateReplacesEverything(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{}, flow.Rule{Resource: "orders", Threshold: 0})
-	require.NoError(t, e.Update(func(*engine.RulesetBuilder) error { return nil }))
+	require.NoError(t, e.Update(func(*engine.SnapshotBuilder) error { return nil }))
 	enter(t, e, t.Context()).Exit()
-	assert.Empty(t, e.Rules().RuleFigures())
+	assert.Empty(t, e.Rules().RuleStats())
 }
 
 // Close tells what the block log has not told yet.

@@ -28,7 +28,7 @@ func TestSimEvery(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		clock := &bell{Manual: clocks.NewManual(time.Unix(1, 0))}
 		e := &Engine{config: Config{Clock: clock}, clock: clock}
-		e.rules.Store(new(Ruleset))
+		e.rules.Store(new(Snapshot))
 		running, closed := 0, false
 		run := func(int64) {
 			if closed {

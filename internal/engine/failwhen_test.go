@@ -133,7 +133,7 @@ func TestFailWhenOutlivesResources(t *testing.T) {
 		}
 	}
 	check()
-	require.NoError(t, e.Update(func(*engine.RulesetBuilder) error { return nil }))
+	require.NoError(t, e.Update(func(*engine.SnapshotBuilder) error { return nil }))
 	check()
 	clock.Advance(time.Hour)
 	assert.True(t, failed(t, e, "mail", errNotFound))

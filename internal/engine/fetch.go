@@ -90,7 +90,7 @@ type fetching struct {
 }
 
 // lacking is the refusal of a checker that isn't really refusing: it can't decide yet.
-var lacking = new(core.BlockError)
+var needsMore = new(core.BlockError)
 
 // untilFetched is the wait of a call that lacks something. A call that has to wait for another rule
 // fetches after that wait.
@@ -108,7 +108,7 @@ func (inv *Invocation) Want(from Fetcher, w Want) Verdict {
 	}
 	inv.fetching.from = from
 	inv.fetching.wants = append(inv.fetching.wants, w)
-	return Verdict{Block: lacking}
+	return Verdict{Block: needsMore}
 }
 
 // findWants finds what the call still lacks.
@@ -120,7 +120,7 @@ func (inv *Invocation) findWants() {
 }
 
 // Lacks reports whether the verdict says that the call lacks something.
-func (v Verdict) Lacks() bool { return v.Block == lacking }
+func (v Verdict) NeedsMore() bool { return v.Block == needsMore }
 
 // WantLater makes the call fetch what it lacks when all checkers have taken, after its wait if it
 // has one.

@@ -52,7 +52,7 @@ func newEngine(t testing.TB, cfg engine.Config, rules ...flow.Rule) (*engine.Eng
 
 func load(t testing.TB, e *engine.Engine, rules ...flow.Rule) {
 	t.Helper()
-	require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, rules) }))
+	require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error { return flow.Compile(b, rules) }))
 }
 
 func resource(t testing.TB, e *engine.Engine, name string) *engine.Resource {

@@ -204,7 +204,7 @@ func TestLeakHandlers(t *testing.T) {
 		assert.NoError(t, err)
 		entry.Exit()
 		assert.Len(t, e.Leaks(), 2)
-		assert.NoError(t, e.Update(func(*engine.RulesetBuilder) error { return nil }))
+		assert.NoError(t, e.Update(func(*engine.SnapshotBuilder) error { return nil }))
 		panic("disk full")
 	}))})
 	first, second := leaky(t, e, "a"), leaky(t, e, "b")

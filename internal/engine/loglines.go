@@ -16,8 +16,8 @@ import (
 type LogTopic interface {
 	// LogPace is when the next line is due; it always returns the same pointer.
 	LogPace() *LogPace
-	// Untold reports whether something has happened that no line has reported.
-	Untold() bool
+	// Unreported reports whether something has happened that no line has reported.
+	Unreported() bool
 	// LogLine is the line about that, which counts as reported now. A Count of 0 means no line.
 	LogLine() LogLine
 }
@@ -176,7 +176,7 @@ func (l *lineLog) ring(now int64) {
 			continue
 		}
 		// If next has changed by now, a line is about to be written, which lists the topic again.
-		if p := t.LogPace(); p.next.CompareAndSwap(next, 0) && t.Untold() && p.due(now) {
+		if p := t.LogPace(); p.next.CompareAndSwap(next, 0) && t.Unreported() && p.due(now) {
 			l.tell(t, now)
 		}
 	}
@@ -217,7 +217,7 @@ func (l *lineLog) flush(more func(func(LogTopic))) {
 	l.topics, l.closed = nil, true
 	l.mu.Unlock()
 	tell := func(t LogTopic) {
-		if t.Untold() {
+		if t.Unreported() {
 			l.tell(t, now)
 		}
 	}

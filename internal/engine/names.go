@@ -45,7 +45,7 @@ func (n *Names) Call(resource, context string) {
 }
 
 // names are what the rules of the set name.
-func (s *Ruleset) names() *Names {
+func (s *Snapshot) names() *Names {
 	names := &Names{
 		resources: make(map[string]map[string]bool),
 		calls:     make(map[string]map[string]bool),

@@ -17,7 +17,7 @@ func TestFamilyWithoutRulesIsPassedOver(t *testing.T) {
 	require.NoError(t, err)
 	entry.Exit()
 	assert.Equal(t, []string{"first takes", "second takes"}, heard())
-	require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
+	require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error {
 		b.Put(second.kind, second)
 		return nil
 	}))

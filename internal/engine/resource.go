@@ -33,8 +33,8 @@ type Resource struct {
 // binding is the rules of one resource in one rule set, and what they hold there. It
 // doesn't change.
 type binding struct {
-	set      *Ruleset // nil if no call can go by it: it only keeps what is held for the next binding
-	revision uint64   // of the rules that hold it
+	set      *Snapshot // nil if no call can go by it: it only keeps what is held for the next binding
+	revision uint64    // of the rules that hold it
 	held     []kept
 	known    uint64 // the revision up to whose expressions the name has been matched
 

@@ -66,7 +66,7 @@ func TestUpdateLeavesTheOldSetInForceUntilItIsDone(t *testing.T) {
 		_, err := e.Enter(t.Context(), "orders", nil)
 		assert.ErrorIs(t, err, core.ErrBlocked)
 	}
-	require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
+	require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error {
 		blocked()
 		err := flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 0}, {Resource: "other", Threshold: 1}})
 		blocked()
@@ -83,7 +83,7 @@ func TestCallsDoNotWaitForALoad(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrBlocked)
 
 	var told []string
-	require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
+	require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error {
 		if err := flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 9}}); err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ func TestUpdatesComeOneAfterTheOther(t *testing.T) {
 	for range goroutines {
 		wg.Go(func() {
 			for range each {
-				assert.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
+				assert.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error {
 					before := b.Previous(core.KindFlow)
 					runtime.Gosched()
 					assert.Same(t, before, e.Rules().Family(core.KindFlow))
@@ -145,7 +145,7 @@ func TestRefusalsAreToldUnderNoLock(t *testing.T) {
 		entry, err := e.Enter(t.Context(), "orders of another name", nil)
 		assert.NoError(t, err)
 		entry.Exit()
-		assert.NoError(t, e.Update(func(*engine.RulesetBuilder) error { return nil }))
+		assert.NoError(t, e.Update(func(*engine.SnapshotBuilder) error { return nil }))
 	})
 	assert.True(t, told)
 }

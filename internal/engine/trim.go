@@ -7,7 +7,7 @@ import (
 )
 
 // letGo ends what only earlier rules named or metered.
-func (e *Engine) letGo(set *Ruleset, names *Names) {
+func (e *Engine) letGo(set *Snapshot, names *Names) {
 	e.tree.Entrances().Unpin(func(name string) bool { return names.contexts[name] })
 	e.resources.Unpin(names.named)
 	looks := set.looks()
@@ -23,7 +23,7 @@ func (e *Engine) letGo(set *Ruleset, names *Names) {
 
 // looks are the meters that rules look at on nodes of other resources, by resource; those of all
 // inbound calls under the empty name.
-func (s *Ruleset) looks() map[string][]Need {
+func (s *Snapshot) looks() map[string][]Need {
 	looks := make(map[string][]Need)
 	for _, family := range s.families {
 		if family != nil {
@@ -36,7 +36,7 @@ func (s *Ruleset) looks() map[string][]Need {
 // trim drops the meters of a resource's nodes that no rule needs any more. It holds the resource's
 // lock, as what is built there meters before it can be seen. A rule of another resource that only
 // looks may be built meanwhile: such a rule looks up its meter again if that was dropped.
-func (s *Ruleset) trim(r *Resource, looks []Need) {
+func (s *Snapshot) trim(r *Resource, looks []Need) {
 	if !metered(r) {
 		return
 	}

@@ -19,7 +19,7 @@ import (
 // A prioritized call overtakes others. Where its own turn is not awaited, because the rule only
 // watches, it overtakes only calls like itself: calls that have waited since the rule was enforced
 // are not pushed back by a call that doesn't wait.
-func (inv *Invocation) TakeTurn(q *meter.Turns, cost meter.Moment, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
+func (inv *Invocation) TakeTurn(q *meter.Pacer, cost meter.Moment, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
 	first := inv.prioritized && (awaited || !q.Awaited())
 	at, wait := q.Next(inv.now, cost, first)
 	switch {
@@ -38,14 +38,14 @@ func (inv *Invocation) TakeTurn(q *meter.Turns, cost meter.Moment, maxWait time.
 func (inv *Invocation) WaitAtLeast(wait time.Duration) { inv.firm = max(inv.firm, wait) }
 
 // holdTurn notes a turn that the call has for good.
-func (inv *Invocation) holdTurn(q *meter.Turns, at, before meter.Moment) {
+func (inv *Invocation) holdTurn(q *meter.Pacer, at, before meter.Moment) {
 	token, part := at.Split()
 	undo, undoPart := before.Split()
 	inv.reserve(int64(part)<<32|int64(undoPart), token, undo, false).Holder = turnsHolder{q}
 }
 
 // queueTurn puts the call into the queue.
-func (inv *Invocation) queueTurn(q *meter.Turns, at, cost meter.Moment, first, awaited bool) {
+func (inv *Invocation) queueTurn(q *meter.Pacer, at, cost meter.Moment, first, awaited bool) {
 	x := inv.nextTurn()
 	x.Awaited = awaited
 	q.Queue(&x.Turn, inv.now, at, cost, first)
@@ -54,7 +54,7 @@ func (inv *Invocation) queueTurn(q *meter.Turns, at, cost meter.Moment, first, a
 }
 
 // turnsHolder is the holder of turns that calls have for good.
-type turnsHolder struct{ *meter.Turns }
+type turnsHolder struct{ *meter.Pacer }
 
 func (h turnsHolder) GiveBack(r *Reservation, now int64) {
 	at := meter.MomentOf(r.Token, uint32(r.Units>>32))

@@ -4,41 +4,41 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// RulesetBuilder collects the families of the next revision.
-type RulesetBuilder struct {
+// SnapshotBuilder collects the families of the next revision.
+type SnapshotBuilder struct {
 	Engine *Engine
 	// Sharing is the families' way to what rules share with other processes, nil if there is none: see
 	// family.Compile. The engine doesn't look at it.
 	Sharing  any
-	previous *Ruleset
-	next     *Ruleset
+	previous *Snapshot
+	next     *Snapshot
 	last     []func(now int64)
 }
 
 // Revision is the number of the revision that is being built.
-func (b *RulesetBuilder) Revision() uint64 { return b.next.Revision }
+func (b *SnapshotBuilder) Revision() uint64 { return b.next.Revision }
 
 // Previous returns the compiled rules that the family has now, or nil.
-func (b *RulesetBuilder) Previous(kind core.Kind) Family { return b.previous.families[kind] }
+func (b *SnapshotBuilder) Previous(kind core.Kind) Family { return b.previous.families[kind] }
 
 // Compiled returns what was put for a family.
-func (b *RulesetBuilder) Compiled(kind core.Kind) Family { return b.next.families[kind] }
+func (b *SnapshotBuilder) Compiled(kind core.Kind) Family { return b.next.families[kind] }
 
 // Put sets the compiled rules of a family.
-func (b *RulesetBuilder) Put(kind core.Kind, family Family) { b.next.families[kind] = family }
+func (b *SnapshotBuilder) Put(kind core.Kind, family Family) { b.next.families[kind] = family }
 
 // Attach puts v into force with the revision, and removes it with it, for readers of
-// [Ruleset.Attached]: something that judges no call, but must be of the same revision as what does.
-func (b *RulesetBuilder) Attach(v any) { b.next.attached = v }
+// [Snapshot.Attached]: something that judges no call, but must be of the same revision as what does.
+func (b *SnapshotBuilder) Attach(v any) { b.next.attached = v }
 
 // OnComplete makes the engine call a completer at the end of every call while the revision is in
 // force, whatever rules the call was let in under; its token is 0.
-func (b *RulesetBuilder) OnComplete(c Completer) { b.next.completers = append(b.next.completers, c) }
+func (b *SnapshotBuilder) OnComplete(c Completer) { b.next.completers = append(b.next.completers, c) }
 
 // BeforePublishing registers f to be called when nothing can fail any longer, right before the next
 // revision is published: the place for what can't be undone. f is passed the time, and must not
-// call the user's code, such as the clock. For single resources, see [Site.BeforeUse].
-func (b *RulesetBuilder) BeforePublishing(f func(now int64)) { b.last = append(b.last, f) }
+// call the user's code, such as the clock. For single resources, see [Binding.BeforeUse].
+func (b *SnapshotBuilder) BeforePublishing(f func(now int64)) { b.last = append(b.last, f) }
 
 // Update replaces the rules of the engine: build puts every family's rules into the builder. If it
 // fails or panics, nothing has changed. Updates run one after another. Calls go by the old rules
@@ -46,11 +46,11 @@ func (b *RulesetBuilder) BeforePublishing(f func(now int64)) { b.last = append(b
 //
 // What the new rules name is pinned before they are published, and what only the old ones named is
 // released afterwards.
-func (e *Engine) Update(build func(*RulesetBuilder) error) error {
+func (e *Engine) Update(build func(*SnapshotBuilder) error) error {
 	e.updating.Lock()
 	defer e.updating.Unlock()
 	old := e.rules.Load()
-	b := &RulesetBuilder{Engine: e, previous: old, next: &Ruleset{Revision: old.Revision + 1}}
+	b := &SnapshotBuilder{Engine: e, previous: old, next: &Snapshot{Revision: old.Revision + 1}}
 	published := false
 	defer func() {
 		if !published { // in an error, a panic or the end of the goroutine
@@ -81,7 +81,7 @@ func (e *Engine) Update(build func(*RulesetBuilder) error) error {
 }
 
 // complete works out what the set knows about its families. It returns what they name.
-func (s *Ruleset) complete(chain *Chain) *Names {
+func (s *Snapshot) complete(chain *Chain) *Names {
 	for _, family := range s.families {
 		if family != nil {
 			s.latest = max(s.latest, family.Latest())

@@ -54,7 +54,7 @@ func (inv *Invocation) wait(v Verdict, before func()) (returned func(), by *core
 		}
 	}()
 	if inv.Awaits() {
-		inv.engine.heed(inv)
+		inv.engine.reload(inv)
 	}
 	if !inv.inTime(max(v.Wait, 0)) {
 		over = true
@@ -80,7 +80,7 @@ func (inv *Invocation) wait(v Verdict, before func()) (returned func(), by *core
 		inv.now = max(inv.now, e.Now())
 	}
 	if ok {
-		e.heed(inv) // before it is counted, see [Resource.remember]
+		e.reload(inv) // before it is counted, see [Resource.remember]
 		by, inv.waited = nil, inv.now-inv.began
 	}
 	if cause != nil && e.drain.on.Load() {

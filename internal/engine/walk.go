@@ -78,7 +78,7 @@ func (inv *Invocation) steps(v *Verdict) (at stage) {
 			inv.step = i
 			said := bound.checkers[i].Ask(inv)
 			if said.Block != nil {
-				if said.Block != lacking {
+				if said.Block != needsMore {
 					v.Block = said.Block
 					break
 				}

@@ -11,7 +11,7 @@ import (
 
 // which are the rules that apply to a name and are not off, in order, given the
 // expressions that match it.
-func (t *Table[R, C]) which(name string, matched pattern.Matched) (which []int) {
+func (t *Index[R, C]) which(name string, matched pattern.Matched) (which []int) {
 	for _, e := range matched.List {
 		which = append(which, t.expressions.Rules[e]...)
 	}
@@ -21,7 +21,7 @@ func (t *Table[R, C]) which(name string, matched pattern.Matched) (which []int) 
 }
 
 // For returns copies of the rules that apply to a name and are not off, in order.
-func (t *Table[R, C]) For(name string) []R {
+func (t *Index[R, C]) For(name string) []R {
 	var rules []R
 	for _, i := range t.which(name, t.match(name, pattern.Matched{})) {
 		rules = append(rules, t.rules[i])
@@ -34,7 +34,7 @@ func (t *Table[R, C]) For(name string) []R {
 // them. A rule that is off keeps what is there, since it is not looked up; and the overflow
 // resource stands for any name, so every rule except those about other names may come to apply
 // there.
-func (t *Table[R, C]) applies(i int, at *engine.Site, which []int) bool {
+func (t *Index[R, C]) applies(i int, at *engine.Binding, which []int) bool {
 	name := at.Resource.Name()
 	info := t.rules[i].Info()
 	switch {

@@ -13,7 +13,7 @@ import (
 // Choices says, for each rule that is about a name, whether it applies there and why. resource is
 // the name of the resource that stands for it, which is another name where this one is beyond the
 // cap. Choices matches expressions afresh.
-func (t *Table[R, C]) Choices(name, resource string) (choices []core.Choice) {
+func (t *Index[R, C]) Choices(name, resource string) (choices []core.Choice) {
 	which := t.which(name, t.match(name, pattern.Matched{}))
 	if resource == node.OverflowName && name != resource {
 		which = slices.DeleteFunc(which, t.atHomeOnly)
@@ -59,7 +59,7 @@ func why(info spec.Info) string {
 
 // nearer says which of the applying rules keeps another one away: the nearest or, if the other is
 // about all resources, any expression.
-func (t *Table[R, C]) nearer(which []int, info spec.Info) string {
+func (t *Index[R, C]) nearer(which []int, info spec.Info) string {
 	for _, i := range which {
 		other := t.rules[i].Info()
 		if other.Mode == spec.Enforce && (other.Match != spec.MatchRegex || info.Default()) {

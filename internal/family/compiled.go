@@ -12,11 +12,11 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Compiled is a [Table] with the methods that most families share. A family that embeds it in its
+// Compiled is a [Index] with the methods that most families share. A family that embeds it in its
 // own table adds Bind, and overrides what differs: Needs, if its rules count on nodes, Looks, if on
 // those of other resources, and Names, if they name more than resources.
 type Compiled[R spec.Rule, C any] struct {
-	*Table[R, C]
+	*Index[R, C]
 	Engine   *engine.Engine
 	Member   *sharing.Member // for the rules whose limits a cluster shares; nil if there is none
 	Revision uint64          // of the rules
@@ -31,7 +31,7 @@ type Compiling[R spec.Rule, C any] interface {
 
 // Compile makes rules, as they were declared, part of the next revision that b builds, by putting
 // the family's own table, into, there. It returns the first reason not to accept them.
-func Compile[R spec.Rule, C any](b *engine.RulesetBuilder, kind core.Kind, rules []R, maker Maker[R, C], into Compiling[R, C]) error {
+func Compile[R spec.Rule, C any](b *engine.SnapshotBuilder, kind core.Kind, rules []R, maker Maker[R, C], into Compiling[R, C]) error {
 	normalized, err := spec.Normalize(kind, rules, maker.Normalized)
 	if err != nil {
 		return err
@@ -40,10 +40,10 @@ func Compile[R spec.Rule, C any](b *engine.RulesetBuilder, kind core.Kind, rules
 	if err := checkShared(member, kind, normalized); err != nil {
 		return err
 	}
-	var previous *Table[R, C]
+	var previous *Index[R, C]
 	joined := b.Revision()
 	if f, ok := b.Previous(kind).(Compiling[R, C]); ok {
-		if previous = f.Itself().Table; f.Itself().Member == member {
+		if previous = f.Itself().Index; f.Itself().Member == member {
 			joined = previous.joined
 		}
 	}
@@ -77,7 +77,7 @@ func (t Compiled[R, C]) Match(name string, held any, revision uint64) pattern.Ma
 
 // match finds the expressions that match a name. The overflow resource, by its own name, stands
 // for every name.
-func (t *Table[R, C]) match(name string, before pattern.Matched) pattern.Matched {
+func (t *Index[R, C]) match(name string, before pattern.Matched) pattern.Matched {
 	return t.expressions.Match(name, name == node.OverflowName, before)
 }
 
@@ -91,14 +91,14 @@ func (t Compiled[R, C]) Latest() uint64 { return t.expressions.Latest() }
 
 // Pending reports whether a name that has been matched up to a revision might still match
 // expressions of rules that are enforced.
-func (t *Table[R, C]) Pending(known uint64) bool {
+func (t *Index[R, C]) Pending(known uint64) bool {
 	return slices.ContainsFunc(t.expressions.List, func(e *pattern.Expression) bool { return e.Born > known && !e.Shadow })
 }
 
 // knownBefore is what older rules knew of a name.
 func knownBefore[R spec.Rule, C any](held any, revision uint64) pattern.Matched {
 	known := pattern.Matched{Revision: revision}
-	if h, ok := held.(*Held[R, C]); ok {
+	if h, ok := held.(*Kept[R, C]); ok {
 		known.List = h.matched
 	}
 	return known
@@ -112,8 +112,8 @@ func (t Compiled[R, C]) Looks(func(resource string, n engine.Need)) {}
 
 // HeldBy is what the family keeps for a resource, nil if nothing: by these rules or, while they
 // come into force, by the rules before.
-func (t Compiled[R, C]) HeldBy(r *engine.Resource) *Held[R, C] {
-	h, _ := r.Held(t.kind).(*Held[R, C])
+func (t Compiled[R, C]) HeldBy(r *engine.Resource) *Kept[R, C] {
+	h, _ := r.Held(t.kind).(*Kept[R, C])
 	return h
 }
 
@@ -140,7 +140,7 @@ func (t Compiled[R, C]) EachError(f func(*core.BlockError)) {
 }
 
 // Record is what a rule has done, by its number.
-func (t *Table[R, C]) Record(number int) *engine.Record { return t.records[number] }
+func (t *Index[R, C]) Record(number int) *engine.Record { return t.records[number] }
 
 // number is the number of the rule of a controller that Each yields.
-func (t *Table[R, C]) number(c *C) int { return t.numbers[(*t.maker.Rule(c)).Info().ID] }
+func (t *Index[R, C]) number(c *C) int { return t.numbers[(*t.maker.Rule(c)).Info().ID] }

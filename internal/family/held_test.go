@@ -28,7 +28,7 @@ type bound []*controller
 func (b bound) Ask(*engine.Invocation) engine.Verdict  { return engine.Verdict{} }
 func (b bound) Take(*engine.Invocation) engine.Verdict { return engine.Verdict{} }
 
-func (f *compiled) Bind(at *engine.Site) engine.Checker {
+func (f *compiled) Bind(at *engine.Binding) engine.Checker {
 	if b := bound(f.Hold(at)); len(b) > 0 {
 		return b
 	}
@@ -36,7 +36,7 @@ func (f *compiled) Bind(at *engine.Site) engine.Checker {
 }
 
 // compile makes rules part of the next revision.
-func compile(b *engine.RulesetBuilder, maker family.Maker[rule, controller], rules ...rule) (*compiled, error) {
+func compile(b *engine.SnapshotBuilder, maker family.Maker[rule, controller], rules ...rule) (*compiled, error) {
 	refusal := engine.NewCounted(core.BlockError{Kind: core.KindFlow}, nil, nil, nil)
 	maker.Normalized = func(r rule) (rule, error) { return r, nil }
 	maker.Refusal = func(*controller) *core.BlockError { return refusal }
@@ -47,7 +47,7 @@ func compile(b *engine.RulesetBuilder, maker family.Maker[rule, controller], rul
 // put loads rules.
 func put(t *testing.T, e *engine.Engine, rules ...rule) (f *compiled) {
 	t.Helper()
-	require.NoError(t, e.Update(func(b *engine.RulesetBuilder) (err error) {
+	require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) (err error) {
 		f, err = compile(b, maker, rules...)
 		return err
 	}))
@@ -246,7 +246,7 @@ func TestNobodyWaitsForALoad(t *testing.T) {
 		entry.Exit()
 	}
 	slow := maker
-	slow.Build = func(r rule, _ *engine.Record, at *engine.Site, old *controller) *controller {
+	slow.Build = func(r rule, _ *engine.Record, at *engine.Binding, old *controller) *controller {
 		if at.Resource.Name() == "orders" { // and in the midst of being handed over
 			call("orders")
 			call(fmt.Sprintf("new %d", calls))
@@ -262,7 +262,7 @@ func TestNobodyWaitsForALoad(t *testing.T) {
 	for i := range rules {
 		rules[i].value = 1
 	}
-	require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
+	require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error {
 		call("orders")
 		call("new at first")
 		b.BeforePublishing(func(int64) {

@@ -9,8 +9,8 @@ type Rules[C any] struct {
 	Shadows []*C // of rules in shadow mode
 }
 
-// ByMode splits the controllers that [Table.Hold] returns.
-func (t *Table[R, C]) ByMode(all []*C) (rs Rules[C]) {
+// ByMode splits the controllers that [Index.Hold] returns.
+func (t *Index[R, C]) ByMode(all []*C) (rs Rules[C]) {
 	for _, c := range all {
 		if (*t.maker.Rule(c)).Info().Mode == spec.Shadow {
 			rs.Shadows = append(rs.Shadows, c)

@@ -29,7 +29,7 @@ func checkShared[R spec.Rule](member *sharing.Member, kind core.Kind, rules []R)
 }
 
 // memberOf is the member of a cluster that a load's rules share limits by, nil if there is none.
-func memberOf(b *engine.RulesetBuilder) *sharing.Member {
+func memberOf(b *engine.SnapshotBuilder) *sharing.Member {
 	m, _ := b.Sharing.(*sharing.Member)
 	return m
 }
@@ -65,7 +65,7 @@ type Shared interface {
 	takeShadow(inv *engine.Invocation, n int64) sharing.Answer
 	lack(inv *engine.Invocation, n int64) (*sharing.Member, sharing.Need)
 
-	figures() sharing.Figures
+	figures() sharing.Stats
 }
 
 // must panics on an error, which arguments that were checked can't cause.
@@ -168,11 +168,11 @@ type answers struct{ engine.Verdict }
 // add adds one verdict, and reports whether it is a refusal.
 func (a *answers) add(v engine.Verdict) (refused bool) {
 	switch {
-	case v.Block != nil && !v.Lacks():
+	case v.Block != nil && !v.NeedsMore():
 		a.Verdict = v
 		return true
-	case a.Lacks():
-	case v.Lacks() || v.Wait > 0 && v.Outlasts(a.Verdict):
+	case a.NeedsMore():
+	case v.NeedsMore() || v.Wait > 0 && v.Outlasts(a.Verdict):
 		a.Verdict = v
 	}
 	return false

@@ -6,12 +6,12 @@ import (
 )
 
 // NewSharedFigures returns the figures of a rule that has no limit yet.
-func NewSharedFigures(m *sharing.Member) core.SharedFigures {
-	return core.SharedFigures{Members: m.Members(), Store: "up"}
+func NewSharedStats(m *sharing.Member) core.SharedStats {
+	return core.SharedStats{Members: m.Members(), Store: "up"}
 }
 
 // AddShared adds the figures of one of the rule's limits to f.
-func AddShared(f *core.SharedFigures, l Shared) {
+func AddShared(f *core.SharedStats, l Shared) {
 	x := l.figures()
 	f.Leased += x.Leased
 	f.Refused += x.Refused

@@ -99,7 +99,7 @@ func (s *sharedSemaphore) Explain(inv *engine.Invocation, n int64, j *core.Judge
 	case sharing.Lacks:
 		j.Why = WouldAskStore
 	}
-	if s.semaphore.Figures().Away {
+	if s.semaphore.Stats().Away {
 		j.Why = s.away
 	}
 	return s.Measure(inv.Now())
@@ -107,7 +107,7 @@ func (s *sharedSemaphore) Explain(inv *engine.Invocation, n int64, j *core.Judge
 
 func (s *sharedSemaphore) Measure(int64) core.Measure {
 	of := "units in flight, held by all members"
-	if s.semaphore.Figures().Away {
+	if s.semaphore.Stats().Away {
 		of = "units in flight, of this member"
 	}
 	held, limit := s.semaphore.Held()
@@ -116,4 +116,4 @@ func (s *sharedSemaphore) Measure(int64) core.Measure {
 
 func (s *sharedSemaphore) Idle(int64) bool { return s.semaphore.Idle() }
 
-func (s *sharedSemaphore) figures() sharing.Figures { return s.semaphore.Figures() }
+func (s *sharedSemaphore) figures() sharing.Stats { return s.semaphore.Stats() }

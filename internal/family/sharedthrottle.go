@@ -111,7 +111,7 @@ func (t *sharedThrottle) Explain(inv *engine.Invocation, n int64, j *core.Judgem
 	default:
 		inv.JudgeWait(j, wait, true, t.maxWait)
 	}
-	if t.throttle.Figures().Away {
+	if t.throttle.Stats().Away {
 		j.Why = t.away
 	}
 	return engine.MeasureTurns(t.throttle.Wait(inv.Now(), n), t.maxWait, nil)
@@ -123,4 +123,4 @@ func (t *sharedThrottle) Measure(now int64) core.Measure {
 
 func (t *sharedThrottle) Idle(now int64) bool { return t.throttle.Idle(now) }
 
-func (t *sharedThrottle) figures() sharing.Figures { return t.throttle.Figures() }
+func (t *sharedThrottle) figures() sharing.Stats { return t.throttle.Stats() }

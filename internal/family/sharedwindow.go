@@ -130,7 +130,7 @@ func (w *sharedWindow) Explain(inv *engine.Invocation, n int64, j *core.Judgemen
 	case sharing.Lacks:
 		j.Why = WouldAskStore
 	}
-	if w.window.Figures().Away {
+	if w.window.Stats().Away {
 		j.Why = w.away
 	}
 	return w.Measure(inv.Now())
@@ -140,10 +140,10 @@ func (w *sharedWindow) Measure(now int64) core.Measure {
 	if used, share, interval, ok := w.window.LocalShare(now); ok {
 		return engine.MeasureUnits("units in "+interval.String()+", of this member", used, share)
 	}
-	f := w.window.Figures()
+	f := w.window.Stats()
 	return core.Measure{Of: "units in " + w.interval.String() + ", on a lease", Measured: float64(f.Leased), Limit: float64(f.Limit), AtHand: true}
 }
 
 func (w *sharedWindow) Idle(now int64) bool { return w.window.Idle(now) }
 
-func (w *sharedWindow) figures() sharing.Figures { return w.window.Figures() }
+func (w *sharedWindow) figures() sharing.Stats { return w.window.Stats() }

@@ -15,7 +15,7 @@ type successor struct {
 
 // stale reports whether a controller from another revision shares its limit by another member, which
 // is about to leave its cluster: then one that continues it is built though the rule is the same.
-func (t *Table[R, C]) stale(revision uint64, rule int) bool {
+func (t *Index[R, C]) stale(revision uint64, rule int) bool {
 	r, ok := any(t.rules[rule]).(shareable)
 	return ok && r.Shared() && t.rules[rule].Info().Mode != spec.Off && revision < t.joined
 }
@@ -23,7 +23,7 @@ func (t *Table[R, C]) stale(revision uint64, rule int) bool {
 // successor returns the number of the rule that continues the rule of a controller from another
 // revision, and whether the controller is that rule's, too, as nothing has changed. For revisions
 // further back, only IDs count.
-func (t *Table[R, C]) successor(revision uint64, c *C) (rule int, unchanged, ok bool) {
+func (t *Index[R, C]) successor(revision uint64, c *C) (rule int, unchanged, ok bool) {
 	old := t.maker.Rule(c)
 	id := (*old).Info().ID
 	if revision == t.before {
@@ -43,7 +43,7 @@ func (t *Table[R, C]) successor(revision uint64, c *C) (rule int, unchanged, ok 
 //     is gone and the new one was not there;
 //   - the one with its ID;
 //   - one that is like it (see [spec.Rule]), if both IDs are as before.
-func (t *Table[R, C]) follow(old *Table[R, C]) map[string]successor {
+func (t *Index[R, C]) follow(old *Index[R, C]) map[string]successor {
 	m := matching[R]{
 		found: make(map[string]successor, len(t.rules)),
 		old:   make(map[string]R, len(old.rules)),

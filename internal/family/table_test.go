@@ -41,13 +41,13 @@ type controller struct {
 }
 
 var maker = family.Maker[rule, controller]{
-	Build: func(r rule, _ *engine.Record, at *engine.Site, old *controller) *controller {
+	Build: func(r rule, _ *engine.Record, at *engine.Binding, old *controller) *controller {
 		return &controller{r, at.Resource.Name(), old}
 	},
 	Rule: func(c *controller) *rule { return &c.rule },
 }
 
-func table(t *testing.T, rules ...rule) *family.Table[rule, controller] {
+func table(t *testing.T, rules ...rule) *family.Index[rule, controller] {
 	t.Helper()
 	tb, err := family.NewTable(1, rules, maker, nil)
 	require.NoError(t, err)

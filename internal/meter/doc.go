@@ -4,7 +4,7 @@
 //
 //   - [Semaphore] counts units in flight. Calls that find none may wait in its queue ([Claim],
 //     [Waiter]).
-//   - [Turns] space calls in time: each waits for its [Turn].
+//   - [Pacer] space calls in time: each waits for its [Turn].
 //   - [TokenBucket] lets units pass at a rate, with bursts, and makes no call wait.
 //
 // [Set] is the windows and semaphores of a node, by the names that rules have for them: a [Meter],

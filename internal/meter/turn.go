@@ -8,7 +8,7 @@ type Turn struct {
 	place[*Turn]
 	until  int64 // when the call looks, if nobody tells it anything
 	number uint64
-	of     *Turns
+	of     *Pacer
 
 	// at is when the turn is; while in the queue, when it is at the latest unless somebody has
 	// overtaken it, or turns have moved on, since it was told: delayed is by how much they had then.

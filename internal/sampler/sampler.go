@@ -132,7 +132,7 @@ func (s *Sampler) wanted(source int) bool {
 
 // Serve samples quantities for the rules of a family until it is called again for that family; with
 // no quantities, it stops. After each sample it calls learn, if not nil, never concurrently. Call
-// Serve when rules are about to be published, see BeforePublishing of engine.RulesetBuilder.
+// Serve when rules are about to be published, see BeforePublishing of engine.SnapshotBuilder.
 func (s *Sampler) Serve(family fmt.Stringer, wants []Quantity, learn func(now int64)) {
 	d := demand{family: family, learn: learn}
 	for _, q := range wants {

@@ -49,8 +49,8 @@ var (
 	}
 )
 
-// MayLack reports whether a rule file may leave out a key that other rules need.
-func (r GoFlow) MayLack(key string) bool {
+// MayOmit reports whether a rule file may leave out a key that other rules need.
+func (r GoFlow) MayOmit(key string) bool {
 	return key == "threshold" && r.TokenCalculateStrategy == goMemory
 }
 

@@ -169,8 +169,8 @@ type JavaPath struct {
 
 func (p JavaPath) isGroup() bool { return p.Pattern == "" && p.Items != nil }
 
-// MayLack reports whether an item of its kind needs no such key.
-func (p JavaPath) MayLack(key string) bool { return key == "pattern" && p.isGroup() }
+// MayOmit reports whether an item of its kind needs no such key.
+func (p JavaPath) MayOmit(key string) bool { return key == "pattern" && p.isGroup() }
 
 // Check says why Java drops the definition.
 func (a JavaAPI) Check() error {

@@ -69,7 +69,7 @@ func TestLate(t *testing.T) {
 	s.want(0, 10, "before the answers")
 	s.answer()
 	s.want(3+2, 0, "after the answers")
-	for _, f := range []sharing.Figures{w.Figures(), g.Figures()} {
+	for _, f := range []sharing.Stats{w.Stats(), g.Stats()} {
 		if f.Waited != 0 {
 			t.Errorf("%d calls have waited", f.Waited)
 		}

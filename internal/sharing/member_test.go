@@ -152,7 +152,7 @@ func TestLeaseIsInNobodysWay(t *testing.T) {
 	m := join(t, cluster.NewMemory(clock), clock)
 	w := share(t, m, 900, cluster.Closed)
 	fetch(t, m, w, 100)
-	if n := w.Figures().Leased; n < 50 {
+	if n := w.Stats().Leased; n < 50 {
 		t.Fatalf("%d leased", n)
 	}
 	if n := fetch(t, m, w, 801); n.Got {
@@ -160,7 +160,7 @@ func TestLeaseIsInNobodysWay(t *testing.T) {
 	}
 	fetch(t, m, w, 1)
 	if n := fetch(t, m, w, 799); !n.Got {
-		t.Fatalf("it has leased what the call needs: %+v", w.Figures())
+		t.Fatalf("it has leased what the call needs: %+v", w.Stats())
 	}
 }
 
@@ -251,12 +251,12 @@ func TestBorrowingThatIsAlmostInTime(t *testing.T) {
 		t.Fatalf("%+v", n)
 	}
 	for wait := 900 * time.Millisecond; ; wait += 50 * time.Microsecond {
-		before := w.Figures().Requests
+		before := w.Stats().Requests
 		needs := []sharing.Need{{Limit: w, Units: 1, MaxWait: wait}}
 		if err := m.Fetch(t.Context(), w.Timeout(), needs); err != nil {
 			t.Fatal(err)
 		}
-		if n := w.Figures().Requests - before; n > 2 { // one may hand back what came too late
+		if n := w.Stats().Requests - before; n > 2 { // one may hand back what came too late
 			t.Fatalf("a call that may wait %v made %d requests", wait, n)
 		}
 		if needs[0].Got {
@@ -282,7 +282,7 @@ func TestPrioritizedThatNeverFits(t *testing.T) {
 			t.Fatalf("%+v, %v", needs[0], err)
 		}
 	}
-	if f := w.Figures(); f.Requests+f.Waited > 0 {
+	if f := w.Stats(); f.Requests+f.Waited > 0 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -324,7 +324,7 @@ func TestStoreThatIsAway(t *testing.T) {
 			if got != want {
 				t.Fatalf("%d admitted, want %d", got, want)
 			}
-			if f := w.Figures(); !f.Away || f.Requests > 20 || f.Why != store.ErrNotExecuted.Error() {
+			if f := w.Stats(); !f.Away || f.Requests > 20 || f.Why != store.ErrNotExecuted.Error() {
 				t.Fatalf("%+v", f)
 			}
 			if s := log.String(); !strings.Contains(s, store.ErrNotExecuted.Error()) || !strings.Contains(s, "timeout=20ms") {
@@ -669,7 +669,7 @@ func TestLeaseIsSpentOnce(t *testing.T) {
 		admitted.Add(1)
 	}
 	if n := admitted.Load(); n != 4000 {
-		t.Fatalf("%d admitted beside 1000, of 5000: %+v", n, w.Figures())
+		t.Fatalf("%d admitted beside 1000, of 5000: %+v", n, w.Stats())
 	}
 }
 
@@ -828,7 +828,7 @@ func TestTimeoutOfARule(t *testing.T) {
 		}
 		for i := range 20 {
 			if !fetch(t, m, w, 1).Got {
-				t.Fatalf("call %d is refused: %+v", i, w.Figures())
+				t.Fatalf("call %d is refused: %+v", i, w.Stats())
 			}
 		}
 	})
@@ -853,8 +853,8 @@ func TestTimeoutOfAnImpatientRule(t *testing.T) {
 		for range 20 {
 			fetch(t, m, w, 1)
 		}
-		if !w.Figures().Away {
-			t.Fatalf("%+v", w.Figures())
+		if !w.Stats().Away {
+			t.Fatalf("%+v", w.Stats())
 		}
 	})
 }
@@ -881,13 +881,13 @@ func TestProbeOfAStoreThatIsBack(t *testing.T) {
 	for range 10 {
 		fetch(t, m, w, 1)
 	}
-	if !w.Figures().Away {
+	if !w.Stats().Away {
 		t.Fatal("it isn't away")
 	}
 	store.away = false
 	clock.Advance(2 * time.Second)
 	fetch(t, m, w, 1)
-	if w.Figures().Away {
+	if w.Stats().Away {
 		t.Fatal("it isn't back")
 	}
 	<-store.asked

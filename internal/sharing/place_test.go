@@ -84,7 +84,7 @@ func TestOneServerOfThreeIsDown(t *testing.T) {
 	m, store, clock := scatter(t)
 	store.down[1] = true
 	var limits []sharing.Limit
-	var figures []func() sharing.Figures
+	var figures []func() sharing.Stats
 	rule := cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed}
 	for i := range 40 {
 		name := m.Key(fmt.Sprint("rule ", i))
@@ -101,7 +101,7 @@ func TestOneServerOfThreeIsDown(t *testing.T) {
 			t.Fatal(err)
 		}
 		limits = append(limits, w, g, s)
-		figures = append(figures, w.Figures, g.Figures, s.Figures)
+		figures = append(figures, w.Stats, g.Stats, s.Stats)
 	}
 	got := make([]int, len(limits))
 	for range 20 {
@@ -165,7 +165,7 @@ func TestKeysThatMove(t *testing.T) {
 	away := 0
 	for i, w := range all {
 		// known bug 198
-		if f := w.Figures(); f.Away {
+		if f := w.Stats(); f.Away {
 			away++
 		} else if admitted[i] < 60 || admitted[i] > 100 {
 			t.Errorf("window %d has admitted %d of 90", i, admitted[i])
@@ -234,7 +234,7 @@ func TestStoreThatForgets(t *testing.T) {
 		}
 		clock.Advance(time.Millisecond)
 	}
-	if f := w.Figures(); !f.Away || f.Why == "" || got > 30 {
+	if f := w.Stats(); !f.Away || f.Why == "" || got > 30 {
 		t.Errorf("%d admitted, %+v", got, f)
 	}
 	if asked > 20 {
@@ -245,7 +245,7 @@ func TestStoreThatForgets(t *testing.T) {
 		fetch(t, m, w, 1)
 		clock.Advance(10 * time.Millisecond)
 	}
-	if f := w.Figures(); f.Away {
+	if f := w.Stats(); f.Away {
 		t.Errorf("the store has room again: %+v", f)
 	}
 	if n := strings.Count(log.String(), "can't use its key"); n != 1 {

@@ -38,7 +38,7 @@ func mostRequests(t *testing.T, r *rand.Rand) (most int64) {
 	type limit struct {
 		m *sharing.Member
 		sharing.Limit
-		figures func() sharing.Figures
+		figures func() sharing.Stats
 	}
 	var limits []limit
 	var held []*sharing.Semaphore
@@ -56,7 +56,7 @@ func mostRequests(t *testing.T, r *rand.Rand) (most int64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		limits = append(limits, limit{m, w, w.Figures}, limit{m, g, g.Figures}, limit{m, s, s.Figures})
+		limits = append(limits, limit{m, w, w.Stats}, limit{m, g, g.Stats}, limit{m, s, s.Stats})
 	}
 	for range 300 {
 		x := limits[r.IntN(len(limits))]

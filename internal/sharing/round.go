@@ -97,7 +97,7 @@ func (r *round) isCurrent(bucket int64) bool {
 // there is; nil if it would do none of it, unless it probes whether the store is back. leased says that the
 // member has units of this epoch.
 func (r *round) command(a ask, leased, probes bool) *store.Take {
-	t := &store.Take{Ring: r.ring, Seen: r.seen, Lacked: r.lacked}
+	t := &store.Take{Ring: r.ring, Seen: r.seen, Shortfall: r.lacked}
 	t.Need, t.Want, t.Ahead, t.Borrow = a.need, a.want, a.ahead, a.borrow
 	t.Charges = r.account.charge()
 	r.backs, t.Backs = nil, r.backs // forgotten as they are sent

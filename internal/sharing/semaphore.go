@@ -45,7 +45,7 @@ type Semaphore struct {
 	base
 	cfg     SemaphoreConfig
 	task    task
-	figures Figures
+	figures Stats
 }
 
 const (
@@ -196,8 +196,8 @@ func (s *Semaphore) Release(lane uint32, n int64) {
 	}
 }
 
-// Figures are what the semaphore has done; Leased are permits that the member holds.
-func (s *Semaphore) Figures() Figures {
+// Stats are what the semaphore has done; Leased are permits that the member holds.
+func (s *Semaphore) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.figures

@@ -113,7 +113,7 @@ func TestPermitsThatAreMoved(t *testing.T) {
 		r.call(t, 1)
 		clock.Advance(9 * time.Millisecond)
 	}
-	if f := r.s.Figures(); f.Requests > 2 || !f.Away {
+	if f := r.s.Stats(); f.Requests > 2 || !f.Away {
 		t.Errorf("%+v", f)
 	}
 	store.err = nil
@@ -165,7 +165,7 @@ func TestPermitsBeyondTheLimitComeBack(t *testing.T) {
 		clock.Advance(100 * time.Millisecond)
 	}
 	for _, r := range members[:3] {
-		if r.s.Figures().Away {
+		if r.s.Stats().Away {
 			t.Fatal("the store isn't back")
 		}
 		r.s.Release(0, 1)
@@ -345,14 +345,14 @@ func TestKeyThatIsNoSemaphores(t *testing.T) {
 		}
 		clock.Advance(25 * time.Millisecond)
 	}
-	if f := r.s.Figures(); told != 1 || !f.Away || f.Why != store.ErrForeign.Error() || f.Requests > 4 {
+	if f := r.s.Stats(); told != 1 || !f.Away || f.Why != store.ErrForeign.Error() || f.Requests > 4 {
 		t.Fatalf("told %d times, %+v", told, f)
 	}
 	foreign.err = nil
 	clock.Advance(time.Second)
 	r.call(t, 1)
 	clock.Advance(time.Second)
-	if ok, f := r.call(t, 1), r.s.Figures(); !ok || f.Away || f.Why != "" {
+	if ok, f := r.call(t, 1), r.s.Stats(); !ok || f.Away || f.Why != "" {
 		t.Fatalf("the key is well: %t, %+v", ok, f)
 	}
 }
@@ -376,7 +376,7 @@ func TestClosedSemaphoreComesBack(t *testing.T) {
 	for range 150 {
 		call()
 	}
-	if f := r.s.Figures(); f.Away || r.units == 0 {
+	if f := r.s.Stats(); f.Away || r.units == 0 {
 		t.Fatalf("%d run, %+v", r.units, f)
 	}
 }

@@ -33,7 +33,7 @@ type Throttle struct {
 
 	base
 	cfg     ThrottleConfig
-	figures Figures
+	figures Stats
 }
 
 // Throttle returns the throttle of a key. All users of a key share one, and the latest
@@ -167,8 +167,8 @@ func (t *Throttle) Wait(now, n int64) time.Duration {
 	return until(at, now)
 }
 
-// Figures are what the throttle has done; Leased are turns.
-func (t *Throttle) Figures() Figures {
+// Stats are what the throttle has done; Leased are turns.
+func (t *Throttle) Stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.figures

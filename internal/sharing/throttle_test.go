@@ -55,7 +55,7 @@ func TestTurnThatIsAlmostInTime(t *testing.T) {
 	if turn(t, m, g, clock.Now(), 1, 21*time.Millisecond-5*time.Microsecond) {
 		t.Error("a call waits longer than it may")
 	}
-	if f := g.Figures(); f.Requests != 1 {
+	if f := g.Stats(); f.Requests != 1 {
 		t.Errorf("%d requests for one call", f.Requests)
 	}
 	if !turn(t, m, g, clock.Now(), 1, 21*time.Millisecond) {
@@ -126,7 +126,7 @@ func TestTurnsOfManyUnits(t *testing.T) {
 				if g := space(t, other, 24, 24*time.Hour, cluster.Closed); turn(t, other, g, clock.Now(), units, time.Minute) {
 					t.Fatal("one of another member")
 				}
-				if f := g.Figures(); f.Away == up {
+				if f := g.Stats(); f.Away == up {
 					t.Fatalf("%+v", f)
 				}
 			})
@@ -194,7 +194,7 @@ func TestKeyThatIsNoThrottles(t *testing.T) {
 		g.TryTake(clock.Now(), 1, 0)
 		clock.Advance(25 * time.Millisecond)
 	}
-	if f := g.Figures(); told != 1 || !f.Away || f.Why != store.ErrForeign.Error() || f.Requests > 3 {
+	if f := g.Stats(); told != 1 || !f.Away || f.Why != store.ErrForeign.Error() || f.Requests > 3 {
 		t.Fatalf("told %d times, %+v", told, f)
 	}
 	if _, known := g.RetryAfter(clock.Now(), 1, 0); known {
@@ -204,7 +204,7 @@ func TestKeyThatIsNoThrottles(t *testing.T) {
 	clock.Advance(time.Second)
 	turn(t, m, g, clock.Now(), 1, 0)
 	clock.Advance(time.Second)
-	if ok, f := turn(t, m, g, clock.Now(), 1, 0), g.Figures(); !ok || f.Away || f.Why != "" {
+	if ok, f := turn(t, m, g, clock.Now(), 1, 0), g.Stats(); !ok || f.Away || f.Why != "" {
 		t.Fatalf("the key is well: %t, %+v", ok, f)
 	}
 }
@@ -237,14 +237,14 @@ func TestClosedThrottleComesBack(t *testing.T) {
 			t.Fatal("a call has its turn, though the rule says closed")
 		}
 	}
-	if f := g.Figures(); !f.Away || f.Requests > 10 {
+	if f := g.Stats(); !f.Away || f.Requests > 10 {
 		t.Fatalf("%+v", f)
 	}
 	store.err = nil
 	for range 150 {
 		call()
 	}
-	if f := g.Figures(); f.Away || !call() {
+	if f := g.Stats(); f.Away || !call() {
 		t.Fatalf("%+v", f)
 	}
 }
@@ -275,9 +275,9 @@ func TestATurnOfAMemberThatLeaves(t *testing.T) {
 	}
 	m.Retire(func() {})
 	answer()
-	asked := throttle.Figures().Requests
-	if _, ok := throttle.TryTake(clock.Now(), 1, time.Second); !ok || throttle.Figures().Requests != asked {
-		t.Fatalf("a call passes: %t; %+v", ok, throttle.Figures())
+	asked := throttle.Stats().Requests
+	if _, ok := throttle.TryTake(clock.Now(), 1, time.Second); !ok || throttle.Stats().Requests != asked {
+		t.Fatalf("a call passes: %t; %+v", ok, throttle.Stats())
 	}
 	g.Release(0, 1)
 }

@@ -87,7 +87,7 @@ func TestStoreThatIsNone(t *testing.T) {
 						}
 						synctest.Wait()
 					}
-					if f := w.Figures(); got != 25 || !f.Away || f.Requests > 20 {
+					if f := w.Stats(); got != 25 || !f.Away || f.Requests > 20 {
 						t.Fatalf("%d admitted, want 25; %+v", got, f)
 					}
 				})
@@ -115,7 +115,7 @@ func TestStoreThatGrantsTooMuch(t *testing.T) {
 		if n := fetch(t, m, w, most); n.Got {
 			defer w.Cancel(n.Token, most)
 		}
-		if leased := w.Figures().Leased; leased > most {
+		if leased := w.Stats().Leased; leased > most {
 			t.Fatalf("%d units are leased", leased)
 		}
 	}
@@ -169,7 +169,7 @@ func TestStoreThatNeverReturns(t *testing.T) {
 				got++
 			}
 		}
-		if f := w.Figures(); !f.Away || got < 25 || got > 50 {
+		if f := w.Stats(); !f.Away || got < 25 || got > 50 {
 			t.Errorf("%d admitted, %+v", got, f)
 		}
 		time.Sleep(time.Hour)
@@ -221,7 +221,7 @@ func TestStoreThatIsSlowToConnect(t *testing.T) {
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		if f := w.Figures(); f.Away {
+		if f := w.Stats(); f.Away {
 			t.Errorf("the store is still away: %+v", f)
 		}
 	})
@@ -287,14 +287,14 @@ func TestStoreThatCannotSayWhereAKeyIs(t *testing.T) {
 					}
 					return got
 				}
-				if got, f := calls(200), w.Figures(); got != 25 || !f.Away || f.Requests > 20 {
+				if got, f := calls(200), w.Stats(); got != 25 || !f.Away || f.Requests > 20 {
 					t.Errorf("%d admitted, want 25; %+v", got, f)
 				}
 				store.panics.Store(false)
 				time.Sleep(3 * time.Second)
 				calls(5)
 				time.Sleep(2 * time.Second)
-				if got, f := calls(150), w.Figures(); got != 100 || f.Away {
+				if got, f := calls(150), w.Stats(); got != 100 || f.Away {
 					t.Errorf("%d admitted when it is back, want 100; %+v", got, f)
 				}
 				m.Close()
@@ -402,7 +402,7 @@ func TestChargedByTheTimeOfTheStore(t *testing.T) {
 			}
 			most = max(most, in)
 		}
-		if f := w.Figures(); most > 100 || most < 90 || f.Away {
+		if f := w.Stats(); most > 100 || most < 90 || f.Away {
 			t.Errorf("a store that is %v ahead: %d of 100 admitted in a second, %+v", by, most, f)
 		}
 	}

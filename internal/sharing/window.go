@@ -122,8 +122,8 @@ func (w *Window) positionLocked() position {
 	}
 }
 
-// Figures are what a window, a throttle or a semaphore has done. The counters only grow.
-type Figures struct {
+// Stats are what a window, a throttle or a semaphore has done. The counters only grow.
+type Stats struct {
 	Leased   int64 // units that are ready to be spent
 	Refused  int64 // calls, without asking the store
 	Requests int64 // commands that were sent
@@ -134,11 +134,11 @@ type Figures struct {
 	Why string
 }
 
-// Figures are what the window has done.
-func (w *Window) Figures() Figures {
+// Stats are what the window has done.
+func (w *Window) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return Figures{
+	return Stats{
 		Leased: w.leases.lease.units(), Refused: w.refused.Load(), Requests: w.round.requests, Waited: w.waited,
 		Away: w.unreachableLocked(), Limit: w.limit(), Why: w.broken.why(w.shard()),
 	}

@@ -56,7 +56,7 @@ func leasing(t *testing.T, threshold float64, on cluster.OnFailure) (*sharing.Wi
 	for range 10 { // this one finds that out
 		fetch(t, m, other, 1)
 	}
-	if f := w.Figures(); !f.Away || f.Leased < 100 {
+	if f := w.Stats(); !f.Away || f.Leased < 100 {
 		t.Fatalf("%+v: the test needs a lease", f)
 	}
 	return w, store, clock
@@ -85,9 +85,9 @@ func TestLookingWithoutTheStore(t *testing.T) {
 			"TryAdd":       func(w *sharing.Window, now int64) { w.TryAdd(0, now, 45_000) },
 		} {
 			w, _, clock := leasing(t, threshold, cluster.Local)
-			leased := w.Figures().Leased
+			leased := w.Stats().Leased
 			look(w, clock.Now())
-			if now := w.Figures().Leased; now != leased {
+			if now := w.Stats().Leased; now != leased {
 				t.Errorf("%s: %d leased, %d before", name, now, leased)
 			}
 			got := takes(w, clock, 10_000)
@@ -187,7 +187,7 @@ func TestHoldsWithoutTheStore(t *testing.T) {
 			store.away = false
 			clock.Advance(2 * time.Second) // somebody says that the member is there
 			fetch(t, m, w, 1)
-			if w.Figures().Away {
+			if w.Stats().Away {
 				t.Fatal("the store is back")
 			}
 			if w.Holds(clock.Now(), n.Token) {
@@ -362,7 +362,7 @@ func TestSuspendedMachine(t *testing.T) {
 	m.SetWall(func() int64 { return theirs.now })
 	w := share(t, m, 1000, cluster.Closed)
 	fetch(t, m, w, 100)
-	leased := w.Figures().Leased
+	leased := w.Stats().Leased
 	if leased < 50 {
 		t.Fatalf("%d leased", leased)
 	}
@@ -408,7 +408,7 @@ func TestChargedWithoutACall(t *testing.T) {
 				t.Fatal("it has a share")
 			}
 		}
-		if f := w.Figures(); f.Away != away {
+		if f := w.Stats(); f.Away != away {
 			t.Fatalf("%+v", f)
 		}
 		store.away = false
@@ -519,7 +519,7 @@ func TestRoomOfWhatWentBack(t *testing.T) {
 	}
 	clock.Advance(700 * time.Millisecond) // the call's bucket is over
 	w.Cancel(all.Token, 1000)
-	for asked := w.Figures().Requests; w.Figures().Requests == asked; {
+	for asked := w.Stats().Requests; w.Stats().Requests == asked; {
 		clock.Advance(time.Millisecond)
 	}
 	if a := w.Ask(clock.Now(), 1); a == sharing.Refuses {

@@ -170,7 +170,7 @@ func (w *Window) command(now int64) store.Command {
 		return nil
 	}
 	t.Key, t.Limit = w.key, w.limit()
-	t.NewEpoch = unknownEpoch + 1 + w.m.chance(store.MostEpoch-unknownEpoch)
+	t.NewEpoch = unknownEpoch + 1 + w.m.chance(store.MaxEpoch-unknownEpoch)
 	t.Caller = w.m.caller()
 	w.inFlight = true
 	w.scheduleLocked(now)

@@ -66,7 +66,7 @@ func (c *console) storeAway() (n int) {
 	if !c.sharing.shared {
 		return 0
 	}
-	for _, f := range c.guard.RuleFigures() {
+	for _, f := range c.guard.RuleStats() {
 		if shared, ok := f.Details.(interface{ StoreAway() bool }); ok && shared.StoreAway() {
 			n++
 		}

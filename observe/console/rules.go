@@ -18,7 +18,7 @@ import (
 
 // rule is a rule in force, what it has done, and how full it is.
 type rule struct {
-	core.RuleFigures
+	core.RuleStats
 	Rule     json.RawMessage `json:"rule,omitempty"` // as a rule file has it
 	List     string          `json:"list,omitempty"` // the list in which a rule file has it, if that isn't named like Kind
 	Measures []measure       `json:"measures,omitempty"`
@@ -97,10 +97,10 @@ const gatewayList = "gateway"
 // ruleListLocked is every rule in force, without measures. The caller holds making.
 func (c *console) ruleListLocked() []rule {
 	c.rules.of(c.guard)
-	figures := c.guard.RuleFigures()
+	figures := c.guard.RuleStats()
 	all := make([]rule, len(figures))
 	for i, f := range figures {
-		all[i] = rule{RuleFigures: f, Rule: c.rules.texts[ruleName{f.Kind.String(), f.ID}]}
+		all[i] = rule{RuleStats: f, Rule: c.rules.texts[ruleName{f.Kind.String(), f.ID}]}
 		if shared, ok := f.Details.(interface{ StoreAway() bool }); ok {
 			all[i].StoreAway = shared.StoreAway()
 		}

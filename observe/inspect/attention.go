@@ -70,13 +70,13 @@ func (t *Tree) attention(yield func(string) bool) {
 
 // refusals reports the rules that refused most.
 func (t *Tree) refusals(tell func(format string, args ...any)) {
-	var all []*core.RuleFigures
+	var all []*core.RuleStats
 	for i := range t.Rules {
 		if r := &t.Rules[i]; r.Refused > 0 {
 			all = append(all, r)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *core.RuleFigures) int { return cmp.Compare(b.Refused, a.Refused) })
+	slices.SortStableFunc(all, func(a, b *core.RuleStats) int { return cmp.Compare(b.Refused, a.Refused) })
 	for _, r := range all[:min(len(all), maxRefusing)] {
 		calls := "calls"
 		if r.Refused == 1 {
@@ -96,7 +96,7 @@ const maxRefusing = 10
 const maxUnasked = 10
 
 // ruleName is how a line about a rule begins.
-type ruleName struct{ *core.RuleFigures }
+type ruleName struct{ *core.RuleStats }
 
 func (r ruleName) String() string {
 	if r.Kind == core.KindCustom {

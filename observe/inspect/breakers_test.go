@@ -18,7 +18,7 @@ import (
 
 func (l *lab) breakers(breakers []breaker.Rule, outliers ...outlier.Rule) {
 	l.t.Helper()
-	require.NoError(l.t, l.Update(func(b *engine.RulesetBuilder) error {
+	require.NoError(l.t, l.Update(func(b *engine.SnapshotBuilder) error {
 		return errors.Join(breaker.Compile(b, breakers), outlier.Compile(b, outliers))
 	}))
 }

@@ -13,7 +13,7 @@ import (
 // the rules.
 type details []core.ResourceDetails
 
-func newDetails(rules []core.RuleFigures) details {
+func newDetails(rules []core.RuleStats) details {
 	var d details
 	for _, r := range rules {
 		if r.Details != nil {

@@ -18,8 +18,8 @@ type tenth struct {
 	details core.Details
 }
 
-func (f tenth) Figures() []core.RuleFigures {
-	return []core.RuleFigures{{Kind: core.KindAuthority, ID: "new", Refused: 3, Details: f.details}}
+func (f tenth) Stats() []core.RuleStats {
+	return []core.RuleStats{{Kind: core.KindAuthority, ID: "new", Refused: 3, Details: f.details}}
 }
 
 // notes are its details.
@@ -47,10 +47,10 @@ func (b badge) Mark() (string, int) { return b.Text, b.urgency }
 // A family that shows its figures touches nothing here.
 func TestDetailsOfAnyFamily(t *testing.T) {
 	l := newLab(t, engine.Config{})
-	require.NoError(t, l.Update(func(b *engine.RulesetBuilder) error {
+	require.NoError(t, l.Update(func(b *engine.SnapshotBuilder) error {
 		return authority.Compile(b, []authority.Rule{{Resource: "orders", Origins: []string{"app"}}})
 	}))
-	require.NoError(t, l.Update(func(b *engine.RulesetBuilder) error {
+	require.NoError(t, l.Update(func(b *engine.SnapshotBuilder) error {
 		b.Put(core.KindAuthority, tenth{b.Previous(core.KindAuthority), notes{"seen", []core.ResourceDetails{
 			badge{"new", "calm", "orders", 0}, badge{"new", "loud", "orders", 2}, badge{"new", "louder", "items", 9},
 			badge{"new", "busy", "orders", 1}, badge{"new", "", "orders", 7}, badge{"new", "calm", "sql", 0}, badge{"new", "nowhere", "none", 1},

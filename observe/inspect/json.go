@@ -22,7 +22,7 @@ import (
 //	rules      what each rule has done since it was loaded: kind, id, resource, mode,
 //	           asked: whether a call has come that it could be about; refused: calls; shadowBlocked: calls that it would have refused, if it
 //	           is in shadow mode; and details, absent if there are none: what only
-//	           rules of its kind tell, see type Figures of the kind's package
+//	           rules of its kind tell, see type Stats of the kind's package
 //
 // Nodes are as [Node.MarshalJSON] says. Keys are never renamed or removed, but
 // others may be added. Every number is finite.
@@ -82,7 +82,7 @@ func newHeadJSON(t *Tree) headJSON {
 
 // ruleJSON is a rule's figures, and what the text of a tree says of them.
 type ruleJSON struct {
-	*core.RuleFigures
+	*core.RuleStats
 	Lines []string   `json:"lines,omitempty"` // see core.Details
 	Marks []markJSON `json:"marks,omitempty"`
 }
@@ -94,8 +94,8 @@ type markJSON struct {
 	Urgency  int    `json:"urgency"`
 }
 
-func newRuleJSON(r *core.RuleFigures, at time.Time) ruleJSON {
-	rule := ruleJSON{RuleFigures: r}
+func newRuleJSON(r *core.RuleStats, at time.Time) ruleJSON {
+	rule := ruleJSON{RuleStats: r}
 	if r.Details == nil {
 		return rule
 	}

@@ -116,7 +116,7 @@ func TestJSONOfNothing(t *testing.T) {
 	for name, tree := range map[string]inspect.Tree{
 		"zero value":   {},
 		"unused":       newLab(t, engine.Config{}).tree(),
-		"huge figures": {Root: inspect.Node{Figures: inspect.Figures{InFlight: math.MaxInt64, Second: stat.Counts{Pass: math.MaxInt64, RT: math.MaxInt64}}}},
+		"huge figures": {Root: inspect.Node{Stats: inspect.Stats{InFlight: math.MaxInt64, Second: stat.Counts{Pass: math.MaxInt64, RT: math.MaxInt64}}}},
 	} {
 		data, err := json.Marshal(tree)
 		require.NoError(t, err, name)

@@ -52,7 +52,7 @@ func (l *lab) tree() inspect.Tree { return inspect.Snapshot(l.Engine) }
 
 func (l *lab) rules(rules ...flow.Rule) {
 	l.t.Helper()
-	require.NoError(l.t, l.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, rules) }))
+	require.NoError(l.t, l.Update(func(b *engine.SnapshotBuilder) error { return flow.Compile(b, rules) }))
 }
 
 // anywhere is no context in particular.

@@ -31,7 +31,7 @@ var packers = sync.Pool{New: func() any { return new(packer) }}
 func (w *packer) done() *packed {
 	p := w.to
 	clear(w.places[:cap(w.places)])
-	*w = packer{places: w.places[:0], node: Node{Figures: Figures{Buckets: w.node.Buckets, History: w.node.History}}}
+	*w = packer{places: w.places[:0], node: Node{Stats: Stats{Buckets: w.node.Buckets, History: w.node.History}}}
 	packers.Put(w)
 	return p
 }
@@ -41,13 +41,13 @@ func (w *packer) tree() {
 	p.head = w.from.head()
 	p.details = newDetails(p.head.Rules)
 	for _, e := range w.from.entrances() {
-		sum := Node{Name: e.name, Kind: e.kind, Overflow: e.overflow, Figures: Figures{Interval: w.from.interval}}
+		sum := Node{Name: e.name, Kind: e.kind, Overflow: e.overflow, Stats: Stats{Interval: w.from.interval}}
 		w.places = w.from.below(w.places[:0], &e, 1)
 		calls := p.end(len(w.places))
-		w.all(0, 2, &sum.Figures)
+		w.all(0, 2, &sum.Stats)
 		p.entrances = append(p.entrances, packedEntrance{p.end(1), calls})
 		w.put(&sum, calls.count)
-		p.head.Root.add(&sum.Figures)
+		p.head.Root.add(&sum.Stats)
 	}
 	w.places = w.from.resources(w.places[:0])
 	p.resources = p.end(len(w.places))
@@ -56,7 +56,7 @@ func (w *packer) tree() {
 
 // all copies the nodes from a place of the stack on, with all that is below them, and
 // takes them off. It adds their figures to sum, if there is one.
-func (w *packer) all(first, depth int, sum *Figures) {
+func (w *packer) all(first, depth int, sum *Stats) {
 	end := len(w.places)
 	for i := first; i < end; i++ {
 		p := w.places[i]
@@ -64,7 +64,7 @@ func (w *packer) all(first, depth int, sum *Figures) {
 		w.node.read(p.counted, w.from.now, w.from.interval)
 		w.node.History = w.node.History[:0]
 		if sum != nil {
-			sum.add(&w.node.Figures)
+			sum.add(&w.node.Stats)
 		}
 		w.places = w.from.below(w.places, &p, depth)
 		if p.cluster != nil {

@@ -68,7 +68,7 @@ func (p *packed) expect(end packedPlace) {
 }
 
 // apart are the counts that don't follow from the buckets.
-func (f *Figures) apart() [3]*stat.Counts {
+func (f *Stats) apart() [3]*stat.Counts {
 	return [...]*stat.Counts{&f.Minute, &f.LastSecond, &f.Lifetime}
 }
 

@@ -42,9 +42,9 @@ func (r reader) head() Tree {
 	tree := r.engine.Tree()
 	t := Tree{
 		At:       time.Unix(0, r.now).UTC(),
-		Root:     Node{Name: node.RootName, Kind: NodeRoot, Figures: Figures{Interval: r.interval}},
+		Root:     Node{Name: node.RootName, Kind: NodeRoot, Stats: Stats{Interval: r.interval}},
 		Inbound:  Node{Name: node.InboundName, Kind: NodeInbound},
-		Rules:    append(r.engine.Rules().RuleFigures(), r.engine.CustomFigures()...),
+		Rules:    append(r.engine.Rules().RuleStats(), r.engine.CustomStats()...),
 		Waiting:  r.engine.Waiting(),
 		Failures: r.engine.Failures(),
 		Leaked:   r.engine.Leaked(),

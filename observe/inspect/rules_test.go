@@ -31,7 +31,7 @@ func TestTreeTellsWhatRulesDid(t *testing.T) {
 		}
 	}
 	tree := l.tree()
-	require.Equal(t, []core.RuleFigures{
+	require.Equal(t, []core.RuleStats{
 		{Kind: core.KindFlow, ID: "limit", Resource: "r", Asked: true, Refused: 2},
 		{Kind: core.KindFlow, ID: "try", Resource: "r", Mode: spec.Shadow, Asked: true, ShadowBlocked: 1},
 	}, tree.Rules)
@@ -84,7 +84,7 @@ func TestTreeTellsOfMemory(t *testing.T) {
 
 func TestTreeTellsTheHottestValues(t *testing.T) {
 	l := newLab(t, engine.Config{})
-	require.NoError(t, l.Update(func(b *engine.RulesetBuilder) error {
+	require.NoError(t, l.Update(func(b *engine.SnapshotBuilder) error {
 		return hotspot.Compile(b, []hotspot.Rule{{ID: "users", Resource: "r", Param: "user", Threshold: 3, MaxValues: 2}})
 	}))
 	for user, calls := range map[string]int{"ann": 9, "bob\n": 2, "cid": 1} {
@@ -96,7 +96,7 @@ func TestTreeTellsTheHottestValues(t *testing.T) {
 		}
 	}
 	tree := l.tree()
-	require.Equal(t, 2, tree.Rules[0].Details.(hotspot.Figures).Values)
+	require.Equal(t, 2, tree.Rules[0].Details.(hotspot.Stats).Values)
 	var text strings.Builder
 	require.NoError(t, tree.WriteText(&text))
 	require.Contains(t, text.String(), "\nhotspot rule users: 2 values; hottest ")
@@ -118,7 +118,7 @@ func TestTreeTellsTheHottestValues(t *testing.T) {
 
 func TestTreeTellsWhatWasLearned(t *testing.T) {
 	l := newLab(t, engine.Config{})
-	require.NoError(t, l.Update(func(b *engine.RulesetBuilder) error {
+	require.NoError(t, l.Update(func(b *engine.SnapshotBuilder) error {
 		return adaptive.Compile(b, []adaptive.Rule{
 			{ID: "learn", Resource: "r", Window: 10 * time.Millisecond},
 			{ID: "watch", Resource: "s\n", Start: 7, Mode: spec.Shadow},
@@ -149,7 +149,7 @@ func TestTreeTellsWhatWasLearned(t *testing.T) {
 		}
 	}
 	tree := l.tree()
-	learned := tree.Rules[0].Details.(adaptive.Figures).Limits[0]
+	learned := tree.Rules[0].Details.(adaptive.Stats).Limits[0]
 	require.InDelta(t, 8, learned.Limit, 2)
 	text.Reset()
 	require.NoError(t, tree.WriteText(&text))

@@ -14,7 +14,7 @@ func Snapshot(e *engine.Engine) Tree {
 		t.Root.Children = append(t.Root.Children, r.copy(&p, 1, details))
 	}
 	for i := range t.Root.Children {
-		t.Root.add(&t.Root.Children[i].Figures)
+		t.Root.add(&t.Root.Children[i].Stats)
 	}
 	for _, p := range r.resources(nil) {
 		t.Resources = append(t.Resources, r.copy(&p, 1, details))
@@ -40,7 +40,7 @@ func (r reader) copy(p *place, depth int, details details) Node {
 	if p.counted == nil {
 		n.Interval = r.interval
 		for i := range below {
-			n.add(&below[i].Figures)
+			n.add(&below[i].Stats)
 		}
 	}
 	return n

@@ -119,7 +119,7 @@ func (v view) lines(yield func(*cells) bool) {
 }
 
 // describe adds the figures of a line.
-func (f *Figures) describe(line *cells) {
+func (f *Stats) describe(line *cells) {
 	for _, c := range [...]*stat.Counts{&f.Second, &f.Minute} {
 		line.end(shown.AppendCount(line.text, c.Pass))
 		line.end(shown.AppendCount(line.text, c.Block))

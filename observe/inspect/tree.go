@@ -27,7 +27,7 @@ type Tree struct {
 
 	// Rules is what each rule has done since it was loaded, in the order in which
 	// they were declared.
-	Rules []core.RuleFigures
+	Rules []core.RuleStats
 
 	// Waiting is how many calls were asleep when the copy was made, because a rule told them to
 	// wait.
@@ -48,7 +48,7 @@ type Node struct {
 	// Overflow marks a node that represents all names beyond a cap.
 	Overflow bool
 
-	Figures
+	Stats
 
 	// Children are sorted by name: below the root the entrances, below an entrance
 	// and a call the calls nested there. Calls below the 100th level are beside

@@ -66,7 +66,7 @@ func (u *unpacker) next() int {
 	below, buckets := u.uvarint(), u.uvarint()
 	*n = Node{
 		Name: u.names[0], Kind: NodeKind(kind &^ packedOverflow), Overflow: kind&packedOverflow != 0,
-		Figures: Figures{Interval: u.head.Root.Interval, Buckets: slices.Grow(n.Buckets[:0], buckets)[:buckets]},
+		Stats: Stats{Interval: u.head.Root.Interval, Buckets: slices.Grow(n.Buckets[:0], buckets)[:buckets]},
 	}
 	u.names = u.names[1:]
 	for i := range n.Buckets {

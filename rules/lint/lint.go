@@ -69,10 +69,10 @@ type Options struct {
 // Seen is what a guard has seen of calls. What is not in it counts as never seen, so there should
 // have been some traffic.
 type Seen struct {
-	Resources []string           // that calls asked for
-	Contexts  []string           // in which calls came
-	Inbound   bool               // a call was inbound
-	Rules     []core.RuleFigures // what each rule has done
+	Resources []string         // that calls asked for
+	Contexts  []string         // in which calls came
+	Inbound   bool             // a call was inbound
+	Rules     []core.RuleStats // what each rule has done
 }
 
 // Check looks at the rules of a file, and returns what it finds: the worst first, and otherwise in

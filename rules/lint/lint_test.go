@@ -27,10 +27,10 @@ func TestMain(m *testing.M) { books.Main(m) }
 var told = map[string]lint.Options{
 	"PN001": {Seen: &lint.Seen{Resources: []string{"GET /orders", "GET /users/7"}}},
 	"PN003": {Seen: &lint.Seen{Resources: []string{"POST /orders", "GET /orders"}, Contexts: []string{"http"}}},
-	"PN004": {Seen: &lint.Seen{Resources: []string{"GET /orders"}, Rules: []core.RuleFigures{
-		{Kind: core.KindHotspot, ID: "hotspot:GET /orders:param=user", Asked: true, Details: hotspot.Figures{}},
-		{Kind: core.KindHotspot, ID: "hotspot:GET /orders:param=key", Asked: true, Details: hotspot.Figures{Top: []hotspot.ValueFigures{{Value: `""`, Refused: 9}}}},
-		{Kind: core.KindHotspot, ID: "hotspot:GET /orders:param=tenant", Asked: true, Details: hotspot.Figures{Top: []hotspot.ValueFigures{{Passed: 1}}}},
+	"PN004": {Seen: &lint.Seen{Resources: []string{"GET /orders"}, Rules: []core.RuleStats{
+		{Kind: core.KindHotspot, ID: "hotspot:GET /orders:param=user", Asked: true, Details: hotspot.Stats{}},
+		{Kind: core.KindHotspot, ID: "hotspot:GET /orders:param=key", Asked: true, Details: hotspot.Stats{Top: []hotspot.ValueStats{{Value: `""`, Refused: 9}}}},
+		{Kind: core.KindHotspot, ID: "hotspot:GET /orders:param=tenant", Asked: true, Details: hotspot.Stats{Top: []hotspot.ValueStats{{Passed: 1}}}},
 	}}},
 	"PN005": {Seen: &lint.Seen{Resources: []string{"GET /orders"}}},
 	"PN006": {CallerTimeout: 2 * time.Second},

@@ -52,14 +52,14 @@ func (l *linter) hotspots() {
 
 // withoutValue returns what reports whether figures are of a rule, and a call that it could be about
 // has come, but none with a value.
-func withoutValue(of hotspot.Rule) func(core.RuleFigures) bool {
-	none := func(v hotspot.ValueFigures) bool { return of.Missing != hotspot.MissingNone && v.Value == `""` }
-	return func(r core.RuleFigures) bool {
+func withoutValue(of hotspot.Rule) func(core.RuleStats) bool {
+	none := func(v hotspot.ValueStats) bool { return of.Missing != hotspot.MissingNone && v.Value == `""` }
+	return func(r core.RuleStats) bool {
 		if r.Kind != core.KindHotspot || r.ID != of.ID || !r.Asked {
 			return false
 		}
-		f, ok := r.Details.(hotspot.Figures)
-		return ok && f.Overflowed == 0 && !slices.ContainsFunc(f.Top, func(v hotspot.ValueFigures) bool { return !none(v) })
+		f, ok := r.Details.(hotspot.Stats)
+		return ok && f.Overflowed == 0 && !slices.ContainsFunc(f.Top, func(v hotspot.ValueStats) bool { return !none(v) })
 	}
 }
 

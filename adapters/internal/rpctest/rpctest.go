@@ -56,7 +56,7 @@ type Framework struct {
 	// NoClients says why the adapter has none for clients; then they count nothing.
 	NoClients string
 	// Lacks are the names of cases that the framework can't have, with the reason.
-	Lacks map[string]string
+	Without map[string]string
 }
 
 // Service is what the server has: two methods.
@@ -128,7 +128,7 @@ func Run(t *testing.T, f Framework) {
 	for _, c := range Cases() {
 		known[c.Name] = true
 		t.Run(c.Name, func(t *testing.T) {
-			if why := f.Lacks[c.Name]; why != "" {
+			if why := f.Without[c.Name]; why != "" {
 				t.Skip(why)
 			}
 			if err := c.Check(t, f); err != nil {
@@ -136,7 +136,7 @@ func Run(t *testing.T, f Framework) {
 			}
 		})
 	}
-	for name := range f.Lacks {
+	for name := range f.Without {
 		if !known[name] {
 			t.Errorf("there is no case %q", name)
 		}

@@ -76,8 +76,8 @@ type job struct {
 }
 
 // limits are what the rule shows of itself.
-func (s *service) limits() adaptive.LimitFigures {
-	return s.guard.Tree().Rules[0].Details.(adaptive.Figures).Limits[0]
+func (s *service) limits() adaptive.LimitStats {
+	return s.guard.Tree().Rules[0].Details.(adaptive.Stats).Limits[0]
 }
 
 // run has calls come for a while, at a rate a second.
@@ -96,7 +96,7 @@ func (s *service) run(workers int, rate float64, lasts time.Duration) error {
 
 func (s *service) come() error {
 	looks := s.offered > 0 && s.one(50)
-	var limit adaptive.LimitFigures
+	var limit adaptive.LimitStats
 	if looks {
 		limit = s.limits()
 	}

@@ -120,8 +120,8 @@ func Unsettled(e *engine.Engine) (problems []string) {
 		}
 	}
 	note("engine", "calls that wait", e.Waiting())
-	for _, f := range e.Rules().RuleFigures() {
-		if values, ok := f.Details.(hotspot.Figures); ok {
+	for _, f := range e.Rules().RuleStats() {
+		if values, ok := f.Details.(hotspot.Stats); ok {
 			note("rule "+f.ID, "units of values in flight", values.InFlight)
 		}
 	}

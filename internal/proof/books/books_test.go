@@ -28,7 +28,7 @@ func newEngine(t *testing.T, caps node.Caps, extra ...engine.Slot) (*engine.Engi
 	}
 	e, err := engine.NewEngine(engine.Config{Clock: clock, Chain: chain, Caps: caps, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error {
+	require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error {
 		return flow.Compile(b, []flow.Rule{
 			{Resource: "orders", Threshold: 2},
 			{Resource: "orders", Threshold: 10, Metric: flow.Concurrency},

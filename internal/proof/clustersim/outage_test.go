@@ -41,7 +41,7 @@ func TestOutage(t *testing.T) {
 		}
 		requests := func() (most int64) {
 			for _, c := range callers {
-				most = max(most, c.Window.Figures().Requests)
+				most = max(most, c.Window.Stats().Requests)
 				c.Waited, c.Longest = 0, 0
 			}
 			return most
@@ -56,8 +56,8 @@ func TestOutage(t *testing.T) {
 		}
 		w.Run(3 * time.Second)
 		for _, c := range callers {
-			if !c.Window.Figures().Away || c.Waited > 0 {
-				t.Errorf("seed %d: %d calls have waited, %+v", seed, c.Waited, c.Window.Figures())
+			if !c.Window.Stats().Away || c.Waited > 0 {
+				t.Errorf("seed %d: %d calls have waited, %+v", seed, c.Waited, c.Window.Stats())
 			}
 		}
 		s.Down = false
@@ -65,7 +65,7 @@ func TestOutage(t *testing.T) {
 		var last time.Duration // until the last member was back
 		for at := time.Duration(0); at < within; at += step {
 			w.Run(step)
-			if slices.ContainsFunc(callers, func(c *Caller) bool { return c.Window.Figures().Away }) {
+			if slices.ContainsFunc(callers, func(c *Caller) bool { return c.Window.Stats().Away }) {
 				last = at + step
 			}
 		}

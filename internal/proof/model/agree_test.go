@@ -63,7 +63,7 @@ func (m *machine) agree() {
 	same(m, "windows", windows, len(m.model.windows))
 	same(m, "semaphores", semaphores, len(m.model.semaphores))
 
-	for _, f := range e.Rules().RuleFigures() {
+	for _, f := range e.Rules().RuleStats() {
 		same(m, "refused by "+f.ID, Figures{f.Refused, f.ShadowBlocked}, m.model.Figures(f.Kind, f.ID))
 		for _, l := range m.model.rules {
 			if f.Kind == l.kind && f.ID == l.rule.ID {
@@ -142,7 +142,7 @@ func (m *machine) agreeOn(p place, n *node.StatisticNode) {
 }
 
 // agreeOnTokens compares how many tokens are left of the bucket of a rule.
-func (m *machine) agreeOnTokens(l *limiter, f core.RuleFigures) {
+func (m *machine) agreeOnTokens(l *limiter, f core.RuleStats) {
 	if l.rule.Behavior != flow.TokenBucket || l.rule.Threshold == 0 || l.rule.Mode == spec.Off {
 		return
 	}

@@ -147,7 +147,7 @@ var statRows = []row{
 	},
 	{
 		invariant:   "After a stall calls run spaced: turns that are too late move on.",
-		declaration: "internal/meter.Turns.grantDue",
+		declaration: "internal/meter.Pacer.grantDue",
 		old:         `late <= max(x.cost.ns, lateness)`,
 		new:         `late <= int64(time.Hour)`,
 		test:        "go test -run ^TestTurnsMoveOnAfterAStall$ ./internal/meter",

@@ -183,7 +183,7 @@ func together(ctx context.Context) error {
 }
 
 func overridden(ctx context.Context) error {
-	api.LaterWins()
+	api.AllowOverrides()
 	err := api.WatchRules(ctx, "base.yaml", "orders.yaml")
 	return err
 }

@@ -20,7 +20,7 @@ type Limit struct {
 // another ID, or is switched off for a while, in force or in shadow mode; and that another rule
 // that has the old ID then has nothing to do with it. There nobody knows of them but the
 // semaphore. compile makes rules of a family from limits.
-func BeyondTheCap(t *testing.T, compile func(b *engine.RulesetBuilder, limits []Limit) error) {
+func BeyondTheCap(t *testing.T, compile func(b *engine.SnapshotBuilder, limits []Limit) error) {
 	for _, mode := range []spec.Mode{spec.Enforce, spec.Shadow} {
 		rule := Limit{ID: "api", Resource: "/api/.*", Units: 2, Mode: mode}
 		renamed, stranger, off := rule, rule, rule
@@ -39,7 +39,7 @@ func BeyondTheCap(t *testing.T, compile func(b *engine.RulesetBuilder, limits []
 			t.Run(mode.String()+"/"+name, func(t *testing.T) {
 				e, _ := Engine(t, engine.Config{Caps: node.Caps{Resources: 1}})
 				load := func(limits ...Limit) {
-					if err := e.Update(func(b *engine.RulesetBuilder) error { return compile(b, limits) }); err != nil {
+					if err := e.Update(func(b *engine.SnapshotBuilder) error { return compile(b, limits) }); err != nil {
 						t.Fatal(err)
 					}
 				}

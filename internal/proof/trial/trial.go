@@ -68,15 +68,15 @@ func Refused(t testing.TB, e *engine.Engine, by core.Kind, opts ...engine.Option
 }
 
 // Figures are those of the rule with an ID.
-func Figures(t testing.TB, e *engine.Engine, id string) core.RuleFigures {
+func Figures(t testing.TB, e *engine.Engine, id string) core.RuleStats {
 	t.Helper()
-	for _, f := range e.Rules().RuleFigures() {
+	for _, f := range e.Rules().RuleStats() {
 		if f.ID == id {
 			return f
 		}
 	}
 	t.Fatalf("no rule %q", id)
-	return core.RuleFigures{}
+	return core.RuleStats{}
 }
 
 // Details are those of the rule with an ID, in the type of its family.

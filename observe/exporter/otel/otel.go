@@ -123,7 +123,7 @@ func (i *instruments) observe(_ context.Context, o metric.Observer) error {
 			o.ObserveFloat64(i.percentile, p.P99.Seconds(), with(resource, quantileKey.Float64(0.99)))
 		}
 	}
-	for _, f := range i.guard.RuleFigures() {
+	for _, f := range i.guard.RuleStats() {
 		o.ObserveInt64(i.refusals, f.Refused, with(ruleKey.String(series.Label(f.ID)), typeKey.String(f.Kind.String())))
 	}
 	for _, t := range i.reader.Thresholds() {

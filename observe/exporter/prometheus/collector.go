@@ -166,7 +166,7 @@ func (c *Collector) rules(m metrics) {
 		c.grown[key] = grown{now, g.total + float64(max(now-g.last, 0))}
 		return c.grown[key].total
 	}
-	shared := func(rule, kind string, f core.SharedFigures) {
+	shared := func(rule, kind string, f core.SharedStats) {
 		away := 0.0
 		if f.StoreAway() {
 			away = 1
@@ -178,18 +178,18 @@ func (c *Collector) rules(m metrics) {
 		m.counter(c.waited, grow("waited", rule, kind, f.Waited), rule, kind)
 		m.counter(c.withoutStore, grow("refused", rule, kind, f.Refused), rule, kind)
 	}
-	for _, f := range c.guard.RuleFigures() {
+	for _, f := range c.guard.RuleStats() {
 		rule, kind := series.Label(f.ID), f.Kind.String()
 		m.counter(c.refusals, float64(f.Refused), rule, kind)
 		m.counter(c.shadowRefusals, float64(f.ShadowBlocked), rule, kind)
 		switch d := f.Details.(type) {
-		case hotspot.Figures:
+		case hotspot.Stats:
 			m.gauge(c.values, float64(d.Values), rule)
 			m.counter(c.valueOverflows, grow("values", rule, kind, d.Overflowed), rule)
 			if d.Cluster != nil {
 				shared(rule, kind, *d.Cluster)
 			}
-		case core.SharedFigures:
+		case core.SharedStats:
 			shared(rule, kind, d)
 		}
 	}

@@ -101,7 +101,7 @@ func (g *generator) native() (definitions object, err error) {
 func (g *generator) structure(t reflect.Type, path string) (object, error) {
 	fields := object{}
 	var required []string
-	lenient, _ := reflect.Zero(t).Interface().(interface{ MayLack(key string) bool })
+	lenient, _ := reflect.Zero(t).Interface().(interface{ MayOmit(key string) bool })
 	for field := range t.Fields() {
 		key := keyOf(field)
 		described, err := g.field(t, field, path)

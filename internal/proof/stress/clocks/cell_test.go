@@ -104,7 +104,7 @@ func play(t testing.TB, c cell) *trial {
 	for len(tr.open) > 0 {
 		tr.exitFirst()
 	}
-	for _, f := range guard.Engine().Rules().RuleFigures() {
+	for _, f := range guard.Engine().Rules().RuleStats() {
 		tr.shadowBlocked += f.ShadowBlocked
 	}
 	if tr.setAt < 0 {

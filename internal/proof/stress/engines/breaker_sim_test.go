@@ -37,7 +37,7 @@ func TestSimBreakerBehindAQueue(t *testing.T) {
 		flows := all[:1+s.Rand.IntN(2)] // with the throttle, or all at the same instant
 		state := make(map[string]breaker.State)
 		update := func() {
-			if err := e.Update(func(b *engine.RulesetBuilder) error {
+			if err := e.Update(func(b *engine.SnapshotBuilder) error {
 				return errors.Join(flow.Compile(b, flows), breaker.Compile(b, rules))
 			}); err != nil {
 				s.Failf("loading rules: %v", err)

@@ -27,7 +27,7 @@ func TestSimDrain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = e.Update(func(b *engine.RulesetBuilder) error {
+		err = e.Update(func(b *engine.SnapshotBuilder) error {
 			return errors.Join(
 				flow.Compile(b, []flow.Rule{{Resource: "turns|both", Match: spec.MatchRegex, Threshold: 100, Behavior: flow.Throttle, MaxWait: time.Second}}),
 				isolation.Compile(b, []isolation.Rule{{Resource: "queue|both", Match: spec.MatchRegex, Threshold: 1, MaxQueue: 10, MaxWait: time.Second}}))

@@ -49,7 +49,7 @@ func newEngine(s *schedules.Schedule, chain *engine.Chain, caps node.Caps, rules
 }
 
 func load(s *schedules.Schedule, e *engine.Engine, rules ...flow.Rule) {
-	if err := e.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, rules) }); err != nil {
+	if err := e.Update(func(b *engine.SnapshotBuilder) error { return flow.Compile(b, rules) }); err != nil {
 		s.Failf("loading rules: %v", err)
 	}
 }

@@ -28,7 +28,7 @@ func TestSimFamiliesAtOnce(t *testing.T) {
 		e := newEngine(s, trial.Chain(), node.Caps{})
 		inbound, ofValue, all, running := 1+s.Rand.IntN(4), 1+s.Rand.IntN(4), 1+s.Rand.IntN(4), 1+s.Rand.IntN(3)
 		load := func(running int) {
-			if err := e.Update(func(b *engine.RulesetBuilder) error {
+			if err := e.Update(func(b *engine.SnapshotBuilder) error {
 				return errors.Join(
 					system.Compile(b, []system.Rule{{Metric: system.QPS, Threshold: float64(inbound)}}),
 					hotspot.Compile(b, []hotspot.Rule{{Resource: "a", Param: "user", Threshold: float64(ofValue)}}),

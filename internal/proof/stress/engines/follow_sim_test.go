@@ -47,7 +47,7 @@ func TestSimWhatWaitsFollowsItsWindow(t *testing.T) {
 			r, beside := shapes[i], shapes[0]
 			r.ID, r.Resource, r.Threshold = "r", "a", 100
 			beside.ID, beside.Resource, beside.Threshold = "stays", "a", 200
-			if err := e.Update(func(b *engine.RulesetBuilder) error {
+			if err := e.Update(func(b *engine.SnapshotBuilder) error {
 				err := isolation.Compile(b, []isolation.Rule{{ID: "line", Resource: "a", Threshold: 1, MaxQueue: 1, MaxWait: time.Millisecond}})
 				flows := []flow.Rule{r, beside}
 				if !stays {

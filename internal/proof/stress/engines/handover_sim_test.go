@@ -34,7 +34,7 @@ func TestSimReloadOfAShapeWhileCallsGiveBack(t *testing.T) {
 			r := shapes[i]
 			r.ID, r.Resource, r.Threshold = "r", "a", limit
 			all := system.Rule{ID: "r", Metric: system.QPS, Threshold: limit, Interval: r.Interval, Buckets: r.Buckets, Strict: r.Window == flow.Strict}
-			if err := e.Update(func(b *engine.RulesetBuilder) error {
+			if err := e.Update(func(b *engine.SnapshotBuilder) error {
 				err := isolation.Compile(b, []isolation.Rule{{ID: "i", Resource: "a", Threshold: 1}})
 				if inbound {
 					return errors.Join(err, system.Compile(b, []system.Rule{all}))

@@ -167,7 +167,7 @@ func TestSimQueue(t *testing.T) {
 }
 
 func loadValues(s *schedules.Schedule, e *engine.Engine, rules ...hotspot.Rule) {
-	if err := e.Update(func(b *engine.RulesetBuilder) error { return hotspot.Compile(b, rules) }); err != nil {
+	if err := e.Update(func(b *engine.SnapshotBuilder) error { return hotspot.Compile(b, rules) }); err != nil {
 		s.Failf("loading rules: %v", err)
 	}
 }
@@ -197,11 +197,11 @@ func TestSimQueuesAsRulesChange(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		e := newEngine(s, trial.Chain(), node.Caps{})
 		q := &queued{s: s, e: e, maxWait: time.Hour}
-		loads := make([]func(*engine.RulesetBuilder) error, 1+s.Rand.IntN(3))
+		loads := make([]func(*engine.SnapshotBuilder) error, 1+s.Rand.IntN(3))
 		for i := range loads {
 			loads[i] = manyQueues(s, 8*turn)
 		}
-		update := func(compile func(*engine.RulesetBuilder) error) {
+		update := func(compile func(*engine.SnapshotBuilder) error) {
 			if err := e.Update(compile); err != nil {
 				s.Failf("loading rules: %v", err)
 			}
@@ -224,7 +224,7 @@ func TestSimQueuesAsRulesChange(t *testing.T) {
 }
 
 // manyQueues draws rules that have calls wait.
-func manyQueues(s *schedules.Schedule, maxWait time.Duration) func(*engine.RulesetBuilder) error {
+func manyQueues(s *schedules.Schedule, maxWait time.Duration) func(*engine.SnapshotBuilder) error {
 	mode := func() spec.Mode {
 		return []spec.Mode{spec.Enforce, spec.Enforce, spec.Shadow, spec.Off}[s.Rand.IntN(4)]
 	}
@@ -248,7 +248,7 @@ func manyQueues(s *schedules.Schedule, maxWait time.Duration) func(*engine.Rules
 	if s.Rand.IntN(3) == 0 {
 		breakers = []breaker.Rule{{ID: "breaker", Resource: "a", Strategy: breaker.ErrorCount, Threshold: 1000}}
 	}
-	return func(b *engine.RulesetBuilder) error {
+	return func(b *engine.SnapshotBuilder) error {
 		return errors.Join(flow.Compile(b, flows), hotspot.Compile(b, values), isolation.Compile(b, lines), breaker.Compile(b, breakers))
 	}
 }

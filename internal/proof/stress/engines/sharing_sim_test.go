@@ -73,10 +73,10 @@ func watch(call func()) *lines {
 // stat. known bug 110
 func TestSimRefusalsShareNothing(t *testing.T) {
 	const hot = "hot"
-	type setup = func(b *engine.RulesetBuilder) error
+	type setup = func(b *engine.SnapshotBuilder) error
 	flowRule := func(r flow.Rule) setup {
 		r.Resource = hot
-		return func(b *engine.RulesetBuilder) error { return flow.Compile(b, []flow.Rule{r}) }
+		return func(b *engine.SnapshotBuilder) error { return flow.Compile(b, []flow.Rule{r}) }
 	}
 	for name, c := range map[string]struct {
 		rules setup
@@ -92,17 +92,17 @@ func TestSimRefusalsShareNothing(t *testing.T) {
 		},
 		"concurrency": {rules: flowRule(flow.Rule{Metric: flow.Concurrency, Threshold: 3}), pass: 3},
 		"isolation": {
-			rules: func(b *engine.RulesetBuilder) error {
+			rules: func(b *engine.SnapshotBuilder) error {
 				return isolation.Compile(b, []isolation.Rule{{Resource: hot, Threshold: 3}})
 			}, pass: 3,
 		},
 		"system rule": {
-			rules: func(b *engine.RulesetBuilder) error {
+			rules: func(b *engine.SnapshotBuilder) error {
 				return system.Compile(b, []system.Rule{{Metric: system.QPS, Threshold: 3}})
 			}, pass: 3, opts: []engine.Option{engine.Inbound()},
 		},
 		"authority": {
-			rules: func(b *engine.RulesetBuilder) error {
+			rules: func(b *engine.SnapshotBuilder) error {
 				return authority.Compile(b, []authority.Rule{{Resource: hot, Origins: []string{"app"}}})
 			},
 		},

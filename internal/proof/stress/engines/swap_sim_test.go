@@ -16,7 +16,7 @@ import (
 // they belong to.
 type revision int
 
-func (r revision) Bind(*engine.Site) engine.Checker               { return r }
+func (r revision) Bind(*engine.Binding) engine.Checker            { return r }
 func (revision) Ask(*engine.Invocation) engine.Verdict            { return engine.Verdict{} }
 func (revision) Take(*engine.Invocation) engine.Verdict           { return engine.Verdict{} }
 func (revision) Match(string, any, uint64) (none pattern.Matched) { return none }
@@ -26,7 +26,7 @@ func (revision) Choices(string, string) []core.Choice             { return nil }
 func (revision) Names(n *engine.Names)                            { n.Resource("a") }
 func (revision) Needs(any, uint64, func(engine.Need))             {}
 func (revision) Looks(func(string, engine.Need))                  {}
-func (revision) Figures() []core.RuleFigures                      { return nil }
+func (revision) Stats() []core.RuleStats                        { return nil }
 func (revision) EachError(func(*core.BlockError))                 {}
 
 // witness is a slot that looks at the rules of two families at every step.
@@ -63,7 +63,7 @@ func TestSimRuleSwap(t *testing.T) {
 		var next, stands revision
 		update := func() {
 			var mine revision
-			if err := e.Update(func(b *engine.RulesetBuilder) error {
+			if err := e.Update(func(b *engine.SnapshotBuilder) error {
 				next++
 				mine = next
 				b.Put(core.KindFlow, mine)

@@ -14,7 +14,7 @@ import (
 )
 
 func loadSystem(s *schedules.Schedule, e *engine.Engine, rules ...system.Rule) {
-	if err := e.Update(func(b *engine.RulesetBuilder) error { return system.Compile(b, rules) }); err != nil {
+	if err := e.Update(func(b *engine.SnapshotBuilder) error { return system.Compile(b, rules) }); err != nil {
 		s.Failf("loading rules: %v", err)
 	}
 }

@@ -23,7 +23,7 @@ func TestSimTermsChangeAsACallEnds(t *testing.T) {
 		e := newEngine(s, trial.Chain(), node.Caps{})
 		load := func(r breaker.Rule) {
 			r.ID, r.Resource, r.Threshold = "b", "orders", 1
-			if err := e.Update(func(b *engine.RulesetBuilder) error {
+			if err := e.Update(func(b *engine.SnapshotBuilder) error {
 				return breaker.Compile(b, []breaker.Rule{r})
 			}); err != nil {
 				s.Failf("%v", err)

@@ -35,7 +35,7 @@ func newEngine(t testing.TB, cfg engine.Config, rules ...flow.Rule) *engine.Engi
 	}
 	e, err := engine.NewEngine(cfg)
 	require.NoError(t, err)
-	require.NoError(t, e.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, rules) }))
+	require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error { return flow.Compile(b, rules) }))
 	books.Keep(t, e)
 	return e
 }

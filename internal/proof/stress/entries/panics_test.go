@@ -104,7 +104,7 @@ func (c *trial) open(cfg engine.Config) (err error) {
 	if c.engine, err = engine.NewEngine(cfg); err != nil {
 		return err
 	}
-	return c.engine.Update(func(b *engine.RulesetBuilder) error { return flow.Compile(b, c.rules) })
+	return c.engine.Update(func(b *engine.SnapshotBuilder) error { return flow.Compile(b, c.rules) })
 }
 
 func (c *trial) problem(format string, args ...any) {

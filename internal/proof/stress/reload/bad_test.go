@@ -28,7 +28,7 @@ const keeps = `flow:
 
 // stands fails unless the rules of keeps are in force: those that are shown, and
 // those that decide.
-func stands(t *testing.T, g guard, rs *engine.Ruleset, spent int) {
+func stands(t *testing.T, g guard, rs *engine.Snapshot, spent int) {
 	t.Helper()
 	want, err := rules.Parse("", []byte(keeps))
 	require.NoError(t, err)
@@ -99,7 +99,7 @@ func TestWatchedBadFilesLeaveTheGoodSet(t *testing.T) {
 		*rules.Watcher
 		path    string
 		reloads chan rules.Reload
-		rs      *engine.Ruleset
+		rs      *engine.Snapshot
 	}
 	all := make([]watched, len(badFiles))
 	waitFor := func(i int) rules.Reload {

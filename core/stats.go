@@ -6,14 +6,14 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// RuleFigures is what a rule has done since it was loaded, over all resources, whether they still
+// RuleStats is what a rule has done since it was loaded, over all resources, whether they still
 // exist or not. What is counted never decreases.
 //
 // A rule that has not been Asked may be about a name that is never used, for instance a misspelt
 // one. A rule counts as asked after a call of a resource that it is about, whoever makes it or, for
 // a system rule, an inbound call, even one before the rule was loaded; rules in mode off are not
 // asked.
-type RuleFigures struct {
+type RuleStats struct {
 	Kind          Kind      `json:"kind"`
 	ID            string    `json:"id"`
 	Resource      string    `json:"resource"` // as in the rule: a name or a pattern

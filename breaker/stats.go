@@ -10,22 +10,22 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// Figures are the details of a rule.
-type Figures struct {
+// Stats are the details of a rule.
+type Stats struct {
 	States map[State]int `json:"states"` // how many breakers are in each
 	// Breakers has one breaker for each resource that needed one, sorted by resource. In JSON they
 	// are listed with their resources.
 	Breakers []Status `json:"-"`
 }
 
-// Figures says what each rule has done, over all resources, and what state its breakers are in.
-func (t *table) Figures() []core.RuleFigures {
+// Stats says what each rule has done, over all resources, and what state its breakers are in.
+func (t *table) Stats() []core.RuleStats {
 	now := t.Engine.Now()
-	return t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
+	return t.StatsWith(func(r Rule, controllers []*controller) core.Details {
 		if r.Mode == spec.Off || len(controllers) == 0 {
 			return nil
 		}
-		f := Figures{make(map[State]int), make([]Status, len(controllers))}
+		f := Stats{make(map[State]int), make([]Status, len(controllers))}
 		for i, c := range controllers {
 			f.Breakers[i] = c.status(now)
 			f.States[f.Breakers[i].State]++
@@ -35,7 +35,7 @@ func (t *table) Figures() []core.RuleFigures {
 }
 
 // Lines describes the breakers that are not closed.
-func (f Figures) Lines(at time.Time) []string {
+func (f Stats) Lines(at time.Time) []string {
 	var list []*Status
 	for i := range f.Breakers {
 		if s := &f.Breakers[i]; s.State != Closed {
@@ -49,7 +49,7 @@ func (f Figures) Lines(at time.Time) []string {
 }
 
 // Resources returns the breakers, each with its resource, as [*Status].
-func (f Figures) Resources() []core.ResourceDetails {
+func (f Stats) Resources() []core.ResourceDetails {
 	list := make([]core.ResourceDetails, len(f.Breakers))
 	for i := range list {
 		list[i] = &f.Breakers[i]

@@ -59,13 +59,13 @@ func (c *caller) looks() int64 { return min(c.until, c.called) }
 type spaced struct {
 	t    *testing.T
 	mu   shared.Mutex
-	q    Turns
+	q    Pacer
 	here []*caller
 }
 
 func newSpaced(t *testing.T) *spaced {
 	s := &spaced{t: t}
-	s.q = MakeTurns(&s.mu)
+	s.q = MakePacer(&s.mu)
 	return s
 }
 
@@ -337,7 +337,7 @@ func TestTurnsMoveOnAfterAStall(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var mu shared.Mutex
-			q := MakeTurns(&mu)
+			q := MakePacer(&mu)
 			q.Grant(Moment{})
 			cost := Moment{ns: tt.cost}
 			var all []*caller
@@ -366,7 +366,7 @@ func TestTurnsMoveOnAfterAStall(t *testing.T) {
 func TestWhoComesAfterAStall(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	var mu shared.Mutex
-	q := MakeTurns(&mu)
+	q := MakePacer(&mu)
 	q.Grant(Moment{})
 	cost := Moment{ns: 10 * ms}
 	comes := func(now int64, first bool) (*caller, int64) {
@@ -406,7 +406,7 @@ func TestWhoLingersIsNotLate(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	for _, awaited := range []bool{true, false} {
 		var mu shared.Mutex
-		q := MakeTurns(&mu)
+		q := MakePacer(&mu)
 		q.Grant(Moment{})
 		cost := Moment{ns: 10 * ms}
 		c := &caller{called: math.MaxInt64}
@@ -631,7 +631,7 @@ func TestNotBefore(t *testing.T) {
 func TestTurnsWaitsAreInRange(t *testing.T) {
 	r := random(t)
 	var mu shared.Mutex
-	q := MakeTurns(&mu)
+	q := MakePacer(&mu)
 	now := epoch
 	type queued struct {
 		*Turn

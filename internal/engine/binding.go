@@ -5,8 +5,8 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Site is a resource as the rules of a revision are bound to it.
-type Site struct {
+// Binding is a resource as the rules of a revision are bound to it.
+type Binding struct {
 	Resource *Resource
 	Now      int64
 	// Held is what the family keeps for the resource, nil if nothing: it is what the rules bound
@@ -32,32 +32,34 @@ type Site struct {
 
 // NewSite returns the site of a resource, which need not be one of the engine's, for rules that
 // apply by its name. It is for a family that keeps a resource of its own.
-func NewSite(r *Resource, now int64) *Site { return &Site{Resource: r, Now: now, Name: r.Name()} }
+func NewBinding(r *Resource, now int64) *Binding {
+	return &Binding{Resource: r, Now: now, Name: r.Name()}
+}
 
 // BeforeUse registers f to be called when everything is built for the resource, right before the
 // first call goes by it: the place to take over from the rules before. f must not call the user's
 // code, such as the clock.
-func (at *Site) BeforeUse(f func(now int64)) { at.last = append(at.last, f) }
+func (at *Binding) BeforeUse(f func(now int64)) { at.last = append(at.last, f) }
 
 // HandOver calls what BeforeUse registered.
-func (at *Site) HandOver(now int64) {
+func (at *Binding) HandOver(now int64) {
 	for _, f := range at.last {
 		f(now)
 	}
 }
 
 // Settled reports whether the rules that apply to the resource by its own name have been found.
-func (at *Site) Settled() bool { return !at.Pending && at.Name == at.Resource.Name() }
+func (at *Binding) Settled() bool { return !at.Pending && at.Name == at.Resource.Name() }
 
 // Successor is what the update under way has already built from a controller, nil if nothing.
-func (at *Site) Successor(old any) any { return at.built[old] }
+func (at *Binding) Successor(old any) any { return at.built[old] }
 
 // SetSuccessor notes what was built from a controller.
-func (at *Site) SetSuccessor(old, successor any) {
+func (at *Binding) SetSuccessor(old, successor any) {
 	if at.built != nil {
 		at.built[old] = successor
 	}
 }
 
 // Beyond reports whether the resource stands for a name beyond the cap.
-func (at *Site) Beyond() bool { return at.Resource.Name() == node.OverflowName }
+func (at *Binding) Beyond() bool { return at.Resource.Name() == node.OverflowName }

@@ -11,10 +11,10 @@ import (
 // kinds is how many families there are, and what goes by none.
 const kinds = core.KindCustom + 1
 
-// Ruleset is one revision of the rules of all families. It doesn't change once
+// Snapshot is one revision of the rules of all families. It doesn't change once
 // made. An engine has one at a time, in one pointer, so that a decision sees one
 // whole revision.
-type Ruleset struct {
+type Snapshot struct {
 	Revision uint64
 	families [kinds]Family
 	latest   uint64   // the revision that brought the latest of the expressions
@@ -22,7 +22,7 @@ type Ruleset struct {
 
 	pending *binding // see pendingBinding; used only by the update
 
-	completers []Completer // see RulesetBuilder.OnComplete
+	completers []Completer // see SnapshotBuilder.OnComplete
 	attached   any
 }
 
@@ -36,16 +36,16 @@ type Family interface {
 	Known(held any, revision uint64) pattern.Matched
 	Latest() uint64
 	// Bind returns the rules that apply to a resource, nil if there are none, and leaves
-	// what they hold there (see Table.Hold of package family). Whatever takes over from older rules
-	// does so in [Site.BeforeUse]. Bind is called under the resource's lock; but an update may call
+	// what they hold there (see Index.Hold of package family). Whatever takes over from older rules
+	// does so in [Binding.BeforeUse]. Bind is called under the resource's lock; but an update may call
 	// Bind of the next set meanwhile.
-	Bind(at *Site) Checker
+	Bind(at *Binding) Checker
 	// Names says what the enforced rules name. It has a node outside the caps for as long as they
 	// name it.
 	Names(*Names)
 	// Needs reports which meters on the nodes of a resource the rules count with, given what they
 	// hold there and the revision up to which its name has been matched; and, if the resource is
-	// pending (see Table.Pending of package family), which meters might be needed by rules that
+	// pending (see Index.Pending of package family), which meters might be needed by rules that
 	// come to apply once its name is matched. Looks reports the same for resources that the rules
 	// only look at.
 	Needs(held any, known uint64, need func(Need))
@@ -53,8 +53,8 @@ type Family interface {
 	// Choices says, for each rule that is about a name, whether it applies there and why. resource
 	// is the resource of that name, or another where the name is beyond the cap.
 	Choices(name, resource string) []core.Choice
-	// Figures says what each rule has done.
-	Figures() []core.RuleFigures
+	// Stats says what each rule has done.
+	Stats() []core.RuleStats
 	// EachError calls f with the refusal of every rule and resource.
 	EachError(f func(*core.BlockError))
 }
@@ -78,21 +78,21 @@ const (
 )
 
 // Rules is the current rule set.
-func (e *Engine) Rules() *Ruleset { return e.rules.Load() }
+func (e *Engine) Rules() *Snapshot { return e.rules.Load() }
 
-// Attached is what was attached to the set, see [RulesetBuilder.Attach]; nil if nothing was.
-func (s *Ruleset) Attached() any { return s.attached }
+// Attached is what was attached to the set, see [SnapshotBuilder.Attach]; nil if nothing was.
+func (s *Snapshot) Attached() any { return s.attached }
 
 // Family returns the compiled rules of a family, or nil.
-func (s *Ruleset) Family(kind core.Kind) Family { return s.families[kind] }
+func (s *Snapshot) Family(kind core.Kind) Family { return s.families[kind] }
 
-// RuleFigures are the figures of every rule, family by family, in the order in
+// RuleStats are the figures of every rule, family by family, in the order in
 // which they were declared.
-func (s *Ruleset) RuleFigures() []core.RuleFigures {
-	var figures [kinds][]core.RuleFigures
+func (s *Snapshot) RuleStats() []core.RuleStats {
+	var figures [kinds][]core.RuleStats
 	for kind, family := range s.families {
 		if family != nil {
-			figures[kind] = family.Figures()
+			figures[kind] = family.Stats()
 		}
 	}
 	return slices.Concat(figures[:]...)

@@ -11,10 +11,10 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// Table is the rules of a family in one revision: which of them apply to a resource, in the order
+// Index is the rules of a family in one revision: which of them apply to a resource, in the order
 // in which they were declared, and which rule continues which of the revision before. What a rule
-// has at a resource is kept there, see [Held]. A Table doesn't change once made.
-type Table[R spec.Rule, C any] struct {
+// has at a resource is kept there, see [Kept]. An Index doesn't change once made.
+type Index[R spec.Rule, C any] struct {
 	maker    Maker[R, C]
 	revision uint64
 
@@ -38,7 +38,7 @@ type Maker[R spec.Rule, C any] struct {
 	// Build makes the controller of a rule for a resource; old is the controller of the rule before
 	// it there, perhaps of one that was off, or nil. What the controller refuses counts in the
 	// rule's record. Build must not call the user's code, such as the clock.
-	Build func(rule R, record *engine.Record, at *engine.Site, old *C) *C
+	Build func(rule R, record *engine.Record, at *engine.Binding, old *C) *C
 	// Rule is the rule of a controller. It must not be changed.
 	Rule func(*C) *R
 	// Idle reports whether the controller of an enforced rule can be forgotten without harm; nil if
@@ -50,11 +50,11 @@ type Maker[R spec.Rule, C any] struct {
 
 // NewTable compiles copies of the rules, whose IDs must differ, for a revision. previous is the
 // table of the revision before, or nil.
-func NewTable[R spec.Rule, C any](revision uint64, rules []R, maker Maker[R, C], previous *Table[R, C]) (*Table[R, C], error) {
+func NewTable[R spec.Rule, C any](revision uint64, rules []R, maker Maker[R, C], previous *Index[R, C]) (*Index[R, C], error) {
 	if idle := maker.Idle; idle != nil {
 		maker.Idle = func(c *C, now int64) bool { return (*maker.Rule(c)).Info().Mode != spec.Enforce || idle(c, now) }
 	}
-	t := &Table[R, C]{
+	t := &Index[R, C]{
 		maker: maker, revision: revision,
 		rules:   spec.Clone(rules),
 		numbers: make(map[string]int, len(rules)),
@@ -85,7 +85,7 @@ func NewTable[R spec.Rule, C any](revision uint64, rules []R, maker Maker[R, C],
 }
 
 // compile compiles the expressions, or reuses those of the table before.
-func (t *Table[R, C]) compile(previous *Table[R, C]) error {
+func (t *Index[R, C]) compile(previous *Index[R, C]) error {
 	type use struct { // a rule in shadow mode must not cause a name to be matched for others
 		text   string
 		shadow bool
@@ -139,8 +139,8 @@ func (t *Table[R, C]) compile(previous *Table[R, C]) error {
 }
 
 // Rules are copies of the rules in the order in which they were declared.
-func (t *Table[R, C]) Rules() []R { return spec.Clone(t.rules) }
+func (t *Index[R, C]) Rules() []R { return spec.Clone(t.rules) }
 
 // All yields the rules by their place in that order, for use by the families: what the rules hold
 // is not copied and must not be changed.
-func (t *Table[R, C]) All() iter.Seq2[int, R] { return slices.All(t.rules) }
+func (t *Index[R, C]) All() iter.Seq2[int, R] { return slices.All(t.rules) }

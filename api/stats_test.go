@@ -98,4 +98,4 @@ func byExpression(set rules.Set, family string, mode spec.Mode) rules.Set {
 }
 
 // figuresOf are the figures of the only rule.
-func figuresOf(g *api.Guard) core.RuleFigures { return g.Engine().Rules().RuleFigures()[0] }
+func figuresOf(g *api.Guard) core.RuleStats { return g.Engine().Rules().RuleStats()[0] }

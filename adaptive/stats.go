@@ -10,15 +10,15 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// Figures are the details of a rule: what it has learned.
-type Figures struct {
+// Stats are the details of a rule: what it has learned.
+type Stats struct {
 	// Limits are those of single resources, sorted by name, a hundred at most.
-	Limits []LimitFigures `json:"limits"`
+	Limits []LimitStats `json:"limits"`
 }
 
-// LimitFigures is what a rule has learned of one resource. As JSON, response times are in
+// LimitStats is what a rule has learned of one resource. As JSON, response times are in
 // milliseconds: floorRtMs and limitRtMs.
-type LimitFigures struct {
+type LimitStats struct {
 	Resource string
 	Limit    int64 // the learned one, in units
 	// InForce is the limit at the moment: the rule moves it up and down around Limit and watches
@@ -32,7 +32,7 @@ type LimitFigures struct {
 
 // MarshalJSON writes resource, limit, inForce, floorRtMs, limitRtMs and
 // throughputPerSecond.
-func (l LimitFigures) MarshalJSON() ([]byte, error) {
+func (l LimitStats) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Resource            string  `json:"resource"`
 		Limit               int64   `json:"limit"`
@@ -46,14 +46,14 @@ func (l LimitFigures) MarshalJSON() ([]byte, error) {
 // maxShown is the number of resources of a rule for which the limit is shown.
 const maxShown = 100
 
-// Figures says what each rule has done, over all resources, and what it has learned of
+// Stats says what each rule has done, over all resources, and what it has learned of
 // each.
-func (t *table) Figures() []core.RuleFigures {
-	return t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
+func (t *table) Stats() []core.RuleStats {
+	return t.StatsWith(func(r Rule, controllers []*controller) core.Details {
 		if r.Mode == spec.Off || len(controllers) == 0 {
 			return nil
 		}
-		var f Figures
+		var f Stats
 		for _, c := range controllers[:min(len(controllers), maxShown)] {
 			f.Limits = append(f.Limits, c.limit.figures(c.resource.Name()))
 		}
@@ -61,10 +61,10 @@ func (t *table) Figures() []core.RuleFigures {
 	})
 }
 
-func (l *limit) figures(resource string) LimitFigures {
+func (l *limit) figures(resource string) LimitStats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := LimitFigures{
+	f := LimitStats{
 		Resource:   resource,
 		Limit:      l.learner.limit(),
 		FloorRT:    time.Duration(l.learner.minRT),
@@ -78,7 +78,7 @@ func (l *limit) figures(resource string) LimitFigures {
 }
 
 // Lines gives the limit of each resource.
-func (f Figures) Lines(time.Time) []string {
+func (f Stats) Lines(time.Time) []string {
 	lines := make([]string, len(f.Limits))
 	for i, l := range f.Limits {
 		lines[i] = l.line()
@@ -86,7 +86,7 @@ func (f Figures) Lines(time.Time) []string {
 	return lines
 }
 
-func (l LimitFigures) line() string {
+func (l LimitStats) line() string {
 	line := fmt.Sprintf("limit of %s is %d", shown.Label(l.Resource), l.Limit)
 	if l.InForce > 0 {
 		line += fmt.Sprintf(", now %d", l.InForce)
@@ -104,4 +104,4 @@ func (l LimitFigures) line() string {
 }
 
 // Resources returns none: nothing needs to be shown beside a resource's calls.
-func (f Figures) Resources() []core.ResourceDetails { return nil }
+func (f Stats) Resources() []core.ResourceDetails { return nil }

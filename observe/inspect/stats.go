@@ -9,13 +9,13 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Figures are what one node counted, as of one time. Each counter is exact, but they are read one
+// Stats are what one node counted, as of one time. Each counter is exact, but they are read one
 // after another: while calls come and go, Lifetime may include a call that Second doesn't.
 //
 // The fields are raw counts; rates and response times are derived from them. So
 // the figures of a sum need no rules of their own: counts add up, and an average
 // response time is over all calls, whichever child completed them.
-type Figures struct {
+type Stats struct {
 	// Interval is the length of the second window: one second, unless the engine
 	// is configured otherwise. Buckets is the window bucket by bucket, oldest first,
 	// also those without counts; Second is their sum.
@@ -43,7 +43,7 @@ type Figures struct {
 
 // Rates are the counts of the second window per second: extrapolated where Interval is not
 // a second.
-func (f *Figures) Rates() stat.Rates {
+func (f *Stats) Rates() stat.Rates {
 	if f.Interval <= 0 {
 		return stat.Rates{}
 	}
@@ -52,23 +52,23 @@ func (f *Figures) Rates() stat.Rates {
 
 // TotalRate is the units asked for per second of the second window, admitted or
 // refused.
-func (f *Figures) TotalRate() float64 {
+func (f *Stats) TotalRate() float64 {
 	r := f.Rates()
 	return r.Pass + r.Block
 }
 
 // AvgRT is the mean response time of the calls that completed in the second
 // window, 0 if none did.
-func (f *Figures) AvgRT() time.Duration { return f.Second.AvgRT() }
+func (f *Stats) AvgRT() time.Duration { return f.Second.AvgRT() }
 
 // MinRT is the least response time in the second window; false if no call
 // completed.
-func (f *Figures) MinRT() (time.Duration, bool) { return f.Second.MinRT() }
+func (f *Stats) MinRT() (time.Duration, bool) { return f.Second.MinRT() }
 
 // MaxComplete is the most units that completed in one bucket of the second
 // window. For a sum, it is the bucket in which most completed on all children
 // together.
-func (f *Figures) MaxComplete() int64 {
+func (f *Stats) MaxComplete() int64 {
 	var most int64
 	for i := range f.Buckets {
 		most = max(most, f.Buckets[i].Value.Complete)
@@ -78,7 +78,7 @@ func (f *Figures) MaxComplete() int64 {
 
 // MaxCompleteRate is [Figures.MaxComplete] per second, extrapolated: the rate if every bucket
 // were like the best one. Sentinel calls it maxSuccessQps.
-func (f *Figures) MaxCompleteRate() float64 {
+func (f *Stats) MaxCompleteRate() float64 {
 	if f.Interval <= 0 {
 		return 0
 	}
@@ -86,8 +86,8 @@ func (f *Figures) MaxCompleteRate() float64 {
 }
 
 // read copies the figures of a node at now, into the slices that are there.
-func (f *Figures) read(n *node.StatisticNode, now int64, interval time.Duration) {
-	*f = Figures{
+func (f *Stats) read(n *node.StatisticNode, now int64, interval time.Duration) {
+	*f = Stats{
 		Interval: interval,
 		Buckets:  n.AppendSecondBuckets(f.Buckets[:0], now),
 		History:  n.AppendHistory(f.History[:0], now),
@@ -108,7 +108,7 @@ func (f *Figures) read(n *node.StatisticNode, now int64, interval time.Duration)
 }
 
 // add adds the figures of a node that was read at the same time.
-func (f *Figures) add(more *Figures) {
+func (f *Stats) add(more *Stats) {
 	f.Buckets = addByStart(f.Buckets, more.Buckets)
 	f.Second.Add(&more.Second)
 	f.History = addByStart(f.History, more.History)

@@ -12,8 +12,8 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// Figures are the details of a rule.
-type Figures struct {
+// Stats are the details of a rule.
+type Stats struct {
 	Endpoints int                   `json:"endpoints"` // that the rule knows at the moment
 	NotJudged int64                 `json:"notJudged"` // calls to endpoints that there was no place for
 	States    map[breaker.State]int `json:"states"`    // how many of the ejected endpoints are in each
@@ -31,14 +31,14 @@ type EndpointStatus struct {
 // maxShown is how many ejected endpoints of a rule are shown, of each resource.
 const maxShown = 100
 
-// Figures says what each rule has done, over all resources: how many endpoints it knows,
+// Stats says what each rule has done, over all resources: how many endpoints it knows,
 // how many calls went to endpoints that it had no place for, and which endpoints are ejected.
-func (t *table) Figures() []core.RuleFigures {
-	return t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
+func (t *table) Stats() []core.RuleStats {
+	return t.StatsWith(func(r Rule, controllers []*controller) core.Details {
 		if r.Mode == spec.Off || len(controllers) == 0 {
 			return nil
 		}
-		f := Figures{States: make(map[breaker.State]int)}
+		f := Stats{States: make(map[breaker.State]int)}
 		for _, c := range controllers {
 			c.tell(&f)
 		}
@@ -50,7 +50,7 @@ func (t *table) Figures() []core.RuleFigures {
 }
 
 // tell adds a controller's endpoints to the figures of its rule.
-func (c *controller) tell(f *Figures) {
+func (c *controller) tell(f *Stats) {
 	now := c.engine.Now()
 	c.pool.site.mu.Lock()
 	defer c.pool.site.mu.Unlock()
@@ -70,7 +70,7 @@ func (c *controller) tell(f *Figures) {
 }
 
 // Lines says which endpoints are ejected, and whether there are too many endpoints to judge all.
-func (f Figures) Lines(at time.Time) []string {
+func (f Stats) Lines(at time.Time) []string {
 	if len(f.Ejected) == 0 && f.NotJudged == 0 {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (f Figures) Lines(at time.Time) []string {
 }
 
 // Resources are the ejected endpoints, each with its resource, as [*EndpointStatus].
-func (f Figures) Resources() []core.ResourceDetails {
+func (f Stats) Resources() []core.ResourceDetails {
 	list := make([]core.ResourceDetails, len(f.Ejected))
 	for i := range list {
 		list[i] = &f.Ejected[i]

@@ -34,9 +34,9 @@ func (g *Guard) FindResource(name string) (*node.ClusterNode, bool) {
 	return nil, false
 }
 
-// RuleFigures are the figures of every rule in force, family by family, in the order of declaration. What
+// RuleStats are the figures of every rule in force, family by family, in the order of declaration. What
 // slots of your own have refused is in [Guard.Tree].
-func (g *Guard) RuleFigures() []core.RuleFigures { return g.engine.Rules().RuleFigures() }
+func (g *Guard) RuleStats() []core.RuleStats { return g.engine.Rules().RuleStats() }
 
 // Waiting is the number of calls that are waiting for a rule to let them run.
 func (g *Guard) Waiting() int64 { return g.engine.Waiting() }

@@ -6,7 +6,7 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Turns spaces calls evenly: each has its turn one cost after the one before it, and the first
+// Pacer spaces calls evenly: each has its turn one cost after the one before it, and the first
 // after an idle time comes immediately, whatever its cost. Idle time earns no credit. Calls whose
 // turn is to come form a queue: first come, first served, but for those that are prioritized, see
 // ranks. A call that leaves it leaves no gap: those behind move up. It is safe for concurrent
@@ -63,7 +63,7 @@ import (
 //
 // A call is told under the lock: what it is told by is there as long as it is in the
 // queue, and may serve another call a moment later.
-type Turns struct {
+type Pacer struct {
 	lock *shared.Mutex
 
 	ran   Moment // the latest turn that was granted
@@ -81,16 +81,16 @@ type Turns struct {
 // what timers and schedulers take on a busy machine, and far below what anybody would call a stall.
 const lateness = int64(50 * time.Millisecond)
 
-// MakeTurns returns Turns of which none has been given. The lock guards them, and may guard other
+// MakePacer returns Turns of which none has been given. The lock guards them, and may guard other
 // things too.
-func MakeTurns(lock *shared.Mutex) Turns { return Turns{lock: lock, ran: LongAgo(), seen: longAgo} }
+func MakePacer(lock *shared.Mutex) Pacer { return Pacer{lock: lock, ran: LongAgo(), seen: longAgo} }
 
 // Last is the latest turn of all that were given. The caller holds the lock.
-func (t *Turns) Last() Moment { return t.ran.plus(t.queue.cost) }
+func (t *Pacer) Last() Moment { return t.ran.plus(t.queue.cost) }
 
 // Wait is how long a call at now would wait for its turn, if it is prioritized or not. The
 // caller holds the lock.
-func (t *Turns) Wait(now int64, cost Moment, first bool) time.Duration {
+func (t *Pacer) Wait(now int64, cost Moment, first bool) time.Duration {
 	if t.queue.length > 0 && (first || t.due(now)) {
 		_, wait := t.Next(now, cost, first)
 		return wait
@@ -99,13 +99,13 @@ func (t *Turns) Wait(now int64, cost Moment, first bool) time.Duration {
 }
 
 // Follow reports whether all turns that are given from now on come after m, or will if
-// [Turns.NotBefore] is told so, whoever leaves: nobody is in the queue, or a turn as late
+// [Pacer.NotBefore] is told so, whoever leaves: nobody is in the queue, or a turn as late
 // as m was granted. The caller holds the lock.
-func (t *Turns) Follow(m Moment) bool { return t.queue.length == 0 || t.ran.Later(m) == t.ran }
+func (t *Pacer) Follow(m Moment) bool { return t.queue.length == 0 || t.ran.Later(m) == t.ran }
 
-// NotBefore makes all turns that are given from now on come after m. [Turns.Follow] must have
+// NotBefore makes all turns that are given from now on come after m. [Pacer.Follow] must have
 // returned true for m. The caller holds the lock.
-func (t *Turns) NotBefore(m Moment) {
+func (t *Pacer) NotBefore(m Moment) {
 	if t.queue.length == 0 {
 		t.ran = t.ran.Later(m)
 	}
@@ -113,7 +113,7 @@ func (t *Turns) NotBefore(m Moment) {
 
 // Next is the turn that a call at now would get, prioritized or not, and how long it would
 // wait for it. The caller holds the lock.
-func (t *Turns) Next(now int64, cost Moment, first bool) (at Moment, wait time.Duration) {
+func (t *Pacer) Next(now int64, cost Moment, first bool) (at Moment, wait time.Duration) {
 	if t.queue.length > 0 && (first || t.due(now)) {
 		t.look(now)
 	}
@@ -126,20 +126,20 @@ func (t *Turns) Next(now int64, cost Moment, first bool) (at Moment, wait time.D
 }
 
 // spot is where a prioritized call would stand.
-func (t *Turns) spot(now int64, cost Moment) spot[*Turn] {
+func (t *Pacer) spot(now int64, cost Moment) spot[*Turn] {
 	return t.queue.spot(cost, t.ran.plus(cost).orNow(now).minus(t.ran))
 }
 
 // Empty reports whether nobody is in the queue. The caller holds the lock.
-func (t *Turns) Empty() bool { return t.queue.length == 0 }
+func (t *Pacer) Empty() bool { return t.queue.length == 0 }
 
 // Awaited reports whether a call in the queue doesn't run before its turn. The caller holds
 // the lock.
-func (t *Turns) Awaited() bool { return t.awaited > 0 }
+func (t *Pacer) Awaited() bool { return t.awaited > 0 }
 
 // Grant gives a call the turn that Next has said, whose time has come. It returns what was granted
 // latest before. The caller holds the lock.
-func (t *Turns) Grant(at Moment) (before Moment) {
+func (t *Pacer) Grant(at Moment) (before Moment) {
 	if t.queue.length > 0 { // or nobody would be: it overtakes them
 		t.queue.overtakeAtOnce(at.minus(t.ran))
 	}
@@ -149,7 +149,7 @@ func (t *Turns) Grant(at Moment) (before Moment) {
 
 // GiveUp takes back at now a turn that was granted, and what was granted latest before. It
 // is lost if another one has been granted since.
-func (t *Turns) GiveUp(at, before Moment, now int64) {
+func (t *Pacer) GiveUp(at, before Moment, now int64) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	if t.queue.length > 0 {
@@ -159,7 +159,7 @@ func (t *Turns) GiveUp(at, before Moment, now int64) {
 }
 
 // undo is GiveUp under the lock, at the time of the last look.
-func (t *Turns) undo(at, before Moment) {
+func (t *Pacer) undo(at, before Moment) {
 	if t.ran == at {
 		t.ran = before
 		t.queue.undo(at.minus(before))
@@ -170,7 +170,7 @@ func (t *Turns) undo(at, before Moment) {
 // Queue puts a call into the queue, for the turn that Next has said. It is there until
 // [Turn.Come] says that its turn has come, or [Turn.Run] or [Turn.Leave] take it out. The
 // caller holds the lock.
-func (t *Turns) Queue(x *Turn, now int64, at, cost Moment, first bool) {
+func (t *Pacer) Queue(x *Turn, now int64, at, cost Moment, first bool) {
 	t.seen = max(t.seen, now)
 	t.came++
 	x.of, x.at, x.until, x.number, x.state = t, at, at.ns, t.came, waits
@@ -190,13 +190,13 @@ func (t *Turns) Queue(x *Turn, now int64, at, cost Moment, first bool) {
 // look notes the time, which only moves forward, and grants what has come by the latest
 // that anybody has brought along: a call that was held up since it read the clock must not
 // find turns in the queue that came long ago, or they would be granted anew from now on.
-func (t *Turns) look(now int64) {
+func (t *Pacer) look(now int64) {
 	t.seen = max(t.seen, now)
 	t.advance(t.seen)
 }
 
 // advance grants the turns that have come by now.
-func (t *Turns) advance(now int64) {
+func (t *Pacer) advance(now int64) {
 	for t.due(now) {
 		t.grantDue(now)
 	}
@@ -205,7 +205,7 @@ func (t *Turns) advance(now int64) {
 
 // grantDue grants the first in the queue its turn, which has come. If that is too late by now, it and
 // all behind it move on.
-func (t *Turns) grantDue(now int64) {
+func (t *Pacer) grantDue(now int64) {
 	x := t.queue.first()
 	due := t.ran.plus(x.cost)
 	if late := now - max(due.ns, x.until); late <= max(x.cost.ns, lateness) || !x.Awaited {
@@ -217,12 +217,12 @@ func (t *Turns) grantDue(now int64) {
 }
 
 // due reports whether the turn of the first in the queue has come by now.
-func (t *Turns) due(now int64) bool {
+func (t *Pacer) due(now int64) bool {
 	return t.queue.length > 0 && t.ran.plus(t.queue.first().cost).ns <= now
 }
 
 // grant gives the first in the queue its turn, not before a time.
-func (t *Turns) grant(x *Turn, notBefore int64) {
+func (t *Pacer) grant(x *Turn, notBefore int64) {
 	t.queue.serve(x)
 	t.left(x)
 	x.state = granted
@@ -234,14 +234,14 @@ func (t *Turns) grant(x *Turn, notBefore int64) {
 }
 
 // left is told of each that is in the queue no more.
-func (t *Turns) left(x *Turn) {
+func (t *Pacer) left(x *Turn) {
 	if x.Awaited {
 		t.awaited--
 	}
 }
 
 // rouse tells the first in the queue when its turn comes, if anybody sleeps for too long.
-func (t *Turns) rouse() {
+func (t *Pacer) rouse() {
 	if t.late == 0 {
 		return
 	}
@@ -255,13 +255,13 @@ func (t *Turns) rouse() {
 }
 
 // told notes that the call knows its turn as of now.
-func (t *Turns) told(x *Turn) {
+func (t *Pacer) told(x *Turn) {
 	t.queue.told(x)
 	x.delayed = t.delayed
 }
 
 // tell has the call wake for its turn if it sleeps for longer.
-func (t *Turns) tell(x *Turn, at Moment) {
+func (t *Pacer) tell(x *Turn, at Moment) {
 	x.at = at
 	if at.ns >= x.until {
 		return
@@ -273,7 +273,7 @@ func (t *Turns) tell(x *Turn, at Moment) {
 }
 
 // moveUp has those in the queue move up, because somebody left.
-func (t *Turns) moveUp() {
+func (t *Pacer) moveUp() {
 	if t.queue.length == 0 {
 		return
 	}

@@ -63,7 +63,7 @@ func TestSimTurns(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		const cost = 10 * int64(1e6)
 		var mu shared.Mutex
-		q := MakeTurns(&mu)
+		q := MakePacer(&mu)
 		clock := s.Clock()
 		clock.Set(epoch)
 		runs := &spacedRuns{loose: s.Rand.IntN(4) == 0, gap: math.MinInt64}
@@ -107,7 +107,7 @@ func TestSimTurns(t *testing.T) {
 }
 
 // waitsIn is a call in a queue.
-func (x *sleeper) waitsIn(s *schedules.Schedule, q *Turns, runs *spacedRuns, now int64, run spacedRun, maxWait int64, refused bool) {
+func (x *sleeper) waitsIn(s *schedules.Schedule, q *Pacer, runs *spacedRuns, now int64, run spacedRun, maxWait int64, refused bool) {
 	q.lock.Lock()
 	at, wait := q.Next(now, run.cost, run.first)
 	if int64(wait) > maxWait {

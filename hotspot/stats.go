@@ -13,24 +13,24 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// Figures are the details of a rule: what it knows of each value.
-type Figures struct {
+// Stats are the details of a rule: what it knows of each value.
+type Stats struct {
 	Values   int   `json:"values"`   // that the rule knows at the moment
 	InFlight int64 `json:"inFlight"` // units of all of them, where the rule limits those
 	// Overflowed is how often there was no place for a value among those that the rule knows, so
 	// that it was judged together with others.
 	Overflowed int64 `json:"overflowed"`
 	// Top are the values that are asked for most, at most ten, hottest first.
-	Top []ValueFigures `json:"top,omitempty"`
+	Top []ValueStats `json:"top,omitempty"`
 	// Cluster is what a cluster shares, nil if the limits are only this process's.
-	Cluster *core.SharedFigures `json:"cluster,omitempty"`
+	Cluster *core.SharedStats `json:"cluster,omitempty"`
 
 	lacks string // if there were calls but none had a value: what they lacked
 }
 
-// ValueFigures says what a rule has done with one value of a resource since it first saw that
+// ValueStats says what a rule has done with one value of a resource since it first saw that
 // value.
-type ValueFigures struct {
+type ValueStats struct {
 	Resource string `json:"resource"`
 	Value    string `json:"value"`  // as [argument.Value.String] shows it
 	Passed   int64  `json:"passed"` // calls
@@ -40,16 +40,16 @@ type ValueFigures struct {
 	Measure core.Measure `json:"measure"`
 }
 
-// Figures says what each rule has done, over all resources, and what it knows about values.
-func (t *table) Figures() []core.RuleFigures {
-	figures := t.FiguresWith(func(r Rule, controllers []*controller) core.Details {
+// Stats says what each rule has done, over all resources, and what it knows about values.
+func (t *table) Stats() []core.RuleStats {
+	figures := t.StatsWith(func(r Rule, controllers []*controller) core.Details {
 		if len(controllers) == 0 {
 			return nil
 		}
-		var f Figures
+		var f Stats
 		var hottest top
 		if r.leases() {
-			shared := family.NewSharedFigures(t.Member)
+			shared := family.NewSharedStats(t.Member)
 			f.Cluster = &shared
 		}
 		for _, c := range controllers {
@@ -59,7 +59,7 @@ func (t *table) Figures() []core.RuleFigures {
 		return f
 	})
 	for i, r := range t.All() {
-		if f, ok := figures[i].Details.(Figures); ok && f.Values == 0 && figures[i].Asked {
+		if f, ok := figures[i].Details.(Stats); ok && f.Values == 0 && figures[i].Asked {
 			f.lacks = r.what()
 			figures[i].Details = f
 		}
@@ -76,10 +76,10 @@ func (r *Rule) what() string {
 }
 
 // StoreAway reports whether a cluster shares the limits, and its store doesn't answer.
-func (f Figures) StoreAway() bool { return f.Cluster != nil && f.Cluster.StoreAway() }
+func (f Stats) StoreAway() bool { return f.Cluster != nil && f.Cluster.StoreAway() }
 
 // Lines says how many values there are, and which of them calls use most.
-func (f Figures) Lines(at time.Time) []string {
+func (f Stats) Lines(at time.Time) []string {
 	if f.Cluster != nil {
 		alone := f
 		alone.Cluster = nil
@@ -109,7 +109,7 @@ func (f Figures) Lines(at time.Time) []string {
 }
 
 // Measures says how much of its limit each of the values in Top uses.
-func (f Figures) Measures() []core.Measure {
+func (f Stats) Measures() []core.Measure {
 	all := make([]core.Measure, len(f.Top))
 	for i, v := range f.Top {
 		all[i] = v.Measure
@@ -118,7 +118,7 @@ func (f Figures) Measures() []core.Measure {
 }
 
 // Resources returns nothing: values are reported over all resources.
-func (f Figures) Resources() []core.ResourceDetails { return nil }
+func (f Stats) Resources() []core.ResourceDetails { return nil }
 
 // topValues is how many values of a rule are shown.
 const topValues = 10
@@ -129,7 +129,7 @@ type top []hot
 type hot struct {
 	heat  int64
 	value argument.Value
-	ValueFigures
+	ValueStats
 }
 
 // add notes a value if it is among the hottest, and returns its entry, valid until the next add;
@@ -147,17 +147,17 @@ func (t *top) add(h hot) *hot {
 	return &(*t)[i]
 }
 
-func (t top) figures() []ValueFigures {
-	var figures []ValueFigures
+func (t top) figures() []ValueStats {
+	var figures []ValueStats
 	for _, h := range t {
 		h.Value = h.value.String()
-		figures = append(figures, h.ValueFigures)
+		figures = append(figures, h.ValueStats)
 	}
 	return figures
 }
 
 // tell adds the values of a controller to the figures, and to the hottest.
-func (c *controller) tell(f *Figures, hottest *top) {
+func (c *controller) tell(f *Stats, hottest *top) {
 	now := c.engine.Now()
 	c.values.each(now, func(x *cell) {
 		f.InFlight += x.held
@@ -172,7 +172,7 @@ func (c *controller) tell(f *Figures, hottest *top) {
 		if x.passed+x.refused == 0 {
 			return
 		}
-		if h := hottest.add(hot{x.heat.at(now), x.value, ValueFigures{
+		if h := hottest.add(hot{x.heat.at(now), x.value, ValueStats{
 			Resource: c.refusal.Resource, Passed: x.passed, Refused: x.refused, InFlight: x.held,
 		}}); h != nil {
 			if x.lease != nil && x.lease.rule == c {

@@ -11,10 +11,10 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Held is what a family keeps for a resource: the controllers of the rules that apply there, and of
+// Kept is what a family keeps for a resource: the controllers of the rules that apply there, and of
 // rules that are off, which those will continue from. It doesn't change: its successor is built
 // from it.
-type Held[R spec.Rule, C any] struct {
+type Kept[R spec.Rule, C any] struct {
 	revision uint64 // of the rules
 	made     []made[C]
 	matched  []*pattern.Expression // that match the resource's name
@@ -31,7 +31,7 @@ type made[C any] struct {
 func compareRules[C any](a, b made[C]) int { return cmp.Compare(a.rule, b.rule) }
 
 // All yields the controllers, in the order of their rules. A nil Held has none.
-func (h *Held[R, C]) All() iter.Seq[*C] {
+func (h *Kept[R, C]) All() iter.Seq[*C] {
 	return func(yield func(*C) bool) {
 		if h == nil {
 			return
@@ -45,7 +45,7 @@ func (h *Held[R, C]) All() iter.Seq[*C] {
 }
 
 // Common is what the controllers have in common, see [engine.Site]. A nil Held has nothing.
-func (h *Held[R, C]) Common() any {
+func (h *Kept[R, C]) Common() any {
 	if h == nil {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (h *Held[R, C]) Common() any {
 }
 
 // Idle reports whether all that is held can be forgotten.
-func (h *Held[R, C]) Idle(now int64) bool {
+func (h *Kept[R, C]) Idle(now int64) bool {
 	if h.idle == nil {
 		return true
 	}
@@ -66,7 +66,7 @@ func (h *Held[R, C]) Idle(now int64) bool {
 }
 
 // find returns the controller of a rule, nil if there is none.
-func (h *Held[R, C]) find(rule int) *C {
+func (h *Kept[R, C]) find(rule int) *C {
 	if i, ok := slices.BinarySearchFunc(h.made, made[C]{rule: rule}, compareRules[C]); ok {
 		return h.made[i].controller
 	}
@@ -79,10 +79,10 @@ func (h *Held[R, C]) find(rule int) *C {
 //
 // Where a rule did not change, its controller continues as it is. Where it did, or where it shares
 // its limit by another member now, the new one is built from the old one.
-func (t *Table[R, C]) Hold(at *engine.Site) []*C {
-	before, _ := at.Held.(*Held[R, C])
+func (t *Index[R, C]) Hold(at *engine.Binding) []*C {
+	before, _ := at.Held.(*Kept[R, C])
 	if before == nil {
-		before = &Held[R, C]{revision: t.revision}
+		before = &Kept[R, C]{revision: t.revision}
 	}
 	at.Common = before.common
 	which := t.which(at.Name, at.Matched)
@@ -94,7 +94,7 @@ func (t *Table[R, C]) Hold(at *engine.Site) []*C {
 		slices.Sort(which)
 		which = slices.Compact(which)
 	}
-	after := &Held[R, C]{revision: t.revision, idle: t.maker.Idle}
+	after := &Kept[R, C]{revision: t.revision, idle: t.maker.Idle}
 	after.made = t.complement(t.carry(before, at, which), at, which)
 	if after.common = at.Common; !at.Beyond() {
 		after.matched = at.Matched.List
@@ -120,13 +120,13 @@ func (t *Table[R, C]) Hold(at *engine.Site) []*C {
 
 // atHomeOnly reports whether a rule doesn't judge calls beyond the cap. An enforced rule gets nodes
 // for what it names, so it need not; a rule in shadow mode gets none.
-func (t *Table[R, C]) atHomeOnly(rule int) bool {
+func (t *Index[R, C]) atHomeOnly(rule int) bool {
 	info := t.rules[rule].Info()
 	return info.Mode == spec.Shadow && info.Named() && info.Resource != node.OverflowName
 }
 
 // carry moves what was held over to these rules.
-func (t *Table[R, C]) carry(before *Held[R, C], at *engine.Site, which []int) []made[C] {
+func (t *Index[R, C]) carry(before *Kept[R, C], at *engine.Binding, which []int) []made[C] {
 	if before.revision == t.revision && at.Beyond() {
 		return before.made // all of them may come to apply
 	}
@@ -150,7 +150,7 @@ func (t *Table[R, C]) carry(before *Held[R, C], at *engine.Site, which []int) []
 
 // successorOf builds the controller that continues an older one, unless the update under way has
 // already built it.
-func (t *Table[R, C]) successorOf(old *C, rule int, at *engine.Site) *C {
+func (t *Index[R, C]) successorOf(old *C, rule int, at *engine.Binding) *C {
 	if c, ok := at.Successor(old).(*C); ok {
 		return c
 	}
@@ -160,7 +160,7 @@ func (t *Table[R, C]) successorOf(old *C, rule int, at *engine.Site) *C {
 }
 
 // complement builds the missing controllers of rules that apply.
-func (t *Table[R, C]) complement(have []made[C], at *engine.Site, which []int) []made[C] {
+func (t *Index[R, C]) complement(have []made[C], at *engine.Binding, which []int) []made[C] {
 	var fresh []made[C]
 	for _, i := range which {
 		if _, ok := slices.BinarySearchFunc(have, made[C]{rule: i}, compareRules[C]); !ok {

@@ -217,7 +217,7 @@ func (c *console) resources(query string, limit, offset int) resourcesReply {
 // open.
 func (c *console) marks() map[string][]string {
 	marks := make(map[string][]string)
-	for _, r := range c.guard.RuleFigures() {
+	for _, r := range c.guard.RuleStats() {
 		if r.Details == nil {
 			continue
 		}

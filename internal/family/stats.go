@@ -9,15 +9,15 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// Figures says what each rule has done, over all resources. Families whose rules have details use
+// Stats says what each rule has done, over all resources. Families whose rules have details use
 // [Compiled.FiguresWith] instead.
-func (t Compiled[R, C]) Figures() []core.RuleFigures {
-	return t.FiguresWith(func(R, []*C) core.Details { return nil })
+func (t Compiled[R, C]) Stats() []core.RuleStats {
+	return t.StatsWith(func(R, []*C) core.Details { return nil })
 }
 
-// FiguresWith says what each rule has done, with what only the family knows, which details returns.
+// StatsWith says what each rule has done, with what only the family knows, which details returns.
 // details is given the controllers of the rule made so far, sorted by resource.
-func (t Compiled[R, C]) FiguresWith(details func(rule R, controllers []*C) core.Details) []core.RuleFigures {
+func (t Compiled[R, C]) StatsWith(details func(rule R, controllers []*C) core.Details) []core.RuleStats {
 	controllers := make([][]*C, len(t.rules))
 	t.each(func(r *engine.Resource, c *C) {
 		i := t.number(c)
@@ -26,10 +26,10 @@ func (t Compiled[R, C]) FiguresWith(details func(rule R, controllers []*C) core.
 			t.records[i].Asked.Store(true)
 		}
 	})
-	figures := make([]core.RuleFigures, len(t.rules))
+	figures := make([]core.RuleStats, len(t.rules))
 	for i, rule := range t.All() {
 		info := rule.Info()
-		figures[i] = core.RuleFigures{Kind: t.kind, ID: info.ID, Resource: info.Resource, Mode: info.Mode}
+		figures[i] = core.RuleStats{Kind: t.kind, ID: info.ID, Resource: info.Resource, Mode: info.Mode}
 		record := t.records[i]
 		figures[i].Asked = record.Asked.Load() && info.Mode != spec.Off
 		figures[i].Refused, figures[i].ShadowBlocked = record.Refused.Load(), record.ShadowBlocked.Load()
