@@ -33,7 +33,11 @@ func leasesScript(s *scenario) script {
 				in.number, in.granted, in.bucket, span(in.starts), span(in.ends)))
 		},
 		"take": func() string {
-			number, few, ok := l.lease.take(0, s.now, s.units())
+			n := s.units()
+			number, few, ok := l.lease.take(0, s.now, n)
+			if !ok { // as calls do where lanes may hold units
+				number, few, ok = l.lease.draw(s.now, n)
+			}
 			switch {
 			case !ok:
 				return "none, " + left()
