@@ -76,6 +76,20 @@ func (t tree) problem(at ast.Node, format string, args ...any) string {
 // thisModule reads the module that the test runs in.
 func thisModule(t *testing.T) tree {
 	t.Helper()
+	root := moduleRoot(t)
+	module, err := readTree(os.DirFS(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(module.files, func(f file) bool { return f.dir == "stat" && !f.test }) {
+		t.Fatalf("read %d Go files and none of package stat: this is not the module's tree", len(module.files))
+	}
+	return module
+}
+
+// moduleRoot is the folder of the module that the test runs in.
+func moduleRoot(t *testing.T) string {
+	t.Helper()
 	root, err := os.Getwd()
 	for err == nil {
 		if _, err = os.Stat(filepath.Join(root, "go.mod")); err == nil {
@@ -88,14 +102,7 @@ func thisModule(t *testing.T) tree {
 	if err != nil {
 		t.Fatal(err)
 	}
-	module, err := readTree(os.DirFS(root))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.ContainsFunc(module.files, func(f file) bool { return f.dir == "stat" && !f.test }) {
-		t.Fatalf("read %d Go files and none of package stat: this is not the module's tree", len(module.files))
-	}
-	return module
+	return root
 }
 
 // fixture is a module example.com/m made of files, by name.

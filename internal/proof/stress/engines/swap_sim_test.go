@@ -26,7 +26,7 @@ func (revision) Choices(string, string) []core.Choice             { return nil }
 func (revision) Names(n *engine.Names)                            { n.Resource("a") }
 func (revision) Needs(any, uint64, func(engine.Need))             {}
 func (revision) Looks(func(string, engine.Need))                  {}
-func (revision) Stats() []core.RuleStats                        { return nil }
+func (revision) Stats() []core.RuleStats                          { return nil }
 func (revision) EachError(func(*core.BlockError))                 {}
 
 // witness is a slot that looks at the rules of two families at every step.
