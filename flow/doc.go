@@ -19,5 +19,5 @@
 //
 // A prioritized call that a plain [Reject] rule would refuse may wait for a
 // coming bucket instead (see [stat.Window.TryBorrow]). In the queue of a throttle it goes ahead of
-// those that are not prioritized, as far as [meter.Turns] lets it.
+// those that are not prioritized, as far as [meter.Pacer] lets it.
 package flow

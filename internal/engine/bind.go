@@ -166,7 +166,7 @@ func (e *Engine) handOver(set *Snapshot, r *Resource, last *binding, built map[a
 }
 
 // queuesCalls reports whether a call is in a queue of the resource. A call that takes a place there
-// looks up the rules in force afterwards, see [Engine.heed]: so either that call finds that the
+// looks up the rules in force afterwards, see [Engine.reload]: so either that call finds that the
 // resource is pending, or the update finds the call.
 func (r *Resource) queuesCalls() bool {
 	for _, g := range r.Meters().Semaphores() {
@@ -258,7 +258,7 @@ func (e *Engine) bindLocked(set *Snapshot, r *Resource, last *binding, s search,
 
 // remember makes the windows of a pending resource begin as of now, the time of the load, though
 // the next call makes them. A call that waited looks up the rules before it runs, see
-// [Engine.heed]; so all that is counted there meanwhile is calls that the load overtook.
+// [Engine.reload]; so all that is counted there meanwhile is calls that the load overtook.
 func (r *Resource) remember(now int64) {
 	for _, n := range nodesOf(r) {
 		n.Remember(now)

@@ -44,7 +44,7 @@ func (h *Kept[R, C]) All() iter.Seq[*C] {
 	}
 }
 
-// Common is what the controllers have in common, see [engine.Site]. A nil Held has nothing.
+// Common is what the controllers have in common, see [engine.Binding]. A nil Held has nothing.
 func (h *Kept[R, C]) Common() any {
 	if h == nil {
 		return nil

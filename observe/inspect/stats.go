@@ -76,7 +76,7 @@ func (f *Stats) MaxComplete() int64 {
 	return most
 }
 
-// MaxCompleteRate is [Figures.MaxComplete] per second, extrapolated: the rate if every bucket
+// MaxCompleteRate is [Stats.MaxComplete] per second, extrapolated: the rate if every bucket
 // were like the best one. Sentinel calls it maxSuccessQps.
 func (f *Stats) MaxCompleteRate() float64 {
 	if f.Interval <= 0 {

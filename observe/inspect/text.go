@@ -21,7 +21,7 @@ const (
 
 // WriteText writes the tree for people, one node a line, contexts without calls
 // left out. Each line has the units that passed and were refused and the mean response time,
-// in the last second (or what api.Config.Interval is, see [Figures.Second]) and in the last
+// in the last second (or what api.Config.Interval is, see [Stats.Second]) and in the last
 // minute, and the calls in flight. Units are counts and no rates, so none is extrapolated;
 // from 100,000 on they are rounded, as in 123k.
 //
