@@ -177,7 +177,7 @@ func (r *Resource) queuesCalls() bool {
 	return false
 }
 
-// heed makes the resource of a call that waits, or has waited, go by the rules in force: the queue
+// reload makes the resource of a call that waits, or has waited, go by the rules in force: the queue
 // that the call is in, and the windows in which it is counted when it runs. The call itself goes by
 // the rules that it found.
 func (e *Engine) reload(inv *Invocation) {
