@@ -13,13 +13,14 @@ type DefaultNode struct {
 	joint    bool // its cluster includes it
 	StatisticNode
 	Branch
-	in *Branch // where it is in the tree; nil if nowhere. Guarded by Tree.placing
+	in    *Branch      // where it is in the tree; nil if nowhere. Guarded by Tree.placing
+	below *DefaultNode // that it is to be placed below, until it is; nil for the entrance. Likewise
 }
 
 // newCall returns the node of a resource's calls in a context. It must be seen by no
 // call before the registry has it.
-func newCall(e *EntranceNode, c *ClusterNode, layout *stat.Layout) *DefaultNode {
-	n := &DefaultNode{entrance: e, cluster: c}
+func newCall(e *EntranceNode, c *ClusterNode, below *DefaultNode, layout *stat.Layout) *DefaultNode {
+	n := &DefaultNode{entrance: e, cluster: c, below: below}
 	n.Init(layout)
 	if n.joint = c.Include(&n.Counters); n.joint {
 		c.included.Store(n)

@@ -184,10 +184,13 @@ func (t *Tree) Call(e *EntranceNode, c *ClusterNode, parent *DefaultNode, now in
 	if n, ok := c.calls.Find(e.name); ok {
 		return n
 	}
-	build := func(string) *DefaultNode { return newCall(e, c, t.layout) }
+	if e == t.overflow {
+		parent = nil // side by side, so that none keeps another
+	}
+	build := func(string) *DefaultNode { return newCall(e, c, parent, t.layout) }
 	var n *DefaultNode
 	if e == t.overflow {
-		n, parent = c.calls.pin(e.name, build), nil // side by side, so that none keeps another
+		n = c.calls.pin(e.name, build)
 	} else {
 		var ok bool
 		if n, ok = c.calls.obtain(e.name, now, build); !ok {
@@ -195,22 +198,38 @@ func (t *Tree) Call(e *EntranceNode, c *ClusterNode, parent *DefaultNode, now in
 		}
 	}
 	c.first.CompareAndSwap(nil, n)
-	t.place(n, parent, now)
+	t.place(n, now)
 	return n
 }
 
-// place puts a call node into the tree, unless it is there already: below parent or, if parent
-// isn't in the same context or not in the tree, below the entrance. Placing it below a node that
-// isn't in the tree yet could make a cycle, as that one may be about to be placed below this.
+// place puts a call node into the tree, unless it is there already: below the parent that it was made
+// with or, if that is not in the same context or has left, below the entrance.
+//
+// Another goroutine may find a node, and call from it, before the goroutine that made it has placed
+// it. So a parent that isn't in the tree yet is placed first, as are its own parents. That ends, and
+// makes no cycle, because a parent exists before the nodes that are made with it.
 //
 // A node that is taken out of its registry is taken out of the tree after that. So place checks
 // afterwards whether the node is still registered, and holds placing until then: a node that is
 // restored meanwhile must not be taken out again.
-func (t *Tree) place(n, parent *DefaultNode, now int64) {
+func (t *Tree) place(n *DefaultNode, now int64) {
 	t.placing.Lock()
+	t.placeLocked(n, now)
+	t.placing.Unlock()
+}
+
+// placeLocked is place for a caller that holds placing; it lets go of it to look for an entrance.
+func (t *Tree) placeLocked(n *DefaultNode, now int64) {
+	parent := n.below
+	if parent != nil && parent.Context() != n.Context() {
+		parent = nil
+	}
+	if n.in == nil && parent != nil && parent.in == nil {
+		t.placeLocked(parent, now)
+	}
 	for n.in == nil {
 		switch {
-		case parent != nil && parent.in != nil && parent.Context() == n.Context() && parent.Branch.add(n):
+		case parent != nil && parent.in != nil && parent.Branch.add(n):
 			n.in = &parent.Branch
 		case n.entrance.Branch.add(n):
 			n.in = &n.entrance.Branch
@@ -223,10 +242,10 @@ func (t *Tree) place(n, parent *DefaultNode, now int64) {
 			}
 		}
 	}
+	n.below = nil // it must not keep nodes that have left
 	if registered, _ := n.cluster.calls.Find(n.entrance.name); registered != n {
 		n.takeOutLocked()
 	}
-	t.placing.Unlock()
 }
 
 func (t *Tree) unplace(n *DefaultNode) {
@@ -265,7 +284,7 @@ func (t *Tree) overflowOriginOf(c *ClusterNode) *OriginNode {
 // counted on it.
 func (t *Tree) RestoreCall(n *DefaultNode, now int64) {
 	n.cluster.calls.Restore(n.entrance.name, n)
-	t.place(n, nil, now)
+	t.place(n, now)
 }
 
 // MakeRoom evicts idle nodes, at most once a second and by one caller at a time.

@@ -151,3 +151,30 @@ func TestSimResourceLeaves(t *testing.T) {
 		})
 	})
 }
+
+// known bug 241: two callers come by the same path, and the one that finds the other's node calls
+// from there before that has its place. Whoever is first, the nested call is below it.
+func TestSimNestedCallsStandBelowTheirCaller(t *testing.T) {
+	schedules.Random(t, func(s *schedules.Schedule) {
+		tree, _ := simTree(nil)
+		web := tree.Entrance("web", epoch)
+		outer, middle, inner := tree.newCluster("outer"), tree.newCluster("middle"), tree.newCluster("inner")
+		for range 2 {
+			s.Named("caller", func() {
+				n := tree.Call(web, outer, nil, epoch)
+				n = tree.Call(web, middle, n, epoch)
+				tree.Call(web, inner, n, epoch)
+			})
+		}
+		s.Check(func() {
+			below := web.Children()
+			for _, want := range []string{"outer", "middle", "inner"} {
+				if len(below) != 1 || below[0].Name() != want {
+					s.Failf("%d nodes where %s is to be alone", len(below), want)
+					return
+				}
+				below = below[0].Children()
+			}
+		})
+	})
+}

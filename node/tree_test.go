@@ -468,9 +468,11 @@ func TestTreeHasNoCircles(t *testing.T) {
 		n.cluster.calls.Evict(epoch)
 		n.cluster.calls.Restore("web", n)
 	}
-	tree.place(a, b, epoch)
-	tree.place(b, a, epoch)
-	require.ElementsMatch(t, []string{"web/a", "web/a/b"}, paths(tree))
+	require.Same(t, a, tree.Call(web, a.cluster, b, epoch))
+	require.Same(t, b, tree.Call(web, b.cluster, a, epoch))
+	tree.place(a, epoch)
+	tree.place(b, epoch)
+	require.ElementsMatch(t, []string{"web/a", "web/b"}, paths(tree))
 }
 
 // A node that had a child when it was marked, and lost it before it was looked at, is
