@@ -3,10 +3,9 @@
 //	r := chi.NewRouter()
 //	r.Use(penstockchi.Middleware())
 //
-// Each route is a resource of its own, "GET /users/{id}", wherever the middleware is: above all
-// routes, in a group, or in a router that is mounted. HEAD of a route that is there for GET counts
-// as that. Package nethttp, whose options it takes, defines what calls, names, failures and
-// refusals are.
+// Each route is a resource, "GET /users/{id}", wherever the middleware stands: above all routes, in
+// a group, or in a mounted router. HEAD of a route that serves GET counts as GET. Package nethttp
+// provides the options and defines calls, names, failures and refusals.
 package penstockchi
 
 import (
@@ -19,8 +18,8 @@ import (
 	"github.com/penstock-go/penstock/adapters/nethttp"
 )
 
-// Middleware guards the routes below it. It is to come after those that recover from
-// panics, and before those that need a limit.
+// Middleware guards the routes below it. Put it after middlewares that recover from panics and
+// before handlers that need a limit.
 func Middleware(opts ...nethttp.Option) func(http.Handler) http.Handler {
 	g := nethttp.NewGuard(opts...)
 	return func(next http.Handler) http.Handler {
@@ -29,9 +28,9 @@ func Middleware(opts ...nethttp.Option) func(http.Handler) http.Handler {
 	}
 }
 
-// restoring is a handler below a guard. chi extends the pattern of a request at each router that is
-// mounted; restoring hides that from the guard, which takes any other pattern for one of a router
-// that it doesn't know.
+// restoring is a handler below a guard. chi extends the pattern of a request at each mounted
+// router; restoring hides that from the guard, which would take a changed pattern for that of a
+// router it doesn't know.
 type restoring struct{ next http.Handler }
 
 func (h restoring) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -45,16 +44,16 @@ func (h restoring) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 var contexts = sync.Pool{New: func() any { return chi.NewRouteContext() }}
 
-// pattern is the pattern of the route that will serve the request, "" if none will: a middleware
-// above all routes comes before the router has looked. The request knows the path values then, if
-// they are wanted.
+// pattern returns the pattern of the route that will serve the request, or "". It works above all
+// routes too, where the router has not looked yet. If values is set, the request gets the path
+// values.
 func pattern(r *http.Request, values bool) string {
 	routed := chi.RouteContext(r.Context())
 	if routed == nil || routed.Routes == nil {
 		return r.Pattern
 	}
 	path := ""
-	if len(routed.RoutePatterns) == 0 { // as middleware.StripSlashes and CleanPath have changed it
+	if len(routed.RoutePatterns) == 0 { // as changed by middleware.StripSlashes and CleanPath
 		path = routed.RoutePath
 	}
 	if path == "" {
@@ -70,7 +69,7 @@ func pattern(r *http.Request, values bool) string {
 	defer contexts.Put(found)
 	found.Reset()
 	p := routed.Routes.Find(found, r.Method, path)
-	if p == "" && r.Method == http.MethodHead { // middleware.GetHead lets GET serve it
+	if p == "" && r.Method == http.MethodHead { // middleware.GetHead serves it with GET
 		found.Reset()
 		if p = routed.Routes.Find(found, http.MethodGet, path); p != "" {
 			p = http.MethodGet + " " + p

@@ -17,7 +17,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// The resource is the whole route, wherever the middleware stands, and path values are known.
+// The resource is the whole route wherever the middleware stands, and path values are known.
 func TestPlaces(t *testing.T) {
 	for name, build := range map[string]func(use func(http.Handler) http.Handler, h http.HandlerFunc) http.Handler{
 		"above all": func(use func(http.Handler) http.Handler, h http.HandlerFunc) http.Handler {
@@ -68,7 +68,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// Where chi has GET serve HEAD, a rule for GET is for both.
+// Where chi serves HEAD with GET, a rule for GET applies to both.
 func TestHeadIsServedByGet(t *testing.T) {
 	g, err := api.New(api.Config{})
 	require.NoError(t, err)
@@ -92,8 +92,8 @@ func TestHeadIsServedByGet(t *testing.T) {
 	}
 }
 
-// The routes of a mux of net/http that is mounted no rule applies to; those of chi's own routers are known,
-// also if a middleware between them copies the request.
+// No rule applies to the routes of a mounted net/http mux; routes of chi's own routers are known,
+// even if a middleware between them copies the request.
 func TestNested(t *testing.T) {
 	copies := func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -113,7 +113,7 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// Middlewares above the guard may change the path that chi routes by.
+// Middlewares above the guard may change the path that chi uses for routing.
 func TestChangedPaths(t *testing.T) {
 	for name, change := range map[string]func(http.Handler) http.Handler{"StripSlashes": middleware.StripSlashes, "CleanPath": middleware.CleanPath} {
 		g, err := api.New(api.Config{})

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock-go/penstock/adapters/nethttp"
 )
 
-// noted is a writer that notes the status.
+// noted is a writer that records the status.
 type noted struct {
 	http.ResponseWriter
 	status int
@@ -27,8 +27,8 @@ func (n *noted) WriteHeader(status int) {
 
 func (n *noted) Unwrap() http.ResponseWriter { return n.ResponseWriter }
 
-// An adapter as somebody might write one, with one mistake that adapters of other libraries
-// have. The table notices each, in at least these cases.
+// Each adapter has one mistake known from adapters of other libraries. The table notices each, in
+// at least these cases.
 func TestTheTableNoticesBrokenAdapters(t *testing.T) {
 	type serve func(g *nethttp.Guard, w http.ResponseWriter, r *http.Request, pattern string, next http.Handler)
 	for name, broken := range map[string]struct {
@@ -83,7 +83,7 @@ func TestTheTableNoticesBrokenAdapters(t *testing.T) {
 			n := &noted{ResponseWriter: w}
 			next.ServeHTTP(n, r)
 			x.End(n.status, nil)
-		}, []string{"a nested refusal that is told as 503 is no failure", "nested calls are counted below the request"}},
+		}, []string{"a nested refusal that is reported as 503 is no failure", "nested calls are counted below the request"}},
 		"the call ends before it runs": {func(g *nethttp.Guard, w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
 			x, err := g.Begin(w, r, r.Method, pattern)
 			if err != nil {

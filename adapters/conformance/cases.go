@@ -32,12 +32,12 @@ var oneAtOnce = api.RuleSet{Isolation: []isolation.Rule{{Resource: every, Match:
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
-// clients is who the client of a request is.
+// clients returns the options that find the client of a request.
 func clients(p nethttp.Proxies) []nethttp.Option {
 	return []nethttp.Option{nethttp.Param("client", p.ClientIP())}
 }
 
-// ownAddress is that of the server, if it is one of TCP.
+// ownAddress returns the server's TCP address.
 func ownAddress(r *http.Request) string {
 	if own, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && strings.HasPrefix(own.Network(), "tcp") {
 		return own.String()
@@ -45,12 +45,12 @@ func ownAddress(r *http.Request) string {
 	return ""
 }
 
-// onceForEach lets one request of each client in, and none of nobody.
+// onceForEach admits one request of each client, and none without a client.
 var onceForEach = api.RuleSet{Hotspot: []hotspot.Rule{{
 	Resource: every, Match: api.MatchRegex, Param: "client", Threshold: 1, Interval: time.Hour, Missing: hotspot.MissingRefuse,
 }}}
 
-// Cases are what every adapter must do.
+// Cases lists the requirements for every adapter.
 var Cases = []Case{
 	{Name: "a request that passes", Run: func(s *Stage) error {
 		resp, body, err := s.get("/ok")
@@ -110,7 +110,7 @@ var Cases = []Case{
 				return refused(resp, body, err, http.StatusTooManyRequests, false)
 			})
 		}},
-	{Name: "the limit is told where that is asked for", Opts: []nethttp.Option{nethttp.RateLimitHeaders(refusal.Draft10)},
+	{Name: "the limit is stated on request", Opts: []nethttp.Option{nethttp.RateLimitHeaders(refusal.Draft10)},
 		Set: api.RuleSet{Flow: once}, Run: func(s *Stage) error {
 			_, _, _ = s.get("/ok")
 			resp, body, err := s.get("/ok")
@@ -125,7 +125,7 @@ var Cases = []Case{
 			}
 			return nil
 		}},
-	{Name: "an answer of the user's own has the headers already", Set: api.RuleSet{Flow: once},
+	{Name: "a custom refusal has the headers already", Set: api.RuleSet{Flow: once},
 		Opts: []nethttp.Option{nethttp.RateLimitHeaders(refusal.Draft10), nethttp.Refuse(func(w http.ResponseWriter, _ *http.Request, _ error) {
 			w.Header().Set("X-Seen", w.Header().Get("Retry-After"))
 			w.WriteHeader(http.StatusConflict)
@@ -142,7 +142,7 @@ var Cases = []Case{
 			}
 			return nil
 		}},
-	{Name: "the limit is not told otherwise", Set: api.RuleSet{Flow: once}, Run: func(s *Stage) error {
+	{Name: "the limit is not stated by default", Set: api.RuleSet{Flow: once}, Run: func(s *Stage) error {
 		_, _, _ = s.get("/ok")
 		resp, body, err := s.get("/ok")
 		if err := refused(resp, body, err, http.StatusTooManyRequests, true); err != nil {
@@ -160,10 +160,10 @@ var Cases = []Case{
 	{Name: "a status of 503 is a failure", Run: outcome(503, 1)},
 	{Name: "a status of 404 is none", Run: outcome(404, 0)},
 	{Name: "a status of 429 is none", Run: outcome(429, 0)},
-	{Name: "a failure is what the user says", Opts: []nethttp.Option{nethttp.Failure(func(_ *http.Request, status int, _ error) bool { return status == 404 })},
+	{Name: "the user decides what a failure is", Opts: []nethttp.Option{nethttp.Failure(func(_ *http.Request, status int, _ error) bool { return status == 404 })},
 		Run: outcome(404, 1)},
 	{Name: "a panic is a failure and leaks nothing", Run: func(s *Stage) error {
-		_, _, _ = s.get("/panic") // an error or a 500: the framework's
+		_, _, _ = s.get("/panic") // an error or a 500, depending on the framework
 		return s.counted(s.name("GET", "/panic"), figures{pass: 1, done: 1, failed: 1})
 	}},
 	{Name: "an abort under a live client is a failure", Run: func(s *Stage) error {
@@ -203,7 +203,7 @@ var Cases = []Case{
 		}
 		return s.counted(s.name("GET", "/ok"), figures{pass: 1, block: 1, done: 1})
 	}},
-	{Name: "a server that closes answers who waits", Set: api.RuleSet{Flow: []flow.Rule{{Resource: every, Match: api.MatchRegex,
+	{Name: "a closing server answers waiting requests", Set: api.RuleSet{Flow: []flow.Rule{{Resource: every, Match: api.MatchRegex,
 		Threshold: 1, Interval: time.Hour, Behavior: flow.Throttle, MaxWait: 2 * time.Hour}}}, Run: func(s *Stage) error {
 		if _, _, err := s.get("/ok"); err != nil {
 			return err
@@ -221,7 +221,7 @@ var Cases = []Case{
 	}},
 	{Name: "a client that leaves before its body is read leaks nothing", only: netHTTP, Set: oneAtOnce, Run: func(s *Stage) error {
 		return s.queued("POST", "/echo", func(leave func()) error {
-			leave() // which HTTP/1 notices only as the body is read
+			leave() // HTTP/1 notices only while the body is read
 			return nil
 		}, nil)
 	}},
@@ -286,7 +286,7 @@ var Cases = []Case{
 				{"", "unknown", "9.9.9.9, _hidden"}, // so it is the proxy itself
 			})
 		}},
-	{Name: "a header of somebody else is not read", Opts: clients(nethttp.Proxies{UnixSocket: true}), Set: onceForEach, Run: func(s *Stage) error {
+	{Name: "an untrusted header is not read", Opts: clients(nethttp.Proxies{UnixSocket: true}), Set: onceForEach, Run: func(s *Stage) error {
 		return s.each("X-Forwarded-For", [][]string{{"203.0.113.1", "203.0.113.2", "203.0.113.3:80"}})
 	}},
 	{Name: "a client is who a middleware says it is", only: netHTTP, Opts: clients(nethttp.Proxies{UnixSocket: true}), Set: onceForEach, Run: func(s *Stage) error {
@@ -302,7 +302,7 @@ var Cases = []Case{
 		resp, _, err := s.get("/ok")
 		return says(resp, err, http.StatusOK)
 	}},
-	{Name: "a proxy on a Unix socket is trusted if told so", socket: true, Opts: clients(nethttp.Proxies{UnixSocket: true}), Set: onceForEach, Run: func(s *Stage) error {
+	{Name: "a proxy on a Unix socket is trusted if configured", socket: true, Opts: clients(nethttp.Proxies{UnixSocket: true}), Set: onceForEach, Run: func(s *Stage) error {
 		return s.each("X-Forwarded-For", [][]string{{"203.0.113.1", "9.9.9.9, 203.0.113.1:4711"}, {"[2001:db8::1]:443", "2001:db8::1"}})
 	}},
 	{Name: "a peer on a Unix socket has no address", socket: true, Opts: clients(nethttp.Proxies{Networks: loopback}), Set: onceForEach, Run: func(s *Stage) error {
@@ -321,7 +321,7 @@ var Cases = []Case{
 		}
 		return s.leftOut(s.name("GET", "/nested"), figures{pass: 1, done: 1})
 	}},
-	{Name: "a nested refusal that is told as 503 is no failure", Set: api.RuleSet{Breaker: []breaker.Rule{{ID: "nested", Resource: "nested", Threshold: 0.5}}},
+	{Name: "a nested refusal that is reported as 503 is no failure", Set: api.RuleSet{Breaker: []breaker.Rule{{ID: "nested", Resource: "nested", Threshold: 0.5}}},
 		Run: func(s *Stage) error {
 			if err := s.Guard.ForceBreaker("nested", "nested", breaker.ForceOpen); err != nil {
 				return err
@@ -369,7 +369,7 @@ var Cases = []Case{
 		return s.counted(s.name("GET", "/events"), figures{pass: 1, done: 1, long: 1})
 	}},
 	{Name: "a connection that is taken over ends the call", only: http1, Run: socket(0, figures{pass: 1, done: 1})},
-	{Name: "a connection that is taken over is held if told so", only: http1, Opts: []nethttp.Option{nethttp.HoldHijacked()},
+	{Name: "a connection that is taken over is held if configured", only: http1, Opts: []nethttp.Option{nethttp.HoldHijacked()},
 		Run: socket(1, figures{pass: 1, done: 1, long: 1})},
 
 	{Name: "paths that no route serves are one resource", Run: func(s *Stage) error {

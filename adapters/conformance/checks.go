@@ -96,9 +96,9 @@ func (s *Stage) holding(path string, f func() error) error {
 	return errors.Join(err, <-done)
 }
 
-// queued calls f while a request waits for another one on the same path, then lets that one go, and
-// looks at what has become of the first, if it is told to. A request that is a POST keeps its route
-// busy by its body.
+// queued calls f while a request waits for another one on the same path, then lets that one
+// continue, and looks at the result of the first, if asked to. A POST keeps its route busy with its
+// body.
 func (s *Stage) queued(method, path string, f func(leave func()) error, check func(*http.Response, string, error) error) error {
 	type outcome struct {
 		resp *http.Response
@@ -144,7 +144,7 @@ func (s *Stage) queued(method, path string, f func(leave func()) error, check fu
 	return errors.Join(err, says(one.resp, one.err, http.StatusOK))
 }
 
-// watched is a body that notes whether it is read.
+// watched is a body that records whether it is read.
 type watched struct {
 	io.Reader
 	read atomic.Bool
@@ -177,12 +177,12 @@ func (s *Stage) cancelWhileRunning(path string) error {
 // breakers has a breaker for every resource, which never opens.
 var breakers = api.RuleSet{Breaker: []breaker.Rule{{ID: "watched", Resource: every, Match: api.MatchRegex, Threshold: 1, MinCalls: 1000}}}
 
-// leftOut is counted for one call that says nothing: the breaker has left it out.
+// leftOut checks for one call with an unknown outcome, which the breaker has left out.
 func (s *Stage) leftOut(resource string, want figures) error {
 	if err := s.counted(resource, want); err != nil {
 		return err
 	}
-	// The nodes count the end of a call before its breaker does.
+	// Nodes count the end of a call before its breaker does.
 	return s.until(fmt.Sprintf("the breaker of %q leaves out this call", resource), func() bool {
 		for _, b := range s.Guard.Breakers() {
 			if b.Resource == resource && (b.Neutral != 1 || b.Calls != 0) {
@@ -193,7 +193,7 @@ func (s *Stage) leftOut(resource string, want figures) error {
 	})
 }
 
-// socket has a handler take over the connection, and checks how many calls are in flight then.
+// socket makes a handler take over the connection, and checks how many calls are in flight then.
 func socket(inFlight int64, want figures) func(*Stage) error {
 	return func(s *Stage) error {
 		at, err := url.Parse(s.URL)
@@ -233,7 +233,7 @@ func socket(inFlight int64, want figures) func(*Stage) error {
 	}
 }
 
-// fewResources checks that there are no more than routes, and two.
+// fewResources checks that there are at most two resources more than routes.
 func (s *Stage) fewResources() error {
 	if n, most := len(s.Guard.Tree().Resources), len(s.routes())+2; n > most {
 		return fmt.Errorf("there are %d resources, more than %d:\n%s", n, most, s.tree())
@@ -241,7 +241,8 @@ func (s *Stage) fewResources() error {
 	return nil
 }
 
-// each checks that all spellings of one client are one: the first request of it passes, others don't.
+// each checks that all spellings of a client are one client: its first request passes, others
+// don't.
 func (s *Stage) each(header string, clients [][]string) error {
 	for _, spellings := range clients {
 		for n, as := range spellings {

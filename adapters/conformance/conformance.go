@@ -1,11 +1,10 @@
-// Package conformance is what every adapter of a server of HTTP is held to: one table of
-// cases, each run against a real server of its framework on the loopback interface, with
-// real clients. It is for tests.
+// Package conformance tests adapters of HTTP servers: it runs one table of cases against a real
+// server of the framework on the loopback interface, with real clients.
 //
 //	conformance.Run(t, conformance.Server{Handler: handler})
 //
-// After each case nothing is in flight, nor waits. Frameworks on net/http are run twice, by
-// HTTP/1 and by HTTP/2 over TLS.
+// After each case no call is in flight or waiting. Frameworks on net/http run twice, over HTTP/1
+// and over HTTP/2 with TLS.
 package conformance
 
 import (
@@ -29,32 +28,32 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// Route is one that the server must have.
+// Route is a route that the server must have.
 type Route struct {
 	Method, Pattern string // the pattern is as in "/users/{id}"
 	Handler         http.HandlerFunc
 }
 
-// Server is a framework with the adapter that is looked at. It has a Handler or a Start, which
-// serves on a listener that is closed when the test ends.
+// Server is a framework with the adapter under test. It has a Handler or a Start, which serves on a
+// listener that is closed when the test ends.
 type Server struct {
-	// Handler has the routes, guarded with these options as a user would. It is for
+	// Handler returns the routes, guarded with these options as a user would do it. It is for
 	// frameworks on net/http.
 	Handler func(t testing.TB, routes []Route, opts ...nethttp.Option) http.Handler
-	// Start serves the routes on l, guarded with these options as a user would. It stops when the
-	// test ends.
+	// Start serves the routes on l, guarded with these options as a user would do it. It stops when
+	// the test ends.
 	Start func(t testing.TB, l net.Listener, routes []Route, opts ...nethttp.Option)
-	// Pattern is how the framework writes a pattern, which resources are called by; nil if it
-	// is as in [Route].
+	// Pattern returns the framework's form of a pattern, which names the resources; nil means the
+	// form in [Route].
 	Pattern func(string) string
-	// Lacks are the names of cases that the framework can't have, with the reason.
+	// Without maps the names of cases that the framework can't run to the reason.
 	Without map[string]string
 
 	two bool // HTTP/2, over TLS
 }
 
-// Serve serves h on the loopback interface until the test ends, and returns its URL. What the
-// server logs of panics is discarded.
+// Serve serves h on the loopback interface until the test ends, and returns its URL. The server's
+// logs of panics are discarded.
 func Serve(t testing.TB, h http.Handler) (url string) { return serve(t, nil, h, 0) }
 
 // serve serves h on l, or on the loopback interface if that is nil.
@@ -70,7 +69,7 @@ func serve(t testing.TB, l net.Listener, h http.Handler, writeTimeout time.Durat
 	return s.URL
 }
 
-// Colons writes a pattern as frameworks do whose wildcards begin with a colon.
+// Colons writes a pattern in the form of frameworks whose wildcards begin with a colon.
 func Colons(pattern string) string {
 	return wildcard.ReplaceAllString(pattern, ":$1")
 }
@@ -109,14 +108,14 @@ func (s Server) run(t *testing.T) {
 	}
 }
 
-// What a case can be for.
+// Values of Case.only.
 const (
 	netHTTP = iota + 1 // frameworks on net/http
 	overTLS            // servers that ask for certificates
-	http1              // HTTP/1, where a handler can take over a connection, and a client writes what it likes
+	http1              // HTTP/1, where handlers can take over connections and clients write any bytes
 )
 
-// Case is one thing that an adapter must do.
+// Case is one requirement for the adapter.
 type Case struct {
 	Name string
 	Opts []nethttp.Option
@@ -125,13 +124,13 @@ type Case struct {
 	// Patience limits the wait for an event that must come; 0 means the limit of go test.
 	Patience time.Duration
 
-	only   int  // 0 is for all
+	only   int  // 0 means all servers
 	socket bool // the server listens on a Unix socket
-	// writeTimeout is that of the server, if it is one of net/http.
+	// writeTimeout is that of the server, if it is net/http's.
 	writeTimeout time.Duration
 }
 
-// Check runs the case, and returns what the adapter does wrong.
+// Check runs the case and returns an error that names what the adapter does wrong.
 func (c *Case) Check(t testing.TB, s Server) error {
 	g, err := api.New(api.Config{})
 	if err != nil {
@@ -176,7 +175,7 @@ func (c *Case) Check(t testing.TB, s Server) error {
 	})
 }
 
-// listen returns what the server is to listen on, and its URL.
+// listen returns the server's listener, and its URL.
 func (c *Case) listen(t testing.TB, transport *http.Transport) (l net.Listener, url string, err error) {
 	if !c.socket {
 		if l, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
@@ -184,29 +183,29 @@ func (c *Case) listen(t testing.TB, transport *http.Transport) (l net.Listener, 
 		}
 		return l, "http://" + l.Addr().String(), nil
 	}
-	name := filepath.Join(t.TempDir(), "s") // short: a socket's name has a hundred bytes
+	name := filepath.Join(t.TempDir(), "s") // a socket's name has at most a hundred bytes
 	if l, err = net.Listen("unix", name); err != nil {
 		return nil, "", err
 	}
-	l.(*net.UnixListener).SetUnlinkOnClose(false) // some frameworks close it and go on with a copy
+	l.(*net.UnixListener).SetUnlinkOnClose(false) // some frameworks close it and use a copy
 	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", name)
 	}
 	return l, "http://socket.test", nil
 }
 
-// Stage is what a case runs on: a server with its guard, and a client.
+// Stage is the setting of a case: a server with its guard, and a client.
 type Stage struct {
 	URL   string
 	Guard *api.Guard
 
 	server Server
 	client *http.Client
-	meet   *meet.Point   // of the case and handlers that say when they have got somewhere, and wait
+	meet   *meet.Point   // for the case and handlers that report their arrival and wait
 	late   chan struct{} // closed when the deadline of requests that have one comes
 }
 
-// routes are what every server has.
+// routes returns the routes that every server has.
 func (s *Stage) routes() []Route {
 	return []Route{
 		{"GET", "/ok", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "ok") }},
@@ -237,7 +236,7 @@ func (s *Stage) routes() []Route {
 			case <-s.meet.Release:
 			case <-s.meet.Over:
 			case <-r.Context().Done():
-				w.WriteHeader(http.StatusInternalServerError) // as handlers do that fail for it
+				w.WriteHeader(http.StatusInternalServerError) // as handlers do on errors
 			}
 		}},
 		{"GET", "/nested", func(w http.ResponseWriter, r *http.Request) {
@@ -276,8 +275,8 @@ func (s *Stage) routes() []Route {
 	}
 }
 
-// deadlines gives requests that say so a deadline, which comes when the case closes late, and the
-// address of another client, as middlewares do that read it from a header.
+// deadlines gives requests with a certain header a deadline, which comes when the case closes late,
+// and the address of another client, as middlewares do that read it from a header.
 func (s *Stage) deadlines(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if at := r.Header.Get("X-Remote"); at != "" {
@@ -290,7 +289,7 @@ func (s *Stage) deadlines(h http.Handler) http.Handler {
 	})
 }
 
-// late is a context whose deadline comes when it is told so.
+// late is a context whose deadline comes when the case closes late.
 type late struct {
 	context.Context
 	done chan struct{}
@@ -307,7 +306,7 @@ func (l *late) Err() error {
 	}
 }
 
-// arrive is for handlers: they have got somewhere.
+// arrive is for handlers: it reports that one has arrived.
 func (s *Stage) arrive() {
 	select {
 	case s.meet.Held <- struct{}{}:
@@ -315,7 +314,7 @@ func (s *Stage) arrive() {
 	}
 }
 
-// wait is for handlers: until the case lets them go on.
+// wait is for handlers: it blocks until the case lets them continue.
 func (s *Stage) wait() {
 	select {
 	case <-s.meet.Release:
@@ -360,7 +359,7 @@ func (s *Stage) send(ctx context.Context, method, path string, body io.Reader, h
 // until waits for a condition that other goroutines bring about.
 func (s *Stage) until(what string, ok func() bool) error {
 	if !meet.Until(s.meet.Patience, ok) {
-		return fmt.Errorf("it never comes to pass that %s; the tree is\n%s", what, s.tree())
+		return fmt.Errorf("condition not met: %s; the tree is\n%s", what, s.tree())
 	}
 	return nil
 }
@@ -371,7 +370,7 @@ func (s *Stage) tree() string {
 	return text.String()
 }
 
-// figures are what a resource has counted.
+// figures are the counts of a resource.
 type figures struct{ pass, block, done, failed, long, inFlight int64 }
 
 func (s *Stage) figures(resource string) (f figures) {
@@ -382,7 +381,7 @@ func (s *Stage) figures(resource string) (f figures) {
 	return f
 }
 
-// counted waits until a resource has counted that.
+// counted waits until a resource has the counts of want.
 func (s *Stage) counted(resource string, want figures) error {
 	err := s.until(fmt.Sprintf("%q has counted %+v", resource, want), func() bool { return s.figures(resource) == want })
 	if err != nil {

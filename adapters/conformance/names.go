@@ -16,7 +16,7 @@ import (
 	"github.com/penstock-go/penstock/adapters/nethttp"
 )
 
-// The parts of requests that clients make up. A number sign is another text each time.
+// The parts of requests that clients make up. A number sign stands for a different text each time.
 var (
 	wildMethods = []string{
 		"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE",
@@ -33,8 +33,8 @@ var (
 	wildStarts = []string{"", "", "", "", "/.", "/..", "/", "//", "/%2e", "/x#/..", "http://#.test", "http://#.test:80", "https://u:p@h#"}
 )
 
-// onlyRegistered sends requests of all sorts, and looks for a resource that neither a method that
-// HTTP knows nor a registered pattern makes up.
+// onlyRegistered sends requests of all sorts, and looks for a resource that isn't made of a method
+// known to HTTP and a registered pattern.
 func (s *Stage) onlyRegistered() error {
 	at, err := url.Parse(s.URL)
 	if err != nil {
@@ -65,7 +65,8 @@ func (s *Stage) onlyRegistered() error {
 	return s.registered()
 }
 
-// write sends a request that begins so, and reads the response. A server may close the connection.
+// write sends a request that starts with begins, and reads the response. The server may close the
+// connection.
 func (s *Stage) write(to, begins string) error {
 	conn, err := net.DialTimeout("tcp", to, s.meet.Patience)
 	if err != nil {
@@ -84,7 +85,7 @@ func (s *Stage) write(to, begins string) error {
 	return nil
 }
 
-// registered checks that each resource has the name of a route, or of none.
+// registered checks that each resource has the name of a route, or that of requests without one.
 func (s *Stage) registered() error {
 	patterns := []string{nethttp.Unmatched}
 	for _, r := range s.routes() {

@@ -12,9 +12,9 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// Nested checks that a guard says once in the log that a route passes its requests on to a router of
-// its own, and with which pattern. outer returns a guarded server with two routes for GET: /plain/{id}, and
-// all below /api/, which inner serves.
+// Nested checks that a guard logs once that a route passes its requests on to a router of its own,
+// and with which pattern. outer returns a guarded server with two GET routes: /plain/{id}, and
+// everything below /api/, which inner serves.
 func Nested(t *testing.T, outer func(plain, inner http.Handler, opts ...nethttp.Option) http.Handler) {
 	t.Helper()
 	var log bytes.Buffer
@@ -30,7 +30,7 @@ func Nested(t *testing.T, outer func(plain, inner http.Handler, opts ...nethttp.
 	h := outer(http.HandlerFunc(serve), inner, nethttp.On(g))
 	for _, path := range []string{"/plain/1", "/plain/2", "/none", "/api/none", "/api/users/1", "/api/users/2"} {
 		if strings.HasSuffix(path, "/users/1") && strings.Contains(log.String(), "router of its own") {
-			t.Errorf("it is said without a reason: %s", log.String())
+			t.Errorf("the log gives no reason: %s", log.String())
 		}
 		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
 	}
@@ -38,6 +38,6 @@ func Nested(t *testing.T, outer func(plain, inner http.Handler, opts ...nethttp.
 		t.Errorf("%d requests of 4 got to their handler", served)
 	}
 	if n := strings.Count(log.String(), "router of its own"); n != 1 || !strings.Contains(log.String(), `inner="GET /api/users/{id}"`) {
-		t.Errorf("it is said %d times: %s", n, log.String())
+		t.Errorf("logged %d times: %s", n, log.String())
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// peer is who the clients of [serveTLS] are by their certificates.
+// peer is the name in the certificates of [serveTLS]'s clients.
 const peer = "spiffe://shop.test/basket"
 
-// serveTLS serves h by HTTP/2 over TLS on the loopback interface until the test ends, and returns
-// its URL. It makes the transport use HTTP/2, trust the server, and show a certificate, which the
-// server verifies.
+// serveTLS serves h over HTTP/2 with TLS on the loopback interface until the test ends, and returns
+// its URL. It makes the transport use HTTP/2, trust the server, and present a certificate, which
+// the server verifies.
 func serveTLS(t testing.TB, h http.Handler, transport *http.Transport, writeTimeout time.Duration) string {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -54,7 +54,7 @@ func serveTLS(t testing.TB, h http.Handler, transport *http.Transport, writeTime
 	return s.URL
 }
 
-// unstarted is a server whose logs of panics are discarded.
+// unstarted returns a server whose logs of panics are discarded.
 func unstarted(h http.Handler) *httptest.Server {
 	s := httptest.NewUnstartedServer(h)
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)

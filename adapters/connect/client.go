@@ -34,12 +34,12 @@ func (i *interceptor) WrapStreamingClient(next connect.StreamingClientFunc) conn
 	}
 }
 
-// clientStream is a stream that ends its call when it ends: see the package's documentation.
+// clientStream ends its call when the stream ends; see the package's documentation.
 type clientStream struct {
 	connect.StreamingClientConn
 	call   *rpc.Call
-	forget func() bool // that the context will end
-	once   sync.Once   // the first end is the one that counts
+	forget func() bool // stops the watch on the context
+	once   sync.Once   // only the first end counts
 }
 
 // end ends the call.
@@ -57,7 +57,7 @@ func (s *clientStream) over(err error) {
 	})
 }
 
-// Send ends the call with an error, unless that is io.EOF: then Receive knows the outcome.
+// Send ends the call on an error other than io.EOF; after io.EOF, Receive knows the outcome.
 func (s *clientStream) Send(m any) error {
 	err := s.StreamingClientConn.Send(m)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -86,7 +86,7 @@ func (s *clientStream) CloseResponse() error {
 	return s.StreamingClientConn.CloseResponse()
 }
 
-// neverOpened is a stream that was refused. Every step of it fails.
+// neverOpened is a refused stream. Each of its steps fails.
 type neverOpened struct {
 	spec connect.Spec
 	err  error

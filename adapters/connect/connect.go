@@ -1,6 +1,6 @@
-// Package penstockconnect guards servers and clients of connectrpc.com/connect. It is not named as
-// its folder, since programs that use it import connect as well. One line guards a handler,
-// each of its procedures as a resource of its own:
+// Package penstockconnect guards servers and clients of connectrpc.com/connect. Its name differs
+// from its folder's, since programs that use it import connect as well. One line guards a handler,
+// with each procedure as a resource:
 //
 //	mux.Handle(pingv1connect.NewPingServiceHandler(ping, connect.WithInterceptors(penstockconnect.Interceptor())))
 //
@@ -9,47 +9,45 @@
 //	client := pingv1connect.NewPingServiceClient(http.DefaultClient, url, connect.WithInterceptors(penstockconnect.Interceptor()))
 //
 // A call that no rule refuses runs as an inbound call of the resource "/package.Service/Method",
-// the procedure, and calls that its handler makes with its context are counted below it. A
-// client's calls are outbound. Where rules have a call wait, it waits within its own context.
-// It is the same with each of the protocols: connect, gRPC and gRPC-Web. Health checks and
-// reflection are not guarded, since a refused probe has the process restarted. [Resource]
-// changes all that.
+// the procedure. Calls that its handler makes with its context are counted below it. A client's
+// calls are outbound. A call that a rule makes wait waits within its own context. This applies to
+// all protocols: connect, gRPC and gRPC-Web. Health checks and reflection are not guarded, since a
+// refused probe gets the process restarted. [Resource] changes names and exemptions.
 //
 // # Refusals
 //
-// A refused call is told by package refusal: ResourceExhausted, Unavailable or
-// PermissionDenied, with google.rpc.ErrorInfo and, where it is known, google.rpc.RetryInfo, and
-// Retry-After and grpc-retry-pushback-ms as metadata. So clients that know nothing but HTTP
-// see 429, 503 or 403 of a unary call of the connect protocol. The same is told where a handler
-// returns the refusal of a call of its own, wrapped or not, unless it has made an error of connect
-// of it. The error of a client whose call is refused before it is made is a *connect.Error of
-// that kind, in which errors.As finds the *api.BlockError.
+// Package refusal defines how a refused call is reported: ResourceExhausted, Unavailable or
+// PermissionDenied, with google.rpc.ErrorInfo and, where the time is known, google.rpc.RetryInfo,
+// and Retry-After and grpc-retry-pushback-ms as metadata. For a unary call of the connect protocol,
+// plain HTTP clients see 429, 503 or 403. A handler that returns the refusal of a call of its own,
+// wrapped or not, reports the same, unless it has turned it into a *connect.Error. A client whose
+// call is refused locally gets a *connect.Error of that kind, in which errors.As finds the
+// *api.BlockError.
 //
 // # Failures
 //
 // Breakers count the codes Unknown, DeadlineExceeded, Internal, Unavailable and DataLoss as
 // failures of the resource, for a client also ResourceExhausted, and a panic, which continues. See
-// [FailureCodes] and [Failure]. A response that has not been modified is no failure.
-// Breakers leave out a call that its caller has canceled by then, unless it is a stream that has
-// carried a message; http.ErrAbortHandler when the client is gone; and a call whose handler returns a
-// refusal that it got from a call of its own. A handler that makes a connect.Error of such a refusal
-// calls refusal.Tell, so that it is known.
+// [FailureCodes] and [Failure]. An unmodified response is no failure. Breakers leave out a call
+// that its caller has canceled by then, unless it is a stream that has carried a message;
+// http.ErrAbortHandler when the client is gone; and a call whose handler returns the refusal of a
+// call of its own. A handler that turns such a refusal into a connect.Error calls refusal.Tell to
+// report it.
 //
 // # Streams
 //
-// A stream is one call that lasts until its end. Its response time does not count, see
+// A stream is one call that lasts until its end. Its response time does not count; see
 // api.LongLived. On a server it ends when the handler returns. On a client it ends when Receive
-// returns an error or io.EOF; when Send returns an error that is not io.EOF; when the response is
-// closed, as the methods of connect's streams of requests do; or when the context that was
-// passed ends. CloseRequest is not the end. As connect itself has it, a stream must come to one
-// of these.
+// returns an error or io.EOF; when Send returns an error other than io.EOF; when the response is
+// closed, as the methods of connect's streams of requests do; or when the context that was passed
+// ends. CloseRequest is not the end. As connect itself requires, every stream must reach one of
+// these ends.
 //
 // # Limits
 //
-// The request of a unary call has been read when a rule is asked. nethttp.Handler guards before
-// that, but clients of gRPC don't understand its refusals. connect doesn't say whose certificate
-// the client of a TLS connection has; a middleware of net/http around it can put the name into
-// the context, for [Origin].
+// The request of a unary call has been read when rules are checked. nethttp.Handler guards earlier,
+// but gRPC clients don't understand its refusals. connect does not expose the certificate of a TLS
+// client; a net/http middleware around it can put the name into the context, for [Origin].
 //
 // Everything here is safe for concurrent use.
 package penstockconnect
@@ -66,7 +64,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// Interceptor guards the handlers and clients that it is an option of.
+// Interceptor guards the handlers and clients that get it as an option.
 func Interceptor(opts ...Option) connect.Interceptor {
 	server := rpc.Guard{Failures: rpc.ServerFailures, CodeOf: codeOf, Abort: http.ErrAbortHandler}
 	to := &interceptor{server: server, client: server}
@@ -84,17 +82,17 @@ type interceptor struct {
 	options        func(context.Context, Call) []api.Option
 }
 
-// Call is what is known of a call that is not yet let in.
+// Call describes a call that is not admitted yet.
 type Call struct {
 	Spec connect.Spec
 	// Peer and Header are those of the request. A client's stream has none yet.
 	Peer   connect.Peer
 	Header http.Header
-	// Message is the request, nil of streams.
+	// Message is the request, nil for a stream.
 	Message any
 }
 
-// enter asks for the resource. The call is nil if it is not to be guarded.
+// enter acquires the resource. The call is nil if it passes unguarded.
 func (i *interceptor) enter(ctx context.Context, of Call) (c *rpc.Call, err error) {
 	name, origin := of.Spec.Procedure, ""
 	switch {
@@ -129,7 +127,7 @@ func (i *interceptor) enter(ctx context.Context, of Call) (c *rpc.Call, err erro
 	return c, nil
 }
 
-// WrapUnary guards calls with one request and one response.
+// WrapUnary guards unary calls.
 func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 		c, err := i.enter(ctx, Call{req.Spec(), req.Peer(), req.Header(), req.Any()})
@@ -147,7 +145,7 @@ func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		}
 		resp, err := next(c.Below(), req)
 		c.End(err)
-		return resp, tell(err, req.Peer().Protocol)
+		return resp, report(err, req.Peer().Protocol)
 	}
 }
 
@@ -164,11 +162,11 @@ func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) co
 		defer c.Exit()
 		err = next(c.Below(), &handlerStream{conn, c})
 		c.End(err)
-		return tell(err, conn.Peer().Protocol)
+		return report(err, conn.Peer().Protocol)
 	}
 }
 
-// codeOf is the code that connect gives an error.
+// codeOf returns the code that connect gives an error.
 func codeOf(err error) uint32 {
 	coded, ok := errors.AsType[*connect.Error](err)
 	switch {
@@ -184,7 +182,7 @@ func codeOf(err error) uint32 {
 	return uint32(connect.CodeUnknown)
 }
 
-// handlerStream is a stream of a handler, which notes that the client is sent something.
+// handlerStream is a handler's stream that records that the client was sent a message.
 type handlerStream struct {
 	connect.StreamingHandlerConn
 	call *rpc.Call
@@ -199,7 +197,7 @@ func (s *handlerStream) Send(m any) error {
 	return err
 }
 
-// address is that of the other end, as the server of net/http tells it.
+// address is the address of the other end, as net/http's server reports it.
 type address string
 
 // Network is not known.

@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// The procedures of the service that tests have.
+// The procedures of the test service.
 const (
 	unary  = "/test.v1.Service/Unary"
 	stream = "/test.v1.Service/Stream"
@@ -53,7 +53,7 @@ func options(o rpctest.Options) (opts []penstockconnect.Option) {
 	return opts
 }
 
-// around is the interceptor around the one that is looked at.
+// around is an interceptor around the one under test.
 type around struct{ *rpctest.Service }
 
 func (a around) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
@@ -81,7 +81,7 @@ func (a around) recovers(err *error) {
 	}
 }
 
-// handlers serve the service.
+// handlers returns the service's handlers.
 func handlers(s *rpctest.Service, opts ...connect.HandlerOption) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(unary, connect.NewUnaryHandler(unary, func(ctx context.Context, _ *connect.Request[emptypb.Empty]) (*connect.Response[emptypb.Empty], error) {
@@ -94,7 +94,7 @@ func handlers(s *rpctest.Service, opts ...connect.HandlerOption) http.Handler {
 	return mux
 }
 
-// start serves by HTTP/2, and calls by the protocol that opts ask for.
+// start serves over HTTP/2, and calls with the protocol that opts ask for.
 func start(opts ...connect.ClientOption) func(testing.TB, *rpctest.Service, rpctest.Options, rpctest.Options) rpctest.Client {
 	return func(t testing.TB, s *rpctest.Service, atServer, atClient rpctest.Options) rpctest.Client {
 		srv := httptest.NewUnstartedServer(handlers(s, connect.WithInterceptors(around{s}, penstockconnect.Interceptor(options(atServer)...))))
@@ -131,8 +131,8 @@ func start(opts ...connect.ClientOption) func(testing.TB, *rpctest.Service, rpct
 	}
 }
 
-func told(err error) rpctest.Told {
-	is := rpctest.Told{Code: rpctest.Code(connect.CodeOf(err)), Text: connect.CodeOf(err).String()}
+func reported(err error) rpctest.Report {
+	is := rpctest.Report{Code: rpctest.Code(connect.CodeOf(err)), Text: connect.CodeOf(err).String()}
 	of, ok := errors.AsType[*connect.Error](err)
 	if !ok {
 		return is
@@ -155,7 +155,7 @@ func told(err error) rpctest.Told {
 }
 
 func framework(opts ...connect.ClientOption) rpctest.Framework {
-	return rpctest.Framework{Start: start(opts...), Unary: unary, Stream: stream, Told: told,
+	return rpctest.Framework{Start: start(opts...), Unary: unary, Stream: stream, Reported: reported,
 		Error: func(code rpctest.Code, text string) error {
 			return connect.NewError(connect.Code(code), errors.New(text))
 		}}

@@ -26,7 +26,7 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 )
 
-// post calls a procedure as somebody does who knows nothing but HTTP.
+// post calls a procedure with plain HTTP.
 func post(h http.Handler, procedure string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, procedure, strings.NewReader("{}"))
 	r.Header.Set("Content-Type", "application/json")
@@ -35,7 +35,7 @@ func post(h http.Handler, procedure string) *httptest.ResponseRecorder {
 	return w
 }
 
-// A client that knows nothing but HTTP reads the status, and when to come again.
+// A plain HTTP client reads the status, and when to retry.
 func TestARefusalOverHTTP(t *testing.T) {
 	for name, c := range map[string]struct {
 		set    api.RuleSet
@@ -70,8 +70,8 @@ func TestARefusalOverHTTP(t *testing.T) {
 	}
 }
 
-// What gRPC tells of a refusal goes into trailers: none that HTTP has no place for, which a server
-// would log each time.
+// gRPC reports a refusal in trailers, without any that HTTP can't carry: a server would log each of
+// those.
 func TestARefusalByGRPC(t *testing.T) {
 	g, err := api.New(api.Config{Clock: api.NewManualClock(time.Unix(1_700_000_000, 0))})
 	require.NoError(t, err)
@@ -83,12 +83,12 @@ func TestARefusalByGRPC(t *testing.T) {
 	r.Header.Set("Content-Type", "application/grpc+proto")
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	told := fmt.Sprint(w.Result().Header, w.Result().Trailer)
-	assert.Contains(t, told, "Grpc-Status:[8]")
-	assert.NotContains(t, told, "Cache-Control")
+	metadata := fmt.Sprint(w.Result().Header, w.Result().Trailer)
+	assert.Contains(t, metadata, "Grpc-Status:[8]")
+	assert.NotContains(t, metadata, "Cache-Control")
 }
 
-// A response that has not been modified is an error of connect, and no failure.
+// connect reports an unmodified response as an error; it is no failure.
 func TestNotModifiedIsNoFailure(t *testing.T) {
 	g := guard(t, api.RuleSet{})
 	h := handlers(&rpctest.Service{Unary: func(context.Context) error { return connect.NewNotModifiedError(nil) }},
@@ -120,7 +120,7 @@ func TestAborts(t *testing.T) {
 	}
 }
 
-// A refused probe would have the process restarted.
+// A refused probe would get the process restarted.
 func TestHealthIsNotGuarded(t *testing.T) {
 	g := guard(t, api.RuleSet{Flow: []flow.Rule{{Resource: ".*", Match: api.MatchRegex, Threshold: 0}}})
 	const check = "/grpc.health.v1.Health/Check"
@@ -136,7 +136,7 @@ func TestHealthIsNotGuarded(t *testing.T) {
 	assert.Equal(t, http.StatusTooManyRequests, post(h, made).Code, "exemptions are exact names")
 }
 
-// A refusal that a handler got from its own client goes on as it is, and names no rule.
+// A refusal that a handler got from its own client passes on unchanged, and names no rule.
 func TestARefusalOfAHandlersClient(t *testing.T) {
 	inside := guard(t, api.RuleSet{Flow: []flow.Rule{{ID: "secret", Resource: unary, Threshold: 0}}})
 	client := connect.NewClient[emptypb.Empty, emptypb.Empty](http.DefaultClient, "http://127.0.0.1:1"+unary,
@@ -151,7 +151,7 @@ func TestARefusalOfAHandlersClient(t *testing.T) {
 	counted(t, g, unary, 1, 0, 0)
 }
 
-// The client of a call is the other end of its connection, or who a proxy that is trusted names.
+// The client of a call is the other end of its connection, or the one that a trusted proxy names.
 func TestClientAddresses(t *testing.T) {
 	g := guard(t, api.RuleSet{Hotspot: []hotspot.Rule{{
 		Resource: ".*", Match: api.MatchRegex, Param: "client", Threshold: 1, Interval: time.Hour, Missing: hotspot.MissingRefuse,

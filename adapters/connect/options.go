@@ -10,10 +10,10 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// Option changes how calls are guarded. Of two that say different things the later one holds.
+// Option changes how calls are guarded. If two options conflict, the later one wins.
 type Option func(*interceptor)
 
-// both is an option of servers and clients.
+// both makes an option for servers and clients.
 func both(change func(*rpc.Guard)) Option {
 	return func(to *interceptor) {
 		change(&to.server)
@@ -21,47 +21,46 @@ func both(change func(*rpc.Guard)) Option {
 	}
 }
 
-// On makes calls go through a guard of one's own, not through the default one.
+// On uses g instead of the default guard.
 func On(g *api.Guard) Option { return both(func(to *rpc.Guard) { to.API = g }) }
 
-// Context makes calls come in through the named context, see api.WithContext.
+// Context enters calls through the named context; see api.WithContext.
 func Context(name string) Option { return both(func(to *rpc.Guard) { to.Context = name }) }
 
-// Origin says who makes a call; "" means no particular caller. Without it calls have no origin:
-// whether a header can be trusted, only the program can say.
+// Origin sets the caller of each call; "" means no particular caller. Without it calls have no
+// origin: only the program knows whether a header can be trusted.
 func Origin(of func(context.Context, Call) string) Option {
 	return func(to *interceptor) { to.origin = of }
 }
 
-// Resource names the resource of a procedure. The name "" lets the call pass unguarded. It is
-// asked about every call, also those of health checks and reflection. Names should be few: see
-// the caps of api.Config for what happens to others.
+// Resource names the resource of a procedure. The name "" lets the call pass unguarded. f runs for
+// every call, including health checks and reflection. Use few names: the caps of api.Config apply
+// to the rest.
 func Resource(name func(procedure string) string) Option {
 	return func(to *interceptor) { to.resource = name }
 }
 
-// Param attaches a value of each call of a server to it, for hotspot rules that name the parameter, as in
-// Param("client", nethttp.ClientIP(proxies...)). The value sees the call as a request: its headers are the
-// metadata, RemoteAddr is the other end of the connection, and the path is the procedure. "" is no
-// value. A client's calls carry none.
+// Param attaches a value to each call of a server, for hotspot rules that name the parameter, as in
+// Param("client", nethttp.ClientIP(proxies...)). The value sees the call as a request: its headers
+// are the metadata, RemoteAddr is the other end of the connection, and the path is the procedure.
+// "" means no value. A client's calls carry none.
 func Param(name string, value nethttp.Value) Option {
 	return both(func(to *rpc.Guard) { to.Params = append(to.Params, rpc.Param{Name: name, Value: value}) })
 }
 
-// WithOptions makes calls with the options that f returns for them, in addition to what the other
-// options say: units, priority, arguments, endpoint.
+// WithOptions adds the options that f returns for a call to those of the other options: units,
+// priority, arguments, endpoint.
 func WithOptions(f func(context.Context, Call) []api.Option) Option {
 	return func(to *interceptor) { to.options = f }
 }
 
-// FailureCodes makes breakers take these codes for failures, and no others. By default the codes of
-// a client are those of a server and ResourceExhausted.
+// FailureCodes makes breakers count these codes as failures, and no others. By default a client's
+// codes are those of a server and ResourceExhausted.
 func FailureCodes(failures ...connect.Code) Option {
 	set := rpc.Codes(failures...)
 	return both(func(to *rpc.Guard) { to.Failures, to.Failure = set, nil })
 }
 
-// Failure says which errors breakers take for failures, instead of the rules that the
-// package's documentation has, a call that was canceled included. It is not asked about
-// panics, nor about refusals.
+// Failure decides which errors breakers count as failures, instead of the rules in the package's
+// documentation; f also gets the errors of canceled calls. It does not run for panics or refusals.
 func Failure(f func(err error) bool) Option { return both(func(to *rpc.Guard) { to.Failure = f }) }

@@ -34,7 +34,7 @@ func optioned() {
 		return call.Header.Get("X-App") // if only your proxies can call
 	})
 	penstockconnect.WithOptions(func(_ context.Context, call penstockconnect.Call) []api.Option {
-		if r, ok := call.Message.(interface{ GetUserId() string }); ok { // nil of a stream
+		if r, ok := call.Message.(interface{ GetUserId() string }); ok { // nil for a stream
 			return []api.Option{api.Param("user", r.GetUserId())}
 		}
 		return nil

@@ -11,10 +11,10 @@ import (
 	"github.com/penstock-go/penstock/adapters/refusal"
 )
 
-// refused is a refusal in the words that may leave the house: connect sends the text of errors.
+// refused is a refusal whose text may reach outsiders: connect sends the text of errors.
 type refused struct {
 	message string
-	err     error // that of api.Entry
+	err     error // from api.Entry
 }
 
 // Error names no rule.
@@ -23,41 +23,41 @@ func (r *refused) Error() string { return r.message }
 // Unwrap returns what api.Entry returned.
 func (r *refused) Unwrap() error { return r.err }
 
-// refuse turns an error of api.Entry into connect's, for a client that speaks a protocol.
+// refuse turns an error of api.Entry into one of connect, for a client of that protocol.
 func refuse(err error, protocol string) *connect.Error {
 	why := refusal.Of(err)
 	s := why.GRPC()
-	if s.Code == refusal.OK { // none that is known
+	if s.Code == refusal.OK { // an unknown code
 		return connect.NewError(connect.CodeInternal, &refused{"the call could not be made", err})
 	}
-	told := connect.NewError(connect.Code(s.Code), &refused{s.Message, err})
+	status := connect.NewError(connect.Code(s.Code), &refused{s.Message, err})
 	details := []proto.Message{&errdetails.ErrorInfo{Reason: s.Reason, Domain: s.Domain, Metadata: s.Metadata}}
 	if s.RetryDelay > 0 {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(s.RetryDelay)})
 	}
 	for _, d := range details {
-		if detail, err := connect.NewErrorDetail(d); err == nil { // or a name is no UTF-8, and goes untold
-			told.AddDetail(detail)
+		if detail, err := connect.NewErrorDetail(d); err == nil { // fails for names that aren't UTF-8
+			status.AddDetail(detail)
 		}
 	}
 	why.SetHeaders(func(name, value string) {
-		if name != "Cache-Control" || protocol == connect.ProtocolConnect { // which is no trailer, as others send it
-			told.Meta().Set(name, value)
+		if name != "Cache-Control" || protocol == connect.ProtocolConnect { // no trailer elsewhere
+			status.Meta().Set(name, value)
 		}
 	}, refusal.NoHeaders)
 	if s.Pushback != "" {
-		told.Meta().Set(refusal.PushbackTrailer, s.Pushback)
+		status.Meta().Set(refusal.PushbackTrailer, s.Pushback)
 	}
-	return told
+	return status
 }
 
-// tell turns the error of a server's call into one that reports a refusal to the client, if it is
-// one: of a call that its handler made.
-func tell(err error, protocol string) error {
+// report turns the error of a server's call into one that reports a refusal to the client, if err
+// is the refusal of a call that the handler made.
+func report(err error, protocol string) error {
 	if refusal.Of(err).Reason == refusal.None {
 		return err
 	}
-	if _, ok := errors.AsType[*connect.Error](err); ok { // the handler's own, or that of an Interceptor
+	if _, ok := errors.AsType[*connect.Error](err); ok { // from the handler, or from an Interceptor
 		return err
 	}
 	return refuse(err, protocol)

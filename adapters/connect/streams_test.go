@@ -23,7 +23,7 @@ const (
 	both   = "/test.v1.Service/Both"
 )
 
-// guard is one with these rules, until the test ends.
+// guard returns a guard with these rules that lives until the test ends.
 func guard(t *testing.T, set api.RuleSet) *api.Guard {
 	g, err := api.New(api.Config{})
 	require.NoError(t, err)
@@ -32,7 +32,7 @@ func guard(t *testing.T, set api.RuleSet) *api.Guard {
 	return g
 }
 
-// dial returns a client of a procedure by which it sends bytes.
+// dial returns a client that sends bytes to a procedure.
 func dial(t *testing.T, procedure string, h *connect.Handler, opts ...connect.ClientOption) *connect.Client[wrapperspb.BytesValue, emptypb.Empty] {
 	srv := httptest.NewUnstartedServer(h)
 	srv.EnableHTTP2 = true
@@ -65,14 +65,14 @@ func echoes(opts ...connect.HandlerOption) *connect.Handler {
 	}, opts...)
 }
 
-// counted checks what a resource has counted.
+// counted checks the counts of a resource.
 func counted(t *testing.T, g *api.Guard, resource string, done, failed, inFlight int64) {
 	t.Helper()
 	n, _ := g.Tree().Resource(resource)
 	assert.Equal(t, [3]int64{done, failed, inFlight}, [3]int64{n.Lifetime.Complete, n.Lifetime.Exception, n.InFlight}, resource)
 }
 
-// A stream of requests goes on until its response is there, whatever is closed before.
+// A stream of requests lasts until its response arrives, whatever is closed before.
 func TestClientStreams(t *testing.T) {
 	g := guard(t, api.RuleSet{})
 	stream := dial(t, upload, uploads(), connect.WithInterceptors(penstockconnect.Interceptor(penstockconnect.On(g)))).CallClientStream(t.Context())
@@ -103,7 +103,7 @@ func TestBidiStreams(t *testing.T) {
 	counted(t, g, both, 1, 0, 0)
 }
 
-// What can't be sent ends the call.
+// A message that can't be sent ends the call.
 func TestAStreamEndsAtAnErrorOfSend(t *testing.T) {
 	g := guard(t, api.RuleSet{})
 	stream := dial(t, both, echoes(), connect.WithSendMaxBytes(1), connect.WithInterceptors(penstockconnect.Interceptor(penstockconnect.On(g)))).
@@ -115,7 +115,7 @@ func TestAStreamEndsAtAnErrorOfSend(t *testing.T) {
 	require.NoError(t, stream.CloseResponse())
 }
 
-// Every step of a stream that was refused fails with the refusal.
+// Every step of a refused stream fails with the refusal.
 func TestARefusedStream(t *testing.T) {
 	g := guard(t, api.RuleSet{Flow: []flow.Rule{{Resource: ".*", Match: api.MatchRegex, Threshold: 0}}})
 	stream := dial(t, both, echoes(), connect.WithInterceptors(penstockconnect.Interceptor(penstockconnect.On(g)))).CallBidiStream(t.Context())

@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) {
 	conformance.Run(t, conformance.Server{Handler: handler, Pattern: conformance.Colons})
 }
 
-// A mux below a route has routes that no rule applies to.
+// No rule applies to the routes of a mux below a route.
 func TestNested(t *testing.T) {
 	conformance.Nested(t, func(plain, inner http.Handler, opts ...nethttp.Option) http.Handler {
 		e := echo.New()

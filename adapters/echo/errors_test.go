@@ -16,8 +16,8 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// An error that a handler returns counts as the status that echo makes of it, and the refusal of
-// a call of its own is answered as a refusal.
+// An error that a handler returns counts as the status that echo gives it; the refusal of a call of
+// its own is answered as a refusal.
 func TestErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		returns func(g *api.Guard, r *http.Request) error

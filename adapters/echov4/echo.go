@@ -1,17 +1,16 @@
-// Package penstockecho guards servers that are built with echo, version 4:
+// Package penstockecho guards servers built with echo, version 4:
 //
 //	e := echo.New()
 //	e.Use(penstockecho.Middleware())
 //
-// Each route is a resource of its own, "GET /users/:id"; requests that no route serves, also
-// those that are answered by 405, share "GET __unmatched__", one for each
-// method. Package nethttp, whose options it takes, defines what calls, names, failures and refusals
-// are.
+// Each route is a resource, "GET /users/:id"; requests that no route serves, including those
+// answered with 405, share "GET __unmatched__", one for each method. Package nethttp provides the
+// options and defines calls, names, failures and refusals.
 //
 // Handlers return errors, which echo turns into responses later. An error counts as the status that
-// echo turns it into: one that is not an echo.HTTPError is a 500. A handler may return the refusal
-// of a call of its own: it is answered as one, and is no failure. The middleware is for Use, not
-// for Pre, where no route is known yet.
+// echo gives it: any error but an echo.HTTPError is a 500. A handler may return the refusal of a
+// call of its own: it is answered as a refusal and is no failure. Use the middleware with Use, not
+// with Pre, where no route is known yet.
 package penstockecho
 
 import (
@@ -62,7 +61,7 @@ func Middleware(opts ...nethttp.Option) echo.MiddlewareFunc {
 	}
 }
 
-// valued is set once a [Value] is asked for: until then requests carry no more than they have.
+// valued is set by the first [Value]; until then requests carry nothing extra.
 var valued atomic.Bool
 
 // Value reads what earlier middleware has stored under the key by c.Set, as text: "" if nothing is
@@ -83,8 +82,8 @@ func Value(key string) nethttp.Value {
 // Param attaches such a value to each call, for hotspot rules that name the parameter.
 func Param(name, key string) nethttp.Option { return nethttp.Param(name, Value(key)) }
 
-// pattern is the pattern of the route that serves the request, "" if none does. For a request that
-// is answered by 405 echo has the path of a route with another method, which the handler shows.
+// pattern returns the pattern of the route that serves the request, or "". For a request answered
+// with 405 echo has the path of a route with another method; its handler gives that away.
 func pattern(c echo.Context) string {
 	switch reflect.ValueOf(c.Handler()).Pointer() {
 	case reflect.ValueOf(echo.NotFoundHandler).Pointer(), reflect.ValueOf(echo.MethodNotAllowedHandler).Pointer():
@@ -93,7 +92,7 @@ func pattern(c echo.Context) string {
 	return c.Path()
 }
 
-// status is the status of the response that echo turns an error into.
+// status returns the status of the response that echo makes of an error.
 func status(r *echo.Response, err error) int {
 	if err == nil || r.Committed {
 		return r.Status

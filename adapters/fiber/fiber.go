@@ -1,26 +1,25 @@
-// Package penstockfiber guards servers that are built with fiber, version 3:
+// Package penstockfiber guards servers built with fiber, version 3:
 //
 //	app := fiber.New()
 //	app.Use(recover.New(), penstockfiber.Middleware())
 //
-// Each route is a resource of its own, "GET /users/:id"; requests that no route serves, also
-// those that are answered by 405, share "GET __unmatched__", one for each
-// method. HEAD of a route that is there for GET counts as that. Package nethttp, whose options it
-// takes, defines what calls, names, failures and refusals are. They see a copy of the request
-// without its body, so nothing of fiber's buffers is kept.
+// Each route is a resource, "GET /users/:id"; requests that no route serves, including those
+// answered with 405, share "GET __unmatched__", one for each method. HEAD of a route that serves
+// GET counts as GET. Package nethttp provides the options and defines calls, names, failures and
+// refusals. They see a copy of the request without its body, so nothing keeps fiber's buffers.
 //
 // Calls that the handler makes with c.Context() are counted below the request; c itself is no such
-// context. Handlers return errors, which fiber turns into responses later. An error counts as its
-// status if it is a *fiber.Error, and otherwise as a 500. A handler may return the refusal of a
-// call of its own: it is answered as one, and is no failure.
+// context. Handlers return errors, which fiber turns into responses later. A *fiber.Error counts as
+// its status, any other error as a 500. A handler may return the refusal of a call of its own: it
+// is answered as a refusal and is no failure.
 //
-// A call whose response is streamed lasts until that has been sent. A handler that takes over
-// the connection, as WebSockets do, ends the call by that, or holds it until the connection's
-// handler returns with nethttp.HoldHijacked.
+// A call whose response is streamed lasts until the stream has been sent. A handler that takes over
+// the connection, as WebSockets do, ends the call by doing so; with nethttp.HoldHijacked the call
+// lasts until the connection's handler returns.
 //
-// fiber never says that a client has left: a call that waits for a rule waits on, at most as long as
-// the rule lets it. fiber's timeout middleware leaves its handlers running: guard the handler inside
-// of it. Names ignore the constraints on routes that a program has registered itself.
+// fiber does not notice that a client has left: a call that waits for a rule goes on waiting, at
+// most as long as the rule allows. fiber's timeout middleware leaves its handlers running: guard
+// the handler inside it. Names ignore constraints on routes that a program has registered itself.
 package penstockfiber
 
 import (
@@ -72,7 +71,7 @@ func Middleware(opts ...nethttp.Option) fiber.Handler {
 		} else if c.Response().IsBodyStream() {
 			endWith(c.RequestCtx(), x)
 		}
-		w.To, w.HeaderOf = nil, nil // or the call would keep what it is to end with
+		w.To, w.HeaderOf = nil, nil // or the call would keep the writer until its end
 		return err
 	}
 }
@@ -85,12 +84,12 @@ func endWith(c *fasthttp.RequestCtx, x *nethttp.Exchange) {
 	c.SetUserValue(x, with)
 }
 
-// closer is a value of a request, which fasthttp closes when it is done with that. It forgets a request
-// whose connection breaks while it is taken over: then the call ends when the value is no longer
-// referred to.
+// closer is a value of a request, which fasthttp closes when the request is done. fasthttp drops a
+// request whose connection breaks while it is taken over; then the call ends when the value becomes
+// unreachable.
 type closer struct{ end func() }
 
-// Close ends the call. Another time it does nothing.
+// Close ends the call. Further calls do nothing.
 func (c *closer) Close() error {
 	c.end()
 	return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/penstock-go/penstock/adapters/nethttp"
 )
 
-// handler makes one of fiber of one of net/http, which runs with fiber's context. One that takes over
-// the connection gets it when fasthttp gives it away, after the middleware.
+// handler adapts a net/http handler to fiber, with fiber's context. A handler that takes over the
+// connection gets it when fasthttp hands it over, after the middleware.
 func handler(h http.HandlerFunc) fiber.Handler {
 	return func(c fiber.Ctx) error {
 		ctx, given, done := c.Context(), make(chan struct{}), make(chan struct{})
@@ -36,7 +36,7 @@ func handler(h http.HandlerFunc) fiber.Handler {
 	}
 }
 
-// taken is a response whose connection can be taken over when it is given.
+// taken is a response whose connection can be taken over once fasthttp hands it over.
 type taken struct {
 	http.ResponseWriter
 	given chan struct{}
@@ -62,12 +62,12 @@ func serve(t testing.TB, app *fiber.App) string {
 
 // serveOn serves an App until the test ends.
 func serveOn(t testing.TB, listener net.Listener, app *fiber.App) {
-	app.Server().MaxIdleWorkerDuration = 10 * time.Millisecond // so long the last goroutine of fasthttp takes to end
+	app.Server().MaxIdleWorkerDuration = 10 * time.Millisecond // the last goroutine of fasthttp takes this long to end
 	served := make(chan error, 1)
 	go func() { served <- app.Listener(listener, fiber.ListenConfig{DisableStartupMessage: true}) }()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
-		cancel() // what is still open is closed at once
+		cancel() // closes what is still open
 		_ = app.ShutdownWithContext(ctx)
 		_ = listener.Close()
 		<-served //nolint:errcheck // it is shut down, which is all

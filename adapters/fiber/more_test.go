@@ -26,7 +26,7 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 )
 
-// guard is one with these rules, until the test ends.
+// guard returns a guard with these rules that lives until the test ends.
 func guard(t *testing.T, set api.RuleSet) *api.Guard {
 	g, err := api.New(api.Config{})
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func guard(t *testing.T, set api.RuleSet) *api.Guard {
 	return g
 }
 
-// do makes a request of an App.
+// do sends a request to an App.
 func do(t *testing.T, app *fiber.App, method, path string, header ...string) *http.Response {
 	r := httptest.NewRequest(method, path, nil)
 	for i := 0; i+1 < len(header); i += 2 {
@@ -46,7 +46,7 @@ func do(t *testing.T, app *fiber.App, method, path string, header ...string) *ht
 	return resp
 }
 
-// names are those of all resources.
+// names returns the names of all resources.
 func names(g *api.Guard) (list []string) {
 	for _, n := range g.Tree().Resources {
 		list = append(list, n.Name)
@@ -54,8 +54,8 @@ func names(g *api.Guard) (list []string) {
 	return list
 }
 
-// An error that a handler returns counts as the status that fiber makes of it, and the refusal of
-// a call of its own is answered as a refusal.
+// An error that a handler returns counts as the status that fiber gives it; the refusal of a call
+// of its own is answered as a refusal.
 func TestErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		returns func(g *api.Guard, c fiber.Ctx) error
@@ -128,7 +128,7 @@ func TestNames(t *testing.T) {
 	assert.Contains(t, names(g), "GET /v1/later")
 }
 
-// What is kept of a request is a copy: fiber uses its buffers for the next one.
+// Kept parts of a request are copies: fiber reuses its buffers for the next request.
 func TestNothingOfTheBuffersIsKept(t *testing.T) {
 	g := guard(t, api.RuleSet{Hotspot: []hotspot.Rule{{ID: "ids", Resource: "GET /users/:id", Param: "id", Threshold: 1, Interval: time.Hour}}})
 	var mu sync.Mutex
@@ -173,7 +173,7 @@ func TestNothingOfTheBuffersIsKept(t *testing.T) {
 	assert.Equal(t, 429, resp.StatusCode)
 }
 
-// Refusals that a program writes itself see the request, and no more headers than it sets.
+// Custom refusal responses see the request, and have only the headers that they set.
 func TestOwnRefusals(t *testing.T) {
 	g := guard(t, api.RuleSet{Flow: []flow.Rule{{Resource: "GET /x", Threshold: 0}}})
 	app := fiber.New()
@@ -217,7 +217,7 @@ func TestAStreamHoldsTheCall(t *testing.T) {
 	})
 }
 
-// fasthttp forgets a request whose connection breaks when it is taken over.
+// fasthttp drops a request whose connection breaks while it is taken over.
 func TestAConnectionThatBreaksWhenItIsTakenOver(t *testing.T) {
 	g := guard(t, api.RuleSet{})
 	app := fiber.New()
@@ -236,7 +236,7 @@ func TestAConnectionThatBreaksWhenItIsTakenOver(t *testing.T) {
 	})
 }
 
-// until waits for what other goroutines bring about.
+// until waits for a condition that other goroutines bring about.
 func until(t *testing.T, ok func() bool) {
 	t.Helper()
 	require.True(t, meet.Until(meet.Patience, ok), "it never comes to pass")
@@ -280,7 +280,8 @@ func TestValuesOfTheContext(t *testing.T) {
 	}
 }
 
-// An answer of the user's own sees the headers that a middleware before has set, and may remove them.
+// A custom refusal response sees the headers that an earlier middleware has set, and may remove
+// them.
 func TestRefuseSeesTheHeadersOfOthers(t *testing.T) {
 	g := guard(t, api.RuleSet{Flow: []flow.Rule{{Resource: "GET /x", Threshold: 0}}})
 	app := fiber.New()

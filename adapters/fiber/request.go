@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/adapters/nethttp"
 )
 
-// request is what the options of package nethttp see of a request: a copy, since fiber uses its
-// buffers again. Where none of them looks, it has no more than the method and the context.
+// request returns the copy of a request that the options of package nethttp see; fiber reuses its
+// buffers. Unless whole is set, it has only the method and the context.
 func request(c fiber.Ctx, at route, whole bool) *http.Request {
 	r := &http.Request{Method: c.Method()}
 	if !whole {
@@ -30,7 +30,7 @@ func request(c fiber.Ctx, at route, whole bool) *http.Request {
 	for _, p := range at.params {
 		r.SetPathValue(p.name, p.value)
 	}
-	// as a server of net/http does: whether the other end is a Unix socket shows by it
+	// as net/http's server does; it tells Unix sockets apart
 	return r.WithContext(&response.Carried{Context: c.Context(), By: c, Local: c.RequestCtx().LocalAddr()})
 }
 

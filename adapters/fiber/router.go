@@ -9,8 +9,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// route is one of the App's, "" if none serves the request, with what its wildcards stand for. Its
-// method is that by which it is named: a route for GET serves HEAD too.
+// route is the App's route that serves a request ("" if none), with the values of its wildcards.
+// Its method is the one in its name: a route for GET serves HEAD too.
 type route struct {
 	method, pattern string
 	params          []param
@@ -18,31 +18,31 @@ type route struct {
 
 type param struct{ name, value string }
 
-// router finds the route that will serve a request. fiber reports it only to handlers of that
-// route, and a middleware runs before them. So there is a twin of the App that has the same routes
-// and says which one it is.
+// router finds the route that will serve a request. fiber reports the route only to its handlers,
+// and a middleware runs before them. So router keeps a twin of the App with the same routes, which
+// reports the match.
 type router struct{ twin atomic.Pointer[twin] }
 
 type twin struct {
 	of      *fiber.App
-	count   uint32          // of handlers that the App had then
+	count   uint32          // handlers of the App when the twin was made
 	gets    map[string]bool // the patterns of routes for GET
 	serve   fasthttp.RequestHandler
-	lookups sync.Pool // of *lookup
+	lookups sync.Pool // holds *lookup
 }
 
-// lookup is a request of the twin.
+// lookup is a request to the twin.
 type lookup struct {
 	ctx    fasthttp.RequestCtx
-	params bool // are asked for
+	params bool // the caller wants path values
 	found  route
 }
 
 type lookupKey struct{}
 
-// find returns the route of a request, with the values of its wildcards if params are asked for.
+// find returns the route of a request, with the values of its wildcards if params is set.
 func (r *router) find(c fiber.Ctx, params bool) route {
-	if c.Matched() { // the middleware is one of a single route
+	if c.Matched() { // the middleware belongs to a single route
 		at := found(c, c.Method(), c.FullPath(), params)
 		if at.method == fiber.MethodHead && r.twinOf(c.App()).gets[at.pattern] {
 			at.method = fiber.MethodGet
@@ -63,7 +63,7 @@ func (r *router) twinOf(app *fiber.App) *twin {
 	t := r.twin.Load()
 	if t == nil || t.of != app || t.count != app.HandlersCount() {
 		t = newTwin(app)
-		r.twin.Store(t) // of two that do so, both are right
+		r.twin.Store(t) // concurrent stores are both right
 	}
 	return t
 }
@@ -105,7 +105,7 @@ func newTwin(of *fiber.App) *twin {
 	return t
 }
 
-// found is the route that c has reached.
+// found returns the route that c has reached.
 func found(c fiber.Ctx, method, pattern string, params bool) route {
 	at := route{method: method, pattern: pattern}
 	if params {

@@ -1,15 +1,15 @@
-// Package penstockgin guards servers that are built with gin:
+// Package penstockgin guards servers built with gin:
 //
 //	router := gin.New()
 //	router.Use(gin.Recovery(), penstockgin.Middleware())
 //
-// Each route is a resource of its own, "GET /users/:id"; requests that no route serves share
-// "GET __unmatched__", one for each method. Package nethttp, whose options it takes, defines what
-// calls, names, failures and refusals are.
+// Each route is a resource, "GET /users/:id"; requests that no route serves share "GET
+// __unmatched__", one for each method. Package nethttp provides the options and defines calls,
+// names, failures and refusals.
 //
-// A middleware that writes responses because of c.Errors belongs below this one: what counts
-// is the status when the chain has returned. A handler that gets a refusal from a call of its
-// own answers by refusal.Write(c.Writer, c.Request, err).
+// A middleware that writes responses because of c.Errors belongs below this one, since the status
+// when the chain has returned counts. A handler that gets a refusal from a call of its own answers
+// with refusal.Write(c.Writer, c.Request, err).
 package penstockgin
 
 import (
@@ -53,7 +53,7 @@ func Middleware(opts ...nethttp.Option) gin.HandlerFunc {
 	}
 }
 
-// valued is set once a [Value] is asked for: until then requests carry no more than they have.
+// valued is set by the first [Value]; until then requests carry nothing extra.
 var valued atomic.Bool
 
 // Value reads what earlier middleware has stored under the key by c.Set, as text: "" if nothing is
@@ -75,7 +75,7 @@ func Value(key string) nethttp.Value {
 // Param attaches such a value to each call, for hotspot rules that name the parameter.
 func Param(name, key string) nethttp.Option { return nethttp.Param(name, Value(key)) }
 
-// writer is gin's, with what the exchange is to know of.
+// writer is gin's writer, and notifies the exchange.
 type writer struct {
 	gin.ResponseWriter
 	x *nethttp.Exchange
@@ -84,13 +84,13 @@ type writer struct {
 // Unwrap is for http.ResponseController.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Hijack is noted, since it may end the call.
+// Hijack notifies the exchange, since it may end the call.
 func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return w.x.Writer().(http.Hijacker).Hijack()
 }
 
-// Flush is noted, since what is flushed may be a stream of events.
+// Flush notifies the exchange, since the response may be a stream of events.
 func (w *writer) Flush() { w.x.Writer().(http.Flusher).Flush() }
 
-// Write is noted likewise.
+// Write notifies the exchange likewise.
 func (w *writer) Write(b []byte) (int, error) { return w.x.Writer().Write(b) }

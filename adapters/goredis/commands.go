@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// command is the command's name, if it is one that Redis or one of its modules has: a program may
-// send whatever a user has typed.
+// command returns the command's name if Redis or one of its modules has it: a program may send
+// whatever a user has typed.
 func command(name string) string {
 	if known, ok := commands()[name]; ok {
 		return known
@@ -14,8 +14,8 @@ func command(name string) string {
 	return Other
 }
 
-// commands are those of Redis 8 and its modules, by their names. The names are copies that share no
-// memory with arguments.
+// commands maps the names of the commands of Redis 8 and its modules to copies that share no memory
+// with arguments.
 var commands = sync.OnceValue(func() map[string]string {
 	all := make(map[string]string, 500)
 	for name := range strings.FieldsSeq(commandNames) {

@@ -1,45 +1,44 @@
-// Package penstockgoredis guards clients of go-redis, all of them: of one server, of a cluster, a
-// ring or by sentinels. One line does it:
+// Package penstockgoredis guards every kind of go-redis client: of a single server, a cluster, a
+// ring, or sentinels. One line does it:
 //
 //	client.AddHook(penstockgoredis.Hook("cache"))
 //
 // A command that no rule refuses is sent as an outbound call of the resource "redis cache", and so
-// is a pipeline or a transaction: one round trip, one call. Where rules have a call wait, it
-// waits before it takes a connection. So a concurrency limit also keeps the pool free.
+// is a pipeline or a transaction: one round trip is one call. A call that a rule makes wait waits
+// before it takes a connection, so a concurrency limit also keeps the pool free.
 //
 // # Names
 //
-// The name of the resource is "redis" and the name given to the hook, the same for all commands;
-// [PerCommand] makes each command a resource of its own, "redis cache get". Keys are never a part
-// of it, and names that Redis does not know are [Other], so callers can't make resources without
-// bound. What go-redis sends for itself is not guarded: the handshake of a connection, and UNWATCH
-// and DISCARD, without which a connection would go back to the pool with keys that it watches.
+// The resource's name is "redis" and the name given to the hook, the same for all commands;
+// [PerCommand] makes each command a resource, "redis cache get". Keys are never part of it, and
+// commands unknown to Redis are [Other], so callers can't make resources without bound. Commands
+// that go-redis sends for itself are not guarded: the handshake of a connection, and UNWATCH and
+// DISCARD, without which a connection would return to the pool with watched keys.
 //
 // # Refusals
 //
 // A refusal is the error of the command, and of each command of a pipeline: errors.Is finds
-// api.ErrBlocked and errors.As the *api.BlockError. go-redis does not try again for it. Nothing
-// of a transaction that is refused has been sent.
+// api.ErrBlocked and errors.As the *api.BlockError. go-redis does not retry it. Nothing of a
+// refused transaction has been sent.
 //
 // # Failures
 //
-// Breakers count what goes wrong on the way: no connection, none that is free, a timeout, a
-// broken connection; and replies by which a server says that it can't serve, such as
-// LOADING, CLUSTERDOWN or OOM, see [Unable]. They don't count redis.Nil, a transaction that another
-// one overtook (redis.TxFailedErr), or replies that tell the program of its own mistake. They leave
-// out what the program has canceled.
+// Breakers count network failures: no connection, none free in the pool, a timeout, a broken
+// connection; and replies of a server that can't serve, such as LOADING, CLUSTERDOWN or OOM, see
+// [Unable]. They don't count redis.Nil, a transaction that lost to another (redis.TxFailedErr), or
+// replies about the program's own mistakes. They leave out commands that the program has canceled.
 //
 // # Blocking commands
 //
-// A command that waits at the server until there is something (BLPOP, XREAD with BLOCK, WAIT) has no
-// response time, see api.LongLived. It holds its place in a concurrency limit as long as it waits.
+// A command that waits at the server for data (BLPOP, XREAD with BLOCK, WAIT) has no response time;
+// see api.LongLived. It holds its place in a concurrency limit while it waits.
 //
 // # Limits
 //
-// Subscriptions are not guarded: go-redis asks no hook about them. Retries by go-redis are one
-// call: the hook is above them. A pipeline of a cluster's client is one call, to however many
-// nodes it goes. Give the hook to the client, or to its nodes (ClusterOptions.NewClient), but
-// not to both: each counts a call.
+// Subscriptions are not guarded: go-redis calls no hook for them. Retries by go-redis are one call:
+// the hook is above them. A pipeline of a cluster's client is one call, however many nodes it goes
+// to. Add the hook to the client, or to its nodes (ClusterOptions.NewClient), but not to both: each
+// counts a call.
 //
 // Everything here is safe for concurrent use.
 package penstockgoredis
@@ -57,51 +56,50 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// Option changes how commands are guarded. Of two that say different things the later one
-// holds.
+// Option changes how commands are guarded. If two options conflict, the later one wins.
 type Option func(*hook)
 
-// On makes calls go through a guard of one's own, not through the default one.
+// On uses g instead of the default guard.
 func On(g *api.Guard) Option { return func(to *hook) { to.api = g } }
 
-// PerCommand makes each command a resource of its own, such as "redis cache get". Pipelines are
-// "redis cache pipeline", and transactions "redis cache multi".
+// PerCommand makes each command a resource, such as "redis cache get". Pipelines are "redis cache
+// pipeline", and transactions "redis cache multi".
 func PerCommand() Option { return func(to *hook) { to.perCommand = true } }
 
 // Resource names the resource of a command, or of a pipeline's commands; "" lets them pass
-// unguarded. Names should be few: see the caps of api.Config for what happens to others.
+// unguarded. Use few names: the caps of api.Config apply to the rest.
 func Resource(name func(cmds []redis.Cmder) string) Option {
 	return func(to *hook) { to.resource = name }
 }
 
-// WithOptions makes calls with the options that f returns for them: priority, arguments, units. A
-// call takes one unit otherwise, a pipeline too, since a rule would never let one pass that has
-// more commands than the rule has units. Where that is no danger, use Units to count each command:
+// WithOptions makes calls with the options that f returns for them: priority, arguments, units.
+// Otherwise a call takes one unit, also for a pipeline, since a rule would never admit one that has
+// more commands than the rule has units. Where that can't happen, use Units to count each command:
 //
 //	func(_ context.Context, cmds []redis.Cmder) []api.Option { return []api.Option{api.Units(len(cmds))} }
 func WithOptions(f func(ctx context.Context, cmds []redis.Cmder) []api.Option) Option {
 	return func(to *hook) { to.options = f }
 }
 
-// Failure says which errors breakers take for failures, instead of the rules that the package's
-// documentation has. It is not asked about panics, nor about refusals. Of a pipeline it is
-// asked about the error of each command, until one is a failure.
+// Failure decides which errors breakers count as failures, instead of the rules in the package's
+// documentation. It does not run for panics or refusals. For a pipeline it gets the error of each
+// command, until one is a failure.
 func Failure(f func(error) bool) Option { return func(to *hook) { to.failure = f } }
 
 // Other replaces commands that neither Redis nor one of its modules has.
 const Other = "_OTHER"
 
 type hook struct {
-	api        *api.Guard // nil for the default one
-	name       string     // of the resource, or the beginning of it
+	api        *api.Guard // nil means the default guard
+	name       string     // of the resource, or its prefix
 	perCommand bool
 	resource   func(cmds []redis.Cmder) string
 	options    func(ctx context.Context, cmds []redis.Cmder) []api.Option
 	failure    func(error) bool
 }
 
-// Hook is for the method AddHook of a client. The name distinguishes its resource from those of
-// other clients, "" if there are none: "redis cache", "redis".
+// Hook is for a client's method AddHook. The name distinguishes its resource from those of other
+// clients; it may be "" if there are none: "redis cache", "redis".
 func Hook(name string, opts ...Option) redis.Hook {
 	h := &hook{name: strings.TrimSpace("redis " + name)}
 	for _, o := range opts {
@@ -110,7 +108,7 @@ func Hook(name string, opts ...Option) redis.Hook {
 	return h
 }
 
-// DialHook guards nothing: a connection is made for a command, and fails with it.
+// DialHook guards nothing: a connection is made for a command, and its failure is the command's.
 func (h *hook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 // ProcessHook guards single commands.
@@ -136,7 +134,7 @@ func (h *hook) guard(ctx context.Context, cmds []redis.Cmder, pipeline bool, nex
 	e, err := h.enter(ctx, name, cmds)
 	if err != nil {
 		for _, cmd := range cmds {
-			cmd.SetErr(err) // code that looks at a command of a pipeline would find no error
+			cmd.SetErr(err) // for code that looks at single commands of a pipeline
 		}
 		return err
 	}
@@ -167,7 +165,7 @@ func (h *hook) enter(ctx context.Context, name string, cmds []redis.Cmder) (api.
 	return api.Entry(ctx, name, opts...)
 }
 
-// nameOf is the resource, "" for commands that are not guarded.
+// nameOf returns the resource, "" for commands that pass unguarded.
 func (h *hook) nameOf(cmds []redis.Cmder, pipeline bool) string {
 	switch {
 	case own(cmds):
@@ -184,8 +182,8 @@ func (h *hook) nameOf(cmds []redis.Cmder, pipeline bool) string {
 	return h.name + " " + command(cmds[0].Name())
 }
 
-// own reports whether all of the commands are such as go-redis sends for itself, to set up a
-// connection and to clean it.
+// own reports whether go-redis sends all of the commands for itself, to set up or clean a
+// connection.
 func own(cmds []redis.Cmder) bool {
 	for _, cmd := range cmds {
 		switch cmd.Name() {
@@ -197,7 +195,7 @@ func own(cmds []redis.Cmder) bool {
 	return true
 }
 
-// blocks reports whether the server may keep the reply until there is something to reply.
+// blocks reports whether the server may hold back the reply until there is data.
 func blocks(cmd redis.Cmder) bool {
 	switch cmd.Name() {
 	case "blpop", "brpop", "brpoplpush", "blmove", "blmpop", "bzpopmin", "bzpopmax", "bzmpop", "wait", "waitaof", "monitor":
@@ -216,28 +214,29 @@ func blocks(cmd redis.Cmder) bool {
 	return false
 }
 
-// failed returns the error for [api.Admitted.Fail], nil if no command failed. One failed command of a
-// pipeline is enough, whatever became of those before it. Fail itself checks whether the call was canceled.
+// failed returns the error for [api.Admitted.Fail], nil if no command failed. One failed command of
+// a pipeline is enough, whatever the results before it. Fail itself checks whether the call was
+// canceled.
 func (h *hook) failed(ctx context.Context, cmds []redis.Cmder, err error) error {
 	if err == nil {
 		return nil
 	}
-	told := h.failureOf(ctx, err)
+	failure := h.failureOf(ctx, err)
 	for _, cmd := range cmds {
-		if told != nil && !errors.Is(told, api.ErrBlocked) {
+		if failure != nil && !errors.Is(failure, api.ErrBlocked) {
 			break
 		}
 		if err := cmd.Err(); err != nil {
-			told = cmp.Or(h.failureOf(ctx, err), told)
+			failure = cmp.Or(h.failureOf(ctx, err), failure)
 		}
 	}
-	return told
+	return failure
 }
 
 // failureOf is failed for one error.
 func (h *hook) failureOf(ctx context.Context, err error) error {
 	switch {
-	case refusal.Of(err).Reason != refusal.None: // of another hook
+	case refusal.Of(err).Reason != refusal.None: // from another hook
 		return api.ErrBlocked
 	case h.failure != nil:
 		if !h.failure(err) {
@@ -253,9 +252,9 @@ func (h *hook) failureOf(ctx context.Context, err error) error {
 	return err
 }
 
-// Unable reports whether err is a reply by which a server says that in its current state it can't
-// serve anything: it loads its data, has no memory or too many clients, its cluster is incomplete,
-// a script keeps it busy.
+// Unable reports whether err is the reply of a server that can't serve anything in its current
+// state: it is loading its data, has no memory or too many clients, its cluster is incomplete, or a
+// script keeps it busy.
 func Unable(err error) bool {
 	for _, prefix := range []string{"LOADING ", "BUSY ", "OOM ", "MISCONF ", "CLUSTERDOWN ", "MASTERDOWN ", "TRYAGAIN ",
 		"NOREPLICAS ", "READONLY ", "max number of clients"} {

@@ -27,7 +27,7 @@ var (
 	once = api.RuleSet{Flow: []flow.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1, Interval: time.Hour}}}
 )
 
-// A command is a call of the client's resource. The commands that set a connection up are not guarded.
+// A command is a call of the client's resource. Commands that set up a connection are not guarded.
 func TestCommands(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {
 		s.rules(api.RuleSet{Isolation: []isolation.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1}}})
@@ -39,7 +39,7 @@ func TestCommands(t *testing.T) {
 	})
 }
 
-// A refusal is the command's error, which go-redis does not try again, and nothing is sent.
+// A refusal is the command's error, which go-redis does not retry, and nothing is sent.
 func TestRefusals(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {
 		s.rules(once)
@@ -53,8 +53,8 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// Every command of a pipeline that is refused has the error: whoever looks at one finds it. So it is
-// with a transaction, of which nothing is sent.
+// Every command of a refused pipeline has the error, so checking any one finds it. The same goes
+// for a transaction, and nothing of it is sent.
 func TestRefusedPipelines(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {
 		s.rules(none)
@@ -71,7 +71,7 @@ func TestRefusedPipelines(t *testing.T) {
 	})
 }
 
-// A pipeline is one call of one unit, unless somebody says otherwise.
+// A pipeline is one call of one unit by default.
 func TestUnitsOfPipelines(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {
 		s.rules(once)
@@ -94,7 +94,7 @@ func TestUnitsOfPipelines(t *testing.T) {
 	})
 }
 
-// Names are few, whatever a program sends, and never keys.
+// There are few names, whatever a program sends, and they never contain keys.
 func TestNames(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {
 		c := s.client(penstockgoredis.PerCommand())
@@ -120,8 +120,8 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// A connection goes back to the pool only when it watches no keys any more, also where the
-// transaction is refused, and every command.
+// A connection returns to the pool only without watched keys, even if the transaction is refused,
+// and every command.
 func TestRefusedTransactionsUnwatch(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {
 		c := s.client()
@@ -138,7 +138,7 @@ func TestRefusedTransactionsUnwatch(t *testing.T) {
 	})
 }
 
-// What a program waits for at the server is long-lived, and in flight as long as it waits.
+// A command that waits at the server is long-lived, and in flight while it waits.
 func TestBlockingCommands(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {
 		s.rules(api.RuleSet{Isolation: []isolation.Rule{{Resource: "redis cache", Threshold: 1}}})
@@ -159,7 +159,7 @@ func TestBlockingCommands(t *testing.T) {
 	})
 }
 
-// A subscription passes no hook.
+// A subscription calls no hook.
 func TestSubscriptions(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {
 		s.rules(none)
@@ -193,10 +193,10 @@ func TestWaitingTakesNoConnection(t *testing.T) {
 	})
 }
 
-// What breakers take for a failure, and what not.
+// Which outcomes breakers count as failures.
 func TestFailures(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {
-		full := func(t *testing.T) { // of a server that has no memory
+		full := func(t *testing.T) { // a server without memory
 			if err := s.bare.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
 				t.Skip("the server in memory has no limit of memory; the real one does")
 			}
@@ -262,8 +262,8 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// A connection that can't be made, or breaks, is a failure of the command: one, however often
-// go-redis tries.
+// A connection that can't be made, or breaks, is one failure of the command, however often go-redis
+// retries.
 func TestBrokenConnections(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {
 		for name, dial := range map[string]func(context.Context, string, string) (net.Conn, error){
@@ -287,7 +287,7 @@ func TestBrokenConnections(t *testing.T) {
 	})
 }
 
-// The replies by which a server says that it can't serve.
+// The replies of a server that can't serve.
 func TestUnable(t *testing.T) {
 	for text, unable := range map[string]bool{
 		"LOADING Redis is loading the dataset in memory": true, "ERR max number of clients reached": true, "OOM command not allowed": true,
@@ -304,7 +304,7 @@ type reply string
 func (r reply) Error() string { return string(r) }
 func (reply) RedisError()     {}
 
-// A hook below that panics leaks nothing, and the panic goes on.
+// A hook below that panics leaks nothing, and the panic continues.
 func TestPanics(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {
 		c := s.client()
@@ -314,7 +314,7 @@ func TestPanics(t *testing.T) {
 	})
 }
 
-// below is a hook below the guard: it notes what is sent, or panics.
+// below is a hook below the guard: it records what is sent, or panics.
 type below struct {
 	names  []string
 	panics bool
@@ -336,8 +336,8 @@ func (b *below) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	return next
 }
 
-// The hook of a cluster's client counts each command once, and so does that of its nodes, whose
-// refusals the cluster's client does not try at others.
+// The hook of a cluster's client counts each command once, and so does that of its nodes; the
+// cluster's client does not retry their refusals at other nodes.
 func TestClusters(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {
 		for _, nodes := range []bool{false, true} {
@@ -377,8 +377,8 @@ func TestClusters(t *testing.T) {
 	})
 }
 
-// Breakers count neither commands that the program cancelled, whatever the error, nor those that
-// another hook refused. A server's reply counts as an answer, and an error that the user's function
+// Breakers count neither commands that the program canceled, whatever the error, nor commands that
+// another hook refused. A server's reply counts as a success, and an error that the user's function
 // calls a failure as a failure.
 func TestNeutralCommands(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {

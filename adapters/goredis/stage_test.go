@@ -27,13 +27,13 @@ func TestMain(m *testing.M) {
 	books.Main(m)
 }
 
-// quiet is a log of go-redis.
+// quiet is a log of go-redis that discards everything.
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// everywhere runs a test against a real Redis, and against one that is written in Go and knows what
-// this test needs. Without the first it says so and goes on.
+// everywhere runs a test against a real Redis, and against one written in Go that knows the
+// commands of this test. Without a real Redis it logs that and continues.
 func everywhere(t *testing.T, test func(t *testing.T, s *stage)) {
 	t.Run("redis-server", func(t *testing.T) {
 		binary, err := exec.LookPath("redis-server")
@@ -58,11 +58,11 @@ func everywhere(t *testing.T, test func(t *testing.T, s *stage)) {
 	})
 }
 
-// stage is a server, and the guard that clients are given.
+// stage is a server, and the guard of its clients.
 type stage struct {
 	t     *testing.T
 	guard *api.Guard
-	bare  *redis.Client // without a guard
+	bare  *redis.Client // unguarded
 	dial  func(context.Context, string, string) (net.Conn, error)
 }
 
@@ -85,7 +85,7 @@ func (s *stage) options() *redis.Options {
 	return &redis.Options{Dialer: s.dial, MaxRetries: 3, PoolSize: 4, ClientName: "penstock", MinRetryBackoff: time.Microsecond, MaxRetryBackoff: time.Microsecond}
 }
 
-// client is one with the hook.
+// client returns a client with the hook.
 func (s *stage) client(opts ...penstockgoredis.Option) *redis.Client {
 	c := redis.NewClient(s.options())
 	s.t.Cleanup(func() { _ = c.Close() })
@@ -95,7 +95,7 @@ func (s *stage) client(opts ...penstockgoredis.Option) *redis.Client {
 
 func (s *stage) rules(set api.RuleSet) { require.NoError(s.t, s.guard.LoadRules(set)) }
 
-// figures are what a resource has counted.
+// figures are the counts of a resource.
 type figures struct{ pass, block, failed, long, inFlight int64 }
 
 func (s *stage) figures(resource string) figures {
@@ -107,7 +107,7 @@ func (s *stage) figures(resource string) figures {
 	return figures{c.Pass, c.Block, c.Exception, c.LongLived, n.InFlight}
 }
 
-// names are the resources that there are.
+// names returns the names of all resources.
 func (s *stage) names() (names []string) {
 	for _, n := range s.guard.Tree().Resources {
 		names = append(names, n.Name)

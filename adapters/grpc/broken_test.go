@@ -18,7 +18,7 @@ type (
 	streamHandler = func(grpc.ServerStream) error
 )
 
-// The options of the adapter are its own: a broken adapter gets the guard from here.
+// guardOf returns the guard for a broken adapter, which has no options of its own.
 func guardOf(s *stage, client bool) *api.Guard {
 	if client {
 		return s.client
@@ -26,7 +26,7 @@ func guardOf(s *stage, client bool) *api.Guard {
 	return s.server
 }
 
-// brokenUnary makes a server's interceptor of what an adapter might do wrong.
+// brokenUnary returns a unary server interceptor that runs calls through a faulty f.
 func brokenUnary(f func(
 	ctx context.Context, g *api.Guard, name string, run handler,
 ) (any, error)) func(*stage, *adapter) {
@@ -39,7 +39,7 @@ func brokenUnary(f func(
 	}
 }
 
-// brokenStream makes a server's interceptor of streams of what an adapter might do wrong.
+// brokenStream returns a stream server interceptor that runs calls through a faulty f.
 func brokenStream(f func(
 	ss grpc.ServerStream, g *api.Guard, name string, run streamHandler,
 ) error) func(*stage, *adapter) {
@@ -52,7 +52,7 @@ func brokenStream(f func(
 	}
 }
 
-// brokenClient makes a client's interceptor of streams that ends its calls as watch says.
+// brokenClient returns a stream client interceptor that ends its calls when watch does.
 func brokenClient(watch func(e api.Admitted, s grpc.ClientStream) grpc.ClientStream) func(*stage, *adapter) {
 	return func(s *stage, a *adapter) {
 		a.streamClient = func(...penstockgrpc.Option) grpc.StreamClientInterceptor {
@@ -72,7 +72,7 @@ func brokenClient(watch func(e api.Admitted, s grpc.ClientStream) grpc.ClientStr
 	}
 }
 
-// untilError ends its call when RecvMsg fails, and only then.
+// untilError ends its call when RecvMsg fails, and at no other time.
 type untilError struct {
 	grpc.ClientStream
 	entry api.Admitted
@@ -93,13 +93,13 @@ func leavesEarly(e api.Admitted, s grpc.ClientStream) grpc.ClientStream {
 
 func untilErrorOnly(e api.Admitted, s grpc.ClientStream) grpc.ClientStream { return &untilError{s, e} }
 
-// A wrong adapter fails a case: the mistakes are those of the adapters of other libraries, and
-// such as might be made here.
+// A faulty adapter fails a case. The faults are known from adapters of other libraries, or likely
+// ones for this adapter.
 func TestBrokenAdaptersFail(t *testing.T) {
 	for _, tt := range []struct {
 		mistake string
 		broken  func(*stage, *adapter)
-		cases   []string // that fail
+		cases   []string // those expected to fail
 	}{
 		{"the entry is leaked on a panic", brokenUnary(
 			func(ctx context.Context, g *api.Guard, name string, run handler) (any, error) {
@@ -172,7 +172,7 @@ func TestBrokenAdaptersFail(t *testing.T) {
 				}
 				defer e.ExitOn(&err)
 				return resp, err
-			}), []string{"a nested refusal is told, and no failure", "a nested refusal that the handler tells as Unavailable is no failure"}},
+			}), []string{"a nested refusal is reported, and no failure", "a nested refusal that the handler reports as Unavailable is no failure"}},
 		{"a refusal is a bare error", brokenUnary(
 			func(ctx context.Context, g *api.Guard, name string, run handler) (resp any, err error) {
 				err = g.Do(ctx, name, func(ctx context.Context) (err error) {
@@ -278,8 +278,8 @@ func TestBrokenAdaptersFail(t *testing.T) {
 						continue
 					}
 					found = true
-					// Of an adapter that is right, no case needs as long, but on a machine that stands still: and then
-					// this test passes, it does not fail.
+					// A correct adapter needs less time in every case, except on a machine that
+					// stalls; then this test passes.
 					if err := c.check(t, 500*time.Millisecond, tt.broken); err == nil {
 						t.Errorf("nobody notices in the case %q", name)
 					}

@@ -44,12 +44,12 @@ var (
 	// watched has a breaker for every resource, which never opens.
 	watched   = api.RuleSet{Breaker: []breaker.Rule{{ID: "watched", Resource: every, Match: api.MatchRegex, Threshold: 1, MinCalls: 1000}}}
 	oneNested = api.RuleSet{Flow: []flow.Rule{{ID: "secret", Resource: "nested", Threshold: 1, Interval: time.Hour}}}
-	// bucket knows to the millisecond when it lets the next call in.
+	// bucket knows to the millisecond when it admits the next call.
 	bucket = api.RuleSet{Flow: []flow.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1, Interval: time.Hour, Behavior: flow.TokenBucket}}}
 	ann    = penstockgrpc.Origin(func(context.Context, string) string { return "ann" })
 )
 
-// nest makes two calls of its own, and returns what f makes of a refusal.
+// nest makes two calls of its own and passes a refusal on through f.
 func nest(f func(context.Context, error) error) func(*stage, context.Context) error {
 	return func(s *stage, ctx context.Context) error {
 		for range 2 {
@@ -65,14 +65,14 @@ func nest(f func(context.Context, error) error) func(*stage, context.Context) er
 
 func panics() error { panic("as it says") }
 
-// retries is a client's service config that retries refused calls.
+// retries is a service config that makes clients retry refused calls.
 const retries = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.001s", "maxBackoff": "0.001s",
 	"backoffMultiplier": 1, "retryableStatusCodes": ["RESOURCE_EXHAUSTED", "PERMISSION_DENIED"]}}]}`
 
-// trailers records the pushbacks that a client is told.
+// trailers records the pushbacks that a client receives.
 type trailers struct {
-	mu   sync.Mutex
-	told []string
+	mu        sync.Mutex
+	pushbacks []string
 }
 
 func (r *trailers) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
@@ -83,16 +83,16 @@ func (r *trailers) HandleRPC(_ context.Context, s stats.RPCStats) {
 	if !ok {
 		return
 	}
-	if told := pushback(in.Trailer); told != "" {
+	if ms := pushback(in.Trailer); ms != "" {
 		r.mu.Lock()
-		r.told = append(r.told, told)
+		r.pushbacks = append(r.pushbacks, ms)
 		r.mu.Unlock()
 	}
 }
 
-// cases are what the adapter must do. They are made anew for each run.
+// cases lists the requirements for the adapter. Each run builds them anew.
 func cases() []testCase {
-	late, later := make(chan struct{}), make(chan struct{}) // closed when a deadline has come, of one case each
+	late, later := make(chan struct{}), make(chan struct{}) // each closed when the deadline of its case has passed
 	list := []testCase{
 		{name: "a call that passes", run: func(s *stage) error {
 			if err := s.call(); err != nil {
@@ -202,15 +202,15 @@ func cases() []testCase {
 				if err := s.call(); err != nil {
 					return err
 				}
-				told := s.trailers.all()
-				if len(told) != 2 || s.attempts.Load() != 4 {
-					return fmt.Errorf("pushbacks %v, %d attempts", told, s.attempts.Load())
+				pushbacks := s.trailers.all()
+				if len(pushbacks) != 2 || s.attempts.Load() != 4 {
+					return fmt.Errorf("pushbacks %v, %d attempts", pushbacks, s.attempts.Load())
 				}
 				var wait time.Duration
-				for _, ms := range told {
+				for _, ms := range pushbacks {
 					n, err := strconv.Atoi(ms)
 					if err != nil || n <= 0 {
-						return fmt.Errorf("pushbacks %v", told)
+						return fmt.Errorf("pushbacks %v", pushbacks)
 					}
 					wait += time.Duration(n) * time.Millisecond
 				}
@@ -276,7 +276,7 @@ func cases() []testCase {
 				}
 				return s.counted(s.server, outputCall, figures{pass: 1, done: 1, failed: 1, long: 1})
 			}},
-		{name: "a failure is what the user says", unary: func(*stage, context.Context) error { return status.Error(codes.NotFound, "") },
+		{name: "the user decides what a failure is", unary: func(*stage, context.Context) error { return status.Error(codes.NotFound, "") },
 			serverOpts: []penstockgrpc.Option{penstockgrpc.Failure(func(err error) bool { return status.Code(err) == codes.NotFound })},
 			clientOpts: []penstockgrpc.Option{penstockgrpc.FailureCodes(codes.NotFound)}, run: outcome(codes.NotFound, 1, 1)},
 		{name: "ResourceExhausted need not be a failure", unary: func(*stage, context.Context) error { return status.Error(codes.ResourceExhausted, "") },
@@ -321,23 +321,23 @@ func cases() []testCase {
 					s.counted(s.client, outputCall, figures{pass: 1, done: 1, long: 1}), s.judged(s.server, 1, 0), s.judged(s.client, 1, 0))
 			}},
 
-		{name: "a nested refusal is told, and no failure", server: oneNested,
+		{name: "a nested refusal is reported, and no failure", server: oneNested,
 			unary: nest(func(_ context.Context, err error) error { return err }), run: nested(true)},
-		{name: "a wrapped nested refusal is told, and no failure", server: oneNested,
+		{name: "a wrapped nested refusal is reported, and no failure", server: oneNested,
 			unary: nest(func(_ context.Context, err error) error { return fmt.Errorf("billing: %w", err) }), run: nested(true)},
-		{name: "a nested refusal that the handler tells as Unavailable is no failure", server: oneNested,
+		{name: "a nested refusal that the handler reports as Unavailable is no failure", server: oneNested,
 			unary: nest(func(ctx context.Context, err error) error {
 				refusal.Tell(ctx, err)
 				return status.Error(codes.Unavailable, "come back")
 			}), run: func(s *stage) error {
 				return errors.Join(is(s.call(), codes.Unavailable), s.counted(s.server, unaryCall, figures{pass: 1, done: 1}))
 			}},
-		{name: "a nested refusal by a client's interceptor is told, and no failure", client: api.RuleSet{Flow: []flow.Rule{{ID: "secret",
+		{name: "a nested refusal by a client's interceptor is reported, and no failure", client: api.RuleSet{Flow: []flow.Rule{{ID: "secret",
 			Resource: outputCall, Threshold: 0}}}, unary: func(s *stage, ctx context.Context) error {
 			_, err := s.api.StreamingOutputCall(ctx, &pb.StreamingOutputCallRequest{})
 			return fmt.Errorf("billing: %w", err)
 		}, run: nested(false)},
-		{name: "a nested refusal below two interceptors is told once, and no failure", server: oneNested,
+		{name: "a nested refusal below two interceptors is reported once, and no failure", server: oneNested,
 			unary: nest(func(_ context.Context, err error) error { return err }),
 			serve: []grpc.ServerOption{grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 				return penstockgrpc.UnaryServerInterceptor(penstockgrpc.On(outer), penstockgrpc.Resource(func(string) string { return "outer" }))(ctx, req, info, next)
@@ -468,14 +468,14 @@ func cases() []testCase {
 			if n := s.attempts.Load(); n > 2 {
 				return fmt.Errorf("%d calls came to the server", n)
 			}
-			_ = s.conn.Close() // the end of the stream that nobody reads
+			_ = s.conn.Close() // ends the stream that nobody reads
 			return s.counted(s.client, unaryCall, figures{pass: 1, block: 1, done: 1})
 		}},
 	}
 	return append(list, append(ends(), codesCases()...)...)
 }
 
-// codesCases are one for each code that a handler may return.
+// codesCases returns one case for each code that a handler may return.
 func codesCases() (list []testCase) {
 	failures := map[codes.Code]int64{codes.Unknown: 1, codes.DeadlineExceeded: 1, codes.Internal: 1, codes.Unavailable: 1, codes.DataLoss: 1}
 	for code := codes.OK; code <= codes.Unauthenticated; code++ {
@@ -490,7 +490,7 @@ func codesCases() (list []testCase) {
 	return list
 }
 
-// ends are the ends of a client's stream, see trap 8.
+// ends are the ends of a client's stream; see trap 8.
 func ends() []testCase {
 	failing := func(*stage, grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
 		return status.Error(codes.DataLoss, "")
@@ -656,17 +656,17 @@ func ends() []testCase {
 // unguarded lets all calls pass.
 var unguarded = []penstockgrpc.Option{penstockgrpc.Resource(func(string) string { return "" })}
 
-// outer is the guard of an interceptor around the one that a case looks at.
+// outer is the guard of an interceptor around the one under test.
 var outer = api.Default()
 
-// all are the pushbacks that the client was told.
+// all returns the pushbacks that the client received.
 func (r *trailers) all() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.told
+	return r.pushbacks
 }
 
-// deadline is a context whose deadline has come when done is closed.
+// deadline is a context whose deadline passes when done is closed.
 type deadline struct {
 	context.Context
 	done chan struct{}
@@ -683,7 +683,7 @@ func (d *deadline) Err() error {
 	}
 }
 
-// counting is a context that counts those that wait for its end.
+// counting is a context that counts who waits for its end.
 type counting struct {
 	context.Context
 	done           chan struct{}
@@ -705,7 +705,7 @@ func (c *counting) AfterFunc(func()) (stop func() bool) {
 	}
 }
 
-// drain reads a stream to its end; of io.EOF it returns nil.
+// drain reads a stream to its end; for io.EOF it returns nil.
 func drain[T any](stream interface{ Recv() (T, error) }) error {
 	for {
 		if _, err := stream.Recv(); errors.Is(err, io.EOF) {
@@ -730,8 +730,8 @@ func refuses(code codes.Code, reason string, retry bool, push string) func(*stag
 	}
 }
 
-// refused checks the error of a refusal. push is the pushback; "" means that it is to be as
-// RetryInfo says, if there is one.
+// refused checks the error of a refusal. push is the pushback; "" means that it must match
+// RetryInfo, if there is one.
 func refused(err error, trailer metadata.MD, code codes.Code, reason string, retry bool, push string) error {
 	if err := is(err, code); err != nil {
 		return err
@@ -779,7 +779,7 @@ func outcome(code codes.Code, server, client int64) func(*stage) error {
 	}
 }
 
-// nested checks a call that is answered with a refusal of the handler's own call.
+// nested checks a call that is answered with the refusal of the handler's own call.
 func nested(retry bool) func(*stage) error {
 	return func(s *stage) error {
 		var trailer metadata.MD
@@ -791,7 +791,8 @@ func nested(retry bool) func(*stage) error {
 	}
 }
 
-// below checks that a nested call is counted below a resource in the context grpc, and as ann's.
+// below checks that a nested call is counted below a resource in the context grpc, with the origin
+// ann.
 func (s *stage) below(resource string) error {
 	tree := s.server.Tree()
 	entrance, ok := tree.Entrance("grpc")

@@ -14,8 +14,8 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// DialOptions are the options of a client that guard all its calls. They chain: other interceptors
-// run before or after them in the order of the options.
+// DialOptions returns the options of a client that guard all its calls. They chain: other
+// interceptors run before or after them, in the order of the options.
 func DialOptions(opts ...Option) []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(UnaryClientInterceptor(opts...)),
@@ -23,7 +23,7 @@ func DialOptions(opts ...Option) []grpc.DialOption {
 	}
 }
 
-// UnaryClientInterceptor guards a client's calls of methods that have one request and one response.
+// UnaryClientInterceptor guards a client's unary calls.
 func UnaryClientInterceptor(opts ...Option) grpc.UnaryClientInterceptor {
 	g := newGuard(false, opts)
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
@@ -42,7 +42,7 @@ func UnaryClientInterceptor(opts ...Option) grpc.UnaryClientInterceptor {
 	}
 }
 
-// StreamClientInterceptor guards a client's calls of methods that have streams.
+// StreamClientInterceptor guards a client's streams.
 func StreamClientInterceptor(opts ...Option) grpc.StreamClientInterceptor {
 	g := newGuard(false, opts)
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn,
@@ -72,15 +72,15 @@ func StreamClientInterceptor(opts ...Option) grpc.StreamClientInterceptor {
 	}
 }
 
-// clientStream is a stream that ends its call when it ends: see the package's documentation. It
-// doesn't call Context itself, since a stream whose Context was called is not retried.
+// clientStream ends its call when the stream ends; see the package's documentation. It doesn't call
+// Context itself, since gRPC does not retry a stream once Context was called.
 type clientStream struct {
 	grpc.ClientStream
 	call   *rpc.Call
-	single bool                  // there is one response
-	forget func() bool           // that the context will end
-	once   sync.Once             // the first end is the one that counts
-	result atomic.Pointer[error] // of the last attempt whose end gRPC has reported
+	single bool                  // the method has one response
+	forget func() bool           // stops the watch on the context
+	once   sync.Once             // only the first end counts
+	result atomic.Pointer[error] // result of the last attempt that gRPC reported
 }
 
 // end ends the call.
@@ -89,7 +89,7 @@ func (s *clientStream) end(err error) {
 	s.over(err)
 }
 
-// over ends the call where that may happen before the stream has begun.
+// over ends the call in places where the stream may not have begun yet.
 func (s *clientStream) over(err error) {
 	s.once.Do(func() {
 		if err == rpc.ErrPanicked { //nolint:errorlint // it is the error itself
@@ -101,9 +101,9 @@ func (s *clientStream) over(err error) {
 	})
 }
 
-// finished is called by gRPC with how the stream ended or, if an interceptor below makes several
-// attempts, how one of them did. So it ends the call only where there is no other attempt: the
-// connection is closed, or the time that the service config allows is over.
+// finished is gRPC's OnFinish callback: it gets the result of the stream or, if an interceptor
+// below makes several attempts, of one attempt. So it ends the call only if no other attempt can
+// follow: the connection is closed, or the service config's timeout is over.
 func (s *clientStream) finished(err error) {
 	s.result.Store(&err)
 	if code := codes.Code(codeOf(err)); code == codes.Canceled || code == codes.DeadlineExceeded {
@@ -111,8 +111,8 @@ func (s *clientStream) finished(err error) {
 	}
 }
 
-// Header ends the call if there is none, since the stream has then ended. gRPC returns no error
-// with that.
+// Header ends the call if it returns no header, since the stream has then ended. gRPC returns no
+// error in that case.
 func (s *clientStream) Header() (metadata.MD, error) {
 	md, err := s.ClientStream.Header()
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *clientStream) Header() (metadata.MD, error) {
 	return md, err
 }
 
-// SendMsg ends the call with an error, unless that is io.EOF: then RecvMsg knows the outcome.
+// SendMsg ends the call on an error other than io.EOF; after io.EOF, RecvMsg knows the outcome.
 func (s *clientStream) SendMsg(m any) error {
 	err := s.ClientStream.SendMsg(m)
 	if err != nil && err != io.EOF { //nolint:errorlint // gRPC returns it as it is

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// guard is what options make: how calls are guarded.
+// guard holds the settings that options make.
 type guard struct {
 	rpc.Guard
 	server   bool
@@ -35,8 +35,8 @@ func newGuard(server bool, opts []Option) *guard {
 	return g
 }
 
-// enter asks for the resource; guarded is false if the call is not to be guarded. Its error is
-// one of *refused.
+// enter acquires the resource; guarded is false for calls that pass unguarded. Its error is a
+// *refused.
 func (g *guard) enter(ctx context.Context, req any, method string, known bool,
 	opts ...api.Option) (c *rpc.Call, guarded bool, err error) {
 	name, origin := method, ""
@@ -67,7 +67,7 @@ func (g *guard) enter(ctx context.Context, req any, method string, known bool,
 	return c, true, nil
 }
 
-// codeOf is the code that gRPC gives an error.
+// codeOf returns the code that gRPC gives an error.
 func codeOf(err error) uint32 {
 	s, ok := status.FromError(err)
 	if !ok {
@@ -76,7 +76,7 @@ func codeOf(err error) uint32 {
 	return uint32(s.Code())
 }
 
-// request is a call as the values of [Param] see it.
+// request returns a call as the values of [Param] see it.
 func request(ctx context.Context, method string) *http.Request {
 	md, _ := metadata.FromIncomingContext(ctx)
 	header := make(http.Header, len(md))

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock-go/penstock/adapters/internal/rpctest"
 )
 
-// bare is a server stream with only what an interceptor calls.
+// bare is a server stream with only the methods that an interceptor calls.
 type bare struct {
 	grpc.ServerStream
 	ctx context.Context
@@ -24,7 +24,8 @@ type bare struct {
 func (s bare) Context() context.Context { return s.ctx }
 func (bare) SetTrailer(metadata.MD)     {}
 
-// A call by grpc.Server.ServeHTTP waits no longer than the server of net/http leaves it for an answer.
+// A call through grpc.Server.ServeHTTP waits only as long as net/http's WriteTimeout leaves time
+// for an answer.
 func TestWaitsLeaveTimeToAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, g := rpctest.Impatient(t)

@@ -38,7 +38,7 @@ func stopped(ctx context.Context, guard *api.Guard, server *grpc.Server) {
 
 func optioned() {
 	penstockgrpc.WithOptions(func(ctx context.Context, req any, fullMethod string) []api.Option {
-		if r, ok := req.(interface{ GetUserId() string }); ok { // nil of a stream
+		if r, ok := req.(interface{ GetUserId() string }); ok { // nil for a stream
 			return []api.Option{api.Param("user", r.GetUserId())}
 		}
 		return nil

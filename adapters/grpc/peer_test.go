@@ -14,7 +14,7 @@ import (
 	penstockgrpc "github.com/penstock-go/penstock/adapters/grpc"
 )
 
-// A client is known by a certificate only if the server has verified that.
+// A certificate identifies a client only if the server has verified it.
 func TestVerifiedPeer(t *testing.T) {
 	spiffe, web := &url.URL{Scheme: "spiffe", Host: "acme", Path: "/billing"}, &url.URL{Scheme: "https", Host: "acme"}
 	all := &x509.Certificate{URIs: []*url.URL{web, spiffe}, DNSNames: []string{"billing.acme"}, Subject: pkix.Name{CommonName: "billing"}}

@@ -15,15 +15,15 @@ import (
 
 // refused is a refusal with the status that reports it.
 type refused struct {
-	err      error // that of api.Entry
+	err      error // from api.Entry
 	status   *status.Status
 	pushback string
-	told     bool // to the client whose call it is
+	reported bool // already reported to the client of this call
 }
 
 func refuse(err error) *refused {
 	s := refusal.Of(err).GRPC()
-	if s.Code == refusal.OK { // none that is known
+	if s.Code == refusal.OK { // an unknown code
 		return &refused{err: err, status: status.New(codes.Internal, "the call could not be made")}
 	}
 	st := status.New(codes.Code(s.Code), s.Message)
@@ -31,13 +31,13 @@ func refuse(err error) *refused {
 	if s.RetryDelay > 0 {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(s.RetryDelay)})
 	}
-	if with, err := st.WithDetails(details...); err == nil { // or a name is no UTF-8, and goes untold
+	if with, err := st.WithDetails(details...); err == nil { // fails for names that aren't UTF-8
 		st = with
 	}
 	return &refused{err: err, status: st, pushback: s.Pushback}
 }
 
-// Error names the rule, as that of the *api.BlockError. The status doesn't.
+// Error names the rule, as the *api.BlockError does; the status doesn't.
 func (r *refused) Error() string { return r.err.Error() }
 
 // Unwrap returns what api.Entry returned.
@@ -46,24 +46,24 @@ func (r *refused) Unwrap() error { return r.err }
 // GRPCStatus is for status.FromError.
 func (r *refused) GRPCStatus() *status.Status { return r.status }
 
-// tell turns the error of a server's call into one that reports a refusal to the client, if it is
-// one: of the call, or of one that its handler made. The trailer is the call's.
-func tell(err error, trailer func(metadata.MD)) error {
+// report turns the error of a server's call into one that reports a refusal to the client, if err
+// is a refusal of the call itself or of a call that its handler made. The trailer is the call's.
+func report(err error, trailer func(metadata.MD)) error {
 	if refusal.Of(err).Reason == refusal.None {
 		return err
 	}
 	r, ok := errors.AsType[*refused](err)
 	switch _, own := status.FromError(err); {
-	case ok && r.told:
+	case ok && r.reported:
 		return err
-	case ok: // of this package: by an interceptor of a server, or of a client that the handler uses
+	case ok: // of this package: from a server's interceptor, or from that of a client that the handler uses
 		r = refuse(r.err)
 	case own:
 		return err
 	default:
 		r = refuse(err)
 	}
-	if r.told = true; r.pushback != "" {
+	if r.reported = true; r.pushback != "" {
 		trailer(metadata.Pairs(refusal.PushbackTrailer, r.pushback))
 	}
 	return r

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// ServerOptions are the options of a server that guard all that it serves. They chain: other
-// interceptors run before or after them in the order of the options.
+// ServerOptions returns the options of a server that guard all its methods. They chain: other
+// interceptors run before or after them, in the order of the options.
 func ServerOptions(opts ...Option) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(UnaryServerInterceptor(opts...)),
@@ -19,14 +19,14 @@ func ServerOptions(opts ...Option) []grpc.ServerOption {
 	}
 }
 
-// UnaryServerInterceptor guards the methods of a server that have one request and one response.
+// UnaryServerInterceptor guards a server's unary methods.
 func UnaryServerInterceptor(opts ...Option) grpc.UnaryServerInterceptor {
 	g := newGuard(true, opts)
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-		trailer := func(md metadata.MD) { _ = grpc.SetTrailer(ctx, md) } // fails where no server made the context
+		trailer := func(md metadata.MD) { _ = grpc.SetTrailer(ctx, md) } // fails if no server made the context
 		c, guarded, err := g.enter(ctx, req, info.FullMethod, true, rpc.Inbound)
 		if err != nil {
-			return nil, tell(err, trailer)
+			return nil, report(err, trailer)
 		}
 		if !guarded {
 			return next(ctx, req)
@@ -34,17 +34,17 @@ func UnaryServerInterceptor(opts ...Option) grpc.UnaryServerInterceptor {
 		defer c.Exit()
 		resp, err := next(c.Below(), req)
 		c.End(err)
-		return resp, tell(err, trailer)
+		return resp, report(err, trailer)
 	}
 }
 
-// StreamServerInterceptor guards the methods of a server that have streams.
+// StreamServerInterceptor guards a server's streams.
 func StreamServerInterceptor(opts ...Option) grpc.StreamServerInterceptor {
 	g := newGuard(true, opts)
 	return func(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 		c, guarded, err := g.enter(s.Context(), nil, info.FullMethod, srv != nil, rpc.Inbound, api.LongLived())
 		if err != nil {
-			return tell(err, s.SetTrailer)
+			return report(err, s.SetTrailer)
 		}
 		if !guarded {
 			return next(srv, s)
@@ -52,7 +52,7 @@ func StreamServerInterceptor(opts ...Option) grpc.StreamServerInterceptor {
 		defer c.Exit()
 		err = next(srv, &serverStream{s, c.Below(), c})
 		c.End(err)
-		return tell(err, s.SetTrailer)
+		return report(err, s.SetTrailer)
 	}
 }
 
@@ -63,7 +63,7 @@ type serverStream struct {
 	call *rpc.Call
 }
 
-// SendMsg notes that the client is sent something.
+// SendMsg records that the client was sent a message.
 func (s *serverStream) SendMsg(m any) error {
 	err := s.ServerStream.SendMsg(m)
 	if err == nil {

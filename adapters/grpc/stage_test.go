@@ -37,7 +37,7 @@ const (
 	duplexCall = "/grpc.testing.TestService/FullDuplexCall"
 )
 
-// adapter is what the cases look at: ours, or a broken one.
+// adapter is the adapter under test: ours, or a broken one.
 type adapter struct {
 	unaryServer  func(...penstockgrpc.Option) grpc.UnaryServerInterceptor
 	streamServer func(...penstockgrpc.Option) grpc.StreamServerInterceptor
@@ -50,7 +50,7 @@ var ours = adapter{
 	penstockgrpc.UnaryClientInterceptor, penstockgrpc.StreamClientInterceptor,
 }
 
-// testCase is one thing that the adapter must do. Server and client have guards of their own.
+// testCase is one requirement for the adapter. Server and client have guards of their own.
 type testCase struct {
 	name                   string
 	server, client         api.RuleSet
@@ -59,30 +59,30 @@ type testCase struct {
 	serve                  []grpc.ServerOption
 	register               func(*grpc.Server)
 	inside                 grpc.StreamClientInterceptor // below the adapter's
-	attempt                func(*stage, int64)          // told of each that comes to the server, before it is guarded
-	// Of each method, what its handler does; nil for what is usual.
+	attempt                func(*stage, int64)          // called for each attempt at the server, before its guard
+	// The handlers of the two methods; nil means the default.
 	unary  func(*stage, context.Context) error
 	output func(*stage, grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error
 	run    func(*stage) error
 }
 
-// stage is what a case runs on: a server on the loopback interface, and a client.
+// stage is the setting of a case: a server on the loopback interface, and a client.
 type stage struct {
 	pb.UnimplementedTestServiceServer
 	server, client *api.Guard
-	clock          *clocks.Manual // of both
+	clock          *clocks.Manual // shared by both guards
 	conn           *grpc.ClientConn
 	api            pb.TestServiceClient
-	held, release  chan struct{} // of hold
-	attempts       atomic.Int64  // that came to the server
-	trailers       trailers      // that the client got
-	stack          string        // of the last panic, where it was recovered
-	patience       time.Duration // for how long something may take that is bound to happen
+	held, release  chan struct{} // used by hold
+	attempts       atomic.Int64  // attempts that reached the server
+	trailers       trailers      // received by the client
+	stack          string        // of the last panic, taken where it was recovered
+	patience       time.Duration // limit on the wait for an event that must come
 
 	testCase *testCase
 }
 
-// check runs the case, and returns what the adapter does wrong.
+// check runs the case and returns an error that names what the adapter does wrong.
 func (c *testCase) check(t *testing.T, patience time.Duration, change func(*stage, *adapter)) error {
 	a := ours
 	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
@@ -147,7 +147,7 @@ func (c *testCase) check(t *testing.T, patience time.Duration, change func(*stag
 	return err
 }
 
-// settled waits until neither side has anything in flight.
+// settled waits until neither side has a call in flight.
 func (s *stage) settled() error {
 	return s.until("nothing is in flight", func() bool {
 		for _, g := range []*api.Guard{s.server, s.client} {
@@ -165,7 +165,7 @@ func (s *stage) settled() error {
 	})
 }
 
-// strays are the stacks of goroutines that gRPC or the adapter have, but for those of tests.
+// strays returns the stacks of goroutines of gRPC or the adapter, without those of tests.
 func strays() (found string) {
 	stacks := make([]byte, 1<<20)
 	for stack := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
@@ -247,7 +247,7 @@ func (s *stage) FullDuplexCall(both grpc.BidiStreamingServer[pb.StreamingOutputC
 	}
 }
 
-// hold says that it runs, and waits until it is released or nobody waits for it any more.
+// hold reports that the handler runs, and waits until it is released or its caller is gone.
 func hold(s *stage, ctx context.Context) error {
 	s.held <- struct{}{}
 	select {
@@ -301,7 +301,7 @@ func text(g *api.Guard) string {
 	return to.String()
 }
 
-// figures are what a resource has counted.
+// figures are the counts of a resource.
 type figures struct{ pass, block, done, failed, long, inFlight int64 }
 
 func of(g *api.Guard, resource string) (f figures) {
@@ -312,7 +312,7 @@ func of(g *api.Guard, resource string) (f figures) {
 	return f
 }
 
-// counted waits until a resource has counted that.
+// counted waits until a resource has the counts of want.
 func (s *stage) counted(g *api.Guard, resource string, want figures) error {
 	if err := s.until(fmt.Sprintf("%s has counted %+v", resource, want), func() bool { return of(g, resource) == want }); err != nil {
 		return fmt.Errorf("%+v: %w", of(g, resource), err)
@@ -320,8 +320,8 @@ func (s *stage) counted(g *api.Guard, resource string, want figures) error {
 	return nil
 }
 
-// judged waits until the only breaker has counted so many calls, and left out so many. The nodes count
-// the end of a call before it does.
+// judged waits until the only breaker has counted that many calls and left out that many. Nodes
+// count the end of a call earlier than the breaker does.
 func (s *stage) judged(g *api.Guard, calls, neutral int64) error {
 	return s.until(fmt.Sprintf("the breaker has counted %d calls, and left out %d", calls, neutral), func() bool {
 		b := g.Breakers()[0]
@@ -337,5 +337,5 @@ func is(err error, want codes.Code) error {
 	return nil
 }
 
-// pushback is the value of the trailer that tells when to retry.
+// pushback returns the trailer that says when to retry.
 func pushback(md metadata.MD) string { return strings.Join(md.Get("grpc-retry-pushback-ms"), ",") }

@@ -1,25 +1,25 @@
-// Package penstockhertz guards servers that are built with hertz:
+// Package penstockhertz guards servers built with hertz:
 //
 //	h := server.Default(server.WithSenseClientDisconnection(true))
 //	h.Use(penstockhertz.Middleware())
 //
-// Each route is a resource of its own, "GET /users/:id"; requests that no route serves, also
-// those that are answered by 405, share "GET __unmatched__", one for each
-// method. Package nethttp, whose options it takes, defines what calls, names, failures and refusals
-// are. They see a copy of the request without its body, so nothing of hertz' buffers is kept.
+// Each route is a resource, "GET /users/:id"; requests that no route serves, including those
+// answered with 405, share "GET __unmatched__", one for each method. Package nethttp provides the
+// options and defines calls, names, failures and refusals. They see a copy of the request without
+// its body, so nothing keeps hertz' buffers.
 //
 // Calls that the handler makes with its context.Context are counted below the request; the
-// *app.RequestContext is no such context. A handler that gets a refusal from a call of its own answers
-// by [Refuse], and has not failed.
+// *app.RequestContext is no such context. A handler that gets a refusal from a call of its own
+// answers with [Refuse], which is no failure.
 //
-// A call whose response is a stream lasts until that has been sent. A handler that takes over
-// the connection ends the call by that, or holds it until the connection's handler returns with
-// nethttp.HoldHijacked.
+// A call whose response is a stream lasts until the stream has been sent. A handler that takes over
+// the connection ends the call by doing so; with nethttp.HoldHijacked the call lasts until the
+// connection's handler returns.
 //
-// hertz ends a request's context when the client leaves only where server.WithSenseClientDisconnection
-// says so. Without it a call that waits for a rule waits on, at most as long as the rule
-// lets it.
-// Timeouts whose handlers run on belong above this middleware.
+// hertz ends a request's context when the client leaves only with
+// server.WithSenseClientDisconnection. Without it a call that waits for a rule goes on waiting, at
+// most as long as the rule allows. Timeouts that leave their handlers running belong above this
+// middleware.
 package penstockhertz
 
 import (
@@ -69,8 +69,9 @@ func Middleware(opts ...nethttp.Option) app.HandlerFunc {
 	}
 }
 
-// Refuse answers a request because of err, the error of a call of its own that did not run, as
-// refusal.Write does. ctx is the handler's. It reports whether err is such an error; if not, it does nothing.
+// Refuse answers a request with err, the error of a call of its own that did not run, as
+// refusal.Write does. ctx is the handler's. It reports whether err is such an error; otherwise it
+// does nothing.
 func Refuse(ctx context.Context, c *app.RequestContext, err error) bool {
 	if refusal.Of(err).Reason == refusal.None {
 		return false

@@ -21,8 +21,8 @@ import (
 	"github.com/penstock-go/penstock/adapters/nethttp"
 )
 
-// handler makes one of hertz of one of net/http. One that takes over the connection gets it when
-// hertz gives it away, after the middleware.
+// handler adapts a net/http handler to hertz. A handler that takes over the connection gets it when
+// hertz hands it over, after the middleware.
 func handler(h http.HandlerFunc) app.HandlerFunc {
 	return func(ctx context.Context, c *app.RequestContext) {
 		w := &taken{take: make(chan struct{}), given: make(chan network.Conn)}
@@ -49,7 +49,7 @@ func handler(h http.HandlerFunc) app.HandlerFunc {
 	}
 }
 
-// taken is a response whose connection can be taken over when it is given.
+// taken is a response whose connection can be taken over once hertz hands it over.
 type taken struct {
 	http.ResponseWriter
 	take  chan struct{}
@@ -64,13 +64,13 @@ func (w *taken) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, bufio.NewReadWriter(bufio.NewReader(conn), bufio.NewWriter(conn)), nil
 }
 
-// silent has hertz write no response.
+// silent makes hertz write no response.
 type silent struct{ io.Writer }
 
 func (silent) Flush() error    { return nil }
 func (silent) Finalize() error { return nil }
 
-// serve serves what add adds to a server on the loopback interface until the test ends, and
+// serve starts a server on the loopback interface with the routes of add, until the test ends, and
 // returns its URL.
 func serve(t testing.TB, add func(*server.Hertz)) string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -81,12 +81,12 @@ func serve(t testing.TB, add func(*server.Hertz)) string {
 	return "http://" + listener.Addr().String()
 }
 
-// serveOn serves what add adds to a server until the test ends.
+// serveOn starts a server on the listener with the routes of add, until the test ends.
 func serveOn(t testing.TB, listener net.Listener, add func(*server.Hertz)) {
 	hlog.SetSilentMode(true)
 	hlog.SetOutput(io.Discard)
 	h := server.New(server.WithListener(listener),
-		server.WithHostPorts(""), // of a listener with a Unix socket's address Hertz removes the socket, to make one of its own
+		server.WithHostPorts(""), // given a Unix socket's address, hertz removes the socket and makes its own
 		server.WithSenseClientDisconnection(true),
 		server.WithHandleMethodNotAllowed(true), server.WithExitWaitTime(0), server.WithIdleTimeout(time.Minute))
 	add(h)

@@ -10,7 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	protocol.ServerDateOnce.Do(protocol.UpdateServerDate) // hertz' clock, which never stops
-	netpoll.Initialize()                                  // nor do its pollers
+	protocol.ServerDateOnce.Do(protocol.UpdateServerDate) // starts hertz' clock, which never stops
+	netpoll.Initialize()                                  // starts its pollers, which never stop either
 	books.Main(m)
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 )
 
-// guard is one with these rules, until the test ends.
+// guard returns a guard with these rules that lives until the test ends.
 func guard(t *testing.T, set api.RuleSet) *api.Guard {
 	g, err := api.New(api.Config{})
 	require.NoError(t, err)
@@ -35,21 +35,21 @@ func guard(t *testing.T, set api.RuleSet) *api.Guard {
 	return g
 }
 
-// client keeps connections, until the test ends.
+// client returns an HTTP client that keeps its connections until the test ends.
 func client(t *testing.T) *http.Client {
 	c := &http.Client{Transport: &http.Transport{}, Timeout: meet.Patience}
 	t.Cleanup(c.CloseIdleConnections)
 	return c
 }
 
-// until waits for what other goroutines bring about.
+// until waits for a condition that other goroutines bring about.
 func until(t *testing.T, ok func() bool) {
 	t.Helper()
 	require.True(t, meet.Until(meet.Patience, ok), "it never comes to pass")
 }
 
-// A handler answers with the refusal of a call of its own, and an error that it leaves behind counts
-// where the user says so.
+// A handler answers with the refusal of a call of its own; an error that it leaves behind counts if
+// the user's function says so.
 func TestOutcomes(t *testing.T) {
 	for name, c := range map[string]struct {
 		does   func(g *api.Guard, ctx context.Context, c *app.RequestContext)
@@ -94,7 +94,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// What is kept of a request is a copy: hertz uses its buffers for the next one.
+// Kept parts of a request are copies: hertz reuses its buffers for the next request.
 func TestNothingOfTheBuffersIsKept(t *testing.T) {
 	g := guard(t, api.RuleSet{Hotspot: []hotspot.Rule{{ID: "ids", Resource: "GET /users/:id", Param: "id", Threshold: 1, Interval: time.Hour}}})
 	var mu sync.Mutex
@@ -138,7 +138,7 @@ func TestNothingOfTheBuffersIsKept(t *testing.T) {
 	assert.Equal(t, 429, resp.StatusCode)
 }
 
-// Routes are named by their patterns, and a 405 is none.
+// Routes are named by their patterns; a request answered with 405 has no route.
 func TestNames(t *testing.T) {
 	g := guard(t, api.RuleSet{})
 	ok := func(_ context.Context, c *app.RequestContext) { c.String(200, "ok") }
@@ -192,7 +192,7 @@ func TestAStreamHoldsTheCall(t *testing.T) {
 	})
 }
 
-// A connection that breaks when it is taken over leaks nothing.
+// A connection that breaks while it is taken over leaks nothing.
 func TestAConnectionThatBreaksWhenItIsTakenOver(t *testing.T) {
 	g := guard(t, api.RuleSet{})
 	url := serve(t, func(h *server.Hertz) {
@@ -252,7 +252,8 @@ func TestValuesOfTheContext(t *testing.T) {
 	}
 }
 
-// An answer of the user's own sees the headers that a middleware before has set, and may remove them.
+// A custom refusal response sees the headers that an earlier middleware has set, and may remove
+// them.
 func TestRefuseSeesTheHeadersOfOthers(t *testing.T) {
 	g := guard(t, api.RuleSet{Flow: []flow.Rule{{Resource: "GET /x", Threshold: 0}}})
 	url := serve(t, func(h *server.Hertz) {

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/adapters/nethttp"
 )
 
-// request is what the options of package nethttp see of a request: a copy, since hertz uses its
-// buffers again. Where none of them looks, it has no more than the method and the context.
+// request returns the copy of a request that the options of package nethttp see; hertz reuses its
+// buffers. Unless whole is set, it has only the method and the context.
 func request(ctx context.Context, c *app.RequestContext, whole bool) *http.Request {
 	r := &http.Request{Method: string(c.Method())}
 	if !whole {
@@ -36,7 +36,7 @@ func request(ctx context.Context, c *app.RequestContext, whole bool) *http.Reque
 		r.SetPathValue(p.Key, strings.Clone(p.Value))
 	}
 	with := &response.Carried{Context: ctx, By: c}
-	if conn := c.GetConn(); conn != nil { // as a server of net/http does: whether the other end is a Unix socket shows by it
+	if conn := c.GetConn(); conn != nil { // as net/http's server does; it tells Unix sockets apart
 		with.Local = conn.LocalAddr()
 	}
 	return r.WithContext(with)

@@ -10,14 +10,14 @@ import (
 	"github.com/penstock-go/penstock/adapters/nethttp"
 )
 
-// Filter guards routes of HTTP whose handlers write the response themselves, such as downloads,
-// events and WebSockets, as the package nethttp says, whose options it takes:
+// Filter guards HTTP routes whose handlers write the response themselves, such as downloads, events
+// and WebSockets, as package nethttp does, whose options it takes:
 //
 //	files := server.Route("/files", penstockkratos.Filter())
 //
-// It sees the status, and a stream until its end. It is for the filters of a route or a group, not for those of a
-// server, which know no route yet; and beside [Server] only for handlers that don't call its
-// middleware.
+// It sees the status, and a stream until its end. Use it as a filter of a route or a group, not of
+// a server, where no route is known yet; beside [Server] use it only for handlers that don't call
+// the server's middleware.
 func Filter(opts ...nethttp.Option) khttp.FilterFunc {
 	g := nethttp.NewGuard(opts...)
 	return func(next http.Handler) http.Handler {

@@ -36,7 +36,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// A filter's options see what the wildcards of the route stand for.
+// A filter's options see the path values of the route.
 func TestPathValues(t *testing.T) {
 	g := guard(t, api.RuleSet{Hotspot: []hotspot.Rule{{Resource: "GET /users/{id}", Param: "id", Threshold: 1, Interval: time.Hour}}})
 	srv := khttp.NewServer()
@@ -49,7 +49,7 @@ func TestPathValues(t *testing.T) {
 	}
 }
 
-// A mux below a route has routes that no rule applies to.
+// No rule applies to the routes of a mux below a route.
 func TestNested(t *testing.T) {
 	conformance.Nested(t, func(plain, inner http.Handler, opts ...nethttp.Option) http.Handler {
 		srv := khttp.NewServer(khttp.NotFoundHandler(http.NotFoundHandler()))

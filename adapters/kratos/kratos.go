@@ -1,5 +1,4 @@
-// Package penstockkratos guards servers and clients that are built with kratos, by gRPC and by
-// HTTP:
+// Package penstockkratos guards servers and clients built with kratos, over gRPC and HTTP:
 //
 //	grpc.NewServer(grpc.Middleware(recovery.Recovery(), penstockkratos.Server()))
 //	http.NewServer(http.Middleware(recovery.Recovery(), penstockkratos.Server()))
@@ -8,39 +7,39 @@
 //
 //	conn, err := grpc.DialInsecure(ctx, grpc.WithMiddleware(penstockkratos.Client()))
 //
-// A call that no rule refuses runs as an inbound call of the resource that its operation names,
-// "/package.Service/Method", whichever way it comes in, and calls that its handler makes with its
-// context are counted below it. A client's calls are outbound. Where rules have a call wait, it waits
+// A call that no rule refuses runs as an inbound call of the resource named by its operation,
+// "/package.Service/Method", whichever transport it uses. Calls that its handler makes with its
+// context are counted below it. A client's calls are outbound. A call that a rule makes wait waits
 // within its own context, to which kratos gives a timeout. HTTP without generated code has no
-// operations: a server's resource is "GET /users/{id}" there, the route's, and a client's is
-// "GET api.example.com". Health checks and reflection are not guarded, since a refused probe has
-// the process restarted. [Resource] changes all that.
+// operations: a server's resource is then its route, "GET /users/{id}", and a client's is "GET
+// api.example.com". Health checks and reflection are not guarded, since a refused probe gets the
+// process restarted. [Resource] changes names and exemptions.
 //
 // # Refusals
 //
-// A refused call is told by package refusal: by HTTP as 429, 503 or 403, with Retry-After where
-// it is known, and by gRPC as ResourceExhausted, Unavailable or PermissionDenied, with
-// google.rpc.ErrorInfo, google.rpc.RetryInfo and the trailer grpc-retry-pushback-ms. errors.Reason
-// of kratos reads FLOW_BLOCKED and the like in both cases. The same is told where a handler
-// returns the refusal of a call of its own, wrapped or not, unless it has made an error of
-// kratos of it. The error of a client whose call is refused before it is made is one of
-// kratos, in which errors.As finds the *api.BlockError.
+// Package refusal defines how a refused call is reported: over HTTP as 429, 503 or 403, with
+// Retry-After where the time is known, and over gRPC as ResourceExhausted, Unavailable or
+// PermissionDenied, with google.rpc.ErrorInfo, google.rpc.RetryInfo and the trailer
+// grpc-retry-pushback-ms. kratos' errors.Reason returns FLOW_BLOCKED and the like in both cases. A
+// handler that returns the refusal of a call of its own, wrapped or not, reports the same, unless
+// it has turned it into a kratos error. A client whose call is refused locally gets a kratos error
+// in which errors.As finds the *api.BlockError.
 //
 // # Failures
 //
 // Breakers count the codes Unknown, DeadlineExceeded, Internal, Unavailable and DataLoss as
-// failures of the resource, for a client also ResourceExhausted, and a panic, which continues. An
-// error of kratos counts by the code that gRPC has for its own, and those below 500 that gRPC has
-// none for are no failures. See [FailureCodes] and [Failure]. They leave out a call that its
-// caller has canceled by then, and one whose handler returns a refusal that it got from a call of its
-// own. A handler that makes an error of kratos of such a refusal calls refusal.Tell, so that it is known.
+// failures of the resource, for a client also ResourceExhausted, and a panic, which continues. A
+// kratos error counts as the gRPC code of its status; statuses below 500 without a gRPC code are no
+// failures. See [FailureCodes] and [Failure]. Breakers leave out a call that its caller has
+// canceled by then, and one whose handler returns the refusal of a call of its own. A handler that
+// turns such a refusal into a kratos error calls refusal.Tell to report it.
 //
 // # Limits
 //
-// kratos asks its middleware once for each message of a stream: streams of gRPC are for the
-// interceptors of the package penstockgrpc. What a handler of HTTP writes itself the middleware does
-// not see, but for the error that it returns: [Filter] is for such routes. Requests that no route
-// serves never come to it.
+// kratos runs its middleware once for each message of a stream: guard gRPC streams with the
+// interceptors of package penstockgrpc. The middleware does not see responses that an HTTP handler
+// writes itself, only the error that it returns: use [Filter] for such routes. Requests that no
+// route serves never reach it.
 //
 // Everything here is safe for concurrent use.
 package penstockkratos
@@ -82,7 +81,7 @@ func Server(opts ...Option) middleware.Middleware {
 			opts := g.Attach([]api.Option{rpc.Inbound}, func() *http.Request { return request(ctx, t) })
 			c, err := g.enter(ctx, t, req, opts...)
 			if err != nil {
-				return nil, tell(ctx, t, err)
+				return nil, report(ctx, t, err)
 			}
 			if c == nil {
 				return next(ctx, req)
@@ -90,7 +89,7 @@ func Server(opts ...Option) middleware.Middleware {
 			defer c.Exit()
 			resp, err := next(c.Below(), req)
 			c.End(err)
-			return resp, tell(ctx, t, err)
+			return resp, report(ctx, t, err)
 		}
 	}
 }
@@ -119,7 +118,7 @@ func Client(opts ...Option) middleware.Middleware {
 	}
 }
 
-// guard is what options make: how calls are guarded.
+// guard holds the settings that options make.
 type guard struct {
 	rpc.Guard
 	origin   func(context.Context, transport.Transporter) string
@@ -135,7 +134,7 @@ func newGuard(failures uint32, opts []Option) *guard {
 	return g
 }
 
-// enter asks for the resource. The call is nil if it is not to be guarded.
+// enter acquires the resource. The call is nil if it passes unguarded.
 func (g *guard) enter(ctx context.Context, t transport.Transporter, req any, opts ...api.Option) (c *rpc.Call, err error) {
 	name, origin := nameOf(t), ""
 	switch {
@@ -156,7 +155,7 @@ func (g *guard) enter(ctx context.Context, t transport.Transporter, req any, opt
 	return g.Enter(ctx, name, origin, opts...)
 }
 
-// nameOf is the operation. Without one kratos uses the path, and a client's path contains
+// nameOf returns the operation. Without one kratos uses the path, and a client's path contains
 // everything that its wildcards matched.
 func nameOf(t transport.Transporter) string {
 	h, ok := t.(khttp.Transporter)
@@ -164,13 +163,14 @@ func nameOf(t transport.Transporter) string {
 		return t.Operation()
 	}
 	r := h.Request()
-	if r.RequestURI == "" && isPath(h.PathTemplate(), r.URL) { // of a client
+	if r.RequestURI == "" && isPath(h.PathTemplate(), r.URL) { // a client's request
 		return r.Method + " " + netname.HostOf(r.URL.Scheme, r.URL.Host)
 	}
 	return response.Method(r.Method) + " " + cmp.Or(template(h), nethttp.Unmatched)
 }
 
-// isPath reports whether a template is the path itself, perhaps with a query: its program gave none.
+// isPath reports whether a template is the path itself, perhaps with a query: the program gave
+// none.
 func isPath(template string, of *url.URL) bool {
 	if end := strings.IndexAny(template, "?#"); end >= 0 {
 		template = template[:end]
@@ -178,8 +178,8 @@ func isPath(template string, of *url.URL) bool {
 	return template == of.Path || template == of.EscapedPath()
 }
 
-// template is the pattern of the route that serves a request, "" if none does: kratos then has the
-// path in its place.
+// template returns the pattern of the route that serves a request, "" if none does; kratos then has
+// the path in its place.
 func template(h khttp.Transporter) string {
 	if r := h.Request(); r.RequestURI != "" && mux.CurrentRoute(r) == nil {
 		return ""
@@ -187,7 +187,7 @@ func template(h khttp.Transporter) string {
 	return h.PathTemplate()
 }
 
-// request is a server's call as the values of [Param] see it.
+// request returns a server's call as the values of [Param] see it.
 func request(ctx context.Context, t transport.Transporter) *http.Request {
 	if h, ok := t.(khttp.Transporter); ok {
 		return h.Request()
@@ -210,14 +210,14 @@ func request(ctx context.Context, t transport.Transporter) *http.Request {
 	return r
 }
 
-// codeOf is the code that gRPC has for an error.
+// codeOf returns the gRPC code of an error.
 func codeOf(err error) uint32 {
 	s, ok := status.FromError(err)
 	if !ok {
 		s = status.FromContextError(err)
 	}
 	if e, ok := errors.AsType[*kerrors.Error](err); ok && e.Code < http.StatusInternalServerError && s.Code() == codes.Unknown {
-		return uint32(codes.InvalidArgument) // which gRPC has none for: the caller's mistake
+		return uint32(codes.InvalidArgument) // no gRPC code: the caller's mistake
 	}
 	return uint32(s.Code())
 }

@@ -58,7 +58,7 @@ func options(o rpctest.Options) (opts []penstockkratos.Option) {
 	return opts
 }
 
-// around is the middleware around the one that is looked at.
+// around is a middleware around the one under test.
 func around(s *rpctest.Service) middleware.Middleware {
 	return func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, req any) (_ any, err error) {
@@ -90,13 +90,13 @@ func run(t testing.TB, s transport.Server) {
 	}()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
-		cancel() // what is still open is closed at once
+		cancel() // closes what is still open
 		_ = s.Stop(ctx)
 		<-ended
 	})
 }
 
-// startGRPC serves by gRPC.
+// startGRPC serves over gRPC.
 func startGRPC(t testing.TB, s *rpctest.Service, atServer, atClient rpctest.Options) rpctest.Client {
 	listener := listen(t)
 	srv := kgrpc.NewServer(kgrpc.Listener(listener), kgrpc.Timeout(0),
@@ -123,9 +123,9 @@ func startGRPC(t testing.TB, s *rpctest.Service, atServer, atClient rpctest.Opti
 	return rpctest.Client{Unary: func(ctx context.Context) error { return conn.Invoke(ctx, unary, &emptypb.Empty{}, &emptypb.Empty{}) }}
 }
 
-func toldByGRPC(err error) rpctest.Told {
+func reportOverGRPC(err error) rpctest.Report {
 	s := status.Convert(err)
-	is := rpctest.Told{Code: rpctest.Code(s.Code()), Text: s.Proto().String()}
+	is := rpctest.Report{Code: rpctest.Code(s.Code()), Text: s.Proto().String()}
 	for _, d := range s.Details() {
 		switch d := d.(type) {
 		case *errdetails.ErrorInfo:
@@ -137,7 +137,7 @@ func toldByGRPC(err error) rpctest.Told {
 	return is
 }
 
-// answered is an error with the headers of the response that it was.
+// answered is an error with the headers of its response.
 type answered struct {
 	error
 	header http.Header
@@ -145,7 +145,7 @@ type answered struct {
 
 func (a *answered) Unwrap() error { return a.error }
 
-// serveHTTP serves by HTTP, without a timeout, what add adds.
+// serveHTTP serves the routes of add over HTTP, without a timeout.
 func serveHTTP(t testing.TB, add func(*khttp.Server), opts ...khttp.ServerOption) (address string) {
 	listener := listen(t)
 	srv := khttp.NewServer(append(opts, khttp.Listener(listener), khttp.Timeout(0))...)
@@ -154,7 +154,7 @@ func serveHTTP(t testing.TB, add func(*khttp.Server), opts ...khttp.ServerOption
 	return listener.Addr().String()
 }
 
-// dialHTTP returns a client of HTTP.
+// dialHTTP returns an HTTP client.
 func dialHTTP(t testing.TB, address string, opts ...penstockkratos.Option) *khttp.Client {
 	through := &http.Transport{}
 	t.Cleanup(through.CloseIdleConnections)
@@ -171,7 +171,7 @@ func dialHTTP(t testing.TB, address string, opts ...penstockkratos.Option) *khtt
 	return client
 }
 
-// startHTTP serves by HTTP, as generated code does.
+// startHTTP serves over HTTP, as generated code does.
 func startHTTP(t testing.TB, s *rpctest.Service, atServer, atClient rpctest.Options) rpctest.Client {
 	client := dialHTTP(t, serveHTTP(t, func(srv *khttp.Server) {
 		srv.Route("/").POST("/unary", func(c khttp.Context) error {
@@ -190,11 +190,11 @@ func startHTTP(t testing.TB, s *rpctest.Service, atServer, atClient rpctest.Opti
 	}}
 }
 
-// toldByHTTP reads what HTTP can tell: gRPC's codes Unknown and Internal are both 500, and that a call gave up
-// waiting is 503. It has no domain.
-func toldByHTTP(err error) rpctest.Told {
+// reportOverHTTP reads what HTTP can report: gRPC's codes Unknown and Internal are both 500, and a
+// call that gave up waiting is 503. There is no domain.
+func reportOverHTTP(err error) rpctest.Report {
 	e := kerrors.FromError(err)
-	is := rpctest.Told{Code: rpctest.Code(httpstatus.ToGRPCCode(int(e.Code))), Reason: e.Reason, Text: e.Error()}
+	is := rpctest.Report{Code: rpctest.Code(httpstatus.ToGRPCCode(int(e.Code))), Reason: e.Reason, Text: e.Error()}
 	if e.Reason != "" {
 		is.Domain = "penstock"
 	}
@@ -214,24 +214,24 @@ func toldByHTTP(err error) rpctest.Told {
 }
 
 func framework(start func(testing.TB, *rpctest.Service, rpctest.Options, rpctest.Options) rpctest.Client,
-	told func(error) rpctest.Told, lacks map[string]string) rpctest.Framework {
+	reported func(error) rpctest.Report, lacks map[string]string) rpctest.Framework {
 	for _, c := range rpctest.Cases() {
 		if c.OfStream {
 			lacks[c.Name] = "kratos asks its middleware once for each message of a stream"
 		}
 	}
-	return rpctest.Framework{Start: start, Unary: unary, Told: told, Without: lacks}
+	return rpctest.Framework{Start: start, Unary: unary, Reported: reported, Without: lacks}
 }
 
 func TestGRPC(t *testing.T) {
-	f := framework(startGRPC, toldByGRPC, map[string]string{})
+	f := framework(startGRPC, reportOverGRPC, map[string]string{})
 	f.Error = func(code rpctest.Code, text string) error { return status.Error(codes.Code(code), text) }
 	rpctest.Run(t, f)
 }
 
 func TestHTTP(t *testing.T) {
 	const none = "HTTP has no status for it"
-	f := framework(startHTTP, toldByHTTP, map[string]string{
+	f := framework(startHTTP, reportOverHTTP, map[string]string{
 		"the code 6": none, "the code 9": none, "the code 11": none, "the code 13": none, "the code 15": none,
 		"an error of the deadline is a failure": none, "an error of a cancel is none": none,
 	})

@@ -21,7 +21,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// guard is one with these rules, until the test ends.
+// guard returns a guard with these rules that lives until the test ends.
 func guard(t *testing.T, set api.RuleSet) *api.Guard {
 	g, err := api.New(api.Config{})
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func guard(t *testing.T, set api.RuleSet) *api.Guard {
 	return g
 }
 
-// names are those of all resources.
+// names returns the names of all resources.
 func names(g *api.Guard) (list []string) {
 	for _, n := range g.Tree().Resources {
 		list = append(list, n.Name)
@@ -38,7 +38,7 @@ func names(g *api.Guard) (list []string) {
 	return list
 }
 
-// A route without generated code, whose handler calls the middleware.
+// route adds a route without generated code, whose handler calls the middleware.
 func route(srv *khttp.Server, path string, handler func(ctx context.Context) error) {
 	srv.Route("/").GET(path, func(c khttp.Context) error {
 		out, err := c.Middleware(func(ctx context.Context, _ any) (any, error) { return &emptypb.Empty{}, handler(ctx) })(c, nil)
@@ -49,7 +49,7 @@ func route(srv *khttp.Server, path string, handler func(ctx context.Context) err
 	})
 }
 
-// Where nobody names operations, neither paths nor what isn't there make resources.
+// Without named operations, neither paths nor unknown routes make resources.
 func TestNamesWithoutOperations(t *testing.T) {
 	atServer, atClient := guard(t, api.RuleSet{}), guard(t, api.RuleSet{})
 	address := serveHTTP(t, func(srv *khttp.Server) {
@@ -71,7 +71,7 @@ func TestNamesWithoutOperations(t *testing.T) {
 	assert.Equal(t, [3]int64{201, 0, 0}, [3]int64{n.Lifetime.Complete, n.Lifetime.Exception, n.InFlight})
 }
 
-// A client's host is one resource, however it is spelled.
+// All spellings of a client's host are one resource.
 func TestClientsSpellHosts(t *testing.T) {
 	g := guard(t, api.RuleSet{})
 	for _, endpoint := range []string{"http://127.0.0.1:80", "http://LOCALHOST", "http://localhost.:80", "localhost:80"} {
@@ -90,7 +90,7 @@ func (refuses) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("nobody is there")
 }
 
-// A client that knows nothing but HTTP reads the status, and when to come again.
+// A plain HTTP client reads the status, and when to retry.
 func TestARefusalOverHTTP(t *testing.T) {
 	g := guard(t, api.RuleSet{Flow: []flow.Rule{{ID: "secret", Resource: "GET /x", Threshold: 1, Interval: time.Hour}}})
 	address := serveHTTP(t, func(srv *khttp.Server) { route(srv, "/x", func(context.Context) error { return nil }) },
@@ -113,7 +113,7 @@ func TestARefusalOverHTTP(t *testing.T) {
 	}
 }
 
-// Errors of kratos that gRPC has no code for count by their status.
+// kratos errors without a gRPC code count by their status.
 func TestCodesOfHTTPThatGRPCHasNot(t *testing.T) {
 	for status, failed := range map[int]int64{418: 0, 422: 0, 499: 0, 500: 1, 502: 1, 501: 0, 507: 1} {
 		g := guard(t, api.RuleSet{})
@@ -129,7 +129,7 @@ func TestCodesOfHTTPThatGRPCHasNot(t *testing.T) {
 	}
 }
 
-// A refusal below two middlewares is told once, and is no failure of either.
+// A refusal below two middlewares is reported once, and is no failure of either.
 func TestTwoMiddlewares(t *testing.T) {
 	outer, inner := guard(t, api.RuleSet{}), guard(t, api.RuleSet{Flow: []flow.Rule{{ID: "secret", Resource: "GET /x", Threshold: 0}}})
 	address := serveHTTP(t, func(srv *khttp.Server) { route(srv, "/x", func(context.Context) error { return nil }) },
@@ -140,7 +140,7 @@ func TestTwoMiddlewares(t *testing.T) {
 	assert.Equal(t, [2]int64{1, 0}, [2]int64{n.Lifetime.Complete, n.Lifetime.Exception})
 }
 
-// A middleware that no transport has called lets everything pass.
+// A middleware without a transport lets everything pass.
 func TestWithoutATransport(t *testing.T) {
 	g := guard(t, api.RuleSet{Flow: []flow.Rule{{Resource: ".*", Match: api.MatchRegex, Threshold: 0}}})
 	pass := func(context.Context, any) (any, error) { return "ok", nil }

@@ -20,14 +20,14 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 )
 
-// each lets one call of each client in, and none of nobody.
+// each admits one call of each client, and none without a client.
 var each = api.RuleSet{Hotspot: []hotspot.Rule{{
 	Resource: ".*", Match: api.MatchRegex, Param: "client", Threshold: 1, Interval: time.Hour, Missing: hotspot.MissingRefuse,
 }}}
 
 var proxies = nethttp.Proxies{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, UnixSocket: true}
 
-// By HTTP the client of a call is that of its request.
+// Over HTTP the client of a call is that of its request.
 func TestClientAddressesByHTTP(t *testing.T) {
 	g := guard(t, each)
 	address := serveHTTP(t, func(srv *khttp.Server) { route(srv, "/x", func(context.Context) error { return nil }) },
@@ -42,7 +42,7 @@ func TestClientAddressesByHTTP(t *testing.T) {
 	}
 }
 
-// header is the metadata of a call by gRPC.
+// header is the metadata of a gRPC call.
 type header map[string][]string
 
 func (h header) Get(key string) string {
@@ -61,7 +61,7 @@ func (h header) Keys() (keys []string) {
 	return keys
 }
 
-// byGRPC is such a call.
+// byGRPC is a gRPC transport with such metadata.
 type byGRPC struct{ header }
 
 func (byGRPC) Kind() transport.Kind              { return transport.KindGRPC }
@@ -70,7 +70,7 @@ func (byGRPC) Operation() string                 { return "/a.B/C" }
 func (c byGRPC) RequestHeader() transport.Header { return c.header }
 func (byGRPC) ReplyHeader() transport.Header     { return header{} }
 
-// By gRPC it is the other end of the connection, or who a proxy that is trusted names.
+// Over gRPC the client is the other end of the connection, or the one that a trusted proxy names.
 func TestClientAddressesByGRPC(t *testing.T) {
 	g := guard(t, each)
 	var seen *http.Request

@@ -10,27 +10,27 @@ import (
 	"github.com/penstock-go/penstock/internal/netname"
 )
 
-// Proxies says whose headers count: those of requests that come from one's own proxies. The zero
-// value trusts nobody.
+// Proxies lists the program's own proxies; only their headers are trusted. The zero value trusts
+// nobody.
 type Proxies struct {
-	// Networks are the networks of the proxies. One of IPv4-mapped addresses is one of IPv4.
+	// Networks are the networks of the proxies. A network of IPv4-mapped addresses is one of IPv4.
 	Networks []netip.Prefix
-	// UnixSocket trusts whoever connects by a Unix socket, such as nginx on the same machine. Such
-	// a peer has no address; where it isn't trusted, its requests have no client.
+	// UnixSocket trusts every peer on a Unix socket, such as nginx on the same machine. Such a peer
+	// has no address; if untrusted, its requests have no client.
 	UnixSocket bool
 }
 
-// ClientIP is [Proxies.ClientIP] of proxies in these networks. Without any, it is the other end of
-// the connection.
+// ClientIP is [Proxies.ClientIP] for proxies in these networks. Without any, it returns the other
+// end of the connection.
 func ClientIP(proxies ...netip.Prefix) Value { return Proxies{Networks: proxies}.ClientIP() }
 
-// TrustedHeader is [Proxies.Header] of proxies in these networks.
+// TrustedHeader is [Proxies.Header] for proxies in these networks.
 func TrustedHeader(name string, from ...netip.Prefix) Value {
 	return Proxies{Networks: from}.Header(name)
 }
 
-// Header is a header of requests that the proxies pass on, and "" for others. Of several lines it
-// is the last one, which the proxy has added.
+// Header returns a header of requests that come from the proxies, and "" for others. Of several
+// lines it takes the last one, which the proxy has added.
 func (p Proxies) Header(name string) Value {
 	name = http.CanonicalHeaderKey(name)
 	p.Networks = netname.Networks(p.Networks)
@@ -42,11 +42,11 @@ func (p Proxies) Header(name string) Value {
 	}
 }
 
-// ClientIP is the address of the client: that of the connection's other end, or, if that is a
-// proxy, the last address of X-Forwarded-For that is not a proxy's. Addresses may have ports and
-// brackets; zones are dropped, and an IPv4-mapped address is one of IPv4. Where a proxy wrote
-// something else, the proxy is the client. The value is "" where no address is known, as for a Unix
-// socket; a rule's field missing says what such a request means.
+// ClientIP returns the address of the client: the other end of the connection or, if that is a
+// proxy, the last address in X-Forwarded-For that is not a proxy's. Addresses may have ports and
+// brackets; zones are dropped, and an IPv4-mapped address becomes an IPv4 address. If a proxy wrote
+// something else, the proxy is the client. The value is "" if no address is known, as for a Unix
+// socket; a rule's field missing decides about such requests.
 func (p Proxies) ClientIP() Value {
 	p.Networks = netname.Networks(p.Networks)
 	return func(r *http.Request) string {
@@ -58,7 +58,7 @@ func (p Proxies) ClientIP() Value {
 					return client
 				}
 				if at = named(before); at.unknown() {
-					return client // it is unknown who came before
+					return client // the hop before is unknown
 				}
 				if text := at.text(); text != "" {
 					client = text
@@ -76,13 +76,13 @@ func (p *Proxies) trusts(at peer) bool {
 
 // peer is an end of a connection.
 type peer struct {
-	ip     netip.Addr // invalid if it has none
-	socket bool       // a Unix socket
+	ip     netip.Addr // invalid if the peer has no address
+	socket bool       // connected through a Unix socket
 }
 
 func (p peer) unknown() bool { return !p.socket && !p.ip.IsValid() }
 
-// text is the address, "" if there is none.
+// text returns the address, or "" if there is none.
 func (p peer) text() string {
 	if !p.ip.IsValid() {
 		return ""
@@ -90,9 +90,9 @@ func (p peer) text() string {
 	return p.ip.String()
 }
 
-// remote is the other end of the connection. Servers leave out the address of a Unix socket without
-// a name, or write @. Middlewares write what a header says, so it counts as a socket only if the
-// server's own end is one, where that is known.
+// remote returns the other end of the connection. Servers leave out the address of an unnamed Unix
+// socket, or write @. Middlewares write header values there, so the peer counts as a socket only if
+// the server's own end is one, where that is known.
 func remote(r *http.Request) peer {
 	at := named(r.RemoteAddr)
 	if at.socket = at.socket || r.RemoteAddr == ""; at.socket {
@@ -102,7 +102,7 @@ func remote(r *http.Request) peer {
 	return at
 }
 
-// named is the peer that a server or a proxy names.
+// named parses a peer as a server or a proxy writes it.
 func named(text string) peer {
 	text = strings.TrimSpace(text)
 	if ip, ok := netname.Address(text); ok {
@@ -111,7 +111,7 @@ func named(text string) peer {
 	return peer{socket: strings.HasPrefix(text, "@") || strings.HasPrefix(text, "/") || strings.HasPrefix(text, "unix:")}
 }
 
-// lastFirst are the parts of a list, from its end: those before an untrusted one cost nothing.
+// lastFirst yields the parts of a list from its end: parts before an untrusted one cost nothing.
 func lastFirst(list string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for more := true; more; {
@@ -124,8 +124,8 @@ func lastFirst(list string) func(yield func(string) bool) {
 	}
 }
 
-// ClientNetwork is the network of so many bits that an IPv6 address is in, such as 64, for a client who
-// has a whole network has all of its addresses. IPv4 addresses, and what is no address, stay as they are.
+// ClientNetwork returns the network of that many bits around an IPv6 address. Use 64, since one
+// client usually owns a whole /64. IPv4 addresses and other texts stay unchanged.
 func ClientNetwork(bits int, of Value) Value {
 	return func(r *http.Request) string {
 		value := of(r)

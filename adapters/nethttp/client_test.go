@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/rules/gateway"
 )
 
-// comes is a request of a peer, with lines of X-Forwarded-For.
+// comes returns a request of a peer, with lines of X-Forwarded-For.
 func comes(peer string, forwarded ...string) *http.Request {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.RemoteAddr = peer
@@ -28,7 +28,8 @@ func comes(peer string, forwarded ...string) *http.Request {
 	return r
 }
 
-// An address is found in each form that servers and proxies write, and a forged header counts for nothing.
+// An address is found in each form that servers and proxies write, and a forged header has no
+// effect.
 func TestClientsInEveryForm(t *testing.T) {
 	inside := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("::ffff:172.16.0.0/108")}
 	tcp := nethttp.ClientIP(inside...)
@@ -106,14 +107,15 @@ func TestTrustedHeaderInEveryForm(t *testing.T) {
 		"nonsense":             {},
 	} {
 		r := comes(peer)
-		r.Header["X-User"] = []string{"forged", "ann"} // as a proxy leaves it that adds a line
+		r.Header["X-User"] = []string{"forged", "ann"} // as left by a proxy that appends a line
 		want := map[bool]string{true: "ann"}
 		assert.Equal(t, want[trusted[0]], tcp(r), "%q", peer)
 		assert.Equal(t, want[trusted[1]], unix(r), "%q", peer)
 	}
 }
 
-// An address is that of a Unix socket only where the server listens on one: middlewares write there what headers say.
+// A peer is a Unix socket only if the server listens on one: middlewares write header values into
+// RemoteAddr.
 func TestUnixSocketOfAServer(t *testing.T) {
 	of := nethttp.Proxies{UnixSocket: true}.ClientIP()
 	for _, peer := range []string{"", "@", "/run/app.sock"} {
@@ -148,7 +150,8 @@ func TestUnixSocketOfAServer(t *testing.T) {
 	assert.Equal(t, "203.0.113.7", <-got)
 }
 
-// Two clients behind a proxy have a limit each, whatever form their addresses have, and a header evades none.
+// Two clients behind a proxy have separate limits, whatever the form of their addresses, and no
+// header evades them.
 func TestLimitOfEachClient(t *testing.T) {
 	inside := netip.MustParsePrefix("10.0.0.0/8")
 	g := newGuard(t, api.RuleSet{
@@ -180,7 +183,7 @@ func TestLimitOfEachClient(t *testing.T) {
 	}
 }
 
-// Leaving out a header, a parameter or a cookie gains nothing where the rule says what that means.
+// Omitting a header, a parameter or a cookie gains nothing if the rule's missing field covers it.
 func TestLimitOfClientsThatSayNothing(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /", func(http.ResponseWriter, *http.Request) {})

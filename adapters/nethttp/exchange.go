@@ -11,8 +11,8 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// Exchange is one request that runs, see [Guard]. But for [Exchange.Close], its methods are
-// for the goroutine that serves the request.
+// Exchange is a request that was admitted; see [Guard]. Except for [Exchange.Close], only the
+// goroutine that serves the request may call its methods.
 type Exchange struct {
 	scope    scope
 	guard    *Guard
@@ -21,21 +21,21 @@ type Exchange struct {
 	request  *http.Request
 	writer   http.ResponseWriter
 	err      error
-	status   int32 // no int, so that the object stays in its size class
+	status   int32 // not an int, to keep the object in its size class
 	ended    bool  // the handler has returned
 	gone     bool  // the client had left by then
-	streams  bool  // the response has begun, and is one without an end
-	goesOn   bool  // when Close comes, see Later
+	streams  bool  // the response has begun, and has no end
+	goesOn   bool  // when Close is called; see Later
 }
 
-// scope is the context of a request that runs. Calls of the handler are counted below its own, and
-// refusals that it answers with are reported here. It is one object with the exchange.
+// scope is the context of an admitted request. Calls of the handler are counted below its own, and
+// refusals that it answers with are reported here. Scope and exchange are one object.
 type scope struct {
 	api.Nested
 	refused atomic.Bool
 }
 
-// Value returns what the context has, and itself as the listener of [refusal.Tell].
+// Value returns the context's value, and itself as the listener of [refusal.Tell].
 func (s *scope) Value(key any) any {
 	if key == refusal.ListenerKey() {
 		return s
@@ -43,29 +43,29 @@ func (s *scope) Value(key any) any {
 	return s.Nested.Value(key)
 }
 
-// Refused notes that the handler answers with a refusal, which is not a failure of the handler, nor
-// of an enclosing handler, if there is one.
+// Refused records that the handler answers with a refusal, which is not a failure of the handler,
+// nor of an enclosing handler, if there is one.
 func (s *scope) Refused(err error) {
 	s.refused.Store(true)
-	refusal.Tell(s.Context, err) // of the one around
+	refusal.Tell(s.Context, err) // for an enclosing handler
 }
 
-// Writer is the response as the handler is to see it. It can do what the server's own writer
-// can, and notes the status.
+// Writer returns the response for the handler. It has the interfaces of the server's own writer and
+// records the status.
 func (x *Exchange) Writer() http.ResponseWriter { return x.writer }
 
-// Request is the request as the handler is to see it.
+// Request returns the request for the handler.
 func (x *Exchange) Request() *http.Request { return x.request }
 
-// LongLived says that the response time does not count, see api.LongLived.
+// LongLived excludes the response time from statistics; see api.LongLived.
 func (x *Exchange) LongLived() {
 	x.streams = true
 	x.entry.SetLongLived()
 }
 
-// Release ends the call before its handler returns: the handler has taken over the
-// connection. Where [HoldHijacked] says so, the call continues, as a stream: its response time does
-// not count, and it ends well when its client leaves.
+// Release ends the call before its handler returns, since the handler has taken over the
+// connection. With [HoldHijacked] the call continues as a stream: its response time does not count,
+// and a client that leaves is no failure.
 func (x *Exchange) Release() {
 	if x.guard.holdHijacked {
 		x.LongLived()
@@ -74,8 +74,8 @@ func (x *Exchange) Release() {
 	x.entry.Exit()
 }
 
-// End says that the handler has returned, with which status (0 if it wrote none) and which
-// error, where handlers return one.
+// End records that the handler has returned, with its status (0 if it wrote none) and its error, if
+// handlers return one.
 func (x *Exchange) End(status int, err error) {
 	x.status, x.err, x.ended, x.gone = int32(status), err, true, x.left()
 	if x.request.Pattern != x.original.Pattern {
@@ -86,16 +86,15 @@ func (x *Exchange) End(status int, err error) {
 // left reports whether the client has left.
 func (x *Exchange) left() bool { return errors.Is(x.original.Context().Err(), context.Canceled) }
 
-// Later lets the call continue when its handler has returned, for frameworks that send responses
-// then, or give connections away: it ends when the returned function is called, from any goroutine
-// and any number of times, and not with Close. It is for after [Exchange.End].
+// Later makes the call outlive its handler, for frameworks that send responses or hand over
+// connections afterwards: the call ends with the returned function instead of Close. That may run
+// on any goroutine and any number of times. Call Later after [Exchange.End].
 func (x *Exchange) Later() (end func()) {
 	x.goesOn = true
 	return func() { x.close(nil) }
 }
 
-// Close ends the call. It must be deferred directly, so that it sees a panic of the handler, which
-// continues.
+// Close ends the call. Defer it directly, so that it sees a panic of the handler, which continues.
 func (x *Exchange) Close() {
 	if x.ended {
 		if !x.goesOn {
@@ -103,7 +102,7 @@ func (x *Exchange) Close() {
 		}
 		return
 	}
-	if x.original.Context().Err() == nil { // whatever it is, it is a failure; and its stack stays as it is
+	if x.original.Context().Err() == nil { // a failure whatever it is; not recovered, so its stack stays
 		x.close(errPanicked)
 		return
 	}
@@ -114,7 +113,7 @@ func (x *Exchange) Close() {
 	} else {
 		x.close(errPanicked)
 	}
-	if p != nil { // or the goroutine ends
+	if p != nil { // or runtime.Goexit ran
 		panic(p)
 	}
 }
@@ -127,9 +126,10 @@ func (x *Exchange) close(failure error) {
 	x.entry.Exit()
 }
 
-// failed returns the error for [api.Admitted.Fail] when a handler has returned, or gave up because its
-// client left; nil if it did not fail. A response is no answer if the client has left, since a
-// handler may return with any status then; but a stream that has begun ends so.
+// failed returns the error for [api.Admitted.Fail] when a handler has returned or has given up
+// because its client left; nil if it did not fail. After the client has left, a response says
+// nothing, since a handler may return with any status then; for a stream that has begun, it is the
+// normal end.
 func (x *Exchange) failed() error {
 	switch {
 	case x.scope.refused.Load(), refusal.Of(x.err).Reason != refusal.None:
@@ -150,7 +150,7 @@ func (x *Exchange) failed() error {
 	return x.failure()
 }
 
-// failure is the error of a response that is one.
+// failure returns the error of a failed response.
 func (x *Exchange) failure() error {
 	if x.err != nil && !errors.Is(x.err, context.Canceled) {
 		return x.err
@@ -158,7 +158,7 @@ func (x *Exchange) failure() error {
 	return StatusError(x.status)
 }
 
-// StatusError is what breakers see of a response: it has this status.
+// StatusError is the error that breakers see for a response with this status.
 type StatusError int
 
 // Error names the status.

@@ -7,18 +7,17 @@ import (
 	"github.com/penstock-go/penstock/rules/gateway"
 )
 
-// Gateway guards a handler that passes requests on, such as an httputil.ReverseProxy: each
-// request is a call of every group that its path belongs to, in the order of the rule file, and within
-// those of its route. Groups are those of the rules in force, and what rules want to
-// know of the request, the address of its client or a header, goes with the calls; see package
-// gateway. A request goes by the groups of one revision of the rules.
+// Gateway guards a handler that passes requests on, such as an httputil.ReverseProxy: each request
+// is a call of every group that its path belongs to, in the order of the rule file, and within
+// those of its route. Groups come from the rules in force; values that rules need, such as the
+// client's address or a header, go with the calls. See package gateway. A request uses the groups
+// of one revision of the rules.
 //
-// route names the resource of a request's route; where it returns "" the request has none and
-// goes by its groups alone, as do all if route is nil. Names should be few: see the caps of
-// api.Config for what happens to others.
+// route names the resource of a request's route; "" means that the request has only its groups, as
+// all requests do if route is nil. Use few names: the caps of api.Config apply to the rest.
 //
-// A request that one of its calls refuses is refused. What it took of the groups before stays
-// taken: they let it in.
+// A request is refused if one of its calls is. Units that it took from earlier groups stay taken,
+// since those groups admitted it.
 func Gateway(next http.Handler, route func(*http.Request) string, opts ...Option) http.Handler {
 	g := NewGuard(opts...)
 	if g.clientIP == nil {
@@ -36,7 +35,7 @@ func Gateway(next http.Handler, route func(*http.Request) string, opts ...Option
 	})
 }
 
-// guard is the one that calls go through.
+// guard returns the guard that calls go through.
 func (g *Guard) guard() *api.Guard {
 	if g.api != nil {
 		return g.api
@@ -68,7 +67,7 @@ func (g *Guard) pass(w http.ResponseWriter, r *http.Request, table *gateway.Tabl
 	x.End(int(x.status), nil)
 }
 
-// valueOf is where a value of a request comes from.
+// valueOf maps a gateway value to its source in the request.
 func (g *Guard) valueOf(v gateway.Value) Value {
 	switch v.Param {
 	case gateway.ClientIP:

@@ -29,7 +29,7 @@ import (
 
 var shopGroup = gateway.Group{ID: "shop", Paths: []gateway.Path{{Path: "/orders"}, {Path: "/orders/*", Match: spec.MatchPrefix}}}
 
-// gatewayGuard is a guard on a clock that stands still.
+// gatewayGuard returns a guard on a clock that stands still.
 func gatewayGuard(t *testing.T, set api.RuleSet) *api.Guard {
 	t.Helper()
 	g, err := api.New(api.Config{Clock: api.NewManualClock(time.Unix(1_700_000_000, 0)), Logger: slog.New(slog.DiscardHandler)})
@@ -45,7 +45,7 @@ func firstPart(r *http.Request) string {
 	return first
 }
 
-// serve has a handler serve a request, and returns the status.
+// serve passes a request to a handler and returns the status.
 func serve(h http.Handler, path string, change ...func(*http.Request)) int {
 	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)
 	r.URL.Path = path
@@ -63,7 +63,7 @@ func with(name, value string) func(*http.Request) {
 }
 
 // Before a real reverse proxy: groups limit what several routes share, each value has its own
-// limit, and what is refused never reaches the backend.
+// limit, and refused requests never reach the backend.
 func TestGatewayBeforeAReverseProxy(t *testing.T) {
 	g := gatewayGuard(t, api.RuleSet{
 		Groups: []gateway.Group{shopGroup},
@@ -157,7 +157,7 @@ func TestGatewayValues(t *testing.T) {
 	}
 }
 
-// A group's limit holds for whatever its routes serve, however a client encodes the path.
+// A group's limit covers all its routes, however a client encodes the path.
 func TestGatewayOfEncodedPaths(t *testing.T) {
 	g := gatewayGuard(t, api.RuleSet{
 		Groups:  []gateway.Group{{ID: "items", Paths: []gateway.Path{{Path: "/carts/*/items", Match: spec.MatchPath}}}},
@@ -198,7 +198,7 @@ func TestClientNetwork(t *testing.T) {
 	assert.Empty(t, of("", 64))
 }
 
-// Groups come and go with the rules, and a group is a resource like any other: a breaker opens.
+// Groups come and go with the rules, and a group is a resource like any other: its breaker opens.
 func TestGatewayReloads(t *testing.T) {
 	g := gatewayGuard(t, api.RuleSet{})
 	status := 204
@@ -228,8 +228,8 @@ func TestGatewayReloads(t *testing.T) {
 	assert.Equal(t, 204, serve(h, "/orders/7"))
 }
 
-// However many values requests bring, and however long they are, there are so many as the rule
-// tells apart at most; others share limits, and so are still limited.
+// The rule's cap holds however many and however long the values of requests are; the values beyond
+// it share limits, so they are still limited.
 func TestGatewayManyValues(t *testing.T) {
 	const most = 100
 	values := 100_000
@@ -267,7 +267,7 @@ func TestGatewayManyValues(t *testing.T) {
 	assert.LessOrEqual(t, hotspots.Values, most)
 }
 
-// Requests while rules change: each goes by one table, and none is lost.
+// While rules change, each request uses one table, and none is lost.
 func TestGatewayUnderReloads(t *testing.T) {
 	g := gatewayGuard(t, api.RuleSet{})
 	h := nethttp.Gateway(http.HandlerFunc(passed), firstPart, nethttp.On(g))

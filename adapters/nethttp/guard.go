@@ -12,9 +12,8 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// Guard is what options make: how requests are guarded. Programs use [Handler],
-// [Middleware] or [Transport]; a Guard is for adapters of frameworks that are built on
-// net/http.
+// Guard guards requests with the given options. Programs use [Handler], [Middleware] or
+// [Transport]; a Guard is for adapters of frameworks built on net/http.
 //
 //	x, err := guard.Begin(w, r, r.Method, pattern)
 //	if err != nil {
@@ -25,7 +24,7 @@ import (
 //	status, err := next(x.Writer(), x.Request())
 //	x.End(status, err)
 type Guard struct {
-	api          *api.Guard // nil for the default one
+	api          *api.Guard // nil means the default guard
 	context      string
 	origin       Value
 	resource     func(r *http.Request, route string) string
@@ -38,13 +37,13 @@ type Guard struct {
 	holdHijacked bool
 	perHost      bool  // a client's resources have no method
 	clientIP     Value // for the rules of gateways; nil is ClientIP()
-	looks        bool  // at requests, and perhaps at path values
+	looks        bool  // some option looks at requests, perhaps at path values
 
-	told   atomic.Bool                           // that a router below has found another pattern
+	warned atomic.Bool                           // logged that a router below has found another pattern
 	routes atomic.Pointer[map[route]*api.Handle] // replaced as a whole
 }
 
-// route is a route as its router knows it.
+// route is a method and a pattern as the router has them.
 type route struct{ method, pattern string }
 
 // NewGuard returns a Guard.
@@ -69,15 +68,15 @@ func (g *Guard) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	g.refuse(w, r, err)
 }
 
-// Looks reports whether an option looks at requests, and so perhaps at path values: they are to
-// be set before [Guard.Begin] then. If none does, a request needs no more than its method and context.
+// Looks reports whether an option looks at requests, and so perhaps at path values: set them before
+// [Guard.Begin] then. If none does, Begin needs only the method and the context of the request.
 func (g *Guard) Looks() bool { return g.looks }
 
-// Begin asks for the resource of a request's route. The pattern is the router's; it may begin
-// with a method, and is "" where no route serves the request. If the request may run, it is
-// to run with [Exchange.Writer] and [Exchange.Request], and the Exchange is to be closed.
-// Otherwise err is [api.Entry]'s, for [Guard.Refuse]. It waits as long as rules say, at most until
-// the request's context ends.
+// Begin acquires the resource of a request's route. The pattern is the router's; it may begin with
+// a method, and is "" if no route serves the request. On success, run the request with
+// [Exchange.Writer] and [Exchange.Request], and close the Exchange. Otherwise err is [api.Entry]'s,
+// for [Guard.Refuse]. Begin waits as long as rules require, at most until the request's context
+// ends.
 func (g *Guard) Begin(w http.ResponseWriter, r *http.Request, method, pattern string) (*Exchange, error) {
 	e, guarded, err := g.entry(r, method, pattern, true)
 	if err != nil {
@@ -86,7 +85,7 @@ func (g *Guard) Begin(w http.ResponseWriter, r *http.Request, method, pattern st
 	return g.exchange(w, r, e, guarded), nil
 }
 
-// exchange is a request that runs.
+// exchange wraps a request that was admitted.
 func (g *Guard) exchange(w http.ResponseWriter, r *http.Request, e api.Admitted, guarded bool) *Exchange {
 	x := newExchange(w)
 	x.guard, x.entry, x.original, x.request = g, e, r, r
@@ -97,7 +96,7 @@ func (g *Guard) exchange(w http.ResponseWriter, r *http.Request, e api.Admitted,
 	return x
 }
 
-// entry asks for the resource; ok is false if the request is not to be guarded.
+// entry acquires the resource; ok is false if the request passes unguarded.
 func (g *Guard) entry(r *http.Request, method, pattern string, inbound bool) (e api.Admitted, ok bool, err error) {
 	at := route{response.Method(method), pattern}
 	if g.perHost && !inbound {
@@ -121,11 +120,11 @@ func (g *Guard) entry(r *http.Request, method, pattern string, inbound bool) (e 
 	return e, true, err
 }
 
-// ofServer marks the calls of servers, which wait no longer than the server leaves them for an answer.
+// ofServer marks the calls of servers, which wait only as long as the server's WriteTimeout leaves
+// time for an answer.
 var ofServer = api.InboundWithin(response.TimeToWrite)
 
-// call is what a request's call carries: where it comes from, and what is attached to it, which is
-// appended to opts.
+// call appends a call's options to opts: its direction and its arguments.
 func (g *Guard) call(r *http.Request, inbound bool, opts []api.Option) (context.Context, []api.Option) {
 	ctx := r.Context()
 	if g.context != "" {
@@ -150,11 +149,11 @@ func (g *Guard) call(r *http.Request, inbound bool, opts []api.Option) (context.
 	return ctx, opts
 }
 
-// maxRoutes is how many handles are kept: most routers have fewer, and clients may ask for any
+// maxRoutes caps the cached handles: most routers have fewer routes, and clients may ask for any
 // number of hosts.
 const maxRoutes = 1_000
 
-// handle is that of the route's resource. Names are put together once for each.
+// handle returns the cached handle of the route's resource, so that each name is built once.
 func (g *Guard) handle(at route) *api.Handle {
 	for {
 		routes := g.routes.Load()
@@ -172,7 +171,7 @@ func (g *Guard) handle(at route) *api.Handle {
 		}
 		more := make(map[route]*api.Handle, len(*routes)+1)
 		maps.Copy(more, *routes)
-		more[route{at.method, strings.Clone(at.pattern)}] = h // a host is a part of its URL
+		more[route{at.method, strings.Clone(at.pattern)}] = h // the host is part of its URL's memory
 		if g.routes.CompareAndSwap(routes, &more) {
 			return h
 		}

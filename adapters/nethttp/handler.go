@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Mux is what routes requests: an *http.ServeMux.
+// Mux routes requests; *http.ServeMux implements it.
 type Mux interface {
 	http.Handler
 	// Handler returns the pattern of the route that serves the request, "" if none does.
 	Handler(r *http.Request) (h http.Handler, pattern string)
 }
 
-// Handler guards all that mux serves, each route as a resource of its own.
+// Handler guards everything that mux serves, with each route as a resource.
 func Handler(mux Mux, opts ...Option) http.Handler {
 	g := NewGuard(opts...)
 	_, standard := mux.(*http.ServeMux)
@@ -25,8 +25,8 @@ func Handler(mux Mux, opts ...Option) http.Handler {
 		}
 		if !redirected && (!standard || r.Pattern != "" || r.RequestURI == "*" || hasWildcard(pattern)) {
 			next = mux
-		} // or all that the mux would do is look for that handler once more
-		r.Pattern = pattern // what is around sees it too: the mux routes a copy of the request
+		} // the mux would only look up that handler again
+		r.Pattern = pattern // for handlers around the guard: the mux routes a copy of the request
 		if g.looks {
 			setPathValues(r, pattern)
 		}
@@ -34,8 +34,8 @@ func Handler(mux Mux, opts ...Option) http.Handler {
 	})
 }
 
-// registered is the pattern of the route to which a CONNECT is redirected, if it is: an http.ServeMux
-// then has the path that the client is sent to in its place, which the client has chosen.
+// registered returns the pattern of the route that a CONNECT is redirected to. For such a request
+// an http.ServeMux returns the target path, which the client has chosen, as the pattern.
 func registered(mux Mux, r *http.Request, pattern string) (of string, redirected bool) {
 	escaped := r.URL.EscapedPath()
 	if escaped == "" || strings.HasSuffix(escaped, "/") || pattern != cleaned(r.URL.Path)+"/" {
@@ -48,7 +48,7 @@ func registered(mux Mux, r *http.Request, pattern string) (of string, redirected
 	return of, true
 }
 
-// cleaned is a path as an http.ServeMux redirects to it.
+// cleaned returns a path as an http.ServeMux redirects to it.
 func cleaned(p string) string {
 	clean := path.Clean("/" + p)
 	if clean != "/" && strings.HasSuffix(p, "/") {
@@ -57,13 +57,13 @@ func cleaned(p string) string {
 	return clean
 }
 
-// hasWildcard reports whether a mux passes a part of the path to its handlers.
+// hasWildcard reports whether the mux passes parts of the path to the handlers of a pattern.
 func hasWildcard(pattern string) bool {
 	return strings.Contains(strings.TrimSuffix(pattern, "{$}"), "{")
 }
 
-// Middleware guards single handlers. One that a mux routes to is the resource of its
-// pattern; for others, [Resource] names it:
+// Middleware guards single handlers. One that a mux routes to has its pattern as the resource; for
+// others, [Resource] names it:
 //
 //	mux.Handle("GET /orders", nethttp.Middleware()(orders))
 func Middleware(opts ...Option) func(http.Handler) http.Handler {
@@ -73,8 +73,8 @@ func Middleware(opts ...Option) func(http.Handler) http.Handler {
 	}
 }
 
-// Serve serves a request by next, as a call of the route with that pattern, or refuses it. It is
-// for routers whose handlers are those of net/http.
+// Serve serves a request with next, as a call of the route with that pattern, or refuses it. It is
+// for routers with net/http handlers.
 func (g *Guard) Serve(w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
 	x, err := g.Begin(w, r, r.Method, pattern)
 	if err != nil {

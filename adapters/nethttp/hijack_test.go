@@ -16,13 +16,14 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// onlyUnwraps is the writer of a middleware that leaves all but the three methods to http.ResponseController.
+// onlyUnwraps is the writer of a middleware that leaves everything beyond the three methods to
+// http.ResponseController.
 type onlyUnwraps struct{ http.ResponseWriter }
 
 func (w onlyUnwraps) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// A connection that is taken over ends the call, even if only http.ResponseController can take it over,
-// through the writer of a middleware around the guard.
+// Taking over a connection ends the call, even if only http.ResponseController can do it, through
+// the writer of a middleware around the guard.
 func TestHijackThroughUnwrap(t *testing.T) {
 	g := newGuard(t, api.RuleSet{})
 	inFlight := func() int64 {
@@ -53,7 +54,7 @@ func TestHijackThroughUnwrap(t *testing.T) {
 	assert.Zero(t, <-held)
 }
 
-// A stream is known to be one from its first flush on, past such a writer as well.
+// A stream is recognized at its first flush, also through such a writer.
 func TestFlushThroughUnwrap(t *testing.T) {
 	g := newGuard(t, api.RuleSet{})
 	mux := http.NewServeMux()

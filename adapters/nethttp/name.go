@@ -11,14 +11,15 @@ import (
 // Unmatched replaces the pattern for requests that no route serves.
 const Unmatched = "__unmatched__"
 
-// OtherMethod replaces methods that HTTP does not know.
+// OtherMethod replaces methods unknown to HTTP.
 const OtherMethod = response.OtherMethod
 
-// name is the resource's name, where the method is one that HTTP knows. Of a pattern that has a method of its own, that is it.
+// name returns the resource's name. The method must be one that HTTP knows; a pattern's own method
+// takes precedence.
 func (g *Guard) name(at route) string {
 	own, path, has := strings.Cut(at.pattern, " ")
 	switch {
-	case at.method == "": // of PerHost
+	case at.method == "": // for PerHost
 		return at.pattern
 	case has:
 		return own + g.separator + strings.TrimLeft(path, " \t")
@@ -28,11 +29,11 @@ func (g *Guard) name(at route) string {
 	return at.method + g.separator + at.pattern
 }
 
-// rerouted notes that a router below the guard has found another pattern, and says so once in the log,
-// since rules for it don't apply. A client chooses the pattern of a CONNECT that is redirected.
+// rerouted records that a router below the guard has found another pattern, and logs once that
+// rules for it don't apply. For a redirected CONNECT, the client chose the pattern.
 func (g *Guard) rerouted(x *Exchange) {
 	inner := x.request.Pattern
-	if g.resource != nil || inner == "" || x.request.Method == http.MethodConnect || g.told.Load() || !g.told.CompareAndSwap(false, true) {
+	if g.resource != nil || inner == "" || x.request.Method == http.MethodConnect || g.warned.Load() || !g.warned.CompareAndSwap(false, true) {
 		return
 	}
 	guard := g.guard()
@@ -40,12 +41,11 @@ func (g *Guard) rerouted(x *Exchange) {
 	if _, guarded := guard.FindResource(name); guarded {
 		return
 	}
-	guard.Logger().Warn("penstock: a route passes its requests on to a router of its own, and rules for the routes of that apply to none of them: guard it as well, see docs/adapters/nethttp.md",
+	guard.Logger().Warn("penstock: a route passes its requests to a router of its own, so rules for the inner routes don't apply: guard that router as well, see docs/adapters/nethttp.md",
 		"route", x.original.Pattern, "inner", name)
 }
 
-// setPathValues tells the request what the wildcards of its route's pattern matched, before a mux
-// has routed it.
+// setPathValues sets the path values of the request's pattern before a mux has routed it.
 func setPathValues(r *http.Request, pattern string) {
 	_, pattern, found := strings.Cut(pattern, "/")
 	if !found {

@@ -17,7 +17,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// A guard around a mux doesn't see the routes of a mux below one of its routes, and says so once.
+// A guard around a mux doesn't see the routes of a mux below one of its routes, and logs that once.
 func TestNestedMuxes(t *testing.T) {
 	routes := func(outer *http.ServeMux, inner http.Handler) http.Handler {
 		outer.Handle("GET /api/", inner)
@@ -77,7 +77,7 @@ func TestNestedMuxes(t *testing.T) {
 	}
 }
 
-// Where a mux redirects a CONNECT, the pattern is a path that the client chose, not a route.
+// When a mux redirects a CONNECT, the pattern is a path chosen by the client, not a route.
 func TestNestedMuxesThatRedirect(t *testing.T) {
 	var log bytes.Buffer
 	g, err := api.New(api.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -93,7 +93,8 @@ func TestNestedMuxesThatRedirect(t *testing.T) {
 	assert.Contains(t, log.String(), `inner="GET /api/{file}/"`, "which is still said")
 }
 
-// A CORS middleware around the guard answers preflights before rules are asked, and refusals have its headers.
+// A CORS middleware around the guard answers preflights before rules are checked, and adds its
+// headers to refusals.
 func TestCORSAroundTheGuard(t *testing.T) {
 	g := newGuard(t, api.RuleSet{Flow: []flow.Rule{{Resource: "GET /x", Threshold: 1, Interval: time.Hour}}})
 	mux := http.NewServeMux()

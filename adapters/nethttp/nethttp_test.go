@@ -41,15 +41,15 @@ func newGuard(t testing.TB, set api.RuleSet) *api.Guard {
 
 func ok(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) }
 
-// nobody is a writer that costs nothing.
+// nobody is a writer without any cost.
 type nobody struct{ header http.Header }
 
 func (n nobody) Header() http.Header         { return n.header }
 func (n nobody) Write(b []byte) (int, error) { return len(b), nil }
 func (n nobody) WriteHeader(int)             {}
 
-// A request that passes costs three allocations at most: the exchange with the context of nested
-// calls, the request that carries it, and what the mux is asked for the pattern.
+// A request that passes costs at most three allocations: the exchange with the context of nested
+// calls, the request that carries it, and the mux's lookup of the pattern.
 func TestAllocations(t *testing.T) {
 	g := newGuard(t, api.RuleSet{})
 	mux := http.NewServeMux()
@@ -59,13 +59,12 @@ func TestAllocations(t *testing.T) {
 	w := nobody{make(http.Header)}
 	without := testing.AllocsPerRun(200, func() { mux.ServeHTTP(w, r) })
 	with := testing.AllocsPerRun(200, func() { guarded.ServeHTTP(w, r) })
-	if !race.Enabled { // which allocates
+	if !race.Enabled { // the race detector allocates
 		assert.LessOrEqual(t, with-without, 3.0)
 	}
 }
 
-// Clients choose paths and methods: however many they ask for, there are at most two resources
-// more than routes.
+// Clients choose paths and methods, yet there are at most two resources more than routes.
 func TestFloodsMakeNoResources(t *testing.T) {
 	g := newGuard(t, api.RuleSet{})
 	mux := http.NewServeMux()
@@ -112,7 +111,7 @@ func TestNames(t *testing.T) {
 		"a request that Resource gives no name passes unguarded")
 }
 
-// A mux answers a CONNECT for a path without its final slash with the path in place of a pattern.
+// For a CONNECT without the final slash, a mux returns the path in place of a pattern.
 func TestConnectRedirects(t *testing.T) {
 	for pattern, targets := range map[string][]string{
 		"/files/{x}/":           {"/files/a", "/files/b%0A", "/files/a%2F", "/files/%20", "/files/{x}", "/files/a?q", "/files/a%2f%2f", "/files/a/"},
@@ -163,8 +162,8 @@ func TestPathValues(t *testing.T) {
 	assert.Equal(t, "GET /u/{id}/x/{rest...}", r.Pattern, "for loggers around the guard")
 }
 
-// A mux is asked once for what has no wildcard, and does what it does otherwise: redirects, says
-// which methods there are, refuses "*", and forgets what a mux around it has found in the path.
+// A mux is asked once for a pattern without wildcards, and works as usual: it redirects, lists the
+// methods, refuses "*", and forgets the path values of a mux around it.
 func TestHandlerServesAsTheMuxDoes(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /a", func(w http.ResponseWriter, r *http.Request) {
@@ -241,7 +240,7 @@ func certified(c x509.Certificate) *http.Request {
 	return r
 }
 
-// The handler finds in its writer what it finds without a guard, in HTTP/1 and HTTP/2.
+// The handler's writer has the same interfaces as without a guard, in HTTP/1 and HTTP/2.
 func TestWriters(t *testing.T) {
 	can := func(w http.ResponseWriter) string {
 		var text strings.Builder
@@ -306,7 +305,7 @@ func TestTransportEndsWithTheBody(t *testing.T) {
 	resp.Body.Close()
 }
 
-// closed notes whether it is.
+// closed records whether it was closed.
 type closed struct {
 	io.Reader
 	is bool
@@ -383,8 +382,8 @@ type readWriteCloser struct {
 	io.Closer
 }
 
-// The body of a protocol that was switched to can be written to, others can't; and a transport
-// that panics leaks nothing.
+// The body of an upgraded protocol can be written to, others can't; a transport that panics leaks
+// nothing.
 func TestTransportKeepsWhatBodiesCan(t *testing.T) {
 	g := newGuard(t, api.RuleSet{})
 	var resp *http.Response
@@ -422,7 +421,7 @@ func TestTransportKeepsWhatBodiesCan(t *testing.T) {
 	assert.Zero(t, n.InFlight)
 }
 
-// However a client spells a host, it is one resource: small letters, no final dot, no default port.
+// All spellings of a host are one resource: lower case, no final dot, no default port.
 func TestTransportSpellsHosts(t *testing.T) {
 	g := newGuard(t, api.RuleSet{})
 	tr := nethttp.Transport(roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -445,7 +444,7 @@ func TestTransportSpellsHosts(t *testing.T) {
 	assert.ElementsMatch(t, []string{"GET localhost 5", "GET localhost:8080 2", "GET localhost:443 1", "GET [2001:db8::1] 1"}, names)
 }
 
-// A breaker of a host is open for all of its methods.
+// A breaker of a host is open for all methods.
 func TestPerHost(t *testing.T) {
 	var asked []string
 	for _, opts := range [][]nethttp.Option{{nethttp.PerHost()}, {nethttp.PerHost(), nethttp.SentinelNames()}, {nethttp.PerHost(), nethttp.Resource(func(_ *http.Request, name string) string {
@@ -473,7 +472,7 @@ func TestPerHost(t *testing.T) {
 
 var errGone = errors.New("gone")
 
-// A refusal is answered by the user's own words if there are any.
+// A custom function can answer refusals.
 func TestRefuse(t *testing.T) {
 	g := newGuard(t, api.RuleSet{Flow: []flow.Rule{{Resource: "orders", Threshold: 0}}})
 	h := nethttp.Middleware(nethttp.On(g), nethttp.Resource(func(*http.Request, string) string { return "orders" }),
@@ -487,8 +486,8 @@ func TestRefuse(t *testing.T) {
 	assert.Equal(t, "no-store", w.Header().Get("Cache-Control"))
 }
 
-// Inside of a TimeoutHandler the call lasts as long as its handler, also when the client has long
-// been told that it takes too long.
+// Inside a TimeoutHandler the call lasts as long as its handler, even after the client has received
+// the timeout.
 func TestInsideOfATimeoutHandler(t *testing.T) {
 	g := newGuard(t, api.RuleSet{})
 	arrived, release, left := make(chan struct{}), make(chan struct{}), make(chan struct{})

@@ -21,9 +21,9 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// known bug 234: requests to a healthy server that are cancelled because a sibling failed end with the
-// sibling's error, as http.Client returns the cause. The breaker leaves them out; what the user's own
-// function calls a failure is one all the same.
+// known bug 234: requests to a healthy server that are canceled because a sibling failed end with
+// the sibling's error, since http.Client returns the cause. The breaker leaves them out; an error
+// that the user's own function calls a failure still counts.
 func TestRequestsCancelledWithACause(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts                []nethttp.Option
@@ -32,7 +32,7 @@ func TestRequestsCancelledWithACause(t *testing.T) {
 	}{
 		"before the response":             {neutral: 1},
 		"while the body is read":          {answers: true, neutral: 1},
-		"a stream that has begun":         {answers: true, stream: true}, // has no response time, and did well
+		"a stream that has begun":         {answers: true, stream: true}, // no response time, and a success
 		"a failure, as the user says":     {opts: []nethttp.Option{failures(true)}, calls: 1, bad: 1},
 		"not a failure, as the user says": {opts: []nethttp.Option{failures(false)}, calls: 1},
 	} {
@@ -81,8 +81,8 @@ func failures(failed bool) nethttp.Option {
 	return nethttp.Failure(func(*http.Request, int, error) bool { return failed })
 }
 
-// known bug 233: a client that leaves is no answer, with whatever status the handler returns; a panic
-// is a failure, whoever has left.
+// known bug 233: a client that leaves makes the outcome unknown, whatever status the handler
+// returns; a panic is a failure in any case.
 func TestHandlersWhoseClientsLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		handle  http.HandlerFunc
@@ -120,9 +120,10 @@ func TestHandlersWhoseClientsLeft(t *testing.T) {
 	}
 }
 
-// known bug 238: a client that closes its WebSocket ends a stream, as one does that leaves a stream of events. The
-// server cancels the request's context where the handler reads that through the reader of Hijack; a breaker that was
-// half-open would stay so, and one by failures would count failures only.
+// known bug 238: a client that closes its WebSocket ends a stream, like one that leaves a stream of
+// events. The server cancels the request's context if the handler notices this through the reader
+// of Hijack; a half-open breaker would stay half-open, and a breaker that counts failures would
+// count failures only.
 func TestHeldConnectionsWhoseClientsLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		end        func()

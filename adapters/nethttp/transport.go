@@ -12,18 +12,18 @@ import (
 	"github.com/penstock-go/penstock/internal/netname"
 )
 
-// Transport guards the requests of a client: next makes those that no rule refuses;
-// http.DefaultTransport if it is nil. The resource of a request is its method and host, as
-// "GET api.example.com", unless [Resource] or [PerHost] says otherwise; its calls are outbound. However the host
-// is spelled, its name is in small letters, without a final dot and without the scheme's default port.
+// Transport guards the requests of a client: next makes the requests that no rule refuses; nil means
+// http.DefaultTransport. The resource of a request is its method and host, as "GET
+// api.example.com", unless [Resource] or [PerHost] says otherwise; calls are outbound. Hosts are
+// normalized: lower case, without a final dot and without the scheme's default port.
 //
-// A refusal is the error of the client's method: errors.As finds the *api.BlockError below
-// the *url.Error, and errors.Is api.ErrBlocked. A call lasts until the response's body has
-// been read or closed, as its connection does. Breakers count an error as a failure, a status of 500
-// and above, and 429; they leave out a request that was canceled. The err that [Failure] gets is the
-// transport's, or that of reading the body.
+// A refusal is the error of the client's method: errors.As finds the *api.BlockError below the
+// *url.Error, and errors.Is finds api.ErrBlocked. A call lasts until the response's body has been
+// read or closed, as its connection does. Breakers count an error as a failure, a status of 500 and
+// above, and 429; they leave out a canceled request. [Failure] gets the error of the transport, or
+// that of reading the body.
 //
-// Options about responses to clients have no meaning here.
+// Options about responses to clients have no effect here.
 func Transport(next http.RoundTripper, opts ...Option) http.RoundTripper {
 	if next == nil {
 		next = http.DefaultTransport
@@ -37,7 +37,7 @@ type transport struct {
 	guard *Guard
 }
 
-// CloseIdleConnections is for the client's method of that name.
+// CloseIdleConnections is for http.Client.CloseIdleConnections.
 func (t *transport) CloseIdleConnections() {
 	if next, ok := t.next.(interface{ CloseIdleConnections() }); ok {
 		next.CloseIdleConnections()
@@ -58,7 +58,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	done := false
 	defer func() {
-		if !done { // it panics
+		if !done { // next panicked
 			e.Fail(errPanicked)
 			e.Exit()
 		}
@@ -80,30 +80,30 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	b := &body{ReadCloser: resp.Body, end: func(err error) {
-		if err != nil && !(streams && errors.Is(r.Context().Err(), context.Canceled)) { // which is how streams end
+		if err != nil && !(streams && errors.Is(r.Context().Err(), context.Canceled)) { // the usual end of a stream
 			e.Fail(t.failure(r, resp.StatusCode, err))
 		}
 		e.Exit()
 	}}
 	resp.Body = b
-	if both, ok := b.ReadCloser.(io.ReadWriteCloser); ok { // of a protocol that was switched to
+	if both, ok := b.ReadCloser.(io.ReadWriteCloser); ok { // of an upgraded protocol
 		resp.Body = &duplexBody{b, both}
 	}
 	return resp, nil
 }
 
-// failure returns the error for [api.Admitted.Fail], nil if the request did not fail. Fail itself checks
-// whether it was canceled.
+// failure returns the error for [api.Admitted.Fail], nil if the request did not fail. Fail itself
+// checks whether the request was canceled.
 func (t *transport) failure(r *http.Request, status int, err error) error {
 	switch {
-	case refusal.Of(err).Reason != refusal.None: // of a transport below
+	case refusal.Of(err).Reason != refusal.None: // from a transport below
 		return api.ErrBlocked
 	case t.guard.failure != nil:
 		if !t.guard.failure(r, status, err) {
 			return nil
 		}
 		return api.Certain(outcome(status, err))
-	case errors.Is(err, context.Canceled) && r.Context().Err() == nil: // of something else
+	case errors.Is(err, context.Canceled) && r.Context().Err() == nil: // something else was canceled
 		return nil
 	case err == nil && status < http.StatusInternalServerError && status != http.StatusTooManyRequests:
 		return nil
@@ -118,10 +118,10 @@ func outcome(status int, err error) error {
 	return StatusError(status)
 }
 
-// body ends the call when it has been read, or is closed.
+// body ends the call when it has been read or is closed.
 type body struct {
 	io.ReadCloser
-	end func(err error) // may be called again
+	end func(err error) // safe to call again
 }
 
 func (b *body) Read(p []byte) (n int, err error) {

@@ -6,19 +6,19 @@ import (
 	"github.com/penstock-go/penstock/internal/netname"
 )
 
-// Value is something that a request carries, "" if it doesn't.
+// Value returns one value of a request, or "" if the request has none.
 type Value func(*http.Request) string
 
-// Header is a header of the request, which anybody can write.
+// Header returns a header of the request. Any client can forge it.
 func Header(name string) Value {
 	name = http.CanonicalHeaderKey(name)
 	return func(r *http.Request) string { return first(r.Header[name]) }
 }
 
-// Query is the first value of a parameter of the URL's query.
+// Query returns the first value of a parameter of the URL's query.
 func Query(name string) Value { return func(r *http.Request) string { return r.URL.Query().Get(name) } }
 
-// Cookie is the value of a cookie.
+// Cookie returns the value of a cookie.
 func Cookie(name string) Value {
 	return func(r *http.Request) string {
 		if c, err := r.Cookie(name); err == nil {
@@ -28,15 +28,16 @@ func Cookie(name string) Value {
 	}
 }
 
-// Host is the host that the request asks for, in one spelling: small letters, no final dot, and no
-// port 80 or 443.
+// Host returns the host that the request asks for, normalized: lower case, without a final dot, and
+// without port 80 or 443.
 func Host() Value { return func(r *http.Request) string { return netname.Host(r.Host) } }
 
-// PathValue is what a wildcard of the route's pattern matched, as "id" in /users/{id}.
+// PathValue returns the part of the path that a wildcard of the route's pattern matched, such as
+// "id" in /users/{id}.
 func PathValue(name string) Value { return func(r *http.Request) string { return r.PathValue(name) } }
 
-// VerifiedPeer is who the client of a TLS connection is by a certificate that the server has
-// verified: its SPIFFE ID, else its first DNS name, else its common name.
+// VerifiedPeer returns the name of a TLS client from a certificate that the server has verified:
+// its SPIFFE ID, else its first DNS name, else its common name.
 func VerifiedPeer() Value {
 	return func(r *http.Request) string {
 		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 || len(r.TLS.VerifiedChains[0]) == 0 {

@@ -9,19 +9,18 @@ import (
 	"github.com/penstock-go/penstock/adapters/internal/response"
 )
 
-// writer is the http.ResponseWriter that a guarded handler sees: it notes the status. Types
-// below have the optional interfaces that the server's own writer has, no more and no less,
-// apart from Unwrap: io.Copy uses sendfile only where there is a ReaderFrom, and handlers look
-// for a Flusher before they stream.
+// writer is the http.ResponseWriter of a guarded handler; it records the status. The types below
+// have exactly the optional interfaces of the server's own writer, apart from Unwrap: io.Copy uses
+// sendfile only if there is a ReaderFrom, and handlers look for a Flusher before they stream.
 type writer struct {
 	http.ResponseWriter
 	exchange Exchange
-	wrote    bool // a status that is final
+	wrote    bool // the status is final
 }
 
-// Unwrap is for [http.ResponseController], which also calls it where a writer around this one only unwraps.
-// Through the writer below, a handler could flush the response or take over the connection unnoticed. So if
-// that one can be unwrapped, a controlled stands in front of it.
+// Unwrap is for [http.ResponseController], which also calls it if a writer around this one only
+// unwraps. Through the writer below, a handler could flush the response or take over the connection
+// unnoticed. So if that writer can be unwrapped, a controlled stands in front of it.
 func (w *writer) Unwrap() http.ResponseWriter {
 	below, more := w.ResponseWriter.(interface{ Unwrap() http.ResponseWriter })
 	if !more {
@@ -37,8 +36,8 @@ func (w *writer) Unwrap() http.ResponseWriter {
 	return &controlled{w}
 }
 
-// controlled is a writer for [http.ResponseController], and controlledH one whose connection can be taken
-// over.
+// controlled is a writer for [http.ResponseController]; controlledH is one whose connection can be
+// taken over.
 type (
 	controlled  struct{ of *writer }
 	controlledH struct{ controlled }
@@ -50,7 +49,7 @@ func (c *controlled) WriteHeader(status int)            { c.of.WriteHeader(statu
 func (c *controlled) Write(b []byte) (int, error)       { return c.of.Write(b) }
 func (c *controlled) WriteString(s string) (int, error) { return c.of.WriteString(s) }
 
-// FlushError notes the status.
+// FlushError records the status.
 func (c *controlled) FlushError() error {
 	err := http.NewResponseController(c.of.ResponseWriter).Flush()
 	if err == nil {
@@ -68,7 +67,7 @@ func (c *controlledH) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, err
 }
 
-// WriteHeader notes the status. Those below 200 come before the final one, except 101.
+// WriteHeader records the status. Those below 200, except 101, come before the final one.
 func (w *writer) WriteHeader(status int) {
 	w.note(status)
 	w.ResponseWriter.WriteHeader(status)
@@ -79,7 +78,7 @@ func (w *writer) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// WriteString saves a copy where the server's own writer does.
+// WriteString saves a copy if the server's own writer does.
 func (w *writer) WriteString(s string) (int, error) {
 	w.note(http.StatusOK)
 	return io.WriteString(w.ResponseWriter, s)
@@ -114,7 +113,7 @@ func (w *writer) readFrom(r io.Reader) (int64, error) {
 }
 
 // The optional interfaces by their letters: Flusher, Hijacker, ReaderFrom, Pusher. A server's
-// writer of HTTP/1 has the first three, one of HTTP/2 the first and the last.
+// HTTP/1 writer has the first three, an HTTP/2 writer the first and the last.
 type (
 	writerF   struct{ writer }
 	writerH   struct{ writer }
@@ -142,12 +141,12 @@ func (w *writerFR) ReadFrom(r io.Reader) (int64, error)  { return w.readFrom(r) 
 func (w *writerHR) ReadFrom(r io.Reader) (int64, error)  { return w.readFrom(r) }
 func (w *writerFHR) ReadFrom(r io.Reader) (int64, error) { return w.readFrom(r) }
 
-// Push is that of the server's writer.
+// Push calls Push of the server's writer.
 func (w *writerFP) Push(target string, opts *http.PushOptions) error {
 	return w.ResponseWriter.(http.Pusher).Push(target, opts)
 }
 
-// newExchange returns an exchange with a writer that can do what w can: both are one object.
+// newExchange returns an exchange whose writer has the interfaces of w: both are one object.
 func newExchange(w http.ResponseWriter) *Exchange {
 	var own *writer
 	var seen http.ResponseWriter

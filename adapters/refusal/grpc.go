@@ -23,28 +23,27 @@ const (
 // Domain is the domain of the errors, as in google.rpc.ErrorInfo.
 const Domain = "penstock"
 
-// PushbackTrailer is the trailer by which a gRPC server tells clients that retry when they may,
-// see [Status.Pushback].
+// PushbackTrailer is the trailer in which a gRPC server tells retrying clients when to retry; see
+// [Status.Pushback].
 const PushbackTrailer = "grpc-retry-pushback-ms"
 
-// Status is what a gRPC status says of a refusal. The adapters of each framework make its own
-// messages of it.
+// Status holds the contents of a gRPC status for a refusal. Each framework's adapter turns it into
+// the framework's own messages.
 type Status struct {
 	Code    Code
-	Message string // for people; it names no rule, since it may leave the house
+	Message string // for people; names no rule, since it may leave the company
 	// Reason, Domain and Metadata are the fields of google.rpc.ErrorInfo.
-	Reason   string // as FLOW_BLOCKED
+	Reason   string // such as FLOW_BLOCKED
 	Domain   string
 	Metadata map[string]string // the resource
-	// RetryDelay is the field of google.rpc.RetryInfo: when another try makes sense, 0 if that is
-	// not known.
+	// RetryDelay is the field of google.rpc.RetryInfo: how long to wait before a retry, 0 if
+	// unknown.
 	RetryDelay time.Duration
-	// Pushback is the value of PushbackTrailer: milliseconds, or -1 for never; "" if
-	// that is not known.
+	// Pushback is the value of PushbackTrailer: milliseconds, or -1 for never; "" if unknown.
 	Pushback string
 }
 
-// GRPC is the gRPC status that reports it: for none, the zero value, which is OK.
+// GRPC returns the gRPC status that reports the refusal; for the zero value, OK.
 func (r Refusal) GRPC() Status {
 	s := Status{Code: r.code(), Domain: Domain}
 	switch r.Reason {
@@ -58,9 +57,9 @@ func (r Refusal) GRPC() Status {
 		s.Message = "the call was refused by " + article + r.Kind().String() + " rule"
 		s.Reason = strings.ToUpper(r.Kind().String()) + "_BLOCKED"
 	case GaveUp:
-		s.Message, s.Reason = "the deadline came while the call waited to be let in", "GAVE_UP_WAITING"
+		s.Message, s.Reason = "the deadline passed while the call waited for admission", "GAVE_UP_WAITING"
 	case Gone:
-		s.Message, s.Reason = "the call was canceled while it waited to be let in", "GAVE_UP_WAITING"
+		s.Message, s.Reason = "the call was canceled while it waited for admission", "GAVE_UP_WAITING"
 	case Invalid:
 		s.Message, s.Reason = "the call could not be made", "INVALID_CALL"
 	case Closing:

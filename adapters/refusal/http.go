@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Write answers an HTTP request because of err, the error of a call that did not run: with
-// a status, Retry-After where it is known, and a problem of RFC 9457 as the body, which
-// names no rule. It reports whether err is such an error; if not, it does nothing.
+// Write answers an HTTP request with err, the error of a call that did not run: with a status,
+// Retry-After where the time is known, and a problem of RFC 9457 as the body, which names no rule.
+// It reports whether err is such an error; otherwise it does nothing.
 //
-// A middleware of this project above the handler does not take the response for a failure
-// then, whatever its status.
+// Middlewares of this project above the handler don't count the response as a failure, whatever its
+// status.
 func Write(w http.ResponseWriter, r *http.Request, err error) bool {
 	return WriteWith(w, r, err, NoHeaders)
 }
@@ -36,12 +36,12 @@ func WriteWith(w http.ResponseWriter, r *http.Request, err error, form Headers) 
 	}
 	w.WriteHeader(refused.HTTPStatus())
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // a client that is gone by now
+		_, _ = w.Write(body) // fails if the client has left
 	}
 	return true
 }
 
-// SetHeaders sets the headers of the response that reports it, except those of its body.
+// SetHeaders sets the headers of the response that reports the refusal, except those of its body.
 func (r Refusal) SetHeaders(set func(name, value string), form Headers) {
 	set("Cache-Control", "no-store")
 	wait, known := r.RetryAfter(time.Second)
@@ -90,7 +90,7 @@ const (
 	reducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 )
 
-// Problem is a body of the type [ProblemType] that reports it, as in RFC 9457.
+// Problem returns a body of type [ProblemType] that reports the refusal, as in RFC 9457.
 func (r Refusal) Problem() []byte {
 	status := r.HTTPStatus()
 	p := struct {
@@ -110,31 +110,31 @@ func (r Refusal) Problem() []byte {
 	}
 	text, err := json.Marshal(p)
 	if err != nil {
-		panic(err) // text and numbers
+		panic(err) // text and numbers always marshal
 	}
 	return append(text, '\n')
 }
 
 // Listener is notified of refusals that a handler answers with.
 type Listener interface {
-	// Refused is called with the error of [Tell]. It may come from any goroutine of the handler.
+	// Refused gets the error of [Tell]. It may run on any goroutine of the handler.
 	Refused(err error)
 }
 
 type listenerKey struct{}
 
-// Listen returns a context in which [Tell] notifies l and no other: for adapters, around handlers
+// Listen returns a context in which [Tell] notifies l and no other: for adapters around handlers
 // that write responses and return no error.
 func Listen(ctx context.Context, l Listener) context.Context {
 	return context.WithValue(ctx, listenerKey{}, l)
 }
 
-// ListenerKey is the key under which the [Listener] of a context is its value: for adapters
-// whose own type is both.
+// ListenerKey returns the context key of the [Listener]: for adapters whose own type is both
+// context and listener.
 func ListenerKey() any { return listenerKey{} }
 
-// Tell says that the handler with that context answers with err, the error of a call of its
-// own: so it is no failure of what the handler serves. [Write] does it.
+// Tell reports that the handler with that context answers with err, the error of a call of its own,
+// so that it does not count as a failure of the handler. [Write] calls it.
 func Tell(ctx context.Context, err error) {
 	if l, ok := ctx.Value(listenerKey{}).(Listener); ok {
 		l.Refused(err)

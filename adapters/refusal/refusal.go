@@ -1,6 +1,6 @@
-// Package refusal knows how to report a call that did not run to its caller: as the status, headers
-// and body of an HTTP response, and in the numbers and fields of a gRPC status. All adapters use
-// it, and so can handlers that get a refusal from a call of their own:
+// Package refusal reports calls that did not run: as the status, headers and body of an HTTP
+// response, or as the code and fields of a gRPC status. All adapters use it, and so can handlers
+// that get a refusal from a call of their own:
 //
 //	e, err := api.Entry(r.Context(), "billing")
 //	if err != nil {
@@ -9,17 +9,17 @@
 //	}
 //	defer e.Exit()
 //
-// Written this way, the refusal doesn't count as a failure of the handler's own resource.
+// A refusal written this way does not count as a failure of the handler's own resource.
 //
 //	which rule, or why             HTTP                  gRPC
 //	flow, hotspot, isolation       429                   ResourceExhausted
 //	breaker, system, adaptive,
-//	outlier, a slot of one's own   503                   Unavailable
+//	outlier, custom slot           503                   Unavailable
 //	authority                      403                   PermissionDenied
-//	a slot that chose a status     that status           what it means by gRPC
+//	a slot that chose a status     that status           its gRPC equivalent
 //	gave up waiting: deadline      503                   DeadlineExceeded
-//	gave up waiting: client gone   499, which nobody     Canceled
-//	                               reads but a log
+//	gave up waiting: client gone   499, which only       Canceled
+//	                               logs show
 //	gave up waiting: server
 //	closes                         503, try again        Unavailable
 //	no such call can be made       500                   Internal
@@ -36,15 +36,15 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// Refusal is why a call did not run. The zero value is none.
+// Refusal describes why a call did not run. The zero value means that no call was refused.
 type Refusal struct {
 	Reason Reason
-	// Block is the rule that refused the call, or had it wait; nil where there was none.
+	// Block is the rule that refused the call, or made it wait; nil if there was none.
 	Block *api.BlockError
 }
 
-// Of is why a call did not run whose [api.Entry] returned err, or that failed because of a
-// call of its own with that error. Of an error that is no refusal it is the zero value.
+// Of returns why a call did not run. err is the error of [api.Entry], or of work that failed
+// because of such an error. For other errors it returns the zero value.
 func Of(err error) Refusal {
 	block, blocked := errors.AsType[*api.BlockError](err)
 	switch {
@@ -62,9 +62,9 @@ func Of(err error) Refusal {
 	return Refusal{Blocked, block}
 }
 
-// goneOrClosing distinguishes by what ended the context of a call that waited. Where a client leaves,
-// net/http and its like give no cause. A server that closes may give one, as [signal.NotifyContext] does
-// for its signals; and whoever else does is not the client.
+// goneOrClosing looks at what ended the context of a call that waited. If a client leaves, net/http
+// and its like give no cause. A server that closes may give one, as [signal.NotifyContext] does for
+// its signals; a cause from anyone else isn't the client either.
 func goneOrClosing(err error) Reason {
 	type ended interface {
 		error
@@ -76,7 +76,7 @@ func goneOrClosing(err error) Reason {
 	return Gone
 }
 
-// Kind is the family of the rule, api.KindNone where there was none.
+// Kind returns the family of the rule, api.KindNone if there was none.
 func (r Refusal) Kind() api.Kind {
 	if r.Block == nil {
 		return api.KindNone
@@ -85,10 +85,10 @@ func (r Refusal) Kind() api.Kind {
 }
 
 // StatusClientGone is the status of a request whose client left: no client reads it, but logs
-// distinguish it from others. It is nginx's.
+// distinguish it from others. nginx uses the same number.
 const StatusClientGone = 499
 
-// HTTPStatus is the status that reports it: 0 for none.
+// HTTPStatus returns the HTTP status of the refusal: 0 for the zero value.
 func (r Refusal) HTTPStatus() int {
 	switch r.Reason {
 	case None:
@@ -103,15 +103,15 @@ func (r Refusal) HTTPStatus() int {
 	return r.class().status
 }
 
-// class is how the refusals of a family are reported.
+// class says how the refusals of a family are reported.
 type class struct {
 	status int
 	code   Code
-	atOnce bool // its limit is of what is under way, not of a rate
-	final  bool // to try again is of no use
+	atOnce bool // a concurrency limit, not a rate
+	final  bool // retrying can't help
 }
 
-// classes are the classes of families that are not reported as overloaded.
+// classes lists the families that are not reported as overloaded.
 var classes = map[api.Kind]class{
 	api.KindFlow:      {status: http.StatusTooManyRequests, code: ResourceExhausted},
 	api.KindHotspot:   {status: http.StatusTooManyRequests, code: ResourceExhausted},
@@ -132,7 +132,7 @@ func (r Refusal) class() class {
 	return overloaded
 }
 
-// chosen is the class of a status that a slot of the user's own has chosen.
+// chosen returns the class for a status that a custom slot has chosen.
 func chosen(status int) class {
 	c := class{status: status, code: codes[status]}
 	switch status {
@@ -152,16 +152,16 @@ func chosen(status int) class {
 
 const failedPrecondition Code = 9
 
-// codes are the codes of gRPC for statuses of HTTP that have one of their own.
+// codes maps HTTP statuses to the gRPC codes that mean the same.
 var codes = map[int]Code{
 	http.StatusBadRequest: 3, http.StatusUnauthorized: 16, http.StatusForbidden: PermissionDenied, http.StatusNotFound: 5,
 	http.StatusConflict: 10, http.StatusTooManyRequests: ResourceExhausted, StatusClientGone: Canceled,
 	http.StatusInternalServerError: Internal, http.StatusNotImplemented: 12, http.StatusGatewayTimeout: DeadlineExceeded,
 }
 
-// RetryAfter is how long until the rule would let one unit in, in whole units of time,
-// rounded up, 1 at least: see [api.BlockError]. Where the server closes it is a second, after which
-// another one has taken over. It is not known of refusals that time does not help, or not time alone.
+// RetryAfter returns how long until the rule would admit one unit, in whole units of time, rounded
+// up and at least 1; see [api.BlockError]. If the server closes it is one second, when another
+// server should have taken over. known is false for refusals that time alone does not help.
 func (r Refusal) RetryAfter(unit time.Duration) (units int64, known bool) {
 	if r.Reason == Closing {
 		return max(1, int64((time.Second+unit-1)/unit)), true

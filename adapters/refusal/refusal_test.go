@@ -19,12 +19,12 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// refusedBy is an error of a kind that knows nothing more.
+// refusedBy returns an error of a kind without details.
 func refusedBy(k api.Kind) error { return &api.BlockError{Kind: k, Resource: "orders", Rule: "secret"} }
 
-// The table of the package's documentation, and that every kind there is has a row in it.
-func TestHowKindsAreTold(t *testing.T) {
-	told := map[api.Kind]struct {
+// Checks the table of the package's documentation, and that every kind has a row in it.
+func TestReportsOfKinds(t *testing.T) {
+	rows := map[api.Kind]struct {
 		status int
 		code   refusal.Code
 	}{
@@ -36,7 +36,7 @@ func TestHowKindsAreTold(t *testing.T) {
 		if _, err := k.MarshalText(); err != nil {
 			break
 		}
-		want, ok := told[k]
+		want, ok := rows[k]
 		require.True(t, ok, k)
 		r := refusal.Of(fmt.Errorf("below: %w", refusedBy(k)))
 		assert.Equal(t, refusal.Blocked, r.Reason)
@@ -51,7 +51,7 @@ func TestHowKindsAreTold(t *testing.T) {
 	}
 }
 
-// Who gave up is told from who was refused, and from who left.
+// Calls that gave up, were refused, or whose client left are distinguished.
 func TestReasons(t *testing.T) {
 	waited := func(cause error) error { return errors.Join(refusedBy(api.KindFlow), cause) }
 	for _, c := range []struct {
@@ -114,7 +114,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// What is no refusal is left to whoever asked; HEAD has no body.
+// Write leaves errors that are no refusals to the caller; a response to HEAD has no body.
 func TestWrite(t *testing.T) {
 	w := httptest.NewRecorder()
 	assert.False(t, refusal.Write(w, httptest.NewRequest("GET", "/", nil), io.EOF))
@@ -133,7 +133,7 @@ type heard []error
 
 func (h *heard) Refused(err error) { *h = append(*h, err) }
 
-// The one that listens is told what is written below it.
+// A listener gets the refusals that are written below it.
 func TestTell(t *testing.T) {
 	var h heard
 	r := httptest.NewRequest("GET", "/", nil)
@@ -143,7 +143,7 @@ func TestTell(t *testing.T) {
 	assert.Equal(t, heard{err}, h)
 }
 
-// A slot of one's own chooses the status; gRPC has the code that means the same.
+// A custom slot chooses the status; gRPC uses the code with the same meaning.
 func TestStatusOfASlot(t *testing.T) {
 	for status, want := range map[int]struct {
 		http     int

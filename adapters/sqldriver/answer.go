@@ -7,14 +7,14 @@ import (
 )
 
 // answers reports whether err is an answer of the database: by its code, the statement is wrong or
-// lost to another. The errors of the common drivers are known by their methods and fields, so that
-// none of them is imported. Only errors are looked at, so this costs calls that go well nothing.
+// lost to another. The errors of the common drivers are recognized by their methods and fields, so
+// that none of them is imported. Calls that succeed skip this.
 func answers(err error) bool {
 	answer, _ := answerIn(err)
 	return answer
 }
 
-// answerIn looks for the first error in a tree that has a code. known says that there is one.
+// answerIn looks for the first error in a tree that has a code; known reports whether there is one.
 func answerIn(err error) (answer, known bool) {
 	if err == nil {
 		return false, false
@@ -74,16 +74,16 @@ func stateAnswers(state string) bool {
 		return false
 	}
 	switch state[:2] {
-	// Connections, resources, the operator, the system, a defect of PostgreSQL; statements that were
-	// killed, and errors of no class of MySQL.
+	// Connections, resources, the operator, the system, an internal error of PostgreSQL; killed
+	// statements, and errors that MySQL puts in no class.
 	case "08", "53", "57", "58", "XX", "70", "HY":
 		return false
 	}
 	return true
 }
 
-// codeOf is the number that an error calls its code: what its method Code returns, or the field Code
-// or ErrCode.
+// codeOf returns the number that an error calls its code: from its method Code, or from the field
+// Code or ErrCode.
 func codeOf(err error, v reflect.Value) (int64, bool) {
 	var code reflect.Value
 	if m := reflect.ValueOf(err).MethodByName("Code"); m.IsValid() {
@@ -96,7 +96,7 @@ func codeOf(err error, v reflect.Value) (int64, bool) {
 			code = v.FieldByName("ErrCode")
 		}
 	} else {
-		code = v // ErrNo of mattn's, ErrorCode of ncruces'
+		code = v // mattn's ErrNo, ncruces' ErrorCode
 	}
 	switch {
 	case !code.IsValid():
@@ -108,12 +108,12 @@ func codeOf(err error, v reflect.Value) (int64, bool) {
 	return 0, false
 }
 
-// sqliteAnswers are SQLite's primary result codes for statements that are wrong: ERROR, ABORT, TOOBIG,
-// CONSTRAINT, MISMATCH, MISUSE, AUTH and RANGE. A database that is locked can't serve.
+// sqliteAnswers are SQLite's primary result codes for wrong statements: ERROR, ABORT, TOOBIG,
+// CONSTRAINT, MISMATCH, MISUSE, AUTH and RANGE. A locked database can't serve.
 var sqliteAnswers = []int64{1, 4, 18, 19, 20, 21, 23, 25}
 
-// mysqlCode finds the number and the SQLSTATE, "" if there is none, of a MySQLError of
-// go-sql-driver/mysql, or a MyError of go-mysql.
+// mysqlCode returns the number and the SQLSTATE, "" if there is none, of a MySQLError of
+// go-sql-driver/mysql or a MyError of go-mysql.
 func mysqlCode(v reflect.Value) (number uint64, state string, ok bool) {
 	if v.Kind() != reflect.Struct {
 		return 0, "", false
@@ -143,7 +143,7 @@ func mysqlCode(v reflect.Value) (number uint64, state string, ok bool) {
 // mysqlAnswers judges an error of MySQL or MariaDB.
 func mysqlAnswers(number uint64, state string) bool {
 	switch number {
-	case 1203, 1226: // a user has too many connections or queries; the state says that the statement is wrong
+	case 1203, 1226: // a user has too many connections or queries, though the state blames the statement
 		return false
 	case 1193, 1210, 1364, 1366, 1411, 1526, 3572, 3819: // wrong values, checks and NOWAIT, though the state is of no class
 		return true
@@ -151,15 +151,15 @@ func mysqlAnswers(number uint64, state string) bool {
 	if state != "" {
 		return stateAnswers(state)
 	}
-	switch number { // of a driver that keeps no state
+	switch number { // for a driver without states
 	case 1022, 1048, 1054, 1062, 1064, 1136, 1146, 1169, 1213, 1216, 1217, 1264, 1265, 1292, 1305, 1406, 1451, 1452, 1557, 1586, 1644, 1690, 4025:
 		return true
 	}
 	return false
 }
 
-// serverAnswers judges an error of SQL Server. Up to class 16 the user is to blame, except where
-// a database can't be opened, or Azure has no room or moves it.
+// serverAnswers judges an error of SQL Server. Up to class 16 the user is at fault, except if a
+// database can't be opened, or Azure has no room or moves it.
 func serverAnswers(number int32, class uint8) bool {
 	switch number {
 	case 4060, 10928, 10929, 40143, 40197, 40501, 40540, 40613, 49918, 49919, 49920:
@@ -168,8 +168,8 @@ func serverAnswers(number int32, class uint8) bool {
 	return class <= 16
 }
 
-// oracleAnswers judges the number of an ORA error: constraints and values, what is locked or
-// overtaken, what can't be parsed, and what a program raises.
+// oracleAnswers judges the number of an ORA error: constraints and values, lost locks and
+// conflicts, parse errors, and errors raised by programs.
 func oracleAnswers(code int64) bool {
 	switch code {
 	case 1, 54, 60, 1400, 1403, 1407, 1438, 1722, 2290, 2291, 2292, 6502, 8177, 12899:

@@ -31,7 +31,7 @@ func mysqlError(number uint16, state string) error {
 	return e
 }
 
-// oldMySQLError is the same before it had a state.
+// oldMySQLError is the same, from before it had a state.
 type oldMySQLError struct {
 	Number  uint16
 	Message string
@@ -65,13 +65,13 @@ type OracleError struct {
 
 func (e *OracleError) Error() string { return e.ErrMsg }
 
-// coded is an error of something else that has a code too.
+// coded is an unrelated error with a code.
 type coded struct{ Code int }
 
 func (e *coded) Error() string { return "coded" }
 
-// known bug 236: an answer of the database, such as a duplicate key, is no failure, whichever driver
-// says it and however its error is wrapped; that the database can't serve is one.
+// known bug 236: an answer of the database, such as a duplicate key, is no failure, whichever
+// driver returns it and however its error is wrapped; a database that can't serve is one.
 func TestAnswers(t *testing.T) {
 	var none *MySQLError
 	for _, c := range []struct {
@@ -144,7 +144,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A duplicate key after another opens no breaker.
+// A series of duplicate keys opens no breaker.
 func TestDuplicateKeysOpenNoBreaker(t *testing.T) {
 	f := newFake()
 	db, g := open(t, f, api.RuleSet{Breaker: []breaker.Rule{{ID: "b", Resource: "sql orders", Threshold: 0.5}}})

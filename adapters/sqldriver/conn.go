@@ -9,34 +9,33 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// conn is a connection whose statements are guarded. Optional interfaces of which database/sql
-// does the same whether a connection lacks them or has them and does nothing, it has itself;
-// wrapConn adds the others where the driver has them. As with any driver.Conn, its methods are not
-// called concurrently.
+// conn is a connection whose statements are guarded. It implements every optional interface that
+// database/sql treats the same whether missing or doing nothing; wrapConn adds the others if the
+// driver has them. As with any driver.Conn, its methods are not called concurrently.
 type conn struct {
 	driver.Conn
 	guard *guard
-	used  bool // something has worked
+	used  bool // some call has succeeded
 	// postponed are calls that the driver would not run (driver.ErrSkip): database/sql prepares
-	// them next. There is more than one where several goroutines share a transaction.
+	// them next. There is more than one if several goroutines share a transaction.
 	postponed []*call
 }
 
 func (c *conn) unwrap() driver.Conn { return c.Conn }
 
-// call is one call that was admitted.
+// call is an admitted call.
 type call struct {
 	api.Admitted
 	guard *guard
-	conn  *conn // nil where there is none yet
+	conn  *conn // nil if there is none yet
 	ctx   context.Context
 	name  string
 	query string
-	fresh bool // the connection has not worked yet
-	ended bool // or goes on elsewhere
+	fresh bool // no call on the connection has succeeded yet
+	ended bool // or handed on
 }
 
-// enter asks for a statement's resource.
+// enter acquires a statement's resource.
 func (c *conn) enter(ctx context.Context, query string, args []driver.NamedValue) (*call, error) {
 	k := &call{guard: c.guard, conn: c, ctx: ctx, name: c.guard.nameIn(ctx), query: query, fresh: !c.used}
 	var opts []api.Option
@@ -74,7 +73,7 @@ func (c *conn) postpone(k *call) {
 	c.postponed = append(c.postponed, k)
 }
 
-// resume is the call that has been postponed and is prepared now, nil if there is none.
+// resume returns the postponed call that is prepared now, nil if there is none.
 func (c *conn) resume(ctx context.Context, query string) *call {
 	name := c.guard.nameIn(ctx)
 	i := slices.IndexFunc(c.postponed, func(k *call) bool { return k.query == query && k.name == name })
@@ -86,7 +85,7 @@ func (c *conn) resume(ctx context.Context, query string) *call {
 	return k
 }
 
-// Close closes the connection. Nothing that was postponed will follow any longer.
+// Close closes the connection and ends postponed calls, since nothing can follow.
 func (c *conn) Close() error {
 	for _, k := range c.postponed {
 		k.Exit()
@@ -95,7 +94,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// Ping is that of the driver, if it has one.
+// Ping calls the driver's Ping, if it has one.
 func (c *conn) Ping(ctx context.Context) error {
 	if p, ok := c.Conn.(driver.Pinger); ok {
 		return p.Ping(ctx)
@@ -103,7 +102,7 @@ func (c *conn) Ping(ctx context.Context) error {
 	return nil
 }
 
-// CheckNamedValue is that of the driver, if it has one.
+// CheckNamedValue calls the driver's CheckNamedValue, if it has one.
 func (c *conn) CheckNamedValue(v *driver.NamedValue) error {
 	if n, ok := c.Conn.(driver.NamedValueChecker); ok {
 		return n.CheckNamedValue(v)
@@ -111,7 +110,7 @@ func (c *conn) CheckNamedValue(v *driver.NamedValue) error {
 	return driver.ErrSkip
 }
 
-// Prepare is for those who don't look for PrepareContext.
+// Prepare is for callers that don't use PrepareContext.
 func (c *conn) Prepare(query string) (driver.Stmt, error) {
 	return c.PrepareContext(context.Background(), query)
 }
@@ -131,7 +130,7 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 		return nil, err
 	}
 	if k != nil {
-		k.ended = true // it goes on
+		k.ended = true // handed on to the statement
 	}
 	return wrapStmt(&stmt{Stmt: s, conn: c, query: query, first: k}), nil
 }
@@ -148,13 +147,13 @@ func (c *conn) prepare(ctx context.Context, query string) (driver.Stmt, error) {
 	return s, err
 }
 
-// Begin is for those who don't look for BeginTx.
+// Begin is for callers that don't use BeginTx.
 func (c *conn) Begin() (driver.Tx, error) {
 	return c.BeginTx(context.Background(), driver.TxOptions{})
 }
 
-// BeginTx begins a transaction, or returns a refusal. Where the driver has no BeginTx, it does as
-// database/sql.
+// BeginTx begins a transaction, or returns a refusal. If the driver has no BeginTx, it does what
+// database/sql would.
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	if _, ok := c.Conn.(driver.ConnBeginTx); !ok && opts.Isolation != 0 {
 		return nil, errors.New("sql: driver does not support non-default isolation level")
@@ -183,10 +182,9 @@ func (c *conn) begin(ctx context.Context, opts driver.TxOptions) (driver.Tx, err
 	return tx, err
 }
 
-// execer, queryer, resetter and validator are the optional interfaces that a connection must have
-// if the driver's has them, and must lack otherwise: with the first two, database/sql converts
-// arguments before it prepares; with both of the others it keeps connections after a
-// rollback.
+// execer, queryer, resetter and validator are optional interfaces that a connection must have
+// exactly if the driver's has them: with the first two, database/sql converts arguments before it
+// prepares; with both of the others it keeps connections after a rollback.
 type (
 	execer    struct{ of *conn }
 	queryer   struct{ of *conn }
@@ -245,7 +243,7 @@ func (x queryer) QueryContext(ctx context.Context, query string, args []driver.N
 	return k.rows(found, err)
 }
 
-// What drivers had before there were contexts, and may still have.
+// Interfaces from before contexts, which drivers may still have.
 type (
 	oldExecer interface {
 		Exec(query string, args []driver.Value) (driver.Result, error)
@@ -263,8 +261,8 @@ type (
 	}
 )
 
-// positional are the arguments for a driver that knows none with names, which does not matter for
-// a modern one.
+// positional returns the arguments for a driver without named arguments; for a modern driver names
+// are fine.
 func positional(args []driver.NamedValue, modern bool) ([]driver.Value, error) {
 	if modern {
 		return nil, nil
@@ -279,7 +277,7 @@ func positional(args []driver.NamedValue, modern bool) ([]driver.Value, error) {
 	return values, nil
 }
 
-// wrapConn guards a connection, with the optional interfaces that it has.
+// wrapConn guards a connection and keeps its optional interfaces.
 func wrapConn(g *guard, d driver.Conn) driver.Conn {
 	c := &conn{Conn: d, guard: g}
 	_, e := d.(driver.ExecerContext)

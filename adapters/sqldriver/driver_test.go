@@ -9,16 +9,16 @@ import (
 	"reflect"
 )
 
-// fake is a driver that notes what it is asked.
+// fake is a driver that records its calls.
 type fake struct {
 	log        []string
 	conn       func(*fakeConn) driver.Conn
 	stmt       func(*fakeStmt) driver.Stmt
 	rows       func(*fakeRows) driver.Rows
-	skip       bool  // statements are to be prepared
-	err        error // of whatever runs
+	skip       bool  // statements must be prepared
+	err        error // of every run
 	connecting error
-	bad        int // statements for which the connection is dead
+	bad        int // that many statements find the connection dead
 	reading    error
 }
 
@@ -32,7 +32,7 @@ func newFake() *fake {
 
 func (f *fake) note(format string, args ...any) { f.log = append(f.log, fmt.Sprintf(format, args...)) }
 
-// run is what becomes of a statement.
+// run returns the result of a statement.
 func (f *fake) run(canSkip bool) error {
 	switch {
 	case f.bad > 0:

@@ -2,8 +2,7 @@ package sqldriver_test
 
 import "database/sql/driver"
 
-// Each of these has the optional interfaces that the bits of the mask say, the first ones in the
-// name first.
+// Each of these has the optional interfaces of the mask's bits, starting with the lowest.
 
 func connEXPN(mask int, b *fakeConn) driver.Conn {
 	switch mask {

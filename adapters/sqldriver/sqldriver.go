@@ -11,20 +11,20 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// Option changes how calls are guarded. Of two that say different things the later one holds.
+// Option changes how calls are guarded. If two options conflict, the later one wins.
 type Option func(*guard)
 
-// On makes calls go through a guard of one's own, not through the default one.
+// On uses g instead of the default guard.
 func On(g *api.Guard) Option { return func(to *guard) { to.api = g } }
 
 // WithOptions runs statements with the options that f returns for them: priority, arguments, units.
-// The query is "" and args are nil where a transaction begins.
+// At the beginning of a transaction the query is "" and args are nil.
 func WithOptions(f func(ctx context.Context, query string, args []driver.NamedValue) []api.Option) Option {
 	return func(to *guard) { to.options = f }
 }
 
-// Failure says which errors breakers take for failures, instead of the rules that the package's
-// documentation has. It is not asked about panics, refusals and driver.ErrBadConn.
+// Failure decides which errors breakers count as failures, instead of the rules in the package's
+// documentation. It does not run for panics, refusals and driver.ErrBadConn.
 func Failure(f func(error) bool) Option { return func(to *guard) { to.failure = f } }
 
 // Open opens a database as sql.Open does, guarded. The name distinguishes its resource from those
@@ -35,7 +35,7 @@ func Open(driverName, dsn, name string, opts ...Option) (*sql.DB, error) {
 		return nil, err
 	}
 	d := db.Driver()
-	if err := db.Close(); err != nil { // it has no connection yet
+	if err := db.Close(); err != nil { // db has no connection yet
 		return nil, err
 	}
 	c, err := newGuard(name, opts).connector(d, dsn)
@@ -45,26 +45,26 @@ func Open(driverName, dsn, name string, opts ...Option) (*sql.DB, error) {
 	return sql.OpenDB(c), nil
 }
 
-// Connector guards what c connects to, for sql.OpenDB. The name is as in [Open].
+// Connector guards the connections of c, for sql.OpenDB. The name is as in [Open].
 func Connector(c driver.Connector, name string, opts ...Option) driver.Connector {
 	return &connector{c, newGuard(name, opts)}
 }
 
-// Driver guards all databases that are opened by d, for sql.Register. The name is as in [Open].
+// Driver guards all databases that d opens, for sql.Register. The name is as in [Open].
 func Driver(d driver.Driver, name string, opts ...Option) driver.Driver {
 	return &guardedDriver{d, newGuard(name, opts)}
 }
 
-// Named returns a context whose statements are calls of "sql" and that name, as "sql orders.select".
-// Names should be few: see the caps of api.Config for what happens to others.
+// Named returns a context whose statements are calls of "sql" and that name, as "sql
+// orders.select". Use few names: the caps of api.Config apply to the rest.
 func Named(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, nameKey{}, "sql "+name)
 }
 
 type nameKey struct{}
 
-// Unwrap returns the driver's own connection of one that sql.Conn.Raw shows, and others as
-// they are.
+// Unwrap returns the driver's own connection for one that sql.Conn.Raw shows; other values pass
+// unchanged.
 func Unwrap(conn any) any {
 	if c, ok := conn.(interface{ unwrap() driver.Conn }); ok {
 		return c.unwrap()
@@ -72,9 +72,9 @@ func Unwrap(conn any) any {
 	return conn
 }
 
-// guard is what options make: how calls are guarded.
+// guard holds the settings that options make.
 type guard struct {
-	api     *api.Guard // nil for the default one
+	api     *api.Guard // nil means the default guard
 	name    string     // of the resource
 	options func(ctx context.Context, query string, args []driver.NamedValue) []api.Option
 	failure func(error) bool
@@ -98,7 +98,7 @@ func (g *guard) entry(ctx context.Context, name string, opts ...api.Option) (api
 	return api.Entry(ctx, name, opts...)
 }
 
-// nameIn is the resource of statements with that context.
+// nameIn returns the resource of statements with that context.
 func (g *guard) nameIn(ctx context.Context) string {
 	if name, ok := ctx.Value(nameKey{}).(string); ok {
 		return name
@@ -106,15 +106,15 @@ func (g *guard) nameIn(ctx context.Context) string {
 	return g.name
 }
 
-// failed returns the error for [api.Admitted.Fail], nil if nothing failed. Fail itself checks whether the
-// call was canceled.
+// failed returns the error for [api.Admitted.Fail], nil if nothing failed. Fail itself checks
+// whether the call was canceled.
 func (g *guard) failed(ctx context.Context, err error, fresh bool) error {
 	switch {
 	case err == nil:
 		return nil
 	case refusal.Of(err).Reason != refusal.None:
 		return api.ErrBlocked
-	case errors.Is(err, driver.ErrBadConn): // and database/sql tries another, which is a call of its own
+	case errors.Is(err, driver.ErrBadConn): // database/sql retries on another connection, as a call of its own
 		if !fresh {
 			return nil
 		}
@@ -142,7 +142,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return c.guard.connect(ctx, func() (driver.Conn, error) { return c.Connector.Connect(ctx) })
 }
 
-// Close closes the driver's connector, if that can be closed.
+// Close closes the driver's connector, if it can be closed.
 func (c *connector) Close() error {
 	if closer, ok := c.Connector.(io.Closer); ok {
 		return closer.Close()
@@ -191,7 +191,7 @@ type guardedDriver struct {
 	guard *guard
 }
 
-// Open is for those who don't look for OpenConnector.
+// Open is for callers that don't use OpenConnector.
 func (d *guardedDriver) Open(dsn string) (driver.Conn, error) {
 	return d.guard.connect(context.Background(), func() (driver.Conn, error) { return d.Driver.Open(dsn) })
 }

@@ -32,7 +32,7 @@ func newGuard(t testing.TB, set api.RuleSet) *api.Guard {
 	return g
 }
 
-// open is a database of a fake, with a guard.
+// open returns a guarded database on a fake.
 func open(t testing.TB, f *fake, set api.RuleSet, opts ...sqldriver.Option) (*sql.DB, *api.Guard) {
 	g := newGuard(t, set)
 	db := sql.OpenDB(sqldriver.Connector(f, "orders", append(opts, sqldriver.On(g))...))
@@ -50,7 +50,7 @@ func counted(g *api.Guard, resource string) figures {
 	return figures{n.Lifetime.Pass, n.Lifetime.Block, n.Lifetime.Exception, n.InFlight}
 }
 
-// play does with a database what programs do, and tells what they see.
+// play uses a database as programs do, and returns what they see.
 func play(db *sql.DB) string {
 	db.SetMaxOpenConns(1)
 	ctx := context.Background()
@@ -114,9 +114,9 @@ func play(db *sql.DB) string {
 	return seen.String()
 }
 
-// A program sees the same with a guard and without, and so does the driver, whichever optional
-// interfaces it has: those of connections, statements and rows in every combination that
-// can matter to another one.
+// A program sees the same with and without a guard, and so does the driver, whichever optional
+// interfaces it has: those of connections, statements and rows in every combination that can
+// interact.
 func TestOptionalInterfaces(t *testing.T) {
 	groups := map[string]struct {
 		masks int
@@ -151,8 +151,8 @@ func TestOptionalInterfaces(t *testing.T) {
 	}
 }
 
-// What the driver would not run as it is, is prepared and run: that is one call, as it is where the
-// driver runs it at once.
+// A statement that the driver would not run directly is prepared and run as one call, as if the
+// driver had run it at once.
 func TestErrSkipIsNoCall(t *testing.T) {
 	for _, skip := range []bool{false, true} {
 		f := newFake()
@@ -187,7 +187,7 @@ func TestErrSkipIsNoCall(t *testing.T) {
 	}
 }
 
-// A refusal comes once, is not tried again, and costs no connection.
+// A refusal is returned once, not retried, and costs no connection.
 func TestRefusals(t *testing.T) {
 	for name, ask := range map[string]func(*sql.DB) error{
 		"exec":     func(db *sql.DB) error { _, err := db.Exec("insert"); return err },
@@ -306,8 +306,8 @@ func TestFailures(t *testing.T) {
 	assert.Equal(t, figures{pass: 1, failed: 1}, counted(g, "sql other connect"))
 }
 
-// A connection that has died in the pool is nobody's failure: database/sql takes another. A new one that
-// is dead is.
+// A connection that has died in the pool is no failure: database/sql takes another. A new
+// connection that is dead is one.
 func TestBadConnections(t *testing.T) {
 	f := newFake()
 	db, g := open(t, f, api.RuleSet{})
@@ -330,13 +330,13 @@ func TestPanics(t *testing.T) {
 	assert.Equal(t, figures{pass: 1, failed: 1}, counted(g, "sql orders"))
 }
 
-// The ways to a database, and what statements are called with.
+// The ways to open a database, and the arguments of options.
 func TestOpen(t *testing.T) {
 	f, g := newFake(), newGuard(t, api.RuleSet{})
 	opts := []sqldriver.Option{sqldriver.On(g), sqldriver.WithOptions(func(_ context.Context, query string, args []driver.NamedValue) []api.Option {
 		return []api.Option{api.Units(1 + len(args))}
 	})}
-	name := fmt.Sprintf("%s %p", t.Name(), f) // drivers are registered for good
+	name := fmt.Sprintf("%s %p", t.Name(), f) // drivers stay registered
 	sql.Register(name, fakeDriver{f})
 	sql.Register(name+" guarded", sqldriver.Driver(fakeDriver{f}, "registered", opts...))
 	for _, c := range []struct {
@@ -363,8 +363,9 @@ func TestOpen(t *testing.T) {
 	assert.Equal(t, figures{pass: 1}, counted(g, "sql opened connect"))
 }
 
-// known bug 233, 234: breakers leave out what the program has cancelled, whatever the driver says of it;
-// but an answer of the server is one, and what the user calls a failure is one.
+// known bug 233, 234: breakers leave out statements that the program has canceled, whatever the
+// driver returns; but an answer of the server counts as a success, and an error that the user calls
+// a failure counts as one.
 func TestCancelledStatements(t *testing.T) {
 	for name, c := range map[string]struct {
 		err                 error

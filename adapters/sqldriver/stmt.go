@@ -7,17 +7,17 @@ import (
 	"reflect"
 )
 
-// stmt is a prepared statement whose runs are guarded. The same is true of its optional interfaces
-// as of a conn's.
+// stmt is a prepared statement whose runs are guarded. Its optional interfaces follow the same
+// rules as conn's.
 type stmt struct {
 	driver.Stmt
 	conn  *conn
 	query string
-	first *call // has been asked for already, nil if none has
+	first *call // already admitted, nil if there is none
 }
 
-// wrapStmt adds a ColumnConverter where the driver has one: database/sql converts arguments
-// differently if there is none.
+// wrapStmt adds a ColumnConverter if the driver has one: database/sql converts arguments
+// differently without it.
 func wrapStmt(s *stmt) driver.Stmt {
 	if c, ok := s.Stmt.(columnConverter); ok {
 		return struct {
@@ -28,7 +28,7 @@ func wrapStmt(s *stmt) driver.Stmt {
 	return s
 }
 
-// enter asks for the resource, unless that has been done.
+// enter acquires the resource, unless the statement holds it already.
 func (s *stmt) enter(ctx context.Context, args []driver.NamedValue) (*call, error) {
 	if k := s.first; k != nil {
 		s.first, k.ended = nil, false
@@ -46,7 +46,8 @@ func (s *stmt) Close() error {
 	return s.Stmt.Close()
 }
 
-// CheckNamedValue is the driver's statement's or, failing that, its connection's, if it has one.
+// CheckNamedValue calls the driver's statement's method, else that of its connection, if one has
+// it.
 func (s *stmt) CheckNamedValue(v *driver.NamedValue) error {
 	if n, ok := s.Stmt.(driver.NamedValueChecker); ok {
 		return n.CheckNamedValue(v)
@@ -97,13 +98,13 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 	return k.rows(found, err)
 }
 
-// rows are the result of a query: the call ends when they are closed, which database/sql does when
-// all have been read. It does what rows of a driver do that lack an optional interface, where
-// the driver's lack it.
+// rows are the result of a query: the call ends when they are closed, which database/sql does after
+// the last row. If an optional interface is missing in the driver's rows, they behave as rows
+// without it.
 type rows struct {
 	driver.Rows
 	call *call
-	err  error // that is not the end
+	err  error // an error other than the end
 }
 
 func (k *call) rows(found driver.Rows, err error) (driver.Rows, error) {
@@ -111,7 +112,7 @@ func (k *call) rows(found driver.Rows, err error) (driver.Rows, error) {
 		k.end(err)
 		return nil, err
 	}
-	k.conn.used, k.ended = true, true // it goes on
+	k.conn.used, k.ended = true, true // the rows take over the call
 	return &rows{Rows: found, call: k}, nil
 }
 
@@ -134,20 +135,20 @@ func (r *rows) Next(dest []driver.Value) error {
 	return err
 }
 
-// note keeps an error that is not the end.
+// note keeps an error other than the end.
 func (r *rows) note(err error) {
 	if err != nil && err != io.EOF { //nolint:errorlint // as database/sql does
 		r.err = err
 	}
 }
 
-// HasNextResultSet is that of the driver, if it has one.
+// HasNextResultSet calls the driver's method, if it has one.
 func (r *rows) HasNextResultSet() bool {
 	n, ok := r.Rows.(driver.RowsNextResultSet)
 	return ok && n.HasNextResultSet()
 }
 
-// NextResultSet is that of the driver, if it has one.
+// NextResultSet calls the driver's method, if it has one.
 func (r *rows) NextResultSet() error {
 	n, ok := r.Rows.(driver.RowsNextResultSet)
 	if !ok {
@@ -158,7 +159,7 @@ func (r *rows) NextResultSet() error {
 	return err
 }
 
-// ColumnTypeScanType is that of the driver, if it has one.
+// ColumnTypeScanType calls the driver's method, if it has one.
 func (r *rows) ColumnTypeScanType(i int) reflect.Type {
 	if t, ok := r.Rows.(driver.RowsColumnTypeScanType); ok {
 		return t.ColumnTypeScanType(i)
@@ -166,7 +167,7 @@ func (r *rows) ColumnTypeScanType(i int) reflect.Type {
 	return reflect.TypeFor[any]()
 }
 
-// ColumnTypeDatabaseTypeName is that of the driver, if it has one.
+// ColumnTypeDatabaseTypeName calls the driver's method, if it has one.
 func (r *rows) ColumnTypeDatabaseTypeName(i int) string {
 	if t, ok := r.Rows.(driver.RowsColumnTypeDatabaseTypeName); ok {
 		return t.ColumnTypeDatabaseTypeName(i)
@@ -174,7 +175,7 @@ func (r *rows) ColumnTypeDatabaseTypeName(i int) string {
 	return ""
 }
 
-// ColumnTypeLength is that of the driver, if it has one.
+// ColumnTypeLength calls the driver's method, if it has one.
 func (r *rows) ColumnTypeLength(i int) (length int64, ok bool) {
 	if t, has := r.Rows.(driver.RowsColumnTypeLength); has {
 		return t.ColumnTypeLength(i)
@@ -182,7 +183,7 @@ func (r *rows) ColumnTypeLength(i int) (length int64, ok bool) {
 	return 0, false
 }
 
-// ColumnTypeNullable is that of the driver, if it has one.
+// ColumnTypeNullable calls the driver's method, if it has one.
 func (r *rows) ColumnTypeNullable(i int) (nullable, ok bool) {
 	if t, has := r.Rows.(driver.RowsColumnTypeNullable); has {
 		return t.ColumnTypeNullable(i)
@@ -190,7 +191,7 @@ func (r *rows) ColumnTypeNullable(i int) (nullable, ok bool) {
 	return false, false
 }
 
-// ColumnTypePrecisionScale is that of the driver, if it has one.
+// ColumnTypePrecisionScale calls the driver's method, if it has one.
 func (r *rows) ColumnTypePrecisionScale(i int) (precision, scale int64, ok bool) {
 	if t, has := r.Rows.(driver.RowsColumnTypePrecisionScale); has {
 		return t.ColumnTypePrecisionScale(i)

@@ -2,22 +2,20 @@
 //
 //	router.AddMiddleware(penstockwatermill.Middleware())
 //
-// A message that no rule refuses is handled as an inbound call of the resource "message" and
-// the handler's name, as "message send-mail". One that is refused is not sent back, since brokers
-// would deliver it again immediately: it waits until the rule would let it in, and asks again, for
-// as long as its context lives. So a limit slows a consumer down, and nothing is lost. Only what no
-// time helps is returned as the handler's error: a refusal by an authority rule, and a call that
-// can't be made; a poison queue is the place for such messages. It is the same while the guard drains:
-// messages that may not run wait on until the router closes.
+// A message that no rule refuses is handled as an inbound call of the resource "message" and the
+// handler's name, as "message send-mail". A refused message is not nacked, since brokers would
+// redeliver it immediately: it waits until the rule would admit it and tries again, as long as its
+// context lives. So a limit slows a consumer down, and nothing is lost. The handler returns an
+// error only for refusals that time does not help: by an authority rule, or of a call that can't be
+// made; put such messages on a poison queue. While the guard drains, messages that may not run wait
+// until the router closes.
 //
-// Breakers take an error of the handler for a failure, and a panic, which continues. They leave out a
-// message whose context was cancelled, and one whose handler returns the refusal of a call that it
-// made. Calls that the
-// handler makes with the message's context are counted below its own.
+// Breakers count an error of the handler as a failure, and a panic, which continues. They leave out
+// a message whose context was canceled, and one whose handler returns the refusal of a call that it
+// made. Calls that the handler makes with the message's context are counted below its own.
 //
-// While a message waits it is neither acknowledged nor sent back: a broker that gives
-// consumers a time for that may deliver it once more. Everything here is safe for concurrent
-// use.
+// A waiting message is neither acked nor nacked: a broker with a deadline for that may deliver it
+// again. Everything here is safe for concurrent use.
 package penstockwatermill
 
 import (
@@ -30,8 +28,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// Option changes how handlers are guarded. Of two that say different things the later one
-// holds.
+// Option changes how handlers are guarded. If two options conflict, the later one wins.
 type Option func(*guard)
 
 type guard struct {
@@ -43,13 +40,13 @@ type guard struct {
 	pause   time.Duration
 }
 
-// On makes calls go through a guard of one's own, not through the default one.
+// On uses g instead of the default guard.
 func On(g *api.Guard) Option { return func(to *guard) { to.api = g } }
 
-// Resource names the resource of a message; "" lets it pass unguarded. Names should be few.
+// Resource names the resource of a message; "" lets it pass unguarded. Use few names.
 func Resource(name func(*message.Message) string) Option { return func(to *guard) { to.name = name } }
 
-// Origin says who sent a message; "" means no particular sender, as without it.
+// Origin sets the sender of a message; "", the default, means no particular sender.
 func Origin(of func(*message.Message) string) Option { return func(to *guard) { to.origin = of } }
 
 // WithOptions makes calls with the options that f returns for their messages, such as api.Param for
@@ -58,12 +55,12 @@ func WithOptions(f func(*message.Message) []api.Option) Option {
 	return func(to *guard) { to.options = f }
 }
 
-// Failure says which errors of handlers breakers take for failures, instead of all. It is not
-// asked about refusals.
+// Failure decides which errors of handlers breakers count as failures; the default is all. It does
+// not run for refusals.
 func Failure(f func(error) bool) Option { return func(to *guard) { to.failure = f } }
 
-// Pause is how long a message waits that was refused by a rule which can't tell when it would
-// let it in, as one on calls at once. 0 means 100 ms.
+// Pause sets how long a refused message waits if the rule can't tell when it would admit it, as
+// with a concurrency limit. 0 means 100 ms.
 func Pause(d time.Duration) Option { return func(to *guard) { to.pause = d } }
 
 // Middleware guards the handlers of a router, or one handler.
@@ -116,7 +113,7 @@ func (g *guard) handle(m *message.Message, next message.HandlerFunc) (out []*mes
 	return out, err
 }
 
-// enter asks until the message is let in.
+// enter retries until the message is admitted.
 func (g *guard) enter(m *message.Message, name string) (api.Admitted, error) {
 	ctx := m.Context()
 	if g.origin != nil {
@@ -149,8 +146,8 @@ func (g *guard) enter(m *message.Message, name string) (api.Admitted, error) {
 	}
 }
 
-// failed returns the error for [api.Admitted.Fail], nil if the handler did not fail. Fail itself checks whether
-// the message's context was cancelled.
+// failed returns the error for [api.Admitted.Fail], nil if the handler did not fail. Fail itself
+// checks whether the message's context was canceled.
 func (g *guard) failed(err error) error {
 	switch {
 	case err == nil:

@@ -29,11 +29,11 @@ import (
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-// stage is a router with one handler, which a test plays.
+// stage is a router with one handler, which the test plays.
 type stage struct {
 	guard *api.Guard
 	send  func()
-	calls chan *message.Message // that reach the handler
+	calls chan *message.Message // messages that reach the handler
 	stop  func()
 }
 
@@ -80,12 +80,12 @@ func (s *stage) figures() figures {
 	return figures{n.Lifetime.Pass, n.Lifetime.Block, n.Lifetime.Exception, n.InFlight}
 }
 
-// until waits for what is bound to happen.
+// until waits for an event that must come.
 func (s *stage) until(t *testing.T, ok func(figures) bool) {
 	require.Eventually(t, func() bool { return ok(s.figures()) }, patience.Of(t), time.Millisecond)
 }
 
-// A message that is refused waits and is handled then: once, and not sent back.
+// A refused message waits and is then handled, once, and never nacked.
 func TestRefusedMessagesWait(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  api.RuleSet
@@ -109,7 +109,7 @@ func TestRefusedMessagesWait(t *testing.T) {
 	}
 }
 
-// A message that waits lets go when the router is stopped.
+// A waiting message returns when the router is stopped.
 func TestStopWhileWaiting(t *testing.T) {
 	s := newStage(t, api.RuleSet{Flow: []flow.Rule{{Resource: "message send-mail", Threshold: 1, Interval: time.Hour}}},
 		func(*api.Guard, *message.Message) error { return nil })
@@ -121,7 +121,8 @@ func TestStopWhileWaiting(t *testing.T) {
 	assert.Empty(t, s.calls)
 }
 
-// A message whose rule has it wait is kept, too, once the guard drains: brokers would deliver it again at once.
+// A message that a rule makes wait is also kept once the guard drains: brokers would redeliver it
+// at once.
 func TestDrainKeepsMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, err := api.New(api.Config{Logger: slog.New(slog.DiscardHandler)})
@@ -143,7 +144,7 @@ func TestDrainKeepsMessages(t *testing.T) {
 		}()
 		synctest.Wait()
 		require.NoError(t, g.Drain(t.Context()))
-		time.Sleep(10500 * time.Millisecond) // of the bubble
+		time.Sleep(10500 * time.Millisecond) // on the bubble's clock
 		synctest.Wait()
 		require.Empty(t, gone, "it waits on")
 		n, _ := g.Tree().Resource("mail")
@@ -153,7 +154,7 @@ func TestDrainKeepsMessages(t *testing.T) {
 	})
 }
 
-// What an error counts as.
+// How errors count.
 func TestFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		handle func(g *api.Guard, m *message.Message) error
@@ -173,7 +174,7 @@ func TestFailures(t *testing.T) {
 			var came atomic.Bool
 			s := newStage(t, api.RuleSet{Flow: []flow.Rule{{Resource: "nested", Threshold: 0}}}, func(g *api.Guard, m *message.Message) error {
 				if came.Swap(true) {
-					return nil // it is delivered again
+					return nil // it is redelivered
 				}
 				return c.handle(g, m)
 			}, c.opts...)
@@ -186,7 +187,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// What time does not help is the handler's error, so that it can go to a poison queue.
+// A refusal that time does not help is the handler's error, so that the message can go to a poison
+// queue.
 func TestAuthorityIsFinal(t *testing.T) {
 	g, err := api.New(api.Config{})
 	require.NoError(t, err)
@@ -203,8 +205,8 @@ func TestAuthorityIsFinal(t *testing.T) {
 	assert.Equal(t, api.KindAuthority, api.KindOf(err))
 }
 
-// Breakers leave out a message whose handler failed because the router stopped, and one whose handler
-// returns the refusal of a call of its own; a panic is a failure even then.
+// Breakers leave out a message whose handler failed because the router stopped, and one whose
+// handler returns the refusal of a call of its own; a panic is a failure even then.
 func TestNeutralMessages(t *testing.T) {
 	for name, c := range map[string]struct {
 		handle              func(g *api.Guard, m *message.Message) error

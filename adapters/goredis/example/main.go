@@ -1,4 +1,4 @@
-// A client of Redis that sends no more than two commands a minute: the others are refused.
+// A client of Redis that sends at most two commands a minute: the others are refused.
 package main
 
 import (
@@ -8,7 +8,7 @@ import (
 	"log"
 	"time"
 
-	"github.com/alicebob/miniredis/v2" // a server for the example
+	"github.com/alicebob/miniredis/v2" // the example's server
 	"github.com/redis/go-redis/v9"
 
 	penstockgoredis "github.com/penstock-go/penstock/adapters/goredis"

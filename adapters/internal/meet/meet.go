@@ -1,5 +1,4 @@
-// Package meet is how the cases of adapters and the handlers that they look at wait for each
-// other. It is for tests.
+// Package meet lets test cases and handlers wait for each other.
 package meet
 
 import (
@@ -7,16 +6,16 @@ import (
 	"time"
 )
 
-// Patience is the default wait for what is bound to happen: the limit of go test comes first. A shorter
-// one fails on a busy machine.
+// Patience is the default limit on the wait for an event that must come: go test's own limit comes
+// first. A shorter one fails on a busy machine.
 const Patience = time.Hour
 
-// Point is where a case and a handler meet. Make one with [New].
+// Point is the meeting point of a case and a handler. Make one with [New].
 type Point struct {
 	Patience time.Duration // of the case
-	Held     chan struct{} // gets one when a handler has got there
-	Release  chan struct{} // gets one when it is to go on
-	Over     chan struct{} // closed when the case is
+	Held     chan struct{} // gets a value when a handler arrives
+	Release  chan struct{} // gets a value to let it continue
+	Over     chan struct{} // closed when the case is over
 }
 
 // New returns a point for one case.
@@ -24,7 +23,7 @@ func New(patience time.Duration) *Point {
 	return &Point{patience, make(chan struct{}), make(chan struct{}), make(chan struct{})}
 }
 
-// Arrived waits until a handler has got there.
+// Arrived waits until a handler has arrived.
 func (p *Point) Arrived() error {
 	select {
 	case <-p.Held:
@@ -45,7 +44,7 @@ func (p *Point) LetGo() error {
 }
 
 // Until waits for a condition that other goroutines bring about, and reports whether they did.
-// There is no notification, so it looks every millisecond.
+// There is no notification, so it polls every millisecond.
 func Until(patience time.Duration, ok func() bool) bool {
 	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {

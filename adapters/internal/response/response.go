@@ -1,5 +1,5 @@
-// Package response has what adapters of HTTP share: a writer for frameworks whose responses are none
-// of net/http, and what requests and responses say of themselves.
+// Package response holds the common parts of HTTP adapters: a writer for frameworks whose responses
+// aren't net/http's, and helpers about requests and responses.
 package response
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Writer is such a response for code that knows those of net/http. It is for one goroutine.
+// Writer adapts such a response to http.ResponseWriter. It is for one goroutine.
 type Writer struct {
 	To interface {
 		SetStatusCode(status int)
@@ -23,14 +23,14 @@ type Writer struct {
 		Add(name, value string)
 		VisitAll(f func(name, value []byte))
 	}
-	// Whole says that whoever writes may look at the headers that are set already.
+	// Whole means that the code that writes may look at headers that are set already.
 	Whole  bool
 	header http.Header
-	before http.Header // as they were when they were asked for
+	before http.Header // a copy from the first call of Header
 	wrote  bool
 }
 
-// Header are the headers that are to be set, and if Whole those that are.
+// Header returns the headers to set, if Whole is set together with those already set.
 func (w *Writer) Header() http.Header {
 	if w.header == nil {
 		w.header = make(http.Header)
@@ -78,16 +78,17 @@ func IsEventStream(contentType string) bool {
 	return strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
 }
 
-// OtherMethod replaces methods that HTTP does not know, since clients make them up.
+// OtherMethod replaces methods unknown to HTTP, since clients make them up.
 const OtherMethod = "_OTHER"
 
-// Method returns the method if HTTP knows it, else [OtherMethod]. "" is GET, as in requests of clients.
+// Method returns the method if HTTP knows it, else [OtherMethod]. "" means GET, as in requests of
+// clients.
 func Method(m string) string {
 	if m == "" {
 		return http.MethodGet
 	}
 	if i := slices.Index(methods, m); i >= 0 {
-		return methods[i] // m may be a part of the whole request
+		return methods[i] // m may share memory with the whole request
 	}
 	return OtherMethod
 }
@@ -97,9 +98,10 @@ var methods = []string{
 	http.MethodConnect, http.MethodOptions, http.MethodTrace,
 }
 
-// TimeToWrite is how long a server of net/http leaves a call from its beginning, so that its response can
-// still be written: its WriteTimeout but for a tenth, which is at most a second, and at least 50 ms of
-// 100 ms or more. It is not known of contexts of others, and of servers without one.
+// TimeToWrite returns how long a net/http server leaves a call from its beginning, so that its
+// response can still be written: its WriteTimeout minus a tenth, at most a second, and at least 50
+// ms for timeouts of 100 ms or more. known is false without a WriteTimeout, and for contexts of
+// other servers.
 func TimeToWrite(ctx context.Context) (left time.Duration, known bool) {
 	s, ok := ctx.Value(http.ServerContextKey).(*http.Server)
 	if !ok || s.WriteTimeout <= 0 {
@@ -109,8 +111,8 @@ func TimeToWrite(ctx context.Context) (left time.Duration, known bool) {
 	return all - min(max(min(all/10, time.Second), 50*time.Millisecond), all/2), true
 }
 
-// Carried is a context of a request that carries the framework's own context of it, for values that
-// [Carrier] reads, and the server's own address if that is not nil.
+// Carried is a request's context that carries the framework's own context, for values that read
+// [Carrier], and the server's own address unless nil.
 type Carried struct {
 	context.Context
 	By    any
@@ -119,7 +121,7 @@ type Carried struct {
 
 type carrierKey struct{}
 
-// Value returns what is carried, or what the context has.
+// Value returns a carried value, or the context's.
 func (c *Carried) Value(key any) any {
 	switch {
 	case key == carrierKey{}:
@@ -133,13 +135,13 @@ func (c *Carried) Value(key any) any {
 // Carrier returns the framework's own context of a request, nil if none is carried.
 func Carrier(ctx context.Context) any { return ctx.Value(carrierKey{}) }
 
-// Text is a value as a text that outlives the request, "" for nil.
+// Text returns a value as a text that outlives the request, "" for nil.
 func Text(value any) string {
 	switch v := value.(type) {
 	case nil:
 		return ""
 	case string:
-		return strings.Clone(v) // perhaps of a buffer
+		return strings.Clone(v) // may share a buffer
 	}
 	return fmt.Sprint(value)
 }

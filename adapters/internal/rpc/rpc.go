@@ -1,6 +1,6 @@
-// Package rpc is what the adapters of frameworks for remote procedure calls have in common: which
-// calls are guarded, what is below them, and which of their ends are failures. Codes are the
-// numbers of gRPC. Everything here is safe for concurrent use, unless it says otherwise.
+// Package rpc holds the common parts of adapters of RPC frameworks: which calls are guarded, which
+// calls are counted below them, and which ends are failures. Codes are gRPC's numbers. Everything
+// here is safe for concurrent use unless stated otherwise.
 package rpc
 
 import (
@@ -19,8 +19,8 @@ import (
 // Unknown is the resource of all calls of methods that a server doesn't know.
 const Unknown = "__unmatched__"
 
-// Unguarded reports whether a method passes unguarded by default: those of health checks and
-// reflection do, by their exact names, since a client may make up others like them.
+// Unguarded reports whether a method passes unguarded by default: health checks and reflection, by
+// their exact names, since clients may make up similar ones.
 func Unguarded(fullMethod string) bool {
 	switch fullMethod {
 	case "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/List", "/grpc.health.v1.Health/Watch",
@@ -30,10 +30,11 @@ func Unguarded(fullMethod string) bool {
 	return false
 }
 
-// Inbound marks the calls of servers. One on a server of net/http waits no longer than that leaves it for an answer.
+// Inbound marks the calls of servers. On a net/http server a call waits only as long as the
+// WriteTimeout leaves time for an answer.
 var Inbound = api.InboundWithin(response.TimeToWrite)
 
-// Codes is the set of these codes, a bit for each. Codes above 31 have no meaning, and are 31.
+// Codes returns a set of codes, one bit each. Codes above 31 have no meaning and count as 31.
 func Codes[C ~uint32](of ...C) (set uint32) {
 	for _, c := range of {
 		set |= 1 << min(uint32(c), 31)
@@ -41,32 +42,32 @@ func Codes[C ~uint32](of ...C) (set uint32) {
 	return set
 }
 
-// The codes that breakers take for failures by default: Unknown, DeadlineExceeded, Internal,
-// Unavailable and DataLoss, and of clients ResourceExhausted.
+// The codes that breakers count as failures by default: Unknown, DeadlineExceeded, Internal,
+// Unavailable and DataLoss, for clients also ResourceExhausted.
 const (
 	ServerFailures uint32 = 1<<2 | 1<<4 | 1<<13 | 1<<14 | 1<<15
 	ClientFailures        = ServerFailures | 1<<8
 )
 
-// Guard is how calls are guarded. Failures and CodeOf are to be set.
+// Guard holds an adapter's settings. Failures and CodeOf are required.
 type Guard struct {
-	API      *api.Guard // nil for the default one
+	API      *api.Guard // nil means the default guard
 	Context  string
 	Failures uint32             // a set of codes
-	CodeOf   func(error) uint32 // that the framework gives an error
-	Failure  func(error) bool   // instead of Failures; nil for those
-	Params   []Param            // that calls of servers carry
-	Abort    error              // with which a handler panics whose client may be gone; nil if none does so
+	CodeOf   func(error) uint32 // the code that the framework gives an error
+	Failure  func(error) bool   // replaces Failures unless nil
+	Params   []Param            // attached to servers' calls
+	Abort    error              // handlers panic with it when the client may be gone; nil if they never do
 }
 
-// Param is a value that calls carry under a name, as their requests tell; "" is none.
+// Param is a value that calls carry under a name, computed from their requests; "" means none.
 type Param struct {
 	Name  string
 	Value func(*http.Request) string
 }
 
-// Request is a server's call as the values of [Param] see it: like a request of HTTP that has the
-// method as its path. remote is the other end, local the server's own; nil is not known.
+// Request returns a server's call as the values of [Param] see it: an HTTP request with the method
+// as its path. remote is the other end, local the server's own; nil means unknown.
 func Request(ctx context.Context, fullMethod string, remote, local net.Addr, header http.Header) *http.Request {
 	r := &http.Request{Method: http.MethodPost, URL: &url.URL{Path: fullMethod}, Header: header, RemoteAddr: "unknown"}
 	if remote != nil {
@@ -78,7 +79,7 @@ func Request(ctx context.Context, fullMethod string, remote, local net.Addr, hea
 	return r.WithContext(ctx)
 }
 
-// Attach appends the parameters of a call, whose request is asked for if there are some.
+// Attach appends the parameters of a call; it asks for the request only if there are any.
 func (g *Guard) Attach(opts []api.Option, request func() *http.Request) []api.Option {
 	if len(g.Params) == 0 {
 		return opts
@@ -92,14 +93,14 @@ func (g *Guard) Attach(opts []api.Option, request func() *http.Request) []api.Op
 	return opts
 }
 
-// Call is one call that was admitted. But for its context, it is for the goroutine that makes or
-// serves the call.
+// Call is an admitted call. Except for its context, only the goroutine that makes or serves the
+// call may use it.
 type Call struct {
 	guard *Guard
-	ctx   context.Context // of the caller
+	ctx   context.Context // the caller's
 	entry api.Admitted
 	scope scope
-	ended bool // what was guarded has returned
+	ended bool // the guarded code has returned
 
 	answered atomic.Bool // see Answered
 }
@@ -111,7 +112,7 @@ type scope struct {
 	refused atomic.Bool
 }
 
-// Value returns what the context has, and itself as the listener of [refusal.Tell].
+// Value returns the context's value, and itself as the listener of [refusal.Tell].
 func (s *scope) Value(key any) any {
 	if key == refusal.ListenerKey() {
 		return s
@@ -119,15 +120,15 @@ func (s *scope) Value(key any) any {
 	return s.Context.Value(key)
 }
 
-// Refused notes that the handler answers with a refusal, which is none of its failures; nor is
-// it one of a guard around.
+// Refused records that the handler answers with a refusal, which is no failure of the handler, nor
+// of an enclosing guard.
 func (s *scope) Refused(err error) {
 	s.refused.Store(true)
 	refusal.Tell(s.Context, err)
 }
 
-// Enter asks for the resource of a call that the origin makes; "" means no particular caller. Its
-// error is that of [api.Entry].
+// Enter acquires the resource of a call by origin; "" means no particular caller. Its error is that
+// of [api.Entry].
 func (g *Guard) Enter(ctx context.Context, name, origin string, opts ...api.Option) (*Call, error) {
 	c := &Call{guard: g, ctx: ctx}
 	if g.Context != "" {
@@ -148,28 +149,28 @@ func (g *Guard) Enter(ctx context.Context, name, origin string, opts ...api.Opti
 	return c, nil
 }
 
-// Below is the context of a server's handler.
+// Below returns the context for a server's handler.
 func (c *Call) Below() context.Context {
 	c.scope.Context = c.entry.Context()
 	return &c.scope
 }
 
-// Answered says that a message of a stream has come from the server, or gone to the client. If the
-// caller cancels the call from then on, that is how the stream ends, and the server has done well.
+// Answered records that a message of a stream has come from the server or gone to the client. If
+// the caller cancels the call after that, the stream has ended normally.
 func (c *Call) Answered() {
 	if !c.answered.Load() {
 		c.answered.Store(true)
 	}
 }
 
-// End says how the call ended; err is what the handler or the client's invoker returned.
+// End records how the call ended; err is the error of the handler or of the client's invoker.
 func (c *Call) End(err error) {
 	c.ended = true
 	c.entry.Fail(c.failed(err))
 }
 
-// Exit ends the call. It must be deferred directly, so that it sees a panic, which continues.
-// Unless the caller is gone, it does not recover, so the stack stays as it is.
+// Exit ends the call. Defer it directly, so that it sees a panic, which continues. Unless the
+// caller is gone, it does not recover, so the stack is kept.
 func (c *Call) Exit() {
 	switch {
 	case c.ended:
@@ -182,15 +183,15 @@ func (c *Call) Exit() {
 		} else if errors.Is(c.ctx.Err(), context.Canceled) {
 			c.entry.Fail(context.Canceled)
 		}
-		if p != nil { // or the goroutine ends
+		if p != nil { // or runtime.Goexit ran
 			defer panic(p)
 		}
 	}
 	c.entry.Exit()
 }
 
-// failed returns the error for [api.Admitted.Fail], nil if the outcome is not a failure. Fail itself checks
-// whether the call was canceled.
+// failed returns the error for [api.Admitted.Fail], nil if the outcome is not a failure. Fail
+// itself checks whether the call was canceled.
 func (c *Call) failed(err error) error {
 	switch g := c.guard; {
 	case err == nil:
@@ -210,11 +211,11 @@ func (c *Call) failed(err error) error {
 	case g.Failures&(1<<min(g.CodeOf(err), 31)) == 0:
 		return nil
 	}
-	if errors.Is(err, context.Canceled) { // of something else, and the engine would take it for no failure
+	if errors.Is(err, context.Canceled) { // something else was canceled; the engine would count it as no failure
 		return errors.New(err.Error())
 	}
 	return err
 }
 
-// ErrPanicked is what breakers see of a panic.
+// ErrPanicked is the error that breakers see for a panic.
 var ErrPanicked = api.Certain(errors.New("the handler panicked"))

@@ -8,7 +8,8 @@ import (
 	"github.com/penstock-go/penstock/adapters/internal/rpc"
 )
 
-// Exemptions are exact names: a client of a server that serves whatever it is asked for makes up others.
+// Exemptions are exact names: clients of a server that serves unknown methods may make up similar
+// ones.
 func TestUnguarded(t *testing.T) {
 	for _, method := range []string{
 		"/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/List", "/grpc.health.v1.Health/Watch",

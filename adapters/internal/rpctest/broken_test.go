@@ -16,7 +16,7 @@ import (
 
 // status is the error of a framework without a network.
 type status struct {
-	rpctest.Told
+	rpctest.Report
 	err error
 }
 
@@ -38,25 +38,25 @@ func code(err error) uint32 {
 	return rpctest.Unknown
 }
 
-// told is what a client is sent of an error.
-func told(err error) rpctest.Told {
+// reported returns the part of an error that a client receives.
+func reported(err error) rpctest.Report {
 	if s, ok := errors.AsType[*status](err); ok {
-		return s.Told
+		return s.Report
 	}
-	return rpctest.Told{Code: code(err)}
+	return rpctest.Report{Code: code(err)}
 }
 
-// tell makes a status of the error of a refusal.
-func tell(err error) error {
+// report turns the error of a refusal into a status.
+func report(err error) error {
 	why := refusal.Of(err)
 	if _, ok := errors.AsType[*status](err); ok || why.Reason == refusal.None {
 		return err
 	}
 	g := why.GRPC()
-	return &status{rpctest.Told{Code: g.Code, Reason: g.Reason, Domain: g.Domain, RetryDelay: g.RetryDelay, Text: g.Message}, err}
+	return &status{rpctest.Report{Code: g.Code, Reason: g.Reason, Domain: g.Domain, RetryDelay: g.RetryDelay, Text: g.Message}, err}
 }
 
-// guarded runs a call of a method, and ends it when that has returned.
+// guarded runs a call of a method, and ends it when the method has returned.
 type guarded func(ctx context.Context, g *rpc.Guard, name string, o rpctest.Options, run func(context.Context) error, opts ...api.Option) error
 
 func ours(ctx context.Context, g *rpc.Guard, name string, o rpctest.Options, run func(context.Context) error, opts ...api.Option) error {
@@ -65,24 +65,25 @@ func ours(ctx context.Context, g *rpc.Guard, name string, o rpctest.Options, run
 	}
 	c, err := g.Enter(ctx, name, o.Origin, opts...)
 	if err != nil {
-		return tell(err)
+		return report(err)
 	}
 	defer c.Exit()
 	err = run(context.WithValue(c.Below(), callKey{}, c))
 	c.End(err)
-	return tell(err)
+	return report(err)
 }
 
-// callKey is the key of the call that serves a stream, which hears of what is sent.
+// callKey is the context key of the call that serves a stream, which is notified of sent messages.
 type callKey struct{}
 
-// direct is a framework without a network, in which the server's calls are guarded by at, and the
-// client's by ours.
+// direct is a framework without a network; at guards the server's calls, our code the client's.
 func direct(at guarded) rpctest.Framework {
 	const unary, stream = "/test/Unary", "/test/Stream"
 	return rpctest.Framework{
-		Unary: unary, Stream: stream, Told: told,
-		Error: func(code rpctest.Code, text string) error { return &status{Told: rpctest.Told{Code: code, Text: text}} },
+		Unary: unary, Stream: stream, Reported: reported,
+		Error: func(code rpctest.Code, text string) error {
+			return &status{Report: rpctest.Report{Code: code, Text: text}}
+		},
 		Start: func(t testing.TB, s *rpctest.Service, atServer, atClient rpctest.Options) rpctest.Client {
 			guard := func(o rpctest.Options, failures uint32) *rpc.Guard {
 				g := &rpc.Guard{API: o.Guard, Context: o.Context, Failures: failures, CodeOf: code, Failure: o.Failure}
@@ -96,7 +97,7 @@ func direct(at guarded) rpctest.Framework {
 				defer func() {
 					if p := recover(); p != nil {
 						s.Recovered()
-						err = &status{Told: rpctest.Told{Code: rpctest.Internal, Text: fmt.Sprint(p)}}
+						err = &status{Report: rpctest.Report{Code: rpctest.Internal, Text: fmt.Sprint(p)}}
 					}
 				}()
 				if atServer.Resource != nil {
@@ -107,10 +108,10 @@ func direct(at guarded) rpctest.Framework {
 				}
 				return at(ctx, server, name, atServer, run, append(opts, api.Inbound())...)
 			}
-			// sent is what is left of an error when it has come to the client.
+			// sent returns the part of an error that reaches the client.
 			sent := func(err error) error {
 				if err != nil {
-					err = &status{Told: told(err)}
+					err = &status{Report: reported(err)}
 				}
 				return err
 			}
@@ -134,7 +135,7 @@ func direct(at guarded) rpctest.Framework {
 				Stream: func(ctx context.Context) (rpctest.Stream, error) {
 					c, err := client.Enter(ctx, stream, "", api.LongLived())
 					if err != nil {
-						return rpctest.Stream{}, tell(err)
+						return rpctest.Stream{}, report(err)
 					}
 					ctx, cancel := context.WithCancel(ctx)
 					responses, result := make(chan struct{}), make(chan error, 1)
@@ -177,15 +178,15 @@ func direct(at guarded) rpctest.Framework {
 
 func TestCases(t *testing.T) { rpctest.Run(t, direct(ours)) }
 
-// An adapter as somebody might write one, with one mistake that adapters of other libraries have. The
-// table notices each, in at least these cases.
+// Each adapter has one mistake known from adapters of other libraries. The table notices each, in
+// at least these cases.
 func TestTheTableNoticesBrokenAdapters(t *testing.T) {
-	// plain is what everybody writes first, but for what end does of the result.
+	// plain is the obvious implementation, except for how end treats the result.
 	plain := func(end func(e api.Admitted, run func() error) error) guarded {
 		return func(ctx context.Context, g *rpc.Guard, name string, _ rpctest.Options, run func(context.Context) error, opts ...api.Option) error {
 			e, err := g.API.Entry(ctx, name, opts...)
 			if err != nil {
-				return tell(err)
+				return report(err)
 			}
 			return end(e, func() error { return run(e.Context()) })
 		}
@@ -208,22 +209,22 @@ func TestTheTableNoticesBrokenAdapters(t *testing.T) {
 			return run()
 		}), []string{"the code 5", "the code 1"}},
 		"a nested refusal is a failure": {plain(func(e api.Admitted, run func() error) error {
-			err := tell(run())
+			err := report(run())
 			e.Fail(errors.New("as it reads"))
 			e.Exit()
 			return err
-		}), []string{"a nested refusal is told, and no failure", "a nested refusal that the handler tells as Unavailable is no failure"}},
+		}), []string{"a nested refusal is reported, and no failure", "a nested refusal that the handler reports as Unavailable is no failure"}},
 		"the call ends before it runs": {plain(func(e api.Admitted, run func() error) error {
 			e.Exit()
 			return run()
 		}), []string{"refused by isolation", "a stream is one call until its end"}},
 		"a refusal is a bare error": {func(ctx context.Context, g *rpc.Guard, name string, _ rpctest.Options, run func(context.Context) error, opts ...api.Option) error {
 			return g.API.Do(ctx, name, run, opts...)
-		}, []string{"refused by flow", "a call that waits until its deadline", "a stream is refused", "a nested refusal is told, and no failure"}},
+		}, []string{"refused by flow", "a call that waits until its deadline", "a stream is refused", "a nested refusal is reported, and no failure"}},
 		"calls of the handler are counted elsewhere": {func(ctx context.Context, g *rpc.Guard, name string, o rpctest.Options, run func(context.Context) error, opts ...api.Option) error {
 			return ours(ctx, g, name, o, func(context.Context) error { return run(ctx) }, opts...)
 		}, []string{"nested calls are counted below the call", "nested calls of a stream are counted below it",
-			"a nested refusal that the handler tells as Unavailable is no failure"}},
+			"a nested refusal that the handler reports as Unavailable is no failure"}},
 		"nobody is the origin": {func(ctx context.Context, g *rpc.Guard, name string, o rpctest.Options, run func(context.Context) error, opts ...api.Option) error {
 			return ours(ctx, g, name, rpctest.Options{}, run, opts...)
 		}, []string{"refused by authority", "refused by a hotspot rule"}},
@@ -240,8 +241,8 @@ func TestTheTableNoticesBrokenAdapters(t *testing.T) {
 					if c.Name != name {
 						continue
 					}
-					// Of an adapter that is right, no case needs as long, but on a machine that stands still: and then
-					// this test passes, it does not fail.
+					// A correct adapter needs less time in every case, except on a machine that
+					// stalls; then this test passes.
 					found, c.Patience = true, 200*time.Millisecond
 					if err := c.Check(t, direct(broken.at)); err == nil {
 						t.Errorf("nobody notices in the case %q", name)

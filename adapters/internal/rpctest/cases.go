@@ -30,7 +30,7 @@ var (
 	oneNested = api.RuleSet{Flow: []flow.Rule{{ID: "secret", Resource: "nested", Threshold: 1, Interval: time.Hour}}}
 )
 
-// nest makes two calls of its own, and returns what f makes of a refusal.
+// nest makes two calls of its own and passes a refusal on through f.
 func nest(f func(*Stage, context.Context, error) error) func(*Stage, context.Context) error {
 	return func(s *Stage, ctx context.Context) error {
 		for range 2 {
@@ -44,7 +44,7 @@ func nest(f func(*Stage, context.Context, error) error) func(*Stage, context.Con
 	}
 }
 
-// Cases are what every adapter must do.
+// Cases returns the requirements for every adapter.
 func Cases() []Case { return append(append(unary(), streams()...), codes()...) }
 
 func unary() []Case {
@@ -119,7 +119,7 @@ func unary() []Case {
 				}
 				return err
 			}},
-		{Name: "a client's refusal is told and a BlockError", Client: once, Run: func(s *Stage) error {
+		{Name: "a client's refusal is reported and a BlockError", Client: once, Run: func(s *Stage) error {
 			if err := s.call(); err != nil || s.NoClients != "" {
 				return err
 			}
@@ -141,7 +141,7 @@ func unary() []Case {
 				return errors.New("the call passes")
 			}
 			if n := s.panicks.Load(); n != 1 {
-				return fmt.Errorf("%d panics came up past the guard", n)
+				return fmt.Errorf("%d panics passed the guard", n)
 			}
 			return s.counted(server, s.Unary, figures{pass: 1, done: 1, failed: 1})
 		}},
@@ -167,18 +167,18 @@ func unary() []Case {
 		}, Run: func(s *Stage) error {
 			return errors.Join(s.is(s.call(), Canceled), s.counted(server, s.Unary, figures{pass: 1, done: 1}))
 		}},
-		{Name: "a failure is what the user says", Unary: func(s *Stage, _ context.Context) error { return s.Error(NotFound, "") },
+		{Name: "the user decides what a failure is", Unary: func(s *Stage, _ context.Context) error { return s.Error(NotFound, "") },
 			ServerOpts: Options{Failure: func(error) bool { return true }}, ClientOpts: Options{FailureCodes: []Code{NotFound}},
 			Run: outcome(NotFound, 1, 1)},
 		{Name: "a code need not be a failure", Unary: func(s *Stage, _ context.Context) error { return s.Error(Unavailable, "") },
 			ServerOpts: Options{Failure: func(error) bool { return false }}, ClientOpts: Options{FailureCodes: []Code{Internal}},
 			Run: outcome(Unavailable, 0, 0)},
 
-		{Name: "a nested refusal is told, and no failure", Server: oneNested,
+		{Name: "a nested refusal is reported, and no failure", Server: oneNested,
 			Unary: nest(func(_ *Stage, _ context.Context, err error) error { return err }), Run: nested},
-		{Name: "a wrapped nested refusal is told, and no failure", Server: oneNested,
+		{Name: "a wrapped nested refusal is reported, and no failure", Server: oneNested,
 			Unary: nest(func(_ *Stage, _ context.Context, err error) error { return fmt.Errorf("billing secret: %w", err) }), Run: nested},
-		{Name: "a nested refusal that the handler tells as Unavailable is no failure", Server: oneNested,
+		{Name: "a nested refusal that the handler reports as Unavailable is no failure", Server: oneNested,
 			Unary: nest(func(s *Stage, ctx context.Context, err error) error {
 				refusal.Tell(ctx, err)
 				return s.Error(Unavailable, "come back")
@@ -271,11 +271,11 @@ func streams() []Case {
 				return errors.New("the stream ends well")
 			}
 			if n := s.panicks.Load(); n != 1 {
-				return fmt.Errorf("%d panics came up past the guard", n)
+				return fmt.Errorf("%d panics passed the guard", n)
 			}
 			return s.counted(server, s.Stream, figures{pass: 1, done: 1, failed: 1, long: 1})
 		}},
-		{Name: "a nested refusal of a stream is told, and no failure", Server: oneNested,
+		{Name: "a nested refusal of a stream is reported, and no failure", Server: oneNested,
 			Stream: func(s *Stage, ctx context.Context, _ func() error) error {
 				return nest(func(_ *Stage, _ context.Context, err error) error { return err })(s, ctx)
 			}, Run: func(s *Stage) error {
@@ -325,7 +325,7 @@ func streams() []Case {
 	return list
 }
 
-// endless sends a response, and waits for its client to go.
+// endless sends a response, and waits until its client has left.
 func endless(s *Stage, ctx context.Context, send func() error) error {
 	err := send()
 	select {
@@ -336,7 +336,7 @@ func endless(s *Stage, ctx context.Context, send func() error) error {
 	return err
 }
 
-// codes are one case for each code that a handler may return.
+// codes returns one case for each code that a handler may return.
 func codes() (list []Case) {
 	failures := map[Code]int64{Unknown: 1, DeadlineExceeded: 1, Internal: 1, Unavailable: 1, DataLoss: 1}
 	for code := Canceled; code <= 16; code++ {
@@ -368,12 +368,13 @@ func outcome(code Code, atServer, atClient int64) func(*Stage) error {
 	}
 }
 
-// nested checks a call that is answered with a refusal of the handler's own call.
+// nested checks a call that is answered with the refusal of the handler's own call.
 func nested(s *Stage) error {
 	return errors.Join(s.refused(s.call(), ResourceExhausted, "FLOW_BLOCKED", true), s.counted(server, s.Unary, figures{pass: 1, done: 1}))
 }
 
-// below checks that a nested call is counted below a resource in the context rpc, and as ann's.
+// below checks that a nested call is counted below a resource in the context rpc, with the origin
+// ann.
 func (s *Stage) below(resource string) error {
 	tree := s.of[server].Tree()
 	entrance, ok := tree.Entrance("rpc")

@@ -11,9 +11,9 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// Impatient returns the context of requests to a server of net/http that leaves ten seconds for an answer, and a
-// Guard by which every second call of a name has to wait a minute, for the tests that such a call is refused
-// immediately. They run in a bubble of synctest.
+// Impatient returns the context of requests to a net/http server that leaves ten seconds for an
+// answer, and a Guard that makes every second call of a name wait a minute, to test that such a
+// call is refused immediately. Use it in a synctest bubble.
 func Impatient(t *testing.T) (context.Context, *api.Guard) {
 	t.Helper()
 	g, err := api.New(api.Config{Logger: slog.New(slog.DiscardHandler)})

@@ -1,10 +1,9 @@
-// Package rpctest is what adapters of frameworks for remote procedure calls are held to: one table
-// of cases, each run against a real server of the framework on the loopback interface, with a
-// real client. It is for tests.
+// Package rpctest tests adapters of RPC frameworks: it runs one table of cases against a real
+// server of the framework on the loopback interface, with a real client.
 //
-//	rpctest.Run(t, rpctest.Framework{Start: start, Error: toError, Told: told})
+//	rpctest.Run(t, rpctest.Framework{Start: start, Error: toError, Reported: reported})
 //
-// After each case nothing is in flight, nor waits.
+// After each case no call is in flight or waiting.
 package rpctest
 
 import (
@@ -42,32 +41,33 @@ const (
 	DataLoss          Code = 15
 )
 
-// Framework is one with the adapter that is looked at.
+// Framework is a framework with the adapter under test.
 type Framework struct {
-	// Start serves s, guarded as a user would, and returns a client that is guarded likewise, or an
-	// unguarded one if the adapter has none for clients. Both are gone when the test has ended.
+	// Start serves s, guarded as a user would do it, and returns a client that is guarded likewise,
+	// or an unguarded one if the adapter has none for clients. Both must be gone when the test has
+	// ended.
 	Start func(t testing.TB, s *Service, server, client Options) Client
 	// Unary and Stream are the resources of the two methods.
 	Unary, Stream string
-	// Error is an error with that code, as handlers return it.
+	// Error returns an error with that code, as handlers return it.
 	Error func(code Code, text string) error
-	// Told is what a client reads from an error that it got.
-	Told func(err error) Told
+	// Reported returns what a client reads from an error.
+	Reported func(err error) Report
 	// NoClients says why the adapter has none for clients; then they count nothing.
 	NoClients string
-	// Lacks are the names of cases that the framework can't have, with the reason.
+	// Without maps the names of cases that the framework can't run to the reason.
 	Without map[string]string
 }
 
-// Service is what the server has: two methods.
+// Service is the test service: two methods.
 type Service struct {
 	// Unary is a method with one request and one response.
 	Unary func(ctx context.Context) error
 	// Stream is a method with a stream of responses.
 	Stream func(ctx context.Context, send func() error) error
-	// Around is to be called with the context of each call before that is guarded.
+	// Around must be called with the context of each call before the guard.
 	Around func(context.Context) context.Context
-	// Recovered is to be told that a panic came up past the guard.
+	// Recovered must be called when a panic has passed the guard.
 	Recovered func()
 }
 
@@ -79,44 +79,44 @@ type Client struct {
 	Stream func(ctx context.Context) (s Stream, err error)
 }
 
-// Stream is a stream as its client has it.
+// Stream is the client's side of a stream.
 type Stream struct {
 	Recv  func() error // io.EOF at the end
-	Leave func()       // before the end; nil if the framework has no such thing
+	Leave func()       // before the end; nil if the framework has no such call
 }
 
-// Options are those that an adapter has, of a server or a client.
+// Options are the options of an adapter for a server or a client.
 type Options struct {
 	Guard   *api.Guard
 	Context string
-	// Origin is who makes each call, and User the argument "user" of each; "" is none.
+	// Origin is the caller of each call, and User its argument "user"; "" means none.
 	Origin, User string
-	Resource     func(method string) string    // nil for what is usual
-	FailureCodes []Code                        // nil for what is usual
-	Failure      func(err error) (failed bool) // nil for what is usual
+	Resource     func(method string) string    // nil means the default
+	FailureCodes []Code                        // nil means the default
+	Failure      func(err error) (failed bool) // nil means the default
 }
 
-// Told is what a client reads from an error.
-type Told struct {
+// Report holds what a client reads from an error.
+type Report struct {
 	Code           Code
 	Reason, Domain string // of ErrorInfo
 	RetryDelay     time.Duration
-	Text           string // all that was sent
+	Text           string // everything that was sent
 }
 
-// Case is one thing that an adapter must do.
+// Case is one requirement for the adapter.
 type Case struct {
 	Name           string
 	Server, Client api.RuleSet
 	ServerOpts     Options
 	ClientOpts     Options
-	// Unary and Stream are what the handlers do; nil for nothing, and for three responses.
+	// Unary and Stream are the handlers; nil means no work, and three responses.
 	Unary  func(*Stage, context.Context) error
 	Stream func(s *Stage, ctx context.Context, send func() error) error
 	Run    func(*Stage) error
-	// OfStream says that the case needs streams.
+	// OfStream means that the case needs streams.
 	OfStream bool
-	// Late says that the server gives calls a deadline, which comes when the case says so.
+	// Late makes the server give calls a deadline, which comes when the case closes late.
 	Late bool
 	// Patience limits the wait for an event that must come; 0 means the limit of go test.
 	Patience time.Duration
@@ -143,15 +143,15 @@ func Run(t *testing.T, f Framework) {
 	}
 }
 
-// Stage is what a case runs on: a server on the loopback interface, and a client.
+// Stage is the setting of a case: a server on the loopback interface, and a client.
 type Stage struct {
 	Framework
 	client         Client
-	of             [2]*api.Guard   // of the server and of the client
+	of             [2]*api.Guard   // guards of the server and of the client
 	ctx            context.Context // ends when the case takes too long
-	meet           *meet.Point     // of the case and handlers that hold
-	late           chan struct{}   // closed when the deadline of calls has come that wait
-	comes, panicks atomic.Int64    // calls that came to the server, and panics that came up past the guard
+	meet           *meet.Point     // of the case and held handlers
+	late           chan struct{}   // closed when the deadline of waiting calls has come
+	comes, panicks atomic.Int64    // calls that reached the server, and panics that passed the guard
 }
 
 const (
@@ -159,7 +159,7 @@ const (
 	client = 1
 )
 
-// Check runs the case, and returns what the adapter does wrong.
+// Check runs the case and returns an error that names what the adapter does wrong.
 func (c *Case) Check(t testing.TB, f Framework) error {
 	s := &Stage{Framework: f, late: make(chan struct{}), meet: meet.New(cmp.Or(c.Patience, meet.Patience))}
 	defer close(s.meet.Over)
@@ -294,7 +294,7 @@ func (s *Stage) waiting(at int, call func() error, end func()) error {
 // until waits for a condition that other goroutines bring about.
 func (s *Stage) until(what string, ok func() bool) error {
 	if !meet.Until(s.meet.Patience, ok) {
-		return fmt.Errorf("it never comes to pass that %s\nserver:\n%s\nclient:\n%s", what, text(s.of[server]), text(s.of[client]))
+		return fmt.Errorf("condition not met: %s\nserver:\n%s\nclient:\n%s", what, text(s.of[server]), text(s.of[client]))
 	}
 	return nil
 }
@@ -305,7 +305,7 @@ func text(g *api.Guard) string {
 	return to.String()
 }
 
-// figures are what a resource has counted.
+// figures are the counts of a resource.
 type figures struct{ pass, block, done, failed, long, inFlight int64 }
 
 func (s *Stage) figures(at int, resource string) (f figures) {
@@ -316,8 +316,8 @@ func (s *Stage) figures(at int, resource string) (f figures) {
 	return f
 }
 
-// counted waits until a resource has counted that. Where the adapter has nothing for clients, they
-// count nothing.
+// counted waits until a resource has the counts of want. If the adapter has nothing for clients,
+// they count nothing.
 func (s *Stage) counted(at int, resource string, want figures) error {
 	if at == client && s.NoClients != "" {
 		want = figures{}
@@ -329,7 +329,7 @@ func (s *Stage) counted(at int, resource string, want figures) error {
 	return nil
 }
 
-// leftOut is counted for one call that says nothing: the breaker has left it out.
+// leftOut checks for one call with an unknown outcome, which the breaker has left out.
 func (s *Stage) leftOut(at int, resource string, want figures) error {
 	if err := s.counted(at, resource, want); err != nil {
 		return err
@@ -337,8 +337,8 @@ func (s *Stage) leftOut(at int, resource string, want figures) error {
 	return s.judged(at, resource, 0, 1)
 }
 
-// judged waits until the breaker of a resource, if it has one, has counted so many calls and left
-// out so many: a call is counted by its node first.
+// judged waits until the breaker of a resource, if it has one, has counted that many calls and left
+// out that many: nodes count a call earlier.
 func (s *Stage) judged(at int, resource string, calls, neutral int64) error {
 	return s.until(fmt.Sprintf("the breaker of %q has counted %d calls and left out %d", resource, calls, neutral), func() bool {
 		for _, b := range s.of[at].Breakers() {
@@ -354,7 +354,7 @@ func (s *Stage) judged(at int, resource string, calls, neutral int64) error {
 func (s *Stage) is(err error, want Code) error {
 	got := OK
 	if err != nil {
-		got = s.Told(err).Code
+		got = s.Reported(err).Code
 	}
 	if got != want {
 		return fmt.Errorf("the code is %d, not %d: %w", got, want, err)
@@ -367,12 +367,12 @@ func (s *Stage) refused(err error, code Code, reason string, retry bool) error {
 	if err := s.is(err, code); err != nil {
 		return err
 	}
-	told := s.Told(err)
-	if told.Reason != reason || told.Domain != "penstock" || told.RetryDelay > 0 != retry {
-		return fmt.Errorf("told is %+v", told)
+	got := s.Reported(err)
+	if got.Reason != reason || got.Domain != "penstock" || got.RetryDelay > 0 != retry {
+		return fmt.Errorf("reported as %+v", got)
 	}
-	if strings.Contains(told.Text, "secret") {
-		return fmt.Errorf("the rule is named: %s", told.Text)
+	if strings.Contains(got.Text, "secret") {
+		return fmt.Errorf("the rule is named: %s", got.Text)
 	}
 	return nil
 }

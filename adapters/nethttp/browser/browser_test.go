@@ -1,4 +1,4 @@
-// Package browser_test has a real browser use what adapters/nethttp guards.
+// Package browser_test uses servers guarded by adapters/nethttp from a real browser.
 package browser_test
 
 import (
@@ -25,7 +25,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/patience"
 )
 
-// page reads three events, has a WebSocket echo a text, asks for what is refused, and tells what it saw.
+// page reads three events, has a WebSocket echo a text, asks for a refused page, and reports all of
+// it.
 const page = `<!doctype html><title>page</title><script>
 const events = new Promise((ok, no) => {
 	const seen = [], from = new EventSource("/events");
@@ -67,7 +68,7 @@ func TestBrowser(t *testing.T) {
 			fmt.Fprintf(w, "data: %d\n\n", n)
 			w.(http.Flusher).Flush()
 		}
-		<-r.Context().Done() // the browser closes it
+		<-r.Context().Done() // until the browser closes it
 		left <- struct{}{}
 	})
 	mux.HandleFunc("GET /socket", func(w http.ResponseWriter, r *http.Request) { assert.NoError(t, echo(w, r)) })
@@ -105,8 +106,8 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// echo takes over the connection as a WebSocket does and sends back the first message, which is
-// short text.
+// echo takes over the connection as a WebSocket does and sends back the first message, a short
+// text.
 func echo(w http.ResponseWriter, r *http.Request) error {
 	conn, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -127,11 +128,11 @@ func echo(w http.ResponseWriter, r *http.Request) error {
 	if err := rw.Flush(); err != nil {
 		return err
 	}
-	_, _ = frame(rw.Reader) // that it closes
+	_, _ = frame(rw.Reader) // the close frame
 	return nil
 }
 
-// frame reads a short frame of a client, which is masked.
+// frame reads a client's short, masked frame.
 func frame(from *bufio.Reader) ([]byte, error) {
 	var head [6]byte
 	if _, err := io.ReadFull(from, head[:]); err != nil {

@@ -1,4 +1,4 @@
-// Package postgres_test holds adapters/sqldriver against a real PostgreSQL and pgx.
+// Package postgres_test tests adapters/sqldriver against a real PostgreSQL and pgx.
 package postgres_test
 
 import (
@@ -58,7 +58,7 @@ func (s *stage) figures(resource string) figures {
 	return figures{n.Lifetime.Pass, n.Lifetime.Block, n.Lifetime.Exception, n.InFlight}
 }
 
-// since is what the database's own resource has counted besides.
+// since returns what the database's own resource has counted since then.
 func (s *stage) since(before figures) figures {
 	f := s.figures("sql orders")
 	return figures{f.pass - before.pass, f.block - before.block, f.failed - before.failed, f.inFlight}
@@ -188,7 +188,7 @@ func TestPostgres(t *testing.T) {
 				return err
 			}},
 		} {
-			require.NoError(t, s.db.Ping(), name) // so that there is a connection
+			require.NoError(t, s.db.Ping(), name) // opens a connection
 			before := s.figures("sql orders")
 			require.Error(t, c.run(), name)
 			assert.Equal(t, figures{pass: 1, failed: c.failed}, s.since(before), name)
@@ -206,7 +206,7 @@ func TestPostgres(t *testing.T) {
 			var n int
 			return s.bare.QueryRow("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid).Scan(&n) == nil && n == 0
 		}, patience.Of(t), time.Millisecond)
-		_, _ = s.db.Exec("SELECT 1") // pgx may see only now that it is dead
+		_, _ = s.db.Exec("SELECT 1") // pgx may notice only now that it is dead
 		require.NoError(t, s.db.Ping())
 		assert.LessOrEqual(t, s.since(before).failed, int64(1))
 		_, err = s.db.Exec("SELECT 1")
@@ -224,7 +224,7 @@ func TestPostgres(t *testing.T) {
 	})
 }
 
-// sleeping waits until a query sleeps, and says at which backend.
+// sleeping waits until a query sleeps, and returns its backend's pid.
 func (s *stage) sleeping(t *testing.T, query string) (pid int) {
 	assert.Eventually(t, func() bool {
 		return s.bare.QueryRow("SELECT pid FROM pg_stat_activity WHERE query = $1 AND wait_event = 'PgSleep'", query).Scan(&pid) == nil
@@ -232,7 +232,7 @@ func (s *stage) sleeping(t *testing.T, query string) (pid int) {
 	return pid
 }
 
-// late is a context whose deadline comes when it is told so.
+// late is a context whose deadline comes when the test closes it.
 type late struct {
 	context.Context
 	done chan struct{}

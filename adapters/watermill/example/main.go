@@ -1,4 +1,4 @@
-// A consumer that handles five messages a second, whatever comes: the others wait.
+// A consumer that handles at most five messages a second: the others wait.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// A program that asks PostgreSQL no more than two questions a minute: the third is refused.
+// A program that sends PostgreSQL at most two queries a minute: the third is refused.
 package main
 
 import (

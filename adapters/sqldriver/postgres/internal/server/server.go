@@ -1,4 +1,4 @@
-// Package server starts a PostgreSQL for tests, where one is installed.
+// Package server starts a PostgreSQL for tests, if one is installed.
 package server
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Start starts a server that lives as long as the test does, and returns how to connect to it. If
-// there is none to start, the test skips.
+// Start starts a server that lives until the test ends, and returns its DSN. If none is installed,
+// it skips the test.
 func Start(t testing.TB) (dsn string) {
 	bin := folder()
 	if bin == "" {
@@ -27,7 +27,7 @@ func Start(t testing.TB) (dsn string) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	var as *syscall.Credential
-	if os.Getuid() == 0 { // as which no server starts
+	if os.Getuid() == 0 { // no server starts as root
 		u, err := user.Lookup("postgres")
 		if err != nil {
 			t.Skip("NOT TESTED AGAINST A REAL POSTGRESQL: root can't start one, and there is no user postgres")
@@ -46,7 +46,7 @@ func Start(t testing.TB) (dsn string) {
 	s := command("postgres", "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync=off")
 	require.NoError(t, s.Start())
 	t.Cleanup(func() {
-		_ = s.Process.Signal(syscall.SIGQUIT) // at once
+		_ = s.Process.Signal(syscall.SIGQUIT) // immediate shutdown
 		_ = s.Wait()
 	})
 	dsn = "host=" + dir + " user=postgres dbname=postgres sslmode=disable"
@@ -57,7 +57,7 @@ func Start(t testing.TB) (dsn string) {
 	return dsn
 }
 
-// folder is where the server's programs are, "" if there are none.
+// folder returns the folder of the server's programs, "" if there is none.
 func folder() string {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		return filepath.Dir(path)
