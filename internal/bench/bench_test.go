@@ -17,14 +17,14 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/tables"
 )
 
-// What the libraries leave running is theirs, so only our engines are looked at: each
-// is given to books.Keep.
+// Goroutines that the libraries leave running are ignored; only our engines are checked, since each
+// is passed to books.Keep.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	os.Exit(m.Run())
 }
 
-// Every way does what its name says, so that what is timed is what is written.
+// Every way does what its name says, so that the benchmark times the right thing.
 func TestWays(t *testing.T) {
 	seen := map[string]bool{}
 	for _, w := range ways {
@@ -49,8 +49,8 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// Every contender does the job it is measured at: open keys pass, closed ones refuse
-// all but the first call, and what runs is the work that was given.
+// Every contender does its job: open keys pass, closed ones refuse all but the first call, and the
+// given work runs.
 func TestContendersDoTheJob(t *testing.T) {
 	for name, contenders := range map[string][]contender{"rate": rates, "concurrency": concurrencies, "breaker": breakers} {
 		for _, c := range contenders {
@@ -103,8 +103,8 @@ func TestPageHasItsPlace(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// BenchmarkWays and BenchmarkContenders are the same calls for go test -bench, and so
-// for benchstat.
+// BenchmarkWays and BenchmarkContenders make the same calls under go test -bench, and so for
+// benchstat.
 func BenchmarkWays(b *testing.B) {
 	for _, w := range ways {
 		b.Run(strings.ReplaceAll(w.name, " ", "-"), func(b *testing.B) {

@@ -19,7 +19,7 @@ var errDown = errors.New("down")
 
 func failing(context.Context) error { return errDown }
 
-// breakers are closed for an open key, and have been tripped for a closed one.
+// breakers are closed for an open key and tripped for a closed one.
 var breakers = usable([]contender{
 	{"penstock", "", penstockBreaker},
 	{sentinelGo, "", sentinelBreaker},
@@ -77,7 +77,7 @@ func sonyBreaker(asked keys) limits {
 }
 
 func eapacheBreaker(asked keys) limits {
-	// Its timer can't be stopped: an hour is longer than anything here.
+	// Its timer can't be stopped, but an hour is longer than any run.
 	s := shelve(asked, func(key int) *eapache.Breaker {
 		b := eapache.New(1, 1, time.Hour)
 		if asked.isClosed(key) {
@@ -100,14 +100,14 @@ func hystrixBreaker(asked keys) limits {
 			Timeout: 60_000, MaxConcurrentRequests: 10_000, RequestVolumeThreshold: 1, SleepWindow: int(never / time.Millisecond),
 		})
 		if asked.isClosed(key) {
-			// It counts on a goroutine of its own, and is asked until it has.
+			// It counts on a goroutine of its own, so call until it has counted.
 			for errors.Is(hystrix.Do(list[key], func() error { return errDown }, nil), errDown) {
 				time.Sleep(time.Millisecond)
 			}
 		}
 	}
 	return limits{
-		// Its metrics have no end, one goroutine for each circuit that was made.
+		// Its metrics never end: one goroutine for each circuit that was made.
 		stop: hystrix.Flush,
 		call: func(key int, work func()) bool {
 			return hystrix.Do(list[key], func() error { work(); return nil }, nil) == nil

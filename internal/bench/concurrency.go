@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// concurrencies are limits of calls at the same time.
+// concurrencies limit concurrent calls.
 var concurrencies = usable([]contender{
 	{"penstock, isolation", "", func(asked keys) limits {
 		var set rules.Set
@@ -77,7 +77,7 @@ var concurrencies = usable([]contender{
 	}},
 })
 
-// permits are those of a key: more than there are callers, or none.
+// permits returns the permits of a key: more than there are callers, or none.
 func permits(asked keys, key int) int {
 	if asked.isClosed(key) {
 		return 0

@@ -11,19 +11,18 @@ import (
 	"github.com/penstock-go/penstock/internal/bench/measure"
 )
 
-// idleness is what the process does in a second in which nobody calls, for several
-// seconds: with an engine that has rules of all families and was just under load, and
-// without one.
+// idleness measures the process in seconds without calls: with an engine that has rules of all
+// families and was just under load, and without one.
 type idleness struct {
 	ok              bool
 	cpu, without    time.Duration // the median of the seconds
 	wakes, wakesOut float64
-	goroutines      int // that the engine has
+	goroutines      int // of the engine
 }
 
-// settle lets what the process did before come to its end. The runtime gives memory that
-// is no longer used back to the system bit by bit, for seconds: after the rows with many
-// resources that was a millisecond of each second, which no engine has to answer for.
+// settle lets earlier work finish. The runtime returns unused memory to the system bit by bit, for
+// seconds: after the rows with many resources that took a millisecond of each second, which the
+// engine is not to blame for.
 func settle() {
 	debug.FreeOSMemory()
 	time.Sleep(200 * time.Millisecond) // a coarse clock's ticker ends after ten without a reading
@@ -43,7 +42,7 @@ func idling(seconds int) (found idleness) {
 	for range seconds {
 		second(&without)
 	}
-	clock := clocks.NewCoarse() // the one that has a ticker, under load
+	clock := clocks.NewCoarse() // the clock with a ticker, under load
 	set := each()
 	set.Flow = append(set.Flow, elsewhere(1000).Flow[1:]...)
 	g := guard(api.Config{Clock: clock}, set)

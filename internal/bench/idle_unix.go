@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// used is the processor time and the context switches of the process so far. A
-// wake-up of a sleeping thread is at least one switch.
+// used returns the processor time and the context switches of the process so far. Waking a sleeping
+// thread takes at least one switch.
 func used() (cpu time.Duration, switches int64, ok bool) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

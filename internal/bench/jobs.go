@@ -13,22 +13,21 @@ import (
 // contender is a library at a job that several can do, used as its users would.
 type contender struct {
 	name string
-	less string // what it does less than Penstock
-	// open makes limits for the keys that are asked for.
+	less string // work of Penstock's that it leaves out
+	// open makes limits for the keys.
 	open func(asked keys) limits
 }
 
-// keys are what is limited, each by itself. The last ones are closed: nearly every
-// call of theirs is refused.
+// keys are limited separately. The last ones are closed: nearly every call of theirs is refused.
 type keys struct {
 	all, closed int
 	named       bool // the limit of a key is found by its name
-	cached      bool // the library reads a clock that it keeps, not the machine's
+	cached      bool // the library reads a cached clock, not the machine's
 }
 
 func (k keys) isClosed(key int) bool { return key >= k.all-k.closed }
 
-// limits are a contender at work.
+// limits is a contender at work.
 type limits struct {
 	// call runs work as a guarded call of a key, or returns false.
 	call func(key int, work func()) bool
@@ -37,8 +36,8 @@ type limits struct {
 
 func nothing() {}
 
-// usable leaves out what doesn't work on this machine: on 32 bits, sentinel-golang's
-// index of a bucket is negative, and a call never returns.
+// usable leaves out contenders that don't work on this machine: on 32 bits, sentinel-golang's index
+// of a bucket is negative, and a call never returns.
 func usable(list []contender) []contender {
 	if strconv.IntSize == 64 {
 		return list
@@ -46,8 +45,8 @@ func usable(list []contender) []contender {
 	return without(list, sentinelGo)
 }
 
-// cases are the four ways in which a contender is measured: alone on one processor,
-// alone on n, n callers on one key, and n callers with a key each.
+// cases are the four measurements of a contender: alone on one processor, alone on n, n callers on
+// one key, and n callers with a key each.
 func (c contender) cases(asked keys, procs int, t *tally) []measure.Case {
 	serial := func(procs int) measure.Case {
 		return measure.Case{Procs: procs, Start: c.start(asked, t, func(int) int { return 0 })}
@@ -80,8 +79,8 @@ func (c contender) start(asked keys, t *tally, key func(caller int) int) func() 
 	}
 }
 
-// tally is how many calls of a contender passed, while it was timed: who refuses what
-// should pass does other work than the others.
+// tally counts the calls of a contender, and how many passed, while it was timed: a contender
+// that refuses calls that should pass does different work.
 type tally struct{ calls, passed atomic.Int64 }
 
 func (t *tally) add(calls, passed int) {
@@ -91,8 +90,8 @@ func (t *tally) add(calls, passed int) {
 
 func (t *tally) share() float64 { return float64(t.passed.Load()) / float64(t.calls.Load()) }
 
-// differs says so if the share that passed isn't the one that should. Of those that
-// should be refused, so many first ones may pass.
+// differs returns a note if the share that passed is wrong. The first calls of closed keys may
+// pass.
 func (t *tally) differs(should float64, first int) string {
 	calls, passed := float64(t.calls.Load()), float64(t.passed.Load())
 	if passed > should*calls-0.001*calls && passed < should*calls+0.001*calls+float64(first) {
@@ -101,8 +100,8 @@ func (t *tally) differs(should float64, first int) string {
 	return fmt.Sprintf("NOT THE SAME WORK: %.1f %% of its calls passed, not %.1f %%", 100*passed/calls, 100*should)
 }
 
-// shelf keeps one limit for each key: by number where the caller would hold it in a
-// variable, by name where he would look it up, as in a map of paths or users.
+// shelf keeps one limit for each key: by number if the caller would hold it in a variable, by name
+// if they would look it up, as in a map of paths or users.
 type shelf[T any] struct {
 	asked    keys
 	names    []string
@@ -131,7 +130,7 @@ var background = context.Background()
 
 func must[T any](v T, err error) T {
 	if err != nil {
-		panic(err) // a mistake in this program: what it asks for is fixed
+		panic(err) // the arguments are fixed, so this is a bug in this program
 	}
 	return v
 }

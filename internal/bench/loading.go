@@ -15,8 +15,8 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// loading is what it takes to load n rules into a fresh guard, to replace them all by
-// changed ones, and to read them from a YAML file's text.
+// loading measures loading n rules into a fresh guard, replacing all of them with changed ones, and
+// parsing them from YAML text.
 func loading(n, rounds int) (first, changed, parse measure.Spread) {
 	rulesWith := func(threshold float64) (set rules.Set) {
 		for _, name := range names(n) {
@@ -42,8 +42,7 @@ func loading(n, rounds int) (first, changed, parse measure.Spread) {
 	return measure.SpreadOf(firsts), measure.SpreadOf(changes), measure.SpreadOf(parses)
 }
 
-// oddShapes are rules that have something in common, which makes it easy to look at each of
-// them for each of them.
+// oddShapes are rules that share something, which invites comparing each with every other.
 var oddShapes = map[string]func(i int) flow.Rule{
 	"an origin each": func(i int) flow.Rule { return flow.Rule{Resource: "orders", Origin: fmt.Sprint("o", i)} },
 	"an interval each": func(i int) flow.Rule {
@@ -58,8 +57,8 @@ var oddShapes = map[string]func(i int) flow.Rule{
 	},
 }
 
-// loadingOdd is what it takes to replace n rules of one of the odd shapes by changed ones, in
-// milliseconds: the median of the shape that takes longest, and which that is.
+// loadingOdd measures replacing n rules of one of the odd shapes with changed ones, in
+// milliseconds: the median of the slowest shape, and its name.
 func loadingOdd(n, rounds int) (most float64, shape string) {
 	for name, rule := range oddShapes {
 		var times []float64
@@ -88,13 +87,13 @@ func loadingOdd(n, rounds int) (most float64, shape string) {
 	return most, shape
 }
 
-// reloads is the slowest call, in milliseconds, of a caller that goes round n resources:
-// while all their rules are replaced, while another engine's are, which costs the machine
-// the same and the caller no lock, and while nothing else happens for as long.
+// reloads is the slowest call, in milliseconds, of a caller that cycles through n resources: while
+// all their rules are replaced, while another engine's are, which costs the machine the same
+// without locking the caller, and while nothing else happens for as long.
 type reloads struct {
 	during, elsewhere, beside measure.Spread // over the rounds
 	worst, worstBeside        float64
-	locked                    float64 // how long the caller waits for locks in one reload, in the mean
+	locked                    float64 // the caller's mean wait for locks in one reload
 }
 
 func reloading(n, rounds int) (found reloads) {
@@ -150,7 +149,7 @@ func reloading(n, rounds int) (found reloads) {
 	return found
 }
 
-// lockWait is how long all goroutines have waited for mutexes so far, in milliseconds.
+// lockWait returns how long all goroutines have waited for mutexes so far, in milliseconds.
 func lockWait() float64 {
 	sample := []metrics.Sample{{Name: "/sync/mutex/wait/total:seconds"}}
 	metrics.Read(sample)

@@ -21,7 +21,7 @@ const page = "docs/benchmarks.md"
 
 func main() {
 	write := flag.Bool("write", false, "keep the table in "+page+", and its first lines in README.md")
-	short := flag.Bool("short", false, "run every row once, shortly")
+	short := flag.Bool("short", false, "run every row once, briefly")
 	only := flag.String("only", "", "run the parts whose name contains this: "+strings.Join(partNames(), ", "))
 	flag.Parse()
 	if err := run(*write, *short, *only); err != nil {
@@ -32,7 +32,7 @@ func main() {
 
 func run(write, short bool, only string) error {
 	if write && (short || only != "") {
-		return errors.New("-write keeps the whole table at its full size: leave -short and -only out")
+		return errors.New("-write keeps the whole table at full size: drop -short and -only")
 	}
 	b := &bench{sizes: ordinary, progress: report.NewProgress(), procs: runtime.NumCPU()}
 	if short {
@@ -74,11 +74,11 @@ type bench struct {
 	procs    int
 	progress *report.Progress
 	rows     []brief     // of the README's table
-	less     [][2]string // names of contenders, and what was said of them
+	less     [][2]string // names of contenders, and the notes about them
 }
 
-// brief is what one caller's call costs beside the library that does the same work: the
-// README has it.
+// brief returns the README's table: the cost of one caller's call next to the library that does the
+// same work.
 func (b *bench) brief() string {
 	var text strings.Builder
 	text.WriteString("| A call under | Penstock | " + sentinelGo + " | Penstock, coarse clock | " + sentinelGo + ", cached clock |\n|---|---|---|---|---|\n")
@@ -94,7 +94,7 @@ type brief struct {
 	ratios []string
 }
 
-// inBrief adds cells to a row, which is a new one if there is none of what it measures.
+// inBrief adds cells to the row of a measurement, and creates the row if needed.
 func (b *bench) inBrief(what string, ratios ...string) {
 	at := slices.IndexFunc(b.rows, func(row brief) bool { return row.what == what })
 	if at < 0 {
@@ -104,14 +104,14 @@ func (b *bench) inBrief(what string, ratios ...string) {
 	b.rows[at].ratios = append(b.rows[at].ratios, ratios...)
 }
 
-// sizes are how much is measured.
+// sizes say how much is measured.
 type sizes struct {
 	rounds    int
-	most      int // rounds, where few are calm
+	most      int // rounds if few are calm
 	batch     time.Duration
 	mixRounds int
-	mixCalls  int // of a processor in a batch
-	again     int // of what is too long for a batch
+	mixCalls  int // calls of a processor in a batch
+	again     int // repetitions of measurements too long for a batch
 	many      int // resources
 	rules     int
 	memory    int // resources whose memory is measured
@@ -141,7 +141,7 @@ type part struct {
 	run  func(b *bench) string
 }
 
-// job is something that several libraries do.
+// job is work that several libraries can do.
 type job struct {
 	part, title string
 	contenders  []contender
@@ -162,7 +162,7 @@ var parts = func() []part {
 	for _, j := range jobs {
 		list = append(list, part{j.part, func(b *bench) string { return b.job(j, false) }})
 	}
-	return append(list, part{"mix", (*bench).mix}, part{"cached", (*bench).cached}) // the last: see cacheTime
+	return append(list, part{"mix", (*bench).mix}, part{"cached", (*bench).cached}) // must be last: see cacheTime
 }()
 
 func partNames() (names []string) {

@@ -14,18 +14,18 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// heap is what is in use once the garbage is gone.
+// heap returns the bytes in use after garbage collection.
 func heap() uint64 {
 	for range 3 {
-		runtime.GC() // pools are emptied by the second
+		runtime.GC() // the second collection empties pools
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
 
-// memoryOf is the bytes of a resource with one context: called by two callers on two
-// processors for more than a minute, and after a minute without a call.
+// memoryOf returns the bytes of a resource with one context: while two callers on two processors
+// have called it for more than a minute, and after a minute without a call.
 func memoryOf(resources int) (busy, idle float64) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	clock := clocks.NewManual(time.Now())
@@ -51,8 +51,7 @@ func memoryOf(resources int) (busy, idle float64) {
 	each := func() float64 { return float64(heap()-before) / float64(resources) }
 	busy = each()
 
-	// What is left of those that nobody calls may go when somebody looks, or when
-	// others are called.
+	// Remains of idle resources may be freed when somebody looks, or when others are called.
 	for range 90 {
 		clock.Advance(time.Second)
 		call(list[:1])
@@ -63,8 +62,8 @@ func memoryOf(resources int) (busy, idle float64) {
 	return busy, idle
 }
 
-// population is what many resources cost: to make each, and to visit them at random
-// compared with one that is hot.
+// population measures the cost of many resources: to create each, and to visit them at random
+// compared with a single hot one.
 func population(resources, rounds int) (create, visit, hot measure.Spread) {
 	list := names(resources)
 	var creates, visits, hots []float64

@@ -9,17 +9,17 @@ import (
 	"github.com/penstock-go/penstock/internal/bench/measure"
 )
 
-// The realistic mix: 200 resources, of which some are called much more than others,
-// every twentieth call refused, and 20 µs of work in those that pass.
+// The realistic mix: 200 resources, some called much more than others, every twentieth call
+// refused, and 20 µs of work in calls that pass.
 const (
 	mixKeys    = 200
 	mixClosed  = 10
 	mixRefused = 0.05
 	mixWork    = 20 * time.Microsecond
-	mixOrder   = 1 << 14 // calls; then the same come again
+	mixOrder   = 1 << 14 // calls, before they repeat
 )
 
-// mixers are the contenders that find a limit by the name of its key.
+// mixers returns the contenders that find a limit by the name of its key.
 func mixers() (chosen []contender) {
 	for _, c := range rates {
 		switch c.name {
@@ -33,7 +33,7 @@ func mixers() (chosen []contender) {
 	return chosen
 }
 
-// mixed is the order of the keys.
+// mixed returns the order of the keys.
 func mixed() []int32 {
 	random := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(random, 1.1, 1, mixKeys-mixClosed-1)
@@ -48,8 +48,8 @@ func mixed() []int32 {
 	return order
 }
 
-// worker is the work of a call: the same steps each time, not the same time, as a
-// clock that is asked when to stop would itself be in the way.
+// worker returns the work of a call: the same steps each time rather than the same time, since a
+// clock that says when to stop would itself disturb.
 func worker(d time.Duration) func() {
 	const most = 1 << 16
 	data := make([]byte, most)
@@ -64,7 +64,7 @@ func worker(d time.Duration) func() {
 	return func() { _ = sha256.Sum256(data[:size]) }
 }
 
-// bare is the work of the mix without anybody who guards it.
+// bare is the work of the mix without a guard.
 var bare = contender{name: "nobody", open: func(asked keys) limits {
 	return limits{call: func(key int, work func()) bool {
 		if asked.isClosed(key) {
@@ -75,8 +75,8 @@ var bare = contender{name: "nobody", open: func(asked keys) limits {
 	}}
 }}
 
-// mixCase is a contender in the mix, with so many callers on as many processors. The
-// same calls are in a batch of each contender, whoever of its callers makes them.
+// mixCase is a contender in the mix, with that many callers on as many processors. A batch has the
+// same calls for each contender, whichever caller makes them.
 func mixCase(c contender, procs, calls int, work func(), order []int32, t *tally) measure.Case {
 	return measure.Case{Procs: procs, Callers: procs, Calls: procs * calls, Start: func() measure.Work {
 		l := c.open(keys{all: mixKeys, closed: mixClosed, named: true})

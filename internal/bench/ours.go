@@ -32,24 +32,24 @@ const (
 	inTurn   = 8 // resources
 )
 
-// way is a call of Penstock's under certain rules.
+// way is a Penstock call under certain rules.
 type way struct {
 	name   string
 	rules  rules.Set
 	config func() (cfg api.Config, done func())
 	ctx    func(context.Context) context.Context
 	opts   []engine.Option
-	handle bool // the resource is not named at each call
-	// call replaces an Entry of the resource, if it is not nil.
+	handle bool // the call uses a handle instead of the name
+	// call replaces an Entry of the resource unless nil.
 	call func(g *api.Guard, ctx context.Context) func() bool
-	// before is done once, after the rules are loaded.
+	// before runs once, after the rules are loaded.
 	before func(g *api.Guard)
-	// refused says that no call passes, or but the first.
+	// refused means that no call passes, or only the first.
 	refused bool
 }
 
-// ways are the rows of the first two tables. Those of the targets come first, and
-// are found by their names.
+// ways are the rows of the first two tables. The rows that targets refer to come first, and are
+// found by name.
 var ways = []way{
 	{name: "no rule"},
 	{name: "one reject rule", rules: one(flow.Rule{Threshold: enough})},
@@ -140,7 +140,7 @@ func callers(name string) rules.Set {
 	return rules.Set{Authority: []authority.Rule{{Resource: resource, Origins: []string{name}}}}
 }
 
-// six are the families without those that learn a limit or judge endpoints.
+// six returns rules of the families that neither learn a limit nor judge endpoints.
 func six() rules.Set {
 	return rules.Set{
 		Authority: callers("app").Authority,
@@ -168,7 +168,7 @@ func coarse() (api.Config, func()) {
 	return api.Config{Clock: clock}, func() { clock.Close() }
 }
 
-// halfFull is a machine of whose memory half is used, whatever this one is.
+// halfFull simulates a machine that uses half of its memory.
 func halfFull() (api.Config, func()) { return api.Config{Host: fixed{}}, func() {} }
 
 type fixed struct{}
@@ -191,7 +191,7 @@ func trip(g *api.Guard) {
 	}
 }
 
-// names are n different names of resources.
+// names returns n different names of resources.
 func names(n int) []string {
 	list := make([]string, n)
 	for i := range list {
@@ -200,7 +200,7 @@ func names(n int) []string {
 	return list
 }
 
-// open makes the guard, and a call of it that tells whether it passed.
+// open returns the guard and a call of it that reports whether it passed.
 func (w way) open() (call func() bool, g *api.Guard, done func()) {
 	g, ctx, done := w.guard()
 	if w.call != nil {
@@ -226,8 +226,8 @@ func (w way) guard() (g *api.Guard, ctx context.Context, done func()) {
 	return g, ctx, func() { g.Close(); closed() }
 }
 
-// work is the way's calls, as many as asked for. Those by name are made without a function
-// of this program in between, which would be a tenth of what they cost.
+// work returns any number of the way's calls. Calls by name are made without a function of this
+// program in between, which would be a tenth of their cost.
 func (w way) work() measure.Work {
 	if w.call != nil {
 		call, _, done := w.open()
@@ -242,7 +242,7 @@ func (w way) work() measure.Work {
 	return measure.Work{Stop: done, Call: func(_, n int) { loop(n) }}
 }
 
-// loop makes n calls, and tells whether the last one passed.
+// loop makes n calls and reports whether the last one passed.
 func (w way) loop(g *api.Guard, ctx context.Context) func(n int) bool {
 	opts := w.opts
 	if w.handle {
@@ -266,7 +266,7 @@ func (w way) loop(g *api.Guard, ctx context.Context) func(n int) bool {
 	}
 }
 
-// apart is work for so many callers who share nothing: each has a guard of its own.
+// apart returns the work of callers that share nothing: each has a guard of its own.
 func (w way) apart(callers int) measure.Work {
 	all := make([]measure.Work, callers)
 	for i := range all {
@@ -282,8 +282,8 @@ func (w way) apart(callers int) measure.Work {
 	}
 }
 
-// guard is a Guard that logs nothing. What is configured here is right, so an error
-// is a mistake in this program.
+// guard returns a Guard that logs nothing. The configuration is fixed, so an error is a bug in this
+// program.
 func guard(cfg api.Config, set rules.Set) *api.Guard {
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	g, err := api.New(cfg)

@@ -20,8 +20,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// rates are limits of calls in a time: 10⁹ a second for an open key, one a day for
-// a closed one.
+// rates limit calls per time: 10⁹ a second for an open key, one a day for a closed one.
 var rates = usable([]contender{
 	{"penstock", "", penstockRate},
 	{sentinelGo, "check and count are two steps: not exact under concurrency", sentinelRate},
@@ -67,7 +66,7 @@ func guarded(g *api.Guard, stop func(), list []string) limits {
 	}}
 }
 
-// guardFor is a guard whose clock is the one that is asked for.
+// guardFor returns a guard with the requested clock.
 func guardFor(asked keys, set rules.Set) (g *api.Guard, stop func()) {
 	cfg, done := api.Config{}, func() {}
 	if asked.cached {
@@ -159,7 +158,7 @@ func slidingRate(asked keys) limits {
 }
 
 func sethvargoRate(asked keys) limits {
-	// As many as there are nanoseconds to each: beyond that, fewer come back than should.
+	// As many as there are nanoseconds per token: beyond that, the library refills too slowly.
 	const tokens = 100_000_000
 	store := must(memorystore.New(&memorystore.Config{Tokens: tokens, Interval: tokens * tokens}))
 	list := names(asked.all)
@@ -184,7 +183,7 @@ func sethvargoRate(asked keys) limits {
 func throttledRate(asked keys) limits {
 	limiter := func(quota throttled.RateQuota) *throttled.GCRARateLimiterCtx {
 		l := must(throttled.NewGCRARateLimiterCtx(must(memstore.NewCtx(0)), quota))
-		l.SetMaxCASAttemptsLimit(1000) // it gives up after ten, with an error
+		l.SetMaxCASAttemptsLimit(1000) // it gives up after ten attempts, with an error
 		return l
 	}
 	open := limiter(throttled.RateQuota{MaxRate: throttled.PerSec(enough), MaxBurst: 1_000_000})

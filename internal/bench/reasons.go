@@ -1,6 +1,6 @@
 package main
 
-// The targets with a reason beside them.
+// The targets that have a reason.
 const (
 	noRule          = "no rule, two nodes"
 	oneRule         = "one exact reject rule"
@@ -14,9 +14,8 @@ const (
 	prioritizedEnds = "a prioritized wait that its context can end: allocations"
 )
 
-// reasons are what the profile shows in the way of a target, for when it is missed:
-// callgrind's instructions, and atomic operations, each of which takes 5 to 6 ns on the
-// machine of docs/benchmarks.md, a ninth of the unit.
+// reasons explain missed targets from the profile: callgrind's instructions, and atomic operations.
+// Each of those takes 5 to 6 ns on the machine of docs/benchmarks.md, a ninth of the unit.
 var reasons = map[string]string{
 	noRule: "the unit is 1 of it; three atomic operations are 0.3 (the call's node on entering and on leaving, " +
 		"and the exit that happens once), the pool of calls 0.2; the rest is 1,300 instructions, " +

@@ -14,8 +14,8 @@ import (
 
 const sentinelGo = "sentinel-golang"
 
-// startSentinel sets sentinel-golang up, which is one for each process. What it does
-// beside the calls is off: the metric log and the samplers of the machine.
+// startSentinel sets up sentinel-golang, once per process. Its work besides calls is off: the
+// metric log and the samplers of the machine.
 var startSentinel = sync.OnceFunc(func() {
 	cfg := config.NewDefaultConfig()
 	cfg.Sentinel.Log.Logger = logging.NewConsoleLogger()
@@ -25,8 +25,8 @@ var startSentinel = sync.OnceFunc(func() {
 	must(0, sentinel.InitWithConfig(cfg))
 })
 
-// sentinelLimits guards calls by the names of their keys. Rules are the process's, so
-// each job has names of its own.
+// sentinelLimits guards calls by the names of their keys. Rules belong to the process, so each job
+// has names of its own.
 func sentinelLimits(list []string) limits {
 	return limits{call: func(key int, work func()) bool {
 		e, refused := sentinel.Entry(list[key])
@@ -39,9 +39,9 @@ func sentinelLimits(list []string) limits {
 	}}
 }
 
-// cacheTime is what UseCacheTime of its configuration does at its start: from then on a
-// goroutine reads the clock each millisecond, and calls read what that has found. Nothing
-// ends it, so whoever measures without it does so before.
+// cacheTime does what UseCacheTime does at its start: from then on a goroutine reads the clock each
+// millisecond, and calls use that reading. Nothing ends it, so measurements without it must come
+// first.
 var cacheTime = sync.OnceFunc(util.StartTimeTicker)
 
 func sentinelNames(job string, asked keys) []string {
@@ -64,7 +64,7 @@ func sentinelRate(asked keys) limits {
 	for key, name := range list {
 		rule := &flow.Rule{Resource: name, Threshold: enough, StatIntervalInMs: 1000}
 		if asked.isClosed(key) {
-			rule.Threshold = 0 // of an interval of a day it has no window
+			rule.Threshold = 0 // with an interval of a day it has no window
 		}
 		must(flow.LoadRulesOfResource(name, []*flow.Rule{rule}))
 	}
@@ -75,7 +75,7 @@ func sentinelConcurrency(asked keys) limits {
 	list := sentinelNames("concurrency", asked)
 	for key, name := range list {
 		if asked.isClosed(key) {
-			// It has no limit of none; a rate of none refuses as early.
+			// It has no limit of zero; a rate of zero refuses as early.
 			must(flow.LoadRulesOfResource(name, []*flow.Rule{{Resource: name, StatIntervalInMs: 1000}}))
 			continue
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock-go/penstock/internal/bench/report"
 )
 
-// cached is what both libraries cost that have a clock which calls need not read: at each
-// of the jobs once more, by that clock.
+// cached measures both libraries that can use a cached clock once more, with that clock, at each of
+// the jobs.
 func (b *bench) cached() string {
 	var text []string
 	for _, j := range jobs {
@@ -55,8 +55,8 @@ func (b *bench) job(j job, cached bool) string {
 	return table.String()
 }
 
-// mix measures contenders in the realistic mix. Right before each, the same calls are
-// made with nobody who guards them, and what those take is taken off.
+// mix measures contenders in the realistic mix. Before each, the same calls run unguarded, and
+// their time is subtracted.
 func (b *bench) mix() string {
 	const title = "200 RESOURCES BY ZIPF, 5 % refused, 20 µs of work"
 	plan := b.plan(title)
@@ -91,7 +91,7 @@ func (b *bench) mix() string {
 	return table.String() + "\n" + strings.Join(report.Wrap(note, report.Width), "\n") + "\n"
 }
 
-// once is what a contender does less than Penstock, where the run has not said so yet.
+// once returns the note about work that a contender leaves out, the first time in a run.
 func (b *bench) once(c contender) string {
 	if slices.Contains(b.less, [2]string{c.name, c.less}) {
 		return ""

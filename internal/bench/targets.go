@@ -14,7 +14,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// targets measures what Penstock does and holds it against what it may cost.
+// targets measures Penstock and compares the results with the targets.
 func (b *bench) targets() string {
 	m := b.measureOurs()
 	table := report.NewTable("PENSTOCK AGAINST ITS TARGETS", "measured", "target", "")
@@ -30,7 +30,7 @@ func (b *bench) targets() string {
 	return table.String() + "\n" + costs.String() + legend + calm(m.ways) + "\n"
 }
 
-// calm is which share of the rounds counts.
+// calm returns the share of the rounds that counts.
 func calm(results map[string]measure.Result) string {
 	least, sum := 1.0, 0.0
 	for _, r := range results {
@@ -51,14 +51,14 @@ The tables below are of ratios: the time of a call, in units.
 With n callers it is the time between two calls of all of them.
 `
 
-// measured is all that the targets speak of.
+// measured holds the measurements that targets refer to.
 type measured struct {
 	ways                map[string]measure.Result // alone on one processor
 	pairs               map[string]measure.Result // two callers on two
 	apart               map[string]measure.Result // the same, each with a guard of its own
 	onePair             map[string]measure.Result // the same calls, alone, in the same run
 	throttled, borrowed waited
-	throttledEnds       waited // in a context that can
+	throttledEnds       waited // in a context that can end
 	borrowedEnds        waited
 	busy, idle          float64 // bytes
 
@@ -120,7 +120,7 @@ func (b *bench) measureOurs() *measured {
 	return m
 }
 
-// scaled are the ways that are measured on two processors.
+// scaled are the ways measured on two processors.
 var scaled = []string{"no rule", "one reject rule", "refused"}
 
 func wayNamed(name string) int {
@@ -132,10 +132,10 @@ func wayNamed(name string) int {
 	panic("no way is named " + name)
 }
 
-// line is a target, and what became of it.
+// line is a target and its result.
 type line struct{ what, measured, target, verdict, note string }
 
-// lines are the targets, in their order.
+// lines returns the targets, in their order.
 func (b *bench) lines(m *measured) (lines []line) {
 	add := func(l line, note string, args ...any) {
 		l.note = fmt.Sprintf(note, args...)
@@ -144,7 +144,7 @@ func (b *bench) lines(m *measured) (lines []line) {
 		}
 		lines = append(lines, l)
 	}
-	// inTheWay is for the last line: what the profile says, if the target is missed.
+	// inTheWay explains the last line from the profile if its target is missed.
 	inTheWay := func(what string) {
 		if l := &lines[len(lines)-1]; l.verdict != "met" {
 			l.note += "; in the way: " + what
@@ -237,11 +237,11 @@ func (b *bench) lines(m *measured) (lines []line) {
 	return lines
 }
 
-// mostAllocs are the allocations of the way that has most of them, and which do.
+// mostAllocs returns the allocations of the way with the most, and its name.
 func mostAllocs(ways map[string]measure.Result) (most float64, which string) {
 	var some []string
 	for _, w := range waysNamed() {
-		n := math.Round(100*ways[w].Allocs) / 100 // what else the process allocates is less
+		n := math.Round(100*ways[w].Allocs) / 100 // other allocations of the process are rarer
 		most = max(most, n)
 		if n > 0 {
 			some = append(some, fmt.Sprintf("%s %.2f", w, n))

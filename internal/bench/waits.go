@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// timerClock notes how long each sleep took on the timer alone.
+// timerClock records how long each sleep took on the timer alone.
 type timerClock struct {
 	*clocks.System
 	asleep time.Duration
@@ -26,8 +26,8 @@ func (c *timerClock) Sleep(ctx context.Context, d time.Duration) error {
 	return err
 }
 
-// waited is what calls that wait allocate, and the 99th percentile of what a call takes
-// beyond its sleep on the timer, in microseconds.
+// waited holds the allocations of waiting calls, and the 99th percentile of the time beyond their
+// timer's sleep, in microseconds.
 type waited struct{ allocs, p99 float64 }
 
 func waits(ctx context.Context, rule flow.Rule, n int, opts ...engine.Option) waited {
@@ -57,7 +57,7 @@ func waits(ctx context.Context, rule flow.Rule, n int, opts ...engine.Option) wa
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	// A call that came late finds room at once, and is not one of those that wait.
+	// A call that came late finds room at once, so it doesn't wait and isn't counted.
 	for range 3 * n {
 		if len(beyond) == n {
 			break
@@ -70,8 +70,7 @@ func waits(ctx context.Context, rule flow.Rule, n int, opts ...engine.Option) wa
 	return waited{allocs, beyond[len(beyond)*99/100]}
 }
 
-// timerAllocs are the allocations of a sleep on a timer of Go's own, which a wait that
-// can be cancelled has too.
+// timerAllocs returns the allocations of a cancelable sleep on a plain Go timer.
 func timerAllocs() float64 {
 	const n = 100
 	var before, after runtime.MemStats

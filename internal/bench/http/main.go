@@ -1,8 +1,7 @@
-// Command http measures what guarding a minimal server costs: in allocations a request, and in
-// time over a loopback connection that is kept alive, beside the server without a guard and
-// beside other libraries. All run in turns in one process, some dozen requests at a
-// time, so that what the machine does meanwhile hits all alike; the table has the median of what
-// each took over what its bare server took next to it.
+// Command http measures the cost of guarding a minimal server: in allocations per request, and in
+// time over a keep-alive loopback connection, next to the unguarded server and to other libraries.
+// All run in turns in one process, some dozen requests at a time, so that disturbances hit all
+// alike; the table has the median of each one's time relative to its bare server next to it.
 //
 //	go run . -rounds 600     # in internal/bench/http
 package main
@@ -37,11 +36,11 @@ import (
 // many is a limit that is never reached.
 const many = 1e9
 
-// server is one row: what it does besides its bare server, the first of its framework.
+// server is one row: its guard, relative to the bare server, the first row of its framework.
 type server struct {
 	framework, guard string
 	handler          http.Handler
-	path             string // what is asked for
+	path             string // of the request
 }
 
 func servers() []server {
@@ -110,8 +109,8 @@ func servers() []server {
 }
 
 func main() {
-	rounds := flag.Int("rounds", 600, "how often each server has its turn")
-	requests := flag.Int("requests", 40, "how many requests make a turn")
+	rounds := flag.Int("rounds", 600, "rounds: turns of each server")
+	requests := flag.Int("requests", 40, "requests per turn")
 	flag.Parse()
 	gin.SetMode(gin.ReleaseMode)
 	conf := config.NewDefaultConfig()
@@ -159,7 +158,7 @@ func main() {
 	}
 }
 
-// client starts the server and returns what makes requests on one connection.
+// client starts the server and returns a function that sends requests over one connection.
 func client(s server) func(requests int) time.Duration {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -184,7 +183,7 @@ func client(s server) func(requests int) time.Duration {
 	}
 }
 
-// allocations are those of serving one request, without the server's own.
+// allocations returns the allocations of serving one request, without the server's own.
 func allocations(s server) float64 {
 	r := httptest.NewRequest(http.MethodGet, s.path, nil)
 	w := discard{make(http.Header)}

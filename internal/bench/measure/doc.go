@@ -1,6 +1,5 @@
-// Package measure times things side by side. What is compared is run in turns, in
-// short batches, round after round, so that a machine that is slow for a second is
-// slow for all; each batch has one of the unit beside it, which is two readings of
-// the clock; and what counts is the median of the rounds in which nobody else had a
-// share of the core.
+// Package measure times things side by side. Cases run in turns, in short batches, round after
+// round, so that a machine that is slow for a second is slow for all. Each batch has one of the
+// unit next to it, two readings of the clock. The result is the median of the rounds in which
+// nobody else used the core.
 package measure

@@ -15,7 +15,7 @@ type Case struct {
 	Procs int
 	// Callers is the number of goroutines that share the calls; 0 is 1.
 	Callers int
-	// Start makes what is timed, once. Nil: Call.
+	// Start sets up the work, once. Nil: Call.
 	Start func() Work
 	// Call makes n calls as caller i; for cases that need no start.
 	Call Call
@@ -23,37 +23,37 @@ type Case struct {
 	Calls int
 }
 
-// Call makes n calls as caller i. Several callers may be under way.
+// Call makes n calls as caller i. Several callers may run at once.
 type Call func(i, n int)
 
-// Work is what a case does, and how it ends.
+// Work is the work of a case, and how it ends.
 type Work struct {
 	Call Call
 	Stop func() // may be nil
 }
 
-// Plan is how much is measured.
+// Plan says how much is measured.
 type Plan struct {
 	Rounds int
-	Most   int           // rounds of a case of which too few are calm; 0 is Rounds
+	Most   int           // rounds of a case if too few are calm; 0 is Rounds
 	Batch  time.Duration // of one case in one round
-	// Progress is told how far it is; may be nil.
+	// Progress is called with the progress; may be nil.
 	Progress func(done, all int)
 }
 
-// Result is what a case took, in the rounds that were calm.
+// Result holds the times of a case, in the rounds that were calm.
 type Result struct {
-	NS     Spread  // wall time for a call, all callers together
-	Ratio  Spread  // NS to the unit beside it
-	Allocs float64 // for a call
-	Bytes  float64 // allocated for a call
+	NS     Spread  // wall time per call, all callers together
+	Ratio  Spread  // NS relative to the unit next to it
+	Allocs float64 // per call
+	Bytes  float64 // allocated per call
 	Calm   float64 // share of the rounds that were calm
 
-	rounds []float64 // NS of all, in their order
+	rounds []float64 // NS of all rounds, in order
 }
 
-// Beyond is by how many nanoseconds a call took longer than one of another case of
-// the same run, round by round.
+// Beyond returns by how many nanoseconds a call took longer than one of another case of the same
+// run, round by round.
 func Beyond(r, other Result) Spread {
 	var more []float64
 	for i, ns := range r.rounds {
@@ -62,11 +62,11 @@ func Beyond(r, other Result) Spread {
 	return SpreadOf(more)
 }
 
-// Spread is the median of the rounds, the quartiles around it, and the value that a tenth
-// of the rounds stay below: about what it is where nobody else has the machine.
+// Spread is the median of the rounds, the quartiles around it, and the value that a tenth of the
+// rounds stay below, which is close to the value on an otherwise idle machine.
 type Spread struct{ Tenth, Low, Median, High float64 }
 
-// SpreadOf is the spread of some values. It sorts them.
+// SpreadOf returns the spread of some values. It sorts them.
 func SpreadOf(values []float64) Spread {
 	if len(values) == 0 {
 		return Spread{}
@@ -75,7 +75,7 @@ func SpreadOf(values []float64) Spread {
 	return Spread{quantile(values, 0.1), quantile(values, 0.25), quantile(values, 0.5), quantile(values, 0.75)}
 }
 
-// quantile is of values that are sorted; there must be one.
+// quantile takes sorted values; there must be at least one.
 func quantile(values []float64, q float64) float64 {
 	place := q * float64(len(values)-1)
 	i := int(place)
@@ -111,10 +111,10 @@ func Run(plan Plan, cases []Case) []Result {
 			if plan.Progress != nil {
 				plan.Progress(round*len(running)+i, max(plan.Rounds, round+1)*len(running))
 			}
-			// The garbage of one is not collected at the cost of the next.
+			// Collect one case's garbage before the next one runs.
 			runtime.GC()
-			// The unit is taken on both sides, so that a machine that gets slower in
-			// between does not look like a slow case; and so is the control.
+			// The unit is taken on both sides, so that a machine that gets slower in between does
+			// not look like a slow case; the same goes for the control.
 			beside, before := control(), unit.batch()
 			ns := r.measured()
 			after := unit.batch()
@@ -129,14 +129,13 @@ func Run(plan Plan, cases []Case) []Result {
 	return results
 }
 
-// control is how long a computation takes that keeps all of a processor's adders busy.
-// While another hardware thread of the same core works, for whomever, it takes longer; and
-// so does all else that is many instructions, but the unit hardly, which waits for the
-// clock. So rounds beside a control that took longer than at its quickest say what a call
-// costs on half a core.
+// control times a computation that keeps all of a processor's adders busy. It takes longer while
+// another hardware thread of the same core works; so does any code with many instructions, but
+// hardly the unit, which waits for the clock. Rounds next to a slow control therefore show the cost
+// of a call on half a core.
 //
-// It is the quickest of four: what a case leaves running for a moment, such as a timer, is
-// not in all of them.
+// It is the quickest of four: something that a case leaves running for a moment, such as a timer,
+// does not disturb all of them.
 func control() float64 {
 	return min(controlOnce(), controlOnce(), controlOnce(), controlOnce())
 }
@@ -154,10 +153,9 @@ func controlOnce() float64 {
 	return float64(time.Since(start))
 }
 
-var sink atomic.Uint64 // so that the computation is made
+var sink atomic.Uint64 // keeps the computation alive
 
-// calmest is the longest control of a calm round: a little more than those at their
-// quickest.
+// calmest returns the longest control of a calm round: a little more than the quickest.
 func calmest(running []*runner) float64 {
 	var controls []float64
 	for _, r := range running {
@@ -169,16 +167,16 @@ func calmest(running []*runner) float64 {
 	return 1.01 * quantile(controls, 0.005)
 }
 
-// TwoReadings is the unit: two readings of the clock, which is what a call can't
-// do without that has a response time.
+// TwoReadings returns the unit: two readings of the clock, the minimum for a call with a response
+// time.
 func TwoReadings(plan Plan) Spread {
 	return Run(plan, []Case{{Procs: 1, Call: Readings}})[0].NS
 }
 
 var began = time.Now()
 
-// Readings makes n units. Callers that do nothing else share nothing: what two of them
-// gain over one is what the machine has for two.
+// Readings makes n units. Callers that do nothing else share nothing, so the gain of two over one
+// shows what the machine offers.
 func Readings(_, n int) {
 	for range n {
 		_ = time.Since(began)
@@ -196,7 +194,7 @@ type runner struct {
 	allocs, bytes []float64
 }
 
-// taken is what a case took in one round.
+// taken holds the times of a case in one round.
 type taken struct{ ns, ratio, control float64 }
 
 func start(c Case) *runner {
@@ -214,7 +212,7 @@ func (r *runner) stop() {
 	}
 }
 
-// calibrate finds how many calls a batch makes to take so long.
+// calibrate finds the number of calls that take as long as a batch.
 func (r *runner) calibrate(batch time.Duration) {
 	if r.Calls != 0 {
 		r.batch()
@@ -238,8 +236,8 @@ func (r *runner) batch() float64 {
 		r.work.Call(0, r.calls)
 		return float64(time.Since(start)) / float64(r.calls)
 	}
-	// Callers take small portions until none is left: one that began late makes the
-	// others do more, and not the batch longer.
+	// Callers take small portions until none is left: if one begins late, the others do more, and
+	// the batch takes no longer.
 	portion := max(1, r.calls/(r.Callers*64))
 	var (
 		left    atomic.Int64
@@ -269,7 +267,7 @@ func (r *runner) batch() float64 {
 	return float64(time.Since(start)) / float64(r.calls)
 }
 
-// measured is a batch whose allocations are counted.
+// measured runs a batch and counts its allocations.
 func (r *runner) measured() float64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -280,10 +278,10 @@ func (r *runner) measured() float64 {
 	return ns
 }
 
-// fewest is how many rounds count at least: where fewer are calm, the calmest.
+// fewest is the minimum number of rounds that count: if fewer are calm, the calmest.
 const fewest = 10
 
-// calm is how many rounds had a control of at most so long.
+// calm returns how many rounds had a control of at most longest.
 func (r *runner) calm(longest float64) (n int) {
 	for _, one := range r.rounds {
 		if one.control <= longest {

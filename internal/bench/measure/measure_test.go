@@ -21,8 +21,7 @@ func TestSpread(t *testing.T) {
 	assert.Equal(t, measure.Spread{Tenth: 1.3, Low: 1.75, Median: 2.5, High: 3.25}, measure.SpreadOf([]float64{4, 3, 2, 1}))
 }
 
-// Every call that is asked for is made, by callers of whom each has its own number,
-// on as many processors as asked for.
+// Every call is made, by callers with distinct numbers, on the requested number of processors.
 func TestRun(t *testing.T) {
 	procs := runtime.GOMAXPROCS(0)
 	const callers = 3

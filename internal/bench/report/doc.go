@@ -1,3 +1,2 @@
-// Package report prints what was measured: on a terminal how far it is, and tables that
-// fit 80 columns.
+// Package report prints measurements: progress on a terminal, and tables that fit 80 columns.
 package report

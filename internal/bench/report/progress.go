@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Progress writes how far a run is to standard error: on a terminal one line that
-// changes, elsewhere nothing.
+// Progress writes the progress of a run to standard error: one changing line on a terminal, nothing
+// elsewhere.
 type Progress struct {
 	terminal bool
 	Began    time.Time
@@ -21,13 +21,13 @@ func NewProgress() *Progress {
 	return &Progress{terminal: err == nil && info.Mode()&os.ModeCharDevice != 0, Began: time.Now()}
 }
 
-// Begin names what comes now.
+// Begin names the next step.
 func (p *Progress) Begin(what string) {
 	p.what, p.shown = what, time.Time{}
 	p.At(0, 0)
 }
 
-// At says how much of it is done.
+// At reports how much of the step is done.
 func (p *Progress) At(done, all int) {
 	if !p.terminal || time.Since(p.shown) < 100*time.Millisecond {
 		return

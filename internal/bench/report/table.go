@@ -7,11 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// Width is that of a line of a table, at most.
+// Width is the maximum width of a table's line.
 const Width = 80
 
-// Table is text in columns. The first column takes the width that the others
-// leave.
+// Table is text in columns. The first column gets the width that the others leave.
 type Table struct {
 	head []string
 	rows []row
@@ -19,13 +18,13 @@ type Table struct {
 
 type row struct {
 	cells []string
-	note  string // a line of its own, below
+	note  string // on a line of its own below
 }
 
-// NewTable returns a table with these heads of its columns.
+// NewTable returns a table with these column heads.
 func NewTable(head ...string) *Table { return &Table{head: head} }
 
-// Row adds a line; note, if there is one, stands below it.
+// Row adds a line; a non-empty note stands below it.
 func (t *Table) Row(note string, cells ...string) {
 	t.rows = append(t.rows, row{cells: cells, note: note})
 }
@@ -78,7 +77,7 @@ func (t *Table) String() string {
 // pad fills text up with blanks: before it, or after it if width is negative.
 func pad(text string, width int) string { return fmt.Sprintf("%*s", width, text) }
 
-// Wrap breaks text into lines of at most so many characters.
+// Wrap breaks text into lines of at most most characters.
 func Wrap(text string, most int) (lines []string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
@@ -94,7 +93,7 @@ func Wrap(text string, most int) (lines []string) {
 	return append(lines, line)
 }
 
-// Number is a figure with three digits that say something.
+// Number formats v with three significant digits.
 func Number(v float64) string {
 	switch size := math.Abs(v); {
 	case math.IsNaN(v):
@@ -108,7 +107,7 @@ func Number(v float64) string {
 	}
 }
 
-// grouped is a whole number with its thousands apart.
+// grouped formats an integer with thousands separators.
 func grouped(n int64) string {
 	digits := fmt.Sprint(n)
 	sign := len(digits) - len(strings.TrimLeft(digits, "-"))

@@ -1,6 +1,5 @@
-// Command scale measures how many calls go through as there are more processors, and
-// prints one table. It needs nothing but itself: built once, it runs on any machine
-// of its kind.
+// Command scale measures the throughput of calls for growing numbers of processors, and prints one
+// table. It needs nothing else: built once, it runs on any machine of its kind.
 //
 //	go run ./scale          measure and print, about a minute
 //	go run ./scale -write   keep the table in docs/benchmarks.md: make bench-scale
@@ -26,7 +25,7 @@ const page = "docs/benchmarks.md"
 
 func main() {
 	write := flag.Bool("write", false, "keep the table in "+page)
-	short := flag.Bool("short", false, "run every row once, shortly")
+	short := flag.Bool("short", false, "run every row once, briefly")
 	flag.Parse()
 	if err := run(*write, *short); err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
@@ -54,10 +53,10 @@ func run(write, short bool) error {
 	return tables.Keep(filepath.Join(root, filepath.FromSlash(page)), "scale", "\n```text\n"+text+"```\n\n")
 }
 
-// smoke shows that everything works; its figures say little.
+// smoke checks that everything works; its figures mean little.
 var smoke = measure.Plan{Rounds: 1, Batch: 200 * time.Microsecond}
 
-// processors are 1, 2, 4, 8 and 16, as far as the machine has them.
+// processors returns 1, 2, 4, 8 and 16, up to the machine's number.
 func processors(all int) (list []int) {
 	for n := 1; n <= min(all, 16); n *= 2 {
 		list = append(list, n)
@@ -65,7 +64,8 @@ func processors(all int) (list []int) {
 	return list
 }
 
-// table measures each row on each number of processors, shared and with a Guard for each.
+// table measures each row on each number of processors, with one shared Guard and with a Guard for
+// each.
 func table(plan measure.Plan, processors []int) string {
 	var cases []measure.Case
 	for _, r := range rows {

@@ -24,8 +24,8 @@ const (
 // row is a kind of traffic on one hot resource.
 type row struct {
 	name string
-	// start has all callers share a Guard, or each have one of its own: then processors have
-	// nothing in common.
+	// start makes all callers share a Guard, or gives each one of its own: then processors share
+	// nothing.
 	start func(callers int, each bool) measure.Work
 }
 
@@ -37,11 +37,12 @@ var rows = []row{
 	{"reject, a ring", guarded(one(flow.Rule{Threshold: enough, Window: flow.Ring}), nil)},
 	{"refused, limit 0", guarded(one(flow.Rule{}), nil)},
 	{"100 a second", guarded(one(flow.Rule{Threshold: 100}), nil)},
-	// In 20 ms, as long as a batch of calls: what a second has saved up is not for this to measure.
+	// In 20 ms, as long as a batch of calls: units saved up over a second are not part of this
+	// measurement.
 	{"100,000 a second", guarded(one(flow.Rule{Threshold: 2_000, Interval: 20 * time.Millisecond, Buckets: 20}), nil)},
 	{"concurrency rule", guarded(rules.Set{Isolation: []isolation.Rule{{Resource: resource, Threshold: enough}}}, nil)},
 	{"system QPS", guarded(rules.Set{System: []system.Rule{{Metric: system.QPS, Threshold: enough}}}, nil, api.Inbound())},
-	// A value's mutex and counts are shared by all its calls, refused ones too.
+	// All calls of a value share its mutex and counts, refused ones too.
 	{"one hot value", guarded(ofValues(enough), nil, api.Param("user", "ann"))},
 	{"a value refused", guarded(ofValues(0), nil, api.Param("user", "ann"))},
 	{"coarse clock", guarded(one(flow.Rule{Threshold: enough}), coarse)},
@@ -64,7 +65,7 @@ func coarse() (clocks.Clock, func()) {
 // clockReadings is the unit.
 func clockReadings(int, bool) measure.Work { return measure.Work{Call: measure.Readings} }
 
-// exchanges is the least that an exact limit costs which all processors write to.
+// exchanges is the minimum cost of an exact limit that all processors write to.
 func exchanges(callers int, each bool) measure.Work {
 	words := make([]struct {
 		atomic.Uint64
@@ -122,8 +123,8 @@ func calls(g *api.Guard, n int, options []api.Option) {
 	}
 }
 
-// guard is a Guard that logs nothing. What is configured here is right, so an error
-// is a mistake in this program.
+// guard returns a Guard that logs nothing. The configuration is fixed, so an error is a bug in this
+// program.
 func guard(cfg api.Config, set rules.Set) *api.Guard {
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	g, err := api.New(cfg)

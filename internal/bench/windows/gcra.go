@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// GCRA is the leaky bucket as a single word: when the next call would come if all came
-// evenly. A call may come earlier than that by what the burst allows.
+// GCRA is the leaky bucket as a single word: the time of the next call if all came evenly. A call
+// may come earlier than that by the burst.
 type GCRA struct {
 	next  atomic.Int64
 	cost  int64 // the time from one call to the next at an even rate
-	ahead int64 // how much of it may be used in advance
+	ahead int64 // how far calls may come early
 }
 
 // NewGCRA returns a bucket that has leaked dry.
@@ -19,7 +19,7 @@ func NewGCRA(limit int64, interval time.Duration, burst int64) *GCRA {
 	return &GCRA{cost: cost, ahead: burst * cost}
 }
 
-// Allow takes the next place if it is near enough.
+// Allow takes the next slot if it is near enough.
 func (g *GCRA) Allow(now int64) bool {
 	for {
 		next := g.next.Load()

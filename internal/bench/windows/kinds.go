@@ -14,7 +14,7 @@ type Kind struct {
 	New  func(limit int64, interval time.Duration) Limiter
 }
 
-// Kinds are all ways, in the order of the page.
+// Kinds lists all ways, in the order of the page.
 var Kinds = []Kind{
 	{"fixed counter", func(limit int64, interval time.Duration) Limiter { return NewRing(limit, interval, 1) }},
 	{"ring, 2 buckets", func(limit int64, interval time.Duration) Limiter { return NewRing(limit, interval, 2) }},

@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// List keeps the buckets that hold anything in a linked list. A bucket begins with
-// its first call, not with a multiple of its width, and is forgotten when the interval
-// has passed since its end: so the limit holds in every real interval.
+// List keeps the non-empty buckets in a linked list. A bucket begins with its first call, not at a
+// multiple of its width, and is dropped when the interval has passed since its end: so the limit
+// holds in every real interval.
 //
-// Penstock uses a ring instead. A list decides as fast and admits as much, and is smaller
-// while most buckets are empty: 24 bytes for each bucket that holds a call, against 16 for
-// every bucket of a ring. But each new bucket is an allocation, buckets are found by a
-// search, future buckets, which prioritized calls borrow from, must be inserted in order,
-// and its buckets have other boundaries in each window, so one window can't be filled
-// from another when a rule changes.
+// Penstock uses a ring instead. A list decides as fast and admits as much, and is smaller while
+// most buckets are empty: 24 bytes for each non-empty bucket, against 16 for every bucket of a
+// ring. But each new bucket is an allocation, finding buckets is a search, future buckets, which
+// prioritized calls borrow from, must be inserted in order, and bucket boundaries differ between
+// windows, so one window can't be filled from another when a rule changes.
 type List struct {
 	mu     sync.Mutex
 	limit  int64
 	width  int64
-	keep   int64 // from the beginning of a bucket until it is forgotten
+	keep   int64 // from the beginning of a bucket until it is dropped
 	total  int64
 	oldest *bucket
 	newest *bucket

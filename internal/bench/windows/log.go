@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Log keeps the time of every call that it admitted in the interval. A call fits if
-// the one admitted limit calls ago is no longer in it.
+// Log keeps the time of every call that it admitted in the interval. A call fits if the call
+// admitted limit calls ago has left the interval.
 type Log struct {
 	mu       sync.Mutex
 	limit    int
 	interval int64
 	newest   int64
-	next     int     // where the oldest stands, once times is full
+	next     int     // position of the oldest once times is full
 	times    []int64 // grows to limit, then is a ring
 }
 
@@ -25,7 +25,7 @@ func NewLog(limit int64, interval time.Duration) *Log {
 func (l *Log) Allow(now int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now = max(now, l.newest) // a late caller joins
+	now = max(now, l.newest) // callers may be late
 	if len(l.times) < l.limit {
 		l.times = append(l.times, now)
 		l.newest = now

@@ -14,7 +14,7 @@ type Ours struct {
 	limit  int64
 }
 
-// NewOurs returns a window of so many buckets, one more if it is strict.
+// NewOurs returns a window of that many buckets, one more if it is strict.
 func NewOurs(limit int64, interval time.Duration, buckets int, strict bool) *Ours {
 	interval -= interval % time.Duration(buckets) // whole nanoseconds a bucket
 	w, err := stat.NewWindow(stat.Shape{Interval: interval, Buckets: buckets, Strict: strict})
@@ -30,7 +30,7 @@ func (o *Ours) Allow(now int64) bool {
 	return ok
 }
 
-// OurTokens is Penstock's token bucket, under a lock as a rule has it.
+// OurTokens is Penstock's token bucket, under a lock as in a rule.
 type OurTokens struct {
 	mu     sync.Mutex
 	tokens meter.TokenBucket

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Ring divides the interval into buckets. When a new one begins, the oldest is
-// forgotten as a whole. With one bucket it is the fixed counter.
+// Ring divides the interval into buckets. When a new one begins, the oldest is dropped as a whole.
+// With one bucket it is the fixed counter.
 type Ring struct {
 	mu     sync.Mutex
 	limit  int64

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Tokens is a token bucket. It is filled at an even rate, up to the burst, and each
-// call takes a token.
+// Tokens is a token bucket. It fills at an even rate, up to the burst, and each call takes a token.
 type Tokens struct {
 	mu    sync.Mutex
 	cost  int64 // of a call: the time in which a token comes

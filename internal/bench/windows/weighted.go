@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Weighted has a counter for the present interval and one for the one before, of which
-// it counts the share that still lies in the sliding window: as if its calls had been
-// spread evenly.
+// Weighted has a counter for the current interval and one for the previous one. Of the previous one
+// it counts the share that still lies in the sliding window, as if its calls had been spread
+// evenly.
 type Weighted struct {
 	mu     sync.Mutex
 	limit  int64
 	width  int64
-	head   int64 // number of the present interval
+	head   int64 // number of the current interval
 	before int64
 	used   int64
 }

@@ -25,8 +25,8 @@ const (
 	interval = 600 * time.Millisecond
 )
 
-// twins say of each kind whether a call at now fits, from the list of all calls that
-// were admitted: as the kind is defined, not as it is written.
+// twins decide for each kind whether a call at now fits, from the list of all admitted calls: they
+// follow the kind's definition, not its code.
 var twins = map[string]func(admitted []int64, now int64) bool{
 	"fixed counter":          aligned(1, false),
 	"ring, 2 buckets":        aligned(2, false),
@@ -62,7 +62,7 @@ func since(admitted []int64, from int64) (n int) {
 	return n
 }
 
-// aligned counts the calls of the bucket of now and of those before it.
+// aligned counts the calls in the bucket of now and in those before it.
 func aligned(buckets int64, strict bool) func([]int64, int64) bool {
 	width := int64(interval) / buckets
 	if strict {
@@ -73,7 +73,7 @@ func aligned(buckets int64, strict bool) func([]int64, int64) bool {
 	}
 }
 
-// listed finds anew where each bucket began, and counts those that are kept.
+// listed finds again where each bucket began, and counts the buckets that are kept.
 func listed(buckets int64) func([]int64, int64) bool {
 	width := int64(interval) / buckets
 	return func(admitted []int64, now int64) bool {
@@ -90,8 +90,8 @@ func listed(buckets int64) func([]int64, int64) bool {
 	}
 }
 
-// curve is what a bucket with this burst promises: from any call on, no more calls
-// than the burst and what the rate gives until now.
+// curve checks the promise of a bucket with this burst: from any call on, no more calls than the
+// burst and the rate's share until now.
 func curve(burst int64) func([]int64, int64) bool {
 	cost := int64(interval) / limit
 	return func(admitted []int64, now int64) bool {
@@ -104,7 +104,7 @@ func curve(burst int64) func([]int64, int64) bool {
 	}
 }
 
-// calls are times that don't go back: bursts, trickles, pauses, edges of buckets.
+// calls returns times that don't go back: bursts, trickles, pauses, edges of buckets.
 func calls(random *rand.Rand) (times []int64) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
 	for range limit + 1 {
@@ -166,7 +166,7 @@ func TestKindsAreTheirTwins(t *testing.T) {
 	}
 }
 
-// At one instant, exactly the burst of each kind is admitted, however many ask.
+// At one instant, each kind admits exactly its burst, whatever the number of callers.
 func TestKindsAreExactForACrowd(t *testing.T) {
 	for _, kind := range windows.Kinds {
 		limiter := kind.New(1000, time.Second)

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { books.Main(m) }
 
 const renew = "go run ./internal/bench/windows/compare -write"
 
-// What the page says of the traffic is what comes out.
+// The page shows the current results of the traffic.
 func TestPageIsCurrent(t *testing.T) {
 	kept, err := tables.Kept("../../../../"+page, "traffic")
 	require.NoError(t, err)
@@ -27,7 +27,7 @@ func TestPageIsCurrent(t *testing.T) {
 	assert.Equal(t, drawn(), string(shown), renew)
 }
 
-// The bounds that the page argues with.
+// The bounds that the page relies on.
 func TestBounds(t *testing.T) {
 	for _, r := range results() {
 		for i, o := range r.outcomes {

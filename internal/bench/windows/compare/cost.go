@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/tables"
 )
 
-// costTable is what a decision and a key cost here.
+// costTable measures the cost of a decision and of a key on this machine.
 func costTable(plan measure.Plan) string {
 	const each = 4
 	var cases []measure.Case
@@ -34,7 +34,7 @@ func costTable(plan measure.Plan) string {
 	return tables.ThisMachine().String() + "two readings of the clock: " + report.Number(measure.TwoReadings(plan).Median) + " ns\n\n" + table.String()
 }
 
-// decisions are made by callers who each see the time go on by a step a call.
+// decisions are made by callers whose time advances by a step for each call.
 func decisions(kind windows.Kind, callers int, most int64, step time.Duration) measure.Case {
 	return measure.Case{Procs: callers, Callers: callers, Start: func() measure.Work {
 		l := kind.New(most, interval)
@@ -56,7 +56,7 @@ func decisions(kind windows.Kind, callers int, most int64, step time.Duration) m
 	}}
 }
 
-// bytesOf is the memory of a key of which so many calls came, one every 5 ms.
+// bytesOf returns the memory of a key with that many calls, one every 5 ms.
 func bytesOf(kind windows.Kind, calls int) int {
 	const keys = 2000
 	limiters := make([]windows.Limiter, keys)

@@ -1,5 +1,5 @@
-// Command compare gives every kind of window the same traffic, and says what came
-// through, what a decision costs, and what happens when the clock is set.
+// Command compare gives every kind of window the same traffic, and shows the admitted calls, the
+// cost of a decision, and the effect of setting the clock.
 //
 //	go run ./windows/compare          print
 //	go run ./windows/compare -write   keep the table of traffic and the picture in docs

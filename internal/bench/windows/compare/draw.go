@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// The picture: for each of these kinds, how many calls it had let in during the last
-// real second, from shortly before the burst to shortly after the traffic's end.
+// The picture: for each of these kinds, the number of calls admitted during the last real second,
+// from shortly before the burst to shortly after the traffic's end.
 var drawnKinds = []string{
 	"fixed counter", "token bucket",
 	"ring, 10 buckets", "weighted, two counters",
 	ours, "sliding log",
 }
 
-// Of a panel, in pixels.
+// Sizes of a panel, in pixels.
 const (
 	panelWide  = 392
 	panelHigh  = 150

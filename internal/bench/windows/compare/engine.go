@@ -8,13 +8,13 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// setClock is a clock that somebody sets.
+// setClock is a clock that can be set.
 type setClock struct{ now int64 }
 
 func (c *setClock) Now() int64                                 { return c.now }
 func (c *setClock) Sleep(context.Context, time.Duration) error { return nil }
 
-// steadied hands a limiter the time that an engine makes of a clock that is set.
+// steadied gives a limiter the time that an engine derives from a clock that is set.
 func steadied(allow func(now int64) bool) func(now int64) bool {
 	clock := &setClock{began}
 	engine, err := engine.NewEngine(engine.Config{Clock: clock, Chain: trial.Chain()})

@@ -6,7 +6,7 @@ import (
 	"github.com/penstock-go/penstock/internal/bench/windows"
 )
 
-// outcome is what a kind made of a traffic.
+// outcome holds the calls of a traffic that a kind admitted.
 type outcome struct {
 	admitted map[int32][]int64 // by key, in order
 	refused  map[int32]int
@@ -30,7 +30,7 @@ func play(kind windows.Kind, calls []call) outcome {
 	return o
 }
 
-// worst is the most calls admitted in any real second, of any key.
+// worst returns the most calls admitted in any real second, of any key.
 func (o outcome) worst() (most int) {
 	for _, times := range o.admitted {
 		most = max(most, busiest(times))
@@ -38,7 +38,7 @@ func (o outcome) worst() (most int) {
 	return most
 }
 
-// busiest is the most of these times that lie in one second.
+// busiest returns the most of these times that lie in one second.
 func busiest(times []int64) (most int) {
 	first := 0
 	for i, at := range times {
@@ -50,8 +50,8 @@ func busiest(times []int64) (most int) {
 	return most
 }
 
-// used is what was admitted, as a share of best, of the keys of which best refused
-// calls: of the others everybody admits all.
+// used returns the admitted calls as a share of best's, counting only keys whose calls best
+// refused: every kind admits all calls of the others.
 func (o outcome) used(best outcome) float64 {
 	var mine, most int
 	for key := range best.refused {
@@ -61,8 +61,8 @@ func (o outcome) used(best outcome) float64 {
 	return float64(mine) / float64(most)
 }
 
-// forward is the most calls in a real second if the clock is set forward by a minute,
-// at the worst of several moments.
+// forward returns the most calls in a real second if the clock is set forward by a minute, at the
+// worst of several moments.
 func forward(limiter func() func(now int64) bool) (most int) {
 	for moment := 5 * time.Second; moment < 6*time.Second; moment += 70 * time.Millisecond {
 		times := set(limiter(), time.Minute, moment, 8*time.Second)
@@ -71,8 +71,7 @@ func forward(limiter func() func(now int64) bool) (most int) {
 	return most
 }
 
-// outage is the longest real time without an admission if the clock is set back by a
-// minute.
+// outage returns the longest real time without an admission if the clock is set back by a minute.
 func outage(limiter func() func(now int64) bool) (longest time.Duration) {
 	const long = 100 * time.Second
 	last := began
@@ -83,8 +82,8 @@ func outage(limiter func() func(now int64) bool) (longest time.Duration) {
 	return longest
 }
 
-// set is what is admitted of traffic far above the limit while the clock is set by d at
-// a moment.
+// set returns the calls admitted of traffic far above the limit while the clock is set by d at a
+// moment.
 func set(allow func(now int64) bool, d, moment, long time.Duration) (admitted []int64) {
 	for _, c := range steady(5*limit, long) {
 		shown := c.at

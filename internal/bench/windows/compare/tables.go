@@ -9,23 +9,23 @@ import (
 	"github.com/penstock-go/penstock/internal/bench/windows"
 )
 
-// best is the kind that admits as much as can be admitted under a limit that holds in
-// every real second: it admits each call as soon as the limit allows.
+// best is the kind that admits the most under a limit that holds in every real second: it admits
+// each call as soon as the limit allows.
 const best = "sliding log"
 
-// ours is the kind that Penstock uses where a rule says strict.
+// ours is the kind that Penstock uses for strict rules.
 const ours = "strict ring, 10 (ours)"
 
-// result is what a kind made of everything.
+// result holds the outcomes of a kind.
 type result struct {
 	name     string
-	outcomes []outcome // of the traffics, in their order
+	outcomes []outcome // in the order of the traffics
 	used     []float64
 	forward  int
 	outage   time.Duration
 }
 
-// results are those of all kinds, and in the end of ours behind an engine.
+// results are those of all kinds, and at the end of ours behind an engine.
 var results = sync.OnceValue(func() (all []result) {
 	played := traffics()
 	var reference []outcome

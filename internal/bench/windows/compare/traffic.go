@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The limit that everybody is given.
+// The limit for every kind.
 const (
 	limit    = 100
 	interval = time.Second
@@ -25,8 +25,8 @@ type traffic struct {
 	calls []call
 }
 
-// began is a whole second at which a sixtieth of one begins too, cut to whole
-// nanoseconds as it is: an edge of every window that has edges.
+// began is a whole second that is also the beginning of a sixtieth, cut to whole nanoseconds: an
+// edge of every window that has edges.
 const began = 212 * 8_333_333 * int64(time.Second)
 
 func traffics() []traffic {
@@ -38,7 +38,7 @@ func traffics() []traffic {
 	}
 }
 
-// steady is so many calls a second, at even distances but for some jitter.
+// steady returns calls at that rate, at even distances with some jitter.
 func steady(rate int, d time.Duration) (calls []call) {
 	random := rand.New(rand.NewPCG(1, 1))
 	step := int64(time.Second) / int64(rate)
@@ -48,9 +48,9 @@ func steady(rate int, d time.Duration) (calls []call) {
 	return calls
 }
 
-// edges are bursts across an edge, each after a pause: as many calls as the limit in
-// the last millisecond of a second, then ten every millisecond. So whatever forgets
-// the burst too early, and whenever it does, admits more.
+// edges returns bursts across an edge, each after a pause: as many calls as the limit in the last
+// millisecond of a second, then ten every millisecond. A window that drops the burst too early
+// admits more, whenever it does so.
 func edges(n int) (calls []call) {
 	for i := range int64(n) {
 		edge := began + (4*i+1)*int64(time.Second)
@@ -64,8 +64,8 @@ func edges(n int) (calls []call) {
 	return calls
 }
 
-// onOff is three times the limit for a while, then nothing for a while; its periods
-// share no edge with a second.
+// onOff returns three times the limit for a while, then nothing for a while; its periods share no
+// edge with a second.
 func onOff(d time.Duration) (calls []call) {
 	const on, off = 730 * time.Millisecond, 1310 * time.Millisecond
 	step := int64(time.Second) / (3 * limit)
@@ -77,8 +77,8 @@ func onOff(d time.Duration) (calls []call) {
 	return calls
 }
 
-// zipf is the traffic of many keys, of which a few are called far beyond the limit and
-// most hardly ever.
+// zipf returns the traffic of many keys; a few are called far beyond the limit, and most hardly
+// ever.
 func zipf(keys uint64, rate int, d time.Duration) []call {
 	random := rand.New(rand.NewPCG(2, 2))
 	key := rand.NewZipf(random, 1.1, 1, keys-1)
