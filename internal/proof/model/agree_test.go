@@ -14,9 +14,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// agree compares all figures of the engine with the model's: every node, every
-// window, every semaphore, every rule. So a refused call that left anything behind shows
-// at the next step.
+// agree compares all figures of the engine with the model's: every node, window, semaphore and
+// rule. So anything left behind by a refused call shows at the next step.
 func (m *machine) agree() {
 	e := m.guard.Engine()
 	waiters, inside := int64(0), 0
@@ -74,7 +73,8 @@ func (m *machine) agree() {
 	m.agreeOnBreakers()
 }
 
-// agreeOnBreakers compares what breakers told since the last time, and their states.
+// agreeOnBreakers compares the changes that breakers reported since the last time, and their
+// states.
 func (m *machine) agreeOnBreakers() {
 	m.mu.Lock()
 	heard := m.heard
@@ -84,7 +84,7 @@ func (m *machine) agreeOnBreakers() {
 		return c.Rule == d.Rule && c.Resource == d.Resource && c.From == d.From && c.To == d.To && (d.Value == nil || *d.Value == c.Value)
 	}
 	if changes := m.model.Changes(); !slices.EqualFunc(heard, changes, same) {
-		m.fail("breakers told %v; the model's: %v", heard, changes)
+		m.fail("breakers reported %v; the model's: %v", heard, changes)
 	}
 	for _, b := range m.model.breakers {
 		for _, s := range m.guard.Breakers() {
@@ -141,7 +141,7 @@ func (m *machine) agreeOn(p place, n *node.StatisticNode) {
 	}
 }
 
-// agreeOnTokens compares how many tokens are left of the bucket of a rule.
+// agreeOnTokens compares the tokens left in the bucket of a rule.
 func (m *machine) agreeOnTokens(l *limiter, f core.RuleStats) {
 	if l.rule.Behavior != flow.TokenBucket || l.rule.Threshold == 0 || l.rule.Mode == spec.Off {
 		return
@@ -153,7 +153,7 @@ func (m *machine) agreeOnTokens(l *limiter, f core.RuleStats) {
 	}
 }
 
-// agreeOnRetry compares when a call of one unit may come again.
+// agreeOnRetry compares when a call of one unit may retry.
 func (m *machine) agreeOnRetry(c *Call, refusal *core.BlockError) {
 	if c.By.again == nil {
 		return
@@ -164,7 +164,7 @@ func (m *machine) agreeOnRetry(c *Call, refusal *core.BlockError) {
 	}
 }
 
-// ownerOf is whose a window or semaphore is.
+// ownerOf returns the owner of a window or semaphore.
 func ownerOf(o any) owner {
 	if o == nil {
 		return everybody

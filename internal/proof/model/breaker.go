@@ -9,57 +9,57 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// Breaker is a breaker: the calls that ended, and what follows from them.
+// Breaker is a breaker: its ended calls, and its state.
 type Breaker struct {
 	Rule     breaker.Rule
 	Resource string
 	State    breaker.State
 	Since    int64   // when the state began
-	Epoch    int     // how many states there were before
-	Probes   []Probe // that are waited for
-	Neutral  int64   // calls of this state that said nothing
+	Epoch    int     // number of earlier states
+	Probes   []Probe // in flight
+	Neutral  int64   // calls of this state without an outcome
 
-	good  int // probes that went well
+	good  int // successful probes
 	ended []ended
 	model *Model
 }
 
-// Probe is a call that is out to see how a resource does, and until when it is waited for.
+// Probe is a call that tests a resource, and the end of the wait for it.
 type Probe struct {
 	Call  *Call
 	Until int64
 }
 
-// Change is a change of state, and what was measured if it opens.
+// Change is a change of state, with the measured value if it opens.
 type Change struct {
 	Rule, Resource string
 	From, To       breaker.State
 	Value          *float64
 }
 
-// Changes are the changes of breakers since the last time that they were asked for.
+// Changes returns the changes of breakers since the last call.
 func (m *Model) Changes() []Change {
 	changes := m.changes
 	m.changes = nil
 	return changes
 }
 
-// ended is a call that has ended in a bucket that lasts until then.
+// ended is a call that ended in a bucket, with the bucket's end.
 type ended struct {
 	at  int64
 	bad bool
 }
 
-// stamp is the state of a breaker in which a call was let in.
+// stamp is the state of a breaker that admitted a call.
 type stamp struct {
 	breaker *Breaker
 	epoch   int
 }
 
-// Breakers are those of the rules at the resources that are there.
+// Breakers returns those of the rules at the existing resources.
 func (m *Model) Breakers() []*Breaker { return m.breakers }
 
-// watching are the breakers of a resource, in the order of their rules.
+// watching returns the breakers of a resource, in the order of their rules.
 func (m *Model) watching(resource string) (all []*Breaker) {
 	for _, r := range about(m, m.set.Breaker, resource) {
 		for _, b := range m.breakers {
@@ -71,7 +71,7 @@ func (m *Model) watching(resource string) (all []*Breaker) {
 	return all
 }
 
-// applyBreakers puts the breaker rules to work. A breaker keeps its state, and what it has counted
+// applyBreakers puts the breaker rules into effect. A breaker keeps its state, and its counts
 // unless it counts other calls now.
 func (m *Model) applyBreakers(names []string) {
 	m.breakers = slices.DeleteFunc(m.breakers, func(b *Breaker) bool {
@@ -110,7 +110,7 @@ func (b *Breaker) adopt(r breaker.Rule, now int64) {
 	}
 }
 
-// counts reports whether a call that has ended is within the interval of a rule.
+// counts reports whether an ended call is within the interval of a rule.
 func counts(e ended, r breaker.Rule, now int64) bool {
 	width := int64(r.Interval) / int64(r.Buckets)
 	return floorDiv(e.at, width) > floorDiv(now, width)-int64(r.Buckets)
@@ -133,14 +133,14 @@ func (b *Breaker) refuses(now int64) bool {
 	return false
 }
 
-// watcher is a breaker under whose rule a call was decided on.
+// watcher is a breaker with the rule under which a call was decided.
 type watcher struct {
 	*Breaker
 	holds bool
 }
 
-// admit asks the breakers of a call that is about to run: it is the first that refuses the call,
-// or nil, and then all have let it in. A call that has waited is asked under the rules of before.
+// admit asks the breakers about a call that is about to run: it returns the first that refuses it,
+// or nil after all have admitted it. A call that has waited is checked under the previous rules.
 func (m *Model) admit(c *Call) *By {
 	if by := m.Refuser(c); by != nil {
 		return by
@@ -153,7 +153,7 @@ func (m *Model) admit(c *Call) *By {
 	return nil
 }
 
-// Refuser is the breaker that would refuse a call which has waited, nil if it would run.
+// Refuser returns the breaker that would refuse a call which has waited, nil if it would run.
 func (m *Model) Refuser(c *Call) *By {
 	for _, b := range c.watchers {
 		if b.holds && b.refuses(m.now) {
@@ -163,7 +163,7 @@ func (m *Model) Refuser(c *Call) *By {
 	return nil
 }
 
-// watchBreakers lets the breakers in shadow mode decide on a call that runs.
+// watchBreakers lets shadow breakers decide about a running call.
 func (m *Model) watchBreakers(c *Call) {
 	for _, b := range c.watchers {
 		switch {
@@ -192,11 +192,11 @@ func (b *Breaker) drop(c *Call) {
 	b.Probes = slices.DeleteFunc(b.Probes, func(p Probe) bool { return p.Call == c })
 }
 
-// Late reports whether a call was let in by a state of the breaker that is over, or not by it.
+// Late reports whether the breaker admitted a call in an earlier state, or not at all.
 func (b *Breaker) Late(c *Call) bool { return !slices.Contains(c.stamps, stamp{b, b.Epoch}) }
 
-// end counts a call that ends. One that says nothing is as if it had never been let in, unless it
-// was slow where that is what counts.
+// end counts an ended call. One without an outcome is treated as never admitted, unless it was slow
+// and the breaker counts slow calls.
 func (b *Breaker) end(c *Call, now int64) {
 	if b.Late(c) {
 		return

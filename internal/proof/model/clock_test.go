@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// clock stands where it is put, back as well as forth. Who sleeps on it is handed to the test, which
-// says who goes on, one after the other.
+// clock can be set forth and back. Each sleep on it is passed to the test, which wakes the sleepers
+// one after the other.
 type clock struct {
 	now    atomic.Int64
 	asleep chan *nap
@@ -21,21 +21,21 @@ type clock struct {
 type nap struct {
 	wait time.Duration
 	wake chan struct{}
-	ctx  context.Context // of the sleep: it ends when the call is to look again
+	ctx  context.Context // of the sleep: it ends when the call should look again
 	of   *handle
 }
 
-// whose names the handle of a call in its context.
+// whose is the context key of a call's handle.
 type whose struct{}
 
-// told reports whether the call is to look again, though it sleeps.
-func (n *nap) told() bool { return n.ctx.Err() != nil }
+// notified reports whether the call should look again, though it sleeps.
+func (n *nap) notified() bool { return n.ctx.Err() != nil }
 
 func (c *clock) Now() int64 { return c.now.Load() }
 
 func (c *clock) at() time.Time { return time.Unix(0, c.Now()) }
 
-// Alarm never rings: what is timed happens when the test says so.
+// Alarm never rings: the test triggers timed work.
 func (*clock) Alarm(time.Duration, func()) (stop func()) { return func() {} }
 
 // Sleep ends when the test wakes the call, whatever the time is then.
@@ -48,8 +48,8 @@ func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
 
 var errStumbled = errors.New("a slot that panics")
 
-// stumbler is a slot that panics in the phases it is told to, and does nothing else;
-// with what it takes before it does, it says whether everything is given back.
+// stumbler is a slot that panics in configured phases and does nothing else; together with the
+// units it takes before that, it shows whether everything is given back.
 type stumbler struct {
 	name  string
 	armed map[string]bool
@@ -89,8 +89,8 @@ func (s *stumbler) Passed(slots.Call)                    { s.step("passed") }
 func (s *stumbler) Blocked(slots.Call, *core.BlockError) { s.step("blocked") }
 func (s *stumbler) Completed(slots.Call)                 { s.step("completed") }
 
-// doubter is a stumbler that is asked again after a wait: no call that waits knows then that
-// it will run.
+// doubter is a stumbler that is asked again after a wait, so no waiting call knows that it will
+// run.
 type doubter struct{ *stumbler }
 
 func (s doubter) Recheck(slots.Call) slots.Verdict {

@@ -28,13 +28,13 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// sum is what callers did at a node, each step counted before it begins and once more
-// after it is over. What a node shows lies in between.
+// sum counts the steps of callers at a node, each before it begins and again after its end. The
+// node's counts lie in between.
 type sum struct{ asked, answered, passed, leaving, left, failed atomic.Int64 }
 
-// known bug 3, 7: while callers come and go on every lane and buckets turn, whoever reads
-// the totals of a node sees no counter go back, nothing that was counted missing and
-// nothing that was not; in the end every unit is there.
+// known bug 3, 7: while callers come and go on every lane and buckets turn, readers of a node's
+// totals see no counter decrease, no unit missing and none invented; at the end every unit is
+// there.
 func TestConservation(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
 	g, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
@@ -115,7 +115,7 @@ func TestConservation(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "counts lost or doubled", Value: float64(lost), N: int64(writers * perWriter), Seed: *chance.Seed})
 }
 
-// look reads the totals of a node and says what is wrong with them.
+// look reads the totals of a node and returns what is wrong with them.
 func (s *sum) look(n *node.StatisticNode, base, was stat.Counts) (got stat.Counts, problem string) {
 	answered, passed, left := s.answered.Load(), s.passed.Load(), s.left.Load()
 	got = n.Totals()

@@ -23,8 +23,8 @@ import (
 
 const ms = time.Millisecond
 
-// drawer draws what a history consists of. The names are few, thresholds near the traffic, and
-// times on the edges of buckets, so that all of it meets.
+// drawer draws the parts of a history. Names are few, thresholds are near the traffic, and times
+// are on the edges of buckets, so that they interact.
 type drawer struct {
 	*rand.Rand
 	resources  []string
@@ -36,8 +36,8 @@ type drawer struct {
 	waits      []time.Duration
 	values     []hotspot.Behavior
 	trips      []breaker.Strategy
-	first      int             // how many of a hundred calls are prioritized
-	come, gone map[string]bool // families of which a rule has, in the change at hand
+	first      int             // share of prioritized calls, in percent
+	come, gone map[string]bool // families that get or lose a rule in the current change
 }
 
 func newDrawer(rnd *rand.Rand) *drawer {
@@ -55,16 +55,16 @@ func newDrawer(rnd *rand.Rand) *drawer {
 	d.trips = []breaker.Strategy{breaker.ErrorRatio, breaker.ErrorCount, breaker.SlowRatio, breaker.ConsecutiveErrors}
 	all := []string{"authority", "system", "hotspot", "flow", "isolation", "breaker"}
 	switch d.IntN(16) {
-	case 10, 13, 14: // windows from whose coming buckets prioritized calls borrow, and use two of them up at a time
+	case 10, 13, 14: // windows whose coming buckets prioritized calls borrow from, and use up two at a time
 		d.families["flow"], d.resources, d.behaviors, d.relations = true, d.resources[:1], []flow.Behavior{flow.Reject}, []flow.Relation{flow.Direct}
 		d.thresholds, d.intervals, d.first = []float64{1, 2, 3}, []time.Duration{400 * ms, 500 * ms, time.Second}, 70
-	case 11: // short queues, and a limit for what runs that is reached at about the same time
+	case 11: // short queues, and a concurrency limit that is reached at about the same time
 		d.families["flow"], d.families["isolation"], d.resources, d.first = true, true, d.resources[:1], 70
 		d.behaviors, d.thresholds, d.families["breaker"] = []flow.Behavior{flow.Reject}, []float64{2, 3, 4}, d.often(50)
 	case 12: // queues of two families
 		d.families["flow"], d.families["hotspot"], d.resources = true, true, d.resources[:1]
 		d.behaviors, d.values, d.waits = []flow.Behavior{flow.Throttle, flow.WarmUpThrottle}, []hotspot.Behavior{hotspot.Throttle}, []time.Duration{5 * time.Second}
-	case 15: // calls that wait, and are judged by how long they take
+	case 15: // calls that wait and are judged by their duration
 		d.families["flow"], d.families["isolation"], d.families["breaker"], d.resources = d.often(70), d.often(70), true, d.resources[:1]
 		d.behaviors, d.thresholds, d.trips = []flow.Behavior{flow.Throttle}, []float64{3, 4, 5, 10}, []breaker.Strategy{breaker.SlowRatio}
 	case 0, 1, 2, 3:
@@ -81,17 +81,17 @@ func newDrawer(rnd *rand.Rand) *drawer {
 	return d
 }
 
-// pick is one of several, all as likely.
+// pick returns one of several, with equal chances.
 func pick[T any](d *drawer, from ...T) T { return from[d.IntN(len(from))] }
 
-// often reports true in so many of a hundred cases.
+// often returns true with the given percentage.
 func (d *drawer) often(percent int) bool { return d.IntN(100) < percent }
 
 func (d *drawer) span(from, to time.Duration) time.Duration {
 	return from + time.Duration(d.Int64N(int64(to-from)+1))
 }
 
-// step is how far the clock moves: to where it hurts, or anywhere.
+// step returns how far the clock advances: to a critical point, or anywhere.
 func (d *drawer) step() time.Duration {
 	switch d.IntN(8) {
 	case 0, 1:
@@ -110,8 +110,8 @@ func (d *drawer) mode() spec.Mode {
 
 func (d *drawer) resource() string { return pick(d, d.resources...) }
 
-// pattern is a name or an expression. Rules that count begin to where a call is first made under
-// them, if they have an expression, which the model doesn't follow: those have names.
+// pattern returns a name or an expression. Counting rules with an expression begin when a call is
+// first made under them, which the model doesn't follow: they get names.
 func (d *drawer) pattern() (string, spec.Match) {
 	if d.often(20) {
 		return pick(d, ".*", "[ab]"), spec.MatchRegex
@@ -207,13 +207,13 @@ func (d *drawer) authority(id string) authority.Rule {
 	return r
 }
 
-// fit is a rule without the fields that it doesn't read, false if it can't be honoured.
+// fit returns a rule without the fields that it doesn't read, or false if it is invalid.
 func fit[R any](r R, normalized func(R) (R, error)) (R, bool) {
 	r, err := normalized(trial.OnlyRead(r, normalized))
 	return r, err == nil
 }
 
-// normalizedSystem refuses a rule that learns.
+// normalizedSystem rejects a rule that learns.
 func normalizedSystem(r system.Rule) (system.Rule, error) {
 	if (r.Metric == system.Load || r.Metric == system.CPU) && r.Strategy == system.Steady {
 		return r, errors.New("it learns")
@@ -223,7 +223,7 @@ func normalizedSystem(r system.Rule) (system.Rule, error) {
 
 func normalizedFlow(r flow.Rule) (flow.Rule, error) { return r.Normalized(3) }
 
-// set draws rules of the families that the history has.
+// set draws rules of the families in the history.
 func (d *drawer) set() (set rules.Set) {
 	some(d, &set.Authority, "authority", d.authority, authority.Rule.Normalized)
 	some(d, &set.System, "system", d.system, normalizedSystem)
@@ -251,8 +251,8 @@ func one[R any](id string, draw func(id string) R, normalized func(R) (R, error)
 	}
 }
 
-// changed is a set in which some rule has changed, in one field or several, has come, gone, or
-// stands elsewhere; or none has.
+// changed returns a set in which a rule has changed in one or several fields, was added, removed or
+// moved; or nothing changed.
 func (d *drawer) changed(set rules.Set) rules.Set {
 	set = set.Clone()
 	d.come, d.gone = make(map[string]bool), make(map[string]bool)
@@ -283,7 +283,7 @@ func change[R spec.Rule](d *drawer, list *[]R, family string, draw func(id strin
 		return
 	}
 	if len(*list) == 0 || d.often(8) {
-		if d.gone[family] { // or the new rule might go on as that one, which the model doesn't follow
+		if d.gone[family] { // or the new rule might continue it, which the model doesn't follow
 			return
 		}
 		n := 0

@@ -15,14 +15,14 @@ func TestMain(m *testing.M) { books.Main(m) }
 
 var history = flag.Int("history", -1, "draw this history alone")
 
-// known bug 18, 21, 22, 53, 54, 72, 125: the engine does what the model says, call by call, wait by
+// known bug 18, 21, 22, 53, 54, 72, 125: the engine agrees with the model, call by call, wait by
 // wait and figure by figure, whatever happens in between.
 func TestDrawn(t *testing.T) {
 	draw(t, "steps that differ from the model", figure.Size(60, 300, 10_000, 200_000), false)
 }
 
-// known bug 23, 24, 25, 26: the same on a clock that is set back now and then. Nothing
-// stands still because of that, and nothing counts twice.
+// known bug 23, 24, 25, 26: the same with a clock that is set back now and then. Nothing stalls
+// because of that, and nothing counts twice.
 func TestDrawnOnAClockThatIsSet(t *testing.T) {
 	draw(t, "steps that differ from the model on a clock that is set back", figure.Size(20, 100, 3000, 50_000), true)
 }

@@ -10,17 +10,19 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 )
 
-// What follows answers questions about a call that has been entered: on what grounds it was decided.
+// The following methods answer questions about a call that has been entered: on which grounds it
+// was decided. They are for package replay.
 
-// Units are what the windows of a node count.
+// Units are the units counted in the windows of a node.
 type Units struct {
 	Now    int64 // at present
-	Most   int64 // at most as long as the present bucket counts, with what is borrowed meanwhile
+	Most   int64 // at most while the current bucket counts, with units borrowed meanwhile
 	Coming int64 // in buckets that have not begun
 }
 
-// Units are those in the windows of a resource's node, of one of its calls' or of a caller's (kind
-// "cluster", "call" or "origin"), or of all inbound calls ("inbound"); without those of a call.
+// Units returns the units in the windows of a resource's node, of a call's or caller's node there
+// (kind "cluster", "call" or "origin"), or of all inbound calls ("inbound"); without those of a
+// call.
 func (m *Model) Units(kind, resource, name string, without *Call) (u Units) {
 	for _, w := range m.windows {
 		if w.on != (place{kind, resource, name}) || w.owner != everybody {
@@ -37,8 +39,8 @@ func (m *Model) Units(kind, resource, name string, without *Call) (u Units) {
 	return u
 }
 
-// Overtakes reports whether a call may overtake others in a queue, or others have been overtaken in
-// one that it comes to.
+// Overtakes reports whether a call may overtake others in a queue, or comes to one in which calls
+// have been overtaken.
 func (m *Model) Overtakes(c *Call) bool {
 	overtakes := func(q *queue) bool {
 		return q.overtaken || c.Prioritized && slices.ContainsFunc(q.waiting, func(x *turn) bool { return x.call != c })
@@ -58,7 +60,7 @@ func (m *Model) Overtakes(c *Call) bool {
 	return false
 }
 
-// WaitOf is how long a call was told to wait for its turn under a flow rule, 0 if for none.
+// WaitOf returns how long a call has to wait for its turn under a flow rule, 0 if it has no turn.
 func (m *Model) WaitOf(c *Call, rule string) time.Duration {
 	for _, l := range m.of(c.Resource) {
 		for _, x := range c.turns {
@@ -76,8 +78,8 @@ func (c *Call) Borrowed() bool { return c.borrowed }
 // Borrows reports whether some rule has lent the call units of a coming bucket.
 func (c *Call) Borrows() bool { return c.firm != 0 }
 
-// AskValues is the first hotspot rule that would refuse a call, or else how long they would have it
-// wait.
+// AskValues returns the first hotspot rule that would refuse a call, or else the wait that the
+// rules would impose.
 func (m *Model) AskValues(c *Call) (refuses string, wait time.Duration) {
 	for _, v := range m.valuedOf(c.Resource, spec.Enforce) {
 		for _, o := range v.of(c) {
@@ -91,7 +93,7 @@ func (m *Model) AskValues(c *Call) (refuses string, wait time.Duration) {
 	return "", wait
 }
 
-// HeldOf is how many units of a value are in flight under a hotspot rule, without those of a call.
+// HeldOf returns the units of a value in flight under a hotspot rule, without those of a call.
 func (m *Model) HeldOf(c *Call, rule string, x argument.Value) (units int64) {
 	for _, v := range m.valuedOf(c.Resource, spec.Enforce) {
 		if v.rule.ID != rule {
@@ -107,7 +109,8 @@ func (m *Model) HeldOf(c *Call, rule string, x argument.Value) (units int64) {
 	return units
 }
 
-// TurnOf is the turn of a call in the queue of a value, in units of 2^-32 ns; nil if it has none.
+// TurnOf returns the turn of a call in the queue of a value, in units of 2^-32 ns; nil if it has
+// none.
 func (m *Model) TurnOf(c *Call, rule string, x argument.Value) *big.Int {
 	for _, v := range m.valuedOf(c.Resource, spec.Enforce) {
 		for _, t := range c.turns {

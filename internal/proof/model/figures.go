@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// figures are what a node shows for the calls of [from, to).
+// figures are a node's counts of the calls of [from, to).
 type figures struct {
 	Pass, Block, Exception, Complete, Occupied, Entered, Exited int64
 	RT                                                          time.Duration
@@ -52,7 +52,7 @@ func (m *Model) figures(p place, from int64) (f figures) {
 // allTime is before all events.
 const allTime = math.MinInt64
 
-// unlisted are the authority rules in a mode that refuse a call.
+// unlisted returns the authority rules in a mode that refuse a call.
 func (m *Model) unlisted(c *Call, mode spec.Mode) (refusing []*By) {
 	for _, r := range about(m, m.set.Authority, c.Resource) {
 		if r.Mode == mode && (c.Origin == "" && r.List == authority.Allow && !r.AllowAnonymous ||

@@ -15,28 +15,28 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// limiter is a flow rule at work on a resource, or a system rule that counts.
+// limiter is a flow rule in effect on a resource, or a counting system rule.
 type limiter struct {
 	kind     core.Kind
-	resource string // "" of a system rule
+	resource string // "" for a system rule
 	rule     flow.Rule
 	window   *window // of a rule that always counts on the same node
 	era      meter.Era
 	own      owner // of its meters
 	warm     *warmth
-	queue    *queue  // what the rule has, or had before it got another behavior
+	queue    *queue  // of the rule, or of its previous behavior
 	bucket   *bucket // the same
-	*Figures         // of the rule, whatever resource it is about
+	*Figures         // of the rule, across resources
 
 	model *Model
 }
 
-// by is how the rule refuses, and has calls wait.
+// by returns the rule as a cause of refusals and waits.
 func (l *limiter) by() *By {
 	return &By{Kind: l.kind, ID: l.rule.ID, Figures: l.Figures, again: l.again}
 }
 
-// again is when a call of one unit may come again.
+// again returns when a call of one unit may retry.
 func (l *limiter) again(c *Call) (wait time.Duration, known, looked bool) {
 	switch {
 	case l.rule.Threshold == 0:
@@ -59,7 +59,7 @@ func (l *limiter) meters() bool {
 	return l.rule.Metric == flow.QPS && !l.queues() && l.rule.Behavior != flow.TokenBucket
 }
 
-// shape is that of the rule's window, nothing if it has none.
+// shape returns that of the rule's window, zero if it has none.
 func (l *limiter) shape() stat.Shape {
 	if !l.meters() {
 		return stat.Shape{}
@@ -67,25 +67,25 @@ func (l *limiter) shape() stat.Shape {
 	return stat.Shape{Interval: l.rule.Interval, Buckets: l.rule.Buckets, Strict: l.rule.Window == flow.Strict}
 }
 
-// shadow reports whether the rule only says what it would do. Its meters are none that a
-// rule that holds looks at, and it makes no node.
+// shadow reports whether the rule is in shadow mode. Its meters are separate from those of enforced
+// rules, and it creates no node.
 func (l *limiter) shadow() bool { return l.rule.Mode == spec.Shadow }
 
-// owner tells whose a meter is, as the engine's prints.
+// owner identifies the owner of a meter, in the engine's notation.
 type owner string
 
 const (
-	everybody owner = ""          // rules that hold share it
-	watchers  owner = "{<nil>}"   // shadow rules do, of those that only look
-	permits   owner = "isolation" // isolation rules do
+	everybody owner = ""          // enforced rules share it
+	watchers  owner = "{<nil>}"   // shared by shadow rules that only look
+	permits   owner = "isolation" // shared by isolation rules
 )
 
-// alone is a shadow rule that has its meters to itself, since a revision.
+// alone is the owner of a shadow rule's separate meters, since a revision.
 func alone(rule string, revision uint64) owner {
 	return owner(fmt.Sprintf("{%s, revision %d}", rule, revision))
 }
 
-// all reports whether every call counts in the meter, and not only what one rule would admit.
+// all reports whether every call counts in the meter, rather than those one rule would admit.
 func (o owner) all() bool { return o == everybody || o == watchers || o == permits }
 
 func (l *limiter) role() string {
@@ -102,12 +102,12 @@ func (l *limiter) role() string {
 	return "origin"
 }
 
-// breadth puts those that only look first, then the narrow ones.
+// breadth orders rules: rules that only look first, then the narrow ones.
 func (l *limiter) breadth() int {
 	return slices.Index([]string{"ref", "call", "origin", "cluster"}, strings.Replace(l.role(), "origin", "call", 1))
 }
 
-// abundance is units a second, or at once.
+// abundance returns units a second, or concurrent units.
 func (l *limiter) abundance() float64 {
 	if l.rule.Metric == flow.Concurrency {
 		return l.rule.Threshold
@@ -115,7 +115,7 @@ func (l *limiter) abundance() float64 {
 	return l.rule.Threshold / l.rule.Interval.Seconds()
 }
 
-// where is the node that the rule counts a call on.
+// where returns the node on which the rule counts a call.
 func (l *limiter) where(c *Call) place {
 	switch l.role() {
 	case "inbound":
@@ -138,7 +138,7 @@ func (m *Model) windowOf(l *limiter, c *Call) *window {
 	return m.windowOn(l.where(c), l, nil)
 }
 
-// limitOf is the units that may pass in an interval.
+// limitOf returns the units that may pass in an interval.
 func (m *Model) limitOf(l *limiter, c *Call) int64 {
 	threshold := l.rule.Threshold
 	if l.warm == nil {
@@ -152,7 +152,7 @@ func (m *Model) limitOf(l *limiter, c *Call) int64 {
 	return int64(min(threshold, max(least, rate*l.rule.Interval.Seconds())))
 }
 
-// costOf is the time that a call takes of the queue.
+// costOf returns the time that a call takes in the queue.
 func (m *Model) costOf(l *limiter, c *Call) *big.Int {
 	perUnit := float64(l.rule.Interval) / l.rule.Threshold
 	if l.warm != nil {
@@ -166,7 +166,7 @@ func (l *limiter) borrows(c *Call) bool {
 	return c.Prioritized && l.rule.Behavior == flow.Reject && l.kind == core.KindFlow
 }
 
-// fits is a rule's answer when it is asked, and the wait. One that only looks answers for
+// fits returns a rule's answer when it is asked, and the wait. A rule that only looks answers for
 // the present.
 func (m *Model) fits(l *limiter, c *Call) (wait time.Duration, ok bool) {
 	switch {
@@ -193,7 +193,7 @@ func (m *Model) fits(l *limiter, c *Call) (wait time.Duration, ok bool) {
 	return wait, ok
 }
 
-// takeOf is a rule's decision, with what it takes.
+// takeOf returns a rule's decision after taking.
 func (m *Model) takeOf(l *limiter, c *Call) verdict {
 	no := verdict{refused: l.by()}
 	switch {
@@ -272,12 +272,12 @@ type warmth struct {
 	warning float64
 	full    float64
 	stored  float64
-	share   float64 // of full, when it was settled, by this rule or the one before
+	share   float64 // of full, when it was settled, by this rule or the previous one
 	second  int64
 	begun   bool
 
-	// Of a low one: the place whose calls it settled by, how many units had passed there,
-	// and in which second one did, none if there was none.
+	// For a low one: the place that settled it, how many units had passed there, and the second of
+	// the last one, if any.
 	by       place
 	total    int64
 	lastPass int64
@@ -299,7 +299,7 @@ func newWarmth(r flow.Rule) *warmth {
 	return w
 }
 
-// goOn takes over how warm the rule before was.
+// goOn takes over the warmth of the previous rule.
 func (w *warmth) goOn(old *warmth) {
 	w.share, w.second, w.begun = old.share, old.second, true
 	w.by, w.total, w.lastPass = old.by, old.total, old.lastPass
@@ -309,7 +309,7 @@ func (w *warmth) goOn(old *warmth) {
 	}
 }
 
-// at is the rate in units a second. The first call in a second settles the bucket.
+// at returns the rate in units a second. The first call in a second settles the bucket.
 func (w *warmth) at(m *Model, p place) float64 {
 	second := floorDiv(m.now, int64(time.Second))
 	if !w.begun || second > w.second {
@@ -357,7 +357,7 @@ func (w *warmth) settle(m *Model, p place, second int64) {
 		}
 		w.stored = max(0, w.stored-passed)
 	}
-	w.share = 1 // what holds nothing can't be emptied
+	w.share = 1 // a bucket that holds nothing can't be emptied
 	if w.full > 0 {
 		w.share = w.stored / w.full
 	}
@@ -382,7 +382,7 @@ func (m *Model) passedIn(p place, second int64) (units int64) {
 	return units
 }
 
-// of are the flow rules of a resource that are not off, in order.
+// of returns the flow rules of a resource that are not off, in order.
 func (m *Model) of(resource string) (rules []*limiter) {
 	for _, l := range m.rules {
 		if l.kind == core.KindFlow && l.resource == resource && l.rule.Mode != spec.Off {
@@ -392,7 +392,7 @@ func (m *Model) of(resource string) (rules []*limiter) {
 	return rules
 }
 
-// applies reports whether a rule has anything to say about a call.
+// applies reports whether a rule applies to a call.
 func (m *Model) applies(l *limiter, c *Call) bool {
 	switch l.rule.Origin {
 	case flow.OriginDefault:

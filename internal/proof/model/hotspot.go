@@ -14,25 +14,25 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// valued is a hotspot rule at work on a resource.
+// valued is a hotspot rule in effect on a resource.
 type valued struct {
 	rule     hotspot.Rule
 	resource string
 	values   map[argument.Value]*value
 }
 
-// value is what a value has of its own.
+// value is the state of one value.
 type value struct {
 	bucket        *bucket // of tokens
 	queue         *queue
 	held          int64   // units in flight
-	window        *window // nil if nothing was taken of one
+	window        *window // nil if nothing was taken from one
 	filled        filling // of units
-	before, after filling // the same before it was filled last, and right after it
+	before, after filling // the same before the latest filling, and right after it
 	passed        bool
 }
 
-// filling is when the units of a value were filled up, and how many of them are used.
+// filling records when the units of a value were refilled, and how many of them are used.
 type filling struct {
 	at, used int64
 	seen     bool // false until a call has taken something
@@ -47,14 +47,14 @@ func (m *Model) valuedOf(resource string, mode spec.Mode) (all []*valued) {
 	return all
 }
 
-// occurrence is a value of a call, and how many units the call takes of it.
+// occurrence is a value of a call, and the units that the call takes of it.
 type occurrence struct {
 	argument.Value
 	units int64
 }
 
-// of are the values of a call that the rule looks at, as they come. A call without any has an
-// empty text where the rule limits such calls.
+// of returns the values of a call that the rule looks at, in order. A call without any has an empty
+// text if the rule limits such calls.
 func (v *valued) of(c *Call) []occurrence {
 	all := v.given(c)
 	if len(all) == 0 && (v.rule.Missing == hotspot.MissingShared || v.rule.Missing == hotspot.MissingRefuse) {
@@ -106,7 +106,7 @@ func (v *valued) value(x argument.Value) *value {
 	return v.values[x]
 }
 
-// threshold is the rule's, or the one that a value has for itself.
+// threshold returns the rule's threshold, or the value's own.
 func (v *valued) threshold(x argument.Value) float64 {
 	if v.rule.Missing == hotspot.MissingRefuse && x == argument.Of("") {
 		return 0
@@ -121,14 +121,14 @@ func (v *valued) threshold(x argument.Value) float64 {
 
 func (v *valued) size() int64 { return int64(v.rule.Burst) + 1 }
 
-// cost is the time that units of a value take of its queue.
+// cost returns the time that units of a value take in its queue.
 func (v *valued) cost(o occurrence) *big.Int {
 	each := float64(v.rule.Interval) / v.threshold(o.Value)
 	cost, _ := new(big.Float).SetMantExp(big.NewFloat(float64(o.units)*each), 32).Int(nil)
 	return cost
 }
 
-// bucketOf is the token bucket of a value. One that the rule doesn't know has a full one.
+// bucketOf returns the token bucket of a value. An unknown value has a full one.
 func (v *valued) bucketOf(x argument.Value) *bucket {
 	if b := v.value(x).bucket; b != nil {
 		return b
@@ -136,8 +136,8 @@ func (v *valued) bucketOf(x argument.Value) *bucket {
 	return newBucket(v.rule.Interval, v.threshold(x))
 }
 
-// fillingOf is the units of a value as a call finds them: filled up by the first that comes more
-// than an interval after the last time.
+// fillingOf returns the units of a value for an arriving call: refilled by the first that comes
+// more than an interval after the last refill.
 func (v *valued) fillingOf(x argument.Value, now int64) filling {
 	f := v.value(x).filled
 	switch {
@@ -158,7 +158,7 @@ func (v *valued) strict() bool {
 	return v.rule.Metric == hotspot.QPS && v.rule.Behavior == hotspot.Reject && v.rule.Window == hotspot.Strict
 }
 
-// windowOf is the window of a value.
+// windowOf returns the window of a value.
 func (v *valued) windowOf(x *value, now int64) *window {
 	if x.window == nil {
 		x.window = &window{shape: stat.Shape{Interval: v.rule.Interval, Buckets: 10, Strict: true}, newest: now}
@@ -190,7 +190,7 @@ func (v *valued) fits(m *Model, c *Call, o occurrence) (wait time.Duration, ok b
 	return 0, v.fillingOf(o.Value, m.now).used+o.units <= int64(threshold)+int64(v.rule.Burst)
 }
 
-// by is how the rule refuses units of a value.
+// by returns the refusal of units of a value.
 func (v *valued) by(m *Model, o occurrence) *By {
 	by := m.by(core.KindHotspot, v.rule.ID)
 	by.again = func(c *Call) (wait time.Duration, known, looked bool) {
@@ -207,7 +207,7 @@ func (v *valued) by(m *Model, o occurrence) *By {
 	return by
 }
 
-// ask is how the rule refuses a call, nil if it doesn't.
+// ask returns the rule's refusal of a call, nil if it has none.
 func (v *valued) ask(m *Model, c *Call) *By {
 	all := v.of(c)
 	for _, o := range all {
@@ -221,8 +221,8 @@ func (v *valued) ask(m *Model, c *Call) *By {
 	return nil
 }
 
-// direct reports whether a call takes without being asked, which makes its value known although it is
-// refused: where its one value and the one rule for it are all that there is to ask.
+// direct reports whether a call takes without being asked, which makes its value known although it
+// is refused: there is only one value, and one rule for it.
 func (m *Model) direct(c *Call, v *valued) bool {
 	of := func(rules int) bool { return rules == 0 }
 	return m.config.Direct && !c.Prioritized && v.rule.Param != "" && v.rule.Metric == hotspot.QPS && v.rule.Behavior != hotspot.Throttle &&
@@ -230,7 +230,7 @@ func (m *Model) direct(c *Call, v *valued) bool {
 		of(len(about(m, m.set.Authority, c.Resource))) && of(len(m.set.System))
 }
 
-// know has a value be known from now on.
+// know makes a value known.
 func (v *valued) know(x argument.Value) *value {
 	known := v.value(x)
 	if v.rule.Behavior == hotspot.TokenBucket && v.threshold(x) > 0 {
@@ -290,8 +290,8 @@ func (v *valued) takeOne(m *Model, c *Call, o occurrence) (wait time.Duration, o
 	return 0, true
 }
 
-// giveBack undoes what a call took of the units filled up at that time, and the filling if
-// nobody has any of it: a call that is refused elsewhere begins no interval.
+// giveBack undoes a call's taking of units refilled at that time, and the refill if nobody else
+// used it: a call that is refused elsewhere begins no interval.
 func (x *value) giveBack(at, units int64) {
 	switch at {
 	case x.filled.at:
@@ -304,7 +304,7 @@ func (x *value) giveBack(at, units int64) {
 	}
 }
 
-// watch has a rule in shadow mode take: for all values of the call, or for none.
+// watch lets a shadow rule take: for all values of the call, or for none.
 func (v *valued) watch(m *Model, c *Call) {
 	turns, undo, atExit := len(c.turns), len(c.undo), len(c.atExit)
 	if v.take(m, c).refused == nil {
@@ -321,8 +321,8 @@ func (v *valued) watch(m *Model, c *Call) {
 	m.rewake()
 }
 
-// applyHotspot puts the hotspot rules to work. What is known of values goes on, unless the rule
-// looks at other ones.
+// applyHotspot puts the hotspot rules into effect. The state of values carries over, unless the
+// rule looks at different ones.
 func (m *Model) applyHotspot(names []string) {
 	before := m.values
 	m.values = nil
@@ -370,8 +370,8 @@ func (v *valued) follow(m *Model, old *valued) {
 	}
 }
 
-// goOn gives a value what the rule counts with, from what the rules before counted with. When a
-// filling was used is not known: now.
+// goOn gives a value the state that the rule needs, from that of the previous rules. When a refill
+// was used is unknown: now.
 func (v *valued) goOn(m *Model, x argument.Value, known *value) {
 	fills := v.rule.Metric == hotspot.QPS && v.rule.Behavior == hotspot.Reject && v.rule.Window == hotspot.Refill
 	switch old := known.window; {

@@ -13,11 +13,11 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// grant is units that were admitted, by the time at which they may run.
+// grant is a number of admitted units, with the time at which they may run.
 type grant struct{ at, n, bucket int64 }
 
-// most is the most units that any real interval of that length sees, its ends
-// included. Only one that begins with a grant can be the fullest.
+// most returns the most units in any real interval of that length, ends included. Only an interval
+// that begins with a grant can be the fullest.
 func most(grants []grant, length int64) (most int64) {
 	sum, to := int64(0), 0
 	for _, first := range grants {
@@ -30,10 +30,10 @@ func most(grants []grant, length int64) (most int64) {
 	return most
 }
 
-// known bug 9, 29: a plain window of n buckets of width L sees at most its limit in every
-// real interval of (n-1)·L and at most twice the limit in every one of n·L; a strict
-// one at most the limit in every one of n·L. Every interval there is, over random
-// histories with callers who are late, borrow, and give back.
+// known bug 9, 29: a plain window of n buckets of width L sees at most its limit in every real
+// interval of (n-1)·L and at most twice the limit in every one of n·L; a strict one at most the
+// limit in every one of n·L. Checks every interval of random histories with callers who are late,
+// borrow, and give back.
 func TestIntervals(t *testing.T) {
 	d := &drawer{Rand: chance.Source(t)}
 	intervals := int64(0)
@@ -61,7 +61,7 @@ func TestIntervals(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "real intervals over their bound", N: intervals, Seed: *chance.Seed})
 }
 
-// grantsOf lets callers come to a window and returns what was granted, by time.
+// grantsOf sends callers to a window and returns the grants, by time.
 func grantsOf(t *testing.T, d *drawer, shape stat.Shape, limit int64) (grants []grant) {
 	w, err := stat.NewWindow(shape)
 	if err != nil {
@@ -84,7 +84,7 @@ func grantsOf(t *testing.T, d *drawer, shape stat.Shape, limit int64) (grants []
 		switch {
 		case what == "add":
 			if bucket, ok := w.TryAdd(0, seen, n, limit); ok {
-				grants = append(grants, grant{newest, n, int64(bucket)}) // who is late comes when the newest did
+				grants = append(grants, grant{newest, n, int64(bucket)}) // a late call counts at the newest time
 			}
 		case what == "borrow":
 			if _, bucket, ok := w.TryBorrow(seen, n, limit, shape.Interval); ok {
@@ -102,8 +102,8 @@ func grantsOf(t *testing.T, d *drawer, shape stat.Shape, limit int64) (grants []
 	return grants
 }
 
-// The bounds are the least there are: a plain window does let twice the limit through
-// in n·L, and a strict one refuses nothing after (n+1)·L.
+// The bounds are tight: a plain window does admit twice the limit in n·L, and a strict one refuses
+// nothing after (n+1)·L.
 func TestIntervalBoundsAreTight(t *testing.T) {
 	for _, shape := range []stat.Shape{{Interval: time.Second, Buckets: 2}, {Interval: time.Second, Buckets: 10}, {Interval: time.Second, Buckets: 10, Strict: true}} {
 		w, err := stat.NewWindow(shape)

@@ -12,8 +12,8 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// Load replaces the rules by others, which are normalized. What those that hold name is there
-// before any of them is at work.
+// Load replaces the rules with normalized ones. Everything that enforced rules name exists before
+// any of them takes effect.
 func (m *Model) Load(set rules.Set) {
 	m.revision++
 	m.set = set
@@ -49,7 +49,7 @@ func (m *Model) Load(set rules.Set) {
 	m.remember()
 }
 
-// named has the figures of rules go on, and the resources be there that those name which hold.
+// named carries over the figures of rules, and creates the resources that enforced rules name.
 func named[R spec.Rule](m *Model, tallies map[ruleKey]*Figures, kind core.Kind, rules []R) {
 	for _, r := range rules {
 		info := r.Info()
@@ -63,8 +63,8 @@ func named[R spec.Rule](m *Model, tallies map[ruleKey]*Figures, kind core.Kind, 
 	}
 }
 
-// about are the rules about a resource, in their order. One for all resources gives way to those
-// that hold for this one.
+// about returns the rules for a resource, in their order. A rule for all resources yields to rules
+// for this one.
 func about[R spec.Rule](m *Model, rules []R, resource string) (all []R) {
 	own := slices.ContainsFunc(rules, func(r R) bool {
 		info := r.Info()
@@ -93,7 +93,7 @@ func (m *Model) covers(info spec.Info, resource string) bool {
 	return info.Resource == resource
 }
 
-// resources are the names that are there, in order.
+// resources returns the existing names, in order.
 func (m *Model) resources() (names []string) {
 	for p := range m.places {
 		if p.kind == "cluster" && p.resource != node.OverflowName {
@@ -104,8 +104,8 @@ func (m *Model) resources() (names []string) {
 	return names
 }
 
-// apply puts the rules to work at the resources that are there. One that stands as it was
-// goes on as it is; a changed one takes over what the one of the same ID knew.
+// apply puts the rules into effect at the existing resources. An unchanged rule continues; a
+// changed one takes over the state of the rule with the same ID.
 func (m *Model) apply() {
 	before := m.rules
 	m.rules = nil
@@ -154,7 +154,7 @@ func (m *Model) newLimiter(kind core.Kind, resource string, r flow.Rule, old *li
 		}
 	}
 	if old != nil {
-		l.queue, l.bucket = old.queue, old.bucket // also if it has no use for them, for when it has again
+		l.queue, l.bucket = old.queue, old.bucket // even if unused now, for later changes
 	}
 	if l.queue == nil && l.queues() {
 		l.queue = new(queue)
@@ -170,15 +170,14 @@ func (m *Model) newLimiter(kind core.Kind, resource string, r flow.Rule, old *li
 	return l
 }
 
-// goesOnFrom reports whether the rule goes on in the meters of the one before: it counts the
-// same calls, and both hold or both are shadow rules.
+// goesOnFrom reports whether the rule continues with the meters of the previous one: it counts the
+// same calls, and both are enforced or both are shadow rules.
 func (l *limiter) goesOnFrom(old *limiter) bool {
 	return old != nil && old.rule.Mode != spec.Off && l.sameCalls(old) && l.shadow() == old.shadow()
 }
 
-// meterOf tells the meters of rules apart. A shadow rule that takes has its own, and keeps
-// them as long as it counts the same calls; a rule that has come to another shape has windows
-// of its own era.
+// meterOf distinguishes the meters of rules. A shadow rule that takes has its own, and keeps them
+// as long as it counts the same calls; a rule whose shape changed has windows of its own era.
 func (m *Model) meterOf(l, old *limiter) (own owner, era meter.Era) {
 	goesOn := l.goesOnFrom(old)
 	switch {
@@ -207,7 +206,7 @@ func (l *limiter) sameCalls(old *limiter) bool {
 	return l.rule.Relation == old.rule.Relation && l.rule.Ref == old.rule.Ref && l.rule.Origin == old.rule.Origin
 }
 
-// open makes the meters on the nodes that are there.
+// open creates the meters on the existing nodes.
 func (m *Model) open(l, old *limiter) {
 	for _, p := range m.nodesOf(l) {
 		if !m.places[p] {
@@ -223,8 +222,8 @@ func (m *Model) open(l, old *limiter) {
 	}
 }
 
-// fixed reports whether the rule always counts on the same node. One in shadow mode doesn't
-// see to it that there is one, other than its resource's.
+// fixed reports whether the rule always counts on the same node. A shadow rule creates no node
+// other than its resource's.
 func (l *limiter) fixed() bool {
 	switch l.role() {
 	case "cluster", "inbound":
@@ -237,8 +236,8 @@ func (l *limiter) fixed() bool {
 	return false
 }
 
-// nodesOf are the nodes on which a rule counts; of those of other callers, which it doesn't
-// name, the ones that have meters.
+// nodesOf returns the nodes that a rule counts on; for other callers, which it doesn't name, those
+// with meters.
 func (m *Model) nodesOf(l *limiter) (nodes []place) {
 	resource := l.resource
 	switch {
@@ -261,21 +260,21 @@ func (m *Model) nodesOf(l *limiter) (nodes []place) {
 	return nodes
 }
 
-// metered reports whether a node has meters that a rule may know of: one that holds knows of
-// those of others that do.
+// metered reports whether a node has meters that a rule may use: an enforced rule shares those of
+// other enforced rules.
 func (m *Model) metered(p place, l *limiter) bool {
 	seen := func(on place, o owner) bool { return on == p && (l.shadow() || o == everybody) }
 	return slices.ContainsFunc(m.windows, func(w *window) bool { return seen(w.on, w.owner) }) ||
 		slices.ContainsFunc(m.semaphores, func(g *semaphore) bool { return seen(g.on, g.owner) })
 }
 
-// heritage is the window that a new one of a changed rule goes on from.
+// heritage returns the old window that the new window of a changed rule continues from.
 func (m *Model) heritage(p place, l, old *limiter) *window {
 	switch {
 	case old == nil, old.rule.Mode == spec.Off:
 		return nil
 	case old.rule.Mode == spec.Shadow && l.rule.Mode == spec.Enforce:
-		return nil // a shadow rule doesn't know what really passed
+		return nil // a shadow rule doesn't know the real traffic
 	case !l.sameCalls(old):
 		return nil // it counted other calls
 	case old.window != nil:
@@ -283,14 +282,14 @@ func (m *Model) heritage(p place, l, old *limiter) *window {
 	}
 	w := m.findWindow(p, old.shape(), old.own, old.era)
 	if w == nil && l.meters() && old.meters() && l.shape() != old.shape() && l.goesOnFrom(old) {
-		// The rule before had taken nothing here. It gets a window, so that none of its calls
-		// makes one while it is handed over; another rule may have it in common, and keeps it.
+		// The previous rule had taken nothing here. It gets a window, so that none of its calls
+		// makes one during the handover; another rule may share it, and keeps it.
 		w = m.windowOn(p, old, nil)
 	}
 	return w
 }
 
-// trim drops the meters that no rule names any more.
+// trim drops meters that no rule names.
 func (m *Model) trim() {
 	named := func(p place, fits func(l *limiter) bool) bool {
 		return slices.ContainsFunc(m.rules, func(l *limiter) bool {

@@ -24,7 +24,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// machine does everything twice: to the engine and to the model.
+// machine makes every step twice: with the engine and with the model.
 type machine struct {
 	*testing.T
 	*drawer
@@ -34,8 +34,8 @@ type machine struct {
 	model     *Model
 	shows     shows
 	settable  bool // the clock may be set back
-	early     bool // some sleeps end before their time
-	late      bool // or after it
+	early     bool // some sleeps end early
+	late      bool // or late
 	steps     []string
 
 	open    map[*Call]*handle
@@ -52,7 +52,7 @@ type handle struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	gives  bool // may give up
-	above  bool // other calls have contexts made from its own
+	above  bool // other calls have contexts derived from its own
 	nap    *nap
 	due    int64 // on the clock, when it wakes
 	slept  int64 // the engine's time then, unless the clock is set
@@ -64,7 +64,7 @@ type result struct {
 	err   error
 }
 
-// shows is a machine that shows what the history says.
+// shows is a machine with the load and CPU usage of the history.
 type shows struct{ load, cpu float64 }
 
 func (s *shows) Load(int64) (float64, error)       { return s.load, nil }
@@ -96,7 +96,7 @@ func newMachine(t *testing.T, rnd *rand.Rand, settable bool) *machine {
 		Clock: m.clock, Host: &m.shows, Logger: slog.New(slog.DiscardHandler),
 		OccupyTimeout: pick(m.drawer, 500*ms, 100*ms, time.Second),
 	}
-	if m.often(60) { // else calls that need not be asked aren't
+	if m.often(60) { // otherwise calls skip the ask where possible
 		cfg.Chain = slots.Default().With(slot(0), slots.Before("nodeSelector")).
 			With(slot(1), slots.Before("flow")).With(slot(2), slots.After("flow"))
 	} else {
@@ -115,7 +115,7 @@ func newMachine(t *testing.T, rnd *rand.Rand, settable bool) *machine {
 	return m
 }
 
-// fail ends the history, and tells its latest steps.
+// fail ends the history and prints its latest steps.
 func (m *machine) fail(format string, args ...any) {
 	m.Helper()
 	m.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(m.steps[max(0, len(m.steps)-90):], "\n"))
@@ -180,12 +180,12 @@ func (m *machine) start(c *Call, h *handle) {
 	got, sleeps := m.event(h)
 	if sleeps {
 		m.open[c] = h
-		told := c.Wait
+		wait := c.Wait
 		if c.Wait == 0 && c.queued != nil {
-			told = time.Duration(c.queued.until - m.model.now)
+			wait = time.Duration(c.queued.until - m.model.now)
 			c.queued.attended = true
 		}
-		if c.State != Waiting || h.nap.wait > told || h.nap.wait < told && !c.mayWake() {
+		if c.State != Waiting || h.nap.wait > wait || h.nap.wait < wait && !c.mayWake() {
 			m.fail("%v waits %v; the model: %v", c, h.nap.wait, c.verdict())
 		}
 	} else {
@@ -198,13 +198,13 @@ func (m *machine) start(c *Call, h *handle) {
 	m.settle()
 }
 
-// mayWake reports whether a call may wake before its time: one that has overtaken others, and
-// waits for something else besides, wakes for its turn there if it is to tell those behind it.
+// mayWake reports whether a call may wake early: one that has overtaken others, and waits for
+// something else besides, wakes for its turn there to notify those behind it.
 func (c *Call) mayWake() bool {
 	return c.Prioritized && len(c.turns) > 0 && (len(c.turns) > 1 || c.borrowed)
 }
 
-// compare holds the outcome of a call against the model's.
+// compare checks the outcome of a call against the model's.
 func (m *machine) compare(c *Call, got result) {
 	m.Helper()
 	refusal, isRefusal := errors.AsType[*core.BlockError](got.err)
@@ -255,7 +255,7 @@ func (m *machine) pick(s State) *Call {
 	return pick(m.drawer, calls...)
 }
 
-// exit ends a call, perhaps with an error, perhaps when its caller has left, perhaps on another
+// exit ends a call, perhaps with an error, perhaps after its caller has left, perhaps on another
 // goroutine.
 func (m *machine) exit() {
 	if c := m.pick(Running); c != nil {
@@ -271,7 +271,7 @@ var errRefused = fmt.Errorf("nested: %w", core.ErrBlocked)
 
 func (m *machine) end(c *Call, err error, elsewhere bool) {
 	h := m.open[c]
-	left := h.ctx.Err() != nil // nobody's time runs out, see epoch
+	left := h.ctx.Err() != nil // no deadline passes, see epoch
 	c.Neutral = err != nil && (left || errors.Is(err, errRefused))
 	m.note("ends with %v, left %v: %v", err, left, c)
 	m.model.Exit(c, errors.Is(err, errStumbled) && !left)
@@ -291,7 +291,7 @@ func (m *machine) end(c *Call, err error, elsewhere bool) {
 	m.settle()
 }
 
-// again uses an entry that is over, in every way, and makes calls that are counted nowhere.
+// again uses an ended entry in every way, and makes calls that are counted nowhere.
 func (m *machine) again() {
 	if len(m.over) > 0 {
 		e := pick(m.drawer, m.over...)
@@ -358,7 +358,7 @@ func (m *machine) load(set api.RuleSet) {
 	m.settle()
 }
 
-// busy has the machine show something else.
+// busy changes the machine's values.
 func (m *machine) busy() {
 	if m.reckons() && m.often(30) {
 		m.rhythm()
@@ -367,7 +367,7 @@ func (m *machine) busy() {
 	m.show(pick(m.drawer, 0.0, 3, 100), pick(m.drawer, 0.0, 0.9))
 }
 
-// reckons reports whether a system rule of strategy bbr holds.
+// reckons reports whether a system rule of strategy bbr is enforced.
 func (m *machine) reckons() bool {
 	return slices.ContainsFunc(m.model.set.System, func(r system.Rule) bool { return r.Strategy == system.BBR && r.Mode == spec.Enforce })
 }
@@ -378,9 +378,9 @@ func (m *machine) show(load, cpu float64) {
 	m.model.Machine(m.shows.load, m.shows.cpu)
 }
 
-// rhythm ends all calls, has others come and go in time with each other, and then more come at once
-// on a busy machine: then BBR reckons with what completed in a second and how long that took at
-// least, which is just as many calls as there are in flight.
+// rhythm ends all calls, runs others in lockstep, and then sends more at once to a busy machine:
+// BBR then multiplies the completions in a second by the least response time, which is exactly the
+// number of calls in flight.
 func (m *machine) rhythm() {
 	m.show(0, 0)
 	m.advanceBy(5 * time.Second)
@@ -445,7 +445,7 @@ func (m *machine) finish() {
 	}
 }
 
-// abandon lets go of the goroutines of a history that failed.
+// abandon releases the goroutines of a history that failed.
 func (m *machine) abandon() {
 	for _, cancel := range m.cancels {
 		cancel()

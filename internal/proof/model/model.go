@@ -14,16 +14,16 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// Config is the engine's, as far as it matters.
+// Config holds the engine's settings that matter to the model.
 type Config struct {
 	Now      int64
 	Interval time.Duration // of the second window; 0 means a second
 	Buckets  int           // of that; 0 means 2
-	Occupy   time.Duration // for how long a call that borrows may wait; 0 means 500 ms
+	Occupy   time.Duration // how long a borrowing call may wait; 0 means 500 ms
 	Direct   bool          // there are no slots beside the families
 }
 
-// Model is an engine once more, for one caller at a time.
+// Model is a second, simple engine, for one caller at a time.
 type Model struct {
 	config     Config
 	now        int64
@@ -32,18 +32,18 @@ type Model struct {
 	windows    []*window
 	semaphores []*semaphore
 	set        rules.Set
-	rules      []*limiter           // of flow and system rules, as declared; what is off has one only if it was on
-	values     []*valued            // hotspot rules at work
+	rules      []*limiter           // of flow and system rules, as declared; rules that are off have one only if they were on
+	values     []*valued            // hotspot rules in effect
 	gates      []*gate              // system rules that look at the machine
 	lines      []*line              // isolation rules in shadow mode
-	breakers   []*Breaker           // of the rules, for the resources that are there
+	breakers   []*Breaker           // of the rules, for existing resources
 	tallies    map[ruleKey]*Figures // of the rules
 	entered    map[string]bool      // resources that a call has asked for
-	places     map[place]bool       // nodes that calls have made, or rules that hold and name them
+	places     map[place]bool       // nodes created by calls, or named by enforced rules
 	patterns   map[string]*regexp.Regexp
-	changes    []Change // of breakers, that nobody has asked for
+	changes    []Change // of breakers, not reported yet
 	pending    pending
-	load, cpu  float64 // what the machine shows
+	load, cpu  float64 // the machine's values
 }
 
 // New returns a model of a guard without rules.
@@ -52,16 +52,16 @@ func New(config Config) *Model {
 	config.Occupy = cmp.Or(config.Occupy, 500*time.Millisecond)
 	return &Model{
 		config: config, now: config.Now, entered: make(map[string]bool),
-		places:   map[place]bool{inboundRoot: true, cluster(node.OverflowName): true}, // which are always there
+		places:   map[place]bool{inboundRoot: true, cluster(node.OverflowName): true}, // which always exist
 		revision: 1,                                                                   // a guard begins by loading no rules
 		patterns: make(map[string]*regexp.Regexp), load: -1, cpu: -1, pending: makePending(),
 	}
 }
 
-// Advance has time pass. A clock that is set back is no time.
+// Advance lets time pass. A clock that is set back does not count as time.
 func (m *Model) Advance(to int64) { m.now = max(m.now, to) }
 
-// Machine says what the machine shows from now on.
+// Machine sets the machine's load and CPU usage.
 func (m *Model) Machine(load, cpu float64) { m.load, m.cpu = load, cpu }
 
 type ruleKey struct {
@@ -69,10 +69,10 @@ type ruleKey struct {
 	id   string
 }
 
-// Figures are the calls that a rule has refused, or in shadow mode would have.
+// Figures count the calls that a rule has refused, or would have in shadow mode.
 type Figures struct{ Refused, ShadowBlocked int64 }
 
-// Figures are those of a rule.
+// Figures returns those of a rule.
 func (m *Model) Figures(kind core.Kind, id string) Figures {
 	if f := m.tallies[ruleKey{kind, id}]; f != nil {
 		return *f
@@ -85,26 +85,26 @@ type By struct {
 	Kind core.Kind
 	ID   string
 	*Figures
-	// again says when a call of one unit may come again; false if that is not looked at.
+	// again returns when a call of one unit may retry; looked is false if that is not checked.
 	again func(c *Call) (wait time.Duration, known, looked bool)
 }
 
 func (m *Model) by(kind core.Kind, id string) *By {
 	f := m.tallies[ruleKey{kind, id}]
-	if f == nil { // of a rule that is gone, under which a call still waits
+	if f == nil { // of a removed rule that a call still waits under
 		f = new(Figures)
 	}
 	return &By{Kind: kind, ID: id, Figures: f}
 }
 
-// place is a node: a resource's, or one of its calls' or of a caller's.
+// place is a node: a resource's, or one for a context or caller of it.
 type place struct{ kind, resource, name string }
 
 func cluster(resource string) place { return place{kind: "cluster", resource: resource} }
 
 var inboundRoot = place{kind: "inbound"}
 
-// State is what has become of a call.
+// State is the state of a call.
 type State int
 
 // The states of a call.
@@ -116,7 +116,7 @@ const (
 	Blocked
 )
 
-// Call is a call and what becomes of it. The first fields are the caller's.
+// Call is a call and its outcome. The caller sets the first fields.
 type Call struct {
 	Resource, Context, Origin string // the context "" is the default one
 	Units                     int64  // at least 1
@@ -124,33 +124,33 @@ type Call struct {
 	Params                    map[string][]any
 	Args                      []any
 	Left                      time.Duration // until its deadline, 0 if it has come or the context has ended; Endless if there is none
-	Neutral                   bool          // its end says nothing of the resource; the caller knows by Exit
+	Neutral                   bool          // its end says nothing about the resource, as known at Exit
 
 	State State
 	By    *By           // the rule that it waits for, or that refused it
-	Wait  time.Duration // that it was told, 0 if it waits for a permit alone
+	Wait  time.Duration // imposed on it, 0 if it waits only for a permit
 
-	nodes    []place // on which it counts
+	nodes    []place // that count it
 	began    int64
-	at       int64 // passed, or was refused
+	at       int64 // when it passed or was refused
 	ended    int64
 	failed   bool
 	borrowed bool
-	waits    bool     // some rule has it wait
-	wake     int64    // of a call that waits for turns, as things stand
-	firm     int64    // and not before, whatever becomes of its turns
+	waits    bool     // some rule makes it wait
+	wake     int64    // when a call that waits for turns wakes, as things stand
+	firm     int64    // not before this, whatever happens to its turns
 	turns    []*turn  // in queues
 	queued   *waiter  // its place in an isolation rule's queue
-	undo     []func() // gives back what else it took, if it is refused after all
+	undo     []func() // gives back what else it took, if it is refused later
 	atExit   []func()
 	watchers []watcher
-	stamps   []stamp // of the breakers that let it in
+	stamps   []stamp // of the breakers that admitted it
 }
 
-// Endless is how long is left to a call without a deadline.
+// Endless is the time left to a call without a deadline.
 const Endless = time.Duration(math.MaxInt64)
 
-// place finds the nodes on which a call counts.
+// place finds the nodes that count a call.
 func (c *Call) place() {
 	if c.Context == "" {
 		c.Context = node.DefaultContext
@@ -168,7 +168,7 @@ func (c *Call) on(p place) bool { return slices.Contains(c.nodes, p) }
 
 func (c *Call) passed() bool { return c.State == Running || c.State == Done }
 
-// verdict is what a rule says: refused by a rule, or go after a wait.
+// verdict is a rule's decision: a refusal, or a wait before the call may run.
 type verdict struct {
 	refused  *By
 	wait     time.Duration
@@ -176,7 +176,7 @@ type verdict struct {
 	borrowed bool
 }
 
-// longer is the verdict that has the call wait longer.
+// longer returns the verdict with the longer wait.
 func (v verdict) longer(w verdict) verdict {
 	if w.wait > v.wait || w.borrowed && w.wait >= v.wait {
 		return w
@@ -184,7 +184,7 @@ func (v verdict) longer(w verdict) verdict {
 	return v
 }
 
-// Enter is a call that asks, up to its wait if it has one.
+// Enter decides about a call, up to its wait if it has one.
 func (m *Model) Enter(c *Call) {
 	m.arrive(c)
 	for _, b := range m.watching(c.Resource) {
@@ -215,7 +215,7 @@ func (m *Model) Enter(c *Call) {
 	}
 }
 
-// arrive notes a call that comes, and the nodes that it makes.
+// arrive records an arriving call, and the nodes that it creates.
 func (m *Model) arrive(c *Call) {
 	c.began = m.now
 	c.place()
@@ -233,26 +233,26 @@ func (m *Model) arrive(c *Call) {
 	}
 }
 
-// ruled reports whether any rule is about a resource.
+// ruled reports whether any rule applies to a resource.
 func (m *Model) ruled(resource string) bool {
 	return len(about(m, m.set.Hotspot, resource))+len(about(m, m.set.Flow, resource))+
 		len(about(m, m.set.Isolation, resource))+len(about(m, m.set.Breaker, resource)) > 0
 }
 
-// Ask is the first rule that would refuse a call, nil if none would.
+// Ask returns the first rule that would refuse a call, nil if none would.
 func (m *Model) Ask(c *Call) *By {
 	c.place()
 	return m.ask(c).refused
 }
 
-// Refused is a call that a rule has refused, whatever the model says.
+// Refused records a call that a rule has refused, whatever the model says.
 func (m *Model) Refused(c *Call, kind core.Kind, id string) {
 	m.arrive(c)
 	m.refuse(c, m.by(kind, id))
 }
 
-// decide asks every rule that holds, looks whether the call could wait for as long as
-// they say, and then lets every rule take, family by family.
+// decide asks every enforced rule, checks whether the call could wait as long as they require, and
+// then lets every rule take, family by family.
 func (m *Model) decide(c *Call) verdict {
 	asked := m.ask(c)
 	switch {
@@ -268,8 +268,8 @@ func (m *Model) decide(c *Call) verdict {
 	return taken
 }
 
-// ask is the first refusal of a rule, in the order of the families and then as declared, or else
-// the longest wait. Each rule is asked as if there were no other; it takes nothing.
+// ask returns the first refusal, in the order of the families and then as declared, or else the
+// longest wait. Each rule is asked as if there were no other; it takes nothing.
 func (m *Model) ask(c *Call) (longest verdict) {
 	if by := m.unlisted(c, spec.Enforce); len(by) > 0 {
 		return verdict{refused: by[0]}
@@ -282,7 +282,7 @@ func (m *Model) ask(c *Call) (longest verdict) {
 		}
 	}
 	for _, v := range m.valuedOf(c.Resource, spec.Enforce) {
-		if by := v.ask(m, c); by != nil { // how long a value waits is known when it takes
+		if by := v.ask(m, c); by != nil { // the wait of a value is known when it takes
 			return verdict{refused: by}
 		}
 	}
@@ -307,8 +307,8 @@ func (m *Model) ask(c *Call) (longest verdict) {
 	return longest
 }
 
-// take lets the rules take: in each family those that only look first, those of few
-// calls before those of all, and of those the scarcest.
+// take lets the rules take: in each family rules that only look first, rules about few calls before
+// those about all, and among these the scarcest first.
 func (m *Model) take(c *Call) (longest verdict) {
 	if c.Inbound {
 		for _, l := range m.systemTakers() {
@@ -341,7 +341,7 @@ func (m *Model) take(c *Call) (longest verdict) {
 		}
 		longest = longest.longer(v)
 	}
-	for _, l := range takers { // a call that borrows counts there too, whoever's calls the rule is about
+	for _, l := range takers { // a borrowing call counts there too, whichever calls the rule is about
 		if longest.borrowed && !l.shadow() && l.rule.Relation == flow.Chain && l.rule.Ref == c.Context && l.meters() && l.own.all() {
 			m.windowOf(l, c)
 		}
@@ -358,7 +358,7 @@ func (m *Model) take(c *Call) (longest verdict) {
 	return longest
 }
 
-// watch lets the rules in shadow mode decide on a call that all others have let pass.
+// watch lets shadow rules decide about a call that all others have admitted.
 func (m *Model) watch(c *Call) {
 	for _, by := range m.unlisted(c, spec.Shadow) {
 		by.ShadowBlocked++
@@ -388,7 +388,7 @@ func (m *Model) watch(c *Call) {
 	}
 }
 
-// refuse leaves no trace of a call but its own block.
+// refuse removes every trace of a call except its block.
 func (m *Model) refuse(c *Call, by *By) {
 	c.State, c.at, c.By = Blocked, max(c.began, m.now), by
 	by.Refused++
@@ -407,7 +407,7 @@ func (m *Model) refuse(c *Call, by *By) {
 	m.release(c)
 }
 
-// release has a call give back what it holds of semaphores.
+// release gives back the units of semaphores that a call holds.
 func (m *Model) release(c *Call) {
 	for _, g := range m.semaphores {
 		delete(g.holders, c)
@@ -416,8 +416,8 @@ func (m *Model) release(c *Call) {
 	}
 }
 
-// Wake is when a call that waits wakes next, as things stand: for its turn, or since its time in the
-// queue for a permit is over.
+// Wake returns when a waiting call wakes next, as things stand: for its turn, or since its time in
+// the queue for a permit is over.
 func (c *Call) Wake() int64 {
 	if c.queued == nil || c.wake > c.began && c.State == Waiting && !c.queued.attended {
 		return c.wake
@@ -425,10 +425,10 @@ func (c *Call) Wake() int64 {
 	return c.queued.until
 }
 
-// Granted reports whether a call that waits holds the permit that it waits for.
+// Granted reports whether a waiting call holds the permit that it waits for.
 func (c *Call) Granted() bool { return c.queued == nil || c.queued.granted }
 
-// Look is a call that wakes, having slept until then, though the clock may not show it.
+// Look handles a call that wakes after sleeping until slept, though the clock may not show it.
 func (m *Model) Look(c *Call, slept int64) {
 	for _, x := range c.turns {
 		x.look(m.now, max(m.now, slept))
@@ -436,7 +436,7 @@ func (m *Model) Look(c *Call, slept int64) {
 	m.rewake()
 }
 
-// Turned is a call whose turn has come. It reports whether it waits on, for a permit.
+// Turned handles a call whose turn has come. It reports whether it still waits for a permit.
 func (m *Model) Turned(c *Call) bool {
 	if c.queued == nil || c.queued.granted || c.queued.until <= m.now {
 		return false
@@ -445,7 +445,8 @@ func (m *Model) Turned(c *Call) bool {
 	return true
 }
 
-// Run is a call whose wait is over: it runs, unless it has got no permit or a breaker refuses it now.
+// Run handles a call whose wait is over: it runs, unless it has no permit or a breaker refuses it
+// now.
 func (m *Model) Run(c *Call) {
 	if !c.Granted() {
 		m.refuse(c, c.queued.by)
@@ -459,7 +460,7 @@ func (m *Model) Run(c *Call) {
 	m.watchBreakers(c)
 }
 
-// Leave is a call whose context ends while it waits.
+// Leave handles a call whose context ends while it waits.
 func (m *Model) Leave(c *Call) {
 	by := c.By
 	if c.queued != nil && c.queued.attended {
@@ -468,7 +469,7 @@ func (m *Model) Leave(c *Call) {
 	m.refuse(c, by)
 }
 
-// pass counts a call where no rule has done so.
+// pass counts a call that no rule has counted.
 func (m *Model) pass(c *Call) {
 	for _, x := range c.turns {
 		x.come()
@@ -493,7 +494,7 @@ func (m *Model) pass(c *Call) {
 	}
 }
 
-// Exit ends a call that runs.
+// Exit ends a running call.
 func (m *Model) Exit(c *Call, failed bool) {
 	c.State, c.ended, c.failed = Done, max(c.at, m.now), failed
 	m.release(c)

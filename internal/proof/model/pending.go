@@ -13,20 +13,20 @@ type expression struct {
 	pattern string
 }
 
-// pending is which resources have yet to be matched by expressions that a load brought: the next
-// call does that. Until then a resource remembers what it had counted at the first such load.
+// pending records which resources are yet to be matched by expressions of a load: the next call
+// does that. Until then a resource remembers its counts at the first such load.
 type pending struct {
 	born    map[expression]uint64 // the revision that brought it
-	matched map[string]uint64     // up to which revision, by resource
-	since   map[string]int64      // when it was first to remember, by resource
+	matched map[string]uint64     // the last matched revision, by resource
+	since   map[string]int64      // when it began to remember, by resource
 }
 
 func makePending() pending {
 	return pending{born: make(map[expression]uint64), matched: make(map[string]uint64), since: make(map[string]int64)}
 }
 
-// remember notes the expressions of the rules that were loaded, and from when on resources
-// remember. Those where a call is in a queue are matched at once.
+// remember records the expressions of the loaded rules, and when resources began to remember.
+// Resources with a queued call are matched at once.
 func (m *Model) remember() {
 	born := make(map[expression]uint64)
 	expressions(m, born, core.KindAuthority, m.set.Authority)
@@ -63,14 +63,14 @@ func (m *Model) isMatched(name string) bool {
 	return true
 }
 
-// match forgets what a resource remembers: it goes by all rules now.
+// match clears what a resource remembers: all current rules apply to it.
 func (m *Model) match(name string) {
 	m.pending.matched[name] = m.revision
 	delete(m.pending.since, name)
 }
 
-// remembers is when a node last took note of what it had counted: now, or when its resource began
-// to remember.
+// remembers returns when a node last recorded its counts: now, or when its resource began to
+// remember.
 func (m *Model) remembers(p place) int64 {
 	if since, ok := m.pending.since[p.resource]; ok {
 		return since

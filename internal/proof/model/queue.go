@@ -7,35 +7,34 @@ import (
 	"time"
 )
 
-// queue is the turns of a throttle, in units of 2^-32 ns: those that were granted, and
-// those that are waited for in the order in which they come, each a cost after the one before it.
+// queue holds the turns of a throttle, in units of 2^-32 ns: the granted ones, and the awaited ones
+// in order, each a cost after the one before it.
 type queue struct {
 	granted, waiting []*turn
-	paid             payment // to those that were granted
-	overtaken        bool    // a prioritized call has not been the last
+	paid             payment // to the granted ones
+	overtaken        bool    // the last call was not a prioritized one
 }
 
 type turn struct {
-	call    *Call // nil if it is the last unit of a token bucket that the queue goes on from
+	call    *Call // nil for the last unit of a token bucket that the queue continues
 	queue   *queue
 	awaited bool // the call doesn't run before
 	first   bool // it overtakes
 	cost    *big.Int
-	at      *big.Int // as things stand, if it is waited for
+	at      *big.Int // as things stand, if it is awaited
 
-	// paid is what the turn behind it had paid for it and those before it, when it came; before
-	// is what the queue knew of payments when it was granted.
+	// paid holds the payments of the turn behind it for it and those before it, when it came; before
+	// holds the queue's payments when it was granted.
 	paid, before payment
 }
 
-// payment is what a turn that waits has paid to those that overtook it: never more than its
-// own cost.
+// payment holds a waiting turn's payments to turns that overtook it: never more than its own cost.
 type payment struct {
 	by  *turn
 	sum *big.Int
 }
 
-// of is what x has paid, if it is known of.
+// of returns x's payment, if known.
 func (p payment) of(x *turn) *big.Int {
 	if p.by == x {
 		return p.sum
@@ -43,10 +42,10 @@ func (p payment) of(x *turn) *big.Int {
 	return new(big.Int)
 }
 
-// parts is a time in units of 2^-32 ns.
+// parts converts a time to units of 2^-32 ns.
 func parts(ns int64) *big.Int { return new(big.Int).Lsh(big.NewInt(ns), 32) }
 
-// whole is a time in nanoseconds.
+// whole converts a time to nanoseconds.
 func whole(at *big.Int) int64 {
 	if ns := new(big.Int).Rsh(at, 32); ns.IsInt64() {
 		return ns.Int64()
@@ -54,8 +53,7 @@ func whole(at *big.Int) int64 {
 	return math.MaxInt64
 }
 
-// after is the turn that one would get behind i of those that wait: a cost after the last of
-// them, or at once.
+// after returns the turn behind i of the waiting ones: a cost after the last of them, or at once.
 func (q *queue) after(i int, now int64, cost *big.Int) (*big.Int, time.Duration) {
 	all := slices.Concat(q.granted, q.waiting[:i])
 	if len(all) == 0 {
@@ -72,9 +70,9 @@ func (q *queue) after(i int, now int64, cost *big.Int) (*big.Int, time.Duration)
 	}
 }
 
-// spot is behind how many of those that wait one comes that overtakes, and what the next one has
-// paid then. It stands behind the last that has overtaken. The others pay for it in their order,
-// each with what is left of its own cost; it stands before the first that can pay all that is due.
+// spot returns the position of an overtaking call among the waiting ones, and what the next one has
+// paid then. It stands behind the last that has overtaken. The others pay for it in order, each
+// with the rest of its own cost; it stands before the first that can pay the whole rest.
 func (q *queue) spot(now int64, cost *big.Int) (i int, paid payment) {
 	paid = q.paid
 	for j, x := range q.waiting {
@@ -98,7 +96,7 @@ func (q *queue) spot(now int64, cost *big.Int) (i int, paid payment) {
 	return i, payment{}
 }
 
-// next is the turn that a call would get now, and how long it would wait for it.
+// next returns the turn that a call would get now, and its wait.
 func (q *queue) next(now int64, cost *big.Int, first bool) (*big.Int, time.Duration) {
 	q.advance(now)
 	i := len(q.waiting)
@@ -108,7 +106,7 @@ func (q *queue) next(now int64, cost *big.Int, first bool) (*big.Int, time.Durat
 	return q.after(i, now, cost)
 }
 
-// take has a call take the turn that next has said.
+// take gives a call the turn that next returned.
 func (q *queue) take(c *Call, now int64, cost *big.Int, first, awaited bool) {
 	at, wait := q.next(now, cost, first)
 	x := &turn{call: c, queue: q, awaited: awaited, first: first, cost: cost, at: at}
@@ -125,7 +123,7 @@ func (q *queue) take(c *Call, now int64, cost *big.Int, first, awaited bool) {
 			q.paid = paid
 		}
 		if q.granted = append(q.granted, x); len(q.granted) > 400 {
-			q.granted = q.granted[200:] // nobody gives up a turn that so many came after
+			q.granted = q.granted[200:] // nobody leaves a turn that so many came after
 		}
 	default:
 		x.paid = paid
@@ -134,7 +132,7 @@ func (q *queue) take(c *Call, now int64, cost *big.Int, first, awaited bool) {
 	q.line()
 }
 
-// line puts those that wait a cost behind each other.
+// line puts waiting turns a cost behind each other.
 func (q *queue) line() {
 	for i, x := range q.waiting {
 		if before := slices.Concat(q.granted, q.waiting[:i]); len(before) > 0 {
@@ -143,15 +141,15 @@ func (q *queue) line() {
 	}
 }
 
-// advance grants what has come by now.
+// advance grants the turns that have come by now.
 func (q *queue) advance(now int64) {
 	for len(q.waiting) > 0 && whole(q.waiting[0].at) <= now {
 		q.grantDue(now)
 	}
 }
 
-// grantDue grants a turn that has come. It moves on, and all behind it, if the call that awaits it should have
-// looked by now, for longer than the turn's cost, and than 50 ms.
+// grantDue grants a turn that has come. It and all turns behind it are delayed if the waiting call
+// should have looked by now, for longer than the turn's cost, and than 50 ms.
 func (q *queue) grantDue(now int64) {
 	x := q.waiting[0]
 	if late := now - max(whole(x.at), x.call.wake); late > max(whole(x.cost), int64(50*time.Millisecond)) && x.awaited {
@@ -170,7 +168,7 @@ func (q *queue) grant() {
 	q.waiting = q.waiting[1:]
 }
 
-// look grants a turn at now, and those before it, as far as they have come by then.
+// look grants a turn at now, and those before it that have come by then.
 func (x *turn) look(now, by int64) {
 	for slices.Contains(x.queue.waiting, x) && whole(x.queue.waiting[0].at) <= by {
 		x.queue.grantDue(now)
@@ -184,8 +182,8 @@ func (x *turn) come() {
 	}
 }
 
-// leave gives a turn up: those behind it move up, but to no time that is over. One that was
-// granted is lost if there is another since.
+// leave gives a turn up: those behind it advance, but not into the past. A granted one is lost if
+// there is a later one.
 func (x *turn) leave(now int64) {
 	q := x.queue
 	q.advance(now)
@@ -205,7 +203,7 @@ func (x *turn) leave(now int64) {
 	q.advance(now)
 }
 
-// last is the latest turn of all, or will be, nil if there was none.
+// last returns the latest turn of all, granted or awaited, nil if there was none.
 func (q *queue) last() *big.Int {
 	all := slices.Concat(q.granted, q.waiting)
 	if len(all) == 0 {
@@ -214,15 +212,15 @@ func (q *queue) last() *big.Int {
 	return all[len(all)-1].at
 }
 
-// follow has all turns from now on come after a time, unless calls wait.
+// follow makes all later turns come after a time, unless calls wait.
 func (q *queue) follow(at *big.Int) {
 	if before := q.last(); len(q.waiting) == 0 && (before == nil || before.Cmp(at) < 0) {
 		q.granted = append(q.granted, &turn{queue: q, at: at})
 	}
 }
 
-// takeTurn has a call take a turn, if that is at most maxWait away. One that is prioritized
-// overtakes; where its own turn is not awaited it pushes nobody back who waits.
+// takeTurn gives a call a turn that is at most maxWait away. A prioritized call overtakes; if its
+// own turn is not awaited, it delays no waiting call.
 func (m *Model) takeTurn(q *queue, c *Call, cost *big.Int, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
 	first := c.Prioritized && (awaited || !slices.ContainsFunc(q.waiting, func(x *turn) bool { return x.awaited }))
 	if _, wait = q.next(m.now, cost, first); wait > maxWait {
@@ -233,7 +231,7 @@ func (m *Model) takeTurn(q *queue, c *Call, cost *big.Int, maxWait time.Duration
 	return wait, true
 }
 
-// leaveTurns has a call leave all its queues.
+// leaveTurns makes a call leave all its queues.
 func (m *Model) leaveTurns(c *Call) {
 	for _, x := range c.turns {
 		x.leave(m.now)
@@ -241,7 +239,7 @@ func (m *Model) leaveTurns(c *Call) {
 	m.rewake()
 }
 
-// rewake says anew when the calls wake that wait for turns.
+// rewake updates the wake times of calls that wait for turns.
 func (m *Model) rewake() {
 	for _, c := range m.calls {
 		if c.State == Waiting && len(c.turns) > 0 {

@@ -19,10 +19,10 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// known bug 18, 21, 22: callers race for one place after they have taken of a window
-// that has room for all. Whoever loses gives back what it took: at every instant the
-// window holds what was admitted, and besides at most what those hold who are being
-// decided just then; in the end exactly what was admitted.
+// known bug 18, 21, 22: callers race for one place after they have taken units of a window that has
+// room for all. The losers give back their units: at every instant the window holds the admitted
+// units, plus at most those of calls that are just being decided; at the end exactly the admitted
+// ones.
 func TestResidueOfRefusals(t *testing.T) {
 	const callers, units = 8, 3
 	rounds := figure.Size(2_000, 20_000, 300_000, 10_000_000)
@@ -67,7 +67,7 @@ func TestResidueOfRefusals(t *testing.T) {
 				} else {
 					refused.Add(1)
 				}
-				runtime.Gosched() // inside, if it was let in
+				runtime.Gosched() // inside, if admitted
 				e.Exit()
 			}
 		})

@@ -10,16 +10,16 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 )
 
-// semaphore is how many units are inside, or wait elsewhere and hold their place. That of isolation
-// rules has a queue.
+// semaphore counts units that are inside, or wait elsewhere and hold their place. For isolation
+// rules it has a queue.
 type semaphore struct {
 	on        place
 	owner     owner
 	holders   map[*Call]bool
-	rehearsed bool // of a rule in shadow mode: nobody waits, but has a place in the queue
+	rehearsed bool // of a shadow rule: nobody waits, but calls have places in the queue
 	limit     int64
-	queue     []*waiter // in the order in which they are served
-	paid      int64     // by the first of them, for those that were served
+	queue     []*waiter // in serving order
+	paid      int64     // by the first of them, for served calls
 }
 
 // waiter is the place of a call in a queue for permits.
@@ -40,7 +40,7 @@ func (g *semaphore) inUse() (units int64) {
 	return units
 }
 
-// semaphoreOn is the semaphore of a node. One that is new holds those who are inside.
+// semaphoreOn returns the semaphore of a node. A new one counts the calls that are inside.
 func (m *Model) semaphoreOn(p place, own owner) *semaphore {
 	for _, g := range m.semaphores {
 		if g.on == p && g.owner == own && !g.rehearsed {
@@ -57,7 +57,7 @@ func (m *Model) semaphoreOn(p place, own owner) *semaphore {
 	return g
 }
 
-// last is behind how many the last one stands that has overtaken.
+// last returns the position of the last call that has overtaken.
 func (g *semaphore) last() (n int) {
 	for i, w := range g.queue {
 		if w.call.Prioritized {
@@ -67,8 +67,8 @@ func (g *semaphore) last() (n int) {
 	return n
 }
 
-// spot is where a prioritized call of so many units would stand: behind the last prioritized one,
-// and before the first that has something left of its allowance, or nothing just then.
+// spot returns the position of a prioritized call of that many units: behind the last prioritized
+// one, and before the first that has some of its allowance left, or nothing just then.
 func (g *semaphore) spot(units int64) (i int, paid int64) {
 	due := units + g.paid
 	if i = g.last(); i > 0 {
@@ -83,7 +83,7 @@ func (g *semaphore) spot(units int64) (i int, paid int64) {
 	return i, 0
 }
 
-// next reports whether the call would be served before all that wait.
+// next reports whether the call would be served before all waiting ones.
 func (g *semaphore) next(c *Call) bool {
 	if len(g.queue) == 0 {
 		return true
@@ -94,7 +94,7 @@ func (g *semaphore) next(c *Call) bool {
 
 func (g *semaphore) fits(units int64) bool { return units <= g.limit && g.inUse() <= g.limit-units }
 
-// mayJoin reports whether a call would be served, or find a place in a queue that is at most so long.
+// mayJoin reports whether a call would be served, or find a place in a queue of at most longest.
 func (g *semaphore) mayJoin(c *Call, limit, longest int) bool {
 	return c.Units <= int64(limit) && (len(g.queue) < longest || g.next(c) && g.inUse()+c.Units <= int64(limit))
 }
@@ -123,7 +123,7 @@ func (g *semaphore) join(c *Call, longest int, until int64) (got bool, w *waiter
 	return false, w
 }
 
-// advance serves the first that wait, as far as there is room.
+// advance serves the first in the queue while there is room.
 func (g *semaphore) advance() {
 	for len(g.queue) > 0 && g.fits(g.queue[0].call.Units) {
 		w := g.queue[0]
@@ -135,7 +135,7 @@ func (g *semaphore) advance() {
 	}
 }
 
-// remove takes a call out of the queue. What an ordinary one has paid goes with it: for the
+// remove takes a call out of the queue. The payments of an ordinary one go with it, to the
 // prioritized ones right before it.
 func (g *semaphore) remove(w *waiter) {
 	i := slices.Index(g.queue, w)
@@ -157,7 +157,7 @@ func (g *semaphore) leave(c *Call) {
 	}
 }
 
-// setLimit has another limit hold. Who asks for more than that loses the place.
+// setLimit changes the limit. Calls that need more than that lose their place.
 func (g *semaphore) setLimit(limit int64) {
 	g.limit = limit
 	for _, w := range slices.Clone(g.queue) {
@@ -169,14 +169,14 @@ func (g *semaphore) setLimit(limit int64) {
 	g.advance()
 }
 
-// line is an isolation rule in shadow mode at a resource.
+// line is a shadow isolation rule at a resource.
 type line struct {
 	rule     isolation.Rule
 	resource string
 	queue    *semaphore
 }
 
-// tightest is the isolation rule that decides at a resource, nil if none is enforced.
+// tightest returns the isolation rule that decides at a resource, nil if none is enforced.
 func (m *Model) tightest(resource string) (tightest *isolation.Rule) {
 	for _, r := range about(m, m.set.Isolation, resource) {
 		if r.Mode != spec.Enforce {
@@ -190,10 +190,10 @@ func (m *Model) tightest(resource string) (tightest *isolation.Rule) {
 	return tightest
 }
 
-// lineOf is the queue of a resource.
+// lineOf returns the queue of a resource.
 func (m *Model) lineOf(resource string) *semaphore { return m.semaphoreOn(cluster(resource), permits) }
 
-// join has a call take permits, or a place in the queue for them.
+// join acquires permits for a call, or a place in their queue.
 func (m *Model) join(c *Call, r *isolation.Rule) bool {
 	got, w := m.lineOf(c.Resource).join(c, r.MaxQueue, m.now+int64(r.MaxWait))
 	if w != nil {
@@ -206,7 +206,7 @@ func (m *Model) join(c *Call, r *isolation.Rule) bool {
 	return got || w != nil
 }
 
-// rehearse has a call take permits, or a place, of a rule in shadow mode.
+// rehearse acquires permits, or a place, of a shadow rule for a call.
 func (m *Model) rehearse(c *Call, l *line) {
 	g := l.queue
 	for _, w := range slices.Clone(g.queue) {
@@ -222,7 +222,7 @@ func (m *Model) rehearse(c *Call, l *line) {
 	}
 }
 
-// applyIsolation puts the isolation rules to work.
+// applyIsolation puts the isolation rules into effect.
 func (m *Model) applyIsolation(names []string) {
 	before := m.lines
 	m.lines = nil
@@ -253,8 +253,8 @@ func (m *Model) limited(g *semaphore) bool {
 	return m.tightest(g.on.resource) != nil
 }
 
-// setLimits has the limits hold that rules have now, also for calls that wait. Where no rule is left
-// they all run.
+// setLimits applies the rules' current limits, also to waiting calls. Without any rule they all
+// run.
 func (m *Model) setLimits() {
 	for _, g := range m.semaphores {
 		if g.owner == permits {

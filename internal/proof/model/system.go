@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// counting is a system rule that counts, as the flow rule on all inbound calls that it is like.
+// counting returns the flow rule on all inbound calls that a counting system rule is equivalent to.
 func counting(r system.Rule) (f flow.Rule, counts bool) {
 	f = flow.Rule{ID: r.ID, Threshold: r.Threshold, Interval: r.Interval, Buckets: r.Buckets, Origin: flow.OriginDefault, Mode: r.Mode}
 	if !r.Strict {
@@ -23,8 +23,8 @@ func counting(r system.Rule) (f flow.Rule, counts bool) {
 	return f, r.Metric == system.QPS || r.Metric == system.Concurrency
 }
 
-// gate is a system rule on the response time, and the calls that have ended since it is there or
-// that were known by then: when, as far as that is known.
+// gate is a system rule on the response time, with the calls that have ended since it exists or
+// were known by then, and their times if known.
 type gate struct {
 	rule  system.Rule
 	ended []timed
@@ -59,7 +59,7 @@ func (m *Model) takeSystem(c *Call, r system.Rule) bool {
 	return !m.overloaded(r)
 }
 
-// systemTakers are the system rules that count and hold, the scarcest first.
+// systemTakers returns the system rules that count and are enforced, the scarcest first.
 func (m *Model) systemTakers() (takers []*limiter) {
 	for _, l := range m.rules {
 		if l.kind == core.KindSystem && l.rule.Mode == spec.Enforce {
@@ -108,7 +108,7 @@ func (g *gate) complete(c *Call) {
 
 // Servable reports whether one more call is fine though the machine is busy: at most one is in
 // flight, or no more than throughput times least response time, in the second window and the last
-// whole second. Where nothing has completed there is no evidence.
+// whole second. Without any completed call there is no evidence.
 func (m *Model) Servable() bool {
 	inFlight := 0
 	fine, second := int64(m.config.Interval)/int64(m.config.Buckets), int64(time.Second)
@@ -141,8 +141,8 @@ func (m *Model) Servable() bool {
 	return inFlight <= 1 || least < 0 || float64(inFlight) <= throughput*max(least, time.Nanosecond).Seconds()
 }
 
-// applySystem puts the rules on response times to work. A new one starts with what the inbound
-// node knows: the second window bucket by bucket, what lies before by the second, for a minute.
+// applySystem puts the rules on response times into effect. A new one starts with the inbound
+// node's data: the second window bucket by bucket, earlier calls by the second, for a minute.
 func (m *Model) applySystem() {
 	before := m.gates
 	m.gates = nil
@@ -169,7 +169,7 @@ func (m *Model) applySystem() {
 	}
 }
 
-// timed are the inbound calls that have ended, as the node knows of them.
+// timed returns the ended inbound calls that the node knows.
 func (m *Model) timed() (all []timed) {
 	fine, second := int64(m.config.Interval)/int64(m.config.Buckets), int64(time.Second)
 	recent := floorDiv(m.now, fine)*fine + fine - int64(m.config.Interval)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// advance moves the clock and lets those run whose wait is over, one by one.
+// advance moves the clock and lets calls run whose wait is over, one by one.
 func (m *machine) advance() { m.advanceBy(m.step()) }
 
 func (m *machine) advanceBy(d time.Duration) {
@@ -17,7 +17,7 @@ func (m *machine) advanceBy(d time.Duration) {
 	var oversleep []*Call
 	for {
 		var next *Call
-		for _, c := range m.model.calls { // ties in order of asking
+		for _, c := range m.model.calls { // ties in order of arrival
 			if c.State == Waiting && m.open[c].due <= to && (next == nil || m.open[c].due < m.open[next].due) && !has(oversleep, c) {
 				next = c
 			}
@@ -51,7 +51,7 @@ func (m *machine) wake(c *Call) {
 	m.settle()
 }
 
-// ready reports whether nothing is left for a call that it waits for.
+// ready reports whether a waiting call has nothing left to wait for.
 func (m *machine) ready(c *Call) bool {
 	if c.queued != nil && c.queued.attended {
 		return c.queued.granted || c.queued.lost || c.queued.until <= m.model.now
@@ -59,7 +59,7 @@ func (m *machine) ready(c *Call) bool {
 	return c.wake <= m.model.now
 }
 
-// overdue looks whether anybody sleeps who could run. Where the clock is set it can't be told.
+// overdue looks for a sleeping call that could run. If the clock is set, this can't be decided.
 func (m *machine) overdue() {
 	for _, c := range m.model.calls {
 		if c.State == Waiting && !m.settable && !m.late && m.ready(c) {
@@ -68,12 +68,12 @@ func (m *machine) overdue() {
 	}
 }
 
-// settle has those look again who were told to.
+// settle lets notified calls look again.
 func (m *machine) settle() {
 	for again := true; again; {
 		again = false
 		for _, c := range m.model.calls {
-			if c.State == Waiting && m.open[c].nap.told() {
+			if c.State == Waiting && m.open[c].nap.notified() {
 				m.follow(c)
 				again = true
 			}
@@ -81,11 +81,11 @@ func (m *machine) settle() {
 	}
 }
 
-// follow sees what a call does that wakes: it sleeps again, or runs.
+// follow checks what a waking call does: it sleeps again, or runs.
 func (m *machine) follow(c *Call) {
 	h := m.open[c]
 	ready, turn, slept := m.ready(c), c.queued == nil || !c.queued.attended, h.slept
-	if h.nap.told() {
+	if h.nap.notified() {
 		slept = m.model.now
 	}
 	close(h.nap.wake)
@@ -94,7 +94,8 @@ func (m *machine) follow(c *Call) {
 		m.model.Look(c, slept)
 	}
 	switch {
-	// A call that has its permit may sleep for as short to tell others in a queue that they have moved up.
+	// A call that has its permit may sleep briefly to notify others in a queue that they have
+	// advanced.
 	case sleeps && c.queued != nil && turn && (ready || !c.queued.granted && c.queued.until != c.wake && h.nap.wait == time.Duration(c.queued.until-m.model.now)):
 		if !m.model.Turned(c) {
 			m.fail("%v sleeps on for %v", c, h.nap.wait)
@@ -113,7 +114,7 @@ func (m *machine) follow(c *Call) {
 	}
 }
 
-// event waits until a call sleeps, or has its answer. Others that were told may go to sleep
+// event waits until a call sleeps, or has its answer. Other notified calls may go to sleep
 // meanwhile.
 func (m *machine) event(h *handle) (got result, sleeps bool) {
 	for {
@@ -129,12 +130,12 @@ func (m *machine) event(h *handle) (got result, sleeps bool) {
 	}
 }
 
-// grain is by how much the engine's time moves at least where the clock can be set:
-// it takes no note of less, see core.
+// grain is the minimum step of the engine's time if the clock can be set: it ignores less, see
+// core.
 const grain = int64(200 * time.Microsecond)
 
-// tick moves the clock forward. The engine's time moves as far, or less if the clock
-// was set back before.
+// tick moves the clock forward. The engine's time moves as far, or less if the clock was set back
+// before.
 func (m *machine) tick(to int64) {
 	from := m.clock.Now()
 	to = max(to, from)
@@ -151,7 +152,7 @@ func (m *machine) tick(to int64) {
 	m.model.Advance(m.model.now + passed)
 }
 
-// setBack sets the clock back, which is no time. Timers take no note of it.
+// setBack sets the clock back, which does not count as time. Timers ignore it.
 func (m *machine) setBack() {
 	d := int64(pick(m.drawer, ms, 9*ms, 11*ms, 100*ms, 499*ms, 500*ms, time.Second, 10*time.Second, time.Hour, 365*24*time.Hour))
 	m.clock.now.Add(-d)

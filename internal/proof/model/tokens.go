@@ -8,14 +8,14 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// bucket is a token bucket as it is usually told: tokens that drip in at an even rate, in
-// fractions. It counts the units that are missing.
+// bucket is the textbook token bucket: tokens drip in at an even rate, in fractions. It counts the
+// missing units.
 type bucket struct {
 	missing *big.Rat // at the time of the latest drip
 	drip    int64
-	unit    *big.Int  // the time from one unit to the next, in 2^-32 ns
-	taken   []*taking // in order
-	latest  int64     // when a call took, or the rate changed
+	unit    *big.Int  // in order
+	taken   []*taking // when a call last took, or the rate changed
+	latest  int64     // when a call last took, or the rate changed
 }
 
 // taking is the units that a call has taken.
@@ -25,13 +25,13 @@ type taking struct {
 	returned bool
 }
 
-// newBucket is a full one.
+// newBucket returns a full one.
 func newBucket(interval time.Duration, threshold float64) *bucket {
 	return &bucket{missing: new(big.Rat), drip: allTime, latest: allTime, unit: unitOf(interval, threshold)}
 }
 
-// unitOf is the time from one unit to the next at a rate, in a float64 and to 2^-32 ns, rounded
-// up; 73 years if none ever comes.
+// unitOf returns the time from one unit to the next at a rate, in a float64 and to 2^-32 ns,
+// rounded up; 73 years if none ever comes.
 func unitOf(interval time.Duration, threshold float64) *big.Int {
 	if threshold == 0 {
 		return parts(1 << 61)
@@ -41,7 +41,7 @@ func unitOf(interval time.Duration, threshold float64) *big.Int {
 	return up(unit.Mul(unit, new(big.Rat).SetInt(parts(1))))
 }
 
-// come has drip in what comes until now.
+// come adds the tokens that drip in until now.
 func (b *bucket) come(now int64) {
 	if b.drip != allTime {
 		b.missing.Sub(b.missing, b.units(parts(now-b.drip)))
@@ -52,7 +52,7 @@ func (b *bucket) come(now int64) {
 	b.drip = now
 }
 
-// units is so many units as come in a time.
+// units returns the number of units that come in a time.
 func (b *bucket) units(time *big.Int) *big.Rat { return new(big.Rat).SetFrac(time, b.unit) }
 
 func (b *bucket) fits(now, n, size int64) bool {
@@ -67,8 +67,8 @@ func (b *bucket) take(c *Call, now, n int64) {
 	b.latest = now
 }
 
-// giveBack gives back what a call took, as far as that has not come back by itself: so much is
-// missing as was taken after the call, as if all of that were taken with the latest.
+// giveBack returns a call's units, minus the units dripped in since: afterwards as many are
+// missing as were taken after the call, as if all of them were taken with the latest.
 func (b *bucket) giveBack(c *Call, now int64) {
 	i := slices.IndexFunc(b.taken, func(x *taking) bool { return x.call == c && !x.returned })
 	if i < 0 {
@@ -100,7 +100,7 @@ func longer(a, b *big.Rat) *big.Rat {
 	return a
 }
 
-// setUnit has the units come at another rate: so many are missing as before, up to 2^-32 ns.
+// setUnit changes the rate: as many units stay missing, up to 2^-32 ns.
 func (b *bucket) setUnit(now int64, unit *big.Int) {
 	if b.unit.Cmp(unit) == 0 {
 		return
@@ -110,20 +110,20 @@ func (b *bucket) setUnit(now int64, unit *big.Int) {
 	b.missing = b.units(up(new(big.Rat).Mul(b.missing, new(big.Rat).SetInt(unit))))
 }
 
-// up is a number rounded up.
+// up rounds a number up.
 func up(x *big.Rat) *big.Int {
 	n := new(big.Int).Add(x.Num(), x.Denom())
 	return n.Quo(n.Sub(n, big.NewInt(1)), x.Denom())
 }
 
-// follow has the bucket go on from turns: it is full when the turn after the last would come.
+// follow continues the bucket from turns: it is full when the turn after the last would come.
 func (b *bucket) follow(last *big.Int, now int64) {
 	b.come(now)
 	full := new(big.Int).Add(last, b.unit)
 	b.missing = longer(b.missing, b.units(full.Sub(full, parts(now))))
 }
 
-// retryAfter is how long it is until one more unit fits: nothing if one does.
+// retryAfter returns the time until one more unit fits: zero if one does.
 func (b *bucket) retryAfter(now, size int64) time.Duration {
 	b.come(now)
 	over := new(big.Rat).Sub(new(big.Rat).Add(b.missing, big.NewRat(1, 1)), new(big.Rat).SetInt64(size))
@@ -134,17 +134,17 @@ func (b *bucket) retryAfter(now, size int64) time.Duration {
 	return time.Duration(up(over).Int64())
 }
 
-// left is how many tokens are there.
+// left returns the number of tokens.
 func (b *bucket) left(now, size int64) float64 {
 	b.come(now)
 	left, _ := new(big.Rat).Sub(new(big.Rat).SetInt64(size), b.missing).Float64()
 	return max(0, left)
 }
 
-// size is how many units the bucket of a rule holds.
+// size returns the units that the bucket of a rule holds.
 func (l *limiter) size() int64 { return int64(l.rule.Burst) + 1 }
 
-// takeOver has the bucket or the queue of a rule go on from what the rule had before.
+// takeOver continues the bucket or the queue of a rule from the previous rule's.
 func (m *Model) takeOver(l, old *limiter) {
 	switch {
 	case l.rule.Behavior == flow.TokenBucket:

@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// window is what a rule looks at: charges, each in a bucket.
+// window holds the charges that a rule looks at, each in a bucket.
 type window struct {
 	on      place
 	owner   owner
@@ -18,7 +18,8 @@ type window struct {
 	charges []*charge
 }
 
-// charge is units counted in a bucket. What came from another window is still the call's.
+// charge is a number of units counted in a bucket. Charges from another window still belong to the
+// call.
 type charge struct {
 	call   *Call
 	bucket int64
@@ -40,7 +41,7 @@ func (w *window) number(t int64) int64 { return floorDiv(t, w.width()) }
 func (w *window) head() int64          { return w.number(w.newest) }
 func (w *window) see(now int64)        { w.newest = max(w.newest, now) }
 
-// add charges units. What has expired is dropped, unless its call waits: that is not charged again.
+// add charges units. Expired charges are dropped, unless their call waits: it is not charged again.
 func (w *window) add(c *charge) {
 	if len(w.charges) >= 256 {
 		w.charges = slices.DeleteFunc(w.charges, func(old *charge) bool {
@@ -50,7 +51,7 @@ func (w *window) add(c *charge) {
 	w.charges = append(w.charges, c)
 }
 
-// span is how many buckets count.
+// span returns how many buckets count.
 func (w *window) span() int64 {
 	if w.shape.Strict {
 		return int64(w.shape.Buckets) + 1
@@ -58,7 +59,7 @@ func (w *window) span() int64 {
 	return int64(w.shape.Buckets)
 }
 
-// between are the units in the buckets from..to.
+// between returns the units in the buckets from..to.
 func (w *window) between(from, to int64) (units int64) {
 	for _, c := range w.charges {
 		if c.bucket >= from && c.bucket <= to {
@@ -68,18 +69,18 @@ func (w *window) between(from, to int64) (units int64) {
 	return units
 }
 
-// sum is what counts when b is the newest bucket.
+// sum returns the units that count when b is the newest bucket.
 func (w *window) sum(b int64) int64 { return w.between(b-w.span()+1, b) }
 
-// waiting is what is charged to buckets that have not begun.
+// waiting returns the units charged to buckets that have not begun.
 func (w *window) waiting() int64 { return w.between(w.head()+1, w.head()+w.ahead()) }
 
 func (w *window) keeps(bucket int64) bool {
 	return bucket > w.head()-w.span() && bucket <= w.head()+w.ahead()
 }
 
-// fits reports whether n more in a bucket would stay within the limit as long as
-// that bucket counts.
+// fits reports whether n more units in a bucket would stay within the limit as long as that bucket
+// counts.
 func (w *window) fits(bucket, n, limit int64) bool {
 	for b := max(bucket, w.head()); b < bucket+w.span(); b++ {
 		if w.sum(b)+n > limit {
@@ -89,8 +90,8 @@ func (w *window) fits(bucket, n, limit int64) bool {
 	return true
 }
 
-// borrow finds a coming bucket for n units: the first at whose begin what counts
-// now and is left, what others have borrowed and n are within the limit.
+// borrow finds a coming bucket for n units: the first at whose begin the remaining units, the
+// borrowed ones and n are within the limit.
 func (w *window) borrow(now, n, limit int64, timeout time.Duration) (bucket int64, wait time.Duration, ok bool) {
 	borrowed := w.waiting()
 	if borrowed >= limit {
@@ -121,7 +122,7 @@ func (w *window) remove(c *Call) {
 	w.charges = slices.DeleteFunc(w.charges, func(held *charge) bool { return held.call == c })
 }
 
-// move carries a call's charge to the bucket in which it will run, where that fits.
+// move moves a call's charge to the bucket in which it will run, if it fits there.
 func (w *window) move(c *Call, to int64) {
 	held := w.of(c)
 	if held == nil {
@@ -138,8 +139,8 @@ func (w *window) move(c *Call, to int64) {
 	w.add(held)
 }
 
-// windowOn is the window of a rule on a node. A new one starts with what old
-// knew, or if that is nil, with what the node counted.
+// windowOn returns the window of a rule on a node. A new one starts with the units of old or, if
+// that is nil, with the units that the node counted.
 func (m *Model) windowOn(p place, l *limiter, old *window) *window {
 	if w := m.findWindow(p, l.shape(), l.own, l.era); w != nil {
 		w.see(m.now)
@@ -164,12 +165,12 @@ func (m *Model) findWindow(p place, shape stat.Shape, own owner, era meter.Era) 
 	return nil
 }
 
-// seedFrom takes over what another window counts. When in a bucket something
-// happened is not known: at its end, or now.
+// seedFrom copies the counts of another window. The time within a bucket is unknown: it is taken as
+// the bucket's end, or now.
 func (w *window) seedFrom(old *window, now int64) {
 	old.see(now)
 	for _, c := range old.charges {
-		bucket := int64(allTime) // what has expired counts nowhere, and the call is not counted again
+		bucket := int64(allTime) // expired units count nowhere, and the call is not counted again
 		if old.keeps(c.bucket) {
 			at := c.bucket * old.width()
 			if c.bucket <= old.head() {
@@ -181,16 +182,15 @@ func (w *window) seedFrom(old *window, now int64) {
 	}
 }
 
-// seed takes over what the node of a window counted: the last second half second by
-// half second, the last minute by the second. What is known to have happened within
-// a span counts at its end.
+// seed copies the counts of a window's node: the last second by half seconds, the last minute by
+// seconds. Calls known only to lie in a span count at its end.
 func (m *Model) seed(w *window) {
 	calls := slices.DeleteFunc(slices.Clone(m.calls), func(c *Call) bool { return !c.on(w.on) })
 	if w.on.kind != "cluster" {
 		m.seedWith(w, calls)
 		return
 	}
-	// A resource includes its first context, and counts the others by itself.
+	// A resource includes its first context, and counts the others separately.
 	var included, others []*Call
 	for _, c := range calls {
 		if c.Context == calls[0].Context {
@@ -206,7 +206,7 @@ func (m *Model) seed(w *window) {
 // seedWith is seed with calls that were counted in one place.
 func (m *Model) seedWith(w *window, calls []*Call) {
 	known := m.remembers(w.on)
-	fine := int64(m.config.Interval) / int64(m.config.Buckets)    // in which a node counts
+	fine := int64(m.config.Interval) / int64(m.config.Buckets)    // the node's bucket width
 	live := floorDiv(known, fine)*fine - int64(m.config.Interval) // after that, the half seconds are known
 	moved := int64(allTime)                                       // the end of the last half second that is not
 	each := func(f func(at, units int64)) {

@@ -4,31 +4,31 @@ package schedules
 
 import "slices"
 
-// access is what a caller is about to do.
+// access is the next step of a caller.
 type access struct {
 	object any
 	write  bool
-	lock   bool // takes the lock that object is
+	lock   bool // acquires the lock in object
 	alone  bool // may depend on anything
 }
 
-// clash reports whether it matters which of two accesses comes first.
+// clash reports whether the order of two accesses matters.
 func (a access) clash(b access) bool {
 	return a.alone || b.alone || a.object == b.object && a.object != nil && (a.write || b.write)
 }
 
-// Access lets the chooser decide who goes on. It implements [shared.Scheduler].
+// Access lets the chooser decide which caller continues. It implements [shared.Scheduler].
 func (s *Schedule) Access(object any, write bool) {
 	if s.running == nil {
-		return // setting up, or checking
+		return // setup or final checks
 	}
 	s.step("")
 	s.running.pending = access{object: object, write: write}
 	s.switchTo(s.choose(s.running))
 }
 
-// Lock lets the chooser decide who goes on among those who can: the caller can
-// while nobody has the lock. It implements [shared.Scheduler].
+// Lock lets the chooser decide among callers that can continue: this one can while nobody holds the
+// lock. It implements [shared.Scheduler].
 func (s *Schedule) Lock(mutex any) {
 	me := s.running
 	if me == nil {
@@ -46,7 +46,7 @@ func (s *Schedule) Lock(mutex any) {
 	s.Took(mutex)
 }
 
-// Took notes that a lock is taken. Who is about to take it can't go on.
+// Took records that a lock is held. Callers about to acquire it can't continue.
 func (s *Schedule) Took(mutex any) {
 	if s.running == nil {
 		return
@@ -60,7 +60,7 @@ func (s *Schedule) Took(mutex any) {
 	}
 }
 
-// Unlocked notes that a lock is free.
+// Unlocked records that a lock is free.
 func (s *Schedule) Unlocked(mutex any) {
 	i := slices.Index(s.locks, mutex)
 	if i < 0 {

@@ -8,18 +8,16 @@ import (
 	"slices"
 )
 
-// chooser decides who of those that are ready goes on. me is the one that runs, nil
-// if it can't go on.
+// chooser decides which of the ready callers continues. me is the running one, nil if it can't
+// continue.
 type chooser interface {
 	choose(s *Schedule, me *task) *task
-	// played reports whether the schedule turned out to be one that was played
-	// before.
+	// played reports whether the schedule turned out to be one that was played before.
 	played() bool
 }
 
-// random switches to somebody at each access with a chance of one in every. Seldom
-// switching finds what needs a caller held up for long, always choosing anew finds
-// what needs a narrow race.
+// random switches callers at each access with a chance of one in every. Rare switches find races
+// that need a caller held up for long; choosing anew each time finds narrow races.
 type random struct {
 	rand  *rand.Rand
 	every uint32
@@ -42,20 +40,20 @@ func (c random) choose(s *Schedule, me *task) *task {
 
 func (random) played() bool { return false }
 
-// exhaustive goes through every order of accesses that matters: of two schedules
-// that differ only in the order of accesses that don't clash, it plays one. (It
-// keeps sleep sets, after Godefroid: having tried a caller's access first, it is not
-// tried again later on the other branches until something clashes with it.)
+// exhaustive plays every order of accesses that matters: of two schedules that differ only in the
+// order of accesses that don't clash, it plays one. (It keeps sleep sets, after Godefroid: after a
+// caller's access has been tried first, it is not tried again on the other branches until something
+// clashes with it.)
 type exhaustive struct {
 	path   []node
 	at     int
-	asleep set  // at the point that comes next
-	pruned bool // everything from here on has been played: run to the end somehow
+	asleep set  // at the next point
+	pruned bool // everything from here on has been played: run to the end in any order
 }
 
 func (c *exhaustive) played() bool { return c.pruned }
 
-// node is a point of choice. The sets are of the callers' numbers.
+// node is a point of choice. The sets hold callers' numbers.
 type node struct {
 	taken   int
 	enabled set
@@ -98,8 +96,7 @@ func (c *exhaustive) choose(s *Schedule, _ *task) *task {
 	return t
 }
 
-// turn takes the next caller that is to be tried, and returns false if there is
-// none.
+// turn takes the next caller to try, and returns false if there is none.
 func (n *node) turn() bool {
 	todo := n.enabled &^ n.asleep
 	n.taken = bits.TrailingZeros64(uint64(todo))

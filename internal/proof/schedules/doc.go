@@ -1,16 +1,15 @@
-// Package schedules runs concurrent code under a scheduler of its own, one interleaving
-// after another: so many at random, or all there are.
+// Package schedules runs concurrent code under a scheduler of its own, one interleaving after
+// another: a number of random ones, or all of them.
 //
-// The engine's packages take what goroutines share from package internal/shared.
-// Built with the tag sim, each of those types asks the [Schedule] at work before
-// every access who goes on. The callers of a schedule are coroutines on one
-// goroutine, so nothing else decides: the same seed gives the same interleaving.
-// That is a sound picture of the real thing as long as the code is free of data
-// races, since Go's atomics are sequentially consistent: so the race detector runs
-// over the same code in the ordinary tests.
+// The engine's packages take shared state from package internal/shared. Built with the tag sim,
+// each of its types asks the current [Schedule] before every access which caller continues. The
+// callers of a schedule are coroutines on one goroutine, so nothing else decides: the same seed
+// gives the same interleaving. This is a sound model of real execution as long as the code has no
+// data races, since Go's atomics are sequentially consistent; the ordinary tests run the same code
+// under the race detector.
 //
-// A test makes a machine for each schedule, in whatever state it likes, starts a
-// few callers, and says what must hold in the end:
+// A test sets up a machine for each schedule, in any state, starts a few callers, and states what
+// must hold at the end:
 //
 //	func TestSimSemaphore(t *testing.T) {
 //		sim.Random(t, func(s *sim.Schedule) {
@@ -30,9 +29,8 @@
 //		})
 //	}
 //
-// Such tests are named TestSim, in files named ..._sim_test.go with the build tag; CI runs
-// them all. When one fails it prints the schedule, step by step, and the flags that
-// run it again:
+// Such tests are named TestSim, in files named ..._sim_test.go with the build tag; CI runs them
+// all. A failing test prints the schedule, step by step, and the flags that run it again:
 //
 //	go test -tags sim -run '^TestSimSemaphore$' ./internal/meter -sim.seed=7 -sim.at=4711
 package schedules

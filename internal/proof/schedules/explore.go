@@ -13,9 +13,9 @@ import (
 )
 
 var (
-	count = flag.Int("sim.n", 0, "how many random schedules of each machine; 0 means 20,000, or what FIGURES and -short say")
-	seed  = flag.Uint64("sim.seed", 0, "seed of the random schedules; 0 means that of package chance")
-	at    = flag.Int("sim.at", -1, "run only the schedule of this number, and show it")
+	count = flag.Int("sim.n", 0, "how many random schedules of each machine; 0 means 20,000, or the number that FIGURES or -short selects")
+	seed  = flag.Uint64("sim.seed", 0, "seed of the random schedules; 0 means package chance's")
+	at    = flag.Int("sim.at", -1, "run only the schedule with this number, and print it")
 )
 
 // Fix sets the seed and the number of random schedules until restore is called, for
@@ -26,16 +26,15 @@ func Fix(newSeed uint64, n int) (restore func()) {
 	return func() { *seed, *count = oldSeed, oldCount }
 }
 
-// Random runs a machine under 20,000 random schedules, which the seed chooses, and under a
-// million where FIGURES asks for the larger size. For each, make sets up the machine and
-// adds its callers.
+// Random runs a machine under 20,000 random schedules chosen by the seed, or under a million if
+// FIGURES asks for the larger size. For each, make sets up the machine and adds its callers.
 func Random(t *testing.T, make func(*Schedule)) {
 	t.Helper()
 	explore(t, 20_000, make)
 }
 
-// Sample is Random for machines that are whole engines and take longer: a twentieth as
-// many schedules.
+// Sample is Random for machines that are whole engines and take longer: a twentieth as many
+// schedules.
 func Sample(t *testing.T, make func(*Schedule)) {
 	t.Helper()
 	explore(t, 1_000, make)
@@ -45,7 +44,7 @@ func explore(t *testing.T, ordinary int, make func(*Schedule)) {
 	t.Helper()
 	n := *count
 	if n == 0 {
-		n = figure.Size(ordinary/4, ordinary, 50*ordinary, 1000*ordinary) // a night has 10^6 of every machine
+		n = figure.Size(ordinary/4, ordinary, 50*ordinary, 1000*ordinary) // a night runs 10^6 of every machine
 	}
 	base := *seed
 	if base == 0 {
@@ -81,11 +80,10 @@ func explore(t *testing.T, ordinary int, make func(*Schedule)) {
 	noteFigure(t, figure.Figure{Name: "violations: " + t.Name(), N: int64(n), Seed: base})
 }
 
-// Exhaustive runs a machine under every schedule that it has, but for the order of
-// accesses that don't touch each other. (So the instants at which calls begin and
-// return say nothing here; what they returned does.) It fails if there are more
-// than most. An ordinary run stops after 20,000; where FIGURES asks for the larger size all
-// are played.
+// Exhaustive runs a machine under every schedule, except that it ignores the order of accesses that
+// don't touch each other. (So the instants at which calls begin and return mean nothing here; their
+// results do.) It fails if there are more than most. An ordinary run stops after 20,000; if FIGURES
+// asks for the larger size, all are played.
 func Exhaustive(t *testing.T, most int, make func(*Schedule)) {
 	t.Helper()
 	stop := figure.Size(20_000, 20_000, most+1, most+1)
@@ -110,7 +108,7 @@ func Exhaustive(t *testing.T, most int, make func(*Schedule)) {
 		}
 		switch n++; {
 		case n >= stop:
-			t.Logf("stopped after %d schedules: make figures plays them all", n)
+			t.Logf("stopped after %d schedules: make figures runs them all", n)
 			workers.stop()
 			return
 		case n >= most:
@@ -121,9 +119,9 @@ func Exhaustive(t *testing.T, most int, make func(*Schedule)) {
 	noteFigure(t, figure.Figure{Name: "violations: " + t.Name() + ", every schedule", N: int64(n)})
 }
 
-// SampleOrAll is Exhaustive for machines that are whole engines: where FIGURES asks for the
-// larger size, it plays every schedule, and elsewhere as many at random as Sample does. The
-// first of all that there are would differ in their last steps only.
+// SampleOrAll is Exhaustive for machines that are whole engines: if FIGURES asks for the larger
+// size, it plays every schedule, otherwise as many random ones as Sample. The first of the
+// exhaustive ones would differ in their last steps only.
 func SampleOrAll(t *testing.T, most int, make func(*Schedule)) {
 	t.Helper()
 	if figure.Size(0, 0, 1, 1) == 0 {
@@ -133,8 +131,7 @@ func SampleOrAll(t *testing.T, most int, make func(*Schedule)) {
 	Exhaustive(t, most, make)
 }
 
-// noteFigure reports the result of a schedule test, and not of a test of this
-// package.
+// noteFigure reports the result of a schedule test, except for tests of this package.
 func noteFigure(t *testing.T, f figure.Figure) {
 	t.Helper()
 	if strings.HasPrefix(t.Name(), "TestSim") {
@@ -142,7 +139,7 @@ func noteFigure(t *testing.T, f figure.Figure) {
 	}
 }
 
-// report shows a failed schedule as it ran again.
+// report shows a failed schedule while running it again.
 func report(t *testing.T, failure string, again *Schedule) {
 	t.Helper()
 	trace := again.trace

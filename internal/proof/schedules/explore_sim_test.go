@@ -9,8 +9,8 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// The scheduler finds what it should: an update that is read, computed and stored
-// loses one of two, and does not when it is one step.
+// The scheduler finds the race it should: an update that is read, computed and stored loses one of
+// two, and one that is a single step doesn't.
 func TestSchedulerFindsALostUpdate(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -36,8 +36,8 @@ func TestSchedulerFindsALostUpdate(t *testing.T) {
 	}
 }
 
-// Every order of accesses that matters is played once: three callers that write the
-// same word once have six, and one if each has a word of its own.
+// Every order of accesses that matters is played once: three callers that write the same word once
+// have six orders, and one order if each has its own word.
 func TestSchedulerPlaysEachOrderOnce(t *testing.T) {
 	for _, tt := range []struct {
 		words int
@@ -62,8 +62,8 @@ func TestSchedulerPlaysEachOrderOnce(t *testing.T) {
 	}
 }
 
-// A mutex keeps others out, TryLock fails while somebody has it, and who waits goes
-// on when it is free.
+// A mutex excludes others, TryLock fails while somebody holds it, and a waiting caller continues
+// when it is free.
 func TestSchedulerMutex(t *testing.T) {
 	failed := false
 	schedules.Exhaustive(t, 1000, func(s *schedules.Schedule) {

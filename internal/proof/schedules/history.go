@@ -4,8 +4,8 @@ package schedules
 
 import "fmt"
 
-// History is what callers did to an object that should be linearizable, whose
-// state a model M follows.
+// History records operations on an object that should be linearizable; a model M follows the
+// object's state.
 type History[M any] struct {
 	clock int
 	ops   []operation[M]
@@ -17,9 +17,8 @@ type operation[M any] struct {
 	replay       func(M) bool
 }
 
-// Do runs an operation and notes it. do returns what it is called in a report, and
-// what checks it against a model: it applies the operation there and reports
-// whether the answer would have been the same.
+// Do runs an operation and records it. do returns its name for reports, and a check against a
+// model, which applies the operation there and reports whether the answer would have been the same.
 func (h *History[M]) Do(do func() (name func() string, replay func(M) bool)) {
 	h.clock++
 	began := h.clock
@@ -28,9 +27,8 @@ func (h *History[M]) Do(do func() (name func() string, replay func(M) bool)) {
 	h.ops = append(h.ops, operation[M]{name, began, h.clock, replay})
 }
 
-// Linearizable reports whether the operations give the same answers in some serial
-// order that keeps each before those that began after it had ended. clone copies a
-// model.
+// Linearizable reports whether the operations give the same answers in some serial order that keeps
+// each operation before the ones that began after its end. clone copies a model.
 func (h *History[M]) Linearizable(start M, clone func(M) M) bool {
 	return h.extend(start, clone, 0)
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// maxSteps is when a schedule is given up: its callers wait for each other.
+// maxSteps ends a schedule whose callers wait for each other.
 const maxSteps = 200_000
 
 // Schedule is one interleaving of one machine.
 type Schedule struct {
-	// Rand is for the scenario: how many callers, which amounts, what limit. It is
-	// not for the callers while they run.
+	// Rand is for the scenario: how many callers, which amounts, what limit. Running callers must
+	// not use it.
 	Rand *rand.Rand
 
 	chooser chooser
 	pool    *pool
 	tasks   []*task
-	ready   []*task // who can go on
-	waiting []*task // for a condition
-	locks   []any   // that are taken
+	ready   []*task // can continue
+	waiting []*task // wait for a condition
+	locks   []any   // held locks
 	running *task   // nil while no caller runs
 	next    *task
 
@@ -45,7 +45,7 @@ type task struct {
 	name     string
 	run      func()
 	worker   *worker
-	pending  access      // what it does next
+	pending  access      // its next step
 	blocked  any         // the lock that it waits for
 	until    func() bool // the condition that it waits for
 	wake     int64       // when the clock ends its sleep, 0 if it doesn't sleep
@@ -60,11 +60,11 @@ func (s *Schedule) Named(name string, run func()) {
 	s.tasks = append(s.tasks, &task{schedule: s, number: len(s.tasks), name: name, run: run})
 }
 
-// Check adds what must hold when all callers have returned. What was added last is
+// Check adds a condition that must hold when all callers have returned. The last one added is
 // checked first.
 func (s *Schedule) Check(check func()) { s.checks = append(s.checks, check) }
 
-// Failf says that something doesn't hold. The first time counts.
+// Failf records that a condition doesn't hold. Only the first failure counts.
 func (s *Schedule) Failf(format string, args ...any) {
 	if s.failure == "" {
 		s.failure = fmt.Sprintf(format, args...)
@@ -100,7 +100,7 @@ func (s *Schedule) play() {
 	}
 }
 
-// switchTo lets another caller go on, and returns when it is this one's turn.
+// switchTo lets another caller continue, and returns when it is this one's turn.
 func (s *Schedule) switchTo(t *task) {
 	me := s.running
 	if t == me {
@@ -110,8 +110,8 @@ func (s *Schedule) switchTo(t *task) {
 	me.worker.suspend()
 }
 
-// choose returns who goes on, nil if all have returned. me is the one that runs and
-// could go on, or nil.
+// choose returns the caller that continues, nil if all have returned. me is the running one if it
+// could continue, or nil.
 func (s *Schedule) choose(me *task) *task {
 	if len(s.waiting) > 0 {
 		s.release()
@@ -125,7 +125,7 @@ func (s *Schedule) choose(me *task) *task {
 		for _, t := range s.tasks {
 			if !t.done {
 				s.stuck = true
-				s.Failf("deadlock: %s can't go on, and nobody else can either", t.name)
+				s.Failf("deadlock: %s can't continue, and no other caller can", t.name)
 			}
 		}
 		return nil

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// step counts an access, and writes it down when the schedule is traced.
+// step counts an access, and writes it to the trace if there is one.
 func (s *Schedule) step(what string) {
 	s.steps++
 	if !s.tracing {

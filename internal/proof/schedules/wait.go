@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Await parks the caller until a condition holds. The condition must not change
-// anything.
+// Await parks the caller until a condition holds. The condition must not change anything.
 func (s *Schedule) Await(until func() bool) { s.await(until, 0) }
 
 func (s *Schedule) await(until func() bool, wake int64) {
@@ -20,8 +19,8 @@ func (s *Schedule) await(until func() bool, wake int64) {
 	s.switchTo(s.choose(nil))
 }
 
-// release makes those ready whose condition holds. If nobody could go on
-// otherwise, it lets the clock come to the next wake-up.
+// release makes callers ready whose condition holds. If nobody can continue otherwise, it advances
+// the clock to the next wake-up.
 func (s *Schedule) release() {
 	me := s.running
 	s.running = nil // conditions are not part of the schedule
@@ -50,14 +49,14 @@ func (s *Schedule) release() {
 	}
 }
 
-// Clock is the schedule's time. It stands still but for Advance, and where nobody
-// can go on before a sleeper wakes. It is a clocks.Clock.
+// Clock is the schedule's time. It moves only by Advance, and to the next sleeper's wake-up if no
+// caller can continue. It is a clocks.Clock.
 type Clock struct{ s *Schedule }
 
-// Clock is the schedule's clock.
+// Clock returns the schedule's clock.
 func (s *Schedule) Clock() Clock { return Clock{s} }
 
-// Now is the time in nanoseconds. The caller may be held up before it.
+// Now returns the time in nanoseconds. The caller may be held up before it.
 func (c Clock) Now() int64 {
 	c.s.Access(c.s, false)
 	return c.s.now
@@ -72,11 +71,11 @@ func (c Clock) Advance(d time.Duration) {
 // Set sets the time.
 func (c Clock) Set(now int64) { c.s.now = now }
 
-// Alarm never rings: what an engine does at intervals is no part of a schedule, unless a test has
-// it done. Without this method the machine's timers would ring into schedules.
+// Alarm never rings: work that an engine does at intervals is not part of a schedule unless a test
+// triggers it. Without this method the machine's timers would ring into schedules.
 func (Clock) Alarm(time.Duration, func()) (stop func()) { return func() {} }
 
-// Sleep returns when the clock has come d further, or the context has ended.
+// Sleep returns when the clock has advanced by d, or the context has ended.
 func (c Clock) Sleep(ctx context.Context, d time.Duration) error {
 	wake := c.s.now + int64(d)
 	c.s.await(func() bool { return c.s.now >= wake || ctx.Err() != nil }, wake)

@@ -22,16 +22,16 @@ import (
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-// recorder notes what each of several clients asked, what it got, and in which order
-// calls and returns came. It has no lock, which would make them go one by one.
+// recorder records the operations of several clients, their results, and the order of calls and
+// returns. It has no lock, which would serialize them.
 type recorder struct {
 	time  atomic.Int64
 	ready atomic.Int64
 	ops   [][]porcupine.Operation // by client
 }
 
-// do records one operation. Sometimes others come between it and its notes, so that
-// there is more than one order to think of, on one processor too.
+// do records one operation. Sometimes it yields between the operation and its record, so that there
+// is more than one possible order, even on one processor.
 func (r *recorder) do(client int, rnd *rand.Rand, in any, f func() any) {
 	op := porcupine.Operation{ClientId: client, Input: in, Call: r.time.Add(1)}
 	dice := rnd.IntN(6)
@@ -46,7 +46,7 @@ func (r *recorder) do(client int, rnd *rand.Rand, in any, f func() any) {
 	r.ops[client] = append(r.ops[client], op)
 }
 
-// together lets clients run, each with its own randomness, and returns what they did.
+// together runs clients, each with its own randomness, and returns their operations.
 func together(clients int, seed, number uint64, client func(r *recorder, i int, rnd *rand.Rand)) *recorder {
 	r := &recorder{ops: make([][]porcupine.Operation, clients)}
 	var done sync.WaitGroup
@@ -68,7 +68,7 @@ func together(clients int, seed, number uint64, client func(r *recorder, i int, 
 
 func (r *recorder) history() []porcupine.Operation { return slices.Concat(r.ops...) }
 
-// overlapping is how many operations began before another client's had returned.
+// overlapping returns the number of operations that began before another client's had returned.
 func (r *recorder) overlapping() (n int) {
 	ops := r.history()
 	for i, a := range ops {
@@ -101,7 +101,7 @@ func (o windowOp) String() string {
 	return fmt.Sprintf("%s %d (limit %d) at %d", o.what, o.n, o.limit, o.now)
 }
 
-// windowLike is what can be checked: the window, and one that is broken.
+// windowLike is a window, or a broken one.
 type windowLike interface {
 	TryAdd(lane uint32, now, n, limit int64) (r stat.Receipt, ok bool)
 	TryBorrow(now, n, limit int64, maxWait time.Duration) (wait time.Duration, r stat.Receipt, ok bool)
@@ -124,19 +124,19 @@ func (o windowOp) on(w windowLike) (a windowAnswer) {
 		a.sum = w.Sum(o.now)
 	}
 	if a.bucket = int64(r); !a.ok { // its windows are never handed over
-		a.bucket, a.wait = 0, 0 // of a refusal they say nothing
+		a.bucket, a.wait = 0, 0 // undefined for a refusal
 	}
 	return a
 }
 
-// windowState is a window between two operations: the number of its newest bucket,
-// and the units in each. A history is too short for more.
+// windowState is a window between two operations: the number of its newest bucket, and the units in
+// each. A history is too short for more.
 type windowState struct {
 	head  int64
 	units [64]int64
 }
 
-// between are the units in the buckets from..to.
+// between returns the units in the buckets from..to.
 func (s *windowState) between(from, to int64) (units int64) {
 	for b := max(0, from); b <= min(to, int64(len(s.units)-1)); b++ {
 		units += s.units[b]
@@ -144,7 +144,7 @@ func (s *windowState) between(from, to int64) (units int64) {
 	return units
 }
 
-// windowModel is what the window means when one thing happens after the other.
+// windowModel is the sequential meaning of the window.
 func windowModel(shape stat.Shape) porcupine.Model {
 	width, ahead, span := int64(shape.Width()), int64(shape.Buckets), int64(shape.Buckets)
 	if shape.Strict {
@@ -165,7 +165,7 @@ func windowModel(shape stat.Shape) porcupine.Model {
 				for b := s.head; b < s.head+span; b++ {
 					a.ok = a.ok && sum(b)+o.n <= o.limit
 				}
-			case "borrow": // the first coming bucket at whose begin what is left, what is borrowed and this fit
+			case "borrow": // the first coming bucket at whose begin the remaining and borrowed units and these fit
 				borrowed := s.between(s.head+1, s.head+ahead)
 				for b := s.head + 1; b <= s.head+ahead && borrowed < o.limit && !a.ok; b++ {
 					if a.bucket, a.wait = b, time.Duration(b*width-o.now); a.wait >= longestLoan {
@@ -191,8 +191,7 @@ func windowModel(shape stat.Shape) porcupine.Model {
 	}
 }
 
-// useWindow is what one client does to a window: its clock is everybody's, but it may
-// be late.
+// useWindow runs one client on a window: all share a clock, but a client may be late.
 func useWindow(r *recorder, client int, rnd *rand.Rand, w windowLike, shape stat.Shape, clock *atomic.Int64) {
 	width := int64(shape.Width())
 	var held []windowOp
@@ -228,9 +227,8 @@ var linearShapes = []stat.Shape{
 	{Interval: 40 * time.Millisecond, Buckets: 2}, {Interval: 40 * time.Millisecond, Buckets: 4}, {Interval: 40 * time.Millisecond, Buckets: 2, Strict: true}, {Interval: 10 * time.Millisecond, Buckets: 1},
 }
 
-// known bug 1, 10: whatever goroutines do to one window at once, callers who are late
-// included, there is an order of one after the other in which each would have got
-// the same answer.
+// known bug 1, 10: whatever goroutines do to one window at once, late callers included, there is a
+// serial order in which each would have got the same answer.
 func TestWindowIsLinearizable(t *testing.T) {
 	histories := figure.Size(200, 2000, 25_000, 1_000_000)
 	overlaps := 0
@@ -248,7 +246,7 @@ func TestWindowIsLinearizable(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "window: histories without a serial order", N: int64(histories), Seed: *chance.Seed})
 }
 
-// checkThenAct is the window as peers have it: it looks, and counts afterwards.
+// checkThenAct is the window of other libraries: it checks, and counts afterwards.
 type checkThenAct struct {
 	*stat.Window
 	between func()
@@ -262,7 +260,7 @@ func (w checkThenAct) TryAdd(lane uint32, now, n, limit int64) (r stat.Receipt, 
 	return w.Window.TryAdd(lane, now, n, 1<<40)
 }
 
-// The checker sees what it is for: two callers who both looked before either counted.
+// The checker finds the bug that it is for: two callers that both checked before either counted.
 func TestBrokenWindowIsFound(t *testing.T) {
 	shape := linearShapes[0]
 	inner, err := stat.NewWindow(shape)

@@ -15,8 +15,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
-// semaphoreOp takes n permits if no more than limit are out then, gives back -n, or with
-// n = 0 asks how many are out.
+// semaphoreOp acquires n permits if at most limit are in use then, releases -n, or with n = 0 reads
+// the number in use.
 type semaphoreOp struct{ n, limit int64 }
 
 var semaphoreModel = porcupine.Model{
