@@ -54,12 +54,12 @@ func (r *activeRule) width() int64 { return int64(r.Interval) / int64(r.Buckets)
 // lends reports whether a prioritized call may borrow from the rule's window.
 func (r *activeRule) lends() bool { return r.windowed() && !r.warms() && !r.system }
 
-// oldest is the start of the oldest bucket that the window counts at now.
+// oldest returns the start of the oldest bucket that the window counts at now.
 func (r *activeRule) oldest(now int64) int64 {
 	return floor(now, r.width()) + r.width() - int64(r.Interval)
 }
 
-// limit is the threshold in whole units.
+// limit returns the threshold in whole units.
 func (r *activeRule) limit() int64 { return int64(r.Threshold) }
 
 // applied is a rule that applies to a call, and the node whose traffic it looks at.
@@ -68,7 +68,7 @@ type applied struct {
 	node NodeRef
 }
 
-// applying are the rules with a limit that apply to a call, as they were declared.
+// applying returns the rules with a limit that apply to a call, as they were declared.
 func (p *player) applying(c *call) []applied {
 	if !c.inbound {
 		return p.flowRules(c)
@@ -76,7 +76,7 @@ func (p *player) applying(c *call) []applied {
 	return append(p.checks.limits(), p.flowRules(c)...)
 }
 
-// flowRules are the flow rules that apply to a call.
+// flowRules returns the flow rules that apply to a call.
 func (p *player) flowRules(c *call) (rules []applied) {
 	for i := range p.rules {
 		r := &p.rules[i]

@@ -12,13 +12,13 @@ import (
 type JavaAuthorityRule struct {
 	ID       string `json:"id"`
 	Resource string `json:"resource"`
-	LimitApp string `json:"limitApp"` // origins with commas between
+	LimitApp string `json:"limitApp"` // origins separated by commas
 	Strategy string `json:"strategy"` // white (default) or black
 }
 
-// TranslateAuthority gives the native rules that behave as the Java ones do, in their
-// order: callers without an origin pass. later are the IDs of rules that Java drops,
-// since it keeps only the first of a resource, and we do not.
+// TranslateAuthority returns native rules that behave like the Java ones, in their order: callers
+// without an origin pass. later are the IDs of rules that Java drops, since it keeps only the first
+// of a resource, and we do not.
 func TranslateAuthority(rules []JavaAuthorityRule) (native []authority.Rule, later []string, dropped []Dropped) {
 	seen := make(map[string]bool)
 	for _, r := range rules {
@@ -44,24 +44,24 @@ func TranslateAuthority(rules []JavaAuthorityRule) (native []authority.Rule, lat
 	return native, later, dropped
 }
 
-// java is the rule as a file of Java's has it.
+// java returns the rule as in a file of Java's.
 func (r JavaAuthorityRule) java() sentinel.JavaAuthority {
 	return sentinel.JavaAuthority{
 		ID: sentinel.ID(r.ID), Resource: r.Resource, LimitApp: r.LimitApp, Strategy: number([]string{"white", "black"}, r.Strategy, 0),
 	}
 }
 
-// origins are the names as Java takes them, blanks included.
+// origins returns the names as Java reads them, blanks included.
 func (r JavaAuthorityRule) origins() []string { return r.java().Callers() }
 
-// lists is what the runner knows of the authority rules.
+// lists holds the runner's knowledge of the authority rules.
 type lists struct {
 	java  []JavaAuthorityRule
 	later []string // rules that Java has dropped
 }
 
-// otherLists: Java compares names with the blanks around them, and of the rules of a
-// resource has kept the first.
+// otherLists: Java compares names including the blanks around them, and keeps only the first rule
+// of a resource.
 func otherLists(m *moment) bool {
 	if m.got.blockedBy != "authority" && m.want.BlockedBy != "authority" {
 		return false

@@ -10,10 +10,9 @@ import (
 
 const defaultContext = node.DefaultContext
 
-// book is what the runner itself knows of the calls of a trace: a list, gone
-// through again for every question. It says what our figures must be where they
-// are not Java's and what the windows and semaphores count, and is the evidence on which
-// the table explains a difference.
+// book records the calls of a trace in a list that is searched for every question. It says what our
+// figures must be if they differ from Java's, and what the windows and semaphores count; and it is
+// the evidence on which the table explains a difference.
 type book struct {
 	interval, width int64 // of the second window and of its buckets, ns
 	calls           []*call
@@ -39,11 +38,11 @@ type call struct {
 	units       int64 // at least 1
 	args        []any
 	atExit      []func() // of the machines for hotspot rules
-	oddCount    bool     // Java takes a count below 1, or another one at exit
+	oddCount    bool     // Java uses a count below 1, or another one at exit
 
 	asked    int64 // when it asked to enter
 	wait     time.Duration
-	released int64 // when its pass is counted: after the wait, where the clock moves
+	released int64 // when its pass is counted: after the wait, if the clock moves
 	borrowed bool  // the wait is for a coming bucket
 	blocked  bool
 
@@ -52,7 +51,7 @@ type call struct {
 	failed bool
 
 	lenders []NodeRef     // whose windows it may borrow from
-	java    *Expect       // what Java said of it
+	java    *Expect       // Java's outcome
 	aside   string        // the row that explains a wait or rule other than Java's
 	drift   time.Duration // how far the wait may be from Java's
 	// The same on Java's clock, as long as the verdicts agree.
@@ -67,7 +66,7 @@ func newBook(config Config) *book {
 	}
 }
 
-// add notes a call, and the nodes on which it is the first.
+// add records a call, and the nodes on which it is the first.
 func (b *book) add(c *call) {
 	b.calls = append(b.calls, c)
 	if _, ok := b.below[c.place]; !ok {
@@ -89,7 +88,7 @@ func (b *book) add(c *call) {
 	}
 }
 
-// nodes are those on which a call is counted.
+// nodes returns the nodes that count a call.
 func (c *call) nodes() []NodeRef {
 	refs := []NodeRef{
 		{Kind: "call", Context: c.place.context, Resource: c.place.resource},
@@ -124,8 +123,8 @@ func (b *book) exists(ref NodeRef) bool {
 	return b.seen[ref]
 }
 
-// on reports whether the figures of a node include the call. Entrances and the root
-// sum their direct children.
+// on reports whether the figures of a node include the call. Entrances and the root sum their
+// direct children.
 func (b *book) on(ref NodeRef, c *call) bool {
 	switch ref.Kind {
 	case "resource":
@@ -165,10 +164,10 @@ func (b *book) some(ref NodeRef, f func(*call) bool) bool {
 	return slices.ContainsFunc(b.calls, func(c *call) bool { return b.on(ref, c) && f(c) })
 }
 
-// runs is when the call runs, or would if its wait were not only recorded.
+// runs returns when the call runs, or would if its wait were not only recorded.
 func (c *call) runs() int64 { return c.asked + int64(c.wait) }
 
-// inFlight are the calls on a node that run, and their units.
+// inFlight returns the running calls on a node, and their units.
 func (b *book) inFlight(ref NodeRef, now int64) (calls, units int64) {
 	for _, c := range b.calls {
 		if !c.blocked && !c.exited && c.released <= now && b.on(ref, c) {
@@ -179,7 +178,7 @@ func (b *book) inFlight(ref NodeRef, now int64) (calls, units int64) {
 	return calls, units
 }
 
-// floor is the largest multiple of width that is not above t.
+// floor returns the largest multiple of width that is not above t.
 func floor(t, width int64) int64 {
 	r := t % width
 	if r < 0 {

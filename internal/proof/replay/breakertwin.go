@@ -11,17 +11,17 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/model"
 )
 
-// twin is what Java may count or decide by of one breaker: calls that belong to an older state.
+// twin records calls of an older state that Java may count or decide by, for one breaker.
 type twin struct {
 	*model.Breaker
 	epoch  int
 	late   []int64 // when calls of an older state ended while this one counted
 	slowed bool    // tookWaits when the latest call ended
 	astray bool    // had strayed when the latest call ended
-	waited []int64 // when calls of this state ended that Java takes for slow because they had waited
+	waited []int64 // when calls of this state ended that Java counts as slow because they had waited
 }
 
-// breakerEvent is a change of state, as the traces have them.
+// breakerEvent is a change of state, in the traces' form.
 type breakerEvent struct {
 	Rule  string        `json:"rule"`
 	From  breaker.State `json:"from"`
@@ -37,7 +37,7 @@ func (e breakerEvent) String() string {
 	return s
 }
 
-// hear notes what our breakers tell.
+// hear records the changes that our breakers report.
 func (p *player) hear(c breaker.Change) {
 	e := breakerEvent{Rule: c.Rule, From: c.From, To: c.To}
 	if c.To == breaker.Open {
@@ -46,7 +46,7 @@ func (p *player) hear(c breaker.Change) {
 	p.heard = append(p.heard, e)
 }
 
-// loadTwins notes which breakers go on under other rules.
+// loadTwins records which breakers continue under other rules.
 func (p *player) loadTwins(rules []breaker.Rule) {
 	for _, old := range p.breakers {
 		i := slices.IndexFunc(rules, func(r breaker.Rule) bool { return r.ID == old.ID })
@@ -58,7 +58,7 @@ func (p *player) loadTwins(rules []breaker.Rule) {
 	p.breakers = rules
 }
 
-// watching are the breakers of a resource.
+// watching returns the breakers of a resource.
 func (p *player) watching(resource string) (twins []*twin) {
 	for _, b := range p.model.Breakers() {
 		if b.Resource != resource || b.Rule.Mode == spec.Off {
@@ -76,8 +76,8 @@ func (p *player) watching(resource string) (twins []*twin) {
 	return twins
 }
 
-// awaited is what became of a call whose wait is over: the breakers are asked again. If the reply
-// is wrong, nothing has changed.
+// awaited handles a call whose wait is over: the breakers are asked again. If the reply is wrong,
+// nothing has changed.
 func (p *player) awaited(l *live, r reply) error {
 	by := p.model.Refuser(l.m)
 	block, refused := errors.AsType[*core.BlockError](r.err)
@@ -96,7 +96,7 @@ func (p *player) awaited(l *live, r reply) error {
 	return nil
 }
 
-// end notes a call that ends, before the breaker counts it.
+// end records a call that ends, before the breaker counts it.
 func (t *twin) end(c *call, now int64) {
 	switch {
 	case t.Late(c.m):
@@ -114,8 +114,8 @@ func (t *twin) tookWaits(now int64) bool {
 	return t.State != breaker.Open && slices.ContainsFunc(t.waited, func(at int64) bool { return at >= since })
 }
 
-// strayed reports whether Java counts or decides by a call that belongs to an older
-// state, or takes a probe for out that we no longer wait for.
+// strayed reports whether Java counts or decides by a call of an older state, or considers a probe
+// in flight that we have given up on.
 func (t *twin) strayed(now int64) bool {
 	since := floor(now, int64(t.Rule.Interval))
 	if t.State == breaker.HalfOpen {

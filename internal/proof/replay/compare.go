@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// judge compares one trace, operation by operation, with what the player does.
+// judge compares one trace, operation by operation, with the player.
 type judge struct {
 	*player
 	table   []row
 	outcome *Outcome
-	problem error // the first of the present operation
-	latest  int64 // t of the operation before
+	problem error // the first of the current operation
+	latest  int64 // t of the previous operation
 }
 
-// Replay replays a trace and compares everything in it, but for what the table
-// explains.
+// Replay replays a trace and compares everything in it, except what the table explains.
 func Replay(trace *Trace, table []row) *Outcome {
 	o := &Outcome{Name: trace.Name, Asides: make(map[string]int), Explained: make(map[string]int)}
 	if err := replay(trace, table, o); err != nil {
@@ -29,7 +28,7 @@ func Replay(trace *Trace, table []row) *Outcome {
 func replay(trace *Trace, table []row, o *Outcome) error {
 	missing := trace.missing(nil)
 	var ops []*Op
-	if len(missing) == 0 { // or the operations don't matter
+	if len(missing) == 0 { // otherwise the operations don't matter
 		var err error
 		if ops, err = trace.decode(); err != nil {
 			return err
@@ -46,7 +45,7 @@ func replay(trace *Trace, table []row, o *Outcome) error {
 	}
 	j := &judge{player: p, table: table, outcome: o}
 	err = j.play(trace, ops)
-	if finished := p.finish(); err == nil { // also after a failure, for the calls that wait
+	if finished := p.finish(); err == nil { // also after a failure, for the waiting calls
 		err = finished
 	}
 	return err
@@ -71,13 +70,13 @@ func (j *judge) fail(format string, args ...any) {
 	}
 }
 
-// diverge notes the first changed decision, which is that of the present call.
+// diverge records the first changed decision, that of the current call.
 func (j *judge) diverge(row, format string, args ...any) {
 	j.outcome.Row, j.outcome.After, j.outcome.Change = row, 1, fmt.Sprintf(format, args...)
 }
 
-// diverged reports whether a decision has changed: what follows can't be compared
-// with the trace, only with the book.
+// diverged reports whether a decision has changed: later operations can't be compared with the
+// trace, only with the book.
 func (j *judge) diverged() bool { return j.outcome.Row != "" }
 
 func (j *judge) run(op *Op) {
@@ -119,8 +118,7 @@ func (j *judge) run(op *Op) {
 	j.checkClock()
 }
 
-// checkClock compares the clock: where the trace says that a sleep moves it, it has
-// moved.
+// checkClock compares the clock: if the trace says that a sleep moves it, it has moved.
 func (j *judge) checkClock() {
 	if j.clock.Now() != j.due {
 		j.fail("the clock shows %v, not %v", j.sinceEpoch(j.clock.Now()), j.sinceEpoch(j.due))
@@ -148,14 +146,14 @@ func (j *judge) enterOp(op *Op) {
 	j.record(m)
 }
 
-// runs reports whether a call runs in which another one is to be nested.
+// runs reports whether the call runs in which another one is nested.
 func (j *judge) runs(parent int) bool {
 	l := j.open[parent]
 	switch {
 	case l != nil && l.pending == nil:
 		return true
 	case j.diverged():
-	case l != nil && l.aside != "": // that shows only now
+	case l != nil && l.aside != "": // visible only now
 		j.diverge(l.aside, "call %d calls before it is released here", parent)
 	default:
 		j.fail("call %d does not run", parent)
@@ -163,8 +161,7 @@ func (j *judge) runs(parent int) bool {
 	return false
 }
 
-// compareVerdict compares a verdict with Java's. It may be the first changed
-// decision.
+// compareVerdict compares a verdict with Java's. It may be the first changed decision.
 func (j *judge) compareVerdict(m *moment) {
 	want := m.want.verdict()
 	if m.hot.asleep && j.config.Sleep != "record" {
@@ -198,7 +195,7 @@ func (j *judge) exitOp(op *Op) {
 	if l == nil || l.pending != nil {
 		switch {
 		case j.diverged(): // we refused it, or it waits longer
-		case l != nil && l.aside != "": // that shows only now
+		case l != nil && l.aside != "": // visible only now
 			j.outcome.Row, j.outcome.Change = l.aside, fmt.Sprintf("call %d exits before it is released here", op.ID)
 		case l != nil:
 			j.fail("call %d waits until %v", op.ID, j.sinceEpoch(l.released))
@@ -216,7 +213,7 @@ func (j *judge) exitOp(op *Op) {
 	j.exit(l, op.Error)
 }
 
-// explainEvent looks for the row that an event follows from.
+// explainEvent looks for the row that explains an event.
 func (j *judge) explainEvent(e event) {
 	for _, r := range j.table {
 		if r.event == e {

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 )
 
-// What Java calls our families.
+// Java's names for our families.
 var javaKinds = map[string]string{"breaker": "degrade", "hotspot": "param"}
 
 func javaKind(kind string) string {
@@ -17,14 +17,14 @@ func javaKind(kind string) string {
 	return kind
 }
 
-// endAtBreakers tells the twins of a call that ends.
+// endAtBreakers notifies the twins of a call that ends.
 func (j *judge) endAtBreakers(l *live) {
 	for _, t := range j.watching(l.place.resource) {
 		t.end(l.call, j.due)
 	}
 }
 
-// compareEvents compares what our breakers told with the twins, and with Java.
+// compareEvents compares the changes reported by our breakers with the twins, and with Java.
 func (j *judge) compareEvents(op *Op) {
 	got, due := j.heard, []breakerEvent(nil)
 	for _, c := range j.model.Changes() {
@@ -32,7 +32,7 @@ func (j *judge) compareEvents(op *Op) {
 	}
 	j.heard = nil
 	if !slices.EqualFunc(got, due, breakerEvent.equal) {
-		j.fail("breakers told %v, not %v", got, due)
+		j.fail("breakers reported %v, not %v", got, due)
 		return
 	}
 	if j.diverged() || slices.EqualFunc(got, op.Expect.Events, breakerEvent.equal) {
@@ -70,7 +70,7 @@ func (j *judge) inspectBreaker(op *Op) {
 	if resource == "" {
 		resource = j.breakers[i].Resource
 	}
-	got := breaker.Status{State: breaker.Closed} // also of one that is off, or was never asked
+	got := breaker.Status{State: breaker.Closed} // also for one that is off, or was never asked
 	for _, s := range j.guard.Breakers() {
 		if s.Rule == op.Rule && s.Resource == resource {
 			got = s
@@ -101,8 +101,8 @@ func (j *judge) inspectBreaker(op *Op) {
 	j.fail("expected that breaker %q is %s, got %v until %v", op.Rule, *op.Expect.State, got.State, got.RetryAt)
 }
 
-// lateCounted: to Java it does not matter in which state a call was let in, and a
-// probe is never given up.
+// lateCounted: in Java it does not matter in which state a call was admitted, and a probe is never
+// given up.
 func lateCounted(j *judge, op *Op, got []breakerEvent) bool {
 	events := slices.Concat(got, op.Expect.Events)
 	for _, t := range j.twins {
@@ -113,7 +113,7 @@ func lateCounted(j *judge, op *Op, got []breakerEvent) bool {
 	return false
 }
 
-// waitCounted: the response time by which Java judges calls includes what they waited in a queue.
+// waitCounted: the response time that Java judges includes the wait in a queue.
 func waitCounted(j *judge, op *Op, got []breakerEvent) bool {
 	events := slices.Concat(got, op.Expect.Events)
 	for _, t := range j.twins {
@@ -138,8 +138,8 @@ func strayed(m *moment) bool {
 	})
 }
 
-// probeRefusedElsewhere: where another breaker refuses the call, Java's goes half-open
-// and back. Ours does not change for a probe that does not run.
+// probeRefusedElsewhere: if another breaker refuses the call, Java's goes half-open and back. Ours
+// does not change for a probe that does not run.
 func probeRefusedElsewhere(_ *judge, op *Op, got []breakerEvent) bool {
 	java := op.Expect.Events
 	if op.Expect.Result != "block" || len(got) != 0 || len(java)%2 != 0 {
@@ -153,7 +153,7 @@ func probeRefusedElsewhere(_ *judge, op *Op, got []breakerEvent) bool {
 	return true
 }
 
-// breakerKept: a rule that was changed by a reload has its state.
+// breakerKept: a rule that a reload changed keeps its state.
 func breakerKept(m *moment) bool {
 	return m.got.blockedBy == "degrade" && m.carried[m.got.rule] || m.want.BlockedBy == "degrade" && m.carried[m.want.Rule]
 }

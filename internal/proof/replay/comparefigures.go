@@ -10,21 +10,21 @@ import (
 	"github.com/penstock-go/penstock/observe/inspect"
 )
 
-// inspect compares what the tree shows. Every figure must be the book's; and it must
-// be Java's, unless the table explains why not.
+// inspect compares the figures of the tree. Every figure must be the book's; and it must be Java's,
+// unless the table explains the difference.
 func (j *judge) inspect(op *Op) {
 	if op.Node.Context == "" && (op.Node.Kind == "call" || op.Node.Kind == "entrance") {
 		op.Node.Context = defaultContext
 	}
 	tree := j.guard.Tree()
-	if op.Kind != "history" { // which is of the minute
+	if op.Kind != "history" { // which covers the minute
 		j.book.touch(j.due, j.read(op.Node)...)
 	}
 	switch op.Kind {
 	case "tree":
 		got, want := treeOf(&tree.Root), op.Expect.Tree
 		if j.diverged() {
-			want = got // as for its shape
+			want = got // for its shape
 		}
 		j.compareTree(got, want, "")
 	case "snapshot":
@@ -40,7 +40,7 @@ func (j *judge) inspect(op *Op) {
 	}
 }
 
-// read lists the nodes that Java reads to show one, all call nodes if it is the tree.
+// read lists the nodes that Java reads to show one; for the tree, all call nodes.
 func (j *judge) read(ref NodeRef) (refs []NodeRef) {
 	if ref.Kind != "" && ref.Kind != "entrance" && ref.Kind != "root" {
 		return []NodeRef{ref}
@@ -53,7 +53,7 @@ func (j *judge) read(ref NodeRef) (refs []NodeRef) {
 	return refs
 }
 
-// find returns the node that ref names, or nil if rightly there is none.
+// find returns the node that ref names, or nil if it correctly doesn't exist.
 func (j *judge) find(tree inspect.Tree, ref NodeRef, wanted bool) *inspect.Node {
 	n := find(tree, ref)
 	if n == nil && j.outcome.Row == "A11 F13" { // it shares the overflow node
@@ -72,8 +72,8 @@ func (j *judge) find(tree inspect.Tree, ref NodeRef, wanted bool) *inspect.Node 
 	return n
 }
 
-// compareFigures compares the figures of one node, as far as want has them; all of them
-// if that doesn't matter.
+// compareFigures compares the figures of one node that are in want, or all of them if that doesn't
+// matter.
 func (j *judge) compareFigures(ref NodeRef, got, want figures) {
 	if j.diverged() {
 		want = got
@@ -89,7 +89,7 @@ func (j *judge) compareFigures(ref NodeRef, got, want figures) {
 	}
 }
 
-// waiting are the units that a node must show as borrowed: where a QPS rule looks.
+// waiting returns the units that a node must show as borrowed: those under a QPS rule.
 func (j *judge) waiting(ref NodeRef) (units int64) {
 	if ref.Kind == "entrance" || ref.Kind == "root" {
 		for _, child := range j.book.children(ref) {
@@ -101,7 +101,7 @@ func (j *judge) waiting(ref NodeRef) (units int64) {
 	return units
 }
 
-// compareHistory compares the seconds in which something happened.
+// compareHistory compares the seconds with events.
 func (j *judge) compareHistory(ref NodeRef, got, want []figures) {
 	gotAt, wantAt, bookAt := byStart(got), byStart(want), byStart(j.book.history(ref, j.due, j.epoch))
 	starts := slices.AppendSeq(slices.Collect(maps.Keys(gotAt)), maps.Keys(wantAt))
@@ -166,7 +166,7 @@ func (j *judge) compare(d difference, book float64) {
 	}
 }
 
-// explain looks for the row that a difference follows from.
+// explain looks for the row that explains a difference.
 func (j *judge) explain(d difference) {
 	d.player = j.player
 	for _, r := range j.table {
@@ -178,8 +178,8 @@ func (j *judge) explain(d difference) {
 	j.fail("%v %s: expected %v, got %v", d.ref, d.field, d.want, d.got)
 }
 
-// near reports whether two figures are the same. They are quotients of small
-// integers, and our average response times are whole nanoseconds.
+// near reports whether two figures are equal. They are quotients of small integers, and our average
+// response times are whole nanoseconds.
 func near(a, b float64) bool {
 	if math.IsNaN(a) || math.IsNaN(b) {
 		return math.IsNaN(a) && math.IsNaN(b)

@@ -9,17 +9,17 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// What follows are the conditions of the table's rows, in its order: first those
-// about verdicts, then, in conditionsfigures.go, those about figures.
+// The conditions of the table's rows, in its order: those about verdicts are here, those about
+// figures in conditionsfigures.go.
 
 func (c *call) odd() bool { return c.oddCount }
 
-// countsBelowOne: to Java a call may take nothing.
+// countsBelowOne: in Java a call may take nothing.
 func countsBelowOne(m *moment) bool {
 	return m.call.oddCount || m.any(func(x applied) bool { return m.book.some(x.node, (*call).odd) })
 }
 
-// beyondCaps: Java neither checks nor counts what comes after so many names.
+// beyondCaps: Java neither checks nor counts names beyond its caps.
 func beyondCaps(m *moment) bool {
 	beyond := func(names []string, name string, cap int) bool {
 		i := slices.Index(names, name)
@@ -36,15 +36,15 @@ const (
 	javaResources = 6000
 )
 
-// refusedRule: Java keeps a rule that we refuse.
+// refusedRule: Java keeps a rule that we reject.
 func refusedRule(m *moment) bool {
 	return slices.ContainsFunc(m.refused, func(r JavaFlowRule) bool {
 		return r.ID == m.want.Rule || r.Resource == m.call.place.resource && r.queues() && m.want.Via == "queue"
 	})
 }
 
-// declaredFirst: both refuse, and we by a rule for everybody that was declared before
-// the one for some callers that Java asks first.
+// declaredFirst: both refuse, but we by a rule for everybody that was declared before the one for
+// some callers that Java asks first.
 func declaredFirst(m *moment) bool {
 	ours, java := m.index(m.got.rule), m.index(m.want.Rule)
 	return m.got.result == "block" && m.want.Result == "block" && m.want.WaitMs == nil &&
@@ -52,14 +52,14 @@ func declaredFirst(m *moment) bool {
 		m.rules[ours].Origin == flow.OriginDefault && m.rules[java].Origin != flow.OriginDefault
 }
 
-// blocksUnseen: a threshold of 0 blocks, also before the other resource was seen.
+// blocksUnseen: a threshold of 0 blocks, even before the other resource was seen.
 func blocksUnseen(m *moment) bool {
 	return m.any(func(x applied) bool {
 		return x.ID == m.got.rule && x.Relation == flow.Associated && x.Threshold == 0 && !m.book.exists(x.node)
 	})
 }
 
-// batchHoldsMore: a call of n units holds n of a concurrency limit, to Java one.
+// batchHoldsMore: a call of n units holds n of a concurrency limit, in Java one.
 func batchHoldsMore(m *moment) bool {
 	return m.any(func(x applied) bool {
 		calls, units := m.book.inFlight(x.node, m.now())
@@ -68,8 +68,8 @@ func batchHoldsMore(m *moment) bool {
 	})
 }
 
-// perInterval: to Java a threshold is per second and compared with the rate,
-// rounded down, plus the units.
+// perInterval: in Java a threshold is per second and compared with the rate, rounded down, plus the
+// units.
 func perInterval(m *moment) bool {
 	seconds := m.config.interval().Seconds()
 	return seconds != 1 && m.any(func(x applied) bool {
@@ -99,8 +99,8 @@ func noTokens(m *moment) bool {
 	})
 }
 
-// startedWarm: the first call fills the tokens; Java by the time since 1970, and not
-// at all where none is already as many as warn.
+// startedWarm: the first call fills the tokens; Java does so by the time since 1970, and not at all
+// if none is already the warning mark.
 func startedWarm(m *moment) bool {
 	return m.any(func(x applied) bool {
 		first := m.now()
@@ -113,13 +113,13 @@ func startedWarm(m *moment) bool {
 	})
 }
 
-// stateKept: a rule that the reload left as it was has its queue and its warmth.
+// stateKept: a rule that the reload left unchanged keeps its queue and its warmth.
 func stateKept(m *moment) bool {
 	return m.any(func(x applied) bool { return (x.warms() || x.queues()) && m.carried[x.ID] })
 }
 
-// forgotten: to Java a borrowed pass counts only if something touches the bucket
-// while it is current.
+// forgotten: in Java a borrowed pass counts only if something touches the bucket while it is
+// current.
 func forgotten(m *moment) bool {
 	return m.any(func(x applied) bool {
 		return x.windowed() && m.book.some(x.node, func(c *call) bool {
@@ -130,7 +130,7 @@ func forgotten(m *moment) bool {
 	})
 }
 
-// roundedWait: the wait differs by what Java rounds.
+// roundedWait: the wait differs by Java's rounding.
 func roundedWait(m *moment) bool {
 	return m.got.result == "wait" && m.any(func(x applied) bool {
 		drift := m.drift(x, m.call)
@@ -138,9 +138,8 @@ func roundedWait(m *moment) bool {
 	})
 }
 
-// roundedFlip: the wait is so close to nothing, or to the longest, that what Java
-// rounds decides. Or a wait that ended at the turn of a second did so in another
-// second, which is what warm-up looks at.
+// roundedFlip: the wait is so close to nothing, or to the longest, that Java's rounding decides. Or
+// a wait that ended at the turn of a second did so in another second, which matters for warm-up.
 func roundedFlip(m *moment) bool {
 	turned := func(c *call) bool { return !c.blocked && parted(c.released, c.javaReleased, int64(time.Second)) }
 	refused, refusedByJava := m.got.result == "block", m.want.Result == "block"
@@ -160,8 +159,7 @@ func roundedFlip(m *moment) bool {
 	})
 }
 
-// passedBy: to Java a borrower leaves the chain. We ask the later rules as well, and
-// they count it.
+// passedBy: in Java a borrower leaves the chain. We ask the later rules as well, and they count it.
 func passedBy(m *moment) bool {
 	if m.want.borrows() && m.after(m.borrowedBy()) {
 		return true
@@ -172,8 +170,8 @@ func passedBy(m *moment) bool {
 	})
 }
 
-// bookedElsewhere: Java books a borrower only on the node that it borrowed from, and
-// in the second in which it asked, which is what warm-up looks at.
+// bookedElsewhere: Java books a borrower only on the node that it borrowed from, and in the second
+// in which it asked, which matters for warm-up.
 func bookedElsewhere(m *moment) bool {
 	return m.any(func(x applied) bool {
 		elsewhere := func(c *call) bool {
@@ -184,12 +182,11 @@ func bookedElsewhere(m *moment) bool {
 	})
 }
 
-// overtaken: a prioritized call goes before those that wait, and has no special right in a queue
-// of Java's.
+// overtaken: a prioritized call goes before waiting ones, but has no priority in a queue of Java's.
 func overtaken(m *moment) bool { return m.model.Overtakes(m.call.m) }
 
-// decidedTogether: Java asks one rule after the other, sleeps in between, and a
-// queue keeps the room it gave to a call that a later rule refused.
+// decidedTogether: Java asks one rule after the other, sleeps in between, and a queue keeps the
+// room it gave to a call that a later rule refused.
 func decidedTogether(m *moment) bool {
 	queue := slices.IndexFunc(m.rules, func(x applied) bool { return x.queues() })
 	breaker := m.want.BlockedBy == "degrade" || m.got.blockedBy == "degrade"
@@ -200,8 +197,8 @@ func decidedTogether(m *moment) bool {
 	return m.any(func(x applied) bool { return x.queues() && m.line(x, m.call).apart })
 }
 
-// waitedInVain: Java made a call wait and then refused it. What follows is the same,
-// unless the clock has moved on meanwhile.
+// waitedInVain: Java made a call wait and then refused it. The rest is the same, unless the clock
+// has moved meanwhile.
 func waitedInVain(m *moment) bool {
 	queued := m.hot.java.wait > 0
 	for _, x := range m.rules {
@@ -214,8 +211,8 @@ func waitedInVain(m *moment) bool {
 		m.got.blockedBy == m.want.BlockedBy && m.got.rule == m.want.Rule
 }
 
-// waitedForEach: Java made a call wait for one rule after the other, which leaves every
-// queue where ours is as long as the clock stands still.
+// waitedForEach: Java made a call wait for one rule after the other, which leaves every queue in
+// our state as long as the clock stands still.
 func waitedForEach(m *moment) bool {
 	sum, waits := m.hot.java.wait, m.hot.javaWaits
 	if m.call.m.Borrows() {
@@ -232,7 +229,7 @@ func waitedForEach(m *moment) bool {
 	return m.config.Sleep == "record" && m.got.result == "wait" && m.want.wait() == sum && waits > 1
 }
 
-// reservedEarly: what a rule grants is taken at the decision, not after the wait.
+// reservedEarly: a rule's units are taken at the decision, not after the wait.
 func reservedEarly(m *moment) bool {
 	return m.any(func(x applied) bool {
 		switch {
@@ -247,8 +244,8 @@ func reservedEarly(m *moment) bool {
 	})
 }
 
-// comingFull: what is admitted now must also fit together with what was borrowed,
-// when that begins. Where it does not, we refuse the call, or it borrows.
+// comingFull: units admitted now must also fit together with borrowed ones when their bucket
+// begins. If they don't, we refuse the call, or it borrows.
 func comingFull(m *moment) bool {
 	return m.any(func(x applied) bool {
 		refused := x.ID == m.got.rule

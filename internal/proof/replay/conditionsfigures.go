@@ -13,15 +13,15 @@ type difference struct {
 	ref       NodeRef
 	field     string
 	want, got float64
-	history   bool  // it is about the second that starts at
+	history   bool  // it is about the second that starts at second
 	second    int64 // and in whole milliseconds if it is a time
 }
 
 // summed reports whether the node is the sum of others.
 func (d *difference) summed() bool { return d.ref.Kind == "entrance" || d.ref.Kind == "root" }
 
-// within reports whether a number of units accounts for the difference, if the
-// field counts passes and such.
+// within reports whether a number of units accounts for the difference, if the field counts passes
+// and such.
 func (d *difference) within(units int64) bool {
 	most := float64(units)
 	switch {
@@ -33,8 +33,8 @@ func (d *difference) within(units int64) bool {
 	return math.Abs(d.want-d.got) <= most || near(math.Abs(d.want-d.got), most)
 }
 
-// about are the times that the figure is about on Java's clock, if it is of the
-// second window or of a history.
+// about returns the time span of the figure on Java's clock, if it is of the second window or of a
+// history.
 func (d *difference) about() (from, to int64) {
 	if d.history {
 		return d.second, d.second + int64(time.Second)
@@ -42,8 +42,8 @@ func (d *difference) about() (from, to int64) {
 	return floor(d.javaNow, d.book.width) + d.book.width - d.book.interval, d.javaNow + 1
 }
 
-// javaTimes are the response times that Java has for a node: how many calls and
-// units, their sum and the least in whole milliseconds, and the units that passed.
+// javaTimes returns Java's response times of a node: the number of calls and units, the sum and the
+// least in whole milliseconds, and the units that passed.
 func (d *difference) javaTimes(ref NodeRef) (calls, units int64, sum, least float64, passed int64) {
 	from, to := d.about()
 	least = math.MaxFloat64
@@ -65,8 +65,8 @@ func (d *difference) javaTimes(ref NodeRef) (calls, units int64, sum, least floa
 	return calls, units, sum, least, passed
 }
 
-// javaAverage is Java's average response time of a node and what passed there: over
-// units, and for a sum of nodes weighted by what passed on each child.
+// javaAverage returns Java's average response time of a node and the passed units: over units, and
+// for a sum of nodes weighted by what passed on each child.
 func (d *difference) javaAverage(ref NodeRef) (avg, passed float64) {
 	if ref.Kind != "entrance" && ref.Kind != "root" {
 		_, units, sum, _, passed := d.javaTimes(ref)
@@ -84,8 +84,8 @@ func (d *difference) javaAverage(ref NodeRef) (avg, passed float64) {
 	return avg / max(1, passed), passed
 }
 
-// childrenSummed: Java sums only some figures of the children; the others are those
-// of an empty node, and the average is weighted by what passed.
+// childrenSummed: Java sums only some figures of the children; the others are those of an empty
+// node, and the average is weighted by what passed.
 func childrenSummed(d *difference) bool {
 	switch {
 	case !d.summed():
@@ -118,9 +118,8 @@ func averageOverCalls(d *difference) bool {
 	return calls != units && near(d.want, avg)
 }
 
-// responseTime: to Java a response time is the difference of two whole milliseconds,
-// and the least one is at least 1 ms, and at most so many, also when nothing
-// completed.
+// responseTime: in Java a response time is the difference of two whole milliseconds, and the least
+// one is between 1 ms and a maximum, even if nothing completed.
 func responseTime(d *difference) bool {
 	most := float64(d.config.StatisticMaxRtMs)
 	switch d.field {
@@ -134,19 +133,19 @@ func responseTime(d *difference) bool {
 	return false
 }
 
-// noBestBucket: Java takes it that at least one unit completed in some bucket.
+// noBestBucket: Java assumes that at least one unit completed in some bucket.
 func noBestBucket(d *difference) bool {
 	return d.field == "maxSuccessQps" && d.got == 0 && near(d.want, 1/toSeconds(d.book.width))
 }
 
-// countsDiffer: Java takes another count at exit, and counts below 1.
+// countsDiffer: Java uses another count at exit, and counts below 1.
 func countsDiffer(d *difference) bool {
 	return d.field != "curThreadNum" && d.book.some(d.ref, (*call).odd)
 }
 
-// roundedTimes: a call that waits a little longer or shorter than in Java is
-// released in another bucket or second, or after the figures are read; where a
-// sleep moves the clock, everything that follows happens a little earlier or later.
+// roundedTimes: a call that waits a little longer or shorter than in Java is released in another
+// bucket or second, or after the figures are read; if a sleep moves the clock, everything after it
+// happens a little earlier or later.
 func roundedTimes(d *difference) bool {
 	if d.field == "clock" {
 		return d.config.Sleep == "advance" && d.got-d.want == float64(d.due-d.javaNow) && d.withinDrift()
@@ -173,8 +172,8 @@ func roundedTimes(d *difference) bool {
 // parted reports whether two times lie in different buckets of a width.
 func parted(a, b, width int64) bool { return floor(a, width) != floor(b, width) }
 
-// withinDrift reports whether the waits since the clock was last Java's can have
-// moved it so far.
+// withinDrift reports whether the waits since the clock last agreed with Java's can have moved it
+// that far.
 func (d *difference) withinDrift() bool {
 	var most time.Duration
 	for _, c := range slices.Backward(d.book.calls) {
@@ -186,8 +185,8 @@ func (d *difference) withinDrift() bool {
 	return math.Abs(d.want-d.got) <= float64(most)
 }
 
-// borrowedFigure: Java books a borrower only on the node that the rule looks at, in
-// the minute at once and in the window when it runs.
+// borrowedFigure: Java books a borrower only on the node that the rule looks at, in the minute at
+// once and in the window when it runs.
 func borrowedFigure(d *difference) bool {
 	if !slices.Contains(borrowedFigures, d.field) {
 		return false
@@ -206,8 +205,7 @@ var borrowedFigures = []string{
 	"passQps", "totalQps", "waiting", "previousPassQps", "totalPass", "totalRequest", "pass", "occupiedPass",
 }
 
-// blockedLater: Java counts the refusal of a call that it made wait before after the
-// wait.
+// blockedLater: Java counts the refusal of a call that it made wait before after the wait.
 func blockedLater(d *difference) bool {
 	return slices.Contains(blockFigures, d.field) && d.config.Sleep != "record" &&
 		d.book.some(d.ref, func(c *call) bool { return c.java.Result == "block" && c.java.WaitMs != nil })

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 )
 
-// The conditions of the table's rows about hotspot rules. In all of them the difference
-// is about a hotspot rule, and the two machines say what Java and we do.
+// The conditions of the table's rows about hotspot rules. In all of them the difference is about a
+// hotspot rule, and the two machines give Java's answer and ours.
 
 // hotspotDiffers reports whether f holds for a rule that made the difference and one of
 // the values that it looks at.
@@ -33,15 +33,15 @@ func hotspotDiffers(f func(m *moment, l *hotLook, v argument.Value, x *hotValue)
 }
 
 var (
-	// otherArgument: Java works a negative index out once, by the first call.
+	// otherArgument: Java resolves a negative index once, at the first call.
 	otherArgument = func(m *moment) bool {
 		return m.hot.java != m.hot.ours && slices.ContainsFunc(m.hot.looks, func(l hotLook) bool { return l.other })
 	}
 
-	// forgottenByReload: to Java a changed rule is a new one.
+	// forgottenByReload: in Java a changed rule is a new one.
 	forgottenByReload = hotspotDiffers(func(_ *moment, _ *hotLook, _ argument.Value, x *hotValue) bool { return x.replaced })
 
-	// batchOfValue: to Java a call of n units holds one of a value's limit.
+	// batchOfValue: in Java a call of n units holds one of a value's limit.
 	batchOfValue = hotspotDiffers(func(m *moment, l *hotLook, v argument.Value, x *hotValue) bool {
 		held := m.model.HeldOf(m.call.m, l.ID, v)
 		fits := held+l.units <= l.threshold(v)
@@ -59,7 +59,7 @@ var (
 		return l.list && len(l.values) > 1 || x.listed
 	})
 
-	// chargedInVain: Java keeps what it charged by one rule if another refused.
+	// chargedInVain: Java keeps the charges of one rule if another refused.
 	chargedInVain = hotspotDiffers(func(_ *moment, _ *hotLook, _ argument.Value, x *hotValue) bool { return x.charged })
 
 	// wholeMilliseconds: Java rounds the cost of a call.
@@ -68,21 +68,21 @@ var (
 	})
 )
 
-// roundsCost reports whether the cost of a call of one unit is no whole millisecond.
+// roundsCost reports whether the cost of a call of one unit is not a whole millisecond.
 func (l *hotLook) roundsCost(v argument.Value) bool {
 	threshold := l.threshold(v)
 	return threshold > 0 && l.java.seconds()*1000%threshold != 0
 }
 
-// roundedTurn: both wait, and the two machines say how long; what Java rounds is the
-// difference, or the nanosecond that we round down to.
+// roundedTurn: both wait, and the two machines say how long; the difference is Java's rounding, or
+// the nanosecond that we round down to.
 func roundedTurn(m *moment) bool {
 	return m.got.result == "wait" && slices.ContainsFunc(m.hot.looks, func(l hotLook) bool {
 		return l.Behavior == hotspot.Throttle && slices.ContainsFunc(l.values, l.roundsCost)
 	})
 }
 
-// summedWait: Java adds up the waits of a list, which leaves every queue where ours is.
+// summedWait: Java adds up the waits of a list, which leaves every queue in our state.
 func summedWait(m *moment) bool {
 	same := true
 	for i := range m.hot.looks {

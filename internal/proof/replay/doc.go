@@ -1,26 +1,24 @@
-// Package replay replays decision traces that were recorded from the real Java
-// Sentinel on our engine, through its public API and with a [clocks.Manual],
-// and compares everything: every verdict, wait, figure, history, tree, and the
-// clock. Every verdict is compared twice:
+// Package replay replays decision traces recorded from the real Java Sentinel on our engine,
+// through its public API and with a [clocks.Manual], and compares everything: every verdict, wait,
+// figure, history, tree, and the clock. Every verdict is compared twice:
 //
-//   - with what we promise (promise.go). Each rule has a twin here that is too simple to be
-//     wrong, and works its answer out from a list of all calls there were: who would be
-//     refused, by which rule, and how long a call waits;
+//   - with our promise (promise.go). Each rule has a twin here that is too simple to be
+//     wrong, and works its answer out from a list of all earlier calls: who would be
+//     refused and by what rule, and how long a call waits;
 //
-//   - with what Java said. A trace fails at its first difference that the table does not
+//   - with Java's. A trace fails at its first difference that the table does not
 //     explain (table.go).
 //
 //     go test ./internal/proof/replay                        # the traces in testdata
 //     PENSTOCK_GOLDEN=/some/folder go test -v ./internal/proof/replay
 //
-// PENSTOCK_GOLDEN lists further folders, separated by colons; every *.json and
-// *.json.gz below is a trace.
+// PENSTOCK_GOLDEN lists further folders, separated by colons; every *.json and *.json.gz below is a
+// trace.
 //
-// Where a row of the table explains a decision that differs, what follows in the trace
-// can't be compared with Java's outcomes. It is replayed all the same: every verdict is
-// compared with its promise, and every figure counts exactly the calls there were
-// (model.go).
+// If a row of the table explains a decision that differs, the rest of the trace can't be compared
+// with Java's outcomes. It is replayed all the same: every verdict is compared with its promise,
+// and every figure must count exactly the calls that were made (model.go).
 //
-// Traces with rules of families that don't exist yet are skipped. Those with system
-// rules say what the machine shows; the engine reads it there.
+// Traces with rules of families that don't exist yet are skipped. Those with system rules contain
+// the machine's values; the engine reads them there.
 package replay

@@ -22,13 +22,13 @@ type live struct {
 	pending chan reply      // nil once the call runs
 }
 
-// reply is what asking returned.
+// reply is the result of entering.
 type reply struct {
 	entry api.Admitted
 	err   error
 }
 
-// verdict is what came of asking, in the words of the traces.
+// verdict is the outcome of a call, in the traces' words.
 type verdict struct {
 	result    string
 	wait      time.Duration
@@ -47,13 +47,13 @@ func (v verdict) String() string {
 	return s
 }
 
-// enter asks for a resource. It returns when the call is judged: it has returned,
-// or lies down to wait.
+// enter asks for a resource. It returns when the call is judged: it has returned, or begins to
+// wait.
 func (p *player) enter(op *Op) *moment {
 	l := p.arrive(op)
 	hot := p.hot.judge(p.model, l.call, p.javaNow)
 	servable := p.model.Servable()
-	said := p.promised(l.m)
+	promise := p.promised(l.m)
 	parked, slept := p.clock.Parked(), len(p.clock.Slept())
 	ask := func() {
 		entry, err := p.guard.Entry(l.ctx, op.Resource, append(options(op), api.Args(l.args...))...)
@@ -93,7 +93,7 @@ func (p *player) enter(op *Op) *moment {
 	if !l.blocked {
 		p.open[l.id] = l
 	}
-	m := &moment{player: p, call: l.call, want: &op.Expect, got: got, rules: p.applying(l.call), hot: hot, promise: said, servable: servable}
+	m := &moment{player: p, call: l.call, want: &op.Expect, got: got, rules: p.applying(l.call), hot: hot, promise: promise, servable: servable}
 	if l.m.State == model.Waiting && len(l.pending) == 0 && !(p.config.Sleep == "park") {
 		p.model.Advance(p.due)
 		p.model.Run(l.m)
@@ -102,7 +102,7 @@ func (p *player) enter(op *Op) *moment {
 	return m
 }
 
-// arrive is a call that is about to ask, with what its caller holds.
+// arrive returns a call that is about to ask, with what its caller holds.
 func (p *player) arrive(op *Op) *live {
 	c := &call{
 		id: op.ID, place: place{op.Context, op.Resource}, origin: op.Origin, inbound: op.EntryType == "in",
@@ -111,7 +111,7 @@ func (p *player) arrive(op *Op) *live {
 	for _, raw := range op.Args {
 		arg, err := argumentOf(raw)
 		if err != nil {
-			panic(err) // no trace has such
+			panic(err) // no trace has one
 		}
 		c.args = append(c.args, arg)
 	}

@@ -9,13 +9,13 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/model"
 )
 
-// clues are what the table goes by beside the book.
+// clues are the table's evidence beside the book.
 type clues struct {
 	lines       map[flowKey]*line
 	lookedAt    map[NodeRef]bool // nodes on which Java booked borrowers of other resources
 	refused     []JavaFlowRule   // that Java keeps
 	carried     map[string]bool  // rules that kept their state over a reload
-	javaKeptOld bool             // Java could not load rules, and kept the ones before
+	javaKeptOld bool             // Java could not load rules, and kept the previous ones
 	wentBack    bool             // the clock of the trace went back
 	misordered  bool             // Java ended calls that nobody exited
 }
@@ -23,11 +23,11 @@ type clues struct {
 // flowKey names a flow rule on a resource: a pattern has a limit for each.
 type flowKey struct{ rule, resource string }
 
-// line is what is known of Java's queue of the calls to one resource under one rule.
+// line is the known state of Java's queue of the calls to one resource under one rule.
 type line struct {
 	queued  int64 // calls that queued since the queue was idle
 	apart   bool  // Java keeps room for a call that it refused then, or gave it room later (D12)
-	skipped int64 // when the last borrower ran that Java let pass by (B3)
+	skipped int64 // when the last borrower ran that Java let pass (B3)
 }
 
 func (p *player) line(x applied, c *call) *line {
@@ -38,7 +38,7 @@ func (p *player) line(x applied, c *call) *line {
 	return p.lines[key]
 }
 
-// record enters a call in the book, and follows what it did to the rules' lines.
+// record enters a call in the book, and updates the rules' lines with its effects.
 func (p *player) record(m *moment) {
 	p.book.add(m.call)
 	if !m.want.borrows() {
@@ -78,13 +78,12 @@ func (p *player) record(m *moment) {
 	}
 }
 
-// drift is how far the wait for a rule may be from Java's. Java rounds the cost of
-// each call, and so is off by half a unit for each call that queued since the queue
-// was idle, this call included. The unit is a millisecond, or a nanosecond for
-// throttles above 1000 a second or whose rounded threshold doesn't divide 1000. A
-// throttle whose whole threshold divides 1000 rounds nothing. Where Java reckons in
-// milliseconds, it takes the clock's, without the fraction by which a sleep may have
-// moved it; and where rounded waits have moved the clock, it shows another time.
+// drift returns how far the wait for a rule may be from Java's. Java rounds the cost of each call,
+// and so is off by half a unit for each call that queued since the queue was idle, including this
+// one. The unit is a millisecond, or a nanosecond for throttles above 1000 a second or whose
+// rounded threshold doesn't divide 1000. A throttle whose whole threshold divides 1000 rounds
+// nothing. If Java computes in milliseconds, it uses the clock's, without fractions that a sleep
+// may have added; and if rounded waits have moved the clock, it shows another time.
 func (p *player) drift(x applied, c *call) time.Duration {
 	const truncated = time.Nanosecond // our waits are rounded down
 	queued := time.Duration(p.line(x, c).queued + 1)
@@ -105,8 +104,7 @@ func (p *player) drift(x applied, c *call) time.Duration {
 	return off + queued*time.Millisecond/2 + truncated
 }
 
-// moment is a call that was judged: what Java said, what we said, and the rules that
-// apply.
+// moment is a judged call: Java's answer, ours, and the rules that apply.
 type moment struct {
 	*player
 	call  *call
@@ -119,8 +117,8 @@ type moment struct {
 	servable bool // before the call
 }
 
-// settle works out when Java releases the call, whose windows it may borrow from, and
-// how far its wait may be from Java's.
+// settle computes when Java releases the call, whose windows it may borrow from, and how far its
+// wait may be from Java's.
 func (m *moment) settle() {
 	c := m.call
 	c.javaReleased = c.javaAsked
@@ -138,18 +136,18 @@ func (m *moment) settle() {
 // lends reports whether the call may borrow from the rule's window.
 func (m *moment) lends(x applied) bool { return m.call.prioritized && x.lends() }
 
-// borrowedBy is the place of the first rule from which the call may have borrowed.
+// borrowedBy returns the position of the first rule from which the call may have borrowed.
 func (m *moment) borrowedBy() int { return slices.IndexFunc(m.rules, m.lends) }
 
 func (m *moment) now() int64 { return m.call.asked }
 
-// index is the place of a rule among those that apply, -1 if it does not.
+// index returns the position of a rule among the applicable ones, -1 if it does not.
 func (m *moment) index(id string) int {
 	return slices.IndexFunc(m.rules, func(x applied) bool { return x.ID == id })
 }
 
-// any reports whether one of the rules that made the difference satisfies f: those
-// that refused the call, or if none did, those that apply.
+// any reports whether one of the decisive rules satisfies f: the refusing ones, or if none refused,
+// the applicable ones.
 func (m *moment) any(f func(x applied) bool) bool {
 	refused := m.want.Result == "block" || m.got.result == "block"
 	return slices.ContainsFunc(m.rules, func(x applied) bool {
@@ -157,16 +155,15 @@ func (m *moment) any(f func(x applied) bool) bool {
 	})
 }
 
-// after reports whether the difference can come from a rule that was declared after
-// the one in place i.
+// after reports whether the difference can come from a rule declared after the one at position i.
 func (m *moment) after(i int) bool {
 	return i >= 0 && m.any(func(x applied) bool { return m.index(x.ID) > i })
 }
 
-// units are what the window of a rule counts, without the call.
+// units returns the units that the window of a rule counts, without the call.
 func (m *moment) units(x applied) model.Units { return m.unitsOn(x.node, m.call.m) }
 
-// unitsOn are what the windows of a node count, without a call.
+// unitsOn returns the units that the windows of a node count, without a call.
 func (p *player) unitsOn(ref NodeRef, without *model.Call) model.Units {
 	switch ref.Kind {
 	case "resource":
@@ -177,11 +174,11 @@ func (p *player) unitsOn(ref NodeRef, without *model.Call) model.Units {
 	return p.model.Units(ref.Kind, ref.Resource, ref.Origin, without)
 }
 
-// used is what the window of a rule counts before the call.
+// used returns the units that the window of a rule counts before the call.
 func (m *moment) used(x applied) int64 { return m.units(x).Now }
 
-// recently reports whether a call that satisfies f is in the window of a rule: was
-// decided or released, or runs, within it.
+// recently reports whether a call that satisfies f is in the window of a rule: was decided or
+// released, or runs, within it.
 func (m *moment) recently(x applied, f func(c *call) bool) bool {
 	return x.windowed() && m.book.some(x.node, func(c *call) bool {
 		return max(c.released, c.runs()) >= x.oldest(m.now()) && f(c)

@@ -9,15 +9,15 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// family is a family of rules that there is.
+// family is an existing family of rules.
 type family struct {
-	keys []string // of a trace's rules, any of which replaces the rules of the family
-	// translate puts the native rules into the player's set. What it notes in l happens
-	// once they are in force.
+	keys []string // in a trace's rules; any of them replaces the rules of the family
+	// translate puts the native rules into the player's set. Its effects recorded in l happen once
+	// they are in effect.
 	translate func(p *player, java Rules, l *loading) error
 }
 
-// families are those that the runner knows, in the order in which a call is judged.
+// families lists the known ones, in the order in which a call is judged.
 var families = []family{
 	{[]string{"authority"}, (*player).translateAuthority},
 	{[]string{"system"}, (*player).translateSystem},
@@ -30,15 +30,14 @@ func known(key string) bool {
 	return slices.ContainsFunc(families, func(f family) bool { return slices.Contains(f.keys, key) })
 }
 
-// loading is what comes of loading rules.
+// loading is the result of loading rules.
 type loading struct {
 	dropped []Dropped
 	later   []string // rules that Java drops and we keep
 	then    []func() error
 }
 
-// load replaces the rules of the families that are there by what they translate to, all
-// of them at once.
+// load replaces the rules of the existing families with their translations, all at once.
 func (p *player) load(java Rules) (*loading, error) {
 	l := new(loading)
 	for _, f := range families {
@@ -63,7 +62,7 @@ func (p *player) load(java Rules) (*loading, error) {
 
 func (r Rules) has(key string) bool { return r[key] != nil }
 
-// listOf decodes the rules under one key; there are none where the key is missing.
+// listOf decodes the rules under one key; none if the key is missing.
 func listOf[R any](r Rules, key string) (rules []R, err error) {
 	if list, ok := r[key]; ok {
 		err = json.Unmarshal(list, &rules)
@@ -123,7 +122,7 @@ func (p *player) translateFlow(java Rules, l *loading) error {
 	return nil
 }
 
-// adoptFlow goes on with the queues of the flow rules that are still there.
+// adoptFlow keeps the queues of the flow rules that still exist.
 func (p *player) adoptFlow(java []JavaFlowRule, dropped []Dropped) error {
 	active, err := activate(p.guard.Rules().Flow)
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// tally is what happened on a node in some span of time.
+// tally sums up the events on a node in some span of time.
 type tally struct {
 	stat.Counts
 	minRT time.Duration // if any call completed
 }
 
-// events calls f with each thing that happened on a node until now, and when.
+// events calls f with each event on a node until now, and its time.
 func (b *book) events(ref NodeRef, now int64, f func(at int64, what stat.Counts)) {
 	for _, c := range b.calls {
 		if !b.on(ref, c) {
@@ -47,7 +47,7 @@ func (t *tally) add(what stat.Counts) {
 	t.Add(&what)
 }
 
-// second is the window that a node must show at now: in all, and by its buckets.
+// second returns the window that a node must show at now: in all, and by its buckets.
 func (b *book) second(ref NodeRef, now int64) (all tally, best int64) {
 	first := floor(now, b.width) + b.width - b.interval
 	buckets := make([]int64, b.interval/b.width)
@@ -62,7 +62,7 @@ func (b *book) second(ref NodeRef, now int64) (all tally, best int64) {
 	return all, best
 }
 
-// minute is what happened second by second until now. Its keys are the starts.
+// minute sums up the events of each second until now. Its keys are the starts.
 func (b *book) minute(ref NodeRef, now int64) map[int64]*tally {
 	seconds := make(map[int64]*tally)
 	oldest := floor(now, int64(time.Second)) - 59*int64(time.Second)
@@ -79,7 +79,7 @@ func (b *book) minute(ref NodeRef, now int64) map[int64]*tally {
 	return seconds
 }
 
-// snapshot are the figures that a node must show at now, but for what waits; nil if
+// snapshot returns the figures that a node must show at now, except those of waiting calls; nil if
 // there is no such node.
 func (b *book) snapshot(ref NodeRef, now int64) figures {
 	if !b.exists(ref) {
@@ -110,7 +110,7 @@ func (b *book) snapshot(ref NodeRef, now int64) figures {
 	return f
 }
 
-// history are the seconds of the last minute that a node must show.
+// history returns the seconds of the last minute that a node must show.
 func (b *book) history(ref NodeRef, now, epoch int64) []figures {
 	if !b.exists(ref) {
 		return nil

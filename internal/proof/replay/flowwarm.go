@@ -2,7 +2,7 @@ package replay
 
 import "math"
 
-// tokens are Java's marks of a warm-up: where it warns and where it is full.
+// tokens returns Java's marks of a warm-up: the warning mark and the full one.
 func (r *activeRule) tokens() (warning, full float64) {
 	perPeriod := r.perSecond() * r.WarmUpPeriod.Seconds()
 	factor := float64(r.ColdFactor)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Trace is one scenario: a configuration, rules, and timed operations with the
-// outcome that the real Java Sentinel had for each.
+// Trace is one scenario: a configuration, rules, and timed operations with the outcome that the
+// real Java Sentinel had for each.
 type Trace struct {
 	Name         string            `json:"name"`
 	Tags         []string          `json:"tags"`
@@ -39,7 +39,7 @@ func (c Config) occupyTimeout() time.Duration {
 // Rules are lists of rules by family.
 type Rules map[string]json.RawMessage
 
-// families are those with at least one rule.
+// families returns those with at least one rule.
 func (r Rules) families() []string {
 	var families []string
 	for family, list := range r {
@@ -50,7 +50,7 @@ func (r Rules) families() []string {
 	return families
 }
 
-// Op is one operation and what came of it.
+// Op is one operation and its outcome.
 type Op struct {
 	T           int64             `json:"t"` // ms after the epoch
 	Kind        string            `json:"op"`
@@ -68,7 +68,7 @@ type Op struct {
 	Load        *float64          `json:"load"`
 	CPU         *float64          `json:"cpu"`
 	Rules       Rules             `json:"rules"`
-	Rule        string            `json:"rule"` // that is inspected
+	Rule        string            `json:"rule"` // the inspected rule
 	Expect      Expect            `json:"expect"`
 }
 
@@ -80,7 +80,7 @@ type NodeRef struct {
 	Context  string `json:"context"`
 }
 
-// Expect is what came of an operation. Which fields there are depends on its kind.
+// Expect is the outcome of an operation. Its fields depend on the operation's kind.
 type Expect struct {
 	Result       string         `json:"result"` // pass, wait or block
 	WaitMs       *float64       `json:"waitMs"`
@@ -96,11 +96,11 @@ type Expect struct {
 	IgnoredRules []string       `json:"ignoredRules"`
 
 	Events    []breakerEvent `json:"events"`
-	State     *string        `json:"state"` // of the rule that is inspected
+	State     *string        `json:"state"` // of the inspected rule
 	RetryAtMs *float64       `json:"retryAtMs"`
 }
 
-// wait is the wait that was asked for, to the nanosecond, 0 if none was.
+// wait returns the wait in the trace, to the nanosecond, 0 if there was none.
 func (e *Expect) wait() time.Duration {
 	if e.WaitMs == nil {
 		return 0
@@ -117,11 +117,10 @@ func fromMs(ms float64) time.Duration {
 	return time.Duration(math.Round(ms * float64(time.Millisecond)))
 }
 
-// figures are numbers by the names that the traces have for them. A NaN stands for
-// one that doesn't exist.
+// figures are numbers under the traces' names. NaN stands for a missing one.
 type figures map[string]float64
 
-// treeNode is a node of the invocation tree with what hangs below it.
+// treeNode is a node of the invocation tree with its subtree.
 type treeNode struct {
 	Name     string
 	Kind     string // root, entrance or call
@@ -129,7 +128,7 @@ type treeNode struct {
 	Children []*treeNode // by name
 }
 
-// UnmarshalJSON takes every number for a figure.
+// UnmarshalJSON reads every number as a figure.
 func (n *treeNode) UnmarshalJSON(data []byte) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {

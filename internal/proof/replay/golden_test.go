@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// TestGolden replays the traces in testdata and those in the folders that
-// PENSTOCK_GOLDEN lists.
+// TestGolden replays the traces in testdata and in the folders that PENSTOCK_GOLDEN lists.
 func TestGolden(t *testing.T) {
 	total := NewReport()
 	if embedded, all := replayAll(t, "testdata", total); all {
@@ -31,8 +30,8 @@ func TestGolden(t *testing.T) {
 	fmt.Println(total.Summary())
 }
 
-// replayAll replays the traces of folders separated by colons, one subtest each. all
-// is false if some were left out, by go test -run or under the race detector.
+// replayAll replays the traces of folders separated by colons, one subtest each. all is false if go
+// test -run or the race detector left some out.
 func replayAll(t *testing.T, folders string, total *Report) (report *Report, all bool) {
 	report = NewReport()
 	traces := 0
@@ -53,7 +52,7 @@ func replayAll(t *testing.T, folders string, total *Report) (report *Report, all
 					outcome := replayFile(file)
 					report.Add(outcome)
 					total.Add(outcome)
-					tell(t, file, outcome)
+					logOutcome(t, file, outcome)
 				})
 			}
 		}
@@ -65,7 +64,7 @@ func replayAll(t *testing.T, folders string, total *Report) (report *Report, all
 	return report, report.traces == traces
 }
 
-func tell(t *testing.T, file string, o *Outcome) {
+func logOutcome(t *testing.T, file string, o *Outcome) {
 	switch {
 	case o.Failure != nil:
 		t.Errorf("%s: %v", file, o.Failure)

@@ -10,9 +10,9 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/model"
 )
 
-// hotspots are the hotspot rules in force, and Java's machine for them: as long as
-// no decision has changed it must say what the trace says. So where it differs from the model, the
-// cause can be told, and is the evidence for a row of the table.
+// hotspots holds the hotspot rules in effect, and Java's machine for them: until a decision changes
+// it must agree with the trace. So if it differs from the model, the cause is known, and is the
+// evidence for a row of the table.
 type hotspots struct {
 	rules []*hotRule
 }
@@ -20,11 +20,11 @@ type hotspots struct {
 type hotRule struct {
 	hotspot.Rule
 	java   JavaHotspotRule
-	index  int // to Java, which works out a negative one once
+	index  int // in Java, which resolves a negative one once
 	values map[argument.Value]*hotValue
 }
 
-// hotValue is what is known of a value.
+// hotValue is the known state of a value.
 type hotValue struct {
 	// Java's, in milliseconds.
 	javaFilled, javaLeft, javaLast, javaCalls int64
@@ -33,7 +33,7 @@ type hotValue struct {
 	listed, charged, replaced bool
 }
 
-// hotVerdict is what a machine says: which rule refuses, or how long the call waits.
+// hotVerdict is a machine's answer: the rule that refuses, or the wait of the call.
 type hotVerdict struct {
 	rule string
 	wait time.Duration
@@ -47,11 +47,11 @@ type hotMoment struct {
 	looks      []hotLook
 }
 
-// hotLook is a rule and what it looks at.
+// hotLook is a rule and the values that it looks at.
 type hotLook struct {
 	*hotRule
 	units  int64
-	values []argument.Value // as they come, also twice
+	values []argument.Value // in order, with duplicates
 	list   bool
 	other  bool // Java looks at another argument
 }
@@ -98,7 +98,7 @@ func (r *hotRule) threshold(v argument.Value) int64 {
 	return int64(r.Threshold)
 }
 
-// judge says what the two machines make of a call, which Java's then has charged.
+// judge returns the answers of the two machines to a call, which Java's machine then has charged.
 func (h *hotspots) judge(ours *model.Model, c *call, javaNow int64) *hotMoment {
 	m := &hotMoment{}
 	for _, r := range h.rules {
@@ -132,7 +132,7 @@ func (h *hotspots) judge(ours *model.Model, c *call, javaNow int64) *hotMoment {
 // beforeHotspot reports whether Java refused before it asked a hotspot rule.
 func (e *Expect) beforeHotspot() bool { return e.BlockedBy == "authority" || e.BlockedBy == "system" }
 
-// each are the distinct values.
+// each returns the distinct values.
 func (l *hotLook) each() (values []argument.Value) {
 	for _, v := range l.values {
 		if !slices.Contains(values, v) {
@@ -142,8 +142,7 @@ func (l *hotLook) each() (values []argument.Value) {
 	return values
 }
 
-// checkJavaHotspots holds the trace against Java's machine, before any decision has
-// changed.
+// checkJavaHotspots compares the trace with Java's machine, before any decision has changed.
 func (j *judge) checkJavaHotspots(m *moment) {
 	refused := m.want.Result == "block"
 	if len(m.hot.looks) == 0 || refused && m.want.BlockedBy != "param" || m.hot.asleep && j.config.Sleep != "record" {
@@ -161,7 +160,7 @@ func (j *judge) checkJavaHotspots(m *moment) {
 	}
 }
 
-// followJava enters what Java takes of the values of a call.
+// followJava records what Java takes of the values of a call.
 func (m *hotMoment) followJava(c *call) {
 	switch {
 	case c.java.beforeHotspot():

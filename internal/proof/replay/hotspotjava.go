@@ -8,9 +8,9 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 )
 
-// judgeJava asks one rule after the other and charges as it goes, for each element of a
-// list on its own.
-func (m *hotMoment) judgeJava(c *call, now int64) (said hotVerdict) {
+// judgeJava asks one rule after the other and charges at once, for each element of a list
+// separately.
+func (m *hotMoment) judgeJava(c *call, now int64) (verdict hotVerdict) {
 	for i := range m.looks {
 		l := &m.looks[i]
 		values := l.values
@@ -21,22 +21,22 @@ func (m *hotMoment) judgeJava(c *call, now int64) (said hotVerdict) {
 			}
 		}
 		for _, v := range values {
-			m.asleep = m.asleep || said.wait > 0
+			m.asleep = m.asleep || verdict.wait > 0
 			wait, ok := l.javaFits(l.value(v), v, now)
 			if !ok {
-				said.rule = l.ID // after it has made the call wait
-				return said
+				verdict.rule = l.ID // after it has made the call wait
+				return verdict
 			}
 			if wait > 0 {
-				said.wait += wait
+				verdict.wait += wait
 				m.javaWaits++
 			}
 		}
 	}
-	return said
+	return verdict
 }
 
-// enterJava counts a call as Java does that let it in.
+// enterJava counts a call that Java admitted, as Java does.
 func (m *hotMoment) enterJava(c *call) {
 	for _, l := range m.looks {
 		if l.Metric != hotspot.Concurrency {
@@ -98,8 +98,7 @@ func (l *hotLook) javaFits(x *hotValue, v argument.Value, now int64) (wait time.
 	return 0, true
 }
 
-// mark notes on the values of a call that Java refused that it has charged it all the
-// same.
+// mark records on the values of a call that Java refused that Java has charged it all the same.
 func (m *hotMoment) mark() {
 	for _, l := range m.looks {
 		for _, v := range l.values {

@@ -32,8 +32,7 @@ type JavaItem struct {
 	Count float64         `json:"count"`
 }
 
-// TranslateHotspot gives the native rules that behave as the Java ones do, in their
-// order.
+// TranslateHotspot returns native rules that behave like the Java ones, in their order.
 func TranslateHotspot(rules []JavaHotspotRule) (native []hotspot.Rule, dropped []Dropped, err error) {
 	for _, r := range rules {
 		rule, err := r.java()
@@ -59,10 +58,10 @@ func TranslateHotspot(rules []JavaHotspotRule) (native []hotspot.Rule, dropped [
 
 func (r JavaHotspotRule) seconds() int64 { return int64(orElse(r.DurationSec, 1)) }
 
-// javaTypes are what Java calls the types of arguments. It takes others for text.
+// javaTypes are Java's names for the types of arguments. It treats others as text.
 var javaTypes = map[string]string{"int64": "long", "float64": "double", "bool": "boolean"}
 
-// java is the rule as a file of Java's has it.
+// java returns the rule as in a file of Java's.
 func (r JavaHotspotRule) java() (rule sentinel.JavaHotspot, err error) {
 	unset := sentinel.JavaHotspotUnset
 	rule = sentinel.JavaHotspot{
@@ -84,8 +83,8 @@ func (r JavaHotspotRule) java() (rule sentinel.JavaHotspot, err error) {
 	return rule, nil
 }
 
-// argumentOf is an argument of a call: text, a whole number, a decimal one, a boolean,
-// nil, or a list of these.
+// argumentOf returns an argument of a call: text, a whole number, a decimal one, a boolean, nil, or
+// a list of these.
 func argumentOf(raw json.RawMessage) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -116,8 +115,7 @@ func typed(v any) (any, error) {
 	return v, nil
 }
 
-// elements are the values of an argument, one after the other, and whether it is a
-// list.
+// elements returns the values of an argument, one after the other, and whether it is a list.
 func elements(arg any) (values []argument.Value, list bool) {
 	all, list := arg.([]any)
 	if !list {

@@ -44,7 +44,7 @@ func Load(path string) (*Trace, error) {
 	return trace, nil
 }
 
-// missing lists the families of the rules of a trace that don't exist yet.
+// missing lists the families in a trace's rules that don't exist yet.
 func (t *Trace) missing(ops []*Op) []string {
 	families := t.Rules.families()
 	for _, op := range ops {

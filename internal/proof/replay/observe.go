@@ -31,13 +31,13 @@ func find(tree inspect.Tree, ref NodeRef) *inspect.Node {
 	return n
 }
 
-// named reports whether a node may be there only because a rule names it: nothing
-// was ever counted on it.
+// named reports whether a node may exist only because a rule names it: nothing was ever counted on
+// it.
 func named(n *inspect.Node) bool {
 	return n.Lifetime == stat.Counts{} && len(n.Children) == 0
 }
 
-// snapshotOf renders the figures of a node as the traces have them.
+// snapshotOf renders a node's figures in the traces' form.
 func snapshotOf(n *inspect.Node) figures {
 	rates := n.Rates()
 	f := figures{
@@ -60,8 +60,8 @@ func totals(f figures, c *stat.Counts) {
 	f["totalSuccess"], f["totalException"] = float64(c.Complete), float64(c.Exception)
 }
 
-// historyOf renders the seconds in which something happened. Their average response
-// time is in whole milliseconds there.
+// historyOf renders the seconds with events. Their average response time is in whole milliseconds
+// there.
 func historyOf(n *inspect.Node, epoch int64) []figures {
 	seconds := []figures{}
 	for i := range n.History {
@@ -79,7 +79,7 @@ func secondOf(start int64, c *stat.Counts) figures {
 	}
 }
 
-// treeOf renders a node and what hangs below it. What only rules name is left out.
+// treeOf renders a node and its subtree, without nodes that only rules name.
 func treeOf(n *inspect.Node) *treeNode {
 	all := snapshotOf(n)
 	t := &treeNode{Name: n.Name, Kind: n.Kind.String(), Figures: make(figures)}

@@ -1,6 +1,6 @@
 package replay
 
-// Outcome is what came of replaying one trace.
+// Outcome is the result of replaying one trace.
 type Outcome struct {
 	Name    string
 	Skipped string // the families that don't exist yet, "" if the trace was replayed
@@ -8,16 +8,16 @@ type Outcome struct {
 
 	Ops     int // operations that were compared, up to the first changed decision
 	Enters  int // in the trace
-	Kept    int // of them, verdicts that are what we promise
-	Agreed  int // verdicts that are Java's in everything, up to the first changed decision
-	Alike   int // and wherever they stand
-	Figures int // figures that are Java's
+	Kept    int // verdicts that match our promise
+	Agreed  int // verdicts equal to Java's, up to the first changed decision
+	Alike   int // the same in the whole trace
+	Figures int // figures equal to Java's
 
 	Row       string         // of the first changed decision, "" if there is none
-	Change    string         // what that is
+	Change    string         // its description
 	After     int            // enters at and after it
-	Asides    map[string]int // by row, other verdicts and loads that are not quite Java's
-	Explained map[string]int // by row, figures that are not Java's
+	Asides    map[string]int // by row, other verdicts and loads that differ slightly from Java's
+	Explained map[string]int // by row, figures that differ from Java's
 }
 
 // Status is passed, deliberate, skipped or failed.

@@ -4,7 +4,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/model"
 )
 
-// promised is what we promise for a call, in the words of the traces: what the model says.
+// promised returns our promise for a call, in the traces' words: the model's answer.
 func (p *player) promised(c *model.Call) verdict {
 	p.model.Enter(c)
 	switch c.State {
@@ -16,7 +16,7 @@ func (p *player) promised(c *model.Call) verdict {
 	return verdict{result: "pass"}
 }
 
-// checkPromise holds our verdict against what was promised.
+// checkPromise compares our verdict with the promise.
 func (j *judge) checkPromise(m *moment) {
 	if m.got != m.promise {
 		j.fail("we promise %v, got %v", m.promise, m.got)

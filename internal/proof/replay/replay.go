@@ -18,18 +18,17 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// player replays the operations of one trace on a Guard of its own, and keeps the
-// book.
+// player replays the operations of one trace on a Guard of its own, and keeps the book.
 type player struct {
 	config  Config
 	guard   *api.Guard
 	clock   *clocks.Manual
 	epoch   int64
-	due     int64           // what the clock must show
-	javaNow int64           // what Java's shows
-	callers context.Context // may leave, so that nobody has a turn for good
+	due     int64           // the expected time of the clock
+	javaNow int64           // Java's
+	callers context.Context // can end, so that no turn is final
 	open    map[int]*live   // by the call's ID
-	waiting []*live         // those of them that wait
+	waiting []*live         // the waiting ones
 	set     rules.Set       // as loaded last
 	rules   []activeRule
 	lists   lists
@@ -41,7 +40,7 @@ type player struct {
 
 	breakers []breaker.Rule
 	twins    map[*model.Breaker]*twin
-	heard    []breakerEvent // in the present operation
+	heard    []breakerEvent // in the current operation
 	clues
 }
 
@@ -84,7 +83,7 @@ func newPlayer(config Config) (*player, error) {
 	return p, nil
 }
 
-// leaving is a context that might end, and doesn't.
+// leaving is a context that could end, but doesn't.
 type leaving struct{ context.Context }
 
 func (leaving) Done() <-chan struct{} { return neverDone }
@@ -93,10 +92,9 @@ var neverDone = make(chan struct{})
 
 func (p *player) sinceEpoch(t int64) time.Duration { return time.Duration(t - p.epoch) }
 
-// moveTo sets the clock to t ms after the epoch; a time that has passed moves
-// nothing. Calls whose wait ends on the way run, one after the other, and their
-// replies are taken, so that none of their goroutines runs on into the next
-// operation.
+// moveTo sets the clock to t ms after the epoch; a time that has passed moves nothing. Calls whose
+// wait ends on the way run, one after the other, and their replies are received, so that none of
+// their goroutines runs on into the next operation.
 func (p *player) moveTo(t int64) error {
 	p.due = max(p.due, p.epoch+t*int64(time.Millisecond))
 	p.clock.AdvanceTo(p.due)
@@ -109,9 +107,9 @@ func (p *player) moveTo(t int64) error {
 	return nil
 }
 
-// wake takes the reply of the call that runs next. Nothing is promised about who is first of
-// several whose wait ends at one instant, and a breaker may have a probe for one of them: it is
-// the first of which what it was told is true.
+// wake receives the reply of the call that runs next. If several waits end at one instant, their
+// order is undefined, and a breaker may have a probe for one of them: it returns the first whose
+// reply is correct.
 func (p *player) wake() (wrong error) {
 	all := slices.Clone(p.waiting)
 	now := p.next().released
@@ -132,13 +130,13 @@ func (p *player) wake() (wrong error) {
 		}
 		l.pending <- r
 		p.waiting = slices.Clone(all)
-		wrong = cmp.Or(wrong, fmt.Errorf("call %d was told to wait %v, and then: %w", l.id, l.wait, err))
+		wrong = cmp.Or(wrong, fmt.Errorf("call %d had to wait %v, and then: %w", l.id, l.wait, err))
 	}
 	return wrong
 }
 
-// reply is what a call that waits has come to, or false if it sleeps. A call that was woken
-// has its reply soon, so it sleeps if as many do as have none.
+// reply returns the result of a waiting call, or false if it sleeps. A woken call replies soon, so
+// it sleeps if the number of sleepers equals the number of calls without a reply.
 func (p *player) reply(l *live) (r reply, ok bool) {
 	for {
 		select {
@@ -159,7 +157,7 @@ func (p *player) reply(l *live) (r reply, ok bool) {
 	}
 }
 
-// retime has calls that wait run when their turns are by now.
+// retime updates when waiting calls run, from their current turns.
 func (p *player) retime(now int64) {
 	for _, l := range slices.Clone(p.waiting) {
 		released := max(now, l.m.Wake())
@@ -173,14 +171,14 @@ func (p *player) retime(now int64) {
 	}
 }
 
-// next is who runs next of those that wait: of several at one time, the one that knows of
-// that for longest.
+// next returns the waiting call that runs next: of several at one time, the one that has known it
+// longest.
 func (p *player) next() *live {
 	return slices.MinFunc(p.waiting, func(a, b *live) int { return cmp.Compare(a.released, b.released) })
 }
 
-// finish lets every waiting call run, ends all calls and closes the Guard. Then
-// nothing may be in flight or reserved.
+// finish lets every waiting call run, ends all calls and closes the Guard. Then nothing may be in
+// flight or reserved.
 func (p *player) finish() error {
 	const after = 48 * time.Hour // the longest wait
 	if len(p.waiting) > 0 {

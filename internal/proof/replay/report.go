@@ -13,7 +13,7 @@ type Report struct {
 	mu       sync.Mutex
 	statuses map[string]int
 	traces   int
-	replayed int // not skipped, which is to say flow-only
+	replayed int // not skipped; skipped traces have rules of other families
 
 	ops, enters, kept, agreed, alike, figures int
 
@@ -59,7 +59,7 @@ func (r *Report) Add(o *Outcome) {
 	}
 }
 
-// Summary is the one line about everything.
+// Summary returns the one line about everything.
 func (r *Report) Summary() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,10 +106,10 @@ func (r *Report) compared() int {
 
 func (r *Report) share(enters int) float64 { return float64(enters) / float64(max(1, r.enters)) }
 
-// ceilings are the greatest shares of the `enter` operations of the traces that may
-// stand at and after a decision that the rows explain: what was measured over those in
-// testdata, with a quarter of it as room. F1 ends each trace in which the inbound
-// concurrency reaches its limit, as it does early in three of the random ones.
+// ceilings are the greatest shares of the `enter` operations of the traces that may stand at and
+// after a decision that the rows explain: the shares measured in testdata, plus a quarter. F1 ends
+// each trace in which the inbound concurrency reaches its limit, which happens early in three of
+// the random ones.
 var ceilings = []struct {
 	share float64
 	ids   []string
@@ -121,9 +121,9 @@ var ceilings = []struct {
 	{0.016, []string{"E3 E8"}}, // four traces, in which calls take so long that they outlive a state
 	{0.0233, []string{"F1"}},
 	{0.0161, []string{"B8"}}, // six traces in which prioritized calls come to queues
-	// Hotspot rules on concurrency: nearly all of these traces have calls of several
-	// units, and what follows the first one that matters can't be compared with Java's.
-	// It is all the same held against the machine that is ours, verdict by verdict.
+	// Hotspot rules on concurrency: nearly all of these traces have calls of several units, and
+	// operations after the first one that matters can't be compared with Java's. They are still
+	// compared with our own machine, verdict by verdict.
 	{0.058, []string{"F11"}},
 	{0.023, []string{"F8"}},
 	{0.0113, []string{"F6"}},
@@ -135,8 +135,7 @@ const (
 	leastAlike    = 0.9
 )
 
-// Check holds the rows against their ceilings. It is for the traces that those were
-// measured on.
+// Check compares the rows with their ceilings. It is for the traces that those were measured on.
 func (r *Report) Check() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,11 +155,11 @@ func (r *Report) Check() error {
 	return errors.Join(append(problems, r.atLeast(leastCompared, leastAlike))...)
 }
 
-// CheckFurther is Check for another set, with one ceiling for every row. A set of n traces
-// differs by chance from the one in testdata: of 5000 samples of 173 of those, all but one
-// in a thousand had 56 % compared and 85 % alike at least, and 11.3 % at most by one row,
-// which is as far off as 1.55, 0.72 and 0.75 by the root of n. Beside that there is room
-// for another mix of seeds and windows. A small set is no measure at all.
+// CheckFurther is Check for another set, with one ceiling for every row. A set of n traces differs
+// by chance from the one in testdata: of 5000 samples of 173 of those, all but one in a thousand
+// had at least 56 % compared and 85 % alike, and at most 11.3 % by one row, which is as far off as
+// 1.55, 0.72 and 0.75 by the root of n. Beside that there is room for another mix of seeds and
+// windows. A small set is no measure at all.
 func (r *Report) CheckFurther() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

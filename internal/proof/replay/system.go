@@ -12,8 +12,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// JavaSystemRule is a system rule of Java Sentinel. What is absent or below 0 is not
-// set.
+// JavaSystemRule is a system rule of Java Sentinel. Absent or negative values are not set.
 type JavaSystemRule struct {
 	ID             string   `json:"id"`
 	MaxQps         *float64 `json:"maxQps"`
@@ -23,7 +22,7 @@ type JavaSystemRule struct {
 	MaxCpuUsage    *float64 `json:"maxCpuUsage"`
 }
 
-// java is the rule as a file of Java's has it. A limit of the CPU that is above 1 is none to Java.
+// java returns the rule as in a file of Java's. Java ignores CPU limits above 1.
 func (r JavaSystemRule) java() sentinel.JavaSystem {
 	rule := sentinel.JavaSystemUnset
 	for into, v := range map[*float64]*float64{
@@ -36,14 +35,14 @@ func (r JavaSystemRule) java() sentinel.JavaSystem {
 	return rule
 }
 
-// javaChecks are the names that Java has for its checks.
+// javaChecks are Java's names for its checks.
 var javaChecks = map[system.Metric]string{
 	system.QPS: "qps", system.Concurrency: "thread", system.RT: "rt", system.Load: "load", system.CPU: "cpu",
 }
 
-// TranslateSystem gives the native rules that behave as the Java ones do: of each kind
-// the smallest threshold, in the order in which Java checks, with the names that Java
-// reports. off says that Java turns all checks off, since the last rule sets nothing.
+// TranslateSystem returns native rules that behave like the Java ones: the smallest threshold of
+// each kind, in the order of Java's checks, with the names that Java reports. off means that Java
+// turns all checks off, since the last rule sets nothing.
 func TranslateSystem(rules []JavaSystemRule, shape stat.Shape) (native []system.Rule, off bool, dropped []Dropped) {
 	least := make(map[system.Metric]system.Rule)
 	for _, r := range rules {
@@ -73,21 +72,21 @@ func TranslateSystem(rules []JavaSystemRule, shape stat.Shape) (native []system.
 	return native, off, dropped
 }
 
-// script is a machine that shows what the trace says.
+// script is a machine with the values in the trace.
 type script struct{ load, cpu float64 }
 
 func (s *script) Load(int64) (float64, error)       { return s.load, nil }
 func (s *script) CPU(int64) (float64, error)        { return s.cpu, nil }
 func (s *script) Memory(int64) (host.Memory, error) { return host.Memory{}, nil }
 
-// checks is what the runner knows of the system rules.
+// checks holds the runner's knowledge of the system rules.
 type checks struct {
 	rules []system.Rule
 	off   bool // in Java
 	shows script
 }
 
-// setSystem has the machine show something else.
+// setSystem changes the machine's values.
 func (p *player) setSystem(op *Op) {
 	if op.Load != nil {
 		p.checks.shows.load = *op.Load
@@ -101,7 +100,7 @@ func (p *player) setSystem(op *Op) {
 
 var inboundNode = NodeRef{Kind: "inbound"}
 
-// limits are the system rules that count, as the flow rules that they are like.
+// limits returns the counting system rules, as the flow rules that they are equivalent to.
 func (c *checks) limits() (rules []applied) {
 	for _, r := range c.rules {
 		if x, ok := limitOf(r); ok {
@@ -123,8 +122,8 @@ func limitOf(r system.Rule) (x applied, ok bool) {
 	return applied{&activeRule{Rule: f, system: true}, inboundNode}, true
 }
 
-// javaServable reckons as Java does: with the best bucket, if there were as many of it
-// as fit into a second, at least one unit; and with 5 s where nothing completed.
+// javaServable computes as Java does: with the best bucket, as if every bucket of a second were
+// like it, at least one unit; and with 5 s if nothing completed.
 func (m *moment) javaServable() bool {
 	calls, _ := m.book.inFlight(inboundNode, m.now())
 	all, best := m.book.second(inboundNode, m.now())
@@ -148,8 +147,8 @@ func (m *moment) differ(metrics ...system.Metric) bool {
 // checksOff: Java has turned all checks off.
 func checksOff(m *moment) bool { return m.checks.off && m.got.blockedBy == "system" }
 
-// oneTooMany: to Java a limit of n calls admits n+1, of whatever units: it refuses where
-// more than n are in flight. What it asks next may refuse the call instead.
+// oneTooMany: in Java a limit of n calls admits n+1, whatever their units: it refuses if more than
+// n are in flight. Java's next check may refuse the call instead.
 func oneTooMany(m *moment) bool {
 	return m.got.blockedBy == "system" && m.any(func(x applied) bool {
 		calls, _ := m.book.inFlight(x.node, m.now())
@@ -157,7 +156,7 @@ func oneTooMany(m *moment) bool {
 	})
 }
 
-// otherEvidence: Java takes a burst for a throughput, and reckons where nothing has
+// otherEvidence: Java mistakes a burst for a throughput, and computes one even if nothing has
 // completed.
 func otherEvidence(m *moment) bool {
 	return m.differ(system.Load) && m.servable != m.javaServable()

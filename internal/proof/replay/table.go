@@ -2,29 +2,27 @@ package replay
 
 import "github.com/penstock-go/penstock/flow"
 
-// A row is one way in which we differ from Java on purpose. It is written for the
-// smallest set of differences that its id stands for, and asks for evidence, in
-// numbers where there are some: that a limit was reached for Java but not for us,
-// that a wait differs by no more than rounding. It never asks for the name of a
+// A row is one deliberate difference from Java. It covers the smallest set of differences that its
+// id stands for, and requires evidence, in numbers if possible: that a limit was reached for Java
+// but not for us, that a wait differs by no more than rounding. It never looks at the name of a
 // trace.
 //
-// What holds instead is checked for every call and figure, explained or not: a verdict
-// is the one that we promise (promise.go), and a figure is the book's (model.go).
+// Our own promise is checked for every call and figure, explained or not: a verdict must match
+// promise.go, and a figure must match the book (model.go).
 type row struct {
 	id string // in semantics.md §3
 
-	// decision explains a verdict that is not Java's: nothing that follows in its
-	// trace can be compared.
+	// decision explains a verdict that is not Java's: the rest of its trace can't be compared.
 	decision func(m *moment) bool
-	// aside explains a verdict that is Java's but for the wait or the rule, with no
-	// effect on what follows.
+	// aside explains a verdict that differs from Java's only in the wait or the rule, without
+	// consequences.
 	aside func(m *moment) bool
 	// figure explains a figure.
 	figure func(d *difference) bool
-	// event is what else Java does that we do not.
+	// event is an effect of Java's that we don't have.
 	event event
-	// events explains changes of breakers that Java's don't make, or make too; what
-	// follows can't be compared, unless eventsAside says that it can.
+	// events explains changes of breakers that Java's don't make, or make too; the rest can't be
+	// compared, unless eventsAside says that it can.
 	events      func(j *judge, op *Op, got []breakerEvent) bool
 	eventsAside bool
 	// state explains the state of a breaker.
@@ -41,8 +39,8 @@ const (
 	keepsFirstRule         // of a resource, and drops the others
 )
 
-// table is everything that differs on purpose, the narrowest conditions first: the
-// first row that explains a difference is charged for it.
+// table lists the deliberate differences, the narrowest conditions first: the first row that
+// explains a difference is charged for it.
 var table = []row{
 	{id: "A3 D15",
 		decision: func(m *moment) bool { return m.wentBack },
@@ -92,7 +90,7 @@ var table = []row{
 	{id: "F3", decision: otherEvidence, aside: otherEvidence, figure: noBestBucket},
 }
 
-// either is a condition that two of them make.
+// either combines two conditions.
 func either(a, b func(*moment) bool) func(*moment) bool {
 	return func(m *moment) bool { return a(m) || b(m) }
 }

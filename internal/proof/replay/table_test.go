@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// alter replaces old by new in the first operation that has it.
+// alter replaces old with new in the first operation that has it.
 func alter(t *testing.T, trace *Trace, old, new string) {
 	t.Helper()
 	for i, line := range trace.Ops {
@@ -29,7 +29,7 @@ func load(t *testing.T, name string) *Trace {
 	return trace
 }
 
-// Whatever is wrong in a trace that passes, the run says where and what.
+// Whatever is wrong in a passing trace, the run reports where and what.
 func TestDifferencesFail(t *testing.T) {
 	for _, test := range []struct {
 		what, trace, old, new string
@@ -107,7 +107,7 @@ func TestDroppedRulesFail(t *testing.T) {
 	}
 }
 
-// A row that explains too much is charged for it.
+// A row that explains too much exceeds its ceiling.
 func TestWideRowExceedsItsCeiling(t *testing.T) {
 	wide := append([]row{{id: "C5", decision: func(*moment) bool { return true }}}, table...)
 	report := NewReport()
@@ -169,7 +169,7 @@ func TestDifferencesNeedTheirRow(t *testing.T) {
 		"F11":        "named/hotspot-concurrency",
 		"D10":        "random/rand-hotspot-throttle-p10",
 		"exact":      "random/rand-reject-p06",
-		"B3, B9 D13": "random/rand-sleep-p03", // either might
+		"B3, B9 D13": "random/rand-sleep-p03", // either might explain it
 	} {
 		without := slices.DeleteFunc(slices.Clone(table), func(r row) bool {
 			return slices.Contains(strings.Split(id, ", "), r.id)

@@ -28,21 +28,21 @@ type JavaFlowRule struct {
 // Dropped is a Java rule that has no native counterpart.
 type Dropped struct {
 	ID string
-	// ByJava says that Java drops the rule at load as well. Otherwise Java keeps it
-	// and we refuse it (C6, C9 of semantics.md §3), for the reason given.
+	// ByJava means that Java drops the rule at load as well. Otherwise Java keeps it and we reject
+	// it (C6, C9 of semantics.md §3), for the given reason.
 	ByJava bool
 	Reason string
 }
 
-// The numbers that Java has for what the traces have names for.
+// Java's numbers for the names in the traces.
 var (
 	grades     = []string{"concurrency", "qps"}
 	strategies = []string{"direct", "associate", "chain"}
 	behaviors  = []string{"reject", "warmUp", "throttle", "warmUpThrottle"}
 )
 
-// number is that of a name; other if there is none, and -1, which Java doesn't know, for one that
-// isn't known here.
+// number returns the number of a name; other if the name is empty, and -1, which Java doesn't know,
+// for an unknown name.
 func number(names []string, name string, other int) int {
 	if name == "" {
 		return other
@@ -50,7 +50,7 @@ func number(names []string, name string, other int) int {
 	return slices.Index(names, name)
 }
 
-// orElse is the number that a trace gives, or the one that Java takes if there is none.
+// orElse returns the number in a trace, or Java's default.
 func orElse(given *int64, other int) int {
 	if given == nil {
 		return other
@@ -58,9 +58,8 @@ func orElse(given *int64, other int) int {
 	return int(*given)
 }
 
-// TranslateFlow gives the native rules that behave as the Java ones do, in their
-// order. shape is the second window that Java counts in, coldFactor its cold
-// factor.
+// TranslateFlow returns native rules that behave like the Java ones, in their order. shape is the
+// second window that Java counts in, coldFactor its cold factor.
 func TranslateFlow(rules []JavaFlowRule, shape stat.Shape, coldFactor int) (native []flow.Rule, dropped []Dropped) {
 	return translate(rules, JavaFlowRule.java, func(r sentinel.JavaFlow) (flow.Rule, error) {
 		n, err := r.In(shape, coldFactor)
@@ -71,7 +70,7 @@ func TranslateFlow(rules []JavaFlowRule, shape stat.Shape, coldFactor int) (nati
 	})
 }
 
-// java is the rule as a file of Java's has it.
+// java returns the rule as in a file of Java's.
 func (r JavaFlowRule) java() (id string, rule sentinel.JavaFlow) {
 	unset := sentinel.JavaFlowUnset
 	rule = sentinel.JavaFlow{
@@ -93,9 +92,9 @@ func (r JavaFlowRule) queues() bool {
 	return rule.Queues()
 }
 
-// translate gives the native rules for those of a trace, in their order, and those that there
-// are none for. java is the ID of a rule, and the rest of it: to Java, rules that have all of it in common
-// are one.
+// translate returns the native rules for those of a trace, in their order, and the rules without a
+// native counterpart. java returns the ID of a rule and the rest of it: Java treats rules with an
+// equal rest as one.
 func translate[R any, J interface {
 	comparable
 	Check() error

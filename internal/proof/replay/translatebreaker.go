@@ -8,8 +8,8 @@ import (
 	"github.com/penstock-go/penstock/internal/sentinel"
 )
 
-// JavaBreakerRule is a circuit breaker rule of Java Sentinel, with names for its
-// numbers. A default rule has no resource.
+// JavaBreakerRule is a circuit breaker rule of Java Sentinel, with names for its numbers. A default
+// rule has no resource.
 type JavaBreakerRule struct {
 	ID                 string   `json:"id"`
 	Resource           string   `json:"resource"`
@@ -23,14 +23,14 @@ type JavaBreakerRule struct {
 	StatIntervalMs     *int64   `json:"statIntervalMs"` // 1000 if absent
 }
 
-// breaks are what breakers open by, as Java numbers it.
+// breaks are the conditions for opening, in Java's numbering.
 var breaks = []string{"slowRatio", "errorRatio", "errorCount"}
 
-// TranslateBreakers gives the native rules that behave as the Java ones do, in their
-// order, the default ones first.
+// TranslateBreakers returns native rules that behave like the Java ones, in their order, the
+// default ones first.
 func TranslateBreakers(rules, defaults []JavaBreakerRule) (native []breaker.Rule, dropped []Dropped) {
 	own, dropped := translate(rules, JavaBreakerRule.java, nativeBreaker)
-	var without []string // resources whose own rule is none for us
+	var without []string // resources whose own rule we don't have
 	for _, r := range rules {
 		isOn := func(n breaker.Rule) bool { return n.ID == r.ID && n.Mode != spec.Off }
 		droppedByJava := func(d Dropped) bool { return d.ID == r.ID && d.ByJava }
@@ -56,7 +56,7 @@ func nativeBreaker(r sentinel.JavaBreaker) (breaker.Rule, error) {
 	return rules[0].Normalized()
 }
 
-// java is the rule as a file of Java's has it.
+// java returns the rule as in a file of Java's.
 func (r JavaBreakerRule) java() (id string, rule sentinel.JavaBreaker) {
 	unset := sentinel.JavaBreakerUnset
 	rule = sentinel.JavaBreaker{

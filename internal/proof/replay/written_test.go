@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// written is a trace that was not recorded: what Java makes of it is worked out by hand.
+// written returns a trace that was not recorded: Java's outcomes were worked out by hand.
 func written(t *testing.T, sleep, rules string, ops ...string) *Trace {
 	t.Helper()
 	text := fmt.Sprintf(`{"config": {"epochMs": 1700000040000, "sampleCount": 2, "intervalMs": 1000, "occupyTimeoutMs": 500,
@@ -20,8 +20,7 @@ func written(t *testing.T, sleep, rules string, ops ...string) *Trace {
 	return trace
 }
 
-// What follows from a difference that is meant is explained too, where no recorded trace
-// has it.
+// Consequences of a deliberate difference are explained too, even if no recorded trace has them.
 func TestConsequencesAreExplained(t *testing.T) {
 	const (
 		inbound = `"op": "enter", "resource": "r", "entryType": "in"`
