@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-// Some rounds of every attack, with a seed that stays: more of them, and other seeds, are for the night.
+// Some rounds of every attack, with a fixed seed: more of them, and other seeds, are for the night.
 func TestAttacks(t *testing.T) {
 	for _, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// Where one thing happens at a time, a round that is made again is the same round.
+// If one thing happens at a time, repeating a round gives the same round.
 func TestRoundsRepeat(t *testing.T) {
 	race.OneGoroutine(t)
 	for _, a := range attacks {
@@ -58,9 +58,9 @@ func TestRoundsRepeat(t *testing.T) {
 	}
 }
 
-// Two guards, of which one has rules in shadow mode as well, say the same of every call and
-// have the same nodes, whatever the caps, while rules are loaded, change their mode and nodes
-// leave. known bug 127
+// Two guards, one with additional rules in shadow mode, give the same answers to every call and
+// have the same nodes, whatever the caps, while rules are loaded, change their mode and nodes are
+// evicted. known bug 127
 func TestShadowRulesAtTheCaps(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one thing happens at a time; two would take turns at each collection
 	rounds := 80
@@ -75,7 +75,7 @@ func TestShadowRulesAtTheCaps(t *testing.T) {
 	}
 }
 
-// A promise that is broken ends the command with status 1, and says how to see it again.
+// A broken promise ends the command with status 1, and says how to repeat it.
 func TestCommandReports(t *testing.T) {
 	all := attacks
 	defer func() { attacks = all }()
@@ -164,7 +164,7 @@ func TestReportIsNarrow(t *testing.T) {
 	}
 }
 
-// What storms hold against rules that change is no more than what the rules promise.
+// The bounds that storms use for changing rules are the ones promised by the rules.
 func TestWhatAStormPromises(t *testing.T) {
 	permits := func(mode spec.Mode, threshold float64) rules.Set {
 		return rules.Set{Flow: []flow.Rule{{Resource: "users", Metric: flow.Concurrency, Origin: flow.OriginDefault, Threshold: threshold, Mode: mode}}}
@@ -181,7 +181,7 @@ func TestWhatAStormPromises(t *testing.T) {
 		"the highest of the lowest":  {[]rules.Set{both(permits(spec.Enforce, 5), queue(spec.Enforce, 3, 0)), queue(spec.Enforce, 4, 0)}, 4, true},
 		"at some time there is none": {[]rules.Set{queue(spec.Enforce, 3, 0), queue(spec.Shadow, 3, 0)}, 0, false},
 		"another rule takes over":    {[]rules.Set{queue(spec.Enforce, 3, 0), both(permits(spec.Enforce, 5), queue(spec.Shadow, 3, 0))}, 5, true},
-		// Found by a night: those in the queue all run, whatever the other rule says to those that come.
+		// Found by a night: queued calls all run, whatever the other rule does with new ones.
 		"another rule takes over from a queue": {[]rules.Set{queue(spec.Enforce, 3, 10), both(permits(spec.Enforce, 5), queue(spec.Shadow, 3, 10))}, 0, false},
 		"a queue goes on":                      {[]rules.Set{queue(spec.Enforce, 3, 10), queue(spec.Enforce, 2, 10)}, 3, true},
 	} {

@@ -11,15 +11,15 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// byHand watches a file for a guard without the guard's knowledge, as [rules.Watch] allows,
-// and loads other rules by hand in between. The file goes to and fro between what it held
-// before, other rules and what is wrong. Whatever of it is told as loaded must be in force.
+// byHand watches a file for a guard without the guard's knowledge, as [rules.Watch] allows, and
+// loads other rules by hand in between. The file alternates between its old contents, other rules
+// and errors. Everything reported as loaded must be in effect.
 func byHand(r *round) error {
 	s := &sourceRound{round: r, dir: r.folder(), reloads: make(chan rules.Reload, 100)}
 	s.guard, _ = r.bareGuard(api.Config{})
 	files := []rules.Set{s.distinct(), s.distinct()}
 	path := s.file(files[0])
-	refuses := false // what the user has rules applied with; for the watch between two writes
+	refuses := false // the user's function for applying rules; for the watch between two writes
 	apply := func(set rules.Set) error {
 		if refuses {
 			return errBroken
@@ -42,7 +42,7 @@ func byHand(r *round) error {
 		}
 		next := pick(s.round, "rules 0", "rules 0", "rules 1", "nonsense", "wrong", "refused")
 		if next == holds {
-			continue // which is no change, and told nobody
+			continue // no change, so not reported
 		}
 		holds, refuses = next, next == "refused"
 		switch next {
@@ -62,24 +62,24 @@ func byHand(r *round) error {
 		}
 		s.offered.Add(1)
 		s.step("the file comes to hold %s", next)
-		if err := s.told(next); err != nil {
+		if err := s.reported(next); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// told waits for the outcome of a write, and looks whether it is the one that it must be.
-func (s *sourceRound) told(holds string) error {
+// reported waits for the outcome of a write, and checks that it is the expected one.
+func (s *sourceRound) reported(holds string) error {
 	ctx, cancel := context.WithTimeout(s.ctx, 20*time.Second)
 	defer cancel()
 	select {
 	case <-ctx.Done():
-		return fmt.Errorf("a file came to hold %s 20 s ago, and nothing is told of it", holds)
+		return fmt.Errorf("a file has held %s for 20 s, and no reload is reported", holds)
 	case reload := <-s.reloads:
 		good := holds == "rules 0" || holds == "rules 1"
 		if good != (reload.Err == nil) {
-			return fmt.Errorf("the file holds %s, and what is told is: %s", holds, fate(reload.Err))
+			return fmt.Errorf("the file holds %s, but the report is: %s", holds, fate(reload.Err))
 		}
 	}
 	s.checked.Add(2)

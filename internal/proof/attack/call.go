@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/model"
 )
 
-// call is a call with all that rules look at, and what became of it.
+// call is a call with everything that rules look at, and its outcome.
 type call struct {
 	resource, context, origin string
 	units                     int64
@@ -19,7 +19,7 @@ type call struct {
 	model *model.Call // see instants
 }
 
-// asModel is the call as the model takes it.
+// asModel returns the call in the model's form.
 func (c *call) asModel() *model.Call {
 	return &model.Call{
 		Resource: c.resource, Context: c.context, Origin: c.origin, Units: c.units, Inbound: c.inbound, Prioritized: c.prioritized,
@@ -27,7 +27,7 @@ func (c *call) asModel() *model.Call {
 	}
 }
 
-// drawCall returns a random call, with so many different values.
+// drawCall returns a random call, with that many different values.
 func drawCall(r *round, values int) *call {
 	c := &call{
 		resource: pick(r, resources...), context: pick(r, contexts...), origin: pick(r, origins...),
@@ -53,7 +53,7 @@ func drawValue(r *round, values int) any {
 	return r.IntN(values)
 }
 
-// options are those that the call is made with.
+// options returns the options of the call.
 func (c *call) options() (opts []engine.Option) {
 	if c.units != 1 {
 		opts = append(opts, api.Units(int(c.units)))

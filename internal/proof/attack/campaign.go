@@ -11,28 +11,28 @@ import (
 	"time"
 )
 
-// campaign is one run of the command: rounds of the attacks, each in its turn, until
-// the time is over or a promise is broken.
+// campaign is one run of the command: rounds of the attacks in turn, until the time is over or a
+// promise is broken.
 type campaign struct {
 	attacks []attack
 	seed    uint64
 	lasts   time.Duration
 	rounds  int       // of each attack, 0 for as many as there is time for
-	round   int       // the only one to make, 0 for as many as there is time for
+	round   int       // the only one to run, 0 for as many as there is time for
 	screen  io.Writer // for progress, or nil
 
 	tallies []tally // as attacks
 	took    time.Duration
 }
 
-// tally is what one attack has done.
+// tally counts the work of one attack.
 type tally struct {
 	rounds           int
 	offered, checked int64
 	took             time.Duration
 }
 
-// finding is a promise that was broken.
+// finding is a broken promise.
 type finding struct {
 	attack attack
 	number int // of the round
@@ -40,12 +40,12 @@ type finding struct {
 	reason string
 }
 
-// patience is how long a round may take. Most take less than a tenth of a second;
-// one that takes longer than this hangs.
+// patience limits the time of a round. Most take less than a tenth of a second; one that takes
+// longer than this hangs.
 const patience = 2 * time.Minute
 
-// run makes rounds until the time is over, always of the attack that has had least of
-// it, and at least one of each. It stops at the first promise that is broken.
+// run runs rounds until the time is over, always of the attack that has had the least time, and at
+// least one of each. It stops at the first broken promise.
 func (c *campaign) run() *finding {
 	c.tallies = make([]tally, len(c.attacks))
 	start := time.Now()
@@ -97,8 +97,8 @@ func (c *campaign) clear() {
 	}
 }
 
-// make makes a round and says what was wrong, if anything. A panic is wrong, and so is
-// a round that doesn't end: of that one goroutines may be left.
+// make runs a round and returns what was wrong, if anything. A panic is wrong, and so is a round
+// that doesn't end: its goroutines may be left.
 func (c *campaign) make(a attack, r *round) (reason string) {
 	over := make(chan string, 1)
 	go func() {
@@ -130,12 +130,12 @@ func (c *campaign) make(a attack, r *round) (reason string) {
 	}
 }
 
-// head is the begin of a stack.
+// head returns the begin of a stack.
 func head(stack []byte) []byte {
 	return bytes.Join(bytes.SplitN(stack, []byte("\n"), 30)[:min(29, bytes.Count(stack, []byte("\n")))], []byte("\n"))
 }
 
-// report says what was offered and checked, and what was found.
+// report writes what was offered and checked, and what was found.
 func (c *campaign) report(out io.Writer, found *finding) {
 	fmt.Fprintf(out, "attack: seed %d, %s on %d processors, %s\n\n", c.seed, c.took.Round(time.Millisecond),
 		runtime.GOMAXPROCS(0), runtime.Version())

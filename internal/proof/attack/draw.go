@@ -18,8 +18,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// The names that random rules and calls have. They are few, so that rules and calls
-// meet.
+// The names of random rules and calls. They are few, so that rules and calls interact.
 var (
 	resources = []string{"orders", "users", "search"}
 	patterns  = []string{".*", "o.*|users", "[su].*"}
@@ -28,8 +27,7 @@ var (
 	params    = []string{"user", "item"}
 )
 
-// draw makes rules up until one can be honoured. What one says that it doesn't read is left
-// out.
+// draw makes up rules until one is valid, and drops the fields that it doesn't read.
 func draw[R any](make func() R, normalized func(R) (R, error)) R {
 	for {
 		if rule, err := normalized(trial.OnlyRead(make(), normalized)); err == nil {
@@ -38,8 +36,8 @@ func draw[R any](make func() R, normalized func(R) (R, error)) R {
 	}
 }
 
-// onlyRead is a set that was changed field by field, without what its rules don't read now,
-// and with the defaults of what they do.
+// onlyRead returns a set that was changed field by field, without fields that its rules don't read
+// now, and with the defaults of the others.
 func onlyRead(set rules.Set) rules.Set {
 	fit(set.Flow, normalizedFlow)
 	fit(set.Hotspot, hotspot.Rule.Normalized)
@@ -55,8 +53,8 @@ func fit[R any](list []R, normalized func(R) (R, error)) {
 
 func normalizedFlow(rule flow.Rule) (flow.Rule, error) { return rule.Normalized(3) }
 
-// drawSet returns rules of all families, each family with up to so many, and every rule
-// with an ID of its own that says its family.
+// drawSet returns rules of all families, each family with up to most, and every rule with an ID of
+// its own that names its family.
 func drawSet(r *round, most int) (set rules.Set) {
 	for i := range r.IntN(most + 1) {
 		set.Authority = append(set.Authority, drawAuthority(r, fmt.Sprintf("authority %d", i)))

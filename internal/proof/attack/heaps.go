@@ -15,7 +15,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// heapShape is many rules that have something in common, and calls that meet them.
+// heapShape is many rules that share something, and calls that meet them.
 type heapShape struct {
 	name string
 	add  func(set *rules.Set, i int)

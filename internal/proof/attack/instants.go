@@ -16,11 +16,11 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// instants has 64 callers come at one instant, each with some calls, under random rules of
-// several families that refuse. Then, in the next instant, some of those that run end, or
-// the rules change. Those that were let in at an instant must be let in by the model too, one after
-// the other: no rule has let in more than it has. Nor may one have refused what it had room for
-// when all had come.
+// instants sends 64 callers at one instant, each with some calls, under random rules of several
+// families that refuse. In the next instant, some of the running calls end, or the rules change.
+// Calls admitted at an instant must be admitted by the model too, one after the other: no rule has
+// admitted more than it has. Nor may a rule have refused calls that it had room for when all had
+// come.
 func instants(r *round) error {
 	g, clock := r.guard(api.Config{})
 	m := model.New(model.Config{Now: clock.Now(), Direct: true})
@@ -77,7 +77,7 @@ const callers = 64
 // instantSet returns rules under which no call waits.
 func instantSet(r *round) rules.Set {
 	set := instantRules(r, drawSet(r, pick(r, 1, 2)))
-	if r.one(3) { // a rule that is alone refuses nobody for whom there is room
+	if r.one(3) { // a rule that is alone refuses no call that it has room for
 		switch {
 		case len(set.Flow) > 0:
 			set = rules.Set{Flow: set.Flow[:1]}
@@ -90,8 +90,8 @@ func instantSet(r *round) rules.Set {
 	return set
 }
 
-// instantRules are the rules of a set that hold and make no call wait, and that the model knows all
-// of, whoever comes first.
+// instantRules returns the rules of a set that are enforced and make no call wait, and that the
+// model knows completely, whoever comes first.
 func instantRules(r *round, set rules.Set) rules.Set {
 	set = withMode(r, set, spec.Enforce, "")
 	set.Breaker, set.Outlier, set.Adaptive = nil, nil, nil
@@ -103,7 +103,7 @@ func instantRules(r *round, set rules.Set) rules.Set {
 	for i := range set.Flow {
 		rule := &set.Flow[i]
 		name(r, &rule.Resource, &rule.Match)
-		if rule.Relation == flow.Chain { // with an origin it counts what it isn't about
+		if rule.Relation == flow.Chain { // with an origin it counts unrelated calls
 			rule.Origin = flow.OriginDefault
 		}
 		if rule.Behavior == flow.Throttle || rule.Behavior == flow.WarmUpThrottle || rule.Behavior == flow.WarmUp && rule.Origin == flow.OriginOther {
@@ -121,14 +121,14 @@ func instantRules(r *round, set rules.Set) rules.Set {
 	return onlyRead(set)
 }
 
-// name has a rule be about one resource.
+// name makes a rule apply to one resource.
 func name(r *round, resource *string, match *spec.Match) {
 	if *match != spec.MatchExact {
 		*resource, *match = pick(r, resources...), spec.MatchExact
 	}
 }
 
-// atOnce has all callers come, and holds what became of them against the model.
+// atOnce sends all callers, and compares the outcomes with the model.
 func atOnce(r *round, g *api.Guard, m *model.Model) ([]*call, error) {
 	calls := make([]*call, callers*pick(r, 1, 1, 4))
 	for i := range calls {
@@ -152,7 +152,7 @@ func atOnce(r *round, g *api.Guard, m *model.Model) ([]*call, error) {
 		}
 		r.checked.Add(1)
 		if m.Enter(c.model); c.model.State != model.Running {
-			return nil, fmt.Errorf("%s; of those that were let in at this instant, the model refuses this one by %v %q", c, c.model.By.Kind, c.model.By.ID)
+			return nil, fmt.Errorf("%s; admitted at this instant, but refused by the model's %v %q", c, c.model.By.Kind, c.model.By.ID)
 		}
 	}
 	for _, c := range calls {
@@ -164,8 +164,8 @@ func atOnce(r *round, g *api.Guard, m *model.Model) ([]*call, error) {
 			return nil, c.err
 		}
 		r.checked.Add(1)
-		// A call that another rule is about to refuse holds what it took of this one until then,
-		// however long the machine lets it rest in between.
+		// A call that another rule is about to refuse holds the units of this one until then,
+		// however long the machine suspends it in between.
 		probe := c.asModel()
 		for _, other := range calls {
 			if b, refused := errors.AsType[*core.BlockError](other.err); refused && (b.Kind != block.Kind || b.Rule != block.Rule) {
@@ -173,7 +173,7 @@ func atOnce(r *round, g *api.Guard, m *model.Model) ([]*call, error) {
 			}
 		}
 		if m.Ask(probe) == nil {
-			return nil, fmt.Errorf("%s; with all that others may have held for a moment, there was room for %d units", c, probe.Units)
+			return nil, fmt.Errorf("%s; there was room for %d units beside everything that others may have held for a moment", c, probe.Units)
 		}
 		m.Refused(c.model, block.Kind, block.Rule)
 	}

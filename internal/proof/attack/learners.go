@@ -11,10 +11,10 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// learners overloads a simulated service for real, with more workers or fewer as it goes
-// on, until an adaptive rule has learned how many calls it can serve at once. No call may
-// come in beyond the limit in force, nor be refused within it; and in the end the service
-// does nearly all that it can, in little more than the time that a call takes.
+// learners really overloads a simulated service, whose number of workers changes, until an adaptive
+// rule has learned how many calls it can serve at once. No call may be admitted beyond the current
+// limit, nor be refused within it; and in the end the service works near its capacity, with calls
+// that take little longer than their work.
 func learners(r *round) error {
 	rule := adaptive.Rule{ID: "learn", Resource: "search", Floor: 1 + r.IntN(3), Ceiling: 100 + r.IntN(200), Start: 10 + r.IntN(40)}
 	s := &service{round: r, takes: time.Duration(5+r.IntN(36)) * ms, rule: rule}
@@ -54,7 +54,7 @@ func learners(r *round) error {
 	return nil
 }
 
-// service is so many workers, and a queue of calls before them.
+// service is a number of workers, with a queue of calls before them.
 type service struct {
 	*round
 	guard *api.Guard
@@ -63,24 +63,24 @@ type service struct {
 	takes time.Duration
 
 	backlog         float64
-	line            []*job // the first of them are being worked at
+	line            []*job // the workers serve the first of them
 	offered, served int
 	took            []time.Duration
 }
 
-// job is a call that was let in.
+// job is an admitted call.
 type job struct {
 	entry api.Admitted
 	came  int64
 	left  time.Duration // of its work
 }
 
-// limits are what the rule shows of itself.
+// limits returns the figures that the rule shows.
 func (s *service) limits() adaptive.LimitStats {
 	return s.guard.Tree().Rules[0].Details.(adaptive.Stats).Limits[0]
 }
 
-// run has calls come for a while, at a rate a second.
+// run sends calls for a while, at a rate a second.
 func (s *service) run(workers int, rate float64, lasts time.Duration) error {
 	for range lasts / ms {
 		for s.backlog += rate / 1000; s.backlog >= 1; s.backlog-- {
@@ -112,9 +112,9 @@ func (s *service) come() error {
 	case err != nil && n < s.rule.Floor:
 		return fmt.Errorf("a call is refused beside %d in flight, below the floor of %d", n, s.rule.Floor)
 	case looks && err == nil && int64(n) > limit.InForce:
-		return fmt.Errorf("a call was let in as number %d, and the limit in force is %d", n, limit.InForce)
+		return fmt.Errorf("a call was admitted as number %d, but the limit is %d", n, limit.InForce)
 	case looks && err != nil && int64(n) < limit.InForce:
-		return fmt.Errorf("a call was refused beside %d in flight, and the limit in force is %d", n, limit.InForce)
+		return fmt.Errorf("a call was refused beside %d in flight, but the limit is %d", n, limit.InForce)
 	}
 	return nil
 }

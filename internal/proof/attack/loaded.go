@@ -11,8 +11,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/plant"
 )
 
-// loaded is a simulated machine that a guard reads, and what has become of the calls that
-// came to it.
+// loaded is a simulated machine that a guard reads, with the history of the calls that came to it.
 type loaded struct {
 	plant.Plant
 	guard *api.Guard
@@ -28,29 +27,29 @@ type loaded struct {
 	fails func() bool // whether a reading fails; nil for never
 }
 
-// completion is a call that ended, and how long it took.
+// completion is an ended call, and its duration.
 type completion struct {
 	at int64
 	rt time.Duration
 }
 
-// reading is what the plant told of itself at a time.
+// reading is a value that the plant reported at a time.
 type reading struct {
 	at     int64
 	value  float64
 	failed bool
 }
 
-// machineHost is what the guard reads of a loaded machine: a [host.Source].
+// machineHost is the [host.Source] of a loaded machine.
 type machineHost struct{ *loaded }
 
-func (h machineHost) Load(now int64) (float64, error) { return h.tell(now, h.Plant.Load()) }
-func (h machineHost) CPU(now int64) (float64, error)  { return h.tell(now, h.Plant.CPU()) }
+func (h machineHost) Load(now int64) (float64, error) { return h.value(now, h.Plant.Load()) }
+func (h machineHost) CPU(now int64) (float64, error)  { return h.value(now, h.Plant.CPU()) }
 
-// Memory is not what these attacks are about.
+// Memory returns a machine with half of its memory in use, since these attacks test other limits.
 func (machineHost) Memory(int64) (host.Memory, error) { return host.Memory{Used: 1, Limit: 2}, nil }
 
-func (p *loaded) tell(now int64, value float64) (float64, error) {
+func (p *loaded) value(now int64, value float64) (float64, error) {
 	failed := p.fails != nil && p.fails()
 	p.readings = append(p.readings, reading{now, value, failed})
 	if failed {
@@ -59,8 +58,8 @@ func (p *loaded) tell(now int64, value float64) (float64, error) {
 	return value, nil
 }
 
-// step is a millisecond in which calls come at a rate a second. come says whether a call
-// was let in that should not have been, or the other way.
+// step plays a millisecond in which calls come at a rate a second. come returns an error if a call
+// was wrongly admitted or refused.
 func (p *loaded) step(rate float64, come func(admitted bool) error) error {
 	for range p.Due(rate) {
 		e, err := p.guard.Entry(context.Background(), "orders", api.Inbound())
@@ -79,7 +78,7 @@ func (p *loaded) step(rate float64, come func(admitted bool) error) error {
 	return nil
 }
 
-// begin has a call that was let in run, and notes when it ends.
+// begin runs an admitted call, and records when it ends.
 func (p *loaded) begin(e api.Admitted) {
 	came := p.clock.Now()
 	cpu, idle := p.work()
@@ -89,7 +88,7 @@ func (p *loaded) begin(e api.Admitted) {
 	})
 }
 
-// reading is the latest that the engine has taken.
+// reading returns the latest that the engine has taken.
 func (p *loaded) reading() (value float64, known bool) {
 	if len(p.readings) == 0 {
 		return 0, false
@@ -98,7 +97,7 @@ func (p *loaded) reading() (value float64, known bool) {
 	return last.value, !last.failed
 }
 
-// within are the calls that ended in the buckets of a window as of now.
+// within returns the calls that ended in the buckets of a window as of now.
 func (p *loaded) within(s shape, from, to int64) (n int, sum, least time.Duration) {
 	for _, c := range slices.Backward(p.ended) {
 		if s.number(c.at) < from {

@@ -12,9 +12,9 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// loads loads many rules of an odd shape on a guard whose resources are in use. With twice
-// as many rules a load may take twice as many steps and not four times; steps are what it
-// allocates, which noise can't change.
+// loads loads many rules of an odd shape on a guard whose resources are in use. With twice as many
+// rules a load may take twice as many steps and not four times; steps are allocated bytes, which
+// noise can't change.
 func loads(r *round) error {
 	h := pick(r, heaps...)
 	how := pick(r, "again", "with other limits", "with other intervals", "after none", "to none")
@@ -42,8 +42,8 @@ func heapOf(h heapShape, n int) (set rules.Set) {
 	return set
 }
 
-// crowded returns a guard that has the rules and whose n names have been called under them.
-// Whoever must wait there moves the clock on.
+// crowded returns a guard with the rules whose n names have been called under them. Waiting calls
+// move the clock on.
 func crowded(r *round, h heapShape, n int) (*api.Guard, rules.Set, error) {
 	clock := clocks.NewManual(start)
 	clock.SetSleep(clocks.SleepAdvance)
@@ -78,7 +78,7 @@ func otherIntervals(set *rules.Set) {
 	}
 }
 
-// loadSteps is how many bytes one more load allocates.
+// loadSteps returns how many bytes one more load allocates.
 func loadSteps(r *round, h heapShape, how string, n int) (uint64, error) {
 	g, set, err := crowded(r, h, n)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// machines overloads a simulated machine for real, until system rules for its load, its
-// processors or the response times act. Where a rule is a matter of yes and no, each call
-// must get what the readings and the log of completions say; a steady rule must settle, do
-// what the machine can, and let everybody in again when the crowd has gone.
+// machines really overloads a simulated machine, until system rules for its load, its processors or
+// the response times act. For a yes-or-no rule, each call must get the answer that follows from the
+// readings and the log of completions; a steady rule must settle, use the machine's capacity, and
+// admit everybody again when the crowd has gone.
 func machines(r *round) error {
 	rule := system.Rule{ID: "host", Metric: pick(r, system.CPU, system.CPU, system.RT, system.Load)}
 	switch rule.Metric {
@@ -64,7 +64,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// judge says what is wrong with what a call got, if anything.
+// judge returns what is wrong with a call's answer, if anything.
 func (p *loaded) judge(rule system.Rule, admitted bool) error {
 	now := p.clock.Now()
 	if rule.Metric == system.RT {
@@ -72,7 +72,7 @@ func (p *loaded) judge(rule system.Rule, admitted bool) error {
 		n, sum, _ := p.within(s, s.number(now)-s.span()+1, s.number(now))
 		mean := sum / time.Duration(max(1, n))
 		if (mean <= rule.MaxRT) != admitted && mean != rule.MaxRT {
-			return fmt.Errorf("the mean of the %d calls that ended in %v is %v: let in: %v", n, rule.Interval, mean, admitted)
+			return fmt.Errorf("the mean of the %d calls that ended in %v is %v: admitted: %v", n, rule.Interval, mean, admitted)
 		}
 		return nil
 	}
@@ -83,7 +83,7 @@ func (p *loaded) judge(rule system.Rule, admitted bool) error {
 		may, why = p.servable(now)
 	}
 	if may != admitted {
-		return fmt.Errorf("%s is %v, with a threshold of %v; %d in flight%s: let in: %v", rule.Metric, value, rule.Threshold, p.InFlight(), why, admitted)
+		return fmt.Errorf("%s is %v, with a threshold of %v; %d in flight%s: admitted: %v", rule.Metric, value, rule.Threshold, p.InFlight(), why, admitted)
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func settles(r *round, p *loaded, rule system.Rule, serves float64) error {
 	}
 	r.checked.Add(1)
 	if got := mean(admitted); got < 0.98*quiet-4 {
-		return fmt.Errorf("half of what the threshold allows comes, %.0f a second, and %.0f are let in", quiet, got)
+		return fmt.Errorf("half of the allowed rate comes, %.0f a second, but %.0f are admitted", quiet, got)
 	}
 	over := serves * (1.5 + 2.5*r.Float64())
 	if _, _, _, err = run(over, 24); err != nil {
@@ -141,7 +141,7 @@ func settles(r *round, p *loaded, rule system.Rule, serves float64) error {
 		return err
 	}
 	r.checked.Add(3)
-	r.step("overload of %.0f a second: %.0f let in, %.0f done, %.1f in flight (most %.0f)", over, mean(admitted), mean(done), mean(inFlight), slices.Max(inFlight))
+	r.step("overload of %.0f a second: %.0f admitted, %.0f done, %.1f in flight (most %.0f)", over, mean(admitted), mean(done), mean(inFlight), slices.Max(inFlight))
 	if got := mean(done); got < 0.8*rule.Threshold*serves {
 		return fmt.Errorf("overloaded with %.0f a second, it does %.0f of %.0f, and the threshold is %.2f", over, got, serves, rule.Threshold)
 	}
@@ -154,13 +154,13 @@ func settles(r *round, p *loaded, rule system.Rule, serves float64) error {
 	}
 	r.checked.Add(1)
 	if got := mean(admitted); got < 0.98*quiet-4 {
-		return fmt.Errorf("the crowd has gone, %.0f a second come, and %.0f are let in", quiet, got)
+		return fmt.Errorf("the crowd has gone, %.0f a second come, but %.0f are admitted", quiet, got)
 	}
 	return nil
 }
 
-// oneCeiling checks that between two readings a steady rule lets in up to some number of
-// calls in flight and nobody beyond.
+// oneCeiling checks that between two readings a steady rule admits calls up to some number in
+// flight and none beyond.
 func (p *loaded) oneCeiling(admitted bool) error {
 	if p.seen != len(p.readings) {
 		p.seen, p.highest, p.lowest = len(p.readings), -1, math.MaxInt
@@ -171,7 +171,7 @@ func (p *loaded) oneCeiling(admitted bool) error {
 		p.lowest = min(p.lowest, p.InFlight())
 	}
 	if p.highest >= p.lowest {
-		return fmt.Errorf("between two readings a call was let in beside %d in flight, and one refused beside %d", p.highest, p.lowest)
+		return fmt.Errorf("between two readings a call was admitted beside %d in flight, but another refused beside %d", p.highest, p.lowest)
 	}
 	return nil
 }

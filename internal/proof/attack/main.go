@@ -12,17 +12,17 @@ import (
 
 func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// command is the program without the process around it. It returns the exit status.
+// command is the program without its process. It returns the exit status.
 func command(args []string, out, errs io.Writer) int {
 	flags := flag.NewFlagSet("attack", flag.ContinueOnError)
 	flags.SetOutput(errs)
 	var (
-		lasts  = flags.Duration("for", time.Minute, "how long to go on")
-		rounds = flags.Int("rounds", 0, "make so many rounds of each attack instead, however long they take")
-		seed   = flags.Uint64("seed", seedOf(os.Getenv("PENSTOCK_SEED")), "of everything that is random; 1, or what PENSTOCK_SEED says")
-		only   = flags.String("only", "", "the attacks to make, as in `order,queues`; all unless given")
-		round  = flags.Int("round", 0, "make this round alone, as a failure says, and tell all of its steps")
-		list   = flags.Bool("list", false, "say what each attack holds the engine to")
+		lasts  = flags.Duration("for", time.Minute, "how long to run")
+		rounds = flags.Int("rounds", 0, "run this many rounds of each attack instead, however long they take")
+		seed   = flags.Uint64("seed", seedOf(os.Getenv("PENSTOCK_SEED")), "seed of all randomness; 1, or the value of PENSTOCK_SEED")
+		only   = flags.String("only", "", "the attacks to run, as in `order,queues`; default all")
+		round  = flags.Int("round", 0, "run this round alone, as a failure report suggests, and print all of its steps")
+		list   = flags.Bool("list", false, "print each attack and its promise")
 	)
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -83,7 +83,7 @@ func choose(names string) ([]attack, error) {
 	return chosen, nil
 }
 
-// screen is where progress is shown: a terminal, or nil.
+// screen returns the terminal for progress, or nil.
 func screen(w io.Writer) io.Writer {
 	f, ok := w.(*os.File)
 	if !ok {

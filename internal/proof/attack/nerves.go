@@ -25,10 +25,10 @@ type nerves struct {
 	strange error
 }
 
-// errNervous is what all of it panics with.
+// errNervous is the value of all its panics.
 var errNervous = errors.New("nervous")
 
-// at is a place where something may break off.
+// at marks a place where something may break off.
 func (n *nerves) at(where string) {
 	n.mu.Lock()
 	breaks := !n.calmed && n.one(n.share)
@@ -42,21 +42,21 @@ func (n *nerves) at(where string) {
 	}
 }
 
-// chance is true once in so many times. Those who wake together ask it together.
+// chance returns true once in that many times. Callers that wake together share the result.
 func (n *nerves) chance(times int) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.one(times)
 }
 
-// calm says whether nothing breaks off from now on.
+// calm sets whether nothing breaks off from now on.
 func (n *nerves) calm(down bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.calmed = down
 }
 
-// own takes what a caller recovered. A panic that is not one of these is strange.
+// own takes a recovered value. A panic with any other value is a bug.
 func (n *nerves) own(p any) error {
 	if p == nil {
 		return nil
@@ -105,7 +105,7 @@ func (s *nervousSlot) Recheck(c slots.Call) slots.Verdict {
 
 func (s *nervousSlot) Blocked(slots.Call, *core.BlockError) { s.at("blocked") }
 
-// nervousClock is the stage, which breaks off when it is read or slept on.
+// nervousClock is the stage, and breaks off when it is read or slept on.
 type nervousClock struct {
 	*stage
 	nerves *nerves

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// outliers has some of several endpoints fail.
+// outliers makes some of several endpoints fail.
 func outliers(r *round) error {
 	g, clock := r.guard(api.Config{})
 	rule := draw(func() outlier.Rule {
@@ -38,7 +38,7 @@ func outliers(r *round) error {
 		r.offered.Add(1)
 		r.checked.Add(2)
 		if slices.Contains(ejected, endpoint) && err == nil {
-			return fmt.Errorf("%s is said to be ejected, and gets a call", endpoint)
+			return fmt.Errorf("%s is reported as ejected, but gets a call", endpoint)
 		}
 		if k%3 != 0 || r.one(10) {
 			e.Fail(errBroken)
@@ -47,8 +47,8 @@ func outliers(r *round) error {
 		now := g.Ejected("orders")
 		known, out := 0, len(now)
 		for endpoint, at := range chosen {
-			// One that is out is known until so long after it was due, and one that was let
-			// back in because others were forgotten, as if it had been chosen then.
+			// An ejected endpoint is known for some time after it was due, and one that was let
+			// back in because others were dropped, as if it had been chosen then.
 			if slices.Contains(now, endpoint) {
 				chosen[endpoint] = clock.Now()
 			}
@@ -58,7 +58,7 @@ func outliers(r *round) error {
 		}
 		r.step("%v: %s: %v; %d of %d are out", time.Duration(clock.Now()-start.UnixNano()), endpoint, err, out, known)
 		if out > 0 && (out >= known || float64(out)/float64(known) > rule.MaxEjected) {
-			return fmt.Errorf("%d of %d endpoints are ejected, and %v may be", out, known, rule.MaxEjected)
+			return fmt.Errorf("%d of %d endpoints are ejected, but at most %v may be", out, known, rule.MaxEjected)
 		}
 	}
 	return nil

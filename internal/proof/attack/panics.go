@@ -14,10 +14,9 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// panics has every piece of code that a user may hand in panic now and then: slots, the
-// clock, contexts, loggers, listeners, and the idea of a failure. Whatever panics, the
-// guard goes on, rules can still be loaded, and in the end nothing is held and no call is
-// lost.
+// panics makes every piece of user code panic now and then: slots, the clock, contexts, loggers,
+// listeners, and the function that decides about failures. Whatever panics, the guard continues,
+// rules can still be loaded, and in the end nothing is held and no call is lost.
 func panics(r *round) error {
 	n := &nerves{round: r, share: pick(r, 20, 100), calmed: true}
 	p := &panicRound{round: r, nerves: n, stage: newStage(), set: drawSet(r, 2)}
@@ -95,7 +94,7 @@ func (p *panicRound) something() {
 	}
 }
 
-// look finds those that were let in.
+// look finds the admitted calls.
 func (p *panicRound) look() {
 	p.waiting = slices.DeleteFunc(p.waiting, func(c *call) bool {
 		if !c.waits() && c.err == nil {
@@ -105,7 +104,7 @@ func (p *panicRound) look() {
 	})
 }
 
-// end ends a call that runs.
+// end ends a running call.
 func (p *panicRound) end() {
 	c := p.running[0]
 	p.running = p.running[1:]
@@ -113,7 +112,7 @@ func (p *panicRound) end() {
 	p.stage.settle()
 }
 
-// guarded runs what may panic.
+// guarded runs code that may panic.
 func (p *panicRound) guarded(f func()) {
 	defer func() { _ = p.nerves.own(recover()) }()
 	f()

@@ -11,9 +11,9 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// reshape returns a set in which some rules have changed, in every way in which a rule can:
-// its limit, its interval, its buckets, its behavior; and some are off, or in
-// shadow mode, or back, or gone, or stand elsewhere.
+// reshape returns a set in which some rules have changed, in every way in which a rule can: its
+// limit, its interval, its buckets, its behavior; and some are off, or in shadow mode, or back, or
+// gone, or moved.
 func reshape(r *round, set rules.Set) (next rules.Set) {
 	next = set
 	flowMode := func(rule *flow.Rule) *spec.Mode { return &rule.Mode }
@@ -65,7 +65,7 @@ func reshapeFamily[R spec.Rule](r *round, old []R, mode func(*R) *spec.Mode, cha
 	return next
 }
 
-// withMode returns the rules of a set in one mode, with something before their IDs.
+// withMode returns the rules of a set in one mode, with a prefix before their IDs.
 func withMode(r *round, set rules.Set, mode spec.Mode, prefix string) rules.Set {
 	for i := range set.Authority {
 		set.Authority[i].Mode, set.Authority[i].ID = mode, prefix+set.Authority[i].ID

@@ -20,13 +20,13 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// round is one attempt of an attack. What is random in it depends on its seed, its
-// attack and its number alone.
+// round is one attempt of an attack. Its randomness depends only on its seed, its attack and its
+// number.
 type round struct {
 	*rand.Rand
 	ctx     context.Context
 	cancel  context.CancelFunc
-	alone   bool // the only round that is made: all of its steps are told
+	alone   bool // the only round: all of its steps are printed
 	offered atomic.Int64
 	checked atomic.Int64
 
@@ -43,10 +43,10 @@ func newRound(seed uint64, attack string, number int) *round {
 	return r
 }
 
-// kept is how many steps of a round are told when it fails, the latest, unless it is made alone.
+// kept is the number of latest steps printed for a failed round, unless it runs alone.
 const kept = 30
 
-// step notes what the round does, to be told if it fails.
+// step records a step of the round, to be printed if it fails.
 func (r *round) step(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,10 +65,10 @@ func (r *round) last() []string {
 	return slices.Clone(r.steps[max(0, len(r.steps)-kept):])
 }
 
-// cleanup has f called when the round is over, the last one first.
+// cleanup registers f to run when the round is over, the last one first.
 func (r *round) cleanup(f func() error) { r.cleanups = append(r.cleanups, f) }
 
-// end cleans up, and says what was left behind.
+// end cleans up, and returns an error about anything left behind.
 func (r *round) end() (err error) {
 	r.cancel()
 	for _, f := range slices.Backward(r.cleanups) {
@@ -77,15 +77,14 @@ func (r *round) end() (err error) {
 	return err
 }
 
-// start is when the clocks of rounds begin: a whole second, as good as any.
+// start is the initial time of the clocks of rounds: an arbitrary whole second.
 var start = time.Unix(1_700_000_000, 0)
 
-// silent is a logger for what is told anyway.
+// silent discards what attacks learn otherwise.
 var silent = slog.New(slog.DiscardHandler)
 
-// guard returns a guard, on a clock that is moved by hand unless the configuration has
-// another. When the round is over every call must have ended; then it must hold
-// nothing, and no slot may have panicked.
+// guard returns a guard, on a manual clock unless the configuration has another. When the round is
+// over every call must have ended; then it must hold nothing, and no slot may have panicked.
 func (r *round) guard(cfg api.Config) (*api.Guard, *clocks.Manual) {
 	g, clock := r.bareGuard(cfg)
 	r.cleanup(func() error {
@@ -97,7 +96,7 @@ func (r *round) guard(cfg api.Config) (*api.Guard, *clocks.Manual) {
 	return g, clock
 }
 
-// bareGuard is guard for an attack that looks itself at what is left in the end.
+// bareGuard is guard for an attack that checks the remains itself.
 func (r *round) bareGuard(cfg api.Config) (*api.Guard, *clocks.Manual) {
 	if cfg.Clock == nil {
 		cfg.Clock = clocks.NewManual(start)
@@ -107,15 +106,15 @@ func (r *round) bareGuard(cfg api.Config) (*api.Guard, *clocks.Manual) {
 	}
 	g, err := api.New(cfg)
 	if err != nil {
-		panic(err) // of the attack's own making
+		panic(err) // the attack's own bug
 	}
 	r.cleanup(g.Close)
 	clock, _ := cfg.Clock.(*clocks.Manual)
 	return g, clock
 }
 
-// settled says what a guard still holds although no call should be on its way. Nobody
-// should ask the guard anything after that.
+// settled returns what a guard still holds although no call should be running. Don't use the guard
+// after that.
 func settled(g *api.Guard) error {
 	var errs []error
 	for _, problem := range books.Unsettled(g.Engine()) {
@@ -124,7 +123,7 @@ func settled(g *api.Guard) error {
 	return errors.Join(errs...)
 }
 
-// folder is a directory that is gone when the round is over.
+// folder returns a directory that is removed when the round is over.
 func (r *round) folder() string {
 	dir, err := os.MkdirTemp("", "attack-")
 	if err != nil {
@@ -137,7 +136,7 @@ func (r *round) folder() string {
 // pick returns one of several things.
 func pick[T any](r *round, of ...T) T { return of[r.IntN(len(of))] }
 
-// one is true once in n times.
+// one returns true once in n times.
 func (r *round) one(n int) bool { return r.IntN(n) == 0 }
 
 // between returns a duration from a to b.
@@ -145,7 +144,7 @@ func (r *round) between(a, b time.Duration) time.Duration {
 	return a + time.Duration(r.Int64N(int64(b-a)+1))
 }
 
-// from is a context in which calls come in through a named context and are made by origin;
+// from returns a context in which calls come in through a named context and are made by origin;
 // either may be empty.
 func from(ctx context.Context, name, origin string) context.Context {
 	if name != "" {
@@ -157,7 +156,7 @@ func from(ctx context.Context, name, origin string) context.Context {
 	return ctx
 }
 
-// fate says what became of a call.
+// fate returns the outcome of a call.
 func fate(err error) string {
 	if err == nil {
 		return "let in"
@@ -167,10 +166,10 @@ func fate(err error) string {
 
 const ms = time.Millisecond
 
-// errBroken is how guarded code fails.
+// errBroken is the error of failing guarded code.
 var errBroken = errors.New("broken")
 
-// say writes down all that a set holds.
+// say writes down everything in a set.
 func say(set rules.Set) string {
 	text, err := set.YAML()
 	if err != nil {

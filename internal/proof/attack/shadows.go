@@ -14,12 +14,12 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// shadows makes the same calls on two guards, of which one has the rules of the other and
-// some more in shadow mode. Both must say the same of every call, and have the same nodes,
-// however few values the rules may know and however few nodes there may be.
+// shadows makes the same calls on two guards; one has the rules of the other and some more in
+// shadow mode. Both must give the same answer to every call, and have the same nodes, however few
+// values the rules may know and however few nodes there may be.
 func shadows(r *round) error {
-	// Who left and comes back is as before, or new if it has been collected meanwhile: that
-	// is to happen to both guards at once.
+	// An evicted node that comes back is as before, or new if it has been collected meanwhile: that
+	// must happen to both guards at once.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	sets := drawShadowSets(r)
 	caps := pick(r, node.Caps{}, drawCaps(r))
@@ -45,7 +45,7 @@ func shadows(r *round) error {
 	r.step("%+v", caps)
 	values := pick(r, 4, 8, 16)
 	for range 60 + r.IntN(200) {
-		var said [2]string
+		var answers [2]string
 		switch n := r.IntN(100); {
 		case n < 68:
 			c, endpoint, fails := drawCall(r, values), pick(r, "", "a", "b", "c"), r.one(4)
@@ -53,21 +53,21 @@ func shadows(r *round) error {
 				strange(r, c)
 			}
 			for i, s := range sides {
-				said[i] = s.call(r, *c, endpoint, fails)
+				answers[i] = s.call(r, *c, endpoint, fails)
 			}
 			r.offered.Add(1)
-			r.step("%s at %s: %s", c, endpoint, said[1])
+			r.step("%s at %s: %s", c, endpoint, answers[1])
 		case n < 83:
 			k := r.IntN(1000)
 			for i, s := range sides {
-				said[i] = s.exit(k)
+				answers[i] = s.exit(k)
 			}
-			r.step("exit: %s", said[1])
+			r.step("exit: %s", answers[1])
 		case n < 86:
 			if sets.change(r, len(sides[0].waiting) > 0) {
 				for _, name := range sides[0].resources() {
 					for i, s := range sides {
-						said[i] += s.call(r, call{resource: name, units: 1}, "", false)
+						answers[i] += s.call(r, call{resource: name, units: 1}, "", false)
 					}
 				}
 			}
@@ -75,7 +75,7 @@ func shadows(r *round) error {
 				return err
 			}
 			for i, s := range sides {
-				said[i] += s.look()
+				answers[i] += s.look()
 			}
 		default:
 			d, collect := r.between(0, sets.pause*pick[time.Duration](r, 1, 1, 3)), false
@@ -89,32 +89,32 @@ func shadows(r *round) error {
 				if collect {
 					s.guard.Engine().Tree().Evict(s.stage.Now())
 				}
-				said[i] = s.look()
+				answers[i] = s.look()
 			}
 			if collect {
-				for range 3 { // pools let go of what they have with the second
+				for range 3 { // pools empty at the second
 					runtime.GC()
 				}
 			}
-			r.step("%v later: %s", d, said[1])
+			r.step("%v later: %s", d, answers[1])
 		}
 		r.checked.Add(1)
 		for i, s := range sides {
-			said[i] += s.places()
+			answers[i] += s.places()
 		}
-		if said[0] != said[1] {
-			return fmt.Errorf("without the shadow rules: %s\nwith them: %s", said[0], said[1])
+		if answers[0] != answers[1] {
+			return fmt.Errorf("without the shadow rules: %s\nwith them: %s", answers[0], answers[1])
 		}
 	}
-	var said [2]string
+	var answers [2]string
 	for i, s := range sides {
 		var err error
-		if said[i], err = s.end(); err != nil {
+		if answers[i], err = s.end(); err != nil {
 			return err
 		}
 	}
-	if said[0] != said[1] {
-		return fmt.Errorf("without the shadow rules, at the end: %s\nwith them: %s", said[0], said[1])
+	if answers[0] != answers[1] {
+		return fmt.Errorf("without the shadow rules, at the end: %s\nwith them: %s", answers[0], answers[1])
 	}
 	return nil
 }
@@ -141,26 +141,26 @@ func (s *shadowSide) call(r *round, c call, endpoint string, fails bool) string 
 		return s.guard.Entry(from(ctx, c.context, c.origin), c.resource, opts...)
 	})
 	s.waiting = append(s.waiting, sc)
-	// For how long it sleeps at first is not compared: one that has a place in the queue of a
-	// shadow rule may wake to tell those behind it, and sleeps on. When it runs is.
+	// How long it sleeps at first is not compared: a call with a place in the queue of a shadow
+	// rule may wake to notify those behind it, and sleeps on. When it runs is compared.
 	return fmt.Sprintf("%d of %d wait; ", len(s.waiting), s.calls) + s.look()
 }
 
-// look says what became of those that waited.
-func (s *shadowSide) look() (said string) {
+// look returns the outcomes of calls that waited.
+func (s *shadowSide) look() (answers string) {
 	for _, c := range slices.Clone(s.waiting) {
 		if c.waits() {
 			continue
 		}
 		s.waiting = slices.DeleteFunc(s.waiting, func(w *shadowCall) bool { return w == c })
 		if c.err != nil {
-			said += fmt.Sprintf("%d %v at %d; ", c.number, c.err, c.at)
+			answers += fmt.Sprintf("%d %v at %d; ", c.number, c.err, c.at)
 			continue
 		}
-		said += fmt.Sprintf("%d runs at %d; ", c.number, c.at)
+		answers += fmt.Sprintf("%d runs at %d; ", c.number, c.at)
 		s.running = append(s.running, c)
 	}
-	return said
+	return answers
 }
 
 func (s *shadowSide) exit(k int) string {
@@ -177,24 +177,24 @@ func (s *shadowSide) exit(k int) string {
 	return fmt.Sprintf("%d ends; ", c.number) + s.look()
 }
 
-// end lets all that wait run or be refused and exit, and says what became of them.
-func (s *shadowSide) end() (said string, err error) {
+// end lets all waiting calls run or be refused and exit, and returns the outcomes.
+func (s *shadowSide) end() (answers string, err error) {
 	for range 1000 {
 		if len(s.waiting)+len(s.running) == 0 {
-			return said, nil
+			return answers, nil
 		}
 		if err := s.stage.advance(s.stage.Now()+int64(time.Minute), func() error { return nil }); err != nil {
 			return "", err
 		}
-		said += s.look()
+		answers += s.look()
 		for len(s.running) > 0 {
-			said += s.exit(0)
+			answers += s.exit(0)
 		}
 	}
 	return "", fmt.Errorf("%d calls wait for a thousand minutes", len(s.waiting))
 }
 
-// resources are the names that have one, in order.
+// resources returns the names that have one, in order.
 func (s *shadowSide) resources() (names []string) {
 	s.guard.Engine().EachResource(func(r *engine.Resource) {
 		if r.Name() != node.OverflowName {
@@ -205,7 +205,7 @@ func (s *shadowSide) resources() (names []string) {
 	return names
 }
 
-// places says which names have a node, and how many found none.
+// places returns which names have a node, and how many found none.
 func (s *shadowSide) places() string {
 	e := s.guard.Engine()
 	var names []string
@@ -222,10 +222,10 @@ func (s *shadowSide) places() string {
 		names = append(names, "in "+context)
 	}
 	slices.Sort(names)
-	var said strings.Builder
-	fmt.Fprintf(&said, "; nodes: %q", names)
+	var answers strings.Builder
+	fmt.Fprintf(&answers, "; nodes: %q", names)
 	for _, b := range []*node.Budget{e.Tree().Resources(), e.Tree().Contexts(), e.Tree().Calls(), e.Tree().Origins()} {
-		fmt.Fprintf(&said, ", %d of %d, %d beyond", b.Used(), b.Cap(), b.Overflows())
+		fmt.Fprintf(&answers, ", %d of %d, %d beyond", b.Used(), b.Cap(), b.Overflows())
 	}
-	return said.String()
+	return answers.String()
 }

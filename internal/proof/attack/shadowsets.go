@@ -17,15 +17,14 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// shadowSets are the rules that hold on two guards, and those that one of them has in shadow
-// mode.
+// shadowSets are the rules enforced on two guards, and the shadow rules of one of them.
 type shadowSets struct {
 	hold, shadow rules.Set
-	// quiet are rules that refuse nobody. They change between the two: where a rule that
-	// was in shadow mode comes to hold, it goes on from what it knows, and the other guard
-	// has one that knows nothing.
+	// quiet are rules that refuse nobody. They alternate between the two: when a rule that was in
+	// shadow mode becomes enforced, it continues with its state, and the other guard has one
+	// without any.
 	quiet, quietShadow rules.Set
-	pause              time.Duration // that calls are apart
+	pause              time.Duration // between calls
 	loads              int
 }
 
@@ -53,7 +52,7 @@ func drawQuiet(r *round) (set rules.Set) {
 		rule := drawFlow(r, "flow")
 		rule.Behavior, rule.Threshold = flow.Reject, 1e6
 		rule.ID = "flow " + string(rune('a'+len(set.Flow)))
-		rule.Resource, rule.Match = pick(r, resources...), spec.MatchExact // which expressions match is something to know
+		rule.Resource, rule.Match = pick(r, resources...), spec.MatchExact // the names that an expression matches are state
 		set.Flow = append(set.Flow, rule)
 	}
 	set = onlyRead(set)
@@ -68,24 +67,23 @@ func drawQuiet(r *round) (set rules.Set) {
 	return set
 }
 
-// both are the rules without those in shadow mode, and all.
+// both returns the rules without those in shadow mode, and all.
 func (s *shadowSets) both(r *round) [2]rules.Set {
 	hold := joined(s.quiet, s.hold)
 	return [2]rules.Set{hold, merge(r, hold, joined(s.quietShadow, s.shadow))}
 }
 
-// change is what comes before a load: some rules change, some that held no longer do, some
-// of them are in shadow mode then, and those that refuse nobody change places. A rule under
-// which calls wait goes on judging these, and they find what it has learned since: so
-// none is taken out while anybody waits.
+// change prepares a load: some rules change, some enforced ones are dropped or moved to shadow
+// mode, and the quiet rules change places. A rule under which calls wait goes on judging
+// them, with what it has learned since: so none is taken out while anybody waits.
 //
-// It reports whether an expression that holds changes. Resources that were not called since
-// another one was loaded, perhaps in shadow mode, remember better when calls passed than the
-// others do: so all are to be called before.
+// It reports whether an enforced expression changes. Resources that were not called since another
+// one was loaded, perhaps in shadow mode, remember more precisely than the others when calls
+// passed: so all must be called before.
 func (s *shadowSets) change(r *round, waited bool) (expression bool) {
 	s.loads++
 	what := r.IntN(4)
-	if what == 0 { // not when others go: it might be taken for one of those by another name
+	if what == 0 { // not when others go: it might be mistaken for one of those by another name
 		rule := drawFlow(r, "flow "+string(rune('A'+s.loads)))
 		rule.Mode = spec.Enforce
 		s.hold.Flow = append(slices.Clone(s.hold.Flow), rule)
@@ -123,7 +121,7 @@ func (s *shadowSets) change(r *round, waited bool) (expression bool) {
 	return expression
 }
 
-// retire takes one of the rules that hold out; as a rule it is in shadow mode from then on.
+// retire drops one of the enforced rules; usually it is in shadow mode from then on.
 func retire[R any](r *round, hold, shadow *[]R, inShadow func(*R)) {
 	if len(*hold) == 0 || r.one(2) {
 		return
@@ -142,7 +140,7 @@ func drawCaps(r *round) node.Caps {
 	return node.Caps{Resources: 1 + r.IntN(6), Contexts: 1 + r.IntN(6), Calls: 1 + r.IntN(6), Origins: 1 + r.IntN(6)}
 }
 
-// strange has some calls be of names that no rule names.
+// strange gives some calls names that no rule names.
 func strange(r *round, c *call) {
 	if r.one(2) {
 		c.resource = pick(r, "o1", "o2", "s1", "s2", "x")
@@ -155,7 +153,7 @@ func strange(r *round, c *call) {
 	}
 }
 
-// joined has the rules of two sets, those of the first before the others.
+// joined returns the rules of two sets, those of the first before the others.
 func joined(a, b rules.Set) rules.Set {
 	return rules.Set{
 		Authority: slices.Concat(a.Authority, b.Authority), System: slices.Concat(a.System, b.System),
@@ -165,7 +163,7 @@ func joined(a, b rules.Set) rules.Set {
 	}
 }
 
-// merge puts the rules of two sets into one, those of each in their order.
+// merge returns the rules of two sets as one, those of each in their order.
 func merge(r *round, a, b rules.Set) rules.Set {
 	return rules.Set{
 		Authority: mixed(r, a.Authority, b.Authority), System: mixed(r, a.System, b.System),

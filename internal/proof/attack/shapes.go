@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// shape is that of a window, as docs/rules/flow.md describes it.
+// shape is the shape of a window, as docs/rules/flow.md describes it.
 type shape struct {
 	interval time.Duration
 	buckets  int
@@ -16,7 +16,7 @@ type shape struct {
 
 func (s shape) width() int64 { return int64(s.interval) / int64(s.buckets) }
 
-// span is how many buckets count at a time.
+// span returns how many buckets count at a time.
 func (s shape) span() int64 {
 	if s.strict {
 		return int64(s.buckets) + 1
@@ -24,7 +24,7 @@ func (s shape) span() int64 {
 	return int64(s.buckets)
 }
 
-// number is that of the bucket in which a time lies.
+// number returns the number of the bucket in which a time lies.
 func (s shape) number(t int64) int64 {
 	n := t / s.width()
 	if t%s.width() < 0 {
@@ -33,7 +33,7 @@ func (s shape) number(t int64) int64 {
 	return n
 }
 
-// about returns whether a rule is about a resource.
+// about returns a function that reports whether a rule applies to a resource.
 func about(name string, match spec.Match) func(resource string) bool {
 	if match == spec.MatchExact {
 		return func(resource string) bool { return resource == name }

@@ -17,9 +17,9 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// sources watches files and loads rules by hand at the same time. All of it must be in force
-// together; whoever has an id that another source has must be refused and hear whose it is; what
-// is reported as loaded must be in force; and a watch that has ended must do nothing, and leave
+// sources watches files and loads rules by hand at the same time. All rules must be in effect
+// together; a source with an id of another one must be refused with the name of its owner; rules
+// reported as loaded must be in effect; and a watch that has ended must do nothing, and leave
 // nothing behind.
 func sources(r *round) error {
 	switch r.IntN(6) {
@@ -45,14 +45,14 @@ type sourceRound struct {
 	broken error
 }
 
-// reloaded is told of every outcome, and looks whether what is told as loaded is in force.
+// reloaded receives every outcome, and checks that rules reported as loaded are in effect.
 func (s *sourceRound) reloaded(reload rules.Reload) {
 	if reload.Err == nil {
 		text, err := os.ReadFile(reload.Source)
 		if set, wrong := rules.Parse(reload.Source, text); err == nil && wrong == nil {
 			if in, file := s.guard.Rules(), say(set); !holds(in, set) {
 				s.mu.Lock()
-				s.broken = errors.Join(s.broken, fmt.Errorf("told as loaded:\n%s\nin force:\n%s", file, say(in)))
+				s.broken = errors.Join(s.broken, fmt.Errorf("reported as loaded:\n%s\nin effect:\n%s", file, say(in)))
 				s.mu.Unlock()
 			}
 		}
@@ -78,7 +78,7 @@ func (s *sourceRound) write(path string, set rules.Set) {
 	}
 }
 
-// distinct returns rules that no others are equal to, with their defaults written out.
+// distinct returns rules unequal to all others, with their defaults written out.
 func (s *sourceRound) distinct() rules.Set {
 	s.files++
 	rule, err := flow.Rule{ID: fmt.Sprint("rule ", s.files), Resource: "orders", Threshold: float64(s.files)}.Normalized(3)
@@ -98,7 +98,7 @@ func holds(all, some rules.Set) bool {
 	return true
 }
 
-// together is a set of the rules of all, in their order.
+// together returns a set of the rules of all, in their order.
 func together(all ...rules.Set) (sum rules.Set) {
 	for _, set := range all {
 		sum.Flow = append(sum.Flow, set.Flow...)
@@ -106,13 +106,13 @@ func together(all ...rules.Set) (sum rules.Set) {
 	return sum
 }
 
-// refused checks that a source was refused in the name of the file that it doesn't go with.
+// refused checks that a source was refused with the name of the file that it conflicts with.
 func refused(what, path string, err error) error {
 	switch {
 	case err == nil:
 		return fmt.Errorf("%s is accepted while %s is watched", what, path)
 	case !strings.Contains(err.Error(), path):
-		return fmt.Errorf("%s is refused while %s is watched, and doesn't say so: %w", what, path, err)
+		return fmt.Errorf("%s is refused while %s is watched, but the error doesn't say so: %w", what, path, err)
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (s *sourceRound) play() error {
 			return err
 		}
 		if in := say(s.guard.Rules()); in != say(all) {
-			return fmt.Errorf("%s was refused, and these are in force:\n%s", what, in)
+			return fmt.Errorf("%s was refused, but these rules are in effect:\n%s", what, in)
 		}
 	}
 	next := s.distinct()
@@ -162,14 +162,14 @@ func (s *sourceRound) play() error {
 	}
 	end()
 	if err := s.guard.LoadRules(mine); err != nil {
-		return fmt.Errorf("the watch has ended, and a load is refused: %w", err)
+		return fmt.Errorf("the watch has ended, but a load is refused: %w", err)
 	}
 	s.write(path, next)
 	if in := say(s.guard.Rules()); in != say(together(beside, mine)) {
-		return fmt.Errorf("a watch has ended, rules were loaded, and these are in force:\n%s", in)
+		return fmt.Errorf("a watch has ended and rules were loaded, but these are in effect:\n%s", in)
 	}
 	if err := s.guard.WatchRules(s.ctx, second); err != nil {
-		return fmt.Errorf("the watch has ended, and another one with its ids is refused: %w", err)
+		return fmt.Errorf("the watch has ended, but another one with its ids is refused: %w", err)
 	}
 	s.checked.Add(3)
 	s.mu.Lock()
@@ -177,7 +177,7 @@ func (s *sourceRound) play() error {
 	return s.broken
 }
 
-// await returns when rules are in force.
+// await returns when rules are in effect.
 func (s *sourceRound) await(set rules.Set) error {
 	want, limit := say(set), time.After(20*time.Second)
 	for say(s.guard.Rules()) != want {

@@ -10,19 +10,18 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// stage is a clock with the callers who sleep on it. One thing happens at a time: who
-// asks, who is woken and who is cancelled runs until it has returned or sleeps again,
-// and with it whoever it woke. So a round that is made again is the same round, although
-// every caller is a goroutine of its own.
+// stage is a clock with the callers that sleep on it. One thing happens at a time: a caller that
+// asks, is woken or is canceled runs until it has returned or sleeps again, together with callers
+// that it woke. So repeating a round gives the same round, although every caller is a goroutine.
 type stage struct {
 	exiting sync.Mutex // held while a call exits; before mu
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	now     int64
-	active  int           // callers who neither sleep nor have returned
+	active  int           // callers that neither sleep nor have returned
 	naps    []*nap        // by wake time, ties in order of going to sleep
-	slept   time.Duration // what the latest sleeper asked for
+	slept   time.Duration // of the latest sleeper
 }
 
 // nap is a caller who sleeps.
@@ -32,8 +31,7 @@ type nap struct {
 	woken chan struct{}
 }
 
-// caller is one call on the stage. Its fields are for who made it, between two things
-// that happen.
+// caller is one call on the stage. Its fields are for its creator, between two events.
 type caller struct {
 	entry    api.Admitted
 	err      error
@@ -78,11 +76,11 @@ func (s *stage) Sleep(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 	}
-	s.exiting.Lock() // one thing at a time: who was woken goes on when the exit is over
+	s.exiting.Lock() // one thing at a time: woken callers continue when the exit is over
 	defer s.exiting.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := slices.Index(s.naps, n); i >= 0 { // else it was woken in between
+	if i := slices.Index(s.naps, n); i >= 0 { // otherwise it was woken in between
 		s.naps = slices.Delete(s.naps, i, i+1)
 		s.active++
 		s.changed.Broadcast()
@@ -91,7 +89,7 @@ func (s *stage) Sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// enter has a caller ask.
+// enter starts a caller that asks.
 func (s *stage) enter(parent context.Context, ask func(context.Context) (api.Admitted, error)) *caller {
 	c := &caller{came: s.Now()}
 	ctx, cancel := context.WithCancel(parent)
@@ -114,16 +112,16 @@ func (s *stage) enter(parent context.Context, ask func(context.Context) (api.Adm
 	return c
 }
 
-// exit ends a call that runs. It hands on what the call held before breakers hear of its end,
-// so whoever it wakes must not be asked meanwhile: what they are told would be a matter of luck.
+// exit ends a running call. It passes on the call's units before breakers count its end, so callers
+// that it wakes must not be asked meanwhile: their answers would depend on timing.
 func (s *stage) exit(e api.Admitted) {
 	s.exiting.Lock()
 	defer s.exiting.Unlock()
 	e.Exit()
 }
 
-// settle returns when every caller has returned or sleeps. It must follow whatever may
-// wake somebody.
+// settle returns when every caller has returned or sleeps. It must follow everything that may wake
+// somebody.
 func (s *stage) settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,13 +130,13 @@ func (s *stage) settle() {
 	}
 }
 
-// leave cancels a call and waits for what comes of it.
+// leave cancels a call and waits for the effects.
 func (s *stage) leave(c *caller) {
 	c.cancel()
 	s.settle()
 }
 
-// next is when the next sleeper wakes up, by t at the latest.
+// next returns when the next sleeper wakes up, by t at the latest.
 func (s *stage) next(t int64) (at int64, n *nap) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,8 +147,8 @@ func (s *stage) next(t int64) (at int64, n *nap) {
 	return at, n
 }
 
-// advance moves the clock to t. Sleepers wake up one after the other as their time
-// comes, and after each something may be looked at: then is called when nobody runs.
+// advance moves the clock to t. Sleepers wake up one after the other as their time comes; after
+// each, when nobody runs, then is called to check the state.
 func (s *stage) advance(t int64, then func() error) error {
 	for {
 		at, n := s.next(t)

@@ -27,8 +27,8 @@ var (
 	oneSize = flag.Int("rules", 10, "how many rules TestOneLoad loads")
 )
 
-// Rules of an odd shape are loaded where all that they are about has been called, changed, and
-// loaded again. Few calls are made under them: each may ask all rules.
+// Rules of an odd shape are loaded after all their resources have been called, changed, and loaded
+// again. Few calls are made under them: each may ask all rules.
 func TestOneLoad(t *testing.T) {
 	r, h, n := newRound(1, "loads", 1), heaps[*oneHeap], *oneSize
 	defer func() { require.NoError(t, r.end()) }()
@@ -53,10 +53,10 @@ func TestOneLoad(t *testing.T) {
 	}
 }
 
-// The statements that loads of an odd shape execute grow with the number of the rules, and
-// not with its square, whatever the shape: four times as many rules take four times as many
-// steps, and a fourteenth more at most. They are counted by a build of this test that counts what
-// its coverage is made of, so a slow machine changes nothing. known bug 126
+// The number of statements executed by loads of an odd shape grows with the number of rules, not
+// with its square, whatever the shape: four times as many rules take four times as many steps, plus
+// at most a fourteenth. A build of this test with coverage counts them, so a slow machine changes
+// nothing. known bug 126
 func TestLoadsTakeLinearSteps(t *testing.T) {
 	figure.AtNight(t) // it builds a program
 	race.OneGoroutine(t)

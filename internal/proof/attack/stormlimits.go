@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 )
 
-// limits holds what was let in against the most that any of the rule sets allowed.
+// limits compares the admitted calls with the most that any of the rule sets allowed.
 func (s *storm) limits() error {
 	var all []stormEntry
 	for _, of := range s.entered {
@@ -26,8 +26,8 @@ func (s *storm) limits() error {
 	return s.inIntervals(all)
 }
 
-// inFlight is about rules that were in force for the whole storm, on all calls at once of
-// a resource. The time at which a call surely was in flight lies between after and ended.
+// inFlight checks concurrency rules on a resource that were in effect for the whole storm. A call
+// was certainly in flight between after and ended.
 func (s *storm) inFlight(name string, all []stormEntry) error {
 	most, ok := s.mostAtOnce(name)
 	if !ok {
@@ -49,18 +49,18 @@ func (s *storm) inFlight(name string, all []stormEntry) error {
 	now := int64(0)
 	for _, c := range changes {
 		if now += c.units; now > most {
-			return fmt.Errorf("%d units of %s in flight, where %d may be", now, name, most)
+			return fmt.Errorf("%d units of %s in flight, at most %d allowed", now, name, most)
 		}
 	}
 	s.checked.Add(int64(len(changes)))
 	return nil
 }
 
-// mostAtOnce is the most units of a resource that some enforced rule allowed at any time;
-// false if at some time there was none, or a queue's rule was enforced no longer: then all calls run that
-// were in the queue, and the other rules have decided about them before.
+// mostAtOnce returns the most units of a resource that some enforced rule allowed at any time;
+// false if at some time there was none, or a queue's rule stopped being enforced: then all queued
+// calls run, and the other rules have decided about them before.
 func (s *storm) mostAtOnce(name string) (most int64, ok bool) {
-	queues := make(map[string]bool) // the rules that have had one
+	queues := make(map[string]bool) // rules that have had a queue
 	for _, set := range s.sets {
 		for id := range queues {
 			goesOn := func(r isolation.Rule) bool {
@@ -97,8 +97,8 @@ func (s *storm) mostAtOnce(name string) (most int64, ok bool) {
 	return most, true
 }
 
-// inIntervals is about rules that were in force for the whole storm with one shape at
-// least: of each real interval in which they promise a limit, the most of all thresholds.
+// inIntervals checks rules that were in effect for the whole storm with at least one shape: in each
+// real interval for which they promise a limit, the most of all thresholds.
 func (s *storm) inIntervals(all []stormEntry) error {
 	for _, first := range s.sets[0].Flow {
 		span, most, ok := s.boundOf(first.ID)
@@ -119,13 +119,13 @@ func (s *storm) inIntervals(all []stormEntry) error {
 			for i := range of {
 				sum := int64(0)
 				for j := i; j < len(of) && of[j].before < of[i].before+span; j++ {
-					if of[j].after < of[i].before+span { // surely decided in this interval
+					if of[j].after < of[i].before+span { // certainly decided in this interval
 						sum += of[j].units
 					}
 				}
 				s.checked.Add(1)
 				if sum > most {
-					return fmt.Errorf("flow rule %q let %d units of %s in within %v, and never allowed more than %d",
+					return fmt.Errorf("flow rule %q admitted %d units of %s within %v, but never allowed more than %d",
 						first.ID, sum, name, time.Duration(span), most)
 				}
 			}
@@ -134,8 +134,8 @@ func (s *storm) inIntervals(all []stormEntry) error {
 	return nil
 }
 
-// boundOf is the shortest real interval in which a rule promised a limit, and the highest
-// that it promised; false if it wasn't in force all the time.
+// boundOf returns the shortest real interval for which a rule promised a limit, and the highest
+// that it promised; false if it wasn't in effect all the time.
 func (s *storm) boundOf(id string) (span, most int64, ok bool) {
 	rate, burst, buckets := 0.0, int64(0), 0
 	for _, set := range s.sets {
@@ -172,10 +172,10 @@ func (s *storm) boundOf(id string) (span, most int64, ok bool) {
 		span = int64(100 * ms)
 		return span, burst + int64(math.Ceil(rate*float64(span))), true
 	}
-	return 0, 0, false // what a window let in, and a bucket before or after it
+	return 0, 0, false // a window's units, and those of a bucket before or after it
 }
 
-// counts compares what the tree says with what the callers know.
+// counts compares the tree with the callers' own counts.
 func (s *storm) counts() error {
 	var pass, block, complete int64
 	for _, n := range s.guard.Tree().Resources {
@@ -183,7 +183,7 @@ func (s *storm) counts() error {
 	}
 	s.checked.Add(3)
 	if pass != s.passed.Load() || block != s.refused.Load() || complete != s.left.Load() {
-		return fmt.Errorf("the tree says that %d units passed, %d were refused and %d completed; the callers say %d, %d and %d",
+		return fmt.Errorf("the tree shows %d units passed, %d refused and %d completed; the callers counted %d, %d and %d",
 			pass, block, complete, s.passed.Load(), s.refused.Load(), s.left.Load())
 	}
 	return nil

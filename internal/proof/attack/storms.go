@@ -16,10 +16,10 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// storms has 64 callers on the machine's own clock, under random rules that change all the
-// time: they leave while they wait, fail, panic, end their goroutine or exit twice. What
-// was let in is logged with the times before and after, and held against what the rules
-// allowed at any time; when it is over every count must be what the callers say.
+// storms runs 64 callers on the machine's own clock, under random rules that change all the time:
+// they leave while they wait, fail, panic, end their goroutine or exit twice. Admitted calls are
+// logged with the times before and after, and compared with the most that the rules allowed at any
+// time; in the end every count must match the callers' own.
 func storms(r *round) error {
 	s := &storm{round: r, entered: make([][]stormEntry, callers)}
 	cfg := api.Config{Clock: clocks.NewSystem(), Failure: func(err error) bool {
@@ -49,7 +49,7 @@ type storm struct {
 	*round
 	guard   *api.Guard
 	set     rules.Set
-	sets    []rules.Set // every one that was in force
+	sets    []rules.Set // every one that was in effect
 	nervous atomic.Int64
 
 	calls, left, passed, refused atomic.Int64
@@ -59,7 +59,7 @@ type storm struct {
 	broken error
 }
 
-// stormEntry is a call that was let in, between two times, and ended after a third.
+// stormEntry is an admitted call: it was decided between two times, and ended after a third.
 type stormEntry struct {
 	*call
 	before, after, ended int64
@@ -67,8 +67,8 @@ type stormEntry struct {
 
 var errPanics = errors.New("an error that makes panic")
 
-// stormSet returns rules with limits that 64 callers reach within milliseconds, and with
-// queues that they have the patience for.
+// stormSet returns rules with limits that 64 callers reach within milliseconds, and with queues
+// short enough for their patience.
 func stormSet(r *round) rules.Set {
 	set := drawSet(r, 2)
 	for i := range set.Flow {
@@ -93,7 +93,7 @@ func stormSet(r *round) rules.Set {
 	return onlyRead(set)
 }
 
-// blow lets the callers loose, and loads rules all the while.
+// blow starts the callers, and loads rules all the while.
 func (s *storm) blow() error {
 	var over atomic.Bool
 	var all sync.WaitGroup
@@ -109,7 +109,7 @@ func (s *storm) blow() error {
 			}
 		})
 	}
-	steady := !s.one(3) // every rule stays in force
+	steady := !s.one(3) // every rule stays in effect
 	until := time.Now().Add(s.between(20*ms, 80*ms))
 	var err error
 	for time.Now().Before(until) && err == nil {
@@ -133,7 +133,7 @@ func (s *storm) blow() error {
 	return errors.Join(err, s.broken)
 }
 
-// tame keeps what reshape made within what a storm needs.
+// tame keeps reshape's changes within the needs of a storm.
 func tame(set rules.Set) rules.Set {
 	for i := range set.Flow {
 		set.Flow[i].MaxWait = min(set.Flow[i].MaxWait, 20*ms)

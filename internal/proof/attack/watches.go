@@ -11,8 +11,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// manyWatches begins and ends watches of a large file on one guard, and weighs what is
-// left.
+// manyWatches begins and ends watches of a large file on one guard, and measures the remains.
 func manyWatches(r *round) error {
 	s := &sourceRound{round: r, dir: r.folder()}
 	s.guard, _ = r.bareGuard(api.Config{})
@@ -46,26 +45,26 @@ func manyWatches(r *round) error {
 	grown := heap() - before
 	r.checked.Add(2)
 	if left > 0 {
-		return fmt.Errorf("%d watches have ended, and %d goroutines are left of them", times, left)
+		return fmt.Errorf("%d watches have ended, but %d of their goroutines are left", times, left)
 	}
 	if most := int64(times * 32 << 10); grown > most {
-		return fmt.Errorf("%d watches of a file of %d rules have ended, and hold %d KiB each", times, len(set.Flow), grown/times>>10)
+		return fmt.Errorf("%d watches of a file of %d rules have ended, but still hold %d KiB each", times, len(set.Flow), grown/times>>10)
 	}
 	return nil
 }
 
-// heap is the bytes that are in use.
+// heap returns the bytes in use.
 func heap() int64 {
 	var m runtime.MemStats
-	for range 3 { // what has finalizers or is weak takes more than one
+	for range 3 { // memory with finalizers or weak pointers takes more than one
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-// goroutinesBeyond is by how many there are more goroutines than there should be, once those
-// that are about to end have had all the time that a busy machine may need for it.
+// goroutinesBeyond returns by how many goroutines exceed most, after ending ones have had
+// all the time that a busy machine may need.
 func goroutinesBeyond(most int) int {
 	for until := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > most && time.Now().Before(until); {
 		time.Sleep(ms)
@@ -73,12 +72,11 @@ func goroutinesBeyond(most int) int {
 	return runtime.NumGoroutine() - most
 }
 
-// settledGoroutines is how many goroutines there are when those that are about to end
-// have ended.
+// settledGoroutines returns the number of goroutines once all ending ones have ended.
 func settledGoroutines() int {
 	least := runtime.NumGoroutine()
 	for unchanged := 0; unchanged < 20; unchanged++ {
-		time.Sleep(ms) // what ends by itself needs a moment
+		time.Sleep(ms) // those ending need a moment
 		if n := runtime.NumGoroutine(); n < least {
 			least, unchanged = n, 0
 		}
