@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// behavior is a way in which callers are limited, and how they come.
+// behavior is a way to limit callers, and their traffic.
 type behavior struct {
 	name    string
 	rule    flow.Rule
@@ -19,14 +19,14 @@ type behavior struct {
 	context string
 	origin  string
 
-	// set is the rules that are loaded where they aren't rule and also, which then only
-	// say what is to hold.
+	// set returns the rules to load if they aren't rule and also, which then only state the
+	// promise.
 	set     func(change bool) rules.Set
 	samples bool          // the machine is sampled at every instant
-	grace   time.Duration // nobody may be admitted for so much longer than elsewhere
+	grace   time.Duration // callers may be refused for that much longer than elsewhere
 
 	waits   bool // some calls have to wait
-	parks   bool // who waits lets time pass
+	parks   bool // waiting calls let time pass
 	refuses bool // some calls are refused
 	may     bool // now and then one is refused
 }
@@ -43,7 +43,7 @@ func with(change func(*flow.Rule)) flow.Rule {
 	r := reject
 	change(&r)
 	if r.Metric == flow.Concurrency || r.Behavior != flow.Reject && r.Behavior != flow.WarmUp {
-		r.Window = flow.Strict // which is to say nothing
+		r.Window = flow.Strict // has no effect there
 	}
 	return r
 }
@@ -72,8 +72,8 @@ var behaviors = []behavior{
 	{name: "system, strict", rule: with(func(r *flow.Rule) { r.Window = flow.Strict }), set: inbound(system.Rule{Metric: system.QPS, Threshold: limit, Strict: true}), refuses: true},
 	{name: "system, concurrency", rule: with(func(r *flow.Rule) { r.Metric, r.Threshold = flow.Concurrency, permits }),
 		set: inbound(system.Rule{Metric: system.Concurrency, Threshold: permits}), refuses: true},
-	// Calls take two pauses: those during which the clock leaps end as slow ones, and are
-	// forgotten an interval later.
+	// Calls take two pauses: those during which the clock leaps end as slow ones, and expire an
+	// interval later.
 	{name: "system, response time", rule: unbounded, set: inbound(system.Rule{Metric: system.RT, MaxRT: 3 * pause}), may: true, grace: 2 * pause},
 	// On a machine that is too busy all the time.
 	{name: "system, cpu", rule: unbounded, set: inbound(system.Rule{Metric: system.CPU, Threshold: 0.5}), samples: true, refuses: true},
@@ -87,10 +87,10 @@ var behaviors = []behavior{
 	}, origin: "app", refuses: true},
 }
 
-// unbounded is what holds where no number of calls is promised.
+// unbounded is the promise if no number of calls is promised.
 var unbounded = with(func(r *flow.Rule) { r.Mode = spec.Shadow })
 
-// inbound is a system rule, and what it is edited to.
+// inbound returns a system rule, and its edited version.
 func inbound(r system.Rule) func(change bool) rules.Set {
 	return func(change bool) rules.Set {
 		edited := r
@@ -101,8 +101,8 @@ func inbound(r system.Rule) func(change bool) rules.Set {
 	}
 }
 
-// byMemory is a rule whose threshold comes to the limit when three quarters of the memory
-// are used, and what it is edited to.
+// byMemory returns a rule whose threshold comes to the limit when three quarters of the memory are
+// used, and its edited version.
 func byMemory(change bool) rules.Set {
 	r := reject
 	r.Threshold, r.MemoryThreshold, r.LowMemory, r.HighMemory = 1.5*limit, 0.5*limit, flow.Share(0.5), flow.Share(1)

@@ -61,7 +61,7 @@ type trial struct {
 	armed   bool
 	setAt   time.Duration // in real time; negative before
 	rightAt time.Duration // when it was set right
-	now     event         // of the present call
+	now     event         // of the current call
 
 	calls         int
 	events        []event
@@ -69,7 +69,7 @@ type trial struct {
 	open          []entry
 	held          int
 	lastPass      time.Duration
-	outage        time.Duration // the longest that callers were refused for
+	outage        time.Duration // the longest time that callers were refused
 	shadowBlocked int64
 	problems      []string
 }
@@ -95,7 +95,7 @@ func play(t testing.TB, c cell) *trial {
 	})
 	require.NoError(t, err)
 	tr.guard = guard
-	require.NoError(t, guard.Close()) // no timer samples the machine: the trial does
+	require.NoError(t, guard.Close()) // the trial samples the machine, not a timer
 	tr.load(t, 0)
 	for tr.clock.real < length {
 		tr.instant(t)
@@ -133,12 +133,12 @@ func (tr *trial) load(t testing.TB, change time.Duration) {
 	} else if set.Flow[0].Behavior == flow.TokenBucket && change != 0 {
 		set.Flow[0].Burst--
 	} else if set.Flow[0].Metric == flow.QPS && change != 0 {
-		set.Flow[0].Buckets, set.Flow[0].Threshold = 20, limit-1 // goes on in another window
+		set.Flow[0].Buckets, set.Flow[0].Threshold = 20, limit-1 // continues in another window
 	}
 	require.NoError(t, tr.guard.LoadRules(set))
 }
 
-// at sets the clock if this is when.
+// at sets the clock at its phase.
 func (tr *trial) at(p phase) {
 	if tr.armed && p == tr.phase {
 		tr.armed = false
@@ -147,8 +147,7 @@ func (tr *trial) at(p phase) {
 	}
 }
 
-// overloaded is a machine nine tenths of whose processors are used, and three quarters of
-// its memory.
+// overloaded is a machine that uses nine tenths of its processors and three quarters of its memory.
 type overloaded struct{}
 
 func (overloaded) Load(int64) (float64, error) { return 9, nil }
@@ -157,7 +156,7 @@ func (overloaded) Memory(int64) (host.Memory, error) {
 	return host.Memory{Used: 3 << 30, Limit: 4 << 30}, nil
 }
 
-// instant is what happens at one time: exits, and a burst of calls.
+// instant plays the events of one time: exits, and a burst of calls.
 func (tr *trial) instant(t testing.TB) {
 	if tr.setAt < 0 && tr.clock.real >= settled {
 		tr.armed = true
@@ -184,7 +183,7 @@ func (tr *trial) instant(t testing.TB) {
 	tr.guard.Engine().Now() // others read the time too
 }
 
-// meanwhile does what goes on beside the calls while the clock is set.
+// meanwhile does the work beside the calls while the clock is set.
 func (tr *trial) meanwhile(t testing.TB) {
 	if !tr.armed {
 		return
@@ -256,7 +255,7 @@ func (tr *trial) refused(err error) {
 		tr.problem("refused at %v: %v", tr.clock.real, err)
 	}
 	tr.clock.read = func() { tr.at(duringRetry) }
-	if after, _ := block.RetryAfter(); after > 2*interval+interval/10 { // what is borrowed counts as long again
+	if after, _ := block.RetryAfter(); after > 2*interval+interval/10 { // borrowed units count as long again
 		tr.problem("to come again after %v", after)
 	}
 	tr.clock.read = nil

@@ -29,8 +29,8 @@ func coarse(t *testing.T, r flow.Rule) *api.Guard {
 	return g
 }
 
-// While the clock is coarse, every real interval of a bucket less the millisecond that
-// the clock may be late holds the limit, and in the long run no call is lost.
+// While the clock is coarse, the limit holds in every real interval of a bucket minus the
+// millisecond that the clock may be late, and in the long run no call is lost.
 func TestCoarseClockIsLateByATick(t *testing.T) {
 	const limit, buckets, bucket, tick = 50, 2, 5 * time.Millisecond, time.Millisecond
 	synctest.Test(t, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
-// Bursts of more than the limit, right before and right after the edges of seconds
-// and buckets, to the millisecond: no interval sees more than it may. known bug 9, 29
+// Bursts of more than the limit, right before and right after the edges of seconds and buckets, to
+// the millisecond: no interval sees more than its bound. known bug 9, 29
 func TestBurstsAroundEdges(t *testing.T) {
 	near := []time.Duration{-2 * ms, -ms, -1, 0, 1, ms, 2 * ms}
 	var problems []string
@@ -25,7 +25,8 @@ func TestBurstsAroundEdges(t *testing.T) {
 					tr := &trial{cell: cell{behavior: behavior{name: "edges", rule: r}}, clock: newSource(), setAt: -1, rightAt: -1}
 					clock := clocks.NewManual(time.Unix(0, tr.clock.begin))
 					g := newGuard(t, clock, r)
-					// Two bursts in each of so many buckets, one near its begin and one near its middle.
+					// Two bursts in each of the buckets, one near its begin and one near its
+					// middle.
 					for edge := width; edge < 3*length+width; edge += width {
 						for _, at := range []time.Duration{edge + first, edge + second, edge + width/2 + first} {
 							clock.AdvanceTo(tr.clock.begin + int64(at))

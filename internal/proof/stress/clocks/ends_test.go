@@ -34,14 +34,14 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// The ends of what a clock shows.
+// The ends of a clock's range.
 var (
 	firstTime = clocks.NewManual(time.Unix(0, math.MinInt64)).Now()
 	lastTime  = clocks.NewManual(time.Unix(0, math.MaxInt64)).Now()
 )
 
-// everyKind has rules of all families and behaviors, most of them on a resource each.
-// sampled says whether some look at the machine: that is sampled a million times in a leap.
+// everyKind returns rules of all families and behaviors, most of them on a resource each. With
+// sampled some look at the machine, which is then sampled a million times in a leap.
 func everyKind(seed uint64, sampled bool) rules.Set {
 	r := rand.New(rand.NewPCG(seed, 1))
 	threshold := func() float64 { return float64(1 + r.IntN(4)) }
@@ -86,7 +86,7 @@ func everyKind(seed uint64, sampled bool) rules.Set {
 	return set
 }
 
-// played is one engine and what has been heard of it.
+// played is one engine and everything that it has answered.
 type played struct {
 	set   rules.Set
 	clock *clocks.Manual
@@ -113,7 +113,7 @@ func begun(t testing.TB, seed uint64, sampled bool, begin int64) *played {
 	return p
 }
 
-// call enters, and notes what is said.
+// call enters, and records the answer.
 func (p *played) call(t testing.TB, r *rand.Rand) {
 	var names []string
 	for _, f := range p.set.Flow {
@@ -170,7 +170,7 @@ func (p *played) tree(t testing.TB) {
 	require.NoError(t, err)
 }
 
-// close ends it all and returns what was heard.
+// close ends everything and returns the answers.
 func (p *played) close(t testing.TB) string {
 	for _, e := range p.open {
 		e.Exit()
@@ -184,8 +184,8 @@ func (p *played) close(t testing.TB) string {
 
 var gaps = []time.Duration{0, 0, 1, ms, 10 * ms, 99 * ms, 300 * ms, time.Second, 3 * time.Second, 61 * time.Second}
 
-// story plays calls of every kind from a time on, with a leap in the middle, and returns
-// what was heard and how long it took without the leap.
+// story plays calls of every kind from a time on, with a leap in the middle, and returns the
+// answers and its duration without the leap.
 func story(t testing.TB, seed uint64, sampled bool, begin int64, leap time.Duration) (heard string, took time.Duration) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	p := begun(t, seed, sampled, begin)
@@ -212,29 +212,28 @@ func story(t testing.TB, seed uint64, sampled bool, begin int64, leap time.Durat
 	return p.close(t), took
 }
 
-// dated is what does depend on the date: the mean throughput of a time that the leap is
-// part of, for how long a breaker has been open, and the order of values, whose heat is
-// halved at dates of its own.
+// dated matches what depends on the date: the mean throughput over a span that includes the leap,
+// how long a breaker has been open, and the order of values, whose heat is halved at fixed dates.
 var dated = regexp.MustCompile(`; hottest .*|; [-0-9.e]+/s\n| for [0-9]+m?s\b`)
 
-// place is when a story begins, and how far it leaps.
+// place is the start of a story, and the length of its leap.
 type place struct {
 	name  string
 	begin int64
 	leap  time.Duration
 }
 
-// What rules say doesn't depend on where in the range of a clock it is, nor on how far it
-// leaps. known bug 124
+// The rules' answers don't depend on the position in a clock's range, nor on the length of a leap.
+// known bug 124
 func TestStoriesAreTheSameAtTheEnds(t *testing.T) {
 	rnd := random(t)
 	const year2026, rest = 1_767_225_600_000_000_000, 50 * 24 * time.Hour // after that nothing is remembered
 	for i := range figure.Size(2, 2, 200, 2000) {
 		seed, sampled := rnd.Uint64(), i == 0 && !race.Enabled // one goroutine has no races
 		want, took := story(t, seed, sampled, year2026, rest)
-		took = took.Truncate(time.Minute) + time.Minute // what is later than that is left out
+		took = took.Truncate(time.Minute) + time.Minute // later events are left out
 		whole := func(at int64) int64 { return at - at%int64(time.Minute) }
-		most := time.Duration(whole(lastTime/2) - whole(firstTime/2)) // half of all there is
+		most := time.Duration(whole(lastTime/2) - whole(firstTime/2)) // half of the range
 		places := []place{
 			{"at the first", firstTime, rest},
 			{"around 1970", -int64(took.Truncate(2*time.Minute)) / 2, rest},
@@ -255,8 +254,8 @@ func TestStoriesAreTheSameAtTheEnds(t *testing.T) {
 	}
 }
 
-// Whatever the time is and however far it leaps, calls are answered, the tree is shown and
-// nothing panics; and a clock that stands at its end admits no more than a limit.
+// Whatever the time and the length of a leap, calls are answered, the tree is shown and nothing
+// panics; and a clock that stands at its end admits no more than a limit.
 func TestEveryLeapWithinTheRange(t *testing.T) {
 	rnd := random(t)
 	places := []int64{math.MinInt64, firstTime, firstTime + 1, -1, 0, 1, lastTime - int64(time.Second), lastTime - 1, lastTime, math.MaxInt64}
@@ -320,7 +319,7 @@ func TestWhoWaitsBeyondTheEnd(t *testing.T) {
 	}
 }
 
-// A clock of the user's own that shows what no time is stands at the nearer end.
+// A custom clock that shows an invalid time counts as standing at the nearer end.
 func TestOwnClockBeyondTheEnds(t *testing.T) {
 	rnd := random(t)
 	shows := []int64{math.MinInt64, math.MinInt64 + 1, firstTime - 1, firstTime, -1, 0, lastTime, lastTime + 1, math.MaxInt64 - 1, math.MaxInt64}

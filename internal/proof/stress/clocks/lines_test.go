@@ -24,10 +24,9 @@ func newGuard(t testing.TB, clock clocks.Clock, flowRules ...flow.Rule) *api.Gua
 	return g
 }
 
-// One clock a processor, and they differ: callers read now this one and now that one.
-// The first leap ahead can't be told from an idle time. After it, a minute of real
-// time admits a minute's worth and not more, and nobody waits for longer than an
-// interval. known bug 28, 30
+// The clocks of two processors differ, and callers read now one and now the other. The first leap
+// ahead can't be distinguished from idle time. After it, a minute of real time admits a minute's
+// worth and not more, and nobody waits longer than an interval. known bug 28, 30
 func TestClocksOfTwoProcessors(t *testing.T) {
 	rnd := random(t)
 	problems, calls := 0, 0
@@ -50,8 +49,7 @@ func TestClocksOfTwoProcessors(t *testing.T) {
 				}
 				s.real += 5 * ms
 			}
-			// Whole intervals, one that has begun, one more at the leap, and what may
-			// be queued.
+			// Whole intervals, one that has begun, one more at the leap, and the queue.
 			most := limit*(int(length/interval)+2) + limit/2 + 1
 			if admitted > most {
 				t.Errorf("clocks %v apart: %d admitted, %d at most", apart, admitted, most)

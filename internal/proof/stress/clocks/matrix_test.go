@@ -13,11 +13,11 @@ import (
 
 var sizes = []time.Duration{ms, 5 * ms, 10 * ms, 100 * ms, time.Second, 2 * time.Second, time.Minute, time.Hour, 24 * time.Hour, year}
 
-// tolerance is what time may stand still for: see core's steady clock.
+// tolerance is the longest allowed standstill of time: see core's steady clock.
 const tolerance = 10 * ms
 
-// The matrix: every step at every phase under every behavior. An ordinary run plays a fifth of
-// the steps with each, other ones each time. known bug 23, 24, 25, 26
+// The matrix: every step at every phase under every behavior. An ordinary run plays a fifth of the
+// steps with each, other ones each time. known bug 23, 24, 25, 26
 func TestStepMatrix(t *testing.T) {
 	rnd := random(t)
 	begins := figure.Size(1, 1, 4, 40)
@@ -66,8 +66,8 @@ func TestStepMatrix(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "clock-step violations", Value: float64(len(problems)), N: int64(calls), Seed: *seed})
 }
 
-// check holds a trial against what the rules promise, and against the same trial on a
-// clock that nobody set.
+// check compares a trial with the rules' promises, and with the same trial on a clock that was
+// never set.
 func (tr *trial) check(base *trial) []string {
 	for _, r := range append([]flow.Rule{tr.rule}, tr.also...) {
 		switch {
@@ -97,14 +97,14 @@ func (tr *trial) check(base *trial) []string {
 	return tr.problems
 }
 
-// sleepsUnread reports whether the call during which the clock was set may have slept
-// before anybody read the clock again: that time is lost.
+// sleepsUnread reports whether the call during which the clock was set may have slept before
+// anybody read the clock again: that time is lost.
 func (tr *trial) sleepsUnread() bool {
 	return tr.parks && slices.Contains([]phase{beforeAsk, beforeTake, beforeRecord, duringWait}, tr.phase)
 }
 
-// leapt reports whether the time was set forward between two points of real time:
-// with the clock, or with one that is set right again after it made time stand still.
+// leapt reports whether the time was set forward between two points of real time: with the clock,
+// or with one that is set right again after it made time stand still.
 func (tr *trial) leapt(from, to time.Duration) bool {
 	at := tr.setAt
 	switch {
@@ -116,9 +116,9 @@ func (tr *trial) leapt(from, to time.Duration) bool {
 	return at >= 0 && at >= from && at <= to
 }
 
-// checkWindow: any interval of all buckets but one sees at most the limit (strict: of
-// all buckets), and one of all buckets at most twice that. In real time, each step
-// forward may add the limit once.
+// checkWindow: any interval of all buckets but one sees at most the limit (strict: of all buckets),
+// and one of all buckets at most twice that. In real time, each step forward may add the limit
+// once.
 func (tr *trial) checkWindow(r flow.Rule) {
 	if r.Interval == 0 {
 		r.Interval = interval
@@ -154,7 +154,7 @@ func (tr *trial) checkWindow(r flow.Rule) {
 			tr.problem("%d of %d within %v of the engine's time, from %v on", n, bound.most, bound.length, time.Duration(at-tr.clock.begin))
 		}
 		stepped := func(from, to int64) int {
-			if tr.leapt(time.Duration(from)-500*ms, time.Duration(to)) { // who runs then may have waited
+			if tr.leapt(time.Duration(from)-500*ms, time.Duration(to)) { // a call that runs then may have waited
 				return bound.most
 			}
 			return 0
@@ -165,8 +165,8 @@ func (tr *trial) checkWindow(r flow.Rule) {
 	}
 }
 
-// busiest is the largest number of times in a half-open interval of that length, less
-// what is allowed for there, and where that interval begins.
+// busiest returns the largest number of times in a half-open interval of that length, minus the
+// allowance there, and where that interval begins.
 func busiest(times []int64, length time.Duration, allowed func(from, to int64) int) (at int64, most int) {
 	if length <= 0 {
 		return 0, 0
@@ -187,7 +187,7 @@ func busiest(times []int64, length time.Duration, allowed func(from, to int64) i
 	return at, most
 }
 
-// checkSpacing: no two calls run closer together than the limit says.
+// checkSpacing: no two calls run closer together than the limit allows.
 func (tr *trial) checkSpacing() {
 	events := slices.Clone(tr.events)
 	slices.SortStableFunc(events, func(a, b event) int { return int(min(max(a.ranAt-b.ranAt, -1), 1)) })
@@ -203,8 +203,8 @@ func (tr *trial) checkSpacing() {
 	}
 }
 
-// checkBucket: no interval sees more than its burst and what comes in it. In real time, each
-// step forward may fill the bucket once.
+// checkBucket: no interval sees more than its burst and the units that come in it. In real time,
+// each step forward may fill the bucket once.
 func (tr *trial) checkBucket(r flow.Rule) {
 	const cost = interval / limit
 	most := r.Burst + 1
@@ -243,8 +243,8 @@ func (tr *trial) checkLook() {
 	}
 }
 
-// checkOutage: whoever keeps asking is not refused for longer than an interval, and
-// what one extra bucket and the pauses between calls add.
+// checkOutage: a caller that keeps asking is refused for at most an interval, plus one extra bucket
+// and the pauses between calls.
 func (tr *trial) checkOutage() {
 	most := interval + pause + tolerance + tr.grace
 	if tr.rule.Window == flow.Strict || len(tr.also) > 1 {

@@ -6,10 +6,10 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// phase is when the clock is set.
+// phase is the moment at which the clock is set.
 type phase string
 
-// The phases of a call, in their order, and what else may be going on.
+// The phases of a call, in their order, and other work that may be in progress.
 const (
 	betweenCalls phase = "between two calls"
 	beforeAsk    phase = "before it is asked"
@@ -31,8 +31,7 @@ var phases = []phase{
 	beforeExit, duringExit, duringReload, duringEvict, duringTree, duringRetry,
 }
 
-// chain is the standard chain with slots in between that call at in every phase of a
-// call.
+// chain returns the standard chain with slots in between that call at in every phase of a call.
 func chain(at func(phase), passed func(*engine.Invocation), completed func(*engine.Invocation)) *engine.Chain {
 	return (*engine.Chain)(slots.Default()).
 		With(outer{at, passed, completed}, engine.Before("nodeSelector")).

@@ -22,9 +22,9 @@ const (
 type source struct {
 	begin int64
 	real  time.Duration // has passed, whatever the clock shows
-	set   time.Duration // is what the clock was set by
+	set   time.Duration // by how much the clock was set
 
-	parks  bool // who sleeps lets time pass; otherwise that is only noted
+	parks  bool // sleepers let time pass; otherwise sleeps are only recorded
 	slept  []time.Duration
 	asleep func()
 	read   func() // called once, after the next reading
@@ -56,10 +56,11 @@ func (s *source) Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// Alarm never rings: the machine's timer, which a guard would use otherwise, does so on a goroutine of its own.
+// Alarm never rings: the machine's timer, which a guard would use otherwise, rings on a goroutine
+// of its own.
 func (s *source) Alarm(time.Duration, func()) (stop func()) { return func() {} }
 
-// waited is how long the waits since the first n were.
+// waited returns the length of the waits since the first n.
 func (s *source) waited(n int) (sum time.Duration) {
 	for _, d := range s.slept[n:] {
 		sum += d

@@ -19,9 +19,9 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// Idle nodes are swept while the clock is set at random, and calls of more names than
-// there are places make room by themselves. Whose call is in flight keeps its node,
-// and no name or caller gets more than its limit by leaving and coming back. known bug 27, 107
+// Idle nodes are swept while the clock is set at random, and calls of more names than there are
+// places make room by themselves. A name with a call in flight keeps its node, and no name or
+// caller gets more than its limit by leaving and coming back. known bug 27, 107
 func TestSweepOnASteppedClock(t *testing.T) {
 	rnd := random(t)
 	const names, each = 12, 3

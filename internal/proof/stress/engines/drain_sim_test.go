@@ -17,8 +17,9 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 )
 
-// Calls come to a throttle and a queue, at once or later, and somewhere in between the engine drains: from
-// then on no call waits. Whoever has waited is let in before, or refused as the engine drains.
+// Calls come to a throttle and a queue, at once or later, and somewhere in between the engine
+// drains: from then on no call waits. A waiting call is admitted before, or refused as the engine
+// drains.
 func TestSimDrain(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		clock := s.Clock()

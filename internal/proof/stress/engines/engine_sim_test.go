@@ -25,8 +25,8 @@ var (
 	silent = slog.New(slog.DiscardHandler)
 )
 
-// newEngine returns an engine on the schedule's clock, whose counters lend from the beginning or once they are
-// contended. In the end it must hold nothing.
+// newEngine returns an engine on the schedule's clock, whose counters lend from the beginning or
+// once they are contended. At the end it must hold nothing.
 func newEngine(s *schedules.Schedule, chain *engine.Chain, caps node.Caps, rules ...flow.Rule) *engine.Engine {
 	s.Clock().Set(start)
 	lending.Always = s.Rand.IntN(2) == 0
@@ -54,20 +54,20 @@ func load(s *schedules.Schedule, e *engine.Engine, rules ...flow.Rule) {
 	}
 }
 
-// enter asks for a resource; it is what callers do between their own steps.
+// enter asks for a resource; callers do this between their own steps.
 func enter(e *engine.Engine, resource string, opts ...engine.Option) (engine.Entry, bool) {
 	entry, err := e.Enter(context.Background(), resource, opts)
 	return entry, err == nil
 }
 
-// calls are those that run guarded code at the moment.
+// calls are the ones currently running guarded code.
 type calls map[*int]bool
 
 func (c calls) begin() *int { id := new(int); c[id] = true; return id }
 
-// known bug 2: a permit is never given twice, whatever the moment at which a
-// concurrency rule with the limit 1 is loaded. Of the calls that ask when it
-// stands, none runs beside another, nor beside one that had been let in without it.
+// known bug 2: a permit is never given twice, whenever a concurrency rule with the limit 1 is
+// loaded. Of the calls that ask after the load, none runs beside another, nor beside one admitted
+// without the rule.
 func TestSimConcurrencyRuleUnderTraffic(t *testing.T) {
 	rule := flow.Rule{ID: "one", Resource: "a", Metric: flow.Concurrency, Threshold: 1}
 	schedules.Sample(t, func(s *schedules.Schedule) {

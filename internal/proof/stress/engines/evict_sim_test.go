@@ -15,10 +15,9 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// known bug 105, 107: calls come to a tree that is full or nearly, while idle nodes are
-// evicted, and sometimes the clock leaps so that everything is idle. A limit that a
-// pattern sets holds for every name, a call that stands is never lost from the tree,
-// and no count is lost.
+// known bug 105, 107: calls come to a full or nearly full tree while idle nodes are evicted, and
+// sometimes the clock leaps so that everything is idle. A limit set by a pattern holds for every
+// name, a running call is never lost from the tree, and no count is lost.
 func TestSimEviction(t *testing.T) {
 	rule := flow.Rule{ID: "each", Resource: "[ab]", Match: spec.MatchRegex, Metric: flow.Concurrency, Threshold: 1}
 	schedules.Sample(t, func(s *schedules.Schedule) {
@@ -59,9 +58,9 @@ func TestSimEviction(t *testing.T) {
 	})
 }
 
-// Two rules on one resource, and calls that want more than one of them has. Neither
-// limit is ever exceeded, and what is refused by one leaves nothing with the other:
-// as soon as nobody is on the way, all of its room is there again.
+// Two rules on one resource, and calls that want more than one of them has. Neither limit is ever
+// exceeded, and a call refused by one leaves nothing with the other: as soon as no call is being
+// decided, all of its room is back.
 func TestSimTwoRules(t *testing.T) { // known bug 18, 19
 	rules := []flow.Rule{
 		{ID: "many", Resource: "a", Threshold: 3, Buckets: 1},
@@ -109,9 +108,9 @@ func TestSimTwoRules(t *testing.T) { // known bug 18, 19
 	})
 }
 
-// known bug 58, 61: callers queue at a throttle behind a permit each, and contexts end
-// at the instant of the grant. A call runs or is refused, never both; no permit and
-// no turn is lost, and those that run keep their distance.
+// known bug 58, 61: callers queue at a throttle behind a permit each, and contexts end at the
+// instant of the grant. A call runs or is refused, never both; no permit and no turn is lost, and
+// running calls keep their distance.
 func TestSimCancelledWait(t *testing.T) {
 	rules := []flow.Rule{
 		{ID: "spaced", Resource: "a", Threshold: 10, Behavior: flow.Throttle, MaxWait: time.Second},

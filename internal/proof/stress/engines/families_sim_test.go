@@ -20,9 +20,8 @@ import (
 )
 
 // known bug 1, 2, 20: a rule of each of five families judges calls that some of them refuse,
-// at once at first and, once a call was refused, asked before. None of their limits is ever
-// exceeded; what a refused call took is back, so that as many pass as the lowest limit
-// allows.
+// directly at first and, once a call was refused, with an ask before. None of their limits is ever
+// exceeded; units of refused calls are back, so that as many pass as the lowest limit allows.
 func TestSimFamiliesAtOnce(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		e := newEngine(s, trial.Chain(), node.Caps{})
@@ -70,7 +69,7 @@ func TestSimFamiliesAtOnce(t *testing.T) {
 			if passed == 0 {
 				s.Failf("nobody passed")
 			}
-			// What is left of the limits is there for those who come now, one after the other.
+			// The rest of the limits is available to calls that come now, one after the other.
 			for ; passed < most; passed++ {
 				entry, err := e.Enter(context.Background(), "a", []engine.Option{engine.Inbound(), engine.Param("user", "ann")})
 				if err != nil {

@@ -30,10 +30,9 @@ func (q *quitter) Err() error {
 	return nil
 }
 
-// known bug 123: calls take of a rule's window and are queued behind another, give up, are
-// refused or run, while the rule comes to another shape, once or twice, and perhaps another
-// one keeps the window that it had. In the end each window counts each call that ran once,
-// and nothing else.
+// known bug 123: calls take units of a rule's window and are queued behind another, give up, are
+// refused or run, while the rule changes its shape, once or twice, and perhaps another one keeps
+// the window that it had. At the end each window counts each call that ran once, and nothing else.
 func TestSimWhatWaitsFollowsItsWindow(t *testing.T) {
 	shapes := []flow.Rule{
 		{Interval: time.Second, Buckets: 2, Window: flow.Ring},

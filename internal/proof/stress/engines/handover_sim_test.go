@@ -16,10 +16,10 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// known bug 72: a rule is loaded in another shape while time goes on and calls that have
-// taken of it are refused by another family, so that they give back what they took: in
-// the window that the old rule had, in that of the new one, or in both. When what was
-// there has expired, as many pass as the limit allows and none more.
+// known bug 72: a rule is loaded in another shape while time advances and calls that have taken its
+// units are refused by another family, so that they give these back: to the old rule's window, to
+// the new one's, or to both. When the old units have expired, exactly as many pass as the limit
+// allows.
 func TestSimReloadOfAShapeWhileCallsGiveBack(t *testing.T) {
 	const limit = 2
 	shapes := []flow.Rule{

@@ -12,9 +12,8 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// A rule looks at another resource, and is loaded in another shape while calls of that
-// one are on their way. In the end its window has counted each of them, none was
-// forgotten between the old window and the new.
+// A rule looks at another resource, and is loaded in another shape during calls of that resource.
+// At the end its window has counted each of them; none was lost between the old window and the new.
 func TestSimReloadOfALook(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		look := func(buckets int) flow.Rule {

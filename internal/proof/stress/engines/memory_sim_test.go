@@ -25,10 +25,10 @@ func (m *memory) Memory(int64) (host.Memory, error) {
 	return host.Memory{Used: m.used, Limit: 100}, nil
 }
 
-// The threshold falls while calls are being decided. Where one passed that came when the
-// fall was over, nothing is beyond the low threshold from then on, whatever those had
-// seen that came before: they had taken before the fall, or look again and see it. Few schedules
-// tell the two apart, so there are as many as of machines that are less than an engine.
+// The threshold falls while calls are being decided. If a call passed that came after the fall,
+// nothing exceeds the low threshold from then on, whatever earlier calls had seen: they had taken
+// before the fall, or look again and see it. Few schedules distinguish the two, so there are as
+// many as for machines smaller than an engine.
 func TestSimThresholdThatFalls(t *testing.T) {
 	const most, least = 3, 1
 	low := 100 * time.Millisecond // between two turns

@@ -24,11 +24,11 @@ import (
 
 const turn = 10 * time.Millisecond
 
-// client is a context that ends when its client goes away.
+// client is a context that ends when its client leaves.
 type client struct {
 	quitter
 	over  bool          // it has its answer
-	never chan struct{} // so that it is one that may end
+	never chan struct{} // makes it a context that may end
 }
 
 func newClient() *client {
@@ -43,17 +43,17 @@ type run struct {
 	at, cost int64
 }
 
-// queued is what becomes of calls in queues.
+// queued records the outcomes of calls in queues.
 type queued struct {
 	s       *schedules.Schedule
 	e       *engine.Engine
 	maxWait time.Duration
 	runs    []run
-	gap     int64 // when a client went away latest
+	gap     int64 // latest time at which a client left
 	exact   bool  // one queue, which nobody changes
 }
 
-// comes has a call of so many units come after a while, and perhaps its client leave.
+// comes adds a call of that many units after a while; its client may leave.
 func (q *queued) comes(user int) {
 	s, clock := q.s, q.s.Clock()
 	units := 1 + s.Rand.IntN(2)
@@ -106,7 +106,7 @@ func (q *queued) ran(r run, came int64) {
 	q.runs = append(q.runs, r)
 }
 
-// spaced looks at the distances of the calls of each user.
+// spaced checks the distances of the calls of each user.
 func (q *queued) spaced(same func(a, b run) bool) {
 	for i, r := range q.runs {
 		for _, before := range slices.Backward(q.runs[:i]) {
@@ -120,8 +120,8 @@ func (q *queued) spaced(same func(a, b run) bool) {
 	}
 }
 
-// ends looks at the end of a schedule: nobody waits, and when the queues are idle somebody
-// who comes is the first.
+// ends checks the end of a schedule: nobody waits, and when the queues are idle a new call is the
+// first.
 func (q *queued) ends() {
 	if n := q.e.Waiting(); n != 0 {
 		q.s.Failf("%d wait in the end", n)
@@ -143,10 +143,10 @@ func enterNow(e *engine.Engine) (engine.Entry, bool) {
 	return entry, err == nil
 }
 
-// known bug 16, 49, 128: calls of one and two units come to the queue of a rule or of a value,
-// at one instant or one after the other, and clients go away at any moment. Two that run
-// are never closer than the later one's cost. Nobody waits for turns that nobody takes: a
-// call runs when it may after the one before it, when it came, or when somebody left.
+// known bug 16, 49, 128: calls of one and two units come to the queue of a rule or of a value, at
+// one instant or one after the other, and clients leave at any moment. Two running calls are never
+// closer than the later one's cost. Nobody waits for turns that nobody takes: a call runs when it
+// may after the one before it, when it came, or when somebody left.
 func TestSimQueue(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		e := newEngine(s, trial.Chain(), node.Caps{})
@@ -172,8 +172,8 @@ func loadValues(s *schedules.Schedule, e *engine.Engine, rules ...hotspot.Rule) 
 	}
 }
 
-// known bug 16, 87, 128: the same with values of which the rule can tell one apart. Two calls
-// of a value that run are never closer than the later one's cost.
+// known bug 16, 87, 128: the same with several values and a rule that can distinguish one. Two running
+// calls of a value are never closer than the later one's cost.
 func TestSimQueuesOfValues(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		e := newEngine(s, trial.Chain(), node.Caps{})
@@ -191,8 +191,8 @@ func TestSimQueuesOfValues(t *testing.T) {
 
 // known bug 72, 128: calls wait in several queues at once, of enforced and shadow rules, and
 // perhaps for a permit as well or before a breaker, while rules change their rate, their mode or
-// their behavior, go and come. Nobody waits for longer than the longest wait, and in the end
-// nothing is held and nobody is before somebody who comes.
+// their behavior, and come and go. Nobody waits longer than the longest wait, and at the end
+// nothing is held and a new call is the first.
 func TestSimQueuesAsRulesChange(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		e := newEngine(s, trial.Chain(), node.Caps{})
@@ -223,7 +223,7 @@ func TestSimQueuesAsRulesChange(t *testing.T) {
 	})
 }
 
-// manyQueues draws rules that have calls wait.
+// manyQueues draws rules that make calls wait.
 func manyQueues(s *schedules.Schedule, maxWait time.Duration) func(*engine.SnapshotBuilder) error {
 	mode := func() spec.Mode {
 		return []spec.Mode{spec.Enforce, spec.Enforce, spec.Shadow, spec.Off}[s.Rand.IntN(4)]

@@ -14,7 +14,7 @@ import (
 
 var errOwn = errors.New("the call's own failure")
 
-// registrar is a slot that writes down what completes, by the units of the call.
+// registrar is a slot that records what completes, by the units of the call.
 type registrar struct {
 	completed func(units int64, failed bool)
 }
@@ -24,12 +24,11 @@ func (r registrar) Completed(inv *engine.Invocation) {
 	r.completed(inv.Units(), inv.Failed())
 }
 
-// known bug 53, 56, 65: the state of a call that has ended serves the next one at once,
-// while handles of the old call are still used: to exit again, to fail, for a
-// context. Each call completes once, failed only if it said so itself, and a context
-// is the call's own or none.
+// known bug 53, 56, 65: the state of a call that has ended serves the next one at once, while
+// handles of the old call are still used: to exit again, to fail, for a context. Each call
+// completes once, failed only if its own handle failed it, and a context is the call's own or none.
 func TestSimRecycling(t *testing.T) {
-	// fate is what became of a call, and what its callers asked for.
+	// fate is the outcome of a call, and what its callers asked for.
 	type fate struct {
 		completed, failed int
 		mayFail, mustFail bool

@@ -15,10 +15,9 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// known bug 72: rules are loaded in other shapes, and back, while calls decide under the
-// old ones or the new, on nodes that may not have been there when the rules were
-// compiled, nor the resource. Another rule is about the same calls. All in one instant:
-// never more than the limit.
+// known bug 72: rules are loaded in other shapes, and back, while calls decide under the old ones
+// or the new, on nodes, or even a resource, that may not have existed when the rules were compiled.
+// Another rule applies to the same calls. All in one instant: never more than the limit.
 func TestSimReloadOfAShape(t *testing.T) {
 	kinds := []flow.Rule{
 		{},
@@ -44,7 +43,7 @@ func TestSimReloadOfAShape(t *testing.T) {
 			r.Interval, r.Buckets, r.Window = shapes[i].Interval, shapes[i].Buckets, shapes[i].Window
 			return r
 		}
-		// Another rule has one of the shapes for good, or the same as this one, or always
+		// Another rule keeps one of the shapes throughout, or has the same as this one, or always
 		// another; or there is none.
 		beside := s.Rand.IntN(6)
 		set := func(i int) []flow.Rule {
@@ -78,8 +77,8 @@ func TestSimReloadOfAShape(t *testing.T) {
 	})
 }
 
-// known bug 72: the first call of a caller comes as the rule for other callers comes to
-// another shape. Its node may be made before, while or after what was taken is handed over.
+// known bug 72: the first call of a caller comes as the rule for other callers changes its shape.
+// Its node may be made before, during or after the handover of the units.
 func TestSimReloadOfAShapeAsACallerComes(t *testing.T) {
 	ctx := engine.WithOrigin(context.Background(), "app")
 	schedules.Sample(t, func(s *schedules.Schedule) {

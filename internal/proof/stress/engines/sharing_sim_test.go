@@ -24,8 +24,8 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// lines notes which cache lines a call touches, by the atomics and mutexes there, and from where.
-// It is a scheduler that leaves everything as it is.
+// lines records which cache lines a call touches, by the atomics and mutexes there, and from where.
+// It is a scheduler that changes nothing.
 type lines struct {
 	touched map[uintptr]string
 	written map[uintptr]string
@@ -66,11 +66,10 @@ func watch(call func()) *lines {
 	return l
 }
 
-// A call that is refused writes to no cache line that a call on another lane touches, whatever
-// rule refuses it, or processors would wait for each other all the time where most calls are
-// refused. The values of hotspot rules have a mutex each, and are not among them. What the compiler
-// reads beside the atomics is not seen here: see TestTallyLaneTouchesItsOwnCell in package
-// stat. known bug 110
+// A refused call writes to no cache line that a call on another lane touches, whatever rule refuses
+// it; otherwise processors would wait for each other all the time when most calls are refused. The
+// values of hotspot rules have a mutex each, and are exempt. Plain reads beside the atomics are not
+// seen here: see TestTallyLaneTouchesItsOwnCell in package stat. known bug 110
 func TestSimRefusalsShareNothing(t *testing.T) {
 	const hot = "hot"
 	type setup = func(b *engine.SnapshotBuilder) error
@@ -80,7 +79,7 @@ func TestSimRefusalsShareNothing(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		rules setup
-		pass  int // calls that are let in first, and stay
+		pass  int // calls that are admitted first, and stay
 		opts  []engine.Option
 		lent  bool // to lanes, by windows
 	}{
@@ -125,7 +124,7 @@ func TestSimRefusalsShareNothing(t *testing.T) {
 				_, err := e.Enter(context.Background(), hot, c.opts)
 				require.Error(t, err)
 			}
-			onAnother := func() *lines { // the pool hands out what came last, and each has a lane of its own
+			onAnother := func() *lines { // the pool hands out the last one returned, and each has a lane of its own
 				defer enter("other").Exit()
 				return watch(refuse)
 			}

@@ -12,8 +12,7 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// revision is the rules of a family: nothing but the number of the revision that
-// they belong to.
+// revision is the rules of a family, reduced to the number of their revision.
 type revision int
 
 func (r revision) Bind(*engine.Binding) engine.Checker            { return r }
@@ -41,12 +40,12 @@ func (w witness) Take(inv *engine.Invocation) engine.Verdict {
 }
 func (w witness) Recheck(inv *engine.Invocation) engine.Verdict { return w.saw(inv, engine.Verdict{}) }
 
-// known bug 66, 69, 70: rules are replaced by two loaders while calls decide. Each
-// decision sees one revision of all families, from its first question to the last
-// after a wait; never an older one than the call before it saw; and never none.
+// known bug 66, 69, 70: rules are replaced by two loaders while calls decide. Each decision sees
+// one revision of all families, from its first question to the last after a wait; never an older
+// one than the call before it saw; and never none.
 func TestSimRuleSwap(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
-		seen := make(map[int64]revision) // by the units of the call, which each has its own number of
+		seen := make(map[int64]revision) // by the units of the call, which are unique
 		w := witness{func(inv *engine.Invocation, v engine.Verdict) engine.Verdict {
 			one, ok := inv.Rules(core.KindFlow).(revision)
 			two, _ := inv.Rules(core.KindBreaker).(revision)

@@ -19,9 +19,9 @@ func loadSystem(s *schedules.Schedule, e *engine.Engine, rules ...system.Rule) {
 	}
 }
 
-// known bug 1, 2, 72: inbound calls of two resources share the limits of the system rules,
-// while these are edited. No more pass than the QPS limit, in whatever shape of window it
-// is kept meanwhile; and never do more run than the other limit says.
+// known bug 1, 2, 72: inbound calls of two resources share the limits of the system rules, while
+// these are edited. No more pass than the QPS limit, whatever the shape of its window meanwhile;
+// and never do more run than the other limit allows.
 func TestSimSystemRules(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		e := newEngine(s, trial.Chain(), node.Caps{})
@@ -32,7 +32,7 @@ func TestSimSystemRules(t *testing.T) {
 				{ID: "concurrency", Metric: system.Concurrency, Threshold: atOnce},
 			}
 		}
-		if s.Rand.IntN(2) == 0 { // a rule that has the other shape for good
+		if s.Rand.IntN(2) == 0 { // a rule that keeps the other shape throughout
 			alone := rules
 			rules = func(interval time.Duration) []system.Rule {
 				return append(alone(interval), system.Rule{ID: "beside", Metric: system.QPS, Threshold: 2 * most, Interval: 2 * time.Second})
@@ -61,7 +61,7 @@ func TestSimSystemRules(t *testing.T) {
 		}
 		least := atOnce
 		if s.Rand.IntN(2) == 0 {
-			least = 1 // who takes while a window is handed over counts twice
+			least = 1 // a call that takes during the handover of a window counts twice
 			back := s.Rand.IntN(2) == 0
 			s.Named("rules", func() {
 				loadSystem(s, e, rules(2*time.Second)...)

@@ -15,9 +15,9 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// A call fails fast and ends while its breaker's rule comes to judge slow calls. By neither
-// rule is there enough to open the breaker: by the old one too few calls failed, by the new
-// one none was slow. known bug 66
+// A call fails fast and ends while its breaker's rule changes to judge slow calls. Neither rule has
+// enough evidence to open the breaker: under the old one too few calls failed, under the new one
+// none was slow. known bug 66
 func TestSimTermsChangeAsACallEnds(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		e := newEngine(s, trial.Chain(), node.Caps{})

@@ -22,7 +22,7 @@ const permits = 2
 var waits = []struct {
 	name  string
 	rules []flow.Rule
-	// spend is how many calls come first, so that the next must wait.
+	// spend is the number of calls that come first, so that the next must wait.
 	spend int
 	pause time.Duration
 	opts  []engine.Option
@@ -35,9 +35,9 @@ var waits = []struct {
 	}, 1, 0, []engine.Option{engine.Prioritized()}},
 }
 
-// The context ends right before the grant, right after it, or on another goroutine at
-// the same instant. The call runs or is refused, never both; it has what it took, or
-// nothing; and who comes next finds its place free. known bug 58, 59, 61
+// The context ends right before the grant, right after it, or on another goroutine at the same
+// instant. The call runs or is refused, never both; it has what it took, or nothing; and the next
+// call finds its place free. known bug 58, 59, 61
 func TestCancelAtTheGrant(t *testing.T) {
 	rounds := figure.Size(30, 400, 5_000, 50_000)
 	wrong, n := 0, 0

@@ -8,11 +8,11 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// fare is a way in which a call fares if nothing breaks off.
+// fare is the course of a call if nothing breaks off.
 type fare struct {
 	name  string
 	rules []flow.Rule
-	// before are calls that are made first, and then the clock is moved by pause.
+	// before is the number of calls made first; then the clock advances by pause.
 	before int
 	pause  time.Duration
 	opts   []engine.Option
@@ -30,8 +30,8 @@ const (
 	room = 3 // of every semaphore
 )
 
-// fares are every behavior with every outcome that it has. All rules are on the
-// resource orders, and all have room for most, or room, once time has passed.
+// fares are every behavior with each of its outcomes. All rules are on the resource orders, and all
+// have room for most, or room, once time has passed.
 func fares() []fare {
 	rule := func(change func(*flow.Rule)) flow.Rule {
 		r := flow.Rule{Resource: "orders", Threshold: most, Interval: time.Second, Buckets: 2, Window: flow.Ring}
@@ -39,7 +39,7 @@ func fares() []fare {
 			change(&r)
 		}
 		if r.Metric == flow.Concurrency || r.Behavior != flow.Reject && r.Behavior != flow.WarmUp {
-			r.Window = flow.Strict // which is to say nothing
+			r.Window = flow.Strict // has no effect there
 		}
 		return r
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// However guarded code ends, its call has exited, its permit is back, and it is counted
-// as failed if it was. known bug 55, 57, 63
+// However guarded code ends, its call has exited, its permit is back, and it is counted as failed
+// if it failed. known bug 55, 57, 63
 func TestHoweverGuardedCodeEnds(t *testing.T) {
 	for _, end := range []struct {
 		name   string

@@ -20,13 +20,12 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// uncountable is the one point after which the books can't balance: there, the slot
-// that counts exits breaks off before it has counted one. It is our own and does
-// nothing that could panic.
+// uncountable is the one point after which the books can't balance: there, the slot that counts
+// exits breaks off before it has counted one. It is our own and does nothing that could panic.
 const uncountable = "statistic before Completed"
 
-// Whatever breaks off, wherever, however the call fares: nothing is lost. known bug 54,
-// 56, 57, 58, 63
+// Whatever breaks off, wherever, on whatever course of the call: nothing is lost. known bug 54, 56,
+// 57, 58, 63
 func TestBreakingOffAtEveryPoint(t *testing.T) {
 	all := []string{"panic", "Goexit", "fault"}
 	each := figure.Size(0, 1, len(all), len(all)) // of these at each point; 0: at every fourth
@@ -38,7 +37,7 @@ func TestBreakingOffAtEveryPoint(t *testing.T) {
 			t.Fatalf("%s, and nothing breaks off:\n\t%s", f.name, strings.Join(problems, "\n\t"))
 		}
 		for _, point := range points() {
-			// Up to the break a call goes as the whole one went.
+			// Until the break a call behaves as the unbroken one did.
 			if whole.seen[point] == 0 || point == uncountable {
 				continue
 			}
@@ -50,7 +49,7 @@ func TestBreakingOffAtEveryPoint(t *testing.T) {
 			for i := range max(each, 1) {
 				way := all[(turn+i)%len(all)]
 				if way == "Goexit" && !strings.HasPrefix(point, "context") && !strings.HasSuffix(point, " Sleep") {
-					continue // a goroutine may end while its call waits; for one that ends in a slot nobody makes up
+					continue // a goroutine may end while its call waits; nothing makes up for one that ends in a slot
 				}
 				c := newTrial(t, f, point, way)
 				problems := c.run()
@@ -84,7 +83,7 @@ type trial struct {
 	clock  *clock
 	last   *late
 
-	admittedAt []int64 // when the calls on orders came in that were admitted
+	admittedAt []int64 // when the admitted calls on orders came in
 	refused    int
 	problems   []string
 }
@@ -134,7 +133,7 @@ func (c *trial) run() []string {
 	return c.problems
 }
 
-// broken makes the call at which something breaks off.
+// broken makes the call in which something breaks off.
 func (c *trial) broken() {
 	ctx, cancel := context.WithCancel(engine.WithOrigin(engine.WithContext(context.Background(), "web"), "app"))
 	defer cancel()
@@ -210,10 +209,10 @@ func (c *trial) verdicts(returned, admitted bool) {
 	outside := strings.HasPrefix(c.point, "clock") || strings.HasPrefix(c.point, "context")
 	switch {
 	case c.fired > 0 && (c.point == "clusterBuilder before Prepare" || c.point == "statistic before Passed" || c.point == "statistic before Blocked"):
-		want = counted // the call has no node, or the one that counts it broke off
+		want = counted // the call has no node, or the slot that counts it broke off
 	case returned && !admitted:
 		want++
-	case !returned && outside && c.seen["context Err"] > 0: // which is asked first of a call that is to wait
+	case !returned && outside && c.seen["context Err"] > 0: // checked first for a call that is to wait
 		want++
 	}
 	if counted != want {
@@ -224,14 +223,14 @@ func (c *trial) verdicts(returned, admitted bool) {
 	}
 }
 
-// afterwards checks what is left, and that the limits are where they were.
+// afterwards checks the remains, and that the limits are unchanged.
 func (c *trial) afterwards() {
 	now := c.clock.manual.Now()
 	if c.last.held != 0 {
 		c.problem("%d reservations were not given back", c.last.held)
 	}
 	if n := c.engine.Waiting(); n != 0 {
-		c.problem("%d calls are said to wait", n)
+		c.problem("%d calls are shown as waiting", n)
 	}
 	r := c.engine.PinResource("orders")
 	metered := []*node.StatisticNode{&r.StatisticNode}
@@ -241,7 +240,7 @@ func (c *trial) afterwards() {
 	for _, n := range metered {
 		for _, w := range n.Meters().Windows() {
 			if w.Owner != nil {
-				continue // in which counts what a shadow rule admits
+				continue // which count calls that a shadow rule admits
 			}
 			want := int64(0)
 			for _, at := range c.admittedAt {
@@ -263,7 +262,7 @@ func (c *trial) afterwards() {
 		}
 	}
 
-	// A day on, the calls that come at once get what the rules have for them.
+	// A day later, simultaneous calls get everything that the rules allow.
 	c.clock.manual.Advance(24 * time.Hour)
 	if got, want := c.admits(), admitted(c.fare); len(got) != want {
 		c.problem("then %d calls are admitted at once, should be %d", len(got), want)
@@ -271,7 +270,7 @@ func (c *trial) afterwards() {
 	c.problems = append(c.problems, books.Unsettled(c.engine)...)
 }
 
-// admits is how many calls of many are admitted while none of them exits.
+// admits enters many calls without exits, and returns the admitted ones.
 func (c *trial) admits() (open []engine.Entry) {
 	for range 2 * most {
 		if entry, ok := c.call(); ok {
@@ -285,7 +284,7 @@ func (c *trial) admits() (open []engine.Entry) {
 	return open
 }
 
-// fresh are what engines admit at which nothing ever broke off, by the name of the fare.
+// fresh maps fares to the number of calls that an engine admits if nothing ever broke off.
 var fresh = map[string]int{}
 
 func admitted(f fare) int {

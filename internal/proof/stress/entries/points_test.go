@@ -14,7 +14,7 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// breaker is what breaks off at one point of one call.
+// breaker breaks off at one point of one call.
 type breaker struct {
 	point string
 	way   string
@@ -42,8 +42,8 @@ func (b *breaker) at(point string) {
 	}
 }
 
-// slot plays every role. It stands alone, or around another slot, which then runs
-// between the two points that it makes of each role.
+// slot plays every role. It stands alone, or around another slot, which then runs between the two
+// points that it makes of each role.
 type slot struct {
 	*breaker
 	name  string
@@ -126,8 +126,8 @@ func (s *slot) Completed(inv *engine.Invocation) {
 	})
 }
 
-// late is a slot behind all others that holds something of its own, and refuses where
-// told to: what came before it must be given back.
+// late is a slot behind all others that holds something of its own, and refuses where configured:
+// everything before it must be given back.
 type late struct {
 	*breaker
 	refuse, refuseAgain *core.BlockError
@@ -145,14 +145,14 @@ func (l *late) Recheck(*engine.Invocation) engine.Verdict {
 	return engine.Verdict{Block: l.refuseAgain}
 }
 
-// GiveBack breaks off when it has done its work: what others hold is the question.
+// GiveBack breaks off after its work, to test what others hold.
 func (l *late) GiveBack(*engine.Reservation, int64) {
 	l.held--
 	l.at("holder")
 }
 
-// chain is the standard one with a breaker around each slot and one between each two,
-// and last behind all.
+// chain returns the standard one with a breaker around each slot and one between each two, and last
+// behind all.
 func (b *breaker) chain(last *late) *engine.Chain {
 	standard := slices.DeleteFunc((*engine.Chain)(slots.Default()).Slots(), func(s engine.Slot) bool {
 		return !slices.Contains([]string{"nodeSelector", "clusterBuilder", "log", "statistic", "flow"}, s.Name())
@@ -176,7 +176,7 @@ func (c *clock) Now() int64 {
 	return c.manual.Now()
 }
 
-// count is how often it was asked for name before, while armed.
+// count returns how often it was called for name before, while armed.
 func (b *breaker) count(name string) int {
 	if !b.armed {
 		return 0
@@ -185,7 +185,7 @@ func (b *breaker) count(name string) int {
 	return b.seen[name] - 1
 }
 
-// Alarm never rings: one call at a time is what these tests are about.
+// Alarm never rings: these tests run one call at a time.
 func (*clock) Alarm(time.Duration, func()) (stop func()) { return func() {} }
 
 func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
@@ -200,7 +200,7 @@ func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// callerContext is a context of the caller's own.
+// callerContext is a custom context of the caller.
 type callerContext struct {
 	context.Context
 	*breaker
@@ -213,7 +213,7 @@ func (c callerContext) Deadline() (time.Time, bool) {
 }
 func (c callerContext) Value(key any) any { c.at("context Value"); return c.Context.Value(key) }
 
-// handler is a logger's.
+// handler is a logger's handler.
 type handler struct {
 	slog.Handler
 	*breaker
@@ -227,7 +227,7 @@ func (h handler) Handle(context.Context, slog.Record) error {
 
 var roles = []string{"Prepare", "Ask", "Take", "Recheck", "Passed", "Blocked", "Completed"}
 
-// points are all there are.
+// points returns all points.
 func points() (all []string) {
 	for _, s := range new(breaker).chain(nil).Names() {
 		if s == "late" {

@@ -22,8 +22,8 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// A call waits for a permit or for a turn, and meanwhile a breaker opens: it is refused when
-// its wait is over, and gives back all that it has taken: its units of every rule, its
+// A call waits for a permit or for a turn, and meanwhile a breaker opens: the call is refused when
+// its wait is over, and gives back everything that it has taken: its units of every rule, its
 // permits, and the turn, which the next call gets.
 func TestRefusedWhenItsWaitIsOver(t *testing.T) {
 	const limit, turn, recovery = 10, time.Minute, time.Minute + time.Second

@@ -17,8 +17,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
-// uses are what can be done with a handle that is over, by the method. Each reports
-// whether the method answered as one of an entry that is over does.
+// uses are the operations on an ended handle, by method. Each reports whether the method answered
+// as one of an ended entry does.
 var uses = map[string][]func(engine.Entry) bool{
 	"Exit":         {func(e engine.Entry) bool { e.Exit(); return true }},
 	"Fail":         {func(e engine.Entry) bool { e.Fail(errBroken); return true }},
@@ -42,8 +42,8 @@ func TestEveryMethodIsUsed(t *testing.T) {
 	}
 }
 
-// user is one goroutine with a resource of its own, so that it knows exactly what is
-// in flight there.
+// user is one goroutine with a resource of its own, so that it knows exactly what is in flight
+// there.
 type user struct {
 	engine   *engine.Engine
 	resource *engine.Resource
@@ -54,7 +54,7 @@ type user struct {
 	harmed   int64
 }
 
-// check notes that a live call was touched if what is in flight is not what should be.
+// check records that a live call was affected if the calls in flight are not as expected.
 func (u *user) check(want int64) {
 	if u.resource.Meters().Semaphore(nil).InUse() != want {
 		u.harmed++
@@ -71,9 +71,9 @@ func (u *user) enter() engine.Entry {
 	return entry
 }
 
-// Handles that are over, one's own and those of others, are used in every way while
-// the state behind them serves live calls; entries exit twice, at once, and on other
-// goroutines. No live call notices. known bug 53, 56, 65
+// Ended handles, the caller's own and others', are used in every way while the state behind them
+// serves live calls; entries exit twice, at once, and on other goroutines. No live call notices.
+// known bug 53, 56, 65
 func TestUseAfterExit(t *testing.T) {
 	const users = 4
 	rounds := figure.Size(20_000, 800_000, 10_000_000, 50_000_000) / users

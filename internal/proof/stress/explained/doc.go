@@ -1,3 +1,3 @@
-// Package explained holds what an engine says about a call against what it then does with it:
-// random rules of all families, random calls, and a twin that nobody asks.
+// Package explained compares the engine's explanations of calls with the outcomes: random rules of
+// all families, random calls, and a twin that never explains.
 package explained

@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// Names are few, so that rules and calls meet.
+// Names are few, so that rules and calls interact.
 var (
 	resources = []string{"GET /users/1", "GET /users/2", "GET /orders", "jobs"}
 	origins   = []string{"", "", "ann", "bob", "eve"}
@@ -30,8 +30,7 @@ func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 const ms = time.Millisecond
 
-// draw makes rules up until one can be honoured. What one says that it doesn't read is left
-// out.
+// draw makes up rules until one is valid, and drops the fields that it doesn't read.
 func draw[R any](normalized func(R) (R, error), make func() R) R {
 	for {
 		if rule, err := normalized(trial.OnlyRead(make(), normalized)); err == nil {
@@ -40,7 +39,7 @@ func draw[R any](normalized func(R) (R, error), make func() R) R {
 	}
 }
 
-// several are up to so many rules, each with an ID that says its family.
+// several returns up to most rules, each with an ID that names its family.
 func several[R any](r *rand.Rand, most int, family string, normalized func(R) (R, error), one func(id string) R) (rules []R) {
 	for i := range r.IntN(most + 1) {
 		id := fmt.Sprintf("%s %d", family, i)

@@ -64,7 +64,8 @@ func (p *pair) advance(d time.Duration) {
 	}
 }
 
-// ended is a context that has ended, and counts how often anybody wants to know: whoever waits.
+// ended is a context that has ended, and counts how often its end is checked, which waiting callers
+// do.
 type ended struct {
 	context.Context
 	is    bool
@@ -76,7 +77,7 @@ func (c *ended) Err() error {
 	return context.Canceled
 }
 
-// call is a call with all that goes with it.
+// call is a call with its options.
 type call struct {
 	ctx      context.Context
 	resource string
@@ -130,7 +131,7 @@ func (p *pair) explain(c call) api.Explanation {
 	return x
 }
 
-// enter has both guards take the call, which must make the same of it.
+// enter makes the call at both guards, which must agree.
 func (p *pair) enter(c call) (ran bool, err error) {
 	p.Helper()
 	var both [2]api.Admitted
@@ -146,7 +147,7 @@ func (p *pair) enter(c call) (ran bool, err error) {
 	return errs[0] == nil, errs[0]
 }
 
-// check holds what is said about a call against what becomes of it.
+// check compares the explanation of a call with its outcome.
 func (p *pair) check(c call) {
 	p.Helper()
 	x := p.explain(c)
@@ -158,34 +159,34 @@ func (p *pair) check(c call) {
 	before := p.clocks[0].Now()
 	_, err := p.enter(c)
 	waited := time.Duration(p.clocks[0].Now() - before)
-	said := func() string { return fmt.Sprintf("%s\ngot %v after %v\n%v\n%+v", c.text, err, waited, x, p.set) }
+	report := func() string { return fmt.Sprintf("%s\ngot %v after %v\n%v\n%+v", c.text, err, waited, x, p.set) }
 	var block *api.BlockError
 	blocked := errors.As(err, &block)
 	switch {
 	case x.Outcome == core.Passes:
-		require.NoError(p, err, said())
-		require.Zero(p, waited, said())
+		require.NoError(p, err, report())
+		require.Zero(p, waited, report())
 	case x.Outcome == core.Refused:
-		require.Error(p, err, said())
-		require.True(p, blocked, said())
+		require.Error(p, err, report())
+		require.True(p, blocked, report())
 		by := x.Rules[x.By]
 		if by.Kind == api.KindHotspot && slices.ContainsFunc(p.set.Hotspot, few) {
-			break // where values share limits another rule may be quicker
+			break // if values share limits another rule may be quicker
 		}
-		require.Zero(p, *over.asked, said())
-		require.Equal(p, [2]any{by.Kind, by.ID}, [2]any{block.Kind, block.Rule}, said())
+		require.Zero(p, *over.asked, report())
+		require.Equal(p, [2]any{by.Kind, by.ID}, [2]any{block.Kind, block.Rule}, report())
 	case over.is:
-		require.Error(p, err, said())
-		require.Positive(p, *over.asked, said())
-	case x.Runs.IsZero(): // in a queue, where nobody comes to an end
-		require.Error(p, err, said())
+		require.Error(p, err, report())
+		require.Positive(p, *over.asked, report())
+	case x.Runs.IsZero(): // in a queue that never ends
+		require.Error(p, err, report())
 	default:
-		require.NoError(p, err, said())
-		require.Equal(p, x.Runs.Sub(x.At), waited, said())
+		require.NoError(p, err, report())
+		require.Equal(p, x.Runs.Sub(x.At), waited, report())
 	}
 }
 
-// checkNext holds when a call that is refused is admitted: each rule that says so still refuses
+// checkNext checks the announced retry time of a refused call: each rule that refuses it still does
 // a nanosecond before, and doesn't then.
 func (p *pair) checkNext(c call) {
 	p.Helper()
@@ -220,7 +221,8 @@ func (p *pair) checkNext(c call) {
 	}
 }
 
-// checkRemaining holds how many units remain: as many calls are admitted at the same instant.
+// checkRemaining checks the announced remaining units: that many calls are admitted at the same
+// instant.
 func (p *pair) checkRemaining(c call) {
 	p.Helper()
 	if c.prioritized {
@@ -251,7 +253,7 @@ func (p *pair) checkRemaining(c call) {
 	if x.Outcome == core.Refused || x.Outcome == core.Waits || least > 100 {
 		return
 	}
-	for _, r := range p.set.Flow { // what a call takes there isn't said
+	for _, r := range p.set.Flow { // the units that a call takes there aren't listed
 		if r.Relation == flow.Associated {
 			return
 		}
@@ -280,7 +282,7 @@ func (p *pair) exit(i int) {
 	p.open = p.open[:len(p.open)-1]
 }
 
-// What is said about a call is what becomes of it, and to say it changes nothing.
+// A call's explanation matches its outcome, and explaining changes nothing.
 func TestExplainedAndThenDone(t *testing.T) {
 	random := chance.Source(t)
 	for range figure.Size(60, 100, 3_000, 30_000) {

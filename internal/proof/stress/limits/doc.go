@@ -1,3 +1,3 @@
-// Package limits holds limits against a book that is kept beside them: 64 callers, a
-// hundred million entries, and never one too many nor one too few.
+// Package limits checks limits against an independent book: 64 callers, a hundred million entries,
+// and never one too many nor one too few.
 package limits

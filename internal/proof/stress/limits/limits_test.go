@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { books.Main(m) }
 
 const callers = 64
 
-// book is what was admitted under a rule, by the bucket of the decision.
+// book records admissions under a rule, by the bucket of the decision.
 type book struct {
 	rule     flow.Rule
 	width    int64
@@ -43,7 +43,7 @@ func newBook(r flow.Rule) *book {
 	return b
 }
 
-// room is what the rule has left at a time, by the book.
+// room returns what the rule has left at a time, by the book.
 func (b *book) room(now int64) int64 {
 	room := int64(b.rule.Threshold)
 	for i := range b.span {
@@ -52,8 +52,8 @@ func (b *book) room(now int64) int64 {
 	return room
 }
 
-// close enters a round into the book and returns by how much more was admitted than
-// there was room for, and how much less than was asked for and had room.
+// close enters a round into the book. It returns the excess over the room, and how much was refused
+// although there was room.
 func (b *book) close(now, asked int64) (over, under int64) {
 	n, room := b.round.Swap(0), b.room(now)
 	b.admitted[now/b.width] += n
@@ -61,10 +61,10 @@ func (b *book) close(now, asked int64) (over, under int64) {
 	return max(0, n-room), max(0, min(asked, room)-n)
 }
 
-// known bug 1, 20, 62: in each round all callers ask at one instant for more than there
-// is. What is admitted is exactly what the book has room for, whatever the rule's
-// shape, and wherever in its buckets the clock stands. Beside it a rule for calls at
-// once, with those that were admitted counted where the guarded code is.
+// known bug 1, 20, 62: in each round all callers ask at one instant for more than there is. Exactly
+// what the book has room for is admitted, whatever the rule's shape, and wherever in its buckets
+// the clock stands. A concurrency rule runs beside it; its admitted calls are counted in the
+// guarded code.
 func TestLimitsAgainstABook(t *testing.T) {
 	entries := figure.Size(200_000, 3_000_000, 100_000_000, 1_000_000_000)
 	if race.Enabled {

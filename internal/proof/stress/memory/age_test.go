@@ -16,8 +16,8 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// shape is a tree with nodes of every kind: a call below a call in a context, and
-// callers of both resources.
+// shape makes a tree with nodes of every kind: a call below a call in a context, and callers of
+// both resources.
 func (g *guard) shape() {
 	outer, _ := g.enter("in", "from", "outer")
 	inner, _ := g.Entry(outer.Context(), "inner")
@@ -25,7 +25,7 @@ func (g *guard) shape() {
 	outer.Exit()
 }
 
-// there lists which nodes of shape there are.
+// there lists the existing nodes of shape.
 func (g *guard) there() (nodes []string) {
 	if _, ok := g.tree.Entrances().Find("in"); ok {
 		nodes = append(nodes, "entrance")
@@ -46,8 +46,7 @@ func (g *guard) there() (nodes []string) {
 	return nodes
 }
 
-// No timer and no reader is needed: at its cap, a new name takes the place of an
-// idle one.
+// Without any timer or reader, a new name takes the place of an idle one at its cap.
 func TestNewNamesTakeThePlaceOfIdleOnes(t *testing.T) {
 	for name, c := range map[string]struct {
 		caps node.Caps
@@ -101,10 +100,10 @@ func TestNodesInUseStay(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		rule flow.Rule
-		// use uses what shape made, and returns how to end that.
+		// use uses shape's nodes, and returns how to end that.
 		use   func(g *guard) (end func())
 		stays []string
-		// until is when even those may leave, if nothing ends it.
+		// until is the time when even those may be evicted, if nothing ends it.
 		until time.Duration
 	}{
 		{"a call in flight", flow.Rule{}, func(g *guard) func() {
@@ -148,7 +147,7 @@ func TestNodesInUseStay(t *testing.T) {
 	}
 }
 
-// A borrower that sleeps is not in flight yet: only its window knows of it.
+// A sleeping borrower is not in flight yet: only its window knows of it.
 func TestBorrowedUnitsKeepTheirNode(t *testing.T) {
 	g := newGuard(t, api.Config{OccupyTimeout: time.Hour},
 		flow.Rule{Resource: "inn.r", Match: spec.MatchRegex, Threshold: 1, Interval: 20 * time.Minute, Buckets: 2, Window: flow.Ring})

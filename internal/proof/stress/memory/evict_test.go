@@ -22,8 +22,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// witness is a slot that notes every node that a call is counted on, so that those
-// that have left since are found too.
+// witness is a slot that records every node that counts a call, so that evicted ones are found too.
 type witness struct{ resources, calls, origins nodeSet }
 
 type nodeSet struct{ sync.Map }
@@ -61,10 +60,9 @@ func (w *witness) see(inv *engine.Invocation) {
 	w.origins.see(&inv.OriginNode().StatisticNode)
 }
 
-// Calls on a few names at a time, always about to be forgotten: evictions run beside
-// them, and new names press on the caps. Whatever leaves and comes back, each call is
-// counted once on a node of each kind, each exit where its call was, and nothing that
-// has a call in flight has left.
+// Calls on a few names at a time, always about to be evicted: evictions run beside them, and new
+// names press on the caps. Whatever leaves and comes back, each call is counted once on a node of
+// each kind, each exit where its call was, and nothing with a call in flight is evicted.
 func TestEvictionsLoseNoCall(t *testing.T) {
 	r := random(t)
 	calls := size(20_000, 20_000, 1_000_000, 10_000_000)
@@ -93,7 +91,7 @@ func TestEvictionsLoseNoCall(t *testing.T) {
 			turn := 0
 			for i := range calls / goroutines {
 				if now := i * 20 * goroutines / calls; now != turn {
-					turn = now // the evicter may not have had one: all that is idle leaves here
+					turn = now // the evicter may not have had one: everything idle is evicted here
 					g.clock.Advance(2 * time.Minute)
 					g.evict()
 				}
@@ -136,8 +134,8 @@ func TestEvictionsLoseNoCall(t *testing.T) {
 	t.Logf("%d were evicted", evicted)
 }
 
-// held reports whether a call in flight can be found where one of that name must be:
-// on its resource, or on the overflow.
+// held reports whether a call in flight is found where one of that name must be: on its resource,
+// or on the overflow.
 func held(g *guard, name string) bool {
 	r, ok := g.Engine().FindResource(name)
 	return ok && r.InFlight() > 0 || g.overflow().InFlight() > 0

@@ -22,7 +22,7 @@ const (
 	capEach = 1_000           // of each kind of node
 	limit   = 20              // a second, of each rule
 	step    = 200             // new names at a time, while the clock moves
-	pause   = 3 * time.Second // from one step to the next: the names of a minute find no room in the caps
+	pause   = 3 * time.Second // from one step to the next: the names of a minute exceed the caps
 )
 
 // flood is a kind of traffic with a new name in each call.
@@ -30,14 +30,14 @@ type flood struct {
 	name string
 	// call makes the call with the name of that number. Names of the fill are below 0.
 	call func(g *guard, i int) (admitted bool)
-	// limited is the overflow node on which one rule counts what the names do, if
-	// there is such a rule.
+	// limited returns the overflow node on which one rule counts the calls of the names, if there
+	// is such a rule.
 	limited func(g *guard) *stat.Counters
-	// beside says that every resource gets an overflow node for its calls and one for
-	// its callers, the only nodes beside the caps.
+	// beside means that every resource gets an overflow node for its calls and one for its callers,
+	// the only nodes beside the caps.
 	beside bool
-	// again says that names come again in other seconds, so that nodes grow minute
-	// windows and lanes.
+	// again means that names come again in other seconds, so that nodes grow minute windows and
+	// lanes.
 	again bool
 }
 
@@ -51,8 +51,8 @@ func overflowOrigin(g *guard) *stat.Counters {
 	return nil
 }
 
-// nameOf makes names of one length, so that those of the flood cost what those of the
-// fill do.
+// nameOf returns names of one length, so that those of the flood cost the same as those of the
+// fill.
 func nameOf(i int) string { return "name" + strconv.Itoa(1e9+i) }
 
 func mixed(g *guard, i int) bool { return g.call(nameOf(i), nameOf(i), nameOf(i)) }
@@ -78,7 +78,7 @@ func newFlooded(t *testing.T) *guard {
 		flow.Rule{ID: "other callers", Resource: "known", Origin: flow.OriginOther, Threshold: limit})
 }
 
-// fill makes every cap full of nodes that were called just now.
+// fill fills every cap with nodes that were called just now.
 func (f *flood) fill(t *testing.T, g *guard) {
 	for i := range capEach {
 		if f.name == "origins" { // those of the resource with the rule have windows
@@ -101,8 +101,7 @@ func (f *flood) fill(t *testing.T, g *guard) {
 	}
 }
 
-// grow makes every node as large as calls can make it: with all lanes, and a minute
-// window.
+// grow makes every node as large as calls can make it: with all lanes, and a minute window.
 func grow(g *guard) {
 	now := g.clock.Now()
 	for range 2 {
@@ -117,9 +116,8 @@ func grow(g *guard) {
 	books.EachNode(g.Engine(), func(_ string, n *node.StatisticNode) { n.Second(now) })
 }
 
-// heap is the bytes that are kept: those in use when collections free nothing more. What
-// pools and weak pointers let go of takes several, and a goroutine of the runtime that
-// may be late.
+// heap returns the bytes in use when further collections free nothing. Memory held by pools and
+// weak pointers takes several collections, and perhaps a late goroutine of the runtime.
 func heap() int64 {
 	least, fruitless := int64(math.MaxInt64), 0
 	for fruitless < 3 {
@@ -135,8 +133,8 @@ func heap() int64 {
 	return least
 }
 
-// known bug 90, 105, 106, 107: names by the million cost what the caps cost, and what
-// finds no place is limited as one.
+// known bug 90, 105, 106, 107: names by the million cost as much as the caps, and names beyond the
+// caps share one limit.
 func TestHeapUnderAFlood(t *testing.T) {
 	for _, f := range floods {
 		t.Run(f.name, func(t *testing.T) {
@@ -183,8 +181,8 @@ func (f *flood) run(t *testing.T, n, step int) {
 		beyond += max(0, admitted-limit)
 	}
 
-	// What left is remembered until it was collected and the next sweep comes. How many
-	// sweeps that takes is the collector's affair, so one more is made after it came.
+	// An evicted node is remembered until it was collected and the next sweep comes. How many
+	// sweeps that takes depends on the collector, so one more is made after it came.
 	between := heap()
 	if step < n {
 		g.clock.Advance(pause)
@@ -213,7 +211,7 @@ func (f *flood) run(t *testing.T, n, step int) {
 	runtime.KeepAlive(g)
 }
 
-// overflowed is what was counted on the limited overflow node.
+// overflowed returns the counts of the limited overflow node.
 func (f *flood) overflowed(g *guard) stat.Counts {
 	if f.limited == nil {
 		return stat.Counts{}

@@ -84,7 +84,7 @@ func (g *guard) overflow() *engine.Resource {
 	return r
 }
 
-// used is how many nodes of each kind there are within the caps: resources,
+// used returns the number of nodes of each kind within the caps: resources,
 // contexts, call nodes, origins.
 func (g *guard) used() [4]int {
 	return [4]int{g.tree.Resources().Used(), g.tree.Contexts().Used(), g.tree.Calls().Used(), g.tree.Origins().Used()}

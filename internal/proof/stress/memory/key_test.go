@@ -15,9 +15,9 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// known bug 87: making names up doesn't bring a name's limit back. Whatever else comes,
-// and ages out, a name that has its node is admitted its limit in an interval of any
-// length; its node stays as long as the window remembers it.
+// known bug 87: inventing names doesn't reset a name's limit. Whatever else comes, and ages out, a
+// name with its own node is admitted its limit in an interval of any length; its node stays as long
+// as the window remembers it.
 func TestCyclingNamesRaiseNoLimit(t *testing.T) {
 	r := random(t)
 	const limit, names = 3, 200
@@ -26,13 +26,13 @@ func TestCyclingNamesRaiseNoLimit(t *testing.T) {
 		flow.Rule{Resource: ".*", Match: spec.MatchRegex, Threshold: limit, Interval: interval, Buckets: 5, Window: flow.Strict})
 
 	n := size(20_000, 30_000, 200_000, 2_000_000)
-	seen := make(map[string]bool)        // by name: who holds a node keeps it
+	seen := make(map[string]bool)        // by name: held nodes stay
 	admitted := make(map[string][]int64) // the times of the last interval, by node
 	worst, beyond := 0, int64(0)
 	name := ""
 	for i := range n {
 		if i%100 == 0 {
-			runtime.GC() // a node that is only remembered is forgotten, see node.Registry
+			runtime.GC() // a node that is only remembered is dropped, see node.Registry
 		}
 		if r.IntN(5) == 0 { // else the same once more
 			g.clock.Advance(time.Duration(r.Int64N(int64(4 * time.Second))))

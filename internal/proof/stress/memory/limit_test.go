@@ -29,8 +29,8 @@ func (g *guard) fillUp(t *testing.T) {
 	require.Equal(t, [4]int{2, 2, 2, 2}, g.used())
 }
 
-// known bug 107: whatever a rule limits with, what shares the overflow shares its limit,
-// and gets all of it.
+// known bug 107: whatever a rule limits with, names that share the overflow share its limit, and
+// get all of it.
 func TestOverflowKeepsEveryKindOfLimit(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -76,13 +76,13 @@ func TestOverflowKeepsEveryKindOfLimit(t *testing.T) {
 	}
 }
 
-// total is the units that asked, since the start.
+// total returns the units that asked, since the start.
 func total(c *stat.Counters) int64 {
 	all := c.Totals()
 	return all.Total()
 }
 
-// What rules name has its nodes and its whole limit, however full the caps are.
+// Names in rules have their nodes and their whole limit, however full the caps are.
 func TestWhatRulesNameIsBesideTheCaps(t *testing.T) {
 	g := newGuard(t, api.Config{Caps: full},
 		flow.Rule{ID: "name", Resource: "vip", Threshold: 9, Window: flow.Ring},

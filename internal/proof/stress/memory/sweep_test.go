@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// searched keeps the resources of a tree, and counts how often they are searched.
+// searched holds the resources of a tree, and counts how often they are searched.
 type searched struct {
 	*node.Registry[node.ClusterNode, *node.ClusterNode]
 	searches map[int64]int // by second
@@ -30,8 +30,8 @@ func (s *searched) Clusters() iter.Seq[*node.ClusterNode] {
 	}
 }
 
-// A flood of new names must not become a flood of searches for idle nodes: each name
-// of each kind finds its cap full, and one of them a second searches.
+// A flood of new names must not become a flood of searches for idle nodes: each name of each kind
+// finds its cap full, and one of them a second searches.
 func TestAFloodSearchesOnceASecond(t *testing.T) {
 	layout, err := stat.NewLayout(time.Second, 2, 1)
 	require.NoError(t, err)

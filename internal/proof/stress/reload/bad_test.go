@@ -20,14 +20,14 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// keeps is a good file, whose rules must stay in force whatever comes.
+// keeps is a good file, whose rules must stay in effect whatever comes.
 const keeps = `flow:
   - {id: none, resource: orders, threshold: 0}
   - {id: some, resource: carts, threshold: 3, interval: 1h}
 `
 
-// stands fails unless the rules of keeps are in force: those that are shown, and
-// those that decide.
+// stands fails unless the rules of keeps are in effect: both the shown ones and the deciding
+// ones.
 func stands(t *testing.T, g guard, rs *engine.Snapshot, spent int) {
 	t.Helper()
 	want, err := rules.Parse("", []byte(keeps))
@@ -47,9 +47,8 @@ func stands(t *testing.T, g guard, rs *engine.Snapshot, spent int) {
 	assert.Equal(t, 3, spent, "what has passed counts")
 }
 
-// Bad files of every kind, each loaded over a good set: the good one stays, and the
-// error says where and what. What the parser refuses is listed in package rules.
-// known bug 36, 73
+// Bad files of every kind, each loaded over a good set: the good one stays, and the error says
+// where and what. The parser's errors are listed in package rules. known bug 36, 73
 func TestBadFilesLeaveTheGoodSet(t *testing.T) {
 	applied := 0
 	for _, bad := range badFiles {
@@ -64,7 +63,7 @@ func TestBadFilesLeaveTheGoodSet(t *testing.T) {
 			rs := g.Engine().Rules()
 			require.NoError(t, os.WriteFile(path, []byte(bad.data), 0o600))
 			err = g.LoadRulesFile(path)
-			tells(t, err, path, bad)
+			reports(t, err, path, bad)
 			if err == nil {
 				applied++
 			}
@@ -74,8 +73,8 @@ func TestBadFilesLeaveTheGoodSet(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "bad rule files that were applied", Value: float64(applied), N: int64(len(badFiles))})
 }
 
-// tells fails unless an error says what is expected of a bad file.
-func tells(t *testing.T, err error, path string, bad badFile) {
+// reports fails unless an error is the expected one of a bad file.
+func reports(t *testing.T, err error, path string, bad badFile) {
 	t.Helper()
 	first, ok := errors.AsType[*rules.FileError](err)
 	if !assert.True(t, ok, "%s: %v", bad.name, err) {
@@ -83,11 +82,11 @@ func tells(t *testing.T, err error, path string, bad badFile) {
 	}
 	assert.Equal(t, path, first.File, bad.name)
 	assert.Equal(t, bad.at, fmt.Sprintf("%d:%d", first.Line, first.Column), bad.name)
-	said := first.Problem
+	problem := first.Problem
 	if first.Path != "" {
-		said = first.Path + ": " + said
+		problem = first.Path + ": " + problem
 	}
-	assert.Contains(t, said, bad.says, bad.name)
+	assert.Contains(t, problem, bad.says, bad.name)
 }
 
 // The same by watching: each bad file is reported and counted once and shown in the
@@ -137,7 +136,7 @@ func TestWatchedBadFilesLeaveTheGoodSet(t *testing.T) {
 	for i, bad := range badFiles {
 		w := &all[i]
 		r := waitFor(i)
-		tells(t, r.Err, w.path, bad)
+		reports(t, r.Err, w.path, bad)
 		assert.True(t, r.Change.Empty(), bad.name)
 		stands(t, w.guard, w.rs, 0)
 		s := w.Status()
@@ -153,7 +152,7 @@ func TestWatchedBadFilesLeaveTheGoodSet(t *testing.T) {
 	}
 }
 
-// What is wrong with a file itself, not with what it says.
+// Errors of a file itself rather than its contents.
 func TestUnreadableFilesLeaveTheGoodSet(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"missing": os.Remove,

@@ -7,18 +7,18 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// badFile is what a rule file must not hold, and what is said of it: the line and the
-// column, and how it begins.
+// badFile is an invalid rule file, and the expected error: the line and the column, and how it
+// begins.
 type badFile struct {
 	name, data string
 	at         string // "0:0" is the whole file
 	says       string
 }
 
-// rule makes a file of one rule with these fields beside the resource.
+// rule returns a file of one rule with these fields beside the resource.
 func rule(fields string) string { return "flow:\n  - {resource: orders, " + fields + "}\n" }
 
-// two makes a file of two rules.
+// two returns a file of two rules.
 func two(a, b string) string { return "flow:\n  - {" + a + "}\n  - {" + b + "}\n" }
 
 func utf16Text(s string) string {
@@ -57,7 +57,7 @@ var badFiles = []badFile{
 	{name: "marks of a merge", data: "flow:\n<<<<<<< HEAD\n  - {resource: orders, threshold: 1}\n=======\n", at: "2:1", says: "is not YAML: could not find expected ':'"},
 	{name: "a web page", data: "<!DOCTYPE html>\n<html><body>502 Bad Gateway</body></html>\n", at: "1:1", says: "must be a mapping of rule families, as in"},
 
-	// YAML that a rule file has no use for.
+	// YAML that rule files have no use for.
 	{name: "two documents", data: good + "---\n" + good, at: "3:1", says: "a second document: a rule file has one"},
 	{name: "an anchor", data: "flow:\n  - &a {resource: orders, threshold: 1}\n", at: "2:5", says: "the anchor &a: anchors are not read, remove"},
 	{name: "a laugh", data: "a: &a [x, x]\nb: &b [*a, *a]\nflow: [*b, *b]\n", at: "1:4", says: "the anchor &a: anchors are not read, remove"},
@@ -88,7 +88,7 @@ var badFiles = []badFile{
 	// Choices.
 	{name: "an unknown behavior", data: rule("threshold: 1, behavior: drop"), at: "2:48", says: `flow[0].behavior: unknown behavior "drop": use reject,`},
 
-	// Rules that can't act as they say.
+	// Rules that can't have their stated effect.
 	{name: "a queue for another resource", data: rule("threshold: 1, behavior: throttle, relation: associated, ref: carts"), at: "2:48", says: "flow[0].behavior: throttle does not go with relation"},
 	{name: "a pattern that is none", data: "flow:\n  - {resource: 'or(', regex: true, threshold: 1}\n", at: "2:16", says: "flow[0].resource: is not a valid regular expression"},
 	{name: "a rule twice, one with its defaults", data: two("resource: orders, threshold: 1", "resource: orders, threshold: 1, interval: 1s, mode: enforce"), at: "3:5", says: "flow[1]: is the same rule as flow[0] at 2:5: remove"},

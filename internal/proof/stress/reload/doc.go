@@ -1,5 +1,5 @@
-// Package reload proves that loading rules admits nothing extra, forgets nothing
-// and is never seen half-way, whatever the moment and whatever is in the file.
+// Package reload proves that loading rules admits nothing extra, forgets nothing and is never
+// visible half-way, whatever the moment and whatever the file contains.
 //
 //   - a thousand loads in one instant of a clock that stands still, of rules that
 //     change in every way a rule can;
@@ -9,6 +9,6 @@
 //   - calls in flight while the rules shrink, loads from
 //     within the listener, everything that inspect serves before, during and after.
 //
-// Where a bound depends on time, the clock is the test's own. The one exception is
-// how long it takes from a file to a decision, which is a figure.
+// If a bound depends on time, the clock is the test's own. The one exception is the time from a
+// file to a decision, which is a figure.
 package reload

@@ -16,14 +16,14 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// endpoints is everything that inspect serves.
+// endpoints lists everything that inspect serves.
 var endpoints = []string{
 	"/", "/tree", "/tree?format=text", "/tree?format=sentinel", "/tree?format=json",
 	"/nodes", "/nodes?id=orders", "/nodes?notZero=true", "/nodes?limit=1&offset=1",
 	"/rules", "/rules?format=yaml", "/rules?format=json",
 }
 
-// askAll asks for everything and fails unless it is answered.
+// askAll requests every endpoint and fails unless it is answered.
 func askAll(t *testing.T, h http.Handler) {
 	t.Helper()
 	for _, path := range endpoints {
@@ -37,9 +37,8 @@ func askAll(t *testing.T, h http.Handler) {
 	}
 }
 
-// Everything is served before rules are loaded, while they are, when loading has
-// failed, when no rules are in force, and after Close.
-// known bug 76
+// Everything is served before rules are loaded, during loads, after a failed load, without rules,
+// and after Close. known bug 76
 func TestEndpointsAtEveryTime(t *testing.T) {
 	g := newGuardOn(t, nil)
 	h := g.Handler()

@@ -22,11 +22,11 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// holder is a rule of which a call has taken while it waits for another one: ten units.
+// holder is a rule from which a call has taken ten units while it waits for another rule.
 type holder struct {
 	name string
 	set  func(interval time.Duration, buckets int, mode spec.Mode) rules.Set
-	// windows are what it counts in, of those on a node that the calls are counted on.
+	// windows returns the windows that it counts in, on a node that counts the calls.
 	windows func(g *api.Guard) []meter.MeteredWindow
 }
 
@@ -78,16 +78,16 @@ var waits = []struct {
 	}},
 }
 
-// shape is what becomes of the holder's window while the calls wait.
+// shape changes the holder's window while the calls wait.
 type shape struct {
 	interval time.Duration
 	buckets  int
 	mode     spec.Mode
 }
 
-// Calls wait, and of the rule that they have taken of the window comes to another shape.
-// Those that give up leave nothing there; those that run count once; and in between they
-// hold what they held before. known bug 123
+// Calls wait, and the window of a rule that they have taken from changes its shape. Calls that give
+// up leave nothing there; calls that run count once; and in between they hold what they held
+// before. known bug 123
 func TestWhatWaitsFollowsItsWindow(t *testing.T) {
 	const hour = time.Hour
 	changes := map[string][]shape{
@@ -184,15 +184,15 @@ func follow(t *testing.T, h holder, wait func(*rules.Set), shapes []shape, runs 
 	}
 }
 
-// A borrower waits for a coming bucket, and its rule comes to another shape: nothing is
-// borrowed there any more once it has given up, and once it has run it counts once. known bug 123
+// A borrower waits for a coming bucket, and its rule changes its shape: nothing stays borrowed
+// after it has given up, and once it has run it counts once. known bug 123
 func TestBorrowersFollowTheirWindow(t *testing.T) {
 	for _, tt := range []struct {
 		shape
-		together int64 // with the four that came before, as long as those count
+		together int64 // with the four that came before, while those count
 	}{
 		{shape{2 * time.Second, 2, spec.Enforce}, 7},
-		{shape{time.Second, 10, spec.Enforce}, 7}, // up to when in their bucket they came is not known
+		{shape{time.Second, 10, spec.Enforce}, 7}, // their time within the bucket is not known
 		{shape{time.Second, 2, spec.Shadow}, 3},
 	} {
 		for _, runs := range []bool{false, true} {
@@ -243,9 +243,9 @@ func TestBorrowersFollowTheirWindow(t *testing.T) {
 	}
 }
 
-// A call waits for a coming bucket and for its turn, and both windows that count it come to
-// another shape: it holds in each what it held, once, whichever of the two it waits for
-// longer; and nothing once it has given up. known bug 123
+// A call waits for a coming bucket and for its turn, and both windows that count it change their
+// shape: in each it holds what it held, once, whichever of the two it waits for longer; and nothing
+// once it has given up. known bug 123
 func TestBorrowersThatQueueFollowBothWindows(t *testing.T) {
 	for _, turn := range []time.Duration{200 * ms, 3 * time.Second} {
 		for _, runs := range []bool{false, true} {

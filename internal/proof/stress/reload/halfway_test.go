@@ -14,9 +14,9 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// A load in which the user's clock or machine panics, or ends the goroutine, wherever it
-// is asked: the rules before are in force as if nobody had tried, and all goes on. So
-// everything is done twice, with the accident and without the load. known bug 73
+// A load in which the user's clock or machine panics, or ends the goroutine, wherever it is called:
+// the previous rules stay in effect as if nobody had tried, and everything continues. So everything
+// is done twice, with the accident and without the load. known bug 73
 func TestAccidentInALoad(t *testing.T) {
 	set := parsed(t, after)
 	for way, accident := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
@@ -53,7 +53,7 @@ func TestAccidentInALoad(t *testing.T) {
 	}
 }
 
-// What only a load that failed has named may leave, and what it metered is gone.
+// Nodes that only a failed load has named may be evicted, and their meters are gone.
 func TestFailedLoadKeepsNothing(t *testing.T) {
 	const many = 1000
 	set := parsed(t, after)

@@ -23,11 +23,11 @@ func TestMain(m *testing.M) { books.Main(m) }
 
 var start = time.Unix(1_700_000_000, 0)
 
-// silent is a logger for what is told anyway.
+// silent discards what tests learn otherwise.
 var silent = slog.New(slog.DiscardHandler)
 
-// guard is a Guard under test, on a clock that stands still. Queued calls run at
-// once and leave a note.
+// guard is a Guard under test, on a clock that stands still. Queued calls run at once and are
+// recorded.
 type guard struct {
 	*api.Guard
 	clock *clocks.Manual
@@ -42,8 +42,8 @@ func newGuard(t testing.TB, inForce ...flow.Rule) guard {
 	return g
 }
 
-// newGuardOn returns a Guard on the given clock, nil for the machine's, that is
-// closed in the end and must hold nothing then.
+// newGuardOn returns a Guard on the given clock, nil for the machine's. It is closed at the end and
+// must hold nothing then.
 func newGuardOn(t testing.TB, clock clocks.Clock) *api.Guard {
 	t.Helper()
 	g, err := api.New(api.Config{Clock: clock, Logger: silent})
@@ -58,7 +58,7 @@ func (g guard) load(t testing.TB, inForce ...flow.Rule) {
 	require.NoError(t, g.LoadRules(rules.Set{Flow: inForce}))
 }
 
-// from is a context of the given name and origin.
+// from returns a context of the given name and origin.
 func from(ctx context.Context, name, origin string) context.Context {
 	return engine.WithOrigin(engine.WithContext(ctx, name), origin)
 }

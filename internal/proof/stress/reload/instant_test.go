@@ -13,10 +13,8 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// A thousand loads in one instant, and a call after each that leaves the rule in
-// force: together they are as many as one rule admits that nobody touches, and all
-// of those. No meters pile up.
-// known bug 72
+// A thousand loads in one instant, and a call after each that leaves the rule enforced: together
+// exactly as many pass as under one unchanged rule. No meters pile up. known bug 72
 func TestThousandLoadsInOneInstant(t *testing.T) {
 	loads := figure.Size(24, 24, 1000, 1000)
 	extra, n := 0, 0
@@ -70,10 +68,8 @@ func assertFewMeters(t *testing.T, g guard, most int) {
 	})
 }
 
-// What passed while a rule was in shadow mode, off or not there counts when it is in
-// force again. A queue has nothing to count, and a token
-// bucket no node that counts for it.
-// known bug 72
+// Calls that passed while a rule was in shadow mode, off or missing count when it is enforced
+// again. A queue has nothing to count, and a token bucket no node that counts for it. known bug 72
 func TestWhatPassedWithoutTheRuleCounts(t *testing.T) {
 	for _, k := range kinds {
 		for _, c := range changes {
@@ -115,8 +111,7 @@ func TestWhatPassedWithoutTheRuleCounts(t *testing.T) {
 	}
 }
 
-// A rule that is now of one behavior and then of another has one queue, however
-// often, and one count.
+// A rule that alternates between two behaviors has one queue, however often, and one count.
 func TestBehaviorsBackAndForth(t *testing.T) {
 	behaviors := []flow.Behavior{flow.Reject, flow.Throttle, flow.WarmUp, flow.WarmUpThrottle, flow.Throttle, flow.TokenBucket}
 	for _, some := range [][]flow.Behavior{behaviors[:2], behaviors[2:4], behaviors[1:3], behaviors[4:], behaviors} {
@@ -136,8 +131,8 @@ func TestBehaviorsBackAndForth(t *testing.T) {
 	}
 }
 
-// A queue belongs to its rule: who removes the rule lets calls go unspaced, and one
-// that is loaded later starts over. It admits no more than a queue does. So does a bucket.
+// A queue belongs to its rule: without the rule calls run unspaced, and one that is loaded later
+// starts over. It admits no more than a queue does. The same goes for a bucket.
 func TestRemovedQueueIsForgotten(t *testing.T) {
 	queue := flow.Rule{Resource: "orders", Threshold: 10, Behavior: flow.Throttle}
 	bucket := flow.Rule{Resource: "orders", Threshold: 10, Behavior: flow.TokenBucket, Burst: 5}

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// kind is a rule for "orders" and what it admits in one instant to the callers of
-// these tests, who come from "app" through "web".
+// kind is a rule for "orders", with the number of calls that it admits in one instant to the
+// callers of these tests, who come from "app" through "web".
 type kind struct {
 	name string
 	rule flow.Rule
@@ -47,8 +47,8 @@ var kinds = []kind{
 	{name: "warm-up and throttle", rule: flow.Rule{Threshold: 30, Behavior: flow.WarmUpThrottle}, most: 6},
 }
 
-// windows reports whether the rule counts calls in windows of nodes: these know what passed while
-// there was no rule.
+// windows reports whether the rule counts calls in windows of nodes: these know the calls that
+// passed without the rule.
 func (k kind) windows() bool { return k.rule.Behavior == flow.Reject || k.rule.Behavior == flow.WarmUp }
 
 // queues reports whether the rule spaces calls.
@@ -56,9 +56,8 @@ func (k kind) queues() bool {
 	return k.rule.Behavior == flow.Throttle || k.rule.Behavior == flow.WarmUpThrottle
 }
 
-// mostOf is what the rule admits in one instant while it changes so. For a queue it
-// is found by queuing: each slot is the cost of the rule then in force behind the
-// last one.
+// mostOf returns how many calls the rule admits in one instant while it changes this way. For a
+// queue it is found by queuing: each slot is the current rule's cost behind the last one.
 func (k kind) mostOf(c change, loads int) int {
 	if !k.queues() {
 		return k.most
@@ -96,16 +95,16 @@ func (k kind) mostOf(c change, loads int) int {
 	return passed
 }
 
-// change makes the set of the i-th load from a kind's rule. It leaves the rule in
-// force in every even one, with no higher limit.
+// change returns the set of the i-th load from a kind's rule. It leaves the rule enforced in every
+// even one, with no higher limit.
 type change struct {
 	name string
 	set  func(r flow.Rule, i int) []flow.Rule
-	// rests is set if the rule is not in force in every odd set.
+	// rests means that the rule is not enforced in any odd set.
 	rests bool
 }
 
-// other is a rule about something else.
+// other is an unrelated rule.
 var other = flow.Rule{ID: "other", Resource: "carts", Threshold: 1}
 
 var changes = []change{
@@ -124,7 +123,7 @@ var changes = []change{
 	{name: "warm-up period", set: edit(func(r *flow.Rule, i int) { r.WarmUpPeriod = time.Duration(10+i%2) * time.Second })},
 	{name: "longest wait", set: edit(func(r *flow.Rule, i int) { r.MaxWait = 500*ms - time.Duration(i%7) })},
 	{name: "ID", set: edit(func(r *flow.Rule, i int) { r.ID = string(rune('A' + i%20)) })},
-	{name: "ID, said or not", set: edit(func(r *flow.Rule, i int) { r.ID = []string{"", "r"}[i%2] })},
+	{name: "ID, set or not", set: edit(func(r *flow.Rule, i int) { r.ID = []string{"", "r"}[i%2] })},
 	{name: "ID and threshold", set: edit(func(r *flow.Rule, i int) { r.ID = string(rune('A' + i/2%20)); r.Threshold /= float64(1 + i%2) })},
 	{name: "order", set: func(r flow.Rule, i int) []flow.Rule { return swapped(i, r, looser(r)) }},
 	{name: "order, with IDs", set: func(r flow.Rule, i int) []flow.Rule {
@@ -147,7 +146,7 @@ var changes = []change{
 	{name: "removed", rests: true, set: func(r flow.Rule, i int) []flow.Rule { return []flow.Rule{r}[:1-i%2] }},
 }
 
-// edit changes one rule, if it is one that reads what is changed.
+// edit changes one rule, if it reads the changed field.
 func edit(f func(r *flow.Rule, i int)) func(flow.Rule, int) []flow.Rule {
 	return func(r flow.Rule, i int) []flow.Rule {
 		f(&r, i)
@@ -159,7 +158,7 @@ func onlyRead(r flow.Rule) flow.Rule {
 	return trial.OnlyRead(r, func(r flow.Rule) (flow.Rule, error) { return r.Normalized(3) })
 }
 
-// looser is a rule of the same kind that refuses nothing which r would admit.
+// looser returns a rule of the same kind that admits everything that r does.
 func looser(r flow.Rule) flow.Rule {
 	r.Threshold *= 2
 	return r

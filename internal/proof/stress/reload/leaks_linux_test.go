@@ -22,9 +22,8 @@ func openFiles(t testing.TB) int {
 	return len(files)
 }
 
-// Watchers that are closed, whose context ends, whose Guard is closed, or whose first
-// load fails, give back every file and goroutine.
-// known bug 108
+// Watchers that are closed, whose context ends, whose Guard is closed, or whose first load fails,
+// release every file and goroutine. known bug 108
 func TestWatchersGiveBackFilesAndGoroutines(t *testing.T) {
 	path, missing := writeVersion(t, "rules.yaml", 1), "/nowhere/rules.yaml"
 	accept := func(rules.Set) error { return nil }

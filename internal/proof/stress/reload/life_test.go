@@ -21,7 +21,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// before has rules of every family, with something to lose in each.
+// before has rules of every family, each with state to lose.
 const before = `
 authority: [{id: who, resource: orders, origins: [app, web]}]
 system: [{id: house, metric: qps, threshold: 60, interval: 10s}, {id: busy, metric: cpu, threshold: 0.9}]
@@ -43,7 +43,7 @@ breaker:
 outlier: [{id: endpoints, resource: orders, threshold: 0.5, minCalls: 2, maxEjected: 0.5, recovery: 4s}]
 `
 
-// after has every one of them changed, renamed or gone, and new ones.
+// after has every one of them changed, renamed or removed, and new ones.
 const after = `
 authority: [{id: who, resource: orders, origins: [app]}]
 system: [{id: house, metric: qps, threshold: 30, interval: 20s}, {id: busy, metric: cpu, threshold: 0.7}, {id: all, metric: concurrency, threshold: 9}]
@@ -68,11 +68,10 @@ outlier: [{id: endpoints, resource: orders, threshold: 0.2, minCalls: 1, maxEjec
 
 var errService = errors.New("the service failed")
 
-// foreign is what a user brings: a clock and a machine. One call of theirs ends in an
-// accident.
+// foreign is the user's code: a clock and a machine. One call of theirs ends in an accident.
 type foreign struct {
 	*clocks.Manual
-	calls    int // until it happens; 0 is never
+	calls    int // until the accident; 0 is never
 	accident func()
 }
 
@@ -96,7 +95,7 @@ func (f *foreign) Memory(int64) (host.Memory, error) {
 	return host.Memory{Used: 6 << 20, Limit: 10 << 20}, nil
 }
 
-// life is a Guard and what it has been asked.
+// life is a Guard and its answers.
 type life struct {
 	*api.Guard
 	t     *testing.T
@@ -177,11 +176,11 @@ func (l *life) end() {
 	}
 }
 
-// pointers are where families' figures lie: what they hold is compared as JSON.
+// pointers matches addresses of families' figures: their contents are compared as JSON.
 var pointers = regexp.MustCompile(`0x[0-9a-f]{6,}`)
 
-// state is all that can be seen of the engine, but for the idle node of a resource that
-// only a refused set names.
+// state returns everything visible of the engine, except the idle node of a resource that only a
+// refused set names.
 func (l *life) state() (all []string) {
 	note := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	note("revision %d: %+v", l.Engine().Rules().Revision, l.Rules())
@@ -189,7 +188,7 @@ func (l *life) state() (all []string) {
 	tree.Caps.Resources.Used = 0
 	tree.Caps.Calls.Used = 0
 	note("%s", pointers.ReplaceAllString(fmt.Sprintf("%+v", tree), "pointer"))
-	text, err := json.Marshal(tree) // with what families tell of their rules
+	text, err := json.Marshal(tree) // with the families' figures of their rules
 	note("%s, %v", text, err)
 	for _, b := range l.Breakers() {
 		note("%+v", b)
@@ -213,7 +212,7 @@ func (l *life) state() (all []string) {
 	return all
 }
 
-// attempt loads rules, and reports whether that came to its end.
+// attempt loads rules, and reports whether the load completed.
 func (l *life) attempt(set rules.Set) (loaded bool) {
 	done := make(chan struct{})
 	go func() { // which the accident may end

@@ -43,18 +43,17 @@ func finishes(t testing.TB, what string, f func()) {
 	}
 }
 
-// A listener may do what anybody may, except what waits for itself: look at the
-// rules and the tree, make calls, try to load rules, end the watch that tells it, and
-// then load rules and watch another file.
+// A listener may do everything except wait for itself: look at the rules and the tree, make calls,
+// try to load rules, end the watch that notifies it, and then load rules and watch another file.
 // known bug 60, 75
 func TestListenerReenters(t *testing.T) {
 	first, second := writeVersion(t, "first.yaml", 1), writeVersion(t, "second.yaml", 2)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var g *api.Guard
-	var told atomic.Int64
+	var notified atomic.Int64
 	listen := func(r rules.Reload) {
-		told.Add(1)
+		notified.Add(1)
 		assert.NoError(t, r.Err)
 		assert.NotEmpty(t, g.Rules().Flow)
 		g.Tree()
@@ -78,21 +77,20 @@ func TestListenerReenters(t *testing.T) {
 	require.NoError(t, err)
 	g.OnReload(listen)
 	finishes(t, "a listener that watches another file", func() { assert.NoError(t, g.WatchRules(ctx, first)) })
-	assert.Equal(t, int64(2), told.Load())
+	assert.Equal(t, int64(2), notified.Load())
 	finishes(t, "Close", func() { assert.NoError(t, g.Close()) })
 }
 
-// Files are watched one after the other, each while those before it may still tell what
-// they saw. Nobody waits forever, nobody is told anything after the end, and Close leaves
-// nothing.
-// known bug 75, 108
+// Files are watched one after the other, each while earlier ones may still report what they saw.
+// Nobody waits forever, nobody is notified after the end, and Close leaves nothing. known bug 75,
+// 108
 func TestWatchersComeAndGoWhileTheyTell(t *testing.T) {
 	paths := []string{writeVersion(t, "a.yaml", 1), writeVersion(t, "b.yaml", 2), writeVersion(t, "c.yaml", 3)}
 	var closed atomic.Bool
 	g, err := api.New(api.Config{Logger: silent})
 	require.NoError(t, err)
 	g.OnReload(func(rules.Reload) {
-		assert.False(t, closed.Load(), "told after Close")
+		assert.False(t, closed.Load(), "notified after Close")
 	})
 	var running sync.WaitGroup
 	for _, path := range paths {
@@ -118,8 +116,7 @@ func TestWatchersComeAndGoWhileTheyTell(t *testing.T) {
 	finishes(t, "Close again", func() { assert.NoError(t, g.Close()) })
 }
 
-// Close while a file is loaded for the first time ends that, and nothing of it stays.
-// known bug 108
+// Close while a file is loaded for the first time ends that, and nothing of it stays. known bug 108
 func TestCloseDuringTheFirstLoad(t *testing.T) {
 	path := writeVersion(t, "rules.yaml", 1)
 	telling, end := make(chan struct{}), make(chan struct{})
@@ -146,7 +143,7 @@ func TestCloseDuringTheFirstLoad(t *testing.T) {
 		}
 	})
 	for range 1000 {
-		runtime.Gosched() // Close has the time to return, if it doesn't wait
+		runtime.Gosched() // gives Close the time to return, if it doesn't wait
 	}
 	over.Store(true)
 	close(end)

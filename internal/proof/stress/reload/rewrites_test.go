@@ -12,15 +12,13 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
-// believed is how long half a file must lie still at least before it is taken for a
-// whole one. A burst in which a writer was held up for so long between two halves
-// proves nothing.
+// believed is the shortest time that half a file must lie still before it may count as a whole one.
+// A burst in which a writer was held up that long between two halves proves nothing.
 const believed = 50 * time.Millisecond
 
-// The rule files of many Guards are rewritten in every way, in bursts, while callers
-// ask all the time. Every decision is under one whole set, nobody ever meets no rules,
-// and after each burst its last version comes into force: the watcher lives.
-// known bug 67, 68, 69, 73
+// The rule files of many Guards are rewritten in every way, in bursts, while callers ask all the
+// time. Every decision uses one whole set, no caller ever finds no rules, and after each burst its
+// last version takes effect: the watcher lives. known bug 67, 68, 69, 73
 func TestRewritesUnderLoad(t *testing.T) {
 	const perBurst = 10
 	random := random(t)
@@ -87,8 +85,8 @@ func percentile(values []time.Duration, p int) time.Duration {
 	return values[min(len(values)*p/100, len(values)-1)]
 }
 
-// Each way alone is seen, each time, and soon: within a fifth of a second where the
-// machine has nothing else to do.
+// Each way alone is noticed, each time, and soon: within a fifth of a second on an otherwise idle
+// machine.
 func TestFromFileToDecision(t *testing.T) {
 	sites := newSites(t, len(ways))
 	stop := readers(t, sites)

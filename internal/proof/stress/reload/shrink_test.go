@@ -18,10 +18,9 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// Calls of every kind are in flight while the rules that let them in shrink, change
-// or go, and end in any order. The books that every Guard here keeps must balance, and
-// a rule that comes back counts who is still there.
-// known bug 64
+// Calls of every kind are in flight while the rules that admitted them shrink, change or go, and
+// end in any order. The books that every Guard here keeps must balance, and a rule that comes back
+// counts the calls that are still running. known bug 64
 func TestRulesShrinkUnderCallsInFlight(t *testing.T) {
 	random := random(t)
 	for _, k := range kinds {
@@ -66,9 +65,8 @@ func TestRulesShrinkUnderCallsInFlight(t *testing.T) {
 	}
 }
 
-// Calls wait in a queue, or for what they borrowed, while the rule that made them wait
-// shrinks or goes. Each runs when it was told to or gives up, and nothing is left.
-// known bug 64
+// Calls wait in a queue, or for borrowed units, while the rule that made them wait shrinks or goes.
+// Each runs at the promised time or gives up, and nothing is left. known bug 64
 func TestRulesShrinkUnderWaitingCalls(t *testing.T) {
 	queue := flow.Rule{ID: "r", Resource: "orders", Threshold: 10, Behavior: flow.Throttle, MaxWait: 10 * time.Second}
 	borrow := flow.Rule{ID: "r", Resource: "orders", Threshold: 5}

@@ -31,7 +31,7 @@ type site struct {
 	path   string
 	failed atomic.Int64 // reloads
 
-	version atomic.Int64 // the newest that a decision was made under
+	version atomic.Int64 // the newest that decided a call
 	news    chan struct{}
 	round   atomic.Int64 // of rewriting
 
@@ -39,12 +39,11 @@ type site struct {
 	torn map[int64]string // by round
 }
 
-// version makes the set of a version as a file. Each has the same size and the same
-// rules in the same order, half of which refuse everything: in even versions "a" and
-// "d", in odd ones "b" and "c". So every call to "orders" (a, b) and "carts" (c, d) is
-// refused by exactly one rule. The first and the last rule say the version. Where the
-// first half is of one version and the second of another, or is missing, "orders" or
-// "carts" passes, or the two ends disagree.
+// version returns the set of a version as a file. Each has the same size and the same rules in the
+// same order; half of them refuse everything: in even versions "a" and "d", in odd ones "b" and
+// "c". So every call to "orders" (a, b) and "carts" (c, d) is refused by exactly one rule. The
+// first and the last rule contain the version. If the first half is of one version and the second
+// of another, or is missing, "orders" or "carts" passes, or the two ends disagree.
 func version(n int64) []byte {
 	shut, open := "0.0", "1e9"
 	if n%2 == 1 {
@@ -63,10 +62,10 @@ func version(n int64) []byte {
 	return b.Bytes()
 }
 
-// half is where the second half of a version begins: at a rule.
+// half returns where the second half of a version begins: at a rule.
 func half(data []byte) int { return bytes.Index(data, []byte("  - {id: b,")) }
 
-// newSites returns n sites, each with version 0 of its file in force.
+// newSites returns n sites, each with version 0 of its file in effect.
 func newSites(t testing.TB, n int) []*site {
 	t.Helper()
 	sites := make([]*site, n)
@@ -102,8 +101,8 @@ func newSite(t testing.TB, dir string) (s *site, err error) {
 		func() error { return s.WatchRules(t.Context(), s.path) })
 }
 
-// check decides once about each resource. Every decision must be under one whole
-// set, and a later one not under an earlier set.
+// check decides once about each resource. Every decision must use one whole set, and never an
+// earlier set than the previous one.
 func (s *site) check(ctx context.Context) {
 	round := s.round.Load()
 	before := s.version.Load()
@@ -115,7 +114,7 @@ func (s *site) check(ctx context.Context) {
 	switch {
 	case !ok1 || !ok2 || lower < before || upper < lower,
 		orders != "a" && orders != "b", carts != "c" && carts != "d",
-		// All four were under one set, if the first and the last were.
+		// All four used one set, if the first and the last did.
 		lower == upper && (orders == "a") != (lower%2 == 0),
 		lower == upper && (carts == "d") != (lower%2 == 0):
 		s.mu.Lock()
@@ -133,7 +132,7 @@ func (s *site) check(ctx context.Context) {
 	}
 }
 
-// refuser is the rule that refuses a call, "" if it passes.
+// refuser returns the rule that refuses a call, "" if it passes.
 func (s *site) refuser(ctx context.Context, resource string) string {
 	e, err := s.Entry(ctx, resource)
 	e.Exit()
@@ -149,7 +148,7 @@ func numbered(id, prefix string) (n int64, ok bool) {
 	return n, ok && err == nil
 }
 
-// await waits until a decision was made under version n.
+// await waits until a decision used version n.
 func (s *site) await(n int64) error {
 	late := time.After(patience.Of(s.t))
 	for s.version.Load() < n {
@@ -162,8 +161,7 @@ func (s *site) await(n int64) error {
 	return nil
 }
 
-// readers let many goroutines decide at all sites until the function that they return
-// is called.
+// readers starts goroutines that decide at all sites until the returned function is called.
 func readers(t testing.TB, sites []*site) (stop func()) {
 	var running sync.WaitGroup
 	var done atomic.Bool

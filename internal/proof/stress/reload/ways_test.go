@@ -6,12 +6,11 @@ import (
 	"path/filepath"
 )
 
-// way rewrites the file at path. Each leaves it for the next to rewrite, whatever
-// that is.
+// way rewrites the file at path. Each leaves it in a state that any other can rewrite.
 type way struct {
 	name    string
 	rewrite func(path string, data []byte) error
-	halves  bool // half a file that passes for a whole one lies there meanwhile
+	halves  bool // half a file that looks like a whole one lies there meanwhile
 }
 
 var ways = []way{
@@ -95,8 +94,8 @@ func rename(path string, data []byte) error {
 		func() error { return os.Rename(path+".tmp", path) })
 }
 
-// inTwo writes the halves of a version one after the other. Each half is in itself
-// a rule file, or lets the other half stay one.
+// inTwo writes the halves of a version one after the other. Each half is a rule file by itself, or
+// keeps the other half valid.
 func inTwo(path string, data []byte, flags int) error {
 	f, err := os.OpenFile(path, flags, 0o600)
 	if err != nil {

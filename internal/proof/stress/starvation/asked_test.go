@@ -30,18 +30,17 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// last is a slot behind all others: it sees whether all of them, when they were asked,
-// would have the call, and whether all of them had it then.
+// last is a slot behind all others: it sees whether all of them accepted the call when asked, and
+// whether all of them took it then.
 type last struct{ asked, took bool }
 
 func (*last) Name() string                                 { return "last" }
 func (l *last) Ask(*engine.Invocation) (v engine.Verdict)  { l.asked = true; return v }
 func (l *last) Take(*engine.Invocation) (v engine.Verdict) { l.took = true; return v }
 
-// Where calls come one after the other, none that every rule would have when asked is
-// refused by one as it takes. So the rule that a refusal names is the first in the order
-// of the chain and of the file, and what was asked in vain is only what others were quicker
-// to get. known bug 115
+// If calls come one after the other, no rule that accepted a call when asked refuses it when
+// taking. So a refusal names the first rule in the order of the chain and of the file, and an
+// accepted call is lost only to quicker ones. known bug 115
 func TestWhoIsAskedAndFitsTakes(t *testing.T) {
 	histories := figure.Size(20, 60, 5000, 100_000)
 	asked, wrong := 0, 0
@@ -56,9 +55,9 @@ func TestWhoIsAskedAndFitsTakes(t *testing.T) {
 	})
 }
 
-// history is some calls under rules of all families that come, wait, give up, go and meet
-// other rules. It returns how many there were, and of how many another rule was named than
-// when they were asked.
+// history runs calls under rules of all families that come, wait, give up, leave and meet other
+// rules. It returns how many there were, and for how many the named rule differed from the one when
+// asked.
 func history(t *testing.T, r *rand.Rand) (asked, wrong int) {
 	behind := new(last)
 	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
@@ -66,7 +65,7 @@ func history(t *testing.T, r *rand.Rand) (asked, wrong int) {
 	require.NoError(t, err)
 	set := anyRules(r)
 	require.NoError(t, g.LoadRules(set))
-	var mu sync.Mutex // several may be let in at one instant
+	var mu sync.Mutex // several may be admitted at one instant
 	var inside []api.Admitted
 	var leave []context.CancelFunc
 	for range 60 {
@@ -81,7 +80,7 @@ func history(t *testing.T, r *rand.Rand) (asked, wrong int) {
 				if r.IntN(3) == 0 {
 					e.Fail(errors.New("down"))
 				}
-				e.Exit() // lets others in
+				e.Exit() // admits others
 			}
 		case 2:
 			if n := len(leave); n > 0 {

@@ -20,8 +20,7 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// between is a slot that does something when a call has been asked and before it
-// takes.
+// between is a slot that does something after a call was asked and before it takes.
 type between struct{ do func() }
 
 func (*between) Name() string                              { return "between" }
@@ -34,9 +33,9 @@ func (b *between) Take(*engine.Invocation) (v engine.Verdict) {
 	return v
 }
 
-// Whoever is told that there is room and then comes too late is refused by the rule
-// that concerns the fewest callers, and of those by the one with the least to give. So
-// it never held anything of the others. known bug 19
+// A call that was accepted when asked and then comes too late is refused by the rule that concerns
+// the fewest callers, and of those by the scarcest. So it never held units of the others. known bug
+// 19
 func TestNarrowAndScarceTakeFirst(t *testing.T) {
 	for _, tt := range []struct {
 		name          string

@@ -31,13 +31,13 @@ const (
 	honest  = 4 // of them, with wants calls each a round
 	wants   = 2
 	demand  = honest * wants
-	names   = 3 // under which the crowd comes where each name has a limit of its own
+	names   = 3 // of the crowd where each name has a limit of its own
 	room    = demand + names
 	round   = 3 * time.Second // after which every window is empty
 )
 
-// shared is a rule that counts both the crowd and the honest. It has room for what
-// the honest want, and one more for each name of the crowd.
+// shared is a rule that counts both the crowd and the honest. It has room for the honest calls, and
+// one more for each name of the crowd.
 type shared struct {
 	name            string
 	rule            flow.Rule
@@ -69,8 +69,8 @@ func (s shared) class() string {
 	return "windows"
 }
 
-// refuser is a rule that refuses the crowd, all but a call a round for each of its
-// names, and no honest one.
+// refuser is a rule that refuses the crowd, except one call a round for each of its names, and no
+// honest caller.
 type refuser struct {
 	name            string
 	rule            flow.Rule
@@ -93,7 +93,7 @@ var refusers = []refuser{
 	{name: "a path's queue", rule: flow.Rule{Threshold: 1, Behavior: flow.Throttle, MaxWait: 1, Relation: flow.Chain, Ref: "bad"}, context: "bad"},
 	{name: "another resource", rule: flow.Rule{Threshold: 1, Relation: flow.Associated, Ref: "busy", Origin: "bad"}, origin: "bad"},
 	{name: "a window too small for a batch", rule: flow.Rule{Threshold: room, Interval: 2 * time.Second}, units: room + 1},
-	// A batch of these fits into what is shared, but not here.
+	// A batch of these fits into the shared limit, but not here.
 	{name: "a window too short for a batch", rule: flow.Rule{Threshold: room - 1, Interval: 500 * time.Millisecond}, units: room},
 	{name: "permits too few for a batch", rule: flow.Rule{Threshold: room, Metric: flow.Concurrency}, units: room + 1},
 	{name: "a window closed for good", rule: flow.Rule{Threshold: 0, Origin: "bad"}, origin: "bad"},
@@ -106,8 +106,8 @@ func (r refuser) pairs(s shared) bool {
 	return (r.context == "" || s.context == "") && (r.origin == "" || s.origin == "")
 }
 
-// yield is a slot that lets others run when it is asked, so that many have been told
-// that there is room before the first of them takes any.
+// yield is a slot that lets others run when it is asked, so that many calls have been accepted
+// before the first of them takes.
 type yield struct{}
 
 func (yield) Name() string                               { return "yield" }
@@ -153,8 +153,8 @@ func TestEveryPair(t *testing.T) {
 	report("all asked before one takes", forced)
 }
 
-// contest lets the crowd and the honest come, round by round, and returns how many of
-// the honest calls were refused.
+// contest runs the crowd and the honest, round by round, and returns how many of the honest calls
+// were refused.
 func contest(t *testing.T, s shared, r refuser, refuserFirst, yields bool, rounds int) (wrong, asked int) {
 	t.Helper()
 	chain := trial.Chain()
@@ -239,8 +239,7 @@ func contest(t *testing.T, s shared, r refuser, refuserFirst, yields bool, round
 	return int(refused.Load()), rounds * demand
 }
 
-// everybody runs work on every caller at once, round by round, and between before
-// each.
+// everybody runs work on every caller at once, round by round, and between before each.
 func everybody(rounds int, work func(caller int), between func()) {
 	var workers, done sync.WaitGroup
 	start := make([]chan struct{}, callers)
