@@ -1,6 +1,6 @@
-// Package arch holds the module's source against its rules: which package may import which, where
-// a dependency may be used, and what code never does. It reads the files itself instead of asking
-// the go command, so that a cached test result follows every change of a file.
+// Package arch checks the module's source against its rules: which package may import which, where
+// a dependency may be used, and what code must never do. It reads the files itself instead of
+// asking the go command, so that a cached test result depends on every file.
 package arch
 
 import (
@@ -10,39 +10,39 @@ import (
 	"testing"
 )
 
-// families are the packages of the rule families. None sees another, but outlier, which judges
-// endpoints by breakers.
+// families are the packages of the rule families. None imports another, except outlier, which
+// judges endpoints with breakers.
 const families = "flow isolation adaptive breaker outlier hotspot system authority"
 
-// public is what programs and nested modules may build on.
+// public packages are the ones that programs and nested modules may build on.
 const public = "api observe/inspect observe/metriclog rules rules/lint rules/gateway rules/sources/httpsource slots cluster cluster/store cluster/storetest core core/argument core/clocks core/pattern core/spec node stat core/host " + families
 
-// layers says which packages of this module each package may import, lowest layer first.
-// A name ending in /* stands for every package below that folder.
-// Only files that are not tests count: a test may use the layers above.
+// layers lists the packages of this module that each package may import, lowest layer first. A name
+// ending in /* stands for every package below that folder. Only non-test files count: a test may
+// use the layers above.
 var layers = []layer{
-	{"internal/shared", ""},                 // sync and sync/atomic, or what schedule tests put in their place
+	{"internal/shared", ""},                 // sync and sync/atomic, or their replacements in schedule tests
 	{"internal/lending", "internal/shared"}, // when counters lend to lanes, and how much
-	{"internal/netname", ""},                // addresses and host names in one spelling
-	{"internal/safelog", ""},                // loggers whose handlers may panic
+	{"internal/netname", ""},                // when and how much counters lend to lanes
+	{"internal/safelog", ""},                // normalizes addresses and host names
 	{"internal/shown", ""},                  // names and numbers as text, for people and in files
 
 	{"stat", "internal/lending internal/shared"},
 	{"internal/meter", "internal/lending internal/shared stat"}, // units in flight, turns and tokens
-	{"core/host", ""}, // what the files of the system tell of it
+	{"core/host", ""}, // the machine's figures from the system's files
 	{"node", "internal/meter internal/shared stat"},
-	{"core/clocks", "internal/shared internal/shown stat"},                 // what an engine tells the time by
-	{"core/argument", ""},                                                  // what the arguments of calls are worth
-	{"core/pattern", ""},                                                   // the expressions that match names, and what they may cost
-	{"core/spec", "internal/shown core/pattern"},                           // what rules of all families have in common as they are written
-	{"cluster/store", "stat"},                                              // what members and stores say to each other
+	{"core/clocks", "internal/shared internal/shown stat"},                 // the engine's clocks
+	{"core/argument", ""},                                                  // the values of calls' arguments
+	{"core/pattern", ""},                                                   // the expressions that match names, and their cost limits
+	{"core/spec", "internal/shown core/pattern"},                           // fields common to the rules of all families
+	{"cluster/store", "stat"},                                              // the protocol between members and stores
 	{"cluster", "cluster/store internal/shown core/clocks core/spec stat"}, // the words for limits that several processes share
-	{"cluster/storetest", "cluster/store stat"},                            // the cases that stores are held to
-	{"internal/sharing", "cluster cluster/store internal/lending internal/meter internal/safelog internal/shared internal/shown core/clocks stat"}, // members, their leases, and what they send
+	{"cluster/storetest", "cluster/store stat"},                            // the test cases for stores
+	{"internal/sharing", "cluster cluster/store internal/lending internal/meter internal/safelog internal/shared internal/shown core/clocks stat"}, // members, their leases, and their requests
 	{"core", "internal/shown core/argument core/spec"}, // the words: refusals, figures, explanations
-	{"internal/sampler", "internal/shared core/host"},  // the machine, read as long as a rule goes by it
+	{"internal/sampler", "internal/shared core/host"},  // the machine, read while a rule needs it
 	{"internal/engine", "core internal/meter internal/safelog internal/shared internal/shown node stat core/host core/clocks core/argument core/pattern core/spec internal/sampler"},
-	{"internal/family", "cluster core internal/engine internal/meter internal/sharing core/pattern core/spec node stat"}, // which rules apply, and what they hold
+	{"internal/family", "cluster core internal/engine internal/meter internal/sharing core/pattern core/spec node stat"}, // which rules apply, and their state
 
 	{"flow", "cluster internal/meter internal/shared internal/sharing internal/shown core internal/engine internal/family internal/sampler core/spec node stat"},
 	{"isolation", "cluster internal/meter internal/shared internal/sharing core internal/engine internal/family core/spec node stat"},
@@ -55,7 +55,7 @@ var layers = []layer{
 
 	{"rules/gateway", "internal/netname internal/shown core internal/engine core/pattern core/spec flow hotspot"}, // groups of paths, and rules that become those of families
 
-	{"internal/sentinel", "cluster core/spec stat rules/gateway " + families}, // the rules of both Sentinels, and what they are here
+	{"internal/sentinel", "cluster core/spec stat rules/gateway " + families}, // the rules of both Sentinels, and their equivalents
 
 	{"slots", "core internal/engine core/argument internal/meter node stat"},
 	{"rules", "internal/safelog internal/sentinel internal/shown cluster core internal/engine core/pattern core/spec rules/gateway " + families},
@@ -63,24 +63,24 @@ var layers = []layer{
 	{"rules/lint", "internal/netname internal/shown rules core core/pattern core/spec cluster " + families},
 	{"rules/internal/schemagen", "rules core/argument core/pattern core/spec stat rules/gateway " + families}, // writes the schema that rules embeds
 
-	{"rules/sources/httpsource", "rules"}, // rules from a server of HTTP
+	{"rules/sources/httpsource", "rules"}, // rules from an HTTP server
 
 	{"observe/inspect", "internal/shown rules core internal/engine core/spec node stat"},
 	{"api", "internal/sampler internal/sharing cluster cluster/store observe/inspect rules rules/lint slots core internal/engine core/clocks core/spec node stat core/host " + families},
 
-	{"observe/metriclog", "api core core/argument core/clocks node slots stat"},                                    // what is counted, in Sentinel's files
+	{"observe/metriclog", "api core core/argument core/clocks node slots stat"},                                    // the counts, in Sentinel's files
 	{"observe/transport/sentinel", public + " internal/netname internal/sentinel internal/shown"},                  // the command API of Sentinel
 	{"observe/console", "internal/shown api observe/inspect rules breaker core core/argument core/spec node stat"}, // the dashboard and its API
 
-	{"adapters/refusal", public + " internal/shown"},                                               // how a refusal is told
-	{"adapters/internal/response", ""},                                                             // what adapters of HTTP share
+	{"adapters/refusal", public + " internal/shown"},                                               // how a refusal is reported
+	{"adapters/internal/response", ""},                                                             // common parts of HTTP adapters
 	{"adapters/nethttp", public + " adapters/refusal adapters/internal/response internal/netname"}, // guards handlers of net/http
 	{"adapters/internal/rpc", public + " adapters/refusal adapters/internal/response"},             // guards remote procedure calls
-	{"adapters/internal/meet", ""},                                                                 // how cases and handlers wait for each other
-	{"adapters/internal/rpctest", public + " adapters/refusal adapters/internal/meet"},             // the cases of those
-	{"adapters/conformance", public + " adapters/refusal adapters/nethttp adapters/internal/meet"}, // the cases of servers of HTTP
+	{"adapters/internal/meet", ""},                                                                 // lets cases and handlers wait for each other
+	{"adapters/internal/rpctest", public + " adapters/refusal adapters/internal/meet"},             // the cases for those
+	{"adapters/conformance", public + " adapters/refusal adapters/nethttp adapters/internal/meet"}, // the cases for HTTP servers
 	{"adapters/*", public + " adapters/refusal adapters/nethttp"},
-	{"observe/exporter/internal/series", "api core node stat"}, // labels that are bounded
+	{"observe/exporter/internal/series", "api core node stat"}, // bounded labels
 	{"observe/exporter/*", public + " observe/exporter/internal/series"},
 	{"datasource/*", public},
 	{"cluster/redis/internal/compare", public + " cluster/redis cluster/redis/internal/server internal/sharing"}, // measures members without a Guard
@@ -93,14 +93,14 @@ var layers = []layer{
 	{"examples/nethttp", "api adapters/nethttp " + families},                   // a whole server
 	{"examples/gateway", "api adapters/nethttp " + families},                   // likewise
 	{"examples/hello", "api adapters/nethttp observe/console"},                 // the program of the first page
-	{"examples/memory", "api core/host " + families},                           // plays a host of its own
+	{"examples/memory", "api core/host " + families},                           // simulates a host
 	{"examples/system", "api core/host " + families},                           // likewise
 	{"examples/*", "api " + families},                                          // one import, and what rules in Go need
 
-	{"internal/proof/*", "*"}, // the tests' machinery: tools, and tests of the whole
+	{"internal/proof/*", "*"}, // test tools, and tests of the whole
 }
 
-// testTools are for tests and for each other only, whatever a row says.
+// testTools are only for tests and for each other, whatever a row says.
 var testTools = []string{"internal/proof/arch", "internal/proof/books", "internal/proof/chance", "internal/proof/figure", "internal/proof/patience", "internal/proof/plant", "internal/proof/race", "internal/proof/replay", "internal/proof/schedules", "internal/proof/trial"}
 
 type layer struct {
@@ -143,13 +143,13 @@ func (t tree) checkLayers(rows []layer) (problems []string) {
 	return problems
 }
 
-// Whoever copies an example out of here takes its tests along.
+// Examples must be copyable, so their tests use public packages only.
 func TestExamplesCanBeCopied(t *testing.T) {
 	report(t, thisModule(t).checkExamples())
 }
 
-// checkExamples wants the tests of examples to import nothing of this module that programs can't
-// build on.
+// checkExamples requires the tests of examples to import only packages of this module that programs
+// can build on.
 func (t tree) checkExamples() (problems []string) {
 	for _, f := range t.files {
 		if !f.test || !isExample(f.dir) {
@@ -175,7 +175,7 @@ func rowOf(rows []layer, dir string) (layer, bool) {
 	return layer{}, false
 }
 
-// matchesAny tells whether one of the names is pkg, or is a folder's /* and pkg lies below it.
+// matchesAny reports whether one of the names is pkg, or is a folder's /* and pkg lies below it.
 func matchesAny(names []string, pkg string) bool {
 	for _, name := range names {
 		folder, all := strings.CutSuffix(name, "*")

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// checkBooks wants every package with tests to have a TestMain that calls books.Main,
-// which checks in the end that no call, reservation or goroutine was left. Examples can't,
-// since they are to be copied; .ci/step does it for them, in a copy.
+// checkBooks requires every package with tests to have a TestMain that calls books.Main, which
+// checks at the end that no call, reservation or goroutine was left. Examples can't, since they are
+// to be copied; .ci/step does it for them, in a copy.
 func (t tree) checkBooks() (problems []string) {
 	tested := map[string]*ast.Ident{} // the first test of each folder
 	kept := map[string]bool{}
@@ -42,7 +42,7 @@ func isTest(name string) bool {
 	})
 }
 
-// callsBooks tells whether fn calls Main of package internal/proof/books.
+// callsBooks reports whether fn calls Main of package internal/proof/books.
 func (t tree) callsBooks(f file, fn *ast.FuncDecl) (found bool) {
 	imported := f.dir == "internal/proof/books"
 	t.imports(f, func(_ *ast.ImportSpec, name string) { imported = imported || name == t.module+"/internal/proof/books" })

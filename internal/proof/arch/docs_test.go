@@ -8,9 +8,9 @@ import (
 
 func TestDocComments(t *testing.T) { report(t, thisModule(t).checkDocs()) }
 
-// checkDocs wants a doc comment on every exported function, type, constant and variable, and on
+// checkDocs requires a doc comment on every exported function, type, constant and variable, and on
 // every exported method of an exported type, of the packages that users import. Fields and the
-// methods that an interface lists are covered by their type's comment.
+// methods of an interface are covered by their type's comment.
 func (t tree) checkDocs() (problems []string) {
 	missing := func(at ast.Node, what, name string) {
 		problems = append(problems, t.problem(at, "%s %s has no doc comment: say what it promises", what, name))
@@ -55,7 +55,7 @@ func (t tree) checkDocs() (problems []string) {
 	return problems
 }
 
-// documented tells whether one of the comments says anything; a //go: directive does not.
+// documented reports whether one of the comments has text; a //go: directive does not count.
 func documented(comments ...*ast.CommentGroup) bool {
 	for _, c := range comments {
 		if c.Text() != "" {
@@ -72,7 +72,7 @@ func kind(tok token.Token) string {
 	return "variable"
 }
 
-// typeName is the name of a receiver's type, without its pointer and its type parameters.
+// typeName returns the name of a receiver's type, without its pointer and its type parameters.
 func typeName(expr ast.Expr) string {
 	switch expr := expr.(type) {
 	case *ast.StarExpr:

@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A family of rules touches at most 15 lines outside of its folder, those of this package
-// included. Breakers and outlier rules have functions of api for themselves. Package
-// adapters/refusal has a default for families that it doesn't name, and a family that Sentinel
-// doesn't have is not in the lists of its files, nor in those that its dashboard asks for. What package rules/lint looks for is of single families;
-// for what it looks for in all it has a line for each.
+// A family of rules touches at most 15 lines outside its folder, including those of this package.
+// Breakers and outlier rules have functions in api for themselves. Package adapters/refusal has a
+// default for families that it doesn't name, and families that Sentinel doesn't have are missing
+// from the lists for its files and its dashboard. Package rules/lint checks single families; its
+// checks of all families have a line for each.
 func TestAFamilyRegistersOnce(t *testing.T) {
 	const most = 15
 	m := thisModule(t)
@@ -54,8 +54,8 @@ func TestAFamilyRegistersOnce(t *testing.T) {
 	}
 }
 
-// CONTRIBUTING shows the lines of a family as they are, and all of them. "..." stands for
-// anything, and what follows "//" for some reason.
+// CONTRIBUTING shows the lines of a family exactly, and all of them. "..." stands for anything, and
+// a text after "//" for any reason.
 func TestFamilyInContributing(t *testing.T) {
 	const family = "isolation"
 	root := filepath.Join("..", "..", "..")
@@ -92,7 +92,7 @@ func TestFamilyInContributing(t *testing.T) {
 				continue // the layers that see it
 			}
 			if names.MatchString(code) {
-				assert.True(t, matched[name+": "+l], "%s: CONTRIBUTING lacks: %s", name, l)
+				assert.True(t, matched[name+": "+l], "%s: missing in CONTRIBUTING: %s", name, l)
 			}
 		}
 	}

@@ -13,9 +13,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/source"
 )
 
-// goroutines are the places where the library starts a goroutine or a timer, each with the reason
-// why code of the user's can't end the process there. A function that recovers by itself needs no
-// row.
+// goroutines lists the places where the library starts a goroutine or a timer, with the reason why
+// the user's code can't end the process there. A function that recovers by itself needs no row.
 var goroutines = map[string]string{
 	"adapters/connect.WrapStreamingClient":      "over ends the call: what an exit calls is shielded",
 	"adapters/grpc.StreamClientInterceptor":     "likewise",
@@ -44,7 +43,7 @@ var goroutines = map[string]string{
 	"observe/transport/sentinel.ListenAndServe": "net/http recovers in handlers; the logger is safelog's",
 }
 
-// loggers are the files that read a logger of the user's: they wrap it.
+// loggers are the files that read a user's logger: they wrap it.
 var loggers = map[string]string{
 	"internal/engine/engine.go":  "safelog wraps it",
 	"internal/sharing/member.go": "likewise",
@@ -62,8 +61,8 @@ var loggers = map[string]string{
 var programs = []string{"examples", "example", "internal/proof", "internal/bench", "cmd", "internal/tools", "cluster/redis/internal",
 	"adapters/conformance", "adapters/internal/meet", "adapters/internal/rpctest", "cluster/storetest"} // for tests
 
-// A goroutine of ours that runs code of the user's without recovery ends the program when that panics. Where one
-// is started, somebody has looked at what it calls.
+// A goroutine of ours that runs the user's code without recovery ends the program when that panics.
+// So each place that starts one is reviewed.
 func TestUserCodeIsShieldedOnOurGoroutines(t *testing.T) {
 	seen := map[string]bool{}
 	each(t, func(dir, name string, f *ast.File, fset *token.FileSet) {
@@ -93,7 +92,7 @@ func TestUserCodeIsShieldedOnOurGoroutines(t *testing.T) {
 	}
 }
 
-// Log handlers are the user's, too: a logger of a configuration is used through safelog only.
+// Log handlers are the user's code, too: a configured logger is used through safelog only.
 func TestLoggersOfTheUserAreWrapped(t *testing.T) {
 	each(t, func(dir, name string, f *ast.File, fset *token.FileSet) {
 		ast.Inspect(f, func(n ast.Node) bool {
@@ -116,7 +115,7 @@ func TestLoggersOfTheUserAreWrapped(t *testing.T) {
 	})
 }
 
-// starts reports whether n starts a goroutine or a timer, and what that runs if it is written there.
+// starts reports whether n starts a goroutine or a timer, and returns its body if it is a literal.
 func starts(n ast.Node) (started bool, body *ast.BlockStmt) {
 	var run ast.Expr
 	switch n := n.(type) {

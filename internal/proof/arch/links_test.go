@@ -14,12 +14,12 @@ func TestDocLinks(t *testing.T) { report(t, thisModule(t).checkLinks()) }
 // star.
 var docLink = regexp.MustCompile(`(?:^|[\s(])\[\*?(?:([a-z]\w*)\.)?([A-Z]\w*)(?:\.(\w+))?\](?:[^\[(\w]|$)`)
 
-// declared are the names of a package's declarations, each with its fields and methods. A type that
-// embeds others has the member "*", since what it takes over stands elsewhere.
+// declared holds the names of a package's declarations, each with its fields and methods. A type
+// that embeds others has the member "*", since promoted members are declared elsewhere.
 type declared map[string]map[string]bool
 
-// checkLinks wants every link of a comment to lead to something: a declaration of the package
-// itself, or of a package that it imports. Tests are left out, and so are names of other modules.
+// checkLinks requires every link of a comment to lead to a declaration of the package itself, or of
+// a package that it imports. Tests and names of other modules are left out.
 func (t tree) checkLinks() (problems []string) {
 	packages := map[string]declared{}
 	imports := map[string]map[string]string{} // folders of this module by the names they have in a folder
@@ -103,7 +103,7 @@ func (d declared) add(file *ast.File) {
 	}
 }
 
-// addMembers notes the fields of a struct and the methods of an interface.
+// addMembers adds the fields of a struct and the methods of an interface.
 func addMembers(members map[string]bool, spec *ast.TypeSpec) {
 	var fields *ast.FieldList
 	switch typ := spec.Type.(type) {
@@ -111,7 +111,7 @@ func addMembers(members map[string]bool, spec *ast.TypeSpec) {
 		fields = typ.Fields
 	case *ast.InterfaceType:
 		fields = typ.Methods
-	default: // of another type, or another name for it
+	default: // of another type, or an alias
 		members["*"] = true
 		return
 	}

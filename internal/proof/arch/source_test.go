@@ -23,7 +23,7 @@ var dependencies = []dependency{
 
 func inRules(f file) bool { return f.dir == "rules" }
 
-// vagueNames say nothing about what a package is for.
+// vagueNames say nothing about a package's purpose.
 var vagueNames = []string{"base", "util", "common", "manager", "impl"}
 
 func TestRequirements(t *testing.T)      { report(t, thisModule(t).checkRequirements()) }
@@ -41,8 +41,8 @@ func report(t *testing.T, problems []string) {
 	}
 }
 
-// checkRequirements reads go.mod line by line: what it requires itself, "// indirect" left out, is
-// in dependencies.
+// checkRequirements reads go.mod line by line: its own requirements, without "// indirect" ones,
+// must be in dependencies.
 func (t tree) checkRequirements() (problems []string) {
 	block := false
 	number := 0

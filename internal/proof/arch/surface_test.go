@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// surface is how many names each package may show: exported declarations of the package, but for the
-// values of enumerations and numeric bounds. Whoever adds a name beyond that raises the number in the
-// same commit, and says why.
+// surface limits the number of exported names of each package: its declarations, except the values
+// of enumerations and numeric bounds. Whoever adds a name beyond that raises the number in the same
+// commit and says why.
 var surface = map[string]int{
 	"api": 80, "core": 45, "slots": 22, "stat": 22, "node": 20, "cluster": 14, "cluster/store": 32,
 	"flow": 25, "hotspot": 25, "breaker": 25, "isolation": 25, "adaptive": 25, "outlier": 25, "system": 25, "authority": 25,
@@ -45,7 +45,7 @@ func (t tree) checkSurface(most map[string]int) (problems []string) {
 	return problems
 }
 
-// shown are the names that count of a declaration.
+// shown returns the names of a declaration that count.
 func shown(d ast.Decl) (all []*ast.Ident) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
@@ -74,7 +74,7 @@ func shown(d ast.Decl) (all []*ast.Ident) {
 	return slices.DeleteFunc(all, func(id *ast.Ident) bool { return !id.IsExported() })
 }
 
-// text reports whether a constant is a string that is written out.
+// text reports whether a constant is a string literal.
 func text(values []ast.Expr) bool {
 	lit, ok := values[0].(*ast.BasicLit)
 	return ok && lit.Kind == token.STRING

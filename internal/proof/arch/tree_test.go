@@ -33,7 +33,7 @@ type file struct {
 	syntax *ast.File
 }
 
-// in tells whether the file lies in a folder called elem or below one.
+// in reports whether the file lies in a folder called elem or below one.
 func (f file) in(elem string) bool { return slices.Contains(strings.Split(f.dir, "/"), elem) }
 
 // readTree parses the module at the root of fsys.
@@ -67,13 +67,13 @@ func (t tree) imports(f file, visit func(spec *ast.ImportSpec, name string)) {
 	}
 }
 
-// problem makes the message of a finding: file:line and what to do.
+// problem formats a finding: file:line and what to do.
 func (t tree) problem(at ast.Node, format string, args ...any) string {
 	pos := t.fset.Position(at.Pos())
 	return fmt.Sprintf("%s:%d: ", pos.Filename, pos.Line) + fmt.Sprintf(format, args...)
 }
 
-// thisModule reads the module that the test runs in.
+// thisModule reads the module of the test.
 func thisModule(t *testing.T) tree {
 	t.Helper()
 	root := moduleRoot(t)
@@ -87,7 +87,7 @@ func thisModule(t *testing.T) tree {
 	return module
 }
 
-// moduleRoot is the folder of the module that the test runs in.
+// moduleRoot returns the folder of the test's module.
 func moduleRoot(t *testing.T) string {
 	t.Helper()
 	root, err := os.Getwd()
@@ -105,7 +105,7 @@ func moduleRoot(t *testing.T) string {
 	return root
 }
 
-// fixture is a module example.com/m made of files, by name.
+// fixture returns a module example.com/m made of files, by name.
 func fixture(t *testing.T, files map[string]string) tree {
 	t.Helper()
 	fsys := fstest.MapFS{"go.mod": {Data: []byte("module example.com/m\n")}}

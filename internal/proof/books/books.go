@@ -1,6 +1,6 @@
-// Package books checks that nothing was lost: at the end of a test that no engine of
-// it has a call in flight, a reservation or a waiting caller, and at the end of the
-// test binary that no goroutine is left either.
+// Package books checks that nothing was lost: at the end of a test, that none of its engines has a
+// call in flight, a reservation or a waiting caller; and at the end of the test binary, that no
+// goroutine is left either.
 package books
 
 import (
@@ -23,17 +23,17 @@ import (
 
 var (
 	mu sync.Mutex
-	// kept are the engines to look at in the end. One that is gone by then can't hold
-	// anything for anybody, and a thousand of them would take the memory of the tests.
+	// kept are the engines to check at the end. A collected one can't hold anything for anybody,
+	// and a thousand of them would use up the tests' memory.
 	kept []weak.Pointer[engine.Engine]
 )
 
-// Main runs the tests of a package, and fails if an engine of theirs, or one of those
-// given here, still holds anything, or a goroutine that they started has not ended.
+// Main runs the tests of a package, and fails if an engine of theirs, or one of those given here,
+// still holds anything, or a goroutine that they started has not ended.
 //
 //	func TestMain(m *testing.M) { books.Main(m) }
 func Main(m *testing.M, engines ...*engine.Engine) {
-	// Collections would take a fifth of the tests' time. With the race detector there are as many as ever.
+	// Collections would take a fifth of the tests' time. The race detector keeps them.
 	if os.Getenv("GOGC") == "" && !race.Enabled {
 		debug.SetGCPercent(400)
 	}
@@ -48,8 +48,8 @@ func Main(m *testing.M, engines ...*engine.Engine) {
 	os.Exit(code)
 }
 
-// Keep has the present test look at an engine when it ends, and Main in the end once
-// more. Where the test makes guards, that is guard.Engine().
+// Keep makes the current test check an engine when it ends, and Main once more at the end. For a
+// guard, that is guard.Engine().
 func Keep(t testing.TB, e *engine.Engine) {
 	t.Helper()
 	mu.Lock()
@@ -79,8 +79,8 @@ func unsettled(engines []*engine.Engine) (problems []string) {
 	return problems
 }
 
-// stray names the goroutines beyond the number that there was before the tests.
-// Those that are about to end get time to, until go test's limit. Fuzzing leaves one of its own.
+// stray names the goroutines beyond the number before the tests. Ending goroutines get time,
+// until go test's limit. Fuzzing leaves one of its own.
 func stray(before int, begin time.Time) (problems []string) {
 	if fuzz := flag.Lookup("test.fuzz"); fuzz != nil && fuzz.Value.String() != "" {
 		return nil
@@ -88,7 +88,8 @@ func stray(before int, begin time.Time) (problems []string) {
 	return strayWithin(before, patience(begin))
 }
 
-// patience is the time left of go test's limit for a binary that began then, ten minutes if it has none.
+// patience returns the time left of go test's limit for a binary that began then, ten minutes if
+// there is no limit.
 func patience(begin time.Time) time.Duration {
 	if limit := flag.Lookup("test.timeout"); limit != nil {
 		if d, ok := limit.Value.(flag.Getter).Get().(time.Duration); ok && d > 0 {
@@ -110,9 +111,9 @@ func strayWithin(before int, patience time.Duration) (problems []string) {
 	return problems
 }
 
-// Unsettled lists what an engine still holds although no call should be on its
-// way: nothing if the books are balanced. It looks at the windows as of two days
-// later, which empties them: nobody should ask the engine anything after that.
+// Unsettled lists what an engine still holds although no call should be running: nothing if the
+// books are balanced. It looks at the windows as of two days later, which empties them: don't use
+// the engine after that.
 func Unsettled(e *engine.Engine) (problems []string) {
 	note := func(where, what string, n int64) {
 		if n != 0 {
@@ -125,14 +126,14 @@ func Unsettled(e *engine.Engine) (problems []string) {
 			note("rule "+f.ID, "units of values in flight", values.InFlight)
 		}
 	}
-	// What is borrowed has become due by then, and a bucket that never does shows.
+	// Borrowed units have become due by then; a bucket that never does shows up.
 	later := e.Now() + int64(49*time.Hour)
 	EachNode(e, func(name string, n *node.StatisticNode) {
 		totals := n.Totals()
 		note(name, "calls in flight", n.InFlight())
 		note(name, "units in flight", n.UnitsInFlight())
-		note(name, "calls that passed less those that completed", totals.Entered-totals.Exited)
-		note(name, "units that passed less those that completed", totals.Pass-totals.Complete)
+		note(name, "calls that passed minus completed calls", totals.Entered-totals.Exited)
+		note(name, "units that passed minus completed units", totals.Pass-totals.Complete)
 		for _, g := range n.Meters().Semaphores() {
 			n.Settle(g.Semaphore)
 			note(name, "permits in use", g.InUse())
@@ -141,7 +142,7 @@ func Unsettled(e *engine.Engine) (problems []string) {
 		}
 		for _, w := range n.Meters().Windows() {
 			note(name, "units borrowed", w.Waiting(later))
-			note(name, "units in a window two days on", w.Sum(later))
+			note(name, "units in a window two days later", w.Sum(later))
 		}
 	})
 	return problems

@@ -38,7 +38,7 @@ func newEngine(t *testing.T, caps node.Caps, extra ...engine.Slot) (*engine.Engi
 	return e, clock
 }
 
-// whats are the problems without their numbers.
+// whats returns the problems without their numbers.
 func whats(problems []string) (all []string) {
 	for _, p := range problems {
 		what, _, _ := strings.Cut(strings.ReplaceAll(p, ": ", "|"), ", should")
@@ -47,8 +47,7 @@ func whats(problems []string) (all []string) {
 	return all
 }
 
-// An open call is seen on each of its nodes, in its semaphore, and nowhere once it has
-// exited.
+// An open call is seen on each of its nodes, in its semaphore, and nowhere once it has exited.
 func TestUnsettledSeesAnOpenCall(t *testing.T) {
 	e, _ := newEngine(t, node.Caps{})
 	entry, err := e.Enter(engine.WithOrigin(engine.WithContext(t.Context(), "web"), "app"), "orders", []engine.Option{engine.Inbound(), engine.Units(2)})
@@ -56,7 +55,7 @@ func TestUnsettledSeesAnOpenCall(t *testing.T) {
 	got := whats(Unsettled(e))
 	for _, where := range []string{node.InboundName, "orders", "web > orders", "orders from app"} {
 		for _, what := range []string{"calls in flight|1", "units in flight|2",
-			"calls that passed less those that completed|1", "units that passed less those that completed|2"} {
+			"calls that passed minus completed calls|1", "units that passed minus completed units|2"} {
 			assert.Contains(t, got, where+"|"+what)
 		}
 	}
@@ -104,8 +103,8 @@ func TestUnsettledSeesACallThatWaits(t *testing.T) {
 	assert.Empty(t, Unsettled(e))
 }
 
-// A permit that was taken and never given back, and units counted in a bucket that
-// will not expire, show without any call in flight.
+// A permit that was acquired and never released, and units counted in a bucket that will not
+// expire, show without any call in flight.
 func TestUnsettledSeesWhatNobodyHolds(t *testing.T) {
 	e, clock := newEngine(t, node.Caps{})
 	r, ok := e.FindResource("orders")
@@ -121,13 +120,12 @@ func TestUnsettledSeesWhatNobodyHolds(t *testing.T) {
 	later := clock.Now() + int64(49*time.Hour)
 	w := r.Meters().Windows()[0]
 	w.AddAt(0, later, later, 5)
-	assert.Equal(t, []string{"orders|units in a window two days on|5"}, whats(Unsettled(e)))
+	assert.Equal(t, []string{"orders|units in a window two days later|5"}, whats(Unsettled(e)))
 	w.AddAt(0, later, later+int64(time.Second), 7)
-	assert.Equal(t, []string{"orders|units borrowed|7", "orders|units in a window two days on|5"}, whats(Unsettled(e)))
+	assert.Equal(t, []string{"orders|units borrowed|7", "orders|units in a window two days later|5"}, whats(Unsettled(e)))
 }
 
-// Keep tells the test that it was given, and a collected engine is no problem of
-// Main's.
+// Keep notifies its own test, and a collected engine is no problem of Main's.
 func TestKeep(t *testing.T) {
 	e, _ := newEngine(t, node.Caps{})
 	entry, err := e.Enter(t.Context(), "orders", nil)
@@ -144,7 +142,7 @@ func TestKeep(t *testing.T) {
 	assert.Empty(t, unsettled([]*engine.Engine{e}))
 }
 
-// recorder is a test that notes what it is told.
+// recorder is a test that records its failures.
 type recorder struct {
 	testing.TB
 	failed bool
@@ -161,8 +159,8 @@ func (r *recorder) end() {
 	}
 }
 
-// A goroutine that is about to end gets time to; those that stay are told of. They are more
-// than other tests can have left to end meanwhile.
+// A goroutine that is ending gets time; others are reported. They are more than other
+// tests can have left to end meanwhile.
 func TestStrayGoroutines(t *testing.T) {
 	const many = 100
 	before := runtime.NumGoroutine()

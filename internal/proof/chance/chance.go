@@ -1,6 +1,6 @@
 // Package chance seeds the random tests. The seed is 1, or the value of PENSTOCK_SEED, so that the
 // same tree gives the same result; a night's run sets another. A failing test prints the seed, and
-// the flag -seed runs it again:
+// the flag -seed repeats it:
 //
 //	go test ./flow -run '^TestThrottleTable$' -seed=7
 package chance
@@ -20,7 +20,8 @@ const Env = "PENSTOCK_SEED"
 // Seed is 1 unless PENSTOCK_SEED or the flag says otherwise.
 var Seed = flag.Uint64("seed", seedOf(os.Getenv(Env)), "seed of the random tests")
 
-// seedOf panics on text that is no number: a run by another seed than the one asked for proves nothing.
+// seedOf panics on text that is not a number: a run with another seed than the requested one proves
+// nothing.
 func seedOf(text string) uint64 {
 	if text == "" {
 		return 1
@@ -38,7 +39,7 @@ func Source(t testing.TB) *rand.Rand {
 	return Stream(t, 0)
 }
 
-// Stream is Source for a test with several: of one seed, each number has its own.
+// Stream is Source for a test with several streams: each number has its own, all from one seed.
 func Stream(t testing.TB, number uint64) *rand.Rand {
 	t.Helper()
 	t.Logf("-seed=%d", *Seed)

@@ -24,8 +24,7 @@ func size() int {
 	return figure.Size(300, 600, 10_000, 100_000)
 }
 
-// exact plays one schedule in which nothing happens that the limit may be exceeded by, and returns by how
-// much it was.
+// exact plays one schedule without any of the events that allow an excess, and returns the excess.
 func exact(seed uint64) (over, most int64) {
 	w := NewWorld(seed)
 	defer w.End()
@@ -83,8 +82,8 @@ func exact(seed uint64) (over, most int64) {
 	}
 	w.Run(time.Duration(span) + 200*time.Millisecond)
 	if back {
-		// Leases of the next bucket may be spent before that has begun by the clock that was set back:
-		// it is exact in the time that passes.
+		// Leases of the next bucket may be spent before it has begun by a clock that was set back:
+		// the limit is exact in real time.
 		d := cfg.Shape.Interval
 		if !cfg.Shape.Strict {
 			d -= cfg.Shape.Width()
@@ -94,8 +93,8 @@ func exact(seed uint64) (over, most int64) {
 	return book.Over(), book.Most
 }
 
-// Members whose clocks show other times share windows, and their commands get lost, late and repeated. known bug 32,
-// known bug 100, known bug 160, known bug 163
+// Members with different clocks share windows, and their commands are lost, delayed and repeated.
+// known bug 32, known bug 100, known bug 160, known bug 163
 func TestExact(t *testing.T) {
 	some := int64(0)
 	for i := range uint64(size()) {

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/internal/sharing"
 )
 
-// members are some that share, by links that delay and lose.
+// members returns members that share through links that delay and lose messages.
 func members(w *World, s *Server, most int) []*Node {
 	r := w.Random
 	nodes := make([]*Node, 1+r.IntN(most))
@@ -24,7 +24,8 @@ func members(w *World, s *Server, most int) []*Node {
 	return nodes
 }
 
-// permits plays calls that run for a while, and returns by how many permits the limit was exceeded.
+// permits simulates calls that run for a while, and returns by how many permits the limit was
+// exceeded.
 func permits(t *testing.T, seed uint64) (over, most int64) {
 	w := NewWorld(seed)
 	defer w.End()
@@ -92,8 +93,8 @@ func TestPermits(t *testing.T) {
 	}
 }
 
-// A call is never closer to another one of its member than its cost, and to one of another member by at
-// most a round trip less; and no more calls run than the rate has turns for.
+// A call keeps a distance of its cost to other calls of its member, and at most a round trip less
+// to those of others; and no more calls run than the rate has turns for.
 func TestTurns(t *testing.T) {
 	some := 0
 	for i := range uint64(size()) / 4 {
@@ -139,7 +140,7 @@ func TestTurns(t *testing.T) {
 		}
 		w.Run(2 * time.Second)
 		w.End()
-		const roundTrip = 13 * time.Millisecond // at most, and what clocks differ by
+		const roundTrip = 13 * time.Millisecond // at most, and the difference of clocks
 		for k := range ran {
 			for j := range k {
 				if turns := int64(k - j); ran[k]-ran[j] < turns*int64(spacing)-int64(roundTrip) {

@@ -8,27 +8,26 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// Server is the store of a world, with a clock of its own and a replica that is a little behind.
+// Server is the store of a world, with a clock of its own and a replica that lags a little.
 type Server struct {
 	world  *World
 	Clock  *Clock
 	memory *cluster.Memory
-	// Replica is by how much it is behind; 0 if there is none.
+	// Replica is the replica's lag; 0 means no replica.
 	Replica time.Duration
 	late    *replica
 	Down    bool
-	// Unready has it grant nothing of buckets that are to come, and not count who asks for that: as if
-	// no member did.
+	// Unready makes it grant no units of future buckets, nor count requests for them.
 	Unready bool
-	// Commands is how many it has executed, Busiest how many in its busiest 50 ms.
+	// Commands is the number of executed commands, Busiest the most within 50 ms.
 	Commands, Busiest int64
 	slot, inSlot      int64
 
 	rings map[string]store.Ring
 	heads map[string]int64
 	books map[string]*Book
-	taken map[taker]int64 // commands in the present bucket
-	// MostTaken is how many commands a member has sent for one key in one bucket at most.
+	taken map[taker]int64 // commands in the current bucket
+	// MostTaken is the most commands of one member for one key in one bucket.
 	MostTaken int64
 }
 
@@ -43,10 +42,10 @@ type written struct {
 	batch     []store.Command
 }
 
-// frozen is a clock that shows what it is told.
+// frozen is a clock with a time that is set.
 type frozen struct {
 	now  int64
-	live *Clock // goes by it instead, if it isn't nil
+	live *Clock // used instead unless nil
 }
 
 func (f *frozen) Now() int64 {
@@ -70,16 +69,16 @@ func newReplica() *replica {
 	return &replica{clock: clock, memory: cluster.NewMemory(clock)}
 }
 
-// Flush has the store lose everything.
+// Flush makes the store lose everything.
 func (s *Server) Flush() { s.memory.Flush() }
 
-// Failover has the replica take its place. What it hasn't heard of is lost.
+// Failover replaces the store with the replica. Updates that the replica has not received are lost.
 func (s *Server) Failover() {
 	s.catchUp()
 	s.memory = s.late.memory
 	s.late.clock.live = s.Clock
 	s.late = newReplica()
-	s.Replica = 0 // nobody has set one up again
+	s.Replica = 0 // no new one is set up
 }
 
 func (s *Server) catchUp() {
@@ -116,7 +115,7 @@ func (s *Server) execute(batch []store.Command) {
 	}
 }
 
-// refuseNext is Unready.
+// refuseNext implements Unready.
 func (s *Server) refuseNext(batch []store.Command) {
 	for _, c := range batch {
 		if t, ok := c.(*store.Take); ok && t.Ahead > 0 && s.Unready {
@@ -133,7 +132,7 @@ type taker struct {
 	key    string
 }
 
-// count counts a command of a member. What it sent in buckets that are over is forgotten.
+// count counts a command of a member. Counts of past buckets are dropped.
 func (s *Server) count(t *store.Take) {
 	if t.Reply.Current != s.heads[t.Key] {
 		for x := range s.taken {
@@ -147,7 +146,7 @@ func (s *Server) count(t *store.Take) {
 	s.MostTaken = max(s.MostTaken, s.taken[x])
 }
 
-// clone copies commands, as they were sent.
+// clone copies commands as they were sent.
 func clone(batch []store.Command) []store.Command {
 	copies := make([]store.Command, len(batch))
 	for i, c := range batch {
@@ -169,16 +168,16 @@ func clone(batch []store.Command) []store.Command {
 	return copies
 }
 
-// Link is the way of one member to the store. It is a store.Store.
+// Link is one member's connection to the store. It is a store.Store.
 type Link struct {
 	server *Server
 	clock  *Clock
 	// Latency of each way, plus up to Jitter.
 	Latency, Jitter time.Duration
-	// The chance that a batch is lost on its way, that its replies are, and that somebody in between sends
-	// it once more, some time later.
+	// The chance that a batch is lost on its way, that its replies are, and that the network
+	// repeats it some time later.
 	LostBefore, LostAfter, Repeated float64
-	Cut                             bool // nothing goes through
+	Cut                             bool // nothing gets through
 }
 
 // NewLink connects a member.

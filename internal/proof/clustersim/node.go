@@ -18,7 +18,7 @@ type Node struct {
 	Member *sharing.Member
 }
 
-// NewNode joins one. Its seed is drawn.
+// NewNode adds a member with a drawn seed.
 func (s *Server) NewNode(c *Clock, link *Link, members int) *Node {
 	m, err := sharing.Join(cluster.Config{Store: link, Clock: c, Namespace: "sim", Members: members, Seed: 1 + s.world.Random.Uint64()>>1})
 	if err != nil {
@@ -27,20 +27,20 @@ func (s *Server) NewNode(c *Clock, link *Link, members int) *Node {
 	return &Node{Clock: c, Link: link, Member: m}
 }
 
-// Caller is the calls of a node under one window.
+// Caller makes the calls of a node under one window.
 type Caller struct {
 	Window *sharing.Window
 
 	Calls, Waited     int64
 	Admitted, Refused int64         // units
-	Longest           time.Duration // that a call has waited for the store, or for a lease to begin
+	Longest           time.Duration // wait of a call for the store, or for a lease to begin
 	Patience          time.Duration // Long counts calls that have waited longer
 	Long              int64
 	node              *Node
 	book              *Book
 }
 
-// Share has the node share the window of a book.
+// Share lets the node share the window of a book.
 func (n *Node) Share(book *Book) *Caller {
 	w, err := n.Member.Window(n.Member.Key(book.name), book.config)
 	if err != nil {
@@ -52,8 +52,8 @@ func (n *Node) Share(book *Book) *Caller {
 	return &Caller{Window: w, node: n, book: book}
 }
 
-// Take is a call of so many units, as the engine makes it: ask, fetch what lacks, take. It may
-// borrow if borrow isn't 0.
+// Take makes a call of that many units, as the engine does: ask, fetch the missing units, take. It
+// may borrow if borrow isn't 0.
 func (c *Caller) Take(units int64, borrow time.Duration) {
 	defer c.node.Clock.wake() // calls that this one has woken
 	c.Calls++
@@ -106,10 +106,11 @@ func (c *Caller) admit(units int64) {
 	c.book.admit(units)
 }
 
-// Book is what all members together have admitted of one window, in the store's time.
+// Book records the units that all members together have admitted of one window, in the store's
+// time.
 type Book struct {
 	Most int64 // in a window
-	// Keeps says that MostIn is to be asked.
+	// Keeps must be set for MostIn.
 	Keeps bool
 
 	server *Server
@@ -123,16 +124,16 @@ type Book struct {
 	log    []admission
 }
 
-// admission is units at a true time.
+// admission is a number of units at a true time.
 type admission struct{ at, units int64 }
 
-// NewBook is for a window that nodes will share.
+// NewBook returns the book of a window that nodes will share.
 func (s *Server) NewBook(name string, cfg sharing.WindowConfig) *Book {
 	return &Book{server: s, name: name, config: cfg, limit: int64(cfg.Threshold), units: map[int64]int64{}}
 }
 
-// fold follows the store where its clock was set back by far: what counted counts on, in the bucket that is
-// current.
+// fold follows the store after its clock was set far back: counted units stay counted, in the
+// current bucket.
 func (b *Book) fold(ring store.Ring, from, to int64) {
 	all := int64(0)
 	for x := from - ring.Span() + 1; x <= from; x++ {
@@ -149,7 +150,7 @@ func (b *Book) admit(units int64) {
 	}
 	ring, ok := b.server.rings[b.key]
 	if !ok {
-		return // nothing came from the store yet: it was away
+		return // the store has been unreachable since the start
 	}
 	bucket := max(ring.Bucket(b.server.Clock.Now()), b.server.heads[b.key])
 	b.units[bucket] += units
@@ -165,10 +166,10 @@ func (b *Book) admit(units int64) {
 	b.Most = max(b.Most, b.sum)
 }
 
-// Over is by how many units the limit was exceeded at most.
+// Over returns the largest excess over the limit, in units.
 func (b *Book) Over() int64 { return max(0, b.Most-b.limit) }
 
-// MostIn is the most that was admitted in any true interval of a length, its end excluded.
+// MostIn returns the most units admitted in any real interval of a length, its end excluded.
 func (b *Book) MostIn(d time.Duration) (most int64) {
 	sum, first := int64(0), 0
 	for i, a := range b.log {
@@ -182,7 +183,7 @@ func (b *Book) MostIn(d time.Duration) (most int64) {
 	return most
 }
 
-// Local is a window of this process with the same traffic: what could be admitted at most.
+// Local is a window in this process with the same traffic: the most that could be admitted.
 func (b *Book) Local() *stat.Window {
 	w, err := stat.NewWindow(b.config.Shape)
 	if err != nil {

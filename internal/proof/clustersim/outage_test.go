@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/internal/sharing"
 )
 
-// When the store goes away, few calls wait for it and none for longer than its timeout; when it is
-// back, members return one after the other, and within two seconds all share the limit again.
+// When the store becomes unreachable, few calls wait for it and none longer than its timeout; when
+// it is back, members return one after the other, and within two seconds all share the limit again.
 func TestOutage(t *testing.T) {
 	const within, step = 2 * time.Second, 10 * time.Millisecond
 	for seed := range uint64(5) {
@@ -33,7 +33,7 @@ func TestOutage(t *testing.T) {
 			}
 			w.After(time.Duration(1+w.Random.Int64N(int64(time.Millisecond))), next)
 		}
-		// busiest is how many commands came in the busiest 50 ms.
+		// busiest returns how many commands came in the busiest 50 ms.
 		busiest := func(d time.Duration) int64 {
 			s.Busiest = 0
 			w.Run(d)
@@ -82,7 +82,7 @@ func TestOutage(t *testing.T) {
 			}
 			c.Admitted = 0
 		}
-		book.log = nil // what was admitted on the way back may be beyond the limit: see docs/cluster.md
+		book.log = nil // units admitted on the way back may exceed the limit: see docs/cluster.md
 		w.Run(2 * time.Second)
 		if most := book.MostIn(second.Interval); most > 10_000 || most < 9_500 {
 			t.Errorf("seed %d: %d admitted in a second", seed, most)
@@ -99,7 +99,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// However many limits a call has, and whatever becomes of the store, it waits for no longer than one timeout.
+// However many limits a call has, and whatever happens to the store, it waits at most one timeout.
 // known bug 96
 func TestThreeLimits(t *testing.T) {
 	for name, trouble := range map[string]func(*Server, *Link){

@@ -8,41 +8,42 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Setup is a cluster and its traffic: calls at random moments, as many at each member. The traffic to
-// several keys begins one after the other within an interval: where it is beyond the limits, and
-// reaches all of them at one moment, the windows give units back at that moment in every interval.
+// Setup is a cluster and its traffic: calls at random moments, equally many at each member. The
+// traffic to several keys begins one after the other within an interval: if all of it began at once
+// and exceeded the limits, the windows would return units at the same moment of every interval.
 type Setup struct {
 	Members, Keys int
 	Limit         int64 // of each key, in an interval
 	Shape         stat.Shape
 	RoundTrip     time.Duration // on average; a third of it varies
-	Offered       float64       // of the limit
+	Offered       float64       // relative to the limit
 	Units         int64         // of a call
 	For           time.Duration // after a second for warming up, or an interval; two with several keys
-	// Moves has all traffic come to one member at a time, the next one after so long.
+	// Moves sends all traffic to one member at a time, and to the next one after this time.
 	Moves time.Duration
-	// First is the part of all traffic that comes to the first member, and the others have the rest; 0 is as much as each.
+	// First is the share of all traffic that comes to the first member; the others get the rest. 0
+	// means equal shares.
 	First float64
-	// Unready has no member lease of the next bucket.
+	// Unready disables leases of the next bucket.
 	Unready bool
 }
 
-// Outcome is what has come of it.
+// Outcome is the result of a setup.
 type Outcome struct {
 	Over      int64         // units beyond the limit, at worst
-	Used      float64       // admitted, of what one window in one process would have admitted
+	Used      float64       // admitted units, relative to those of one window in one process
 	Waited    float64       // calls that waited for the store, or for a lease to begin
-	Longest   time.Duration // that one did
-	Long      float64       // of the calls that did, those that waited for more than two of the longest round trips
-	Requests  float64       // commands a member, key and bucket
-	Most      int64         // commands of a member for a key in one bucket
-	Peak      float64       // commands in the busiest 50 ms, of the mean
-	Fair      float64       // admitted by the member with the least, of that with the most
+	Longest   time.Duration // longest such wait
+	Long      float64       // share of waiting calls whose wait exceeded two of the longest round trips
+	Requests  float64       // commands per member, key and bucket
+	Most      int64         // commands of a member for a key in one bucket, at most
+	Peak      float64       // commands in the busiest 50 ms, relative to the mean
+	Fair      float64       // units admitted by the member with the least, relative to the one with the most
 	PerSecond float64       // commands
-	Rest      float64       // of the calls to all members but the first, those that were admitted
+	Rest      float64       // admitted share of the calls to all members but the first
 }
 
-// Play plays it.
+// Play simulates the setup.
 func Play(setup Setup, seed uint64) (o Outcome) {
 	w := NewWorld(seed)
 	defer w.End()

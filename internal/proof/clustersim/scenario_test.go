@@ -10,10 +10,11 @@ import (
 
 var second = stat.Shape{Interval: time.Second, Buckets: 10, Strict: true}
 
-// While there is room, and where there is none, few calls wait, none for long, few commands are sent, and what a
-// window in one process would admit is admitted, evenly. docs/cluster.md promises these figures. known bug 225
+// With and without room, few calls wait, none for long, few commands are sent, and as much is
+// admitted as by a window in one process, evenly. docs/cluster.md promises these figures. known bug
+// 225
 func TestPrice(t *testing.T) {
-	length := 12 * time.Second // which is 10,000 units a member and more
+	length := 12 * time.Second // 10,000 units a member and more
 	if testing.Short() {
 		length = 3 * time.Second
 	}
@@ -27,7 +28,7 @@ func TestPrice(t *testing.T) {
 			if offered > 1 {
 				wait = 4
 			}
-			longest := 2 * (roundTrip + roundTrip/3) // of which a third varies
+			longest := 2 * (roundTrip + roundTrip/3) // a third of the round trip varies
 			switch most := wait * float64(roundTrip) / float64(second.Width()); {
 			case o.Over > 0:
 				t.Errorf("%v offered, %v: %d beyond the limit", offered, roundTrip, o.Over)
@@ -44,8 +45,8 @@ func TestPrice(t *testing.T) {
 	}
 }
 
-// Where half of the limit is free, a lease does for a whole bucket, and what is left of it goes back with the next
-// request. Traffic that moves finds room all the same.
+// If half of the limit is free, a lease covers a whole bucket, and its unused units return with the
+// next request. Traffic that moves still finds room.
 func TestRoom(t *testing.T) {
 	setup := Setup{Members: 20, Limit: 10_000, Shape: second, RoundTrip: time.Millisecond, Offered: 0.5, Units: 1, For: 4 * time.Second}
 	if o := Play(setup, 1); o.Over > 0 || o.Used < 0.99 || o.Requests > 2 || o.Most > 6 {
@@ -57,7 +58,7 @@ func TestRoom(t *testing.T) {
 	}
 	setup.Moves, setup.Members, setup.Offered = 0, 1, 0.3
 	most := 1.3
-	if lending.Always { // half of a lease is lent at its first call, so the member sees at once whether the rest will do
+	if lending.Always { // half of a lease is lent at its first call, so the member sees at once whether the rest will suffice
 		most = 2
 	}
 	if o := Play(setup, 1); o.Over > 0 || o.Used < 0.99 || o.Requests > most {
@@ -65,7 +66,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// Where one member has most of the traffic it gets what the others leave. docs/cluster.md has the least of these figures. known bug 227
+// If one member has most of the traffic, it gets what the others leave. docs/cluster.md has the
+// least of these figures. known bug 227
 func TestSkew(t *testing.T) {
 	for _, roundTrip := range []time.Duration{time.Millisecond, 5 * time.Millisecond} {
 		for offered, used := range map[float64]float64{0.9: 0.965, 1.2: 0.98, 1.5: 0.99} {
@@ -77,11 +79,12 @@ func TestSkew(t *testing.T) {
 	}
 }
 
-// A member with a call now and then, and no lease for it, finds room beside one that takes all it can. known bug 228
+// A member with occasional calls and no lease for them finds room beside a member that takes as
+// much as it can. known bug 228
 func TestNowAndThen(t *testing.T) {
 	setup := Setup{Members: 9, Limit: 1000, Shape: second, RoundTrip: time.Millisecond, Units: 1, For: time.Minute}
 	for offered, rest := range map[float64]float64{1.1: 0.7, 1.5: 0.55} { // one window would admit 0.82 and 0.62 of them
-		others := 8.0 / float64(setup.Limit) // calls a second, of the limit
+		others := 8.0 / float64(setup.Limit) // calls a second, relative to the limit
 		setup.Offered, setup.First = offered+others, offered/(offered+others)
 		if o := Play(setup, 1); o.Over > 0 || o.Rest < rest || o.Used < 0.98 {
 			t.Errorf("%v offered: %+v", offered, o)
@@ -89,8 +92,8 @@ func TestNowAndThen(t *testing.T) {
 	}
 }
 
-// The few calls of such members mostly wait for the store, and where the bucket is almost over, not for two replies in vain.
-// known bug 229
+// The few calls of such members mostly wait for the store; near the end of a bucket they don't wait
+// for two replies in vain. known bug 229
 func TestWaitsNowAndThen(t *testing.T) {
 	for offered, long := range map[float64]float64{0.5: 0.0006, 1.2: 0.0002} {
 		o := Play(Setup{Members: 10, Limit: 1000, Shape: second, RoundTrip: 5 * time.Millisecond, Offered: offered, Units: 1, For: 4 * time.Minute, First: 0.9}, 1)
@@ -100,7 +103,7 @@ func TestWaitsNowAndThen(t *testing.T) {
 	}
 }
 
-// Where all traffic goes from one member to another each interval, the limit follows it within that.
+// If all traffic moves from one member to another each interval, the limit follows within that.
 func TestFollows(t *testing.T) {
 	o := Play(Setup{Members: 20, Limit: 10_000, Shape: second, RoundTrip: 5 * time.Millisecond, Offered: 1.2, Units: 1, For: 6 * time.Second, Moves: time.Second}, 1)
 	if o.Over > 0 || o.Used < 0.95 || o.Most > 20 {
@@ -123,7 +126,7 @@ func TestLoadIsSpread(t *testing.T) {
 	}
 }
 
-// Leases of the next bucket pay: most calls don't meet the edge of a bucket. known bug 162
+// Leases of the next bucket pay: most calls don't wait at the edge of a bucket. known bug 162
 func TestEdges(t *testing.T) {
 	o := Play(Setup{Members: 20, Limit: 10_000, Shape: second, RoundTrip: 5 * time.Millisecond, Offered: 0.9, Units: 1, For: 2 * time.Second}, 1)
 	if o.Waited > 0.05 {

@@ -8,17 +8,18 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Story is one course of events, for a picture: what each of four members admits while traffic moves, one of them
-// leaves and comes back, and the store is away for a while.
+// Story is one run for a picture: the units that each of four members admits while traffic moves,
+// one of them leaves and comes back, and the store is unreachable for a while.
 type Story struct {
 	Limit    int64
 	Step     time.Duration
 	Admitted [][]int64 // of each member, step by step
-	// From these steps on: the store is away and back, the last member is gone and back.
+	// The steps at which the store becomes unreachable and is back, and the last member is gone and
+	// back.
 	Away, Back, Gone, Again int
 }
 
-// Tell plays it.
+// Tell plays the story.
 func Tell() Story {
 	const limit = 4000
 	st := Story{Limit: limit, Step: 50 * time.Millisecond, Gone: 70, Again: 110, Away: 150, Back: 210}
@@ -47,7 +48,7 @@ func Tell() Story {
 			if alive[i] {
 				callers[i].Take(1, 0)
 			}
-			rate := 1500.0 // calls a second: half as many again as the limit has
+			rate := 1500.0 // calls a second: one and a half times the limit
 			if now := w.now - begin; now > int64(30*st.Step) && now < int64(60*st.Step) {
 				rate = [4]float64{4500, 500, 500, 500}[i]
 			}

@@ -9,21 +9,21 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Trouble is something that goes wrong, and by how much a limit may be exceeded then.
+// Trouble is a failure, and the allowed excess over a limit during it.
 type Trouble struct {
 	Name  string
-	Bound float64 // of the limit, in one interval
-	// guess is how many members each is told that there are; 0 for as many as there are. The store is away from the start
-	// then, so that nobody sees more.
+	Bound float64 // relative to the limit, in one interval
+	// guess is the number of members that each is configured with; 0 means the true number. With a
+	// guess the store is unreachable from the start, so that no member can correct it.
 	guess  int
 	uneven bool
 	closed bool // nothing is decided without the store
-	// offered is how much traffic there is, of the limit; 0 is twice as much.
+	// offered is the traffic relative to the limit; 0 means 2.
 	offered float64
-	begin   func(*stage, time.Duration) // for so long
+	begin   func(*stage, time.Duration) // for that long
 }
 
-// stage is where it happens.
+// stage is the cluster in which it happens.
 type stage struct {
 	world   *World
 	server  *Server
@@ -45,7 +45,7 @@ const (
 	troubleLimit   = 1600
 )
 
-// Troubles are all that the page names.
+// Troubles lists the failures that the page names.
 var Troubles = []Trouble{
 	{Name: "batches lost, repeated and late, with closed", Bound: 1, closed: true, begin: func(s *stage, d time.Duration) {
 		for _, c := range s.callers {
@@ -54,7 +54,7 @@ var Troubles = []Trouble{
 			s.world.After(d, func() { l.LostBefore, l.LostAfter, l.Repeated = 0, 0, 0 })
 		}
 	}},
-	{Name: "members stopped and going on", Bound: 1, begin: func(s *stage, d time.Duration) {
+	{Name: "members stopped and resumed", Bound: 1, begin: func(s *stage, d time.Duration) {
 		for i, c := range s.callers[:4] {
 			c.node.Clock.Stop(d / time.Duration(1+i))
 		}
@@ -83,7 +83,7 @@ var Troubles = []Trouble{
 		s.server.Down = true
 		s.world.After(d, func() { s.server.Down = false })
 	}},
-	{Name: "the store away from the start, 8 are told of 4", Bound: 8.0/4 + 1 - 1.0/4, guess: 4, offered: 3, begin: func(s *stage, d time.Duration) {
+	{Name: "the store away from the start, 8 members assume 4", Bound: 8.0/4 + 1 - 1.0/4, guess: 4, offered: 3, begin: func(s *stage, d time.Duration) {
 		s.world.After(d, func() { s.server.Down = false })
 	}},
 	{Name: "all keys lost", Bound: 2, begin: func(s *stage, _ time.Duration) { s.server.Flush() }},
@@ -95,8 +95,8 @@ var Troubles = []Trouble{
 	{Name: "it jumps back by an hour", Bound: 1, begin: func(s *stage, _ time.Duration) { s.server.Clock.Step(-time.Hour) }},
 }
 
-// Play plays it with a seed, and returns the most that was admitted in an interval that passed, of the
-// limit.
+// Play simulates it with a seed, and returns the most that was admitted in any interval of real
+// time, relative to the limit.
 func (tr Trouble) Play(seed uint64) float64 {
 	w := NewWorld(seed)
 	defer w.End()
@@ -119,7 +119,7 @@ func (tr Trouble) Play(seed uint64) float64 {
 		var next func()
 		next = func() {
 			c := st.callers[i]
-			if tr.uneven && !turned { // until then one member has all
+			if tr.uneven && !turned { // until then one member has all the traffic
 				c = st.callers[0]
 			}
 			if !c.node.Clock.Stopped() {
@@ -136,7 +136,7 @@ func (tr Trouble) Play(seed uint64) float64 {
 	return float64(book.MostIn(shape.Interval)) / troubleLimit
 }
 
-// Worst is the worst of some seeds.
+// Worst returns the worst result of some seeds.
 func (tr Trouble) Worst(seeds int) (worst float64) {
 	for seed := range uint64(seeds) {
 		worst = max(worst, tr.Play(1+seed))

@@ -1,6 +1,6 @@
-// Package clustersim plays whole clusters on a virtual clock: members with clocks of their own, a store
-// behind a network that delays, loses and repeats, and calls. One seed, one course of events. What members admit
-// is held against the limit in the store's time.
+// Package clustersim simulates whole clusters on a virtual clock: members with clocks of their own,
+// a store behind a network that delays, loses and repeats messages, and calls. The same seed gives
+// the same run. The units that members admit are checked against the limit in the store's time.
 package clustersim
 
 import (
@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// World is a course of events: nothing happens but what an event does, one after the other.
+// World is a simulation: its events run one after the other, and nothing else happens.
 type World struct {
 	Random *rand.Rand
 
-	now    int64 // nanoseconds since 1970, in truth
+	now    int64 // true time, nanoseconds since 1970
 	events events
 	count  int64
 	clocks []*Clock
 }
 
-// NewWorld begins at some time, with a seed.
+// NewWorld returns a world that starts at some time, with a seed.
 func NewWorld(seed uint64) *World {
 	return &World{Random: rand.New(rand.NewPCG(seed, 0)), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano()}
 }
@@ -29,7 +29,7 @@ func NewWorld(seed uint64) *World {
 // Now is the true time.
 func (w *World) Now() int64 { return w.now }
 
-// At has f called at a time, or at once if that has passed.
+// At calls f at a time, or at once if that has passed.
 func (w *World) At(t int64, f func()) (cancel func()) {
 	w.count++
 	e := &event{at: max(t, w.now), order: w.count, do: f}
@@ -37,10 +37,10 @@ func (w *World) At(t int64, f func()) (cancel func()) {
 	return func() { e.do = nil }
 }
 
-// After is At, from now on.
+// After is At relative to now.
 func (w *World) After(d time.Duration, f func()) (cancel func()) { return w.At(w.now+int64(d), f) }
 
-// Run plays all events up to a time.
+// Run plays all events for a duration.
 func (w *World) Run(d time.Duration) {
 	end := w.now + int64(d)
 	for len(w.events) > 0 && w.events[0].at <= end {
@@ -53,7 +53,7 @@ func (w *World) Run(d time.Duration) {
 	w.now = end
 }
 
-// End ends the world: calls that sleep still end as well.
+// End ends the world, including sleeping calls.
 func (w *World) End() {
 	w.events = nil
 	for _, c := range w.clocks {
@@ -87,28 +87,28 @@ func (e *events) Pop() any {
 	return x
 }
 
-// Clock is what one machine of the world has for a clock: it has its own rate, and stands for the time of a
-// process, which can be stopped for a while. It is a clocks.Clock.
+// Clock is a machine's clock: it runs at a rate of its own, and belongs to a process that can be
+// stopped for a while. It is a clocks.Clock.
 type Clock struct {
-	Late time.Duration // that alarms are at most
+	Late time.Duration // maximum delay of alarms
 
 	world   *World
-	ahead   int64 // of the truth, at since
+	ahead   int64 // of the true time, at since
 	since   int64
 	rate    float64 // 1 is right
 	resumes int64   // the process is stopped until then
-	sleeper *call   // that runs, and may sleep
+	sleeper *call   // the running call, which may sleep
 	asleep  []*call
 }
 
-// NewClock returns one that is ahead of the truth and runs at a rate.
+// NewClock returns a clock that is ahead of the true time and runs at a rate.
 func (w *World) NewClock(ahead time.Duration, rate float64) *Clock {
 	c := &Clock{world: w, ahead: int64(ahead), since: w.now, rate: rate}
 	w.clocks = append(w.clocks, c)
 	return c
 }
 
-// Now is what the clock shows.
+// Now returns the clock's time.
 func (c *Clock) Now() int64 {
 	return c.since + c.ahead + int64(float64(c.world.now-c.since)*c.rate)
 }
@@ -116,13 +116,13 @@ func (c *Clock) Now() int64 {
 // Step sets the clock.
 func (c *Clock) Step(d time.Duration) { c.ahead += int64(d) }
 
-// Stop stops the process for a while. What was to happen there happens then.
+// Stop stops the process for a while. Its events are postponed until then.
 func (c *Clock) Stop(d time.Duration) { c.resumes = max(c.resumes, c.world.now+int64(d)) }
 
 // Stopped reports whether the process is stopped.
 func (c *Clock) Stopped() bool { return c.world.now < c.resumes }
 
-// in has f called in a time of this clock, or when the process goes on.
+// in calls f after a time on this clock, or when the process continues.
 func (c *Clock) in(d time.Duration, f func()) (cancel func()) {
 	over := false
 	var run func()
@@ -140,7 +140,7 @@ func (c *Clock) in(d time.Duration, f func()) (cancel func()) {
 	return func() { over = true }
 }
 
-// Alarm has ring called when d has passed, or somewhat later.
+// Alarm calls ring when d has passed, or somewhat later.
 func (c *Clock) Alarm(d time.Duration, ring func()) (stop func()) {
 	if c.Late > 0 {
 		d += time.Duration(c.world.Random.Int64N(int64(c.Late)))
@@ -158,14 +158,14 @@ func (c *Clock) Call(f func()) {
 	c.resume(x)
 }
 
-// call is one that sleeps now and then.
+// call is a call that may sleep.
 type call struct {
 	next  func() (struct{}, bool)
 	stop  func()
 	yield func(struct{}) bool
 	ctx   context.Context
 	woken bool
-	ended bool // the world has
+	ended bool // the world has ended
 }
 
 func (c *Clock) resume(x *call) {
@@ -175,7 +175,7 @@ func (c *Clock) resume(x *call) {
 	c.sleeper = before
 }
 
-// Sleep is for calls that run by Call.
+// Sleep is for calls started with Call.
 func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	x := c.sleeper
 	x.ctx, x.woken = ctx, false
@@ -189,7 +189,7 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// wake has those calls go on whose sleep is over.
+// wake continues the calls whose sleep is over.
 func (c *Clock) wake() {
 	for i := 0; i < len(c.asleep); i++ {
 		if x := c.asleep[i]; x.woken || x.ctx.Err() != nil {

@@ -1,7 +1,7 @@
-// Package figure is how a check tells its result as a number: what was measured,
-// over how many trials, with which seed, against which target. An ordinary test
-// run only logs it; `make figures` (package internal/proof/figures) runs the checks at
-// larger sizes, collects the numbers and prints one table.
+// Package figure lets checks report their results as numbers: what was measured, over how many
+// trials, with which seed, against which target. An ordinary test run only logs them; `make
+// figures` (package internal/proof/figures) runs the checks at larger sizes, collects the numbers
+// and prints one table.
 package figure
 
 import (
@@ -13,19 +13,19 @@ import (
 	"time"
 )
 
-// The environment that package internal/proof/figures gives the tests it runs.
+// The environment variables that package internal/proof/figures sets for its tests.
 const (
 	// FileEnv names the file that figures are appended to, one JSON object a line.
 	FileEnv = "PENSTOCK_FIGURES"
-	// SizeEnv chooses the size of the checks: "" for the ordinary test run, "figures", which
-	// takes about an hour on two cores, "long", or the time that they may take, such as "20m".
+	// SizeEnv chooses the size of the checks: "" for the ordinary test run, "figures", which takes
+	// about an hour on two cores, "long", or a time limit such as "20m".
 	SizeEnv = "FIGURES"
 )
 
-// NightEnv names the variable that has go test run what AtNight keeps from an ordinary run.
+// NightEnv names the variable that makes go test run tests guarded by AtNight.
 const NightEnv = "PENSTOCK_NIGHT"
 
-// AtNight skips the test unless PENSTOCK_NIGHT is set, as `make night` sets it: the test builds
+// AtNight skips the test unless PENSTOCK_NIGHT is set, as in `make night`: the test builds
 // programs, or is too long for each commit.
 func AtNight(t testing.TB) {
 	t.Helper()
@@ -36,12 +36,12 @@ func AtNight(t testing.TB) {
 
 // Figure is one result of a check.
 type Figure struct {
-	// Name is what was measured, such as "over-admissions, window".
+	// Name says what was measured, such as "over-admissions, window".
 	Name  string
 	Value float64
 	// Unit is that of Value and AtMost, "" for a count.
 	Unit string
-	// AtMost is the target. Where AtLeast is set, that is the target instead.
+	// AtMost is the target. If AtLeast is set, that is the target instead.
 	AtMost  float64
 	AtLeast float64 `json:",omitempty"`
 	// N is the number of trials, such as entries, schedules or rewrites.
@@ -73,8 +73,7 @@ func (f Figure) String() string {
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 
-// Report logs a figure, fails the test if it misses its target, and notes it for
-// the table.
+// Report logs a figure, fails the test if it misses its target, and records it for the table.
 func Report(t testing.TB, f Figure) {
 	t.Helper()
 	f.Test = t.Name()
@@ -96,7 +95,7 @@ func Report(t testing.TB, f Figure) {
 	if err != nil {
 		t.Fatalf("figure %s: %v", f.Name, err)
 	}
-	// One write a line: several tests may append at the same time.
+	// One write per line: several tests may append at the same time.
 	_, err = file.Write(append(line, '\n'))
 	if closed := file.Close(); err == nil {
 		err = closed
@@ -107,8 +106,8 @@ func Report(t testing.TB, f Figure) {
 }
 
 // Size chooses the number of trials: few under -short, ordinary in a test run, more for `make
-// figures`, and most for FIGURES=long. A time below an hour chooses a number between ordinary
-// and figures, and one of eight hours or more the largest.
+// figures`, and most for FIGURES=long. A time below an hour chooses a number between ordinary and
+// figures, and a time of eight hours or more the largest.
 func Size(short, ordinary, figures, long int) int {
 	switch size := os.Getenv(SizeEnv); size {
 	case "":

@@ -16,8 +16,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/source"
 )
 
-// check is one run of go test: a package whose tests report figures, with what they
-// need to be built.
+// check is one run of go test: a package whose tests report figures, with its build flags.
 type check struct {
 	dir   string   // slash-separated, from the root of the tree
 	flags []string // of go test
@@ -28,9 +27,8 @@ func (c check) String() string { return strings.Join(append([]string{"./" + c.di
 // schedules reports whether one goroutine runs at a time, and nothing is timed.
 func (c check) schedules() bool { return slices.Contains(c.flags, "sim") }
 
-// ways are the kinds of build in which a test file may exist, the plain one first.
-// With the tag sim, shared memory belongs to a scheduler, so only the tests that
-// bring one are run.
+// ways are the kinds of build in which a test file may exist, the plain one first. With the tag
+// sim, shared memory belongs to a scheduler, so only tests that use one run.
 var ways = []struct {
 	tag   string
 	flags []string
@@ -40,8 +38,7 @@ var ways = []struct {
 	{"race", []string{"-race"}},
 }
 
-// findChecks reads all test files below the root of fsys for calls that report
-// figures.
+// findChecks searches all test files below the root of fsys for calls that report figures.
 func findChecks(fsys fs.FS) (checks []check, err error) {
 	err = source.Each(fsys, func(name string, text []byte) error {
 		if !strings.HasSuffix(name, "_test.go") {
@@ -74,13 +71,13 @@ var reporters = map[string][]string{
 	"internal/proof/schedules": {"Random", "Sample", "Exhaustive", "SampleOrAll"},
 }
 
-// reports tells whether a file calls one of reporters. The tests of package schedules
-// itself do, and have no figures.
+// reports reports whether a file calls one of reporters. The tests of package schedules itself do,
+// and have no figures.
 func reports(file *ast.File) (found bool) {
 	if file.Name.Name == "schedules_test" {
 		return false
 	}
-	local := make(map[string][]string) // by the name that the package has in the file
+	local := make(map[string][]string) // by the package's name in the file
 	for _, spec := range file.Imports {
 		name, _ := strconv.Unquote(spec.Path.Value)
 		for pkg, functions := range reporters {
@@ -104,7 +101,7 @@ func reports(file *ast.File) (found bool) {
 	return found
 }
 
-// flagsFor are the flags of go test with which a file is built.
+// flagsFor returns the flags of go test that build a file.
 func flagsFor(file *ast.File) ([]string, error) {
 	for _, way := range ways {
 		built := true
@@ -126,5 +123,5 @@ func flagsFor(file *ast.File) ([]string, error) {
 			return way.flags, nil
 		}
 	}
-	return nil, fmt.Errorf("it reports a figure under a build constraint that no way of running it meets: add one to ways in internal/proof/figures/find.go")
+	return nil, fmt.Errorf("it reports a figure under a build constraint that no entry of ways meets: add one in internal/proof/figures/find.go")
 }

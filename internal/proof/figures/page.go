@@ -39,7 +39,7 @@ func kept(t table) string {
 	return b.String()
 }
 
-// commands repeat the tests that reported the figures, one each.
+// commands returns the commands that repeat the tests that reported the figures, one each.
 func (r result) commands(size string) (commands []string) {
 	for _, f := range r.figures {
 		test, _, _ := strings.Cut(f.Test, "/")
@@ -47,7 +47,7 @@ func (r result) commands(size string) (commands []string) {
 		where := "./" + r.dir
 		if len(r.env) > 0 {
 			words = append(words, r.env...)
-			where = "." // a module that isn't in go.work is entered
+			where = "." // the command runs in the folder of a module that isn't in go.work
 		}
 		words = append(words, "go", "test", "-count=1", "-v")
 		for i := 0; i < len(r.flags); i++ {

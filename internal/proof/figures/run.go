@@ -18,16 +18,16 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
-// result is what a check reported.
+// result holds the figures that a check reported.
 type result struct {
 	check
-	env     []string // that the command needs
+	env     []string // for the command
 	figures []figure.Figure
 }
 
-// runChecks runs the checks, goes on when one fails, and tells which did. First those that
-// measure, one after the other, for side by side they would disturb each other; then those
-// that count violations in schedules, which run on one processor each, side by side.
+// runChecks runs the checks, continues when one fails, and returns which failed. Checks that
+// measure run first, one after the other, since they would disturb each other; then checks that
+// count violations in schedules, side by side on one processor each.
 func runChecks(root, size string, checks []check) (results []result, failed []string) {
 	workspace, err := modulesIn(root)
 	if err != nil {
@@ -115,7 +115,7 @@ func readFigures(file *os.File) (figures []figure.Figure, err error) {
 	return figures, lines.Err()
 }
 
-// modulesIn are the folders of the modules in go.work.
+// modulesIn returns the folders of the modules in go.work.
 func modulesIn(root string) ([]string, error) {
 	cmd := exec.Command("go", "list", "-m", "-f", "{{.Dir}}")
 	cmd.Dir = root
@@ -126,7 +126,7 @@ func modulesIn(root string) ([]string, error) {
 	return strings.Fields(string(output)), nil
 }
 
-// moduleOf is the folder of the module that a package belongs to.
+// moduleOf returns the folder of a package's module.
 func moduleOf(root, dir string) string {
 	at := filepath.Join(root, filepath.FromSlash(dir))
 	for at != root {
@@ -138,7 +138,7 @@ func moduleOf(root, dir string) string {
 	return root
 }
 
-// tail is the end of a long text.
+// tail returns the end of a long text.
 func tail(text string) string {
 	const most = 4000
 	if len(text) > most {

@@ -8,12 +8,12 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
-// claims are what the figures are for, in the words of the page. A figure belongs to the first whose names fit its
-// own; one without is in the last row.
+// claims are the statements that figures support, in the page's words. A figure belongs to the
+// first claim whose names match its own; other figures are in the last row.
 var claims = []struct {
 	text  string
 	names *regexp.Regexp
-	all   bool // that there is was tried: no rate is left
+	all   bool // every case was tried, so there is no rate to estimate
 }{
 	{"calls admitted beyond a limit", regexp.MustCompile(`over-admissions|admitted beyond|more were admitted|over the limit|over their (limit|bound)` +
 		`|above the ceiling|beyond an isolation|limits off|names gained`), false},
@@ -30,8 +30,8 @@ var claims = []struct {
 	{"from a changed file to the first decision under it, 99th percentile", regexp.MustCompile(`from file to decision`), false},
 }
 
-// summary is a row for each claim: what was found, in how many trials. Of figures whose target is none, the trials are
-// added up; of others it is the worst.
+// summary has a row for each claim: the result, and the number of trials. Trials of figures with
+// the target zero are added up; otherwise the worst figure counts.
 func summary(t table) string {
 	groups := make([][]figure.Figure, len(claims)+1)
 	for _, r := range t.results {
@@ -73,7 +73,7 @@ func claimOf(f figure.Figure) int {
 	return len(claims)
 }
 
-// together is the sum of figures that count what must not be, and the worst of others.
+// together returns the sum of figures that count violations, and the worst of others.
 func together(figures []figure.Figure) figure.Figure {
 	all := figure.Figure{Unit: figures[0].Unit}
 	for i, f := range figures {

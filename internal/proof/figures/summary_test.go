@@ -33,7 +33,7 @@ func TestSummaryIsOfTheTable(t *testing.T) {
 	assert.Len(t, strings.Split(strings.TrimSpace(shown), "\n"), 2+len(claims)+1, "a row for each claim, and one for the rest")
 }
 
-// rows reads the figures back from a table as it stands in the page: names, values, targets and trials.
+// rows reads the figures back from a table in the page: names, values, targets and trials.
 func rows(text string) (r result) {
 	row := regexp.MustCompile(`^[ !] (.*?) +(-?[\d.,e+-]+)(\S*) +([≤≥]) ([\d.,e+-]+)\S* +([\d,]+)`)
 	seed := regexp.MustCompile(` {2,}\d+$`)

@@ -12,7 +12,7 @@ import (
 
 const width = 80
 
-// table is the figures of all checks, and where they were taken.
+// table holds the figures of all checks, and the machine.
 type table struct {
 	machine tables.Machine
 	size    string
@@ -37,12 +37,11 @@ func (t table) missed() (n int) {
 	return n
 }
 
-// line is one line of the table: its cells but for the name, which takes the width
-// that they leave.
+// line is one line of the table: its cells except the name, which takes the width that they leave.
 type line struct {
 	name  string
 	cells [5]string
-	seed  string // if it is too long for its cell: it goes to the next line
+	seed  string // on the next line if it is too long for its cell
 	miss  bool
 }
 
@@ -103,7 +102,7 @@ func lineOf(f figure.Figure) line {
 	return l
 }
 
-// bound is what none in n trials says of the rate, with 95 % confidence.
+// bound returns the upper bound of the rate after none in n trials, with 95 % confidence.
 func bound(f figure.Figure) string {
 	if f.Value != 0 || f.AtLeast != 0 || f.N == 0 {
 		return ""
@@ -136,8 +135,8 @@ func (l line) write(b *strings.Builder, indent string, name int, widths [5]int) 
 	}
 }
 
-// wrap breaks text into lines of at most so many characters; all but the first are
-// indented by the caller, by two.
+// wrap breaks text into lines of at most most characters; the caller indents all but the first by
+// two.
 func wrap(text string, most int) (lines []string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
@@ -163,7 +162,7 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'g', 4, 64)
 }
 
-// grouped is a whole number with its thousands apart.
+// grouped formats an integer with thousands separators.
 func grouped(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	sign := len(digits) - len(strings.TrimLeft(digits, "-"))

@@ -16,13 +16,14 @@ import (
 
 var (
 	bugRow     = regexp.MustCompile(`(?m)^\| (\d+) \| [^|]+ \| [^|]+ \| ([^|]+) \|$`)
-	nextLine   = regexp.MustCompile(`\n\s*//\s*`) // a comment goes on
+	nextLine   = regexp.MustCompile(`\n\s*//\s*`) // continued comment
 	bugComment = regexp.MustCompile(`\bknown bugs? (\d+(?:,? (?:and )?\d+)*)`)
 	number     = regexp.MustCompile(`\d+`)
 	testNamed  = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
 )
 
-// Each row of the page names one test or two, of files that name the bug in a comment; each such comment names a row.
+// Each row of the page names one or two tests, in files that name the bug in a comment; each such
+// comment refers to a row.
 func TestKnownBugsHaveTests(t *testing.T) {
 	root, err := trees.Root()
 	require.NoError(t, err)

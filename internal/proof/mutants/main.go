@@ -95,10 +95,10 @@ const (
 	survived outcome = "SURVIVED"
 	unbuilt  outcome = "DID NOT BUILD"
 	late     outcome = "TIMED OUT"
-	unclear  outcome = "UNCLEAR" // the command failed, and the test did not
+	unclear  outcome = "UNCLEAR" // the command failed, but not the test
 )
 
-// run gives the changed file to the row's test.
+// run runs the row's test with the changed file.
 func (r row) run(ctx context.Context, root string) (became outcome, output string, cpu time.Duration) {
 	name, text, err := r.apply(os.DirFS(root))
 	if err != nil {
@@ -114,11 +114,11 @@ func (r row) run(ctx context.Context, root string) (became outcome, output strin
 	if err = errors.Join(err, os.WriteFile(file, []byte(text), 0o600), os.WriteFile(overlay, list, 0o600)); err != nil {
 		return unclear, err.Error(), 0
 	}
-	// The row's own flags come later and hold.
+	// The row's own flags come later and win.
 	args := append([]string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout=5m"}, strings.Fields(r.test)[2:]...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = root
-	// A fresh seed could fail by itself: the seed is that of every commit.
+	// A fresh seed could fail by itself: use the seed of every commit.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PENSTOCK_") })
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	all, err := cmd.CombinedOutput()
@@ -133,8 +133,8 @@ var (
 	crashed = regexp.MustCompile(`(?m)^(panic|fatal error): `)
 )
 
-// judge says what became of the mutant by what go test printed. The command runs one test, so what
-// ends the whole program ends that test.
+// judge derives the mutant's outcome from go test's output. The command runs one test, so a crash
+// of the program fails that test.
 func (r row) judge(output string, failed bool) outcome {
 	test, _ := r.testName()
 	switch m := failing.FindStringSubmatch(output); {

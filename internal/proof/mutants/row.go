@@ -15,16 +15,16 @@ import (
 	"strings"
 )
 
-// row is a mutant: a mistake that breaks an invariant, and the test that must fail then.
+// row is a mutant: a mistake that breaks an invariant, and the test that must then fail.
 type row struct {
 	invariant   string
 	declaration string // function, method or type, after its package's folder: "stat.Window.TryAdd"
-	old, new    string // the tokens of old stand in the declaration once; new replaces them
+	old, new    string // the tokens of old occur once in the declaration; new replaces them
 	test        string // command that runs one test of one package
-	hangs       bool   // a time-out kills the mutant too
+	hangs       bool   // a timeout kills the mutant too
 }
 
-// String is the text that -run matches.
+// String returns the text that -run matches.
 func (r row) String() string { return r.declaration + ": " + r.invariant }
 
 var testCommand = regexp.MustCompile(`^go test (?:-tags \w+ |-timeout \w+ |-short )*-run \^(Test\w+)\$ \./(\S+)$`)
@@ -146,8 +146,8 @@ type lexeme struct {
 	from, to int
 }
 
-// tokens splits code. Two texts that gofmt would lay out alike have equal tokens: a line's end is
-// the semicolon that it stands for, and none remains before a closing bracket or at the end.
+// tokens splits code. Two texts that gofmt would format alike have equal tokens: the end of a line
+// becomes the semicolon that it implies, except before a closing bracket and at the end.
 func tokens(code string) (all []lexeme, err error) {
 	file := token.NewFileSet().AddFile("", -1, len(code))
 	var s scanner.Scanner

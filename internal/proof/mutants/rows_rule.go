@@ -1,6 +1,6 @@
 package main
 
-// ruleRows break the files that rules come from, and the console.
+// ruleRows break rule files and sources, and the console.
 var ruleRows = []row{
 	{
 		invariant:   "A number too small to represent is rejected, not read as 0.",

@@ -128,7 +128,7 @@ var statRows = []row{
 		test:        "go test -run ^TestLeavingTheLine$ ./internal/meter",
 	},
 	{
-		invariant:   "The waiters behind one that leaves a throttle's queue move up.",
+		invariant:   "The waiters behind one that leaves a throttle's queue advance.",
 		declaration: "internal/meter.Turn.Leave",
 		old:         `t.queue.remove(x)`,
 		new: `

@@ -22,7 +22,7 @@ var (
 	command  = regexp.MustCompile(`(?:^|\$ |/cmd/)penstock ([a-z]+)\b`)
 )
 
-// Commands that pages name can be given: the target, the package, the test or the subcommand is there.
+// Commands on pages work: the target, the package, the test or the subcommand exists.
 func TestCommandsShownExist(t *testing.T) {
 	t.Chdir(docs)
 	makefile, err := os.ReadFile("../Makefile")
@@ -66,7 +66,7 @@ func TestCommandsShownExist(t *testing.T) {
 	}
 }
 
-// inWorkspace tells whether the module that a folder belongs to is one of go.work.
+// inWorkspace reports whether the module of a folder is in go.work.
 func inWorkspace(t *testing.T, folder string) bool {
 	t.Helper()
 	work, err := os.ReadFile("../go.work")
@@ -81,8 +81,8 @@ func inWorkspace(t *testing.T, folder string) bool {
 	return regexp.MustCompile(`(?m)^(?:use |\t)(?:\./)?` + regexp.QuoteMeta(filepath.ToSlash(module)) + `$`).Match(work)
 }
 
-// pagesWithCommands are all that speak of the tree as it is, and whose commands are given from the root of the
-// repository or as givenIn says: not the changelog, which also speaks of what was there before.
+// pagesWithCommands returns the pages about the current tree whose commands run in the root of the
+// repository or in givenIn's folder: without the changelog, which also mentions old ones.
 func pagesWithCommands(t *testing.T) []string {
 	t.Helper()
 	found := []string{
@@ -97,19 +97,20 @@ func pagesWithCommands(t *testing.T) []string {
 	return found
 }
 
-// givenIn is the folder that the commands of a page are given in: of an adapter's page, that of its module.
+// givenIn returns the folder in which the commands of a page run: for an adapter's page, that of
+// its module.
 func givenIn(page string) string {
 	dir, name := filepath.Split(strings.TrimSuffix(page, ".md"))
 	switch {
-	case filepath.Clean(dir) != "adapters", name == "nethttp": // which is no module of its own
+	case filepath.Clean(dir) != "adapters", name == "nethttp": // no module of its own
 		return ".."
-	case name == "sqldriver": // nor this one, but its example's
+	case name == "sqldriver": // its example is one
 		return filepath.Join("..", "adapters", name, "postgres")
 	}
 	return filepath.Join("..", "adapters", name)
 }
 
-// code is each line of a page's code, and what stands between backquotes.
+// code returns each line of a page's code, and texts between backquotes.
 func code(t *testing.T, page string) (lines []string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -130,7 +131,8 @@ func code(t *testing.T, page string) (lines []string) {
 	return lines
 }
 
-// hasTest says whether a folder, or one below, has a test, an example or a fuzz target of such a name.
+// hasTest reports whether a folder, or one below, has a test, an example or a fuzz target of such a
+// name.
 func hasTest(t *testing.T, folder string, name *regexp.Regexp) (found bool) {
 	t.Helper()
 	functions := regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz)\w*)\(`)

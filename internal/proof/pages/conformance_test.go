@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The cases that the page on traps names are there: as a test's function, or as the name of a case.
+// The cases that the page on traps names exist: as a test's function, or as the name of a case.
 func TestEveryTrapHasACase(t *testing.T) {
 	t.Chdir(docs)
 	page, err := os.ReadFile(filepath.Join("adapters", "conformance.md"))

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A page that names a file of the source names one that is there.
+// Source files that a page names exist.
 func TestFilesThatPagesNameExist(t *testing.T) {
 	t.Chdir(docs)
 	pages, err := filepath.Glob("*.md")
@@ -30,8 +30,8 @@ func TestFilesThatPagesNameExist(t *testing.T) {
 	require.Greater(t, named, 50, "are they found at all?")
 }
 
-// The transcripts of command.md were played as the page has them now. The test that plays them is of another
-// module: the go command doesn't see that the page has changed, but for this sum.
+// The transcripts of command.md were played in their current form. The test that plays them is in
+// another module: the go command doesn't notice that the page has changed, except through this sum.
 func TestTranscriptsArePlayed(t *testing.T) {
 	t.Chdir(docs)
 	text, err := os.ReadFile("command.md")

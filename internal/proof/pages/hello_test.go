@@ -20,7 +20,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// The program that the README shows, with its rule file, is examples/hello.
+// The program in the README, with its rule file, is examples/hello.
 func TestProgramShown(t *testing.T) {
 	t.Chdir(docs)
 	var program, file string
@@ -39,7 +39,8 @@ func TestProgramShown(t *testing.T) {
 	}
 }
 
-// The README's program in a module of its own: it runs, refuses, and goes by a file that is edited meanwhile.
+// The README's program in a module of its own: it runs, refuses, and follows a file that is edited
+// meanwhile.
 func TestProgramShownRuns(t *testing.T) {
 	t.Chdir(docs)
 	figure.AtNight(t) // it builds a program
@@ -87,7 +88,7 @@ func TestProgramShownRuns(t *testing.T) {
 		require.NoError(t, program.Start())
 		t.Cleanup(func() {
 			_ = program.Process.Kill() // it may have ended
-			_ = program.Wait()         // which says that it was killed
+			_ = program.Wait()         // returns an error, since it was killed
 		})
 		until(t, "the first request", func() bool { return statusOf() == http.StatusOK || taken() })
 		if !taken() {
@@ -110,18 +111,18 @@ func TestProgramShownRuns(t *testing.T) {
 	assert.Equal(t, http.StatusOK, statusOf())
 }
 
-// withoutSchema is a rule file without its first line, which names the schema to editors.
+// withoutSchema returns a rule file without its first line, which names the schema to editors.
 func withoutSchema(file string) string {
 	return strings.TrimPrefix(file, "# yaml-language-server: $schema="+rules.SchemaURL+"\n")
 }
 
-// until waits for what comes within a second on an idle machine.
+// until waits for an event that takes at most a second on an idle machine.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	patience.Until(t, what, ok)
 }
 
-// freeAddr is a loopback address on which nobody listens.
+// freeAddr returns a loopback address on which nobody listens.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -130,7 +131,7 @@ func freeAddr(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// output is what a program writes, while it writes.
+// output collects what a program writes, while it writes.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer

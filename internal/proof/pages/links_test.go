@@ -20,8 +20,8 @@ var (
 	dropped = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// anchorsOf are the places on a page that a link can lead to: its headings, in the form that GitHub gives them,
-// and what has an id.
+// anchorsOf returns the places on a page that a link can lead to: its headings, in GitHub's form,
+// and elements with an id.
 func anchorsOf(text string) map[string]bool {
 	found := make(map[string]bool)
 	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
@@ -34,7 +34,7 @@ func anchorsOf(text string) map[string]bool {
 	return found
 }
 
-// A link within the repository leads to a file that is there, and to a place that the page has.
+// A link within the repository leads to an existing file, and to an existing place on the page.
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Chdir(docs)
 	pages := make(map[string]string)

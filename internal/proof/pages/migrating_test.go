@@ -26,7 +26,8 @@ func TestEveryQuestionEndsInARule(t *testing.T) {
 	assert.Equal(t, 10, found)
 }
 
-// The rule files that migrating.md shows beside other libraries are those that examples/migrating plays beside them.
+// The rule files that migrating.md shows beside other libraries are the ones that examples/migrating
+// runs beside them.
 func TestPairsShownArePlayed(t *testing.T) {
 	t.Chdir(docs)
 	var shown []string

@@ -26,8 +26,8 @@ var ofOthers = map[string]bool{
 	"sentinel.InitDefault": true, "sentinel.Entry": true, "sentinel.TraceError": true, "flow.LoadRules": true, // sentinel-golang
 }
 
-// Tests, folders and exported names that a page names are there. Types of api are often those of core, by another
-// name: so are their fields.
+// Tests, folders and exported names that a page names exist. Types of api are often aliases of
+// core's, with the same fields.
 func TestNamesShownExist(t *testing.T) {
 	t.Chdir(docs)
 	tests, declared := namesInTheTree(t)
@@ -74,8 +74,8 @@ func TestNamesShownExist(t *testing.T) {
 	assert.Greater(t, found["names"], 100)
 }
 
-// namesInTheTree are the tests of the repository, and what its packages export, by their names: functions, types,
-// values, and the fields and methods of types as Type.Name.
+// namesInTheTree returns the tests of the repository, and the exported names of its packages:
+// functions, types, values, and the fields and methods of types as Type.Name.
 func namesInTheTree(t *testing.T) (tests map[string]bool, declared map[string]map[string]bool) {
 	t.Helper()
 	tests, declared = make(map[string]bool), make(map[string]map[string]bool)

@@ -35,11 +35,12 @@ import (
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-// docs is the folder that each test runs in, so that paths are relative to it, as the links of its pages are.
-// The go command sees a change of a page only if the test itself enters the folder, not TestMain.
+// docs is the folder of each test, so that paths are relative to it, like the links of its pages.
+// The go command notices a change of a page only if the test itself enters the folder, not
+// TestMain.
 const docs = "../../../docs"
 
-// block is a fenced code block: what stands behind the fence, and the text.
+// block is a fenced code block: the info after the fence, and the text.
 type block struct{ info, text string }
 
 var fence = regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```$")
@@ -55,7 +56,8 @@ func blocks(t *testing.T, page string) []block {
 	return found
 }
 
-// pagesOfRules are the overview of rules, a page for each family, and the one on limits that a cluster shares.
+// pagesOfRules returns the overview of rules, a page for each family, and the one on limits that a
+// cluster shares.
 func pagesOfRules(t *testing.T) []string {
 	t.Helper()
 	pages, err := filepath.Glob("rules/*.md")
@@ -64,8 +66,7 @@ func pagesOfRules(t *testing.T) []string {
 	return append(pages, "rules.md", "cluster.md")
 }
 
-// Every rule file that is shown loads. One marked bad is refused with the error
-// that is shown after it.
+// Every rule file on a page loads. One marked bad is refused with the error that is shown after it.
 func TestRuleFilesShown(t *testing.T) {
 	t.Chdir(docs)
 	for _, page := range append(pagesOfRules(t), "../README.md", "migrating.md", "choosing.md") {
@@ -91,8 +92,8 @@ func TestRuleFilesShown(t *testing.T) {
 	}
 }
 
-// Every file of Sentinel's that is shown loads, and becomes the native one that is shown after it.
-// One without is refused with the error, or loads with the warning, that is.
+// Every Sentinel file on a page loads, and becomes the native one shown after it. One without that
+// is refused with the shown error, or loads with the shown warning.
 func TestFilesOfSentinelShown(t *testing.T) {
 	t.Chdir(docs)
 	shown := append(blocks(t, "sentinel.md"), blocks(t, "migrating.md")...)
@@ -155,8 +156,8 @@ func TestEveryKeyOfSentinelIsDescribed(t *testing.T) {
 	assert.Greater(t, named, 8)
 }
 
-// Every key has a row in the table of its family's page. Those of flow and isolation rules have a paragraph, too,
-// there or in the overview.
+// Every key has a row in the table of its family's page. Those of flow and isolation rules also
+// have a paragraph, there or in the overview.
 func TestEveryFieldIsDescribed(t *testing.T) {
 	t.Chdir(docs)
 	overview, err := os.ReadFile("rules.md")
@@ -192,7 +193,7 @@ func TestThePictureShowsEverySlot(t *testing.T) {
 	}
 }
 
-// The curve that the page on flow rules shows is the one that there is.
+// The warm-up curve on the page on flow rules is the current one.
 func TestWarmUpCurveShown(t *testing.T) {
 	t.Chdir(docs)
 	clock := clocks.NewManual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))

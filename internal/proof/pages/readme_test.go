@@ -24,7 +24,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// The code that the pages show stands here too, and so compiles.
+// Code on pages is also here, and so compiles.
 var (
 	_ = serve
 	_ = load
@@ -201,8 +201,8 @@ var (
 	dots    = regexp.MustCompile(`(?m)^(?:// )?\.\.\.\n`)
 )
 
-// Code that a page shows stands in a file of Go, which is compiled: each part of it that dots don't interrupt in one
-// piece, and imports elsewhere.
+// Code on a page is also in a Go file, which is compiled: each part between dots in one piece;
+// imports may be elsewhere.
 func TestCodeShown(t *testing.T) {
 	t.Chdir(docs)
 	sources := goFiles(t)
@@ -223,7 +223,7 @@ func TestCodeShown(t *testing.T) {
 	}
 }
 
-// goFiles are the texts of all files of Go in the repository.
+// goFiles returns the texts of all Go files in the repository.
 func goFiles(t *testing.T) (texts []string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -250,7 +250,7 @@ func unindented(code string) string {
 	return strings.Join(lines, "\n")
 }
 
-// The slots that slots.md shows are those of the example, which runs.
+// The slots in slots.md are those of the example, which runs.
 func TestSlotsShownAreTheExample(t *testing.T) {
 	t.Chdir(docs)
 	example, err := os.ReadFile("../examples/customslot/main.go")

@@ -23,7 +23,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// More of the code that the pages show, which compiles here.
+// More code from the pages, which compiles here.
 var (
 	_ = watched
 	_ = rewritten

@@ -13,7 +13,7 @@ import (
 
 const columns = 80
 
-// longer are the lines of output that may be longer, for what follows them would be lost where they are cut.
+// longer matches the lines of output that may be longer, since cutting them would lose their end.
 var longer = map[string]*regexp.Regexp{
 	"a place in a file and what is there: one line each, as editors and GitHub read them": regexp.MustCompile(`^(\S+:\d+(:\d+)?: |\S+\.go: |::error )`),
 	"what a learned limit is, a line of the tree":                                         regexp.MustCompile(`^adaptive rule `),
@@ -22,8 +22,8 @@ var longer = map[string]*regexp.Regexp{
 	"a command, to be copied":                                                             regexp.MustCompile(`^(\$ |FIGURES=|go |penstock |curl |cp |\(cd |ACL |/api/)`),
 }
 
-// Output that pages show fits a terminal of 80 columns, and so does what the command prints: command.md has its
-// transcripts, and a test that plays them.
+// Output on pages fits a terminal of 80 columns, and so does what the command prints: command.md
+// has its transcripts, and a test that plays them.
 func TestOutputShownFits(t *testing.T) {
 	t.Chdir(docs)
 	lines := 0

@@ -1,6 +1,6 @@
-// Package patience tells a test how long to wait for what is bound to happen: until the limit of go
-// test itself (-timeout), less the time to say what was waited for. A bound of its own would fail on
-// a busy machine. How soon something happens is asked in testing/synctest or on a manual clock.
+// Package patience limits how long a test waits for events that must come: until go test's own
+// limit (-timeout), minus the time to report the missing event. A shorter bound would fail on a
+// busy machine. Test how soon something happens with testing/synctest or a manual clock.
 package patience
 
 import (
@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// report is the time kept for the message of a test that waited in vain.
+// report is the time reserved for the message of a test that waited in vain.
 const report = 5 * time.Second
 
-// most is the wait where there is no limit, and in a bubble of testing/synctest, whose hours take no time.
+// most is the wait without a limit, and in a bubble of testing/synctest, whose hours pass
+// instantly.
 const most = time.Hour
 
 // Of returns the time left to wait, an hour at most.

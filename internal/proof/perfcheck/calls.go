@@ -27,9 +27,9 @@ const hot = "GET /orders"
 type calls struct {
 	rules   rules.Set
 	opts    []engine.Option
-	ctx     context.Context       // nil is one that says nothing
-	clock   func() *clocks.Coarse // nil is the machine's
-	ownSlot bool                  // the chain has a slot of the user's own
+	ctx     context.Context       // nil means context.Background
+	clock   func() *clocks.Coarse // nil means the machine's
+	ownSlot bool                  // the chain has a custom slot
 }
 
 func (c calls) setup() func(int) { return c.on(c.guard()) }
@@ -59,15 +59,15 @@ func (c calls) guard() *api.Guard {
 	return newGuard(cfg, c.rules)
 }
 
-// content is a slot of a user's own. It looks at every call and has nothing against any.
+// content is a custom slot that looks at every call and accepts all.
 type content struct{ slots.AskOnly }
 
 func (content) Name() string { return "content" }
 
 func nothing(slots.Call) slots.Verdict { return slots.Verdict{} }
 
-// sixFamilies are calls that a rule of each of six families judges and none refuses:
-// inbound, with a caller and a value, on four nodes.
+// sixFamilies makes calls judged by a rule of each of six families, and refused by none: inbound,
+// with a caller and a value, on four nodes.
 func sixFamilies() func(int) {
 	g := newGuard(api.Config{}, rules.Set{
 		Authority: []authority.Rule{{Resource: hot, Origins: []string{"app"}}},
@@ -86,13 +86,13 @@ func sixFamilies() func(int) {
 	}
 }
 
-// turnAtOnce are calls of a throttle that have their turn when they come.
+// turnAtOnce makes calls of a throttle that have their turn when they come.
 func turnAtOnce(opts []engine.Option) func() func(int) {
 	return calls{opts: opts, rules: rules.Set{
 		Flow: []flow.Rule{{Resource: hot, Threshold: 1e9, Behavior: flow.Throttle}}}}.setup
 }
 
-// turnAwaited are calls of a throttle that wait for their turn each.
+// turnAwaited makes calls of a throttle that each wait for their turn.
 func turnAwaited(ctx context.Context, opts ...engine.Option) func() func(int) {
 	return func() func(int) {
 		g := newGuard(api.Config{Clock: new(moved)}, rules.Set{
@@ -106,7 +106,7 @@ func turnAwaited(ctx context.Context, opts ...engine.Option) func() func(int) {
 	}
 }
 
-// moved is a clock that nothing moves but calls that sleep, one at a time.
+// moved is a clock that only sleeping calls move, one at a time.
 type moved struct{ now int64 }
 
 func (c *moved) Now() int64 { return c.now }
@@ -116,7 +116,7 @@ func (c *moved) Sleep(_ context.Context, d time.Duration) error {
 	return nil
 }
 
-// namesInTurn are calls of eight resources by their names.
+// namesInTurn makes calls of eight resources by their names.
 func namesInTurn() func(int) {
 	g, names := newGuard(api.Config{}, rules.Set{}), inTurn()
 	return func(n int) {
@@ -127,7 +127,7 @@ func namesInTurn() func(int) {
 	}
 }
 
-// handlesInTurn are the same calls by handles.
+// handlesInTurn makes the same calls by handles.
 func handlesInTurn() func(int) {
 	g := newGuard(api.Config{}, rules.Set{})
 	var handles []*api.Handle
@@ -142,7 +142,7 @@ func handlesInTurn() func(int) {
 	}
 }
 
-// newGuard returns a guard for as long as the program runs.
+// newGuard returns a guard that lives as long as the program.
 func newGuard(cfg api.Config, set rules.Set) *api.Guard {
 	cfg.Logger, cfg.Caps = slog.New(slog.DiscardHandler), node.Caps{Resources: 100_000}
 	g, err := api.New(cfg)
@@ -150,20 +150,20 @@ func newGuard(cfg api.Config, set rules.Set) *api.Guard {
 		err = g.LoadRules(set)
 	}
 	if err != nil {
-		panic(err) // the scenarios are written here
+		panic(err) // the scenarios are fixed
 	}
 	return g
 }
 
-// flowRules are n rules of the hot resource that never refuse.
+// flowRules returns n rules of the hot resource that never refuse.
 func flowRules(n int) rules.Set { return rules.Set{Flow: ruled(n, hot)} }
 
-// twoFamilies are a flow rule that never refuses, and an isolation rule of so many calls.
+// twoFamilies returns a flow rule that never refuses, and an isolation rule of that many calls.
 func twoFamilies(inFlight int) rules.Set {
 	return rules.Set{Flow: ruled(1, hot), Isolation: []isolation.Rule{{Resource: hot, Threshold: inFlight}}}
 }
 
-// elsewhere are n rules of other resources, and one of the hot one.
+// elsewhere returns n rules of other resources, and one of the hot one.
 func elsewhere(n int) rules.Set {
 	var set []flow.Rule
 	for i := range n {
@@ -172,7 +172,7 @@ func elsewhere(n int) rules.Set {
 	return rules.Set{Flow: append(set, ruled(1, hot)...)}
 }
 
-// ruled are rules of a resource that never refuse.
+// ruled returns rules of a resource that never refuse.
 func ruled(n int, resource string) []flow.Rule {
 	set := make([]flow.Rule, n)
 	for i := range set {

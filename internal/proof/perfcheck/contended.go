@@ -2,11 +2,12 @@ package main
 
 import "github.com/penstock-go/penstock/node"
 
-// contended are the same calls after processors have contended for what they are counted in, so that it lends to lanes.
+// contended makes the same calls after processors have contended for their counters, so that these
+// lend to lanes.
 func (c calls) contended() func(int) {
 	g := c.guard()
 	run := c.on(g)
-	run(1) // which makes the nodes
+	run(1) // creates the nodes
 	e := g.Engine()
 	r, _ := e.FindResource(hot)
 	for _, n := range []*node.StatisticNode{&r.StatisticNode, &e.Tree().Inbound().StatisticNode} {

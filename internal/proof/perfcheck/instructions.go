@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// slack is by which share a count may be over its figure.
+// slack is the allowed excess of a count over its figure, as a share.
 const slack = 0.03
 
-// countedWith is what compiled the calls of which scenario.go has the figures: another
-// compiler makes other instructions of them.
+// countedWith is the compiler of the figures in scenario.go: another one generates other
+// instructions.
 const countedWith = "go1.26"
 
-// A count is of so many calls, after others that fill pools and maps.
+// A count covers this many calls, after others that fill pools and maps.
 const (
 	countedCalls = 5_000
 	warmUpCalls  = 1_000
@@ -31,13 +31,13 @@ func counter() (valgrind string, err error) {
 		return "", fmt.Errorf("the figures are for amd64, and this is %s", runtime.GOARCH)
 	}
 	if valgrind, err = exec.LookPath("valgrind"); err != nil {
-		return "", errors.New("that takes valgrind, which is not installed")
+		return "", errors.New("valgrind is not installed")
 	}
 	return valgrind, nil
 }
 
-// checkInstructions reports whether the calls of every scenario stay within their
-// instructions. One whose instructions can't be counted doesn't.
+// checkInstructions reports whether the calls of every scenario stay within their instructions. A
+// scenario that can't be counted fails.
 func checkInstructions(valgrind string) bool {
 	ok := true
 	for _, s := range scenarios {
@@ -60,18 +60,18 @@ func checkInstructions(valgrind string) bool {
 		ok = ok && !s.exceeds(per)
 	}
 	if compiler := runtime.Version(); !ok && !strings.HasPrefix(compiler, countedWith+".") {
-		fmt.Printf("the figures are of %s, and this is %s, which may be all there is to it\n", countedWith, compiler)
+		fmt.Printf("the figures are of %s, and this is %s, which may explain the difference\n", countedWith, compiler)
 	}
 	return ok
 }
 
 func (s *scenario) exceeds(per float64) bool { return per > s.instructions*(1+slack) }
 
-// misses reports whether callgrind has lost the calls: it goes by the stack pointer, and takes
-// one that has moved far for a return.
+// misses reports whether callgrind has lost the calls: it follows the stack pointer, and mistakes a
+// large move for a return.
 func (s *scenario) misses(per float64) bool { return per < s.instructions/2 }
 
-// verdict also tells of a figure under which a new cost would have room to hide.
+// verdict also reports a figure so high that a new cost could hide below it.
 func (s *scenario) verdict(per float64) string {
 	if per < s.instructions*(1-slack) {
 		return "  (lower the figure in scenario.go)"
@@ -79,9 +79,8 @@ func (s *scenario) verdict(per float64) string {
 	return mark(s.exceeds(per))
 }
 
-// count is how many instructions a call of the scenario takes: those that the calling
-// thread executes within counted. Neither the start of the program nor the threads of
-// the runtime are in it.
+// count returns the instructions of a call of the scenario: those executed by the calling thread
+// within counted. The program's start and the runtime's threads are excluded.
 func (s *scenario) count(valgrind string) (float64, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -89,7 +88,7 @@ func (s *scenario) count(valgrind string) (float64, error) {
 	}
 	cmd := exec.Command(valgrind, "--tool=callgrind", "--callgrind-out-file="+os.DevNull, "--toggle-collect=main.counted",
 		self, "-count", s.name)
-	// One processor, no collections and no preemption: nothing that comes and goes.
+	// One processor, no collections and no preemption: nothing intermittent.
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -99,8 +98,8 @@ func (s *scenario) count(valgrind string) (float64, error) {
 	return float64(n) / countedCalls, err
 }
 
-// runCounted is what the program does below valgrind. It stays on its thread: another one
-// that it went on in would not be counted.
+// runCounted is the program under valgrind. It stays on its thread: work on another one would not
+// be counted.
 func (s *scenario) runCounted() {
 	runtime.LockOSThread()
 	run := s.setup()
@@ -117,15 +116,14 @@ func growStack() (b byte) {
 	return room[len(os.Args)]
 }
 
-// counted is found by its name: what is counted is what happens between its call and
-// its return.
+// counted is found by its name: valgrind counts the instructions between its call and its return.
 //
 //go:noinline
 func counted(run func(int)) { run(countedCalls) }
 
 var collectedLine = regexp.MustCompile(`Collected : (\d+)`)
 
-// collected finds the count in what callgrind prints.
+// collected finds the count in callgrind's output.
 func collected(out []byte) (int, error) {
 	m := collectedLine.FindSubmatch(out)
 	if m == nil {

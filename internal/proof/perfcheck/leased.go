@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// leased are calls under rules that a cluster shares, of which this process is the only member.
+// leased makes calls under rules shared by a cluster whose only member is this process.
 func leased(set rules.Set) func() func(int) {
 	return func() func(int) {
 		store := cluster.NewMemory(clocks.NewSystem())

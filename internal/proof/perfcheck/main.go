@@ -12,7 +12,7 @@ import (
 const tries = 3
 
 func main() {
-	alone := flag.String("count", "", "run this scenario alone, for a tool that counts")
+	alone := flag.String("count", "", "run this scenario alone, for a counting tool")
 	ratios := flag.Bool("ratios", false, "compare times, too")
 	flag.Parse()
 	if *alone != "" {
@@ -26,12 +26,12 @@ func main() {
 	}
 	switch {
 	case !ok:
-		fmt.Println("perfcheck: the hot path costs more than it may, see FAIL above")
+		fmt.Println("perfcheck: the hot path exceeds its limits, see FAIL above")
 		os.Exit(1)
 	case missing != nil:
 		fmt.Printf("perfcheck: INSTRUCTIONS ARE NOT COUNTED: %v\n", missing)
 	default:
-		fmt.Println("perfcheck: no call takes more instructions than it may")
+		fmt.Println("perfcheck: all calls are within their instructions")
 	}
 }
 
@@ -66,8 +66,7 @@ const (
 	usualBatch = 50 // calls: some ten microseconds
 )
 
-// measure is what a call of each scenario costs: of its quickest batch, in
-// nanoseconds.
+// measure returns the cost of a call of each scenario: that of its quickest batch, in nanoseconds.
 func measure(run []func(int)) map[string]float64 {
 	best := make([]time.Duration, len(run))
 	for round := range batches {
@@ -87,7 +86,7 @@ func measure(run []func(int)) map[string]float64 {
 	return cost
 }
 
-// calls is how many are timed at once.
+// calls returns how many are timed at once.
 func (s *scenario) calls() int { return cmp.Or(s.batch, usualBatch) }
 
 func (s *scenario) ratio(cost map[string]float64) float64 { return cost[s.name] / cost[s.of] }

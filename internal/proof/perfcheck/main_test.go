@@ -17,7 +17,7 @@ func TestOver(t *testing.T) {
 	assert.False(t, first.over(map[string]float64{"b": 1}))
 }
 
-// The second family refuses, and the one before it holds nothing.
+// The second family refuses, and the first one takes nothing.
 func TestBlockedBySecond(t *testing.T) {
 	_, err := calls{rules: twoFamilies(0)}.guard().Entry(t.Context(), hot)
 	var b *core.BlockError
@@ -34,7 +34,7 @@ func TestExceeds(t *testing.T) {
 	assert.Contains(t, s.verdict(969), "lower the figure")
 }
 
-// No count is no cost of 0.
+// A missing count is not a cost of 0.
 func TestCollected(t *testing.T) {
 	n, err := collected([]byte("==7== Events    : Ir\n==7== Collected : 7697000\n"))
 	require.NoError(t, err)

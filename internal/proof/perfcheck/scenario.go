@@ -19,19 +19,18 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// scenario is something whose cost is watched.
+// scenario is a path whose cost is checked.
 type scenario struct {
 	name string
-	// of names the scenario that this one is measured against, and most is how many
-	// times the cost of that one it may cost. The usual figure is about two thirds of it.
+	// of names the scenario that this one is compared with, and most is the maximum ratio to its
+	// cost. The usual ratio is about two thirds of that.
 	of   string
 	most float64
-	// instructions is how many a call takes, compiled by countedWith; 0 if they are not counted.
-	// It may take 3 % more. Counts of one program are within 0.1 % of each other, whatever else
-	// the machine does, and within 0.6 % for names in turn, which are hashed with another seed
-	// every time.
+	// instructions is the cost of a call, compiled by countedWith; 0 means not counted. A call may
+	// take 3 % more. Counts of one program are within 0.1 % of each other, on a busy machine too,
+	// and within 0.6 % for names in turn, which are hashed with another seed every time.
 	instructions float64
-	// batch is how many calls are timed at once, 0 for the usual number.
+	// batch is the number of calls timed at once, 0 for the usual number.
 	batch int
 	setup func() (run func(calls int))
 }
@@ -66,7 +65,8 @@ var scenarios = []scenario{
 			{Resource: hot, Param: "user", Threshold: 1e9, Behavior: hotspot.TokenBucket, Burst: 1e9}}}}.setup},
 	{name: "one isolation rule", of: clock, most: 4.7, instructions: 1921, setup: calls{rules: rules.Set{
 		Isolation: []isolation.Rule{{Resource: hot, Threshold: 1e9}}}}.setup},
-	// The window is so long that no count sees one end, which would be 200,000 instructions once.
+	// The window is so long that no count includes its end, which would be 200,000 instructions
+	// once.
 	{name: "one adaptive rule", of: clock, most: 7, instructions: 2711, setup: calls{rules: rules.Set{
 		Adaptive: []adaptive.Rule{{Resource: hot, Window: adaptive.MaxWindow}}}}.setup},
 	{name: "one breaker rule", of: clock, most: 4.5, instructions: 1793, setup: calls{rules: rules.Set{
@@ -77,7 +77,8 @@ var scenarios = []scenario{
 		setup: calls{opts: toEndpoint, rules: rules.Set{
 			Outlier: []outlier.Rule{{Resource: hot, Threshold: 0.5}}}}.setup},
 
-	// Some of these after processors have contended for what counts them: what the lanes cost, some 3 %.
+	// Some of these after processors have contended for their counters: the cost of the lanes, some
+	// 3 %.
 	{name: "contended rule", of: "one rule", most: 1.5, instructions: 1856,
 		setup: calls{rules: flowRules(1)}.contended},
 	{name: "contended system", of: "one system rule", most: 1.5, instructions: 2176,
@@ -87,8 +88,8 @@ var scenarios = []scenario{
 		setup: calls{rules: rules.Set{
 			Isolation: []isolation.Rule{{Resource: hot, Threshold: 1e9}}}}.contended},
 
-	// What members of a cluster share, spent of what they have leased: at most 1.3 times what the process decides alone.
-	// Buckets last a second, so that few leases end below valgrind.
+	// Limits shared by a cluster, spent from leases: at most 1.3 times the cost of local limits.
+	// Buckets last a second, so that few leases end under valgrind.
 	{name: "a lease", of: "one rule", most: 1.3, instructions: 1963, setup: leased(rules.Set{
 		Flow: []flow.Rule{{ID: hot, Resource: hot, Threshold: 1e9, Interval: 10 * time.Second, Buckets: cluster.Buckets, Cluster: shared}}})},
 	{name: "a leased permit", of: "one isolation rule", most: 1.3, instructions: 2087, setup: leased(rules.Set{
@@ -106,9 +107,9 @@ var scenarios = []scenario{
 		setup: calls{rules: twoFamilies(0)}.setup},
 	{name: "a turn at once", of: "one rule", most: 1.8, instructions: 2272, setup: turnAtOnce(nil)},
 	{name: "a prioritized turn", of: "one rule", most: 1.9, instructions: 2314, setup: turnAtOnce(prioritized)},
-	// It waits on a clock that the wait moves, so that the machine's timers are no part of it.
+	// It waits on a clock that the wait moves, so the machine's timers don't matter.
 	{name: "a turn awaited", of: "one rule", most: 3.4, instructions: 4726, setup: turnAwaited(context.Background())},
-	// Where the context may end, that wakes the call, too.
+	// If the context may end, that wakes the call, too.
 	{name: "one that can be left", of: "one rule", most: 7.5, instructions: 7122, setup: turnAwaited(endsSometime)},
 	{name: "a prioritized one", of: "one rule", most: 5.5, instructions: 4927,
 		setup: turnAwaited(context.Background(), prioritized...)},
@@ -119,10 +120,9 @@ var scenarios = []scenario{
 	{name: "prioritized", of: "one rule", most: 1.8, instructions: 2049,
 		setup: calls{opts: prioritized, rules: flowRules(1)}.setup},
 
-	// A slot of the user's own should cost a call at most 15 ns: about 200 instructions, of which a
-	// rule takes 12 to 14 a nanosecond. Where there are rules it costs more, for then every family is
-	// asked before any takes. To aim at: 1740, 2030 and 2300 instructions, and ratios of 1.12, 1.10 and
-	// 1.09.
+	// A custom slot should cost a call at most 15 ns: about 200 instructions, since rules execute
+	// 12 to 14 a nanosecond. With rules it costs more, because every family is asked before any
+	// takes. Targets: 1740, 2030 and 2300 instructions, and ratios of 1.12, 1.10 and 1.09.
 	{name: "own slot", of: "no rule", most: 1.6, instructions: 1616, setup: calls{ownSlot: true}.setup},
 	{name: "own slot, one rule", of: "one rule", most: 1.8, instructions: 1851,
 		setup: calls{ownSlot: true, rules: flowRules(1)}.setup},
@@ -131,18 +131,18 @@ var scenarios = []scenario{
 
 	{name: "four nodes", of: clock, most: 5.8, instructions: 2366,
 		setup: calls{opts: inbound, ctx: fromApp, rules: flowRules(1)}.setup},
-	// A batch has so many calls that traffic is dense to the clock, on a slow machine too. Below
-	// valgrind it never is: what would be counted is the clock at rest.
+	// A batch has enough calls to look like dense traffic to the clock, even on a slow machine.
+	// Under valgrind it never does: the count would be that of an idle clock.
 	{name: "coarse clock", of: clock, most: 3.2, batch: 1000,
 		setup: calls{rules: flowRules(1), clock: clocks.NewCoarse}.setup},
 	{name: "names in turn", of: clock, most: 4.8, instructions: 1850, setup: namesInTurn},
 	{name: "handles in turn", of: "names in turn", most: 1, instructions: 1552, setup: handlesInTurn},
 }
 
-// shared is what a rule says that members share.
+// shared makes a rule's limit global.
 var shared = cluster.Rule{Scope: cluster.Global}
 
-// What calls say of themselves.
+// Options of calls.
 var (
 	fromApp         = api.WithOrigin(api.WithContext(context.Background(), "web"), "app")
 	inbound         = []engine.Option{api.Inbound()}

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 )
 
-// breakerStates shows a service that fails for a while, and what its breaker does.
+// breakerStates shows a service that fails for a while, and the states of its breaker.
 func breakerStates() (string, error) {
 	const (
 		s           = time.Second
@@ -74,7 +74,7 @@ func breakerStates() (string, error) {
 	for _, c := range under {
 		c.Exit()
 	}
-	for at := time.Duration(0); at < end-slice; at += slice { // what came in the last one is under way
+	for at := time.Duration(0); at < end-slice; at += slice { // calls of the last one are still running
 		sum := make(map[string]float64)
 		for _, outcome := range outcomes[at/step : (at+slice)/step] {
 			sum[outcome]++

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Of every picture, in pixels: so narrow that its text can be read on a phone.
+// Sizes of every picture, in pixels: narrow enough for its text to be readable on a phone.
 const (
 	width = 720
 	edge  = 56 // left of the panels
 	inner = width - edge - 32
 )
 
-// style has each colour twice, for light pages and for dark ones. A picture brings its own background, as a page
-// may be of the other kind than its reader's system.
+// style has each color twice, for light and for dark pages. A picture brings its own background,
+// since the page's may differ from the reader's system setting.
 const style = `  <style>
     text { font-family: -apple-system, "Segoe UI", Helvetica, Arial, "DejaVu Sans", sans-serif; font-size: 15px; fill: #1f2328 }
     .head { font-size: 18px; font-weight: 600 }
@@ -44,10 +44,10 @@ const style = `  <style>
   </style>
 `
 
-// page is a picture under way.
+// page is a picture in progress.
 type page struct{ strings.Builder }
 
-// begun is a page with its title, what it shows for those who can't see it, and a line of explanation.
+// begun returns a page with its title, a description for screen readers, and a line of explanation.
 func begun(high int, title, description, note string) *page {
 	b := new(page)
 	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-labelledby="t d">
@@ -61,7 +61,7 @@ func begun(high int, title, description, note string) *page {
 	return b
 }
 
-// ended is the whole.
+// ended returns the whole picture.
 func (b *page) ended() string { return b.String() + "</svg>\n" }
 
 func (b *page) text(class string, x, y float64, text string) {
@@ -80,7 +80,7 @@ func (b *page) dot(class string, x, y float64) {
 	fmt.Fprintf(b, "  <circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"5\"/>\n", class, x, y)
 }
 
-// legend is a row of what colours mean, below the explanation: class, text, class, text.
+// legend adds a row that explains colors, below the explanation: class, text, class, text.
 func (b *page) legend(pairs ...string) {
 	x, y := float64(edge), 90.0
 	for i := 0; i < len(pairs); i += 2 {
@@ -114,7 +114,7 @@ func (p panel) frame(b *page, figures []float64, every time.Duration) {
 	}
 }
 
-// curve draws what f says of each of so many moments.
+// curve draws the values of f at each step.
 func (p panel) curve(b *page, class string, step time.Duration, f func(time.Duration) float64) {
 	var path strings.Builder
 	for at := p.from; at <= p.to; at += step {

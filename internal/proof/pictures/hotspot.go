@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 )
 
-// refill shows what one user has left under the two ways to fill up again.
+// refill shows one user's remaining units under the two ways of refilling.
 func refill() (string, error) {
 	b := begun(478, "Hotspot: what one user has left, and when it comes back",
 		"A user asks twenty times at once, every 0.4 seconds. With reject and strict: false fifteen pass, then none until more than a second is over, then "+

@@ -1,7 +1,7 @@
-// Command pictures draws the pictures of the pages on rules, each from what an engine does on a
-// clock that is moved by hand. They read well on light and on dark pages.
+// Command pictures draws the pictures of the pages on rules, from an engine on a manual clock. They
+// are readable on light and on dark pages.
 //
-//	go run ./internal/proof/pictures          say what would be written
+//	go run ./internal/proof/pictures          show what would be written
 //	go run ./internal/proof/pictures -write   write it: make pictures
 package main
 
@@ -14,7 +14,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/source"
 )
 
-// pictures are the files below docs/rules, and who draws them.
+// pictures maps the files below docs/rules to their drawing functions.
 var pictures = []struct {
 	name string
 	draw func() (string, error)

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-// What the pages show is what the engine does now, twice, and a page shows it.
+// The pictures match the engine's current behavior, twice, and a page shows each.
 func TestPicturesAreCurrent(t *testing.T) {
 	var pages strings.Builder
 	for _, name := range []string{"flow", "breaker", "hotspot"} {
@@ -45,7 +45,7 @@ func TestPicturesAreCurrent(t *testing.T) {
 	}
 }
 
-// What is drawn as theory is near what is measured, to the second by which it follows.
+// The theory in the picture is close to the measurement, at most a second ahead.
 func TestTheoryOfWarmUp(t *testing.T) {
 	measured := []float64{33, 34, 36, 38, 41, 44, 47, 52, 58, 68, 83, 100} // as docs/rules/flow.md shows
 	for second, passed := range measured {

@@ -11,14 +11,14 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// arrival is a call that comes, and what becomes of it.
+// arrival is an arriving call and its outcome.
 type arrival struct {
-	comes, runs time.Duration // from the begin; runs is where it passes
+	comes, runs time.Duration // from the begin; runs is set if it passes
 	refused     bool
 	prioritized bool
 }
 
-// queued has calls come to a throttle, each on a goroutine of its own if it waits.
+// queued sends calls to a throttle, each on a goroutine of its own if it waits.
 func queued(rule flow.Rule, calls []arrival) error {
 	g, clock, err := ruled(api.RuleSet{Flow: []flow.Rule{rule}})
 	if err != nil {
@@ -28,7 +28,7 @@ func queued(rule flow.Rule, calls []arrival) error {
 	begin := clock.Now()
 	since := func() time.Duration { return time.Duration(clock.Now() - begin) }
 	ended := make(chan struct{}, len(calls))
-	// step moves the clock on, and waits until all calls that have come wait again or have noted when they ran.
+	// step advances the clock, and waits until all calls wait again or have recorded when they ran.
 	step := func(come int) {
 		clock.Advance(time.Millisecond)
 		for len(ended)+clock.Parked() < come {
@@ -44,7 +44,7 @@ func queued(rule flow.Rule, calls []arrival) error {
 		if c.prioritized {
 			opts = append(opts, api.Prioritized())
 		}
-		ctx, cancel := context.WithCancel(context.Background()) // one that can end: such calls can be overtaken
+		ctx, cancel := context.WithCancel(context.Background()) // a context that can end: such calls can be overtaken
 		defer cancel()
 		x, err := g.Explain(ctx, rule.Resource, opts...)
 		if err != nil {
@@ -74,7 +74,8 @@ func queued(rule flow.Rule, calls []arrival) error {
 	return nil
 }
 
-// throttle shows when calls come and when they run: at even distances, and prioritized ones before others.
+// throttle shows when calls come and when they run: at even distances, and prioritized ones before
+// others.
 func throttle() (string, error) {
 	const ms = time.Millisecond
 	var burst []arrival
@@ -108,8 +109,8 @@ func throttle() (string, error) {
 	return b.ended(), nil
 }
 
-// lanes draws calls between the line on which they come and the one on which they run. Those that come at one instant
-// stand side by side.
+// lanes draws calls between the line on which they come and the one on which they run. Simultaneous
+// calls stand side by side.
 func lanes(b *page, top float64, title string, to, every time.Duration, calls []arrival) {
 	p := panel{top: top, high: 96, from: -every, to: to + every, most: 1}
 	b.text("", edge, top-8, title)

@@ -16,9 +16,9 @@ const (
 	cold   = warm / 3
 )
 
-// limitAt is the limit in theory: the store of tokens loses what passes, and the limit is what the store says. With
-// slope k and u tokens above the line that is u' = -1/(k·u + 1/C), which the root solves. When nothing comes the store
-// gains C a second.
+// limitAt returns the limit in theory: passing calls take tokens from the store, and the limit
+// depends on the store. With slope k and u tokens above the line, u' = -1/(k·u + 1/C), which the
+// root solves. Without calls the store gains C a second.
 func limitAt(seconds, pause, resumed float64) float64 {
 	const full = 500 // tokens above the line
 	slope := (1/cold - 1/warm) / full
@@ -35,7 +35,7 @@ func limitAt(seconds, pause, resumed float64) float64 {
 	}
 }
 
-// warmUp shows what passes in each second beside the limit in theory.
+// warmUp shows the calls that pass in each second beside the limit in theory.
 func warmUp() (string, error) {
 	const pause, resumed, end = 14, 19, 32
 	g, clock, err := ruled(api.RuleSet{Flow: []flow.Rule{{Resource: "GET /search", Threshold: warm, Behavior: flow.WarmUp}}})

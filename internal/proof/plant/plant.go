@@ -1,5 +1,5 @@
-// Package plant simulates a service on a machine, for tests of what heeds the machine's load
-// and the use of its processors.
+// Package plant simulates a service on a machine, to test rules that depend on the machine's load
+// and CPU usage.
 package plant
 
 import (
@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Step is how far a plant moves at once.
+// Step is the time that a plant advances at once.
 const Step = time.Millisecond
 
-// Plant is a service whose processors the calls in flight share. Each call wants some
-// processor time, and before that waits for others, such as a database. It is for one
-// goroutine. The zero value has no processors.
+// Plant is a service whose calls in flight share its processors. Each call needs some processor
+// time, after waiting for something else, such as a database. It is for one goroutine. The zero
+// value has no processors.
 type Plant struct {
 	CPUs float64
 
@@ -21,18 +21,18 @@ type Plant struct {
 	elapsed time.Duration
 	backlog float64
 
-	busy    float64 // processor seconds since the last reading of the use
+	busy    float64 // processor seconds since the last reading of the CPU usage
 	read    time.Duration
 	use     float64
 	average float64
 }
 
 type job struct {
-	cpu, idle time.Duration // still to come
+	cpu, idle time.Duration // remaining
 	end       func()
 }
 
-// Due is how many calls come in this step, at a rate a second.
+// Due returns how many calls arrive in this step, at a rate a second.
 func (p *Plant) Due(rate float64) (calls int) {
 	p.backlog += rate * Step.Seconds()
 	calls = int(p.backlog)
@@ -40,15 +40,15 @@ func (p *Plant) Due(rate float64) (calls int) {
 	return calls
 }
 
-// Begin has a call run. It waits for idle, works for cpu, and then end is called.
+// Begin starts a call. It waits for idle, works for cpu, and then end is called.
 func (p *Plant) Begin(cpu, idle time.Duration, end func()) {
 	p.jobs = append(p.jobs, job{cpu, idle, end})
 }
 
-// InFlight is how many calls run.
+// InFlight returns the number of running calls.
 func (p *Plant) InFlight() int { return len(p.jobs) }
 
-// Serve has every call go on for a step.
+// Serve advances every call by a step.
 func (p *Plant) Serve() {
 	running := 0
 	for _, j := range p.jobs {
@@ -78,7 +78,7 @@ func (p *Plant) Serve() {
 	}
 }
 
-// Stop ends the calls that run.
+// Stop ends the running calls.
 func (p *Plant) Stop() {
 	for _, j := range slices.Clone(p.jobs) {
 		j.end()
@@ -86,12 +86,12 @@ func (p *Plant) Stop() {
 	p.jobs = nil
 }
 
-// Load is the load average as a kernel reckons it: each five seconds a step towards the
-// calls that want a processor.
+// Load returns the load average as a kernel computes it: every five seconds a step towards the
+// number of calls that want a processor.
 func (p *Plant) Load() float64 { return p.average }
 
-// CPU is the share of the processors in use since it was read last, and half of what it was
-// before.
+// CPU returns the share of the processors in use since the last reading, averaged with the previous
+// value.
 func (p *Plant) CPU() float64 {
 	if passed := p.elapsed - p.read; passed > 0 {
 		p.use = (p.use + p.busy/(p.CPUs*passed.Seconds())) / 2

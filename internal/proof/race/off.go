@@ -2,5 +2,5 @@
 
 package race
 
-// Enabled tells whether the race detector is on.
+// Enabled reports whether the race detector is on.
 const Enabled = false

@@ -1,10 +1,10 @@
-// Package race tells tests whether the race detector is on: there, long tests do less, and
+// Package race lets tests know whether the race detector is on: then long tests do less, and
 // allocations can't be counted.
 package race
 
 import "testing"
 
-// OneGoroutine skips a long test under the race detector. In such a test one thing happens at a time.
+// OneGoroutine skips a long test under the race detector. Such a test uses one goroutine at a time.
 func OneGoroutine(t testing.TB) {
 	t.Helper()
 	if Enabled {
@@ -13,8 +13,8 @@ func OneGoroutine(t testing.TB) {
 }
 
 // AllocatesNothing calls f, then calls it runs times more, and fails t if those calls allocated.
-// Under the race detector f is called as often, but allocations are not judged: a sync.Pool then
-// drops some of the objects it is given.
+// Under the race detector f runs as often, but allocations are not judged: a sync.Pool then drops
+// some of its objects.
 func AllocatesNothing(t testing.TB, runs int, f func()) {
 	t.Helper()
 	if n := testing.AllocsPerRun(runs, f); n != 0 && !Enabled {

@@ -24,8 +24,8 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// unsaid are the reasons for which the loader refuses what the schema takes: they are about how
-// long a duration is, two numbers beside each other, or the text of an expression.
+// unsaid lists the reasons for which the loader refuses rules that the schema accepts: the length
+// of a duration, the relation of two numbers, or the text of an expression.
 var unsaid = []string{
 	`: use a duration (from|up to) `,
 	`buckets don't divide an interval`,
@@ -49,7 +49,7 @@ var unsaid = []string{
 	`origins: has no name in place`,
 }
 
-// rare are rules that are hardly ever drawn.
+// rare rules are hardly ever drawn.
 var rare = map[string][]map[string]any{
 	"flow": {
 		{"resource": "a", "threshold": 1, "interval": "1h", "behavior": "tokenBucket", "burst": 1_000_000_000},
@@ -58,8 +58,8 @@ var rare = map[string][]map[string]any{
 	},
 }
 
-// field is a field of a rule, and values to try in it: right ones, wrong ones, and those at the
-// ends of ranges.
+// field is a field of a rule, and values to try in it: right ones, wrong ones, and the ends of
+// ranges.
 type field struct {
 	key    string
 	enum   bool
@@ -68,7 +68,7 @@ type field struct {
 
 var longText = strings.Repeat("x", 1025)
 
-// valuesFor are what to try in a field of a type.
+// valuesFor returns the values to try in a field of a type.
 func valuesFor(t *testing.T, typ reflect.Type) (values []any, enum bool) {
 	t.Helper()
 	common := []any{nil, "nonsense", map[string]any{}, []any{[]any{}}}
@@ -133,12 +133,12 @@ func keyOf(f reflect.StructField) string {
 	return key
 }
 
-// fieldsOf are the fields of a rule, those that a file may have besides, and one that is unknown.
+// fieldsOf returns the fields of a rule, other fields that a file may have, and an unknown one.
 func fieldsOf(t *testing.T, rule reflect.Type) (all []field) {
 	t.Helper()
 	for f := range rule.Fields() {
 		if f.Type == reflect.TypeFor[cluster.Rule]() {
-			continue // what goes with it the schema leaves to the loader
+			continue // the schema leaves its companions to the loader
 		}
 		values, enum := valuesFor(t, f.Type)
 		all = append(all, field{keyOf(f), enum, values})
@@ -146,7 +146,7 @@ func fieldsOf(t *testing.T, rule reflect.Type) (all []field) {
 	return append(all, field{"regex", false, []any{true, false, "true", 1, nil}}, field{"unknown", false, []any{1}})
 }
 
-// judge plays a rule to both. It returns whether both took it, and whether both refused it.
+// judge passes a rule to both. It returns whether both accepted it, and whether both refused it.
 type judge struct {
 	valid  func(doc any) error
 	family string
@@ -172,16 +172,16 @@ func (j judge) agree(t *testing.T, rule map[string]any) (taken bool) {
 	return refused == nil
 }
 
-// For every field of every family, alone and beside others, the schema and the loader agree. Every
-// field is right in some rule, and makes a right one wrong: so a field that is new, that is gone,
-// or whose range has changed is found.
+// The schema and the loader agree on every field of every family, alone and beside others. Every
+// field is right in some rule, and makes a right one wrong: so a field that is new, removed, or has
+// another range is found.
 func TestSchemaAgreesWithTheLoader(t *testing.T) {
 	schema := compiled(t)
 	used, played := make(map[string]bool), int64(0)
 	for list := range reflect.TypeFor[rules.Set]().Fields() {
 		rule := list.Type.Elem()
 		if strings.HasSuffix(rule.PkgPath(), "/gateway") || rule == reflect.TypeFor[rules.Cluster]() {
-			continue // of which the schema says less
+			continue // the schema does not describe all of it
 		}
 		j := judge{schema.Validate, keyOf(list), used, &played}
 		fields := fieldsOf(t, rule)
@@ -199,7 +199,7 @@ func TestSchemaAgreesWithTheLoader(t *testing.T) {
 			delete(doc, f.key)
 			j.agree(t, doc)
 		}
-		// Rules that are right, as many kinds as the names in them make.
+		// Valid rules, as many kinds as the names in them allow.
 		seeds := rightRules(t, j, fields, rng)
 		require.NotEmpty(t, seeds, list.Name)
 		for _, seed := range seeds[:min(len(seeds), figure.Size(10, 10, 40, 40))] {
@@ -207,7 +207,7 @@ func TestSchemaAgreesWithTheLoader(t *testing.T) {
 				try(maps.Clone(seed), f)
 			}
 		}
-		// And any fields together.
+		// And arbitrary combinations of fields.
 		for range figure.Size(1_000, 1_000, 5_000, 100_000) {
 			doc := maps.Clone(seeds[rng.IntN(len(seeds))])
 			for range 1 + rng.IntN(4) {
@@ -234,8 +234,8 @@ func TestSchemaAgreesWithTheLoader(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "rules of which the schema and the loader say different things", N: played})
 }
 
-// rightRules looks for rules that the loader takes: of each value of each enumeration, with as few
-// other fields as they need.
+// rightRules finds rules that the loader accepts: for each value of each enumeration, with as few
+// other fields as possible.
 func rightRules(t *testing.T, j judge, fields []field, rng *rand.Rand) (found []map[string]any) {
 	t.Helper()
 	kinds := make(map[string]bool)
@@ -254,7 +254,7 @@ func rightRules(t *testing.T, j judge, fields []field, rng *rand.Rand) (found []
 				doc[f.key] = f.values[rng.IntN(len(f.values))]
 			}
 		}
-		if doc["lowMemory"] != nil { // these say something only together
+		if doc["lowMemory"] != nil { // valid only together
 			doc["threshold"], doc["memoryThreshold"], doc["lowMemory"], doc["highMemory"] = 100, 10, 0.5, 1
 		}
 		if doc["maxQueue"] != nil {

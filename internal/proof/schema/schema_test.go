@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-// compiled is the schema, ready to validate.
+// compiled returns the schema, ready to validate.
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(rules.Schema()))
@@ -33,7 +33,7 @@ func compiled(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// instance is a document as a validator sees it.
+// instance parses a document for the validator.
 func instance(t *testing.T, text []byte) any {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
@@ -41,7 +41,7 @@ func instance(t *testing.T, text []byte) any {
 	return doc
 }
 
-// fromYAML is the same for YAML. Not every YAML is a document of JSON.
+// fromYAML does the same for YAML. Not every YAML document is valid JSON.
 func fromYAML(t *testing.T, text []byte) (doc any, err error) {
 	t.Helper()
 	var any any
@@ -55,15 +55,15 @@ func fromYAML(t *testing.T, text []byte) (doc any, err error) {
 	return instance(t, written), nil
 }
 
-// The schema is one itself.
+// The schema is itself valid.
 func TestIsASchema(t *testing.T) {
 	meta, err := jsonschema.NewCompiler().Compile("http://json-schema.org/draft-07/schema#")
 	require.NoError(t, err)
 	require.NoError(t, meta.Validate(instance(t, rules.Schema())))
 }
 
-// Every rule file that somebody may copy names the schema in its first line, by an address that is
-// right wherever the copy lies, and is valid.
+// Every rule file that somebody may copy names the schema in its first line, by an address that
+// works wherever the copy lies, and is valid.
 func TestExamples(t *testing.T) {
 	schema := compiled(t)
 	found := 0
@@ -90,7 +90,7 @@ func TestExamples(t *testing.T) {
 
 var fence = regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```$")
 
-// What a page shows as a rule file is valid.
+// Rule files shown on pages are valid.
 func TestFilesThatPagesShow(t *testing.T) {
 	schema := compiled(t)
 	pages, err := filepath.Glob("../../../docs/*.md")
@@ -105,7 +105,7 @@ func TestFilesThatPagesShow(t *testing.T) {
 			if string(m[1]) != "yaml" {
 				continue
 			}
-			if _, err := rules.Parse("r.yaml", m[2]); err != nil { // of something else
+			if _, err := rules.Parse("r.yaml", m[2]); err != nil { // not a rule file
 				continue
 			}
 			shown++
@@ -117,7 +117,7 @@ func TestFilesThatPagesShow(t *testing.T) {
 	assert.Greater(t, shown, 30)
 }
 
-// The files that the loader's own tests read.
+// Checks the files that the loader's own tests read.
 func TestFilesOfTheLoadersTests(t *testing.T) {
 	schema := compiled(t)
 	for _, path := range []string{"../../../rules/testdata/set.yaml", "../../../rules/testdata/dialects/native.yaml"} {
@@ -129,7 +129,7 @@ func TestFilesOfTheLoadersTests(t *testing.T) {
 	}
 }
 
-// Files of Sentinel's are not described; that they are such has to be said.
+// Sentinel's files are not described; a file must declare that it is one.
 func TestDialects(t *testing.T) {
 	schema := compiled(t)
 	for text, valid := range map[string]bool{

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Root is the folder of go.work, at or above the present one.
+// Root returns the folder of go.work, at or above the current one.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -28,14 +28,14 @@ func Root() (string, error) {
 	}
 }
 
-// Each calls f with the name and the text of every Go file below the root of fsys, in
-// order, whatever its build tags and module. Folders that the go command passes over
-// are passed over. An error of f ends it.
+// Each calls f with the name and the text of every Go file below the root of fsys, in order,
+// whatever its build tags and module. It skips folders that the go command skips. An error of f
+// ends it.
 func Each(fsys fs.FS, f func(name string, text []byte) error) error {
 	return each(fsys, passedOver, f)
 }
 
-// EachOfModule is Each for the module at the root of fsys: others are passed over.
+// EachOfModule is Each for the module at the root of fsys, without nested modules.
 func EachOfModule(fsys fs.FS, f func(name string, text []byte) error) error {
 	return each(fsys, func(dir string) bool {
 		_, err := fs.Stat(fsys, path.Join(dir, "go.mod"))

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Machine is where figures were taken, and of what.
+// Machine says on which machine and commit figures were taken.
 type Machine struct {
 	Processor string // the model
 	Platform  string
@@ -21,7 +21,7 @@ type Machine struct {
 	Day       string
 }
 
-// ThisMachine is the present one, with what is checked out in the present folder.
+// ThisMachine describes this machine, and the checkout in the current folder.
 func ThisMachine() Machine {
 	return Machine{
 		Processor: processor(),
@@ -34,13 +34,13 @@ func ThisMachine() Machine {
 	}
 }
 
-// String is two lines.
+// String returns two lines.
 func (m Machine) String() string {
 	return fmt.Sprintf("%s, %d cores, GOMAXPROCS %d\n%s %s, commit %s, %s\n",
 		m.Processor, m.Cores, m.MaxProcs, m.GoVersion, m.Platform, m.Commit, m.Day)
 }
 
-// processor is the model that Linux names.
+// processor returns the model that Linux reports.
 func processor() string {
 	file, err := os.Open("/proc/cpuinfo")
 	if err != nil {
@@ -55,7 +55,7 @@ func processor() string {
 	return "processor unknown"
 }
 
-// commit is what is checked out, and whether code was changed since.
+// commit returns the checked-out commit, and whether code has changed since.
 func commit() string {
 	hash, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package tables is for tools that measure: where it was, and the place of a table in a page.
+// Package tables is for measuring tools: it describes the machine, and keeps tables in pages.
 package tables
 
 import (
@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Keep puts text between the two lines of a page that stand around the part with
-// this name:
+// Keep puts text between the two lines that enclose the page's part with this name:
 //
 //	<!-- name: begin, written by ... -->
 //	<!-- name: end -->
@@ -24,7 +23,7 @@ func Keep(page, name, text string) error {
 	return os.WriteFile(page, []byte(before+text+after), 0o644)
 }
 
-// Kept is what stands between these lines.
+// Kept returns the text between these lines.
 func Kept(page, name string) (string, error) {
 	text, err := os.ReadFile(page)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Limit is a rule that limits the units in flight, of whatever family.
+// Limit is a concurrency rule of any family.
 type Limit struct {
 	ID       string
 	Resource string // a regular expression
@@ -16,10 +16,10 @@ type Limit struct {
 	Mode     spec.Mode
 }
 
-// BeyondTheCap checks that who is in flight beyond the cap counts on when the rule gets
-// another ID, or is switched off for a while, in force or in shadow mode; and that another rule
-// that has the old ID then has nothing to do with it. There nobody knows of them but the
-// semaphore. compile makes rules of a family from limits.
+// BeyondTheCap checks that calls in flight beyond the cap count on when the rule gets another ID,
+// or is switched off for a while, in effect or in shadow mode; and that another rule that has the
+// old ID then is unaffected by them. There only the semaphore knows of them. compile makes rules of
+// a family from limits.
 func BeyondTheCap(t *testing.T, compile func(b *engine.SnapshotBuilder, limits []Limit) error) {
 	for _, mode := range []spec.Mode{spec.Enforce, spec.Shadow} {
 		rule := Limit{ID: "api", Resource: "/api/.*", Units: 2, Mode: mode}

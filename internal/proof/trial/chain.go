@@ -5,10 +5,11 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// Chain is the standard chain of an engine without a Guard, for slots with the roles of the engine.
+// Chain returns the standard chain of an engine without a Guard, for slots with the roles of the
+// engine.
 func Chain() *engine.Chain { return (*engine.Chain)(slots.Default()) }
 
-// Slot is one of the slots of [Chain], by its name.
+// Slot returns one of the slots of [Chain], by its name.
 func Slot(name string) engine.Slot {
 	for _, s := range Chain().Slots() {
 		if s.Name() == name {
@@ -18,8 +19,8 @@ func Slot(name string) engine.Slot {
 	panic("no slot " + name)
 }
 
-// AskOnly makes a [engine.Checker] from a function that takes nothing: its answer is its verdict. It must
-// not say wait. It may be called twice for one call, as Ask and as Take.
+// AskOnly makes a [engine.Checker] of a function that takes nothing: its answer is its verdict. It
+// must not answer wait. It may run twice for one call, as Ask and as Take.
 type AskOnly func(*engine.Invocation) engine.Verdict
 
 // Ask calls the function.
@@ -28,5 +29,5 @@ func (f AskOnly) Ask(inv *engine.Invocation) engine.Verdict { return f(inv) }
 // Take calls the function.
 func (f AskOnly) Take(inv *engine.Invocation) engine.Verdict { return f(inv) }
 
-// Direct is true: the function takes nothing, so asking first would save nothing.
+// Direct returns true: the function takes nothing, so asking first would save nothing.
 func (f AskOnly) Direct() bool { return true }

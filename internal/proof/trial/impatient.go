@@ -11,10 +11,10 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// Impatient are callers who offer twice what a throttle lets pass: 100 calls a second,
-// evenly, to "orders", for so many seconds. Each is cancelled after 200 ms, as by a client
-// that goes away, and nobody knows of that before; so they leave in the order in which they
-// came. It returns how many pass in each second. Time is that of a bubble of synctest.
+// Impatient runs callers that offer twice the rate of a throttle: 100 calls a second, evenly, to
+// "orders", for the given seconds. Each is canceled after 200 ms, as by a client that leaves,
+// without a deadline; so they leave in order of arrival. It returns how many pass in each second.
+// Time is that of a synctest bubble.
 func Impatient(t *testing.T, seconds int, load func(*engine.Engine), opts ...engine.Option) []int {
 	t.Helper()
 	passed := make([]int, seconds+1)

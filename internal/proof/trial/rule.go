@@ -12,9 +12,8 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// EveryFieldCounts checks that a rule differs from one that has another value in a
-// field, whichever it is. others are values for fields of types that it can't change by
-// itself.
+// EveryFieldCounts checks that a rule differs from one with another value in any single field.
+// others are values for fields of types that it can't change by itself.
 func EveryFieldCounts[R spec.Rule](t *testing.T, rule R, others ...any) {
 	t.Helper()
 	fields := reflect.TypeFor[R]()
@@ -56,9 +55,8 @@ func change(t *testing.T, f reflect.Value, others []any) {
 	}
 }
 
-// IDs checks that rules get IDs that differ, an ID of one's own is kept, and two rules
-// that are the same are refused. one and like are for "orders" and differ in what makes
-// no other rule of it.
+// IDs checks that rules get different IDs, a configured ID is kept, and two equal rules are
+// refused. one and like are for "orders" and differ in fields that don't make another rule.
 func IDs[R spec.Rule](t *testing.T, kind core.Kind, normalized func(R) (R, error), one, like R) {
 	t.Helper()
 	rules, err := spec.Normalize(kind, []R{one, like, spec.WithID(one, "mine")}, normalized)
@@ -77,13 +75,13 @@ func IDs[R spec.Rule](t *testing.T, kind core.Kind, normalized func(R) (R, error
 		t.Errorf("two that are the same: %v, want %q", err, want)
 	}
 	if none, err := spec.Normalize(kind, []R{}, normalized); err != nil || none != nil {
-		t.Errorf("no rules are %v, %v", none, err)
+		t.Errorf("no rules give %v, %v", none, err)
 	}
 }
 
-// OnlyRead returns a rule of which only that is left which it reads: what its metric, its
-// behavior and the like make meaningless is refused, and drawing fields one by one makes such
-// rules up.
+// OnlyRead returns a rule without the fields that it doesn't read: fields made meaningless by its
+// metric, its behavior and the like are rejected, and drawing fields one by one makes such rules
+// up.
 func OnlyRead[R any](rule R, normalized func(R) (R, error)) R {
 	for {
 		_, err := normalized(rule)

@@ -1,5 +1,5 @@
-// Package trial is what the tests of the rule families share: an engine under test, its
-// figures, callers that begin together, and what holds for the rules of every family.
+// Package trial holds common parts of the rule families' tests: an engine under test, its figures,
+// callers that begin together, and checks for the rules of every family.
 package trial
 
 import (
@@ -16,12 +16,12 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/books"
 )
 
-// Start is when the clock of an engine under test begins.
+// Start is the initial time of the clock of an engine under test.
 var Start = time.Unix(1_700_000_000, 0)
 
-// Engine returns an engine with the standard chain, a clock that is moved by hand and no
-// log, unless the configuration has others. When the test ends, nothing may be in flight
-// and no slot may have panicked. The clock is nil if the configuration has another kind.
+// Engine returns an engine with the standard chain, a manual clock and no log, unless the
+// configuration has others. When the test ends, nothing may be in flight and no slot may have
+// panicked. The clock is nil if the configuration has another kind.
 func Engine(t testing.TB, cfg engine.Config) (*engine.Engine, *clocks.Manual) {
 	t.Helper()
 	if cfg.Clock == nil {
@@ -67,7 +67,7 @@ func Refused(t testing.TB, e *engine.Engine, by core.Kind, opts ...engine.Option
 	}
 }
 
-// Figures are those of the rule with an ID.
+// Figures returns those of the rule with an ID.
 func Figures(t testing.TB, e *engine.Engine, id string) core.RuleStats {
 	t.Helper()
 	for _, f := range e.Rules().RuleStats() {
@@ -79,7 +79,7 @@ func Figures(t testing.TB, e *engine.Engine, id string) core.RuleStats {
 	return core.RuleStats{}
 }
 
-// Details are those of the rule with an ID, in the type of its family.
+// Details returns those of the rule with an ID, in the type of its family.
 func Details[D core.Details](t testing.TB, e *engine.Engine, id string) (d D) {
 	t.Helper()
 	d, ok := Figures(t, e, id).Details.(D)

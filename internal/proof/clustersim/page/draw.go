@@ -8,14 +8,14 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/clustersim"
 )
 
-// Of the picture, in pixels.
+// Sizes of the picture, in pixels.
 const (
 	left, top  = 60, 100
 	wide, high = 820, 300
 )
 
-// drawn is the story: members stacked under the limit, a band where the store is away. Each step shows the second
-// before it.
+// drawn draws the story: members stacked under the limit, and a band while the store is
+// unreachable. Each step shows the second before it.
 func drawn(s clustersim.Story) string {
 	steps := len(s.Admitted[0])
 	second := int(time.Second / s.Step)

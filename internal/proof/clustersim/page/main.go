@@ -1,5 +1,5 @@
-// Command page simulates clusters, prints tables of the outcome, and writes the first and the last of them into
-// docs/cluster.md, with a picture.
+// Command page simulates clusters, prints tables of the results, and writes the first and the last
+// of them into docs/cluster.md, with a picture.
 package main
 
 import (
@@ -51,7 +51,7 @@ func run(write, short bool) error {
 	return os.WriteFile(filepath.Join(root, filepath.FromSlash(picture)), []byte(drawn(clustersim.Tell())), 0o644)
 }
 
-// prices is what leases cost, for clusters of many sizes.
+// prices tabulates the cost of leases, for clusters of many sizes.
 func prices(short bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-8s %9s %6s %6s %8s | %4s %5s %6s %5s %4s %5s %5s %8s\n", "members", "limit", "bucket", "trip", "offered",
@@ -81,7 +81,7 @@ func prices(short bool) string {
 	return b.String()
 }
 
-// skews is what is used where one of ten members has nine tenths of all traffic.
+// skews tabulates the used share of the limit if one of ten members has nine tenths of all traffic.
 func skews() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%6s %8s | %6s %6s %6s %4s\n", "trip", "offered", "used", "waits", "sent", "most")
@@ -97,7 +97,7 @@ func skews() string {
 	return b.String()
 }
 
-// gains is what leases of the next bucket save.
+// gains tabulates the savings from leases of the next bucket.
 func gains() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%6s %8s | %-20s | %s\n", "", "", "with them", "without")
@@ -118,7 +118,7 @@ func gains() string {
 	return b.String()
 }
 
-// troubles is by how much the limit is exceeded, at worst.
+// troubles tabulates the worst excess over the limit.
 func troubles(short bool) string {
 	seeds := 20
 	if short {
