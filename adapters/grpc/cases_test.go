@@ -285,7 +285,7 @@ func cases() []testCase {
 			run: outcome(codes.DeadlineExceeded, 1, 1)},
 		{name: "an error of a cancel is none", unary: func(*stage, context.Context) error { return fmt.Errorf("query: %w", context.Canceled) },
 			run: outcome(codes.Canceled, 0, 0)},
-		{name: "a status around a cancel is what it says", unary: func(*stage, context.Context) error {
+		{name: "a status around a cancel keeps its code", unary: func(*stage, context.Context) error {
 			return errors.Join(status.Error(codes.Internal, ""), context.Canceled)
 		}, run: outcome(codes.Internal, 1, 1)},
 		{name: "a client that leaves while the handler runs is no failure", server: watched, client: watched, unary: hold, run: func(s *stage) error {
