@@ -10,9 +10,9 @@ help: ## list the targets
 
 ci: ## every check of a commit: the same for each, with fixed seeds
 test: ## every test of every module in go.work
-schedules: ## schedules of what calls share, under a scheduler that decides who runs next
+schedules: ## interleavings of shared state, under a scheduler that decides which goroutine runs next
 race: ## short tests of the concurrent packages, with the race detector (needs a C compiler)
-nested: ## the modules that go.work leaves out, with a real Redis, PostgreSQL and Chromium where these are installed
+nested: ## the modules that go.work leaves out, with a real Redis, PostgreSQL and Chromium if installed
 staticcheck: ## staticcheck of every module in go.work; a part of lint
 perfcheck: ## the instructions of a call; PERFCHECKFLAGS=-ratios compares times, too
 fmt: ## gofmt every Go file
@@ -27,20 +27,20 @@ fuzz: ## every fuzz target: FUZZTIME=10s each
 attack: ## random rules and calls from outside: ATTACKFLAGS='-for 8h -only storms'
 kills: ## 1,000 kill -9 of a process that writes the metric log
 
-release: ## everything that must hold before a release
+release: ## all checks before a release
 standalone: ## each module without the workspace
 examples: ## the examples' tests in a copy outside of the repository
 quickstart: ## run examples/quickstart
-cluster-exact: ## processes that share limits on a real Redis while things go wrong: EXACTFOR=60s
+cluster-exact: ## processes that share limits on a real Redis during failures: EXACTFOR=60s
 cluster-schedules: ## a million schedules of members that share a window, on a virtual clock: SCHEDULES=1000000
 cluster-sim: ## clusters on a virtual clock: tables and picture, kept in docs; SIMFLAGS=-short tries it
-cluster-compare: ## ways to hold a limit in a Redis, measured on one server: one table, kept in docs
-bench: ## ours beside other libraries: one table, kept in docs; BENCHFLAGS=-short tries it
+cluster-compare: ## ways to hold a limit in Redis, compared on one server: one table, kept in docs
+bench: ## Penstock beside other libraries: one table, kept in docs; BENCHFLAGS=-short tries it
 bench-scale: ## the same calls on 1 to 16 processors: one table, kept in docs
 bench-windows: ## kinds of windows on the same traffic: tables and picture, some kept in docs
 microbench: ## the root module's Go benchmarks: BENCH=regexp BENCHTIME=200ms
 screenshots: ## the pictures of the dashboard in docs, made by Chromium of the quickstart
-pictures: ## the pictures of the pages on rules, drawn from what an engine does
+pictures: ## the pictures of the pages on rules, drawn from an engine
 
 $(STEPS):
 	@bash .ci/step $@
