@@ -83,7 +83,7 @@ var Troubles = []Trouble{
 		s.server.Down = true
 		s.world.After(d, func() { s.server.Down = false })
 	}},
-	{Name: "the store away from the start, 8 members assume 4", Bound: 8.0/4 + 1 - 1.0/4, guess: 4, offered: 3, begin: func(s *stage, d time.Duration) {
+	{Name: "the store away from the start, 8 assume 4", Bound: 8.0/4 + 1 - 1.0/4, guess: 4, offered: 3, begin: func(s *stage, d time.Duration) {
 		s.world.After(d, func() { s.server.Down = false })
 	}},
 	{Name: "all keys lost", Bound: 2, begin: func(s *stage, _ time.Duration) { s.server.Flush() }},
