@@ -23,8 +23,8 @@ const public = "api observe/inspect observe/metriclog rules rules/lint rules/gat
 var layers = []layer{
 	{"internal/shared", ""},                 // sync and sync/atomic, or their replacements in schedule tests
 	{"internal/lending", "internal/shared"}, // when counters lend to lanes, and how much
-	{"internal/netname", ""},                // when and how much counters lend to lanes
-	{"internal/safelog", ""},                // normalizes addresses and host names
+	{"internal/netname", ""},                // normalizes addresses and host names
+	{"internal/safelog", ""},                // loggers whose handlers may panic
 	{"internal/shown", ""},                  // names and numbers as text, for people and in files
 
 	{"stat", "internal/lending internal/shared"},

@@ -13,8 +13,8 @@ import (
 type bucket struct {
 	missing *big.Rat // at the time of the latest drip
 	drip    int64
-	unit    *big.Int  // in order
-	taken   []*taking // when a call last took, or the rate changed
+	unit    *big.Int  // the time from one unit to the next, in 2^-32 ns
+	taken   []*taking // in order
 	latest  int64     // when a call last took, or the rate changed
 }
 

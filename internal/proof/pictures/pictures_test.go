@@ -45,7 +45,7 @@ func TestPicturesAreCurrent(t *testing.T) {
 	}
 }
 
-// The theory in the picture is close to the measurement, at most a second ahead.
+// Theory and measurement in the picture agree, up to a shift of a second.
 func TestTheoryOfWarmUp(t *testing.T) {
 	measured := []float64{33, 34, 36, 38, 41, 44, 47, 52, 58, 68, 83, 100} // as docs/rules/flow.md shows
 	for second, passed := range measured {
