@@ -92,7 +92,7 @@ type Call struct {
 	Message any
 }
 
-// enter acquires the resource. The call is nil if it passes unguarded.
+// enter enters the resource. The call is nil if it passes unguarded.
 func (i *interceptor) enter(ctx context.Context, of Call) (c *rpc.Call, err error) {
 	name, origin := of.Spec.Procedure, ""
 	switch {

@@ -35,7 +35,7 @@ func newGuard(server bool, opts []Option) *guard {
 	return g
 }
 
-// enter acquires the resource; guarded is false for calls that pass unguarded. Its error is a
+// enter enters the resource; guarded is false for calls that pass unguarded. Its error is a
 // *refused.
 func (g *guard) enter(ctx context.Context, req any, method string, known bool,
 	opts ...api.Option) (c *rpc.Call, guarded bool, err error) {

@@ -134,7 +134,7 @@ func newGuard(failures uint32, opts []Option) *guard {
 	return g
 }
 
-// enter acquires the resource. The call is nil if it passes unguarded.
+// enter enters the resource. The call is nil if it passes unguarded.
 func (g *guard) enter(ctx context.Context, t transport.Transporter, req any, opts ...api.Option) (c *rpc.Call, err error) {
 	name, origin := nameOf(t), ""
 	switch {

@@ -72,7 +72,7 @@ func (g *Guard) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 // [Guard.Begin] then. If none does, Begin needs only the method and the context of the request.
 func (g *Guard) Looks() bool { return g.looks }
 
-// Begin acquires the resource of a request's route. The pattern is the router's; it may begin with
+// Begin enters the resource of a request's route. The pattern is the router's; it may begin with
 // a method, and is "" if no route serves the request. On success, run the request with
 // [Exchange.Writer] and [Exchange.Request], and close the Exchange. Otherwise err is [api.Entry]'s,
 // for [Guard.Refuse]. Begin waits as long as rules require, at most until the request's context
@@ -96,7 +96,7 @@ func (g *Guard) exchange(w http.ResponseWriter, r *http.Request, e api.Admitted,
 	return x
 }
 
-// entry acquires the resource; ok is false if the request passes unguarded.
+// entry enters the resource; ok is false if the request passes unguarded.
 func (g *Guard) entry(r *http.Request, method, pattern string, inbound bool) (e api.Admitted, ok bool, err error) {
 	at := route{response.Method(method), pattern}
 	if g.perHost && !inbound {

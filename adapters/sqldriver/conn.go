@@ -35,7 +35,7 @@ type call struct {
 	ended bool // or handed on
 }
 
-// enter acquires a statement's resource.
+// enter enters a statement's resource.
 func (c *conn) enter(ctx context.Context, query string, args []driver.NamedValue) (*call, error) {
 	k := &call{guard: c.guard, conn: c, ctx: ctx, name: c.guard.nameIn(ctx), query: query, fresh: !c.used}
 	var opts []api.Option

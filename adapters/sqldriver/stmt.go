@@ -28,7 +28,7 @@ func wrapStmt(s *stmt) driver.Stmt {
 	return s
 }
 
-// enter acquires the resource, unless the statement holds it already.
+// enter enters the resource, unless the statement holds it already.
 func (s *stmt) enter(ctx context.Context, args []driver.NamedValue) (*call, error) {
 	if k := s.first; k != nil {
 		s.first, k.ended = nil, false

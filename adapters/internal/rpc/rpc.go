@@ -127,7 +127,7 @@ func (s *scope) Refused(err error) {
 	refusal.Tell(s.Context, err)
 }
 
-// Enter acquires the resource of a call by origin; "" means no particular caller. Its error is that
+// Enter starts a call of the resource by origin; "" means no particular caller. Its error is that
 // of [api.Entry].
 func (g *Guard) Enter(ctx context.Context, name, origin string, opts ...api.Option) (*Call, error) {
 	c := &Call{guard: g, ctx: ctx}
