@@ -7,49 +7,46 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Counters count what happens on one node, for people: a second window striped
-// over lanes, the last minute second by second, and totals since the start. They
-// are safe for concurrent use.
+// Counters record the traffic of one node for display: a second window striped over lanes, the last
+// minute second by second, and totals since the start. They are safe for concurrent use.
 //
-// Calls write to the newest bucket of their lane without waiting. Which lane is
-// the caller's choice: any number below [Layout.Lanes]; callers that run at the
-// same time should use different ones.
+// Calls write to the newest bucket of their lane without waiting. The caller chooses the lane, any
+// number below [Layout.Lanes]; concurrent callers should use different lanes.
 //
 // # No count is lost or doubled
 //
-// The minute and the totals are not written by calls. When a lane bucket has
-// expired, its counts are moved there, under mu: each counter is swapped to zero,
-// added to the second of the bucket's own start and to the totals, and the new
-// start is stored last. An adder that is late adds to a bucket that has been
-// recycled meanwhile: its count falls into a newer bucket, not into nowhere.
-// A call takes mu only with TryLock; if that fails, another goroutine holds it, and the call adds
-// to its lane's newest bucket as it stands, as long as the second window has that.
+// Calls don't write to the minute and the totals. When a lane bucket has expired, its counts are
+// moved there under mu: each counter is swapped to zero and added to the second of the bucket's
+// start and to the totals; the new start is stored last. A late adder adds to a bucket that has
+// been recycled meanwhile, so its count falls into a newer bucket but isn't lost. A call takes mu
+// only with TryLock; if that fails, another goroutine holds it, and the call adds to its lane's
+// newest bucket, provided that the second window still covers that bucket.
 //
-// Readers take mu and roll every expired bucket first. Only holders of mu move
-// counts, so for a reader each counter's totals plus what is live in the lanes is
-// exact and never decreases. Different counters are not read at one instant.
+// Readers take mu and roll every expired bucket first. Only holders of mu move counts, so for a
+// reader each counter's total plus its live counts in the lanes is exact and never decreases.
+// Different counters are not read at one instant.
 //
 // # Counters that include others
 //
-// Where every call that is counted on one node counts on another as well, it is counted on the
-// one, and the other includes it (see [Counters.Include]): readers add the two up. So the call
-// writes once. Readers take mu of both, first that of the Counters that include.
+// If every call counted on one node also counts on another, the call is counted once, on the first,
+// and the second includes it (see [Counters.Include]): readers add the two up. Readers take mu of
+// both, that of the including Counters first.
 type Counters struct {
 	layout *Layout
-	lanes  []shared.Pointer[lane]  // a power of two of them, each made on first use
-	few    [4]shared.Pointer[lane] // where they are if there are at most four: close at hand
+	lanes  []shared.Pointer[lane]  // a power of two; each is made on first use
+	few    [4]shared.Pointer[lane] // the lanes if there are at most four, close at hand
 
 	mu       shared.Mutex
-	totals   Counts             // what was moved out of the lanes
-	minute   minute             // the same by the second
-	moved    int64              // when the newest bucket ended whose counts are there
-	passed   int64              // the same of those that were moved out of a lane
-	relieved *LeapArray[Counts] // moved out before its time or never in a lane, still in the second window
-	times    *histogram         // of calls that were timed, or nil
+	totals   Counts             // moved out of the lanes
+	minute   minute             // the same, by the second
+	moved    int64              // end of the newest bucket that was moved
+	passed   int64              // end of the newest bucket that was moved out of a lane
+	relieved *LeapArray[Counts] // moved early or never in a lane, still in the second window
+	times    *histogram         // of timed calls, or nil
 	part     *Counters          // included, or nil
 }
 
-// Init makes the zero Counters ready. It is not safe for concurrent use.
+// Init prepares a zero Counters for use. It is not safe for concurrent use.
 func (c *Counters) Init(layout *Layout) {
 	c.layout = layout
 	if c.lanes = c.few[:min(layout.lanes, len(c.few))]; layout.lanes > len(c.few) {
@@ -57,10 +54,10 @@ func (c *Counters) Init(layout *Layout) {
 	}
 }
 
-// Include makes c count everything that part counts, from now on. It returns false, and does
-// nothing, if c includes others already: one is enough for nearly all, and readers need not lock
-// many. part must be fresh, without a part of its own, and seen by no caller yet: so none of its
-// calls was counted on c.
+// Include makes c count everything that part counts from now on. It returns false and changes
+// nothing if c already includes another: one is enough for nearly all nodes, and readers then lock
+// at most two. part must be new: without a part of its own and not yet used by any call, so that
+// none of its calls was counted on c.
 func (c *Counters) Include(part *Counters) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,8 +79,8 @@ func (c *Counters) AddPass(lane uint32, now, n int64) {
 	}
 }
 
-// AddOccupied counts n units, counted as admitted too, as borrowed. Their call has
-// waited for its bucket, so it may wait for the lock, and lanes need no word for them.
+// AddOccupied counts n units, already counted as admitted, as borrowed as well. Their call has
+// waited for its bucket, so it may wait for the lock, and lanes need no word for borrowed units.
 func (c *Counters) AddOccupied(lane uint32, now, n int64) {
 	start := c.bucket(lane, now).start.Load()
 	c.mu.Lock()
@@ -91,7 +88,7 @@ func (c *Counters) AddOccupied(lane uint32, now, n int64) {
 	c.enterLocked(start, &Counts{Occupied: n})
 }
 
-// AddBlock counts n units as refused.
+// AddBlock counts n units as rejected.
 func (c *Counters) AddBlock(lane uint32, now, n int64) {
 	b := c.newest(lane)
 	if !b.reaches(now, c.layout) {
@@ -102,8 +99,8 @@ func (c *Counters) AddBlock(lane uint32, now, n int64) {
 	}
 }
 
-// AddComplete counts a call of n units as completed after rt nanoseconds, and as
-// an exception if it failed. A negative rt counts as 0.
+// AddComplete counts a call of n units as completed after rt nanoseconds, and as an exception if it
+// failed. A negative rt counts as 0.
 func (c *Counters) AddComplete(lane uint32, now, n, rt int64, failed bool) {
 	b := c.newest(lane)
 	if !b.reaches(now, c.layout) {
@@ -128,9 +125,9 @@ func (c *Counters) AddComplete(lane uint32, now, n, rt int64, failed bool) {
 	}
 }
 
-// AddLongLived counts a call of n units that has no response time as completed, and as an
-// exception if it failed. Such calls are few, so they may wait for the lock, and lanes need no
-// word for them.
+// AddLongLived counts a call of n units without a response time as completed, and as an exception
+// if it failed. Such calls are rare, so they may wait for the lock, and lanes need no word for
+// them.
 func (c *Counters) AddLongLived(lane uint32, now, n int64, failed bool) {
 	counts := Counts{Complete: n, Exited: 1, LongLived: 1}
 	if failed {
@@ -151,8 +148,8 @@ func (c *Counters) bucket(lane uint32, now int64) *laneBucket {
 	return b
 }
 
-// newest is the newest bucket of a lane, nil if there is no such lane yet. It is inlined,
-// as is reaches, where bucket as a whole is not.
+// newest returns the newest bucket of a lane, nil if the lane doesn't exist yet. newest and reaches
+// are inlined; bucket as a whole would not be.
 func (c *Counters) newest(lane uint32) *laneBucket {
 	if l := c.lanes[lane&uint32(len(c.lanes)-1)].Load(); l != nil {
 		return l.newest.Load()
@@ -160,7 +157,7 @@ func (c *Counters) newest(lane uint32) *laneBucket {
 	return nil
 }
 
-// open is bucket where the lane is to be made or turned.
+// open is the slow path of bucket: it makes the lane or turns it.
 func (c *Counters) open(i uint32, now int64) *laneBucket {
 	p := &c.lanes[i&uint32(len(c.lanes)-1)]
 	if p.Load() == nil {
@@ -174,10 +171,10 @@ func (c *Counters) open(i uint32, now int64) *laneBucket {
 	return c.turn(p, now)
 }
 
-// turn opens the bucket of now on a lane. A goroutine that can't have the lock joins the newest
-// bucket as it stands: the holder is a reader, or is turning a lane now. If the lane has rested,
-// its newest bucket is no longer in any window; then the call waits, at most once per interval,
-// rather than be missed by all readers.
+// turn opens the bucket of now on a lane. A goroutine that can't get the lock joins the newest
+// bucket: the holder is a reader, or is turning a lane itself. If the lane has been idle so long
+// that its newest bucket is in no window, the call waits for the lock, at most once per interval;
+// otherwise no reader would see its count.
 func (c *Counters) turn(p *shared.Pointer[lane], now int64) *laneBucket {
 	if !c.mu.TryLock() {
 		if l := p.Load(); l != nil {
@@ -188,14 +185,14 @@ func (c *Counters) turn(p *shared.Pointer[lane], now int64) *laneBucket {
 		c.mu.Lock()
 	}
 	defer c.mu.Unlock()
-	if p.Load() == nil { // let go since
+	if p.Load() == nil { // dropped meanwhile
 		p.CompareAndSwap(nil, newLane(c.layout, now))
 	}
 	l := p.Load()
 	start := floor(now, c.layout.fine)
 	newest := l.newest.Load()
 	if start <= newest.start.Load() {
-		return newest // another call turned it since
+		return newest // another call has turned it
 	}
 	c.beginSliceLocked(start)
 	c.gatherLocked(l, false)
@@ -203,12 +200,12 @@ func (c *Counters) turn(p *shared.Pointer[lane], now int64) *laneBucket {
 	if b.start.Load() != never { // no call was ever sent there
 		c.moveLocked(b)
 	}
-	b.start.Store(start) // after the counters are empty, before any call is sent here
+	b.start.Store(start) // after the counters are zeroed, before any call is sent here
 	l.newest.Store(b)
 	return b
 }
 
-// moveLocked empties a lane bucket into the minute and the totals. The caller holds mu.
+// moveLocked moves the counts of a lane bucket to the minute and the totals. The caller holds mu.
 func (c *Counters) moveLocked(b *laneBucket) {
 	moved := b.drain()
 	if moved.empty() {
@@ -219,15 +216,15 @@ func (c *Counters) moveLocked(b *laneBucket) {
 	c.emptied(start)
 }
 
-// emptied notes that the bucket of start was moved.
+// emptied records that the bucket of start was moved.
 func (c *Counters) emptied(start int64) {
 	if start > never {
 		c.passed = max(c.passed, start+c.layout.fine)
 	}
 }
 
-// keep adds counts to the totals and to the second of start, unless that second
-// is older than the minute.
+// keep adds counts to the totals and to the second of start, unless that second is older than the
+// minute.
 func (c *Counters) keep(start int64, moved *Counts) {
 	c.totals.Add(moved)
 	if start <= never {
@@ -240,9 +237,8 @@ func (c *Counters) keep(start int64, moved *Counts) {
 	c.minute.add(start, moved)
 }
 
-// relieve moves a bucket's counts out before its time because a packed word is
-// half full, or has the bit of a dropped bucket. One call in millions gets here, so it may wait for
-// the lock.
+// relieve moves a bucket's counts out early, because a packed word is half full or has the bit of a
+// dropped bucket. One call in millions gets here, so it may wait for the lock.
 func (c *Counters) relieve(b *laneBucket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -257,7 +253,7 @@ func (c *Counters) relieve(b *laneBucket) {
 	c.emptied(start)
 }
 
-// enterLocked counts what is in no lane: in the second window, the minute and the totals. The
+// enterLocked adds counts that are in no lane to the second window, the minute and the totals. The
 // caller holds mu.
 func (c *Counters) enterLocked(start int64, counts *Counts) {
 	c.keep(start, counts)
@@ -309,8 +305,8 @@ func (c *Counters) settleLocked(now int64) {
 	}
 }
 
-// shrinkLocked drops the lanes and the minute if nothing in them counts any longer; a node that was idle
-// for that long might as well have left altogether. The caller holds mu.
+// shrinkLocked drops the lanes and the minute if none of their counts is in a window any longer.
+// The caller holds mu.
 func (c *Counters) shrinkLocked(now int64) {
 	since := c.since(now)
 	for i := range c.lanes {
@@ -326,10 +322,10 @@ func (c *Counters) shrinkLocked(now int64) {
 	}
 }
 
-// letGo drops a lane. A call that was sent there before may add what is never read; it sees the
-// mark, and then counts it in the totals, where the rest of the lane is: what was added before a
-// word is swapped is in what was found there, and a call that adds after that sees the mark. No
-// later call is sent there: its buckets have the oldest possible start.
+// letGo drops a lane. A call that was sent there earlier may still add a count that no reader
+// finds; it sees the mark in the word and moves the count to the totals, where the rest of the lane
+// is. An add before the swap of a word is in the swapped value, and an add after it sees the mark.
+// No later call is sent there, because the lane's buckets have the oldest possible start.
 func (c *Counters) letGo(p *shared.Pointer[lane], l *lane) {
 	c.gatherLocked(l, true) // first: a call whose end is found there has added to its bucket before
 	for i := range l.buckets {
@@ -339,10 +335,10 @@ func (c *Counters) letGo(p *shared.Pointer[lane], l *lane) {
 	p.Store(nil)
 }
 
-// since is when the oldest time began that anything here counts.
+// since returns the start of the oldest span that any count here belongs to.
 func (c *Counters) since(now int64) int64 { return min(startOfMinute(now), c.layout.oldest(now)) }
 
-// startOfMinute is when the oldest of the last 60 whole or begun seconds began.
+// startOfMinute returns the start of the oldest of the last 60 seconds, the current one included.
 func startOfMinute(now int64) int64 {
 	return floor(now, int64(time.Second)) - (minuteBuckets-1)*int64(time.Second)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 )
 
-// tallied is what callers have counted: what was counted for certain, and what may
-// have been, as the count is on its way.
+// tallied holds the counts of the callers: lower bounds, and upper bounds that include counts under
+// way.
 type tallied struct{ certain, possible int64 }
 
 func (l *tallied) add(n int64, count func()) {
@@ -19,7 +19,7 @@ func (l *tallied) add(n int64, count func()) {
 	l.certain += n
 }
 
-// completing is how the end of a call is counted, timed or not.
+// completing returns the call that counts a completion, timed or not.
 func completing(timed bool) func(c *Counters, lane uint32, now, n, rt int64, failed bool) {
 	if timed {
 		return (*Counters).AddTimed
@@ -27,7 +27,7 @@ func completing(timed bool) func(c *Counters, lane uint32, now, n, rt int64, fai
 	return (*Counters).AddComplete
 }
 
-// simCounters are fresh ones, and their layout.
+// simCounters returns new counters and their layout.
 func simCounters(buckets int) (*Counters, *Layout) {
 	layout, err := NewLayout(time.Second, buckets, 1)
 	if err != nil {
@@ -36,8 +36,8 @@ func simCounters(buckets int) (*Counters, *Layout) {
 	return newCounters(layout), layout
 }
 
-// sided has c include others, or not, and returns a choice of those on which may be counted
-// what c counts.
+// sided makes c include others, or not, and returns a choice of Counters on which the calls of c
+// may be counted.
 func sided(s *schedules.Schedule, c *Counters) func() *Counters {
 	part := newCounters(c.layout)
 	if s.Rand.IntN(2) == 0 || !c.Include(part) {
@@ -46,8 +46,8 @@ func sided(s *schedules.Schedule, c *Counters) func() *Counters {
 	return func() *Counters { return []*Counters{c, part}[s.Rand.IntN(2)] }
 }
 
-// read returns the totals, which must show all that had passed for certain, and nothing
-// that can't have yet; and of the calls that exited none that had not entered.
+// read returns the totals, which must include every finished count and no count that has not begun,
+// and no more exits than entries.
 func (l *tallied) read(s *schedules.Schedule, c *Counters, certain int64) Counts {
 	totals := c.Totals()
 	if totals.Pass < certain || totals.Pass > l.possible {
@@ -59,14 +59,13 @@ func (l *tallied) read(s *schedules.Schedule, c *Counters, certain int64) Counts
 	return totals
 }
 
-// known bug 3, 4, 7: callers count on few lanes while buckets turn, some of them late,
-// and some on counters that others include, and readers read. A reader sees every count that was
-// there when it began, none that was not there when it ended, and never a total that goes back. In
-// the end every count is in the totals, and in the second window or the minute as long as
-// those last.
+// known bug 3, 4, 7: callers count on few lanes while buckets turn, some of them late, and some on
+// Counters that others include, while readers read. A reader sees every count finished before it
+// began, none that had not begun when it ended, and never a total that decreases. In the end every
+// count is in the totals, and in the second window or the minute as long as those last.
 func TestSimCounters(t *testing.T) { simCountersLate(t, false) }
 
-// The same where calls are timed.
+// The same with timed calls.
 func TestSimTimed(t *testing.T) { simCountersLate(t, true) }
 
 func simCountersLate(t *testing.T, timed bool) {
@@ -132,12 +131,12 @@ func simCountersLate(t *testing.T, timed bool) {
 	})
 }
 
-// known bug 7: callers count on lanes that readers let go, since nobody came for more than a
-// minute: some were sent to a bucket long ago and only add now. Every count is in the totals, and
-// no reader sees more calls exited than entered.
+// known bug 7: callers count on lanes that readers drop after a minute without calls: some were
+// sent to a bucket long ago and only add now. Every count is in the totals, and no reader sees more
+// calls exited than entered.
 func TestSimCountersRest(t *testing.T) { simCountersRest(t, false) }
 
-// The same where calls are timed.
+// The same with timed calls.
 func TestSimTimedRest(t *testing.T) { simCountersRest(t, true) }
 
 func simCountersRest(t *testing.T, timed bool) {
@@ -188,8 +187,8 @@ func simCountersRest(t *testing.T, timed bool) {
 	})
 }
 
-// known bug 3, 5: several callers come to a fresh bucket at once, whose slot holds old
-// counts. None of theirs is lost, and none of the old ones is left.
+// known bug 3, 5: several callers reach a new bucket at once, whose slot holds old counts. No new
+// count is lost, and no old one is left.
 func TestSimCountersTurn(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		c, layout := simCounters(1 + s.Rand.IntN(2))
@@ -227,12 +226,12 @@ func TestSimCountersTurnEverySchedule(t *testing.T) {
 	})
 }
 
-// known bug 3, 5: the words of a bucket are so full that who adds moves out what is there,
-// while others add, turn the lane or let it go, and readers read. No count is lost, none
-// comes twice, and as long as the second window has the bucket it has all of them.
+// known bug 3, 5: the words of a bucket are so full that an adder moves their counts out, while
+// others add, turn the lane or drop it, and readers read. No count is lost or doubled, and the
+// second window has all of them as long as it has the bucket.
 func TestSimCountersRelieve(t *testing.T) { simCountersRelieve(t, false) }
 
-// The same where calls are timed.
+// The same with timed calls.
 func TestSimTimedRelieve(t *testing.T) { simCountersRelieve(t, true) }
 
 func simCountersRelieve(t *testing.T, timed bool) {
@@ -240,7 +239,7 @@ func simCountersRelieve(t *testing.T, timed bool) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		c, layout := simCounters(1 + s.Rand.IntN(2))
 		to := sided(s, c)()
-		// Two more fill the words by half, in calls or in what they hold.
+		// Two more adds fill the words by half, in calls or in amounts.
 		most := Counts{Pass: 1<<23 - 2, Entered: 1<<23 - 2, Complete: 1<<23 - 2, Exited: 1<<23 - 2, RT: 7}
 		if s.Rand.IntN(2) == 0 {
 			most = Counts{Pass: 1<<39 - 2, Entered: 9, Complete: 9, Exited: 9, RT: 1<<39 - 2}

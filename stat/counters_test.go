@@ -87,20 +87,20 @@ func TestNewLayout(t *testing.T) {
 	}
 }
 
-// deed is something that a call did at a time.
+// deed is an action of a call at a time.
 type deed struct {
 	at     int64
 	counts Counts
 }
 
-// ledger is what Counters should be: all that was done, in a list.
+// ledger is the naive twin of Counters: a list of everything that happened.
 type ledger struct {
 	layout *Layout
-	newest map[written]int64 // a late caller joins it
+	newest map[written]int64 // late callers join it
 	deeds  []deed
 }
 
-// written is where a deed was counted: on a lane, of those that include others or of these.
+// written identifies a place: a lane, of the including Counters or of the included ones.
 type written struct {
 	to   *Counters
 	lane uint32
@@ -115,7 +115,7 @@ func (m *ledger) do(to *Counters, lane uint32, now int64, c Counts) {
 	m.deeds = append(m.deeds, deed{start, c})
 }
 
-// sum adds up what was done in [from, to).
+// sum adds up the deeds of [from, to).
 func (m *ledger) sum(from, to int64) (sum Counts) {
 	for i := range m.deeds {
 		if d := &m.deeds[i]; d.at >= from && d.at < to {
@@ -125,8 +125,8 @@ func (m *ledger) sum(from, to int64) (sum Counts) {
 	return sum
 }
 
-// including has c include fresh counters if parts is 1, and returns all on which may be
-// counted what c counts.
+// including makes c include new counters if parts is 1, and returns all Counters on which calls of
+// c may be counted.
 func including(t testing.TB, c *Counters, parts int) []*Counters {
 	sides := []*Counters{c}
 	if parts == 1 {
@@ -206,7 +206,7 @@ func TestCountersAreTheirLedger(t *testing.T) {
 				case 4:
 					to.AddOccupied(lane, at, n)
 					m.do(to, lane, at, Counts{Occupied: n})
-				case 5: // as if very many had passed: the next to pass finds the word half full
+				case 5: // as if very many were admitted: the next one finds the word half full
 					if r.IntN(20) == 0 {
 						to.AddPass(lane, at, 1)
 						to.lanes[int(lane%uint32(layout.lanes))].Load().newest.Load().pass.Add(1 << (amountBits - 1))
@@ -264,8 +264,8 @@ func fields(c Counts) [8]int64 {
 	return [8]int64{c.Pass, c.Block, c.Exception, c.Complete, c.Occupied, c.Entered, c.Exited, int64(c.RT)}
 }
 
-// known bug 3, 4, 7: while lanes turn, words are relieved and readers settle, no
-// count is lost or doubled, totals never go back, and nobody exits before they enter.
+// known bug 3, 4, 7: while lanes turn, words are relieved and readers settle, no count is lost or
+// doubled, totals never decrease, and exits never exceed entries.
 func TestCountersUnderACrowd(t *testing.T) {
 	r := random(t)
 	const goroutines = 12
@@ -306,7 +306,7 @@ func TestCountersUnderACrowd(t *testing.T) {
 			})
 		}
 		steps := rounds(16_000)
-		step := ms(20_000) / int64(steps*goroutines) * 2 // 20 s in all, on the average
+		step := ms(20_000) / int64(steps*goroutines) * 2 // 20 s in all, on average
 		crowd(goroutines, func(g int) {
 			r := rand.New(rand.NewPCG(seeds[g], 0))
 			sum := &sums[g]
@@ -322,7 +322,7 @@ func TestCountersUnderACrowd(t *testing.T) {
 						break // two at once would overflow the word
 					}
 					b := c.lanes[int(lane)%layout.lanes].Load().newest.Load()
-					b.pass.Add(1 << (amountBits - 1)) // as if very many had passed: who comes next relieves it
+					b.pass.Add(1 << (amountBits - 1)) // as if very many were admitted: the next one relieves it
 					sum.Add(&Counts{Pass: 1 << (amountBits - 1)})
 					runtime.Gosched()
 					if b.pass.Load()&halfFull != 0 {
@@ -387,8 +387,8 @@ func TestDrainLosesNothing(t *testing.T) {
 	}, drained)
 }
 
-// Lanes that nobody has counted on for a minute go when somebody looks. Calls in flight and
-// the totals stay, and a call that comes has a lane again.
+// Lanes without a count for a minute are dropped when somebody looks. Calls in flight and the
+// totals stay, and a later call gets a lane again.
 func TestCountersLetLanesGo(t *testing.T) {
 	c := newCounters(newLayout(t, time.Second, 2, 1))
 	c.AddPass(0, epoch, 2)
@@ -412,8 +412,8 @@ func TestCountersLetLanesGo(t *testing.T) {
 	require.True(t, c.Idle(epoch+ms(180_000)))
 }
 
-// known bug 3: who waited for the lock to turn a lane finds it turned, and leaves the
-// new bucket as it is.
+// known bug 3: a caller that waited for the lock to turn a lane finds it turned, and leaves the new
+// bucket unchanged.
 func TestCountersTurnOnce(t *testing.T) {
 	c := newCounters(newLayout(t, time.Second, 2, 1))
 	c.AddPass(0, epoch, 1)
@@ -425,8 +425,8 @@ func TestCountersTurnOnce(t *testing.T) {
 	require.EqualValues(t, 9, c.Second(epoch+ms(1000)).Pass)
 }
 
-// held runs f while another holds the lock of the counters. It returns when f has
-// returned; the lock is let go when blocked says so, or f has returned.
+// held runs f while another goroutine holds the lock of the counters. The lock is released when
+// blocked reports true or f has returned; held returns when f has.
 func held(c *Counters, f func()) {
 	done := make(chan struct{})
 	c.mu.Lock()
@@ -443,9 +443,8 @@ func held(c *Counters, f func()) {
 	<-done
 }
 
-// found by review: a call whose lane was new, or had rested for longer than the
-// second window, was counted in a bucket that no window has if a reader held the
-// lock: the totals had it, and nothing else.
+// found by review: a call on a new lane, or on one idle for longer than the second window, was
+// counted in a bucket of no window if a reader held the lock: only the totals had it.
 func TestCountersWhileAReaderLooks(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -468,7 +467,7 @@ func TestCountersWhileAReaderLooks(t *testing.T) {
 			require.EqualValues(t, 1, w.Sum(c.at), "a window seeded from it")
 		})
 	}
-	// Within the window it doesn't wait: it joins the newest bucket as it stands.
+	// Within the window it doesn't wait: it joins the newest bucket.
 	t.Run("on a lane in use", func(t *testing.T) {
 		counters := newCounters(newLayout(t, time.Second, 2, 1))
 		counters.AddPass(1, epoch, 1)
@@ -484,13 +483,13 @@ func TestCountersJoinTheNewestBucketWhenLate(t *testing.T) { // known bug 7
 	c.AddPass(0, epoch, 1)
 	c.AddPass(0, epoch-ms(30_000), 1)
 	require.EqualValues(t, 2, c.Second(epoch).Pass)
-	c.AddPass(1, epoch-ms(30_000), 5) // a lane of its own, so it is where it belongs
+	c.AddPass(1, epoch-ms(30_000), 5) // a lane of its own, so it is not late there
 	require.EqualValues(t, 2, c.Second(epoch).Pass)
 	require.EqualValues(t, 7, c.Minute(epoch).Pass)
 	require.EqualValues(t, 5, c.History(epoch)[0].Value.Pass)
 }
 
-// A late reader sees what is newer than its time as if it were of its time.
+// A late reader sees counts newer than its time as if they were of its time.
 func TestCountersWithALateReader(t *testing.T) {
 	c := newCounters(newLayout(t, time.Second, 2, 1))
 	c.AddPass(0, epoch+ms(5000), 1)
@@ -528,8 +527,8 @@ func TestCountersRelieve(t *testing.T) {
 	}
 }
 
-// The words of a bucket hold what many of the largest calls take, all held up
-// between counting and looking at the word.
+// The words of a bucket have room for many of the largest calls, all delayed between counting and
+// reading the word.
 func TestPackedWordsHaveRoom(t *testing.T) {
 	var word uint64 = 1<<(amountBits-1) - 1
 	const late = 1 << 19
@@ -540,7 +539,7 @@ func TestPackedWordsHaveRoom(t *testing.T) {
 	require.Equal(t, most, amount)
 }
 
-// Lanes are never more than the layout has, whatever the callers' lane numbers are.
+// There are never more lanes than the layout has, whatever the callers' lane numbers.
 func TestCountersLanesAreBounded(t *testing.T) {
 	layout := newLayout(t, time.Second, 2, 2)
 	c := newCounters(layout)
@@ -562,7 +561,7 @@ func TestCountersLanesAreBounded(t *testing.T) {
 	require.EqualValues(t, 8*rounds(100)+6, c.Totals().Pass)
 }
 
-// What was borrowed, counted beside the lanes, makes what passed before it look no younger.
+// Borrowed units, counted beside the lanes, make earlier admissions look no younger.
 func TestCountersSeedBesideBorrowed(t *testing.T) {
 	c := newCounters(newLayout(t, time.Second, 2, 1))
 	c.AddPass(0, epoch, 1)
@@ -581,7 +580,7 @@ func TestCountersSeedWindow(t *testing.T) {
 		shape Shape
 		add   []event // at ms
 		now   int64
-		want  []event // the sum at ms
+		want  []event // sum at ms
 	}{
 		{"from the lanes", Shape{time.Second, 2, false},
 			[]event{{0, 3}, {500, 4}}, 900, []event{{900, 7}, {1000, 4}, {1500, 0}}},
@@ -635,9 +634,8 @@ func TestCountersSeedWindow(t *testing.T) {
 	})
 }
 
-// A window that begins with the past counts that as what was there at the time, however late
-// it is made, and what passed since as of now.
-// known bug 129
+// A window that begins with a Past counts it as of the time of the snapshot, however late it is
+// made, and later admissions as of now. known bug 129
 func TestCountersSeedWindowWithThePast(t *testing.T) {
 	c := newCounters(newLayout(t, time.Second, 2, 1))
 	require.Nil(t, c.Past(epoch), "nothing has passed")
@@ -662,8 +660,8 @@ func TestCountersSeedWindowWithThePast(t *testing.T) {
 	require.EqualValues(t, 2, sum(hourly, epoch+10*minutes), "it reaches back a minute")
 }
 
-// A seeded window never holds less than one that was there all the time, then or
-// later, whatever readers moved meanwhile, also if the clock of who seeds is late.
+// A seeded window never holds less than one that existed all the time, then or later, whatever
+// readers moved meanwhile, even if the seeding caller's clock is late.
 func TestSeededWindowsMissNothing(t *testing.T) {
 	r := random(t)
 	shapes := []Shape{
@@ -705,7 +703,7 @@ func TestSeededWindowsMissNothing(t *testing.T) {
 			}
 			for i, s := range shapes {
 				if late < now && int64(s.Width())%layout.fine != 0 {
-					continue // finer than the lanes: who is late can't know where in a bucket it is
+					continue // finer than the lanes: a late caller can't know where in a bucket it is
 				}
 				w := newWindow(t, s.Interval, s.Buckets, s.Strict)
 				c.SeedWindow(w, late, nil)
@@ -772,7 +770,7 @@ func TestCountersDoNotAllocate(t *testing.T) {
 	}))
 }
 
-// The two rows that lanes are there for: compare them at -cpu 2 and above.
+// Lanes pay off in these two rows: compare them at -cpu 2 and above.
 
 func BenchmarkCountersOnLanes(b *testing.B) {
 	c := newCounters(newLayout(b, time.Second, 2, runtime.GOMAXPROCS(0)))
@@ -798,7 +796,7 @@ func BenchmarkCountersOnOneLane(b *testing.B) {
 	})
 }
 
-// BenchmarkSharedCounter is the plain thing: one word for each figure.
+// BenchmarkSharedCounter is the baseline: one word for each number.
 func BenchmarkSharedCounter(b *testing.B) {
 	var pass, complete, rt atomic.Int64
 	b.RunParallel(func(pb *testing.PB) {
@@ -822,8 +820,8 @@ func BenchmarkCountersSecond(b *testing.B) {
 	}
 }
 
-// found by the proof of memory: to look whether a node is idle made a minute window,
-// so that a search for idle nodes doubled what all others cost.
+// found by the memory measurements: checking whether a node is idle made a minute window, so a
+// search for idle nodes doubled the memory of all others.
 func TestIdleMakesNothing(t *testing.T) {
 	l, err := NewLayout(time.Second, 2, 2)
 	require.NoError(t, err)
@@ -840,7 +838,7 @@ func TestIdleMakesNothing(t *testing.T) {
 	}
 }
 
-// Before 1970 too a node becomes idle.
+// A node becomes idle before 1970 too.
 func TestIdleBefore1970(t *testing.T) {
 	l, err := NewLayout(time.Second, 2, 2)
 	require.NoError(t, err)

@@ -2,30 +2,29 @@ package stat
 
 import "time"
 
-// Counts is what happened in some span of time. The zero value is nothing.
+// Counts are the events of a span of time. The zero value counts nothing.
 type Counts struct {
 	Pass      int64         // units admitted
-	Block     int64         // units refused
+	Block     int64         // units rejected
 	Exception int64         // units completed with an error
 	Complete  int64         // units completed, with an error or without
-	Occupied  int64         // units among Pass that were borrowed from a coming bucket
+	Occupied  int64         // units among Pass that were borrowed from a later bucket
 	Entered   int64         // calls admitted
 	Exited    int64         // calls completed
 	LongLived int64         // calls among Exited that have no response time
-	RT        time.Duration // response times of the other calls completed, added up
+	RT        time.Duration // sum of the response times of the other completed calls
 
-	// minRT is the smallest response time plus one, so that zero means that
-	// nothing completed that has one.
+	// minRT is the smallest response time plus one; 0 if no completed call has a response time.
 	minRT int64
 }
 
-// Total returns the units admitted and refused: Pass and Block.
+// Total returns the units admitted and rejected: Pass and Block.
 func (c *Counts) Total() int64 { return c.Pass + c.Block }
 
 // Timed returns the number of completed calls that have a response time.
 func (c *Counts) Timed() int64 { return c.Exited - c.LongLived }
 
-// AvgRT is the mean response time of a completed call, 0 if none completed that has one.
+// AvgRT returns the mean response time of the completed calls, 0 if none has a response time.
 func (c *Counts) AvgRT() time.Duration {
 	if c.Timed() <= 0 {
 		return 0
@@ -41,7 +40,7 @@ func (c *Counts) MinRT() (time.Duration, bool) {
 // empty reports whether nothing was counted.
 func (c *Counts) empty() bool { return *c == Counts{} }
 
-// Add adds what d counted.
+// Add adds the counts of d.
 func (c *Counts) Add(d *Counts) {
 	c.Pass += d.Pass
 	c.Block += d.Block
@@ -62,7 +61,7 @@ type Rates struct {
 	Pass, Block, Exception, Complete, Occupied float64
 }
 
-// Per divides the counts by the length of the window they were counted in.
+// Per divides the counts by window, the length of time over which they were counted.
 func (c *Counts) Per(window time.Duration) Rates {
 	s := window.Seconds()
 	return Rates{

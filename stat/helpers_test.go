@@ -13,8 +13,8 @@ import (
 
 var random = chance.Source
 
-// rounds is how often a test repeats something: n times for the figures, half as often in an
-// ordinary run, and less under the race detector and with -short.
+// rounds returns the number of repetitions of a test: n for a full run, half of that in an ordinary
+// run, and fewer under the race detector and with -short.
 func rounds(n int) int {
 	n = figure.Size(n/4, n/2, n, 10*n)
 	if race.Enabled {
@@ -23,13 +23,13 @@ func rounds(n int) int {
 	return max(n, 1)
 }
 
-// ms is a number of milliseconds as the nanoseconds that stat counts in.
+// ms converts milliseconds to the nanoseconds that stat counts in.
 func ms(n int64) int64 { return n * int64(time.Millisecond) }
 
 // epoch is a time of this century, a multiple of every bucket width in these tests.
 var epoch = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC).UnixNano()
 
-// crowd runs f on so many goroutines and waits for all.
+// crowd runs f on so many goroutines and waits for all of them.
 func crowd(goroutines int, f func(g int)) {
 	var wg sync.WaitGroup
 	for g := range goroutines {
@@ -38,9 +38,8 @@ func crowd(goroutines int, f func(g int)) {
 	wg.Wait()
 }
 
-// inStep runs f on so many goroutines, round after round: they begin each round
-// at the same instant, as nearly as can be. Between rounds, while nobody runs f, it
-// calls check.
+// inStep runs f on so many goroutines, round after round: they begin each round as nearly at the
+// same instant as possible. Between rounds, while no f runs, it calls check.
 func inStep(goroutines, rounds int, f func(g, round int), check func(round int)) {
 	var arrived, left, checked atomic.Int64
 	await := func(n *atomic.Int64, total int) {
@@ -62,7 +61,7 @@ func inStep(goroutines, rounds int, f func(g, round int), check func(round int))
 	})
 }
 
-// Minute is what the last 60 whole or begun seconds count.
+// Minute returns the counts of the last 60 seconds, the current one included.
 func (c *Counters) Minute(now int64) Counts {
 	var sum Counts
 	for _, second := range c.History(now) {

@@ -8,38 +8,38 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// laneTimes counts the calls that complete on a lane by how long they took, for [Counters.AddTimed].
-// Its words are packed like a bucket's word for completed calls (see pack), and a call adds to one
-// of them instead: so knowing how long calls took costs no further write.
+// laneTimes counts the calls that complete on a lane by response time, for [Counters.AddTimed]. Its
+// words are packed like a bucket's word for completed calls (see pack), and a timed call adds to
+// one of them instead of the bucket's word, so response times cost no further write.
 //
-// The words have no time. They belong to the newest bucket of the lane, and a goroutine that turns
-// the lane, or reads, moves what is there to where relieve moves the counts of a bucket, and to the
-// histogram; it holds mu. What is said there of a bucket's words holds for these too: they are
-// swapped, so that a count is either in what was found or stays to be found next, and those of a
-// dropped lane have a mark, which makes a late adder move on what it added. Octaves are made only
-// under mu, so none is added to a dropped lane.
+// The words carry no time: they belong to the newest bucket of the lane. A goroutine that turns the
+// lane or reads it holds mu, and moves the words to the histogram and to the destination of
+// relieve. The argument there holds here too: words are swapped, so a count is either in the
+// swapped value or stays for the next swap, and the words of a dropped lane carry a mark, which
+// makes a late adder move its count on. Octaves are made only under mu, so none is added to a
+// dropped lane.
 type laneTimes struct {
 	octaves [histogramOctaves]shared.Pointer[octave]
 }
 
-// octave is the sixteen words between a power of two and the next. It is made when a call took
-// that long: most resources have few.
+// octave holds the sixteen words between a power of two and the next. It is made when the first
+// call takes that long: most resources need few.
 type octave [1 << octaveBits]shared.Uint64
 
-// histogram counts the calls of the last minute by how long they took, in slices of five seconds:
-// the latest as it is, those before it packed. Its buckets are log-linear: sixteen between each
-// power of two and the next. A response time is reported as a value between the bounds of its
-// bucket, chosen so that it is wrong by the same share at both: 1/33, which is 3.03 %. Below 16 ns
-// each has a bucket of its own, and what takes longer than 18 minutes counts as that.
+// histogram counts the calls of the last minute by response time, in slices of five seconds: the
+// latest unpacked, earlier ones packed. Buckets are log-linear: sixteen between each power of two
+// and the next. The reported value lies between a bucket's bounds, at equal relative error from
+// both: 1/33, or 3.03 %. Below 16 ns each value has its own bucket; values above 18 minutes count
+// as 18 minutes.
 //
-// It belongs to Counters, whose mu guards it, and is made by the first call that is timed.
+// It belongs to Counters, whose mu guards it, and is made by the first timed call.
 //
 // # Memory
 //
-// The latest slice takes 2.3 KiB and each other two or three bytes for each bucket in it; a lane
-// 0.3 KiB and 128 bytes for each octave that calls on it took. That is about 7 KiB where calls
-// take from 1 to 100 ms on two processors. At most, for calls of all lengths from nanoseconds to
-// minutes in each slice, it is 48 KiB, plus 5 KiB for each lane.
+// The latest slice takes 2.3 KiB, and each earlier one two or three bytes per bucket used; a lane
+// takes 0.3 KiB and 128 bytes for each octave used. With response times from 1 to 100 ms on two
+// processors this adds up to about 7 KiB. The maximum, with response times from nanoseconds to
+// minutes in every slice, is 48 KiB plus 5 KiB for each lane.
 type histogram struct {
 	start  int64 // of the latest slice
 	latest [histogramBuckets]uint32
@@ -47,8 +47,8 @@ type histogram struct {
 }
 
 const (
-	// histogramSlices are those before the latest. Together with it they are the last 55 to
-	// 60 seconds.
+	// histogramSlices is the number of slices before the latest. Together with it they cover the
+	// last 55 to 60 seconds.
 	histogramSlices     = 11
 	histogramSliceWidth = int64(5 * time.Second)
 
@@ -58,21 +58,21 @@ const (
 	histogramBuckets = histogramOctaves << octaveBits
 )
 
-// histogramSlice is what was counted in five seconds: for each bucket that isn't empty, how many
-// buckets lie between it and the one before, and its count.
+// histogramSlice is the packed form of five seconds: for each bucket that isn't empty, the number
+// of buckets skipped since the previous one, and its count.
 type histogramSlice struct {
 	start  int64
 	counts []byte
 }
 
-// bucketOf is where a response time counts: in which octave, and where in it.
+// bucketOf returns the bucket of a response time: its octave and the step within it.
 func bucketOf(rt int64) (octave, step int) {
 	rt = min(rt, longestRT-1)
 	octave = bits.Len64(uint64(rt)|(1<<octaveBits-1)) - octaveBits
 	return octave, int(rt>>max(octave-1, 0)) & (1<<octaveBits - 1)
 }
 
-// valueOf is the value that the response times of a bucket are reported as.
+// valueOf returns the value reported for the response times of a bucket.
 func valueOf(bucket int) time.Duration {
 	if bucket < 1<<octaveBits {
 		return time.Duration(bucket)
@@ -83,7 +83,7 @@ func valueOf(bucket int) time.Duration {
 	return time.Duration(2 * (float64(low) / float64(low+high)) * float64(high)) // the harmonic mean
 }
 
-// AddTimed is [Counters.AddComplete] for calls that [Counters.Percentiles] must include.
+// AddTimed is [Counters.AddComplete] for calls that [Counters.Percentiles] includes.
 func (c *Counters) AddTimed(lane uint32, now, n, rt int64, failed bool) {
 	rt = max(rt, 0)
 	class, step := bucketOf(rt)
@@ -116,7 +116,7 @@ func (c *Counters) AddTimed(lane uint32, now, n, rt int64, failed bool) {
 	}
 }
 
-// octave returns nil if there is none.
+// octave returns nil if the lane has no such octave.
 func (l *lane) octave(class int) *octave {
 	if l != nil {
 		if t := l.times.Load(); t != nil {
@@ -126,7 +126,7 @@ func (l *lane) octave(class int) *octave {
 	return nil
 }
 
-// relieveTimed is relieve for a call that was timed.
+// relieveTimed is relieve for a timed call.
 func (c *Counters) relieveTimed(l *lane, b *laneBucket) {
 	c.mu.Lock()
 	c.gatherLocked(l, false)
@@ -160,9 +160,9 @@ func (c *Counters) openOctave(p *shared.Pointer[lane], now int64, class int) (*l
 	return l, t.octaves[class].Load()
 }
 
-// gatherLocked moves what completed on a lane, and was timed, to the minute, the totals and the
-// histogram, and reports whether there was any; from a lane that leaves or has left to the totals
-// alone. The caller holds mu.
+// gatherLocked moves the timed calls of a lane to the minute, the totals and the histogram, and
+// reports whether there were any; from a lane that leaves or has left, to the totals only. The
+// caller holds mu.
 func (c *Counters) gatherLocked(l *lane, leaves bool) bool {
 	t := l.times.Load()
 	if t == nil {
@@ -172,7 +172,7 @@ func (c *Counters) gatherLocked(l *lane, leaves bool) bool {
 	switch {
 	case start == left:
 		empty, mark = leftBit, leftBit
-	case leaves: // the highest bit of a word is still one of its count
+	case leaves: // the highest bit of a word is still part of its count
 		start, empty = left, leftBit
 	}
 	var sum Counts
@@ -201,7 +201,7 @@ func (c *Counters) gatherLocked(l *lane, leaves bool) bool {
 	return true
 }
 
-// gatherAll does so on all lanes.
+// gatherAll is gatherLocked on all lanes.
 func (c *Counters) gatherAll() (any bool) {
 	if c.times == nil {
 		return false
@@ -214,9 +214,9 @@ func (c *Counters) gatherAll() (any bool) {
 	return any
 }
 
-// beginSliceLocked closes the latest slice of the histogram, if there is one, when the slice of start
-// begins. It is called before a bucket is opened on a lane. So what is on any lane then belongs to
-// the slice that is closed, or to an earlier one if it is late. The caller holds mu.
+// beginSliceLocked closes the latest slice of the histogram, if there is one, when the slice of
+// start begins. It is called before a bucket is opened on a lane, so every count in a lane belongs
+// to the closed slice, or to an earlier one if it is late. The caller holds mu.
 func (c *Counters) beginSliceLocked(start int64) {
 	h := c.times
 	if start = floor(start, histogramSliceWidth); h == nil || start <= h.start {
@@ -236,19 +236,19 @@ func (c *Counters) beginSliceLocked(start int64) {
 			last = i
 		}
 	}
-	if 2*len(counts) < cap(counts) { // from a time when more had to be kept
+	if 2*len(counts) < cap(counts) { // sized for a busier slice
 		counts = append(make([]byte, 0, len(counts)), counts...)
 	}
 	oldest.start, oldest.counts = h.start, counts
 	h.start, h.latest = start, [histogramBuckets]uint32{}
 }
 
-// sinceSlice is when the oldest slice that counts at now begins.
+// sinceSlice returns the start of the oldest slice that counts at now.
 func sinceSlice(now int64) int64 {
 	return floor(now, histogramSliceWidth) - histogramSlices*histogramSliceWidth
 }
 
-// addTo adds what counts at now to sums, and returns how many calls that are.
+// addTo adds the slices that count at now to sums, and returns their number of calls.
 func (h *histogram) addTo(sums *[histogramBuckets]int64, now int64) (count int64) {
 	since := sinceSlice(now)
 	if h.start >= since {
@@ -275,15 +275,15 @@ func (h *histogram) addTo(sums *[histogramBuckets]int64, now int64) (count int64
 	return count
 }
 
-// Percentiles say how long calls of the last minute took: 95 of 100 took P95 or less. The zero
-// value says that none completed.
+// Percentiles are response times of the calls of the last minute: 95 of 100 took P95 or less. In
+// the zero value no call completed.
 type Percentiles struct {
 	Count         int64 // calls
 	P50, P95, P99 time.Duration
 }
 
-// Percentiles are those of the last 55 to 60 seconds, as far as calls were counted by
-// [Counters.AddTimed]. They are within 3.1 % of the response time that has that rank.
+// Percentiles returns the percentiles of the last 55 to 60 seconds, over the calls that were
+// counted with [Counters.AddTimed]. Each is within 3.1 % of the response time at that rank.
 func (c *Counters) Percentiles(now int64) Percentiles {
 	c.lock()
 	defer c.unlock()

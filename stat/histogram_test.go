@@ -17,10 +17,10 @@ func bucket(rt int64) int {
 	return class<<octaveBits + step
 }
 
-// timing are counters that nothing was counted on.
+// timing returns new counters.
 func timing(t testing.TB) *Counters { return newCounters(newLayout(t, time.Second, 2, 4)) }
 
-// Each response time is told within 3.1 %, and the buckets follow each other without a gap.
+// Each response time is reported within 3.1 %, and the buckets follow each other without a gap.
 func TestHistogramBuckets(t *testing.T) {
 	rng := random(t)
 	check := func(rt int64) {
@@ -49,8 +49,8 @@ func TestHistogramBuckets(t *testing.T) {
 	assert.Zero(t, bucket(0))
 }
 
-// known bug 171. The percentiles of random traffic are those of the sorted list of what completed in the last
-// minute, within 3.1 %.
+// known bug 171. The percentiles of random traffic equal those of the sorted list of calls
+// completed in the last minute, within 3.1 %.
 func TestPercentilesAgainstAList(t *testing.T) {
 	rng := random(t)
 	for range rounds(20) {
@@ -95,7 +95,7 @@ func TestPercentilesAgainstAList(t *testing.T) {
 	}
 }
 
-// Many callers at once, and a reader: nothing is lost or counted twice, however slices turn.
+// Many concurrent callers and a reader: nothing is lost or counted twice, however slices turn.
 func TestHistogramConserves(t *testing.T) {
 	h := timing(t)
 	const callers = 8
@@ -121,8 +121,8 @@ func TestHistogramConserves(t *testing.T) {
 	assert.EqualValues(t, int64(callers)*int64(each)*int64(each-1)/2, h.Totals().RT)
 }
 
-// What a histogram takes is what its comment says, it keeps no more after busy times, and
-// nothing when calls have stayed away for long.
+// A histogram takes the memory that its comment states, keeps no more after busy times, and nothing
+// after a long time without calls.
 func TestHistogramMemory(t *testing.T) {
 	size := func(h *Counters) int {
 		if h.times == nil {
@@ -173,7 +173,7 @@ func TestHistogramMemory(t *testing.T) {
 	assert.Zero(t, size(worst))
 }
 
-// Counters that were timed can be idle, and are found idle.
+// Counters with timed calls can become idle, and Idle reports it.
 func TestTimedCountersRest(t *testing.T) {
 	c := timing(t)
 	c.AddPass(0, epoch, 1)

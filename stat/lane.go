@@ -8,40 +8,38 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// laneBucket is one slice of time on one lane, exactly one cache line: a call
-// that records an outcome touches one line and shares it with the callers of its
-// own lane only. A test pins the size.
+// laneBucket is one slice of time on one lane, exactly one cache line: a call that records an
+// outcome touches one line, shared only with the callers of its own lane. A test pins the size.
 //
-// pass holds calls and units in one word (see pack), complete calls and what they took.
-// So a short call of one unit, as nearly all are, makes one write when it enters and one when it
-// exits; what is rare has words of its own.
+// pass packs calls and units into one word (see pack), complete packs calls and their response
+// times. So a short call of one unit, as nearly all are, makes one write when it enters and one
+// when it exits; rare events have words of their own.
 type laneBucket struct {
 	start     shared.Int64
 	pass      shared.Uint64 // calls and units
 	block     shared.Int64
 	exception shared.Int64
-	complete  shared.Uint64 // calls, and the response times of those that were short
-	more      shared.Int64  // units that completed, beyond one for each call
+	complete  shared.Uint64 // calls, and the response times of short ones
+	more      shared.Int64  // completed units beyond one for each call
 	longRT    shared.Int64  // response times of the other calls
 	minRT     shared.Int64  // plus one; 0 is none
 }
 
-// reaches reports whether the bucket, if there is one, ends after now.
+// reaches reports whether the bucket exists and ends after now.
 func (b *laneBucket) reaches(now int64, layout *Layout) bool {
 	return b != nil && now < b.start.Load()+layout.fine
 }
 
-// A lane is a ring of buckets. newest is the one that calls write to; it only
-// moves to later buckets.
+// lane is a ring of buckets. Calls write to newest, which only moves to later buckets.
 type lane struct {
 	newest  shared.Pointer[laneBucket]
 	buckets []laneBucket
-	times   shared.Pointer[laneTimes] // of calls that are timed; nil before the first
+	times   shared.Pointer[laneTimes] // of timed calls; nil before the first
 }
 
-// twoBuckets is a lane with two buckets, as most have, in one object: whatever a call touches is in
-// one place. On 64 bits its buckets begin where cache lines do; on 32 the runtime puts a word
-// before an object of that size.
+// twoBuckets is a lane with two buckets, as most have, in one object, so that everything a call
+// touches lies together. On 64-bit platforms its buckets are aligned to cache lines; on 32-bit
+// platforms the runtime puts a word before an object of that size.
 type twoBuckets struct {
 	lane
 	_       [24]byte
@@ -68,7 +66,7 @@ func newLane(layout *Layout, now int64) *lane {
 	return l
 }
 
-// slot is the slot of the bucket that begins at start.
+// slot returns the slot of the bucket that begins at start.
 func (l *lane) slot(start int64, layout *Layout) *laneBucket {
 	i := start / layout.fine % layout.buckets
 	if i < 0 {
@@ -77,20 +75,20 @@ func (l *lane) slot(start int64, layout *Layout) *laneBucket {
 	return &l.buckets[i]
 }
 
-// A packed word has 24 bits of calls above 40 bits of an amount: units, or nanoseconds.
-// A call takes at most MaxUnits, and at most shortRT is packed. The adder that sees a
-// half-full word empties it (relieve), so for a word to overflow, 2^23 calls, or 2^19 of the
-// largest, would have to be delayed between adding and looking at the result.
+// A packed word has 24 bits of calls above 40 bits of an amount: units, or nanoseconds. A call
+// takes at most MaxUnits, and at most shortRT is packed. The adder that sees a half-full word
+// empties it (relieve), so a word overflows only if 2^23 calls, or 2^19 of the largest, are delayed
+// between adding and reading the result.
 const (
 	amountBits = 40
 	amountMask = 1<<amountBits - 1
 	halfFull   = 1<<63 | 1<<(amountBits-1)
 
-	// shortRT is the longest response time in a packed word, a little over a millisecond: for a
-	// call that took longer, one more write is negligible.
+	// shortRT is the longest response time in a packed word, slightly over a millisecond: for a
+	// longer call, one more write is negligible.
 	shortRT = 1 << 20
 
-	// MaxUnits is the most units that one call may take.
+	// MaxUnits is the maximum number of units of one call.
 	MaxUnits = 1 << 20
 )
 
@@ -100,14 +98,14 @@ func unpack(word uint64) (calls, amount int64) {
 	return int64(word >> amountBits), int64(word & amountMask)
 }
 
-// completed is the calls and units that completed.
+// completed returns the calls and units that completed.
 func (b *laneBucket) completed() (calls, units int64) {
 	calls, _ = unpack(b.complete.Load())
 	return calls, calls + b.more.Load()
 }
 
-// counts reads the bucket. What completed is read before what passed, so a call
-// that is seen to have exited is also seen to have entered.
+// counts reads the bucket. Completions are read before admissions, so a call that is seen to have
+// exited is also seen to have entered.
 func (b *laneBucket) counts() Counts {
 	c := Counts{minRT: b.minRT.Load()}
 	c.complete(b.complete.Load(), b.more.Load(), b.longRT.Load())
@@ -117,8 +115,8 @@ func (b *laneBucket) counts() Counts {
 	return c
 }
 
-// drain empties the bucket and returns what was in it. Each counter is swapped,
-// so an adder's count is either in what is returned or still in the bucket.
+// drain empties the bucket and returns its counts. Each counter is swapped, so an adder's count is
+// either in the result or still in the bucket.
 func (b *laneBucket) drain() Counts {
 	c := Counts{minRT: b.minRT.Swap(0)}
 	c.complete(b.complete.Swap(0), b.more.Swap(0), b.longRT.Swap(0))
@@ -128,19 +126,18 @@ func (b *laneBucket) drain() Counts {
 	return c
 }
 
-// left is the start of the buckets of a lane that has been dropped. In these the words that an
-// adder looks at last have the highest bit set for good: a goroutine that still adds there sees it,
-// and moves on what it added.
+// left is the start of the buckets of a dropped lane. In these, the words that an adder checks last
+// keep the highest bit set: a goroutine that still adds there sees it and moves its count on.
 const (
 	left    = never - 1
 	leftBit = 1 << 63
 )
 
-// leave drops the bucket, and returns what was in it. Otherwise it is drain.
+// leave is drain for a bucket that is dropped.
 func (b *laneBucket) leave() Counts {
 	mask := uint64(0)
 	if b.start.Load() == left {
-		mask = leftBit // that it has left already
+		mask = leftBit // it was dropped before
 	}
 	b.start.Store(left)
 	c := Counts{minRT: b.minRT.Swap(0)}
@@ -151,7 +148,7 @@ func (b *laneBucket) leave() Counts {
 	return c
 }
 
-// complete fills in what completed.
+// complete fills in the completions.
 func (c *Counts) complete(word uint64, more, longRT int64) {
 	calls, rt := unpack(word)
 	c.Exited, c.Complete, c.RT = calls, calls+more, time.Duration(rt+longRT)

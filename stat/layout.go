@@ -7,11 +7,11 @@ import (
 	"github.com/penstock-go/penstock/internal/lending"
 )
 
-// maxLaneBuckets bounds what one lane costs: 8 KiB.
+// maxLaneBuckets bounds the memory of one lane: 8 KiB.
 const maxLaneBuckets = 128
 
-// Layout is how [Counters] divide time and spread over lanes. One Layout serves
-// all nodes of an engine. It doesn't change once made.
+// Layout describes how [Counters] divide time and spread over lanes. One Layout serves all nodes of
+// an engine. It is immutable.
 type Layout struct {
 	interval int64 // of the second window
 	coarse   int64 // width of its buckets
@@ -20,10 +20,10 @@ type Layout struct {
 	lanes    int
 }
 
-// NewLayout describes a second window of so many buckets over interval. A lane's
-// buckets are as wide as the greatest common divisor of the window's bucket and
-// one second, so that each belongs to one bucket and to one second; there may be
-// at most 128. The lanes are twice procs, up to a power of two, 64 at most.
+// NewLayout describes a second window of so many buckets over interval. A lane's buckets are as
+// wide as the greatest common divisor of the window's bucket and one second, so each belongs to
+// exactly one bucket and one second; there may be at most 128. The number of lanes is twice procs,
+// rounded up to a power of two, and at most 64.
 func NewLayout(interval time.Duration, buckets, procs int) (*Layout, error) {
 	shape := Shape{Interval: interval, Buckets: buckets}
 	if err := shape.Validate(); err != nil {
@@ -43,14 +43,13 @@ func NewLayout(interval time.Duration, buckets, procs int) (*Layout, error) {
 	return l, nil
 }
 
-// Interval is the length of the second window.
+// Interval returns the length of the second window.
 func (l *Layout) Interval() time.Duration { return time.Duration(l.interval) }
 
-// Lanes is the most lanes that a node may have, a power of two.
+// Lanes returns the maximum number of lanes of a node, a power of two.
 func (l *Layout) Lanes() int { return l.lanes }
 
-// oldest is the start of the oldest fine bucket that the second window counts
-// at now.
+// oldest returns the start of the oldest fine bucket that the second window counts at now.
 func (l *Layout) oldest(now int64) int64 {
 	return floor(now, l.coarse) + l.coarse - l.interval
 }

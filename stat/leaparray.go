@@ -14,12 +14,11 @@ type Bucket[T any] struct {
 	Value T
 }
 
-// LeapArray is a ring of buckets over the last interval: the bucket of a time is in slot (time /
-// width) mod buckets, and is recycled, with a zero Value, when the ring comes round to it.
+// LeapArray is a ring of buckets over the last interval. The bucket of a time is in slot (time /
+// width) mod buckets, and is recycled with a zero Value when the ring comes round to it.
 //
-// Time only moves forward: once a bucket was opened, callers with an older time
-// join the newest one. A LeapArray is not safe for concurrent use; its owner
-// holds a lock around it.
+// Time only moves forward: once a bucket was opened, callers with an older time join the newest
+// one. A LeapArray is not safe for concurrent use; its owner holds a lock.
 type LeapArray[T any] struct {
 	width    int64
 	interval int64
@@ -27,12 +26,12 @@ type LeapArray[T any] struct {
 	newest   int64 // start of the newest bucket
 }
 
-// never is the Start of a bucket that was not used yet: in 1896, older than any time of a
-// clock, see clocks.Clock, and far enough from the end of the range to be subtracted from.
+// never is the Start of an unused bucket: in 1896, before any time of a clock (see clocks.Clock),
+// and far enough from the end of the range that subtracting from it doesn't overflow.
 const never = math.MinInt64 / 4
 
-// NewLeapArray returns an empty ring of so many buckets over interval, which
-// they must divide into whole nanoseconds. MaxBuckets is the most.
+// NewLeapArray returns an empty ring of so many buckets over interval. They must divide interval
+// into whole nanoseconds, and be at most MaxBuckets.
 func NewLeapArray[T any](interval time.Duration, buckets int) (*LeapArray[T], error) {
 	if buckets < 1 || buckets > MaxBuckets {
 		return nil, fmt.Errorf("stat: %d buckets: use 1 to %d", buckets, MaxBuckets)
@@ -49,7 +48,7 @@ func NewLeapArray[T any](interval time.Duration, buckets int) (*LeapArray[T], er
 	return a, nil
 }
 
-// Width is the length of a bucket.
+// Width returns the length of a bucket.
 func (a *LeapArray[T]) Width() time.Duration { return time.Duration(a.width) }
 
 // Reset forgets everything, the newest time included.
@@ -60,18 +59,16 @@ func (a *LeapArray[T]) Reset() {
 	a.newest = never
 }
 
-// Current returns the bucket that now falls in, opened if it is new; for a now
-// older than the newest bucket, the newest. The pointer is good until the ring
-// comes round.
+// Current returns the bucket of now, opened if it is new; if now is older than the newest bucket,
+// the newest. The pointer is valid until the ring comes round.
 func (a *LeapArray[T]) Current(now int64) *Bucket[T] {
 	start := max(floor(now, a.width), a.newest)
 	b, _ := a.Open(start)
 	return b
 }
 
-// Open returns the bucket that t falls in, whatever the newest one is, opened
-// if its slot holds an older one. It returns false if the slot holds a later
-// bucket already: t is too old to be kept.
+// Open returns the bucket of t, even if it isn't the newest, and opens it if its slot holds an
+// older one. It returns false if the slot already holds a later bucket: t is then too old.
 func (a *LeapArray[T]) Open(t int64) (*Bucket[T], bool) {
 	start := floor(t, a.width)
 	b := a.slot(start)
@@ -85,15 +82,14 @@ func (a *LeapArray[T]) Open(t int64) (*Bucket[T], bool) {
 	return b, true
 }
 
-// valid reports whether a bucket that begins at start still counts at now: it
-// began, and less than the interval ago as seen from the bucket of now.
+// valid reports whether a bucket that begins at start counts at now: it has begun, less than the
+// interval before the bucket of now.
 func (a *LeapArray[T]) valid(now, start int64) bool {
 	current := max(floor(now, a.width), a.newest)
 	return start <= current && start > current-a.interval
 }
 
-// at returns the bucket that t falls in if it was opened and still counts at
-// now. Nothing is changed.
+// at returns the bucket of t if it was opened and still counts at now. It changes nothing.
 func (a *LeapArray[T]) at(now, t int64) (*Bucket[T], bool) {
 	start := floor(t, a.width)
 	b := a.slot(start)
@@ -103,13 +99,12 @@ func (a *LeapArray[T]) at(now, t int64) (*Bucket[T], bool) {
 	return b, true
 }
 
-// All yields the opened buckets that count at now, oldest first. Nothing is
-// changed.
+// All yields the opened buckets that count at now, oldest first. It changes nothing.
 func (a *LeapArray[T]) All(now int64) iter.Seq[*Bucket[T]] {
 	return a.where(now, func(int64) bool { return true })
 }
 
-// where yields those buckets of [LeapArray.All] whose start satisfies keep.
+// where yields the buckets of [LeapArray.All] whose start satisfies keep.
 func (a *LeapArray[T]) where(now int64, keep func(start int64) bool) iter.Seq[*Bucket[T]] {
 	return func(yield func(*Bucket[T]) bool) {
 		current := max(floor(now, a.width), a.newest)
@@ -126,7 +121,7 @@ func (a *LeapArray[T]) slot(start int64) *Bucket[T] {
 	return &a.buckets[((start/a.width)%n+n)%n]
 }
 
-// floor is the largest multiple of width that is not above t.
+// floor returns the largest multiple of width that is not above t.
 func floor(t, width int64) int64 {
 	if r := t % width; r >= 0 {
 		return t - r

@@ -8,17 +8,16 @@ import (
 
 const minuteBuckets = 60
 
-// minute is the last 60 seconds, one by one. It is the largest thing that a node has,
-// so it counts in 32 bits until a second has more than that or a long-lived call ends, and
-// from then on in 64.
-// It is not safe for concurrent use. The zero value holds nothing and takes no room.
+// minute holds the last 60 seconds, one by one. It is the largest part of a node, so it counts in
+// 32 bits until a second exceeds them or a long-lived call ends, and in 64 bits from then on. The
+// zero value is empty and takes no memory. It is not safe for concurrent use.
 type minute struct {
 	narrow *LeapArray[narrow]
 	wide   *LeapArray[Counts] // instead of narrow
 }
 
-// narrow is [Counts] whose numbers are small, in 40 bytes instead of 80. It has no room for
-// long-lived calls, which few nodes have.
+// narrow is [Counts] for small numbers, in 40 bytes instead of 80. It has no field for long-lived
+// calls, which few nodes have.
 type narrow struct {
 	rt                                                          int64
 	pass, block, exception, complete, occupied, entered, exited uint32
@@ -46,11 +45,10 @@ func (n *narrow) counts() Counts {
 	}
 }
 
-// empty reports whether the minute takes no room.
+// empty reports whether the minute takes no memory.
 func (m *minute) empty() bool { return m.narrow == nil && m.wide == nil }
 
-// add counts what happened in the second of start, unless that is older than the
-// minute.
+// add adds counts to the second of start, unless that is older than the minute.
 func (m *minute) add(start int64, counts *Counts) {
 	if m.empty() {
 		m.narrow = newRing[narrow](minuteBuckets*int64(time.Second), minuteBuckets)
@@ -73,7 +71,7 @@ func (m *minute) add(start int64, counts *Counts) {
 	}
 }
 
-// widen counts in 64 bits from now on.
+// widen switches to 64 bits.
 func (m *minute) widen() {
 	m.wide = newRing[Counts](minuteBuckets*int64(time.Second), minuteBuckets)
 	for i := range m.narrow.buckets {
@@ -105,7 +103,7 @@ func (m *minute) all(now int64) iter.Seq2[int64, Counts] {
 	}
 }
 
-// at returns what the second that begins at start has counted, if that counts at now.
+// at returns the counts of the second that begins at start, if that counts at now.
 func (m *minute) at(now, start int64) (counts Counts) {
 	if m.narrow != nil {
 		if b, ok := m.narrow.at(now, start); ok {

@@ -14,8 +14,7 @@ import (
 
 const second = int64(time.Second)
 
-// The minute counts what a list of seconds does, also where numbers no longer fit
-// into 32 bits.
+// The minute counts the same as a list of seconds, also if numbers no longer fit into 32 bits.
 func TestMinuteIsItsTwin(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -32,7 +31,7 @@ func TestMinuteIsItsTwin(t *testing.T) {
 			if random.IntN(50) == 0 {
 				counts.Block = 1 << (31 + random.IntN(4))
 			}
-			kept := start > newest-60*second // else its place may hold a later second
+			kept := start > newest-60*second // otherwise its slot may hold a later second
 			m.add(start, &counts)
 			newest = max(newest, start)
 			if kept {
@@ -53,8 +52,7 @@ func TestMinuteIsItsTwin(t *testing.T) {
 	}
 }
 
-// At most that many of the largest numbers that 32 bits hold are kept narrow, and none
-// is ever cut off.
+// The largest 32-bit numbers are kept narrow, and none is ever cut off.
 func TestMinuteWidens(t *testing.T) {
 	var m minute
 	most := Counts{Pass: math.MaxUint32, Exited: math.MaxUint32, minRT: math.MaxUint32, RT: math.MaxInt64 / 2}
@@ -69,7 +67,7 @@ func TestMinuteWidens(t *testing.T) {
 	assert.Equal(t, Counts{Pass: 1}, m.at(epoch+second, epoch+second))
 }
 
-// A long-lived call finds room, and so does what was there before.
+// A long-lived call widens the minute and loses none of the earlier counts.
 func TestMinuteWidensForLongLivedCalls(t *testing.T) {
 	var m minute
 	m.add(epoch, &Counts{Pass: 1})
@@ -84,7 +82,7 @@ func TestMinuteIsSmall(t *testing.T) {
 	assert.EqualValues(t, 10*8, unsafe.Sizeof(Counts{}), "each of its fields is in narrow too, or widens")
 }
 
-// What has rested for a minute takes no more room than before, and loses nothing.
+// A minute without counts takes no more memory than before, and loses nothing.
 func TestCountersShrink(t *testing.T) {
 	l, err := NewLayout(time.Second, 2, 2)
 	require.NoError(t, err)

@@ -2,8 +2,8 @@ package stat
 
 import "encoding/binary"
 
-// Pack appends the counts to b, in a few bytes if they are small: for code that keeps many of
-// them for a while. [Counts.Unpack] reads them.
+// Pack appends the counts to b, in a few bytes if they are small, for code that stores many of
+// them. [Counts.Unpack] reads them.
 func (c *Counts) Pack(b []byte) []byte {
 	for _, n := range c.numbers() {
 		b = binary.AppendVarint(b, *n)
@@ -11,8 +11,8 @@ func (c *Counts) Pack(b []byte) []byte {
 	return b
 }
 
-// Unpack sets the counts to those that [Counts.Pack] has put at the beginning of b, and
-// returns what follows them. Other bytes give other counts, or panic.
+// Unpack sets the counts from the output of [Counts.Pack] at the beginning of b, and returns the
+// rest. It may panic on malformed input.
 func (c *Counts) Unpack(b []byte) []byte {
 	for _, n := range c.numbers() {
 		var size int
@@ -22,7 +22,7 @@ func (c *Counts) Unpack(b []byte) []byte {
 	return b
 }
 
-// numbers are the fields.
+// numbers returns pointers to the fields.
 func (c *Counts) numbers() [10]*int64 {
 	return [...]*int64{
 		&c.Pass, &c.Block, &c.Exception, &c.Complete, &c.Occupied, &c.Entered, &c.Exited, &c.LongLived, (*int64)(&c.RT), &c.minRT,

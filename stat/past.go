@@ -2,21 +2,21 @@ package stat
 
 import "time"
 
-// Past is what counters knew at some time of what had passed lately, for windows that are made
-// later but begin at that time. It doesn't change.
+// Past is a snapshot of recent admissions, for windows that are made later but begin at the time of
+// the snapshot. It is immutable.
 type Past struct {
 	passed []passed
 	total  int64 // units since the start
 }
 
-// passed is units that passed at a time, or before it.
+// passed is a number of units admitted at a time or before it.
 type passed struct{ at, units int64 }
 
-// Past returns nil if nothing has passed lately.
+// Past returns nil if nothing was admitted recently.
 func (c *Counters) Past(now int64) *Past {
 	c.lock()
 	defer c.unlock()
-	p := &Past{total: c.admittedLocked()} // read before the rest: what passes meanwhile is in both
+	p := &Past{total: c.admittedLocked()} // read first: units admitted meanwhile are in both
 	c.latelyLocked(now, func(now, at, units int64) { p.passed = append(p.passed, passed{min(at, now), units}) })
 	if p.passed == nil {
 		return nil
@@ -24,12 +24,11 @@ func (c *Counters) Past(now int64) *Past {
 	return p
 }
 
-// SeedWindow counts in w what passed here lately: from the lanes and, for what lies further back,
-// from whole seconds. A window with finer buckets or a longer interval than these can't be seeded
-// fully.
+// SeedWindow counts recent admissions in w: from the lanes and, further back, from whole seconds. A
+// window with finer buckets or a longer interval can't be seeded fully.
 //
-// If past isn't nil, SeedWindow counts what is in past instead. What has passed since then counts
-// as of now, because nothing else is known about when it passed.
+// If past isn't nil, SeedWindow uses past instead. Units admitted since then count as of now,
+// because their time is not known.
 func (c *Counters) SeedWindow(w *Window, now int64, past *Past) {
 	c.lock()
 	defer c.unlock()
@@ -45,12 +44,12 @@ func (c *Counters) SeedWindow(w *Window, now int64, past *Past) {
 	}
 }
 
-// latelyLocked calls f with the units that passed lately, in whole seconds and in the lanes'
-// buckets, and with the latest time at which they may have passed; and with now, or a later
-// time that was seen. The caller holds the lock.
+// latelyLocked calls f with the units admitted recently, in whole seconds and in the lanes'
+// buckets, with the latest time at which they may have been admitted, and with now or a later time
+// that was seen. The caller holds the lock.
 func (c *Counters) latelyLocked(now int64, f func(now, at, units int64)) {
 	c.settleAllLocked(now)
-	tell := func(end, units int64) { // of units that were counted before end, perhaps just before
+	tell := func(end, units int64) { // units counted before end, perhaps just before
 		if end-c.layout.fine > now {
 			now = end - 1 // the caller is late
 		}
@@ -70,7 +69,7 @@ func (c *Counters) latelyLocked(now int64, f func(now, at, units int64)) {
 	}
 }
 
-// admittedLocked is the units that have passed since the start. The caller holds the lock.
+// admittedLocked returns the units admitted since the start. The caller holds the lock.
 func (c *Counters) admittedLocked() (units int64) {
 	for p := range c.allLocked() {
 		units += p.totals.Pass

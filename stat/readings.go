@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// lock keeps counts from being moved, here and in what is included.
+// lock stops counts from being moved, here and in the included Counters.
 func (c *Counters) lock() {
 	c.mu.Lock()
 	if c.part != nil {
@@ -21,7 +21,7 @@ func (c *Counters) unlock() {
 	c.mu.Unlock()
 }
 
-// allLocked yields the counters and those that they include. The caller holds the lock.
+// allLocked yields c and the Counters that it includes. The caller holds the lock.
 func (c *Counters) allLocked() iter.Seq[*Counters] {
 	return func(yield func(*Counters) bool) {
 		if yield(c) && c.part != nil {
@@ -30,7 +30,7 @@ func (c *Counters) allLocked() iter.Seq[*Counters] {
 	}
 }
 
-// Second is what the second window counts at now.
+// Second returns the counts of the second window at now.
 func (c *Counters) Second(now int64) Counts {
 	c.lock()
 	defer c.unlock()
@@ -38,13 +38,12 @@ func (c *Counters) Second(now int64) Counts {
 	return c.betweenLocked(now, c.layout.oldest(now), math.MaxInt64)
 }
 
-// SecondBuckets are the buckets of the second window, oldest first, those
-// without counts included.
+// SecondBuckets returns the buckets of the second window, oldest first, including empty ones.
 func (c *Counters) SecondBuckets(now int64) []Bucket[Counts] {
 	return c.AppendSecondBuckets(nil, now)
 }
 
-// AppendSecondBuckets appends what [Counters.SecondBuckets] returns.
+// AppendSecondBuckets appends the result of [Counters.SecondBuckets].
 func (c *Counters) AppendSecondBuckets(buckets []Bucket[Counts], now int64) []Bucket[Counts] {
 	c.lock()
 	defer c.unlock()
@@ -52,14 +51,14 @@ func (c *Counters) AppendSecondBuckets(buckets []Bucket[Counts], now int64) []Bu
 	for start := c.layout.oldest(now); start <= now; start += c.layout.coarse {
 		end := start + c.layout.coarse
 		if end > now {
-			end = math.MaxInt64 // the newest bucket has whatever is newer than this reader
+			end = math.MaxInt64 // the newest bucket takes everything newer than this reader
 		}
 		buckets = append(buckets, Bucket[Counts]{Start: start, Value: c.betweenLocked(now, start, end)})
 	}
 	return buckets
 }
 
-// Totals are all counts since the start.
+// Totals returns all counts since the start.
 func (c *Counters) Totals() Counts {
 	c.lock()
 	defer c.unlock()
@@ -82,18 +81,17 @@ func (c *Counters) InFlight() int64 {
 	return calls
 }
 
-// UnitsInFlight returns the units of the calls in flight. While calls come and go it may return
-// more.
+// UnitsInFlight returns the units of the calls in flight. It may be too high while calls come and
+// go.
 func (c *Counters) UnitsInFlight() int64 {
 	_, units := c.inFlight(func() int64 { return 0 })
 	return units
 }
 
-// UnitsBeside returns the units in flight less those that known counts. While calls come and go
-// it may return more, never less. known must count units after they were counted here and until
-// their end is about to be; it is called between reading what ended and reading what began. So
-// the result may be too high, by what ended while this was read and by what known had not counted
-// yet; it is never too low.
+// UnitsBeside returns the units in flight less known(). It may be too high while calls come and go,
+// never too low: it reads exits first, then calls known, then reads entries, so the result includes
+// units that exited meanwhile or that known had not counted yet. known must count units after they
+// are counted here, and stop counting them before their exit is counted here.
 func (c *Counters) UnitsBeside(known func() int64) int64 {
 	_, units := c.inFlight(known)
 	return units
@@ -105,8 +103,8 @@ func (c *Counters) inFlight(known func() int64) (calls, units int64) {
 	return c.flyingLocked(known)
 }
 
-// flyingLocked reads all exits before any entry, so a call that is seen to have exited
-// is also seen to have entered. The caller holds the lock.
+// flyingLocked reads all exits before any entry, so a call that is seen to have exited is also seen
+// to have entered. The caller holds the lock.
 func (c *Counters) flyingLocked(known func() int64) (calls, units int64) {
 	for p := range c.allLocked() {
 		p.gatherAll()
@@ -127,13 +125,13 @@ func (c *Counters) flyingLocked(known func() int64) (calls, units int64) {
 	return calls, units
 }
 
-// History returns the last 60 seconds, the present one included, oldest first, without those in
-// which nothing happened.
+// History returns the last 60 seconds, the current one included, oldest first, without empty
+// seconds.
 func (c *Counters) History(now int64) []Bucket[Counts] {
 	return c.AppendHistory(nil, now)
 }
 
-// AppendHistory appends what [Counters.History] returns.
+// AppendHistory appends the result of [Counters.History].
 func (c *Counters) AppendHistory(history []Bucket[Counts], now int64) []Bucket[Counts] {
 	c.lock()
 	defer c.unlock()
@@ -153,7 +151,7 @@ func (c *Counters) AppendHistory(history []Bucket[Counts], now int64) []Bucket[C
 	return history
 }
 
-// LastSecond is what the last whole second before now counts.
+// LastSecond returns the counts of the last whole second before now.
 func (c *Counters) LastSecond(now int64) Counts {
 	c.lock()
 	defer c.unlock()
@@ -174,9 +172,9 @@ func (c *Counters) LastSecond(now int64) Counts {
 	return sum
 }
 
-// Idle reports whether nothing is in flight and nothing was counted within the
-// second window and the last minute. It moves nothing, so that looking at a node
-// doesn't make it larger; but it shrinks one that has rested.
+// Idle reports whether nothing is in flight and nothing was counted within the second window and
+// the last minute. It moves no counts, so looking at a node doesn't make it larger, and it shrinks
+// an idle one.
 func (c *Counters) Idle(now int64) bool {
 	c.lock()
 	defer c.unlock()
@@ -189,7 +187,7 @@ func (c *Counters) Idle(now int64) bool {
 	return calls == 0
 }
 
-// restsLocked reports whether nothing was counted lately; see Idle. The caller holds mu.
+// restsLocked reports whether nothing was counted recently; see Idle. The caller holds mu.
 func (c *Counters) restsLocked(now int64) bool {
 	since := c.since(now)
 	if !c.minute.empty() && c.moved > since {
@@ -207,15 +205,15 @@ func (c *Counters) restsLocked(now int64) bool {
 	return true
 }
 
-// settleAllLocked moves every expired bucket, also of what is included. The caller holds the
-// lock.
+// settleAllLocked moves every expired bucket, those of the included Counters too. The caller holds
+// the lock.
 func (c *Counters) settleAllLocked(now int64) {
 	for p := range c.allLocked() {
 		p.settleLocked(now)
 	}
 }
 
-// Lanes is how many lanes there are at the moment.
+// Lanes returns the current number of lanes.
 func (c *Counters) Lanes() int {
 	n := 0
 	for i := range c.lanes {
@@ -226,8 +224,8 @@ func (c *Counters) Lanes() int {
 	return n
 }
 
-// betweenLocked sums the second window's buckets that start in [from, to). The caller
-// holds the lock.
+// betweenLocked sums the second window's buckets that start in [from, to). The caller holds the
+// lock.
 func (c *Counters) betweenLocked(now, from, to int64) Counts {
 	var sum Counts
 	within := func(start int64) bool { return start >= from && start < to }

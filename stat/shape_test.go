@@ -41,9 +41,8 @@ func TestShapeValidate(t *testing.T) {
 	}
 }
 
-// A constructor refuses or makes something that works; it never panics. What it
-// makes can be asked for any bucket and any time, whether they are there or not.
-// known bug 8, 47
+// A constructor refuses or returns something that works; it never panics. The result accepts any
+// bucket and any time. known bug 8, 47
 func FuzzConstructors(f *testing.F) {
 	f.Add(int64(time.Second), 2, 4, true, epoch)
 	f.Add(int64(0), 0, 0, false, int64(0))

@@ -2,14 +2,14 @@ package stat
 
 import "github.com/penstock-go/penstock/internal/shared"
 
-// Tally is a counter that many callers raise at the same time and few read: striped, so that
-// callers on different lanes don't contend. The zero value is ready and holds nothing until the
-// first Add. It is safe for concurrent use.
+// Tally is a striped counter for many concurrent writers and few readers: callers on different
+// lanes don't contend. The zero value is ready and allocates nothing before the first Add. It is
+// safe for concurrent use.
 type Tally struct {
 	cells shared.Pointer[[tallyCells]tallyCell]
 }
 
-const tallyCells = 8 // enough to part the processors of most machines, 512 bytes
+const tallyCells = 8 // enough to separate the processors of most machines, 512 bytes
 
 // tallyCell fills a cache line, so that two lanes never share one.
 type tallyCell struct {
@@ -17,11 +17,11 @@ type tallyCell struct {
 	_ [56]byte
 }
 
-// Add counts n on a lane, and touches no other.
+// Add counts n on a lane without touching any other lane.
 func (t *Tally) Add(lane uint32, n int64) {
 	for {
-		// Where cells is not known to be there, to index it is to check it for nil, and that
-		// check reads the first cell: the line of another lane, which would be lost to it.
+		// Unless cells is known to be non-nil, indexing it checks for nil by reading the first
+		// cell: the line of another lane, which that lane would lose.
 		if cells := t.cells.Load(); cells != nil {
 			cells[lane%tallyCells].n.Add(n)
 			return
@@ -30,7 +30,7 @@ func (t *Tally) Add(lane uint32, n int64) {
 	}
 }
 
-// AddBoth is Add on two tallies, for hardly more instructions than one.
+// AddBoth is Add on two tallies, in hardly more instructions than one.
 func AddBoth(t, u *Tally, lane uint32, n int64) {
 	i := lane % tallyCells
 	if a, b := t.cells.Load(), u.cells.Load(); a != nil && b != nil { // as in Add
@@ -42,7 +42,7 @@ func AddBoth(t, u *Tally, lane uint32, n int64) {
 	u.Add(lane, n)
 }
 
-// Load is what was counted so far. Between two loads it never decreases.
+// Load returns the count so far. It never decreases between two loads.
 func (t *Tally) Load() int64 {
 	cells := t.cells.Load()
 	if cells == nil {

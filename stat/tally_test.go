@@ -21,7 +21,7 @@ func TestTally(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { tally.Add(3, 1) }))
 }
 
-// Nothing is lost, and what is read never decreases.
+// Nothing is lost, and successive reads never decrease.
 func TestTallyUnderACrowd(t *testing.T) {
 	var tally Tally
 	var done atomic.Bool

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A lane touches its own cell and no other: one that only reads the cell of somebody else,
-// as a check for nil may, fetches a line that somebody else writes all the time. Here the
-// cell of lane 0 lies in a page that nobody may read. known bug 110
+// A lane touches no cell but its own: even a read of another cell, as by a nil check, fetches a
+// cache line that others write all the time. Here the cell of lane 0 lies in a page that can't be
+// read. known bug 110
 func TestTallyLaneTouchesItsOwnCell(t *testing.T) {
 	page := os.Getpagesize()
 	memory, err := syscall.Mmap(-1, 0, 2*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// View reads counters through an interval and buckets of its own, which divide those that the
-// counters have anyway: Sentinel calls it SlidingWindowMetric. One View works for all counters of a
-// [Layout]. It is a value, holds no counts, and copies no ring: each reading adds up what it asks
-// for, under one lock.
+// View reads counters through an interval and buckets of its own, which divide those of the
+// counters; Sentinel calls it SlidingWindowMetric. One View works for all counters of a [Layout].
+// It is a value, holds no counts and copies no ring: each reading sums what it needs under one
+// lock.
 //
-// The buckets of a View begin at multiples of their width. The newest is the one that now
-// falls in, so it is still running; for whole seconds only, leave it out, as with
+// The buckets of a View begin at multiples of their width. The newest is the one that now falls in,
+// so it is still running; to read whole seconds only, skip it:
 //
 //	_, running := v.Range(now)
 //	v.Buckets(c, now, func(start int64) bool { return start < running })
@@ -22,13 +22,13 @@ import (
 type View struct {
 	interval int64
 	width    int64
-	minute   bool // it reads the last 60 seconds, not the second window
+	minute   bool // reads the last 60 seconds, not the second window
 }
 
 // NewView returns a view of the counters of a layout, with samples buckets over an interval. Either
-// the second window of the layout or the last 60 seconds must be a multiple of the interval, and
-// the width of a bucket one of theirs; where both would do, it is the second window that is read.
-// The error says what doesn't fit.
+// the layout's second window or the last 60 seconds must be a multiple of the interval, and the
+// view's bucket width a multiple of the corresponding bucket width; if both fit, the second window
+// is read. The error names the mismatch.
 func NewView(l *Layout, interval time.Duration, samples int) (View, error) {
 	if samples < 1 || samples > MaxBuckets {
 		return View{}, fmt.Errorf("stat: a view of %d samples: use 1 to %d", samples, MaxBuckets)
@@ -48,19 +48,18 @@ func NewView(l *Layout, interval time.Duration, samples int) (View, error) {
 	return v, nil
 }
 
-// divides reports whether the view can be read off a ring with that interval and that width of
-// buckets.
+// divides reports whether the view can be read from a ring of that interval and bucket width.
 func (v View) divides(interval, width int64) bool {
 	return interval%v.interval == 0 && v.width%width == 0
 }
 
-// Interval is the length of what the view reads.
+// Interval returns the length of time that the view covers.
 func (v View) Interval() time.Duration { return time.Duration(v.interval) }
 
-// Width is the length of a bucket.
+// Width returns the length of a bucket.
 func (v View) Width() time.Duration { return time.Duration(v.width) }
 
-// Samples is the number of buckets.
+// Samples returns the number of buckets.
 func (v View) Samples() int {
 	if v.width == 0 {
 		return 0
@@ -68,7 +67,7 @@ func (v View) Samples() int {
 	return int(v.interval / v.width)
 }
 
-// Range returns when the oldest and the newest of the buckets that count at now begin.
+// Range returns the start of the oldest and of the newest bucket that count at now.
 func (v View) Range(now int64) (oldest, newest int64) {
 	if v.width == 0 {
 		return 0, 0
@@ -77,7 +76,7 @@ func (v View) Range(now int64) (oldest, newest int64) {
 	return newest + v.width - v.interval, newest
 }
 
-// Sum is what all buckets count together. The mean and the least response time are its
+// Sum returns the counts of all buckets together. The mean and the smallest response time are its
 // [Counts.AvgRT] and [Counts.MinRT].
 func (v View) Sum(c *Counters, now int64) Counts {
 	var sum Counts
@@ -85,7 +84,7 @@ func (v View) Sum(c *Counters, now int64) Counts {
 	return sum
 }
 
-// Rates are the averages over the interval, per second.
+// Rates returns the averages over the interval, per second.
 func (v View) Rates(c *Counters, now int64) Rates {
 	if v.interval == 0 {
 		return Rates{}
@@ -94,7 +93,7 @@ func (v View) Rates(c *Counters, now int64) Rates {
 	return sum.Per(v.Interval())
 }
 
-// Max is the highest value that of returns for a bucket, as with
+// Max returns the largest value of of over the buckets, as in
 //
 //	v.Max(c, now, func(c stat.Counts) int64 { return c.Complete })
 func (v View) Max(c *Counters, now int64, of func(Counts) int64) int64 {
@@ -102,7 +101,7 @@ func (v View) Max(c *Counters, now int64, of func(Counts) int64) int64 {
 		return 0
 	}
 	most := int64(math.MinInt64)
-	var few [minuteBuckets]Bucket[Counts] // room for what most views have
+	var few [minuteBuckets]Bucket[Counts] // enough for most views
 	buckets := v.AppendBuckets(few[:0], c, now, nil)
 	for i := range buckets {
 		most = max(most, of(buckets[i].Value))
@@ -110,13 +109,13 @@ func (v View) Max(c *Counters, now int64, of func(Counts) int64) int64 {
 	return most
 }
 
-// Buckets are the buckets that count at now and whose start keep accepts, oldest first, even those
-// without counts; if keep is nil, all.
+// Buckets returns the buckets that count at now and whose start keep accepts, oldest first,
+// including empty ones; if keep is nil, all.
 func (v View) Buckets(c *Counters, now int64, keep func(start int64) bool) []Bucket[Counts] {
 	return v.AppendBuckets(nil, c, now, keep)
 }
 
-// AppendBuckets appends what [View.Buckets] returns.
+// AppendBuckets appends the result of [View.Buckets].
 func (v View) AppendBuckets(to []Bucket[Counts], c *Counters, now int64, keep func(start int64) bool) []Bucket[Counts] {
 	if v.width == 0 {
 		return to
@@ -137,8 +136,8 @@ func (v View) AppendBuckets(to []Bucket[Counts], c *Counters, now int64, keep fu
 	return to
 }
 
-// each calls f with what the counters have for a bucket of the view, which begins at start,
-// several times if they have it in pieces. What is newer than now is in the newest.
+// each calls f with the counts of each bucket of the view and its start, several times if the
+// counters hold a bucket in pieces. Counts newer than now go to the newest bucket.
 func (v View) each(c *Counters, now int64, f func(start int64, counts Counts)) {
 	if v.width == 0 {
 		return
@@ -159,8 +158,8 @@ func (v View) each(c *Counters, now int64, f func(start int64, counts Counts)) {
 	}
 }
 
-// eachOfSecondLocked calls f with what the second window has at now, and when that began, in no
-// particular order. The caller holds the lock.
+// eachOfSecondLocked calls f with each count in the second window at now and the time it began, in
+// no particular order. The caller holds the lock.
 func (c *Counters) eachOfSecondLocked(now int64, f func(start int64, counts Counts)) {
 	c.eachLive(f)
 	for p := range c.allLocked() {
@@ -173,7 +172,7 @@ func (c *Counters) eachOfSecondLocked(now int64, f func(start int64, counts Coun
 	}
 }
 
-// eachOfMinute does so with the last 60 seconds.
+// eachOfMinute is eachOfSecondLocked for the last 60 seconds.
 func (c *Counters) eachOfMinute(now int64, f func(start int64, counts Counts)) {
 	c.eachLive(f)
 	for p := range c.allLocked() {
@@ -183,7 +182,7 @@ func (c *Counters) eachOfMinute(now int64, f func(start int64, counts Counts)) {
 	}
 }
 
-// eachLive does so with what is in the lanes.
+// eachLive is eachOfSecondLocked for the counts in the lanes.
 func (c *Counters) eachLive(f func(start int64, counts Counts)) {
 	for p := range c.allLocked() {
 		for b := range p.liveLocked() {

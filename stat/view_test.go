@@ -50,7 +50,7 @@ func TestNewView(t *testing.T) {
 	}
 }
 
-// Each view of random traffic says what a list of all that happened says, summed up naively.
+// Each view of random traffic equals the naive sum of a list of all events.
 func TestViewAgainstAList(t *testing.T) {
 	rng := random(t)
 	for range rounds(40) {
@@ -114,8 +114,8 @@ func TestViewAgainstAList(t *testing.T) {
 	}
 }
 
-// A caller with a later time has counted already: that is in the newest bucket, so that
-// nothing that was counted is missed by a sum.
+// A caller with a later time has counted already: its count goes to the newest bucket, so no sum
+// misses it.
 func TestViewOfALateReader(t *testing.T) {
 	layout := newLayout(t, time.Second, 2, 1)
 	c := newCounters(layout)
@@ -152,7 +152,7 @@ func TestZeroView(t *testing.T) {
 	assert.Empty(t, v.Buckets(c, epoch, nil))
 }
 
-// A reading takes no memory: no ring is copied.
+// A reading allocates nothing: no ring is copied.
 func TestViewAllocatesNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")

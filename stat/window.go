@@ -8,51 +8,50 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Window meters admissions over a sliding interval, exactly: [Window.TryAdd]
-// checks and counts in one atomic step. Calls on one window are linearizable:
-// never over the limit, and nothing refused that some serial order would have
-// admitted. It is safe for concurrent use.
+// Window meters admissions over a sliding interval, exactly: [Window.TryAdd] checks and counts in
+// one atomic step. Calls on one window are linearizable: they never exceed the limit, and every
+// rejection is one that some serial order would make as well. It is safe for concurrent use.
 //
-// Buckets are known by their number, time / width. One ring holds those that
-// count and those that have not begun, which is what borrowing needs:
+// Buckets are identified by their number, time / width. One ring holds the buckets that count and,
+// for borrowing, buckets that have not begun:
 //
 //	          span: they count now           ahead: can be borrowed
 //	... | head-2 | head-1 | head (newest) | head+1 | head+2 | ...
 //	    \____________ used ____________/  \____ waiting ____/
 //
-// When time reaches a bucket, it opens with what was borrowed from it already
-// counted, and the oldest one is forgotten.
+// When time reaches a bucket, it opens with its borrowed units already counted, and the oldest
+// bucket expires.
 //
-// mu guards the fields below it. Of those above, calls swap the word and count failed without mu;
-// the others change under mu.
+// mu guards the fields below it. Of the fields above it, calls swap word and increment failed
+// without mu; the others change only under mu.
 //
 // # Reading order
 //
 // Each file begins with its invariants. windowring.go: which buckets are kept. windowword.go: the
-// word by which calls count without mu, bit by bit. windowadd.go: how a call counts by it, and why
-// that is exact. windowborrow.go: units from coming buckets. windowlend.go: units that processors
-// get ahead of their calls, where they contend for the word. windowseed.go and windowera.go: how one
-// window continues another, and how calls find there what they hold.
+// word through which calls count without mu, bit by bit. windowadd.go: how a call counts through
+// it, and why the count is exact. windowborrow.go: units from later buckets. windowlend.go: units
+// lent to processors ahead of their calls, if they contend for the word. windowseed.go and
+// windowera.go: how one window continues another, and how calls find their units there.
 type Window struct {
 	newest  shared.Int64                    // mirrors head
 	word    shared.Uint64                   // mirrors total, or is ahead of it; see word
 	era     shared.Uint64                   // changes under mu
-	credits shared.Pointer[lending.Credits] // nil while nothing was ever lent, or nothing for long; changes under mu
+	credits shared.Pointer[lending.Credits] // nil if nothing was lent for a while; changes under mu
 
 	failed shared.Uint32 // swaps of the word that failed in this bucket
 
 	mu         shared.Mutex
 	width      int64       // of a bucket, ns
-	span       int64       // how many buckets count
-	ahead      int64       // how many can be borrowed from
+	span       int64       // number of buckets that count
+	ahead      int64       // number of buckets that can be borrowed from
 	head       int64       // number of the newest bucket
 	waiting    int64       // sum of the buckets ahead
 	counts     []int64     // ring of span+ahead buckets
 	total      int64       // of the buckets that count
-	lent       int64       // to lanes since it was collected last, spent or not; all of it counts in head
-	lentAt     int64       // number of the bucket in which something was lent last
-	born       uint64      // the era in which it took over another's place
-	successors []successor // that it was handed over to, the latest last; replaced as a whole
+	lent       int64       // to lanes since the last collection, spent or not; all of it counts in head
+	lentAt     int64       // number of the last bucket in which units were lent
+	born       uint64      // era in which it took the place of another
+	successors []successor // windows it was handed over to, the latest last; replaced as a whole
 	retired    bool
 }
 
@@ -75,8 +74,8 @@ func NewWindow(shape Shape) (*Window, error) {
 	return w, nil
 }
 
-// Fits reports whether [Window.TryAdd] would admit n units at now, as things stand. It
-// takes nothing, so the answer commits to nothing: only TryAdd decides.
+// Fits reports whether [Window.TryAdd] would admit n units at now. It takes nothing, so the answer
+// is only a prediction: TryAdd decides.
 func (w *Window) Fits(now, n, limit int64) bool {
 	if now < (w.newest.Load()+1)*w.width {
 		switch seen := w.load(); {
@@ -94,8 +93,8 @@ func (w *Window) Fits(now, n, limit int64) bool {
 	return w.fitsLocked(w.head, n, limit)
 }
 
-// HasRoom is Fits for units that will not be counted here: it looks at no coming
-// bucket, only at the present.
+// HasRoom is Fits for units that will not be counted here: it checks only the present, no later
+// bucket.
 func (w *Window) HasRoom(now, n, limit int64) bool {
 	if now < (w.newest.Load()+1)*w.width {
 		seen := w.load()
@@ -109,8 +108,8 @@ func (w *Window) HasRoom(now, n, limit int64) bool {
 	return w.total <= limit-n
 }
 
-// AddAt counts n units on a lane, whatever the total, in the bucket of a time that may lie
-// ahead of now, as far as the window can look ahead. It returns a receipt for them.
+// AddAt counts n units on a lane, whatever the total, in the bucket of at, which may lie ahead of
+// now within the window's look-ahead. It returns a receipt for them.
 func (w *Window) AddAt(lane uint32, now, at, n int64) Receipt {
 	if at <= now {
 		r, _ := w.TryAdd(lane, now, n, math.MaxInt64)
@@ -124,10 +123,10 @@ func (w *Window) AddAt(lane uint32, now, at, n int64) Receipt {
 	return w.receiptLocked(bucket)
 }
 
-// Cancel takes n units out of the bucket they were counted in, if it still
-// counts or is still to come, and out of every window that they were handed over to.
+// Cancel takes n units out of the bucket they were counted in, unless that has expired, and out of
+// every window that they were handed over to.
 func (w *Window) Cancel(r Receipt, n int64) {
-	w.close() // what is lent may stay so: n units of the bucket are not
+	w.close() // lent units may stay: n units of the bucket are not lent
 	bucket, era := w.findLocked(r)
 	if w.keepsLocked(bucket) {
 		w.putLocked(bucket, -n)
@@ -143,11 +142,11 @@ func (w *Window) Cancel(r Receipt, n int64) {
 	}
 }
 
-// Within reports whether the window holds at most limit wherever the bucket of units that a call
-// holds counts. The call asks that for a second limit.
+// Within reports whether the window holds at most limit wherever the bucket of the receipt counts.
+// A call with units in the window uses it to check a second limit.
 func (w *Window) Within(r Receipt, limit int64) bool {
 	if seen := w.load(); !seen.closed() && seen.total() <= limit {
-		return true // nothing is borrowed: there will only be less
+		return true // nothing is borrowed: the total only falls
 	}
 	w.lock()
 	defer w.unlock()
@@ -155,7 +154,7 @@ func (w *Window) Within(r Receipt, limit int64) bool {
 	return !w.keepsLocked(bucket) || w.fitsLocked(bucket, 0, limit)
 }
 
-// Sum is the units that count at now.
+// Sum returns the units that count at now.
 func (w *Window) Sum(now int64) int64 {
 	w.lock()
 	defer w.unlock()
@@ -163,7 +162,7 @@ func (w *Window) Sum(now int64) int64 {
 	return w.total
 }
 
-// Waiting is the units borrowed from buckets that have not begun at now.
+// Waiting returns the units borrowed from buckets that have not begun at now.
 func (w *Window) Waiting(now int64) int64 {
 	w.lock()
 	defer w.unlock()
@@ -171,8 +170,8 @@ func (w *Window) Waiting(now int64) int64 {
 	return w.waiting
 }
 
-// RetryAfter is how long after now n units will fit if no other call comes first; false if they
-// never will.
+// RetryAfter returns the time from now until n units fit if no other call comes first; false if
+// they never will.
 func (w *Window) RetryAfter(now, n, limit int64) (time.Duration, bool) {
 	w.lock()
 	defer w.unlock()
@@ -180,8 +179,8 @@ func (w *Window) RetryAfter(now, n, limit int64) (time.Duration, bool) {
 	if n > limit {
 		return 0, false
 	}
-	// They fit in the first bucket after which the window keeps their room for as
-	// long as that bucket counts. The last that is borrowed leaves after ahead+span.
+	// They fit in the first bucket after which the window keeps their room while that bucket
+	// counts. The last borrowed bucket expires after ahead+span.
 	total, first := w.total, w.head
 	for b := w.head; b < first+w.span && b <= w.head+w.ahead+w.span; b++ {
 		if b > w.head {
@@ -194,7 +193,7 @@ func (w *Window) RetryAfter(now, n, limit int64) (time.Duration, bool) {
 	return time.Duration(max(0, first*w.width-now)), true
 }
 
-// Room is the most units that [Window.Fits] would admit at now, 0 if none.
+// Room returns the maximum number of units that [Window.Fits] would admit at now, 0 if none.
 func (w *Window) Room(now, limit int64) int64 {
 	w.lock()
 	defer w.unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 )
 
-// contest is a window in the hands of a few callers, and what it should be.
+// contest is a window used by a few callers, and its expected state.
 type contest struct {
 	s        *schedules.Schedule
 	w        *Window
@@ -40,7 +40,7 @@ func newContest(s *schedules.Schedule) *contest {
 	}
 	c.w = w
 	c.twin = naive{width: w.width, span: w.span, ahead: w.ahead, head: w.head}
-	// It begins with something in it, so that there is something to expire.
+	// It begins with something in it, so that something can expire.
 	for range s.Rand.IntN(3) {
 		now := epoch - w.width*s.Rand.Int64N(w.span+1)
 		w.seed(epoch-1, now, 1)
@@ -52,13 +52,13 @@ func newContest(s *schedules.Schedule) *contest {
 	return c
 }
 
-// times are when callers read their clock: around a bucket's turn, and around the
-// next. A caller may have read it long before it gets here.
+// times are the readings of the callers' clocks: around a bucket's turn, and around the next. A
+// caller may have read its clock long before it gets here.
 func (c *contest) time() int64 {
 	return epoch + []int64{-1, -1, 0, 0, 1, c.w.width - 1, c.w.width, c.w.span * c.w.width}[c.s.Rand.IntN(8)]
 }
 
-// tryAdd goes by the limit or a lower one: rules with other limits share a window.
+// tryAdd uses the limit or a lower one: rules with other limits share a window.
 func (c *contest) tryAdd(now, n int64) (bucket int64, ok bool) {
 	return c.tryAddOn(c.s.Rand.Uint32N(2), now, n, c.limit-c.s.Rand.Int64N(2))
 }
@@ -149,8 +149,8 @@ func (c *contest) hasRoom(now, n int64) {
 					m.roll(now)
 					return room == (m.total()+n <= c.limit)
 				}
-				// A yes may be read between a caller's roll and its count, and binds
-				// nobody. A no must be true.
+				// A yes may be read between a caller's roll and its count, and commits to nothing.
+				// A no must be true.
 				return room || m.total()+n > c.limit
 			}
 	})
@@ -214,15 +214,15 @@ func (c *contest) move(held, at, n int64) (bucket int64) {
 	return bucket
 }
 
-// forget takes what nobody holds any more from what was admitted.
+// forget removes units that nobody holds any longer from admitted.
 func (c *contest) forget(bucket, n int64) {
 	if i := slices.Index(c.admitted, unit{bucket, n}); i >= 0 {
 		c.admitted = slices.Delete(c.admitted, i, i+1)
 	}
 }
 
-// hold notes what was admitted and looks at once whether the limit still holds,
-// wherever the window may stand.
+// hold records an admission and checks at once whether the limit still holds, whatever state the
+// window is in.
 func (c *contest) hold(bucket, n int64, ok bool) {
 	if !ok {
 		return
@@ -242,8 +242,7 @@ func (c *contest) hold(bucket, n int64, ok bool) {
 }
 
 // known bug 1, 6, 10, 11, 20, 21, 22, 164: callers add, borrow, move, give back and read while
-// buckets turn, some with times long gone. What they are told could have been told
-// one after the other.
+// buckets turn, some with very old times. Their answers are those of some serial order.
 func TestSimWindow(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		c := newContest(s)
@@ -289,8 +288,8 @@ func TestSimWindow(t *testing.T) {
 	})
 }
 
-// known bug 164: a lane holds units when the others come, with limits far apart, before and after the
-// turn of the bucket, and while the window lets go of what it lends by.
+// known bug 164: a lane holds units when the other callers arrive, with limits far apart, before
+// and after the turn of the bucket, and while the window drops its cells.
 func TestSimWindowThatLends(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		lending.Always = true
@@ -339,8 +338,8 @@ func TestSimWindowThatLends(t *testing.T) {
 	})
 }
 
-// known bug 164: a call that has found no lanes is late, and the bucket has turned and the window lends by the
-// time that it looks at the total. Of two calls with room for one, one gets in.
+// known bug 164: a call that found no lanes is late, and by the time it reads the total, the bucket
+// has turned and the window lends. Of two calls with room for one, one gets in.
 func TestSimWindowThatBeginsToLendEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 3_000_000, func(s *schedules.Schedule) {
 		lending.Always = false
@@ -369,8 +368,8 @@ func TestSimWindowThatBeginsToLendEverySchedule(t *testing.T) {
 	})
 }
 
-// known bug 1, 6: four callers across a bucket's turn, two of them late, for a window
-// with room for two.
+// known bug 1, 6: four callers across a bucket's turn, two of them late, for a window with room for
+// two.
 func TestSimWindowEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 3_000_000, func(s *schedules.Schedule) {
 		w, err := NewWindow(Shape{Interval: 20 * time.Millisecond, Buckets: 2})

@@ -20,7 +20,7 @@ func newWindow(t testing.TB, interval time.Duration, buckets int, strict bool) *
 	return w
 }
 
-// What a step of a script does, and what it answers.
+// The actions of a script's steps, and their results.
 
 func add(n, limit int64) func(*Window, int64) any {
 	return func(w *Window, now int64) any { _, ok := w.TryAdd(0, now, n, limit); return ok }
@@ -119,7 +119,7 @@ func TestWindowScripts(t *testing.T) {
 			{999, add(1, 10), false},
 			{1000, add(1, 10), true},
 		}},
-		// known bug 24: nor is anybody shut out for longer than an interval after a step ahead
+		// known bug 24: nor is anybody rejected for longer than an interval after a step ahead
 		{"a step ahead", Shape{time.Second, 2, false}, []step{
 			{0, add(10, 10), true},
 			{365 * 24 * 3600 * 1000, add(10, 10), true},
@@ -135,7 +135,7 @@ func TestWindowScripts(t *testing.T) {
 			{600, waiting, int64(4)},
 			{600, borrow(1, 10, 500*time.Millisecond), "no"},
 			{999, sum, int64(10)},
-			{1000, sum, int64(10)}, // opens with what was borrowed
+			{1000, sum, int64(10)}, // opens with its borrowed units
 			{1000, waiting, int64(0)},
 			{1500, add(7, 10), false},
 			{1500, add(6, 10), true},
@@ -167,7 +167,7 @@ func TestWindowScripts(t *testing.T) {
 			{600, retry(5, 10), "900ms"},
 			{600, retry(10, 10), "900ms"},
 		}},
-		// found by review: a whole bucket was borrowed, and a retry was said to be in vain
+		// found by review: a whole bucket was borrowed, and a retry was reported as useless
 		{"retry: after what is borrowed", Shape{time.Second, 2, false}, []step{
 			{0, add(10, 10), true},
 			{500, borrow(10, 10, time.Second), "500ms"},
@@ -175,7 +175,7 @@ func TestWindowScripts(t *testing.T) {
 			{1999, add(1, 10), false},
 			{2000, add(1, 10), true},
 		}},
-		// found by review: room that what is borrowed closes again is no room
+		// found by review: room that borrowed units fill again is no room
 		{"retry: not before what is borrowed", Shape{time.Second, 4, false}, []step{
 			{0, add(2, 10), true},
 			{250, add(8, 10), true},
@@ -195,7 +195,7 @@ func TestWindowScripts(t *testing.T) {
 	}
 }
 
-// naive is what Window should be: every unit in a list, with its bucket.
+// naive is the naive twin of Window: a list of all units, each with its bucket.
 type naive struct {
 	width, span, ahead, head int64
 	units                    []unit
@@ -252,7 +252,7 @@ func (m *naive) retry(now, n, limit int64) (int64, bool) {
 	return 0, false
 }
 
-// windowState is all of a window that can be changed.
+// windowState is the mutable state of a window.
 type windowState struct {
 	newest, head, waiting, total int64
 	counts                       []int64
@@ -275,7 +275,7 @@ func twinShapes() []Shape {
 	return shapes
 }
 
-// pair is a window and its twin, and what callers hold in both.
+// pair is a window and its twin, and the callers' receipts in both.
 type pair struct {
 	w    *Window
 	m    *naive
@@ -294,8 +294,8 @@ func newPair(t testing.TB, s Shape, now int64) *pair {
 	return p
 }
 
-// time moves the clock of the next caller: mostly a little ahead, at times far,
-// and at times the caller is late.
+// time moves the clock of the next caller: mostly slightly ahead, sometimes far, and sometimes the
+// caller is late.
 func (p *pair) time(r *rand.Rand) (now int64) {
 	switch r.IntN(20) {
 	case 0:
@@ -312,14 +312,13 @@ func (p *pair) time(r *rand.Rand) (now int64) {
 	return p.now
 }
 
-// step does one random thing to both and compares the answers. It returns what
-// it did.
+// step does one random thing to both and compares the answers. It returns a description.
 func (p *pair) step(r *rand.Rand) (did string, got, want any) {
 	w, m := p.w, p.m
 	now, n, limit := p.time(r), r.Int64N(4), r.Int64N(14)
 	maxWait := r.Int64N(m.width * (m.ahead + 2))
 	if r.IntN(50) == 0 {
-		n = math.MaxInt64 - r.Int64N(2) // a huge cost is refused and nothing else
+		n = math.MaxInt64 - r.Int64N(2) // a huge cost is rejected and nothing else
 	}
 	h := unit{m.head, 1}
 	pick := -1
@@ -332,7 +331,7 @@ func (p *pair) step(r *rand.Rand) (did string, got, want any) {
 		n = 1
 	}
 	switch op {
-	default: // TryAdd, and a refusal changes nothing
+	default: // TryAdd, and a rejection changes nothing
 		if r.IntN(2) == 0 {
 			w.Sum(now)
 		}
@@ -458,13 +457,13 @@ func (p *pair) step(r *rand.Rand) (did string, got, want any) {
 	return fmt.Sprintf("at %d %s", now-epoch, did), got, want
 }
 
-// same compares the whole of a window with its twin.
+// same compares the complete state of a window with its twin.
 func (p *pair) same() error {
 	w, m := p.w, p.m
 	sum := w.load()
 	w.lock()
 	defer w.unlock()
-	if sum.lends() { // and shown so: it was too high by what is collected now
+	if sum.lends() { // and visible: the total was too high by the units now collected
 		sum += word(w.total - sum.total())
 	}
 	for b := m.head - m.span + 1; b <= m.head+m.ahead; b++ {
@@ -529,7 +528,7 @@ func TestWindowAdmitsWithoutTheLock(t *testing.T) {
 	require.EqualValues(t, 1, w.Sum(epoch))
 }
 
-// A total that one word doesn't hold is counted under the lock, and exact all the same.
+// A total too large for the word is counted under the lock, and exact all the same.
 func TestWindowHoldsLargeTotals(t *testing.T) {
 	for _, used := range []int64{mostTotal - 2, mostTotal - 1, mostTotal, mostTotal + 1, 1 << 62} {
 		w := newWindow(t, time.Second, 2, false)
@@ -555,8 +554,7 @@ func TestWindowHoldsLargeTotals(t *testing.T) {
 	}
 }
 
-// A refusal that needs no lock is right for any n and limit, and a cancel is seen
-// by it at once.
+// A rejection without the lock is right for any n and limit, and sees a cancel at once.
 func TestWindowRefusesWithoutTheLock(t *testing.T) {
 	for used := range int64(8) {
 		for n := range int64(8) {
@@ -570,7 +568,7 @@ func TestWindowRefusesWithoutTheLock(t *testing.T) {
 					require.True(t, ok, "%d used, %d of %d", used, n, limit)
 					continue
 				}
-				w.lock() // a refusal that needs it would wait forever
+				w.lock() // a rejection that needs it would wait forever
 				_, ok := w.TryAdd(0, epoch, n, limit)
 				_, late := w.TryAdd(0, epoch-1e12, n, limit)
 				w.unlock()
@@ -583,7 +581,7 @@ func TestWindowRefusesWithoutTheLock(t *testing.T) {
 	}
 }
 
-// known bug 34, 49: no cost, however large, wraps.
+// known bug 34, 49: no cost, however large, overflows.
 func TestWindowCostsOverTheWholeRange(t *testing.T) {
 	costs := []int64{1, 2, 10, 11, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32, 1 << 40, 1 << 62, math.MaxInt64}
 	for _, limit := range costs {
@@ -601,7 +599,7 @@ func TestWindowCostsOverTheWholeRange(t *testing.T) {
 // event is a unit that ran at a time.
 type event struct{ at, n int64 }
 
-// most is the most units that ran in any real interval of that length, both ends
+// most returns the maximum number of units that ran in any real interval of that length, both ends
 // included.
 func most(events []event, length int64) (most, at int64) {
 	slices.SortFunc(events, func(a, b event) int { return int(min(1, max(-1, a.at-b.at))) })
@@ -620,8 +618,8 @@ func most(events []event, length int64) (most, at int64) {
 	return most, at
 }
 
-// known bug 9: the bounds that Shape promises, over all real intervals, borrowed
-// units counted when they run and cancelled ones not at all.
+// known bug 9: the bounds that Shape promises hold over all real intervals, with borrowed units
+// counted when they run and cancelled ones not at all.
 func TestWindowBoundsOverRealTime(t *testing.T) {
 	r := random(t)
 	for _, shape := range twinShapes() {
@@ -674,8 +672,8 @@ func TestWindowBoundsOverRealTime(t *testing.T) {
 	}
 }
 
-// Under steady saturation a window admits all it may: its limit in every
-// interval, or n/(n+1) of it if strict.
+// Under steady saturation a window admits the maximum: its limit in every interval, or n/(n+1) of
+// it if strict.
 func TestWindowSaturated(t *testing.T) {
 	for _, shape := range twinShapes() {
 		w := newWindow(t, shape.Interval, shape.Buckets, shape.Strict)
@@ -697,7 +695,8 @@ func TestWindowSaturated(t *testing.T) {
 	}
 }
 
-// Who comes as a full window turns, and fits, is not refused on what it held before.
+// A caller that arrives as a full window turns, and fits, is not rejected by the state before the
+// turn.
 func TestWindowRefusesNobodyWhoFits(t *testing.T) {
 	w := newWindow(t, time.Second, 2, false)
 	const goroutines = 3
@@ -714,9 +713,9 @@ func TestWindowRefusesNobodyWhoFits(t *testing.T) {
 	require.Zero(t, refused.Load())
 }
 
-// known bug 1, 6, 7, 10: a running clock, callers that hold an old reading of it, roll,
-// cancel and borrow: every window of buckets holds its limit, and what the window
-// holds at the end is what was admitted and not cancelled.
+// known bug 1, 6, 7, 10: a running clock, and callers with an old reading of it that roll, cancel
+// and borrow: every window of buckets keeps its limit, and at the end the window holds the units
+// admitted and not cancelled.
 func TestWindowUnderACrowdInMotion(t *testing.T) {
 	r := random(t)
 	for _, strict := range []bool{false, true} {
@@ -737,7 +736,7 @@ func TestWindowUnderACrowdInMotion(t *testing.T) {
 				now := clock.Add(r.Int64N(ms(1) / 2))
 				switch r.IntN(50) {
 				case 0:
-					now -= r.Int64N(ms(300)) // held up since it looked
+					now -= r.Int64N(ms(300)) // delayed since it read the clock
 				case 1:
 					runtime.Gosched()
 				}
@@ -775,7 +774,7 @@ func TestWindowUnderACrowdInMotion(t *testing.T) {
 	}
 }
 
-// found by review: a held bucket is asked about where it counts, and no further.
+// found by review: CanBorrow looks at a held bucket while it counts, and no further.
 func TestWindowWithinLooksWhereTheBucketCounts(t *testing.T) {
 	w := newWindow(t, time.Second, 2, false)
 	bucket, ok := w.TryAdd(0, epoch, 1, 3)
@@ -787,7 +786,7 @@ func TestWindowWithinLooksWhereTheBucketCounts(t *testing.T) {
 	require.True(t, w.Within(bucket-9, 0), "it has left")
 }
 
-// known bug 72: a window of another shape starts with what the old one holds.
+// known bug 72: a window of another shape starts with the units of the old one.
 func TestWindowSeedFrom(t *testing.T) {
 	shape := func(interval time.Duration, buckets int, strict bool) Shape { return Shape{interval, buckets, strict} }
 	for _, c := range []struct {
@@ -795,7 +794,7 @@ func TestWindowSeedFrom(t *testing.T) {
 		old, new Shape
 		add      []event // at ms
 		now      int64
-		want     []event // the sum at ms
+		want     []event // sum at ms
 	}{
 		{"the same shape", shape(time.Second, 2, false), shape(time.Second, 2, false),
 			[]event{{0, 3}, {500, 4}}, 900, []event{{900, 7}, {1000, 4}, {1500, 0}}},
@@ -834,7 +833,7 @@ func TestWindowSeedFrom(t *testing.T) {
 		require.EqualValues(t, 16, w.Sum(epoch+ms(1000)), "4 buckets: the ten went to the newest they cover")
 		require.EqualValues(t, 6, w.Sum(epoch+ms(1500)))
 	})
-	// found by review: the reload read the clock, and was held up
+	// found by review: the reload read the clock and was delayed
 	t.Run("by a caller who is late", func(t *testing.T) {
 		old := newWindow(t, time.Second, 10, false)
 		old.AddAt(0, epoch+ms(1000), epoch+ms(1000), 10)
@@ -846,9 +845,8 @@ func TestWindowSeedFrom(t *testing.T) {
 	})
 }
 
-// Hand-overs of which each goes to a younger window come to an end, in whatever order a
-// crowd makes them: locks are taken from the oldest to the youngest.
-// known bug 130
+// Hand-overs, each to a younger window, terminate, in whatever order a crowd makes them: locks are
+// taken from the oldest to the youngest. known bug 130
 func TestWindowSeedFromOlderToYounger(t *testing.T) {
 	windows := []*Window{newWindow(t, time.Second, 2, false), newWindow(t, time.Second, 5, true), newWindow(t, time.Second, 10, false)}
 	steps := []struct{ from, to int }{{0, 1}, {0, 2}, {1, 2}}

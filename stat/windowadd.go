@@ -3,8 +3,8 @@ package stat
 import "github.com/penstock-go/penstock/internal/lending"
 
 // TryAdd counts n units at now if the window then holds at most limit, and returns a receipt for
-// them. The lane is the caller's choice, as in [Counters]: callers that run at the same time should
-// use different ones.
+// them. The caller chooses the lane, as in [Counters]; concurrent callers should use different
+// lanes.
 //
 // # Without the lock
 //
@@ -13,21 +13,21 @@ import "github.com/penstock-go/penstock/internal/lending"
 // While it is closed, calls take mu.
 //
 // Every writer stores the word before newest. So a caller that loads newest and then the word, and
-// finds its time before the end of that bucket, holds a total that was exact at the
-// instant of the second load and belongs to the bucket it would join (or to a newer one,
-// which it would have to join as well by then). If that total leaves no room, a serial order in
-// which the call arrived at that instant refuses it too, even while the word is closed: it then
-// holds the state before, and the goroutine that closed it comes later in the order. If it leaves
-// room and the word is open for that bucket, the swap is the instant at which the call is admitted.
-// While something is lent the total is too high by that, and refuses no call (see windowlend.go).
+// finds its time before the end of that bucket, holds a total that was exact at the instant of the
+// second load and belongs to the bucket it would join (or to a newer one, which it would also have
+// to join by then). If that total leaves no room, a serial order in which the call arrived at that
+// instant rejects it too, even while the word is closed: the word then holds the earlier state, and
+// the goroutine that closed it comes later in the order. If it leaves room and the word is open for
+// that bucket, the swap is the instant at which the call is admitted. While units are lent the
+// total is too high by their number, and rejects no call (see windowlend.go).
 //
 // The word has 20 bits of the bucket's number. A caller that is delayed between load and swap for
 // exactly a multiple of 2^20 buckets (5.8 hours at 50 a second) and finds the same total is still
-// within the limit. Only its receipt is for a bucket that is long gone, so units that it gives back
-// stay until the bucket they are in has expired.
+// within the limit. Only its receipt names a bucket that expired long ago, so units that it gives
+// back stay until their bucket expires.
 //
-// The word has the era's mark too, so a swap never counts in a later era than that of the
-// word that was loaded, and the receipt says whether what was counted has been handed over since.
+// The word has the era's mark too, so a swap never counts in a later era than that of the loaded
+// word, and the receipt shows whether the units have been handed over since.
 func (w *Window) TryAdd(lane uint32, now, n, limit int64) (r Receipt, ok bool) {
 	if newest := w.newest.Load(); now < (newest+1)*w.width {
 		seen := w.load()
@@ -45,7 +45,7 @@ func (w *Window) TryAdd(lane uint32, now, n, limit int64) (r Receipt, ok bool) {
 	return w.tryAddOn(lane, now, n, limit)
 }
 
-// tryAddOn is TryAdd past the quick path.
+// tryAddOn is TryAdd after the fast path.
 func (w *Window) tryAddOn(lane uint32, now, n, limit int64) (r Receipt, ok bool) {
 	for {
 		c, cell, credit := w.cell(lane) // first, see windowlend.go
@@ -61,7 +61,8 @@ func (w *Window) tryAddOn(lane uint32, now, n, limit int64) (r Receipt, ok bool)
 		if total > limit-n && !seen.lends() {
 			return 0, false
 		}
-		if total > limit-n || c != nil && c.Part(limit-n-total) > 0 { // even if the word began to lend after this call looked
+		// Even if the word began to lend after this call looked:
+		if total > limit-n || c != nil && c.Part(limit-n-total) > 0 {
 			return w.tryAddWithMutex(lane, now, n, limit)
 		}
 		if !seen.takes(newest, total+n) {
@@ -90,7 +91,7 @@ func (w *Window) tryAddWithMutex(lane uint32, now, n, limit int64) (r Receipt, o
 	return r, ok
 }
 
-// receiptBy is the receipt of a call that counted in the newest bucket by the word.
+// receiptBy returns the receipt of a call that counted in the newest bucket through the word.
 func (w *Window) receiptBy(x word, newest int64) Receipt {
 	if x&eraBits == 0 {
 		return Receipt(newest)

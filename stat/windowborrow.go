@@ -2,21 +2,20 @@ package stat
 
 import "time"
 
-// Borrowing: units are counted in buckets that have not begun, and may change the bucket.
+// Borrowing: units are counted in buckets that have not begun, and may move to another bucket.
 //
 // # Invariants
 //
-//  1. Wherever a bucket counts that holds borrowed units, the window holds at most the limit by which
-//     they were borrowed, as far as is known when they are: units that are counted later look ahead
-//     as well, see fitsLocked.
+//  1. Wherever a bucket with borrowed units counts, the window holds at most the limit under which they
+//     were borrowed, as known at that time: units counted later look ahead as well, see fitsLocked.
 //  2. While anything is borrowed the word is closed: every call takes mu and looks ahead.
 
-// TryBorrow takes n units from a bucket that has not begun, so that the caller may run when that
-// begins. It returns how long that takes, less than maxWait, and a receipt for the units.
+// TryBorrow takes n units from a bucket that has not begun, so that the caller may run when it
+// begins. It returns the wait, less than maxWait, and a receipt for the units.
 //
-// Only what expires can be borrowed: a coming bucket has room as far as the
-// bucket that it pushes out has units. The arithmetic is that of
-// alibaba/Sentinel's StatisticNode.tryOccupyNext; making check and booking one step is ours.
+// Only expiring units can be borrowed: the room of a later bucket is the number of units in the
+// bucket that it pushes out. The arithmetic is that of alibaba/Sentinel's
+// StatisticNode.tryOccupyNext, with check and booking in one step.
 func (w *Window) TryBorrow(now, n, limit int64, maxWait time.Duration) (wait time.Duration, r Receipt, ok bool) {
 	w.lock()
 	defer w.unlock()
@@ -37,9 +36,9 @@ func (w *Window) CanBorrow(now, n, limit int64, maxWait time.Duration) (wait tim
 	return wait, ok
 }
 
-// Rebook is [Window.TryBorrow] for a caller that holds n units in a bucket
-// already: on success they are moved, otherwise they stay. What has been handed over
-// must be followed before (see [Window.Follow]), or it stays.
+// Rebook is [Window.TryBorrow] for a caller that already holds n units in a bucket: on success they
+// are moved, otherwise they stay. Units that have been handed over stay unless the caller followed
+// them first (see [Window.Follow]).
 func (w *Window) Rebook(now int64, held Receipt, n, limit int64, maxWait time.Duration) (wait time.Duration, r Receipt, ok bool) {
 	w.lock()
 	defer w.unlock()
@@ -60,9 +59,9 @@ func (w *Window) Rebook(now int64, held Receipt, n, limit int64, maxWait time.Du
 	return wait, w.receiptLocked(bucket), ok
 }
 
-// Move carries n units from the bucket that holds them to the one of a later
-// time, if limit holds there too; otherwise they stay, as do units that have been handed over and
-// not followed. It returns the receipt for them now.
+// Move moves n units from their bucket to the bucket of a later time, if limit holds there too;
+// otherwise they stay, as do units that have been handed over and not followed. It returns their
+// current receipt.
 func (w *Window) Move(held Receipt, at, n, limit int64) Receipt {
 	w.lock()
 	defer w.unlock()

@@ -2,51 +2,51 @@ package stat
 
 import "slices"
 
-// Eras: what a call holds in a window follows it where the window is handed over.
+// Eras: a call's units follow it when the window is handed over.
 //
-// When a rule changes to another shape, its new window begins with what the old one counts (see
-// [Window.SeedFrom], [Window.Reseed]), and calls still hold some of that: they wait and may give
-// up. What they give back must leave the new window too, and what they hold must not be counted
-// there a second time when they run.
+// When a rule changes to another shape, its new window begins with the counts of the old one (see
+// [Window.SeedFrom], [Window.Reseed]), while calls still hold some of these units: they wait and
+// may give up. Units that they give back must leave the new window too, and must not be counted
+// there a second time when the calls run.
 //
-// So a window has eras. Each hand-over ends one, and the [Receipt] of a call has the era in which the
-// call took. The old window notes its successor: everything that it counts at that point goes there,
-// and nothing that it counts later, so the era says whether units did, and the bucket says where
-// they are. [Window.Cancel] continues in the successors, and in theirs; with [Window.Follow] a call
-// finds out what it now holds.
+// So a window has eras. Each hand-over ends one, and the [Receipt] of a call carries the era in
+// which the call took its units. The old window records its successor: everything counted up to
+// then goes there, and nothing counted later, so the era decides whether units did, and the bucket
+// where they are. [Window.Cancel] continues in the successors, and in theirs; [Window.Follow]
+// returns where a call's units are now.
 //
-// An era is identified by its last bits: 11 in a bucket, and in the word that is swapped without
-// the lock enough to distinguish seven. Of the eras that it may be, the latest is assumed. If that
-// is wrong, units may stay that could have been given back, but none are given back that aren't
-// there. It takes 2,048 hand-overs of one window while a call holds units there, or seven between
-// the swap and the next step of the call.
+// An era is identified by its last bits: 11 in a receipt, and in the word that is swapped without
+// the lock enough to distinguish seven. Of the possible eras, the latest is assumed. If that is
+// wrong, units may stay that could have been given back, but no unit is given back twice. It takes
+// 2,048 hand-overs of one window while a call holds units there, or seven between the swap and the
+// next step of the call.
 
-// successor is a window that another one was handed over to, and where its buckets went.
+// successor is a window that another one was handed over to, and the mapping of its buckets.
 type successor struct {
 	to       *Window
-	era      uint64 // that began with it; what was taken in earlier eras is in the successor
-	toEra    uint64 // the era of the successor then
+	era      uint64 // begun by the hand-over; units of earlier eras are in the successor
+	toEra    uint64 // era of the successor at that time
 	oldest   int64  // bucket that counted
 	head     int64  // the newest one
 	width    int64
 	now      int64
-	farthest int64 // bucket that the successor could look ahead to
+	farthest int64 // farthest bucket that the successor could look ahead to
 }
 
-// bucket is where in the successor the units of a bucket are; false if they had expired.
+// bucket returns the successor's bucket for the units of a bucket; false if they had expired.
 func (h *successor) bucket(b int64) (bucket int64, ok bool) {
 	if b < h.oldest {
 		return nowhere, false
 	}
-	at := b * h.width // when a coming bucket begins, it counts
+	at := b * h.width // a later bucket counts from its start
 	if b <= h.head {
 		at = min(at+h.width-1, h.now)
 	}
 	return min(number(at, h.to.width), h.farthest), true
 }
 
-// over reports whether, at now, what the successor was handed no longer makes a difference: it has
-// expired, or no call is decided by the successor, and the same is true of its own successors.
+// over reports whether, at now, the hand-over no longer makes a difference: the units have expired,
+// or no call is decided by the successor and the same is true of its own successors.
 func (h *successor) over(now int64) bool {
 	h.to.lock()
 	defer h.to.unlock()
@@ -56,7 +56,7 @@ func (h *successor) over(now int64) bool {
 	return !slices.ContainsFunc(h.to.successors, func(next successor) bool { return !next.over(now) })
 }
 
-// Retire notes that no call is decided by the window any longer. Calls can still give back what
+// Retire records that the window no longer decides calls. Calls can still give back the units that
 // they hold there.
 func (w *Window) Retire() {
 	w.lock()
@@ -64,8 +64,9 @@ func (w *Window) Retire() {
 	w.retired = true
 }
 
-// Receipt says where a window counts units: the number of the bucket, and in its upper bits the era
-// of the window. In a window that was never handed over it is the number alone, time / width.
+// Receipt identifies where a window counts units: the number of the bucket, and in its upper bits
+// the era of the window. In a window that was never handed over it is the number alone, time /
+// width.
 type Receipt int64
 
 const (
@@ -76,7 +77,7 @@ const (
 
 func receiptOf(bucket int64, era uint64) Receipt { return Receipt(bucket + int64(era%eras)<<eraShift) }
 
-// split returns the bucket, and the last bits of the era.
+// split returns the bucket and the last bits of the era.
 func (r Receipt) split() (bucket int64, era uint64) {
 	era = uint64(r+1<<(eraShift-1)) >> eraShift
 	return int64(r) - int64(era)<<eraShift, era
@@ -88,14 +89,14 @@ func (w *Window) HandedOver(r Receipt) bool {
 	return w.era.Load()%eras != era
 }
 
-// Held is units that a window counts.
+// Held is a number of units that a window counts.
 type Held struct {
 	Window  *Window
 	Receipt Receipt
 }
 
-// Follow returns where else the units of a receipt are, since the window was handed over. From then
-// on they are separate: the receipt for here is only for those in this window.
+// Follow returns where else the units of a receipt are since the window was handed over. From then
+// on they are separate: the receipt here covers only the units in this window.
 func (w *Window) Follow(r Receipt) (here Receipt, elsewhere []Held) {
 	w.lock()
 	defer w.unlock()
@@ -109,11 +110,11 @@ func (w *Window) Follow(r Receipt) (here Receipt, elsewhere []Held) {
 	return w.receiptLocked(bucket), elsewhere
 }
 
-// receiptLocked is the receipt for units that are counted in a bucket now.
+// receiptLocked returns the receipt for units that are counted in a bucket now.
 func (w *Window) receiptLocked(bucket int64) Receipt { return receiptOf(bucket, w.era.Load()) }
 
-// findLocked is the bucket and the era of a receipt. What was counted before the
-// window took over another's place is nowhere.
+// findLocked returns the bucket and the era of a receipt. Units counted before the window took the
+// place of another are nowhere.
 func (w *Window) findLocked(r Receipt) (bucket int64, era uint64) {
 	bucket, era = r.split()
 	now := w.era.Load()
@@ -128,10 +129,10 @@ func (w *Window) handedOnLocked(era uint64) bool {
 	return len(w.successors) > 0 && w.successors[len(w.successors)-1].era > era
 }
 
-// forgetSuccessorsLocked forgets successors that have nothing left, and the one that is about to become the latest.
-// It locks them, so the next window must not be locked yet: some of them may be older.
+// forgetSuccessorsLocked drops successors that hold nothing any longer, and next. It locks them, so
+// next must not be locked yet: some of them may be older.
 func (w *Window) forgetSuccessorsLocked(next *Window, now int64) {
-	successors := make([]successor, 0, len(w.successors)+1) // a new slice, as the old one may be in use, see Cancel
+	successors := make([]successor, 0, len(w.successors)+1) // a new slice: Cancel may be using the old one
 	for _, h := range w.successors {
 		if h.to != next && !h.over(now) {
 			successors = append(successors, h)
@@ -140,7 +141,7 @@ func (w *Window) forgetSuccessorsLocked(next *Window, now int64) {
 	w.successors = successors
 }
 
-// handOverLocked hands what the window counts to another whose lock is held too, and returns it.
+// handOverLocked hands the window's counts to another, whose lock is held too, and returns them.
 func (w *Window) handOverLocked(to *Window, now int64) []counted {
 	h := successor{
 		to: to, era: w.era.Add(1), toEra: to.era.Load(), oldest: w.head - w.span + 1, head: w.head,

@@ -11,18 +11,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lineage is windows that were handed over, one to the other, and all that they count, each
-// with where it came from.
+// lineage is a chain of windows that were handed over, one to the next, and all their units, each
+// with its origin.
 type lineage struct {
 	now     int64
 	windows []*Window
 	twins   []*naive
 	placed  []*placed
 	held    []*placed
-	marks   map[*placed]Receipt // what a caller was told of what it holds
+	marks   map[*placed]Receipt // a caller's receipts
 }
 
-// placed is units in the bucket of a window, and what was handed over of them.
+// placed is a number of units in the bucket of a window, and the part of them that was handed over.
 type placed struct {
 	in        int
 	bucket, n int64
@@ -59,7 +59,7 @@ func (p *placed) remove() {
 	}
 }
 
-// handOver makes a window that goes on from number i, and perhaps counted before.
+// handOver makes a window that continues number i, and may have counted before.
 func (l *lineage) handOver(t testing.TB, r *rand.Rand, i int) {
 	shapes := twinShapes()
 	s := shapes[r.IntN(len(shapes))]
@@ -99,7 +99,7 @@ func (l *lineage) handOver(t testing.TB, r *rand.Rand, i int) {
 	}
 }
 
-// step does one random thing, and says what and what came of it.
+// step does one random thing, and returns a description with the result.
 func (l *lineage) step(t testing.TB, r *rand.Rand) (did string) {
 	if r.IntN(3) == 0 {
 		l.now += r.Int64N(ms(8))
@@ -143,7 +143,7 @@ func (l *lineage) step(t testing.TB, r *rand.Rand) (did string) {
 	pick := r.IntN(len(l.held))
 	p := l.held[pick]
 	told, w, m := l.marks[p], l.windows[p.in], l.twin(p.in)
-	void := p.removed // by another that took its window's place
+	void := p.removed // by another window that took its place
 	switch op := r.IntN(5); op {
 	case 0:
 		w.Cancel(told, p.n)
@@ -164,7 +164,7 @@ func (l *lineage) step(t testing.TB, r *rand.Rand) (did string) {
 				assert.True(t, l.expired(heir), "not told of %+v", heir)
 			}
 		}
-		if !void { // what is nowhere may be so in other windows too
+		if !void { // units that are nowhere may be so in other windows too
 			assert.Empty(t, elsewhere)
 		}
 		p.heirs = nil
@@ -204,7 +204,7 @@ func (l *lineage) step(t testing.TB, r *rand.Rand) (did string) {
 	}
 }
 
-// expired reports whether units count nowhere any more, nor what was handed over of them.
+// expired reports whether neither the units nor the parts handed over count anywhere.
 func (l *lineage) expired(p *placed) bool {
 	m := l.twins[p.in]
 	return p.bucket <= m.number(l.now)-m.span && !slices.ContainsFunc(p.heirs, func(heir *placed) bool { return !l.expired(heir) })
@@ -224,9 +224,8 @@ func (l *lineage) same(t testing.TB) {
 	}
 }
 
-// What callers hold follows their windows wherever those are handed over, in any order, and
-// as often as one likes: each window counts what its twin does, which knows of every unit
-// where it came from. known bug 123
+// Units follow their windows through any number of hand-overs in any order: each window counts the
+// same as its twin, which knows the origin of every unit. known bug 123
 func TestWindowLineageIsItsTwin(t *testing.T) {
 	r := random(t)
 	for range rounds(300) {
@@ -245,8 +244,8 @@ func TestWindowLineageIsItsTwin(t *testing.T) {
 	}
 }
 
-// Of many eras the one in which units were counted is known to the last bits. Where it
-// could be another, nothing is given back that is not there.
+// Of many eras, the era in which units were counted is known to its last bits. If it is ambiguous,
+// no unit is given back twice.
 func TestWindowOfManyEras(t *testing.T) {
 	for _, handed := range []int{0, 1, 6, 7, 8, 100, eras - 1, eras, eras + 1, 2*eras + 5} {
 		w := newWindow(t, time.Second, 2, false)
@@ -282,8 +281,8 @@ func TestWindowOfManyEras(t *testing.T) {
 	}
 }
 
-// Heirs of which nothing is left are forgotten: those in which all has expired, and those
-// by which nobody decides.
+// Successors that hold nothing any longer are forgotten: those whose units have all expired, and
+// windows that decide no calls.
 func TestWindowForgetsItsHeirs(t *testing.T) {
 	w := newWindow(t, time.Second, 2, false)
 	now := epoch
@@ -291,7 +290,7 @@ func TestWindowForgetsItsHeirs(t *testing.T) {
 		now += ms(100)
 		next := newWindow(t, time.Second, 10, false)
 		next.SeedFrom(w, now)
-		require.LessOrEqual(t, len(w.successors), 22, "after %d", i) // what is borrowed last counts for two intervals
+		require.LessOrEqual(t, len(w.successors), 22, "after %d", i) // borrowed units count for two intervals
 	}
 	long := newWindow(t, 24*time.Hour, 1, false)
 	long.Reseed(w, now, func() {})

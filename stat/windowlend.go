@@ -6,31 +6,31 @@ import (
 	"github.com/penstock-go/penstock/internal/lending"
 )
 
-// Lending: where many processors contend for the word, lanes are lent units ahead of their calls.
+// Lending: if many processors contend for the word, lanes are lent units ahead of their calls.
 //
 // # Invariants
 //
-//  1. What is lent counts in the newest bucket, in total and in the word's total, from before it can
-//     be spent until after it no longer can: a unit is charged in the word before it is put into a
+//  1. Lent units count in the newest bucket, in total and in the word's total, from before they can be
+//     spent until after they no longer can: a unit is charged in the word before it is put into a
 //     lane's cell, and taken out of the cell before it is taken off. So at every instant the word's
-//     total is at least what was admitted and not yet expired, plus what lanes hold.
-//  2. After [Window.collectLocked] no lane holds anything. It comes before head moves, before
-//     anything is borrowed and before the window is handed over: what lanes hold is of the newest
-//     bucket and the current era.
+//     total is at least the units admitted and not yet expired plus those in the lanes.
+//  2. After [Window.collectLocked] no lane holds anything. It runs before head moves, before anything is
+//     borrowed and before the window is handed over: units in lanes are of the newest bucket and the
+//     current era.
 //  3. Nothing is lent while units are borrowed: then the word is closed, and each call looks ahead.
-//  4. The word says whether something is lent. Where it doesn't, total is exact.
+//  4. A bit of the word shows whether units are lent. If it is clear, total is exact.
 //
 // A call that spends has found its time before the end of the newest bucket, which only moves
 // forward. It has loaded the cell, then newest, then the word, and nothing was collected since, or
 // the cell would have another version. So the bucket that it loaded is still the newest, and at the
-// load of the word its units were lent: by (1) what was admitted and its own n units were together
-// at most the total there, which is within its limit. That load is the instant at which it is
-// admitted. Other calls may have other limits on the same window; each looks at its own.
+// load of the word its units were lent: by (1), the units admitted and its own n were together at
+// most the total there, which is within its limit. That load is the instant at which it is
+// admitted. Other calls may have other limits on the same window; each checks its own.
 //
-// A call is refused by a total in which nothing is lent, or under mu after collecting. So the
+// A call is rejected by a total in which nothing is lent, or under mu after collecting. So the
 // verdicts are those of a window that never lends.
 
-// cell is the cell of a lane and what is there, and all of them; nil if there are none.
+// cell returns all cells, the lane's cell and its content; nil if there are none.
 func (w *Window) cell(lane uint32) (all *lending.Credits, cell *lending.Cell, credit uint64) {
 	if all = w.credits.Load(); all == nil {
 		return nil, nil, 0
@@ -39,7 +39,7 @@ func (w *Window) cell(lane uint32) (all *lending.Credits, cell *lending.Cell, cr
 	return all, cell, cell.Load()
 }
 
-// contend notes that a swap of the word has failed, and makes cells when many have.
+// contend records that a swap of the word failed, and makes cells after many failures.
 func (w *Window) contend() {
 	if w.failed.Add(1) != lending.After {
 		return
@@ -59,9 +59,8 @@ func (w *Window) Contended() {
 	w.contend()
 }
 
-// Rest releases what the window needs only while processors contend for it, until they do so
-// again, and reports whether there was anything to release. A window that is in use does so by
-// itself, as a bucket ends.
+// Rest releases the memory needed only under contention, until processors contend again, and
+// reports whether there was any. A window in use does this by itself, at the end of a bucket.
 func (w *Window) Rest() bool {
 	if w.credits.Load() == nil || lending.Always {
 		return false
@@ -74,7 +73,7 @@ func (w *Window) Rest() bool {
 	return rested
 }
 
-// lendLocked puts a part of the room into the cell of a lane.
+// lendLocked moves part of the room into the cell of a lane.
 func (w *Window) lendLocked(lane uint32, limit int64) {
 	c := w.credits.Load()
 	if c == nil || w.waiting != 0 {
@@ -91,7 +90,7 @@ func (w *Window) lendLocked(lane uint32, limit int64) {
 	c.Of(lane).Lend(n)
 }
 
-// collectLocked takes back what lanes have not spent.
+// collectLocked takes back the unspent units of the lanes.
 func (w *Window) collectLocked() {
 	if w.lent == 0 {
 		return
@@ -112,5 +111,5 @@ func (w *Window) restLocked(now int64) {
 	}
 }
 
-// idle is how long cells outlast the contention that they were made for.
+// idle is the time that cells outlast the contention they were made for.
 const idle = time.Minute

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/internal/lending"
 )
 
-// lender is a window that lends, with the bucket of now open.
+// lender returns a window that lends, with the bucket of now open.
 func lender(t *testing.T, interval time.Duration, buckets int, strict bool, now int64) *Window {
 	w := newWindow(t, interval, buckets, strict)
 	w.AddAt(0, now, now, 0)
@@ -22,7 +22,7 @@ func lender(t *testing.T, interval time.Duration, buckets int, strict bool, now 
 	return w
 }
 
-// lanesHold is what was lent and not yet spent.
+// lanesHold returns the units lent and not yet spent.
 func (w *Window) lanesHold() (units int64) {
 	if c := w.credits.Load(); c != nil {
 		for i := range c.Cells {
@@ -32,8 +32,8 @@ func (w *Window) lanesHold() (units int64) {
 	return units
 }
 
-// A window has cells after contention, not before, and gives them back when nothing was lent for
-// a minute; so it costs what it is said to.
+// A window has cells after contention, not before, and drops them after a minute without lending,
+// as its comment promises.
 func TestWindowLendsWhereContended(t *testing.T) {
 	w := newWindow(t, time.Second, 10, false)
 	if !lending.Always {
@@ -77,8 +77,8 @@ func TestWindowLendsWhereContended(t *testing.T) {
 	}
 }
 
-// known bug 164: what lanes hold refuses nobody: the last unit of the limit is had from any lane, and nothing of
-// it counts for readers.
+// known bug 164: units in lanes cause no rejection: any lane can take the last unit of the limit,
+// and readers don't count them.
 func TestWindowCollectsBeforeItRefuses(t *testing.T) {
 	const limit = 10_000
 	w := lender(t, time.Second, 10, false, epoch)
@@ -103,14 +103,15 @@ func TestWindowCollectsBeforeItRefuses(t *testing.T) {
 	require.False(t, ok)
 	require.EqualValues(t, limit, w.Sum(epoch))
 
-	// Nothing is lent now: then refusals need no lock, and calls under a lower limit are refused too.
+	// Nothing is lent now: then rejections need no lock, and calls under a lower limit are rejected
+	// too.
 	w.mu.Lock()
 	_, ok = w.TryAdd(0, epoch, 1, limit)
 	w.mu.Unlock()
 	require.False(t, ok)
 }
 
-// known bug 164: what is lent is of its bucket: it can't be spent in the next.
+// known bug 164: lent units belong to their bucket: they can't be spent in the next.
 func TestLentUnitsEndWithTheirBucket(t *testing.T) {
 	w := lender(t, time.Second, 2, false, epoch)
 	w.TryAdd(0, epoch, 1, 1000)
@@ -124,8 +125,8 @@ func TestLentUnitsEndWithTheirBucket(t *testing.T) {
 	require.Zero(t, w.lanesHold(), "nothing is lent while units are borrowed")
 }
 
-// Callers on all lanes, with several limits, while others read, give back and move the time:
-// each interval admits exactly the highest limit, and none is refused while there is room.
+// Callers on all lanes, with several limits, while others read, give back and move the time: each
+// interval admits exactly the highest limit, and no call is rejected while there is room.
 func TestLendingWindowIsExact(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		w := lender(t, time.Second, 10, strict, epoch)
@@ -158,7 +159,8 @@ func TestLendingWindowIsExact(t *testing.T) {
 				})
 			}
 			all.Wait()
-			// Those that gave back may have made the last of the others leave: what is free then is had.
+			// The callers that gave back may have made the last of the others leave: the room is
+			// then taken here.
 			for {
 				if _, ok := w.TryAdd(0, now, 1, limit); !ok {
 					break

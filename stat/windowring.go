@@ -1,20 +1,20 @@
 package stat
 
-// The ring of a window: which buckets it keeps, and their counts. Everything here needs mu.
+// The ring of a window: the buckets it keeps, and their counts. Everything here needs mu.
 //
 // # Invariants
 //
 // total is the sum of the buckets that count, waiting that of the buckets ahead. head only moves
-// forward, in rollLocked and nowhere else. A slot of counts holds the one bucket that the window
-// keeps of those which share it; all others hold nothing.
+// forward, in rollLocked and nowhere else. Several buckets share a slot of counts; it holds the one
+// that the window keeps, and is zero if it keeps none.
 
-// rollLocked opens the bucket of now and all before it. It is the only place where
-// head moves, and it only moves forward.
+// rollLocked opens the bucket of now and all before it. It is the only place where head moves, and
+// it only moves forward.
 func (w *Window) rollLocked(now int64) {
-	if now < (w.head+1)*w.width { // not a division where nothing is to do
+	if now < (w.head+1)*w.width { // avoids a division if there is nothing to do
 		return
 	}
-	w.collectLocked() // what is lent is of the bucket that ends
+	w.collectLocked() // lent units are of the bucket that ends
 	w.restLocked(now)
 	to := number(now, w.width)
 	if to-w.head >= int64(len(w.counts)) {
@@ -40,9 +40,9 @@ func (w *Window) putLocked(bucket, n int64) {
 	w.total += n
 }
 
-// fitsLocked reports whether the window would hold at most limit with n more units in
-// the given bucket, from now on for as long as that bucket counts. While nothing
-// is borrowed, only the present matters: later there is less.
+// fitsLocked reports whether the window would hold at most limit with n more units in the given
+// bucket, from now on for as long as that bucket counts. While nothing is borrowed, only the
+// present matters: the total can only fall.
 func (w *Window) fitsLocked(bucket, n, limit int64) bool {
 	total := w.total
 	if bucket <= w.head && total > limit-n {
@@ -60,7 +60,7 @@ func (w *Window) fitsLocked(bucket, n, limit int64) bool {
 	return true
 }
 
-// heldLocked is what a bucket that counts or is to come holds.
+// heldLocked returns the units in a bucket that counts or has not begun.
 func (w *Window) heldLocked(bucket int64) int64 {
 	if !w.keepsLocked(bucket) {
 		return 0
@@ -85,5 +85,5 @@ func (w *Window) atLocked(bucket int64) *int64 {
 	return &w.counts[i]
 }
 
-// number is the number of the bucket that t falls in, also before 1970.
+// number returns the number of the bucket that t falls in, also before 1970.
 func number(t, width int64) int64 { return floor(t, width) / width }

@@ -1,16 +1,16 @@
 package stat
 
-// Hand-over: a window begins with what was counted before it existed.
+// Hand-over: a window begins with counts from before it existed.
 //
 // # Invariants
 //
-//  1. What is handed over is what the old window counts at one instant, at which both are locked:
-//     units that it counted before are in the new one, those that it counts later are not, and the
-//     era in their receipts says which is the case (see windowera.go).
+//  1. The old window hands over its counts at one instant, at which both are locked: units counted
+//     before are in the new one, units counted later are not, and the era in their receipts tells them
+//     apart (see windowera.go).
 //  2. The locks of several windows are taken from the oldest to the youngest, so there is no deadlock.
 
-// seed counts n units that passed at t, before the window existed. Units older than the window are
-// ignored.
+// seed counts n units that were admitted at t, before the window existed. Units older than the
+// window are ignored.
 func (w *Window) seed(now, t, n int64) {
 	w.lock()
 	defer w.unlock()
@@ -20,9 +20,9 @@ func (w *Window) seed(now, t, n int64) {
 	}
 }
 
-// SeedFrom counts what another window of any shape counted, borrowed units
-// included. A count that covers several buckets here goes to the newest of them. Calls that hold
-// some of it hold it here too, see [Window.Follow].
+// SeedFrom counts the units of another window of any shape, borrowed units included. A count that
+// covers several buckets here goes to the newest of them. Calls that hold some of these units hold
+// them here too, see [Window.Follow].
 //
 // The old window must have been made before this one, here and in Reseed.
 func (w *Window) SeedFrom(old *Window, now int64) {
@@ -37,9 +37,9 @@ func (w *Window) SeedFrom(old *Window, now int64) {
 	w.takeOverLocked(old.handOverLocked(w, now))
 }
 
-// Reseed makes the window count what old counts and nothing else, and calls then, all in
-// one step: what old counts later, and only that, is missing. Both must be of the same
-// calls. What was taken here before is gone; giving it back does nothing.
+// Reseed makes the window count exactly the units of old, then calls then, all in one step: only
+// units that old counts later are missing. Both windows must meter the same calls. Units taken here
+// earlier are gone; giving them back does nothing.
 func (w *Window) Reseed(old *Window, now int64, then func()) {
 	old.lock()
 	defer old.unlock()
@@ -56,10 +56,10 @@ func (w *Window) Reseed(old *Window, now int64, then func()) {
 	then()
 }
 
-// counted is units in a bucket.
+// counted is a number of units in a bucket.
 type counted struct{ bucket, n int64 }
 
-// takeOverLocked counts what another window has counted, as far as it lies in this one.
+// takeOverLocked counts the units of another window that lie within this one.
 func (w *Window) takeOverLocked(found []counted) {
 	for _, p := range found {
 		if w.keepsLocked(p.bucket) {

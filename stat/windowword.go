@@ -1,6 +1,6 @@
 package stat
 
-// The word of a window: what a call needs in order to decide and count without mu.
+// The word of a window: everything a call needs in order to decide and count without mu.
 //
 //	bits   0-38   total     the units that count; mostTotal stands for that many or more
 //	bit      39   lent      total includes units that were lent to lanes, see windowlend.go
@@ -10,10 +10,10 @@ package stat
 //
 // # Invariants
 //
-// While mu is free the word is what packedLocked returns: it is open unless something is borrowed
-// or total doesn't fit, and then the exact total is total's. A call that takes mu closes the word
-// first and adds to the newest bucket what was counted by the word meanwhile; so a swap never meets
-// a window that is being changed. The word is stored before newest, see [Window.TryAdd].
+// While mu is free the word equals packedLocked: it is open unless something is borrowed or total
+// doesn't fit, and then the field total is exact. A call that takes mu closes the word first and
+// adds the units counted by the word meanwhile to the newest bucket; so a swap never meets a window
+// that is being changed. The word is stored before newest, see [Window.TryAdd].
 type word uint64
 
 const (
@@ -34,13 +34,13 @@ func (x word) lends() bool { return x&lent != 0 }
 
 func (x word) closed() bool { return x >= closed }
 
-// takes reports whether a call may be counted by a swap of the word, if newest is the newest bucket
-// and the total would then be that.
+// takes reports whether a call may be counted by a swap of the word, given the newest bucket and
+// the total after the call.
 func (x word) takes(newest, total int64) bool {
 	return x&(closed|newestBits) == word(newest)<<newestAt&newestBits && uint64(total) < mostTotal
 }
 
-// era is the latest era up to now that the word may belong to.
+// era returns the latest era up to now that the word may belong to.
 func (x word) era(now uint64) uint64 {
 	if x&eraBits == 0 {
 		return 0
@@ -48,7 +48,7 @@ func (x word) era(now uint64) uint64 {
 	return now - (now-uint64(x&eraBits>>eraAt))%eraMarks
 }
 
-// eraMark tells an era from the six before it, and the first, whose mark is 0, from all.
+// eraMark distinguishes an era from the six before it, and the first, whose mark is 0, from all.
 func eraMark(era uint64) word {
 	if era == 0 {
 		return 0
@@ -56,7 +56,7 @@ func eraMark(era uint64) word {
 	return word(1 + (era-1)%eraMarks)
 }
 
-// packedLocked is the word for the state under mu.
+// packedLocked returns the word for the state under mu.
 func (w *Window) packedLocked() word {
 	x := eraMark(w.era.Load())<<eraAt | word(w.head)<<newestAt&newestBits | word(min(max(w.total, 0), mostTotal))
 	if w.waiting != 0 || w.total < 0 || w.total >= mostTotal {
@@ -71,22 +71,22 @@ func (w *Window) packedLocked() word {
 // load returns the word.
 func (w *Window) load() word { return word(w.word.Load()) }
 
-// swap counts n units by the word, unless it has changed.
+// swap counts n units in the word, unless it has changed.
 func (w *Window) swap(x word, n int64) bool {
 	return w.word.CompareAndSwap(uint64(x), uint64(x)+uint64(n))
 }
 
-// lock takes mu, closes the word and collects what is lent: the state under mu is then complete.
+// lock takes mu, closes the word and collects lent units: the state under mu is then complete.
 func (w *Window) lock() {
 	w.close()
 	w.collectLocked()
 }
 
-// close takes mu and closes the word. What was counted without the lock is now in the
-// newest bucket. So is what lanes may still spend.
+// close takes mu and closes the word. Units counted without the lock are now in the newest bucket,
+// as are units that lanes may still spend.
 func (w *Window) close() {
 	w.mu.Lock()
-	if w.load().closed() { // it was left so
+	if w.load().closed() { // it was left closed
 		return
 	}
 	if n := word(w.word.Or(uint64(closed))).total() - w.total; n != 0 {
@@ -101,7 +101,7 @@ func (w *Window) unlock() {
 	w.mu.Unlock()
 }
 
-// showLocked stores the state under mu where it is read without the lock, with these bits in the
+// showLocked stores the state under mu for readers without the lock, with these bits set in the
 // word as well.
 func (w *Window) showLocked(bits word) {
 	w.word.Store(uint64(w.packedLocked() | bits)) // before newest, see TryAdd
