@@ -65,13 +65,13 @@ func ExampleGuard_Explain() {
 	fmt.Print(x)
 	// Output:
 	// GET /orders, in context default
-	// refused by flow orders, for 770ms more
+	// refused by flow orders for another 770ms
 	//
 	// hotspot users: passes
 	//   GET /orders: it names the resource
 	//   "u-17": units in 1s: 2 of 10, 8 left
 	//
-	// flow orders: refused, for 770ms more
+	// flow orders: refused for another 770ms
 	//   GET /orders: it names the resource
 	//   units in 1s: 2 of 2, 0 left
 	//
@@ -303,14 +303,14 @@ func TestExplainWaits(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, core.Refused, x.Outcome)
 	assert.True(t, x.GivesUp)
-	assert.Contains(t, x.String(), "refused, as its context ends before flow slow lets it run\n")
+	assert.Contains(t, x.String(), "refused: its context ends before flow slow admits it\n")
 
 	require.NoError(t, g.Drain(t.Context()))
 	x, err = g.Explain(t.Context(), "orders")
 	require.NoError(t, err)
 	assert.Equal(t, core.Refused, x.Outcome)
 	assert.True(t, x.Draining)
-	assert.Contains(t, x.String(), "refused, as the server is closing and it would have to wait by flow slow\n")
+	assert.Contains(t, x.String(), "refused: the server is draining, and the call would wait for flow slow\n")
 	x, err = g.Explain(t.Context(), "carts")
 	require.NoError(t, err)
 	assert.Equal(t, core.Passes, x.Outcome, "it need not wait")

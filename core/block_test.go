@@ -49,7 +49,7 @@ func TestKindNames(t *testing.T) {
 	assert.Equal(t, []string{"none", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "outlier", "custom", "kind(10)"}, names)
 }
 
-// ruling is a rule that knows when a call may come again, and its limit.
+// ruling is a rule that knows its retry time and its limit.
 type ruling struct {
 	wait    time.Duration
 	unknown bool
@@ -92,7 +92,7 @@ func TestRetryAfter(t *testing.T) {
 	assert.EqualValues(t, 2, millis)
 }
 
-// An error that is made by hand, as for a test, is a refusal like any other.
+// An error made by hand, as in a test, is a rejection like any other.
 func TestBlockErrorMadeByHand(t *testing.T) {
 	b := &core.BlockError{Kind: core.KindFlow, Resource: "orders", Rule: "r"}
 	require.ErrorIs(t, b, core.ErrBlocked)

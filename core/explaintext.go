@@ -10,11 +10,11 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// textWidth is the most columns that a line of an explanation has.
+// textWidth is the maximum number of columns of a line.
 const textWidth = 80
 
-// String is the explanation as text, for people: first what happens to the call, then each rule
-// that applies, then those that were left out. No line has more than 80 columns.
+// String returns the explanation as text: first the verdict on the call, then each rule that
+// applies, then the rules that were left out. No line has more than 80 columns.
 func (x Explanation) String() string {
 	t := new(explainText)
 	t.line(0, "%s%s%s", shown.Label(x.Resource), named(", from ", x.Origin), named(", in context ", x.Context))
@@ -35,7 +35,7 @@ func (x Explanation) String() string {
 	return t.String()
 }
 
-// WriteTo writes what String returns.
+// WriteTo writes the result of String.
 func (x Explanation) WriteTo(w io.Writer) (int64, error) {
 	n, err := io.WriteString(w, x.String())
 	return int64(n), err
@@ -48,10 +48,10 @@ func named(before, name string) string {
 	return before + shown.Name(name, 16)
 }
 
-// verdict is what happens to the call, in words.
+// verdict returns the outcome of the call as text.
 func (x *Explanation) verdict() string {
 	if x.Outcome == Unknown {
-		return "no rule refuses it; slots of the program's own may"
+		return "no rule refuses it; custom slots may"
 	}
 	if x.By < 0 {
 		return "passes"
@@ -59,23 +59,23 @@ func (x *Explanation) verdict() string {
 	by := fmt.Sprintf("%v %s", x.Rules[x.By].Kind, shown.Label(x.Rules[x.By].ID))
 	switch {
 	case x.Draining:
-		return "refused, as the server is closing and it would have to wait by " + by
+		return "refused: the server is draining, and the call would wait for " + by
 	case x.GivesUp:
-		return "refused, as its context ends before " + by + " lets it run"
+		return "refused: its context ends before " + by + " admits it"
 	case x.Outcome == Waits && x.Runs.IsZero():
-		return "waits by " + by + " for calls that end"
+		return "waits for other calls to end, by " + by
 	case x.Outcome == Waits:
 		return fmt.Sprintf("waits %s by %s", shown.Duration(x.Runs.Sub(x.At)), by)
 	case x.Next.IsZero():
 		return "refused by " + by
 	}
-	return fmt.Sprintf("refused by %s, for %s more", by, shown.Duration(x.Next.Sub(x.At)))
+	return fmt.Sprintf("refused by %s for another %s", by, shown.Duration(x.Next.Sub(x.At)))
 }
 
-// explainText is lines of limited width.
+// explainText consists of lines of limited width.
 type explainText struct{ strings.Builder }
 
-// line writes a line of printable text, cut where it is too long.
+// line writes a line of printable text, cut if it is too long.
 func (t *explainText) line(indent int, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if most := textWidth - indent; shown.Columns([]byte(text)) > most {
@@ -109,7 +109,7 @@ func (t *explainText) rule(x *Explanation, r *ExplainedRule) {
 	switch {
 	case r.Why == "":
 	case r.Kind == KindCustom:
-		t.line(2, "%s", shown.Name(r.Why, textWidth)) // which the program says
+		t.line(2, "%s", shown.Name(r.Why, textWidth)) // text of the program
 	default:
 		t.line(2, "%s", r.Why)
 	}
@@ -118,26 +118,26 @@ func (t *explainText) rule(x *Explanation, r *ExplainedRule) {
 	}
 }
 
-// outcome is the rule's judgement of the call, in words.
+// outcome returns the rule's verdict on the call as text.
 func (r *ExplainedRule) outcome(at time.Time) string {
 	switch {
 	case r.Outcome == NotJudged:
-		return "not about this call"
+		return "does not apply to this call"
 	case r.Outcome == Waits && r.Runs.IsZero():
-		return "waits for calls that end"
+		return "waits for other calls to end"
 	case r.Outcome == Waits:
 		return "waits " + shown.Duration(r.Runs.Sub(at))
 	case r.Outcome == Refused && r.Next.IsZero():
 		return "refused"
 	case r.Outcome == Refused && r.About:
-		return "refused, for about " + shown.Duration(r.Next.Sub(at)) + " more"
+		return "refused for about another " + shown.Duration(r.Next.Sub(at))
 	case r.Outcome == Refused:
-		return "refused, for " + shown.Duration(r.Next.Sub(at)) + " more"
+		return "refused for another " + shown.Duration(r.Next.Sub(at))
 	}
 	return r.Outcome.String()
 }
 
-// text is the measure in words.
+// text returns the measure as text.
 func (m *Measure) text() string {
 	of := shown.Name(m.Of, textWidth)
 	if m.For != "" {

@@ -6,8 +6,7 @@ import "time"
 type Leak struct {
 	Resource string
 	Age      time.Duration // since it was admitted
-	// Stack is the code that made the call, innermost first, as in a panic: "function", and on the
-	// next line, indented, "file:line". Frames of package api, and of what is below
-	// it, come first and are left out.
+	// Stack is the code that made the call, innermost frame first, as in a panic: "function", and
+	// on the next line, indented, "file:line". The frames of package api and below are left out.
 	Stack string
 }

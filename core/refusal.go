@@ -2,12 +2,12 @@ package core
 
 import "time"
 
-// Refusal is refusals by one rule, for one value and caller, within a second: see api.Guard.OnBlocked,
-// and api.Guard.Refusals, where those of several contexts are one.
+// Refusal counts the rejections by one rule, for one value and caller, within a second: see
+// api.Guard.OnBlocked, and api.Guard.Refusals, which merges those of several contexts.
 type Refusal struct {
-	First, Last time.Time // when, on the Guard's clock, in UTC
+	First, Last time.Time // on the Guard's clock, in UTC
 	Count       int64     // calls, at least: see there
-	Context     string    // the context that the first of them came in through
-	Origin      string    // whose calls they are, "" if not given
+	Context     string    // context of the first of them
+	Origin      string    // caller, "" if not given
 	Block       *BlockError
 }

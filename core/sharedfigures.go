@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// SharedStats are the details of a rule whose limit a cluster shares, over all resources.
+// SharedStats are the details of a rule with a limit shared by a cluster, over all resources.
 type SharedStats struct {
 	Members  int64 `json:"members"`        // that the limit is divided by while the store is away
 	Leased   int64 `json:"leased"`         // units at hand
@@ -14,17 +14,17 @@ type SharedStats struct {
 	Waited   int64 `json:"waitedForStore"` // calls
 	// Store is "up", or "away" while it doesn't answer.
 	Store string `json:"store"`
-	// Why is the latest error of the store while it is away, in the store's words; otherwise empty.
+	// Why is the latest error of the store while it is away; otherwise empty.
 	Why string `json:"why,omitempty"`
 }
 
-// away is what SharedStats.Store says of a store that doesn't answer.
+// away is the value of SharedStats.Store for a store that doesn't answer.
 const away = "away"
 
 // StoreAway reports whether the store doesn't answer.
 func (f SharedStats) StoreAway() bool { return f.Store == away }
 
-// Lines returns all of them as text.
+// Lines returns the numbers as text.
 func (f SharedStats) Lines(time.Time) []string {
 	store := f.Store
 	if f.Why != "" {
@@ -34,5 +34,5 @@ func (f SharedStats) Lines(time.Time) []string {
 		f.Members, store, f.Leased, f.Requests, f.Waited, f.Refused)}
 }
 
-// Resources returns none: these figures aren't shown beside a resource's calls.
+// Resources returns none: these numbers aren't shown beside a resource's calls.
 func (f SharedStats) Resources() []ResourceDetails { return nil }

@@ -6,42 +6,41 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// RuleStats is what a rule has done since it was loaded, over all resources, whether they still
-// exist or not. What is counted never decreases.
+// RuleStats counts the calls of a rule since it was loaded, over all resources, whether they still
+// exist or not. Counts never decrease.
 //
-// A rule that has not been Asked may be about a name that is never used, for instance a misspelt
-// one. A rule counts as asked after a call of a resource that it is about, whoever makes it or, for
-// a system rule, an inbound call, even one before the rule was loaded; rules in mode off are not
-// asked.
+// A rule that has not been Asked may name a resource that is never used, for instance a misspelt
+// one. A rule counts as asked after a call of a resource that it applies to, by any caller, or for
+// a system rule after an inbound call, even one before the rule was loaded; rules in mode off are
+// not asked.
 type RuleStats struct {
 	Kind          Kind      `json:"kind"`
 	ID            string    `json:"id"`
 	Resource      string    `json:"resource"` // as in the rule: a name or a pattern
 	Mode          spec.Mode `json:"mode"`
-	Asked         bool      `json:"asked"`         // there was a call that the rule could be about
+	Asked         bool      `json:"asked"`         // there was a call that the rule could apply to
 	Refused       int64     `json:"refused"`       // calls
 	ShadowBlocked int64     `json:"shadowBlocked"` // calls that a rule in shadow mode would have refused
 	Details       Details   `json:"details,omitempty"`
 }
 
-// Details are figures of a rule that only its family has, in a type of the family's own; nil if a
+// Details are numbers of a rule that only its family has, in a type of the family's own; nil if a
 // rule has none. In JSON they are written by encoding/json. They hold their contents by value, in
-// slices and strings, and don't change.
+// slices and strings, and are immutable.
 type Details interface {
-	// Lines are the figures for people to read, each line beginning with the rule's name; at is the
-	// time of the figures. Names in them are escaped and cut, so that each stays on its line and is
-	// not too long.
+	// Lines returns the numbers as text, each line beginning with the rule's name; at is their
+	// time. Names in them are escaped and cut, so that each stays on its line and is not too long.
 	Lines(at time.Time) []string
 	// Resources are the details of single resources, in any order.
 	Resources() []ResourceDetails
 }
 
-// ResourceDetails are what a rule has to report of one resource. They are written as JSON with the
-// figures of the resource, where they name the rule they belong to, and its kind.
+// ResourceDetails are the numbers of a rule for one resource. In JSON they appear among the
+// resource's numbers, with the name of their rule and its kind.
 type ResourceDetails interface {
-	// About is the resource's name.
+	// About returns the resource's name.
 	About() string
-	// Mark is what is shown beside the calls of the resource in text, "" for nothing. Of several
+	// Mark returns the text to show beside the calls of the resource, "" for nothing. Of several
 	// marks, only the one with the highest urgency is shown.
 	Mark() (text string, urgency int)
 }

@@ -28,7 +28,7 @@ func TestRuleRefuses(t *testing.T) {
 		want string
 	}{
 		{flow.Rule{}, "resource: is required: name the resource that the rule limits"},
-		{flow.Rule{Resource: long, Match: spec.MatchRegex}, "resource: the regular expression has 1025 bytes, the most is 1024"},
+		{flow.Rule{Resource: long, Match: spec.MatchRegex}, "resource: the regular expression has 1025 bytes; the maximum is 1024"},
 		{flow.Rule{Resource: "a(b", Match: spec.MatchRegex}, `resource: is not a valid regular expression: missing closing ): "a(b"`},
 		{flow.Rule{Resource: "a)|(b", Match: spec.MatchRegex}, `resource: is not a valid regular expression: unexpected ): "a)|(b"`},
 		{flow.Rule{Threshold: math.NaN()}, "threshold: is NaN: use a finite number from 0 to 1e+15"},

@@ -8,7 +8,7 @@ import (
 
 // reflected is Of for values that may have parts.
 func reflected(v reflect.Value) Value {
-	for range 8 { // pointers and interfaces may lead to each other in a circle
+	for range 8 { // pointers and interfaces may form a cycle
 		switch v.Kind() {
 		case reflect.Pointer:
 			if v.IsNil() {
@@ -60,13 +60,13 @@ func isScalar(kind reflect.Kind) bool {
 	return kind >= reflect.Bool && kind <= reflect.Float64 || kind == reflect.String
 }
 
-// isText reports whether v is a []byte or of a similar type.
+// isText reports whether v is a []byte or similar.
 func isText(v reflect.Value) bool {
 	return v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8
 }
 
-// identity is the value of something that is equal only to itself. Looking inside would race with
-// other users of it.
+// identity returns the value of something that is equal only to itself. Reading its contents would
+// race with other users of it.
 func identity(v reflect.Value) Value {
 	var where [16]byte
 	binary.NativeEndian.PutUint64(where[:8], typeNumber(v.Type()))
@@ -74,20 +74,20 @@ func identity(v reflect.Value) Value {
 	return ofDigest(maphash.Bytes(seed, where[:]), v.Type())
 }
 
-// ofDigest is a value that is distinguished by a hash. Its text shows only the type.
+// ofDigest returns a value that is distinguished by a hash. Its text shows only the type.
 func ofDigest(hash uint64, t reflect.Type) Value {
 	return Value{kind: valueDigest, bits: hash, text: cutText(t.String(), MaxText)}
 }
 
-// typeNumber is the address of a type: each type has one that doesn't change, while different types
-// may print alike.
+// typeNumber returns the address of a type: each type has one that doesn't change, while different
+// types may print alike.
 func typeNumber(t reflect.Type) uint64 { return uint64(reflect.ValueOf(t).Pointer()) }
 
-// digest hashes something made of parts, to a depth and size that a call can afford. Things that
-// differ only beyond that are one value.
+// digest hashes a composite value, to a depth and size that a call can afford. Composites that
+// differ only beyond that are equal.
 type digest struct {
 	maphash.Hash
-	left int // parts to look at
+	left int // parts left to read
 }
 
 const (

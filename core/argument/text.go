@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// String shows the value: text in quotes, so that "7" and 7 look different; for long text its
-// beginning and a hash, and for what is made of parts its type and a hash.
+// String shows the value: text in quotes, so that "7" and 7 look different; long text as its
+// beginning and a hash; a composite value as its type and a hash.
 func (v Value) String() string {
 	switch v.kind {
 	case valueNone:
@@ -33,7 +33,7 @@ func (v Value) String() string {
 }
 
 // Scalar returns the value as written in a rule file: a string, a bool, an int64, a uint64 or a
-// finite float64; nil for any other.
+// finite float64; nil for any other value.
 func (v Value) Scalar() any {
 	switch v.kind {
 	case valueInt:

@@ -15,8 +15,7 @@ type (
 	aTypeWhoseNameIsLongerThanWhatAValueKeepsOfTheNameOfATypeB struct{ ID int }
 )
 
-// Types are told apart by what they are and not by how they are printed, at every depth.
-// known bug 120
+// Types are distinguished by identity, not by their printed form, at every depth. known bug 120
 func TestValuesOfTypesThatArePrintedAlike(t *testing.T) {
 	one, shared := func() (values []any, first any) {
 		type key struct{ ID int }
@@ -47,7 +46,7 @@ func TestValuesOfTypesThatArePrintedAlike(t *testing.T) {
 		argument.Of(aTypeWhoseNameIsLongerThanWhatAValueKeepsOfTheNameOfATypeB{7}))
 }
 
-// One address is as many values as it has types.
+// One address is a different value for each of its types.
 func TestPointersOfTypesThatArePrintedAlike(t *testing.T) {
 	x := &pair{}
 	type pair struct{ A any }

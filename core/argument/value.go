@@ -1,5 +1,5 @@
-// Package argument distinguishes the values of calls: what an argument or an attachment counts as
-// to rules that have a limit for each [Value].
+// Package argument distinguishes the values of calls: the [Value] of an argument or an attachment
+// decides which of a rule's per-value limits applies.
 package argument
 
 import (
@@ -11,25 +11,24 @@ import (
 	"unicode/utf8"
 )
 
-// Value is what an argument or an attachment of a call counts as to a rule that distinguishes
-// values. It can be compared and used as a map key, whatever it was made from, and keeps nothing of
-// the caller's alive except the text of a string.
+// Value identifies an argument or an attachment of a call to rules that limit each value. It is
+// comparable and can be a map key, whatever it was made from, and keeps none of the caller's memory
+// alive except the text of a string.
 //
 // Values are equal by these rules:
 //
 //   - integers by number, whatever their width: 7, int64(7) and uint8(7);
-//   - floats by number, and every NaN is the same one. 7.0 is not 7;
-//   - text byte by byte, also that of a []byte; text and numbers differ;
-//   - a pointer to any of these is what it points to, and a named type like its
-//     underlying one;
-//   - structs and arrays are equal if they have one type, not only one that is printed
-//     alike, and all they hold is equal;
-//   - of maps, channels, functions and other pointers each is one value of its own.
+//   - floats by number, and every NaN is the same. 7.0 is not 7;
+//   - text byte by byte, including that of a []byte; text and numbers differ;
+//   - a pointer to any of these equals its target, and a named type its underlying type;
+//   - structs and arrays are equal if they have the same type, not only one that prints
+//     alike, and their contents are equal;
+//   - maps, channels, functions and other pointers are each a value of their own.
 //
 // The zero Value is that of nil: no value.
 type Value struct {
 	kind valueKind
-	bits uint64 // a number, or a hash of what is too large to keep
+	bits uint64 // a number, or the hash of a larger value
 	text string // a string, the beginning of a long one, or a type
 }
 
@@ -50,9 +49,9 @@ const (
 // distinguished by a hash: values come from callers, and tables of them must stay small.
 const MaxText = 64
 
-const longText = 32 // how much of it is kept, so that people recognize it
+const longText = 32 // length of the part kept, so that people recognize it
 
-// seed keeps callers from making up values that share a hash.
+// seed keeps callers from constructing values that share a hash.
 var seed = maphash.MakeSeed()
 
 // Of returns the Value of v. It never panics. Strings, booleans and numbers allocate nothing.
@@ -66,8 +65,8 @@ func Of(v any) Value {
 	return reflected(reflect.ValueOf(v))
 }
 
-// Scalar is Of for strings, booleans and numbers of any named type. It doesn't let v escape, so
-// what a generic function converts to an interface for it stays on the stack.
+// Scalar is Of for strings, booleans and numbers of any named type. It doesn't let v escape, so an
+// argument that a generic function converts to an interface stays on the stack.
 func Scalar(v any) (Value, bool) {
 	switch x := v.(type) {
 	case string:
@@ -93,7 +92,7 @@ func Scalar(v any) (Value, bool) {
 	return Value{}, false
 }
 
-// Int is the value of a number.
+// Int returns the value of a number.
 func Int(n int64) Value { return Value{kind: valueInt, bits: uint64(n)} }
 
 func uintValue(n uint64) Value {
@@ -114,7 +113,7 @@ func floatValue(f float64) Value {
 	return Value{kind: valueFloat, bits: floatBits(f)}
 }
 
-// floatBits are the bits of a number: one pattern for every NaN, one for both zeros.
+// floatBits returns the bits of a number: one pattern for every NaN, one for both zeros.
 func floatBits(f float64) uint64 {
 	switch {
 	case f != f:
@@ -132,7 +131,7 @@ func text(s string) Value {
 	return Value{kind: valueLong, bits: maphash.String(seed, s), text: cutText(s, longText)}
 }
 
-// cutText is the beginning of a text: at most that many bytes, in whole characters.
+// cutText returns the beginning of a text: at most that many bytes, in whole characters.
 func cutText(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -142,17 +141,16 @@ func cutText(s string, most int) string {
 			return s[:end]
 		}
 	}
-	return s[:most] // which is no UTF-8
+	return s[:most] // not UTF-8
 }
 
-// Int is the number of a value made by the function Int.
+// Int returns the number of a value made by the function Int.
 func (v Value) Int() int64 { return int64(v.bits) }
 
 // IsNone reports whether v is the zero Value.
 func (v Value) IsNone() bool { return v.kind == valueNone }
 
-// Hash returns a hash of the value that callers can't foresee: it differs from one
-// process to the next.
+// Hash returns a hash of the value that callers can't predict: it differs between processes.
 func (v Value) Hash() uint64 {
 	if v.kind == valueText {
 		return maphash.String(seed, v.text)
@@ -166,19 +164,19 @@ func (v Value) Hash() uint64 {
 // Clone returns the same value with its own copy of the text. A table that keeps values must clone
 // them, or a short string may keep alive the large one that it was cut from.
 func (v Value) Clone() Value {
-	if v.kind != valueDigest { // whose text is a type's
+	if v.kind != valueDigest { // a digest's text is a type's
 		v.text = strings.Clone(v.text)
 	}
 	return v
 }
 
-// Key is what all processes know the value by, unlike [Value.Hash]. Texts of more than [MaxText]
-// bytes that begin alike share one, and so do all values of a type that isn't one of Go's scalar
-// types.
+// Key returns a key that is the same in all processes, unlike [Value.Hash]. Texts of more than
+// [MaxText] bytes that begin alike share a key, and so do all values of a type that isn't one of
+// Go's scalar types.
 func (v Value) Key() string {
 	bits := v.bits
 	if v.kind >= valueLong {
-		bits = 0 // a hash that differs from process to process
+		bits = 0 // a hash that differs between processes
 	}
 	key := binary.BigEndian.AppendUint64([]byte{byte(v.kind)}, bits)
 	return string(append(key, v.text...))

@@ -1,5 +1,5 @@
-// Package clocks tells the time of an engine: by the machine's clock, by a coarse one, or
-// by one that a test moves by hand.
+// Package clocks provides the time of an engine: the machine's clock, a coarse one, or one that a
+// test advances by hand.
 package clocks
 
 import (
@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// Clock tells the time of an engine. Now is in nanoseconds: Unix time when the
-// clock was made, plus monotonic time since. Times lie between the years 1900 and 2100 (UTC): a
-// time outside counts as the nearer end, where time stands still. The clocks of this package never
-// go back, and a stepped wall clock doesn't move them. With a Clock of your own, the engine counts
-// a step back as no time at all, and a step forward as time that passed (see [Steady]). Clocks are
-// safe for concurrent use.
+// Clock provides the time of an engine. Now is in nanoseconds: the Unix time when the clock was
+// made, plus the monotonic time since. Times lie between the years 1900 and 2100 (UTC): a time
+// outside counts as the nearer end, where time stands still. The clocks of this package never go
+// back, and a stepped wall clock doesn't affect them. With a custom Clock, the engine counts a step
+// back as no time at all, and a step forward as elapsed time (see [Steady]). Clocks are safe for
+// concurrent use.
 type Clock interface {
 	Now() int64
 	// Sleep returns nil after d, or the context's error if that ends first.
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
-// The range of times. This far from the ends of 64 bits, neither the difference of two times nor
-// the sum of a time and any duration of a rule overflows, and every time is later than the value
-// for "never" in package stat.
+// The range of times. At this distance from the ends of 64 bits, neither the difference of two
+// times nor the sum of a time and any duration of a rule overflows, and every time is later than
+// the value for "never" in package stat.
 const (
 	firstTime = -2_208_988_800 * int64(time.Second) // 1900
 	lastTime  = 4_102_444_800 * int64(time.Second)  // 2100
 )
 
-// inRange is the time in range that is nearest to t.
+// inRange returns the time in range that is nearest to t.
 func inRange(t int64) int64 { return min(max(t, firstTime), lastTime) }
 
-// inRangeTime is inRange of a time that may not fit in nanoseconds.
+// inRangeTime is inRange for a time that may not fit in nanoseconds.
 func inRangeTime(t time.Time) int64 {
 	switch {
 	case t.Before(time.Unix(0, firstTime)):
@@ -41,19 +41,19 @@ func inRangeTime(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// later is d after now, which is in range, or the last time.
+// later returns the time d after now, which is in range, or the last time.
 func later(now int64, d time.Duration) int64 { return now + min(max(int64(d), 0), lastTime-now) }
 
-// Until is how far away a deadline is on a clock.
+// Until returns the time from now to a deadline on a clock.
 func Until(c Clock, deadline time.Time) time.Duration {
 	if c, ok := c.(deadlineClock); ok {
 		return c.until(deadline)
 	}
-	return deadline.Sub(time.Unix(0, c.Now())) // by what the clock shows, as the code that set the deadline went by that too
+	return deadline.Sub(time.Unix(0, c.Now())) // relative to the clock's time, as the deadline was set by it
 }
 
 // SleepCall makes a call sleep on a clock. It calls before as soon as the call sleeps, so that a
-// clock that waits for the end of an earlier sleep of the call finds this one; the caller must call
+// clock that waits for the end of an earlier sleep of the call finds this one. The caller must call
 // returned when the call has returned.
 func SleepCall(ctx context.Context, c Clock, d time.Duration, before func()) (returned func(), err error) {
 	if c, ok := c.(callClock); ok {
@@ -62,8 +62,8 @@ func SleepCall(ctx context.Context, c Clock, d time.Duration, before func()) (re
 	return before, c.Sleep(ctx, d)
 }
 
-// Calling returns the context in which a call that has slept may sleep again, by [Clock.Sleep]: that is as
-// if by [SleepCall], and returned becomes what the caller must call when the call has returned.
+// Calling returns a context in which a call that has slept may sleep again with [Clock.Sleep], as
+// if with [SleepCall]; returned is set to the function to call when the call has returned.
 func Calling(ctx context.Context, c Clock, returned *func()) context.Context {
 	if _, ok := c.(callClock); ok {
 		return context.WithValue(ctx, sleepsAgain{}, returned)
@@ -73,9 +73,8 @@ func Calling(ctx context.Context, c Clock, returned *func()) context.Context {
 
 type sleepsAgain struct{}
 
-// Alarm calls ring once, when d has passed on a clock. For a clock that can't call back, having no
-// method Alarm, it uses the machine's timer: the Sleep of a user's clock is made for calls, and may
-// well return immediately.
+// Alarm calls ring once, when d has passed on a clock. For a clock without a method Alarm, it uses
+// the machine's timer: the Sleep of a custom clock is made for calls, and may return immediately.
 func Alarm(c Clock, d time.Duration, ring func()) (stop func()) {
 	if c, ok := c.(alarmClock); ok {
 		return c.Alarm(d, ring)
@@ -89,21 +88,21 @@ type alarmClock interface {
 	Alarm(d time.Duration, ring func()) (stop func())
 }
 
-// deadlineClock is a Clock that knows how far away a deadline is. For other clocks the deadline's
-// Unix time is compared with Now.
+// deadlineClock is a Clock that computes the time to a deadline itself. For other clocks the
+// deadline's Unix time is compared with Now.
 type deadlineClock interface {
 	until(deadline time.Time) time.Duration
 }
 
-// callClock is a Clock that wants to know when a call that it woke has returned or sleeps again; in
-// the latter case it calls before, once the new sleep is known. n moves the sleep up, unless it is
-// nil.
+// callClock is a Clock that needs to know when a call that it woke has returned or sleeps again; in
+// the latter case it calls before, once the new sleep is registered. n can end the sleep early,
+// unless it is nil.
 type callClock interface {
 	sleepCall(ctx context.Context, d time.Duration, n *Nap, before func()) (returned func(), err error)
 }
 
-// System is the clock of production: the monotonic clock of the machine.
-// The zero value is not ready; use [NewSystem].
+// System is the clock for production: the monotonic clock of the machine. The zero value is not
+// ready; use [NewSystem].
 type System struct {
 	base time.Time // carries a monotonic reading
 	unix int64
@@ -115,10 +114,10 @@ func NewSystem() *System {
 	return &System{base: now, unix: inRangeTime(now)}
 }
 
-// Now is the Unix time at the start plus the monotonic time since.
+// Now returns the Unix time at the start plus the monotonic time since.
 func (c *System) Now() int64 { return c.unix + int64(time.Since(c.base)) }
 
-// Sleep waits on a timer. Where the context can't end, that allocates nothing.
+// Sleep waits on a timer. If the context never ends, it allocates nothing.
 func (c *System) Sleep(ctx context.Context, d time.Duration) error {
 	return sleep(ctx, d)
 }

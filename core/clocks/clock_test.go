@@ -56,8 +56,8 @@ func TestRealClocksSleep(t *testing.T) {
 	}
 }
 
-// No reading of anybody is older than one that had been finished when it began, also
-// where a clock becomes coarse. known bug 30
+// No reading is older than one that had finished before it began, even while a clock becomes
+// coarse. known bug 30
 func TestRealClocksNeverGoBack(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -100,7 +100,7 @@ func neverGoesBack(t *testing.T, clock clocks.Clock) {
 	done.Wait()
 }
 
-// dense reads the clock as often as it takes for it to become coarse.
+// dense reads the clock until it becomes coarse.
 func dense(c *clocks.Coarse) {
 	for range 3000 {
 		c.Now()
@@ -128,7 +128,7 @@ func TestCoarseClockReadsOnceAMillisecondWhileTrafficIsDense(t *testing.T) {
 	})
 }
 
-// Readings that are few need no ticker, also after there were many.
+// Sparse readings need no ticker, also after dense ones.
 func TestCoarseClockLooksWhetherItIsWorthIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clocks.NewCoarse()
@@ -146,8 +146,8 @@ func TestCoarseClockLooksWhetherItIsWorthIt(t *testing.T) {
 	})
 }
 
-// Without Close the bubble could not end if the goroutine went on: it waits for all
-// that were started in it.
+// The bubble could not end if the goroutine ran on without Close: it waits for all that were
+// started in it.
 func TestCoarseClockStopsWhenNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clocks.NewCoarse()

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Coarse reads the machine's clock at every call, but only once a millisecond
-// while traffic is dense (a thousand readings in a millisecond: half a million calls a
-// second). While it is dense, Coarse saves two clock readings a call and is at most about a
-// millisecond late, or as late as the machine is in running a goroutine; it never goes back. Every
-// quarter of a second it checks whether traffic is still dense, and between bursts nothing runs.
+// Coarse reads the machine's clock at every call, but only once a millisecond under dense traffic
+// (a thousand readings in a millisecond: half a million calls a second). It then saves two clock
+// readings a call and is at most about a millisecond late, or as late as the machine is in running
+// a goroutine; it never goes back. Every quarter of a second it checks whether traffic is still
+// dense, and between bursts nothing runs.
 //
 // Limits stay exact in its time: a window admits as many calls as with any clock, and one that
 // starts late ends late. Bucket edges and response times are as coarse as the clock: a call within
-// one tick has a response time of 0. Use it where calls are short and very frequent; see
-// docs/rationale.md for what it gains.
+// one tick has a response time of 0. Use it for short and very frequent calls; docs/rationale.md
+// has its benefit in numbers.
 type Coarse struct {
 	system *System
 	cached atomic.Int64 // the time while the ticker runs, otherwise off or starting
@@ -40,9 +40,9 @@ const ( // before every time
 
 const (
 	coarseTick  = time.Millisecond
-	coarseDense = 1024 // direct readings within a tick that start the ticker: fewer cost less than a tick may
+	coarseDense = 1024 // direct readings within a tick that start the ticker: fewer may cost less than a tick
 	coarseQuiet = 10   // ticks without a reading that stop it
-	coarseTerm  = 256  // ticks after which it stops in any case, and starts again if still worthwhile
+	coarseTerm  = 256  // ticks after which it stops in any case; it starts again if still worthwhile
 )
 
 // NewCoarse returns a coarse clock. Close it when it is no longer used.
@@ -53,7 +53,7 @@ func NewCoarse() *Coarse {
 	return c
 }
 
-// Now is the time, up to about a millisecond late under load.
+// Now returns the time, up to about a millisecond late under load.
 func (c *Coarse) Now() int64 {
 	for {
 		if now := c.cached.Load(); now > starting {
@@ -63,8 +63,8 @@ func (c *Coarse) Now() int64 {
 			return now
 		}
 		now := c.system.Now()
-		// The ticker reads its first time after it began to start. So a reading that was finished
-		// before that is older, and one that was not gives way to it.
+		// The ticker reads its first time after it began to start. So a direct reading that
+		// finished before that is older, and an unfinished one gives way to it.
 		if c.cached.Load() == off {
 			c.count(now)
 			return now
@@ -115,8 +115,8 @@ func (c *Coarse) start() {
 	c.done.Go(c.tick)
 }
 
-// tick is the only writer of cached while it runs. Direct readings that follow
-// are later than the last cached one, so time never goes back.
+// tick is the only writer of cached while it runs. Later direct readings are later than the last
+// cached time, so time never goes back.
 func (c *Coarse) tick() {
 	ticker := time.NewTicker(coarseTick)
 	defer ticker.Stop()

@@ -10,17 +10,17 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// SleepMode is what a [Manual] does with a caller that wants to wait.
+// SleepMode decides what a [Manual] does with a caller that sleeps.
 type SleepMode uint8
 
 // The three ways to sleep.
 const (
-	// SleepPark holds the caller until the clock is advanced to its wake time,
-	// as a real clock would.
+	// SleepPark holds the caller until the clock is advanced to its wake time, as a real clock
+	// would.
 	SleepPark SleepMode = iota
-	// SleepRecord returns immediately and only notes the wait.
+	// SleepRecord returns immediately and only records the wait.
 	SleepRecord
-	// SleepAdvance moves the clock by the wait: for one caller, doing one thing after another.
+	// SleepAdvance advances the clock by the wait: for a single sequential caller.
 	SleepAdvance
 )
 
@@ -35,24 +35,24 @@ func (m SleepMode) MarshalText() ([]byte, error) { return sleepModeNames.Marshal
 // UnmarshalText reads the name.
 func (m *SleepMode) UnmarshalText(text []byte) error { return sleepModeNames.Parse(text, m) }
 
-// Manual is a clock for tests: it stands still until it is told to move, so that rules that act
-// over minutes are tested in microseconds. It goes from the year 1900 to 2100 (UTC) and stands
-// still at the end: a goroutine that would sleep beyond the end wakes there, or immediately if the
-// clock is there already, and no alarm rings any longer. It is safe for concurrent use.
+// Manual is a clock for tests: it stands still until it is advanced, so that rules over minutes are
+// tested in microseconds. It runs from the year 1900 to 2100 (UTC) and stands still at the end: a
+// goroutine that would sleep beyond the end wakes there, or immediately if the clock is there
+// already, and no alarm rings any longer. It is safe for concurrent use.
 type Manual struct {
 	advancing sync.Mutex // one Advance at a time
 
 	mu      sync.Mutex
 	changed *sync.Cond // the sleepers have changed
 	now     int64
-	moving  bool // Advance is at it
+	moving  bool // an Advance is under way
 	mode    SleepMode
 	slept   []time.Duration
-	parked  []*sleeper // by wake time, ties in order of going to sleep
+	parked  []*sleeper // by wake time, ties in the order of falling asleep
 	alarms  []*alarm   // likewise
 }
 
-// alarm is something to call when its time has come.
+// alarm is a function to call at a time.
 type alarm struct {
 	at   int64
 	ring func()
@@ -63,13 +63,13 @@ type sleeper struct {
 	ctx      context.Context
 	wake     int64
 	gaveUp   bool          // its context had ended when its time came
-	moved    bool          // it was woken immediately, without a look at its context
-	woken    chan struct{} // closed when its time has come
+	moved    bool          // it was woken immediately, without checking its context
+	woken    chan struct{} // closed at its wake time
 	returned chan struct{} // closed when its call has returned; nil if it belongs to no call
 }
 
 // NewManual returns a clock that stands at start and parks goroutines that sleep. The zero time
-// means the beginning of 1970, any other time out of range the nearer end.
+// stands for the beginning of 1970, any other time out of range for the nearer end.
 func NewManual(start time.Time) *Manual {
 	c := new(Manual)
 	if !start.IsZero() {
@@ -79,33 +79,33 @@ func NewManual(start time.Time) *Manual {
 	return c
 }
 
-// SetSleep chooses what happens to callers that sleep from now on.
+// SetSleep sets the mode for callers that sleep from now on.
 func (c *Manual) SetSleep(mode SleepMode) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mode = mode
 }
 
-// Now is the time the clock was set to.
+// Now returns the time that the clock was set to.
 func (c *Manual) Now() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// Advance moves the clock by d. It stops at every wake time on the way, in order, with ties in
-// order of going to sleep, and lets that one sleeper run until its call has returned (or it sleeps
-// again) before moving on. A sleeper whose context ended before it was reached isn't woken. Engines
-// do their repeated work on the way too, such as sampling the machine: a million times at most, and
-// then once more at the end. Advance must not be called from within a guarded call that it would
-// have to wait for.
+// Advance advances the clock by d. It stops at every wake time on the way, in order, with ties in
+// the order of falling asleep, and lets that one sleeper run until its call has returned or sleeps
+// again before it continues. A sleeper whose context ended before its time isn't woken. Engines
+// also do their periodic work on the way, such as sampling the machine: a million times at most,
+// and then once more at the end. Advance must not be called from within a guarded call that it
+// would have to wait for.
 func (c *Manual) Advance(d time.Duration) {
 	c.advancing.Lock()
 	defer c.advancing.Unlock()
 	c.advanceTo(later(c.Now(), d))
 }
 
-// AdvanceTo moves the clock to t, as Advance does. If t has already passed it does nothing.
+// AdvanceTo advances the clock to t, as Advance does. If t has already passed it does nothing.
 func (c *Manual) AdvanceTo(t int64) {
 	c.advancing.Lock()
 	defer c.advancing.Unlock()
@@ -137,12 +137,12 @@ func (c *Manual) advanceTo(t int64) {
 	}
 }
 
-// mostRings bounds how often alarms ring in one Advance, as ringing may set an alarm again: three
+// mostRings is the maximum number of alarms in one Advance, as an alarm may set itself again: three
 // days of samples of the machine.
 const mostRings = 1 << 20
 
-// wakeOne wakes the next sleeper due by t, or, if alarms ring, returns the alarm that comes before
-// it, or sets the clock to t if there is neither.
+// wakeOne wakes the next sleeper due by t, or, if ring, returns the alarm that comes before it; if
+// there is neither, it sets the clock to t.
 func (c *Manual) wakeOne(t int64, ring bool) (*sleeper, *alarm) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +167,7 @@ func (c *Manual) wakeOne(t int64, ring bool) (*sleeper, *alarm) {
 	return s, nil
 }
 
-// overdue takes out the alarms whose time has passed without a ring.
+// overdue removes and returns the alarms whose time has passed without a ring.
 func (c *Manual) overdue() (due []*alarm) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,7 +180,7 @@ func (c *Manual) overdue() (due []*alarm) {
 	return due
 }
 
-// Alarm makes Advance call ring when the clock has moved by d, whatever the mode.
+// Alarm makes Advance call ring when the clock has advanced by d, in every mode.
 func (c *Manual) Alarm(d time.Duration, ring func()) (stop func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,7 +197,7 @@ func (c *Manual) Alarm(d time.Duration, ring func()) (stop func()) {
 	}
 }
 
-// Sleep does what the mode says.
+// Sleep follows the mode.
 func (c *Manual) Sleep(ctx context.Context, d time.Duration) error {
 	if returned, ok := ctx.Value(sleepsAgain{}).(*func()); ok {
 		again, err := c.sleepCall(ctx, d, nil, *returned)
@@ -236,8 +236,8 @@ func (c *Manual) sleepCall(ctx context.Context, d time.Duration, n *Nap, before 
 	return returned, err
 }
 
-// park notes the request to sleep and, if the mode says so, lines the caller up. It returns nil if
-// there is nothing to wait for.
+// park records the sleep and, in SleepPark, queues the caller. It returns nil if there is nothing
+// to wait for.
 func (c *Manual) park(ctx context.Context, d time.Duration, returned chan struct{}) *sleeper {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,16 +253,16 @@ func (c *Manual) park(ctx context.Context, d time.Duration, returned chan struct
 	return s
 }
 
-// lineLocked inserts a sleeper where it belongs. The caller holds mu.
+// lineLocked inserts a sleeper by wake time. The caller holds mu.
 func (c *Manual) lineLocked(s *sleeper) {
 	i, _ := slices.BinarySearchFunc(c.parked, s.wake+1, func(p *sleeper, wake int64) int { return cmp.Compare(p.wake, wake) })
 	c.parked = slices.Insert(c.parked, i, s)
 	c.changed.Broadcast()
 }
 
-// moveUp makes the sleeper wake at that time. If that has passed, Advance wakes it next if one is
+// wakeAt makes the sleeper wake at that time. If that has passed, Advance wakes it next if one is
 // under way; otherwise it wakes now.
-func (s *sleeper) moveUp(to int64) {
+func (s *sleeper) wakeAt(to int64) {
 	c := s.clock
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -298,22 +298,22 @@ func (c *Manual) await(ctx context.Context, s *sleeper) error {
 	return nil // even if the context has ended since: the wake-up came first
 }
 
-// Slept lists every wait that was requested, in order.
+// Slept returns every wait that was requested, in order.
 func (c *Manual) Slept() []time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.slept)
 }
 
-// Parked is how many callers are held at the moment.
+// Parked returns the number of callers parked at the moment.
 func (c *Manual) Parked() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.parked)
 }
 
-// AwaitParked returns when at least n callers are held, so that a test knows that the goroutines it
-// started have reached their waits.
+// AwaitParked returns when at least n callers are parked, so that a test knows that its goroutines
+// have reached their waits.
 func (c *Manual) AwaitParked(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,13 +8,12 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Nap is when a call that waits for turns checks whether they have come. Other calls may move that
-// up meanwhile, whether or not the call is asleep yet; see package stat. It serves one call after
-// another.
+// Nap is the sleep of a call that waits for its turn. Other calls may end it earlier, whether or
+// not the call is asleep yet; see package stat. It serves one call after another.
 //
-// Invariant, under mu: end is when the current sleep ends, or the coming one if that was moved up.
-// A caller that moves end up either finds the sleep there and moves that up as well, or the call
-// finds end when it goes to sleep. A time later than end moves nothing.
+// Invariant, under mu: end is the end of the current sleep, or of the next one if that was set
+// earlier. A caller that sets end earlier either finds the sleep and ends that earlier as well, or
+// the call finds end when it goes to sleep. A time later than end changes nothing.
 type Nap struct {
 	mu    shared.Mutex
 	end   int64
@@ -23,20 +22,20 @@ type Nap struct {
 	kept  *time.Timer // for the next call, see bubbled
 }
 
-// MakeNap returns a Nap that has not been moved up.
+// MakeNap returns a Nap without an end.
 func MakeNap() Nap { return Nap{end: never} }
 
-// movable is a sleep whose end can be moved up. Once it is over, moving it does nothing.
+// movable is a sleep that can end earlier. Once it is over, wakeAt does nothing.
 type movable interface {
-	// moveUp makes it end at that time, or immediately if that has passed.
-	moveUp(to int64)
+	// wakeAt makes it end at that time, or immediately if that has passed.
+	wakeAt(to int64)
 }
 
-// never is when a nap ends that has not been moved up.
+// never is the end of a nap that nobody has set.
 const never = math.MaxInt64
 
-// MoveUp makes the call look at that time, unless it would look earlier.
-func (n *Nap) MoveUp(to int64) {
+// WakeAt makes the call look at that time, unless it would look earlier.
+func (n *Nap) WakeAt(to int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if to >= n.end {
@@ -44,32 +43,32 @@ func (n *Nap) MoveUp(to int64) {
 	}
 	n.end = to
 	if n.sleep != nil {
-		n.sleep.moveUp(to)
+		n.sleep.wakeAt(to)
 	}
 }
 
 // Wake makes the call look immediately.
-func (n *Nap) Wake() { n.MoveUp(firstTime - 1) }
+func (n *Nap) Wake() { n.WakeAt(firstTime - 1) }
 
-// begin notes that the call sleeps until then, in a sleep that can be moved up.
+// begin records that the call sleeps until then, in a sleep that can end earlier.
 func (n *Nap) begin(until int64, sleep movable) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.on(until, sleep)
 }
 
-// on notes the current sleep, and moves it up if that was asked for before. It needs mu.
+// on records the current sleep, and ends it early if that was asked for before. It needs mu.
 func (n *Nap) on(until int64, sleep movable) {
 	n.sleep = sleep
 	if n.end < until {
-		sleep.moveUp(n.end)
+		sleep.wakeAt(n.end)
 		return
 	}
 	n.end = until
 }
 
-// park is begin for a sleep on a clock that tests move, where it also parks the call: a test that
-// sees the call parked there, and then makes others leave, finds it here.
+// park is begin for a sleep on a Manual clock, where it also parks the call: a test that sees the
+// call parked there, and then makes others leave, finds it here.
 func (n *Nap) park(ctx context.Context, c *Manual, d time.Duration, returned chan struct{}) *sleeper {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -81,7 +80,7 @@ func (n *Nap) park(ctx context.Context, c *Manual, d time.Duration, returned cha
 	return s
 }
 
-// sleeps is begin for a sleep that is yet to come; it returns when the sleep is to end.
+// sleeps is begin for a sleep that has not started; it returns the end of the sleep.
 func (n *Nap) sleeps(until int64, sleep movable) (end int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -89,22 +88,21 @@ func (n *Nap) sleeps(until int64, sleep movable) (end int64) {
 	return n.end
 }
 
-// slept returns when the call's sleep, meant to last until then, actually ended.
+// slept returns the actual end of the call's sleep, meant to last until then.
 func (n *Nap) slept(until int64) int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return min(until, n.end)
 }
 
-// Again forgets that calls have moved the nap up: the caller is about to look at what they had to
-// report.
+// Again clears the end set by other calls: the caller is about to check for their changes.
 func (n *Nap) Again() {
 	n.mu.Lock()
 	n.end, n.sleep = never, nil
 	n.mu.Unlock()
 }
 
-// Forget makes the nap ready for the next call. No other call may know of it.
+// Forget prepares the nap for the next call. No other call may refer to it.
 func (n *Nap) Forget() { n.end, n.sleep, n.timed = never, nil, timedSleep{} }
 
 // timedSleep is a sleep on a timer of the machine.
@@ -113,11 +111,11 @@ type timedSleep struct {
 	clock *System
 }
 
-func (s *timedSleep) moveUp(to int64) { s.timer.Reset(time.Duration(to - s.clock.Now())) }
+func (s *timedSleep) wakeAt(to int64) { s.timer.Reset(time.Duration(to - s.clock.Now())) }
 
 // bubbled reports whether a call whose time is now may be in a bubble of synctest, or the clock was
 // made in one: time in bubbles begins with the year 2000. A timer made in a bubble can't be used
-// elsewhere, so there each sleep has its own.
+// elsewhere, so there each sleep makes its own.
 func (c *System) bubbled(now int64) bool { return now < c.unix || c.unix < noBubble }
 
 const noBubble = int64(40 * 365 * 24 * time.Hour) // about 2010
@@ -145,8 +143,8 @@ func (c *System) nap(ctx context.Context, now, until int64, n *Nap) (after int64
 	return c.Now(), err
 }
 
-// Sleep makes a call whose time is now sleep on a clock until then, or less if the nap is moved up,
-// and returns the time until which it slept. before and returned are as in [SleepCall].
+// Sleep makes a call whose time is now sleep on a clock until then, or less if the nap ends
+// earlier, and returns the time until which it slept. before and returned are as in [SleepCall].
 func (n *Nap) Sleep(ctx context.Context, c Clock, now, until int64, before func()) (returned func(), slept int64, err error) {
 	switch c := c.(type) { // a clock that embeds one of ours may have its own Sleep
 	case *System:
@@ -163,8 +161,8 @@ func (n *Nap) Sleep(ctx context.Context, c Clock, now, until int64, before func(
 	return before, slept, err
 }
 
-// onAny is Sleep on a clock that knows nothing of naps: moving the nap up wakes the call, which
-// then sleeps on for what remains.
+// onAny is Sleep on a clock that doesn't support naps: WakeAt wakes the call, which then sleeps on
+// for the remaining time.
 func (n *Nap) onAny(parent context.Context, c Clock, now, until int64) (slept int64, err error) {
 	wake := Wakeable(parent)
 	defer wake.Release()

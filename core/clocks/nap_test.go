@@ -12,11 +12,10 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
-// foreign is a clock that knows nothing of naps.
+// foreign is a clock that doesn't support naps.
 type foreign struct{ clocks.Clock }
 
-// A nap is moved up and never back: a time later than its end is as good as no word at all.
-// known bug 132
+// A nap ends earlier but never later: a time after its end changes nothing. known bug 132
 func TestNapEndsAtItsTimeAtTheLatest(t *testing.T) {
 	for name, clock := range map[string]func() clocks.Clock{
 		"system":  func() clocks.Clock { return clocks.NewSystem() },
@@ -26,7 +25,7 @@ func TestNapEndsAtItsTimeAtTheLatest(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, n := clock(), clocks.MakeNap()
 				now, start := c.Now(), time.Now()
-				time.AfterFunc(time.Second, func() { n.MoveUp(now + int64(time.Hour)) })
+				time.AfterFunc(time.Second, func() { n.WakeAt(now + int64(time.Hour)) })
 				_, slept, err := n.Sleep(context.Background(), c, now, now+int64(time.Minute), func() {})
 				require.NoError(t, err)
 				assert.Equal(t, time.Minute, time.Since(start))
@@ -46,7 +45,7 @@ func TestNapEndsAtItsTimeAtTheLatest(t *testing.T) {
 			}
 		}()
 		c.AwaitParked(1)
-		n.MoveUp(now + int64(time.Hour))
+		n.WakeAt(now + int64(time.Hour))
 		c.Advance(time.Minute)
 		require.Zero(t, c.Parked(), "its minute is over")
 		assert.Equal(t, now+int64(time.Minute), <-slept)

@@ -7,25 +7,24 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Steady turns a clock that may be set (a wall clock, or one that differs from processor to
-// processor) into a time that doesn't go back. Rules and counters only move forward, so if the
-// clock were set back by an hour and they followed, they would stand still for that hour. It is
-// safe for concurrent use.
+// Steady turns a clock that may be set (a wall clock, or one that differs between processors) into
+// a time that doesn't go back. Rules and counters only move forward: if the clock were set back by
+// an hour and they followed it, they would stand still for that hour. It is safe for concurrent
+// use.
 //
 // # A step back is no time
 //
-// The time is what the source shows plus offset. Where the source goes back, the offset grows by as
-// much: time continues from where it was, at the pace of the source. What passed between the last
+// The time is the source's reading plus offset. If the source goes back, the offset grows by as
+// much: time continues from where it was, at the pace of the source. The time between the last
 // reading before the step and the first after it is lost; nothing is gained.
 //
-// A caller reads latest first, then the source. The source had already shown whatever is in latest;
-// so an older reading doesn't mean that the caller was delayed: the source itself went back. Going
+// A caller reads latest first, then the source. The source had already shown the time in latest; so
+// an older reading doesn't mean that the caller was delayed: the source itself went back. Going
 // back by up to stepTolerance counts as the difference between two processors, and time stands
-// still for as long: less than the shortest interval that a rule can have. Readings that would
-// differ by less than readingGrain are not written to latest, so that callers on many processors
-// share a word that seldom changes. The price: time may go back for a caller by as much as that,
-// and by the tolerance while a source does. Everything here is built to cope with callers that are
-// a little late.
+// still for as long: less than the shortest interval of a rule. Readings that would differ by less
+// than readingGrain are not written to latest, so that callers on many processors share a word that
+// seldom changes. The price: time may go back for a caller by as much as that, and by the tolerance
+// while a source does. All users of the time tolerate callers that are slightly late.
 //
 // line changes with the offset and is odd meanwhile. A caller that finds it even and the same
 // before and after has an offset and a reading that belong together; any other caller reads again,
@@ -34,26 +33,26 @@ import (
 // # A step forward is time, unless it takes a step back
 //
 // Time that passed without calls can't be distinguished from a clock that was set forward, so a
-// step forward counts: every rule sees an idle time, and admits what it would after that. But a
-// clock that is set back and corrected, or that shows the time of one processor now and of another
-// later, must not gain that much each time. So the offset before the latest step back is kept, and
-// a reading that continues the current time by that offset too, with less time passed, counts as
-// being back there. It may fall short by stepTolerance, and time stands still for as long. So a
-// step back by hardly more than the tolerance counts as corrected as soon as what passes between
-// two readings has made up for the rest.
+// step forward counts: every rule sees an idle time, and admits accordingly. But a clock that is
+// set back and corrected, or that alternates between the times of two processors, must not gain
+// that much each time. So the offset before the latest step back is kept. If a reading with that
+// offset also continues the current time, with less time passed, it counts as a return to it. It
+// may fall short by stepTolerance, and time stands still for as long. So a step back by hardly more
+// than the tolerance counts as corrected as soon as the time between two readings has made up for
+// the rest.
 //
-// That happens once for a step, and a difference between processors may come before it. So with a
-// source that is never set, at most twice the tolerance, a grain and what passes between two
-// readings are lost; after that, time passes as it does at the source.
+// That happens once for a step, and a difference between processors may precede it. So with a
+// source that is never set, the loss is at most twice the tolerance, a grain and the time between
+// two readings; after that, time passes as in the source.
 type Steady struct {
 	source Clock
 
 	line   shared.Uint64
-	offset shared.Int64 // of the time from the source
+	offset shared.Int64 // from the source to the time
 	latest shared.Int64 // reading of the source
 
-	mu     shared.Mutex // guards changing any of these
-	before int64        // the offset before the latest step back; larger after its correction
+	mu     shared.Mutex // guards changes of any of these
+	before int64        // offset before the latest step back; larger after its correction
 }
 
 const (
@@ -72,13 +71,13 @@ func NewSteady(source Clock) *Steady {
 	return s
 }
 
-// read is what the source shows, within the range of times.
+// read returns the source's reading, within the range of times.
 func (s *Steady) read() int64 { return inRange(s.source.Now()) }
 
-// time is the time of a reading, at most the last one.
+// time returns the time of a reading, at most the last one.
 func (s *Steady) time(reading, offset int64) int64 { return reading + min(offset, lastTime-reading) }
 
-// Now is a time that doesn't go back.
+// Now returns a time that doesn't go back.
 func (s *Steady) Now() int64 {
 	line, offset, latest := s.line.Load(), s.offset.Load(), s.latest.Load()
 	reading := s.read()
@@ -91,7 +90,7 @@ func (s *Steady) Now() int64 {
 	return s.time(max(reading, latest), offset)
 }
 
-// advance takes one more reading, alone, and makes it the latest.
+// advance takes another reading, under the lock, and makes it the latest.
 func (s *Steady) advance() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,9 +16,8 @@ type simClock struct{ now shared.Int64 }
 func (c *simClock) Now() int64                                 { return c.now.Load() }
 func (c *simClock) Sleep(context.Context, time.Duration) error { return nil }
 
-// Readers of a clock that is set back and corrected, in any order: nobody gets a time
-// that is older than one that somebody had before, but for the grain of a reading, and
-// no time is won. known bug 30
+// Readers of a clock that is set back and corrected, in any order: no reading is older than an
+// earlier finished one, beyond the grain of a reading, and no time is gained. known bug 30
 func TestSimSteady(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		c := new(simClock)

@@ -13,9 +13,10 @@ type Waking struct {
 	unhook          func() bool // nil if the parent never ends
 }
 
-// Wakeable returns a context below parent. Waking the call doesn't touch the parent: a call that grants
-// another its units must not run code of that call's context. Where package context doesn't know the
-// parent's type, a goroutine of that package waits for the parent's end, until [Waking.Release].
+// Wakeable returns a context below parent. Waking the call doesn't touch the parent: a call that
+// hands its units to another must not run code of the other's context. If package context doesn't
+// know the parent's type, a goroutine of that package waits for the parent's end, until
+// [Waking.Release].
 func Wakeable(parent context.Context) *Waking {
 	w := &Waking{Context: parent, done: make(chan struct{})}
 	if parent.Done() != nil {
@@ -31,8 +32,8 @@ func (w *Waking) Wake() {
 	}
 }
 
-// moveUp wakes the call immediately. The call works out for how long to sleep on.
-func (w *Waking) moveUp(int64) { w.Wake() }
+// wakeAt wakes the call immediately. The call computes how long to sleep on.
+func (w *Waking) wakeAt(int64) { w.Wake() }
 
 // Woken reports whether the call was woken, or its context has ended.
 func (w *Waking) Woken() bool { return w.over.Load() }
@@ -48,7 +49,8 @@ func (w *Waking) Release() {
 // Done is closed when the sleep is to end.
 func (w *Waking) Done() <-chan struct{} { return w.done }
 
-// Err is that of the parent or, if the call was woken before that ended, [context.Canceled].
+// Err returns the error of the parent or, if the call was woken before that ended,
+// [context.Canceled].
 func (w *Waking) Err() error {
 	err := w.Context.Err()
 	if err == nil && w.Woken() {

@@ -31,13 +31,13 @@ func (l *local) groups() (spent, error) {
 	return limited, nil
 }
 
-// eachGroup calls visit for the control groups of a controller that the process is in:
-// its own and those that enclose it, up to the root that it can see. visit reports whether the
-// group has a limit.
+// eachGroup calls visit for the control groups of a controller that the process is in: its own and
+// the enclosing ones, up to the root that it can see. visit reports whether the group has a
+// limit.
 func eachGroup(files fs.FS, controller string, visit func(v2 bool, dir string) (limited bool, err error)) error {
 	text, err := fs.ReadFile(files, "proc/self/cgroup")
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // a kernel without them
+		return nil // a kernel without control groups
 	}
 	if err != nil {
 		return err
@@ -65,16 +65,16 @@ func eachGroup(files fs.FS, controller string, visit func(v2 bool, dir string) (
 	return nil
 }
 
-// hierarchy is where the groups of the process are.
+// hierarchy locates the groups of the process.
 type hierarchy struct {
 	roots []string // where it may be mounted
-	group string   // of the process, relative to that; in a container perhaps as the machine sees it
+	group string   // of the process, relative to the root; in a container perhaps as the machine sees it
 	v2    bool
 }
 
-// hierarchyOf finds the line of proc/self/cgroup that is about a controller:
-// number:controllers:group, where v2 has the number 0 and no controllers. On a machine
-// with both, v1 has the controller if it names it.
+// hierarchyOf finds the line of proc/self/cgroup for a controller: number:controllers:group, where
+// v2 has the number 0 and no controllers. On a machine with both, v1 has the controller if it names
+// it.
 func hierarchyOf(text, controller string) (h hierarchy, ok bool) {
 	for line := range strings.Lines(text) {
 		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
@@ -147,7 +147,7 @@ func accountV1(files fs.FS, dir string) (a account, limited bool, err error) {
 	return a, err == nil, err
 }
 
-// ratio is how many processors a quota is worth.
+// ratio returns the number of processors that a quota is worth.
 func ratio(quota, period string) (float64, error) {
 	q, err := strconv.ParseInt(quota, 10, 64)
 	if err != nil {

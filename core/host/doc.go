@@ -1,6 +1,6 @@
-// Package host measures how busy the machine is that the process runs on: its load, and the use of
-// the CPU time and the memory that the process may use.
+// Package host measures the load of the machine that the process runs on, and the use of the CPU
+// time and the memory available to the process.
 //
-// [Local] reads them from Linux's files; a [Source] of your own may replace it. A sampler.Sampler
-// asks it four times a second, as long as a rule needs it.
+// [Local] reads them from Linux's files; a custom [Source] may replace it. A sampler.Sampler reads
+// it four times a second while a rule needs it.
 package host

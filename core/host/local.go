@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// Local is the machine that the process runs on, as Linux's files below root describe it; root is
+// Local is the machine that the process runs on, as described by Linux's files below root; root is
 // "/" except in tests.
 //
-// Load is the first number of proc/loadavg. It is the whole machine's, even in a container.
+// Load is the first number of proc/loadavg. It covers the whole machine, even in a container.
 //
-// CPU is the use of what the process may use. Where control groups (v1 or v2) give it
-// a share of the CPU, that is what all processes of the group used, divided by the
-// share: with a quarter of a CPU, 0.25 seconds of CPU time a second is full use. Of nested groups
-// the fullest counts. Without such a share it is the use of the machine or, if that is more, this
-// process's use of the processors that it may run on. Short swings are smoothed: each sample counts
-// for one half, and what came before for the other.
+// CPU is the used share of the available CPU time. If control groups (v1 or v2) limit the CPU, it
+// is the time used by all processes of the group divided by the limit: with a quarter of a CPU,
+// 0.25 seconds of CPU time a second is full use. Of nested groups the fullest counts. Without such
+// a limit it is the use of the machine or, if that is more, this process's use of the processors
+// that it may run on. Short swings are smoothed: each sample counts for one half, and the previous
+// value for the other.
 //
-// Memory is what counts towards the limit of a control group (v1 or v2), where one is
-// set: what all processes of the group use, without pages of files that were not read lately. Of
+// Memory is the part that counts towards the limit of a control group (v1 or v2), if one is set:
+// the memory of all processes of the group, without pages of files that were not read lately. Of
 // nested groups the fullest counts. Without such a limit it is the memory of this process, as a
-// share of all that the machine has.
+// share of the machine's.
 //
 // Without these files, as on other systems, all three fail.
 func Local(root string) Source {
@@ -38,7 +38,7 @@ type local struct {
 	page  int64 // bytes
 
 	last   spent   // as of the last sample; nil before the first
-	at     int64   // when that was
+	at     int64   // time of the last sample
 	smooth float64 // below 0 before the second
 }
 
@@ -61,7 +61,7 @@ func (l *local) CPU(now int64) (float64, error) {
 	}
 	next, err := l.read()
 	if err != nil {
-		l.last, l.smooth = nil, unknown // not to be compared with what comes later
+		l.last, l.smooth = nil, unknown // not to be compared with later samples
 		return unknown, err
 	}
 	last, passed := l.last, time.Duration(now-l.at)
@@ -85,14 +85,13 @@ type spent map[string]account
 
 type account struct {
 	used time.Duration
-	// cpus is how many processors' time to divide it by. 0 means that available says what could be
-	// used.
+	// cpus is the number of processors to divide used by. 0 means that available has the maximum.
 	cpus      float64
 	available time.Duration
 }
 
-// since is the use of the fullest account since an earlier time. It is not ok if no account
-// is in both.
+// since returns the use of the fullest account since an earlier time; false if no account is in
+// both.
 func (s spent) since(last spent, passed time.Duration) (use float64, ok bool) {
 	for name, a := range s {
 		before, known := last[name]
@@ -100,14 +99,14 @@ func (s spent) since(last spent, passed time.Duration) (use float64, ok bool) {
 		if a.cpus == 0 {
 			room = (a.available - before.available).Seconds()
 		}
-		if known && room > 0 && a.used >= before.used { // less means that it was restarted
+		if known && room > 0 && a.used >= before.used { // a smaller one was restarted
 			use, ok = max(use, (a.used-before.used).Seconds()/room), true
 		}
 	}
 	return use, ok
 }
 
-// read reads the accounts of the groups that limit the process or, if none does, of the
+// read reads the accounts of the groups that limit the process or, if there are none, of the
 // machine and the process.
 func (l *local) read() (spent, error) {
 	groups, err := l.groups()

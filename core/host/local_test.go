@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-// tree is the files of a machine, by name.
+// tree has the files of a machine, by name.
 type tree map[string]string
 
 func (tr tree) with(more tree) tree {
@@ -27,7 +27,7 @@ func (tr tree) with(more tree) tree {
 	return all
 }
 
-// onDisk writes a tree, and returns where it lies and how to change it.
+// onDisk writes a tree, and returns its path and a function to change it.
 func onDisk(t *testing.T, tr tree) (root string, change func(tree)) {
 	t.Helper()
 	root = t.TempDir()
@@ -42,8 +42,7 @@ func onDisk(t *testing.T, tr tree) (root string, change func(tree)) {
 	return root, change
 }
 
-// machineOf is a machine that was busy for so many of 100,000 ticks, and this process so
-// many.
+// machineOf returns a machine that was busy for so many of 100,000 ticks, and this process so many.
 func machineOf(busy, process int) tree {
 	return tree{
 		"proc/loadavg":   "1.25 0.80 0.50 2/345 6789\n",
@@ -58,8 +57,8 @@ func later(busy, total, process int) tree {
 	return m
 }
 
-// The use of the CPU is that of what the process may use: its control groups' share if
-// they give it one, in either version, and the machine's otherwise. known bug 93
+// CPU is the use of the available time: of the control groups' share if they set one, in either
+// version, and of the machine otherwise. known bug 93
 func TestCPU(t *testing.T) {
 	v1 := func(dir string, quota, used int) tree {
 		return tree{
@@ -75,8 +74,8 @@ func TestCPU(t *testing.T) {
 	}
 	const cg = "sys/fs/cgroup"
 	own := func(line string) tree { return tree{"proc/self/cgroup": line + "\n"} }
-	// In each second the machine is busy for half of its 800 ticks, and this process
-	// for 20 of them; the group uses 125 ms.
+	// In each second the machine is busy for half of its 800 ticks, and this process for 20 of
+	// them; the group uses 125 ms.
 	busy := machineOf(50_000, 1000)
 	then := later(50_400, 100_800, 1020)
 	process := 0.2 / float64(runtime.NumCPU())
@@ -124,7 +123,7 @@ func TestCPU(t *testing.T) {
 			again, err := source.CPU(int64(time.Second))
 			require.NoError(t, err)
 			assert.InDelta(t, use, again, 0, "at the same instant")
-			// A second without any: a sample counts one half.
+			// A second without use: a sample counts one half.
 			half, err := source.CPU(int64(2 * time.Second))
 			require.NoError(t, err)
 			if tt.want != max(0.5, process) && tt.want != 0.8 { // there the ticks stand still, too
@@ -145,8 +144,8 @@ func TestLoad(t *testing.T) {
 	require.EqualError(t, err, `proc/loadavg begins with "NaN", not with a number`)
 }
 
-// What is missing or no number is an error, and what is counted anew is no use of the
-// CPU below zero.
+// Missing files and malformed numbers are errors, and a restarted count doesn't make the use
+// negative.
 func TestOddMachines(t *testing.T) {
 	empty := host.Local(t.TempDir())
 	_, err := empty.Load(0)

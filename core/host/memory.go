@@ -39,7 +39,7 @@ func (l *local) Memory(int64) (Memory, error) {
 	return Memory{used, total}, err
 }
 
-// resident is the memory of this process.
+// resident returns the memory of this process.
 func (l *local) resident() (int64, error) {
 	text, err := fs.ReadFile(l.files, "proc/self/statm")
 	if err != nil {
@@ -56,8 +56,8 @@ func (l *local) resident() (int64, error) {
 	return pages * l.page, nil
 }
 
-// memoryV2 reads the limit of a group: memory.max, or memory.high if that is less, above
-// which the kernel brings the group to a stop. The root of all groups has neither.
+// memoryV2 reads the limit of a group: memory.max, or memory.high if that is less, above which the
+// kernel throttles the group to a stop. The root of all groups has neither.
 func memoryV2(files fs.FS, dir string) (m Memory, err error) {
 	for _, name := range []string{"memory.max", "memory.high"} {
 		text, ok, err := readAny(files, path.Join(dir, name))
@@ -94,8 +94,8 @@ func memoryV1(files fs.FS, dir string) (m Memory, err error) {
 	return m, err
 }
 
-// workingSet is what a group uses without the pages of files that were not read lately, which the
-// kernel reclaims before it kills a process. Kubernetes calculates it the same way.
+// workingSet returns the memory of a group without the pages of files that were not read lately,
+// which the kernel reclaims before it kills a process. Kubernetes calculates it the same way.
 func workingSet(files fs.FS, dir, usage, inactive string) (int64, error) {
 	text, _, err := readAny(files, path.Join(dir, usage))
 	if err != nil {
@@ -112,8 +112,7 @@ func workingSet(files fs.FS, dir, usage, inactive string) (int64, error) {
 	return max(0, used-cached), err
 }
 
-// numberIn reads the number behind the first line of a file that begins so, 0 if there
-// is none.
+// numberIn reads the number after the given beginning of a line, 0 if no line begins so.
 func numberIn(files fs.FS, name, begin string) (int64, error) {
 	text, err := fs.ReadFile(files, name)
 	if err != nil {

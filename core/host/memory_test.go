@@ -14,8 +14,8 @@ import (
 
 const mib = 1 << 20
 
-// The memory is that of the fullest control group with a limit, in either version and
-// without what the kernel takes back first, and of the process otherwise.
+// The memory is that of the fullest control group with a limit, in either version and without the
+// pages that the kernel reclaims first, and of the process otherwise.
 func TestMemory(t *testing.T) {
 	const cg = "sys/fs/cgroup"
 	bare := tree{
@@ -92,7 +92,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// What can't be known is below every mark.
+// An unknown share is below every threshold.
 func TestShare(t *testing.T) {
 	assert.InDelta(t, 0.25, host.Memory{Used: 1, Limit: 4}.Share(), 0)
 	assert.Negative(t, host.Memory{Used: 1}.Share())

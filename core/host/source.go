@@ -1,21 +1,19 @@
 package host
 
-// Source says how busy the machine is. Its methods are never called concurrently.
+// Source measures the machine. Its methods are never called concurrently.
 type Source interface {
-	// Load is the load average of the last minute. Below 0 means that it is not known yet.
+	// Load returns the load average of the last minute, below 0 if it is not known yet.
 	Load(now int64) (float64, error)
-	// CPU is the used share of the CPU time that may be used, 0 to 1. Below 0 means that it is not
-	// known yet.
+	// CPU returns the used share of the available CPU time, 0 to 1; below 0 if it is not known yet.
 	CPU(now int64) (float64, error)
-	// Memory is the memory that is used, and how much may be.
+	// Memory returns the used and the available memory.
 	Memory(now int64) (Memory, error)
 }
 
-// Memory is how much memory is used and how much may be, in bytes. A Limit of 0 means that it is
-// not known.
+// Memory is the used memory and its limit, in bytes. A Limit of 0 means that it is not known.
 type Memory struct{ Used, Limit int64 }
 
-// Share is the used part of what may be used, below 0 if the limit is not known.
+// Share returns the used share of the limit, below 0 if the limit is not known.
 func (m Memory) Share() float64 {
 	if m.Limit <= 0 {
 		return unknown
@@ -23,11 +21,11 @@ func (m Memory) Share() float64 {
 	return float64(m.Used) / float64(m.Limit)
 }
 
-// Use is how busy the machine is, as of the last sample; below 0 is what no rule asks for, or what
-// can't be read.
+// Use is the last sample of the machine; a field below 0 is not needed by any rule, or can't be
+// read.
 type Use struct {
 	Load   float64 // the load average of the last minute
-	CPU    float64 // the used share of the CPU time that may be used, 0 to 1
+	CPU    float64 // used share of the available CPU time, 0 to 1
 	Memory float64 // used, in bytes
 }
 

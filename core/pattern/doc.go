@@ -1,3 +1,3 @@
-// Package pattern implements the regular expressions with which rules name resources: what they may
-// cost ([Size]), and which of them match a name ([Expressions]).
+// Package pattern implements the regular expressions in which rules name resources: their cost
+// ([Size]), and their matches ([Expressions]).
 package pattern

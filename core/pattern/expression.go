@@ -9,27 +9,26 @@ import (
 	"unicode/utf8"
 )
 
-// Expression is a regular expression of rules, ready to match whole names. It doesn't
-// change.
+// Expression is a regular expression of rules, ready to match whole names. It is immutable.
 type Expression struct {
 	Text string
 	Born uint64 // the revision since which rules have had it without a break
 
-	Shadow bool // it belongs to rules in shadow mode; other rules have a separate one
+	Shadow bool // of rules in shadow mode; other rules have a separate one
 
-	prefix  string         // every name that matches begins with it
+	prefix  string         // every matching name begins with it
 	pattern *regexp.Regexp // nil if the expression is only texts and gaps
-	gaps    []gap          // what follows the prefix then
+	gaps    []gap          // follow the prefix then
 }
 
-// gap is at least that many of any characters, followed by a text.
+// gap matches at least that many arbitrary characters, followed by a text.
 type gap struct {
 	least int
 	then  string
 }
 
-// Compile compiles an expression, which must have a [Size], for rules that have had it since a
-// revision.
+// Compile compiles an expression, which must have a [Size], for rules that have had it since
+// revision born.
 func Compile(text string, born uint64, shadow bool) (*Expression, error) {
 	parsed, err := syntax.Parse(whole(text), syntax.Perl)
 	if err != nil {
@@ -42,7 +41,7 @@ func Compile(text string, born uint64, shadow bool) (*Expression, error) {
 	return x, err
 }
 
-// sequence appends the parts of an expression that come one after the other.
+// sequence appends the consecutive parts of an expression.
 func sequence(parts []*syntax.Regexp, re *syntax.Regexp) []*syntax.Regexp {
 	switch re.Op {
 	case syntax.OpConcat:
@@ -58,14 +57,14 @@ func sequence(parts []*syntax.Regexp, re *syntax.Regexp) []*syntax.Regexp {
 	return append(parts, re)
 }
 
-// plain reads the parts as texts and gaps, and reports whether that is all they are. If not, it has
-// at least found the prefix.
+// plain reads the parts as texts and gaps, and reports whether there are no others. Otherwise it
+// still finds the prefix.
 func (x *Expression) plain(parts []*syntax.Regexp) bool {
 	for i, part := range parts {
 		switch {
 		case part.Op == syntax.OpBeginText && i == 0, part.Op == syntax.OpEndText && i == len(parts)-1:
 		case part.Op == syntax.OpLiteral && part.Flags&syntax.FoldCase == 0 && !slices.Contains(part.Rune, utf8.RuneError):
-			*x.last() += string(part.Rune) // that rune would also stand for invalid bytes
+			*x.last() += string(part.Rune) // that rune would also match invalid bytes
 		case part.Op == syntax.OpStar && part.Sub[0].Op == syntax.OpAnyChar:
 			x.gap(0)
 		case part.Op == syntax.OpPlus && part.Sub[0].Op == syntax.OpAnyChar:
@@ -77,7 +76,7 @@ func (x *Expression) plain(parts []*syntax.Regexp) bool {
 	return true
 }
 
-// last is the text at the end of what was read so far.
+// last returns the text at the end of the parts read so far.
 func (x *Expression) last() *string {
 	if n := len(x.gaps); n > 0 {
 		return &x.gaps[n-1].then
@@ -122,21 +121,21 @@ func (x *Expression) match(name string) bool {
 	return false
 }
 
-// Expressions are those of a family's rules that are not off. They don't change.
+// Expressions are the expressions of a family's rules that are not off. They are immutable.
 type Expressions struct {
 	Revision uint64
 	List     []*Expression         // each once, in the order in which rules first had them
 	Rules    map[*Expression][]int // the rules that have it, by index
 }
 
-// Matched are the expressions that match a name, of those that rules have had up to a
-// revision: those that later rules still have need not be matched again.
+// Matched are the expressions that match a name, among the expressions of rules up to a revision:
+// expressions that later rules still have are not matched again.
 type Matched struct {
 	List     []*Expression
 	Revision uint64
 }
 
-// Latest is the revision that brought the latest of the expressions, 0 if there is none.
+// Latest returns the revision that added the latest expression, 0 if there is none.
 func (x *Expressions) Latest() uint64 {
 	if n := len(x.List); n > 0 {
 		return x.List[n-1].Born
@@ -144,7 +143,7 @@ func (x *Expressions) Latest() uint64 {
 	return 0
 }
 
-// Known is what older rules knew of a name, limited to expressions that these rules have too.
+// Known returns the earlier matches of a name, limited to expressions that these rules have too.
 func (x *Expressions) Known(before Matched) Matched {
 	now := Matched{Revision: before.Revision}
 	for _, e := range before.List {
@@ -155,8 +154,8 @@ func (x *Expressions) Known(before Matched) Matched {
 	return now
 }
 
-// Match finds the expressions that match a name, or all of them where the name stands for every
-// name. before is what older rules knew of the name.
+// Match returns the expressions that match a name, or all of them if the name stands for every
+// name. before has the matches under older rules.
 func (x *Expressions) Match(name string, every bool, before Matched) Matched {
 	now := x.Known(before)
 	now.Revision = x.Revision
@@ -171,7 +170,7 @@ func (x *Expressions) Match(name string, every bool, before Matched) Matched {
 	return now
 }
 
-// Has reports whether an expression matches the name that m is about.
+// Has reports whether an expression matches the name of m.
 func (m Matched) Has(e *Expression, name string) bool {
 	if e.Born <= m.Revision {
 		return slices.Contains(m.List, e)

@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// MaxName is the most bytes that the names given with a call can have: of the resource, the context
-// and the caller. A call with a longer one is refused with core.ErrInvalid, and a rule that has one
-// is not loaded: names are kept, shown, logged and matched against expressions, and may come from
+// MaxName is the maximum length in bytes of the names of a call: of the resource, the context and
+// the caller. A call with a longer name is rejected with core.ErrInvalid, and a rule with one is
+// not loaded: names are kept, shown, logged and matched against expressions, and may come from
 // outside.
 const MaxName = 1024
 
 // Limits on the regular expressions of rules. A short expression can stand for a long one: a{1000}
 // is a thousand letters. So its size is limited too: the steps of the expression with every
-// repetition written out, and at least its bytes and what parsing it costs. Compiling takes some
+// repetition written out, and at least its bytes and the cost of parsing it. Compiling takes some
 // 500 bytes of memory for each step.
 //
 // A name is matched against an expression once. That cost is bounded by the steps that can be under
@@ -28,16 +28,16 @@ const (
 	maxSteps  = 256    // steps of one expression under way at a time, averaged over the longest name
 )
 
-// Size returns the size of a regular expression, and what is wrong with it
-// if it can't be used. It doesn't compile it.
+// Size returns the size of a regular expression, and an error if it can't be used. It doesn't
+// compile it.
 func Size(pattern string) (size int, err error) {
 	if len(pattern) > maxLength {
-		return 0, fmt.Errorf("the regular expression has %d bytes, the most is %d", len(pattern), maxLength)
+		return 0, fmt.Errorf("the regular expression has %d bytes; the maximum is %d", len(pattern), maxLength)
 	}
 	size = max(len(pattern), classPrice(pattern))
 	if size <= MaxSize {
 		parsed, err := syntax.Parse(pattern, syntax.Perl)
-		if err == nil && strings.Contains(pattern, `\Q`) { // it may be valid only as long as nothing follows it
+		if err == nil && strings.Contains(pattern, `\Q`) { // it may be valid only if nothing follows it
 			_, err = syntax.Parse(whole(pattern), syntax.Perl)
 		}
 		if bad, ok := errors.AsType[*syntax.Error](err); ok {
@@ -46,24 +46,24 @@ func Size(pattern string) (size int, err error) {
 		size = max(size, steps(parsed))
 		if size <= MaxSize {
 			if work := patternWork(parsed); work > maxSteps*MaxName {
-				return size, fmt.Errorf("the regular expression has %d steps under way at once on a name of %d bytes, the most is %d: repeat less, or less of what can be anything",
+				return size, fmt.Errorf("the regular expression has %d steps under way at once on a name of %d bytes; the maximum is %d: repeat less, or use fewer parts that match anything",
 					work/MaxName, MaxName, maxSteps)
 			}
 		}
 	}
 	if size > MaxSize {
-		return size, fmt.Errorf("the regular expression has %d steps when its repetitions are written out, the most is %d: repeat less, or name fewer characters",
+		return size, fmt.Errorf("the regular expression has %d steps when its repetitions are written out; the maximum is %d: repeat less, or name fewer characters",
 			size, MaxSize)
 	}
 	return size, nil
 }
 
-// whole makes an expression match whole names only. A dot matches a line break too: a name isn't a
-// text of lines, and one with a line break must not evade a rule for all names.
+// whole makes an expression match whole names only. A dot matches a line break too: a name with a
+// line break must not evade a rule for all names.
 func whole(pattern string) string { return `^(?s:` + pattern + `)$` }
 
-// steps is about how many instructions an expression compiles to. A class of many ranges counts as
-// several. The parser bounds the depth, and the product of nested repetitions.
+// steps returns roughly the number of instructions of the compiled expression. A class of many
+// ranges counts as several. The parser bounds the depth, and the product of nested repetitions.
 func steps(re *syntax.Regexp) int {
 	n := 0
 	for _, sub := range re.Sub {
@@ -81,16 +81,16 @@ func steps(re *syntax.Regexp) int {
 	case syntax.OpCapture:
 		return n + 2
 	case syntax.OpRepeat:
-		// One after another; each beyond the minimum may be skipped.
+		// In sequence; each beyond the minimum may be skipped.
 		return n*max(re.Min, re.Max, 1) + max(re.Max-re.Min, 1)
 	}
 	return n + 1
 }
 
-// classPrice is the most that parsing the character classes costs, in steps. The parser lists the
-// hundreds of ranges of a Unicode class, and where case is ignored it goes through a range
-// character by character, milliseconds for a large one. Both must be known before parsing. What
-// looks like a class or a range is priced as one.
+// classPrice returns the maximum cost of parsing the character classes, in steps. The parser lists
+// the hundreds of ranges of a Unicode class, and if case is ignored it goes through a range
+// character by character, milliseconds for a large one. Both must be known before parsing. Anything
+// that looks like a class or a range is priced as one.
 func classPrice(pattern string) int {
 	price, folds := 100, ignoresCase(pattern)
 	if folds {
@@ -108,7 +108,7 @@ func classPrice(pattern string) int {
 		low, _ := utf8.DecodeLastRuneInString(pattern[:i])
 		high, _ := utf8.DecodeRuneInString(pattern[i+1:])
 		switch {
-		case high == '\\': // it can be any
+		case high == '\\': // any character
 			price += MaxSize / 2
 		case high > low:
 			price += int(min(high, 0x20000)-min(low, 0x20000)) / perStep // beyond, there is no case

@@ -23,7 +23,7 @@ func TestPatternSize(t *testing.T) {
 		"(ab|cd)":                      2 + 2 + 1 + 2,
 		"[a-z]{1,100}":                 100 + 99,
 		strings.Repeat("é", 512):       1024, // bytes
-		strings.Repeat("ab|", 300):     900,  // that are alike count as long as they are
+		strings.Repeat("ab|", 300):     900,  // their full length counts
 		"(((a{10}){10}){10})":          10*10*10 + 2*10*10 + 2*10 + 2 + 10*10 + 10 + 1,
 		"a{1000}b{1000}c{1000}":        3003,
 		"(?:a{1000}|b{1000}){0}":       2003 + 1, // parsed, if for nothing
@@ -46,24 +46,24 @@ func TestPatternSize(t *testing.T) {
 
 func TestPatternSizeRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		strings.Repeat("a", 1025): "the regular expression has 1025 bytes, the most is 1024",
+		strings.Repeat("a", 1025): "the regular expression has 1025 bytes; the maximum is 1024",
 		"(":                       "is not a valid regular expression: missing closing ): \"(\"",
 		`\Qa`:                     `is not a valid regular expression: missing closing ): "^(?s:\\Qa)$"`,
 		"(\n\x1b[31m":             `is not a valid regular expression: missing closing ]: "[31m"`,
 		"(a{100}){100}":           `is not a valid regular expression: invalid repeat count: "{100}"`,
-		strings.Repeat("a{1000}", 10): "the regular expression has 10010 steps when its repetitions are written out, " +
-			"the most is 10000: repeat less, or name fewer characters",
-		`\pL{990}`: "the regular expression has 82171 steps when its repetitions are written out, " +
-			"the most is 10000: repeat less, or name fewer characters",
-		"(?i)[B-\U0001e942]": "the regular expression has 10432 steps when its repetitions are written out, " +
-			"the most is 10000: repeat less, or name fewer characters",
+		strings.Repeat("a{1000}", 10): "the regular expression has 10010 steps when its repetitions are written out; " +
+			"the maximum is 10000: repeat less, or name fewer characters",
+		`\pL{990}`: "the regular expression has 82171 steps when its repetitions are written out; " +
+			"the maximum is 10000: repeat less, or name fewer characters",
+		"(?i)[B-\U0001e942]": "the regular expression has 10432 steps when its repetitions are written out; " +
+			"the maximum is 10000: repeat less, or name fewer characters",
 	} {
 		_, err := pattern.Size(text)
 		assert.EqualError(t, err, want, text)
 	}
 }
 
-// Short expressions that mean long ones, of every kind of step.
+// Short expressions that stand for long ones, of every kind of step.
 func heavyPatterns() []string {
 	fill := func(s string) string { return strings.Repeat(s, 1024/len(s)) }
 	return []string{
@@ -75,8 +75,8 @@ func heavyPatterns() []string {
 	}
 }
 
-// What an expression costs is bounded by its size, which is known before it is
-// compiled, and finding the size costs no more.
+// The cost of an expression is bounded by its size, which is known before it is compiled, and
+// finding the size costs no more.
 func TestPatternSizeBoundsTheCost(t *testing.T) {
 	for _, text := range heavyPatterns() {
 		var size int
@@ -92,7 +92,7 @@ func TestPatternSizeBoundsTheCost(t *testing.T) {
 	}
 }
 
-// allocated is how many bytes f allocates.
+// allocated returns the number of bytes that f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -2,29 +2,29 @@ package pattern
 
 import "regexp/syntax"
 
-// patternWork is an upper bound on the steps it takes to match an expression against any name of
+// patternWork returns an upper bound on the steps of matching an expression against any name of
 // [MaxName] bytes. A matcher that does not backtrack, such as Go's, takes each step of the
-// expression at most once at each place of the name. So what counts is at how many places each step
-// can be taken: it can be preceded by as many characters as the parts of the expression before it
-// can match, and here every character is assumed to match every part that matches one.
+// expression at most once at each place of the name. So the cost of a step is the number of places
+// where it can be taken: the preceding parts of the expression determine how many characters can
+// come before it, and every character is assumed to match every part that matches a single one.
 func patternWork(re *syntax.Regexp) int {
 	n, _ := work(re, reach{})
 	return n
 }
 
-// reach is how many characters something is long, or begins behind: from low to high.
+// reach is the length of a part in characters, or the place where it begins: from low to high.
 type reach struct{ low, high int }
 
-// then is how many characters two parts one after the other are long.
+// then returns the length of two consecutive parts.
 func (r reach) then(next reach) reach {
 	return reach{r.low + next.low, min(r.high+next.high, MaxName)}
 }
 
-// places is at how many places of a name something can begin.
+// places returns the number of places where a part can begin.
 func (r reach) places() int { return max(0, r.high-r.low+1) }
 
-// work is the total number of steps it takes to match an expression that begins at these places,
-// and how many characters long it is. The steps are those that [steps] counts.
+// work returns the number of steps of matching an expression that begins at these places, and its
+// length in characters. Steps are counted as by [steps].
 func work(re *syntax.Regexp, at reach) (n int, long reach) {
 	here := at.places()
 	if here == 0 {
@@ -82,12 +82,12 @@ func workOfRepeated(re *syntax.Regexp, at reach, least, most int) (n int, long r
 			at.high = MaxName
 		}
 		if again || i >= least {
-			n += at.places() // it is there or not
+			n += at.places() // present or absent
 		}
 		more, l := work(re, at)
 		n += more
 		if again && l.low == 0 {
-			n += at.places() // it can be empty: being there is one step, and repeating another
+			n += at.places() // it can be empty: presence is one step, and repetition another
 		}
 		at = at.then(l)
 		if i < least {

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An expression that keeps many steps under way at every character of a name is refused,
-// one that only has many is not. known bug 114
+// An expression that keeps many steps under way at every character of a name is rejected, one that
+// only has many is not. known bug 114
 func TestPatternWork(t *testing.T) {
 	most := strings.Repeat("x", maxLength/4)
 	for pattern, want := range map[string]string{
@@ -37,14 +37,14 @@ func TestPatternWork(t *testing.T) {
 		if want == "" {
 			assert.NoError(t, err, "%.40q", pattern)
 		} else {
-			assert.EqualError(t, err, "the regular expression has "+want+" steps under way at once on a name of 1024 bytes, "+
-				"the most is 256: repeat less, or less of what can be anything", "%.40q", pattern)
+			assert.EqualError(t, err, "the regular expression has "+want+" steps under way at once on a name of 1024 bytes; "+
+				"the maximum is 256: repeat less, or use fewer parts that match anything", "%.40q", pattern)
 		}
 	}
 }
 
-// The bound holds: no name takes more steps, counted in an automaton that takes each of
-// them at each place.
+// The bound holds: no name takes more steps, counted in an automaton that takes each of them at
+// each place.
 func TestPatternWorkIsABound(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	closest := 0.0
@@ -64,7 +64,7 @@ func TestPatternWorkIsABound(t *testing.T) {
 	assert.Greater(t, closest, 0.6, "and it is not far off")
 }
 
-// drawnPattern draws an expression, nested so deep at most.
+// drawnPattern draws an expression of at most that depth.
 func drawnPattern(random *rand.Rand, depth int) string {
 	part := func() string { return drawnPattern(random, depth-1) }
 	if depth == 0 {
@@ -89,8 +89,8 @@ func drawnPattern(random *rand.Rand, depth int) string {
 	return part() + part()
 }
 
-// stepsOf is how many steps a match takes that goes on with every possibility at once, as
-// the matcher of package regexp does that is the slowest, and takes no assertion for false.
+// stepsOf returns the number of steps of a match that pursues every possibility at once, as the
+// slowest matcher of package regexp does, and assumes every assertion true.
 func stepsOf(t *testing.T, pattern, name string) int {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	require.NoError(t, err)

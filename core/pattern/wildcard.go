@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Wildcards finds the patterns with stars that match a name, without looking at those that don't.
-// There are two kinds:
+// Wildcards finds the patterns with stars that match a name, without looking at the others. There
+// are two kinds:
 //
-//   - A prefix ends in its only star, and matches every name that begins with what is before
+//   - A prefix ends in its only star, and matches every name that begins with the text before
 //     it: "GET /users/*" matches "GET /users/7/orders".
-//   - A path is compared part by part between the slashes. A star stands for one part,
-//     whatever it is, unless it is empty: "GET /users/*/orders". Where a blank comes before
-//     the first slash, what is before it is a part of its own: "* /users".
+//   - A path is compared part by part between the slashes. A star stands for any one part
+//     that isn't empty: "GET /users/*/orders". If a blank comes before the first slash, the
+//     text before it is a part of its own: "* /users".
 //
 // The zero value has no patterns. Once all are added, it is safe for concurrent reading.
 type Wildcards struct {
 	list     []wildcard
-	prefixes map[string]int // numbers, by what is before the star
-	lengths  []int          // of those texts, each once
+	prefixes map[string]int // numbers, by the text before the star
+	lengths  []int          // lengths of these texts, each once
 	paths    [2]*branch     // without a part before a blank, and with one
 }
 
@@ -31,7 +31,7 @@ type wildcard struct {
 	path bool
 }
 
-// letters is how much of a name the pattern spells out.
+// letters returns the number of bytes of a name that the pattern spells out.
 func (w wildcard) letters() int { return len(w.text) - strings.Count(w.text, "*") }
 
 // compare orders the wildcard that spells out more first.
@@ -47,16 +47,16 @@ func (w wildcard) compare(other wildcard) int {
 	return cmp.Compare(w.text, other.text)
 }
 
-// branch holds all paths that begin alike.
+// branch holds all paths with a common beginning.
 type branch struct {
-	ends int // the number of the path that ends here, -1 if none does
+	ends int // number of the path that ends here, -1 for none
 	next map[string]*branch
 	star *branch
 }
 
 func newBranch() *branch { return &branch{ends: -1, next: make(map[string]*branch)} }
 
-// CheckPrefix returns what is wrong with a prefix.
+// CheckPrefix returns an error if text is not a valid prefix.
 func CheckPrefix(text string) error {
 	before, found := strings.CutSuffix(text, "*")
 	switch {
@@ -68,7 +68,7 @@ func CheckPrefix(text string) error {
 	return checkLength(text)
 }
 
-// CheckPath returns what is wrong with a path.
+// CheckPath returns an error if text is not a valid path.
 func CheckPath(text string) error {
 	method, path, _ := cutMethod(text)
 	stars := 0
@@ -105,7 +105,7 @@ func checkLength(text string) error {
 	return nil
 }
 
-// cutMethod cuts off what is before a blank, if the blank comes before the first slash.
+// cutMethod cuts off the text before a blank, if the blank comes before the first slash.
 func cutMethod(text string) (method, path string, found bool) {
 	i := strings.IndexByte(text, '/')
 	if i < 1 || text[i-1] != ' ' {
@@ -141,7 +141,7 @@ func (w *Wildcards) Add(text string, path bool) (number int) {
 	return number
 }
 
-// endOf is the branch at which a path ends.
+// endOf returns the branch at which a path ends.
 func (w *Wildcards) endOf(text string) *branch {
 	method, path, found := cutMethod(text)
 	root := &w.paths[0]
@@ -176,8 +176,7 @@ func (b *branch) grow(part string) *branch {
 }
 
 // Match returns the numbers of the patterns that match a name, the one that spells out most of it
-// first. Of two that spell out as much, a path comes before a prefix, and then they are in the
-// order of their texts.
+// first. On a tie, a path comes before a prefix, and then the order is that of their texts.
 func (w *Wildcards) Match(name string) (numbers []int) {
 	for _, length := range w.lengths {
 		if length > len(name) {
@@ -197,7 +196,7 @@ func (w *Wildcards) Match(name string) (numbers []int) {
 	return numbers
 }
 
-// match appends the numbers of the paths below b that match what is left of a name.
+// match appends the numbers of the paths below b that match the rest of a name.
 func (b *branch) match(rest string, numbers []int) []int {
 	part, rest, more := strings.Cut(rest, "/")
 	return b.step(part, numbers, func(b *branch, numbers []int) []int {

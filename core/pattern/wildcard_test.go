@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/chance"
 )
 
-// added are patterns in a Wildcards: paths, or with a bar before them prefixes.
+// added are patterns in a Wildcards: paths, or prefixes after a bar.
 func added(t *testing.T, patterns ...string) (w Wildcards, names func(name string) []string) {
 	t.Helper()
 	for i, p := range patterns {
@@ -85,8 +85,8 @@ func TestWildcardsThatAreNone(t *testing.T) {
 
 func long(letter string) string { return strings.Repeat(letter, MaxName) }
 
-// What the branches find is what each pattern as a regular expression says, in the order of
-// how much it says.
+// The branches find the same patterns as each pattern as a regular expression, in the order of how
+// much each spells out.
 func TestWildcardsAgreeWithExpressions(t *testing.T) {
 	random := chance.Source(t)
 	part := func(star bool) string {
@@ -134,7 +134,7 @@ func TestWildcardsAgreeWithExpressions(t *testing.T) {
 	}
 }
 
-// expression is the pattern as a regular expression.
+// expression returns the pattern as a regular expression.
 func (w wildcard) expression() *regexp.Regexp {
 	text := regexp.QuoteMeta(w.text)
 	if !w.path {
@@ -151,8 +151,8 @@ func (w wildcard) expression() *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^` + strings.Replace(path, `[^/]+/`, `(?:[^/]*[^ /])/`, firstStar(path)) + `$`)
 }
 
-// firstStar is 1 if a path begins with a star: what it stands for ends in no blank then, or it
-// would be a part of its own.
+// firstStar is 1 if a path begins with a star: its part doesn't end in a blank then, or it would be
+// a part of its own.
 func firstStar(path string) int {
 	if strings.HasPrefix(path, `[^/]+/`) {
 		return 1

@@ -2,9 +2,8 @@ package spec
 
 import "github.com/penstock-go/penstock/core/pattern"
 
-// Check returns what is wrong with a rule about a resource, whatever its family, as a [FieldError]:
-// no resource, one that no call can have, an invalid expression, a match or a mode that doesn't
-// exist.
+// Check returns a [FieldError] if a rule's common fields are invalid: no resource, a name that no
+// call can have, an invalid expression, an unknown match or mode.
 func (i Info) Check() error {
 	if i.Resource == "" {
 		return BadField("resource", "is required: name the resource that the rule limits")

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Clone returns deep copies of rules: changing one copy doesn't change the other. It panics where
-// an exported field can hold something that it doesn't copy, such as a map or a pointer; no field
-// of a rule may.
+// Clone returns deep copies of rules: changing one copy doesn't change the other. It panics if an
+// exported field can hold something that it doesn't copy, such as a map or a pointer; no field of a
+// rule may.
 func Clone[R any](rules []R) []R {
 	list := reflect.ValueOf(&rules).Elem()
 	known, ok := copiers.Load(list.Type())
@@ -19,11 +19,11 @@ func Clone[R any](rules []R) []R {
 	return rules
 }
 
-// copiers are those of the lists of rules that have been copied before, by their type.
+// copiers has the copier of each list type copied before.
 var copiers sync.Map
 
-// copier replaces what a variable shares with a copy. The nil copier is for types whose values
-// share nothing.
+// copier replaces the parts that a variable shares by copies. The nil copier is for types whose
+// values share nothing.
 type copier func(reflect.Value)
 
 func copierOf(t reflect.Type) copier {
@@ -63,7 +63,7 @@ func copierOfStructs(t reflect.Type) copier {
 	var parts []part
 	for i := range t.NumField() {
 		if !t.Field(i).IsExported() {
-			continue // only its package can change what it holds
+			continue // only its package can change its contents
 		}
 		if c := copierOf(t.Field(i).Type); c != nil {
 			parts = append(parts, part{i, c})

@@ -1,4 +1,4 @@
-// Package spec is what the declarations of rules have in common in all families: the fields that
-// each has ([Info]), the names of modes and the like in files, what can't be honoured
-// ([FieldError]), distinct IDs ([Normalize]) and deep copies ([Clone]).
+// Package spec has the common part of all families' rule declarations: the shared fields ([Info]),
+// the names of modes and the like in files, errors in fields ([FieldError]), distinct IDs
+// ([Normalize]) and deep copies ([Clone]).
 package spec

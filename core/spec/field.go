@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// FieldError says which field of a rule can't be honoured and why. Loaders add
-// file, line and column.
+// FieldError names an invalid field of a rule, and the reason. Loaders add file, line and column.
 type FieldError struct {
 	Field   string // the key in rule files, as in "warmUpPeriod"
-	Problem string // what is wrong and what to do about it
+	Problem string // the problem and how to fix it
 }
 
 // Error returns "field: problem".

@@ -2,19 +2,19 @@ package spec
 
 import "github.com/penstock-go/penstock/internal/shown"
 
-// Match says how a rule's Resource names resources. The zero value is [MatchExact].
+// Match decides how a rule's Resource names resources. The zero value is [MatchExact].
 type Match uint8
 
 // The ways in which a rule names resources.
 const (
-	MatchExact  Match = iota // the resource of that very name
+	MatchExact  Match = iota // the resource with exactly that name
 	MatchRegex               // every resource whose whole name the regular expression (RE2) matches
-	MatchPrefix              // every resource whose name begins with what precedes the star at the end
+	MatchPrefix              // every resource whose name begins with the text before the star at the end
 	MatchPath                // every resource whose name has the same parts between slashes, where a star is any part
 )
 
-// AnyResource is the Resource of a rule for all resources that no other enforced rule of its
-// family is about. Its Match is [MatchExact].
+// AnyResource is the Resource of a rule for all resources that no other enforced rule of its family
+// applies to. Its Match is [MatchExact].
 const AnyResource = "*"
 
 var matchNames = shown.NewEnum[Match]("match", "exact", "regex", "prefix", "path")

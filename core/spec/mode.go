@@ -2,14 +2,14 @@ package spec
 
 import "github.com/penstock-go/penstock/internal/shown"
 
-// Mode says what a rule's verdict does. The zero value is [Enforce].
+// Mode decides the effect of a rule's verdict. The zero value is [Enforce].
 type Mode uint8
 
 // The modes of a rule.
 const (
 	Enforce Mode = iota // the verdict holds
-	Shadow              // the rule decides and counts what it would have blocked; every call passes
-	Off                 // the rule is kept but not asked
+	Shadow              // the rule decides and counts the calls it would have blocked; every call passes
+	Off                 // the rule is kept but not evaluated
 )
 
 var modeNames = shown.NewEnum[Mode]("mode", "enforce", "shadow", "off")

@@ -2,7 +2,7 @@ package spec
 
 import "github.com/penstock-go/penstock/core/pattern"
 
-// CheckName returns why no call can have a name in a rule, as a [FieldError].
+// CheckName returns a [FieldError] if no call can have this name.
 func CheckName(field, name string) error {
 	if len(name) > pattern.MaxName {
 		return BadField(field, "has %d bytes, and a name has at most %d: no call is ever made by that one", len(name), pattern.MaxName)
@@ -10,7 +10,7 @@ func CheckName(field, name string) error {
 	return nil
 }
 
-// Names returns a list of names as a normalized rule has it: an empty list has only one form.
+// Names normalizes a list of names: an empty list has only one form.
 func Names(list []string) []string {
 	if len(list) == 0 {
 		return nil

@@ -5,11 +5,11 @@ import (
 	"reflect"
 )
 
-// Normalize returns the rules of a family with their defaults written out and distinct IDs, or says
-// which rule can't be honoured, as in "flow[2].threshold: ...".
+// Normalize returns the rules of a family with defaults filled in and distinct IDs. The error names
+// the first invalid rule, as in "flow[2].threshold: ...".
 func Normalize[R Rule](family fmt.Stringer, rules []R, normalized func(R) (R, error)) ([]R, error) {
 	if len(rules) == 0 {
-		return nil, nil // no rules have one form
+		return nil, nil // no rules have only one form
 	}
 	full := make([]R, len(rules))
 	for i, rule := range rules {

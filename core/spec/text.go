@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// checkTexts returns the first field of a rule with text that is not UTF-8, as a [FieldError]: no
-// file could contain it, and the rules could not be shown as JSON or YAML.
+// checkTexts returns a [FieldError] for the first field with text that is not UTF-8: no file could
+// contain it, and the rules could not be shown as JSON or YAML.
 func checkTexts(rule reflect.Value) error {
 	for i := range rule.NumField() {
 		if bad, found := notUTF8(rule.Field(i)); found {
@@ -19,7 +19,7 @@ func checkTexts(rule reflect.Value) error {
 	return nil
 }
 
-// notUTF8 finds the first such text in a value, however deep.
+// notUTF8 finds the first such text in a value, at any depth.
 func notUTF8(v reflect.Value) (text string, found bool) {
 	switch v.Kind() {
 	case reflect.String:

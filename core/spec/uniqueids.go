@@ -6,9 +6,8 @@ import (
 	"strconv"
 )
 
-// UniqueIDs gives rules IDs that differ. normalized are the declared rules with
-// their defaults filled in. An ID made from the fields gets a number if it is
-// taken; [Twins] are an error.
+// UniqueIDs makes the rules' IDs distinct. normalized are the declared rules with their defaults
+// filled in. An ID made from the fields gets a number if it is taken; [Twins] are an error.
 func UniqueIDs[R Rule](declared, normalized []R) ([]R, error) {
 	var twins Twins[R]
 	rules := slices.Clone(normalized)

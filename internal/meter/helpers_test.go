@@ -11,8 +11,8 @@ import (
 
 var random = chance.Source
 
-// rounds is how often a test repeats something: n times for the figures, half as often in an
-// ordinary run, and less under the race detector and with -short.
+// rounds returns the number of repetitions of a test: n for a full run, half of that in an ordinary
+// run, and fewer under the race detector and with -short.
 func rounds(n int) int {
 	n = figure.Size(n/4, n/2, n, 10*n)
 	if race.Enabled {
@@ -21,13 +21,13 @@ func rounds(n int) int {
 	return max(n, 1)
 }
 
-// ms is a number of milliseconds as the nanoseconds that calls bring along.
+// ms converts milliseconds to nanoseconds.
 func ms(n int64) int64 { return n * int64(time.Millisecond) }
 
 // epoch is a time of this century.
 var epoch = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC).UnixNano()
 
-// crowd runs f on so many goroutines and waits for all.
+// crowd runs f on so many goroutines and waits for all of them.
 func crowd(goroutines int, f func(g int)) {
 	var wg sync.WaitGroup
 	for g := range goroutines {

@@ -6,20 +6,20 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// manyMeters is the number of meters from which a node has an index of them.
+// manyMeters is the number of meters at which a node gets an index.
 const manyMeters = 16
 
-// index finds the place of a key in a list that only grows at its end. It is a hash table
-// with linear probing, at most half full. Adding takes the node's lock, looking takes none: a place
-// is stored before the list that has something there is published, and what lies beyond the end of
-// a reader's list is not in it.
+// index finds the position of a key in a list that only grows at its end. It is a hash table with
+// linear probing, at most half full. Adding takes the node's lock, lookups take none: a position is
+// stored before the list that includes it is published, and a reader ignores positions beyond the
+// end of its list.
 type index[K comparable] struct {
 	seed  maphash.Seed
-	slots []shared.Uint32 // places, from 1 on; 0 is a free slot. A power of two of them
+	slots []shared.Uint32 // positions from 1; 0 is a free slot. A power of two
 	used  int             // guarded by the node's lock
 }
 
-// newIndex returns an index for n keys, each of which key returns, with room for as many again.
+// newIndex returns an index for n keys, which key returns, with room for as many again.
 func newIndex[K comparable](n int, key func(place int) K) *index[K] {
 	size := 1
 	for size < 4*n {
@@ -43,7 +43,7 @@ func (x *index[K]) add(key K, place int) {
 	x.used++
 }
 
-// find returns the place of a key in a list of n, -1 if it isn't there.
+// find returns the position of a key in a list of n, -1 if it isn't there.
 func (x *index[K]) find(key K, n int, at func(place int) K) int {
 	for i := x.home(key); ; i = (i + 1) & (len(x.slots) - 1) {
 		place := int(x.slots[i].Load()) - 1

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Moment is a point in time, or a length of it, in nanoseconds and 2^-32 of one, so that
-// a rate whose cost is no whole number of nanoseconds doesn't drift.
+// Moment is a point in time, or a length of it, in nanoseconds and 2^-32 of one, so that a rate
+// whose cost is not a whole number of nanoseconds doesn't drift.
 type Moment struct {
 	ns   int64
 	frac uint32 // 1/2^32 ns
@@ -15,15 +15,15 @@ type Moment struct {
 
 const (
 	longAgo = math.MinInt64 / 2
-	maxCost = 1 << 61 // 73 years; a longer cost is never waited for
+	maxCost = 1 << 61 // 73 years; no call waits for a longer cost
 )
 
-// LongAgo is before every time that a clock can show, and far enough from the end of the
-// range for any cost to be added.
+// LongAgo returns a moment before every time that a clock can show, and far enough from the end of
+// the range for any cost to be added.
 func LongAgo() Moment { return Moment{ns: longAgo} }
 
-// Cost is the time that n units take at perUnit nanoseconds each. It is never zero: no two
-// calls get the same turn.
+// Cost returns the time of n units at perUnit nanoseconds each. It is never zero: no two calls get
+// the same turn.
 func Cost(n int64, perUnit float64) Moment {
 	c := float64(n) * perUnit
 	if !(c < maxCost) {
@@ -37,10 +37,10 @@ func Cost(n int64, perUnit float64) Moment {
 	return Moment{ns: int64(whole), frac: frac}
 }
 
-// MomentOf is the moment so many nanoseconds after 1970, and so many 2^-32 of one.
+// MomentOf returns the moment ns nanoseconds and part·2^-32 nanoseconds after 1970.
 func MomentOf(ns int64, part uint32) Moment { return Moment{ns, part} }
 
-// Split returns what [MomentOf] makes the moment from.
+// Split is the reverse of [MomentOf].
 func (m Moment) Split() (ns int64, part uint32) { return m.ns, m.frac }
 
 func (m Moment) plus(c Moment) Moment {
@@ -61,8 +61,8 @@ func (m Moment) Later(other Moment) Moment {
 	return m
 }
 
-// orNow is m, or now if that is later. A moment whose time is now keeps its fraction, so
-// that callers who come right on time get no more than the rate.
+// orNow returns m, or now if that is later. A moment at now keeps its fraction, so that callers
+// exactly on time get no more than the rate.
 func (m Moment) orNow(now int64) Moment {
 	if m.ns >= now {
 		return m
@@ -70,13 +70,13 @@ func (m Moment) orNow(now int64) Moment {
 	return Moment{ns: now}
 }
 
-// Wait is how long a call at now waits for a turn that follows m by its cost.
+// Wait returns the wait of a call at now for a turn that follows m by its cost.
 func (m Moment) Wait(now int64, cost Moment) time.Duration {
 	return time.Duration(m.plus(cost).orNow(now).ns - now)
 }
 
-// TurnsWithin is how many turns after m, each a cost after the one before, are at most maxWait
-// away at now: 2^30 at most.
+// TurnsWithin returns the number of turns after m, each a cost after the previous one, that are at
+// most maxWait away at now: 2^30 at most.
 func (m Moment) TurnsWithin(now int64, cost Moment, maxWait time.Duration) int64 {
 	first := m.plus(cost).orNow(now)
 	return int64(sort.Search(1<<30, func(n int) bool {

@@ -13,17 +13,17 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// sleeper is a call that waits for its turn on the clock of a schedule. It is a context of
-// its own: one that ends when it is to look.
+// sleeper is a call that waits for its turn on the clock of a schedule. It is its own context,
+// which ends when it is to look.
 type sleeper struct {
 	context.Context
 	Turn
-	until int64 // when it looks
-	moved bool  // it was told to look earlier
+	until int64 // time of its next look
+	moved bool  // woken to look earlier
 	left  bool  // its caller has gone away
 }
 
-func (x *sleeper) MoveUp(to int64) {
+func (x *sleeper) WakeAt(to int64) {
 	if to < x.until {
 		x.until, x.moved = to, true
 	}
@@ -38,27 +38,26 @@ func (x *sleeper) Err() error {
 
 // spacedRun is a call that has run.
 type spacedRun struct {
-	number   int // in the order in which they came
+	number   int // in the order of arrival
 	first    bool
 	at, cost Moment
 }
 
-// spacedRuns is what has become of the calls of a queue.
+// spacedRuns has the outcomes of the calls of a queue.
 type spacedRuns struct {
 	came  int
 	all   []spacedRun
-	gap   int64 // when somebody left latest
+	gap   int64 // time of the latest departure
 	loose bool  // turns may have been lost, or times read late
 }
 
 // known bug 16, 49, 128, 139, 140, 141: calls of several sizes come to a queue, at one instant or
-// one after the other, some with a reading of the clock that is older, leave before or after their
-// turn has come, in every order, and wait for it. Two that run are never closer than the
-// later one's cost; they run in the order in which they came, prioritized ones perhaps earlier,
-// and not later than they were told, or, if they are not prioritized, by so much as those
-// cost that they found there and they themselves. Nobody waits for turns that nobody takes: a
-// call runs when its cost is over since the one before it, when it came, or when somebody
-// before it left.
+// one after the other, some with an older reading of the clock, leave before or after their turn
+// has come, in every order, and wait for it. Two that run are never closer than the later one's
+// cost; they run in the order of arrival, prioritized ones perhaps earlier, and not later than
+// announced or, if they are not prioritized, later by at most the cost of the calls that they found
+// there and their own. No call waits for a turn that nobody takes: a call runs when its cost has
+// passed since the one before it, when it came, or when a call before it left.
 func TestSimTurns(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		const cost = 10 * int64(1e6)
@@ -116,12 +115,12 @@ func (x *sleeper) waitsIn(s *schedules.Schedule, q *Pacer, runs *spacedRuns, now
 	}
 	runs.came++
 	run.number, run.at = runs.came, at
-	told := at.ns
-	if !run.first { // so much it may be pushed back
-		told += run.cost.ns
+	announced := at.ns
+	if !run.first { // the maximum that it may be pushed back
+		announced += run.cost.ns
 		for o := q.queue.head; o != nil; o = o.after {
 			if !o.place.first {
-				told += o.cost.ns
+				announced += o.cost.ns
 			}
 		}
 	}
@@ -160,27 +159,27 @@ func (x *sleeper) waitsIn(s *schedules.Schedule, q *Pacer, runs *spacedRuns, now
 		return
 	}
 	run.at = x.at
-	runs.run(s, run, came, told, now)
+	runs.run(s, run, came, announced, now)
 	x.Drop(now)
 }
 
-// run notes a call that runs. The clock of a schedule moves only when nobody can go on: so
-// it runs just then.
-func (r *spacedRuns) run(s *schedules.Schedule, x spacedRun, came, told, now int64) {
+// run records a call that runs. The clock of a schedule moves only when no goroutine can continue:
+// so it runs just then.
+func (r *spacedRuns) run(s *schedules.Schedule, x spacedRun, came, announced, now int64) {
 	due := max(came, r.gap)
 	if n := len(r.all); n > 0 {
 		due = max(due, r.all[n-1].at.plus(x.cost).ns)
 	}
 	r.all = append(r.all, x)
 	switch {
-	case now > max(told, came) && !r.loose, x.at.ns > told:
-		s.Failf("call %d runs at %d, and was told: by %d", x.number, now, told)
+	case now > max(announced, came) && !r.loose, x.at.ns > announced:
+		s.Failf("call %d runs at %d, later than announced: %d", x.number, now, announced)
 	case now > due && !r.loose:
 		s.Failf("call %d runs at %d, and could have run at %d", x.number, now, due)
 	}
 }
 
-// check looks at the order and the distances.
+// check verifies the order and the distances.
 func (r *spacedRuns) check(s *schedules.Schedule) {
 	slices.SortStableFunc(r.all, func(a, b spacedRun) int {
 		if a.at.Later(b.at) != a.at {

@@ -14,8 +14,8 @@ import (
 )
 
 func TestCost(t *testing.T) {
-	// Found by a schedule: two calls of no cost got the same turn, and the first to give
-	// its own back took the other's away.
+	// Found by a schedule: two calls of no cost got the same turn, and the first to give its own
+	// back took the other's away.
 	assert.Equal(t, Moment{frac: 1}, Cost(1, 0))
 	assert.Equal(t, Moment{frac: 1}, Cost(1, 1e-300))
 	assert.Equal(t, Moment{ns: 1}, Cost(1, 1))
@@ -42,17 +42,17 @@ func TestMoments(t *testing.T) {
 	assert.Equal(t, Moment{7, 1}, Moment{7, 0}.Later(Moment{7, 1}))
 }
 
-// caller is one in a queue: it would look at until, or at called if that is earlier.
+// caller is a call in a queue: it would look at until, or at called if that is earlier.
 type caller struct {
 	Turn
 	until, called int64
 	ran           bool
 }
 
-// MoveUp notes what the call is told.
-func (c *caller) MoveUp(to int64) { c.called = min(c.called, to) }
+// WakeAt records the time.
+func (c *caller) WakeAt(to int64) { c.called = min(c.called, to) }
 
-// looks is when the call looks whether its turn has come.
+// looks returns the time of the call's next look.
 func (c *caller) looks() int64 { return min(c.until, c.called) }
 
 // spaced is a queue whose calls cost 100 each.
@@ -69,13 +69,13 @@ func newSpaced(t *testing.T) *spaced {
 	return s
 }
 
-// comes has a call of so many units take a turn at now.
+// comes makes a call of so many units take a turn at now.
 func (s *spaced) comes(now, units int64) *caller {
 	s.t.Helper()
 	return s.takes(now, units, false)
 }
 
-// overtakes has a prioritized one take a turn.
+// overtakes makes a prioritized call take a turn.
 func (s *spaced) overtakes(now, units int64) *caller {
 	s.t.Helper()
 	return s.takes(now, units, true)
@@ -100,7 +100,7 @@ func (s *spaced) takes(now, units int64, first bool) *caller {
 	return c
 }
 
-// looks is when those in the queue look.
+// looks returns the next looks of the calls in the queue.
 func (s *spaced) looks() (at []int64) {
 	for _, c := range s.here {
 		if c.state == waits {
@@ -110,11 +110,11 @@ func (s *spaced) looks() (at []int64) {
 	return at
 }
 
-// Calls that wait, of which some leave at 50: when the others look then, and when they run.
-func TestTurnsMoveUp(t *testing.T) {
+// Calls that wait, some of whom leave at 50: when the others look then, and when they run.
+func TestPacerAdvancesQueue(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		leaves []int // of those that wait, in this order
+		leaves []int // calls that leave, in this order
 		looks  []int64
 		runs   []int64
 	}{
@@ -137,14 +137,14 @@ func TestTurnsMoveUp(t *testing.T) {
 			for _, i := range tt.leaves {
 				s.here[1+i].Leave(50)
 			}
-			assert.Equal(t, tt.looks, s.looks(), "only the first is told")
+			assert.Equal(t, tt.looks, s.looks(), "only the first is woken")
 			assert.Equal(t, tt.runs, s.runs())
 			assert.Zero(t, s.q.queue.cost)
 		})
 	}
 }
 
-// runs has everybody look when they would, until all have run, and says when they did.
+// runs lets every call look at its time, until all have run, and returns the times.
 func (s *spaced) runs() (at []int64) {
 	for {
 		next := -1
@@ -169,8 +169,8 @@ func (s *spaced) runs() (at []int64) {
 	return at
 }
 
-// Who would have its turn before the call before it left has it at that time; and those
-// behind keep their distance to that.
+// If a departure would bring a turn to before the time of the departure, it is at that time; and
+// the calls behind keep their distance to it.
 func TestNobodyMovesUpBeforeTheOtherLeft(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -184,13 +184,13 @@ func TestNobodyMovesUpBeforeTheOtherLeft(t *testing.T) {
 	assert.EqualValues(t, 1000, s.comes(750, 1).until)
 }
 
-// A turn that was granted and not used goes to the next, unless one has been granted since.
+// A granted turn that is not used goes to the next, unless one has been granted since.
 func TestGrantedTurnIsGivenUp(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
 	a, b, c := s.comes(0, 1), s.comes(0, 1), s.comes(0, 1)
 	assert.EqualValues(t, 100, a.Come(100, 100))
-	a.Leave(130) // as a breaker would have it
+	a.Leave(130) // as a breaker does
 	assert.Equal(t, granted, b.state)
 	assert.EqualValues(t, 130, b.looks())
 	assert.EqualValues(t, 230, c.looks())
@@ -201,8 +201,8 @@ func TestGrantedTurnIsGivenUp(t *testing.T) {
 	assert.EqualValues(t, 430, s.comes(250, 1).until, "a second time does nothing")
 }
 
-// known bug 147: the turn of a call that has not looked since may still be given up. Who comes
-// meanwhile moves up then, also if it was to stay.
+// known bug 147: the turn of a call that has not looked since may still be given up. A call that
+// comes meanwhile advances then, also if it was to stay.
 func TestTurnOfACallThatHasNotLooked(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -214,7 +214,7 @@ func TestTurnOfACallThatHasNotLooked(t *testing.T) {
 	assert.EqualValues(t, 150, last.looks())
 }
 
-// A first call that doesn't run leaves the queue as it was.
+// A first call that doesn't run leaves the queue unchanged.
 func TestNoTraceOfACallThatLeaves(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(5, 3).Leave(5)
@@ -222,8 +222,7 @@ func TestNoTraceOfACallThatLeaves(t *testing.T) {
 	assert.EqualValues(t, 6, s.comes(6, 7).until)
 }
 
-// What is due is granted with the time that it was due, whoever looks: a call that wakes
-// late delays nobody.
+// A due turn is granted with its due time, whoever looks: a call that wakes late delays no other.
 func TestLateCallDelaysNobody(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -236,7 +235,7 @@ func TestLateCallDelaysNobody(t *testing.T) {
 	assert.EqualValues(t, 650, s.comes(650, 1).until, "nobody is before it")
 }
 
-// A call that left is noted with the time at which others have been, if its own is older.
+// A departure counts at the latest time that others have seen, if its own is older.
 func TestCallThatLeavesWithAnOlderTime(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -246,8 +245,8 @@ func TestCallThatLeavesWithAnOlderTime(t *testing.T) {
 	assert.Equal(t, Moment{ns: 500}, small.at)
 }
 
-// One that was held up since it read the clock pushes nobody back: the turns that have come
-// by what others have seen are due as they were. known bug 133
+// A call that was delayed after it read the clock pushes nobody back: turns due by the latest time
+// that others have seen keep their due times. known bug 133
 func TestCallThatLeavesLatePushesNobodyBack(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -260,8 +259,8 @@ func TestCallThatLeavesLatePushesNobodyBack(t *testing.T) {
 	assert.EqualValues(t, 400, last.Come(400, 400))
 }
 
-// A call that waits for something else besides, and so sleeps beyond its turn, wakes for it
-// if somebody behind it sleeps for too long, and only then.
+// A call that also waits for something else, and so sleeps beyond its turn, wakes for it if another
+// behind it sleeps too long, and only then.
 func TestCallThatLingersTellsTheNext(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -277,8 +276,8 @@ func TestCallThatLingersTellsTheNext(t *testing.T) {
 	assert.False(t, lingers.lingers, "its turn has come")
 }
 
-// A turn that was given up keeps its call waiting no longer: a call that has taken another turn since looks at both.
-// Found by a night's schedules.
+// A turn that was given up no longer delays its call: a call that has taken another turn since
+// looks at both. Found by a nightly schedule.
 func TestATurnThatWasGivenUpIsOver(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -307,7 +306,7 @@ func TestCallRunsBeforeItsTime(t *testing.T) {
 	assert.Equal(t, Moment{ns: 200}, s.q.Last())
 }
 
-// Who is first in the queue moves up as well, if a turn that was granted before is given up.
+// The first in the queue advances as well, if a turn granted before is given up.
 func TestFirstInQueueMovesUp(t *testing.T) {
 	s := newSpaced(t)
 	runs := s.comes(0, 1)
@@ -317,14 +316,14 @@ func TestFirstInQueueMovesUp(t *testing.T) {
 	assert.EqualValues(t, 150, next.looks())
 }
 
-// Where nobody has looked for long, the turns that have come move on, and with them all behind; where it was
-// not for long, calls have the turns that they were told.
+// If no call has looked for long, the due turns are postponed, and with them all behind; otherwise
+// calls have the turns announced to them.
 func TestTurnsMoveOnAfterAStall(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	for _, tt := range []struct {
 		name  string
 		cost  int64
-		until int64 // when those that wait look, one after the other, unless their turn is later
+		until int64 // next look of the waiting calls, one after the other, unless their turn is later
 		waits int
 		runs  []int64
 	}{
@@ -361,8 +360,8 @@ func TestTurnsMoveOnAfterAStall(t *testing.T) {
 	}
 }
 
-// Whoever looks first finds that turns are late, also one that comes: it is told a wait behind all of them. Those that
-// were told before, prioritized or not, learn when they look.
+// The first call to look finds late turns, even a new one: its announced wait is behind all of
+// them. Calls already queued, prioritized or not, learn when they look.
 func TestWhoComesAfterAStall(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	var mu shared.Mutex
@@ -418,15 +417,15 @@ func TestWhoLingersIsNotLate(t *testing.T) {
 	}
 }
 
-// Prioritized calls stand before the others as far as those pay for them, each with its own
-// cost. Who is overtaken wakes when it was told, and sleeps on. known bug 139, 140
+// Prioritized calls are placed before the others as long as those pay for them, each with its own
+// cost. An overtaken call wakes at its announced time, and sleeps on. known bug 139, 140
 func TestTurnsAreOvertaken(t *testing.T) {
 	for _, tt := range []struct {
-		name   string
-		others []int64 // what they ask for
-		first  []int64 // what those ask for that come then
-		told   []int64 // when they run
-		runs   []int64 // all, in their order
+		name      string
+		others    []int64 // units they ask for
+		first     []int64 // units of the prioritized ones that come then
+		announced []int64 // their announced times
+		runs      []int64 // times of all, in their order
 	}{
 		{"one", []int64{1, 1}, []int64{1}, []int64{100}, []int64{100, 200, 300}},
 		{"every second one", []int64{1, 1, 1}, []int64{1, 1}, []int64{100, 300}, []int64{100, 200, 300, 400, 500}},
@@ -444,7 +443,7 @@ func TestTurnsAreOvertaken(t *testing.T) {
 				s.comes(0, units)
 			}
 			for i, units := range tt.first {
-				assert.Equal(t, tt.told[i], s.overtakes(0, units).until)
+				assert.Equal(t, tt.announced[i], s.overtakes(0, units).until)
 			}
 			assert.Equal(t, tt.runs, s.runs())
 			assert.Zero(t, s.q.queue.cost)
@@ -453,14 +452,13 @@ func TestTurnsAreOvertaken(t *testing.T) {
 	}
 }
 
-// Who comes after a prioritized call changes nothing for it, and that the other one was served
-// doesn't either.
+// A call after a prioritized one doesn't affect it, nor does serving the other one.
 func TestOrderOfTurnsStands(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
 	a := s.overtakes(0, 1)
 	b := s.overtakes(0, 1)
-	other := s.comes(0, 1) // told 300
+	other := s.comes(0, 1) // announced 300
 	assert.EqualValues(t, 300, s.overtakes(0, 1).until)
 	c := s.overtakes(0, 1)
 	assert.EqualValues(t, 500, c.until, "behind the other one, which has paid")
@@ -471,8 +469,8 @@ func TestOrderOfTurnsStands(t *testing.T) {
 	assert.EqualValues(t, 500, c.Come(350, 350))
 }
 
-// A prioritized call that leaves is as good as never having come: who moves up is told, and
-// who comes then overtakes as many.
+// A prioritized call that leaves might as well never have come: calls that advance are woken, and a
+// later one overtakes as many.
 func TestPrioritizedCallLeavesNoTrace(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -488,8 +486,8 @@ func TestPrioritizedCallLeavesNoTrace(t *testing.T) {
 	assert.Equal(t, []int64{100, 200, 300, 400}, s.runs())
 }
 
-// Where a prioritized call leaves that those before it were behind, the one that comes next
-// overtakes them, and where one leaves that has paid, the next one pays.
+// After the departure of a prioritized call that was behind some, the next one overtakes them;
+// after the departure of a call that has paid, the next one pays.
 func TestWhoIsOvertakenAfterSomebodyLeft(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -497,7 +495,7 @@ func TestWhoIsOvertakenAfterSomebodyLeft(t *testing.T) {
 	s.overtakes(0, 1)
 	last := s.overtakes(0, 1) // behind a
 	a.Leave(10)
-	assert.EqualValues(t, 300, last.Come(10, 10), "it is not told as long as it isn't first")
+	assert.EqualValues(t, 300, last.Come(10, 10), "it isn't woken until it is first")
 	last.Leave(20)
 	assert.EqualValues(t, 200, s.overtakes(20, 1).until, "b pays: a, which did, is gone")
 	assert.EqualValues(t, 400, s.overtakes(20, 1).until, "c pays, and b runs before")
@@ -507,8 +505,8 @@ func TestWhoIsOvertakenAfterSomebodyLeft(t *testing.T) {
 	assert.Equal(t, []int64{100, 200, 300, 400}, s.runs())
 }
 
-// known bug 230: several prioritized calls are before the one that has paid for them. It leaves, and
-// then the last of them does: who came since has paid for nothing.
+// known bug 230: several prioritized calls are before the one that has paid for them. It leaves,
+// and then the last of them does: later arrivals have paid for nothing.
 func TestNobodyPaysForOneThatLeft(t *testing.T) {
 	for _, waits := range []bool{false, true} { // or they are first in the queue
 		s := newSpaced(t)
@@ -528,7 +526,7 @@ func TestNobodyPaysForOneThatLeft(t *testing.T) {
 	}
 }
 
-// The same of calls that run at once, and of one that is first in the queue.
+// The same with calls that run at once, and with one that is first in the queue.
 func TestNobodyPaysForOneThatLeftTheHead(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -541,8 +539,8 @@ func TestNobodyPaysForOneThatLeftTheHead(t *testing.T) {
 	assert.EqualValues(t, 220, s.overtakes(120, 1).until, "before the one that has come since")
 }
 
-// A prioritized call for which it is time, though the one that waits costs too much to run yet,
-// runs; the one that waits pays with all the time for which it has waited.
+// A prioritized call that is due, though the waiting one costs too much to run yet, runs; the
+// waiting one pays with all the time for which it has waited.
 func TestPrioritizedCallRunsAtOnce(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -550,18 +548,18 @@ func TestPrioritizedCallRunsAtOnce(t *testing.T) {
 	first := s.overtakes(150, 1)
 	assert.EqualValues(t, 150, first.until)
 	assert.EqualValues(t, 450, batch.Come(300, 300))
-	first.Leave(300) // it was refused elsewhere
+	first.Leave(300) // it was rejected elsewhere
 	assert.EqualValues(t, 300, batch.looks())
 	assert.Equal(t, granted, batch.state)
 
-	batch = s.comes(300, 3) // told 600
+	batch = s.comes(300, 3) // announced 600
 	assert.EqualValues(t, 550, s.overtakes(550, 1).until)
 	assert.EqualValues(t, 950, s.overtakes(560, 1).until, "of 300 that it can pay with it has paid 250")
 	assert.EqualValues(t, 850, batch.Come(600, 600))
 }
 
-// Who is overtaken by a call that runs at once is pushed back by more than that costs, and
-// pays as much.
+// A call overtaken by one that runs at once is pushed back by more than that costs, and pays as
+// much.
 func TestCallRunsAtOnceIfTheTimeIsPaidFor(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -572,7 +570,7 @@ func TestCallRunsAtOnceIfTheTimeIsPaidFor(t *testing.T) {
 	assert.Equal(t, []int64{450, 550}, s.runs())
 }
 
-// Who has paid does not pay for the next one.
+// A call that has paid does not pay for the next one.
 func TestEachPaysOnce(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -598,7 +596,7 @@ func TestTurnAtOnceIsPaidBack(t *testing.T) {
 	}
 }
 
-// What was paid for by one that has left since is nothing to who comes to an empty queue.
+// Payments for a call that has left since don't affect a call that comes to an empty queue.
 func TestNothingIsPaidInAnEmptyQueue(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -626,8 +624,8 @@ func TestNotBefore(t *testing.T) {
 	assert.EqualValues(t, 5100, s.comes(1000, 1).until)
 }
 
-// Nobody is told to wait for less than nothing, whatever the times, also those that lie
-// before the latest turn, and whoever leaves. known bug 38
+// No wait is negative, whatever the times, also with turns before the latest one, and whoever
+// leaves. known bug 38
 func TestTurnsWaitsAreInRange(t *testing.T) {
 	r := random(t)
 	var mu shared.Mutex
@@ -635,8 +633,8 @@ func TestTurnsWaitsAreInRange(t *testing.T) {
 	now := epoch
 	type queued struct {
 		*Turn
-		told  int64
-		first bool
+		announced int64
+		first     bool
 	}
 	var here []queued
 	for range rounds(20_000) {
@@ -644,13 +642,13 @@ func TestTurnsWaitsAreInRange(t *testing.T) {
 		at := now + r.Int64N(int64(time.Hour)) - int64(30*time.Minute)
 		mu.Lock()
 		first := r.IntN(3) == 0
-		told, wait := q.Next(at, c, first)
+		announced, wait := q.Next(at, c, first)
 		require.GreaterOrEqual(t, wait, time.Duration(0))
-		require.Equal(t, at+int64(wait), told.ns)
+		require.Equal(t, at+int64(wait), announced.ns)
 		if wait > 0 && wait < 24*time.Hour {
-			x := queued{new(Turn), told.ns, first}
+			x := queued{new(Turn), announced.ns, first}
 			here = append(here, x)
-			q.Queue(x.Turn, at, told, c, first)
+			q.Queue(x.Turn, at, announced, c, first)
 		}
 		mu.Unlock()
 		if len(here) > 0 && r.IntN(3) == 0 {
@@ -659,7 +657,7 @@ func TestTurnsWaitsAreInRange(t *testing.T) {
 		here = slices.DeleteFunc(here, func(x queued) bool {
 			comes := x.Come(at, at)
 			if x.first {
-				require.LessOrEqual(t, comes, x.told, "later than it was told")
+				require.LessOrEqual(t, comes, x.announced, "later than announced")
 			} else if x.state == waits {
 				require.Greater(t, comes, at, "it would sleep for nothing")
 			}

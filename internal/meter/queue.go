@@ -2,29 +2,28 @@ package meter
 
 import "math"
 
-// Claim is what a call asks of a [Semaphore] that has a queue.
+// Claim is a call's request to a [Semaphore] that has a queue.
 type Claim struct {
 	Units int64
-	// First puts the call before those in the queue that are not First, as far as ranks lets
-	// it.
+	// First places the call before those in the queue that are not First, within the bounds of
+	// ranks.
 	First bool
-	// Queue is the longest that the queue may be for this call to join it.
+	// Queue is the maximum length of the queue for this call to join it.
 	Queue int
-	// Limit is the most that the total may be. Of claims under several revisions of the rules, that
-	// of the newest counts, see [Semaphore.SetLimit]. Under one revision it is the same for all.
+	// Limit is the maximum total. Among claims under several revisions of the rules, that of the
+	// newest counts, see [Semaphore.SetLimit]. Under one revision it is the same for all.
 	Limit    int64
 	Revision uint64
-	// Until is the time from which [Semaphore.Expire] takes the call out of the queue; 0 means
+	// Until is the time from which [Semaphore.Expire] removes the call from the queue; 0 means
 	// never.
 	Until int64
 }
 
-// Waiter is the place of one call in the queue of a semaphore. It is safe for concurrent
-// use.
+// Waiter is the place of one call in the queue of a semaphore. It is safe for concurrent use.
 type Waiter struct {
 	semaphore *Semaphore
 	claim     Claim
-	state     state  // under the semaphore's mu, as is all below
+	state     state  // under the semaphore's mu, as is everything below
 	wake      func() // nil if Attend was not called
 
 	place[*Waiter]
@@ -40,15 +39,15 @@ const (
 	gone          // out of the queue, with nothing
 )
 
-// queue is the calls that wait for a semaphore. The zero value is empty and has no limit yet.
+// queue holds the calls that wait for a semaphore. The zero value is empty and has no limit yet.
 type queue struct {
 	limit    int64
-	revision uint64 // of the rules that limit is from
-	known    bool   // there has been a limit
+	revision uint64 // of the rules that set limit
+	known    bool   // a limit was set
 	ranks[*Waiter]
 }
 
-// units is what the units of a claim cost in the queue.
+// units returns the cost of a claim in the queue.
 func (c *Claim) units() Moment { return Moment{ns: c.Units} }
 
 // next reports whether the call would be the next one.
@@ -56,9 +55,9 @@ func (l *queue) next(c *Claim) bool {
 	return l.length == 0 || c.First && l.last == nil && l.spot(c.units(), c.units()).behind == nil
 }
 
-// MayJoin reports whether [Semaphore.Join] would give the call units or a place, as
-// things stand. If it says no, Join could have refused at some instant during the call. It takes
-// a lock only if the queue is full and the call may overtake those in it.
+// MayJoin reports whether [Semaphore.Join] would give the call units or a place now. If it returns
+// false, Join could have rejected the call at some instant meanwhile. It takes a lock only if the
+// queue is full and the call may overtake those in it.
 func (g *Semaphore) MayJoin(c Claim) bool {
 	switch {
 	case c.Units > c.Limit:
@@ -70,14 +69,14 @@ func (g *Semaphore) MayJoin(c Claim) bool {
 	case !c.First: // it would be behind all others
 		return false
 	}
-	g.lock() // it may fit although others are in the queue, which two separate readings can't show
+	g.lock() // it may fit although others are queued, which two separate readings can't show
 	l := &g.queue
 	may := l.length < c.Queue || l.next(&c) && g.total() <= c.limit(l)-c.Units
 	g.release()
 	return may
 }
 
-// limit is what the claim's would be once it has joined.
+// limit returns the claim's limit once it has joined.
 func (c *Claim) limit(l *queue) int64 {
 	if l.known && c.Revision <= l.revision {
 		return l.limit
@@ -85,22 +84,22 @@ func (c *Claim) limit(l *queue) int64 {
 	return c.Limit
 }
 
-// TryJoin takes units as [Semaphore.Join] would, if the word alone suffices: no call is in the
-// queue, nothing is unseen or lent, and its limit is that of the caller's revision. If it takes
-// none, that doesn't mean that the call is refused.
+// TryJoin takes units as [Semaphore.Join] would, if the word alone suffices: no call is queued,
+// nothing is unseen or lent, and its limit is that of the caller's revision. Failure doesn't mean
+// that the call is rejected.
 func (g *Semaphore) TryJoin(n, limit int64, revision uint64) bool {
 	w := g.word.Load()
 	return plain(w) && w&markBits == markOf(revision) && total(w) <= min(limit, mostInUse)-n && g.exchange(w, n)
 }
 
-// TryJoinOn is TryJoin where processors contend for the semaphore: it takes units that were left with the lane.
+// TryJoinOn is TryJoin under contention: it takes units that were left with the lane.
 func (g *Semaphore) TryJoinOn(lane uint32, n, limit int64, revision uint64) bool {
 	return g.spend(lane, n, limit, markBits, markOf(revision))
 }
 
 // Join takes units on a lane as [Semaphore.TryAcquire] does, unless another call is ahead in the
 // queue. If it can't, the call gets a place in the queue, if that is shorter than c.Queue and the
-// units could ever be had. With neither units nor a place, the call is refused.
+// units could ever be available. With neither units nor a place, the call is rejected.
 func (g *Semaphore) Join(lane uint32, c Claim) (got bool, place *Waiter) {
 	if g.TryJoin(c.Units, c.Limit, c.Revision) || g.take(lane, c.Units, min(c.Limit, mostInUse), markOf(c.Revision)) == taken {
 		return true, nil
@@ -128,12 +127,12 @@ func (g *Semaphore) Join(lane uint32, c Claim) (got bool, place *Waiter) {
 	return got, place
 }
 
-// Open is the limit of a semaphore that no longer limits any call.
+// Open is the limit of a semaphore that no longer limits calls.
 const Open = math.MaxInt64
 
-// SetLimit sets the most that the total may be under a revision of the rules. An older revision
-// than the one known changes nothing. A waiter that fits now gets units, and one that never will
-// loses the place; a call that holds units keeps them.
+// SetLimit sets the maximum total under a revision of the rules. A revision older than the known
+// one changes nothing. A waiter that fits now gets units, and one that never will loses its place;
+// a call that holds units keeps them.
 func (g *Semaphore) SetLimit(revision uint64, limit int64) {
 	var up woken
 	g.lock()
@@ -154,7 +153,7 @@ func (g *Semaphore) setLimit(revision uint64, limit int64, up *woken) {
 	g.advance(up)
 }
 
-// Expire takes calls whose time is over out of the queue, and returns how many.
+// Expire removes the calls whose time is over from the queue, and returns their number.
 func (g *Semaphore) Expire(now int64) (expired int) {
 	if g.queued.Load() == 0 {
 		return 0
@@ -167,8 +166,8 @@ func (g *Semaphore) Expire(now int64) (expired int) {
 	return expired
 }
 
-// lose takes the calls for which over is true out of the queue, and returns how many. It needs
-// lock.
+// lose removes the calls for which over returns true from the queue, and returns their number. It
+// needs lock.
 func (g *Semaphore) lose(up *woken, over func(*Claim) bool) (lost int) {
 	for w := g.queue.first(); w != nil; {
 		next := w.after
@@ -182,22 +181,22 @@ func (g *Semaphore) lose(up *woken, over func(*Claim) bool) (lost int) {
 	return lost
 }
 
-// Queued is how many calls wait for units.
+// Queued returns the number of calls that wait for units.
 func (g *Semaphore) Queued() int64 { return g.queued.Load() }
 
-// UnitsQueued returns how many units the calls in the queue wait for.
+// UnitsQueued returns the units that the calls in the queue wait for.
 func (g *Semaphore) UnitsQueued() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.queue.cost.ns
 }
 
-// Semaphore returns the semaphore whose queue it is.
+// Semaphore returns the semaphore that the call waits for.
 func (w *Waiter) Semaphore() *Semaphore { return w.semaphore }
 
-// Attend makes wake be called once, when the call no longer waits: immediately, if it already
-// doesn't. Any goroutine may call it, under no lock of the semaphore. Attend must be called once
-// only.
+// Attend sets wake to be called once, when the call no longer waits: immediately, if it already
+// doesn't. Any goroutine may call wake, without a lock of the semaphore. Attend must be called only
+// once.
 func (w *Waiter) Attend(wake func()) {
 	w.semaphore.mu.Lock()
 	over := w.state != waits
@@ -215,8 +214,8 @@ func (w *Waiter) Granted() bool {
 	return w.state == granted
 }
 
-// Leave gives up the place, or the units if they have been granted: they go to the
-// next in the queue. A second call does nothing.
+// Leave gives up the place, or the units if they have been granted: they go to the next in the
+// queue. A second call does nothing.
 func (w *Waiter) Leave() {
 	g := w.semaphore
 	g.lock()
@@ -233,8 +232,8 @@ func (w *Waiter) Leave() {
 // fits needs lock.
 func (g *Semaphore) fits(n int64) bool { return g.total() <= g.queue.limit-n }
 
-// advance gives what is free to the first in the queue, in order: a call that needs much is not
-// overtaken by one that needs little, as it might otherwise wait forever. It needs lock.
+// advance gives free units to the first in the queue, in order: a call that needs many is not
+// overtaken by one that needs few, or it might wait forever. It needs lock.
 func (g *Semaphore) advance(up *woken) {
 	for w := g.queue.first(); w != nil && g.fits(w.claim.Units); w = g.queue.first() {
 		g.dequeue(w, granted)
@@ -263,9 +262,8 @@ func (g *Semaphore) dequeue(w *Waiter, now state) {
 	g.queued.Store(int64(g.queue.length))
 }
 
-// woken is the list of calls to wake, through the links that they no longer need. It is filled
-// under mu; the calls may run on meanwhile, but nothing else uses the links of a call that is out
-// of the queue.
+// woken is the list of calls to wake, through links that they no longer need. It is filled under
+// mu; the calls may run meanwhile, but nothing else uses the links of a call outside the queue.
 type woken struct{ first, last *Waiter }
 
 func (l *woken) add(w *Waiter) {

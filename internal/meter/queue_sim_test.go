@@ -12,12 +12,12 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// queueTwin is a semaphore with a queue as one would write it for a single caller.
+// queueTwin is a naive semaphore with a queue, for a single caller.
 type queueTwin struct {
 	limit, used int64
 	revision    uint64
 	line        []twinWaiter
-	paid        int64 // by the first in the line, to those that were served
+	paid        int64 // by the first in the line, to waiters already served
 	state       map[int]state
 }
 
@@ -29,7 +29,7 @@ type twinWaiter struct {
 	paid   int64 // by the one behind it, if it is first
 }
 
-// spot is where a call that is first comes to stand, and what the one behind it has paid then.
+// spot returns the place of a First call, and the payment of the one behind it then.
 func (m *queueTwin) spot(units int64) (at int, paid int64) {
 	due := m.paid + units
 	for i, w := range m.line {
@@ -46,7 +46,7 @@ func (m *queueTwin) spot(units int64) (at int, paid int64) {
 	return at, 0
 }
 
-// take takes one out of the line, and with it what it has paid.
+// take removes one from the line, and with it its payment.
 func (m *queueTwin) take(i int) twinWaiter {
 	w := m.line[i]
 	m.line = slices.Delete(m.line, i, i+1)
@@ -101,8 +101,8 @@ func (m *queueTwin) advance() {
 	}
 }
 
-// refusesBefore reports whether a call is refused by the limit of the rules that it
-// knows, which are not the newest. That is as good an answer.
+// refusesBefore reports whether a call is rejected by the limit of older rules that it knows. That
+// is as good an answer.
 func (m *queueTwin) refusesBefore(c Claim) bool {
 	return c.Revision < m.revision && (c.Units > c.Limit || c.Queue == 0 && m.used+c.Units > c.Limit)
 }
@@ -146,9 +146,8 @@ func (m *queueTwin) leave(caller int, units int64) {
 }
 
 // known bug 58, 59, 62, 164: calls of several sizes join a queue, wait or give up, are granted
-// units and give them back, while the limit changes, the time of some is over, and the
-// semaphore retires. What they are told could have
-// been told one after the other by the twin; who waits is woken (or the
+// units and give them back, while the limit changes, the time of some is over, and the semaphore
+// retires. Their answers are those of the twin in some serial order; waiters are woken (or the
 // callers would wait forever, which fails); and in the end nothing is held.
 func TestSimQueue(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
@@ -243,8 +242,8 @@ func queueCall(s *schedules.Schedule, g *Semaphore, history *schedules.History[*
 	})
 }
 
-// known bug 58, 59: two calls for one permit that a third is giving back; one of the two
-// gives up at any moment. Never do two run, and whoever waits gets to run.
+// known bug 58, 59: two calls for one permit that a third is giving back; one of the two gives up
+// at any moment. Never do two run, and the waiter gets to run.
 func TestSimQueueEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 3_000_000, func(s *schedules.Schedule) {
 		lending.Always = false

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// crew joins the queue of one semaphore, and notes who is woken.
+// crew is a group of calls that join the queue of one semaphore; it records wake-ups.
 type crew struct {
 	t     *testing.T
 	g     Semaphore
@@ -16,7 +16,7 @@ type crew struct {
 	woken []string
 }
 
-// joins has a call ask for units. It returns its place, nil if it got them at once.
+// joins makes a call ask for units. It returns its place, nil if it got them at once.
 func (c *crew) joins(name string, units int64, first bool) *Waiter {
 	c.t.Helper()
 	got, w := c.g.Join(0, Claim{Units: units, First: first, Queue: 10, Limit: c.limit, Revision: 1})
@@ -63,8 +63,7 @@ func TestQueueIsServedInOrder(t *testing.T) {
 	assert.Zero(t, c.g.InUse())
 }
 
-// Who needs much is not overtaken by who needs little, neither from behind nor by a
-// call that comes.
+// A large call is not overtaken by a small one, neither from behind nor by a new call.
 func TestBatchInTheQueueIsNotOvertaken(t *testing.T) {
 	c := &crew{t: t, limit: 5}
 	require.Nil(t, c.joins("a", 3, false))
@@ -79,8 +78,8 @@ func TestBatchInTheQueueIsNotOvertaken(t *testing.T) {
 	assert.Equal(t, []string{"batch", "small"}, c.woken)
 }
 
-// Who needs much is overtaken by as many units as it asks for, also by calls that take theirs
-// at once, and nobody is overtaken twice on account of the same call. known bug 139
+// A large call is overtaken by as many units as it asks for, also by calls that take theirs at
+// once, and no call is overtaken twice on account of the same call. known bug 139
 func TestQueueIsOvertakenByAsMuchAsItAsksFor(t *testing.T) {
 	c := &crew{t: t, limit: 5}
 	require.Nil(t, c.joins("a", 3, false))
@@ -101,8 +100,7 @@ func TestQueueIsOvertakenByAsMuchAsItAsksFor(t *testing.T) {
 	assert.Equal(t, []string{"batch", "too many", "b"}, c.woken)
 }
 
-// What could never be had is refused, and so is who finds the queue full. known bug 34
-// known bug 230, see TestNobodyPaysForOneThatLeft.
+// A call that could never fit is rejected, and so is one that finds the queue full. known bug 34
 func TestNobodyPaysForOneThatLeftTheLine(t *testing.T) {
 	c := &crew{t: t, limit: 3}
 	require.Nil(t, c.joins("holds", 3, false))
@@ -135,8 +133,8 @@ func TestQueueRefuses(t *testing.T) {
 	assert.EqualValues(t, 2, c.g.UnitsQueued())
 }
 
-// known bug 58: a place that is given up holds nobody up, and units that are given up go
-// to the next.
+// known bug 58: a place that is given up delays no other, and units that are given up go to the
+// next.
 func TestLeavingTheLine(t *testing.T) {
 	c := &crew{t: t, limit: 2}
 	require.Nil(t, c.joins("a", 1, false))
@@ -205,7 +203,7 @@ func TestExpiredPlaces(t *testing.T) {
 	assert.Zero(t, g.Queued())
 }
 
-// Units that nobody in flight holds any more go to the queue too.
+// Units that no call in flight holds any longer go to the queue too.
 func TestUnseenUnitsGoToTheLine(t *testing.T) {
 	for name, free := range map[string]func(*Semaphore){
 		"released": func(g *Semaphore) { g.ReleaseUnseen(1) },
@@ -214,7 +212,7 @@ func TestUnseenUnitsGoToTheLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := &crew{t: t, limit: 1}
 			c.g.Begin()
-			c.g.Settle(0) // comes before the seed, and must not hide that there will be one
+			c.g.Settle(0) // comes before the seed, and must not end the wait for it
 			assert.True(t, c.g.Settling())
 			c.g.Seed(1)
 			w := c.joins("a", 1, false)
@@ -226,8 +224,8 @@ func TestUnseenUnitsGoToTheLine(t *testing.T) {
 	}
 }
 
-// Whoever is woken may ask the semaphore anything, and leave at once, which wakes the next.
-// known bug 60
+// A woken call may use the semaphore in any way, and leave at once, which wakes the next. known bug
+// 60
 func TestQueueWakesUnderNoLock(t *testing.T) {
 	for name, free := range map[string]func(*Semaphore){
 		"release":   func(g *Semaphore) { g.Release(0, 1) },

@@ -1,45 +1,46 @@
 package meter
 
-// ranks are waiting calls in the order in which they are served: as they arrived, except for
-// prioritized ones. Each knows its neighbors, so that leaving from the middle takes no search. The
-// zero value is empty.
+// ranks holds waiting calls in the order in which they are served: by arrival, except for
+// prioritized ones. Each has links to its neighbors, so that leaving from the middle takes no
+// search. The zero value is empty.
 //
 // # Who overtakes
 //
-// A prioritized waiter is placed behind the last prioritized one, and ahead of the others as far as
-// they can pay for it. Each of the others pays with its own cost, once: an overtaking waiter takes
-// its cost from those that it finds there, in their order, and is placed ahead of the first one
-// that is left with something, or with nothing just then. So in all, a waiter is overtaken by at
-// most the cost of the ordinary waiters that it found, plus its own: those are who paid for
-// whatever overtook it, and none of them has paid more than its cost. Where all cost the same, at
-// least every second one served is not prioritized, as long as any ordinary waiter that is
-// overtaken waits; and a waiter that was told a wait waits at most twice as long, plus one cost. A
-// share of more than half would let waiters wait three times as long or more. A smaller one would
-// make an overtaking waiter stay behind two or more.
+// A prioritized waiter is placed behind the last prioritized one, and ahead of the others as long
+// as they can pay for it. Each of the others pays with its own cost, once: an overtaking waiter
+// takes its cost from the ones it finds there, in their order, and is placed ahead of the first
+// one with something left, or with exactly nothing left just then. So in all, a waiter is overtaken
+// by at most the cost of the ordinary waiters that it found, plus its own: those paid for
+// everything that overtook it, and none of them has paid more than its cost. If all cost the same,
+// at least every second one served is not prioritized, while any overtaken ordinary waiter waits;
+// and a waiter waits at most twice its announced wait, plus one cost. A share of more than half
+// would let waiters wait three times as long or more. A smaller one would make an overtaking waiter
+// stay behind two or more.
 //
-// The bound is not the wait that a waiter was told: under overload that is nearly the longest allowed, and
-// nobody could be overtaken. Nor does whoever grants a turn choose between the two kinds: later arrivals
+// The bound is not the announced wait: under overload that is nearly the maximum, and no waiter
+// could be overtaken. Nor does the grant of a turn choose between the two kinds: later arrivals
 // would then push back waiters whose wait had been announced.
 //
 // An order once given stands: a prioritized waiter is never overtaken, and a later waiter,
 // prioritized or not, changes no place ahead of the last prioritized one.
 //
-// # What is kept of it
+// # Bookkeeping
 //
 // The payments of a waiter are kept by the prioritized ones right before it: only the first one
-// behind a prioritized one can have paid in part. They go with it when it leaves. If the last prioritized one leaves, the one before it is
-// the last again, with what was paid when it arrived; so a waiter that leaves might as well never
-// have arrived. Those behind the one that left can be overtaken again, at most as many as it had
-// passed on arrival: an arrival passes no more waiters than pay for it.
+// behind a prioritized one can have paid in part. They go with it when it leaves. If the last
+// prioritized one leaves, the one before it is the last again, with the payments at its arrival; so
+// a waiter that leaves might as well never have arrived. Those behind the one that left can be
+// overtaken again, at most as many as it had passed on arrival: an arrival passes no more waiters
+// than pay for it.
 type ranks[W ranked[W]] struct {
 	length     int
 	head, tail W
-	last       W // the last of those that are prioritized, or nil
+	last       W // the last prioritized one, or nil
 
 	cost  Moment // of all
 	front Moment // of all up to and including last
-	paid  Moment // by the first waiter, for those that were served
-	// overtook is the total cost of all that ever overtook. It may wrap around.
+	paid  Moment // by the first waiter, for those already served
+	// overtook is the total cost of all overtaking waiters so far. It may wrap around.
 	overtook Moment
 }
 
@@ -54,27 +55,27 @@ type place[W any] struct {
 	before, after W
 	cost          Moment
 	first         bool // prioritized
-	ahead         bool // is ahead of last, or is last: it is never overtaken
+	ahead         bool // is ahead of last, or is last: never overtaken
 	// paid is the payment of the waiter behind: for this one, which is prioritized, and those
 	// before it.
 	paid Moment
-	// since is the value of overtook when the waiter was told its place; if it is ahead, the cost
-	// of all that have overtaken it since then.
+	// since is the value of overtook when the waiter learned its place; if it is ahead, the cost of
+	// all waiters that have overtaken it since then.
 	since Moment
 }
 
-// spot is where a prioritized waiter would be placed.
+// spot is the place of a new prioritized waiter.
 type spot[W any] struct {
 	behind W      // nil if it is first
-	ahead  Moment // the cost of all before it
+	ahead  Moment // cost of all before it
 	paid   Moment // by the one behind it then
 }
 
-// first is the next one, or nil.
+// first returns the next one, or nil.
 func (r *ranks[W]) first() W { return r.head }
 
-// spot is where a prioritized waiter of that cost would be placed. If that is first, the others
-// wait longer by now.
+// spot returns the place of a prioritized waiter of that cost. If that is first, the others wait
+// longer by now.
 func (r *ranks[W]) spot(cost, now Moment) spot[W] {
 	var none W
 	s := spot[W]{behind: r.last, ahead: r.front}
@@ -131,21 +132,21 @@ func (r *ranks[W]) overtake(w W, cost Moment, s spot[W]) {
 	r.overtook = r.overtook.plus(cost)
 }
 
-// overtakeAtOnce is for a waiter that is served without a place: it would be first, and the others
+// overtakeAtOnce accounts for a waiter served without a place: it would be first, and the others
 // wait longer by now.
 func (r *ranks[W]) overtakeAtOnce(now Moment) {
 	r.paid = r.paid.plus(now)
 	r.overtook = r.overtook.plus(now)
 }
 
-// undo takes back the last one served, which cost that much.
+// undo takes back the last one served, of that cost.
 func (r *ranks[W]) undo(cost Moment) {
 	if r.paid = r.paid.minus(cost); r.paid.ns < 0 {
 		r.paid = Moment{}
 	}
 }
 
-// pushed is the cost of all that have overtaken w since it was told its place.
+// pushed returns the cost of the waiters that have overtaken w since it learned its place.
 func (r *ranks[W]) pushed(w W) Moment {
 	p := w.rank()
 	if p.ahead {
@@ -154,8 +155,8 @@ func (r *ranks[W]) pushed(w W) Moment {
 	return r.overtook.minus(p.since)
 }
 
-// told notes that w knows its place.
-func (r *ranks[W]) told(w W) {
+// announced records that w knows its place.
+func (r *ranks[W]) announced(w W) {
 	p := w.rank()
 	if p.since = r.overtook; p.ahead {
 		p.since = Moment{}
@@ -189,7 +190,7 @@ func (r *ranks[W]) insert(w, behind W) {
 	r.cost = r.cost.plus(p.cost)
 }
 
-// serve takes out the first one.
+// serve removes the first one.
 func (r *ranks[W]) serve(w W) {
 	p := w.rank()
 	r.remove(w)
@@ -198,7 +199,7 @@ func (r *ranks[W]) serve(w W) {
 	}
 }
 
-// remove takes w out, wherever it is.
+// remove removes w, wherever it is.
 func (r *ranks[W]) remove(w W) {
 	var none W
 	p := w.rank()
@@ -227,9 +228,10 @@ func (r *ranks[W]) remove(w W) {
 	}
 }
 
-// forgive forgets what one that leaves has paid: for w, which was before it, and for all that are
-// prioritized from there on, up to the first in the queue and those that were served. Each of them
-// has paid for more than those before it: where there is nothing to forget, there isn't further ahead.
+// forgive clears the payments of a leaving waiter: for w, which was before it, and for all
+// prioritized ones from there on, up to the first in the queue and those already served. Each of
+// them has paid for more than those before it: if there is nothing to clear, there is nothing
+// further ahead.
 func (r *ranks[W]) forgive(w W) {
 	var none W
 	for w != none {

@@ -7,82 +7,83 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Semaphore meters units in flight exactly: [Semaphore.TryAcquire] checks and counts in
-// one atomic step, so a limit holds whatever the schedule. The zero value is an
-// empty semaphore. It is safe for concurrent use.
+// Semaphore meters units in flight exactly: [Semaphore.TryAcquire] checks and counts in one atomic
+// step, so a limit holds whatever the schedule. The zero value is an empty semaphore. It is safe
+// for concurrent use.
 //
-// # Calls that it never saw
+// # Unseen calls
 //
-// A semaphore may be made while calls are in flight. [Semaphore.Seed] tells it how many;
-// as they end, [Semaphore.ReleaseUnseen] counts them down. The number comes from counters that were
-// read while calls came and went, so it may be too high, never too low, and the excess would stay
+// A semaphore may be made while calls are in flight. [Semaphore.Seed] sets their number; as they
+// end, [Semaphore.ReleaseUnseen] counts them down. The number comes from counters that were read
+// while calls came and went, so it may be too high, never too low, and the excess would stay
 // forever. So the semaphore settles: while some are unseen, each call that is counted in those
-// counters and held here confirms that ([Semaphore.Confirm]); what the counters show in flight
-// beyond the confirmed is an upper bound of the unseen, which [Semaphore.Settle] is given. Each
-// bound is safe, and one that is read while no call comes or goes is exact.
+// counters and held here confirms that ([Semaphore.Confirm]); the calls in flight in the counters
+// beyond the confirmed ones are an upper bound of the unseen, which is passed to
+// [Semaphore.Settle]. Each bound is safe, and one that is read while no call comes or goes is
+// exact.
 //
 // # The queue
 //
-// Calls that get nothing may wait in the queue, see [Semaphore.Join]. Under mu, the first in
-// line never fits: whatever lowers the total, raises the limit or takes a call out of the queue
-// hands what is free to the first in the queue before it releases mu. So no call waits while there
-// is room, and a permit passes from one call to the next without being free in between. Waiters are
-// woken under no lock.
+// Calls that find no units may wait in the queue, see [Semaphore.Join]. Under mu, the first in line
+// never fits: whatever lowers the total, raises the limit or takes a call out of the queue hands
+// free units to the first in the queue before it releases mu. So no call waits while there is room,
+// and a permit passes from one call to the next without being free in between. Waiters are woken
+// without a lock.
 //
 // # When no lock is needed
 //
-// While no call is in the queue and nothing is unseen, word is all that matters: the total, and
-// which revision of the rules the limit of the queue is from. Then units are taken and given back
-// by compare-and-swap of the word, which fails if anything in it has changed: one atomic step, as
-// exact as the lock. A call that is refused by the word has loaded a total that was exact at that
+// While no call is queued and nothing is unseen, the word suffices: it has the total, and the
+// revision of the rules that the queue's limit is from. Then units are taken and given back by
+// compare-and-swap of the word, which fails if anything in it has changed: one atomic step, as
+// exact as the lock. A call that is rejected by the word has loaded a total that was exact at that
 // instant.
 //
-// Where more matters, the word is frozen: from then on only the holder of mu changes it, and swaps
-// fail. A goroutine that locks mu to change anything first freezes the word, so that what it sees
-// under mu stays true, and thaws it at the end unless a call is queued, something is unseen, or the
-// semaphore is retired. So a queued call misses no unit that is given back: until the word was
-// frozen the unit was in the total that let no call in, and after that it is given back under mu.
+// Otherwise the word is frozen: only the holder of mu changes it, and swaps fail. A goroutine that
+// locks mu to change anything first freezes the word, so that its view under mu stays true, and
+// thaws it at the end unless a call is queued, something is unseen, or the semaphore is retired. So
+// a queued call misses no released unit: until the word was frozen the unit was in the total that
+// admitted no call, and after that it is released under mu.
 //
-// Where processors contend for the word, calls don't even share that: see [Semaphore.take].
+// If processors contend for the word, calls don't even share that: see [Semaphore.take].
 type Semaphore struct {
 	word    shared.Uint64                   // see above, and pack
-	credits shared.Pointer[lending.Credits] // what is lent to lanes; nil if nothing was lent yet, or not for long; changes under mu
-	failed  shared.Uint32                   // how many swaps of word have failed since anything was collected
+	credits shared.Pointer[lending.Credits] // lent to lanes; nil if nothing was lent for long; changes under mu
+	failed  shared.Uint32                   // number of failed swaps of word since the last collection
 
 	settling shared.Bool  // mirrors unseen > 0 || expecting
 	queued   shared.Int64 // mirrors the length of the queue
 
 	mu        shared.Mutex
-	next      uint64 // what the word will be, while it is being changed under mu
+	next      uint64 // value of the word after the change under mu
 	unseen    int64
-	confirmed int64 // of those held, also counted elsewhere
+	confirmed int64 // held units that are also counted elsewhere
 	expecting bool  // from Begin to Seed
 	retired   bool
 	queue     queue
 }
 
-// The word has, from the lowest bit on: whether it is frozen, whether it lends, the total of
-// what is held, unseen and lent, and the mark of the revision that the limit of the queue is
-// from. A mark recurs after 32,768 revisions: for the limit of an old revision to be mistaken for
-// the current one's, a call would have to be delayed for that many.
+// The word has, from the lowest bit on: whether it is frozen, whether it lends, the total of held,
+// unseen and lent units, and the mark of the revision that the queue's limit is from. A mark recurs
+// after 32,768 revisions: to mistake the limit of an old revision for the current one, a call would
+// have to be delayed for that many.
 const (
 	frozen    = 1
 	lends     = 2
 	oneUnit   = 4
 	markShift = 48
 	markBits  = 1<<64 - 1<<markShift
-	// mostInUse is the highest possible limit: 33 million of the largest calls.
+	// mostInUse is the maximum limit: 33 million of the largest calls.
 	mostInUse = 1<<45 - 1
 )
 
-// total may be below 0, if more was given back than taken.
+// total may be negative, if more was released than acquired.
 func total(word uint64) int64 { return int64(word<<(64-markShift)) >> (64 - markShift + 2) }
 
 // markOf is never 0, which is the mark of a semaphore that has no limit yet.
 func markOf(revision uint64) uint64 { return revision<<markShift | 1<<63 }
 
-// TryAcquire takes n units if the total stays within limit. The lane is the caller's choice, as
-// in [stat.Counters]: callers that run at the same time should use different ones.
+// TryAcquire takes n units if the total stays within limit. The caller chooses the lane, as in
+// [stat.Counters]: concurrent callers should use different ones.
 func (g *Semaphore) TryAcquire(lane uint32, n, limit int64) bool {
 	limit = min(limit, mostInUse)
 	w := g.word.Load()
@@ -96,7 +97,7 @@ func (g *Semaphore) TryAcquire(lane uint32, n, limit int64) bool {
 	return g.tryAcquire(lane, n, limit)
 }
 
-// plain reports whether the word is all that matters.
+// plain reports whether the word suffices.
 func plain(w uint64) bool { return w&(frozen|lends) == 0 && !lending.Always }
 
 func (g *Semaphore) tryAcquire(lane uint32, n, limit int64) bool {
@@ -115,14 +116,14 @@ func (g *Semaphore) tryAcquire(lane uint32, n, limit int64) bool {
 	return ok
 }
 
-// Acquire takes n units on a lane whatever the total.
+// Acquire takes n units on a lane, whatever the total.
 func (g *Semaphore) Acquire(lane uint32, n int64) {
 	if w := g.word.Load(); !plain(w) || !g.exchange(w, n) {
 		g.tryAcquire(lane, n, math.MaxInt64)
 	}
 }
 
-// Release gives back on a lane n units that were acquired, on that lane or any other.
+// Release gives back n acquired units on a lane, that of the acquisition or any other.
 func (g *Semaphore) Release(lane uint32, n int64) {
 	if g.TryRelease(n) || g.tryRelease(lane, n) {
 		return
@@ -132,22 +133,21 @@ func (g *Semaphore) Release(lane uint32, n int64) {
 	g.unlock()
 }
 
-// TryRelease is Release where the word alone suffices, as no call can be waiting for the units. If
-// one may be, it does nothing and returns false.
+// TryRelease is Release through the word alone, if no call can be waiting for the units. If one may
+// be, it does nothing and returns false.
 func (g *Semaphore) TryRelease(n int64) bool {
 	w := g.word.Load()
 	return plain(w) && g.exchange(w, -n)
 }
 
-// Fits reports whether n more units would stay within limit, without taking
-// them.
+// Fits reports whether n more units would stay within limit, without taking them.
 func (g *Semaphore) Fits(n, limit int64) bool {
 	left := min(limit, mostInUse) - n
 	w := g.word.Load()
 	return total(w) <= left || w&lends != 0 && g.collected() <= left
 }
 
-// InUse is the units in flight.
+// InUse returns the units in flight.
 func (g *Semaphore) InUse() int64 {
 	if w := g.word.Load(); w&lends == 0 {
 		return total(w)
@@ -155,11 +155,11 @@ func (g *Semaphore) InUse() int64 {
 	return g.collected()
 }
 
-// Counted is at least InUse: where processors contend for the semaphore, what calls left with their
-// lanes still counts. It takes no lock.
+// Counted returns at least InUse: under contention it includes units that calls left with their
+// lanes. It takes no lock.
 func (g *Semaphore) Counted() int64 { return total(g.word.Load()) }
 
-// collected is the total once nothing is lent.
+// collected returns the total once nothing is lent.
 func (g *Semaphore) collected() int64 {
 	g.lock()
 	n := g.total()
@@ -167,7 +167,7 @@ func (g *Semaphore) collected() int64 {
 	return n
 }
 
-// Held is the units that were acquired and not released: 0 when all is done.
+// Held returns the units acquired and not released: 0 at the end.
 func (g *Semaphore) Held() int64 {
 	g.lock()
 	n := g.total() - g.unseen
@@ -184,8 +184,8 @@ func (g *Semaphore) Begin() {
 	g.unlock()
 }
 
-// Seed adds n units for those that were in flight before the semaphore existed. n may be too high,
-// never too low.
+// Seed adds n units for the calls that were in flight before the semaphore existed. n may be too
+// high, never too low.
 func (g *Semaphore) Seed(n int64) {
 	g.lock()
 	g.expecting = false
@@ -193,7 +193,7 @@ func (g *Semaphore) Seed(n int64) {
 	g.unlock()
 }
 
-// ReleaseUnseen ends n units that are in flight without having been acquired.
+// ReleaseUnseen releases n units that are in flight without having been acquired.
 func (g *Semaphore) ReleaseUnseen(n int64) {
 	g.lock()
 	g.see(-min(n, g.unseen))
@@ -203,7 +203,7 @@ func (g *Semaphore) ReleaseUnseen(n int64) {
 // Settling reports whether units that the semaphore never saw are in flight.
 func (g *Semaphore) Settling() bool { return g.settling.Load() }
 
-// Confirm notes that n units held here are now also counted elsewhere. They are given back with
+// Confirm records that n units held here are now also counted elsewhere. They are released with
 // [Semaphore.ReleaseConfirmed].
 func (g *Semaphore) Confirm(n int64) {
 	g.mu.Lock()
@@ -211,7 +211,7 @@ func (g *Semaphore) Confirm(n int64) {
 	g.confirmed += n
 }
 
-// ReleaseConfirmed gives back n units that were acquired and confirmed. It must be called before
+// ReleaseConfirmed releases n units that were acquired and confirmed. It must be called before
 // their end is counted elsewhere.
 func (g *Semaphore) ReleaseConfirmed(n int64) {
 	g.lock()
@@ -220,23 +220,22 @@ func (g *Semaphore) ReleaseConfirmed(n int64) {
 	g.unlock()
 }
 
-// Confirmed is the units held here that are also counted elsewhere.
+// Confirmed returns the units held here that are also counted elsewhere.
 func (g *Semaphore) Confirmed() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.confirmed
 }
 
-// Settle notes that at most n units are unseen.
+// Settle records that at most n units are unseen.
 func (g *Semaphore) Settle(n int64) {
 	g.lock()
 	g.see(-max(0, g.unseen-max(n, 0)))
 	g.unlock()
 }
 
-// Retire ends [Semaphore.TryJoin], so that a caller that keeps a pointer to the semaphore looks
-// whether it was replaced. For calls that hold units or are queued, everything else works as
-// before.
+// Retire ends [Semaphore.TryJoin], so that a caller with a pointer to the semaphore checks whether
+// it was replaced. For calls that hold units or are queued, everything else works as before.
 func (g *Semaphore) Retire() {
 	g.lock()
 	g.retired = true
@@ -278,17 +277,17 @@ func (g *Semaphore) release() {
 
 func (g *Semaphore) total() int64 { return total(g.next) }
 
-// add changes what is held.
+// add changes the held units.
 func (g *Semaphore) add(n int64) { g.next += uint64(n) * oneUnit }
 
-// see changes what is unseen, or expected to be.
+// see changes the unseen units, or whether some are expected.
 func (g *Semaphore) see(n int64) {
 	g.unseen += n
 	g.settling.Store(g.expecting || g.unseen > 0)
 	g.add(n)
 }
 
-// mark notes which revision the limit of the queue is from.
+// mark records the revision that the queue's limit is from.
 func (g *Semaphore) mark(revision uint64) {
 	g.next = g.next&^markBits | markOf(revision)
 }

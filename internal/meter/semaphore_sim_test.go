@@ -11,9 +11,9 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// known bug 2, 20, 58, 164: callers take by several limits, give back and look at a semaphore that lends
-// from the beginning, after it was contended, or not, and lets go of what it lends by.
-// What they are told could have been told one after the other, and nothing is left.
+// known bug 2, 20, 58, 164: callers take units by several limits, give back and read a semaphore
+// that lends from the beginning, after contention, or not at all, and drops its cells. Their
+// answers are those of some serial order, and nothing is left.
 func TestSimSemaphore(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		lending.Always = s.Rand.IntN(3) > 0
@@ -23,7 +23,7 @@ func TestSimSemaphore(t *testing.T) {
 		for caller := range 2 + s.Rand.IntN(3) {
 			n, turns := 1+s.Rand.Int64N(2), 1+s.Rand.IntN(3)
 			limits := []int64{limit, limit, limit + s.Rand.Int64N(3)}
-			looks, back := s.Rand.IntN(3*turns), uint32(s.Rand.IntN(4*lanes)) // what was taken on one lane may end on another
+			looks, back := s.Rand.IntN(3*turns), uint32(s.Rand.IntN(4*lanes)) // units may change lanes
 			lane := uint32(s.Rand.IntN(lanes))
 			if caller == 0 && s.Rand.IntN(4) == 0 {
 				s.Go(func() { g.Rest() })
@@ -140,9 +140,8 @@ func TestSimSemaphoreGivenBackEverySchedule(t *testing.T) {
 	})
 }
 
-// known bug 2, 164: a permit that one of two callers leaves with its lane, and both want, while
-// a third one lowers the limit to it. Never do two run side by side after that, and somebody
-// gets to run.
+// known bug 2, 164: a permit that one of two callers leaves with its lane, and both want, while a
+// third one lowers the limit to it. Never do two run side by side after that, and one gets to run.
 func TestSimSemaphoreThatLendsEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 3_000_000, func(s *schedules.Schedule) {
 		lending.Always = true

@@ -62,7 +62,7 @@ func TestSemaphoreScripts(t *testing.T) {
 			{settling, true},
 			{does(func(g *Semaphore) { g.Seed(3) }), int64(3)}, {take(1, 4), true},
 			{does(func(g *Semaphore) { g.Seed(-5) }), int64(4)},
-			{does(func(g *Semaphore) { g.Settle(5) }), int64(4)}, // a bound, not a figure
+			{does(func(g *Semaphore) { g.Settle(5) }), int64(4)}, // a bound, not a count
 			{does(func(g *Semaphore) { g.Settle(2) }), int64(3)},
 			{settling, true},
 			{does(func(g *Semaphore) { g.Settle(-1) }), int64(1)},
@@ -89,7 +89,7 @@ func TestSemaphoreScripts(t *testing.T) {
 	}
 }
 
-// A refused call changes nothing and needs no lock.
+// A rejected call changes nothing and needs no lock.
 func TestSemaphoreRefusesWithoutTheLock(t *testing.T) { // known bug 22
 	if lending.Always {
 		t.Skip("it always lends, and collects that before it refuses")
@@ -124,8 +124,8 @@ func BenchmarkSemaphore(b *testing.B) {
 	})
 }
 
-// Who keeps a semaphore at hand that has left its node gets nothing there without a look;
-// those who hold units give them back.
+// A caller with a pointer to a retired semaphore gets nothing from it without a check; calls that
+// hold units give them back.
 func TestRetiredSemaphore(t *testing.T) {
 	g := new(Semaphore)
 	join := func(n, limit int64, revision uint64) bool {
@@ -145,15 +145,15 @@ func TestRetiredSemaphore(t *testing.T) {
 	require.Zero(t, g.Held())
 }
 
-// contend has a semaphore lend, as after many exchanges of its word that failed.
+// contend makes a semaphore lend, as after many failed exchanges of its word.
 func contend(g *Semaphore) {
 	for range lending.After {
 		g.contend()
 	}
 }
 
-// known bug 164: what a call leaves with its lane is there for the next one, and counts nowhere else; who refuses,
-// joins the queue or looks collects it first.
+// known bug 164: units that a call leaves with its lane are there for the next one, and count
+// nowhere else; calls that reject, join the queue or look collect them first.
 func TestSemaphoreThatLends(t *testing.T) {
 	for name, does := range map[string]func(g *Semaphore){
 		"who would be refused": func(g *Semaphore) {
@@ -217,8 +217,8 @@ func TestSemaphoreThatLends(t *testing.T) {
 	}
 }
 
-// known bug 2: goroutines on lanes of their own and on shared ones, of several limits: never
-// more run than the highest, and all is given back.
+// known bug 2: goroutines on lanes of their own and on shared ones, with several limits: never do
+// more run than the highest, and everything is given back.
 func TestSemaphoreThatLendsUnderACrowd(t *testing.T) {
 	const limit = 24
 	g := new(Semaphore)
@@ -251,8 +251,8 @@ func TestSemaphoreThatLendsUnderACrowd(t *testing.T) {
 	t.Logf("%d of %d refused", refused.Load(), 16*rounds(8000))
 }
 
-// known bug 164: a semaphore that nobody contends for needs nothing more than before; one that is contended has
-// a cell of 128 bytes for each lane, until it rests.
+// known bug 164: a semaphore without contention needs no more memory than before; one under
+// contention has a cell of 128 bytes for each lane, until it rests.
 func TestMemoryOfASemaphoreThatLends(t *testing.T) {
 	if lending.Always {
 		t.Skip("it always lends")

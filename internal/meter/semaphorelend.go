@@ -6,44 +6,45 @@ import "github.com/penstock-go/penstock/internal/lending"
 type attempt uint8
 
 const (
-	unsure attempt = iota // the lock has to be asked
+	unsure attempt = iota // take the lock to find out
 	taken
 	full // they don't fit
 )
 
-// mostCredit is the most units that a lane keeps: as many short calls as one processor has under
-// way at a time. What long calls hold is given back to the word.
+// mostCredit is the maximum number of units that a lane keeps: as many short calls as one processor
+// has under way at a time. Units held by long calls go back to the word.
 const mostCredit = 64
 
-// take tries to take n units within limit without the lock. Where mark isn't 0, the word has to have
+// take tries to take n units within limit without the lock. If mark isn't 0, the word must carry
 // it.
 //
 // # A semaphore that lends
 //
-// Once enough swaps of the word have failed, the word says that it lends: from then on a call that
-// ends leaves its units with its lane, where the total still counts them, and the next call there
-// takes them. So a call writes only to the cell of its lane, and only reads the word.
-// [Semaphore.lock] collects what lanes hold before anything is decided that it matters for, and
-// nothing is lent again until as many swaps have failed again. So frequent looks or frequent
-// refusals make the semaphore go by the word.
+// Once enough swaps of the word have failed, the word lends: from then on a call that ends leaves
+// its units with its lane, where the total still counts them, and the next call there takes them.
+// So a call writes only to the cell of its lane, and only reads the word. [Semaphore.lock] collects
+// the units of the lanes before any decision that depends on them, and nothing is lent again until
+// as many swaps have failed again. So frequent looks or frequent rejections make the semaphore use
+// the word.
 //
-// At every instant the total is the sum of what is held, what is unseen and what is with lanes: a
-// call that takes from a lane, or leaves something there, changes what is held by as much as it
-// changes the cell. The holder of mu freezes the word first, then changes each cell, empty ones
-// too, to a later version without units, takes what was there off the total, and only then thaws
-// the word or says that nothing is lent. Each change of a cell changes its version (see [lending.Credit]),
-// and a call loads the cell before the word. So:
+// At every instant the total is the sum of the held units, the unseen ones and those with lanes: a
+// call that takes from a lane, or leaves units there, changes the held units by as much as the
+// cell. The holder of mu freezes the word first, then changes each cell, empty ones too, to a later
+// version without units, takes its units off the total, and only then thaws the word or ends
+// lending. Each change of a cell changes its version (see [lending.Credit]), and a call loads the
+// cell before the word. So:
 //
 //   - A call that takes from its lane, and has seen a total within its limit, takes effect at the
-//     instant of that load. The units were with the lane then, as the cell did not change: what was
-//     held was at least that much less than the total, whatever limits others have.
+//     instant of that load. The units were with the lane then, as the cell did not change: the held
+//     units were at least that much less than the total, whatever limits others have.
 //   - A call that leaves units with its lane has seen the word lend, and not frozen. If the word is
 //     frozen afterwards, either the cell is collected after the call, with the units, or before it,
-//     and then the call fails. So nothing is with lanes once they are collected, and nothing is
-//     while a call is in the queue, which would wait for it: the word is frozen then.
-//   - A call is refused only by a word that doesn't lend, whose total is what is held, or by the lock.
-//   - A call that finds no units in its lane takes them by the word, if the total leaves room. The
-//     total is not less than what is held, so the limit holds.
+//     and then the call fails. So lanes hold nothing once they are collected, and nothing while a
+//     call is queued, which would wait for it: the word is frozen then.
+//   - A call is rejected only by a word that doesn't lend, whose total is the held units, or by the
+//     lock.
+//   - A call that finds no units in its lane takes them from the word, if the total leaves room. The
+//     total is not less than the held units, so the limit holds.
 //
 // [Semaphore.Rest] drops the cells. A call that still has a pointer to them must not leave units
 // there: each cell is permanently marked as dropped.
@@ -88,13 +89,13 @@ func (g *Semaphore) spend(lane uint32, n, limit int64, bits, mark uint64) bool {
 	credit := c.Load() // before the word
 	w := g.word.Load()
 	left := credit + lending.CreditChange - uint64(n)
-	if w&(frozen|bits) != mark || total(w) > limit || n > mostCredit || uint32(left) > mostCredit { // it had too few, or is dropped
+	if w&(frozen|bits) != mark || total(w) > limit || n > mostCredit || uint32(left) > mostCredit { // or dropped
 		return false
 	}
 	return c.CompareAndSwap(credit, left)
 }
 
-// TryReleaseOn is TryRelease where processors contend for the semaphore: it leaves the units with the lane.
+// TryReleaseOn is TryRelease under contention: it leaves the units with the lane.
 func (g *Semaphore) TryReleaseOn(lane uint32, n int64) bool {
 	all := g.credits.Load()
 	if all == nil {
@@ -113,7 +114,7 @@ func (g *Semaphore) TryReleaseOn(lane uint32, n int64) bool {
 	return c.CompareAndSwap(credit, credit+lending.CreditChange+uint64(n))
 }
 
-// tryRelease is Release where that takes no lock.
+// tryRelease is Release without the lock.
 func (g *Semaphore) tryRelease(lane uint32, n int64) bool {
 	for {
 		if g.TryReleaseOn(lane, n) {
@@ -130,8 +131,8 @@ func (g *Semaphore) tryRelease(lane uint32, n int64) bool {
 	}
 }
 
-// dropped are the units of a cell that was let go. However many a call takes from there or leaves, they aren't what a
-// lane may keep.
+// dropped is the content of a cell that was dropped: so many units that whatever a call takes or
+// leaves, they exceed the maximum of a lane.
 const dropped = 1 << 31
 
 func units(credit uint64) int64 { return int64(uint32(credit)) }
@@ -141,8 +142,8 @@ func (g *Semaphore) exchange(w uint64, n int64) bool {
 	return g.word.CompareAndSwap(w, w+uint64(n)*oneUnit)
 }
 
-// contend notes that a swap of the word has failed: otherwise a call would not get here while the
-// word is all that matters. It reports whether it has made the word say again whether it lends.
+// contend records a failed swap of the word: otherwise a call would not get here while the word
+// suffices. It reports whether it made the word tell again whether it lends.
 func (g *Semaphore) contend() bool {
 	if g.failed.Add(1) != lending.After && !lending.Always {
 		return false
@@ -158,14 +159,14 @@ func (g *Semaphore) Contended() {
 	g.refresh()
 }
 
-// refresh makes the word say again whether it lends.
+// refresh makes the word show again whether it lends.
 func (g *Semaphore) refresh() {
 	g.lock()
 	g.release()
 }
 
-// Rest releases what the semaphore needs only while processors contend for it, until they do so
-// again, and reports whether there was anything to release.
+// Rest releases the memory needed only under contention, until processors contend again, and
+// reports whether there was any.
 func (g *Semaphore) Rest() bool {
 	if g.credits.Load() == nil {
 		return false
@@ -191,16 +192,16 @@ func (g *Semaphore) lend() {
 	g.next |= lends
 }
 
-// collect takes off the total what lanes hold.
+// collect takes the units of the lanes off the total.
 func (g *Semaphore) collect() {
 	g.add(-recall(g.credits.Load(), 0))
 	g.next &^= lends
 	g.failed.Store(0)
 }
 
-// recall takes from all lanes what they hold, and returns how much that was. It changes every cell,
-// as units come back without the owner's lock: a caller that loaded a cell before then leaves
-// nothing there.
+// recall takes the units of all lanes, and returns their number. It changes every cell, because
+// units come back without the owner's lock: a caller that loaded a cell before then leaves nothing
+// there.
 func recall(c *lending.Credits, leave uint64) (sum int64) {
 	for i := range c.Cells {
 		w := &c.Cells[i]

@@ -6,18 +6,18 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Set is the windows and semaphores of a node. It doesn't change once published: its successors
+// Set holds the windows and semaphores of a node. It is immutable once published: its successors
 // continue in the same lists, beyond the end of these. A nil Set is empty.
 type Set struct {
 	windows    []MeteredWindow
 	semaphores []MeteredSemaphore
 
-	// For nodes with many; nil for all others.
+	// For nodes with many meters; nil for all others.
 	windowAt    *index[Meter]
 	semaphoreAt *index[any]
 }
 
-// Windows are the windows. The slice must not be changed.
+// Windows returns the windows. The slice must not be changed.
 func (s *Set) Windows() []MeteredWindow {
 	if s == nil {
 		return nil
@@ -25,7 +25,7 @@ func (s *Set) Windows() []MeteredWindow {
 	return s.windows
 }
 
-// Semaphores are the semaphores. The slice must not be changed.
+// Semaphores returns the semaphores. The slice must not be changed.
 func (s *Set) Semaphores() []MeteredSemaphore {
 	if s == nil {
 		return nil
@@ -33,7 +33,7 @@ func (s *Set) Semaphores() []MeteredSemaphore {
 	return s.semaphores
 }
 
-// SoleWindow returns the window in which every call of the node counts, if there is nothing else;
+// SoleWindow returns the window in which every call of the node counts, if there is no other meter;
 // otherwise nil.
 func (s *Set) SoleWindow() *stat.Window {
 	if s == nil || len(s.windows) != 1 || len(s.semaphores) != 0 || !s.windows[0].all {
@@ -42,7 +42,7 @@ func (s *Set) SoleWindow() *stat.Window {
 	return s.windows[0].Window
 }
 
-// Judged reports whether anything is for an enforced rule.
+// Judged reports whether any meter is for an enforced rule.
 func (s *Set) Judged() bool {
 	held := func(owner any) bool { return !isShadow(owner) }
 	return slices.ContainsFunc(s.Windows(), func(w MeteredWindow) bool { return held(w.Owner) }) ||
@@ -90,7 +90,7 @@ func (s *Set) Semaphore(owner any) *Semaphore {
 func (s *Set) meterAt(place int) Meter { return s.windows[place].Meter }
 func (s *Set) ownerAt(place int) any   { return s.semaphores[place].Owner }
 
-// WithWindow is the set with a window more. A set has one successor.
+// WithWindow returns the set with another window. A set has one successor.
 func (s *Set) WithWindow(w *stat.Window, m Meter) *Set {
 	next := s.grown()
 	if next.windowAt != nil {
@@ -100,7 +100,7 @@ func (s *Set) WithWindow(w *stat.Window, m Meter) *Set {
 	return next
 }
 
-// WithSemaphore is the set with a semaphore more. A set has one successor.
+// WithSemaphore returns the set with another semaphore. A set has one successor.
 func (s *Set) WithSemaphore(g *Semaphore, owner any) *Set {
 	next := s.grown()
 	if next.semaphoreAt != nil {
@@ -110,7 +110,7 @@ func (s *Set) WithSemaphore(g *Semaphore, owner any) *Set {
 	return next
 }
 
-// grown is a copy with room in the indexes for one more of each.
+// grown returns a copy with room in the indexes for one more of each.
 func (s *Set) grown() *Set {
 	next := new(Set)
 	if s != nil {
@@ -125,8 +125,8 @@ func (s *Set) grown() *Set {
 	return next
 }
 
-// Keep is the set without the windows and semaphores that are not wanted, which are retired; nil if
-// none is.
+// Keep returns the set without the windows and semaphores that are not wanted, which are retired;
+// nil if all are.
 func (s *Set) Keep(window func(Meter) bool, semaphore func(owner any) bool) *Set {
 	if s == nil {
 		return nil
@@ -155,9 +155,9 @@ func (s *Set) Keep(window func(Meter) bool, semaphore func(owner any) bool) *Set
 	return s
 }
 
-// Idle reports whether nothing counts anywhere at now but what is for rules in shadow mode. It
-// releases what is only needed while processors contend: the node's counters are idle. settle
-// corrects what a semaphore holds for calls that it never saw.
+// Idle reports whether nothing counts at now, except for rules in shadow mode. It releases memory
+// needed only under contention: the node's counters are idle. settle corrects the unseen units of a
+// semaphore.
 func (s *Set) Idle(now int64, settle func(*Semaphore) bool) bool {
 	if s == nil {
 		return true
@@ -180,7 +180,7 @@ func (s *Set) Idle(now int64, settle func(*Semaphore) bool) bool {
 	return true
 }
 
-// Rest releases what is only needed while processors contend.
+// Rest releases memory needed only under contention.
 func (s *Set) Rest() {
 	for _, w := range s.Windows() {
 		w.Rest()

@@ -8,38 +8,38 @@ import (
 	"time"
 )
 
-// TokenBucket lets units pass at a rate and, beyond it, as many together as the bucket holds. It
-// never makes a call wait: what doesn't fit is refused. It is the generic cell rate algorithm of
-// ITU-T I.371 and of the ATM Forum's Traffic Management 4.0, as virtual scheduling (section 4.4.2
-// there): it keeps no tokens and no time of their last filling, but one number, the theoretical
-// arrival time, tat. That is when the bucket will be full. What is missing is tat minus the current
-// time, where each unit has its cost. So nothing is ever refilled or rounded, however far the clock
+// TokenBucket admits units at a rate and, beyond it, a burst of its size. It never makes a call
+// wait: a call that doesn't fit is rejected. It is the generic cell rate algorithm of ITU-T I.371
+// and of the ATM Forum's Traffic Management 4.0, as virtual scheduling (section 4.4.2 there): it
+// keeps neither tokens nor the time of their last refill, but one number, the theoretical arrival
+// time, tat: the time at which the bucket will be full. tat minus the current time is the missing
+// part, at the cost of each unit. So nothing is ever refilled or rounded, however far the clock
 // leaps, and no error accumulates.
 //
 // A call of n units passes if afterwards no more is missing than the bucket holds:
 //
 //	max(tat, now) + n·unit - now <= size
 //
-// So the units of the calls that pass in any real interval, both ends included, take at most
-// size plus the length of the interval. In an interval that is open at one end, that is as many
-// units as the rate yields in it, rounded up, plus one less than the bucket holds.
+// So the units of the calls that pass in any real interval, both ends included, take at most size
+// plus the length of the interval. In an interval that is open at one end, that is the number of
+// units that the rate yields in it, rounded up, plus one less than the bucket holds.
 //
 // A caller that was delayed after it read the clock is judged at the latest time at which any call
-// took; otherwise it would be refused what has come back until then.
+// took units; otherwise units that have come back until then would be denied to it.
 //
 // It is not safe for concurrent use: its owner needs a lock for it.
 type TokenBucket struct {
 	tat   Moment
-	unit  Moment // what a unit costs; zero until [TokenBucket.SetUnit]
-	seen  int64  // the latest time at which a call took
+	unit  Moment // cost of a unit; zero until [TokenBucket.SetUnit]
+	seen  int64  // latest time at which a call took units
 	taken int64  // units ever taken, less the latest ones that were given back
 }
 
-// MakeTokenBucket returns a full bucket in which a unit has no cost yet.
+// MakeTokenBucket returns a full bucket without a cost of units.
 func MakeTokenBucket() TokenBucket { return TokenBucket{tat: LongAgo(), seen: longAgo} }
 
-// UnitCost is the time from one unit to the next at perInterval units per interval, rounded up: a
-// rate is never exceeded, and falls short of it by less than one part in 10^15 where a unit costs a
+// UnitCost returns the time from one unit to the next at perInterval units per interval, rounded
+// up: the rate is never exceeded. It falls short by less than one part in 10^15 if a unit costs a
 // millisecond or more, and by 2^-32 of a nanosecond a unit otherwise.
 func UnitCost(interval time.Duration, perInterval float64) Moment {
 	cost := float64(interval) / perInterval
@@ -54,8 +54,8 @@ func UnitCost(interval time.Duration, perInterval float64) Moment {
 	return Moment{ns: int64(whole)}.plus(Moment{ns: int64(part) >> 32, frac: uint32(int64(part))})
 }
 
-// Times is the cost of n units, from 0 to 2^32, where one costs m. It is exact, up to 73 years; a
-// longer time counts as 73 years.
+// Times returns the cost of n units, from 0 to 2^32, at m each. It is exact up to 73 years; longer
+// times count as 73 years.
 func (m Moment) Times(n int64) Moment {
 	part := uint64(m.frac) * uint64(n)
 	high, low := bits.Mul64(uint64(m.ns), uint64(n))
@@ -66,8 +66,8 @@ func (m Moment) Times(n int64) Moment {
 	return Moment{ns: int64(low), frac: uint32(part)}
 }
 
-// Endless reports whether a cost is longer than any wait, so that [Moment.Times] and [UnitCost] no
-// longer say how long.
+// Endless reports whether a cost is longer than any wait, so that [Moment.Times] and [UnitCost] are
+// not exact.
 func (m Moment) Endless() bool { return m.ns >= maxCost }
 
 // before reports whether m is earlier than other.
@@ -75,8 +75,8 @@ func (m Moment) before(other Moment) bool {
 	return m.ns < other.ns || m.ns == other.ns && m.frac < other.frac
 }
 
-// end is tat after a call at now has taken n more units, and whether these fit into a bucket that
-// holds size units.
+// end returns tat after a call at now has taken n more units, and whether these fit into a bucket
+// that holds size units.
 func (b *TokenBucket) end(now, n, size int64) (tat Moment, ok bool) {
 	if n > size {
 		return b.tat, false
@@ -92,10 +92,10 @@ func (b *TokenBucket) Fits(now, n, size int64) bool {
 	return ok
 }
 
-// Taken is what [TokenBucket.GiveBack] needs to know about a call that took units.
+// Taken records a call that took units, for [TokenBucket.GiveBack].
 type Taken struct {
-	At int64 // when it was judged
-	No int64 // the units that were taken up to it, and its own
+	At int64 // time at which it was judged
+	No int64 // units taken up to and including its own
 }
 
 // Take takes n units if they fit at now.
@@ -109,23 +109,23 @@ func (b *TokenBucket) Take(now, n, size int64) (taken Taken, ok bool) {
 	return Taken{b.seen, b.taken}, true
 }
 
-// GiveBack gives back n units taken by a call that doesn't run, as far as time has not already
-// brought them back.
+// GiveBack gives back n units taken by a call that doesn't run, unless time has already brought
+// them back.
 //
-// Moving tat back by what they cost would be too much if the bucket has been full since, or nearly
-// so. Say it holds one unit, which comes back in 10 ms. A call takes it at 0 and leaves at 11, and
+// Moving tat back by their cost would be too much if the bucket has been full since, or nearly so.
+// Say it holds one unit, which comes back in 10 ms. A call takes it at 0 and leaves at 11, and
 // another takes one at 10: tat is then 20, as if the first had never existed. With a tat of 10, a
 // third call would pass a millisecond after the second.
 //
-// What must hold is that tat is never earlier than it would be without the call. That is the
-// latest of t + (the cost of what was taken from then on, and not given back), over the times t
-// of all calls that took. For times t before the call, and its own, all that it cost may go. The
-// same holds for other calls at the same instant: before any of them, tat was at least that
-// instant, or counts as that. If another call has taken later, t is at most the latest, seen, and
-// what was taken from then on is at most all that was taken after the call. Of that, units that
-// were given back are left out only if nothing was taken after them: so it may be too much, never
-// too little. So a call gets back less than it took only where the bucket would be nearly full, and
-// is then full all the sooner.
+// The condition is that tat is never earlier than it would be without the call. That is the latest
+// of t + (the cost of the units taken from then on, and not given back), over the times t of all
+// calls that took units. For times t before the call, and its own, its whole cost may go. The same
+// holds for other calls at the same instant: before any of them, tat was at least that instant, or
+// counts as that. If another call has taken units later, t is at most the latest, seen, and the
+// units taken from then on are at most those taken after the call. Of those, units given back are
+// left out only if none were taken after them: so the sum may be too high, never too low. So a call
+// gets back less than it took only if the bucket would be nearly full, and is then full all the
+// sooner.
 func (b *TokenBucket) GiveBack(taken Taken, n int64) {
 	tat := b.tat.minus(b.unit.Times(n))
 	if taken.At != b.seen {
@@ -139,8 +139,8 @@ func (b *TokenBucket) GiveBack(taken Taken, n int64) {
 	}
 }
 
-// RetryAfter is how long after now n units fit into a bucket that holds size, if no other call
-// comes first: to the nanosecond, rounded up. n is at most size.
+// RetryAfter returns the time from now until n units fit into a bucket that holds size, if no other
+// call comes first: to the nanosecond, rounded up. n is at most size.
 func (b *TokenBucket) RetryAfter(now, n, size int64) time.Duration {
 	at := b.tat.plus(b.unit.Times(n)).minus(b.unit.Times(size))
 	if at.frac > 0 {
@@ -152,8 +152,8 @@ func (b *TokenBucket) RetryAfter(now, n, size int64) time.Duration {
 	return time.Duration(max(0, at.ns-now))
 }
 
-// Left is how many units a bucket that holds size has at now, with the fraction that has come
-// back of the next one.
+// Left returns the number of units in a bucket that holds size at now, with the fraction of the
+// next one.
 func (b *TokenBucket) Left(now, size int64) float64 {
 	missing := b.tat.orNow(now).minus(Moment{ns: now})
 	if missing == (Moment{}) {
@@ -162,7 +162,7 @@ func (b *TokenBucket) Left(now, size int64) float64 {
 	return max(0, float64(size)-missing.nanoseconds()/b.unit.nanoseconds())
 }
 
-// Whole is the most units that fit at now into a bucket that holds size.
+// Whole returns the maximum number of units that fit at now into a bucket that holds size.
 func (b *TokenBucket) Whole(now, size int64) int64 {
 	return int64(sort.Search(int(size), func(n int) bool { return !b.Fits(now, int64(n)+1, size) }))
 }
@@ -172,8 +172,8 @@ func (m Moment) nanoseconds() float64 { return float64(m.ns) + float64(m.frac)/(
 // Full reports whether nothing is missing at now.
 func (b *TokenBucket) Full(now int64) bool { return b.tat.orNow(now) == Moment{ns: now} }
 
-// SetUnit sets what a unit costs from now on, which must be more than nothing. As many units are
-// missing as before, and each comes back at the new rate.
+// SetUnit sets the cost of a unit from now on, which must be above zero. As many units are missing
+// as before, and each comes back at the new rate.
 func (b *TokenBucket) SetUnit(now int64, cost Moment) {
 	before := b.unit
 	b.unit = cost
@@ -189,25 +189,24 @@ func (b *TokenBucket) SetUnit(now int64, cost Moment) {
 	b.tat = Moment{ns: now}.plus(momentOf(missing))
 }
 
-// Follow makes the bucket continue from the given time, at which something else let the last unit
-// pass, or will.
+// Follow makes the bucket continue from the time at which another rule let the last unit pass, or
+// will.
 func (b *TokenBucket) Follow(last Moment) { b.tat = b.tat.Later(last.plus(b.unit)) }
 
-// GoOnFrom makes the bucket also take the place of old, which is full at now and is then forgotten:
-// from then on it judges no call at a time earlier than old would have, or than now. As far as it
-// takes over from old, it is full too.
+// GoOnFrom makes the bucket also take the place of old, which is full at now and is then dropped:
+// from then on it judges no call at a time earlier than old would have, or than now.
 func (b *TokenBucket) GoOnFrom(old *TokenBucket, now int64) { b.seen = max(b.seen, old.seen, now) }
 
-// Last is not earlier than the last time at which a unit passed.
+// Last returns a time not earlier than that of the last unit that passed.
 func (b *TokenBucket) Last() Moment { return Moment{ns: b.seen} }
 
-// big is a length of time in 2^-32 of a nanosecond.
+// big returns a length of time in 2^-32 of a nanosecond.
 func (m Moment) big() *big.Int {
 	n := big.NewInt(m.ns)
 	return n.Lsh(n, 32).Add(n, big.NewInt(int64(m.frac)))
 }
 
-// momentOf is the length of time whose big is n.
+// momentOf is the reverse of big.
 func momentOf(n *big.Int) Moment {
 	if n.BitLen() > 61+32 {
 		return Moment{ns: maxCost}

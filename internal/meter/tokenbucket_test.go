@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A unit costs what it says, and never less: so the rate is never exceeded.
+// A unit costs its exact cost rounded up, never less: so the rate is never exceeded.
 func TestUnitCost(t *testing.T) {
 	assert.Equal(t, Moment{ns: 1e7}, UnitCost(time.Second, 100))
 	assert.Equal(t, Moment{ns: 1e10}, UnitCost(time.Minute, 6))
@@ -36,7 +36,7 @@ func TestUnitCost(t *testing.T) {
 	}
 }
 
-// rat is a moment as a number of nanoseconds.
+// rat returns a moment as a number of nanoseconds.
 func rat(m Moment) *big.Rat {
 	return new(big.Rat).SetFrac(m.big(), new(big.Int).Lsh(big.NewInt(1), 32))
 }
@@ -115,8 +115,8 @@ func TestNewTokenBucketIsFull(t *testing.T) {
 	}
 }
 
-// known bug 138: a wait is to the nanosecond, rounded up, and units that no whole number of nanoseconds
-// costs add up to the rate: a third of a nanosecond of each is not lost.
+// known bug 138: a wait is exact to the nanosecond, rounded up, and units whose cost is not a whole
+// number of nanoseconds add up to the rate: a third of a nanosecond of each is not lost.
 func TestTokenBucketRoundsUpOnlyTheWait(t *testing.T) {
 	b := MakeTokenBucket()
 	b.SetUnit(epoch, UnitCost(time.Second, 3e8)) // 3 1/3 ns
@@ -131,8 +131,8 @@ func TestTokenBucketRoundsUpOnlyTheWait(t *testing.T) {
 	assert.Equal(t, 900_000, passed+1, "the cost is rounded up, by so little that it shows in the last one at most")
 }
 
-// known bug 138: a caller that was held up since it read the clock is judged by what has come back since,
-// and is told to wait from the time that it has.
+// known bug 138: a caller that was delayed after it read the clock is judged by the units that have
+// come back since, and its wait is relative to its own time.
 func TestTokenBucketLateCaller(t *testing.T) {
 	b := newTestBucket()
 	b.takes(t, epoch, 3, 3)
@@ -143,8 +143,8 @@ func TestTokenBucketLateCaller(t *testing.T) {
 	assert.EqualValues(t, 40*time.Millisecond, b.RetryAfter(epoch, 1, 3))
 }
 
-// known bug 136: what a call gives back that leaves late has come back already, if the
-// bucket was full since; more than it holds must not pass for that.
+// known bug 136: the units of a call that leaves late have come back already, if the bucket was
+// full since; giving them back must not exceed its size.
 func TestTokenBucketGiveBackNeverOverfills(t *testing.T) {
 	b := newTestBucket()
 	token := b.takes(t, epoch, 1, 1)
@@ -152,7 +152,7 @@ func TestTokenBucketGiveBackNeverOverfills(t *testing.T) {
 	b.GiveBack(token, 1)
 	b.refuses(t, epoch+ms(11), 1, 1, 9*time.Millisecond)
 
-	b = newTestBucket() // half of it has come back before somebody else took
+	b = newTestBucket() // half of it has come back before another call took units
 	token = b.takes(t, epoch, 1, 2)
 	b.takes(t, epoch+ms(5), 1, 2)
 	b.GiveBack(token, 1)
@@ -160,7 +160,7 @@ func TestTokenBucketGiveBackNeverOverfills(t *testing.T) {
 	b.refuses(t, epoch+ms(5), 1, 2, 10*time.Millisecond)
 }
 
-// Who leaves at once, or before anybody has come later, gives back all, in whatever order.
+// Calls that leave at once, or before a later call, give everything back, in whatever order.
 func TestTokenBucketGiveBack(t *testing.T) {
 	r := random(t)
 	for range rounds(2_000) {
@@ -190,7 +190,7 @@ func TestTokenBucketGiveBack(t *testing.T) {
 	}
 }
 
-// known bug 137: where the rate changes, so many units are missing as before.
+// known bug 137: if the rate changes, as many units are missing as before.
 func TestTokenBucketSetUnit(t *testing.T) {
 	b := newTestBucket()
 	b.takes(t, epoch, 5, 5)
@@ -228,14 +228,14 @@ type bookedCall struct {
 	token Taken
 }
 
-// bucketTwin is a token bucket as it is usually told: tokens that drip in at a rate. It counts
-// them in fractions, from the first call on, each time anew.
+// bucketTwin is a token bucket as it is usually described: tokens that drip in at a rate. It counts
+// them in fractions, from the first call on, anew each time.
 type bucketTwin struct {
 	unit  *big.Rat // ns
 	calls []bookedCall
 }
 
-// left is how many tokens a bucket of a size has at now.
+// left returns the tokens in a bucket of a size at now.
 func (w *bucketTwin) left(now, size int64) *big.Rat {
 	full := new(big.Rat).SetInt64(size)
 	tokens, at := new(big.Rat).Set(full), int64(math.MinInt64/4)
@@ -254,10 +254,9 @@ func (w *bucketTwin) left(now, size int64) *big.Rat {
 	return tokens
 }
 
-// Beside tokens that drip into a bucket and are counted in fractions, GCRA says the same of
-// every call, and a wait that a nanosecond less would not do. Calls that leave give back what
-// they took: never so much that more passes than if they had not come, and all of it if
-// nobody came later.
+// GCRA agrees on every call with a bucket whose tokens drip in and are counted in fractions, and a
+// wait shorter by a nanosecond would not do. Calls that leave give their units back: never so much
+// that more passes than without them, and everything if no call came later.
 func TestTokenBucketAgreesWithItsTwin(t *testing.T) {
 	r := random(t)
 	for range rounds(300) {
@@ -268,14 +267,14 @@ func TestTokenBucketAgreesWithItsTwin(t *testing.T) {
 		w.unit = rat(unit)
 		size := 1 + r.Int64N([]int64{1, 2, 5, 30}[r.IntN(4)])
 		now := epoch
-		exact := true // nobody has left after somebody came later
+		exact := true // no call has left after a later one came
 		for range 120 {
 			switch r.IntN(6) {
 			case 0:
 				now += r.Int64N(unit.ns*size + 2)
 			case 1, 2:
 				now += r.Int64N(unit.ns + 2)
-			case 3: // right when the next unit is due
+			case 3: // exactly when the next unit is due
 				now += int64(b.RetryAfter(now, 1, size))
 			}
 			if len(w.calls) > 0 && r.IntN(4) == 0 {
@@ -304,8 +303,8 @@ func TestTokenBucketAgreesWithItsTwin(t *testing.T) {
 	}
 }
 
-// Whatever the rate, whoever asks how often and leaves when: no real interval sees more than
-// it has in it, and the burst.
+// Whatever the rate, and however callers ask and leave: no real interval exceeds the rate times its
+// length plus the burst.
 func TestTokenBucketBound(t *testing.T) {
 	r := random(t)
 	for range rounds(300) {
@@ -316,7 +315,7 @@ func TestTokenBucketBound(t *testing.T) {
 		var calls []bookedCall
 		for range 200 {
 			now += int64(r.ExpFloat64() * 1e9 / rate)
-			at := now - int64(r.ExpFloat64()*float64(r.IntN(2))*1e9/rate) // held up
+			at := now - int64(r.ExpFloat64()*float64(r.IntN(2))*1e9/rate) // delayed
 			if len(calls) > 0 && r.IntN(3) == 0 {
 				i := r.IntN(len(calls))
 				b.GiveBack(calls[i].token, calls[i].n)

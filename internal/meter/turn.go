@@ -1,46 +1,45 @@
 package meter
 
-// Turn is one call's turn, or its place in the queue for one. It is the call's: a call
-// uses a turn again when it is over. The zero value is ready for calls that nobody can tell
-// to wake up earlier.
+// Turn is a call's turn, or its place in the queue for one. It belongs to the call, which uses it
+// again after its turn. The zero value is ready for calls without an alarm.
 type Turn struct {
-	// What others look at as well, under the lock, is in the first 64 bytes.
+	// Fields that others read too, under the lock, are in the first 64 bytes.
 	place[*Turn]
-	until  int64 // when the call looks, if nobody tells it anything
+	until  int64 // time of the call's next look, without an alarm
 	number uint64
 	of     *Pacer
 
-	// at is when the turn is; while in the queue, when it is at the latest unless somebody has
-	// overtaken it, or turns have moved on, since it was told: delayed is by how much they had then.
-	// before is what was granted latest when the turn was.
+	// at is the time of the turn; in the queue, the latest possible time, unless another call has
+	// overtaken it, or turns were postponed, since it was announced: delayed is the sum of
+	// postponements then. before is the turn granted before it.
 	at, before Moment
 	delayed    Moment
 	alarm      Alarm
 	state      state
-	lingers    bool // the call waits for something later besides
-	// Awaited says that the call doesn't run before. The call sets it, but not while it is in
-	// the queue.
+	lingers    bool // the call also waits for something later
+	// Awaited is true if the call doesn't run before its turn. The call sets it, but not while it
+	// is in the queue.
 	Awaited bool
 
-	// What only the call looks at.
-	inQueue bool // for all that it knows
+	// Fields that only the call reads.
+	inQueue bool // as known to the call
 }
 
 func (x *Turn) rank() *place[*Turn] { return &x.place }
 
 // Alarm wakes a call.
 type Alarm interface {
-	// MoveUp makes the call wake at that time, or immediately if it has passed, unless it would
-	// wake earlier. It is called under the lock of the turns, and so calls nothing of theirs.
-	MoveUp(to int64)
+	// WakeAt makes the call wake at that time, or immediately if it has passed, unless it would
+	// wake earlier. It is called under the lock of the Pacer, so it must not call it.
+	WakeAt(to int64)
 }
 
 // MakeTurn returns a turn for calls that the alarm wakes.
 func MakeTurn(alarm Alarm) Turn { return Turn{alarm: alarm} }
 
-// Come returns when the turn comes, as far as is known: no later than that, unless others
-// overtake or it moves on. The call asks at now, and has slept until slept, though the clock may not
-// show it. If that is not before the turn, it is granted. A turn that was given up comes at now.
+// Come returns the time of the turn: no later than that, unless others overtake or it is postponed.
+// The call asks at now, and has slept until slept, though the clock may not show it. If that is not
+// before the turn, it is granted. A turn that was given up comes at now.
 func (x *Turn) Come(now, slept int64) (at int64) {
 	t := x.of
 	t.lock.Lock()
@@ -52,18 +51,18 @@ func (x *Turn) Come(now, slept int64) (at int64) {
 	for x.state == waits && t.due(max(now, slept)) { // those behind it will look themselves
 		t.grantDue(t.seen)
 	}
-	t.rouse()
+	t.wakeFirst()
 	if x.state == waits {
 		x.at = x.at.plus(t.queue.pushed(x)).plus(t.delayed.minus(x.delayed))
-		t.told(x)
+		t.announced(x)
 	}
 	x.inQueue, x.lingers = x.state == waits, false
 	x.until = x.at.ns
 	return x.at.ns
 }
 
-// Linger says that the call won't look before until, because it also waits for something else; it
-// looks earlier if it is told to.
+// Linger records that the call won't look before until, because it also waits for something else;
+// its alarm may still wake it earlier.
 func (x *Turn) Linger(until int64) {
 	if !x.inQueue {
 		return
@@ -74,11 +73,11 @@ func (x *Turn) Linger(until int64) {
 		return
 	}
 	x.until, x.lingers = until, true
-	x.of.rouse()
+	x.of.wakeFirst()
 }
 
-// Run grants the turn before its time, and with it those of all that come before. The call is
-// already running.
+// Run grants the turn before its time, and with it all turns before it. The call is already
+// running.
 func (x *Turn) Run() {
 	if !x.inQueue {
 		return
@@ -89,12 +88,12 @@ func (x *Turn) Run() {
 		t := x.of
 		t.grant(t.queue.first(), longAgo)
 	}
-	x.of.rouse()
+	x.of.wakeFirst()
 	x.inQueue = false
 }
 
-// Leave gives the turn up at now: those behind in the queue move up. A turn that was
-// granted is lost if another one has been granted since. A second call does nothing.
+// Leave gives the turn up at now: the queue behind it advances. A granted turn is lost if another
+// one has been granted since. A second call does nothing.
 func (x *Turn) Leave(now int64) {
 	if x.of == nil {
 		return
@@ -109,15 +108,15 @@ func (x *Turn) Leave(now int64) {
 	case waits:
 		t.queue.remove(x)
 		t.left(x)
-		t.moveUp()
+		t.advanceQueue()
 	case granted:
 		t.undo(x.at, x.before)
 	}
 	x.state, x.inQueue = gone, false
 }
 
-// Drop forgets what the turn belonged to, so that it keeps nothing alive. It leaves at now if it
-// is still in the queue.
+// Drop unlinks the turn from its Pacer, so that it keeps nothing alive. It leaves at now if it is
+// still in the queue.
 func (x *Turn) Drop(now int64) {
 	if x.inQueue {
 		x.Leave(now)
