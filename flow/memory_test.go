@@ -282,13 +282,13 @@ func TestMemoryThatFailsLater(t *testing.T) {
 	d.set(0, 0, errors.New("gone"))
 	g.clock.Advance(3 * sampler.Period)
 	assert.Equal(t, 90, g.passes(95, "orders"))
-	assert.Contains(t, log.String(), `level=ERROR msg="penstock: can't be read; no rule limits by it until it can" metric=memory error=gone`)
+	assert.Contains(t, log.String(), `level=ERROR msg="penstock: machine metric unreadable: rules on it don't limit until it recovers" metric=memory error=gone`)
 	assert.Equal(t, 1, bytes.Count(log.Bytes(), []byte("metric=memory")))
 	assert.Zero(t, g.Rules().RuleStats()[0].Details.(flow.Stats).Memory)
 	g.load(byMemory(flow.Rule{Window: flow.Strict})) // is no reason to refuse an edit
 	g.uses(d, 1000)
 	assert.Equal(t, 0, g.passes(20, "orders"))
-	assert.Contains(t, log.String(), `msg="penstock: can be read again" metric=memory`)
+	assert.Contains(t, log.String(), `msg="penstock: machine metric readable again" metric=memory`)
 }
 
 // What a rule can't do on this machine is refused, and the rules stay.

@@ -83,12 +83,12 @@ func TestMachineThatFailsLater(t *testing.T) {
 	g.clock.Advance(3 * sampler.Period)
 	assert.Equal(t, 3, g.passes(3))
 	assert.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
-	assert.Contains(t, log.String(), `level=ERROR msg="penstock: can't be read; no rule limits by it until it can" metric=cpu error=gone`)
+	assert.Contains(t, log.String(), `level=ERROR msg="penstock: machine metric unreadable: rules on it don't limit until it recovers" metric=cpu error=gone`)
 	g.load(system.Rule{ID: "gate", Metric: system.CPU, Threshold: 0.6, Strategy: system.Gate}) // is no reason to refuse an edit
 	g.dial.cpuErr = nil
 	g.clock.Advance(3 * sampler.Period)
 	assert.Equal(t, 0, g.passes(3))
-	assert.Contains(t, log.String(), `msg="penstock: can be read again" metric=cpu`)
+	assert.Contains(t, log.String(), `msg="penstock: machine metric readable again" metric=cpu`)
 	// A reading that is no number is none.
 	g.reads(-1, nan())
 	assert.Equal(t, 3, g.passes(3))

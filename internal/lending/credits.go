@@ -2,7 +2,7 @@ package lending
 
 // Credits are the credits of the lanes of one counter.
 type Credits struct {
-	Cells []Cell // a power of two of them
+	Cells []Cell // a power of two
 }
 
 // Cell is the credit of one lane. It fills two cache lines: processors fetch lines in pairs.
@@ -11,7 +11,7 @@ type Cell struct {
 	_ [120]byte
 }
 
-// NewCredits returns as many cells as [Procs] processors have lanes, with nothing in them.
+// NewCredits returns empty cells for the lanes of [Procs] processors.
 func NewCredits() *Credits {
 	return &Credits{make([]Cell, Lanes(Procs()))}
 }
@@ -22,10 +22,11 @@ func (c *Credits) Of(lane uint32) *Cell {
 	return &cells[int(lane)&(len(cells)-1)]
 }
 
-// Part is how many units a counter with so much room lends to one of the lanes; see [Units].
+// Part returns the number of units that a counter with so much room lends to one of the lanes; see
+// [Units].
 func (c *Credits) Part(room int64) int64 { return Units(room, len(c.Cells)) }
 
-// Held is how many units the lanes have not spent. While they spend it is what they had lately.
+// Held returns the units that the lanes have not spent; while they spend, a recent value.
 func (c *Credits) Held() (units int64) {
 	for i := range c.Cells {
 		units += Held(c.Cells[i].Load())
@@ -33,7 +34,7 @@ func (c *Credits) Held() (units int64) {
 	return units
 }
 
-// Collect takes what the lanes have not spent, and returns how much that was.
+// Collect takes and returns the units that the lanes have not spent.
 func (c *Credits) Collect() (units int64) {
 	for i := range c.Cells {
 		units += c.Cells[i].Collect()

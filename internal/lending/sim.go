@@ -8,8 +8,8 @@ var (
 	After  = uint32(1)
 )
 
-// Procs is one: two lanes.
+// Procs returns one: two lanes.
 func Procs() int { return 1 }
 
-// Units is half of the room, as far as a cell has space.
+// Units returns half of the room, within the space of a cell.
 func Units(room int64, _ int) int64 { return min(max(0, (room+1)/2), 1<<20) }

@@ -1,5 +1,5 @@
-// Package netname reads the names that clients have on a network: addresses, in each form that
-// servers and proxies write, and host names, in one spelling.
+// Package netname parses the network names of clients: addresses, in each form that servers and
+// proxies write, and host names, in one spelling.
 package netname
 
 import (
@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Address returns the IP address in text, which may have a port, brackets or both. An IPv4-mapped
-// address is one of IPv4, and a zone is dropped, since the other end chooses neither.
+// Address returns the IP address in text, which may have a port, brackets or both. IPv4-mapped
+// addresses are unmapped, and a zone is dropped, since the other end chooses neither.
 func Address(text string) (a netip.Addr, ok bool) {
 	text = strings.TrimSpace(text)
 	a, err := netip.ParseAddr(text)
@@ -26,8 +26,8 @@ func Address(text string) (a netip.Addr, ok bool) {
 	return a.Unmap().WithZone(""), err == nil
 }
 
-// Networks returns networks as they contain what [Address] returns: those of IPv4-mapped addresses
-// are networks of IPv4. Others are unchanged.
+// Networks returns networks that match the results of [Address]: those of IPv4-mapped addresses
+// become networks of IPv4. Others are unchanged.
 func Networks(all []netip.Prefix) []netip.Prefix {
 	all = slices.Clone(all)
 	for i, p := range all {
@@ -38,7 +38,7 @@ func Networks(all []netip.Prefix) []netip.Prefix {
 	return all
 }
 
-// mapped is the bits that IPv4-mapped addresses have in common.
+// mapped is the number of leading bits common to IPv4-mapped addresses.
 const mapped = 96
 
 // Contains reports whether an address is in one of the networks.
@@ -46,12 +46,12 @@ func Contains(networks []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// Host returns a host, with or without a port, in the spelling that all of its spellings share:
-// small letters, no final dot, and no port 80 or 443. Which of the two is the default one depends
-// on the scheme, which a server behind a proxy doesn't know; see [HostOf].
+// Host returns a host, with or without a port, in its canonical spelling: lower case, no final dot,
+// and no port 80 or 443. The default port depends on the scheme, which a server behind a proxy
+// doesn't know; see [HostOf].
 func Host(host string) string { return spelled(host, "80", "443") }
 
-// HostOf is [Host] where the scheme is known: only its own default port is left out.
+// HostOf is [Host] for a known scheme: only its own default port is left out.
 func HostOf(scheme, host string) string {
 	switch scheme {
 	case "http", "ws":
@@ -62,7 +62,7 @@ func HostOf(scheme, host string) string {
 	return spelled(host, "", "")
 }
 
-// spelled is a host without a port that is one of two.
+// spelled returns a host without either of the two ports.
 func spelled(host, some, other string) string {
 	if plain(host, some, other) {
 		return host
@@ -90,7 +90,7 @@ func spelled(host, some, other string) string {
 	return name + ":" + port
 }
 
-// plain reports whether a host is in its only spelling at first sight, so that most cost nothing.
+// plain reports whether a host is obviously canonical, so that most cost nothing.
 func plain(host, some, other string) bool {
 	for i := range len(host) {
 		switch c := host[i]; {

@@ -1,5 +1,5 @@
-// Package safelog keeps what the user's log handlers do away from the goroutines that log: a handler
-// that panics ends no process and leaves no work half done.
+// Package safelog isolates goroutines that log from the program's log handlers: a handler that
+// panics ends no process and leaves no work half done.
 package safelog
 
 import (
@@ -9,14 +9,13 @@ import (
 	"strings"
 )
 
-// mostText is the most bytes that a text of a record has: an error may hold what a server of others
-// answered. Stacks have room.
+// mostText is the maximum length in bytes of a text in a record: an error may hold the answer of a
+// foreign server. Stacks fit.
 const mostText = 16 << 10
 
-// New returns a logger whose records go to l, or to slog.Default() of that time if l is nil. Texts
-// and errors among their attributes are cut at 16 KiB. What
-// the handler panics with is recovered, the record is lost, and panicked is called with the
-// reason, unless it is nil.
+// New returns a logger that passes its records to l, or to the current slog.Default() if l is nil.
+// Texts and errors among their attributes are cut at 16 KiB. A panic of the handler is recovered,
+// its record is lost, and panicked is called with the reason, unless it is nil.
 func New(l *slog.Logger, panicked func(reason any)) *slog.Logger {
 	h := handler{panicked: panicked}
 	if l != nil {
@@ -25,7 +24,7 @@ func New(l *slog.Logger, panicked func(reason any)) *slog.Logger {
 	return slog.New(h)
 }
 
-// handler passes on to another one; a nil to is that of slog.Default().
+// handler passes records to another one; a nil to stands for that of slog.Default().
 type handler struct {
 	to       slog.Handler
 	panicked func(any)
@@ -62,7 +61,7 @@ func (h handler) Handle(ctx context.Context, r slog.Record) (err error) {
 	return err
 }
 
-// bounded is the record with no text that is too long.
+// bounded returns the record with long texts cut.
 func bounded(r slog.Record) slog.Record {
 	long := false
 	r.Attrs(func(a slog.Attr) bool {
@@ -106,7 +105,7 @@ func (h handler) WithGroup(name string) slog.Handler {
 	return h.with(func(to slog.Handler) slog.Handler { return to.WithGroup(name) })
 }
 
-// with passes to what change makes, and to the same as before where that fails.
+// with passes records to the result of change, or to the same handler as before if change panics.
 func (h handler) with(change func(slog.Handler) slog.Handler) slog.Handler {
 	next := h
 	h.shield(func() { next.to = change(h.target()) })

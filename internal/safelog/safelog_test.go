@@ -14,7 +14,7 @@ import (
 	"github.com/penstock-go/penstock/internal/safelog"
 )
 
-// bad is a handler of which everything panics that is named.
+// bad is a handler whose named methods panic.
 type bad struct {
 	slog.Handler
 	in string
@@ -72,7 +72,7 @@ func TestHandlersThatPanic(t *testing.T) {
 	}
 }
 
-// Whatever a server of others has answered, a line of the log is bounded.
+// Whatever a foreign server has answered, a log line is bounded.
 func TestTextsAreBounded(t *testing.T) {
 	var text bytes.Buffer
 	log := safelog.New(slog.New(slog.NewTextHandler(&text, nil)), nil)
@@ -86,7 +86,7 @@ func TestTextsAreBounded(t *testing.T) {
 	}
 }
 
-// Without a logger the default is that of the time, even where that is ours.
+// Without a logger the current default is used, even if that is ours.
 func TestTheDefault(t *testing.T) {
 	before := slog.Default()
 	t.Cleanup(func() { slog.SetDefault(before) })

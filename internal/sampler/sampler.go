@@ -15,17 +15,18 @@ import (
 // needs a sample, and stops with the last.
 const Period = 250 * time.Millisecond
 
-// Unknown is a [Reading] that was not taken yet, or can't be taken. It is above no threshold.
+// Unknown is the value of a [Reading] that was not taken yet, or can't be taken. It is above no
+// threshold.
 const Unknown = -1
 
-// Quantity is something that can be read off the machine.
+// Quantity is a metric of the machine.
 type Quantity uint8
 
 // The quantities.
 const (
 	MachineLoad Quantity = iota // the load average of the last minute
-	MachineCPU                  // the used share of the CPU time that may be used
-	MemoryShare                 // the used share of the memory that may be used
+	MachineCPU                  // the used share of the available CPU time
+	MemoryShare                 // the used share of the available memory
 	MemoryBytes                 // the used memory in bytes
 	quantities
 )
@@ -42,13 +43,12 @@ var sourceNames = [sources]string{"load", "cpu", "memory"}
 
 func (q Quantity) source() int { return min(int(q), sourceMemory) }
 
-// Reading is a quantity as of the last sample, [Unknown] or at least 0. It is safe for
-// concurrent use.
+// Reading is the last sample of a quantity, [Unknown] or at least 0. It is safe for concurrent use.
 type Reading struct {
 	bits shared.Uint64 // of the float64
 }
 
-// Value is the reading.
+// Value returns the last sample.
 func (r *Reading) Value() float64 { return math.Float64frombits(r.bits.Load()) }
 
 // set treats NaN and values below 0 as unknown.
@@ -59,15 +59,15 @@ func (r *Reading) set(v float64) {
 	r.bits.Store(math.Float64bits(v))
 }
 
-// Engine is what a sampler runs on: the functions of an engine.Engine.
+// Engine has the functions of an engine.Engine that a sampler uses.
 type Engine struct {
 	Now    func() int64
 	Every  func(period time.Duration, f func(now int64)) (stop func())
 	Logger func() *slog.Logger
 }
 
-// Sampler reads off the machine what the rules of an engine need, as long as any does. All families
-// share it, and it serves one rule set after another.
+// Sampler samples the quantities that the rules of an engine need. All families share it, and it
+// serves one rule set after another.
 type Sampler struct {
 	engine Engine
 	source host.Source
@@ -76,13 +76,13 @@ type Sampler struct {
 	limit    shared.Int64 // of the memory, in bytes; 0 if not known
 
 	served  []demand                  // guarded by the engine's Update
-	demands shared.Pointer[[]*demand] // those of served that want something; nil if there are none
+	demands shared.Pointer[[]*demand] // those of served with quantities; nil if there are none
 	stop    func()                    // guarded by the engine's Update
 	mu      shared.Mutex              // held during a sample
 	failing [sources]bool             // under mu
 }
 
-// demand is what a family wants sampled.
+// demand lists the quantities that a family needs.
 type demand struct {
 	family fmt.Stringer
 	wants  [sources]bool
@@ -101,15 +101,14 @@ func New(source host.Source, engine Engine) *Sampler {
 	return s
 }
 
-// Reading is where the samples of a quantity can be read. It stands still while no family wants the
-// quantity.
+// Reading returns the reading of a quantity. It is not updated while no family needs the quantity.
 func (s *Sampler) Reading(q Quantity) *Reading { return &s.readings[q] }
 
-// MemoryLimit is how much memory may be used, in bytes, 0 if that is not known.
+// MemoryLimit returns the available memory in bytes, 0 if that is not known.
 func (s *Sampler) MemoryLimit() int64 { return s.limit.Load() }
 
-// Probe returns why a quantity can't be read here, nil if it can. It is for rules that are about to
-// be loaded, inside the engine's Update.
+// Probe returns an error if a quantity can't be read here. It is for rules that are about to be
+// loaded, inside the engine's Update.
 func (s *Sampler) Probe(q Quantity) error {
 	if s.wanted(q.source()) {
 		return nil // it is already being read, and may fail now and then
@@ -159,11 +158,11 @@ func (s *Sampler) Serve(family fmt.Stringer, wants []Quantity, learn func(now in
 	}
 }
 
-// Sample reads what rules want of the machine now rather than at the next sample. It is for tests
-// and for sources that are pushed.
+// Sample takes a sample now rather than at the next period. It is for tests and for sources that
+// are pushed.
 func (s *Sampler) Sample() { s.sample(s.engine.Now()) }
 
-// sample reads what is wanted, and lets the rules learn from it.
+// sample reads the needed quantities, and calls the families' learn.
 func (s *Sampler) sample(now int64) {
 	for _, tell := range s.sampled(now) {
 		tell() // under no lock, as a log handler may load rules
@@ -190,8 +189,8 @@ func (s *Sampler) sampled(now int64) (news []func()) {
 	return news
 }
 
-// reread reads a source. While that fails its quantities are unknown; the log says when that begins
-// and ends.
+// reread reads a source. While that fails its quantities are unknown; the log reports the first
+// failure and the recovery.
 func (s *Sampler) reread(source int, now int64) (news []func()) {
 	err := s.readLocked(source, now)
 	failing := err != nil
@@ -202,10 +201,10 @@ func (s *Sampler) reread(source int, now int64) (news []func()) {
 	log, name := s.engine.Logger(), sourceNames[source]
 	if failing {
 		return append(news, func() {
-			log.Error("penstock: can't be read; no rule limits by it until it can", "metric", name, "error", err)
+			log.Error("penstock: machine metric unreadable: rules on it don't limit until it recovers", "metric", name, "error", err)
 		})
 	}
-	return append(news, func() { log.Info("penstock: can be read again", "metric", name) })
+	return append(news, func() { log.Info("penstock: machine metric readable again", "metric", name) })
 }
 
 // readLocked reads a source. The caller holds mu.

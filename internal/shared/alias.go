@@ -33,9 +33,9 @@ func MakeWeak[T any](p *T) Weak[T] { return weak.Make(p) }
 // Gosched lets others run, as [runtime.Gosched].
 func Gosched() { runtime.Gosched() }
 
-// A package that imports this one and not sync/atomic can inline a method of an alias
-// only if its body is among what this package exports, and it is if it was inlined
-// here. So each method that the hot path uses is called here, in code that never runs.
+// A package that imports this one and not sync/atomic can inline a method of an alias only if its
+// body is in the export data of this package, which is the case if it was inlined here. So each
+// method on the hot path is called here, in code that never runs.
 var _ = func(b *Bool, i *Int64, n *Uint32, u *Uint64) {
 	b.Store(b.Load())
 	i.Store(i.Load() + i.Swap(0) + i.Add(0))

@@ -6,5 +6,5 @@ import "hash/maphash"
 
 var seed = maphash.MakeSeed()
 
-// Hash is a hash of a text that can't be foreseen outside the process.
+// Hash returns a hash of a text that can't be predicted outside the process.
 func Hash(text string) uint64 { return maphash.String(seed, text) }

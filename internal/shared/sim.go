@@ -20,8 +20,8 @@ type Scheduler interface {
 	Unlocked(mutex any)
 }
 
-// Schedule is the scheduler at work; nil while none is, when everything behaves as
-// without the tag. It is set while no other goroutine runs.
+// Schedule is the current scheduler; nil if there is none, and then everything behaves as without
+// the tag. It is set while no other goroutine runs.
 var Schedule Scheduler
 
 func read(object any) {
@@ -122,8 +122,8 @@ func (p *Pointer[T]) Store(v *T) { write(p); p.v.Store(v) }
 // CompareAndSwap is [atomic.Pointer.CompareAndSwap].
 func (p *Pointer[T]) CompareAndSwap(old, new *T) bool { write(p); return p.v.CompareAndSwap(old, new) }
 
-// Mutex is a [sync.Mutex]. Its holder may be held up right before it unlocks, so
-// that others see it locked.
+// Mutex is a [sync.Mutex]. Its holder may be delayed right before it unlocks, so that others see it
+// locked.
 type Mutex struct{ v sync.Mutex }
 
 // Lock is [sync.Mutex.Lock].
@@ -156,8 +156,8 @@ func (m *Mutex) Unlock() {
 	}
 }
 
-// Pool is a [sync.Pool] that hands out what was put last, so that a pooled object
-// is used again as soon as it can be.
+// Pool is a [sync.Pool] that returns the object put last, so that a pooled object is reused as soon
+// as possible.
 type Pool struct {
 	New func() any
 
@@ -194,8 +194,7 @@ func (p *Pool) Put(v any) {
 	p.free = append(p.free, v)
 }
 
-// Weak is a [weak.Pointer] to what is never collected: whether it is does not depend
-// on the schedule.
+// Weak is a [weak.Pointer] that is never cleared, since collection does not depend on the schedule.
 type Weak[T any] struct{ v *T }
 
 // MakeWeak is [weak.Make].
@@ -204,7 +203,7 @@ func MakeWeak[T any](p *T) Weak[T] { return Weak[T]{p} }
 // Value is [weak.Pointer.Value].
 func (w Weak[T]) Value() *T { return w.v }
 
-// Hash is a hash of a text, the same in every process: a schedule can be run again.
+// Hash returns a hash of a text, the same in every process: a schedule can be run again.
 func Hash(text string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(text))

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Enum is the names of the values of an enumeration, from 0 on in their order.
+// Enum has the names of the values of an enumeration, from 0 on.
 type Enum[E ~uint8] struct {
-	kind  string // what errors call it
+	kind  string // name in errors
 	names []string
 }
 
-// NewEnum returns the names of the values of E, of which errors speak as kind.
+// NewEnum returns the names of the values of E; kind is the name of the enumeration in errors.
 func NewEnum[E ~uint8](kind string, names ...string) Enum[E] { return Enum[E]{kind, names} }
 
 // Has reports whether a value has a name.
 func (e Enum[E]) Has(v E) bool { return int(v) < len(e.names) }
 
-// Name returns the name of a value, and for one without a name something like "mode(7)".
+// Name returns the name of a value; for one without a name, text such as "mode(7)".
 func (e Enum[E]) Name(v E) string {
 	if !e.Has(v) {
 		return fmt.Sprintf("%s(%d)", e.kind, uint8(v))

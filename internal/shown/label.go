@@ -1,8 +1,8 @@
 package shown
 
-// labelWidth is what a name gets in a line with more than the name: it leaves room for ordinary
-// figures on a line of 80 columns.
+// labelWidth is the width of a name on a line with other text: it leaves room for ordinary numbers
+// on a line of 80 columns.
 const labelWidth = 34
 
-// Label is [Name] in that many columns.
+// Label is [Name] with labelWidth.
 func Label(name string) string { return Name(name, labelWidth) }

@@ -1,6 +1,6 @@
-// Package shown makes text of names that may come from outside, for people: in a tree
-// and in a log. Whatever a name holds, it stays on one line, steers no terminal and is
-// no longer than it may be. [Enum] is the names that the values of a type have in files and in JSON.
+// Package shown formats names that may come from outside, for trees and logs. A name of any content
+// stays on one line, controls no terminal and has a bounded length. [Enum] maps the values of a
+// type to their names in files and JSON.
 package shown
 
 import (
@@ -11,13 +11,13 @@ import (
 	"unicode/utf8"
 )
 
-// Name returns a name as text within so many columns of a terminal. What can't be
-// printed is written as an escape, as in Go, and a longer name ends with "…".
+// Name returns a name as text within width columns of a terminal. Unprintable characters are
+// escaped, as in Go, and a longer name ends with "…".
 func Name(name string, width int) string { return string(Append(nil, name, width)) }
 
-// Append appends what [Name] returns.
+// Append appends the result of [Name].
 func Append(to []byte, name string, width int) []byte {
-	used, cut := 0, len(to) // cut is how much is left when the name is too long
+	used, cut := 0, len(to) // cut is the length to keep if the name is too long
 	for len(name) > 0 {
 		r, size := utf8.DecodeRuneInString(name)
 		piece := len(to)
@@ -39,8 +39,8 @@ func Append(to []byte, name string, width int) []byte {
 	return to
 }
 
-// Escaped returns a name that isn't UTF-8 as it stands in a URL, and "" for any other: JSON, which has
-// U+FFFD for what is invalid, has others as they are.
+// Escaped returns a name that isn't UTF-8 as it stands in a URL, and "" for any other: JSON
+// replaces invalid bytes by U+FFFD, and shows other names unchanged.
 func Escaped(name string) string {
 	if utf8.ValidString(name) {
 		return ""
@@ -48,7 +48,7 @@ func Escaped(name string) string {
 	return strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
 }
 
-// Columns is how wide a terminal shows printable text.
+// Columns returns the width of printable text in a terminal.
 func Columns(text []byte) int {
 	n := 0
 	for len(text) > 0 {
@@ -62,7 +62,7 @@ func Columns(text []byte) int {
 	return n
 }
 
-// wide reports whether a terminal gives a letter two columns: those of East Asia.
+// wide reports whether a terminal shows a letter in two columns: those of East Asia.
 func wide(r rune) bool {
 	if r < 0x1100 {
 		return false

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// Number is short rather than exact: whole from 10 on, below with one decimal, and
-// never 0 for what is more.
+// Number is short rather than exact: whole from 10 on, with one decimal below, and 0 only for zero.
 func Number(v float64) string { return string(appendNumber(nil, v)) }
 
-// appendNumber appends what [Number] returns.
+// appendNumber appends the result of [Number].
 func appendNumber(to []byte, v float64) []byte {
 	switch {
 	case v > 0 && v < 0.1:
@@ -22,7 +21,7 @@ func appendNumber(to []byte, v float64) []byte {
 	return strconv.AppendFloat(to, v, 'f', 0, 64)
 }
 
-// AppendCount appends a number of things: exactly below 100,000, then rounded, as in 123k or 1.2M.
+// AppendCount appends a count: exact below 100,000, then rounded, as in 123k or 1.2M.
 func AppendCount(to []byte, n int64) []byte {
 	if n < 100_000 {
 		return strconv.AppendInt(to, n, 10)
@@ -37,10 +36,10 @@ func AppendCount(to []byte, n int64) []byte {
 // Duration is short rather than exact: two digits or more.
 func Duration(d time.Duration) string { return string(AppendDuration(nil, d)) }
 
-// AppendDuration appends what [Duration] returns.
+// AppendDuration appends the result of [Duration].
 func AppendDuration(to []byte, d time.Duration) []byte {
 	if d <= 0 {
-		return append(to, "0ms"...) // less than the clock can tell
+		return append(to, "0ms"...) // below the clock's resolution
 	}
 	for _, unit := range [...]struct {
 		length time.Duration
@@ -53,10 +52,10 @@ func AppendDuration(to []byte, d time.Duration) []byte {
 	return append(strconv.AppendInt(to, int64(d), 10), "ns"...)
 }
 
-// Millis is a duration in milliseconds, as JSON has it.
+// Millis returns a duration in milliseconds, as in JSON.
 func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Few lists the first few of n texts, and says how many more there are.
+// Few lists the first few of n texts, and the number of the rest.
 func Few(n int, text func(i int) string) string {
 	const few = 3
 	var b strings.Builder
@@ -72,7 +71,7 @@ func Few(n int, text func(i int) string) string {
 	return b.String()
 }
 
-// AppendJavaDouble formats a number as Java does: with a decimal point always.
+// AppendJavaDouble formats a number as Java does: always with a decimal point.
 func AppendJavaDouble(to []byte, v float64) []byte {
 	begin := len(to)
 	to = strconv.AppendFloat(to, v, 'f', -1, 64)
