@@ -7,10 +7,11 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// abandoned is the end of a call that gave up waiting for a rule: its context ended, or the engine drains.
+// abandoned is the error of a call that gave up waiting for a rule: its context ended, or the
+// engine drains.
 type abandoned struct {
 	*core.BlockError
-	cause, ended error // the context's error and its cause, if it has another; or ErrDraining twice
+	cause, ended error // the context's error, and its cause if that differs; or ErrDraining twice
 }
 
 func abandon(b *core.BlockError, cause error, ctx context.Context) error {
@@ -22,7 +23,7 @@ func abandon(b *core.BlockError, cause error, ctx context.Context) error {
 }
 
 func (e *abandoned) Error() string {
-	cause, ended := e.cause.Error(), e.ended.Error() // an error of the user's may not be comparable
+	cause, ended := e.cause.Error(), e.ended.Error() // a custom error may not be comparable
 	text := fmt.Sprintf("penstock: gave up waiting for %s rule %q on %q: %s", e.Kind, e.Rule, e.Resource, cause)
 	if ended != cause {
 		text += " (" + ended + ")"
@@ -30,10 +31,9 @@ func (e *abandoned) Error() string {
 	return text
 }
 
-// ContextCause is the [context.Cause] of the call's context. A method Cause would look like that of
-// errors that wrap others.
+// ContextCause returns the [context.Cause] of the call's context. A method Cause would look like
+// that of errors that wrap others.
 func (e *abandoned) ContextCause() error { return e.ended }
 
-// Unwrap makes both the refusal and the context's error known to errors.Is and
-// errors.As.
+// Unwrap exposes the rejection and the context's error to errors.Is and errors.As.
 func (e *abandoned) Unwrap() []error { return []error{e.BlockError, e.cause} }

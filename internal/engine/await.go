@@ -9,10 +9,10 @@ import (
 	"github.com/penstock-go/penstock/internal/meter"
 )
 
-// waiter is the place of a call in a queue, and the terms of the rule that put it there.
+// waiter is the place of a call in a queue, with the terms of the rule that put it there.
 type waiter struct {
 	place *meter.Waiter
-	until int64 // when its rule refuses it
+	until int64 // time at which its rule rejects it
 	by    *core.BlockError
 }
 
@@ -21,19 +21,19 @@ type placeHolder struct{ *meter.Waiter }
 
 func (h placeHolder) GiveBack(*Reservation, int64) { h.Leave() }
 
-// ReservePlace notes a place in the queue of a semaphore that the call does not wait for, unlike
-// [Invocation.Await]; it leaves the queue, or gives back what it was granted there, when it exits.
+// ReservePlace records a place in the queue of a semaphore that the call does not wait for, unlike
+// [Invocation.Await]; at exit the call leaves the queue, or gives back the units granted there.
 func (inv *Invocation) ReservePlace(w *meter.Waiter) {
 	inv.Reserve(Reservation{Holder: placeHolder{w}, Units: inv.units, UntilExit: true})
 }
 
-// Await notes a place in the queue that the call must wait for: until units are granted
-// there, for at most maxWait. If that time or the context ends first, the call is refused by by.
+// Await records a place in the queue that the call must wait for: until units are granted there,
+// for at most maxWait. If that time or the context ends first, the call is rejected by by.
 //
 // That wait begins when the call has served the waits of other rules. Meanwhile the call holds
-// whatever else it was granted. So a call may be in only one queue: two calls, each next in line
-// for units that the other holds, would wait for each other. A rule asks [Invocation.Awaits] before
-// it queues a call.
+// everything else it was granted. So a call may be in only one queue: two calls, each next in line
+// for units that the other holds, would wait for each other. A rule checks [Invocation.Awaits]
+// before it queues a call.
 func (inv *Invocation) Await(w *meter.Waiter, maxWait time.Duration, by *core.BlockError) {
 	inv.ReservePlace(w)
 	inv.waits = true
@@ -43,9 +43,9 @@ func (inv *Invocation) Await(w *meter.Waiter, maxWait time.Duration, by *core.Bl
 // Awaits reports whether the call is queued.
 func (inv *Invocation) Awaits() bool { return inv.waiter != nil }
 
-// awaitGrant waits until the call is granted what it is queued for, and reports whether it was; if
-// not, cause says why, and is nil if its time ran out or it lost its place. before is called as
-// soon as the call sleeps.
+// awaitGrant waits for the grant that the call is queued for, and reports whether it came; if not,
+// cause is the reason, nil if its time ran out or it lost its place. before is called as soon as
+// the call sleeps.
 func (inv *Invocation) awaitGrant(before func()) (returned func(), ok bool, cause error) {
 	w, draining := inv.waiter.place, &inv.engine.drain
 	rest := time.Duration(inv.waiter.until - inv.now)
@@ -87,8 +87,7 @@ func (inv *Invocation) awaitGrant(before func()) (returned func(), ok bool, caus
 	return returned, false, err
 }
 
-// granted turns a place that was granted into a reservation of units of the semaphore, like any
-// other.
+// granted turns a granted place into a reservation of units of the semaphore, like any other.
 func (inv *Invocation) granted(w *meter.Waiter) {
 	for i := range inv.held {
 		r := &inv.held[i]

@@ -9,44 +9,44 @@ import (
 
 // # How a resource gets its rules
 //
-// What the rules hold (windows, queues, values, breakers) is kept at the resource they apply to,
-// and passes from one rule set to the next there, once. An update prepares every known resource for
-// the next set, one by one, and then publishes the set with a single store. Until then, all calls
-// go by the set before; from then on all go by the next one, whatever their resource. So a decision
-// is made under one set, and no later decision under an earlier set.
+// The state of rules (windows, queues, values, breakers) is kept at the resource they apply to, and
+// passes from one rule set to the next there, once. An update prepares every known resource for the
+// next set, one by one, and then publishes the set with a single store. Until then, all calls use
+// the current set; from then on all use the next one, whatever their resource. So a decision is
+// made under one set, and no later decision under an earlier set.
 //
 //   - No call waits for a load. A call that finds its resource bound to the set in force takes no
-//     lock; a resource is prepared under no lock; and under the lock of a single resource
+//     lock; a resource is prepared without a lock; and under the lock of a single resource
 //     ([Resource.mu]) only the rules of that resource are bound, which the call would otherwise do
 //     itself.
-//   - What is prepared is handed over while calls still go by the set before. Whatever those calls
-//     take from passes that on to the next set (see flow, succession).
-//   - Preparing needs no lock because nothing else continues from what is held: what is bound of
-//     the set before is bound again with the same controllers. A resource that is further behind,
+//   - Prepared state is handed over while calls still use the current set. Windows and queues that
+//     those calls take from pass that on to the next set (see flow, succession).
+//   - Preparing needs no lock because nothing else continues from the held state: a binding of the
+//     current set is built again with the same controllers. A resource that is further behind,
 //     such as one that has just returned, is left to its next call, or to the update once it has
 //     published.
-//   - Where rules of the set before are bound after a resource was prepared, because it is new or
-//     was pending, what was prepared is built again from what is there by then: by the next call,
-//     or by the update once it has published. What was handed over is not handed over again: calls
-//     under way may have taken from both, and give back to both.
-//   - A call that binds reads the set in force under the resource's lock. So nothing of the set
-//     before is built at a resource once the resource has gone by the next set.
-//   - Expressions that the set before did not have are matched by the next call, as matching takes
-//     long and most names may never be called again: until then the resource is pending. But a name
-//     that has a call queued is matched by the update, as there may be no further call to bring the
+//   - If rules of the current set are bound after a resource was prepared, because it is new or
+//     was pending, the prepared part is built again from the state by then: by the next call, or
+//     by the update once it has published. State that was handed over is not handed over again:
+//     calls under way may have taken from both, and give back to both.
+//   - A call that binds reads the set in force under the resource's lock. So nothing of an older set
+//     is built at a resource once the resource uses the next set.
+//   - Expressions that are new in a set are matched by the next call, because matching takes long
+//     and most names may never be called again: until then the resource is pending. But a name
+//     with a queued call is matched by the update, since there may be no further call to bring the
 //     queue up to date.
 //   - The update doesn't find a resource that has left the registry. When the resource comes back,
-//     what it holds is matched to rules by their IDs.
+//     its state is matched to rules by their IDs.
 
-// prepared is what a resource will go by once a set is in force.
+// prepared is the binding of a resource for the next set.
 type prepared struct {
-	set   *Snapshot   // nil if nothing is
-	b     *binding    // nil if it must be made again
-	built map[any]any // controllers, by those that they were built from
+	set   *Snapshot   // nil if nothing is prepared
+	b     *binding    // nil if it must be built again
+	built map[any]any // controllers, by their predecessors
 }
 
-// lookUp finds the rules in force for a resource by that name, at a time. called says that a call
-// looks them up, not a reader.
+// lookUp returns the rules in force for a resource under that name, at a time. called tells whether
+// a call looks them up, not a reader.
 func (e *Engine) lookUp(r *Resource, name string, now int64, called bool) *binding {
 	if r == e.resources.overflow {
 		return e.lookUpBeyond(name, now, called)
@@ -63,7 +63,7 @@ func (e *Engine) lookUp(r *Resource, name string, now int64, called bool) *bindi
 	return b
 }
 
-// built are the controllers that were prepared for a set, nil if none were. It needs mu.
+// built returns the controllers that were prepared for a set, nil if none were. It needs mu.
 func (r *Resource) built(set *Snapshot) map[any]any {
 	if r.next.set == set {
 		return r.next.built
@@ -71,8 +71,8 @@ func (r *Resource) built(set *Snapshot) map[any]any {
 	return nil
 }
 
-// rebind stores what was bound of a set. Anything prepared for a coming set lacks what was built
-// now. It needs mu.
+// rebind stores the binding of a set. Anything prepared for a coming set doesn't include what was
+// built now. It needs mu.
 func (r *Resource) rebind(set *Snapshot, b *binding) {
 	r.bound.Store(b)
 	if r.next.b = nil; r.next.set == set {
@@ -80,8 +80,8 @@ func (r *Resource) rebind(set *Snapshot, b *binding) {
 	}
 }
 
-// turnLocked puts into force what was prepared for a set, and returns what is bound. The caller holds the
-// resource's lock.
+// turnLocked puts the binding prepared for a set into force, and returns the current binding. The
+// caller holds the resource's lock.
 func (r *Resource) turnLocked(set *Snapshot) *binding {
 	if r.next.set == set && r.next.b != nil {
 		r.rebind(set, r.next.b)
@@ -89,7 +89,7 @@ func (r *Resource) turnLocked(set *Snapshot) *binding {
 	return r.bound.Load()
 }
 
-// lookUpBeyond finds the rules for a name beyond the cap. The calls share a node and its limits,
+// lookUpBeyond returns the rules for a name beyond the cap. The calls share a node and its limits,
 // but each is subject to the rules of its own name. So rules are looked up for each call, and
 // matched before taking the lock that all of these calls contend for.
 func (e *Engine) lookUpBeyond(name string, now int64, called bool) *binding {
@@ -118,9 +118,9 @@ func (e *Engine) bindBeyond(set *Snapshot, s search, now int64) *binding {
 	return b
 }
 
-// prepare builds what a resource will go by under a set that is about to be published, from what is
-// bound of the set before. A resource that no call has asked for yet and no rule names gets its
-// rules when a call does ask.
+// prepare builds the binding of a resource for a set that is about to be published, from its
+// current binding. A resource that no call has asked for yet and no rule names gets its rules with
+// the first call.
 func (e *Engine) prepare(set *Snapshot, r *Resource, named bool, now int64) {
 	last := r.bound.Load()
 	if last == nil && !named || last != nil && last.revision+1 != set.Revision {
@@ -131,7 +131,7 @@ func (e *Engine) prepare(set *Snapshot, r *Resource, named bool, now int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.bound.Load() != last {
-		b = nil // it lacks what was bound meanwhile
+		b = nil // it doesn't include later bindings
 	}
 	r.next = prepared{set, b, built}
 }
@@ -153,10 +153,10 @@ func (e *Engine) settle(set *Snapshot, r *Resource, now int64) {
 	}
 }
 
-// handOver turns what is bound to a resource into what goes by the next set. It matches nothing.
+// handOver turns the binding of a resource into one of the next set. It matches nothing.
 func (e *Engine) handOver(set *Snapshot, r *Resource, last *binding, built map[any]any, now int64) *binding {
 	switch {
-	case r == e.resources.overflow: // expressions are never about its own name
+	case r == e.resources.overflow: // no expression applies to its own name
 		b := e.bindLocked(set, r, last, search{name: r.Name()}, built, now)
 		return &binding{revision: set.Revision, held: b.held}
 	case last.matchedUpTo() < set.latest:
@@ -177,9 +177,9 @@ func (r *Resource) queuesCalls() bool {
 	return false
 }
 
-// reload makes the resource of a call that waits, or has waited, go by the rules in force: the queue
-// that the call is in, and the windows in which it is counted when it runs. The call itself goes by
-// the rules that it found.
+// reload brings the resource of a call that waits, or has waited, up to the rules in force: the
+// queue that the call is in, and the windows in which it is counted when it runs. The call itself
+// keeps the rules that it found.
 func (e *Engine) reload(inv *Invocation) {
 	r := inv.resource
 	if b := r.bound.Load(); r != e.resources.overflow && (b == nil || b.set != e.rules.Load()) {
@@ -187,17 +187,17 @@ func (e *Engine) reload(inv *Invocation) {
 	}
 }
 
-// search is what is known of the rules for a name.
+// search is the state of looking up the rules for a name.
 type search struct {
 	name    string
 	matched [kinds]pattern.Matched
-	pending bool // not everything is known: the name is still to be matched
+	pending bool // incomplete: the name is still to be matched
 	called  bool // a call looks for them
-	looks   bool // no call will be judged by what is built, see Binding.Looks
+	looks   bool // no call will be judged by the result, see Binding.Looks
 }
 
-// match finds the expressions of all families that match a name. last, which may be nil, is what
-// was bound before: what is known of the name from then need not be matched again.
+// match finds the expressions of all families that match a name. last, which may be nil, is the
+// previous binding: its matches need not be repeated.
 func (s *Snapshot) match(name string, last *binding) (matched [kinds]pattern.Matched) {
 	for kind, family := range s.families {
 		if family != nil {
@@ -207,7 +207,7 @@ func (s *Snapshot) match(name string, last *binding) (matched [kinds]pattern.Mat
 	return matched
 }
 
-// known is match limited to what is known without matching.
+// known is match limited to earlier matches.
 func (s *Snapshot) known(last *binding) (matched [kinds]pattern.Matched) {
 	for kind, family := range s.families {
 		if family != nil {
@@ -217,8 +217,8 @@ func (s *Snapshot) known(last *binding) (matched [kinds]pattern.Matched) {
 	return matched
 }
 
-// bindLocked builds what the rules of a set have at a resource out of what is held there, and hands over.
-// built may be nil, see prepared. The caller holds the resource's lock, or is prepare.
+// bindLocked builds the controllers of a set's rules at a resource from the state held there, and
+// hands over. built may be nil, see prepared. The caller holds the resource's lock, or is prepare.
 func (e *Engine) bindLocked(set *Snapshot, r *Resource, last *binding, s search, built map[any]any, now int64) *binding {
 	b := &binding{set: set, revision: set.Revision, known: set.Revision}
 	var sites []*Binding
@@ -240,7 +240,7 @@ func (e *Engine) bindLocked(set *Snapshot, r *Resource, last *binding, s search,
 			sites = append(sites, at)
 		}
 	}
-	for _, at := range sites { // when everything is built
+	for _, at := range sites { // once everything is built
 		at.HandOver(now)
 	}
 	switch {
@@ -258,14 +258,14 @@ func (e *Engine) bindLocked(set *Snapshot, r *Resource, last *binding, s search,
 
 // remember makes the windows of a pending resource begin as of now, the time of the load, though
 // the next call makes them. A call that waited looks up the rules before it runs, see
-// [Engine.reload]; so all that is counted there meanwhile is calls that the load overtook.
+// [Engine.reload]; so the only calls counted there meanwhile are calls that the load overtook.
 func (r *Resource) remember(now int64) {
 	for _, n := range nodesOf(r) {
 		n.Remember(now)
 	}
 }
 
-// forget is called when the windows are made, before others can know of them, so that the next load
+// forget is called when the windows are made, before others can see them, so that the next load
 // remembers again.
 func (r *Resource) forget() {
 	for _, n := range nodesOf(r) {
@@ -273,7 +273,7 @@ func (r *Resource) forget() {
 	}
 }
 
-// pendingBinding is what a resource is bound to while its name is still to be matched. Most such
+// pendingBinding is the binding of a resource whose name is still to be matched. Most such
 // resources hold nothing and share one. Only updates call this, one at a time.
 func (s *Snapshot) pendingBinding(held []kept, known uint64) *binding {
 	if held != nil {

@@ -5,43 +5,43 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Binding is a resource as the rules of a revision are bound to it.
+// Binding connects a resource with the rules of a revision.
 type Binding struct {
 	Resource *Resource
 	Now      int64
-	// Held is what the family keeps for the resource, nil if nothing: it is what the rules bound
-	// there before have left, and Bind replaces it with what the next rules will find.
+	// Held is the family's state at the resource, nil if there is none: Bind receives the state of
+	// the previous rules and replaces it with that for the next ones.
 	Held any
-	// Common is what the controllers of the family at the resource have in common. It is
-	// kept with them.
+	// Common is state shared by the controllers of the family at the resource. It is kept with
+	// them.
 	Common any
 
-	Name    string          // that the resource stands for: its own, except for the overflow resource
-	Matched pattern.Matched // what matches the name; if pending, as far as known
-	Pending bool            // the name has not been matched yet, which is left to a call
+	Name    string          // name that the resource stands for: its own, except for the overflow resource
+	Matched pattern.Matched // expressions that match the name; incomplete if pending
+	Pending bool            // the name has not been matched yet; a call does that
 	Asked   bool            // a call has asked for the resource
-	// Looks says that no call will be judged by what is built: a reader wants to know what the
-	// rules would have at the resource, which is outside the tree. The result is forgotten
-	// afterwards: no function passed to BeforeUse is called, and nothing of other resources may be
-	// touched.
+	// Looks is true if no call will be judged by the result: a reader asks for the state that the
+	// rules would have at the resource, which is outside the tree. The result is dropped
+	// afterwards: functions passed to BeforeUse are not called, and nothing of other resources may
+	// be touched.
 	Looks bool
 
-	built map[any]any // controllers, by those that they were built from; nil if not needed
+	built map[any]any // controllers, by their predecessors; nil if not needed
 	last  []func(now int64)
 }
 
-// NewSite returns the site of a resource, which need not be one of the engine's, for rules that
+// NewBinding returns a binding of a resource, which need not be one of the engine's, for rules that
 // apply by its name. It is for a family that keeps a resource of its own.
 func NewBinding(r *Resource, now int64) *Binding {
 	return &Binding{Resource: r, Now: now, Name: r.Name()}
 }
 
 // BeforeUse registers f to be called when everything is built for the resource, right before the
-// first call goes by it: the place to take over from the rules before. f must not call the user's
-// code, such as the clock.
+// first call uses it: the place to take over from earlier rules. f must not call custom code, such
+// as the clock.
 func (at *Binding) BeforeUse(f func(now int64)) { at.last = append(at.last, f) }
 
-// HandOver calls what BeforeUse registered.
+// HandOver calls the functions registered with BeforeUse.
 func (at *Binding) HandOver(now int64) {
 	for _, f := range at.last {
 		f(now)
@@ -51,10 +51,10 @@ func (at *Binding) HandOver(now int64) {
 // Settled reports whether the rules that apply to the resource by its own name have been found.
 func (at *Binding) Settled() bool { return !at.Pending && at.Name == at.Resource.Name() }
 
-// Successor is what the update under way has already built from a controller, nil if nothing.
+// Successor returns what the update under way has already built from a controller, nil if nothing.
 func (at *Binding) Successor(old any) any { return at.built[old] }
 
-// SetSuccessor notes what was built from a controller.
+// SetSuccessor records the controller built from another.
 func (at *Binding) SetSuccessor(old, successor any) {
 	if at.built != nil {
 		at.built[old] = successor

@@ -7,8 +7,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// Chain is the slots in their order, sorted by role. It doesn't change once
-// built.
+// Chain has the slots in order, sorted by role. It is immutable.
 type Chain struct {
 	slots     []Slot
 	preparers []Preparer
@@ -18,10 +17,10 @@ type Chain struct {
 	completed []CompleteRecorder
 }
 
-// checkingSlot is a slot that checks calls: a family's, or a user's own slot.
+// checkingSlot is a slot that checks calls: a family's, or a custom slot.
 type checkingSlot struct {
 	name      string
-	kind      core.Kind // of the family; KindNone of others
+	kind      core.Kind // of the family; KindNone for custom slots
 	checker   Checker
 	rechecker Rechecker
 }
@@ -43,7 +42,7 @@ func NewChain(slots ...Slot) *Chain {
 	return c
 }
 
-// Parts is a slot whose roles are played by objects of their own, nil for those that it doesn't play.
+// Parts is a slot with an object for each role, nil for roles that it doesn't play.
 type Parts struct {
 	Slot
 	Preparer  Preparer
@@ -54,7 +53,7 @@ type Parts struct {
 	Completed CompleteRecorder
 }
 
-// partsOf are the roles of a slot, which plays them itself unless it is Parts.
+// partsOf returns the roles of a slot, which plays them itself unless it is Parts.
 func partsOf(s Slot) Parts {
 	if p, ok := s.(*Parts); ok {
 		return *p
@@ -91,8 +90,8 @@ func (c *Chain) enlist(p Parts) bool {
 	return checks || p.Preparer != nil || p.Passed != nil || p.Blocked != nil || p.Completed != nil
 }
 
-// in is what the slot is under the rules of a binding: whether it judges calls, and whether
-// it has rules in shadow mode.
+// in resolves the slot under the rules of a binding: its checker, whether it judges calls, and
+// whether it has rules in shadow mode.
 func (s checkingSlot) in(b *binding) (slot checkingSlot, holds bool, shadows ShadowChecker) {
 	if s.kind != core.KindNone {
 		s.checker = b.rules[s.kind]
@@ -134,20 +133,19 @@ func (c *Chain) checkingAt(b *binding, at stage, step int) string {
 	return ""
 }
 
-// Position says where [Chain.With] puts a slot.
+// Position is the place where [Chain.With] inserts a slot.
 type Position struct {
 	slot  string
 	after bool
 }
 
-// Before is the place right before the named slot.
+// Before returns the place right before the named slot.
 func Before(slot string) Position { return Position{slot: slot} }
 
-// After is the place right after the named slot.
+// After returns the place right after the named slot.
 func After(slot string) Position { return Position{slot: slot, after: true} }
 
-// With returns a new chain with one more slot. It panics if there is no slot of
-// that name.
+// With returns a new chain with one more slot. It panics if there is no slot of that name.
 func (c *Chain) With(s Slot, where Position) *Chain {
 	i := slices.IndexFunc(c.slots, func(s Slot) bool { return s.Name() == where.slot })
 	if i < 0 {
@@ -174,10 +172,10 @@ func (c *Chain) Replace(s Slot) *Chain {
 	return NewChain(list...)
 }
 
-// Slots are the slots in order.
+// Slots returns the slots in order.
 func (c *Chain) Slots() []Slot { return slices.Clone(c.slots) }
 
-// Names are the names of the slots in order.
+// Names returns the names of the slots in order.
 func (c *Chain) Names() []string {
 	names := make([]string, len(c.slots))
 	for i, s := range c.slots {

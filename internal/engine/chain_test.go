@@ -14,7 +14,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// scribe is a slot that writes down what it is asked, and reserves something.
+// scribe is a slot that records its calls, and reserves units.
 func scribe(name string, transcript *[]string) *fake {
 	write := func(phase string) { *transcript = append(*transcript, name+" "+phase) }
 	s := bomb(write)
@@ -92,8 +92,7 @@ func wait(*engine.Invocation) engine.Verdict {
 	return engine.Verdict{Wait: time.Second, By: refusal("queue")}
 }
 
-// A slot behind one that refuses isn't asked, and one behind a refusal in Take
-// doesn't take.
+// A slot behind one that rejects isn't asked, and one behind a rejection in Take doesn't take.
 func TestFirstRefusalWins(t *testing.T) {
 	never := func(*engine.Invocation) engine.Verdict { t.Error("asked"); return engine.Verdict{} }
 	for _, tt := range []struct {
@@ -135,7 +134,7 @@ func TestChainWith(t *testing.T) {
 			longer := base.With(slot("new"), tt.where)
 			assert.Equal(t, tt.want, longer.Names())
 			assert.Equal(t, []string{"a", "b", "c"}, base.Names(), "the old chain stays as it is")
-			// Two chains that grow from one share nothing.
+			// Two chains made from one share nothing.
 			left, right := longer.With(slot("left"), engine.After("c")), longer.With(slot("right"), engine.After("c"))
 			assert.Contains(t, left.Names(), "left")
 			assert.NotContains(t, left.Names(), "right")

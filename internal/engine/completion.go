@@ -1,23 +1,23 @@
 package engine
 
-// Completer is told when a call ends that it let in.
+// Completer is notified when an admitted call ends.
 type Completer interface {
-	// Complete is passed the token that was left with [Invocation.OnComplete]. By then what the
-	// call held has been given back, and other rules may be in force.
+	// Complete receives the token passed to [Invocation.OnComplete]. By then the call's
+	// reservations have been given back, and other rules may be in force.
 	Complete(inv *Invocation, token int64)
 }
 
-// Completion is what a call leaves for its end.
+// Completion is a pending notification of a call.
 type Completion struct {
 	Completer Completer
-	Token     int64 // the completer's own
+	Token     int64 // of the completer
 }
 
-// OnComplete makes the engine call a completer at the end of the call, if the call is admitted
-// after all. A completer that is a pointer costs no allocation.
+// OnComplete makes the engine notify a completer at the end of the call, if the call is admitted. A
+// completer that is a pointer costs no allocation.
 func (inv *Invocation) OnComplete(c Completer, token int64) {
 	inv.completions = append(inv.completions, Completion{c, token})
 }
 
-// Completions are those left so far, in order. They may be changed in place.
+// Completions returns the pending notifications in order. They may be changed in place.
 func (inv *Invocation) Completions() []Completion { return inv.completions }

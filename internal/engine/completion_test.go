@@ -14,7 +14,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
-// A slot that takes later knows whether the call will wait; nobody knows when asked.
+// A slot that takes later sees whether the call will wait; a slot that is asked doesn't.
 func TestWaitsIsKnownToLaterSlots(t *testing.T) {
 	var asked, before, after, again []bool
 	wait := time.Duration(0)
@@ -44,14 +44,14 @@ func note(waits *[]bool) func(*engine.Invocation) engine.Verdict {
 	}
 }
 
-// ender is a completer that writes down its tokens.
+// ender is a completer that records its tokens.
 type ender struct{ heard *[]int64 }
 
 func (e *ender) Complete(_ *engine.Invocation, token int64) { *e.heard = append(*e.heard, token) }
 
-// Completers hear of the end of a call, after what was reserved is back, in the order in
-// which they asked. Those of a refused call don't, nor do those of the call that the state
-// served before.
+// Completers are notified of the end of a call, after its reservations are given back, in the order
+// of registration. Those of a rejected call aren't, nor are those of the call that the state served
+// before.
 func TestCompleters(t *testing.T) {
 	var heard []int64
 	who := &ender{&heard}
@@ -82,7 +82,8 @@ type stumbler struct{}
 
 func (*stumbler) Complete(*engine.Invocation, int64) { panic("boom") }
 
-// One completer that panics keeps no other from hearing, be it of the call or of the rule set.
+// A completer that panics doesn't affect the others, whether registered by the call or by the rule
+// set.
 func TestCompleterStumbles(t *testing.T) {
 	var heard []int64
 	odd, last := new(stumbler), &ender{&heard}
@@ -102,7 +103,7 @@ func TestCompleterStumbles(t *testing.T) {
 	assert.Equal(t, []int64{0, 7}, heard)
 }
 
-// What a user's function does wrong is counted, and stops nothing.
+// Errors of custom functions are counted, and stop nothing.
 func TestShield(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{})
 	ran := 0
@@ -119,7 +120,7 @@ func TestIgnore(t *testing.T) {
 	assert.Equal(t, "x", engine.Ignore(err).Error())
 }
 
-// To say that a call failed allocates nothing.
+// Marking a call failed allocates nothing.
 func TestFailDoesNotAllocate(t *testing.T) {
 	failure := errors.New("x")
 	e, _ := newEngine(t, engine.Config{Failure: func(err error) bool { return errors.Is(err, failure) }})

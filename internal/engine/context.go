@@ -8,20 +8,20 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Context is where a call comes from: the name of the context, the caller, and the call it is
-// nested in. It doesn't change once made, and is carried by a [context.Context].
+// Context is the origin of a call: the name of the context, the caller, and the enclosing call. It
+// is immutable, and carried by a [context.Context].
 type Context struct {
 	name   string
 	origin string
-	parent *node.DefaultNode // the call that this one is nested in, or nil
-	tree   *node.Tree        // the tree parent stands in
-	began  int64             // when the outermost call of a server that leaves it so much time asked to enter; 0 is not known
-	err    error             // what calls from here are refused with, if a name is too long
+	parent *node.DefaultNode // enclosing call, or nil
+	tree   *node.Tree        // tree of parent
+	began  int64             // entry of the outermost call with the same server deadline; 0 if not known
+	err    error             // error of calls from here, if a name is too long
 
 	entrance shared.Pointer[placed] // found once for each engine
 }
 
-// placed is an entrance node and the tree it is in.
+// placed is an entrance node and its tree.
 type placed struct {
 	tree *node.Tree
 	node *node.EntranceNode
@@ -29,7 +29,7 @@ type placed struct {
 
 type contextKey struct{}
 
-// WithContext returns a context whose calls come in through the named context, see api.WithContext.
+// WithContext returns a context whose calls use the named context, see api.WithContext.
 func WithContext(ctx context.Context, name string) context.Context {
 	return carrying(ctx, &Context{name: name, origin: ContextOf(ctx).Origin()})
 }
@@ -66,7 +66,7 @@ func ContextOf(ctx context.Context) *Context {
 	return c
 }
 
-// Name is the name of the context, "" for the default one and for a nil Context.
+// Name returns the name of the context, "" for the default one and for a nil Context.
 func (c *Context) Name() string {
 	if c == nil {
 		return ""
@@ -74,7 +74,7 @@ func (c *Context) Name() string {
 	return c.name
 }
 
-// Origin is the caller, "" if there is none or c is nil.
+// Origin returns the caller, "" if there is none or c is nil.
 func (c *Context) Origin() string {
 	if c == nil {
 		return ""
@@ -82,7 +82,7 @@ func (c *Context) Origin() string {
 	return c.origin
 }
 
-// place finds where calls from here belong in a tree.
+// place finds the nodes of calls from here in a tree.
 func (c *Context) place(tree *node.Tree, now int64) (*node.EntranceNode, *node.DefaultNode) {
 	if c == nil {
 		return tree.Entrance("", now), nil

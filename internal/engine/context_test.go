@@ -14,8 +14,7 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// paths lists the tree, a line for each call node: context, then names from the
-// entrance down.
+// paths lists the tree, a line for each call node: context, then names from the entrance down.
 func paths(e *engine.Engine) []string {
 	var all []string
 	var walk func(prefix string, children []*node.DefaultNode)
@@ -84,8 +83,7 @@ func TestNestedCalls(t *testing.T) {
 	}
 }
 
-// To name the caller of a nested call leaves it where it is nested; to name another
-// context takes it there.
+// Naming the caller of a nested call leaves it nested; naming another context moves it there.
 func TestNestedCallsOfAnotherOriginOrContext(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{})
 	orders := call(t, e, engine.WithOrigin(engine.WithContext(t.Context(), "web"), "app"), "orders")
@@ -103,8 +101,8 @@ func TestNestedCallsOfAnotherOriginOrContext(t *testing.T) {
 	}
 }
 
-// A child context lives on when its parent's entry is over, and when the parent's
-// node has left the tree.
+// A child context stays valid when its parent's entry is over, and when the parent's node has left
+// the tree.
 func TestChildOutlivesItsParent(t *testing.T) {
 	e, clock := newEngine(t, engine.Config{})
 	parent := call(t, e, engine.WithOrigin(engine.WithContext(t.Context(), "web"), "app"), "orders")
@@ -129,7 +127,7 @@ func TestContextOfAnEntryThatIsOver(t *testing.T) {
 	assert.Equal(t, context.Background(), entry.Context())
 }
 
-// The context of an entry keeps what the caller's own context carries.
+// The context of an entry has the values of the caller's own context.
 func TestEntryContextEndsWithTheCallers(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -141,7 +139,7 @@ func TestEntryContextEndsWithTheCallers(t *testing.T) {
 	assert.ErrorIs(t, child.Err(), context.Canceled)
 }
 
-// A call nested in one of another engine stands below this engine's entrance.
+// A call nested in one of another engine is placed below this engine's entrance.
 func TestTwoEngines(t *testing.T) {
 	first, _ := newEngine(t, engine.Config{})
 	second, _ := newEngine(t, engine.Config{})

@@ -9,15 +9,15 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Refuse is the verdict with which a user's own slot refuses a call for a reason: its error is of
-// [core.KindCustom] and has the reason where errors of other kinds have the rule's ID. The refusal is
-// counted and logged like that of a rule, and allocates nothing, except for the first call of a
-// resource that is refused for that reason. So there should be few reasons, such as "tenant is
-// suspended"; beyond 64 on one resource, all others are reported as "other reasons".
+// Refuse returns the verdict with which a custom slot rejects a call: its error is of
+// [core.KindCustom] and has the reason in place of a rule's ID. The rejection is counted and logged
+// like that of a rule, and allocates nothing, except for the first call of a resource with that
+// reason. So there should be few reasons, such as "tenant is suspended"; beyond 64 on one resource,
+// all others are reported as "other reasons".
 func (inv *Invocation) Refuse(reason string) Verdict { return inv.RefuseWith(reason, 0) }
 
-// RefuseWith is [Invocation.Refuse] with an HTTP status by which adapters tell it, from 400 to 599,
-// or by the corresponding gRPC code. Without one, or with another, that is 503.
+// RefuseWith is [Invocation.Refuse] with the HTTP status that adapters use, from 400 to 599, or the
+// corresponding gRPC code. Without one, or with another, that is 503.
 func (inv *Invocation) RefuseWith(reason string, status int) Verdict {
 	return Verdict{Block: inv.resource.custom(cause{reason, status})}
 }
@@ -27,19 +27,19 @@ const (
 	otherReasons = "other reasons"
 )
 
-// cause is why a slot of a user's own refuses a call, and how that is told.
+// cause is the reason of a custom rejection, and its status.
 type cause struct {
 	reason string
 	status int
 }
 
-// customRecords are the records of an engine's slots, by the reason. They outlive resources.
+// customRecords are the records of an engine's custom slots, by reason. They outlive resources.
 type customRecords struct {
 	mu       shared.Mutex
 	byReason map[string]*Record
 }
 
-// of returns the record of a reason, or one that all beyond the first share.
+// of returns the record of a reason, or one shared by all beyond the maximum.
 func (c *customRecords) of(reason string) *Record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,8 +58,8 @@ func (c *customRecords) of(reason string) *Record {
 	return c.byReason[reason]
 }
 
-// CustomStats are what slots of the user's own have refused, as figures of rules of [core.KindCustom] whose
-// ID is the reason, in the order of the reasons.
+// CustomStats returns the rejections by custom slots, as stats of rules of [core.KindCustom] whose
+// ID is the reason, ordered by reason.
 func (e *Engine) CustomStats() (all []core.RuleStats) {
 	e.custom.mu.Lock()
 	defer e.custom.mu.Unlock()
@@ -70,7 +70,7 @@ func (e *Engine) CustomStats() (all []core.RuleStats) {
 	return all
 }
 
-// custom is the refusal of a resource for a reason.
+// custom returns the rejection of a resource for a reason.
 func (r *Resource) custom(why cause) *core.BlockError {
 	for {
 		before := r.reasons.Load()
@@ -98,7 +98,7 @@ func (r *Resource) custom(why cause) *core.BlockError {
 	}
 }
 
-// eachCustom calls f with every refusal of a resource that is not a rule's.
+// eachCustom calls f with every custom rejection of a resource.
 func (r *Resource) eachCustom(f func(*core.BlockError)) {
 	if known := r.reasons.Load(); known != nil {
 		for _, b := range *known {

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// gate is a slot of a user's own.
+// gate is a custom slot.
 type gate struct{ trial.AskOnly }
 
 func (gate) Name() string { return "gate" }
@@ -28,8 +28,8 @@ func closed(reason *string) gate {
 	}}
 }
 
-// A slot of a user's own refuses in its own name. That is counted and logged like the
-// refusal of a rule, and the one error serves all calls of the resource.
+// A custom slot rejects under its own name. The rejection is counted and logged like that of a
+// rule, and the one error serves all calls of the resource.
 func TestRefuse(t *testing.T) {
 	var log lines
 	reason := "maintenance"
@@ -60,7 +60,7 @@ func TestRefuseAllocatesNothing(t *testing.T) {
 	race.AllocatesNothing(t, 1000, func() { _, _ = e.Enter(ctx, "orders", nil) })
 }
 
-// Reasons that are made up call by call don't fill the memory.
+// Reasons made up call by call don't fill the memory.
 func TestReasonsAreBounded(t *testing.T) {
 	reason := ""
 	e, _ := newEngine(t, engine.Config{Chain: engine.NewChain(closed(&reason))})
@@ -76,7 +76,7 @@ func TestReasonsAreBounded(t *testing.T) {
 	assert.Len(t, seen, 65)
 }
 
-// An error that a slot made by hand refuses all the same, and nothing panics.
+// An error made by hand in a slot rejects the call too, and nothing panics.
 func TestRefusalMadeByHand(t *testing.T) {
 	var log lines
 	b := &core.BlockError{Kind: core.KindCustom, Resource: "orders", Rule: "mine"}
@@ -91,7 +91,8 @@ func TestRefusalMadeByHand(t *testing.T) {
 	assert.Empty(t, log.all())
 }
 
-// A slot says how its refusal is told, and each reason is counted through all resources, also those that are forgotten.
+// A slot chooses the HTTP status of its rejection, and each reason is counted across all resources,
+// including forgotten ones.
 func TestRefuseWith(t *testing.T) {
 	statuses := map[string]int{"orders": 403, "carts": 401, "users": 0}
 	e, _ := newEngine(t, engine.Config{Chain: trial.Chain().With(gate{func(inv *engine.Invocation) engine.Verdict {
@@ -109,7 +110,7 @@ func TestRefuseWith(t *testing.T) {
 	assert.Equal(t, []core.RuleStats{{Kind: core.KindCustom, ID: "suspended", Asked: true, Refused: 6}}, e.CustomStats())
 }
 
-// Reasons of a whole engine are bounded as well.
+// The reasons of a whole engine are bounded as well.
 func TestCustomFiguresAreBounded(t *testing.T) {
 	reason := ""
 	e, _ := newEngine(t, engine.Config{Chain: trial.Chain().With(closed(&reason), engine.Before("flow"))})

@@ -22,7 +22,7 @@ type quick struct {
 	semaphore meter.Semaphore
 	limit     int64
 	heard     *[]string
-	during    func() // while it takes, before it has
+	during    func() // during Take, before it has units
 }
 
 func (q *quick) say(what string) { *q.heard = append(*q.heard, q.name+" "+what) }
@@ -57,8 +57,8 @@ func (q *quick) Looks(func(string, engine.Need))                  {}
 func (q *quick) Stats() []core.RuleStats                          { return nil }
 func (q *quick) EachError(func(*core.BlockError))                 {}
 
-// twoQuick returns an engine with two such families, in a chain with more slots before
-// and behind them, and what they say.
+// twoQuick returns an engine with two such families, in a chain with more slots before and behind
+// them, and the record of their calls.
 func twoQuick(t *testing.T, more ...engine.Slot) (e *engine.Engine, clock *clocks.Manual, first, second *quick, heard func() []string) {
 	t.Helper()
 	var said []string
@@ -80,7 +80,7 @@ func twoQuick(t *testing.T, more ...engine.Slot) (e *engine.Engine, clock *clock
 	}
 }
 
-// refusals is a recorder that has something done when a call is refused, and counts.
+// refusals is a recorder that counts rejections and runs a function at each.
 type refusals struct {
 	name string
 	do   func()
@@ -97,8 +97,8 @@ func (r *refusals) Blocked(*engine.Invocation, *core.BlockError) {
 	r.n++
 }
 
-// Families of which none has refused a call lately take at once. After a refusal all are
-// asked before any takes, for a while; and so are they about a prioritized call.
+// Families that have not rejected a call lately take at once. After a rejection all are asked
+// before any takes, for a while; and likewise for a prioritized call.
 func TestNobodyIsAskedInVain(t *testing.T) {
 	e, clock, _, second, heard := twoQuick(t)
 	atOnce := []string{"first takes", "second takes"}
@@ -133,8 +133,8 @@ func TestNobodyIsAskedInVain(t *testing.T) {
 	assert.Equal(t, int64(31), resource(t, e, "orders").Totals().Block)
 }
 
-// known bug 18: a call that is refused at once has given back what it took, and holds nothing
-// while it is told.
+// known bug 18: a call that is rejected at once has given its units back, and holds nothing while
+// the rejection is recorded.
 func TestRefusedAtOnceHoldsNothing(t *testing.T) {
 	e, _, first, second, _ := twoQuick(t)
 	second.limit = 2
@@ -147,7 +147,7 @@ func TestRefusedAtOnceHoldsNothing(t *testing.T) {
 	assert.Zero(t, first.semaphore.Held())
 }
 
-// A family that panics as it takes is passed over.
+// A family that panics as it takes is skipped.
 func TestPanicWhileDecidingAtOnce(t *testing.T) {
 	for at := range 2 {
 		e, _, first, second, heard := twoQuick(t)
@@ -167,7 +167,8 @@ func TestPanicWhileDecidingAtOnce(t *testing.T) {
 	}
 }
 
-// A recorder of the refusal that panics keeps nobody else from recording it, and the call is over.
+// A recorder that panics on a rejection doesn't keep others from recording it, and the call is
+// over.
 func TestPanicWhileARefusalAtOnceIsRecorded(t *testing.T) {
 	odd, last := &refusals{name: "odd", do: func() { panic("boom") }}, &refusals{name: "last"}
 	e, _, first, second, heard := twoQuick(t, odd, last)
@@ -181,7 +182,7 @@ func TestPanicWhileARefusalAtOnceIsRecorded(t *testing.T) {
 	assert.Zero(t, resource(t, e, "orders").Totals().Entered)
 }
 
-// All are asked from the moment that one has refused, also while the refusal is recorded.
+// All are asked from the moment that one has rejected, also while the rejection is recorded.
 func TestWaryBeforeTheRefusalIsRecorded(t *testing.T) {
 	odd := &refusals{name: "odd"}
 	e, _, _, second, heard := twoQuick(t, odd)

@@ -10,10 +10,11 @@ import (
 
 // drain ends the waits of an engine's calls.
 //
-// Invariant, under mu: each call that sleeps until its turn is in the list that begins with first, and each
-// that sleeps until it gets a permit has the context of its sleep in permits. Drain sets on, and wakes
-// all of them. A call registers before it sleeps, and doesn't sleep if on is set already. After each sleep
-// it reads on, and sleeps again only if it isn't set: its nap stays moved up until it has read on.
+// Invariant, under mu: each call that sleeps until its turn is in the list that begins with first,
+// and each that sleeps until it gets a permit has the context of its sleep in permits. Drain sets
+// on, and wakes all of them. A call registers before it sleeps, and doesn't sleep if on is already
+// set. After each sleep it reads on, and sleeps again only if it isn't set: its nap remains ended
+// until it has read on.
 type drain struct {
 	on shared.Bool
 
@@ -35,7 +36,7 @@ func (d *drain) begin() {
 	}
 }
 
-// join puts a call into the list; false if the engine drains.
+// join adds a call to the list; false if the engine drains.
 func (d *drain) join(inv *Invocation) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -63,7 +64,7 @@ func (d *drain) leave(inv *Invocation) {
 	inv.ahead, inv.behind = nil, nil
 }
 
-// joinForPermit is join for the sleep of a call that waits for a permit.
+// joinForPermit is join for a call that waits for a permit.
 func (d *drain) joinForPermit(w *clocks.Waking) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -83,7 +84,7 @@ func (d *drain) leaveForPermit(w *clocks.Waking) {
 	delete(d.permits, w)
 }
 
-// Drain ends all waits for rules, for good; see api.Guard.Drain.
+// Drain permanently ends all waits for rules; see api.Guard.Drain.
 func (e *Engine) Drain(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()

@@ -19,8 +19,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Config describes an engine. The zero value is right, but for the chain, which is required. The
-// fields are those of api.Config.
+// Config describes an engine. Its fields are those of api.Config. In the zero value, only the
+// required chain is missing.
 type Config struct {
 	Clock         clocks.Clock
 	Interval      time.Duration
@@ -35,25 +35,26 @@ type Config struct {
 	Host          host.Source
 }
 
-// Engine runs calls through a chain under one set of rules, and counts them on
-// one tree. It doesn't know where its rules come from: files, and loads by hand, are the business
-// of a Guard in package api. It is safe for concurrent use. It owns no goroutine. Until Close it
-// has a timer if it looks for leaks, one while the log has more to report than its first lines, and
-// one for each thing that rules make it do at intervals (see [Engine.Every]).
+// Engine runs calls through a chain under one set of rules, and counts them on one tree. It doesn't
+// load rules: that is the task of a Guard in package api. It is safe for concurrent use. It owns no
+// goroutine. Until Close it has a timer if it watches for leaks, one while the log has more to
+// report than its first lines, and one for each periodic task of its rules (see [Engine.Every]).
 type Engine struct {
 	config    Config
 	clock     clocks.Clock
-	steady    *clocks.Steady // of a clock that may be set, otherwise nil
+	steady    *clocks.Steady // for a clock that may be set, otherwise nil
 	system    *clocks.System // the clock, if it is a System: then it is read directly
 	chain     *Chain
 	tree      *node.Tree
 	resources *resources
 	rules     shared.Pointer[Snapshot]
-	keepers   shared.Int64 // how many callers want the last refusals kept, and 1<<32 for each listener; each refusal reads it, so it is placed beside what seldom changes
-	told      *told        // listeners to refusals
-	updating  shared.Mutex // one update at a time
-	leaks     *leakWatch   // nil unless configured
-	sampler   *sampler.Sampler
+	// keepers counts the callers that want the last rejections kept, and 1<<32 for each listener. Each
+	// rejection reads it, so it is placed beside fields that seldom change.
+	keepers  shared.Int64
+	feed     *refusalFeed // listeners for rejections
+	updating shared.Mutex // one update at a time
+	leaks    *leakWatch   // nil unless configured
+	sampler  *sampler.Sampler
 
 	repeating shared.Mutex
 	repeats   map[*repeated]struct{} // see Every
@@ -65,7 +66,7 @@ type Engine struct {
 	waiting             shared.Int64
 	drain               drain
 	failures            shared.Int64
-	logger              *slog.Logger // that of the configuration, whose panics count as failures
+	logger              *slog.Logger // the configured logger; its panics count as failures
 	nextLog             shared.Int64 // of internal failures
 	failWhen            shared.Pointer[failWhen]
 	custom              customRecords
@@ -83,7 +84,7 @@ func NewEngine(config Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{config: config, clock: config.Clock, steady: clocks.NewSteady(config.Clock), chain: config.Chain, resources: &resources{}}
-	e.told = &told{engine: e}
+	e.feed = &refusalFeed{engine: e}
 	e.logger = safelog.New(config.Logger, func(any) { e.failures.Add(1) })
 	e.system, _ = config.Clock.(*clocks.System)
 	e.blockLog.engine, e.blockLog.beyond = e, "penstock: blocked, not listed: too many rules and resources at once"
@@ -131,11 +132,11 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// Config is the configuration with its defaults filled in.
+// Config returns the configuration with defaults filled in.
 func (e *Engine) Config() Config { return e.config }
 
-// Now is the time of the engine: what its clock shows, unless the clock has been set back, which
-// the engine's time doesn't follow.
+// Now returns the time of the engine: that of its clock, except that it doesn't go back when the
+// clock is set back.
 func (e *Engine) Now() int64 {
 	switch {
 	case e.system != nil:
@@ -146,25 +147,25 @@ func (e *Engine) Now() int64 {
 	return e.steady.Now()
 }
 
-// Sampler reads the machine for the rules of the engine.
+// Sampler returns the engine's sampler of the machine.
 func (e *Engine) Sampler() *sampler.Sampler { return e.sampler }
 
-// Tree is the engine's tree of nodes.
+// Tree returns the engine's tree of nodes.
 func (e *Engine) Tree() *node.Tree { return e.tree }
 
-// Waiting is how many calls wait at the moment for a rule to let them run.
+// Waiting returns the number of calls that wait for a rule at the moment.
 func (e *Engine) Waiting() int64 { return e.waiting.Load() }
 
-// Failures is how often a slot or a handler of the log panicked, what a slot granted could not be
-// taken back, or the clock panicked at an exit. A slot that panics lets the call pass.
+// Failures counts panics of slots and log handlers, grants that a slot could not take back, and
+// panics of the clock at an exit. A slot that panics lets the call pass.
 func (e *Engine) Failures() int64 { return e.failures.Load() }
 
-// Logger logs to that of the configuration. A handler that panics loses the record, and counts in
-// [Engine.Failures]; the goroutine that logs goes on.
+// Logger returns the configured logger, with panics of its handler recovered: the record is lost
+// and counted in [Engine.Failures].
 func (e *Engine) Logger() *slog.Logger { return e.logger }
 
-// resource returns the resource of that name, made if there is none. Beyond the
-// cap it is the overflow resource, which all further names share.
+// resource returns the resource of that name, made if there is none. Beyond the cap it is the
+// overflow resource, which all further names share.
 func (e *Engine) resource(name string, now int64) *Resource {
 	if r, ok := e.resources.Obtain(name, now); ok {
 		return r
@@ -180,8 +181,8 @@ func (e *Engine) FindResource(name string) (*Resource, bool) {
 	return e.resources.Find(name)
 }
 
-// PinResource returns the resource of that name, made if there is none, and keeps
-// it until an update of the rules that doesn't name it.
+// PinResource returns the resource of that name, made if there is none, and keeps it until an
+// update of the rules that doesn't name it.
 func (e *Engine) PinResource(name string) *Resource {
 	return e.resources.Pin(name)
 }
@@ -201,9 +202,9 @@ func (e *Engine) newResource(name string) *Resource {
 	return e.alone(name)
 }
 
-// alone returns a resource that is in no registry.
+// alone returns a resource outside any registry.
 func (e *Engine) alone(name string) *Resource {
-	both := &struct { // side by side: a call needs both
+	both := &struct { // adjacent in memory: a call needs both
 		Resource
 		cluster node.ClusterNode
 	}{}
@@ -237,15 +238,15 @@ func (e *Engine) restore(inv *Invocation) {
 	}
 }
 
-// failed notes a panic that was recovered. slot names the slot that panicked, and is nil if it was
-// other code of the user's.
+// failed records a recovered panic. slot returns the name of the slot that panicked, and is nil for
+// other custom code.
 func (e *Engine) failed(reason any, now int64, slot func() string) {
 	total := e.failures.Add(1)
 	next := e.nextLog.Load()
 	if next != 0 && now < next || !e.nextLog.CompareAndSwap(next, now+logPause) {
 		return
 	}
-	defer func() { _ = recover() }() // the logger may be what panics; then there is nowhere to report it
+	defer func() { _ = recover() }() // if the logger panics, there is nowhere to report it
 	message, name := "penstock: a panic was recovered; the calls go on", ""
 	if slot != nil {
 		name = slot()
@@ -257,18 +258,18 @@ func (e *Engine) failed(reason any, now int64, slot func() string) {
 	e.Logger().Error(message, attrs...)
 }
 
-// Close writes what the log has not reported yet of refusals and changes of breakers, tells the
-// listeners of [Engine.OnBlocked] the last refusals, and ends the reports of leaks and what
-// [Engine.Every] repeats; when it returns none of these runs, so a handler of the log or a listener
-// must not call it. Calls are still judged and counted afterwards, by the rules
-// in force. Load, CPU and memory use are no longer read: rules that depend on them keep to the last
-// readings. Closing twice is fine.
+// Close writes the outstanding log lines about rejections and changes of breakers, passes the last
+// rejections to the listeners of [Engine.OnBlocked], and ends the reports of leaks and the tasks of
+// [Engine.Every]; when it returns none of these runs, so a log handler or a listener must not call
+// it. Calls are still judged and counted afterwards, by the rules in force. Load, CPU and memory
+// use are no longer sampled: rules that depend on them keep the last samples. Close may be called
+// twice.
 func (e *Engine) Close() error {
 	if e.leaks != nil {
 		e.leaks.close()
 	}
 	e.endRepeats()
-	e.told.close()
+	e.feed.close()
 	e.flushLogs()
 	return nil
 }

@@ -83,12 +83,12 @@ func TestUpdateIsAllOrNothing(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrBlocked)
 
 	assert.Panics(t, func() { _ = e.Update(func(*engine.SnapshotBuilder) error { panic("x") }) })
-	load(t, e) // no lock is left behind
+	load(t, e) // no lock is left held
 	assert.Equal(t, before.Revision+1, e.Rules().Revision)
 	enter(t, e, t.Context()).Exit()
 }
 
-// A family that an update leaves out has no rules any more.
+// A family that an update leaves out has no rules any longer.
 func TestUpdateReplacesEverything(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{}, flow.Rule{Resource: "orders", Threshold: 0})
 	require.NoError(t, e.Update(func(*engine.SnapshotBuilder) error { return nil }))
@@ -96,7 +96,7 @@ func TestUpdateReplacesEverything(t *testing.T) {
 	assert.Empty(t, e.Rules().RuleStats())
 }
 
-// Close tells what the block log has not told yet.
+// Close writes the outstanding lines of the block log.
 func TestCloseFlushesTheBlockLog(t *testing.T) {
 	var log lines
 	e, _ := newEngine(t, engine.Config{Logger: log.logger()}, flow.Rule{ID: "r", Resource: "orders", Threshold: 0})
@@ -113,7 +113,7 @@ func TestCloseFlushesTheBlockLog(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrBlocked, "still judged")
 }
 
-// known bug 105: what an engine keeps about resources that left is bounded too.
+// known bug 105: the state kept about resources that left is bounded too.
 func TestNothingIsKeptOfResourcesThatLeft(t *testing.T) {
 	e, clock := newEngine(t, engine.Config{Caps: node.Caps{Resources: 100}},
 		flow.Rule{Resource: ".*", Match: spec.MatchRegex, Threshold: 5})

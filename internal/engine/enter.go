@@ -9,14 +9,13 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Enter asks for a resource. A nil error means go, and the entry must be exited; otherwise the
-// entry is zero and the error is a *[core.BlockError], or wraps [core.ErrInvalid], or wraps the context's
-// error if the context ended while the call waited.
+// Enter asks for a resource. If the error is nil, the call may run, and the entry must be exited.
+// Otherwise the entry is zero and the error is a *[core.BlockError], or wraps [core.ErrInvalid], or
+// wraps the context's error if the context ended while the call waited.
 //
-// The context matters only if a rule makes the call wait. A nil context never ends. If the
-// context has ended, or its deadline comes before the call's turn, the call is refused
-// immediately. In a queue for a permit the turn isn't known, and the call waits until the
-// deadline.
+// The context matters only if a rule makes the call wait. A nil context never ends. If the context
+// has ended, or its deadline comes before the call's turn, the call is rejected immediately. In a
+// queue for a permit the turn isn't known, and the call waits until the deadline.
 //
 // A panic of a slot is recovered, see [Engine.Failures]. A panic of the clock or the context
 // propagates to the caller, and the call holds nothing.
@@ -71,7 +70,7 @@ func (inv *Invocation) enter(r *Resource, name string) (Entry, error) {
 
 	var v Verdict
 	at := inv.walk(preparing, &v)
-	for at == mayWait && v.Wait == untilFetched && inv.lacksSome() {
+	for at == mayWait && v.Wait == untilFetched && inv.wantsSome() {
 		if _, by, cause := inv.fetch(inv.ctx); by != nil {
 			return Entry{}, inv.refuse(by, cause)
 		}
@@ -94,9 +93,9 @@ func (inv *Invocation) enter(r *Resource, name string) (Entry, error) {
 	return inv.entry(), nil
 }
 
-// able reports whether a call whose rules were asked could wait as long as they would make it wait;
-// if not, it turns the verdict into a refusal. Where the context panics, or ends the goroutine, the
-// call is refused.
+// able reports whether a call whose rules were asked could wait as long as required; if not, it
+// turns the verdict into a rejection. If the context panics, or ends the goroutine, the call is
+// rejected.
 func (inv *Invocation) able(v *Verdict) (ok bool) {
 	by, over := inv.named(v.By), false
 	defer func() {
@@ -113,7 +112,7 @@ func (inv *Invocation) able(v *Verdict) (ok bool) {
 	return ok
 }
 
-// named makes sure that the refusal of a call that can't wait names a rule.
+// named returns by, or a rejection without a rule if by is nil.
 func (inv *Invocation) named(by *core.BlockError) *core.BlockError {
 	if by == nil {
 		by = NewCounted(core.BlockError{Resource: inv.resource.Name()}, nil, nil, nil)
@@ -121,8 +120,8 @@ func (inv *Invocation) named(by *core.BlockError) *core.BlockError {
 	return by
 }
 
-// find returns the resource of that name. A pooled invocation often serves the
-// resource it served last, which is cheaper to compare than to look up.
+// find returns the resource of that name. A pooled invocation often serves its last resource again,
+// and comparing is cheaper than looking up.
 func (inv *Invocation) find(name string) *Resource {
 	if r := inv.last; r != nil && r.Name() == name && !r.Retired() {
 		return r
@@ -139,8 +138,8 @@ func (inv *Invocation) entry() Entry {
 	return Entry{inv: inv, generation: inv.word.Load() >> flagBits}
 }
 
-// refuse gives everything back and records the refusal. cause is the error of a
-// context that ended during the wait, or [core.ErrDraining], or nil.
+// refuse gives everything back and records the rejection. cause is the error of a context that
+// ended during the wait, or [core.ErrDraining], or nil.
 func (inv *Invocation) refuse(b *core.BlockError, cause error) error {
 	inv.walk(returning, &Verdict{Block: b})
 	ctx := inv.ctx
@@ -152,8 +151,8 @@ func (inv *Invocation) refuse(b *core.BlockError, cause error) error {
 }
 
 // exit ends the call. The caller has moved the word to the next generation, so no other goroutine
-// uses the invocation. walk reads the clock only when what was held is back, as the clock may
-// panic.
+// uses the invocation. walk reads the clock only after all reservations are given back, because the
+// clock may panic.
 func (inv *Invocation) exit() {
 	if w := inv.engine.leaks; w != nil {
 		w.closed(inv)
@@ -169,8 +168,8 @@ func (inv *Invocation) exit() {
 	inv.recycle()
 }
 
-// recycle returns the invocation to the pool, emptied as a whole so that no field
-// is forgotten and nothing is kept alive.
+// recycle returns the invocation to the pool, emptied as a whole so that no field is forgotten and
+// nothing is kept alive.
 func (inv *Invocation) recycle() {
 	for i := len(inv.completions) - 1; i >= 0; i-- {
 		inv.completions[i] = Completion{} // a pooled invocation must not keep completers alive

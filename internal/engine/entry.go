@@ -8,17 +8,15 @@ import (
 
 // Entry is an admitted call. It is a small value that must be exited once, from any goroutine and
 // in any order; further exits do nothing, even when the state behind it serves another call by
-// then. The zero value is the entry of no call: its methods do nothing. It is safe for concurrent
-// use.
+// then. The methods of the zero value do nothing. It is safe for concurrent use.
 //
 // # Why a stale handle does no harm
 //
-// The state carries a word: a generation and a few flags. An entry remembers the
-// generation it was given. Exit moves the word to the next generation by
-// compare-and-swap, which only one caller can win; Fail sets a flag by compare-and-swap of the
-// whole word, so it fails when the generation has changed. Context and Fail read fields; they set
-// the busy flag meanwhile, and Exit waits for it to clear, so an entry never reads fields of
-// another call.
+// The state carries a word: a generation and a few flags. An entry remembers its generation. Exit
+// moves the word to the next generation by compare-and-swap, which only one caller can win; Fail
+// sets a flag by compare-and-swap of the whole word, so it fails when the generation has changed.
+// Context and Fail read fields; they set the busy flag meanwhile, and Exit waits for it to clear,
+// so an entry never reads fields of another call.
 type Entry struct {
 	inv        *Invocation
 	generation uint64
@@ -32,8 +30,7 @@ const (
 	flagBits = iota
 )
 
-// Exit ends the call: it counts completion and response time, and returns what
-// the call held.
+// Exit ends the call: it counts completion and response time, and gives back held units.
 func (e Entry) Exit() {
 	if e.inv == nil {
 		return
@@ -45,7 +42,7 @@ func (e Entry) Exit() {
 		case w>>flagBits != e.generation:
 			return
 		case w&flagBusy != 0:
-			shared.Gosched() // Context or Fail is reading a handful of fields
+			shared.Gosched() // Context or Fail is reading fields
 		case word.CompareAndSwap(w, (e.generation+1)<<flagBits):
 			e.inv.failed = w&flagFailed != 0
 			if w&(flagLongLived|flagNeutral) != 0 {
@@ -58,7 +55,7 @@ func (e Entry) Exit() {
 	}
 }
 
-// Fail says how the call ended, see api.Admitted.
+// Fail reports the error with which the call ended, see api.Admitted.
 func (e Entry) Fail(err error) {
 	if e.inv == nil || err == nil {
 		return
@@ -68,7 +65,7 @@ func (e Entry) Fail(err error) {
 	}
 }
 
-// SetLongLived marks the call as one without a response time, where that turns out only while it
+// SetLongLived marks the call as one without a response time, if that becomes known only while it
 // runs: see [LongLived].
 func (e Entry) SetLongLived() {
 	if e.inv != nil {
@@ -76,7 +73,7 @@ func (e Entry) SetLongLived() {
 	}
 }
 
-// ExitFailed ends the call as failed, whatever Config.Failure says of errors.
+// ExitFailed ends the call as failed, regardless of Config.Failure.
 func (e Entry) ExitFailed() {
 	if e.inv != nil {
 		e.set(flagFailed)
@@ -84,9 +81,9 @@ func (e Entry) ExitFailed() {
 	e.Exit()
 }
 
-// Context returns a context for calls nested in this one: they are counted below
-// it, in the same context and from the same origin. It is made on demand and may outlive the entry.
-// An entry that has exited gives [context.Background].
+// Context returns a context for calls nested in this one: they are counted below it, in the same
+// context and from the same origin. It is made on demand and may outlive the entry. An entry that
+// has exited returns [context.Background].
 func (e Entry) Context() context.Context { return e.ContextIn(new(Nested)) }
 
 // Nested is the memory of a context of [Entry.Context]. The zero value is ready to become one,
@@ -97,7 +94,7 @@ type Nested struct {
 	in   placed
 }
 
-// ContextIn is Context made in child, which the caller may have inside an object of its own. For an
+// ContextIn is Context made in child, which the caller may embed in an object of its own. For an
 // entry that has exited, or the zero Entry, it makes nothing.
 func (e Entry) ContextIn(child *Nested) context.Context {
 	if e.inv == nil || !e.set(flagBusy) {
@@ -121,8 +118,8 @@ func (e Entry) ContextIn(child *Nested) context.Context {
 	return child
 }
 
-// origins are the name that the call asked for and the context that it came with, "" and nil if it
-// has exited.
+// origins returns the name that the call asked for and the context that it came with, "" and nil if
+// it has exited.
 func (e Entry) origins() (name string, ctx context.Context) {
 	if !e.set(flagBusy) {
 		return "", nil
@@ -135,7 +132,7 @@ func (e Entry) origins() (name string, ctx context.Context) {
 	return name, ctx
 }
 
-// Value returns the [Context] of the nested calls, or what the parent context has.
+// Value returns the [Context] of the nested calls, or the parent context's value.
 func (n *Nested) Value(key any) any {
 	if key == (contextKey{}) && n.from.tree != nil {
 		return &n.from

@@ -78,8 +78,8 @@ func TestEntriesExitInAnyOrderOnAnyGoroutine(t *testing.T) {
 	}
 }
 
-// A handle that is over harms nobody, whatever is done with it while its state
-// serves another call. known bug 53
+// A stale handle has no effect, whatever is done with it while its state serves another call. known
+// bug 53
 func TestStaleEntry(t *testing.T) {
 	failure := errors.New("x")
 	for _, tt := range []struct {

@@ -7,8 +7,8 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// repeated is something done at intervals. Its timer is set when the last run is over, so two runs
-// never overlap.
+// repeated is a periodic task. Its timer is set when the last run is over, so two runs never
+// overlap.
 type repeated struct {
 	engine *Engine
 	period time.Duration
@@ -21,7 +21,7 @@ type repeated struct {
 }
 
 // Every calls f each time a period has passed on the engine's clock, until stop is called or the
-// engine is closed; after Close no run starts. A clocks.Manual calls f as it is moved. A panic of f
+// engine is closed; after Close no run starts. A clocks.Manual calls f as it advances. A panic of f
 // counts as an internal failure, see [Engine.Failures]. stop doesn't wait for a run that is under
 // way; [Engine.Close] does, so f must not call Close.
 func (e *Engine) Every(period time.Duration, f func(now int64)) (stop func()) {
@@ -38,8 +38,8 @@ func (e *Engine) Every(period time.Duration, f func(now int64)) (stop func()) {
 	r.arm()
 	return func() {
 		r.end()
-		// Close must know of a run that is under way, so that it can wait for it. Such a run gets
-		// to next afterwards, and finds that r has ended.
+		// Close must see a run that is under way, so that it can wait for it. Such a run gets to
+		// next afterwards, and finds that r has ended.
 		if r.running.TryLock() {
 			r.running.Unlock()
 			r.forget()
@@ -98,7 +98,7 @@ func (r *repeated) end() {
 	}
 }
 
-// endRepeats ends everything that repeats, for good, and waits for runs under way.
+// endRepeats permanently ends all periodic tasks, and waits for runs under way.
 func (e *Engine) endRepeats() {
 	e.repeating.Lock()
 	e.closed = true

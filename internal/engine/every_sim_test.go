@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 )
 
-// bell is a clock that stands still, whose alarms ring when the test says so.
+// bell is a clock that stands still, whose alarms ring at the test's command.
 type bell struct {
 	*clocks.Manual
 	rings []func()
@@ -22,8 +22,8 @@ func (b *bell) Alarm(_ time.Duration, ring func()) (stop func()) {
 	return func() { b.rings[i] = nil }
 }
 
-// Timers fire while somebody stops what repeats and somebody closes the engine. There
-// is never a second run beside the first, and none after Close has returned.
+// Timers fire while one goroutine stops the task and another closes the engine. Two runs never
+// overlap, and none begins after Close has returned.
 func TestSimEvery(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		clock := &bell{Manual: clocks.NewManual(time.Unix(1, 0))}
@@ -37,13 +37,13 @@ func TestSimEvery(t *testing.T) {
 			if running++; running > 1 {
 				s.Failf("it runs twice at once")
 			}
-			e.failures.Load() // somebody else may go on here
+			e.failures.Load() // a point where others may run
 			running--
 		}
 		stop := e.Every(time.Second, run)
 		for range 2 {
 			s.Go(func() {
-				for range 2 { // a timer that has fired can't be stopped any more
+				for range 2 { // a timer that has fired can't be stopped any longer
 					if n := len(clock.rings); n > 0 && clock.rings[n-1] != nil {
 						ring := clock.rings[n-1]
 						clock.rings[n-1] = nil

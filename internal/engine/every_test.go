@@ -14,8 +14,8 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// What repeats keeps its distance on the engine's clock, until it is stopped or the
-// engine is closed.
+// A periodic task keeps its period on the engine's clock, until it is stopped or the engine is
+// closed.
 func TestEvery(t *testing.T) {
 	e, clock := newEngine(t, engine.Config{})
 	var at []time.Duration
@@ -39,7 +39,7 @@ func TestEvery(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-// A panic is counted, and it goes on.
+// A panic is counted, and the task continues.
 func TestEveryOutlivesAPanic(t *testing.T) {
 	e, clock := newEngine(t, engine.Config{})
 	runs := 0
@@ -50,7 +50,7 @@ func TestEveryOutlivesAPanic(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-// It may stop itself, and start another.
+// A task may stop itself, and start another.
 func TestEveryStopsItself(t *testing.T) {
 	e, clock := newEngine(t, engine.Config{})
 	runs := 0
@@ -66,8 +66,8 @@ func TestEveryStopsItself(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-// With a clock of another kind the machine's timer runs, never twice at once. When
-// Close returns nothing runs any more.
+// With a clock of another kind the machine's timer runs, never twice at once. When Close returns
+// nothing runs any longer.
 func TestEveryByTheMachinesTimer(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{Clock: clocks.NewSystem()})
 	var running, runs atomic.Int64

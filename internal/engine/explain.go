@@ -10,21 +10,20 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// Explainer is a [Checker] that can say how it would judge a call: the rules of every family, and a
-// user's own slots that choose to.
+// Explainer is a [Checker] that can explain its verdict on a call: the rules of every family, and
+// custom slots that implement it.
 //
-// Explain is called for a call that does not take place: the call has all that a caller passes, but
-// nothing is counted for it. So Explain takes nothing, notes nothing, and leaves no trace. It
-// returns a judgement for each rule that would judge the call, in the order in which they are
-// asked; the judgement of a user's own slot needs no Rule. It is called under no lock, and by any
-// number of goroutines at the same time.
+// Explain is called for a call that does not take place: the call has everything that a caller
+// passes, but is counted nowhere. So Explain takes nothing, records nothing, and leaves no trace.
+// It returns a judgement for each rule that would judge the call, in the order of evaluation; the
+// judgement of a custom slot needs no Rule. It is called without a lock, and concurrently.
 type Explainer interface {
 	Explain(*Invocation) []core.Judgement
 }
 
-// Explain says what the rules would decide for a call if it arrived now, see api.Explain. It takes the
-// locks that a reader of the tree takes, and holds them as long. It allocates what it returns and, for
-// a resource that doesn't exist, what its rules would hold.
+// Explain returns the verdicts of the rules on a call that arrived now, see api.Explain. It takes
+// the locks that a reader of the tree takes, and holds them as long. It allocates its result and,
+// for a resource that doesn't exist, the state that its rules would have.
 func (e *Engine) Explain(ctx context.Context, name string, opts []Option) (core.Explanation, error) {
 	inv, err := e.begin(ctx, name, opts)
 	if err != nil {
@@ -117,8 +116,8 @@ func (inv *Invocation) conclude(x *core.Explanation) {
 	}
 }
 
-// look finds what a call that does not take place would find. It makes what doesn't exist outside
-// the tree, visible to no other call; known is whether the resource existed.
+// look finds the resource and nodes for a call that does not take place. Missing ones are
+// made outside the tree, visible to no other call; known reports whether the resource existed.
 func (inv *Invocation) look(name string) (known bool) {
 	e := inv.engine
 	r, known := e.FindResource(name)
@@ -137,10 +136,10 @@ func (inv *Invocation) look(name string) (known bool) {
 	return known
 }
 
-// lookAt is lookUp for readers. What the rules in force already have at the resource is used; what
-// they would have there for the first time is built separately, and not kept. The resource is
-// brought up to date only if it still goes by older rules, as it does until the update gets to it:
-// what is handed over is handed over once.
+// lookAt is lookUp for readers. Existing state of the rules in force at the resource is used; state
+// that they would have there for the first time is built separately, and not kept. The resource is
+// brought up to date only if it still uses older rules, as it does until the update gets to it:
+// state is handed over once.
 func (e *Engine) lookAt(r *Resource, name string, now int64) *binding {
 	beyond := r == e.resources.overflow
 	set := e.rules.Load()
@@ -168,12 +167,12 @@ func (e *Engine) lookAt(r *Resource, name string, now int64) *binding {
 	return e.bindLocked(set, e.alone(r.Name()), last, s, nil, now)
 }
 
-// after is the time of the call plus a wait.
+// after returns the time of the call plus a wait.
 func (inv *Invocation) after(wait time.Duration) time.Time {
 	return time.Unix(0, inv.now+int64(wait)).UTC()
 }
 
-// JudgeRefused says that the call is refused, and when it would no longer be, if that is known.
+// JudgeRefused records that the call is rejected, and when it would be admitted, if known.
 func (inv *Invocation) JudgeRefused(j *core.Judgement, after time.Duration, known bool) {
 	j.Outcome = core.Refused
 	if known {
@@ -181,7 +180,7 @@ func (inv *Invocation) JudgeRefused(j *core.Judgement, after time.Duration, know
 	}
 }
 
-// JudgeWait says that the call waits that long or, if ok is false, that it is refused until the
+// JudgeWait records that the call waits that long or, if ok is false, that it is rejected until the
 // wait is at most maxWait.
 func (inv *Invocation) JudgeWait(j *core.Judgement, wait time.Duration, ok bool, maxWait time.Duration) {
 	switch {
@@ -202,20 +201,20 @@ func (inv *Invocation) JudgeTokens(j *core.Judgement, b meter.TokenBucket, n, si
 	}
 }
 
-// MeasureUnits is a measure of units under a limit.
+// MeasureUnits returns a measure of units under a limit.
 func MeasureUnits(of string, used, limit int64) core.Measure {
 	left := max(0, limit-used)
 	return core.Measure{Of: of, Measured: float64(used), Limit: float64(limit), Remaining: &left}
 }
 
-// MeasureTokens is a measure of a token bucket that holds size.
+// MeasureTokens returns a measure of a token bucket that holds size.
 func MeasureTokens(b meter.TokenBucket, now, size int64) core.Measure {
 	left := b.Whole(now, size)
 	return core.Measure{Of: "tokens taken", Measured: float64(size) - b.Left(now, size), Limit: float64(size), Remaining: &left}
 }
 
-// MeasureTurns is a measure of a queue for turns: how long the call would wait for its own, and
-// how many more there are.
+// MeasureTurns returns a measure of a queue for turns: the wait of the call for its turn, and the
+// number of turns left.
 func MeasureTurns(wait, maxWait time.Duration, left *int64) core.Measure {
 	return core.Measure{Of: "wait for a turn", Measured: shown.Millis(wait), Limit: shown.Millis(maxWait), Unit: "ms", Remaining: left}
 }

@@ -21,7 +21,7 @@ type ignored struct{ error }
 
 func (e *ignored) Unwrap() error { return e.error }
 
-// Certain marks an error that was judged a failure already, see api.Certain.
+// Certain marks an error as a failure already, see api.Certain.
 func Certain(err error) error {
 	if err == nil {
 		return nil
@@ -33,11 +33,12 @@ type certain struct{ error }
 
 func (e *certain) Unwrap() error { return e.error }
 
-// failWhen is what resources have in place of [Config].Failure, by name. A map is not changed once
-// published.
+// failWhen has the functions that replace [Config].Failure for resources, by name. A map is
+// immutable once published.
 type failWhen map[string]func(error) bool
 
-// FailWhen says which errors of the calls of one resource are failures, see api.Guard.FailWhen.
+// FailWhen sets the function that decides which errors of the calls of one resource are failures,
+// see api.Guard.FailWhen.
 func (e *Engine) FailWhen(resource string, failed func(error) bool) {
 	for {
 		old := e.failWhen.Load()
@@ -54,8 +55,8 @@ func (e *Engine) FailWhen(resource string, failed func(error) bool) {
 	}
 }
 
-// failureOf is the function that says which errors of a resource's calls are failures, nil if none
-// was set.
+// failureOf returns the function that decides which errors of a resource's calls are failures, nil
+// if none was set.
 func (e *Engine) failureOf(resource string) func(error) bool {
 	if named := e.failWhen.Load(); named != nil && len(*named) > 0 {
 		if failed := (*named)[resource]; failed != nil {
@@ -66,8 +67,8 @@ func (e *Engine) failureOf(resource string) func(error) bool {
 }
 
 // judge returns the flag that this error sets on an entry's call: flagFailed, flagNeutral, or 0 if
-// the error is an answer. If the function that decides panics, the call failed. The context, which
-// is the user's code, is asked while the entry isn't busy, as Exit waits for that.
+// the error is an answer. If the deciding function panics, the call failed. The context, which is
+// custom code, is asked while the entry isn't busy, because Exit waits for that.
 func (e *Engine) judge(entry Entry, err error) (flag uint64) {
 	flag = flagFailed
 	sure, judged := err.(*certain) //nolint:errorlint // it is marked for Fail, and nobody wraps it
@@ -94,8 +95,8 @@ func (e *Engine) judge(entry Entry, err error) (flag uint64) {
 	return flag
 }
 
-// byContext is the flag of an error about which nobody has said anything. The cause of a cancel
-// isn't looked at: it may be the time that another call took.
+// byContext returns the flag of an error that no function decides about. The cause of a cancel
+// isn't considered: it may be the time that another call took.
 func byContext(ctx context.Context, err error) uint64 {
 	switch ended := ctx.Err(); {
 	case errors.Is(ended, context.Canceled):
@@ -106,8 +107,8 @@ func byContext(ctx context.Context, err error) uint64 {
 	return flagFailed
 }
 
-// Shield calls f, which is the user's code. A panic of f is counted and logged like the panic of a
-// slot (see [Engine.Failures]), and Shield returns.
+// Shield calls f, which is custom code. A panic of f is counted and logged like the panic of a slot
+// (see [Engine.Failures]), and Shield returns.
 func (e *Engine) Shield(f func()) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -36,7 +36,8 @@ func failed(t *testing.T, e *engine.Engine, name string, err error) bool {
 	return r.Totals().Exception > before
 }
 
-// A resource's own say comes before that of all, and after what is never asked about.
+// A resource's own function takes precedence over the general one, and doesn't see errors that are
+// never asked about.
 func TestFailWhen(t *testing.T) {
 	refused := &core.BlockError{Kind: core.KindFlow, Resource: "other", Rule: "rule"}
 	all := func(error) bool { return true }
@@ -68,7 +69,7 @@ func TestFailWhen(t *testing.T) {
 	}
 }
 
-// What is said last holds, also for calls that are under way, until it is taken back.
+// The last function set applies, also to calls that are under way, until it is removed.
 func TestFailWhenIsSaidAnew(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{})
 	assert.True(t, failed(t, e, "orders", errNotFound))
@@ -91,8 +92,7 @@ func TestFailWhenIsSaidAnew(t *testing.T) {
 	entry.Fail(errDown) // it is over
 }
 
-// If the one who is to say so panics, the call failed, the panic is counted, and the call ends
-// like any other.
+// If the function panics, the call failed, the panic is counted, and the call ends like any other.
 func TestFailWhenPanics(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{Failure: func(error) bool { return false }})
 	e.FailWhen("orders", func(error) bool { panic("x") })
@@ -101,7 +101,7 @@ func TestFailWhenPanics(t *testing.T) {
 	assert.Zero(t, resource(t, e, "orders").InFlight())
 }
 
-// One who ends the call, or makes another, while being asked waits for nobody.
+// A function that ends the call, or makes another, doesn't deadlock.
 func TestFailWhenIsAskedUnderNoLock(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{})
 	entry, err := e.Enter(t.Context(), "orders", nil)
@@ -117,8 +117,8 @@ func TestFailWhenIsAskedUnderNoLock(t *testing.T) {
 	assert.True(t, failed(t, e, "orders", errNotFound))
 }
 
-// It goes by the name that a call asks for: when rules are loaded, when the resource has left
-// and comes back, and beyond the cap, where resources share a node.
+// The function belongs to the name that a call asks for: when rules are loaded, when the resource
+// has left and comes back, and beyond the cap, where resources share a node.
 func TestFailWhenOutlivesResources(t *testing.T) {
 	e, clock := newEngine(t, engine.Config{Caps: node.Caps{Resources: 1}})
 	for _, name := range []string{"orders", "carts"} {
@@ -142,8 +142,8 @@ func TestFailWhenOutlivesResources(t *testing.T) {
 	check()
 }
 
-// Each call is judged by its own resource's, whoever says what meanwhile, and a stale entry by
-// nobody's that has to do with the call which has its place by then.
+// Each call is judged by its own resource's function, whatever is set meanwhile, and a stale entry
+// never by that of the call that has its place by then.
 func TestFailWhenWhileCallsAreMade(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{})
 	own := make(map[string]error)
@@ -189,7 +189,7 @@ func TestFailWhenWhileCallsAreMade(t *testing.T) {
 	}
 }
 
-// Who says so for a resource costs no allocation.
+// A function for a resource costs no allocation.
 func TestFailWhenDoesNotAllocate(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{})
 	e.FailWhen("a", isDown)

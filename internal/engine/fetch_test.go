@@ -16,12 +16,12 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// faraway is a fetcher that answers after so long, with what it is told to grant.
+// faraway is a fetcher that answers after so long, with the grants it was given.
 type faraway struct {
 	clock  *clocks.Manual
 	takes  time.Duration
 	grant  func(*engine.Want)
-	rounds [][]any // the limits that were wanted, round by round
+	rounds [][]any // limits wanted, round by round
 	most   []time.Duration
 	panics bool
 }
@@ -50,13 +50,13 @@ func (f *faraway) Fetch(ctx context.Context, atMost time.Duration, wants []engin
 	return nil
 }
 
-// leased is a made-up slot: all that it says of a call is said by its only limit.
+// leased is a test slot with a single limit.
 type leased struct {
 	name    string
 	from    *faraway
 	timeout time.Duration
 	units   int64 // at hand
-	full    bool  // refuses what does not fit, and doesn't fetch
+	full    bool  // rejects calls that do not fit, and doesn't fetch
 	unasked bool  // takes without being asked
 	fails   bool  // panics
 	by      *core.BlockError
@@ -147,8 +147,8 @@ func sharedEngine(t *testing.T, slotsOf ...engine.Slot) (*engine.Engine, *clocks
 	return e, clock
 }
 
-// What a call lacks of several limits it fetches in one round, and then it is asked again, at the
-// time by then.
+// A call fetches its wants of several limits in one round, and then it is asked again, at the time
+// by then.
 func TestAllThatACallLacksIsFetchedAtOnce(t *testing.T) {
 	from := &faraway{takes: 3 * time.Millisecond}
 	a, b := newLeased("a", from), newLeased("b", from)
@@ -173,7 +173,7 @@ func TestAllThatACallLacksIsFetchedAtOnce(t *testing.T) {
 	assert.Empty(t, append(a.back, b.back...), "what a call ran with is spent")
 }
 
-// A call that some rule refuses fetches nothing, whether the rule comes before or behind.
+// A call that some rule rejects fetches nothing, whether the rule comes before or behind.
 func TestARefusedCallFetchesNothing(t *testing.T) {
 	from := new(faraway)
 	a, b := newLeased("a", from), newLeased("b", from)
@@ -192,7 +192,7 @@ func TestARefusedCallFetchesNothing(t *testing.T) {
 	assert.Empty(t, from.rounds)
 
 	d := newLeased("d", from)
-	e, _ = sharedEngine(t, d, b) // b, which is asked later, refuses what d lacks units for
+	e, _ = sharedEngine(t, d, b) // b, which is asked later, rejects the call that has wants of d
 	for range 3 {
 		_, err = e.Enter(t.Context(), "orders", nil)
 		require.Equal(t, error(b.by), err)
@@ -204,7 +204,7 @@ func TestARefusedCallFetchesNothing(t *testing.T) {
 	entry.Exit()
 }
 
-// What was granted goes back if something else is not, or if a rule refuses the call meanwhile.
+// Grants go back if another want is not granted, or if a rule rejects the call meanwhile.
 func TestWhatWasFetchedGoesBack(t *testing.T) {
 	from := new(faraway)
 	a, b := newLeased("a", from), newLeased("b", from)
@@ -230,7 +230,7 @@ func TestWhatWasFetchedGoesBack(t *testing.T) {
 	assert.Equal(t, []int64{8}, b.back)
 }
 
-// The context ends while the call waits for what it lacks.
+// The context ends while the call waits for its wants.
 func TestContextEndsWhileACallFetches(t *testing.T) {
 	from := &faraway{takes: time.Second}
 	a := newLeased("a", from)
@@ -251,7 +251,7 @@ func TestContextEndsWhileACallFetches(t *testing.T) {
 	assert.Zero(t, e.Waiting())
 }
 
-// A fetcher that panics has the call refused, and nothing stays.
+// If a fetcher panics, the call is rejected, and nothing stays reserved.
 func TestAFetcherThatPanics(t *testing.T) {
 	from := &faraway{panics: true}
 	a := newLeased("a", from)
@@ -261,7 +261,7 @@ func TestAFetcherThatPanics(t *testing.T) {
 	assert.EqualValues(t, 1, resource(t, e, "orders").Totals().Block)
 }
 
-// A call that was not asked, or that others were quicker than, fetches when all have taken.
+// A call that was not asked, or finds that others were quicker, fetches when all have taken.
 func TestWhoFindsNothingAsItTakesFetchesThen(t *testing.T) {
 	from := new(faraway)
 	a := newLeased("a", from)
@@ -287,7 +287,7 @@ func TestWhoFindsNothingAsItTakesFetchesThen(t *testing.T) {
 	entry.Exit()
 }
 
-// Who waits for another rule fetches after that, and has not fetched before.
+// A call that waits for another rule fetches after that, not before.
 func TestWhoWaitsForAnotherRuleFetchesAfterThat(t *testing.T) {
 	from := &faraway{takes: time.Millisecond}
 	a := newLeased("a", from)
@@ -305,8 +305,8 @@ func TestWhoWaitsForAnotherRuleFetchesAfterThat(t *testing.T) {
 	assert.Equal(t, error(a.by), err)
 }
 
-// On a clock that a test moves, a call that sleeps again after its wait, as it fetches or waits for what it
-// got, is woken in turn by the same Advance.
+// On a Manual clock, a call that sleeps again after its wait, as it fetches or waits for its
+// grants, is woken in turn by the same Advance.
 func TestManualClockWakesACallThatFetchesAfterItsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := &faraway{takes: time.Millisecond, grant: func(w *engine.Want) { w.Got, w.Wait = true, 30*time.Millisecond }}
@@ -327,14 +327,13 @@ func TestManualClockWakesACallThatFetchesAfterItsWait(t *testing.T) {
 	})
 }
 
-// Units at hand are not taken along through a wait that nobody told of before: they go back, and
-// the call fetches others.
+// Units at hand are not kept through an unforeseen wait: they go back, and the call fetches others.
 func TestUnitsOfALeaseAreNotTakenThroughAWait(t *testing.T) {
 	from := new(faraway)
 	a, b := newLeased("a", from), newLeased("b", from)
 	a.units = 1
 	e, clock := sharedEngine(t, a, b)
-	from.grant = func(w *engine.Want) { // b grants a coming bucket
+	from.grant = func(w *engine.Want) { // b grants a later bucket
 		w.Got, w.Token = true, int64(len(from.rounds))
 		if w.Limit == "b" && w.MaxWait > 0 {
 			w.Wait, w.Borrowed = 30*time.Millisecond, true
@@ -370,7 +369,7 @@ func TestACallFetchesForOneTimeoutInAll(t *testing.T) {
 	entry.Exit()
 }
 
-// A wait for another rule is none for what a call fetches.
+// A wait for another rule doesn't reduce the time for fetching.
 func TestOtherWaitsAreNoPartOfTheTimeout(t *testing.T) {
 	from := &faraway{takes: 8 * time.Millisecond}
 	a, b := newLeased("a", from), newLeased("b", from)
@@ -387,7 +386,7 @@ func TestOtherWaitsAreNoPartOfTheTimeout(t *testing.T) {
 	entry.Exit()
 }
 
-// A deadline that comes before the bucket refuses the call, and what it fetched goes back.
+// A deadline before the bucket rejects the call, and its fetched units go back.
 func TestDeadlineBeforeWhatWasFetched(t *testing.T) {
 	from := new(faraway)
 	a := newLeased("a", from)
@@ -400,7 +399,7 @@ func TestDeadlineBeforeWhatWasFetched(t *testing.T) {
 	assert.Equal(t, []int64{9}, a.back)
 }
 
-// A sharer that panics is passed over like any other slot, and told by the name of its slot.
+// A sharer that panics is skipped like any other slot, and logged under the name of its slot.
 func TestASharerThatPanicsIsPassedOver(t *testing.T) {
 	var out lines
 	a := newLeased("a", nil)
@@ -414,7 +413,7 @@ func TestASharerThatPanicsIsPassedOver(t *testing.T) {
 	assert.Contains(t, out.String(), "slot=a ")
 }
 
-// To take of a lease allocates nothing, nor does to be refused.
+// Taking from a lease allocates nothing, nor does being rejected.
 func TestLeasesAllocateNothing(t *testing.T) {
 	from := new(faraway)
 	a := newLeased("a", from)

@@ -6,14 +6,14 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Handle is the name of a resource together with the resource last found for it, so that a call by
-// handle needs no lookup. It works with every engine and never expires: where the resource has left
-// the tree, or another engine is asked, it is looked up again. It is safe for concurrent use, and
+// Handle is the name of a resource together with the last resource found for it, so that a call by
+// handle needs no lookup. It works with every engine and never expires: if the resource has left
+// the tree, or another engine is used, it is looked up again. It is safe for concurrent use, and
 // must not be copied once used.
 //
-// It keeps no place in the tree: an idle resource leaves as if there were no handle, and comes back
-// with the next call. The resource that a handle still points to then is the one that its name
-// would get back anyway, see [node.Registry].
+// It doesn't keep the resource in the tree: an idle resource leaves as if there were no handle, and
+// comes back with the next call. The resource that a handle still points to then is the one that
+// its name would get back anyway, see [node.Registry].
 type Handle struct {
 	name  string
 	found shared.Pointer[Resource]
@@ -22,7 +22,7 @@ type Handle struct {
 // NewHandle returns a handle that has found nothing yet.
 func NewHandle(name string) *Handle { return &Handle{name: name} }
 
-// Name is the resource's name.
+// Name returns the resource's name.
 func (h *Handle) Name() string { return h.name }
 
 // EnterBy is [Engine.Enter] for the resource of a handle.

@@ -29,8 +29,8 @@ var (
 
 func since(c *clocks.Manual) time.Duration { return time.Duration(c.Now() - start.UnixNano()) }
 
-// newEngine returns an engine on a ManualClock, with the standard chain unless the
-// configuration has one. At the end of the test it must hold nothing.
+// newEngine returns an engine on a ManualClock, with the standard chain unless the configuration
+// has one. At the end of the test it must hold nothing.
 func newEngine(t testing.TB, cfg engine.Config, rules ...flow.Rule) (*engine.Engine, *clocks.Manual) {
 	t.Helper()
 	clock := clocks.NewManual(start)
@@ -62,7 +62,7 @@ func resource(t testing.TB, e *engine.Engine, name string) *engine.Resource {
 	return r
 }
 
-// fake is a slot with every role; what is nil does nothing.
+// fake is a slot with every role; nil functions do nothing.
 type fake struct {
 	name      string
 	prepare   func(*engine.Invocation)
@@ -100,13 +100,12 @@ func judge(f func(*engine.Invocation) engine.Verdict, inv *engine.Invocation) en
 	return f(inv)
 }
 
-// refusal is what the slots of a test refuse calls with.
+// refusal is the rejection of the slots of a test.
 func refusal(rule string) *core.BlockError {
 	return engine.NewCounted(core.BlockError{Kind: core.KindFlow, Resource: "orders", Rule: rule}, nil, nil, nil)
 }
 
-// waiter is a slot that tells every call to wait for as long as its first argument
-// says.
+// waiter is a slot that makes every call wait for the duration in its first argument.
 func waiter() *fake {
 	b := refusal("waiter")
 	return &fake{name: "waiter", take: func(inv *engine.Invocation) engine.Verdict {
@@ -117,7 +116,7 @@ func waiter() *fake {
 	}}
 }
 
-// lines collects what a logger writes, a line for each record.
+// lines collects a logger's output, a line for each record.
 type lines struct{ strings.Builder }
 
 func (l *lines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

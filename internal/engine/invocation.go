@@ -11,32 +11,32 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Invocation is one call on its way through the chain. Slots read it, and leave on it what they
-// found and reserved. It belongs to the goroutine that makes the call, is pooled, and must not be
+// Invocation is one call on its way through the chain. Slots read it, and leave their findings and
+// reservations on it. It belongs to the goroutine that makes the call, is pooled, and must not be
 // kept.
 type Invocation struct {
-	// word is generation and flags, see Entry. It outlives the call.
+	// word has the generation and flags, see Entry. It outlives the call.
 	word        shared.Uint64
 	engine      *Engine
 	lane        uint32 // nearly an index of the processor, since the pool keeps objects per processor
 	valued      bool   // values were asked for
 	held        []Reservation
 	completions []Completion
-	last        *Resource // that the previous call asked for
-	beyond      string    // the name that the call asks for, set only if that is beyond the cap
+	last        *Resource // of the previous call
+	beyond      string    // name of the call, set only if that is beyond the cap
 	leak        *watched  // nil unless leaks are watched for; it belongs to the state, as held does
 	params      []param
-	values      []Occurrence           // what ArgValues returned last
-	places      map[argument.Value]int // in values, if those are many
-	index       *places                // of what is held and left, if that is much
-	turns       []*turn                // that the call waits for in queues; behind them, those of earlier calls
+	values      []Occurrence           // last result of ArgValues
+	places      map[argument.Value]int // index of values, if those are many
+	index       *places                // of held and completions, if those are many
+	turns       []*turn                // turns that the call waits for; behind them, those of earlier calls
 	nap         clocks.Nap
-	fetching    *fetching // what the call lacks; nil until some call that the invocation served lacked something
+	fetching    *fetching // nil until some call that the invocation served had wants
 
 	ahead, behind *Invocation // its neighbors among the calls that sleep, see drain
 
-	// The size is a whole number of cache lines (on 64 bits; a test pins it), so that the invocations of
-	// two processors, side by side on the heap, never share one.
+	// The size is a whole number of cache lines (on 64 bits; a test pins it), so that the
+	// invocations of two processors, side by side on the heap, never share one.
 
 	call // everything about the current call; reset as a whole
 }
@@ -50,21 +50,21 @@ type call struct {
 	began  int64         // when the call asked to enter
 	now    int64         // when it is judged, released or exits
 	runs   int64         // when a call that borrowed is to run, 0 for others
-	waited int64         // how long it has waited before it ran, see ServiceTime
-	firm   time.Duration // how long it waits, whatever happens to its turns
+	waited int64         // its wait before it ran, see ServiceTime
+	firm   time.Duration // minimum wait, whatever happens to its turns
 	units  int64
 	args   []any
 
-	endpoint string // whom the call goes to, "" if not given
+	endpoint string // server of the call, "" if not given
 
 	step  int   // number of the step in the stage
-	stage stage // how far through the chain the call is, see steps
+	stage stage // progress through the chain, see steps
 
 	inbound     bool
 	prioritized bool
 	failed      bool
-	waits       bool // a rule has said wait, or queues it
-	queues      bool // the checker at work has put it into a queue for a turn, which it awaits
+	waits       bool // a rule makes it wait, or queues it
+	queues      bool // the current checker has put it into a queue for a turn that it awaits
 
 	waiter *waiter                                     // its place in the queue; nil for nearly all calls
 	left   func(context.Context) (time.Duration, bool) // see InboundWithin; nil for no limit
@@ -74,40 +74,40 @@ type call struct {
 	origin   *node.OriginNode
 	nodes    [4]*node.StatisticNode
 	nodeLen  int
-	counted  int  // on how many of nodes the call is counted as passed
-	joint    bool // the second of nodes is the resource's, and includes what the call node counts
+	counted  int  // number of nodes on which the call is counted as passed
+	joint    bool // the second of nodes is the resource's, and includes the counts of the call node
 
 	longLived bool // these are here because they make no call larger
 	neutral   bool
 
-	wants   bool // it lacks something, or has
-	later   bool // it still lacks something, to fetch after its wait, or when it has taken
-	fleets  bool // it holds something that it must not keep through a wait
-	fetches bool // it has fetched something
-	fetched bool // it has done so after a wait
+	wants         bool // it has wants, or had
+	later         bool // it still has wants, to fetch after its wait or after taking
+	holdsFleeting bool // it holds units that it must not keep through a wait
+	fetches       bool // it has fetched units
+	fetched       bool // it has done so after a wait
 }
 
-// Engine is the engine that the call runs through.
+// Engine returns the engine that the call runs through.
 func (inv *Invocation) Engine() *Engine { return inv.engine }
 
-// Lane is the lane on which the call is counted, see [stat.Counters].
+// Lane returns the lane on which the call is counted, see [stat.Counters].
 func (inv *Invocation) Lane() uint32 { return inv.lane }
 
-// Now is the time of the current phase: when the call asked to enter, was released after a wait, or
-// exited. Slots read no clock.
+// Now returns the time of the current phase: when the call asked to enter, was released after a
+// wait, or exited. Slots don't read the clock.
 func (inv *Invocation) Now() int64 { return inv.now }
 
-// Began is when the call asked to enter.
+// Began returns the time at which the call asked to enter.
 func (inv *Invocation) Began() int64 { return inv.began }
 
-// Runs is the time whose bucket the call is metered in: Now, or for a call that
-// borrowed the beginning of the bucket that it borrowed from.
+// Runs returns the time whose bucket the call is metered in: Now, or for a call that borrowed the
+// start of the bucket that it borrowed from.
 func (inv *Invocation) Runs() int64 { return max(inv.now, inv.runs) }
 
 // LongLived reports whether the call has no response time, see the option of that name.
 func (inv *Invocation) LongLived() bool { return inv.longLived }
 
-// RT is the response time of the call, which exits now, from when it asked to enter: never
+// RT returns the response time of the call, which exits now, since it asked to enter: never
 // negative, except for [Untimed].
 func (inv *Invocation) RT() time.Duration {
 	if inv.longLived {
@@ -116,9 +116,8 @@ func (inv *Invocation) RT() time.Duration {
 	return time.Duration(max(0, inv.now-inv.began))
 }
 
-// ServiceTime is [Invocation.RT] without the time that the call itself waited for rules: in a
-// throttle or a queue, for a borrowed bucket, for the store of a shared limit. What calls nested in
-// it waited is part of it.
+// ServiceTime is [Invocation.RT] without the call's own waits for rules: in a throttle or a queue,
+// for a borrowed bucket, for the store of a shared limit. Waits of nested calls are part of it.
 func (inv *Invocation) ServiceTime() time.Duration {
 	if inv.longLived {
 		return Untimed
@@ -132,7 +131,7 @@ const Untimed time.Duration = -1
 // Borrowed reports whether the call waits, or waited, for a borrowed bucket.
 func (inv *Invocation) Borrowed() bool { return inv.runs != 0 }
 
-// Units is how many units the call takes, at least 1.
+// Units returns the units that the call takes, at least 1.
 func (inv *Invocation) Units() int64 { return inv.units }
 
 // Inbound reports whether the call comes from outside.
@@ -141,24 +140,24 @@ func (inv *Invocation) Inbound() bool { return inv.inbound }
 // Prioritized reports whether the call may borrow.
 func (inv *Invocation) Prioritized() bool { return inv.prioritized }
 
-// Args are the arguments given with the call.
+// Args returns the arguments given with the call.
 func (inv *Invocation) Args() []any { return inv.args }
 
-// Endpoint names what serves the call, "" if the caller didn't say; see [Endpoint].
+// Endpoint returns the server of the call, "" if the caller didn't name it; see [Endpoint].
 func (inv *Invocation) Endpoint() string { return inv.endpoint }
 
 // Failed reports whether the call was marked failed, which is known when it completes.
 func (inv *Invocation) Failed() bool { return inv.failed }
 
-// Neutral reports whether the end of the call says nothing about the resource, which is known when it
-// completes: its own context was cancelled, or a nested call was refused; see [Entry.Fail]. A call
-// that failed is not neutral.
+// Neutral reports whether the end of the call tells nothing about the resource, which is known when
+// it completes: its own context was cancelled, or a nested call was rejected; see [Entry.Fail]. A
+// call that failed is not neutral.
 func (inv *Invocation) Neutral() bool { return inv.neutral }
 
-// Resource is what the call asks for.
+// Resource returns the resource of the call.
 func (inv *Invocation) Resource() *Resource { return inv.resource }
 
-// Origin is the name of the caller, "" if there is none.
+// Origin returns the name of the caller, "" if there is none.
 func (inv *Invocation) Origin() string {
 	if inv.context == nil {
 		return ""
@@ -166,10 +165,11 @@ func (inv *Invocation) Origin() string {
 	return inv.context.origin
 }
 
-// Context is what the caller passed, never nil. Slots may read its values; they must not keep it.
+// Context returns the caller's context, never nil. Slots may read its values; they must not keep
+// it.
 func (inv *Invocation) Context() context.Context { return inv.ctx }
 
-// ContextName is the name of the context that the call came in through.
+// ContextName returns the name of the context that the call came in through.
 func (inv *Invocation) ContextName() string {
 	if inv.context == nil || inv.context.name == "" {
 		return node.DefaultContext
@@ -177,15 +177,14 @@ func (inv *Invocation) ContextName() string {
 	return inv.context.name
 }
 
-// Waits reports whether a rule that took earlier has said wait, or has queued the call, so that the
-// call will wait before it runs, and rules will be asked again then (see [Rechecker]).
+// Waits reports whether a rule that took earlier makes the call wait, or has queued it, so that
+// rules will be asked again before it runs (see [Rechecker]).
 func (inv *Invocation) Waits() bool { return inv.waits }
 
-// Rules are the rules of a family for the resource, as the family's Bind returned them,
-// or nil.
+// Rules returns the rules of a family for the resource, as returned by the family's Bind, or nil.
 func (inv *Invocation) Rules(kind core.Kind) Checker { return inv.bound.rules[kind] }
 
-// Place finds the call node: in its context, below the call it is nested in. It is the first of the
+// Place finds the call node: in its context, below the enclosing call. It is the first of the
 // nodes, so that the call is counted there before anything reads the meters of the resource's node,
 // which may include it.
 func (inv *Invocation) Place() {
@@ -200,12 +199,12 @@ func (inv *Invocation) Place() {
 	inv.nodes[0] = &inv.node.StatisticNode
 	inv.nodeLen++
 	if inv.joint = inv.node.Joint(); inv.joint && alone {
-		inv.addNode(&inv.resource.StatisticNode) // even if no cluster builder follows, the call is counted there
+		inv.addNode(&inv.resource.StatisticNode) // counted there even without a cluster builder
 	}
 }
 
-// PlaceCluster adds the resource's node, the caller's, and the inbound root to
-// the nodes on which the call is counted, as far as they apply.
+// PlaceCluster adds the resource's node, the caller's, and the inbound root to the nodes on which
+// the call is counted, if they apply.
 func (inv *Invocation) PlaceCluster() {
 	inv.resource.MarkEntered()
 	if !inv.joint {
@@ -225,22 +224,22 @@ func (inv *Invocation) addNode(n *node.StatisticNode) {
 	inv.nodeLen++
 }
 
-// Node is the call node, nil before the node selector ran.
+// Node returns the call node, nil before the node selector ran.
 func (inv *Invocation) Node() *node.DefaultNode { return inv.node }
 
-// OriginNode is the node of the caller, nil if the call has none.
+// OriginNode returns the node of the caller, nil if the call has none.
 func (inv *Invocation) OriginNode() *node.OriginNode { return inv.origin }
 
-// Nodes are the nodes that the call is counted on, see [Invocation.Writes].
+// Nodes returns the nodes that the call is counted on, see [Invocation.Writes].
 func (inv *Invocation) Nodes() []*node.StatisticNode { return inv.nodes[:inv.nodeLen] }
 
-// Writes reports whether the call is to be counted on node i itself. If not, that node includes
-// what is counted on the call node, see [node.DefaultNode.Joint].
+// Writes reports whether the call is to be counted on node i itself. If not, that node includes the
+// counts of the call node, see [node.DefaultNode.Joint].
 func (inv *Invocation) Writes(i int) bool { return i != 1 || !inv.joint }
 
-// Counted are the Nodes on which the call was counted as passed. Only there may its completion be
-// counted.
+// Counted returns the Nodes on which the call was counted as passed. Only there may its completion
+// be counted.
 func (inv *Invocation) Counted() []*node.StatisticNode { return inv.nodes[:inv.counted] }
 
-// MarkCounted notes that the call was counted as passed on one more node.
+// MarkCounted records that the call was counted as passed on one more node.
 func (inv *Invocation) MarkCounted() { inv.counted++ }

@@ -15,8 +15,8 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Leaks lists the calls that have not exited for at least [Config.LeakAfter], the
-// oldest first; none if that is 0.
+// Leaks returns the calls that have not exited for at least [Config.LeakAfter], the oldest first;
+// none if that is 0.
 func (e *Engine) Leaks() []core.Leak {
 	if e.leaks == nil {
 		return nil
@@ -34,7 +34,8 @@ func (e *Engine) Leaks() []core.Leak {
 	return leaks
 }
 
-// Leaked is how many calls have been reported as leaks, including those that exited later.
+// Leaked returns the number of calls that have been reported as leaks, including calls that exited
+// later.
 func (e *Engine) Leaked() int64 {
 	if e.leaks == nil {
 		return 0
@@ -43,7 +44,7 @@ func (e *Engine) Leaked() int64 {
 }
 
 const (
-	maxWatched = 1 << 16 // at a time, some 20 MB, so that a leak costs no more than that
+	maxWatched = 1 << 16 // at a time, some 20 MB at most
 	maxFrames  = 32
 )
 
@@ -54,7 +55,7 @@ type leakWatch struct {
 	after  int64
 	lanes  []watchLane // by the lane of the call
 	number shared.Int64
-	missed shared.Int64 // calls beyond maxWatched since they were last reported
+	missed shared.Int64 // calls beyond maxWatched since the last report
 	leaked shared.Int64
 
 	looking shared.Mutex // held during a look, and so while the log is written
@@ -69,12 +70,12 @@ type watchLane struct {
 	calls map[*watched]struct{}
 }
 
-// watched is one admitted call. An invocation keeps it for its next call. Its fields, except told,
-// are written before it is in the lane.
+// watched is one admitted call. An invocation keeps it for its next call. Its fields, except
+// reported, are written before it is in the lane.
 type watched struct {
 	resource string
 	since    int64
-	told     bool // under the lane's mu
+	reported bool // under the lane's mu
 	frames   int
 	callers  [maxFrames]uintptr
 }
@@ -99,7 +100,7 @@ func (w *leakWatch) opened(inv *Invocation) {
 		inv.leak = new(watched)
 	}
 	c := inv.leak
-	c.resource, c.since, c.told = inv.resource.Name(), inv.now, false
+	c.resource, c.since, c.reported = inv.resource.Name(), inv.now, false
 	c.frames = runtime.Callers(3, c.callers[:])
 	lane := &w.lanes[inv.lane]
 	lane.mu.Lock()
@@ -158,13 +159,13 @@ func (w *leakWatch) ring() {
 	next = w.look()
 }
 
-// leakSite is what one line of the log is about.
+// leakSite is the subject of one log line.
 type leakSite struct {
 	resource string
 	callers  [maxFrames]uintptr
 }
 
-// look reports what is due, a line for each resource and stack, and returns when to look next.
+// look reports leaks, a line for each resource and stack, and returns the time of the next look.
 func (w *leakWatch) look() (next int64) {
 	w.looking.Lock()
 	defer w.looking.Unlock()
@@ -172,14 +173,14 @@ func (w *leakWatch) look() (next int64) {
 	next = w.after
 	found := make(map[leakSite][]watched)
 	w.each(func(c *watched) {
-		if c.told {
+		if c.reported {
 			return
 		}
 		if due := c.since + w.after - now; due > 0 {
 			next = min(next, due)
 			return
 		}
-		c.told = true
+		c.reported = true
 		site := leakSite{resource: c.resource}
 		copy(site.callers[:], c.callers[:c.frames])
 		found[site] = append(found[site], *c)
@@ -197,11 +198,11 @@ func (w *leakWatch) look() (next int64) {
 }
 
 func (w *leakWatch) log(message string, args ...any) {
-	defer func() { _ = recover() }() // the logger is what panics; there is nowhere to report it
+	defer func() { _ = recover() }() // if the logger panics, there is nowhere to report it
 	w.engine.Logger().Warn(message, args...)
 }
 
-// stack writes the frames of the caller, without ours.
+// stack formats the frames of the caller, without those of this module.
 func (c *watched) stack() string {
 	engine := reflect.TypeFor[Engine]().PkgPath()
 	api := path.Join(path.Dir(path.Dir(engine)), "api")

@@ -29,8 +29,8 @@ func leaky(t testing.TB, e *engine.Engine, name string) engine.Entry {
 	return entry
 }
 
-// A call that does not exit is reported once, when it is due, with who made it.
-// One that exits in time never is. known bug 55
+// A call that does not exit is reported once, when it is due, with the code that made it. One that
+// exits in time never is. known bug 55
 func TestLeakIsReported(t *testing.T) {
 	var log lines
 	e, clock := newEngine(t, engine.Config{LeakAfter: time.Minute, Logger: log.logger()})
@@ -99,7 +99,7 @@ func TestLeaksOfOneStackMakeOneLine(t *testing.T) {
 	}
 }
 
-// A name that an outsider chose can't make a line of its own. known bug 104
+// A name chosen by an outsider can't make a line of its own. known bug 104
 func TestLeakOfAHostileName(t *testing.T) {
 	var log lines
 	e, clock := newEngine(t, engine.Config{LeakAfter: time.Second, Logger: log.logger()})
@@ -110,8 +110,8 @@ func TestLeakOfAHostileName(t *testing.T) {
 	entry.Exit()
 }
 
-// The age counts from when the call was let in, not from when it began to wait; a
-// call that waits is no leak, and neither is one that was refused.
+// The age counts from admission, not from the beginning of the wait; a waiting call is no leak, and
+// neither is a rejected one.
 func TestLeaksAreOfCallsThatRun(t *testing.T) {
 	e, clock := newEngine(t, engine.Config{LeakAfter: time.Second, Chain: trial.Chain().With(waiter(), engine.After("flow"))},
 		flow.Rule{Resource: "closed", Threshold: 0})
@@ -156,7 +156,7 @@ func TestLeaksOnTheSystemClock(t *testing.T) {
 	})
 }
 
-// A user's clock whose Sleep does nothing doesn't make the search run in circles.
+// A custom clock whose Sleep does nothing doesn't make the search loop.
 func TestLeaksBesideAClockThatDoesNotSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(sleeplessClock)
@@ -179,7 +179,7 @@ type sleeplessClock struct{ now atomic.Int64 }
 func (c *sleeplessClock) Now() int64                                 { return c.now.Load() }
 func (c *sleeplessClock) Sleep(context.Context, time.Duration) error { return nil }
 
-// However the clock sleeps, moving it finds leaks.
+// However the clock sleeps, advancing it finds leaks.
 func TestLeaksInEverySleepMode(t *testing.T) {
 	for _, mode := range []clocks.SleepMode{clocks.SleepPark, clocks.SleepRecord, clocks.SleepAdvance} {
 		e, clock := newEngine(t, engine.Config{LeakAfter: time.Minute})
@@ -193,8 +193,8 @@ func TestLeaksInEverySleepMode(t *testing.T) {
 	}
 }
 
-// The log is written under no lock that calls need, and a handler that panics costs
-// its line only. known bug 60
+// The log is written without a lock that calls need, and a handler that panics loses only its line.
+// known bug 60
 func TestLeakHandlers(t *testing.T) {
 	var e *engine.Engine
 	seen := 0
@@ -222,8 +222,8 @@ func (h handler) Handle(_ context.Context, r slog.Record) error { h(r); return n
 func (h handler) WithAttrs([]slog.Attr) slog.Handler            { return h }
 func (h handler) WithGroup(string) slog.Handler                 { return h }
 
-// A leak takes no more memory than its share: beyond a number, calls are not watched,
-// which is told, and places come free as calls exit.
+// A leak's memory is bounded: beyond a number, calls are not watched, which is logged, and places
+// come free as calls exit.
 func TestLeaksAreBounded(t *testing.T) {
 	var log lines
 	e, clock := newEngine(t, engine.Config{LeakAfter: time.Second, Logger: log.logger()})
@@ -293,8 +293,7 @@ func TestLeaksUnderFire(t *testing.T) {
 	assert.Empty(t, e.Leaks())
 }
 
-// Off is the default, and lists nothing. On, nothing is allocated once the states
-// are there.
+// Off is the default, and lists nothing. On, nothing is allocated once the states are there.
 func TestLeakWatchOffAndOn(t *testing.T) {
 	off, clock := newEngine(t, engine.Config{})
 	entry := leaky(t, off, "orders")

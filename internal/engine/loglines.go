@@ -9,40 +9,41 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// LogTopic is one thing that the log reports in at most one line a second, such as the refusals of
-// a rule at a resource, or the changes of a breaker. The first event is logged immediately; events
-// in the second after a line are logged together, when the next one happens or by a timer of the
-// engine, within two seconds of the line before. Its methods are safe for concurrent use.
+// LogTopic is a subject that the log reports in at most one line a second, such as the rejections
+// by a rule at a resource, or the changes of a breaker. The first event is logged immediately;
+// events in the second after a line are logged together, when the next one happens or by a timer of
+// the engine, within two seconds of that line. Its methods are safe for concurrent use.
 type LogTopic interface {
-	// LogPace is when the next line is due; it always returns the same pointer.
+	// LogPace returns the time of the next line; always the same pointer.
 	LogPace() *LogPace
-	// Unreported reports whether something has happened that no line has reported.
+	// Unreported reports whether there are events that no line has reported.
 	Unreported() bool
-	// LogLine is the line about that, which counts as reported now. A Count of 0 means no line.
+	// LogLine returns the line about those events, which count as reported now. A Count of 0 means
+	// no line.
 	LogLine() LogLine
 }
 
-// LogLine is a line of the log. Strings among Args are escaped, and cut where they are long.
+// LogLine is a line of the log. Strings among Args are escaped, and cut if they are long.
 type LogLine struct {
 	Level   slog.Level
 	Message string
 	Args    []any // as in [slog.Logger.Log]
-	Count   int64 // of what happened
+	Count   int64 // number of events
 }
 
-// LogPace is when the next line about a [LogTopic] is due. The zero value means now. It is safe for
-// concurrent use.
+// LogPace has the time of the next line about a [LogTopic]. The zero value means now. It is safe
+// for concurrent use.
 //
-// # Nothing is left untold
+// # No event stays unreported
 //
 // A topic is on the list of the timer while next isn't 0, or its line is being written. A caller
-// first counts something as untold and then reads next. The timer first sets next to 0 and then
-// checks whether something is untold. So either the timer finds what was counted meanwhile, or the
+// first counts an event as unreported and then reads next. The timer first sets next to 0 and then
+// checks for unreported events. So either the timer finds the events counted meanwhile, or the
 // caller finds 0 and writes the line.
 type LogPace struct {
-	next   shared.Int64 // a line is due from then on; 0 means always
+	next   shared.Int64 // time from which a line is due; 0 means always
 	listed bool         // under the mu of lineLog, as is fresh
-	fresh  bool         // since the timer rang last
+	fresh  bool         // since the last ring of the timer
 }
 
 // due reports whether a line is due, which the caller must then write.
@@ -51,47 +52,47 @@ func (p *LogPace) due(now int64) bool {
 	return (next == 0 || now >= next) && p.next.CompareAndSwap(next, now+logPause)
 }
 
-// Bounds on what is logged of names, which may come from outside: the columns of a name, and about
-// how many bytes a second the lines of one kind have.
+// Bounds on logged names, which may come from outside: the columns of a name, and the approximate
+// bytes a second of all lines of one kind.
 const (
 	loggedWidth  = 256
 	loggedSecond = 64 << 10
 	loggedFrame  = 100 // bytes of a line apart from its strings
 )
 
-// logged is a name as it is logged. It leaves nothing for handlers to escape: they differ in what
-// they do, and none looks beyond ASCII.
+// logged returns a name as it is logged. It leaves nothing for handlers to escape: their behaviors
+// differ, and none looks beyond ASCII.
 func logged(name string) string { return shown.Name(name, loggedWidth) }
 
 // lineLog writes the lines of one kind of topics. It bounds their bytes, since there are as many
-// topics as names, and a caller can keep inventing those. What has no room in a second is reported
-// as one number, in a later one. It is safe for concurrent use. The handler is never called under
-// its lock.
+// topics as names, and a caller can keep inventing those. Events without room in a second are
+// reported as one number, in a later one. It is safe for concurrent use. The handler is never
+// called under its lock.
 type lineLog struct {
 	engine *Engine
-	beyond string // the message for what has no room
+	beyond string // message for events without room
 
 	mu       shared.Mutex
 	begun    bool
-	end      int64 // of the present second
+	end      int64 // of the current second
 	left     int   // bytes
-	unlisted int64 // what had no room and no line has reported yet
+	unlisted int64 // events without room, not reported yet
 
-	topics []LogTopic // those that are listed: lines about them were written lately
+	topics []LogTopic // topics with recent lines
 	stop   func()     // the timer; nil while none runs
-	closed bool       // no timer runs any more
+	closed bool       // no timer runs any longer
 }
 
 // Log writes a line about a topic if one is due: at most one a second, and about 64 KiB of lines of
-// all topics. Otherwise what has happened is reported with what happens later, or by a timer.
+// all topics. Other events are reported together with later ones, or by a timer.
 func (e *Engine) Log(t LogTopic, now int64) {
 	if t.LogPace().due(now) {
-		e.changeLog.tell(t, now)
+		e.changeLog.report(t, now)
 	}
 }
 
-// tell writes the line about a topic that is due.
-func (l *lineLog) tell(t LogTopic, now int64) {
+// report writes the line about a topic that is due.
+func (l *lineLog) report(t LogTopic, now int64) {
 	line := t.LogLine()
 	size := loggedFrame
 	for i, arg := range line.Args {
@@ -101,7 +102,7 @@ func (l *lineLog) tell(t LogTopic, now int64) {
 		}
 	}
 	ok, earlier := l.take(t, now, size, line.Count)
-	l.tellUnlisted(earlier)
+	l.reportUnlisted(earlier)
 	if ok {
 		l.engine.write(line)
 	}
@@ -111,7 +112,7 @@ func (e *Engine) write(line LogLine) {
 	e.Logger().Log(context.Background(), line.Level, line.Message, line.Args...)
 }
 
-// takeUnlisted returns how much no line has reported, and counts it as reported.
+// takeUnlisted returns the number of unreported events without room, and counts them as reported.
 func (l *lineLog) takeUnlisted() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,14 +121,14 @@ func (l *lineLog) takeUnlisted() int64 {
 	return unlisted
 }
 
-func (l *lineLog) tellUnlisted(count int64) {
+func (l *lineLog) reportUnlisted(count int64) {
 	if count > 0 {
 		l.engine.write(LogLine{Level: slog.LevelWarn, Message: l.beyond, Args: []any{"count", count}})
 	}
 }
 
-// take lists the topic, and asks for room for a line about count things. It returns what must be
-// reported first, from earlier seconds.
+// take lists the topic, and asks for room for a line about count events. It returns the number of
+// events of earlier seconds that must be reported first.
 func (l *lineLog) take(t LogTopic, now int64, size int, count int64) (ok bool, earlier int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,10 +164,10 @@ func (l *lineLog) listLocked(t LogTopic) {
 	}
 }
 
-// ring logs what is left of the topics whose last line was written a second ago or, where the clock
-// stands still, as a test's may, two rings ago.
+// ring logs the remaining events of the topics whose last line was written a second ago or, if the
+// clock stands still, as a test's may, two rings ago.
 func (l *lineLog) ring(now int64) {
-	l.tellUnlisted(l.takeUnlisted())
+	l.reportUnlisted(l.takeUnlisted())
 	l.mu.Lock()
 	rest := len(l.topics)
 	l.mu.Unlock()
@@ -177,7 +178,7 @@ func (l *lineLog) ring(now int64) {
 		}
 		// If next has changed by now, a line is about to be written, which lists the topic again.
 		if p := t.LogPace(); p.next.CompareAndSwap(next, 0) && t.Unreported() && p.due(now) {
-			l.tell(t, now)
+			l.report(t, now)
 		}
 	}
 	l.mu.Lock()
@@ -188,8 +189,9 @@ func (l *lineLog) ring(now int64) {
 	}
 }
 
-// next takes the first topic off the list, and returns when a line about it would have been due. It
-// returns nil, and puts the topic at the end, if its last line is too fresh for another.
+// next takes the first topic off the list, and returns the time at which a line about it would have
+// been due. It returns nil, and puts the topic at the end, if its last line is too fresh for
+// another.
 func (l *lineLog) next(now int64) (t LogTopic, due int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -209,21 +211,21 @@ func (l *lineLog) next(now int64) (t LogTopic, due int64) {
 	return t, due
 }
 
-// flush logs what is left, in a second of its own; no timer runs from then on. more calls its
-// argument with topics that may not be listed because they changed after an earlier flush.
+// flush logs the remaining events, in a second of its own; no timer runs from then on. more calls
+// its argument with topics that may not be listed because they changed after an earlier flush.
 func (l *lineLog) flush(more func(func(LogTopic))) {
 	l.mu.Lock()
 	topics, now := l.topics, l.end
 	l.topics, l.closed = nil, true
 	l.mu.Unlock()
-	tell := func(t LogTopic) {
+	report := func(t LogTopic) {
 		if t.Unreported() {
-			l.tell(t, now)
+			l.report(t, now)
 		}
 	}
 	for _, t := range topics {
-		tell(t)
+		report(t)
 	}
-	more(tell)
-	l.tellUnlisted(l.takeUnlisted())
+	more(report)
+	l.reportUnlisted(l.takeUnlisted())
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 )
 
-// toldOf adds up what the lines of a log tell.
-type toldOf struct {
+// loggedCount adds up the counts in the lines of a log.
+type loggedCount struct {
 	slog.Handler
 	n *int64
 }
 
-func (h toldOf) Handle(_ context.Context, r slog.Record) error {
+func (h loggedCount) Handle(_ context.Context, r slog.Record) error {
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == "count" {
 			*h.n += a.Value.Int64()
@@ -29,15 +29,15 @@ func (h toldOf) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func (toldOf) Enabled(context.Context, slog.Level) bool { return true }
+func (loggedCount) Enabled(context.Context, slog.Level) bool { return true }
 
-// Calls are refused while the timer looks at what they left, some of them by a time that is long
-// over. Once there is nothing more to ring for, every refusal has been told, once. known bug 178
+// Calls are rejected while the timer looks at earlier ones, some of them at an old time. When the
+// timer has stopped, every rejection has been logged, once. known bug 178
 func TestSimLogTellsEveryRefusal(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
-		told := int64(0)
+		logged := int64(0)
 		clock := &bell{Manual: clocks.NewManual(time.Unix(1, 0))}
-		e, err := NewEngine(Config{Chain: NewChain(), Clock: clock, Logger: slog.New(toldOf{slog.DiscardHandler, &told})})
+		e, err := NewEngine(Config{Chain: NewChain(), Clock: clock, Logger: slog.New(loggedCount{slog.DiscardHandler, &logged})})
 		if err != nil {
 			s.Failf("%v", err)
 		}
@@ -70,8 +70,8 @@ func TestSimLogTellsEveryRefusal(t *testing.T) {
 				now += int64(time.Second)
 				e.blockLog.ring(now)
 			}
-			if told != 4 {
-				s.Failf("%d refusals of 4 are told", told)
+			if logged != 4 {
+				s.Failf("%d refusals of 4 are logged", logged)
 			}
 			for _, ring := range clock.rings {
 				if ring != nil {

@@ -45,8 +45,8 @@ func TestManualClockAtItsEnds(t *testing.T) {
 	assert.Equal(t, year2100.UnixNano(), c.Now())
 }
 
-// What is done every so often doesn't keep a leap of years from its end: it is done a
-// million times, then once more, and not at all where time stands still.
+// Periodic tasks don't prevent a leap of years: each runs a million times, then once more, and not
+// at all if time stands still.
 func TestManualClockLeapsOverWhatRepeats(t *testing.T) {
 	e, c := newEngine(t, engine.Config{})
 	c.AdvanceTo(year1900.UnixNano())
@@ -68,7 +68,7 @@ func TestManualClockLeapsOverWhatRepeats(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-// time.Time{} lies beyond what nanoseconds since 1970 can show.
+// time.Time{} is beyond the range of nanoseconds since 1970.
 func TestManualClockFromTheZeroTime(t *testing.T) {
 	c := clocks.NewManual(time.Time{})
 	assert.Equal(t, int64(0), c.Now())
@@ -116,7 +116,7 @@ func TestManualClockDoesNotParkForNothing(t *testing.T) {
 	assert.Len(t, c.Slept(), 3)
 }
 
-// What Advance wakes runs alone, at its own wake time, until its call has returned.
+// A sleeper woken by Advance runs alone, at its own wake time, until its call has returned.
 func TestAdvanceWakesInOrder(t *testing.T) {
 	var clock *clocks.Manual
 	var transcript []string // written without a lock: -race sees if two run at once
@@ -186,7 +186,7 @@ func TestAdvanceWakesRandomSleepersInOrder(t *testing.T) {
 	assert.Equal(t, want, woken)
 }
 
-// What was cancelled before the clock moved doesn't wake up, whatever the schedule.
+// A sleep cancelled before the clock advanced doesn't wake up, whatever the schedule.
 func TestCancelThenAdvance(t *testing.T) {
 	c := clocks.NewManual(start)
 	for range 500 {
@@ -200,8 +200,8 @@ func TestCancelThenAdvance(t *testing.T) {
 	}
 }
 
-// A cancellation that races with the wake-up ends in one of the two, and nobody is
-// left behind. known bug 58, 59
+// A cancellation that races with the wake-up ends in one of the two, and no sleeper is left behind.
+// known bug 58, 59
 func TestCancelRacingWithTheWakeUp(t *testing.T) {
 	c := clocks.NewManual(start)
 	for range 500 {
@@ -218,7 +218,7 @@ func TestCancelRacingWithTheWakeUp(t *testing.T) {
 	}
 }
 
-// One Advance that begins while another is under way adds to it.
+// An Advance that begins while another is under way adds to it.
 func TestConcurrentAdvancesAddUp(t *testing.T) {
 	awake, goOn := make(chan struct{}), make(chan struct{})
 	chain := engine.NewChain(waiter(), &fake{name: "recorder", passed: func(*engine.Invocation) {
@@ -236,7 +236,7 @@ func TestConcurrentAdvancesAddUp(t *testing.T) {
 	<-awake
 	done.Go(func() { clock.Advance(time.Second) })
 	for range 1000 {
-		runtime.Gosched() // lets it come as far as it can
+		runtime.Gosched() // lets it run until it blocks
 	}
 	close(goOn)
 	done.Wait()

@@ -2,15 +2,15 @@ package engine
 
 import "github.com/penstock-go/penstock/node"
 
-// Names are what a rule set names: contexts, and resources, each with callers and
-// with the contexts in which it is called.
+// Names are the names in a rule set: contexts, and resources, each with callers and with the
+// contexts in which it is called.
 type Names struct {
 	resources map[string]map[string]bool
 	calls     map[string]map[string]bool
 	contexts  map[string]bool
 }
 
-// Resource notes a resource.
+// Resource adds a resource.
 func (n *Names) Resource(name string) {
 	if _, noted := n.resources[name]; !noted {
 		n.resources[name] = nil
@@ -23,7 +23,7 @@ func (n *Names) named(resource string) bool {
 	return noted
 }
 
-// Origin notes a caller of a resource.
+// Origin adds a caller of a resource.
 func (n *Names) Origin(resource, origin string) {
 	if n.resources[resource] == nil {
 		n.resources[resource] = make(map[string]bool)
@@ -31,10 +31,10 @@ func (n *Names) Origin(resource, origin string) {
 	n.resources[resource][origin] = true
 }
 
-// Context notes a context.
+// Context adds a context.
 func (n *Names) Context(name string) { n.contexts[name] = true }
 
-// Call notes a resource in a context.
+// Call adds a resource in a context.
 func (n *Names) Call(resource, context string) {
 	n.Resource(resource)
 	n.Context(context)
@@ -44,7 +44,7 @@ func (n *Names) Call(resource, context string) {
 	n.calls[resource][context] = true
 }
 
-// names are what the rules of the set name.
+// names returns the names in the rules of the set.
 func (s *Snapshot) names() *Names {
 	names := &Names{
 		resources: make(map[string]map[string]bool),
@@ -59,7 +59,7 @@ func (s *Snapshot) names() *Names {
 	return names
 }
 
-// pin gives everything that the rules name a permanent node.
+// pin gives everything named by the rules a permanent node.
 func (e *Engine) pin(names *Names) {
 	for name, origins := range names.resources {
 		r := e.resources.Pin(name)

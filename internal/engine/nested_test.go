@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// A context of an entry has what the one has that the call came with, and costs one allocation.
+// A context of an entry has the values of the call's context, and costs one allocation.
 func TestEntryContext(t *testing.T) {
 	g, err := api.New(api.Config{})
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestEntryContext(t *testing.T) {
 	e.Exit()
 }
 
-// That a call is long-lived may show late, and is of no concern to the next one in its place.
+// A call may turn out to be long-lived late, without effect on the next one in its place.
 func TestSetLongLived(t *testing.T) {
 	clock := api.NewManualClock(time.Unix(1_700_000_000, 0))
 	g, err := api.New(api.Config{Clock: clock})
@@ -49,7 +49,7 @@ func TestSetLongLived(t *testing.T) {
 			e.SetLongLived()
 		}
 		e.Exit()
-		e.SetLongLived() // of nothing
+		e.SetLongLived() // no call
 	}
 	n, _ := g.Tree().Resource("stream")
 	assert.EqualValues(t, 4, n.Lifetime.Exited)

@@ -4,7 +4,7 @@ import (
 	"github.com/penstock-go/penstock/core/argument"
 )
 
-// Occurrence is a value of a call and how often the call names it.
+// Occurrence is a value of a call and the number of times the call names it.
 type Occurrence struct {
 	Value argument.Value
 	Times int64
@@ -26,8 +26,8 @@ func (inv *Invocation) ArgValues(index int) []Occurrence {
 	return inv.values
 }
 
-// ParamValue is the value attached under a name, nil if there is none or it is that of nil. sole is
-// false if there are several; then see [Invocation.ParamValues].
+// ParamValue returns the value attached under a name, nil if there is none or it is that of nil.
+// sole is false if there are several; then see [Invocation.ParamValues].
 func (inv *Invocation) ParamValue(name string) (v *argument.Value, sole bool) {
 	for i := range inv.params {
 		if p := &inv.params[i]; p.name == name && !p.value.IsNone() {
@@ -62,8 +62,8 @@ func (inv *Invocation) addValues(arg any) {
 	argument.Each(arg, inv.addValue)
 }
 
-// addValue notes a value, or that a value occurs once more. Beyond a few values, a map finds those
-// already noted.
+// addValue adds a value, or another occurrence of one. Beyond a few values, a map finds those
+// already added.
 func (inv *Invocation) addValue(v argument.Value) {
 	const few = 16
 	switch n := len(inv.values); {
@@ -92,8 +92,8 @@ func (inv *Invocation) addValue(v argument.Value) {
 	}
 }
 
-// forgetValues empties what the call had attached and what was derived from it, so that the pooled
-// state keeps no text alive. Storage that grew very large is not kept at all.
+// forgetValues clears the call's attachments and the values derived from them, so that the pooled
+// state keeps no text alive. Storage that grew very large is dropped.
 func (inv *Invocation) forgetValues() {
 	const most = 64
 	for i := len(inv.params) - 1; i >= 0; i-- { // they are few, and clear pays only for many

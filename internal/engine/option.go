@@ -8,8 +8,8 @@ import (
 	"github.com/penstock-go/penstock/core/argument"
 )
 
-// Option changes one call. Options are plain values: making and passing them
-// allocates nothing, except for what Args boxes. The zero value changes nothing.
+// Option changes one call. Options are plain values: making and passing them allocates nothing,
+// except for the values that Args boxes. The zero value changes nothing.
 type Option struct {
 	kind  optionKind
 	args  []any
@@ -30,28 +30,29 @@ const (
 	optionInboundWithin
 )
 
-// Inbound marks a call that comes from outside; see api.Inbound, as for all below.
+// Inbound marks a call that comes from outside; see api.Inbound, as for all options below.
 func Inbound() Option { return Option{kind: optionInbound} }
 
-// InboundWithin is [Inbound] for servers that leave a call only so long for all of its answer.
+// InboundWithin is [Inbound] for servers that limit the time of a call's answer; left returns the
+// remaining time.
 func InboundWithin(left func(context.Context) (time.Duration, bool)) Option {
 	return Option{kind: optionInboundWithin, args: []any{left}}
 }
 
-// Units says how many units the call takes.
+// Units sets the units that the call takes.
 func Units(n int) Option {
 	return Option{kind: optionUnits, param: param{value: argument.Int(int64(n))}}
 }
 
-// Prioritized lets the call borrow from a coming bucket, and go before others in a queue.
+// Prioritized lets the call borrow from a later bucket, and go before others in a queue.
 func Prioritized() Option { return Option{kind: optionPrioritized} }
 
-// Args are the arguments of the call.
+// Args sets the arguments of the call.
 func Args(args ...any) Option { return Option{kind: optionArgs, args: args} }
 
 // Param attaches a value to the call under a name.
 func Param[T any](name string, value T) (o Option) {
-	o.kind, o.param.name = optionParam, name // filled in in place, as is all below
+	o.kind, o.param.name = optionParam, name // filled in in place, as is everything below
 	if v, ok := argument.Scalar(value); ok {
 		o.param.value = v
 		return o
@@ -64,10 +65,10 @@ func Param[T any](name string, value T) (o Option) {
 	return o
 }
 
-// Endpoint says which of the resource's servers the call goes to.
+// Endpoint names the server of the resource that the call goes to.
 func Endpoint(addr string) Option { return Option{kind: optionEndpoint, param: param{name: addr}} }
 
-// LongLived says that the call has no response time.
+// LongLived marks a call without a response time.
 func LongLived() Option { return Option{kind: optionLongLived} }
 
 func (inv *Invocation) apply(opts []Option) {

@@ -48,7 +48,7 @@ func TestOptions(t *testing.T) {
 				return engine.Verdict{}
 			}}
 			e, _ := newEngine(t, engine.Config{Chain: engine.NewChain(spy)})
-			for range 3 { // on the same state, if the pool likes
+			for range 3 { // on the same state, if the pool returns it
 				enter(t, e, t.Context(), tt.opts...).Exit()
 				assert.Equal(t, tt.want, got)
 				enter(t, e, t.Context()).Exit()

@@ -46,9 +46,8 @@ var positions = map[string]engine.Position{
 	"last":              engine.After("flow"),
 }
 
-// Whatever slot panics, in whatever phase: the caller never sees it, the slots
-// after it run, every figure balances, it is counted, and the next call is as if
-// nothing had been. known bug 54
+// Whatever slot panics, in whatever phase: the caller never sees it, the slots after it run, every
+// count balances, it is counted, and the next call is unaffected. known bug 54
 func TestPanicInASlot(t *testing.T) {
 	const allowed = 4
 	reject := flow.Rule{Resource: "orders", Threshold: allowed, Interval: time.Hour}
@@ -99,7 +98,7 @@ func TestPanicInASlot(t *testing.T) {
 					}
 					var ran []string
 					switch {
-					case tt.blocked: // refused when asked, so slots behind it were not
+					case tt.blocked: // rejected when asked, so slots behind it were not
 						ran = []string{"Prepare", "Blocked"}
 					case tt.waits:
 						ran = []string{"Prepare", "Ask", "Take", "Recheck", "Passed", "Completed"}
@@ -136,8 +135,8 @@ func TestPanicInASlot(t *testing.T) {
 	}
 }
 
-// A slot that panics opens itself, not the slots around it: a limit that others
-// set holds, and so does a wait.
+// A slot that panics opens itself, not the slots around it: a limit that others set holds, and so
+// does a wait.
 func TestPanicOpensItsSlotOnly(t *testing.T) {
 	for _, phase := range []string{"Prepare", "Ask", "Take"} {
 		for _, place := range []string{"first", "before the checks", "last"} {
@@ -165,8 +164,8 @@ func TestPanicOpensItsSlotOnly(t *testing.T) {
 	}
 }
 
-// The log names the slot that panicked, a family's as well as one of a user's own; what is no
-// slot's has no name.
+// The log names the slot that panicked, a family's or a custom one; a panic outside a slot has no
+// name.
 func TestTheLogNamesTheSlotThatPanicked(t *testing.T) {
 	var text bytes.Buffer
 	for _, phase := range phases {
@@ -194,7 +193,7 @@ func TestTheLogNamesTheSlotThatPanicked(t *testing.T) {
 	assert.Contains(t, text.String(), `msg="penstock: a panic was recovered; the calls go on" panic=boom failures=1 `)
 }
 
-// A breaker behind a slot that panics when asked again still refuses.
+// A breaker behind a slot that panics when asked again still rejects.
 func TestPanicInRecheckLeavesTheOthers(t *testing.T) {
 	b := &fake{name: "bomb", recheck: func(*engine.Invocation) engine.Verdict { panic("boom") }}
 	open := &fake{name: "breaker", recheck: func(*engine.Invocation) engine.Verdict { return engine.Verdict{Block: refusal("open")} }}
@@ -240,12 +239,12 @@ func TestPanicsAreLoggedOnceASecond(t *testing.T) {
 	assert.Equal(t, int64(5), e.Failures())
 }
 
-// badHandler is a logger's handler that panics itself.
+// badHandler is a log handler that panics.
 type badHandler struct{ slog.Handler }
 
 func (badHandler) Handle(context.Context, slog.Record) error { panic("disk full") }
 
-// The block log and the log of panics are both written with the user's handler.
+// The block log and the log of panics are both written with the custom handler.
 func TestPanicInTheLogger(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{Logger: slog.New(badHandler{slog.DiscardHandler}.or())}, flow.Rule{Resource: "orders", Threshold: 0})
 	_, err := e.Enter(t.Context(), "orders", nil)
@@ -262,12 +261,12 @@ type always struct{ slog.Handler }
 
 func (always) Enabled(context.Context, slog.Level) bool { return true }
 
-// badHolder can't take back what it granted.
+// badHolder can't take back its grants.
 type badHolder struct{}
 
 func (badHolder) GiveBack(*engine.Reservation, int64) { panic("boom") }
 
-// What one holder does not take back, the others still do.
+// Units that one holder does not take back don't affect the others.
 func TestPanicInAHolder(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -354,7 +353,7 @@ func TestRandomPanics(t *testing.T) {
 	}
 	assert.Greater(t, e.Failures(), int64(1000))
 
-	// Nothing is left of all that: the limits are there to the last unit.
+	// Nothing is left of them: the limits are there to the last unit.
 	chance = 0
 	clock.Advance(time.Minute)
 	open = nil

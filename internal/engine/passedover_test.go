@@ -9,8 +9,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// The slot of a family without rules for the resource is passed over; there are none for
-// a slot of a user's own, which hears of every call.
+// The slot of a family without rules for the resource is skipped; a custom slot sees every call.
 func TestFamilyWithoutRulesIsPassedOver(t *testing.T) {
 	e, _, first, second, heard := twoQuick(t)
 	entry, err := e.Enter(t.Context(), "orders", nil)

@@ -41,8 +41,8 @@ func newTaker(t *testing.T) *taker {
 	return k
 }
 
-// The call waits once, for the longest of all waits, and is refused in the name of
-// the rule that asked for it.
+// The call waits once, for the longest of all waits, and is rejected in the name of the rule that
+// asked for it.
 func TestOneWaitTheLongest(t *testing.T) {
 	says := func(name string, d time.Duration) *fake {
 		return &fake{name: name, take: func(*engine.Invocation) engine.Verdict {
@@ -136,7 +136,7 @@ type deadline struct {
 
 func (d deadline) Deadline() (time.Time, bool) { return d.at, true }
 
-// userClock is a clock that is not one of ours.
+// userClock is a custom clock.
 type userClock struct{ manual *clocks.Manual }
 
 func (c userClock) Now() int64 { return c.manual.Now() }
@@ -144,7 +144,7 @@ func (c userClock) Sleep(ctx context.Context, d time.Duration) error {
 	return c.manual.Sleep(ctx, d)
 }
 
-// A context that has ended refuses a call that would have to wait, and no other.
+// A context that has ended rejects a call that would have to wait, and no other.
 func TestEndedContext(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -169,7 +169,7 @@ func TestNilContext(t *testing.T) {
 	assert.Equal(t, "app", engine.ContextOf(engine.WithOrigin(engine.WithContext(none, "web"), "app")).Origin())
 }
 
-// A context that ends while the call waits gives everything back, and says why.
+// A context that ends while the call waits gives everything back, and the error has its reason.
 // known bug 58, 61
 func TestContextEndsDuringTheWait(t *testing.T) {
 	k := newTaker(t)
@@ -198,8 +198,8 @@ func TestContextEndsDuringTheWait(t *testing.T) {
 	assert.Zero(t, totals.Pass)
 }
 
-// The same on the real clock, in fake time: a thousand waits, a third of which end
-// with their context, some at the instant of the grant.
+// The same on the real clock, in fake time: a thousand waits, a third of them ended by their
+// context, some at the instant of the grant.
 func TestWaitsOnTheSystemClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTaker(t)
@@ -237,8 +237,8 @@ func TestWaitsOnTheSystemClock(t *testing.T) {
 	})
 }
 
-// A slot that says wait but not in whose name is refused with an error like any
-// other, never a nil pointer in an error.
+// A slot that makes a call wait without naming a rule rejects it with an error like any other,
+// never a nil pointer in an error.
 func TestWaitInNobodysName(t *testing.T) {
 	nameless := &fake{name: "nameless", take: func(*engine.Invocation) engine.Verdict { return engine.Verdict{Wait: time.Second} }}
 	e, _ := newEngine(t, engine.Config{Chain: trial.Chain().With(nameless, engine.After("flow"))})
@@ -251,8 +251,8 @@ func TestWaitInNobodysName(t *testing.T) {
 	assert.Zero(t, time.Duration(e.Failures()))
 }
 
-// What a slot sees of the time: when the call asked, and in later phases when it was
-// released and when it exited.
+// A slot sees the time at which the call asked, and in later phases that at which it was released
+// and at which it exited.
 func TestTimesOfACall(t *testing.T) {
 	var clock *clocks.Manual
 	seen := map[string]time.Duration{}
@@ -298,7 +298,7 @@ func (c *steppedClock) Sleep(context.Context, time.Duration) error { return nil 
 
 var errOwn = errors.New("own")
 
-// The error of a context of the user's own kind comes through.
+// The error of a custom context comes through.
 func TestOwnContextError(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{Clock: failingClock{}, Chain: trial.Chain().With(waiter(), engine.After("flow"))})
 	_, err := e.Enter(t.Context(), "orders", []engine.Option{engine.Args(time.Second)})
@@ -311,7 +311,7 @@ type failingClock struct{}
 func (failingClock) Now() int64                                 { return start.UnixNano() }
 func (failingClock) Sleep(context.Context, time.Duration) error { return errOwn }
 
-// Who would have to wait and can't takes nothing, not even for an instant: in a queue,
+// A call that would have to wait and can't takes nothing, not even for an instant: in a queue,
 // others may have come behind by the time it is given back.
 func TestWhoCantWaitTakesNothing(t *testing.T) {
 	took := 0

@@ -8,25 +8,25 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// recentRefusals is how many refusals are kept of a resource.
+// recentRefusals is the number of rejections kept of a resource.
 const recentRefusals = 16
 
-// recent is the last refusals of a resource, in a ring. A call never waits for another to note its
-// refusal: this is a sample for people, and the counters have the number.
+// recent holds the last rejections of a resource, in a ring. A call never waits for another to
+// record its rejection: this is a sample for people, and the counters have the number.
 type recent struct {
 	mu   shared.Mutex
 	ring [recentRefusals]noted
-	next int // where the next one goes, in place of the oldest
+	next int // position of the next one, in place of the oldest
 }
 
-// noted is a Refusal as it is kept. Its Block supplies the rest.
+// noted is a Refusal in its stored form. Its Block has the rest.
 type noted struct {
 	first, last, count int64
 	block              *core.BlockError
 	context, origin    string
 }
 
-// note keeps a refusal of the call, unless another goroutine is using the ring.
+// note keeps a rejection of the call, unless another goroutine is using the ring.
 func (r *recent) note(inv *Invocation, b *core.BlockError) {
 	if !r.mu.TryLock() {
 		return
@@ -45,7 +45,7 @@ func (r *recent) note(inv *Invocation, b *core.BlockError) {
 	r.next = (r.next + 1) % len(r.ring)
 }
 
-// list is what is in the ring, the newest first.
+// list returns the rejections in the ring, the newest first.
 func (r *recent) list() (all []core.Refusal) {
 	r.mu.Lock()
 	ring, next := r.ring, r.next
@@ -64,7 +64,7 @@ func (r *recent) list() (all []core.Refusal) {
 	return all
 }
 
-// KeepRefusals makes the engine keep the last refusals of each resource until every caller has
+// KeepRefusals makes the engine keep the last rejections of each resource until every caller has
 // called its release, see api.Guard.KeepRefusals.
 func (e *Engine) KeepRefusals() (release func()) {
 	e.keepers.Add(1)
@@ -79,7 +79,7 @@ func (e *Engine) KeepRefusals() (release func()) {
 	}
 }
 
-// Refusals are the last refusals of a resource, the newest first, see api.Guard.Refusals.
+// Refusals returns the last rejections of a resource, the newest first, see api.Guard.Refusals.
 func (e *Engine) Refusals(resource string) []core.Refusal {
 	if uint32(e.keepers.Load()) == 0 {
 		return nil
@@ -92,12 +92,12 @@ func (e *Engine) Refusals(resource string) []core.Refusal {
 	return nil
 }
 
-// keep notes a refusal of the call: a listener or some caller of KeepRefusals wants it, or did when
-// the call looked, by Engine.keepers. A ring made after the last of them has released is dropped as well: either the call sees
-// that none is left, or the last release finds the ring.
+// keep records a rejection of the call: a listener or some caller of KeepRefusals wants it, or did
+// when the call read Engine.keepers. A ring made after the last release is dropped as well: either
+// the call sees that nobody wants it, or the last release finds the ring.
 func (inv *Invocation) keep(b *core.BlockError, keepers int64) {
 	if keepers >= listener {
-		inv.engine.told.note(inv, b)
+		inv.engine.feed.note(inv, b)
 	}
 	if uint32(keepers) == 0 {
 		return
@@ -111,7 +111,7 @@ func (inv *Invocation) keep(b *core.BlockError, keepers int64) {
 			return
 		}
 		if kept = at.Load(); kept == nil {
-			return // let go meanwhile
+			return // released meanwhile
 		}
 	}
 	kept.note(inv, b)

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 )
 
-// Calls are refused while the last of those who wanted to see that lets go. Nothing is kept of it then:
-// whoever asks next finds no refusals of another time, and the memory is free. known bug 170
+// Calls are rejected while the last caller of KeepRefusals releases. Nothing is kept of them then:
+// the next caller finds no rejections of an earlier time, and the memory is free. known bug 170
 func TestSimRefusalsAreLetGo(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		e, err := NewEngine(Config{Chain: NewChain()})
@@ -33,7 +33,7 @@ func TestSimRefusalsAreLetGo(t *testing.T) {
 		s.Go(func() {
 			for _, kept := range e.Refusals("orders") {
 				if kept.Count < 1 || kept.Count > 4 {
-					s.Failf("%d refusals are told of 4", kept.Count)
+					s.Failf("%d rejections of 4 are kept", kept.Count)
 				}
 			}
 		})

@@ -11,59 +11,60 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// OnBlocked calls f with the refusals of each second, until remove is called; see
+// OnBlocked calls f with the rejections of each second, until remove is called; see
 // api.Guard.OnBlocked.
-func (e *Engine) OnBlocked(f func(core.Refusal)) (remove func()) { return e.told.listen(f) }
+func (e *Engine) OnBlocked(f func(core.Refusal)) (remove func()) { return e.feed.listen(f) }
 
-// told tells listeners of refusals.
-type told struct {
+// refusalFeed passes rejections to listeners.
+type refusalFeed struct {
 	engine *Engine
-	shards [toldShards]toldShard
-	missed shared.Int64 // calls that found no place
+	shards [feedShards]feedShard
+	missed shared.Int64 // calls without room
 
 	mu        shared.Mutex
 	listeners []*func(core.Refusal) // replaced as a whole
-	stop      func()                // the timer; nil while nobody listens
+	stop      func()                // the timer; nil while there are no listeners
 	closed    bool
 }
 
 const (
-	toldShards  = 8
-	toldInShard = 1_024
+	feedShards   = 8
+	feedPerShard = 1_024
 )
 
-// toldShard is refusals that were noted since they were last told.
-type toldShard struct {
+// feedShard collects rejections between deliveries.
+type feedShard struct {
 	mu     shared.Mutex
-	counts map[toldKey]toldCount
+	counts map[feedKey]feedCount
 	_      [40]byte // to a cache line
 }
 
-type toldKey struct {
+type feedKey struct {
 	block           *core.BlockError // one for each rule, resource and value
 	context, origin string
 }
 
-type toldCount struct{ first, last, count int64 }
+type feedCount struct{ first, last, count int64 }
 
-// listener is what Engine.keepers counts of a listener; below are the callers of KeepRefusals.
+// listener is the part of Engine.keepers that counts listeners; the part below counts callers of
+// KeepRefusals.
 const listener = 1 << 32
 
-func (t *told) listen(f func(core.Refusal)) (remove func()) {
+func (t *refusalFeed) listen(f func(core.Refusal)) (remove func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		return func() {}
 	}
 	if len(t.listeners) == 0 {
-		_ = t.take() // what calls noted that looked before the last listener was removed
+		_ = t.take() // leftovers of calls that read keepers before the last listener was removed
 		t.missed.Store(0)
 	}
 	own := &f
 	t.listeners = append(slices.Clip(t.listeners), own)
 	t.engine.keepers.Add(listener)
 	if t.stop == nil {
-		t.stop = t.engine.Every(time.Second, t.tell)
+		t.stop = t.engine.Every(time.Second, t.deliver)
 	}
 	return func() {
 		t.mu.Lock()
@@ -75,16 +76,16 @@ func (t *told) listen(f func(core.Refusal)) (remove func()) {
 		if len(t.listeners) == 0 && t.stop != nil {
 			t.stop()
 			t.stop = nil
-			_ = t.take() // for nobody
+			_ = t.take() // nobody listens
 		}
 	}
 }
 
-// note keeps a refusal of the call for the listeners. It waits for no other call.
-func (t *told) note(inv *Invocation, b *core.BlockError) {
-	key := toldKey{b, inv.ContextName(), inv.Origin()}
-	for i := range uint32(toldShards) {
-		s := &t.shards[(inv.lane+i)%toldShards]
+// note keeps a rejection of the call for the listeners. It waits for no other call.
+func (t *refusalFeed) note(inv *Invocation, b *core.BlockError) {
+	key := feedKey{b, inv.ContextName(), inv.Origin()}
+	for i := range uint32(feedShards) {
+		s := &t.shards[(inv.lane+i)%feedShards]
 		if !s.mu.TryLock() {
 			continue
 		}
@@ -98,17 +99,17 @@ func (t *told) note(inv *Invocation, b *core.BlockError) {
 	t.missed.Add(1)
 }
 
-// addLocked reports whether there was room for it. The caller holds mu.
-func (s *toldShard) addLocked(key toldKey, now int64) bool {
+// addLocked reports whether there was room. The caller holds mu.
+func (s *feedShard) addLocked(key feedKey, now int64) bool {
 	c, ok := s.counts[key]
 	switch {
 	case ok:
 		c.last = max(c.last, now)
-	case len(s.counts) >= toldInShard:
+	case len(s.counts) >= feedPerShard:
 		return false
 	default:
 		if s.counts == nil {
-			s.counts = make(map[toldKey]toldCount)
+			s.counts = make(map[feedKey]feedCount)
 		}
 		c.first, c.last = now, now
 	}
@@ -117,9 +118,9 @@ func (s *toldShard) addLocked(key toldKey, now int64) bool {
 	return true
 }
 
-// take returns what was noted, the oldest first.
-func (t *told) take() (all []core.Refusal) {
-	sums := make(map[toldKey]toldCount)
+// take removes and returns the collected rejections, the oldest first.
+func (t *refusalFeed) take() (all []core.Refusal) {
+	sums := make(map[feedKey]feedCount)
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
@@ -128,7 +129,7 @@ func (t *told) take() (all []core.Refusal) {
 		s.mu.Unlock()
 		for key, c := range counts {
 			if sum, ok := sums[key]; ok {
-				c = toldCount{min(c.first, sum.first), max(c.last, sum.last), c.count + sum.count}
+				c = feedCount{min(c.first, sum.first), max(c.last, sum.last), c.count + sum.count}
 			}
 			sums[key] = c
 		}
@@ -146,8 +147,8 @@ func (t *told) take() (all []core.Refusal) {
 	return all
 }
 
-// tell tells the listeners what was noted.
-func (t *told) tell(now int64) {
+// deliver passes the collected rejections to the listeners.
+func (t *refusalFeed) deliver(now int64) {
 	all := t.take()
 	if n := t.missed.Swap(0); n > 0 {
 		at := time.Unix(0, now).UTC()
@@ -163,8 +164,8 @@ func (t *told) tell(now int64) {
 	}
 }
 
-// close tells what is left, and lets the listeners go. The engine repeats nothing any more.
-func (t *told) close() {
+// close delivers the rest, and drops the listeners. The engine's periodic tasks have ended.
+func (t *refusalFeed) close() {
 	t.mu.Lock()
 	closed := t.closed
 	t.closed = true
@@ -172,7 +173,7 @@ func (t *told) close() {
 	if closed {
 		return
 	}
-	t.tell(t.engine.Now())
+	t.deliver(t.engine.Now())
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.engine.keepers.Add(-listener * int64(len(t.listeners)))

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Calls are refused while what was noted is told, and at the end the engine is closed: every refusal is told
-// once, by itself or among those that found no place.
+// Calls are rejected while earlier rejections are delivered, and at the end the engine is closed:
+// every rejection is delivered once, by itself or among those without room.
 func TestSimRefusalsAreTold(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		e, err := NewEngine(Config{Chain: NewChain()})
@@ -22,7 +22,7 @@ func TestSimRefusalsAreTold(t *testing.T) {
 		b := NewCounted(core.BlockError{Kind: core.KindFlow, Resource: "orders", Rule: "none"}, nil, nil, nil)
 		var calls shared.Int64
 		f := func(r core.Refusal) { calls.Add(r.Count) }
-		e.told.listeners = []*func(core.Refusal){&f} // without a timer
+		e.feed.listeners = []*func(core.Refusal){&f} // without a timer
 		e.keepers.Add(listener)
 		const lanes, each = 3, 2
 		for lane := range uint32(lanes) {
@@ -34,12 +34,12 @@ func TestSimRefusalsAreTold(t *testing.T) {
 				}
 			})
 		}
-		s.Go(func() { e.told.tell(1) })
+		s.Go(func() { e.feed.deliver(1) })
 		s.Check(func() {
-			e.told.close()
-			e.told.close()
+			e.feed.close()
+			e.feed.close()
 			if n := calls.Load(); n != lanes*each {
-				s.Failf("%d refusals were told, should be %d", n, lanes*each)
+				s.Failf("%d refusals were delivered, should be %d", n, lanes*each)
 			}
 			if n := e.keepers.Load(); n != 0 {
 				s.Failf("somebody still listens: %x", n)

@@ -9,33 +9,33 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Record is what a rule has done since it was loaded, at all resources, including those that have
-// left and may be forgotten. It is kept when the rule changes. The zero value is ready. It is safe
-// for concurrent use.
+// Record counts the calls of a rule since it was loaded, at all resources, including resources that
+// have left and may be forgotten. It is kept when the rule changes. The zero value is ready. It is
+// safe for concurrent use.
 type Record struct {
 	Refused       stat.Tally // calls; see NewCounted
-	ShadowBlocked stat.Tally // calls that the rule would have refused, if it were not in shadow mode
+	ShadowBlocked stat.Tally // calls that the rule would have rejected, if it were not in shadow mode
 	Asked         shared.Bool
 
-	// Found is set once a call had the value of a hotspot rule; Missed counts the first calls
-	// without it.
+	// Found is set once a call had the value of a hotspot rule; Missed counts the calls without it
+	// before that.
 	Found  shared.Bool
 	Missed shared.Int64
 }
 
-// refusals is how often a rule refused calls of one resource, and how many of those the block log
-// has reported.
+// refusals counts the rejected calls of one rule and resource, and how many the block log has
+// reported.
 type refusals struct {
-	total  stat.Tally
-	told   shared.Int64 // of total
-	pace   LogPace
-	first  shared.Pointer[sampled] // of those that no line has reported
-	record shared.Pointer[Record]  // of the rule, where they count as well; nil if it has none
-	// direct is record once first is there. Where it is nil, the next refusal looks.
+	total    stat.Tally
+	reported shared.Int64 // of total
+	pace     LogPace
+	first    shared.Pointer[sampled] // the first one that no line has reported
+	record   shared.Pointer[Record]  // of the rule, where they count as well; nil if it has none
+	// direct is record once first is set. While it is nil, the next rejection takes the slow path.
 	direct shared.Pointer[Record]
 }
 
-// counted is the rule behind a refusal that an engine counts, nil if there is nothing more to know.
+// counted is the rule behind a rejection that an engine counts, nil if there are no more details.
 type counted struct {
 	rule core.Refuser
 	*refusals
@@ -55,7 +55,7 @@ func (c *counted) Limit() (limit float64, known bool) {
 	return c.rule.Limit()
 }
 
-// refusalsOf is nil of an error made by hand, which is neither counted nor logged.
+// refusalsOf returns nil for an error made by hand, which is neither counted nor logged.
 func refusalsOf(b *core.BlockError) *refusals {
 	if c, ok := b.Refuser().(*counted); ok {
 		return c.refusals
@@ -63,10 +63,10 @@ func refusalsOf(b *core.BlockError) *refusals {
 	return nil
 }
 
-// NewCounted returns the refusal that b describes. It is counted in the record of its rule and,
+// NewCounted returns the rejection that b describes. It is counted in the record of its rule and,
 // for the block log, by itself or together with with if that is not nil. So a changed rule
-// continues its count, and the refusals of single values count as their rule's. rule and record may
-// be nil.
+// continues its count, and the rejections of single values count as their rule's. rule and record
+// may be nil.
 func NewCounted(b core.BlockError, rule core.Refuser, record *Record, with *core.BlockError) *core.BlockError {
 	var r *refusals
 	if with != nil {
@@ -82,7 +82,7 @@ func NewCounted(b core.BlockError, rule core.Refuser, record *Record, with *core
 // logPause is the time between two lines of the log about one topic, or about panics.
 const logPause = int64(time.Second)
 
-// NoteRefusal counts a refusal of the call for the block log, and keeps it among the last ones of
+// NoteRefusal counts a rejection of the call for the block log, and keeps it among the last ones of
 // its resource if those are wanted. It reports whether a line is due, at most once a second, for
 // [Engine.LogBlocked] to write.
 func (inv *Invocation) NoteRefusal(b *core.BlockError) (due bool) {
@@ -101,7 +101,7 @@ func (inv *Invocation) NoteRefusal(b *core.BlockError) (due bool) {
 	return r.pace.due(inv.now)
 }
 
-// sampled is whose call was refused, and for which value.
+// sampled is the origin and the value of a rejected call.
 type sampled struct {
 	origin string
 	value  argument.Value
@@ -109,8 +109,8 @@ type sampled struct {
 
 var nobody sampled
 
-// addFirst counts a refusal, and keeps whose call it is if it is the first that the next line of the
-// block log is about. Whoever changes record sets direct to nil afterwards: so direct is the
+// addFirst counts a rejection, and keeps its origin and value if it is the first of the next line
+// of the block log. Code that changes record sets direct to nil afterwards: so direct is the
 // record, or the goroutine that stores an older one here finds that it has changed.
 func (r *refusals) addFirst(inv *Invocation, b *core.BlockError) {
 	if r.first.Load() == nil {
@@ -136,15 +136,16 @@ func (r *refusals) addFirst(inv *Invocation, b *core.BlockError) {
 	}
 }
 
-// unlogged returns how many refusals no line has reported yet, and counts them as reported.
+// unlogged returns the number of rejections that no line has reported yet, and counts them as
+// reported.
 func (r *refusals) unlogged() int64 {
 	for {
-		total, told := r.total.Load(), r.told.Load()
-		if total <= told { // less if another goroutine has just reported later ones
+		total, reported := r.total.Load(), r.reported.Load()
+		if total <= reported { // less if another goroutine has just reported later ones
 			return 0
 		}
-		if r.told.CompareAndSwap(told, total) {
-			return total - told
+		if r.reported.CompareAndSwap(reported, total) {
+			return total - reported
 		}
 	}
 }

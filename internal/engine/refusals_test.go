@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/core/argument"
 )
 
-// note has a call of one lane note the refusal.
+// note makes a call of one lane record the rejection.
 func note(b *core.BlockError, lane uint32, now int64) (refusals int64, due bool) {
 	inv := Invocation{engine: new(Engine), lane: lane}
 	inv.now = now
@@ -21,7 +21,7 @@ func note(b *core.BlockError, lane uint32, now int64) (refusals int64, due bool)
 	return refusalsOf(b).unlogged(), true
 }
 
-// Every refusal is told exactly once, in one line or another.
+// Every rejection is reported exactly once, in one line or another.
 func TestNoteConservesRefusals(t *testing.T) {
 	record := new(Record)
 	b := NewCounted(core.BlockError{}, nil, record, nil)
@@ -48,7 +48,7 @@ func TestNoteConservesRefusals(t *testing.T) {
 	assert.Zero(t, refusalsOf(b).unlogged())
 }
 
-// The first refusal is told at once, also where the clock stands before 1970.
+// The first rejection is reported at once, also if the clock is before 1970.
 func TestNoteIsDueAtFirst(t *testing.T) {
 	for _, now := range []int64{0, 1, 1_700_000_000_000_000_000, -1, -int64(20 * 365 * 24 * time.Hour)} {
 		b := NewCounted(core.BlockError{}, nil, nil, nil)
@@ -63,7 +63,7 @@ func TestNoteIsDueAtFirst(t *testing.T) {
 	}
 }
 
-// Refusals that are counted together are told together.
+// Rejections that are counted together are reported together.
 func TestRefusalsCountedTogether(t *testing.T) {
 	record := new(Record)
 	rule := NewCounted(core.BlockError{Kind: core.KindHotspot, Rule: "r"}, nil, record, nil)

@@ -9,13 +9,13 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Reservation records the units that a call holds until it is refused or, with UntilExit, until it
-// exits. Token and Undo mean different things by who counts the units:
+// Reservation records the units that a call holds until it is rejected or, with UntilExit, until it
+// exits. The kind determines the meaning of Token and Undo:
 //
 //	kind        counted by    Token            Undo
 //	byHolder    Holder        the holder's     the holder's
-//	byLease     Holder        the holder's     the instant from which the units are good
-//	inWindow    window        the Receipt      the lowest limit by which the call took there
+//	byLease     Holder        the holder's     the instant from which the units are valid
+//	inWindow    window        the Receipt      the lowest limit under which the call took there
 //	inFlight    semaphore     -                -
 //	confirmed   semaphore     -                -      and the call has been counted on its node
 type Reservation struct {
@@ -26,10 +26,10 @@ type Reservation struct {
 	UntilExit bool
 
 	kind      reservationKind
-	fleeting  bool             // byLease: the units are good for a short time only, see fetch.go
-	follows   int32            // inWindow: number, from 1 on, of the reservation that this one follows; 0 for others
-	window    *stat.Window     // nil but for inWindow
-	semaphore *meter.Semaphore // nil but for inFlight and confirmed
+	fleeting  bool             // byLease: the units are valid for a short time only, see fetch.go
+	follows   int32            // inWindow: number of the reservation that this one follows, from 1; 0 for others
+	window    *stat.Window     // nil except for inWindow
+	semaphore *meter.Semaphore // nil except for inFlight and confirmed
 }
 
 type reservationKind uint8
@@ -42,7 +42,7 @@ const (
 	confirmed
 )
 
-// Holder takes back, at now, what it granted, and reserves nothing as it does so.
+// Holder takes back its grants, at now, without reserving anything as it does so.
 type Holder interface {
 	GiveBack(r *Reservation, now int64)
 }
@@ -60,13 +60,13 @@ func (r *Reservation) giveBack(inv *Invocation) {
 	}
 }
 
-// Receipt is the window's receipt for units that it counts.
+// Receipt returns the window's receipt for the units.
 func (r *Reservation) Receipt() stat.Receipt { return stat.Receipt(r.Token) }
 
-// LowerLimit notes that units of a window are within that limit as well.
+// LowerLimit records that units of a window are within that limit as well.
 func (r *Reservation) LowerLimit(limit int64) { r.Undo = min(r.Undo, limit) }
 
-// Reserve notes what a rule granted.
+// Reserve records a grant.
 func (inv *Invocation) Reserve(r Reservation) { inv.held = append(inv.held, r) }
 
 // ReserveUnits is Reserve for units that the call holds until it is admitted.
@@ -74,15 +74,15 @@ func (inv *Invocation) ReserveUnits(h Holder, units, token int64) {
 	inv.reserve(units, token, 0, false).Holder = h
 }
 
-// reserve returns the next reservation, still empty. Filling it in in place costs half of what
-// copying one made elsewhere would.
+// reserve returns the next reservation, still empty. Filling it in in place costs half of copying
+// one made elsewhere.
 func (inv *Invocation) reserve(units, token, undo int64, untilExit bool) *Reservation {
 	r := inv.nextReservation()
 	r.Units, r.Token, r.Undo, r.UntilExit, r.kind = units, token, undo, untilExit, byHolder
 	return r
 }
 
-// nextReservation is one more of the call's reservations. Its pointers are nil: see empty.
+// nextReservation appends a reservation. Its pointers are nil: see empty.
 func (inv *Invocation) nextReservation() *Reservation {
 	n := len(inv.held)
 	if n == cap(inv.held) {
@@ -92,12 +92,12 @@ func (inv *Invocation) nextReservation() *Reservation {
 	return &inv.held[n]
 }
 
-// Reservations is how many reservations the call has.
+// Reservations returns the number of reservations of the call.
 func (inv *Invocation) Reservations() int { return len(inv.held) }
 
 // GiveBackFrom gives back all reservations but the first n, the last one first, for a rule that
-// grants several and finds that it can't grant them all. A reservation that has meanwhile followed
-// one of the first n isn't that rule's, and stays.
+// makes several grants and finds that it can't make them all. A reservation that has meanwhile
+// followed one of the first n isn't that rule's, and stays.
 func (inv *Invocation) GiveBackFrom(n int) {
 	inv.forgetHeld(n)
 	var kept []Reservation
@@ -117,13 +117,13 @@ func (inv *Invocation) GiveBackFrom(n int) {
 	}
 }
 
-// ReserveBucket notes units that a window counts within limit.
+// ReserveBucket records units that a window counts within limit.
 func (inv *Invocation) ReserveBucket(w *stat.Window, receipt stat.Receipt, limit int64) {
 	r := inv.nextReservation()
 	r.Units, r.Token, r.Undo, r.UntilExit, r.kind, r.window = inv.units, int64(receipt), limit, false, inWindow, w
 }
 
-// ReserveSemaphore notes units of a semaphore.
+// ReserveSemaphore records units of a semaphore.
 func (inv *Invocation) ReserveSemaphore(g *meter.Semaphore) {
 	r := inv.nextReservation()
 	r.Units, r.Token, r.Undo, r.UntilExit, r.kind, r.semaphore = inv.units, 0, 0, true, inFlight, g
@@ -148,10 +148,10 @@ func (inv *Invocation) FindBucket(w *stat.Window) *Reservation {
 	return inv.HeldBucket(w)
 }
 
-// Follow notes what the call holds in windows that took over from those it took from. Until then
-// [Invocation.HeldBucket] doesn't find it.
+// Follow records the call's units in windows that took over from those it took from. Until then
+// [Invocation.HeldBucket] doesn't find them.
 func (inv *Invocation) Follow() {
-	for i := 0; i < len(inv.held); i++ { // what is found may itself have been handed over
+	for i := 0; i < len(inv.held); i++ { // the result may itself have been handed over
 		r := &inv.held[i]
 		if r.kind != inWindow || !r.window.HandedOver(r.Receipt()) {
 			continue
@@ -166,9 +166,9 @@ func (inv *Invocation) Follow() {
 	}
 }
 
-// Rebook moves what the call holds in a window to a coming bucket, under the lowest limit of all
-// rules by which the call took there, and reports how long the call would wait for that; if there
-// is no room it returns false, and the units stay.
+// Rebook moves the call's units in a window to a later bucket, under the lowest limit of all rules
+// under which the call took units there, and returns the wait for it; if there is no room it returns
+// false, and the units stay.
 func (inv *Invocation) Rebook(w *stat.Window, limit int64, maxWait time.Duration) (wait time.Duration, ok bool) {
 	inv.Follow()
 	r := inv.HeldBucket(w)
@@ -181,7 +181,7 @@ func (inv *Invocation) Rebook(w *stat.Window, limit int64, maxWait time.Duration
 }
 
 // MeterBucket counts a call that has just been admitted in a window of one of its nodes, unless the
-// call already holds something there.
+// call already holds units there.
 func (inv *Invocation) MeterBucket(w *stat.Window) {
 	if inv.Follow(); inv.FindBucket(w) != nil {
 		return
@@ -203,8 +203,8 @@ func (inv *Invocation) findSemaphore(g *meter.Semaphore) *Reservation {
 	return inv.heldSemaphore(g)
 }
 
-// heldSemaphore is findSemaphore for few reservations. It looks from the end, as permits are taken
-// late.
+// heldSemaphore is findSemaphore for few reservations. It looks from the end, because permits are
+// taken late.
 func (inv *Invocation) heldSemaphore(g *meter.Semaphore) *Reservation {
 	for i := len(inv.held) - 1; i >= 0; i-- {
 		if inv.held[i].semaphore == g {
@@ -236,9 +236,8 @@ func (inv *Invocation) meterSemaphore(g *meter.Semaphore, r *Reservation) {
 	}
 }
 
-// releaseUnseen ends the call on semaphores that were made after it had entered. It
-// comes before the completion is counted, so that a semaphore never shows less than
-// what is in flight.
+// releaseUnseen ends the call on semaphores that were made after it had entered. It comes before
+// the completion is counted, so that a semaphore never shows less than the units in flight.
 func (inv *Invocation) releaseUnseen() {
 	for _, n := range inv.Counted() {
 		semaphores := n.Meters().Semaphores()
@@ -250,13 +249,13 @@ func (inv *Invocation) releaseUnseen() {
 	}
 }
 
-// unsettled reports whether one of the nodes on which the call was counted has a semaphore that
-// holds something for calls it never saw: if not, releaseUnseen and settle do nothing. Such a
-// semaphore began to do so before it could be seen, and one that has settled stays settled.
+// unsettled reports whether one of the nodes on which the call was counted has a semaphore with
+// units of unseen calls: if not, releaseUnseen and settle do nothing. Such a semaphore began with
+// them before it was visible, and one that has settled stays settled.
 func (inv *Invocation) unsettled() bool {
 	for _, n := range inv.Counted() {
 		m := n.Meters()
-		if m == nil { // as of most nodes
+		if m == nil { // as on most nodes
 			continue
 		}
 		semaphores := m.Semaphores()
@@ -269,9 +268,9 @@ func (inv *Invocation) unsettled() bool {
 	return false
 }
 
-// settle corrects what semaphores hold for calls that they never saw, once the completion is
-// counted. Until then this call prevented that, or a semaphore made as it left took it for a call
-// still running; and a call that waits in the queue for that permit will not settle anything.
+// settle corrects the unseen units of semaphores, once the completion is counted. Until then this
+// call prevented that, or a semaphore made as it left took it for a call still running; and a call
+// that waits in the queue for that permit will not settle anything.
 func (inv *Invocation) settle() {
 	for _, n := range inv.Counted() {
 		semaphores := n.Meters().Semaphores()
@@ -290,7 +289,7 @@ func (inv *Invocation) giveBack() {
 	}
 }
 
-// release gives back what is held until exit. If no call waits for it, nothing can go wrong.
+// release gives back the units held until exit. If no call waits for them, nothing can go wrong.
 func (inv *Invocation) release() {
 	held := inv.held
 	for i := len(held) - 1; i >= 0; i-- {
@@ -306,7 +305,7 @@ func (inv *Invocation) release() {
 	inv.held, inv.index = held[:0], nil
 }
 
-// empty makes held the storage for what the next call holds.
+// empty keeps the storage of held for the next call.
 func (inv *Invocation) empty(held []Reservation) {
 	for i := range held {
 		held[i].empty()
@@ -314,14 +313,14 @@ func (inv *Invocation) empty(held []Reservation) {
 	inv.held, inv.index = held[:0], nil
 }
 
-// empty forgets the pointers: a pooled invocation must not keep windows alive. That costs less than
+// empty clears the pointers: a pooled invocation must not keep windows alive. That costs less than
 // clearing everything.
 func (r *Reservation) empty() {
 	r.Holder, r.window, r.semaphore, r.follows, r.fleeting = nil, nil, nil, 0, false
 }
 
-// unwind empties what is held, and what a holder left beyond the end by reserving as it took back.
-// A holder that panics keeps what it granted; the others still get theirs back.
+// unwind gives back held units, including units that a holder reserved as it took others back. A
+// holder that panics keeps its grant; the others still get theirs back.
 func (inv *Invocation) unwind(all bool) {
 	held := inv.held
 	for len(inv.held) > 0 {
@@ -345,9 +344,9 @@ func (inv *Invocation) unwindSome(all bool) {
 	}
 }
 
-// chargeAt moves the call's units to the bucket in which it will run, in every
-// window where the limit allows it. Elsewhere they stay in the bucket of the
-// decision, where they hold the limit just as well.
+// chargeAt moves the call's units to the bucket in which it will run, in every window where the
+// limit allows it. Elsewhere they stay in the bucket of the decision, where they hold the limit
+// just as well.
 func (inv *Invocation) chargeAt(at int64) {
 	inv.Follow()
 	for i := range inv.held {

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// taker is a holder, each another one.
+// taker is a holder; each is distinct.
 type taker struct{ back func(*Reservation) }
 
 func (h *taker) GiveBack(r *Reservation, _ int64) {
@@ -20,8 +20,7 @@ func (h *taker) GiveBack(r *Reservation, _ int64) {
 	}
 }
 
-// A reservation is filled in where one of an earlier call was: whatever that was, nothing
-// of it is left.
+// A reservation is filled in where one of an earlier call was: nothing of that is left.
 func TestReservationHasNothingOfTheOneBefore(t *testing.T) {
 	w, err := stat.NewWindow(stat.Shape{Interval: time.Second, Buckets: 1})
 	require.NoError(t, err)
@@ -43,7 +42,7 @@ func TestReservationHasNothingOfTheOneBefore(t *testing.T) {
 			inv := &Invocation{call: call{units: 2}}
 			for range 2 {
 				first.reserve(inv)
-				inv.held[0].Token, inv.held[0].Undo, inv.held[0].follows = 10, 11, 1 // as may come to be
+				inv.held[0].Token, inv.held[0].Undo, inv.held[0].follows = 10, 11, 1 // as may happen
 				inv.empty(inv.held)
 			}
 			second.reserve(inv)
@@ -52,7 +51,7 @@ func TestReservationHasNothingOfTheOneBefore(t *testing.T) {
 	}
 }
 
-// A holder that reserves while it gives back does what it may not. It harms no later call.
+// A holder that reserves while it takes back breaks its contract, but harms no later call.
 func TestReservedWhileGivingBack(t *testing.T) {
 	g, back := new(meter.Semaphore), int64(0)
 	inv := &Invocation{call: call{units: 1}, held: make([]Reservation, 0, 8)}

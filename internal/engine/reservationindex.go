@@ -1,15 +1,15 @@
 package engine
 
-// fewHeld is the most things of a call that are searched one by one.
+// fewHeld is the number of a call's reservations up to which they are searched one by one.
 const fewHeld = 32
 
-// places finds something among what a call holds, or has left for its end, if that is much:
-// searching it for each rule would then take time quadratic in their number.
+// places indexes the reservations and completions of a call, if those are many: searching them for
+// each rule would take time quadratic in their number.
 type places struct {
 	held      map[any]int // indexes of windows and semaphores in Invocation.held
-	indexed   int         // how many of held are in it
+	indexed   int         // number of held in it
 	completed map[Completer]int
-	left      int // how many of Invocation.completions are in it
+	left      int // number of Invocation.completions in it
 }
 
 // heldAt returns the reservation in a window or of a semaphore, for a call that holds many, nil if
@@ -34,7 +34,7 @@ func (inv *Invocation) heldAt(what any) *Reservation {
 	return nil
 }
 
-// Left returns the completion that the call has left with a completer, nil if there is none.
+// Left returns the call's completion with a completer, nil if there is none.
 func (inv *Invocation) Left(c Completer) *Completion {
 	if len(inv.completions) <= fewHeld {
 		for i := range inv.completions {

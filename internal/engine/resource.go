@@ -8,8 +8,8 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Resource is something guarded: a name, its node over all contexts, and the
-// rules that apply to it. It is safe for concurrent use.
+// Resource is a guarded name, with its node over all contexts and the rules that apply to it. It is
+// safe for concurrent use.
 type Resource struct {
 	*node.ClusterNode
 	engine *Engine
@@ -18,7 +18,7 @@ type Resource struct {
 	mu   shared.Mutex
 	next prepared // guarded by mu
 
-	// bound is what the rules have here. A call that finds the engine's rule set in it goes by it;
+	// bound is the state of the rules here. A call that finds the engine's rule set in it uses it;
 	// other calls look further, see [Engine.lookUp]. So one set of rules serves a whole decision,
 	// and the hot path looks nothing up.
 	bound shared.Pointer[binding]
@@ -30,30 +30,29 @@ type Resource struct {
 	recent  shared.Pointer[recent]                     // nil if none are kept
 }
 
-// binding is the rules of one resource in one rule set, and what they hold there. It
-// doesn't change.
+// binding is the rules of one resource in one rule set, with their state there. It is immutable.
 type binding struct {
-	set      *Snapshot // nil if no call can go by it: it only keeps what is held for the next binding
+	set      *Snapshot // nil if no call can use it: it only keeps state for the next binding
 	revision uint64    // of the rules that hold it
 	held     []kept
-	known    uint64 // the revision up to whose expressions the name has been matched
+	known    uint64 // revision up to whose expressions the name has been matched
 
 	rules      [kinds]Checker  // of the families
-	checkers   []Checker       // those of the chain that judge calls here, in its order
+	checkers   []Checker       // those of the chain that judge calls here, in order
 	recheckers []Rechecker     // those of them that are asked again after a wait
 	shadows    []ShadowChecker // those with rules in shadow mode
-	sharers    []sharer        // the last of the checkers: those that may have to fetch something
+	sharers    []sharer        // the last of the checkers: may have to fetch units
 	direct     bool            // each can take without being asked: see Invocation.direct
-	wary       bool            // as there are several, they are asked for a while after a refusal
+	wary       bool            // as there are several, they are asked for a while after a rejection
 }
 
-// kept is what a family keeps for a resource.
+// kept is a family's state at a resource.
 type kept struct {
 	kind core.Kind
 	held any
 }
 
-// heldBy is what a family keeps for the resource, nil if nothing. b may be nil.
+// heldBy returns a family's state at the resource, nil if there is none. b may be nil.
 func (b *binding) heldBy(kind core.Kind) any {
 	if b != nil {
 		for _, k := range b.held {
@@ -73,10 +72,10 @@ func (b *binding) matchedUpTo() uint64 {
 	return b.known
 }
 
-// Held is what a family keeps for the resource, nil if nothing.
+// Held returns a family's state at the resource, nil if there is none.
 func (r *Resource) Held(kind core.Kind) any { return r.bound.Load().heldBy(kind) }
 
-// bind finds which slots of the chain the rules concern.
+// bind finds the slots of the chain that have rules in the binding.
 func (c *Chain) bind(b *binding) *binding {
 	b.direct = true
 	for _, slot := range c.checking {
@@ -107,8 +106,8 @@ func (c *Chain) bind(b *binding) *binding {
 	return b
 }
 
-// Idle reports whether the resource can leave: its nodes are idle, and so is
-// whatever its rules hold.
+// Idle reports whether the resource can leave: its nodes are idle, and so is the state of its
+// rules.
 func (r *Resource) Idle(now int64) bool {
 	if !r.ClusterNode.Idle(now) {
 		return false
@@ -124,7 +123,7 @@ func (r *Resource) Idle(now int64) bool {
 }
 
 // depart drops the rule set when the resource leaves: it may be long until the resource comes back
-// or is forgotten. What the rules hold here goes with it.
+// or is forgotten. The state of the rules here goes with it.
 func (r *Resource) depart() {
 	r.recent.Store(nil)
 	for {
@@ -135,10 +134,10 @@ func (r *Resource) depart() {
 	}
 }
 
-// resources are the engine's, with the cap that applies to them.
+// resources are the engine's resources and their cap.
 type resources struct {
 	*node.Registry[Resource, *Resource]
-	overflow *Resource // of names beyond the cap
+	overflow *Resource // for names beyond the cap
 }
 
 // Clusters yields the nodes of all resources.

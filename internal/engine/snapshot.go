@@ -8,16 +8,15 @@ import (
 	"github.com/penstock-go/penstock/internal/meter"
 )
 
-// kinds is how many families there are, and what goes by none.
+// kinds is the number of families, including custom slots and none.
 const kinds = core.KindCustom + 1
 
-// Snapshot is one revision of the rules of all families. It doesn't change once
-// made. An engine has one at a time, in one pointer, so that a decision sees one
-// whole revision.
+// Snapshot is one revision of the rules of all families. It is immutable. An engine has one at a
+// time, behind one pointer, so that a decision sees one whole revision.
 type Snapshot struct {
 	Revision uint64
 	families [kinds]Family
-	latest   uint64   // the revision that brought the latest of the expressions
+	latest   uint64   // revision that added the latest expression
 	bare     *binding // of all resources without rules
 
 	pending *binding // see pendingBinding; used only by the update
@@ -28,45 +27,44 @@ type Snapshot struct {
 
 // Family is the compiled rules of one family.
 type Family interface {
-	// Match finds the expressions that match a name. held is what the family keeps for the
-	// resource of that name, which has been matched with the expressions of the rules up to a
-	// revision and is not matched with those again. Known is Match limited to what is already
-	// known, and Latest is the revision that brought the latest of the expressions.
+	// Match finds the expressions that match a name. held is the family's state at the resource of
+	// that name, which has been matched with the expressions of the rules up to revision and is not
+	// matched with those again. Known is Match limited to earlier matches, and Latest returns the
+	// revision that added the latest expression.
 	Match(name string, held any, revision uint64) pattern.Matched
 	Known(held any, revision uint64) pattern.Matched
 	Latest() uint64
-	// Bind returns the rules that apply to a resource, nil if there are none, and leaves
-	// what they hold there (see Index.Hold of package family). Whatever takes over from older rules
-	// does so in [Binding.BeforeUse]. Bind is called under the resource's lock; but an update may call
-	// Bind of the next set meanwhile.
+	// Bind returns the rules that apply to a resource, nil if there are none, and stores their
+	// state there (see Index.Hold of package family). Taking over from older rules happens in
+	// [Binding.BeforeUse]. Bind is called under the resource's lock; but an update may call Bind of
+	// the next set meanwhile.
 	Bind(at *Binding) Checker
-	// Names says what the enforced rules name. It has a node outside the caps for as long as they
-	// name it.
+	// Names adds the names in the enforced rules. They have nodes outside the caps as long as rules
+	// name them.
 	Names(*Names)
-	// Needs reports which meters on the nodes of a resource the rules count with, given what they
-	// hold there and the revision up to which its name has been matched; and, if the resource is
-	// pending (see Index.Pending of package family), which meters might be needed by rules that
-	// come to apply once its name is matched. Looks reports the same for resources that the rules
-	// only look at.
+	// Needs passes the meters on the nodes of a resource that the rules use, given their state
+	// there and the revision up to which its name has been matched; and, if the resource is pending
+	// (see Index.Pending of package family), meters that might be needed by rules that come to
+	// apply once its name is matched. Looks does the same for resources that the rules only read.
 	Needs(held any, known uint64, need func(Need))
 	Looks(need func(resource string, n Need))
-	// Choices says, for each rule that is about a name, whether it applies there and why. resource
-	// is the resource of that name, or another where the name is beyond the cap.
+	// Choices returns, for each rule that matches a name, whether it applies there and why.
+	// resource is the resource of that name, or another if the name is beyond the cap.
 	Choices(name, resource string) []core.Choice
-	// Stats says what each rule has done.
+	// Stats returns the stats of each rule.
 	Stats() []core.RuleStats
-	// EachError calls f with the refusal of every rule and resource.
+	// EachError calls f with the rejection of every rule and resource.
 	EachError(f func(*core.BlockError))
 }
 
-// Need is a meter that a rule counts with on the nodes of a role.
+// Need is a meter that a rule uses on the nodes of a role.
 type Need struct {
 	Role      Role
-	Semaphore bool        // or a window
+	Semaphore bool        // otherwise a window
 	Meter     meter.Meter // for a semaphore, only the owner matters
 }
 
-// Role says which of a resource's nodes is meant.
+// Role selects one of a resource's nodes.
 type Role uint8
 
 // The roles.
@@ -77,17 +75,17 @@ const (
 	RoleInbound             // the node of all inbound calls, whose resource has no name
 )
 
-// Rules is the current rule set.
+// Rules returns the current rule set.
 func (e *Engine) Rules() *Snapshot { return e.rules.Load() }
 
-// Attached is what was attached to the set, see [SnapshotBuilder.Attach]; nil if nothing was.
+// Attached returns the value attached to the set, see [SnapshotBuilder.Attach]; nil if there is
+// none.
 func (s *Snapshot) Attached() any { return s.attached }
 
 // Family returns the compiled rules of a family, or nil.
 func (s *Snapshot) Family(kind core.Kind) Family { return s.families[kind] }
 
-// RuleStats are the figures of every rule, family by family, in the order in
-// which they were declared.
+// RuleStats returns the stats of every rule, family by family, in the order of declaration.
 func (s *Snapshot) RuleStats() []core.RuleStats {
 	var figures [kinds][]core.RuleStats
 	for kind, family := range s.families {

@@ -31,8 +31,7 @@ func (c *wallClock) Now() int64                                       { return c
 func (c *wallClock) add(d time.Duration)                              { c.now.Add(int64(d)) }
 func (c *wallClock) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 
-// A clock that is set back must not stop the time until it shows the old time again.
-// known bug 24
+// A clock that is set back must not stop the time until it shows the old time again. known bug 24
 func TestClockSetBackIsNoOutage(t *testing.T) {
 	c := newWallClock()
 	e, _ := newEngine(t, engine.Config{Clock: c}, flow.Rule{Resource: "orders", Threshold: 10, Window: flow.Ring})
@@ -55,7 +54,7 @@ func TestClockSetBackIsNoOutage(t *testing.T) {
 
 func TestTimeOfAClockThatIsSet(t *testing.T) {
 	const ms, µs = time.Millisecond, time.Microsecond
-	type step struct{ set, want time.Duration } // how the clock is moved, and how far that takes the time
+	type step struct{ set, want time.Duration } // movement of the clock, and the resulting movement of the time
 	for _, tt := range []struct {
 		name  string
 		steps []step
@@ -92,17 +91,16 @@ func TestTimeOfAClockThatIsSet(t *testing.T) {
 	}
 }
 
-// The clocks of this package are used as they are.
+// The clocks of this module are used directly.
 func TestTimeOfAClockThatIsNotSet(t *testing.T) {
 	e, clock := newEngine(t, engine.Config{})
 	clock.Advance(time.Hour)
 	assert.Equal(t, clock.Now(), e.Now())
 }
 
-// Whatever a clock does, time goes back by less than a reading's grain, and between
-// two steps it passes as on the clock. A clock that nobody sets loses no more than
-// twice the tolerance, a grain and what passed between two readings; from then on its
-// time is the clock's. known bug 30
+// Whatever a clock does, time goes back by less than a reading's grain, and between two steps it
+// passes as on the clock. A clock that is never set loses no more than twice the tolerance, a grain
+// and the time between two readings; from then on its time is the clock's. known bug 30
 func TestTimeOfAClockThatLeaps(t *testing.T) {
 	const (
 		grain     = 100 * time.Microsecond
@@ -119,7 +117,7 @@ func TestTimeOfAClockThatLeaps(t *testing.T) {
 			switch rnd.IntN(6) {
 			case 0: // of any size
 				c.add(time.Duration((rnd.Float64()*2 - 1) * math.Pow(10, 18*rnd.Float64()) / 100))
-			case 1: // about as far as processors differ
+			case 1: // about the difference between processors
 				c.add(time.Duration((rnd.Float64()*2 - 1) * float64(3*tolerance)))
 			}
 			stepped := e.Now()
@@ -149,8 +147,7 @@ func TestTimeOfAClockThatLeaps(t *testing.T) {
 	}
 }
 
-// lateClock holds its callers up when it has read the time, so that readings come in
-// any order.
+// lateClock delays its callers after they have read the time, so that readings come in any order.
 type lateClock struct {
 	wallClock
 	mu     sync.Mutex
@@ -168,7 +165,7 @@ func (c *lateClock) Now() int64 {
 	return now
 }
 
-// Callers who are held up are no steps of the clock.
+// Delayed callers are not steps of the clock.
 func TestLateReadersAreNoSteps(t *testing.T) {
 	c := &lateClock{random: random(t)}
 	e, _ := newEngine(t, engine.Config{Clock: c})
@@ -187,8 +184,8 @@ func TestLateReadersAreNoSteps(t *testing.T) {
 	assert.LessOrEqual(t, now, c.now.Load(), "as the clock shows it")
 }
 
-// The same while the clock is set back by an hour, again and again: no time is won by
-// it, and none but that between two readings lost. known bug 28, 30
+// The same while the clock is set back by an hour, again and again: no time is gained by it, and
+// only that between two readings lost. known bug 28, 30
 func TestManyReadersOfAClockThatIsSetBack(t *testing.T) {
 	const readers, readings, steps = 8, 2000, 50
 	c := newWallClock()
@@ -222,8 +219,8 @@ func TestManyReadersOfAClockThatIsSetBack(t *testing.T) {
 	assert.Positive(t, now-began)
 }
 
-// A wait's end is compared with what the clock shows, which is where deadlines come
-// from, however often it was set.
+// The end of a wait is compared with the clock's time, on which deadlines are based, however often
+// it was set.
 func TestDeadlineOnAClockThatWasSet(t *testing.T) {
 	for _, set := range []time.Duration{-time.Hour, -time.Second, 0, time.Second, time.Hour} {
 		c := newWallClock()

@@ -15,8 +15,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// Rules that are replaced in the midst of a decision are for the next call: one that
-// was asked under the old set takes under it too. known bug 66
+// Rules that are replaced in the midst of a decision apply from the next call on: one that was
+// asked under the old set takes under it too. known bug 66
 func TestDecisionIsUnderOneSet(t *testing.T) {
 	open := flow.Rule{ID: "r", Resource: "orders", Threshold: 1000}
 	shut := flow.Rule{ID: "r", Resource: "orders", Threshold: 0}
@@ -58,7 +58,7 @@ func TestDecisionIsUnderOneSet(t *testing.T) {
 	}
 }
 
-// While the next set is built, the old one is whole. known bug 69
+// While the next set is built, the old one is complete. known bug 69
 func TestUpdateLeavesTheOldSetInForceUntilItIsDone(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{}, flow.Rule{Resource: "orders", Threshold: 0})
 	blocked := func() {
@@ -75,8 +75,8 @@ func TestUpdateLeavesTheOldSetInForceUntilItIsDone(t *testing.T) {
 	blocked()
 }
 
-// While rules are replaced, a call of a resource that is known waits for nothing: not
-// until they are, and not for what is tidied up then.
+// While rules are replaced, a call of a known resource waits for nothing: neither for the update,
+// nor for the cleanup after it.
 func TestCallsDoNotWaitForALoad(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{}, flow.Rule{Resource: "orders", Threshold: 0})
 	_, err := e.Enter(t.Context(), "orders", nil)
@@ -101,7 +101,7 @@ func TestCallsDoNotWaitForALoad(t *testing.T) {
 	assert.Equal(t, []string{"before", "after"}, told)
 }
 
-// tidied is a family that tells when what the rules before it had is let go.
+// tidied is a family that runs a function when the state of earlier rules is dropped.
 type tidied struct {
 	engine.Family
 	tell func()
@@ -112,7 +112,7 @@ func (f tidied) Needs(held any, known uint64, need func(engine.Need)) {
 	f.Family.Needs(held, known, need)
 }
 
-// Of many updates at once, each goes on from the one before. known bug 70
+// Of many concurrent updates, each continues from the one before. known bug 70
 func TestUpdatesComeOneAfterTheOther(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{})
 	first := e.Rules().Revision
@@ -134,8 +134,8 @@ func TestUpdatesComeOneAfterTheOther(t *testing.T) {
 	assert.Equal(t, first+goroutines*each, e.Rules().Revision)
 }
 
-// Who is told of every refusal may make a call that needs rules of its own, and load rules.
-// known bug 60
+// A listener for every rejection may make a call that needs rules of its own, and load rules. known
+// bug 60
 func TestRefusalsAreToldUnderNoLock(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{}, flow.Rule{Resource: "orders.*", Match: spec.MatchRegex, Threshold: 1000})
 	enter(t, e, t.Context()).Exit()

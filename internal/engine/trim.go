@@ -6,7 +6,7 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// letGo ends what only earlier rules named or metered.
+// letGo drops names and meters that only earlier rules needed.
 func (e *Engine) letGo(set *Snapshot, names *Names) {
 	e.tree.Entrances().Unpin(func(name string) bool { return names.contexts[name] })
 	e.resources.Unpin(names.named)
@@ -21,7 +21,7 @@ func (e *Engine) letGo(set *Snapshot, names *Names) {
 	}
 }
 
-// looks are the meters that rules look at on nodes of other resources, by resource; those of all
+// looks returns the meters that rules read on nodes of other resources, by resource; those of all
 // inbound calls under the empty name.
 func (s *Snapshot) looks() map[string][]Need {
 	looks := make(map[string][]Need)
@@ -33,9 +33,10 @@ func (s *Snapshot) looks() map[string][]Need {
 	return looks
 }
 
-// trim drops the meters of a resource's nodes that no rule needs any more. It holds the resource's
-// lock, as what is built there meters before it can be seen. A rule of another resource that only
-// looks may be built meanwhile: such a rule looks up its meter again if that was dropped.
+// trim drops the meters of a resource's nodes that no rule needs any longer. It holds the
+// resource's lock, because bindings are built there with meters before they are visible. A rule of
+// another resource that only reads may be built meanwhile: such a rule looks up its meter again if
+// that was dropped.
 func (s *Snapshot) trim(r *Resource, looks []Need) {
 	if !metered(r) {
 		return
@@ -64,7 +65,7 @@ func nodesOf(r *Resource) func(yield func(Role, *node.StatisticNode) bool) {
 				return
 			}
 		}
-		if n := r.Included(); n != nil && !yield(RoleCall, &n.StatisticNode) { // it may have left, and would come back as it is
+		if n := r.Included(); n != nil && !yield(RoleCall, &n.StatisticNode) { // it may have left
 			return
 		}
 		for _, n := range r.Origins().All() {

@@ -11,12 +11,13 @@ import (
 
 // TakeTurn takes the next turn in a queue for the call, at its cost, if the wait for it, which it
 // returns, is at most maxWait. The caller holds the lock of the queue. The call gives the turn back
-// if it is refused. If the turn is awaited, the call doesn't run before it: the rule says wait, for
-// at least as long. If not, the call runs when it may, and has its turn then.
+// if it is rejected. If the turn is awaited, the call doesn't run before it: the rule makes it
+// wait, for at least as long. If not, the call runs when it may, and has its turn then.
 //
-// A call is in the queue until its turn: it may leave, be overtaken, move up or, after a stall, on.
+// A call is in the queue until its turn: it may leave, be overtaken, advance or, after a stall, be
+// postponed.
 //
-// A prioritized call overtakes others. Where its own turn is not awaited, because the rule only
+// A prioritized call overtakes others. If its own turn is not awaited, because the rule only
 // watches, it overtakes only calls like itself: calls that have waited since the rule was enforced
 // are not pushed back by a call that doesn't wait.
 func (inv *Invocation) TakeTurn(q *meter.Pacer, cost meter.Moment, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
@@ -33,11 +34,11 @@ func (inv *Invocation) TakeTurn(q *meter.Pacer, cost meter.Moment, maxWait time.
 	return wait, true
 }
 
-// WaitAtLeast says that the call must wait that long whichever calls leave its queues: what a rule
-// makes it wait for isn't a turn, or isn't only a turn.
+// WaitAtLeast sets a minimum wait, whichever calls leave its queues: the rule makes the call wait
+// for something other than a turn, or for more than a turn.
 func (inv *Invocation) WaitAtLeast(wait time.Duration) { inv.firm = max(inv.firm, wait) }
 
-// holdTurn notes a turn that the call has for good.
+// holdTurn records a granted turn.
 func (inv *Invocation) holdTurn(q *meter.Pacer, at, before meter.Moment) {
 	token, part := at.Split()
 	undo, undoPart := before.Split()
@@ -53,7 +54,7 @@ func (inv *Invocation) queueTurn(q *meter.Pacer, at, cost meter.Moment, first, a
 	inv.reserve(0, 0, 0, false).Holder = x
 }
 
-// turnsHolder is the holder of turns that calls have for good.
+// turnsHolder is the holder of granted turns.
 type turnsHolder struct{ *meter.Pacer }
 
 func (h turnsHolder) GiveBack(r *Reservation, now int64) {
@@ -76,12 +77,12 @@ func (inv *Invocation) nextTurn() *turn {
 	return inv.turns[n]
 }
 
-// awaitTurns waits as long as the rules say, or less if that is for turns and they come earlier
-// because other calls have left, or if the engine drains.
+// awaitTurns waits as long as the rules require, or less if turns come earlier because other calls
+// have left, or if the engine drains.
 //
 // The call sleeps once, until the latest of its turns. If it has several, or also waits for
-// something else, it says in each queue until when it sleeps: if a call behind it there sleeps too
-// long, it wakes for its own turn there, to tell that call, and sleeps on.
+// something else, it announces the end of its sleep in each queue: if a call behind it there sleeps
+// too long, it wakes for its own turn there, wakes that call, and sleeps on.
 func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned func(), cause error) {
 	draining := &inv.engine.drain
 	if !draining.join(inv) {
@@ -97,7 +98,7 @@ func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned f
 		latest = inv.now + int64(max(left, wait))
 	}
 	for {
-		if until > latest { // calls that are prioritized have gone before this one
+		if until > latest { // prioritized calls have gone before this one
 			if until = latest; until <= inv.now {
 				return before, errNoTimeToAnswer
 			}
@@ -113,7 +114,7 @@ func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned f
 		if until = inv.lookForTurns(firm, slept); until <= max(inv.now, slept) {
 			return before, nil
 		}
-		// Changes from here on move the nap up again; earlier ones are found by looking.
+		// Later changes end the nap again; earlier ones are found by looking.
 		inv.nap.Again()
 		if until = inv.lookForTurns(firm, slept); until <= max(inv.now, slept) {
 			return before, nil
@@ -124,12 +125,13 @@ func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned f
 	}
 }
 
-// errNoTimeToAnswer says that a turn has moved so far that the server would have no time to answer.
+// errNoTimeToAnswer is the reason if a turn was postponed so far that the server would have no time
+// to answer.
 var errNoTimeToAnswer = errors.New("the turn comes too late for an answer")
 
-// lookForTurns returns when the last of the turns comes that the call awaits, or firm if that is
-// later. The call has slept until slept, though the clock may not show it. lookForTurns looks in
-// all queues: even where the call awaits nothing, calls behind it may wait to be told.
+// lookForTurns returns the time of the latest turn that the call awaits, or firm if that is later.
+// The call has slept until slept, though the clock may not show it. lookForTurns looks in all
+// queues: even if the call awaits nothing, calls behind it may wait to be woken.
 func (inv *Invocation) lookForTurns(firm, slept int64) (last int64) {
 	last = firm
 	for _, x := range inv.turns {
@@ -140,7 +142,7 @@ func (inv *Invocation) lookForTurns(firm, slept int64) (last int64) {
 	return last
 }
 
-// linger notes in the queues that the call sleeps until then.
+// linger announces in the queues that the call sleeps until then.
 func (inv *Invocation) linger(until int64) {
 	for _, x := range inv.turns {
 		x.Linger(until)

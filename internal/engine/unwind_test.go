@@ -15,8 +15,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// apart runs f on a goroutine of its own, which may end it, and returns what it
-// panicked with.
+// apart runs f on a goroutine of its own, which may end it, and returns its panic.
 func apart(f func()) (reason any) {
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -35,7 +34,7 @@ type oddClock struct {
 
 func (c *oddClock) Now() int64 { c.now(); return c.Manual.Now() }
 
-// Sleep hides that of a ManualClock, and so does the type its other ways to sleep.
+// Sleep hides that of a ManualClock, and the type hides its other ways to sleep.
 func (c *oddClock) Sleep(ctx context.Context, d time.Duration) error {
 	c.sleep()
 	return c.Manual.Sleep(ctx, d)
@@ -53,9 +52,9 @@ func (c oddContext) Err() error                  { c.err(); return c.Context.Err
 func (c oddContext) Done() <-chan struct{}       { c.done(); return c.Context.Done() }
 func (c oddContext) Deadline() (time.Time, bool) { c.deadline(); return c.Context.Deadline() }
 
-// The clock and the context are the caller's own code as well. Where they panic, or
-// end the goroutine, while a call waits, it gives back what it holds and is counted
-// as refused; the panic reaches the caller.
+// The clock and the context are the caller's own code as well. If they panic, or end the goroutine,
+// while a call waits, it gives its units back and is counted as rejected; the panic reaches the
+// caller.
 func TestPanicDuringTheWait(t *testing.T) {
 	nothing := func() {}
 	for name, end := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
@@ -74,7 +73,7 @@ func TestPanicDuringTheWait(t *testing.T) {
 				case "Err":
 					ctx.err = end
 				case "Done":
-					clock, ctx.done = manual, end // which waits by itself
+					clock, ctx.done = manual, end // it waits by itself
 				case "Deadline":
 					ctx.deadline = end
 				}
@@ -88,7 +87,7 @@ func TestPanicDuringTheWait(t *testing.T) {
 					assert.Equal(t, "boom", reason)
 				}
 				odd.now, odd.sleep = nothing, nothing
-				manual.Advance(time.Minute) // whom it woke would hold it up
+				manual.Advance(time.Minute) // a call that it woke would delay it
 				assert.Zero(t, k.semaphore.InUse(), "permits are back")
 				assert.Zero(t, k.window.Sum(start.UnixNano()), "units are back")
 				assert.Equal(t, int64(1), resource(t, e, "orders").Totals().Block)
@@ -103,8 +102,8 @@ func TestPanicDuringTheWait(t *testing.T) {
 	}
 }
 
-// A clock that panics when a call asks is the caller's to see. The call holds
-// nothing and is counted nowhere.
+// A panic of the clock when a call asks reaches the caller. The call holds nothing and is counted
+// nowhere.
 func TestPanicOfTheClockOnEnter(t *testing.T) {
 	odd := &oddClock{Manual: clocks.NewManual(start), now: func() {}}
 	e, _ := newEngine(t, engine.Config{Clock: odd})
@@ -115,7 +114,7 @@ func TestPanicOfTheClockOnEnter(t *testing.T) {
 	assert.Equal(t, int64(1), resource(t, e, "orders").Totals().Pass)
 }
 
-// A clock that panics when a call exits costs its response time, not what it holds.
+// A clock that panics when a call exits costs its response time, not its units.
 func TestPanicOfTheClockOnExit(t *testing.T) {
 	odd := &oddClock{Manual: clocks.NewManual(start), now: func() {}}
 	k := newTaker(t)

@@ -7,44 +7,44 @@ import (
 // SnapshotBuilder collects the families of the next revision.
 type SnapshotBuilder struct {
 	Engine *Engine
-	// Sharing is the families' way to what rules share with other processes, nil if there is none: see
-	// family.Compile. The engine doesn't look at it.
+	// Sharing connects families with the limits shared with other processes, nil if there is none:
+	// see family.Compile. The engine doesn't use it.
 	Sharing  any
 	previous *Snapshot
 	next     *Snapshot
 	last     []func(now int64)
 }
 
-// Revision is the number of the revision that is being built.
+// Revision returns the number of the revision that is being built.
 func (b *SnapshotBuilder) Revision() uint64 { return b.next.Revision }
 
-// Previous returns the compiled rules that the family has now, or nil.
+// Previous returns the current compiled rules of the family, or nil.
 func (b *SnapshotBuilder) Previous(kind core.Kind) Family { return b.previous.families[kind] }
 
-// Compiled returns what was put for a family.
+// Compiled returns the compiled rules put for a family.
 func (b *SnapshotBuilder) Compiled(kind core.Kind) Family { return b.next.families[kind] }
 
 // Put sets the compiled rules of a family.
 func (b *SnapshotBuilder) Put(kind core.Kind, family Family) { b.next.families[kind] = family }
 
 // Attach puts v into force with the revision, and removes it with it, for readers of
-// [Snapshot.Attached]: something that judges no call, but must be of the same revision as what does.
+// [Snapshot.Attached]: a value that judges no call, but must be of the same revision as the rules.
 func (b *SnapshotBuilder) Attach(v any) { b.next.attached = v }
 
-// OnComplete makes the engine call a completer at the end of every call while the revision is in
-// force, whatever rules the call was let in under; its token is 0.
+// OnComplete makes the engine notify a completer at the end of every call while the revision is in
+// force, whatever rules the call was admitted under; its token is 0.
 func (b *SnapshotBuilder) OnComplete(c Completer) { b.next.completers = append(b.next.completers, c) }
 
 // BeforePublishing registers f to be called when nothing can fail any longer, right before the next
-// revision is published: the place for what can't be undone. f is passed the time, and must not
-// call the user's code, such as the clock. For single resources, see [Binding.BeforeUse].
+// revision is published: the place for irreversible steps. f receives the time, and must not call
+// custom code, such as the clock. For single resources, see [Binding.BeforeUse].
 func (b *SnapshotBuilder) BeforePublishing(f func(now int64)) { b.last = append(b.last, f) }
 
 // Update replaces the rules of the engine: build puts every family's rules into the builder. If it
-// fails or panics, nothing has changed. Updates run one after another. Calls go by the old rules
+// fails or panics, nothing has changed. Updates run one after another. Calls use the old rules
 // until the new ones are published, and never wait: see bind.go.
 //
-// What the new rules name is pinned before they are published, and what only the old ones named is
+// Names in the new rules are pinned before they are published, and names in the old ones only are
 // released afterwards.
 func (e *Engine) Update(build func(*SnapshotBuilder) error) error {
 	e.updating.Lock()
@@ -53,7 +53,7 @@ func (e *Engine) Update(build func(*SnapshotBuilder) error) error {
 	b := &SnapshotBuilder{Engine: e, previous: old, next: &Snapshot{Revision: old.Revision + 1}}
 	published := false
 	defer func() {
-		if !published { // in an error, a panic or the end of the goroutine
+		if !published { // by an error, a panic or the end of the goroutine
 			e.letGo(old, old.names())
 		}
 	}()
@@ -63,7 +63,7 @@ func (e *Engine) Update(build func(*SnapshotBuilder) error) error {
 	set := b.next
 	names := set.complete(e.chain)
 	e.pin(names)
-	now := e.Now() // from here on no code of the user's is called, and nothing panics
+	now := e.Now() // from here on no custom code is called, and nothing panics
 	for _, f := range b.last {
 		f(now)
 	}
@@ -80,7 +80,7 @@ func (e *Engine) Update(build func(*SnapshotBuilder) error) error {
 	return nil
 }
 
-// complete works out what the set knows about its families. It returns what they name.
+// complete derives the set's data from its families. It returns their names.
 func (s *Snapshot) complete(chain *Chain) *Names {
 	for _, family := range s.families {
 		if family != nil {

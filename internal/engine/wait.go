@@ -7,19 +7,19 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
-// notYet is before of a call that has not slept yet.
+// notYet is before for a call that has not slept yet.
 func notYet() {}
 
-// queue waits outside all locks, for the longest wait that any rule asked for and then for its turn
-// in the queue, and then asks the rules that go by a state rather than a count again. before is called as
+// queue waits without a lock, for the longest wait of any rule and then for its turn in the queue,
+// and then asks the rules that depend on a state rather than a count again. before is called as
 // soon as the call sleeps; see clocks.SleepCall.
 func (inv *Invocation) queue(v Verdict, before func()) (Entry, error) {
 	if v.Wait <= 0 && !inv.Awaits() {
 		return inv.goOn(before)
 	}
-	if inv.fleets {
+	if inv.holdsFleeting {
 		inv.handBack(v.Wait)
-		inv.later = true // what it keeps through the wait is checked again
+		inv.later = true // units kept through the wait are checked again
 	}
 	returned, by, cause := inv.wait(v, before)
 	defer returned()
@@ -37,9 +37,9 @@ func (inv *Invocation) queue(v Verdict, before func()) (Entry, error) {
 	return inv.entry(), nil
 }
 
-// wait returns nil if the call may run now that its wait is over, otherwise its refusal, and the
-// error of the context that ended the wait, nil if there was none. Where the clock or the context
-// panics, or ends the goroutine, the call is refused.
+// wait returns nil if the call may run now that its wait is over, otherwise its rejection, and the
+// error of the context that ended the wait, nil if there was none. If the clock or the context
+// panics, or ends the goroutine, the call is rejected.
 func (inv *Invocation) wait(v Verdict, before func()) (returned func(), by *core.BlockError, cause error) {
 	returned = before
 	if by = v.By; v.Wait <= 0 {
@@ -84,13 +84,14 @@ func (inv *Invocation) wait(v Verdict, before func()) (returned func(), by *core
 		by, inv.waited = nil, inv.now-inv.began
 	}
 	if cause != nil && e.drain.on.Load() {
-		cause = core.ErrDraining // which may be why the context has ended
+		cause = core.ErrDraining // perhaps the reason why the context has ended
 	}
 	over = true
 	return returned, by, cause
 }
 
-// inTime reports whether a wait ends before the context's deadline does, and leaves a server time to answer.
+// inTime reports whether a wait ends before the context's deadline, and leaves a server time to
+// answer.
 func (inv *Invocation) inTime(wait time.Duration) bool {
 	if inv.ctx.Err() != nil {
 		return false
@@ -102,7 +103,7 @@ func (inv *Invocation) inTime(wait time.Duration) bool {
 	return !ok || until >= wait
 }
 
-// untilDeadline is how far away the context's deadline is; false if it has none.
+// untilDeadline returns the time to the context's deadline; false if it has none.
 func (inv *Invocation) untilDeadline() (time.Duration, bool) {
 	deadline, ok := inv.ctx.Deadline()
 	if !ok {
@@ -111,8 +112,8 @@ func (inv *Invocation) untilDeadline() (time.Duration, bool) {
 	return clocks.Until(inv.engine.clock, deadline), true
 }
 
-// untilAnswer is how long the call may still wait so that its server has time to answer; false if that is
-// not known.
+// untilAnswer returns the time that the call may still wait so that its server has time to answer;
+// false if that is not known.
 func (inv *Invocation) untilAnswer() (time.Duration, bool) {
 	if inv.left == nil {
 		return 0, false
@@ -121,7 +122,8 @@ func (inv *Invocation) untilAnswer() (time.Duration, bool) {
 	return left - time.Duration(inv.engine.Now()-inv.outermost()), ok
 }
 
-// outermost is when the outermost call asked to enter that has the server's time in common with this one.
+// outermost returns the time at which the outermost call with the same server deadline asked to
+// enter.
 func (inv *Invocation) outermost() int64 {
 	if c := inv.context; c != nil && c.began != 0 && c.tree == inv.engine.tree {
 		return c.began

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// stage is a part of a call's way through the chain, or how far the call has got.
+// stage is a part of a call's way through the chain, or its progress.
 type stage uint8
 
 const (
@@ -12,47 +12,47 @@ const (
 	preparing
 	asking     // every checker looks, see direct
 	taking     // every checker decides
-	shadowing  // rules in shadow mode decide about calls that were not refused
-	wanting    // find what the call lacks, see fetch.go
+	shadowing  // rules in shadow mode decide on calls that were not rejected
+	wanting    // find the wants of the call, see fetch.go
 	rechecking // recheckers are asked again after a wait
-	admitting  // the recorders hear that the call was admitted
-	returning  // what the call holds goes back
-	refusing   // the recorders hear that it was refused
-	completing // the clock is read, then the recorders hear that the call has ended
-	telling    // then the completers are called, those of the rule set first
+	admitting  // the recorders record that the call was admitted
+	returning  // reservations are given back
+	refusing   // the recorders record that it was rejected
+	completing // the clock is read, then the recorders record that the call has ended
+	telling    // then the completers are notified, those of the rule set first
 
-	stops // the stages below are where it stops
+	stops // from here on, the stages at which walk stops
 
-	mayWait // asked: the call would have to wait and it isn't known whether it can, or it lacks something
-	lacks   // what it wants is known
-	waits   // taken: it has to wait
+	mayWait   // asked: the call would have to wait and it isn't known whether it can, or it has wants
+	mustFetch // its wants are known
+	waits     // taken: it has to wait
 	admitted
 	refused
 	completed
 )
 
-// walk takes the call through the chain from the beginning of a stage to where it stops. v
-// is the verdict so far. A slot that panics is skipped: what it would have said or recorded is
-// lost, but all others are still called.
+// walk takes the call through the chain from the beginning of a stage to a stage at which it stops.
+// v is the verdict so far. A slot that panics is skipped: its verdict or record is lost, but all
+// others are still called.
 func (inv *Invocation) walk(s stage, v *Verdict) stage {
 	inv.stage, inv.step = s, 0
 	return inv.resume(v)
 }
 
-// resume is walk from where the call has got to.
+// resume is walk from the current stage.
 func (inv *Invocation) resume(v *Verdict) stage {
 	s := inv.steps(v)
 	for s < stops {
 		s = inv.steps(v)
 	}
 	if s >= admitted && inv.resource.AnyLeft(inv.nodes[:inv.nodeLen]) {
-		inv.engine.restore(inv) // the nodes that left while the call was counted on them
+		inv.engine.restore(inv) // nodes that left while the call was counted on them
 	}
 	return s
 }
 
-// steps runs one step after another. The call records how far it is, so that it can continue after
-// a step that panicked: then steps returns that stage, otherwise where the call stops.
+// steps runs one step after another. The call records its progress, so that it can continue after a
+// step that panicked: then steps returns that stage, otherwise the stage at which the call stops.
 func (inv *Invocation) steps(v *Verdict) (at stage) {
 	defer func() {
 		if at != 0 {
@@ -76,15 +76,15 @@ func (inv *Invocation) steps(v *Verdict) (at stage) {
 	if inv.stage == asking {
 		for i := inv.step; i < len(bound.checkers); i++ {
 			inv.step = i
-			said := bound.checkers[i].Ask(inv)
-			if said.Block != nil {
-				if said.Block != needsMore {
-					v.Block = said.Block
+			got := bound.checkers[i].Ask(inv)
+			if got.Block != nil {
+				if got.Block != needsMore {
+					v.Block = got.Block
 					break
 				}
-				said = Verdict{Wait: untilFetched}
+				got = Verdict{Wait: untilFetched}
 			}
-			v.longest(said)
+			v.longest(got)
 		}
 		switch {
 		case v.Block != nil:
@@ -99,15 +99,15 @@ func (inv *Invocation) steps(v *Verdict) (at stage) {
 	if inv.stage == taking {
 		for i := inv.step; i < len(bound.checkers); i++ {
 			inv.step = i
-			said := bound.checkers[i].Take(inv)
-			if said.Block != nil {
-				v.Block = said.Block
+			got := bound.checkers[i].Take(inv)
+			if got.Block != nil {
+				v.Block = got.Block
 				break
 			}
-			if said.Wait > 0 {
-				v.longest(said)
+			if got.Wait > 0 {
+				v.longest(got)
 				if !inv.queues {
-					inv.WaitAtLeast(said.Wait)
+					inv.WaitAtLeast(got.Wait)
 				}
 				inv.queues = false
 				inv.waits = true
@@ -132,12 +132,12 @@ func (inv *Invocation) steps(v *Verdict) (at stage) {
 			}
 		} else if inv.stage == wanting {
 			inv.findWants()
-			return lacks
+			return mustFetch
 		} else { // rechecking
 			for i := inv.step; i < len(bound.recheckers); i++ {
 				inv.step = i
-				if said := bound.recheckers[i].Recheck(inv); said.Block != nil {
-					*v = said
+				if got := bound.recheckers[i].Recheck(inv); got.Block != nil {
+					*v = got
 					break
 				}
 			}
@@ -168,7 +168,7 @@ func (inv *Invocation) steps(v *Verdict) (at stage) {
 		}
 		return refused
 	case completing:
-		if inv.step == 0 { // a clock that panics leaves the time at which the call was let in
+		if inv.step == 0 { // a clock that panics leaves the time of admission
 			inv.now = max(inv.now, inv.engine.Now())
 			inv.step++
 		}
@@ -208,7 +208,7 @@ func (inv *Invocation) interrupted(reason any) stage {
 	return at
 }
 
-// slotAt is the name of the slot that a step belongs to, "" if it is no slot's.
+// slotAt returns the name of the slot that a step belongs to, "" if it is no slot's.
 func (inv *Invocation) slotAt(at stage, step int) string {
 	chain := inv.engine.chain
 	var slot any
@@ -224,7 +224,7 @@ func (inv *Invocation) slotAt(at stage, step int) string {
 	case refusing:
 		slot = chain.blocked[step]
 	case completing:
-		if step > 0 { // or it was the clock
+		if step > 0 { // otherwise it was the clock
 			slot = chain.completed[step-1]
 		}
 	}
@@ -236,16 +236,16 @@ func (inv *Invocation) slotAt(at stage, step int) string {
 
 // # When rules need not be asked
 //
-// Every checker is asked before any takes, so that a call which will be refused takes
-// nothing that others would miss meanwhile. If no call is refused, asking is wasted. So as long as
-// none of several checkers has refused a call of the resource lately, and none makes calls wait,
-// they take immediately, in order; and a call that is then refused gives back what it has taken,
-// just like a call that was asked and then finds that another was quicker. From that call on, all
-// checkers are asked first again, until none has refused a call for a while. The decisions are the
-// same, as asking commits to nothing. A checker that is alone has no others to ask for. For
-// prioritized calls, which may wait, checkers are asked.
+// Every checker is asked before any takes, so that a call that will be rejected takes nothing that
+// others would miss meanwhile. If no call is rejected, asking is wasted. So if none of several
+// checkers has rejected a call of the resource lately, and none makes calls wait, they take
+// immediately, in order; and a call that is then rejected gives its units back, just like a call
+// that was asked and then finds that another was quicker. From that call on, all checkers are asked
+// first again, until none has rejected a call for a while. The decisions are the same, because
+// asking commits to nothing. A single checker need not be asked. For prioritized calls, which may
+// wait, checkers are asked.
 //
-// wariness is how long after a refusal all checkers are asked first.
+// wariness is the time after a rejection during which all checkers are asked first.
 const wariness = int64(time.Second)
 
 // direct reports whether asking would be wasted.
@@ -254,8 +254,8 @@ func (inv *Invocation) direct() bool {
 	return b.direct && !inv.prioritized && (!b.wary || inv.now >= inv.resource.wary.Load())
 }
 
-// beWary makes checkers of the resource be asked first for a while. It seldom writes, as all calls
-// read the value.
+// beWary makes checkers of the resource be asked first for a while. It seldom writes, because all
+// calls read the value.
 func (inv *Invocation) beWary() {
 	if !inv.bound.wary {
 		return
