@@ -44,7 +44,7 @@ func BenchmarkNoRule(b *testing.B) {
 	}
 }
 
-// What watching for leaks costs a call.
+// The cost of watching for leaks, per call.
 func BenchmarkLeakAfter(b *testing.B) {
 	e := newEngine(b, engine.Config{LeakAfter: time.Minute})
 	defer e.Close()
@@ -56,7 +56,7 @@ func BenchmarkLeakAfter(b *testing.B) {
 	}
 }
 
-// What percentiles cost a call, beside BenchmarkNoRule.
+// The cost of percentiles, per call, beside BenchmarkNoRule.
 func BenchmarkPercentiles(b *testing.B) {
 	chain := trial.Chain().Replace(slots.Percentiles().(engine.Slot))
 	e, err := engine.NewEngine(engine.Config{Chain: chain})
@@ -88,8 +88,8 @@ func BenchmarkBlocked(b *testing.B) {
 	}
 }
 
-// BenchmarkKeepRefusals measures what keeping the last refusals adds to a refused call, in the median
-// of paired runs. The two take turns, so that other work of the machine slows both.
+// BenchmarkKeepRefusals measures the cost that keeping the last rejections adds to a rejected call,
+// in the median of paired runs. The two alternate, so that other work of the machine slows both.
 func BenchmarkKeepRefusals(b *testing.B) {
 	const calls = 1_000
 	ctx := context.Background()

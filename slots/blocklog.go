@@ -5,17 +5,16 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// blockLog writes the block log: at most one line a second for each rule and resource,
-// with the number of refusals since the last and the caller and value of the first of them, and
-// about 64 KiB of lines. Those that have no room
-// are reported as one number in a later second. A timer reports what is left of a burst, within two
-// seconds of the line before.
+// blockLog writes the block log: at most one line a second for each rule and resource, with the
+// number of rejections since the last and the caller and value of the first of them, and about 64
+// KiB of lines. Lines without room are reported as one number in a later second. A timer reports
+// the rest of a burst, within two seconds of the line before.
 type blockLog struct{}
 
-// Name is "log".
+// Name returns "log".
 func (blockLog) Name() string { return "log" }
 
-// Blocked counts the refusal and writes a line if one is due.
+// Blocked counts the rejection and writes a line if one is due.
 func (blockLog) Blocked(inv *engine.Invocation, b *core.BlockError) {
 	if inv.NoteRefusal(b) {
 		inv.Engine().LogBlocked(b, inv.Now())

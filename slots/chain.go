@@ -2,12 +2,12 @@ package slots
 
 import "github.com/penstock-go/penstock/internal/engine"
 
-// Chain is the slots in their order. It doesn't change once built, and is safe for concurrent use.
+// Chain has the slots in order. It is immutable, and safe for concurrent use.
 type Chain engine.Chain
 
-// NewChain returns a chain of slots in the given order: slots of your own, and those of the library, which
-// the Slots of [Default] are. It panics if a slot plays no role or two have the same name: a chain is
-// written in code, not read as input.
+// NewChain returns a chain of slots in the given order: custom slots, and those of the library,
+// which are the Slots of [Default]. It panics if a slot plays no role or two have the same name: a
+// chain is written in code, not read as input.
 func NewChain(slots ...Slot) *Chain {
 	parts := make([]engine.Slot, len(slots))
 	for i, s := range slots {
@@ -16,13 +16,13 @@ func NewChain(slots ...Slot) *Chain {
 	return (*Chain)(engine.NewChain(parts...))
 }
 
-// Position says where [Chain.With] puts a slot.
+// Position is the place where [Chain.With] inserts a slot.
 type Position engine.Position
 
-// Before is the place right before the named slot.
+// Before returns the place right before the named slot.
 func Before(slot string) Position { return Position(engine.Before(slot)) }
 
-// After is the place right after the named slot.
+// After returns the place right after the named slot.
 func After(slot string) Position { return Position(engine.After(slot)) }
 
 // With returns a new chain with one more slot. It panics if there is no slot of that name.
@@ -30,11 +30,11 @@ func (c *Chain) With(s Slot, where Position) *Chain {
 	return (*Chain)((*engine.Chain)(c).With(parted(s), engine.Position(where)))
 }
 
-// Replace returns a new chain with s in place of the slot of the same name. It panics if there is no
-// such slot.
+// Replace returns a new chain with s in place of the slot of the same name. It panics if there is
+// no such slot.
 func (c *Chain) Replace(s Slot) *Chain { return (*Chain)((*engine.Chain)(c).Replace(parted(s))) }
 
-// Slots are the slots in order.
+// Slots returns the slots in order.
 func (c *Chain) Slots() []Slot {
 	var slots []Slot
 	for _, s := range (*engine.Chain)(c).Slots() {
@@ -46,5 +46,5 @@ func (c *Chain) Slots() []Slot {
 	return slots
 }
 
-// Names are the names of the slots in order.
+// Names returns the names of the slots in order.
 func (c *Chain) Names() []string { return (*engine.Chain)(c).Names() }

@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// spy is a slot that writes down which phase it sees, and what is known by then.
+// spy is a slot that records each phase, and the state by then.
 type spy struct {
 	name string
 	out  *strings.Builder
@@ -48,8 +48,8 @@ func figures(inv *engine.Invocation) string {
 	return fmt.Sprintf("pass %d, block %d, complete %d", t.Pass, t.Block, t.Complete)
 }
 
-// The order of the standard chain, seen by spies between its slots. To write the
-// transcripts anew: PENSTOCK_UPDATE=1 go test ./slots
+// The order of the standard chain, seen by spies between its slots. To rewrite the transcripts:
+// PENSTOCK_UPDATE=1 go test ./slots
 func TestOrder(t *testing.T) {
 	assert.Equal(t, []string{"nodeSelector", "clusterBuilder", "log", "statistic", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "outlier"}, trial.Chain().Names())
 	for _, tt := range []struct {

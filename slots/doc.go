@@ -1,7 +1,8 @@
-// Package slots is the chain of slots, and what a slot of your own meets. The order is defined in one
-// place, [Default]; each of the library's slots is thin and leaves the work to the package of its family.
+// Package slots has the chain of slots, and the types for custom slots. The order is defined in one
+// place, [Default]; each of the library's slots is thin and leaves the work to the package of its
+// family.
 //
-// A slot of your own has a name, plays one or more roles, and sees the call as a [Call]:
+// A custom slot has a name, plays one or more roles, and sees the call as a [Call]:
 //
 //	type tenants struct{ slots.AskOnly }
 //

@@ -25,8 +25,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// One line a second for each rule and resource, with the number of refusals since the last. What
-// is left of a burst is told without another refusal. known bug 178
+// One line a second for each rule and resource, with the number of rejections since the last. The
+// rest of a burst is reported without another rejection. known bug 178
 func TestBlockLog(t *testing.T) {
 	e, clock, log := newGuard(t,
 		flow.Rule{ID: "app", Resource: "orders", Threshold: 0, Origin: "app"},
@@ -70,8 +70,8 @@ func TestBlockLog(t *testing.T) {
 	assert.Contains(t, log.all()[8], fmt.Sprintf(line, "orders", "app origin=app", 3), "which Close tells")
 }
 
-// The rest of a burst is told within two seconds on clocks of the machine, too, and the timer that
-// does so ends by itself: the bubble could not end while it ran. known bug 178
+// The rest of a burst is reported within two seconds on the machine's clock, too, and the timer for
+// it ends by itself: the bubble could not end while it ran. known bug 178
 func TestBlockLogTellsTheRestOfABurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lines
@@ -128,8 +128,8 @@ func TestBlockLogOfAHandlerThatPanics(t *testing.T) {
 	assert.EqualValues(t, 2, e.Failures())
 }
 
-// Whatever is in a name, it makes one line of text, and one object of JSON whose
-// fields say what they should. known bug 104
+// A name of any content makes one line of text, and one object of JSON with the right fields. known
+// bug 104
 func TestBlockLogOfHostileNames(t *testing.T) {
 	for _, name := range []string{
 		"a\nb", "a\r\nlevel=ERROR msg=forged", "\x1b[31mred", "a\u2028b", "nul\x00", `"}{"level":"ERROR"`, `\`, "\xff", "a b=c", "",
@@ -165,7 +165,7 @@ func TestBlockLogOfHostileNames(t *testing.T) {
 		assert.Len(t, record, 7)
 	}
 
-	// One of a megabyte is none: no call has it, and no rule.
+	// No call and no rule has a name of a megabyte.
 	name := strings.Repeat("x", 1<<20)
 	e, _, log := newGuard(t, flow.Rule{Resource: ".*", Match: spec.MatchRegex, Threshold: 0})
 	_, err := e.Enter(t.Context(), name, nil)
@@ -174,7 +174,7 @@ func TestBlockLogOfHostileNames(t *testing.T) {
 	assert.Empty(t, log.all())
 }
 
-// No refusal is told twice or not at all, whoever tells it.
+// Every rejection is reported exactly once, by any goroutine.
 func TestBlockLogCountsEveryRefusal(t *testing.T) {
 	var mu sync.Mutex
 	told, records := int64(0), 0
@@ -202,8 +202,7 @@ func TestBlockLogCountsEveryRefusal(t *testing.T) {
 	assert.LessOrEqual(t, records, 1+callers*each/1000+1, "16 s, and what Close tells")
 }
 
-// The log is written outside all locks: a handler may make guarded calls itself.
-// known bug 60
+// The log is written outside all locks: a handler may make guarded calls itself. known bug 60
 func TestBlockLogHandlerMakesGuardedCalls(t *testing.T) {
 	var e *engine.Engine
 	depth := 0
@@ -217,7 +216,7 @@ func TestBlockLogHandlerMakesGuardedCalls(t *testing.T) {
 		entry.Exit()
 		_, _ = e.Enter(t.Context(), "orders", nil)
 		if depth == 1 {
-			_ = e.Close() // tells of the refusal above, and comes here again
+			_ = e.Close() // reports the rejection above, and comes here again
 		}
 		assert.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error {
 			return flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 0}, {Resource: "log", Threshold: 0}})
@@ -227,13 +226,13 @@ func TestBlockLogHandlerMakesGuardedCalls(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrBlocked)
 }
 
-// A refusal is told also where counting it fails.
+// A rejection is reported also if counting it fails.
 func TestBlockLogComesBeforeTheStatistic(t *testing.T) {
 	names := trial.Chain().Names()
 	assert.Less(t, strings.Index(strings.Join(names, " "), "log"), strings.Index(strings.Join(names, " "), "statistic"))
 }
 
-// count is how many refusals a record tells of.
+// count returns the number of rejections in a record.
 func count(r slog.Record) (n int64) {
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == "count" {

@@ -22,7 +22,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// rawHandler writes what it gets, as handlers do that leave escaping to others.
+// rawHandler writes records unescaped, as some handlers do.
 func rawHandler(out *bytes.Buffer) slog.Handler {
 	return counting{slog.DiscardHandler, func(r slog.Record) {
 		out.WriteString(r.Message)
@@ -34,8 +34,8 @@ func rawHandler(out *bytes.Buffer) slog.Handler {
 	}}
 }
 
-// No handler gets anything of a name that steers a terminal, also beyond ASCII, and none
-// gets much of it. known bug 104
+// No handler gets a part of a name that controls a terminal, also beyond ASCII, and none gets a
+// long name. known bug 104
 func TestBlockLogEscapesAndCutsNames(t *testing.T) {
 	for _, name := range []string{
 		"next\u0085line", "csi\u009b31m", "right\u202eleft", "line\u2028separator", "zero\u200bwidth", "\x7f", "a\nb", "\xff", "\U000e0001tag",
@@ -61,8 +61,8 @@ func TestBlockLogEscapesAndCutsNames(t *testing.T) {
 	}
 }
 
-// However many names there are, what the block log writes in a second is bounded, and
-// when it is closed; and all refusals are told. known bug 122
+// With any number of names, the output of the block log is bounded per second and at Close; and
+// every rejection is reported. known bug 122
 func TestBlockLogOfAFloodOfNames(t *testing.T) {
 	var out bytes.Buffer
 	told, unlisted := int64(0), 0
@@ -93,7 +93,7 @@ func TestBlockLogOfAFloodOfNames(t *testing.T) {
 	assert.Positive(t, unlisted)
 }
 
-// A few rules and names are listed as ever.
+// A few rules and names are listed as usual.
 func TestBlockLogOfOrdinaryNamesIsNotCut(t *testing.T) {
 	var out bytes.Buffer
 	clock := clocks.NewManual(start)

@@ -5,8 +5,8 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// parted is a slot as the engine knows it. The slots of the library are that already. A slot of the
-// user's is taken to pieces, one for each role that it plays, so that only such slots pay for a [Call].
+// parted returns a slot as the engine uses it. The library's slots are that already. A custom slot
+// is taken apart, one part for each role that it plays, so that only such slots pay for a [Call].
 func parted(s Slot) engine.Slot {
 	switch s.(type) {
 	case engine.FamilySlot, nodeSelector, clusterBuilder, blockLog, statistic, percentiles:
@@ -41,7 +41,7 @@ func parted(s Slot) engine.Slot {
 	return p
 }
 
-// The parts of a slot. Those that are called by no checkingSlot of the engine have the slot, for its name.
+// The parts of a slot. Parts other than checkers need the slot for its name.
 type (
 	preparer struct {
 		Slot

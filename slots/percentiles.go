@@ -2,14 +2,14 @@ package slots
 
 import "github.com/penstock-go/penstock/internal/engine"
 
-// Percentiles returns the slot statistic that also counts how long the calls of each resource took, so that
-// percentiles can be reported: api.Config.Percentiles puts it into the chain in place of the usual one.
-// Calls without a response time are left out.
+// Percentiles returns the slot statistic that also counts the response times of the calls of each
+// resource, so that percentiles can be reported: api.Config.Percentiles puts it into the chain in
+// place of the usual one. Calls without a response time are left out.
 func Percentiles() Slot { return percentiles{} }
 
 type percentiles struct{ statistic }
 
-// Completed counts the end of the call where its admission was counted.
+// Completed counts the end of the call on the nodes where its admission was counted.
 func (percentiles) Completed(inv *engine.Invocation) {
 	if inv.LongLived() {
 		longLived(inv)

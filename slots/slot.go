@@ -9,8 +9,8 @@ import (
 
 // Slot is one link of the chain. It has a name and plays one or more of these roles: [Preparer],
 // [Checker], [Rechecker], and the recorders [PassRecorder], [BlockRecorder] and [CompleteRecorder].
-// Slots keep no state of a call, run on the caller's goroutine, and must be safe for concurrent use. A
-// slot that panics is skipped: the call goes on without it, and the log names it.
+// Slots keep no state of a call, run on the caller's goroutine, and must be safe for concurrent
+// use. A slot that panics is skipped: the call continues without it, and the log names it.
 type Slot interface {
 	Name() string
 }
@@ -22,21 +22,21 @@ type Preparer interface {
 
 // Checker judges a call.
 //
-// Take decides. What it grants it notes by [Call.Hold], and a refusal by a later slot gives that back.
-// Ask is the early look: it takes nothing, and a refusal here saves everyone what other slots would have
-// taken for the call. It may say how long the call would wait; a call that can't wait that long is then
-// refused. No Checker may rely on having been asked: a call may go to Take directly.
+// Take decides. It records its grants with [Call.Hold], and a rejection by a later slot gives them
+// back. Ask is the early look: it takes nothing, and a rejection here avoids taking units from
+// other slots. It may return the wait of the call; a call that can't wait that long is then
+// rejected. No Checker may rely on having been asked: a call may go to Take directly.
 //
 // A Checker may have one more method:
 //
-//	Direct() bool // Take never has a call wait, and need not be asked before
+//	Direct() bool // Take never makes a call wait, and need not be asked before
 type Checker interface {
 	Ask(Call) Verdict
 	Take(Call) Verdict
 }
 
-// AskOnly makes a [Checker] from a function that takes nothing: its answer is its verdict. It must not say
-// wait. It may be called twice for one call, as Ask and as Take.
+// AskOnly makes a [Checker] from a function that takes nothing: its answer is its verdict, which
+// must not be a wait. It may be called twice for one call, as Ask and as Take.
 type AskOnly func(Call) Verdict
 
 // Ask calls the function.
@@ -45,23 +45,24 @@ func (f AskOnly) Ask(c Call) Verdict { return f(c) }
 // Take calls the function.
 func (f AskOnly) Take(c Call) Verdict { return f(c) }
 
-// Direct is true: the function takes nothing, so asking first would save nothing.
+// Direct returns true: the function takes nothing, so asking first would save nothing.
 func (f AskOnly) Direct() bool { return true }
 
-// Rechecker is asked again after a call has waited: because it looks at a state that may have changed, or
-// because it counts what runs, and a waiting call doesn't run yet. It may refuse the call; a wait in its
-// verdict is ignored.
+// Rechecker is asked again after a call has waited: because its state may have changed, or because
+// it counts running calls, and a waiting call doesn't run yet. It may reject the call; a wait in
+// its verdict is ignored.
 type Rechecker interface {
 	Recheck(Call) Verdict
 }
 
-// PassRecorder records that a call was admitted, at the moment it is released. Recorders are three interfaces
-// because most slots need one of the three moments, and the chain calls only methods that exist.
+// PassRecorder records that a call was admitted, at the moment it is released. There are three
+// recorder interfaces because most slots need one of the three moments, and the chain calls only
+// methods that exist.
 type PassRecorder interface {
 	Passed(Call)
 }
 
-// BlockRecorder records that a call was refused.
+// BlockRecorder records that a call was rejected.
 type BlockRecorder interface {
 	Blocked(Call, *core.BlockError)
 }
@@ -71,18 +72,19 @@ type CompleteRecorder interface {
 	Completed(Call)
 }
 
-// Explainer is a [Checker] that can say how it would judge a call. Explain is called for a call that
-// doesn't take place: it takes nothing, notes nothing, and leaves no trace. The judgements need no Rule.
+// Explainer is a [Checker] that can explain its verdict on a call. Explain is called for a call
+// that doesn't take place: it takes nothing, records nothing, and leaves no trace. The judgements
+// need no Rule.
 type Explainer interface {
 	Explain(Call) []core.Judgement
 }
 
-// Verdict is what a slot says of a call. The zero value admits it.
+// Verdict is a slot's decision on a call. The zero value admits it.
 type Verdict struct {
-	// Block refuses the call, see [Call.Refuse].
+	// Block rejects the call, see [Call.Refuse].
 	Block *core.BlockError
-	// Wait, if above 0, admits the call after that long. By is its refusal if it can't wait that long; nil
-	// makes one that names only the resource.
+	// Wait, if above 0, admits the call after that long. By is its rejection if it can't wait that
+	// long; nil makes one that names only the resource.
 	Wait time.Duration
 	By   *core.BlockError
 }

@@ -12,7 +12,7 @@ import (
 // their windows and semaphores in which no rule has reserved it.
 type statistic struct{}
 
-// Name is "statistic".
+// Name returns "statistic".
 func (statistic) Name() string { return "statistic" }
 
 // Passed counts the admission.
@@ -26,14 +26,14 @@ func (statistic) Passed(inv *engine.Invocation) {
 		}
 		inv.MarkCounted()
 		if n.Metered() { // after counting: see node.StatisticNode.NeedSemaphore
-			if w := n.Meters().SoleWindow(); w == nil || inv.HeldBucket(w) == nil { // nearly all calls hold what there is
+			if w := n.Meters().SoleWindow(); w == nil || inv.HeldBucket(w) == nil { // nearly all calls hold it
 				meterCall(inv, n)
 			}
 		}
 	}
 }
 
-// Blocked counts the refusal.
+// Blocked counts the rejection.
 func (statistic) Blocked(inv *engine.Invocation, _ *core.BlockError) {
 	for i, n := range inv.Nodes() {
 		if inv.Writes(i) {
@@ -42,7 +42,7 @@ func (statistic) Blocked(inv *engine.Invocation, _ *core.BlockError) {
 	}
 }
 
-// Completed counts the end of the call where its admission was counted.
+// Completed counts the end of the call on the nodes where its admission was counted.
 func (statistic) Completed(inv *engine.Invocation) {
 	if inv.LongLived() {
 		longLived(inv)
@@ -65,9 +65,8 @@ func longLived(inv *engine.Invocation) {
 	}
 }
 
-// meterCall meters the call on a node on which it was just counted. Windows that come while it
-// does go on from those that it has counted in, or it counts in them too: twice rather
-// than not at all.
+// meterCall meters the call on a node on which it was just counted. Windows made meanwhile continue
+// from the ones it was counted in, or it is counted in them too: twice rather than not at all.
 func meterCall(inv *engine.Invocation, n *node.StatisticNode) {
 	windows := n.Meters().Windows()
 	if len(windows) > manyWindows {
@@ -88,17 +87,18 @@ func meterCall(inv *engine.Invocation, n *node.StatisticNode) {
 		if g := &semaphores[i]; g.All() {
 			inv.MeterSemaphore(g.Semaphore)
 			if g.Settling() {
-				n.Settle(g.Semaphore) // a call that settled meanwhile took this one for one more
+				n.Settle(g.Semaphore) // a call that settled meanwhile took this one for another
 			}
 		}
 	}
 }
 
-// manyWindows is from how many on it is not for each looked through all that the call holds.
+// manyWindows is the number of windows from which on the call's reservations are not searched for
+// each.
 const manyWindows = 32
 
-// countMore meters the call in the windows that were not there before, as far as they are of
-// all calls and no rule has reserved it there.
+// countMore meters the call in the windows that are new, if they count all calls and no rule has
+// reserved it there.
 func countMore(inv *engine.Invocation, windows, before []meter.MeteredWindow) {
 	counted := make(map[*stat.Window]bool, len(before))
 	for i := range before {
@@ -111,8 +111,7 @@ func countMore(inv *engine.Invocation, windows, before []meter.MeteredWindow) {
 	}
 }
 
-// same reports whether two lists of a node's windows are one: they don't change once
-// published.
+// same reports whether two lists of a node's windows are one: they are immutable once published.
 func same(a, b []meter.MeteredWindow) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

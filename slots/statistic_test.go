@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// counted says which nodes counted something, and what.
+// counted returns the nodes that counted something, with their counts.
 func counted(e *engine.Engine) map[string]stat.Counts {
 	all := make(map[string]stat.Counts)
 	books.EachNode(e, func(name string, n *node.StatisticNode) {
@@ -33,7 +33,7 @@ func fromApp(ctx context.Context) context.Context {
 	return engine.WithOrigin(engine.WithContext(ctx, "web"), "app")
 }
 
-// Every outcome is counted once on every node of the call, all units of it.
+// Every outcome is counted once on every node of the call, with all its units.
 func TestEveryNodeCounts(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -90,8 +90,8 @@ func TestEveryNodeCounts(t *testing.T) {
 	}
 }
 
-// A resource has what its contexts have together, whatever became of the calls, though it
-// includes the first and counts the others beside: borrowed ones too.
+// A resource has the sum of its contexts, whatever the outcome of the calls, though it includes the
+// first context and counts the others separately: borrowed units too.
 func TestResourceIsTheSumOfItsContexts(t *testing.T) {
 	e, clock, _ := newGuard(t, flow.Rule{Resource: "orders", Threshold: 40})
 	clock.SetSleep(clocks.SleepAdvance)
@@ -123,7 +123,7 @@ func TestResourceIsTheSumOfItsContexts(t *testing.T) {
 	assert.NotZero(t, second.Pass)
 }
 
-// In flight is what has entered and not exited, on every node, while it lasts.
+// Calls that have entered and not exited are in flight, on every node.
 func TestInFlight(t *testing.T) {
 	e, _, _ := newGuard(t)
 	ctx := engine.WithOrigin(engine.WithContext(t.Context(), "web"), "app")
@@ -146,8 +146,8 @@ func TestInFlight(t *testing.T) {
 	first.Exit()
 }
 
-// What a rule has reserved is not metered twice, and what none has is: windows and
-// semaphores of the same node, of other nodes, and of other resources that look at it.
+// A call that a rule has reserved is not metered twice, and others are: in windows and semaphores
+// of the same node, of other nodes, and of other resources that look at it.
 func TestMeteredOnce(t *testing.T) {
 	e, clock, _ := newGuard(t,
 		flow.Rule{Resource: "orders", Threshold: 100},
@@ -185,8 +185,7 @@ func TestMeteredOnce(t *testing.T) {
 	assert.Equal(t, map[time.Duration]int64{time.Second: 3, 20 * time.Second: 3, 30 * time.Second: 2}, sums(&r.StatisticNode), "windows keep what passed")
 }
 
-// A borrower is counted when it is released, in the bucket in which it runs, and as
-// occupied.
+// A borrower is counted when it is released, in the bucket in which it runs, and as occupied.
 func TestBorrowerIsCountedWhenItRuns(t *testing.T) {
 	e, clock, _ := newGuard(t, flow.Rule{Resource: "orders", Threshold: 2, Window: flow.Ring}, flow.Rule{Resource: "carts", Threshold: 9, Interval: 2 * time.Second, Relation: flow.Associated, Ref: "orders", Window: flow.Ring})
 	clock.Advance(100 * time.Millisecond)

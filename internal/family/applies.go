@@ -9,8 +9,8 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// which are the rules that apply to a name and are not off, in order, given the
-// expressions that match it.
+// which returns the rules that apply to a name and are not off, in order, given the expressions
+// that match it.
 func (t *Index[R, C]) which(name string, matched pattern.Matched) (which []int) {
 	for _, e := range matched.List {
 		which = append(which, t.expressions.Rules[e]...)
@@ -29,11 +29,10 @@ func (t *Index[R, C]) For(name string) []R {
 	return spec.Clone(rules)
 }
 
-// applies reports whether what rule i has at a resource is to be kept there. which are the rules
-// that apply to it or, while it is not yet known which expressions match, those that apply without
-// them. A rule that is off keeps what is there, since it is not looked up; and the overflow
-// resource stands for any name, so every rule except those about other names may come to apply
-// there.
+// applies reports whether the state of rule i at a resource is to be kept there. which are the
+// rules that apply to it or, while its matching expressions are not known yet, the rules that apply
+// without them. A rule that is off keeps its state, since it is not looked up; and the overflow
+// resource stands for any name, so every rule except those for other names may come to apply there.
 func (t *Index[R, C]) applies(i int, at *engine.Binding, which []int) bool {
 	name := at.Resource.Name()
 	info := t.rules[i].Info()
@@ -46,7 +45,7 @@ func (t *Index[R, C]) applies(i int, at *engine.Binding, which []int) bool {
 		_, applies := slices.BinarySearch(which, i)
 		return applies
 	case info.Default():
-		return true // until it is known that another rule is about the name
+		return true // until another rule is known to apply to the name
 	}
 	return at.Matched.Has(t.patterns[i], name)
 }

@@ -7,13 +7,14 @@ import (
 	"github.com/penstock-go/penstock/internal/meter"
 )
 
-// The ranges of a token bucket's parameters.
+// The bounds of a token bucket's parameters.
 const (
-	MaxRate  = 1e9 // units per second that fill one
+	MaxRate  = 1e9 // units per second that fill a bucket
 	MaxBurst = 1_000_000_000
 )
 
-// BucketSize is how many units a token bucket holds: a burst, and the one that is due.
+// BucketSize returns the number of units that a token bucket holds: a burst, and the one that is
+// due.
 func BucketSize(burst int) int64 { return int64(burst) + 1 }
 
 // CheckBucket checks the parameters of a token bucket. field is the key of the threshold.

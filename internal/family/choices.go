@@ -10,9 +10,9 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Choices says, for each rule that is about a name, whether it applies there and why. resource is
-// the name of the resource that stands for it, which is another name where this one is beyond the
-// cap. Choices matches expressions afresh.
+// Choices returns, for each rule that matches a name, whether it applies there and why. resource is
+// the name of the resource that stands for it, which differs if this name is beyond the cap.
+// Choices matches expressions afresh.
 func (t *Index[R, C]) Choices(name, resource string) (choices []core.Choice) {
 	which := t.which(name, t.match(name, pattern.Matched{}))
 	if resource == node.OverflowName && name != resource {
@@ -44,7 +44,7 @@ func (t *Index[R, C]) Choices(name, resource string) (choices []core.Choice) {
 	return choices
 }
 
-// why says how a rule comes to apply.
+// why returns the reason why a rule applies.
 func why(info spec.Info) string {
 	switch {
 	case info.Default():
@@ -57,8 +57,8 @@ func why(info spec.Info) string {
 	return fmt.Sprintf("its %s matches the name", info.Match)
 }
 
-// nearer says which of the applying rules keeps another one away: the nearest or, if the other is
-// about all resources, any expression.
+// nearer returns the reason why a matching rule is left out: a more specific rule or, if the rule
+// is for all resources, any expression.
 func (t *Index[R, C]) nearer(which []int, info spec.Info) string {
 	for _, i := range which {
 		other := t.rules[i].Info()
@@ -69,7 +69,7 @@ func (t *Index[R, C]) nearer(which []int, info spec.Info) string {
 	return "another rule is nearer to the name"
 }
 
-// about reports whether a rule is about a name, even if it is off or others are nearer.
+// about reports whether a rule matches a name, even if it is off or others are more specific.
 func about(info spec.Info, name string) bool {
 	switch {
 	case info.Default():
@@ -80,7 +80,7 @@ func about(info spec.Info, name string) bool {
 		return false // it would apply
 	case info.Match == spec.MatchRegex:
 		x, err := pattern.Compile(info.Resource, 1, false)
-		return err == nil && pattern.Matched{}.Has(x, name) // which has not been matched
+		return err == nil && pattern.Matched{}.Has(x, name) // not matched yet
 	}
 	var w pattern.Wildcards
 	w.Add(info.Resource, info.Match == spec.MatchPath)

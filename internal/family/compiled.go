@@ -12,13 +12,13 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Compiled is a [Index] with the methods that most families share. A family that embeds it in its
-// own table adds Bind, and overrides what differs: Needs, if its rules count on nodes, Looks, if on
-// those of other resources, and Names, if they name more than resources.
+// Compiled is an [Index] with the methods that most families share. A family that embeds it in its
+// own table adds Bind, and overrides the methods that differ: Needs, if its rules count on nodes,
+// Looks, if on those of other resources, and Names, if they name more than resources.
 type Compiled[R spec.Rule, C any] struct {
 	*Index[R, C]
 	Engine   *engine.Engine
-	Member   *sharing.Member // for the rules whose limits a cluster shares; nil if there is none
+	Member   *sharing.Member // for rules with limits shared by a cluster; nil if there is none
 	Revision uint64          // of the rules
 	kind     core.Kind
 }
@@ -29,8 +29,8 @@ type Compiling[R spec.Rule, C any] interface {
 	Itself() *Compiled[R, C]
 }
 
-// Compile makes rules, as they were declared, part of the next revision that b builds, by putting
-// the family's own table, into, there. It returns the first reason not to accept them.
+// Compile adds rules, as declared, to the next revision that b builds, as the family's own table,
+// into. It returns the first reason to reject them.
 func Compile[R spec.Rule, C any](b *engine.SnapshotBuilder, kind core.Kind, rules []R, maker Maker[R, C], into Compiling[R, C]) error {
 	normalized, err := spec.Normalize(kind, rules, maker.Normalized)
 	if err != nil {
@@ -57,11 +57,11 @@ func Compile[R spec.Rule, C any](b *engine.SnapshotBuilder, kind core.Kind, rule
 	return nil
 }
 
-// Itself is for [Compile], which fills it in.
+// Itself is for [Compile], which fills in the result.
 func (t *Compiled[R, C]) Itself() *Compiled[R, C] { return t }
 
-// Names says which resources the rules name. A rule in shadow mode names nothing: a node outside
-// the caps is one more for the others.
+// Names adds the resources named in the rules. A rule in shadow mode adds nothing: a node outside
+// the caps would be one more for the others.
 func (t Compiled[R, C]) Names(names *engine.Names) {
 	for _, rule := range t.All() {
 		if info := rule.Info(); info.Mode == spec.Enforce && info.Named() {
@@ -75,7 +75,7 @@ func (t Compiled[R, C]) Match(name string, held any, revision uint64) pattern.Ma
 	return t.match(name, knownBefore[R, C](held, revision))
 }
 
-// match finds the expressions that match a name. The overflow resource, by its own name, stands
+// match returns the expressions that match a name. The overflow resource, by its own name, stands
 // for every name.
 func (t *Index[R, C]) match(name string, before pattern.Matched) pattern.Matched {
 	return t.expressions.Match(name, name == node.OverflowName, before)
@@ -90,12 +90,12 @@ func (t Compiled[R, C]) Known(held any, revision uint64) pattern.Matched {
 func (t Compiled[R, C]) Latest() uint64 { return t.expressions.Latest() }
 
 // Pending reports whether a name that has been matched up to a revision might still match
-// expressions of rules that are enforced.
+// expressions of enforced rules.
 func (t *Index[R, C]) Pending(known uint64) bool {
 	return slices.ContainsFunc(t.expressions.List, func(e *pattern.Expression) bool { return e.Born > known && !e.Shadow })
 }
 
-// knownBefore is what older rules knew of a name.
+// knownBefore returns the matches under older rules.
 func knownBefore[R spec.Rule, C any](held any, revision uint64) pattern.Matched {
 	known := pattern.Matched{Revision: revision}
 	if h, ok := held.(*Kept[R, C]); ok {
@@ -104,20 +104,20 @@ func knownBefore[R spec.Rule, C any](held any, revision uint64) pattern.Matched 
 	return known
 }
 
-// Needs says that no rule counts on a node.
+// Needs passes nothing: no rule counts on a node.
 func (t Compiled[R, C]) Needs(any, uint64, func(engine.Need)) {}
 
-// Looks says that no rule counts on a node of another resource.
+// Looks passes nothing: no rule counts on a node of another resource.
 func (t Compiled[R, C]) Looks(func(resource string, n engine.Need)) {}
 
-// HeldBy is what the family keeps for a resource, nil if nothing: by these rules or, while they
-// come into force, by the rules before.
+// HeldBy returns the family's state at a resource, nil if there is none: of these rules or, while
+// they come into force, of the previous ones.
 func (t Compiled[R, C]) HeldBy(r *engine.Resource) *Kept[R, C] {
 	h, _ := r.Held(t.kind).(*Kept[R, C])
 	return h
 }
 
-// Each calls f with every controller of the rules made so far, under no lock.
+// Each calls f with every controller of the rules made so far, without a lock.
 func (t Compiled[R, C]) Each(f func(*C)) {
 	t.each(func(_ *engine.Resource, c *C) { f(c) })
 }
@@ -132,15 +132,15 @@ func (t Compiled[R, C]) each(f func(*engine.Resource, *C)) {
 	})
 }
 
-// EachError calls f with the refusal of every rule and resource.
+// EachError calls f with the rejection of every rule and resource.
 func (t Compiled[R, C]) EachError(f func(*core.BlockError)) {
 	t.Each(func(c *C) {
 		f(t.maker.Refusal(c))
 	})
 }
 
-// Record is what a rule has done, by its number.
+// Record returns the record of a rule, by its number.
 func (t *Index[R, C]) Record(number int) *engine.Record { return t.records[number] }
 
-// number is the number of the rule of a controller that Each yields.
+// number returns the number of the rule of a controller that Each yields.
 func (t *Index[R, C]) number(c *C) int { return t.numbers[(*t.maker.Rule(c)).Info().ID] }

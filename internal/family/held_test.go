@@ -17,7 +17,7 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// compiled is the least that is one.
+// compiled is a minimal family.
 type compiled struct {
 	family.Compiled[rule, controller]
 }
@@ -35,7 +35,7 @@ func (f *compiled) Bind(at *engine.Binding) engine.Checker {
 	return nil
 }
 
-// compile makes rules part of the next revision.
+// compile adds rules to the next revision.
 func compile(b *engine.SnapshotBuilder, maker family.Maker[rule, controller], rules ...rule) (*compiled, error) {
 	refusal := engine.NewCounted(core.BlockError{Kind: core.KindFlow}, nil, nil, nil)
 	maker.Normalized = func(r rule) (rule, error) { return r, nil }
@@ -54,7 +54,7 @@ func put(t *testing.T, e *engine.Engine, rules ...rule) (f *compiled) {
 	return f
 }
 
-// bound are the controllers that a call by a name finds.
+// bound returns the controllers that a call by a name finds.
 func (f *compiled) bound(t *testing.T, name string) (found bound) {
 	t.Helper()
 	entry, err := f.Engine.Enter(t.Context(), name, nil)
@@ -63,7 +63,7 @@ func (f *compiled) bound(t *testing.T, name string) (found bound) {
 	return f.kept(t, name)
 }
 
-// kept is what is held at a resource, without a call.
+// kept returns the controllers held at a resource, without a call.
 func (f *compiled) kept(t *testing.T, name string) bound {
 	t.Helper()
 	r, ok := f.Engine.FindResource(name)
@@ -94,8 +94,7 @@ func TestOneControllerForEachRuleAndResource(t *testing.T) {
 	assert.Equal(t, 4, made)
 }
 
-// A resource that rules name has what they need before the first call. Others have it from
-// that on.
+// A resource that rules name has its meters before the first call. Others have them from that on.
 func TestNamedResourcesAreReady(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{})
 	f := put(t, e, rule{ID: "a", resource: "orders"}, rule{ID: "b", resource: "x.*", match: spec.MatchRegex}, rule{ID: "c", resource: "or.*", match: spec.MatchRegex})
@@ -106,8 +105,8 @@ func TestNamedResourcesAreReady(t *testing.T) {
 	assert.Len(t, f.bound(t, "xyz"), 1)
 }
 
-// What rules have made of a resource leaves with it, and comes back with it if it was in use:
-// to the rules that are in force by then. known bug 87
+// State at a resource leaves with it, and comes back with it if it was in use: to the rules in
+// force by then. known bug 87
 func TestResourcesTakeAlongWhatTheyHold(t *testing.T) {
 	e, clock := newEngine(t, engine.Config{})
 	all, named := rule{ID: "a", resource: ".*", match: spec.MatchRegex}, rule{ID: "b", resource: "orders"}
@@ -188,8 +187,8 @@ func TestRulesGoOnFromThoseBefore(t *testing.T) {
 	}
 }
 
-// What is off keeps what it had, and goes on from it, also if its expression is another by
-// then that does not match any more, and back.
+// A rule that is off keeps its state, and continues from it, also if it changes to an expression
+// that doesn't match any longer, and back.
 func TestWhatIsOffGoesOn(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{})
 	on := rule{ID: "a", resource: "or.*", match: spec.MatchRegex}
@@ -206,8 +205,8 @@ func TestWhatIsOffGoesOn(t *testing.T) {
 	assert.Same(t, kept[0], again[0].old)
 }
 
-// A resource of which no call comes goes through any number of loads like others. Nothing is
-// matched for it but what it has: then expressions are, with the next call.
+// A resource without calls goes through any number of loads like others. Only the expressions of
+// its state are matched: the others are with the next call.
 func TestLoadsWithoutCalls(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{})
 	a := rule{ID: "a", resource: "or.*", match: spec.MatchRegex}
@@ -231,9 +230,8 @@ func TestLoadsWithoutCalls(t *testing.T) {
 	assert.Len(t, put(t, e, a, rule{ID: "b4", resource: "ord.*|4", match: spec.MatchRegex}).kept(t, "orders"), 1, "it no longer matches")
 }
 
-// While rules are replaced, nobody waits: not who calls a resource that is known, of which
-// all is built anew, and not who brings a new name, which is bound to the old rules or to the
-// new ones. known bug 126
+// While rules are replaced, no call waits: neither for a known resource whose state is rebuilt, nor
+// for a new name, which is bound to the old rules or to the new ones. known bug 126
 func TestNobodyWaitsForALoad(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{Caps: node.Caps{Resources: 5}})
 	rules := []rule{{ID: "a", resource: "orders"}, {ID: "b", resource: ".*", match: spec.MatchRegex}}
@@ -247,7 +245,7 @@ func TestNobodyWaitsForALoad(t *testing.T) {
 	}
 	slow := maker
 	slow.Build = func(r rule, _ *engine.Record, at *engine.Binding, old *controller) *controller {
-		if at.Resource.Name() == "orders" { // and in the midst of being handed over
+		if at.Resource.Name() == "orders" { // in the midst of being handed over
 			call("orders")
 			call(fmt.Sprintf("new %d", calls))
 		}

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-// newEngine returns an engine with the standard chain, on a clock that stands. At the end of the
-// test it must hold nothing.
+// newEngine returns an engine with the standard chain, on a clock that stands still. At the end of
+// the test it must hold nothing.
 func newEngine(t *testing.T, cfg engine.Config) (*engine.Engine, *clocks.Manual) {
 	t.Helper()
 	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))

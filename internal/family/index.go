@@ -11,9 +11,9 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// Index is the rules of a family in one revision: which of them apply to a resource, in the order
-// in which they were declared, and which rule continues which of the revision before. What a rule
-// has at a resource is kept there, see [Kept]. An Index doesn't change once made.
+// Index has the rules of a family in one revision: which of them apply to a resource, in the order
+// of declaration, and which rule continues which of the previous revision. Their state is kept at
+// the resources, see [Kept]. An Index is immutable.
 type Index[R spec.Rule, C any] struct {
 	maker    Maker[R, C]
 	revision uint64
@@ -23,33 +23,33 @@ type Index[R spec.Rule, C any] struct {
 	numbers     map[string]int   // of the rules, by ID
 	selection   selection        // of the rules that are not off, by name
 	expressions pattern.Expressions
-	patterns    []*pattern.Expression // of the rules; nil for those that have none or are off
+	patterns    []*pattern.Expression // of the rules; nil for rules that have none or are off
 
-	before     uint64               // the revision that successors are about
+	before     uint64               // previous revision, of the keys of successors
 	successors map[string]successor // by the ID of the older rule
-	joined     uint64               // the first revision in which the same member shared the limits of rules
+	joined     uint64               // first revision in which the same member shared the limits of rules
 }
 
-// Maker says how a family builds controllers from its rules.
+// Maker tells how a family builds controllers from its rules.
 type Maker[R spec.Rule, C any] struct {
-	// Normalized is the rule with its defaults written out, or why it is refused. [NewTable], whose
-	// rules are already normalized, calls neither Normalized nor Refusal.
+	// Normalized returns the rule with its defaults filled in, or an error. [NewTable], whose rules
+	// are already normalized, calls neither Normalized nor Refusal.
 	Normalized func(R) (R, error)
-	// Build makes the controller of a rule for a resource; old is the controller of the rule before
-	// it there, perhaps of one that was off, or nil. What the controller refuses counts in the
-	// rule's record. Build must not call the user's code, such as the clock.
+	// Build makes the controller of a rule for a resource; old is the controller of the previous
+	// rule there, perhaps of one that was off, or nil. Rejections by the controller count in the
+	// rule's record. Build must not call custom code, such as the clock.
 	Build func(rule R, record *engine.Record, at *engine.Binding, old *C) *C
-	// Rule is the rule of a controller. It must not be changed.
+	// Rule returns the rule of a controller. It must not be changed.
 	Rule func(*C) *R
 	// Idle reports whether the controller of an enforced rule can be forgotten without harm; nil if
 	// all can. Those of other rules always can.
 	Idle func(c *C, now int64) bool
-	// Refusal is what a controller refuses with.
+	// Refusal returns the rejection of a controller.
 	Refusal func(*C) *core.BlockError
 }
 
 // NewTable compiles copies of the rules, whose IDs must differ, for a revision. previous is the
-// table of the revision before, or nil.
+// table of the previous revision, or nil.
 func NewTable[R spec.Rule, C any](revision uint64, rules []R, maker Maker[R, C], previous *Index[R, C]) (*Index[R, C], error) {
 	if idle := maker.Idle; idle != nil {
 		maker.Idle = func(c *C, now int64) bool { return (*maker.Rule(c)).Info().Mode != spec.Enforce || idle(c, now) }
@@ -84,7 +84,7 @@ func NewTable[R spec.Rule, C any](revision uint64, rules []R, maker Maker[R, C],
 	return t, nil
 }
 
-// compile compiles the expressions, or reuses those of the table before.
+// compile compiles the expressions, or reuses those of the previous table.
 func (t *Index[R, C]) compile(previous *Index[R, C]) error {
 	type use struct { // a rule in shadow mode must not cause a name to be matched for others
 		text   string
@@ -138,9 +138,9 @@ func (t *Index[R, C]) compile(previous *Index[R, C]) error {
 	return nil
 }
 
-// Rules are copies of the rules in the order in which they were declared.
+// Rules returns copies of the rules in the order of declaration.
 func (t *Index[R, C]) Rules() []R { return spec.Clone(t.rules) }
 
-// All yields the rules by their place in that order, for use by the families: what the rules hold
-// is not copied and must not be changed.
+// All yields the rules by their index in that order, for use by the families: their contents are
+// not copied and must not be changed.
 func (t *Index[R, C]) All() iter.Seq2[int, R] { return slices.All(t.rules) }

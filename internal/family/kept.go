@@ -11,13 +11,12 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Kept is what a family keeps for a resource: the controllers of the rules that apply there, and of
-// rules that are off, which those will continue from. It doesn't change: its successor is built
-// from it.
+// Kept is a family's state at a resource: the controllers of the rules that apply there, and of
+// rules that are off, which continue from them. It is immutable: its successor is built from it.
 type Kept[R spec.Rule, C any] struct {
 	revision uint64 // of the rules
 	made     []made[C]
-	matched  []*pattern.Expression // that match the resource's name
+	matched  []*pattern.Expression // expressions that match the resource's name
 	common   any
 	idle     func(*C, int64) bool
 }
@@ -30,7 +29,7 @@ type made[C any] struct {
 
 func compareRules[C any](a, b made[C]) int { return cmp.Compare(a.rule, b.rule) }
 
-// All yields the controllers, in the order of their rules. A nil Held has none.
+// All yields the controllers, in the order of their rules. A nil Kept has none.
 func (h *Kept[R, C]) All() iter.Seq[*C] {
 	return func(yield func(*C) bool) {
 		if h == nil {
@@ -44,7 +43,7 @@ func (h *Kept[R, C]) All() iter.Seq[*C] {
 	}
 }
 
-// Common is what the controllers have in common, see [engine.Binding]. A nil Held has nothing.
+// Common returns the state shared by the controllers, see [engine.Binding]. A nil Kept has none.
 func (h *Kept[R, C]) Common() any {
 	if h == nil {
 		return nil
@@ -52,7 +51,7 @@ func (h *Kept[R, C]) Common() any {
 	return h.common
 }
 
-// Idle reports whether all that is held can be forgotten.
+// Idle reports whether the whole state can be forgotten.
 func (h *Kept[R, C]) Idle(now int64) bool {
 	if h.idle == nil {
 		return true
@@ -73,12 +72,12 @@ func (h *Kept[R, C]) find(rule int) *C {
 	return nil
 }
 
-// Hold builds what the rules have at a resource, and keeps it there. It returns the
-// controllers that judge the calls for the name that the resource stands for, in the order
-// of their rules; none as long as the name has not been matched.
+// Hold builds the state of the rules at a resource, and keeps it there. It returns the controllers
+// that judge calls for the name that the resource stands for, in the order of their rules; none
+// before the name has been matched.
 //
-// Where a rule did not change, its controller continues as it is. Where it did, or where it shares
-// its limit by another member now, the new one is built from the old one.
+// If a rule did not change, its controller continues unchanged. If it did, or if another member now
+// shares its limit, the new one is built from the old one.
 func (t *Index[R, C]) Hold(at *engine.Binding) []*C {
 	before, _ := at.Held.(*Kept[R, C])
 	if before == nil {
@@ -119,13 +118,13 @@ func (t *Index[R, C]) Hold(at *engine.Binding) []*C {
 }
 
 // atHomeOnly reports whether a rule doesn't judge calls beyond the cap. An enforced rule gets nodes
-// for what it names, so it need not; a rule in shadow mode gets none.
+// for its names, so it need not; a rule in shadow mode gets none.
 func (t *Index[R, C]) atHomeOnly(rule int) bool {
 	info := t.rules[rule].Info()
 	return info.Mode == spec.Shadow && info.Named() && info.Resource != node.OverflowName
 }
 
-// carry moves what was held over to these rules.
+// carry moves the held state over to these rules.
 func (t *Index[R, C]) carry(before *Kept[R, C], at *engine.Binding, which []int) []made[C] {
 	if before.revision == t.revision && at.Beyond() {
 		return before.made // all of them may come to apply

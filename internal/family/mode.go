@@ -2,14 +2,14 @@ package family
 
 import "github.com/penstock-go/penstock/core/spec"
 
-// Rules are the controllers of a resource, as their rules were declared. The Rules of a family
-// embed them, and so have the Modes that engine.ShadowChecker asks for.
+// Rules are the controllers of a resource, in the order of their rules. The Rules of a family embed
+// them for the Modes that engine.ShadowChecker requires.
 type Rules[C any] struct {
-	Holding []*C // of rules whose verdict holds
+	Holding []*C // of enforced rules
 	Shadows []*C // of rules in shadow mode
 }
 
-// ByMode splits the controllers that [Index.Hold] returns.
+// ByMode splits the result of [Index.Hold].
 func (t *Index[R, C]) ByMode(all []*C) (rs Rules[C]) {
 	for _, c := range all {
 		if (*t.maker.Rule(c)).Info().Mode == spec.Shadow {
@@ -21,11 +21,11 @@ func (t *Index[R, C]) ByMode(all []*C) (rs Rules[C]) {
 	return rs
 }
 
-// Modes says which rules there are.
+// Modes reports whether there are enforced rules and shadow rules.
 func (rs *Rules[C]) Modes() (hold, shadow bool) { return len(rs.Holding) > 0, len(rs.Shadows) > 0 }
 
-// TakeOut removes from Holding the controllers of rules whose limits a cluster shares, and returns
-// them.
+// TakeOut removes from Holding the controllers of rules with limits shared by a cluster, and
+// returns them.
 func (rs *Rules[C]) TakeOut(shared func(*C) bool) (out []*C) {
 	all := rs.Holding
 	rs.Holding = nil

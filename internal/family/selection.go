@@ -7,13 +7,13 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// selection finds the rules that apply to a name, apart from regular expressions, which apply
-// to every name that they match. Of the others the nearest apply: those for that very name; failing
-// that, those of the pattern that spells out most of it; failing that, those for any resource.
-// Nothing after this looks at the name.
+// selection finds the rules that apply to a name, apart from regular expressions, which apply to
+// every name that they match. Of the others the most specific apply: those for exactly that name;
+// without any, those of the pattern that spells out most of it; without any, those for any
+// resource.
 //
-// Only enforced rules keep others away: a rule in shadow mode changes no verdict, so it applies
-// beside those that it would replace.
+// Only enforced rules exclude others: a rule in shadow mode changes no verdict, so it applies
+// beside the rules it would replace.
 type selection struct {
 	named    map[string][]candidate
 	wild     pattern.Wildcards
@@ -52,8 +52,8 @@ func (s *selection) add(rule int, info spec.Info) {
 	}
 }
 
-// choose returns the rules that apply to a name, given those whose expressions match it. Only
-// the rules for any resource heed those.
+// choose returns the rules that apply to a name, given the rules whose expressions match it. Only
+// rules for any resource depend on those.
 func (s *selection) choose(name string, matched []int, enforced func(rule int) bool) (chosen []int) {
 	chosen = matched
 	add := func(level []candidate) (decided bool) {
@@ -79,7 +79,7 @@ func (s *selection) choose(name string, matched []int, enforced func(rule int) b
 	return chosen
 }
 
-// about are the rules for that very name.
+// about returns the rules for exactly that name.
 func (s *selection) about(name string) (rules []int) {
 	for _, c := range s.named[name] {
 		rules = append(rules, c.rule)

@@ -18,7 +18,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/chance"
 )
 
-// Of the rules with stars the one that says most of a name is about it, unless one names it.
+// Of the rules with stars, the one that spells out most of a name applies to it, unless a rule
+// names it.
 func TestTableNearestRules(t *testing.T) {
 	tb := table(t,
 		rule{ID: "any", resource: "*"},
@@ -52,7 +53,7 @@ func TestTableNearestRules(t *testing.T) {
 	}
 }
 
-// drawRule returns a rule about some of few names.
+// drawRule returns a rule for some of few names.
 func drawRule(r *rand.Rand, id int) rule {
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
 	drawn := rule{ID: fmt.Sprint(id), mode: spec.Mode(r.IntN(3)), match: spec.Match(r.IntN(4))}
@@ -77,7 +78,7 @@ func drawRule(r *rand.Rand, id int) rule {
 
 var namesOfRules = []string{"a", "a/b", "a/c", "b/b", "G a/b", "G /b/c", "/b/c", "c", "b/", "a/b/c"}
 
-// matches reads what a rule says of names in its own way.
+// matches is another implementation of matching a name.
 func (r rule) matches(name string) bool {
 	if slices.Contains(strings.Split(r.exclude, ","), name) && r.exclude != "" {
 		return false
@@ -97,7 +98,7 @@ func (r rule) matches(name string) bool {
 	return regexp.MustCompile("^(?s:" + text + ")$").MatchString(name)
 }
 
-// nearness puts rules that say more first; those that say the same are alike.
+// nearness orders more specific rules first; equally specific ones are equal.
 func (r rule) nearness() [3]string {
 	letters := fmt.Sprintf("%03d", 999-len(strings.ReplaceAll(r.resource, "*", "")))
 	switch {
@@ -111,7 +112,7 @@ func (r rule) nearness() [3]string {
 	return [3]string{"1", letters, "1" + r.resource}
 }
 
-// about is what rules a name has, read rule by rule.
+// about returns the rules of a name, found rule by rule.
 func about(rules []rule, name string) (ids []string) {
 	for _, r := range rules {
 		if r.mode == spec.Off || !r.matches(name) {
@@ -134,8 +135,8 @@ func about(rules []rule, name string) (ids []string) {
 	return ids
 }
 
-// known bug 145: random rules apply as a reading of one after the other says: in a table, and in an engine whose
-// rules change while it knows the names.
+// known bug 145: random rules apply as found by reading one after the other: in a table, and in an
+// engine whose rules change while it knows the names.
 func TestRulesThatApply(t *testing.T) {
 	random := chance.Source(t)
 	e, _ := newEngine(t, engine.Config{})
@@ -150,11 +151,11 @@ func TestRulesThatApply(t *testing.T) {
 			want := strings.Join(about(rules, name), " ")
 			require.Equal(t, want, ids(tb.For(name)), "%q by %+v", name, rules)
 			if random.IntN(4) == 0 {
-				continue // the engine hears of it later, or not at all by these rules
+				continue // the engine sees it later, or not at all by these rules
 			}
 			var bound []string
 			for _, c := range f.bound(t, name) {
-				if c.rule.mode != spec.Off { // which keep what they have
+				if c.rule.mode != spec.Off { // rules that are off keep their state
 					bound = append(bound, c.rule.ID)
 				}
 			}
@@ -163,8 +164,8 @@ func TestRulesThatApply(t *testing.T) {
 	}
 }
 
-// A rule with a star goes on where it did as others come and go, and starts over where one that
-// says more was in force meanwhile.
+// A rule with a star continues as others come and go, and starts over if a more specific one was in
+// force meanwhile.
 func TestNearestRuleGoesOn(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{})
 	users, other := rule{ID: "users", resource: "users/*", match: spec.MatchPath}, rule{ID: "x", resource: "x"}
@@ -182,7 +183,7 @@ func TestNearestRuleGoesOn(t *testing.T) {
 	assert.Same(t, second[0], f.bound(t, "users/2")[0])
 }
 
-// To find the rules of a name costs nothing for those that don't match it.
+// Finding the rules of a name costs nothing for rules that don't match it.
 func TestRulesThatDoNotMatchCostNothing(t *testing.T) {
 	allocations := func(n int) float64 {
 		rules := make([]rule, 0, 2*n)

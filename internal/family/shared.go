@@ -28,7 +28,8 @@ func checkShared[R spec.Rule](member *sharing.Member, kind core.Kind, rules []R)
 	return nil
 }
 
-// memberOf is the member of a cluster that a load's rules share limits by, nil if there is none.
+// memberOf returns the member of a cluster through which a load's rules share limits, nil if there
+// is none.
 func memberOf(b *engine.SnapshotBuilder) *sharing.Member {
 	m, _ := b.Sharing.(*sharing.Member)
 	return m
@@ -37,38 +38,38 @@ func memberOf(b *engine.SnapshotBuilder) *sharing.Member {
 const needsStore = "needs a store that the members share: say `cluster: {redis: URL}` at the top of a native rule file, which may be a second one, " +
 	"with what opens it in api.Config.Stores (penstockredis.Stores() of cluster/redis), or set api.Config.Cluster.Store"
 
-// Shared is a limit of a rule that a cluster shares, at one resource, or for one caller or value
-// there: see [NewSharedWindow], [NewSharedThrottle] and [NewSharedSemaphore]. Calls take what its
-// lease has, and fetch what they lack, see engine.Fetcher. It is safe for concurrent use.
+// Shared is a rule's limit that a cluster shares, at one resource, or for one caller or value
+// there: see [NewSharedWindow], [NewSharedThrottle] and [NewSharedSemaphore]. Calls take units of
+// its lease, and fetch missing ones, see engine.Fetcher. It is safe for concurrent use.
 type Shared interface {
 	engine.Holder
 	// Ask returns the rule's verdict on a call of n units.
 	Ask(inv *engine.Invocation, n int64) engine.Verdict
-	// Take takes n units of the lease. A call for which there are none fetches them later.
+	// Take takes n units of the lease. A call that finds too few fetches them later.
 	Take(inv *engine.Invocation, n int64) engine.Verdict
-	// Want notes that a call that has taken, and perhaps waited, wants n units, unless it still
+	// Want records that a call that has taken, and perhaps waited, wants n units, unless it still
 	// holds them.
 	Want(inv *engine.Invocation, n int64)
-	// RetryAfter is how long after now one unit may fit; false if that can't be known.
+	// RetryAfter returns the time from now until one unit may fit; false if that can't be known.
 	RetryAfter(now int64) (time.Duration, bool)
-	// Explain is Ask with the figures it goes by, and leaves no trace.
+	// Explain is Ask with its measure, and leaves no trace.
 	Explain(inv *engine.Invocation, n int64, j *core.Judgement) core.Measure
 
-	// Measure is what Explain goes by for a call of one unit at now.
+	// Measure returns the measure that Explain uses for a call of one unit at now.
 	Measure(now int64) core.Measure
 	// Idle reports whether nothing is lost if the limit is forgotten at now.
 	Idle(now int64) bool
 
-	// askShadow and takeShadow are Ask and Take for a rule in shadow mode: a call that lacks units
-	// runs, and lack is what it would fetch, see Rehearse.
+	// askShadow and takeShadow are Ask and Take for a rule in shadow mode: a call without enough
+	// units runs, and need returns the units it would fetch, see Rehearse.
 	askShadow(inv *engine.Invocation, n int64) sharing.Answer
 	takeShadow(inv *engine.Invocation, n int64) sharing.Answer
-	lack(inv *engine.Invocation, n int64) (*sharing.Member, sharing.Need)
+	need(inv *engine.Invocation, n int64) (*sharing.Member, sharing.Need)
 
 	figures() sharing.Stats
 }
 
-// must panics on an error, which arguments that were checked can't cause.
+// must panics on an error, which validated arguments can't cause.
 func must[T any](limit T, err error) T {
 	if err != nil {
 		panic(err)
@@ -76,17 +77,17 @@ func must[T any](limit T, err error) T {
 	return limit
 }
 
-// storeAway is what an explanation says of a limit that does without the store.
+// storeAway has the explanations for a limit without its store.
 var storeAway = map[cluster.OnFailure]string{
 	cluster.Local:  "the store of the cluster is away: this member has its share of the limit",
 	cluster.Open:   "the store of the cluster is away: all calls pass",
 	cluster.Closed: "the store of the cluster is away: only what is leased can be spent",
 }
 
-// WouldAskStore is what an explanation says where only the store knows.
+// WouldAskStore is the explanation if only the store can decide.
 const WouldAskStore = "the store of the cluster would be asked"
 
-// fetcher fetches what calls lack.
+// fetcher fetches the wants of calls.
 type fetcher struct{ *sharing.Member }
 
 func (f fetcher) Fetch(ctx context.Context, atMost time.Duration, wants []engine.Want) error {
@@ -105,15 +106,15 @@ func (f fetcher) Fetch(ctx context.Context, atMost time.Duration, wants []engine
 	return nil
 }
 
-// SharedRule is a rule in force whose limits a cluster shares, at one resource.
+// SharedRule is an enforced rule with limits shared by a cluster, at one resource.
 type SharedRule interface {
-	// SharedLimit is the i-th limit of the rule that the call takes from, and how many units; nil
-	// if there are fewer.
+	// SharedLimit returns the i-th limit of the rule that the call takes from, and the number of
+	// units; nil if there are fewer.
 	SharedLimit(inv *engine.Invocation, i int) (Shared, int64)
 }
 
-// SharedRules are the shared rules of one family at one resource, in the order in which they are
-// asked. They implement engine.Sharer.
+// SharedRules are the shared rules of one family at one resource, in the order of evaluation. They
+// implement engine.Sharer.
 type SharedRules []SharedRule
 
 // Sharer returns rs as an engine.Sharer, nil if it is empty.
@@ -131,13 +132,13 @@ func (rs SharedRules) Direct() bool {
 	return len(rs) == 1 && ok && direct.Direct()
 }
 
-// Ask returns the first refusal; failing that, that the call lacks something, or its longest wait.
+// Ask returns the first rejection; otherwise the verdict of a call with wants, or its longest wait.
 func (rs SharedRules) Ask(inv *engine.Invocation) engine.Verdict { return rs.all(inv, Shared.Ask) }
 
-// Take lets every rule take. It returns the first refusal or, if there is none, the longest wait.
+// Take lets every rule take. It returns the first rejection or, if there is none, the longest wait.
 func (rs SharedRules) Take(inv *engine.Invocation) engine.Verdict { return rs.all(inv, Shared.Take) }
 
-// Wants notes that the call wants what it doesn't hold.
+// Wants records the units that the call doesn't hold.
 func (rs SharedRules) Wants(inv *engine.Invocation) {
 	rs.all(inv, func(l Shared, inv *engine.Invocation, n int64) engine.Verdict {
 		l.Want(inv, n)
@@ -145,7 +146,7 @@ func (rs SharedRules) Wants(inv *engine.Invocation) {
 	})
 }
 
-// all combines the verdicts of all limits, up to the first refusal.
+// all combines the verdicts of all limits, up to the first rejection.
 func (rs SharedRules) all(inv *engine.Invocation, say func(l Shared, inv *engine.Invocation, n int64) engine.Verdict) engine.Verdict {
 	var all answers
 	for _, r := range rs {
@@ -165,7 +166,7 @@ func (rs SharedRules) all(inv *engine.Invocation, say func(l Shared, inv *engine
 // answers combines the verdicts of several shared limits on a call.
 type answers struct{ engine.Verdict }
 
-// add adds one verdict, and reports whether it is a refusal.
+// add adds one verdict, and reports whether it is a rejection.
 func (a *answers) add(v engine.Verdict) (refused bool) {
 	switch {
 	case v.Block != nil && !v.NeedsMore():

@@ -5,12 +5,12 @@ import (
 	"github.com/penstock-go/penstock/internal/sharing"
 )
 
-// NewSharedFigures returns the figures of a rule that has no limit yet.
+// NewSharedStats returns the stats of a rule that has no limit yet.
 func NewSharedStats(m *sharing.Member) core.SharedStats {
 	return core.SharedStats{Members: m.Members(), Store: "up"}
 }
 
-// AddShared adds the figures of one of the rule's limits to f.
+// AddShared adds the stats of one of the rule's limits to f.
 func AddShared(f *core.SharedStats, l Shared) {
 	x := l.figures()
 	f.Leased += x.Leased

@@ -8,16 +8,16 @@ import (
 	"github.com/penstock-go/penstock/internal/sharing"
 )
 
-// sharedSemaphore limits how many units of calls of all members may be in flight.
+// sharedSemaphore limits the units in flight of calls of all members.
 type sharedSemaphore struct {
 	fetcher   fetcher
 	semaphore *sharing.Semaphore
 	refusal   *core.BlockError
-	away      string // what an explanation says then
+	away      string // explanation while the store is away
 }
 
-// NewSharedSemaphore returns the semaphore of a key, which refuses calls with refusal. Its rule has
-// been checked: see cluster.Rule.
+// NewSharedSemaphore returns the semaphore of a key, which rejects calls with refusal. Its rule has
+// been validated: see cluster.Rule.
 func NewSharedSemaphore(m *sharing.Member, key string, c sharing.SemaphoreConfig, refusal *core.BlockError) Shared {
 	return &sharedSemaphore{fetcher{m}, must(m.Semaphore(key, c)), refusal, storeAway[c.OnFailure]}
 }
@@ -61,7 +61,7 @@ func (s *sharedSemaphore) Want(inv *engine.Invocation, n int64) {
 	}
 }
 
-// askShadow leaves it to takeShadow, which never lacks anything.
+// askShadow always fits: takeShadow decides, and never needs more.
 func (s *sharedSemaphore) askShadow(*engine.Invocation, int64) sharing.Answer { return sharing.Fits }
 
 func (s *sharedSemaphore) takeShadow(inv *engine.Invocation, n int64) sharing.Answer {
@@ -72,7 +72,7 @@ func (s *sharedSemaphore) takeShadow(inv *engine.Invocation, n int64) sharing.An
 	return sharing.Refuses
 }
 
-func (s *sharedSemaphore) lack(_ *engine.Invocation, n int64) (*sharing.Member, sharing.Need) {
+func (s *sharedSemaphore) need(_ *engine.Invocation, n int64) (*sharing.Member, sharing.Need) {
 	return s.fetcher.Member, sharing.Need{Limit: s.semaphore, Units: n}
 }
 

@@ -5,12 +5,13 @@ import (
 	"github.com/penstock-go/penstock/internal/sharing"
 )
 
-// Rehearse has a rule in shadow mode take of its limits what it would take if it were in force, and counts in
-// record a call that it would refuse. No call waits for that: one that lacks units runs while they are fetched,
-// and is counted when the store has answered. limit is the rule's, see [SharedRule].
+// Rehearse makes a rule in shadow mode take from its limits the units that it would take if it were
+// enforced, and counts a call that it would reject in record. No call waits for that: one without
+// enough units runs while they are fetched, and is counted when the store has answered. limit is
+// the rule's, see [SharedRule].
 func Rehearse(inv *engine.Invocation, record *engine.Record, limit func(*engine.Invocation, int) (Shared, int64)) {
 	refused, before := &record.ShadowBlocked, inv.Reservations()
-	lacks := false
+	short := false
 	for i := 0; ; i++ {
 		l, n := limit(inv, i)
 		if l == nil {
@@ -21,10 +22,10 @@ func Rehearse(inv *engine.Invocation, record *engine.Record, limit func(*engine.
 			refused.Add(inv.Lane(), 1)
 			return
 		case sharing.Lacks:
-			lacks = true
+			short = true
 		}
 	}
-	for i := 0; !lacks; i++ {
+	for i := 0; !short; i++ {
 		l, n := limit(inv, i)
 		if l == nil {
 			break
@@ -36,13 +37,13 @@ func Rehearse(inv *engine.Invocation, record *engine.Record, limit func(*engine.
 			return
 		case sharing.Lacks:
 			inv.GiveBackFrom(before)
-			lacks = true
+			short = true
 		}
 	}
-	if !lacks {
+	if !short {
 		return
 	}
-	// All are fetched together, so that all go back if one is refused.
+	// All are fetched together, so that all go back if one is rejected.
 	var member *sharing.Member
 	var needs []sharing.Need
 	for i := 0; ; i++ {
@@ -51,13 +52,13 @@ func Rehearse(inv *engine.Invocation, record *engine.Record, limit func(*engine.
 			break
 		}
 		var need sharing.Need
-		member, need = l.lack(inv, n)
+		member, need = l.need(inv, n)
 		needs = append(needs, need)
 	}
 	inv.Reserve(engine.Reservation{Holder: late{member.FetchShadow(needs, inv.Lane(), refused)}})
 }
 
-// late is what a call that runs may yet get.
+// late is a fetch that may still succeed after the call has begun to run.
 type late struct{ *sharing.Late }
 
 // GiveBack is for a call that does not run after all.

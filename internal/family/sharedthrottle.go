@@ -8,18 +8,18 @@ import (
 	"github.com/penstock-go/penstock/internal/sharing"
 )
 
-// sharedThrottle is a throttle that members share. A turn that a call doesn't use is lost, and no call overtakes
-// another of as many units.
+// sharedThrottle is a throttle that members share. A turn that a call doesn't use is lost, and no
+// call overtakes another of as many units.
 type sharedThrottle struct {
 	fetcher  fetcher
 	throttle *sharing.Throttle
 	maxWait  time.Duration
 	refusal  *core.BlockError
-	away     string // what an explanation says then
+	away     string // explanation while the store is away
 }
 
-// NewSharedThrottle returns the throttle of a key, which refuses calls that would wait longer than
-// maxWait with refusal. Its rule has been checked: see cluster.Rule.
+// NewSharedThrottle returns the throttle of a key, which rejects calls that would wait longer than
+// maxWait with refusal. Its rule has been validated: see cluster.Rule.
 func NewSharedThrottle(m *sharing.Member, key string, c sharing.ThrottleConfig, maxWait time.Duration, refusal *core.BlockError) Shared {
 	return &sharedThrottle{fetcher{m}, must(m.Throttle(key, c)), maxWait, refusal, storeAway[c.OnFailure]}
 }
@@ -72,7 +72,7 @@ func (t *sharedThrottle) takeShadow(inv *engine.Invocation, n int64) sharing.Ans
 	return sharing.Lacks
 }
 
-func (t *sharedThrottle) lack(_ *engine.Invocation, n int64) (*sharing.Member, sharing.Need) {
+func (t *sharedThrottle) need(_ *engine.Invocation, n int64) (*sharing.Member, sharing.Need) {
 	return t.fetcher.Member, sharing.Need{Limit: t.throttle, Units: n, MaxWait: t.maxWait}
 }
 

@@ -14,12 +14,13 @@ type sharedWindow struct {
 	window   *sharing.Window
 	refusal  *core.BlockError
 	interval time.Duration
-	away     string // what an explanation says then
+	away     string // explanation while the store is away
 	borrows  bool
 }
 
-// NewSharedWindow returns the window of a key, which refuses calls with refusal. In one that borrows,
-// prioritized calls wait for a coming bucket. The rule that it is of has been checked: see cluster.Rule.
+// NewSharedWindow returns the window of a key, which rejects calls with refusal. In one that
+// borrows, prioritized calls wait for a later bucket. Its rule has been validated: see
+// cluster.Rule.
 func NewSharedWindow(m *sharing.Member, key string, c sharing.WindowConfig, borrows bool, refusal *core.BlockError) Shared {
 	return &sharedWindow{fetcher{m}, must(m.Window(key, c)), refusal, c.Shape.Interval, storeAway[c.OnFailure], borrows}
 }
@@ -83,24 +84,24 @@ func (w *sharedWindow) takeShadow(inv *engine.Invocation, n int64) sharing.Answe
 	return sharing.Lacks
 }
 
-func (w *sharedWindow) lack(inv *engine.Invocation, n int64) (*sharing.Member, sharing.Need) {
+func (w *sharedWindow) need(inv *engine.Invocation, n int64) (*sharing.Member, sharing.Need) {
 	return w.fetcher.Member, sharing.Need{Limit: w.window, Units: n, MaxWait: w.patience(inv)}
 }
 
-// refuses reports whether n units would be refused, as far as the member knows.
+// refuses reports whether n units would be rejected, according to the member's own state.
 func (w *sharedWindow) refuses(now, n int64) bool {
 	wait, known := w.window.RetryAfter(now, n)
 	return wait > 0 || !known
 }
 
-// GiveBack gives back what a call took that does not run with it.
+// GiveBack gives back the units of a call that does not run with them.
 func (w *sharedWindow) GiveBack(r *engine.Reservation, _ int64) { w.window.Cancel(r.Token, r.Units) }
 
 func (w *sharedWindow) RetryAfter(now int64) (time.Duration, bool) {
 	return w.window.RetryAfter(now, 1)
 }
 
-// patience is less than how long a call waits for a coming bucket: a prioritized one, once.
+// patience is the bound on a call's wait for a later bucket: above 0 for a prioritized call, once.
 func (w *sharedWindow) patience(inv *engine.Invocation) time.Duration {
 	if !w.borrows || !inv.Prioritized() || !inv.Patient() {
 		return 0

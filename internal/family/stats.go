@@ -9,14 +9,14 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// Stats says what each rule has done, over all resources. Families whose rules have details use
-// [Compiled.FiguresWith] instead.
+// Stats returns the stats of each rule, over all resources. Families with details use
+// [Compiled.StatsWith] instead.
 func (t Compiled[R, C]) Stats() []core.RuleStats {
 	return t.StatsWith(func(R, []*C) core.Details { return nil })
 }
 
-// StatsWith says what each rule has done, with what only the family knows, which details returns.
-// details is given the controllers of the rule made so far, sorted by resource.
+// StatsWith returns the stats of each rule, with the family's own details from the function
+// details. It receives the controllers of the rule made so far, sorted by resource.
 func (t Compiled[R, C]) StatsWith(details func(rule R, controllers []*C) core.Details) []core.RuleStats {
 	controllers := make([][]*C, len(t.rules))
 	t.each(func(r *engine.Resource, c *C) {
@@ -39,7 +39,7 @@ func (t Compiled[R, C]) StatsWith(details func(rule R, controllers []*C) core.De
 	return figures
 }
 
-// about is the name of the resource that a controller is for.
+// about returns the name of the resource of a controller.
 func (t Compiled[R, C]) about(c *C) string {
 	return t.maker.Refusal(c).Resource
 }

@@ -13,16 +13,16 @@ type successor struct {
 	unchanged bool // in every field, the ID included
 }
 
-// stale reports whether a controller from another revision shares its limit by another member, which
-// is about to leave its cluster: then one that continues it is built though the rule is the same.
+// stale reports whether another member, which is about to leave its cluster, shares the limit of a
+// controller from another revision: then its successor is built though the rule is the same.
 func (t *Index[R, C]) stale(revision uint64, rule int) bool {
 	r, ok := any(t.rules[rule]).(shareable)
 	return ok && r.Shared() && t.rules[rule].Info().Mode != spec.Off && revision < t.joined
 }
 
 // successor returns the number of the rule that continues the rule of a controller from another
-// revision, and whether the controller is that rule's, too, as nothing has changed. For revisions
-// further back, only IDs count.
+// revision, and whether the controller can stay because nothing has changed. For revisions further
+// back, only IDs count.
 func (t *Index[R, C]) successor(revision uint64, c *C) (rule int, unchanged, ok bool) {
 	old := t.maker.Rule(c)
 	id := (*old).Info().ID
@@ -35,7 +35,7 @@ func (t *Index[R, C]) successor(revision uint64, c *C) (rule int, unchanged, ok 
 }
 
 // follow finds, for each rule of an older table, the rule that continues it, by the older one's ID.
-// IDs decide this, but a number added to a generated ID only says which rule came first. So a rule
+// IDs decide, but a number added to a generated ID only tells which rule came first. So a rule
 // continues, in this order,
 //
 //   - the one that is the same;
@@ -77,8 +77,8 @@ type matching[R spec.Rule] struct {
 	ids   map[string]bool // of the new ones
 }
 
-// match pairs rules with equal keys, in the order in which they were declared, if their IDs may
-// differ that way. It returns which rules have no partner.
+// match pairs rules with equal keys, in the order of declaration, if their IDs may differ that way.
+// It returns the rules without a partner.
 func (m *matching[R]) match(left []int, rules, old []R, key func(R) string, may func(before, after string) bool) (still []int) {
 	candidates := make(map[string][]string) // IDs of old rules, by key
 	for _, rule := range old {
@@ -112,7 +112,7 @@ func (m *matching[R]) renumbered(before, after string) bool {
 	return unnumbered(before) == unnumbered(after) || m.renamed(before, after)
 }
 
-// unnumbered is an ID without the number that [spec.UniqueIDs] added.
+// unnumbered returns an ID without the number that [spec.UniqueIDs] added.
 func unnumbered(id string) string {
 	if i := strings.LastIndexByte(id, '#'); i > 0 && strings.Trim(id[i+1:], "0123456789") == "" {
 		return id[:i]

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/internal/family"
 )
 
-// rule is the least that a Table can hold.
+// rule is a minimal rule for a table.
 type rule struct {
 	ID       string
 	resource string
@@ -33,7 +33,7 @@ func (r rule) Info() spec.Info {
 
 func (r rule) Like() string { return r.resource }
 
-// controller notes what it was built from.
+// controller records the arguments of Build.
 type controller struct {
 	rule     rule
 	resource string
@@ -104,7 +104,7 @@ func TestTableRefusesAPatternThatIsNone(t *testing.T) {
 	require.ErrorContains(t, err, `rule "r": is not a valid regular expression: missing closing ): "("`)
 }
 
-// A set of rules can't do in many small steps what one expression can't.
+// Many small expressions are bounded together like one large one.
 func TestTableBoundsItsPatterns(t *testing.T) {
 	make := func(n int, mode spec.Mode) error {
 		var rules []rule
@@ -119,8 +119,7 @@ func TestTableBoundsItsPatterns(t *testing.T) {
 	require.NoError(t, make(51, spec.Off), "which are not compiled")
 }
 
-// A default rule is for what no other rule in force is about, and not for what it
-// leaves out.
+// A default rule applies to names without any other enforced rule, except those it excludes.
 func TestTableDefaultRules(t *testing.T) {
 	all := rule{ID: "all", resource: "*", exclude: "x,y"}
 	tb := table(t, all,
