@@ -17,8 +17,8 @@ import (
 
 var random = chance.Source
 
-// rounds is how often a test repeats something: less under the race detector, and
-// less with -short.
+// rounds returns the number of repetitions of a test: less under the race detector, and less with
+// -short.
 func rounds(n int) int {
 	if race.Enabled {
 		n /= 8
@@ -37,7 +37,7 @@ func crowd(goroutines int, f func(g int)) {
 	wg.Wait()
 }
 
-// together runs all of fs, which begin at the same instant, as nearly as can be.
+// together runs all of fs, which begin as nearly at the same instant as possible.
 func together(fs ...func()) {
 	var arrived atomic.Int64
 	crowd(len(fs), func(g int) {
@@ -94,8 +94,8 @@ func (o *owner) cluster(t testing.TB, name string) *ClusterNode {
 	return c
 }
 
-// walk visits all call nodes that can be reached from the entrances, with the path
-// of names that leads there.
+// walk visits all call nodes that can be reached from the entrances, with the path of names to
+// each.
 func walk(tree *Tree, visit func(path string, n *DefaultNode)) {
 	var down func(path string, b *Branch)
 	down = func(path string, b *Branch) {
@@ -110,7 +110,7 @@ func walk(tree *Tree, visit func(path string, n *DefaultNode)) {
 	down(OverflowName, &tree.OverflowEntrance().Branch)
 }
 
-// paths are all of walk's.
+// paths returns the paths of walk.
 func paths(tree *Tree) []string {
 	var all []string
 	walk(tree, func(path string, _ *DefaultNode) { all = append(all, path) })

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A resource includes the node of its first context, also when that has left the tree and
-// come back.
+// A resource includes the node of its first context, also when that has left the tree and come
+// back.
 func TestResourceIncludesItsFirstContext(t *testing.T) {
 	tree, _ := newTree(t, Caps{})
 	c := tree.newCluster("orders")
@@ -38,7 +38,7 @@ func TestResourceIncludesItsFirstContext(t *testing.T) {
 	require.False(t, tree.Call(job, c, nil, idle).Joint())
 }
 
-// What an entrance or a node needed when much stood below it does not stay.
+// Memory that an entrance or a node needed for many children does not stay.
 func TestEmptyBranchKeepsNothing(t *testing.T) {
 	var b Branch
 	n := new(DefaultNode)
@@ -49,8 +49,8 @@ func TestEmptyBranchKeepsNothing(t *testing.T) {
 	require.Equal(t, 1, b.Len())
 }
 
-// To look for idle nodes where there is none costs nothing, also if the first context of
-// every resource has left and is remembered.
+// Looking for idle nodes without finding any costs nothing, also if the first context of every
+// resource has left and is remembered.
 func TestSweepThatFindsNothing(t *testing.T) {
 	tree, o := newTree(t, Caps{})
 	for i := range 100 {

@@ -5,11 +5,11 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Looking is finding the nodes that a call would be counted on without adding any to the tree: a
-// node that doesn't exist yet is made outside it, for the caller alone.
+// Looking finds the nodes that a call would be counted on without adding any to the tree: a missing
+// node is made outside it, for the caller alone.
 
-// HasPlace reports whether [Registry.Obtain] would find or make the member of that name as things
-// stand; idle members may still make room when Obtain is called.
+// HasPlace reports whether [Registry.Obtain] would find or make the member of that name now; idle
+// members may still make room when Obtain is called.
 func (r *Registry[T, V]) HasPlace(name string) bool {
 	if _, ok := r.Find(name); ok || !r.budget.full() {
 		return true
@@ -19,7 +19,7 @@ func (r *Registry[T, V]) HasPlace(name string) bool {
 	return r.pinned[name]
 }
 
-// LookCall is the node of a resource's calls in a context; "" is the default context.
+// LookCall returns the node of a resource's calls in a context; "" is the default context.
 func (t *Tree) LookCall(c *ClusterNode, context string) *DefaultNode {
 	if context == "" {
 		context = DefaultContext
@@ -46,7 +46,7 @@ func (t *Tree) LookCall(c *ClusterNode, context string) *DefaultNode {
 	return n
 }
 
-// LookOrigin is the node of a caller of the resource.
+// LookOrigin returns the node of a caller of the resource.
 func (t *Tree) LookOrigin(c *ClusterNode, name string) *OriginNode {
 	if o, ok := c.origins.Find(name); ok {
 		return o
@@ -60,8 +60,8 @@ func (t *Tree) LookOrigin(c *ClusterNode, name string) *OriginNode {
 	return t.newOrigin(name, false)
 }
 
-// LookWindow returns the window for m or, if there is none, one with the contents that it would
-// have if it were made now.
+// LookWindow returns the window for m or, if there is none, a new one with the contents that it
+// would have.
 func (n *StatisticNode) LookWindow(now int64, m meter.Meter) (w *stat.Window, found bool) {
 	if w := n.FindWindow(m); w != nil {
 		return w, true
@@ -76,8 +76,8 @@ func (n *StatisticNode) LookWindow(now int64, m meter.Meter) (w *stat.Window, fo
 	return w, false
 }
 
-// LookSemaphore returns the node's semaphore for owner or, if there is none, one with the contents
-// that it would have.
+// LookSemaphore returns the node's semaphore for owner or, if there is none, a new one with the
+// contents that it would have.
 func (n *StatisticNode) LookSemaphore(owner any) *meter.Semaphore {
 	if g := n.seeded().Semaphore(owner); g != nil {
 		return g

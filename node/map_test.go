@@ -11,10 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a registry takes for granted of the map below it, while the map grows, shrinks
-// and is walked through: nothing that is stored gets lost, nothing is there twice,
-// and what is deleted is gone.
-// known bug 77
+// The properties that a registry requires of the map below it, while the map grows, shrinks and is
+// iterated: no stored member gets lost, none is there twice, and deleted ones are gone. known bug
+// 77
 func TestRegistryMapConforms(t *testing.T) {
 	const writers, rounds, each = 4, 30, 64
 	r, _ := newRegistry(newBudget(1 << 20))
@@ -59,7 +58,7 @@ func TestRegistryMapConforms(t *testing.T) {
 				}
 				r.Evict(0) // of others as well
 				for i, m := range mine {
-					// One that left before it was busy was marked.
+					// One that was marked before it was busy has left.
 					if found, ok := r.Find(name(i)); (!ok || found != m) && !m.retired.Load() {
 						t.Errorf("%q was lost", name(i))
 					}
@@ -88,14 +87,13 @@ func TestRegistryMapConforms(t *testing.T) {
 	assert.Equal(t, each, r.budget.Used())
 }
 
-// However many ask for a new name at once, all get the same member.
-// known bug 77
+// However many ask for a new name at once, all get the same member. known bug 77
 func TestRegistryMakesOneMember(t *testing.T) {
 	const callers, names = 8, 200
 	var made atomic.Int64
 	r := NewRegistry(newBudget(names), func(name string) *member {
 		made.Add(1)
-		runtime.Gosched() // so that others have looked in vain and wait for the lock
+		runtime.Gosched() // so that others have found nothing and wait for the lock
 		return &member{name: name}
 	}, nil, nil)
 	var got [callers][names]*member

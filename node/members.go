@@ -2,10 +2,10 @@ package node
 
 import "github.com/penstock-go/penstock/internal/shared"
 
-// members are a registry's members by name. Most registries have one, the single context of a
+// members holds a registry's members by name. Most registries have one, the single context of a
 // resource; a table for it would be larger than its node. Changes need the registry's lock, finding
-// needs none. A name is in one of the two places at a time: so a reader that looks first here and
-// then there finds it, or it was absent in between.
+// needs none. A name is in one of the two places at a time: so a reader that looks in first and
+// then in rest finds it, or it was absent in between.
 type members[T any, V Member[T]] struct {
 	one  shared.Pointer[T]
 	rest shared.Pointer[hashTable[T]] // made for the second member
@@ -49,7 +49,7 @@ func (m *members[T, V]) delete(name string) {
 	}
 }
 
-// each yields the members; of those that come or go meanwhile, it yields some, but none twice.
+// each yields the members; of members that come or go meanwhile, it yields some, but none twice.
 func (m *members[T, V]) each(yield func(name string, v V) bool) {
 	one := m.one.Load()
 	if one != nil && !yield(V(one).Key(), one) {
@@ -66,16 +66,16 @@ func (m *members[T, V]) each(yield func(name string, v V) bool) {
 	}
 }
 
-// hashTable finds members by name: a hash table with linear probing, at most three quarters
-// used. Finding one touches a slot, the member and its name, which costs as much as a large map
-// does when none of it is cached.
+// hashTable finds members by name: a hash table with linear probing, at most three quarters used. A
+// lookup touches a slot, the member and its name, which costs as much as in a large map when none
+// of it is cached.
 //
-// A slot gets a hash once and keeps it, so that the way to a name never has a gap: a member that
-// leaves only takes its pointer along, and one that comes back finds the slot again. When too few
-// slots are free, or too many members have left, the rest are copied to a new table. A reader of
-// the old one finds what was there when it began.
+// A slot gets a hash once and keeps it, so that probing never meets a gap: a leaving member only
+// removes its pointer, and a returning one finds the slot again. When too few slots are free, or
+// too many members have left, the rest are copied to a new table. A reader of the old one finds the
+// members that were there when it began.
 type hashTable[T any] struct {
-	slots []slot[T] // a power of two of them
+	slots []slot[T] // a power of two
 	used  int       // that have a hash
 	live  int       // that have a member
 }
@@ -85,7 +85,7 @@ type slot[T any] struct {
 	member shared.Pointer[T]
 }
 
-// fewest is how many slots a table has.
+// fewest is the minimum number of slots of a table.
 const fewest = 4
 
 // newHashTable returns a table with room for twice that many members.
@@ -127,8 +127,7 @@ func remove[T any, V Member[T]](t *hashTable[T], name string) bool {
 	return true
 }
 
-// store puts a member in a slot that it, or one with the same hash, has left, or in a
-// free one.
+// store puts a member in a slot that it, or one with the same hash, has left, or in a free one.
 func (t *hashTable[T]) store(hash uint64, v *T) {
 	i := t.home(hash)
 	for ; t.slots[i].hash.Load() != 0; i = t.after(i) {
@@ -145,7 +144,7 @@ func (t *hashTable[T]) store(hash uint64, v *T) {
 	t.live++
 }
 
-// copied is a table of the present members, with room for as many again.
+// copied returns a table of the present members, with room for as many again.
 func (t *hashTable[T]) copied() *hashTable[T] {
 	next := newHashTable[T](t.live + 1)
 	for i := range t.slots {
@@ -156,10 +155,10 @@ func (t *hashTable[T]) copied() *hashTable[T] {
 	return next
 }
 
-// home is where a hash belongs.
+// home returns the first slot to probe for a hash.
 func (t *hashTable[T]) home(hash uint64) int { return int(taken(hash) & uint64(len(t.slots)-1)) }
 
 func (t *hashTable[T]) after(i int) int { return (i + 1) & (len(t.slots) - 1) }
 
-// taken is a hash as a slot has it.
+// taken returns a hash in the form stored in slots.
 func taken(hash uint64) uint64 { return max(hash, 1) }

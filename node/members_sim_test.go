@@ -10,15 +10,14 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Names come and go, so that the table grows, shrinks and has slots used again, while
-// others look and walk. Who stays is found by everybody at any moment, and walked over
-// once; who comes or goes is found if it was there all the while, and never if it was
-// away all the while.
+// Names come and go, so that the table grows, shrinks and has slots reused, while others look and
+// iterate. A member that stays is found at any moment, and iterated over once; one that comes or
+// goes is found if it was there throughout, and never if it was absent throughout.
 func TestSimMembers(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"}
 	schedules.Random(t, func(s *schedules.Schedule) {
 		var m members[seat, *seat]
-		// In an order of their own, so that the one that has a place apart is any of them.
+		// In a random order, so that any of them may be the first one.
 		order := s.Rand.Perm(len(names))
 		there := make(map[string]*seat)
 		changed := make(map[string]int) // how often a name came or went, begun and done

@@ -5,19 +5,19 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Meters are the windows and semaphores of the node at this moment. It is for code that counts a call
-// there; code that decides needs [StatisticNode.FindWindow] and [StatisticNode.NeedSemaphore].
+// Meters returns the current windows and semaphores of the node, for code that counts a call there;
+// code that decides needs [StatisticNode.FindWindow] and [StatisticNode.NeedSemaphore].
 func (n *StatisticNode) Meters() *meter.Set { return n.meters.Load() }
 
 // Metered reports whether any rule looks at the node.
 func (n *StatisticNode) Metered() bool { return n.meters.Load() != nil }
 
-// Window returns the window for m, and makes it if there is none.
+// Window returns the window for m, and makes it if there is none. The shape must be valid.
 //
-// A new window is published first and then seeded, from what the node counted lately (or from
-// seed, the window of the same rule in another shape): a call that passes in between may be
-// counted twice but is never missed, and the error is gone after one interval. A rule that needs
-// the window to decide waits until it is seeded. The shape must be valid.
+// A new window is published first and then seeded, from the node's recent counts (or from seed, the
+// window of the same rule in another shape): a call that passes in between may be counted twice but
+// is never missed, and the error is gone after one interval. A rule that needs the window to decide
+// waits until it is seeded.
 func (n *StatisticNode) Window(now int64, m meter.Meter, seed *stat.Window) *stat.Window {
 	if w := n.FindWindow(m); w != nil {
 		return w
@@ -43,9 +43,8 @@ func (n *StatisticNode) Window(now int64, m meter.Meter, seed *stat.Window) *sta
 	return w
 }
 
-// Remember makes the windows that are made until [StatisticNode.Forget] begin with what the node
-// has counted by now. They are for rules that are in force and will get to the node later. What
-// is already remembered is kept.
+// Remember makes windows made until [StatisticNode.Forget] begin with the node's counts as of now.
+// They are for rules that are in force and will get to the node later. An earlier Remember stands.
 func (n *StatisticNode) Remember(now int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -54,7 +53,7 @@ func (n *StatisticNode) Remember(now int64) {
 	}
 }
 
-// Forget ends what Remember began.
+// Forget ends the effect of Remember.
 func (n *StatisticNode) Forget() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -66,8 +65,8 @@ func (n *StatisticNode) FindWindow(m meter.Meter) *stat.Window {
 	return n.seeded().Window(m)
 }
 
-// seeded are the meters that a decision may look at. They are loaded before the flag: a meter that
-// is published but not seeded has the flag raised, and its maker holds mu until it is seeded.
+// seeded returns the meters that a decision may look at. They are loaded before the flag: while a
+// meter is published but not seeded the flag is set, and its maker holds mu until it is seeded.
 func (n *StatisticNode) seeded() *meter.Set {
 	m := n.meters.Load()
 	if !n.seeding.Load() {
@@ -78,10 +77,10 @@ func (n *StatisticNode) seeded() *meter.Set {
 	return n.meters.Load()
 }
 
-// NeedSemaphore returns the node's semaphore for owner, made if there is none. Like a window it
-// is published first and then seeded with the units in flight. Code that counts a call counts it
-// first and then looks for a semaphore, so every call that did not see the semaphore is in the
-// seed. Others may be in it too, see [StatisticNode.Settle].
+// NeedSemaphore returns the node's semaphore for owner, made if there is none. Like a window it is
+// published first and then seeded with the units in flight. Code that counts a call counts it first
+// and then looks for a semaphore, so every call that did not see the semaphore is in the seed.
+// Others may be in it too, see [StatisticNode.Settle].
 func (n *StatisticNode) NeedSemaphore(owner any) *meter.Semaphore {
 	if g := n.seeded().Semaphore(owner); g != nil {
 		return g
@@ -106,8 +105,8 @@ func (n *StatisticNode) NeedSemaphore(owner any) *meter.Semaphore {
 	return g
 }
 
-// Settle corrects what the node's semaphore holds for calls that it never saw, if it
-// holds any, and reports whether it did. A rule that would refuse does this first.
+// Settle corrects the unseen units of a semaphore of the node, and reports whether there were any.
+// A rule that would reject does this first.
 func (n *StatisticNode) Settle(g *meter.Semaphore) bool {
 	if !g.Settling() {
 		return false
@@ -116,8 +115,8 @@ func (n *StatisticNode) Settle(g *meter.Semaphore) bool {
 	return true
 }
 
-// KeepMeters drops every window and semaphore that is not wanted. Calls that hold something there
-// give it back to the dropped meter.
+// KeepMeters drops every window and semaphore that is not wanted. Calls that hold units there give
+// them back to the dropped meter.
 func (n *StatisticNode) KeepMeters(window func(meter.Meter) bool, semaphore func(owner any) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

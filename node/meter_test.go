@@ -66,7 +66,7 @@ func TestWaitingOfANode(t *testing.T) {
 	require.True(t, n.Idle(epoch+seconds(60)))
 }
 
-// known bug 72: a rule that comes, or changes its shape, finds what was counted before.
+// known bug 72: a rule that is added, or changes its shape, finds earlier counts.
 func TestWindowIsSeeded(t *testing.T) {
 	n := NewStatisticNode(layout(t))
 	n.AddPass(0, epoch, 4)
@@ -95,7 +95,7 @@ func TestSemaphoreIsSeeded(t *testing.T) {
 	n.AddComplete(0, epoch, 4, 1, false)
 	require.Zero(t, g.InUse())
 
-	// found by review: what is too much in the seed is settled
+	// found by review: the excess in the seed is settled
 	n.AddPass(0, epoch, 3)
 	n.KeepMeters(func(meter.Meter) bool { return false }, func(any) bool { return false })
 	g = n.NeedSemaphore(nil)
@@ -105,8 +105,8 @@ func TestSemaphoreIsSeeded(t *testing.T) {
 	require.Zero(t, g.InUse())
 }
 
-// busyNode is a node on which limit units were counted, spread so widely that
-// seeding a meter takes a while.
+// busyNode returns a node on which limit units were counted, spread so widely that seeding a meter
+// takes a while.
 func busyNode(t *testing.T) (n *StatisticNode, limit int64) {
 	l, err := stat.NewLayout(time.Second, 10, 64)
 	require.NoError(t, err)
@@ -121,8 +121,8 @@ func dropMeters(n *StatisticNode, keep ...meter.Meter) {
 	n.KeepMeters(func(m meter.Meter) bool { return slices.Contains(keep, m) }, func(any) bool { return false })
 }
 
-// found by review: a window could be seen before it was seeded, so callers that
-// came in that moment got in over a limit that was used up.
+// found by review: a window could be seen before it was seeded, so callers at that moment were
+// admitted over a limit that was used up.
 func TestWindowAdmitsNobodyBeforeItIsSeeded(t *testing.T) {
 	strict := perSecond
 	strict.Shape.Strict = true
@@ -158,7 +158,7 @@ func TestWindowAdmitsNobodyBeforeItIsSeeded(t *testing.T) {
 	}
 }
 
-// The same of a semaphore.
+// The same with a semaphore.
 func TestSemaphoreAdmitsNobodyBeforeItIsSeeded(t *testing.T) {
 	n, limit := busyNode(t)
 	for round := range rounds(4000) {
@@ -174,7 +174,7 @@ func TestSemaphoreAdmitsNobodyBeforeItIsSeeded(t *testing.T) {
 	}
 }
 
-// What is too much in a semaphore's seed goes while others are in flight.
+// The excess in a semaphore's seed goes while others are in flight.
 func TestSemaphoreSettlesUnderway(t *testing.T) {
 	n := NewStatisticNode(layout(t))
 	n.AddPass(0, epoch, 3)
@@ -183,7 +183,7 @@ func TestSemaphoreSettlesUnderway(t *testing.T) {
 	require.True(t, g.Settling())
 	n.AddPass(0, epoch, 1)
 	g.Confirm(1)
-	n.AddComplete(0, epoch, 2, 1, false) // two that never told the semaphore
+	n.AddComplete(0, epoch, 2, 1, false) // two calls unseen by the semaphore
 	n.Settle(g)
 	require.EqualValues(t, 2, g.InUse(), "one of three, and one that it saw")
 	require.True(t, g.Settling())
@@ -193,8 +193,8 @@ func TestSemaphoreSettlesUnderway(t *testing.T) {
 	require.EqualValues(t, 1, g.InUse())
 }
 
-// Calls that count themselves and then look for windows, while one is made: the
-// window has each of them, some perhaps twice.
+// Calls that count themselves and then look for windows, while one is made: the window has each of
+// them, some perhaps twice.
 func TestWindowMissesNobody(t *testing.T) {
 	layout := layout(t)
 	for round := range rounds(3000) {

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Of however many meters, each is found, made once, and dropped where it is not wanted.
+// Among any number of meters, each is found, made once, and dropped if it is not wanted.
 func TestManyMeters(t *testing.T) {
 	n := NewStatisticNode(layout(t))
 	shape := stat.Shape{Interval: time.Second, Buckets: 2}
@@ -61,7 +61,8 @@ func TestManyMeters(t *testing.T) {
 	assert.False(t, n.Metered())
 }
 
-// Who looks while others are made finds each that was there when it began, and none twice.
+// A reader that looks while others are made finds each that was there when it began, and none
+// twice.
 func TestManyMetersAtOnce(t *testing.T) {
 	n := NewStatisticNode(layout(t))
 	shape := stat.Shape{Interval: time.Second, Buckets: 2}

@@ -28,21 +28,21 @@ func newCall(e *EntranceNode, c *ClusterNode, below *DefaultNode, layout *stat.L
 	return n
 }
 
-// Name is the resource's name.
+// Name returns the resource's name.
 func (n *DefaultNode) Name() string { return n.cluster.name }
 
-// Context is the name of the context.
+// Context returns the name of the context.
 func (n *DefaultNode) Context() string { return n.entrance.name }
 
 // Key returns the name of the context, which distinguishes the nodes of one resource.
 func (n *DefaultNode) Key() string { return n.entrance.name }
 
-// Cluster is the node of the resource over all contexts.
+// Cluster returns the node of the resource over all contexts.
 func (n *DefaultNode) Cluster() *ClusterNode { return n.cluster }
 
-// Joint reports whether the resource's node includes what is counted here, see
-// [stat.Counters.Include]: then a call must be counted on this node and not on that one. That
-// holds for the first context of each resource, and never changes.
+// Joint reports whether the resource's node includes the counts of this node, see
+// [stat.Counters.Include]: then a call must be counted on this node and not on that one. That holds
+// for the first context of each resource, and never changes.
 func (n *DefaultNode) Joint() bool { return n.joint }
 
 // Retire marks the node as leaving the tree. Nothing can be placed below it then.
@@ -68,55 +68,53 @@ type ClusterNode struct {
 	// overflowOrigin stands for all callers beyond the cap; made on first use.
 	overflowOrigin shared.Pointer[OriginNode]
 
-	included shared.Pointer[DefaultNode] // the first of calls, for good
+	included shared.Pointer[DefaultNode] // first of calls, permanently
 }
 
-// Name is the resource's name.
+// Name returns the resource's name.
 func (n *ClusterNode) Name() string { return n.name }
 
 // Key returns the name.
 func (n *ClusterNode) Key() string { return n.name }
 
-// Entered reports whether a call has ever asked for the resource. A resource
-// that only rules name has a node, but was not entered.
+// Entered reports whether a call has ever asked for the resource. A resource that only rules name
+// has a node, but was not entered.
 func (n *ClusterNode) Entered() bool { return n.entered.Load() }
 
-// MarkEntered notes that a call has asked for the resource.
+// MarkEntered records that a call has asked for the resource.
 func (n *ClusterNode) MarkEntered() {
 	if !n.entered.Load() {
 		n.entered.Store(true)
 	}
 }
 
-// Calls are the nodes of the resource by context.
+// Calls returns the nodes of the resource by context.
 func (n *ClusterNode) Calls() *Registry[DefaultNode, *DefaultNode] { return &n.calls }
 
-// Included returns the call node that the resource's node includes (see [DefaultNode.Joint]),
-// even if it has left the tree; nil before the first call.
+// Included returns the call node that the resource's node includes (see [DefaultNode.Joint]), even
+// if it has left the tree; nil before the first call.
 func (n *ClusterNode) Included() *DefaultNode { return n.included.Load() }
 
-// Origins are the nodes of the resource by caller.
+// Origins returns the nodes of the resource by caller.
 func (n *ClusterNode) Origins() *Registry[OriginNode, *OriginNode] { return &n.origins }
 
-// OverflowOrigin is the node of the callers beyond the cap, nil if there were
-// none.
+// OverflowOrigin returns the node of the callers beyond the cap, nil if there were none.
 func (n *ClusterNode) OverflowOrigin() *OriginNode { return n.overflowOrigin.Load() }
 
-// Retire marks the node as leaving, and the nodes of its calls and callers, which
-// leave with it.
+// Retire marks the node as leaving, and the nodes of its calls and callers, which leave with it.
 func (n *ClusterNode) Retire(leaving bool) {
 	n.retired.Store(leaving)
 	n.calls.Retire(leaving)
 	n.origins.Retire(leaving)
 }
 
-// AnyLeft reports whether the resource's node, or one of the call's nodes, has left the tree. It
-// is for callers that have counted a call on them.
+// AnyLeft reports whether the resource's node, or one of the call's nodes, has left the tree. It is
+// for callers that have counted a call on them.
 //
-// The resource is looked at first. It is marked, found idle and removed, and then so are its call
-// and origin nodes, all under one lock; a goroutine that brings it back does so afterwards, and
-// brings only nodes of its own. So if the resource has no mark, either it is marked later and then
-// found to be in use, or whatever was removed with it already has its mark.
+// The resource is checked first. It is marked, found idle and removed, and then so are its call and
+// origin nodes, all under one lock; a goroutine that brings it back does so afterwards, and brings
+// only nodes of its own. So if the resource has no mark, either it is marked later and then found
+// to be in use, or every node removed with it already has its mark.
 func (n *ClusterNode) AnyLeft(nodes []*StatisticNode) bool {
 	if n.Retired() {
 		return true
@@ -156,7 +154,7 @@ type OriginNode struct {
 	overflow bool
 }
 
-// Name is the caller's name.
+// Name returns the caller's name.
 func (n *OriginNode) Name() string { return n.name }
 
 // Key returns the name.
@@ -165,15 +163,15 @@ func (n *OriginNode) Key() string { return n.name }
 // Retire marks the node as leaving.
 func (n *OriginNode) Retire(leaving bool) { n.retired.Store(leaving) }
 
-// EntranceNode is where the calls of one context come in. It has no counters:
-// its figures are the sums of its direct children.
+// EntranceNode is the root of one context's calls. It has no counters: its counts are the sums of
+// its direct children.
 type EntranceNode struct {
 	Branch
 	name    string
 	retired shared.Bool
 }
 
-// Name is the context's name.
+// Name returns the context's name.
 func (n *EntranceNode) Name() string { return n.name }
 
 // Key returns the name.
@@ -191,8 +189,7 @@ func (n *EntranceNode) Retired() bool { return n.retired.Load() }
 // Idle reports whether the node can leave: it has no children.
 func (n *EntranceNode) Idle(int64) bool { return n.vacant(n.Retired()) }
 
-// Branch holds the children of a node. The zero value has none. It is safe for
-// concurrent use.
+// Branch holds the children of a node. The zero value has none. It is safe for concurrent use.
 type Branch struct {
 	mu       shared.Mutex
 	children map[*DefaultNode]struct{}
@@ -210,14 +207,14 @@ func (b *Branch) Children() []*DefaultNode {
 	return children
 }
 
-// Len is the number of children.
+// Len returns the number of children.
 func (b *Branch) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.children)
 }
 
-// close decides whether children may be added. A branch that has some stays open.
+// close decides whether children may be added. A branch with children stays open.
 func (b *Branch) close(closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -232,7 +229,7 @@ func (b *Branch) vacant(leaving bool) bool {
 	return len(b.children) == 0 && (b.closed || !leaving)
 }
 
-// add reports whether the branch took the child.
+// add reports whether the branch accepted the child.
 func (b *Branch) add(child *DefaultNode) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

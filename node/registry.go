@@ -18,13 +18,13 @@ type Budget struct {
 // newBudget returns a budget of max places.
 func newBudget(max int) *Budget { return &Budget{max: int64(max)} }
 
-// Cap is the number of places.
+// Cap returns the number of places.
 func (b *Budget) Cap() int { return int(b.max) }
 
-// Used is the number of places taken.
+// Used returns the number of places taken.
 func (b *Budget) Used() int { return int(b.used.Load()) }
 
-// Overflows is how often a name was turned away for lack of a place.
+// Overflows returns the number of names rejected because no place was left.
 func (b *Budget) Overflows() int64 { return b.overflow.Load() }
 
 // full reports whether no place is left.
@@ -38,10 +38,10 @@ func (b *Budget) take() bool {
 	return true
 }
 
-// Member is what a [Registry] keeps: a pointer to a T.
+// Member is an entry of a [Registry]: a pointer to a T.
 type Member[T any] interface {
 	*T
-	// Key is the name under which the member is kept.
+	// Key returns the name under which the member is kept.
 	Key() string
 	// Retire marks the member as leaving, so that users notice from now on; false removes the mark.
 	Retire(leaving bool)
@@ -59,8 +59,8 @@ type Member[T any] interface {
 // harmless.
 //
 // A name never has two members: one that has left is remembered weakly, and while anything refers
-// to it, its name gets that one back and not another. So what a call takes or counts on a member
-// that has left is still there for the next call.
+// to it, its name gets that one back and not another. So units that a call takes or counts on a
+// member that has left are still there for the next call.
 //
 // And the member comes back: the registry marks the member, then checks whether it is idle, and
 // only then removes it; a call counts on the member, then checks the mark. One of the two sees the
@@ -75,16 +75,16 @@ type Registry[T any, V Member[T]] struct {
 	gone   map[string]shared.Weak[T] // have left, and may be in use
 }
 
-// policy is what applies to a registry, and to all of its kind.
+// policy has the functions shared by all registries of a kind.
 type policy[T any, V Member[T]] struct {
 	budget *Budget
 	build  func(name string) V
-	left   func(V)         // told about a member that left
+	left   func(V)         // called with a member that left
 	room   func(now int64) // makes idle members leave, here and elsewhere
 }
 
 // NewRegistry returns an empty registry. It makes its members with build and calls left for each
-// that is gone, both under its lock; when the budget is used up it calls room, without the lock,
+// that leaves, both under its lock; when the budget is used up it calls room, without the lock,
 // which may evict here or in another registry that shares the budget. left and room may be nil.
 func NewRegistry[T any, V Member[T]](budget *Budget, build func(name string) V, left func(V), room func(now int64)) *Registry[T, V] {
 	return &Registry[T, V]{policy: &policy[T, V]{budget: budget, build: build, left: left, room: room}}
@@ -95,8 +95,8 @@ func (r *Registry[T, V]) Find(name string) (V, bool) {
 	return r.items.load(name)
 }
 
-// Obtain returns the member of that name, made if there is none. It returns
-// false if there is no place for it.
+// Obtain returns the member of that name, made if there is none. It returns false if there is no
+// place for it.
 func (r *Registry[T, V]) Obtain(name string, now int64) (V, bool) {
 	if v, ok := r.Find(name); ok {
 		return v, true
@@ -121,8 +121,9 @@ func (r *Registry[T, V]) obtain(name string, now int64, build func(name string) 
 	return r.putLocked(name, build), true
 }
 
-// putLocked makes a member, or brings back the one that has left, if anything still refers to it. It
-// keeps a copy of the name, as the caller's may be part of a whole request. The caller holds mu.
+// putLocked makes a member, or brings back the one that has left, if anything still refers to it.
+// It keeps a copy of the name, because the caller's may be part of a whole request. The caller
+// holds mu.
 func (r *Registry[T, V]) putLocked(name string, build func(name string) V) V {
 	v := V(r.gone[name].Value())
 	if v == nil {
@@ -134,8 +135,8 @@ func (r *Registry[T, V]) putLocked(name string, build func(name string) V) V {
 	return v
 }
 
-// Pin returns the member of that name, made if there is none, and keeps it
-// outside the budget until [Registry.Unpin].
+// Pin returns the member of that name, made if there is none, and keeps it outside the budget until
+// [Registry.Unpin].
 func (r *Registry[T, V]) Pin(name string) V {
 	return r.pin(name, r.build)
 }
@@ -169,12 +170,13 @@ func (r *Registry[T, V]) reserveLocked(name string) {
 	r.pinned[name] = true
 }
 
-// unpinnedAtOnce is how many names Unpin looks at before it lets other goroutines have the lock.
+// unpinnedAtOnce is the number of names that Unpin checks before it lets other goroutines have the
+// lock.
 const unpinnedAtOnce = 64
 
-// Unpin makes every pinned member that keep doesn't want an ordinary one. It may
-// take the budget beyond its cap; the next new name then finds no place. A new name waits while a
-// few members are handled, never for all of them.
+// Unpin turns every pinned member that keep doesn't want into an ordinary one. It may take the
+// budget beyond its cap; the next new name then finds no place. A new name waits while a few
+// members are handled, never for all of them.
 func (r *Registry[T, V]) Unpin(keep func(name string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,8 +195,8 @@ func (r *Registry[T, V]) Unpin(keep func(name string) bool) {
 	}
 }
 
-// Restore puts a member back that was found marked after it was used. It may take
-// the budget beyond its cap.
+// Restore puts a member back that was found marked after it was used. It may take the budget beyond
+// its cap.
 func (r *Registry[T, V]) Restore(name string, v V) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -205,7 +207,7 @@ func (r *Registry[T, V]) Restore(name string, v V) {
 			r.budget.used.Add(1)
 		}
 	}
-	v.Retire(false) // as in put
+	v.Retire(false) // as in putLocked
 }
 
 // Retire marks every member as leaving, or removes the mark.
@@ -235,8 +237,8 @@ func (r *Registry[T, V]) All() iter.Seq2[string, V] {
 	}
 }
 
-// Evict removes every member that is idle and not pinned, and returns how many. It
-// takes the lock for one member at a time, so that new names don't wait for all.
+// Evict removes every member that is idle and not pinned, and returns their number. It takes the
+// lock for one member at a time, so that new names don't wait for all.
 func (r *Registry[T, V]) Evict(now int64) int {
 	r.forget()
 	n := 0
@@ -248,8 +250,8 @@ func (r *Registry[T, V]) Evict(now int64) int {
 	return n
 }
 
-// forget drops what is remembered of members that nothing refers to any longer. The rest goes to a
-// new map, since a map that was large stays large.
+// forget drops weak references to members that nothing refers to any longer. The rest goes to a new
+// map, since a large map stays large.
 func (r *Registry[T, V]) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -264,8 +266,8 @@ func (r *Registry[T, V]) forget() {
 	}
 }
 
-// evict removes a member unless it is pinned or in use. It marks before it looks,
-// see the type's comment.
+// evict removes a member unless it is pinned or in use. It marks before it checks, see the type's
+// comment.
 func (r *Registry[T, V]) evict(name string, v V, now int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -281,7 +283,7 @@ func (r *Registry[T, V]) evict(name string, v V, now int64) bool {
 	return true
 }
 
-// removeLocked takes a member out. The caller holds mu.
+// removeLocked removes a member. The caller holds mu.
 func (r *Registry[T, V]) removeLocked(name string, v V) {
 	r.items.delete(name)
 	if r.gone == nil {

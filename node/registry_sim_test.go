@@ -20,9 +20,9 @@ func (m *seat) Key() string         { return m.name }
 func (m *seat) Retire(leaving bool) { m.retired.Store(leaving) }
 func (m *seat) Idle(int64) bool     { return m.users.Load() == 0 }
 
-// Callers use members while others evict, pin and let go. Who uses a member, and has
-// looked at the mark since, finds it in its place for as long as it does, and nobody
-// else finds another. In the end the places taken are as many as there are members.
+// Callers use members while others evict, pin and unpin. A caller that uses a member, and has
+// checked the mark since, finds it in its place throughout, and nobody finds another. In the end
+// the number of places taken is the number of members.
 func TestSimRegistry(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		budget := newBudget(2)
@@ -39,7 +39,7 @@ func TestSimRegistry(t *testing.T) {
 				s.Named("user", func() {
 					v, ok := r.Obtain(name, 0)
 					if !ok {
-						return // who was brought back may be beyond the cap
+						return // a restored member may be beyond the cap
 					}
 					if other := held[name]; other != nil && other != v {
 						s.Failf("%s has two members", name)

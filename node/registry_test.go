@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// member is the simplest thing that a registry can keep: idle while nobody uses it.
+// member is a minimal registry member: idle while nobody uses it.
 type member struct {
 	name    string
 	busy    atomic.Int64
 	retired atomic.Bool
-	looked  func() // called after each look whether it is idle
+	looked  func() // called after each check whether it is idle
 }
 
 func (m *member) Key() string         { return m.name }
@@ -76,7 +76,7 @@ func TestRegistryScripts(t *testing.T) {
 		cap   int
 		steps []struct {
 			do   func(*world)
-			want string // names, places used, overflows, who left
+			want string // names, places used, overflows, members that left
 		}
 	}{
 		{"a cap, and idle members make room", 2, []struct {
@@ -85,8 +85,8 @@ func TestRegistryScripts(t *testing.T) {
 		}{
 			{use("a"), "[a] 1 0 []"},
 			{use("b"), "[a b] 2 0 []"},
-			{obtain("c"), "[a b] 2 1 []"}, // turned away
-			{obtain("a"), "[a b] 2 1 []"}, // who is there is not
+			{obtain("c"), "[a b] 2 1 []"}, // rejected
+			{obtain("a"), "[a b] 2 1 []"}, // a present one is not
 			{leave("a"), "[a b] 2 1 []"},
 			{obtain("c"), "[b c] 2 1 [a]"},
 			{evict, "[b] 1 1 [a c]"},
@@ -187,8 +187,7 @@ func TestRegistryScripts(t *testing.T) {
 	}
 }
 
-// A cap holds while many ask for new names, and every place that is given is used:
-// the places used are those of the members that are there.
+// A cap holds while many ask for new names, and every place taken has a member.
 func TestRegistryCapUnderACrowd(t *testing.T) { // known bug 105
 	r := random(t)
 	budget := newBudget(50)
@@ -227,8 +226,8 @@ func TestRegistryCapUnderACrowd(t *testing.T) { // known bug 105
 	require.Zero(t, budget.Used())
 }
 
-// The order that the promise of Registry rests on: whenever a call comes, either the
-// registry sees it, or it sees the mark.
+// The order on which the promise of Registry rests: whenever a call comes, either the registry sees
+// it, or it sees the mark.
 func TestRegistryMarksBeforeItLooks(t *testing.T) {
 	for look := 1; look <= 2; look++ {
 		registry, _ := newRegistry(newBudget(1))
@@ -250,7 +249,7 @@ func TestRegistryMarksBeforeItLooks(t *testing.T) {
 	}
 }
 
-// A budget never gives more places than it has, not even for a moment.
+// A budget never has more places taken than it has, not even for a moment.
 func TestBudgetUnderACrowd(t *testing.T) {
 	b := newBudget(1)
 	var taken, over, got atomic.Int64
@@ -272,7 +271,7 @@ func TestBudgetUnderACrowd(t *testing.T) {
 	require.Zero(t, b.Used())
 }
 
-// A name may be a piece of a request; only the name is kept.
+// A name may be a part of a request; only the name is kept.
 func TestRegistryKeepsACopyOfTheName(t *testing.T) {
 	request := "GET /orders HTTP/1.1"
 	registry, _ := newRegistry(newBudget(1))

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A name has one member as long as anybody holds it; when nobody does, it is
-// forgotten. Schedules never forget: whether they do can't depend on the collector, see shared.Weak.
+// A name has one member as long as anything refers to it; after that it is forgotten. Schedules
+// never forget: collection can't be part of a schedule, see shared.Weak.
 func TestRegistryRemembersWhoIsHeld(t *testing.T) {
 	registry, _ := newRegistry(newBudget(3))
 	held, _ := registry.Obtain("held", 0)

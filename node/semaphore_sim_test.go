@@ -16,10 +16,9 @@ import (
 )
 
 // known bug 2, 58: a semaphore is made, dropped and made anew while calls come and go, as they do
-// in packages slots and core: they take what they hold where a rule says so, count
-// themselves, and then look for the semaphore. Of those that a rule let in never more run than
-// it allows, and it lets none in beside as many that came without it. When all have left,
-// all of the limit is free.
+// in packages slots and core: they take units if a rule requires it, count themselves, and then
+// look for the semaphore. Of calls admitted by a rule never more run than it allows, and it admits
+// none beside as many that came without it. When all have left, the whole limit is free.
 func TestSimSemaphoreUnderTraffic(t *testing.T) {
 	const limit = 2
 	schedules.Random(t, func(s *schedules.Schedule) {
@@ -135,9 +134,9 @@ func TestSimSemaphoreUnderTraffic(t *testing.T) {
 	})
 }
 
-// known bug 164: what semaphores and windows need while callers contend for them is let go once
-// their node was idle for a minute and somebody reads the node or looks for room, and not before:
-// also where buckets are longer than that, and where rules are in shadow mode.
+// known bug 164: cells that semaphores and windows need under contention are dropped once their
+// node was idle for a minute and somebody reads the node or looks for room, and not before: also if
+// buckets are longer than that, and if rules are in shadow mode.
 func TestSimIdleNodeNeedsNoLanes(t *testing.T) {
 	var contended [3]int
 	schedules.Random(t, func(s *schedules.Schedule) {

@@ -9,11 +9,11 @@ import (
 // StatisticNode counts calls and, if a rule looks at it, meters them. It is safe for concurrent
 // use.
 //
-// The fields that every call reads come first, here and in the nodes that embed it, so that they
-// fit in one or two cache lines.
+// Fields that every call reads come first, here and in the nodes that embed it, so that they fit in
+// one or two cache lines.
 type StatisticNode struct {
-	// retired is raised before a node leaves its registry. A call that counts on a node
-	// looks at it afterwards, see Registry.
+	// retired is set before a node leaves its registry. A call that counts on a node checks it
+	// afterwards, see Registry.
 	retired shared.Bool
 
 	seeding shared.Bool               // a meter is published that was not seeded yet
@@ -22,7 +22,7 @@ type StatisticNode struct {
 	stat.Counters
 
 	mu   shared.Mutex // guards replacing and seeding meters
-	past *stat.Past   // what new windows begin with, see Remember; guarded by mu
+	past *stat.Past   // start of new windows, see Remember; guarded by mu
 }
 
 // NewStatisticNode returns a node by itself, for tests.
@@ -32,8 +32,8 @@ func NewStatisticNode(layout *stat.Layout) *StatisticNode {
 	return n
 }
 
-// Retired reports whether the node has left the tree. A caller that counted on
-// it must bring it back: see [Registry.Restore], and [Tree.RestoreCall] for a call node.
+// Retired reports whether the node has left the tree. A caller that counted on it must bring it
+// back: see [Registry.Restore], and [Tree.RestoreCall] for a call node.
 func (n *StatisticNode) Retired() bool { return n.retired.Load() }
 
 // Idle reports whether the node can leave: nothing is in flight, nothing was counted in the
@@ -42,10 +42,10 @@ func (n *StatisticNode) Idle(now int64) bool {
 	return n.Counters.Idle(now) && n.Meters().Idle(now, n.Settle)
 }
 
-// Waiting returns the number of units that wait: borrowed from coming buckets (the most that any
-// of the node's windows holds, since one call borrows from all of them), or in a queue for
-// permits. Asking counts as reading the node: if the node is idle, its meters release what they
-// need only under load, as counters do when they are read.
+// Waiting returns the number of waiting units: borrowed from later buckets (the maximum over the
+// node's windows, since one call borrows from all of them), or in a queue for permits. It counts as
+// a reading of the node: if the node is idle, its meters release the memory they need only under
+// load, as counters do when they are read.
 func (n *StatisticNode) Waiting(now int64) int64 {
 	if m := n.meters.Load(); m != nil && n.Counters.Idle(now) {
 		m.Rest()

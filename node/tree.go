@@ -10,19 +10,19 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Names in the tree. The first two are those that Sentinel's tools know.
+// Names in the tree. Sentinel's tools know the first two.
 const (
 	RootName       = "machine-root"
 	InboundName    = "__total_inbound_traffic__"
-	DefaultContext = "default"    // of calls without a context
-	OverflowName   = "(overflow)" // of nodes that stand for all names beyond a cap
+	DefaultContext = "default"    // for calls without a context
+	OverflowName   = "(overflow)" // for nodes that stand for all names beyond a cap
 )
 
-// SentinelDefaultContext is what Sentinel calls the default context, in its formats and in chain
-// rules that were written for it.
+// SentinelDefaultContext is Sentinel's name of the default context, in its formats and in chain
+// rules written for it.
 const SentinelDefaultContext = "sentinel_default_context"
 
-// Caps bound how many nodes a tree has. What rules name comes in addition.
+// Caps bound the number of nodes of a tree. Names in rules come in addition.
 type Caps struct {
 	Resources int // 0 means 10,000
 	Contexts  int // 0 means 2,000
@@ -51,12 +51,12 @@ func (c Caps) withDefaults() (Caps, error) {
 	return c, nil
 }
 
-// sweepDepth is how many levels of nested calls can leave in one search that makes
-// room, so that it ends although new nodes keep being added.
+// sweepDepth is the number of levels of nested calls that can leave in one search that makes room,
+// so that it ends although new nodes keep being added.
 const sweepDepth = 16
 
-// sweepPause is how long a full tree waits between two searches for idle nodes,
-// so that a flood of new names doesn't become a flood of searches.
+// sweepPause is the time between two searches of a full tree for idle nodes, so that a flood of new
+// names doesn't become a flood of searches.
 const sweepPause = int64(time.Second)
 
 // Tree holds all nodes of an engine. It is safe for concurrent use.
@@ -64,18 +64,18 @@ type Tree struct {
 	layout    *stat.Layout
 	inbound   *ClusterNode
 	entrances *Registry[EntranceNode, *EntranceNode]
-	usual     *EntranceNode // of DefaultContext
-	overflow  *EntranceNode // of contexts and call nodes beyond the caps
+	usual     *EntranceNode // for DefaultContext
+	overflow  *EntranceNode // for contexts and call nodes beyond the caps
 	contexts  *Budget
 	calls     *Budget
 	origins   *Budget
 	names     *Budget
 	resources Owner
 
-	ofCalls   *policy[DefaultNode, *DefaultNode] // of the registries of all resources
+	ofCalls   *policy[DefaultNode, *DefaultNode] // for the registries of all resources
 	ofOrigins *policy[OriginNode, *OriginNode]
 
-	placing   shared.Mutex // guards where call nodes are in the tree
+	placing   shared.Mutex // guards the places of call nodes in the tree
 	sweeping  shared.Mutex
 	nextSweep int64 // guarded by sweeping
 }
@@ -86,8 +86,8 @@ type Owner interface {
 	Evict(now int64) int
 }
 
-// NewTree returns a tree with a root, the default context and the inbound root.
-// The cluster nodes, made by [Tree.InitCluster], stay with their owner.
+// NewTree returns a tree with a root, the default context and the inbound root. The cluster nodes,
+// made by [Tree.InitCluster], stay with their owner.
 func NewTree(layout *stat.Layout, caps Caps, resources Owner) (*Tree, error) {
 	caps, err := caps.withDefaults()
 	if err != nil {
@@ -116,15 +116,15 @@ func NewTree(layout *stat.Layout, caps Caps, resources Owner) (*Tree, error) {
 	return t, nil
 }
 
-// newCluster makes a node for InitCluster.
+// newCluster allocates a node for InitCluster.
 func (t *Tree) newCluster(name string) *ClusterNode {
 	c := new(ClusterNode)
 	t.InitCluster(c, name)
 	return c
 }
 
-// InitCluster makes the zero ClusterNode the node of a resource, with no calls and no
-// origins yet. It is for a caller that keeps the node together with other things that a call needs.
+// InitCluster makes the zero ClusterNode the node of a resource, with no calls and no origins yet.
+// It is for a caller that keeps the node together with other data of a call.
 func (t *Tree) InitCluster(c *ClusterNode, name string) {
 	c.name = name
 	c.calls.policy, c.origins.policy = t.ofCalls, t.ofOrigins
@@ -137,28 +137,29 @@ func (t *Tree) newOrigin(name string, overflow bool) *OriginNode {
 	return o
 }
 
-// Inbound is the node of all inbound calls.
+// Inbound returns the node of all inbound calls.
 func (t *Tree) Inbound() *ClusterNode { return t.inbound }
 
 // Layout returns the layout of the nodes' counters.
 func (t *Tree) Layout() *stat.Layout { return t.layout }
 
-// Entrances are the entrance nodes by context, without the overflow.
+// Entrances returns the entrance nodes by context, without the overflow.
 func (t *Tree) Entrances() *Registry[EntranceNode, *EntranceNode] { return t.entrances }
 
-// OverflowEntrance is above the calls that arrived when contexts or call nodes were at their cap.
+// OverflowEntrance returns the node above calls that arrived when contexts or call nodes were at
+// their cap.
 func (t *Tree) OverflowEntrance() *EntranceNode { return t.overflow }
 
-// Resources are the places for cluster nodes.
+// Resources returns the places for cluster nodes.
 func (t *Tree) Resources() *Budget { return t.names }
 
-// Contexts are the places for entrance nodes.
+// Contexts returns the places for entrance nodes.
 func (t *Tree) Contexts() *Budget { return t.contexts }
 
-// Calls are the places for call nodes.
+// Calls returns the places for call nodes.
 func (t *Tree) Calls() *Budget { return t.calls }
 
-// Origins are the places for origin nodes.
+// Origins returns the places for origin nodes.
 func (t *Tree) Origins() *Budget { return t.origins }
 
 // Entrance returns the entrance node of a context; "" is the default context.
@@ -175,8 +176,8 @@ func (t *Tree) Entrance(context string, now int64) *EntranceNode {
 	return t.overflow
 }
 
-// Call returns the node of a resource's calls in a context: if it is new, below parent if there is
-// one, otherwise below the entrance.
+// Call returns the node of a resource's calls in a context. A new one is placed below parent if
+// there is one, otherwise below the entrance.
 func (t *Tree) Call(e *EntranceNode, c *ClusterNode, parent *DefaultNode, now int64) *DefaultNode {
 	if n := c.first.Load(); n != nil && n.entrance == e {
 		return n
@@ -209,9 +210,9 @@ func (t *Tree) Call(e *EntranceNode, c *ClusterNode, parent *DefaultNode, now in
 // it. So a parent that isn't in the tree yet is placed first, as are its own parents. That ends, and
 // makes no cycle, because a parent exists before the nodes that are made with it.
 //
-// A node that is taken out of its registry is taken out of the tree after that. So place checks
+// A node that is removed from its registry is removed from the tree after that. So place checks
 // afterwards whether the node is still registered, and holds placing until then: a node that is
-// restored meanwhile must not be taken out again.
+// restored meanwhile must not be removed again.
 func (t *Tree) place(n *DefaultNode, now int64) {
 	t.placing.Lock()
 	t.placeLocked(n, now)
@@ -254,7 +255,7 @@ func (t *Tree) unplace(n *DefaultNode) {
 	n.takeOutLocked()
 }
 
-// takeOutLocked takes the node out of the tree. The caller holds Tree.placing.
+// takeOutLocked removes the node from the tree. The caller holds Tree.placing.
 func (n *DefaultNode) takeOutLocked() {
 	if n.in != nil {
 		n.in.remove(n)
@@ -265,7 +266,7 @@ func (n *DefaultNode) takeOutLocked() {
 // Origin returns the node of a caller of the resource.
 func (t *Tree) Origin(c *ClusterNode, name string, now int64) *OriginNode {
 	if o := c.origins.items.one.Load(); o != nil && o.name == name {
-		return o // what Obtain would find first, without the cost of its generic code
+		return o // as Obtain would find first, without the cost of its generic code
 	}
 	if o, ok := c.origins.Obtain(name, now); ok {
 		return o
@@ -280,8 +281,7 @@ func (t *Tree) overflowOriginOf(c *ClusterNode) *OriginNode {
 	return c.overflowOrigin.Load()
 }
 
-// RestoreCall brings back a call node that was found retired after a call was
-// counted on it.
+// RestoreCall brings back a call node that was found retired after a call was counted on it.
 func (t *Tree) RestoreCall(n *DefaultNode, now int64) {
 	n.cluster.calls.Restore(n.entrance.name, n)
 	t.place(n, now)
@@ -299,14 +299,14 @@ func (t *Tree) MakeRoom(now int64) {
 	}
 }
 
-// Evict removes every idle node now and returns how many.
+// Evict removes every idle node now and returns their number.
 func (t *Tree) Evict(now int64) int {
 	t.sweeping.Lock()
 	defer t.sweeping.Unlock()
 	return t.sweepLocked(now, math.MaxInt)
 }
 
-// sweepLocked repeats while something leaves, at most depth times, since a node can leave only after its
+// sweepLocked repeats while nodes leave, at most depth times, since a node can leave only after its
 // children. The caller holds sweeping.
 func (t *Tree) sweepLocked(now int64, depth int) int {
 	evicted := 0

@@ -10,7 +10,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// simTree is a tree without caps and the owner of its resources, which is told what leaves.
+// simTree returns a tree without caps and the owner of its resources, which calls left for each
+// that leaves.
 func simTree(left func(*ClusterNode)) (*Tree, *owner) {
 	layout, err := stat.NewLayout(time.Second, 2, 1)
 	if err != nil {
@@ -25,9 +26,9 @@ func simTree(left func(*ClusterNode)) (*Tree, *owner) {
 	return tree, o
 }
 
-// Calls of two contexts are placed and counted while others evict. In the end each call
-// node that is registered stands in the tree, once, and each that stands there is
-// registered; and the resource's node has all calls, whichever of them it includes.
+// Calls of two contexts are placed and counted while others evict. In the end each registered call
+// node is in the tree, once, and each node there is registered; and the resource's node has all
+// calls, whichever of them it includes.
 func TestSimTree(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		tree, _ := simTree(nil)
@@ -73,9 +74,9 @@ func TestSimTree(t *testing.T) {
 	})
 }
 
-// known bug 3: resources leave and come back while calls of three contexts are counted, on the
-// node that the resource includes or on both, and looked for. In the end the tree has every
-// call that runs, and so have the resources that are registered.
+// known bug 3: resources leave and come back while calls of three contexts are counted, on the node
+// that the resource includes or on both, and looked for. In the end the tree has every running
+// call, and so have the registered resources.
 func TestSimResourceLeaves(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		tree, o := simTree(func(c *ClusterNode) {

@@ -15,8 +15,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// count counts a call on a node as a slot does: first it counts, then it looks
-// whether the node has left. It returns the node that has the count.
+// count counts a call on a node as a slot does: first it counts, then it checks whether the node
+// has left. It returns the node that has the count.
 func count(tree *Tree, n *DefaultNode, lane uint32, now int64) *DefaultNode {
 	n.AddPass(lane, now, 1)
 	if n.Retired() {
@@ -67,8 +67,8 @@ func TestTreeEntrances(t *testing.T) {
 	require.EqualValues(t, 1, tree.Contexts().Overflows())
 }
 
-// One call node for each resource and context, below where it was first called
-// from, whoever calls it later.
+// There is one call node for each resource and context, below its first caller, whoever calls it
+// later.
 func TestTreeCall(t *testing.T) {
 	tree, o := newTree(t, Caps{})
 	web, batch := tree.Entrance("web", epoch), tree.Entrance("batch", epoch)
@@ -126,7 +126,7 @@ func TestTreeOverflows(t *testing.T) {
 	require.Equal(t, "batch", tree.Call(tree.Entrance("batch", later), c, nil, later).Context())
 }
 
-// Idle nodes leave from the leaves up, and those in use stay with all above them.
+// Idle nodes leave from the leaves up, and nodes in use stay with all above them.
 func TestTreeEvicts(t *testing.T) {
 	tree, o := newTree(t, Caps{})
 	web, batch := tree.Entrance("web", epoch), tree.Entrance("batch", epoch)
@@ -163,8 +163,8 @@ func TestTreeEvicts(t *testing.T) {
 	require.False(t, tree.Entrance("", later).Retired(), "the default context stays")
 }
 
-// What a rule looks at stays for as long as a window or semaphore holds something,
-// however long ago it was counted.
+// A node that a rule meters stays as long as a window or semaphore holds units, however long ago
+// they were counted.
 func TestTreeKeepsWhatIsMetered(t *testing.T) {
 	long := meter.Meter{Shape: stat.Shape{Interval: 10 * time.Minute, Buckets: 2}}
 	for name, hold := range map[string]func(n *StatisticNode){
@@ -177,7 +177,7 @@ func TestTreeKeepsWhatIsMetered(t *testing.T) {
 			tree, o := newTree(t, Caps{Origins: 1})
 			c := o.cluster(t, "r")
 			call := tree.Call(tree.Entrance("", epoch), c, nil, epoch)
-			call.AddBlock(0, epoch, 1) // or they would make room for b
+			call.AddBlock(0, epoch, 1) // otherwise they would make room for b
 			tree.Origin(c, "a", epoch).AddBlock(0, epoch, 1)
 			nodes := []*StatisticNode{
 				&call.StatisticNode, &c.StatisticNode, &tree.Origin(c, "a", epoch).StatisticNode,
@@ -196,7 +196,7 @@ func TestTreeKeepsWhatIsMetered(t *testing.T) {
 	}
 }
 
-// However deep they stand, all idle nodes leave in one search.
+// At any depth, all idle nodes leave in one search.
 func TestTreeEvictsChains(t *testing.T) {
 	tree, o := newTree(t, Caps{})
 	web := tree.Entrance("web", epoch)
@@ -235,7 +235,7 @@ func TestTreeMakesRoomOnceASecond(t *testing.T) {
 	require.Equal(t, "web", tree.Call(web, a, nil, now+seconds(1)).Context())
 }
 
-// A call that found its node and was held up until the node had left.
+// A call found its node and was delayed until the node had left.
 func TestTreeRestores(t *testing.T) {
 	later := epoch + seconds(600)
 	t.Run("a node, its parent, its entrance", func(t *testing.T) {
@@ -274,7 +274,7 @@ func TestTreeRestores(t *testing.T) {
 		count(tree, n, 0, later)
 		require.Equal(t, []string{"web/a"}, paths(tree))
 		require.Same(t, n, tree.Call(tree.Entrance("web", later), c, nil, later))
-		// and what is called from there stands below it
+		// and nodes called from there are placed below it
 		tree.Call(tree.Entrance("web", later), o.cluster(t, "b"), n, later)
 		require.ElementsMatch(t, []string{"web/a", "web/a/b"}, paths(tree))
 	})
@@ -326,9 +326,8 @@ func TestTreeRestores(t *testing.T) {
 	})
 }
 
-// A resource leaves with its call nodes. A child that is placed below one of them at
-// that moment keeps it, or comes to stand elsewhere, but never below a node that has
-// left.
+// A resource leaves with its call nodes. A child that is placed below one of them at that moment
+// keeps it, or gets another place, but never below a node that has left.
 func TestTreeChildComesAsItsParentLeaves(t *testing.T) {
 	tree, o := newTree(t, Caps{})
 	a, b := o.cluster(t, "a"), o.cluster(t, "b")
@@ -362,9 +361,9 @@ func TestTreeChildOutlivesItsParent(t *testing.T) {
 	require.Empty(t, paths(tree))
 }
 
-// Calls come in, nested and not, are held up between finding their nodes and
-// counting there, while another evicts all that is idle: each count is found by
-// who walks down the tree, and each node only once.
+// Calls come in, nested and not, are delayed between finding their nodes and counting there, while
+// another goroutine evicts idle nodes: each count is found by walking down the tree, and each node
+// only once.
 func TestTreeLosesNoCallInUse(t *testing.T) {
 	r := random(t)
 	tree, o := newTree(t, Caps{Contexts: 100, Calls: 1 << 20})
@@ -441,14 +440,14 @@ func TestTreeLosesNoCallInUse(t *testing.T) {
 	require.Equal(t, len(seen)-overflows, tree.Calls().Used())
 }
 
-// A resource leaves with its call nodes, so nothing may come in below one of them
-// once the resource was seen to be idle: it would stand nowhere.
+// A resource leaves with its call nodes, so no node may be placed below one of them once the
+// resource was seen to be idle: it would be outside the tree.
 func TestTreePlacesNothingBelowAResourceThatLeaves(t *testing.T) {
 	tree, o := newTree(t, Caps{})
 	a := o.cluster(t, "a")
 	web := tree.Entrance("web", epoch)
 	top := tree.Call(web, a, nil, epoch)
-	a.Retire(true) // as the registry does, before it looks
+	a.Retire(true) // as the registry does, before it checks
 	tree.Call(web, o.cluster(t, "b"), top, epoch)
 	require.ElementsMatch(t, []string{"web/a", "web/b"}, paths(tree))
 	a.Retire(false)
@@ -456,9 +455,8 @@ func TestTreePlacesNothingBelowAResourceThatLeaves(t *testing.T) {
 	require.ElementsMatch(t, []string{"web/a", "web/b", "web/a/c"}, paths(tree))
 }
 
-// Two nodes left and come back at the same time, each called from the other: both
-// are registered, neither stands yet. They must not end up below each other, where
-// nobody finds them.
+// Two nodes left and come back at the same time, each called from the other: both are registered,
+// neither has a place yet. They must not end up below each other, outside the tree.
 func TestTreeHasNoCircles(t *testing.T) {
 	tree, o := newTree(t, Caps{})
 	web := tree.Entrance("web", epoch)
@@ -475,8 +473,8 @@ func TestTreeHasNoCircles(t *testing.T) {
 	require.ElementsMatch(t, []string{"web/a", "web/b"}, paths(tree))
 }
 
-// A node that had a child when it was marked, and lost it before it was looked at, is
-// still open to others. It must not leave.
+// A node that had a child when it was marked, and lost it before it was checked, is still open to
+// others. It must not leave.
 func TestTreeKeepsWhatIsOpen(t *testing.T) {
 	tree, o := newTree(t, Caps{})
 	web := tree.Entrance("web", epoch)
@@ -510,8 +508,8 @@ func (r *restless) Evict(int64) int {
 	return 1
 }
 
-// A search that makes room for a call ends, although new nodes come in, and are idle
-// until they are counted on, all the time.
+// A search that makes room for a call ends, although new nodes keep coming in, and are idle until
+// they are counted on.
 func TestTreeMakesRoomInTime(t *testing.T) {
 	o := new(restless)
 	tree, err := NewTree(layout(t), Caps{}, o)
