@@ -437,7 +437,7 @@ func TestExplainASharedLimit(t *testing.T) {
 	x, err := f.guards[0].Explain(t.Context(), "orders")
 	require.NoError(t, err)
 	assert.Equal(t, core.Passes, x.Outcome)
-	assert.Equal(t, "the store of the cluster would be asked", x.Rules[0].Why)
+	assert.Equal(t, "the cluster store would decide", x.Rules[0].Why)
 	f.pour(200)
 	before := f.line("orders")
 	x, err = f.guards[0].Explain(t.Context(), "orders")

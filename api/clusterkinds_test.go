@@ -417,7 +417,7 @@ func TestExplainSharedTurnsAndPermits(t *testing.T) {
 		require.Equal(t, before, f.line("turns")+f.line("permits"))
 		return x
 	}
-	assert.Equal(t, "the store of the cluster would be asked", explain().Rules[0].Why)
+	assert.Equal(t, "the cluster store would decide", explain().Rules[0].Why)
 	brief := turns
 	brief.MaxWait = 10 * time.Millisecond
 	require.NoError(t, f.guards[0].LoadRules(api.RuleSet{Flow: []flow.Rule{brief}}))
@@ -440,9 +440,9 @@ func TestExplainSharedTurnsAndPermits(t *testing.T) {
 // Without the store, a call whose turn is too far away is refused for that; with closed, because there is no store.
 func TestExplainSharedTurnsWithoutTheStore(t *testing.T) {
 	for on, want := range map[cluster.OnFailure]core.Judgement{
-		cluster.Local:  {Outcome: core.Refused, About: true, Why: "the store of the cluster is away: this member has its share of the limit"},
-		cluster.Closed: {Outcome: core.Refused, Why: "the store of the cluster is away: only what is leased can be spent"},
-		cluster.Open:   {Outcome: core.Passes, Why: "the store of the cluster is away: all calls pass"},
+		cluster.Local:  {Outcome: core.Refused, About: true, Why: "cluster store unreachable: this member enforces its share of the limit"},
+		cluster.Closed: {Outcome: core.Refused, Why: "cluster store unreachable: only leased units can be spent"},
+		cluster.Open:   {Outcome: core.Passes, Why: "cluster store unreachable: all calls pass"},
 	} {
 		f := newFleet(t, 0)
 		store := &outage{Memory: cluster.NewMemory(f.clock)}

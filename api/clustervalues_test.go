@@ -178,7 +178,7 @@ func TestFiguresOfSharedValues(t *testing.T) {
 	assert.Equal(t, core.Refused, x.Outcome)
 	x, err = g.Explain(t.Context(), "orders", api.Param("user", "bob"))
 	require.NoError(t, err)
-	assert.Equal(t, "the store of the cluster would be asked", x.Rules[0].Why)
+	assert.Equal(t, "the cluster store would decide", x.Rules[0].Why)
 	assert.Equal(t, figures, g.Engine().Rules().RuleStats()[0].Details, "explaining leaves no trace")
 
 	rule := users

@@ -76,7 +76,7 @@ func ExampleGuard_Explain() {
 	//   units in 1s: 2 of 2, 0 left
 	//
 	// left out:
-	//   flow reads: rule "orders" is nearer to the name
+	//   flow reads: rule "orders" is more specific
 }
 
 func quiet(t testing.TB, cfg api.Config) (*api.Guard, *clocks.Manual) {

@@ -96,7 +96,7 @@ func TestBlockLogTellsTheRestOfABurst(t *testing.T) {
 
 // A handler that panics loses the lines that it gets, and no others.
 func TestBlockLogOfAHandlerThatPanics(t *testing.T) {
-	told, calls := int64(0), 0
+	reported, calls := int64(0), 0
 	clock := clocks.NewManual(start)
 	e, err := engine.NewEngine(engine.Config{Clock: clock, Chain: trial.Chain(), Logger: slog.New(counting{slog.DiscardHandler, func(r slog.Record) {
 		n := count(r)
@@ -106,7 +106,7 @@ func TestBlockLogOfAHandlerThatPanics(t *testing.T) {
 		if calls++; calls == 2 || calls == 5 {
 			panic("disk is full")
 		}
-		told += n
+		reported += n
 	}})})
 	require.NoError(t, err)
 	require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error {
@@ -118,13 +118,13 @@ func TestBlockLogOfAHandlerThatPanics(t *testing.T) {
 			require.ErrorIs(t, err, core.ErrBlocked)
 		}
 	}
-	assert.EqualValues(t, 2, told, "but for the line about b")
+	assert.EqualValues(t, 2, reported, "but for the line about b")
 	for range 10 {
 		clock.Advance(time.Second)
 	}
-	assert.EqualValues(t, 2+2+2, told, "but for another line about b")
+	assert.EqualValues(t, 2+2+2, reported, "but for another line about b")
 	require.NoError(t, e.Close())
-	assert.EqualValues(t, 2+2+2, told)
+	assert.EqualValues(t, 2+2+2, reported)
 	assert.EqualValues(t, 2, e.Failures())
 }
 
@@ -177,12 +177,12 @@ func TestBlockLogOfHostileNames(t *testing.T) {
 // Every rejection is reported exactly once, by any goroutine.
 func TestBlockLogCountsEveryRefusal(t *testing.T) {
 	var mu sync.Mutex
-	told, records := int64(0), 0
+	reported, records := int64(0), 0
 	handler := counting{slog.DiscardHandler, func(r slog.Record) {
 		mu.Lock()
 		defer mu.Unlock()
 		records++
-		told += count(r)
+		reported += count(r)
 	}}
 	clock := clocks.NewManual(start)
 	e := newEngine(t, engine.Config{Clock: clock, Logger: slog.New(handler)}, flow.Rule{Resource: "orders", Threshold: 0})
@@ -198,7 +198,7 @@ func TestBlockLogCountsEveryRefusal(t *testing.T) {
 	}
 	done.Wait()
 	require.NoError(t, e.Close())
-	assert.Equal(t, int64(callers*each), told)
+	assert.Equal(t, int64(callers*each), reported)
 	assert.LessOrEqual(t, records, 1+callers*each/1000+1, "16 s, and what Close tells")
 }
 

@@ -65,11 +65,11 @@ func TestBlockLogEscapesAndCutsNames(t *testing.T) {
 // every rejection is reported. known bug 122
 func TestBlockLogOfAFloodOfNames(t *testing.T) {
 	var out bytes.Buffer
-	told, unlisted := int64(0), 0
+	reported, unlisted := int64(0), 0
 	raw := rawHandler(&out)
 	clock := clocks.NewManual(start)
 	e := newEngine(t, engine.Config{Clock: clock, Logger: slog.New(counting{slog.DiscardHandler, func(r slog.Record) {
-		told += count(r)
+		reported += count(r)
 		if strings.Contains(r.Message, "not listed") {
 			unlisted++
 		}
@@ -89,7 +89,7 @@ func TestBlockLogOfAFloodOfNames(t *testing.T) {
 	out.Reset()
 	require.NoError(t, e.Close())
 	assert.Less(t, out.Len(), bound, "as it is closed")
-	assert.Equal(t, int64(seconds*names), told)
+	assert.Equal(t, int64(seconds*names), reported)
 	assert.Positive(t, unlisted)
 }
 

@@ -20,12 +20,12 @@ import (
 
 // diary is a custom slot in every role, which records its calls, and rejects the caller mallory.
 type diary struct {
-	said   []string
+	log    []string
 	panics string // the phase
 }
 
 func (d *diary) note(phase string, more ...string) {
-	d.said = append(d.said, strings.Join(append([]string{phase}, more...), " "))
+	d.log = append(d.log, strings.Join(append([]string{phase}, more...), " "))
 	if phase == d.panics {
 		panic(phase)
 	}
@@ -89,12 +89,12 @@ func TestSlotOfOnesOwn(t *testing.T) {
 	assert.Equal(t, []string{
 		"prepare orders", "ask", "take", "passed 0s", "back 2ns 20.000", "completed 30ms", "complete 7ns",
 		"prepare orders", "ask", "take", "recheck", "passed 70ms", "back 2ns 20.100", "completed 100ms", "complete 7ns",
-	}, d.said)
+	}, d.log)
 
-	d.said = nil
+	d.log = nil
 	_, err := g.Entry(api.WithOrigin(context.Background(), "mallory"), "carts", api.Units(3))
 	assert.Equal(t, core.KindCustom, api.KindOf(err))
-	assert.Equal(t, []string{"prepare carts", "ask", "take", "back 6ns 20.130", "blocked custom unwanted"}, d.said)
+	assert.Equal(t, []string{"prepare carts", "ask", "take", "back 6ns 20.130", "blocked custom unwanted"}, d.log)
 }
 
 // A phase that panics is skipped; the others of the slot, and the call, continue.

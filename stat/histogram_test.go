@@ -24,8 +24,8 @@ func timing(t testing.TB) *Counters { return newCounters(newLayout(t, time.Secon
 func TestHistogramBuckets(t *testing.T) {
 	rng := random(t)
 	check := func(rt int64) {
-		told := float64(valueOf(bucket(rt)))
-		require.LessOrEqual(t, math.Abs(told-float64(rt)), 0.0304*float64(rt), "%d is told as %f", rt, told)
+		reported := float64(valueOf(bucket(rt)))
+		require.LessOrEqual(t, math.Abs(reported-float64(rt)), 0.0304*float64(rt), "%d is reported as %f", rt, reported)
 	}
 	last := -1
 	for rt := range int64(1 << 12) {
@@ -86,9 +86,9 @@ func TestPercentilesAgainstAList(t *testing.T) {
 				require.Zero(t, p)
 				continue
 			}
-			for percent, told := range map[int]time.Duration{50: p.P50, 95: p.P95, 99: p.P99} {
+			for percent, reported := range map[int]time.Duration{50: p.P50, 95: p.P95, 99: p.P99} {
 				want := float64(sorted[(len(sorted)*percent+99)/100-1])
-				require.InDelta(t, want, float64(told), 0.031*want, "p%d", percent)
+				require.InDelta(t, want, float64(reported), 0.031*want, "p%d", percent)
 			}
 			now = at
 		}

@@ -49,7 +49,7 @@ func (c *Counters) SeedWindow(w *Window, now int64, past *Past) {
 // that was seen. The caller holds the lock.
 func (c *Counters) latelyLocked(now int64, f func(now, at, units int64)) {
 	c.settleAllLocked(now)
-	tell := func(end, units int64) { // units counted before end, perhaps just before
+	emit := func(end, units int64) { // units counted before end, perhaps just before
 		if end-c.layout.fine > now {
 			now = end - 1 // the caller is late
 		}
@@ -59,11 +59,11 @@ func (c *Counters) latelyLocked(now int64, f func(now, at, units int64)) {
 	}
 	for p := range c.allLocked() {
 		for start, counts := range p.minute.all(now) {
-			tell(min(start+int64(time.Second), p.passed), counts.Pass)
+			emit(min(start+int64(time.Second), p.passed), counts.Pass)
 		}
 		for b := range p.liveLocked() {
 			if _, units := unpack(b.pass.Load()); units > 0 {
-				tell(b.start.Load()+c.layout.fine, units)
+				emit(b.start.Load()+c.layout.fine, units)
 			}
 		}
 	}

@@ -130,7 +130,7 @@ func TestWindowScripts(t *testing.T) {
 			{0, add(4, 10), true},
 			{500, add(6, 10), true},
 			{600, borrow(5, 10, 500*time.Millisecond), "no"},
-			{600, borrow(4, 10, 400*time.Millisecond), "no"}, // the wait is below the most
+			{600, borrow(4, 10, 400*time.Millisecond), "no"}, // the wait must be below maxWait
 			{600, borrow(4, 10, 401*time.Millisecond), "400ms"},
 			{600, waiting, int64(4)},
 			{600, borrow(1, 10, 500*time.Millisecond), "no"},

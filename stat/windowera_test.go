@@ -24,10 +24,10 @@ type lineage struct {
 
 // placed is a number of units in the bucket of a window, and the part of them that was handed over.
 type placed struct {
-	in        int
-	bucket, n int64
-	heirs     []*placed
-	removed   bool
+	in         int
+	bucket, n  int64
+	successors []*placed
+	removed    bool
 }
 
 func (l *lineage) twin(i int) *naive {
@@ -47,15 +47,15 @@ func (l *lineage) place(in int, bucket, n int64) *placed {
 	return p
 }
 
-func (l *lineage) hold(p *placed, told Receipt) {
+func (l *lineage) hold(p *placed, receipt Receipt) {
 	l.held = append(l.held, p)
-	l.marks[p] = told
+	l.marks[p] = receipt
 }
 
 func (p *placed) remove() {
 	p.removed = true
-	for _, heir := range p.heirs {
-		heir.remove()
+	for _, successor := range p.successors {
+		successor.remove()
 	}
 }
 
@@ -70,9 +70,9 @@ func (l *lineage) handOver(t testing.TB, r *rand.Rand, i int) {
 	reseed := r.IntN(2) == 0
 	var before *placed
 	if reseed {
-		told := next.w.AddAt(0, l.now, l.now, 3)
+		receipt := next.w.AddAt(0, l.now, l.now, 3)
 		before = l.place(j, next.m.head, 3)
-		l.hold(before, told)
+		l.hold(before, receipt)
 	}
 	old, m := l.twins[i], next.m
 	now := max(l.now, old.head*old.width)
@@ -87,15 +87,15 @@ func (l *lineage) handOver(t testing.TB, r *rand.Rand, i int) {
 		if p.in != i || p.removed {
 			continue
 		}
-		heir := l.place(j, nowhere, p.n)
+		successor := l.place(j, nowhere, p.n)
 		if old.keeps(p.bucket) {
 			at := p.bucket * old.width
 			if p.bucket <= old.head {
 				at = min(at+old.width-1, now)
 			}
-			heir.bucket = min(m.number(at), m.head+m.ahead)
+			successor.bucket = min(m.number(at), m.head+m.ahead)
 		}
-		p.heirs = append(p.heirs, heir)
+		p.successors = append(p.successors, successor)
 	}
 }
 
@@ -118,65 +118,65 @@ func (l *lineage) step(t testing.TB, r *rand.Rand) (did string) {
 			return fmt.Sprintf("%d goes on from %d", len(l.windows)-1, i)
 		case 1:
 			at := l.now + r.Int64N(m.width*(m.ahead+3))
-			told := w.AddAt(0, l.now, at, n)
+			receipt := w.AddAt(0, l.now, at, n)
 			m.roll(l.now)
-			l.hold(l.place(i, m.clamp(m.number(at)), n), told)
+			l.hold(l.place(i, m.clamp(m.number(at)), n), receipt)
 			return fmt.Sprintf("AddAt in %d", i)
 		case 2:
-			wait, told, ok := w.TryBorrow(l.now, n, limit, time.Duration(most))
+			wait, receipt, ok := w.TryBorrow(l.now, n, limit, time.Duration(most))
 			m.roll(l.now)
 			mwait, bucket, mok := m.borrow(l.now, n, limit, most)
 			assert.Equal(t, []any{mwait, mok}, []any{int64(wait), ok})
 			if ok {
-				l.hold(l.place(i, bucket, n), told)
+				l.hold(l.place(i, bucket, n), receipt)
 			}
 			return fmt.Sprintf("TryBorrow in %d", i)
 		}
-		told, ok := w.TryAdd(0, l.now, n, limit)
+		receipt, ok := w.TryAdd(0, l.now, n, limit)
 		m.roll(l.now)
 		assert.Equal(t, m.fits(m.head, n, limit), ok)
 		if ok {
-			l.hold(l.place(i, m.head, n), told)
+			l.hold(l.place(i, m.head, n), receipt)
 		}
 		return fmt.Sprintf("TryAdd in %d", i)
 	}
 	pick := r.IntN(len(l.held))
 	p := l.held[pick]
-	told, w, m := l.marks[p], l.windows[p.in], l.twin(p.in)
+	receipt, w, m := l.marks[p], l.windows[p.in], l.twin(p.in)
 	void := p.removed // by another window that took its place
 	switch op := r.IntN(5); op {
 	case 0:
-		w.Cancel(told, p.n)
+		w.Cancel(receipt, p.n)
 		p.remove()
 		l.held = slices.Delete(l.held, pick, pick+1)
 		return fmt.Sprintf("Cancel in %d", p.in)
 	case 1:
 		if !void {
-			assert.Equal(t, len(p.heirs) > 0, w.HandedOver(told))
+			assert.Equal(t, len(p.successors) > 0, w.HandedOver(receipt))
 		}
-		here, elsewhere := w.Follow(told)
+		here, elsewhere := w.Follow(receipt)
 		l.marks[p] = here
-		for _, heir := range p.heirs {
-			if len(elsewhere) > 0 && elsewhere[0].Window == l.windows[heir.in] {
-				l.hold(heir, elsewhere[0].Receipt)
+		for _, successor := range p.successors {
+			if len(elsewhere) > 0 && elsewhere[0].Window == l.windows[successor.in] {
+				l.hold(successor, elsewhere[0].Receipt)
 				elsewhere = elsewhere[1:]
 			} else {
-				assert.True(t, l.expired(heir), "not told of %+v", heir)
+				assert.True(t, l.expired(successor), "missing %+v", successor)
 			}
 		}
 		if !void { // units that are nowhere may be so in other windows too
 			assert.Empty(t, elsewhere)
 		}
-		p.heirs = nil
+		p.successors = nil
 		assert.False(t, w.HandedOver(here))
 		return fmt.Sprintf("Follow in %d", p.in)
 	case 2:
-		assert.Equal(t, void || !m.keeps(p.bucket) || m.fits(p.bucket, 0, limit), w.Within(told, limit))
+		assert.Equal(t, void || !m.keeps(p.bucket) || m.fits(p.bucket, 0, limit), w.Within(receipt, limit))
 		return fmt.Sprintf("Within in %d", p.in)
 	case 3:
 		at := l.now + r.Int64N(m.width*(m.ahead+2))
-		l.marks[p] = w.Move(told, at, p.n, limit)
-		if to := m.clamp(m.number(at)); !void && m.keeps(p.bucket) && to > p.bucket && len(p.heirs) == 0 {
+		l.marks[p] = w.Move(receipt, at, p.n, limit)
+		if to := m.clamp(m.number(at)); !void && m.keeps(p.bucket) && to > p.bucket && len(p.successors) == 0 {
 			m.add(p.bucket, -p.n)
 			if m.fits(to, p.n, limit) {
 				p.bucket = to
@@ -184,13 +184,13 @@ func (l *lineage) step(t testing.TB, r *rand.Rand) (did string) {
 		}
 		return fmt.Sprintf("Move in %d", p.in)
 	default:
-		wait, now, ok := w.Rebook(l.now, told, p.n, limit, time.Duration(most))
+		wait, now, ok := w.Rebook(l.now, receipt, p.n, limit, time.Duration(most))
 		m.roll(l.now)
 		switch {
 		case void || !m.keeps(p.bucket):
-			assert.Equal(t, []any{time.Duration(0), told, true}, []any{wait, now, ok})
-		case len(p.heirs) > 0:
-			assert.Equal(t, []any{time.Duration(0), told, false}, []any{wait, now, ok})
+			assert.Equal(t, []any{time.Duration(0), receipt, true}, []any{wait, now, ok})
+		case len(p.successors) > 0:
+			assert.Equal(t, []any{time.Duration(0), receipt, false}, []any{wait, now, ok})
 		default:
 			m.add(p.bucket, -p.n)
 			mwait, bucket, mok := m.borrow(l.now, p.n, limit, most)
@@ -207,7 +207,7 @@ func (l *lineage) step(t testing.TB, r *rand.Rand) (did string) {
 // expired reports whether neither the units nor the parts handed over count anywhere.
 func (l *lineage) expired(p *placed) bool {
 	m := l.twins[p.in]
-	return p.bucket <= m.number(l.now)-m.span && !slices.ContainsFunc(p.heirs, func(heir *placed) bool { return !l.expired(heir) })
+	return p.bucket <= m.number(l.now)-m.span && !slices.ContainsFunc(p.successors, func(successor *placed) bool { return !l.expired(successor) })
 }
 
 func (l *lineage) same(t testing.TB) {

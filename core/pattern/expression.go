@@ -12,7 +12,7 @@ import (
 // Expression is a regular expression of rules, ready to match whole names. It is immutable.
 type Expression struct {
 	Text string
-	Born uint64 // the revision since which rules have had it without a break
+	Born uint64 // revision since which rules have had it continuously
 
 	Shadow bool // of rules in shadow mode; other rules have a separate one
 
@@ -114,7 +114,7 @@ func (x *Expression) match(name string) bool {
 		if i == len(x.gaps)-1 {
 			return strings.HasSuffix(rest, g.then)
 		}
-		if _, rest, ok = strings.Cut(rest, g.then); !ok { // the first occurrence: it leaves the most for the others
+		if _, rest, ok = strings.Cut(rest, g.then); !ok { // the first occurrence leaves the longest rest
 			return false
 		}
 	}

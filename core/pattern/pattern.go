@@ -46,13 +46,15 @@ func Size(pattern string) (size int, err error) {
 		size = max(size, steps(parsed))
 		if size <= MaxSize {
 			if work := patternWork(parsed); work > maxSteps*MaxName {
-				return size, fmt.Errorf("the regular expression has %d steps under way at once on a name of %d bytes; the maximum is %d: repeat less, or use fewer parts that match anything",
+				return size, fmt.Errorf("the regular expression has %d steps under way at once on a name of %d bytes; "+
+					"the maximum is %d: repeat less, or use fewer parts that match anything",
 					work/MaxName, MaxName, maxSteps)
 			}
 		}
 	}
 	if size > MaxSize {
-		return size, fmt.Errorf("the regular expression has %d steps when its repetitions are written out; the maximum is %d: repeat less, or name fewer characters",
+		return size, fmt.Errorf("the regular expression has %d steps when its repetitions are written out; "+
+			"the maximum is %d: repeat less, or name fewer characters",
 			size, MaxSize)
 	}
 	return size, nil

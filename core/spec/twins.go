@@ -25,8 +25,8 @@ func (t *Twins[R]) Add(rule R, declares bool) (earlier int, same bool) {
 		t.first[id] = i
 	} else {
 		// Only rules with equal IDs can be the same, so only few are converted to text.
-		remember(t.same, says(t.rules[first]), first)
-		if j := remember(t.same, says(rule), i); j != i {
+		remember(t.same, asText(t.rules[first]), first)
+		if j := remember(t.same, asText(rule), i); j != i {
 			return j, true
 		}
 	}
@@ -47,5 +47,5 @@ func remember(numbers map[string]int, key string, i int) int {
 	return i
 }
 
-// says returns a rule as text, with strings quoted: [a b] is not ["a b"].
-func says(rule any) string { return fmt.Sprintf("%#v", rule) }
+// asText returns a rule as text, with strings quoted: [a b] is not ["a b"].
+func asText(rule any) string { return fmt.Sprintf("%#v", rule) }

@@ -87,8 +87,8 @@ func NewEngine(config Config) (*Engine, error) {
 	e.feed = &refusalFeed{engine: e}
 	e.logger = safelog.New(config.Logger, func(any) { e.failures.Add(1) })
 	e.system, _ = config.Clock.(*clocks.System)
-	e.blockLog.engine, e.blockLog.beyond = e, "penstock: blocked, not listed: too many rules and resources at once"
-	e.changeLog.engine, e.changeLog.beyond = e, "penstock: changes that are not listed: too many at once"
+	e.blockLog.engine, e.blockLog.beyond = e, "penstock: blocked calls not listed: too many rules and resources in one second"
+	e.changeLog.engine, e.changeLog.beyond = e, "penstock: changes not listed: too many in one second"
 	e.tree, err = node.NewTree(layout, config.Caps, e.resources)
 	if err != nil {
 		return nil, err

@@ -54,7 +54,7 @@ func (e *Engine) Explain(ctx context.Context, name string, opts []Option) (core.
 	}
 	for _, slot := range e.chain.checking {
 		slot, _, _ := slot.in(inv.bound)
-		own := core.Choice{Kind: core.KindCustom, ID: slot.name, Reason: "a slot of the program's own"}
+		own := core.Choice{Kind: core.KindCustom, ID: slot.name, Reason: "custom slot"}
 		explainer, ok := slot.checker.(Explainer)
 		if !ok && (slot.checker != nil || slot.rechecker != nil) {
 			x.Rules = append(x.Rules, core.ExplainedRule{Choice: own, Judgement: core.Judgement{Outcome: core.Unknown, Why: "it does not explain itself"}})

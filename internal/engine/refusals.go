@@ -17,8 +17,8 @@ type Record struct {
 	ShadowBlocked stat.Tally // calls that the rule would have rejected, if it were not in shadow mode
 	Asked         shared.Bool
 
-	// Found is set once a call had the value of a hotspot rule; Missed counts the calls without it
-	// before that.
+	// Found is set once a call had the value of a hotspot rule; Missed counts the first calls
+	// without it.
 	Found  shared.Bool
 	Missed shared.Int64
 }

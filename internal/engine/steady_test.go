@@ -54,7 +54,7 @@ func TestClockSetBackIsNoOutage(t *testing.T) {
 
 func TestTimeOfAClockThatIsSet(t *testing.T) {
 	const ms, µs = time.Millisecond, time.Microsecond
-	type step struct{ set, want time.Duration } // movement of the clock, and the resulting movement of the time
+	type step struct{ set, want time.Duration } // of the clock, and of the time
 	for _, tt := range []struct {
 		name  string
 		steps []step

@@ -48,7 +48,7 @@ func (t *Index[R, C]) Choices(name, resource string) (choices []core.Choice) {
 func why(info spec.Info) string {
 	switch {
 	case info.Default():
-		return "no other rule is about the name"
+		return "no other rule applies to the name"
 	case info.Named():
 		return "it names the resource"
 	case info.Match == spec.MatchRegex:
@@ -63,10 +63,10 @@ func (t *Index[R, C]) nearer(which []int, info spec.Info) string {
 	for _, i := range which {
 		other := t.rules[i].Info()
 		if other.Mode == spec.Enforce && (other.Match != spec.MatchRegex || info.Default()) {
-			return fmt.Sprintf("rule %q is nearer to the name", other.ID)
+			return fmt.Sprintf("rule %q is more specific", other.ID)
 		}
 	}
-	return "another rule is nearer to the name"
+	return "another rule is more specific"
 }
 
 // about reports whether a rule matches a name, even if it is off or others are more specific.

@@ -10,7 +10,7 @@ import (
 // selection finds the rules that apply to a name, apart from regular expressions, which apply to
 // every name that they match. Of the others the most specific apply: those for exactly that name;
 // without any, those of the pattern that spells out most of it; without any, those for any
-// resource.
+// resource. No later step looks at the name.
 //
 // Only enforced rules exclude others: a rule in shadow mode changes no verdict, so it applies
 // beside the rules it would replace.

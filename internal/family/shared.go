@@ -35,8 +35,9 @@ func memberOf(b *engine.SnapshotBuilder) *sharing.Member {
 	return m
 }
 
-const needsStore = "needs a store that the members share: say `cluster: {redis: URL}` at the top of a native rule file, which may be a second one, " +
-	"with what opens it in api.Config.Stores (penstockredis.Stores() of cluster/redis), or set api.Config.Cluster.Store"
+const needsStore = "needs a store shared by the members: write `cluster: {redis: URL}` at the top of a native rule file, " +
+	"which may be a second one, and set api.Config.Stores to penstockredis.Stores() of cluster/redis, " +
+	"or set api.Config.Cluster.Store"
 
 // Shared is a rule's limit that a cluster shares, at one resource, or for one caller or value
 // there: see [NewSharedWindow], [NewSharedThrottle] and [NewSharedSemaphore]. Calls take units of
@@ -79,13 +80,13 @@ func must[T any](limit T, err error) T {
 
 // storeAway has the explanations for a limit without its store.
 var storeAway = map[cluster.OnFailure]string{
-	cluster.Local:  "the store of the cluster is away: this member has its share of the limit",
-	cluster.Open:   "the store of the cluster is away: all calls pass",
-	cluster.Closed: "the store of the cluster is away: only what is leased can be spent",
+	cluster.Local:  "cluster store unreachable: this member enforces its share of the limit",
+	cluster.Open:   "cluster store unreachable: all calls pass",
+	cluster.Closed: "cluster store unreachable: only leased units can be spent",
 }
 
 // WouldAskStore is the explanation if only the store can decide.
-const WouldAskStore = "the store of the cluster would be asked"
+const WouldAskStore = "the cluster store would decide"
 
 // fetcher fetches the wants of calls.
 type fetcher struct{ *sharing.Member }

@@ -47,7 +47,7 @@ import (
 // If processors contend for the word, calls don't even share that: see [Semaphore.take].
 type Semaphore struct {
 	word    shared.Uint64                   // see above, and pack
-	credits shared.Pointer[lending.Credits] // lent to lanes; nil if nothing was lent for long; changes under mu
+	credits shared.Pointer[lending.Credits] // nil if nothing was lent for long; changes under mu
 	failed  shared.Uint32                   // number of failed swaps of word since the last collection
 
 	settling shared.Bool  // mirrors unseen > 0 || expecting

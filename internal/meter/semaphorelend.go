@@ -89,7 +89,8 @@ func (g *Semaphore) spend(lane uint32, n, limit int64, bits, mark uint64) bool {
 	credit := c.Load() // before the word
 	w := g.word.Load()
 	left := credit + lending.CreditChange - uint64(n)
-	if w&(frozen|bits) != mark || total(w) > limit || n > mostCredit || uint32(left) > mostCredit { // or dropped
+	// left wraps around if the lane had too few units or is dropped.
+	if w&(frozen|bits) != mark || total(w) > limit || n > mostCredit || uint32(left) > mostCredit {
 		return false
 	}
 	return c.CompareAndSwap(credit, left)

@@ -126,7 +126,7 @@ func (s *Set) grown() *Set {
 }
 
 // Keep returns the set without the windows and semaphores that are not wanted, which are retired;
-// nil if all are.
+// nil if none remains.
 func (s *Set) Keep(window func(Meter) bool, semaphore func(owner any) bool) *Set {
 	if s == nil {
 		return nil

@@ -201,7 +201,8 @@ func (s *Sampler) reread(source int, now int64) (news []func()) {
 	log, name := s.engine.Logger(), sourceNames[source]
 	if failing {
 		return append(news, func() {
-			log.Error("penstock: machine metric unreadable: rules on it don't limit until it recovers", "metric", name, "error", err)
+			log.Error("penstock: machine metric unreadable: rules on it don't limit until it recovers",
+				"metric", name, "error", err)
 		})
 	}
 	return append(news, func() { log.Info("penstock: machine metric readable again", "metric", name) })
