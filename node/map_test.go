@@ -87,7 +87,7 @@ func TestRegistryMapConforms(t *testing.T) {
 	assert.Equal(t, each, r.budget.Used())
 }
 
-// However many ask for a new name at once, all get the same member. known bug 77
+// All concurrent callers that ask for a new name get the same member. known bug 77
 func TestRegistryMakesOneMember(t *testing.T) {
 	const callers, names = 8, 200
 	var made atomic.Int64

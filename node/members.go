@@ -44,7 +44,7 @@ func (m *members[T, V]) delete(name string) {
 		m.one.Store(nil)
 		return
 	}
-	if rest := m.rest.Load(); rest != nil && remove[T, V](rest, name) && 8*rest.live < len(rest.slots) && len(rest.slots) > fewest {
+	if rest := m.rest.Load(); rest != nil && remove[T, V](rest, name) && 8*rest.live < len(rest.slots) && len(rest.slots) > minSlots {
 		m.rest.Store(rest.copied())
 	}
 }
@@ -85,12 +85,12 @@ type slot[T any] struct {
 	member shared.Pointer[T]
 }
 
-// fewest is the minimum number of slots of a table.
-const fewest = 4
+// minSlots is the minimum number of slots of a table.
+const minSlots = 4
 
 // newHashTable returns a table with room for twice that many members.
 func newHashTable[T any](members int) *hashTable[T] {
-	size := fewest
+	size := minSlots
 	for size < 2*members {
 		size *= 2
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// member is a minimal registry member: idle while nobody uses it.
+// member is a minimal registry member: idle while unused.
 type member struct {
 	name    string
 	busy    atomic.Int64

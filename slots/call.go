@@ -80,7 +80,7 @@ func (c Call) RefuseWith(reason string, status int) Verdict {
 }
 
 // Hold records units that a slot has granted the call: the holder gets them back when the call
-// exits, or at once if the call is rejected after all.
+// exits, or immediately if the call is rejected after all.
 func (c Call) Hold(h Holder, units int64) {
 	c.inv.Reserve(engine.Reservation{Holder: holder{h}, Units: units, UntilExit: true})
 }

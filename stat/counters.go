@@ -311,7 +311,7 @@ func (c *Counters) shrinkLocked(now int64) {
 	since := c.since(now)
 	for i := range c.lanes {
 		if l := c.lanes[i].Load(); l != nil && l.newest.Load().start.Load()+c.layout.fine <= since {
-			c.letGo(&c.lanes[i], l)
+			c.dropLane(&c.lanes[i], l)
 		}
 	}
 	if !c.minute.empty() && c.moved <= startOfMinute(now) {
@@ -322,11 +322,11 @@ func (c *Counters) shrinkLocked(now int64) {
 	}
 }
 
-// letGo drops a lane. A call that was sent there earlier may still add a count that no reader
+// dropLane drops a lane. A call that was sent there earlier may still add a count that no reader
 // finds; it sees the mark in the word and moves the count to the totals, where the rest of the lane
 // is. An add before the swap of a word is in the swapped value, and an add after it sees the mark.
 // No later call is sent there, because the lane's buckets have the oldest possible start.
-func (c *Counters) letGo(p *shared.Pointer[lane], l *lane) {
+func (c *Counters) dropLane(p *shared.Pointer[lane], l *lane) {
 	c.gatherLocked(l, true) // first: a call whose end is found there has added to its bucket before
 	for i := range l.buckets {
 		counts := l.buckets[i].leave()

@@ -158,7 +158,7 @@ func TestCountersAreTheirLedger(t *testing.T) {
 			m := &ledger{layout: layout, newest: make(map[written]int64)}
 			now := epoch
 			if round%2 == 1 {
-				now = -r.Int64N(ms(20_000)) // before 1970, and over it
+				now = -r.Int64N(ms(20_000)) // from before 1970 to after
 			}
 			for step := range 1500 {
 				switch r.IntN(30) {
@@ -387,7 +387,7 @@ func TestDrainLosesNothing(t *testing.T) {
 	}, drained)
 }
 
-// Lanes without a count for a minute are dropped when somebody looks. Calls in flight and the
+// Lanes without a count for a minute are dropped by the next reader. Calls in flight and the
 // totals stay, and a later call gets a lane again.
 func TestCountersLetLanesGo(t *testing.T) {
 	c := newCounters(newLayout(t, time.Second, 2, 1))

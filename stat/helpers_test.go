@@ -29,7 +29,7 @@ func ms(n int64) int64 { return n * int64(time.Millisecond) }
 // epoch is a time of this century, a multiple of every bucket width in these tests.
 var epoch = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC).UnixNano()
 
-// crowd runs f on so many goroutines and waits for all of them.
+// crowd runs f on the given number of goroutines and waits for all of them.
 func crowd(goroutines int, f func(g int)) {
 	var wg sync.WaitGroup
 	for g := range goroutines {
@@ -38,7 +38,7 @@ func crowd(goroutines int, f func(g int)) {
 	wg.Wait()
 }
 
-// inStep runs f on so many goroutines, round after round: they begin each round as nearly at the
+// inStep runs f on several goroutines, round after round: they begin each round as nearly at the
 // same instant as possible. Between rounds, while no f runs, it calls check.
 func inStep(goroutines, rounds int, f func(g, round int), check func(round int)) {
 	var arrived, left, checked atomic.Int64

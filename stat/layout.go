@@ -20,7 +20,7 @@ type Layout struct {
 	lanes    int
 }
 
-// NewLayout describes a second window of so many buckets over interval. A lane's buckets are as
+// NewLayout describes a second window of buckets over interval. A lane's buckets are as
 // wide as the greatest common divisor of the window's bucket and one second, so each belongs to
 // exactly one bucket and one second; there may be at most 128. The number of lanes is twice procs,
 // rounded up to a power of two, and at most 64.

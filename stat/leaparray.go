@@ -30,8 +30,8 @@ type LeapArray[T any] struct {
 // and far enough from the end of the range that subtracting from it doesn't overflow.
 const never = math.MinInt64 / 4
 
-// NewLeapArray returns an empty ring of so many buckets over interval. They must divide interval
-// into whole nanoseconds, and be at most MaxBuckets.
+// NewLeapArray returns an empty ring of buckets over interval. buckets must divide interval into
+// whole nanoseconds, and be at most MaxBuckets.
 func NewLeapArray[T any](interval time.Duration, buckets int) (*LeapArray[T], error) {
 	if buckets < 1 || buckets > MaxBuckets {
 		return nil, fmt.Errorf("stat: %d buckets: use 1 to %d", buckets, MaxBuckets)

@@ -98,7 +98,7 @@ func (w *Window) Fits(now, n, limit int64) bool {
 func (w *Window) HasRoom(now, n, limit int64) bool {
 	if now < (w.newest.Load()+1)*w.width {
 		seen := w.load()
-		if total := seen.total(); total < mostTotal && (total <= limit-n || !seen.lends()) {
+		if total := seen.total(); total < maxTotal && (total <= limit-n || !seen.lends()) {
 			return total <= limit-n
 		}
 	}

@@ -19,7 +19,7 @@ type contest struct {
 	twin     naive
 	history  schedules.History[*naive]
 	limit    int64
-	admitted []unit // that nobody has begun to give back
+	admitted []unit // not being given back yet
 }
 
 func (m *naive) clone() *naive {
@@ -214,14 +214,14 @@ func (c *contest) move(held, at, n int64) (bucket int64) {
 	return bucket
 }
 
-// forget removes units that nobody holds any longer from admitted.
+// forget removes released units from admitted.
 func (c *contest) forget(bucket, n int64) {
 	if i := slices.Index(c.admitted, unit{bucket, n}); i >= 0 {
 		c.admitted = slices.Delete(c.admitted, i, i+1)
 	}
 }
 
-// hold records an admission and checks at once whether the limit still holds, whatever state the
+// hold records an admission and checks immediately whether the limit still holds, whatever state the
 // window is in.
 func (c *contest) hold(bucket, n int64, ok bool) {
 	if !ok {

@@ -119,7 +119,7 @@ func TestWindowScripts(t *testing.T) {
 			{999, add(1, 10), false},
 			{1000, add(1, 10), true},
 		}},
-		// known bug 24: nor is anybody rejected for longer than an interval after a step ahead
+		// known bug 24: nor is any call rejected for longer than an interval after a step ahead
 		{"a step ahead", Shape{time.Second, 2, false}, []step{
 			{0, add(10, 10), true},
 			{365 * 24 * 3600 * 1000, add(10, 10), true},
@@ -492,7 +492,7 @@ func TestWindowIsItsTwin(t *testing.T) { // known bug 5, 14, 21, 22, 33, 34, 49
 		for round := range 20 {
 			began := epoch
 			if round%2 == 1 {
-				began = -r.Int64N(ms(1e6)) // before 1970, and over it
+				began = -r.Int64N(ms(1e6)) // from before 1970 to after
 			}
 			p := newPair(t, shape, began)
 			var log []string
@@ -530,7 +530,7 @@ func TestWindowAdmitsWithoutTheLock(t *testing.T) {
 
 // A total too large for the word is counted under the lock, and exact all the same.
 func TestWindowHoldsLargeTotals(t *testing.T) {
-	for _, used := range []int64{mostTotal - 2, mostTotal - 1, mostTotal, mostTotal + 1, 1 << 62} {
+	for _, used := range []int64{maxTotal - 2, maxTotal - 1, maxTotal, maxTotal + 1, 1 << 62} {
 		w := newWindow(t, time.Second, 2, false)
 		w.AddAt(0, epoch, epoch, used)
 		for n := range int64(4) {
@@ -554,7 +554,7 @@ func TestWindowHoldsLargeTotals(t *testing.T) {
 	}
 }
 
-// A rejection without the lock is right for any n and limit, and sees a cancel at once.
+// A rejection without the lock is right for any n and limit, and sees a cancel immediately.
 func TestWindowRefusesWithoutTheLock(t *testing.T) {
 	for used := range int64(8) {
 		for n := range int64(8) {

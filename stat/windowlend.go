@@ -79,7 +79,7 @@ func (w *Window) lendLocked(lane uint32, limit int64) {
 	if c == nil || w.waiting != 0 {
 		return
 	}
-	n := c.Part(min(limit, mostTotal-1) - w.total)
+	n := c.Part(min(limit, maxTotal-1) - w.total)
 	if n == 0 {
 		return
 	}

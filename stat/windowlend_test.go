@@ -147,7 +147,7 @@ func TestLendingWindowIsExact(t *testing.T) {
 						switch {
 						case !ok:
 							if round%2 == 0 && w.Sum(now) < mine {
-								early.Add(1) // nobody gives back: there was room
+								early.Add(1) // no call gives units back: there was room
 							}
 							return
 						case i%7 == 0 && round%2 == 1:

@@ -2,7 +2,7 @@ package stat
 
 // The word of a window: everything a call needs in order to decide and count without mu.
 //
-//	bits   0-38   total     the units that count; mostTotal stands for that many or more
+//	bits   0-38   total     the units that count; maxTotal stands for that many or more
 //	bit      39   lent      total includes units that were lent to lanes, see windowlend.go
 //	bits  40-59   newest    the last bits of the newest bucket's number
 //	bits  60-62   era mark  0 in the first era, then 1 to 7 in turn, see windowera.go
@@ -21,14 +21,14 @@ const (
 	newestAt   = totalBits + 1
 	eraAt      = 60
 	eraMarks   = 7
-	mostTotal  = 1<<totalBits - 1 // or more; then calls take mu
+	maxTotal   = 1<<totalBits - 1 // or more; then calls take mu
 	lent       = word(1) << totalBits
 	newestBits = word(1)<<eraAt - 1<<newestAt
 	eraBits    = closed - 1<<eraAt
 	closed     = word(1) << 63
 )
 
-func (x word) total() int64 { return int64(x & mostTotal) }
+func (x word) total() int64 { return int64(x & maxTotal) }
 
 func (x word) lends() bool { return x&lent != 0 }
 
@@ -37,7 +37,7 @@ func (x word) closed() bool { return x >= closed }
 // takes reports whether a call may be counted by a swap of the word, given the newest bucket and
 // the total after the call.
 func (x word) takes(newest, total int64) bool {
-	return x&(closed|newestBits) == word(newest)<<newestAt&newestBits && uint64(total) < mostTotal
+	return x&(closed|newestBits) == word(newest)<<newestAt&newestBits && uint64(total) < maxTotal
 }
 
 // era returns the latest era up to now that the word may belong to.
@@ -58,8 +58,8 @@ func eraMark(era uint64) word {
 
 // packedLocked returns the word for the state under mu.
 func (w *Window) packedLocked() word {
-	x := eraMark(w.era.Load())<<eraAt | word(w.head)<<newestAt&newestBits | word(min(max(w.total, 0), mostTotal))
-	if w.waiting != 0 || w.total < 0 || w.total >= mostTotal {
+	x := eraMark(w.era.Load())<<eraAt | word(w.head)<<newestAt&newestBits | word(min(max(w.total, 0), maxTotal))
+	if w.waiting != 0 || w.total < 0 || w.total >= maxTotal {
 		x |= closed
 	}
 	if w.lent != 0 {

@@ -121,7 +121,7 @@ func (c *Manual) advanceTo(t int64) {
 	}()
 	rings := 0
 	for {
-		s, a := c.wakeOne(t, rings < mostRings)
+		s, a := c.wakeOne(t, rings < maxRings)
 		switch {
 		case a != nil:
 			a.ring()
@@ -137,9 +137,9 @@ func (c *Manual) advanceTo(t int64) {
 	}
 }
 
-// mostRings is the maximum number of alarms in one Advance, as an alarm may set itself again: three
+// maxRings is the maximum number of alarms in one Advance, as an alarm may set itself again: three
 // days of samples of the machine.
-const mostRings = 1 << 20
+const maxRings = 1 << 20
 
 // wakeOne wakes the next sleeper due by t, or, if ring, returns the alarm that comes before it; if
 // there is neither, it sets the clock to t.

@@ -31,7 +31,7 @@ type movable interface {
 	wakeAt(to int64)
 }
 
-// never is the end of a nap that nobody has set.
+// never is the end of a nap before one is set.
 const never = math.MaxInt64
 
 // WakeAt makes the call look at that time, unless it would look earlier.

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Waking is the context of a sleep: it ends with its parent, or when somebody wakes the call.
+// Waking is the context of a sleep: it ends with its parent, or when another call wakes this one.
 type Waking struct {
 	context.Context // the parent
 	done            chan struct{}

@@ -42,7 +42,7 @@ func onDisk(t *testing.T, tr tree) (root string, change func(tree)) {
 	return root, change
 }
 
-// machineOf returns a machine that was busy for so many of 100,000 ticks, and this process so many.
+// machineOf returns a machine after 100,000 ticks, with the busy ticks of it and of this process.
 func machineOf(busy, process int) tree {
 	return tree{
 		"proc/loadavg":   "1.25 0.80 0.50 2/345 6789\n",

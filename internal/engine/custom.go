@@ -23,7 +23,7 @@ func (inv *Invocation) RefuseWith(reason string, status int) Verdict {
 }
 
 const (
-	mostReasons  = 64
+	maxReasons   = 64
 	otherReasons = "other reasons"
 )
 
@@ -46,7 +46,7 @@ func (c *customRecords) of(reason string) *Record {
 	if r := c.byReason[reason]; r != nil {
 		return r
 	}
-	if len(c.byReason) >= mostReasons {
+	if len(c.byReason) >= maxReasons {
 		reason = otherReasons
 	}
 	if c.byReason == nil {
@@ -81,7 +81,7 @@ func (r *Resource) custom(why cause) *core.BlockError {
 		if b := known[why]; b != nil {
 			return b
 		}
-		if len(known) >= mostReasons && why.reason != otherReasons {
+		if len(known) >= maxReasons && why.reason != otherReasons {
 			why = cause{reason: otherReasons}
 			continue
 		}

@@ -97,7 +97,7 @@ func (r *refusals) Blocked(*engine.Invocation, *core.BlockError) {
 	r.n++
 }
 
-// Families that have not rejected a call lately take at once. After a rejection all are asked
+// Families that have not rejected a call lately take immediately. After a rejection all are asked
 // before any takes, for a while; and likewise for a prioritized call.
 func TestNobodyIsAskedInVain(t *testing.T) {
 	e, clock, _, second, heard := twoQuick(t)
@@ -133,7 +133,7 @@ func TestNobodyIsAskedInVain(t *testing.T) {
 	assert.Equal(t, int64(31), resource(t, e, "orders").Totals().Block)
 }
 
-// known bug 18: a call that is rejected at once has given its units back, and holds nothing while
+// known bug 18: a call that is rejected immediately has given its units back, and holds nothing while
 // the rejection is recorded.
 func TestRefusedAtOnceHoldsNothing(t *testing.T) {
 	e, _, first, second, _ := twoQuick(t)

@@ -210,7 +210,7 @@ func (e *Engine) alone(name string) *Resource {
 	}{}
 	e.tree.InitCluster(&both.cluster, name)
 	both.Resource = Resource{ClusterNode: &both.cluster, engine: e}
-	both.wary.Store(math.MinInt64)
+	both.askUntil.Store(math.MinInt64)
 	return &both.Resource
 }
 

@@ -94,7 +94,7 @@ func (e *Engine) Refusals(resource string) []core.Refusal {
 
 // keep records a rejection of the call: a listener or some caller of KeepRefusals wants it, or did
 // when the call read Engine.keepers. A ring made after the last release is dropped as well: either
-// the call sees that nobody wants it, or the last release finds the ring.
+// the call sees that it is not wanted, or the last release finds the ring.
 func (inv *Invocation) keep(b *core.BlockError, keepers int64) {
 	if keepers >= listener {
 		inv.engine.feed.note(inv, b)

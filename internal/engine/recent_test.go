@@ -61,7 +61,7 @@ func TestRefusalsAreKeptForWhoeverAsks(t *testing.T) {
 	require.Empty(t, e.Refusals("orders"), "those of another time are gone")
 }
 
-// Calls rejected at once record what they can, and none waits for another.
+// Calls rejected concurrently record as many rejections as they can, and none waits for another.
 func TestManyRefusalsAtOnce(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{}, flow.Rule{ID: "none", Resource: "orders"})
 	defer e.KeepRefusals()()

@@ -48,7 +48,7 @@ func TestNoteConservesRefusals(t *testing.T) {
 	assert.Zero(t, refusalsOf(b).unlogged())
 }
 
-// The first rejection is reported at once, also if the clock is before 1970.
+// The first rejection is reported immediately, also if the clock is before 1970.
 func TestNoteIsDueAtFirst(t *testing.T) {
 	for _, now := range []int64{0, 1, 1_700_000_000_000_000_000, -1, -int64(20 * 365 * 24 * time.Hour)} {
 		b := NewCounted(core.BlockError{}, nil, nil, nil)

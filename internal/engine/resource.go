@@ -23,8 +23,8 @@ type Resource struct {
 	// and the hot path looks nothing up.
 	bound shared.Pointer[binding]
 
-	// wary is the time until which rules are asked before any takes, see [Invocation.direct].
-	wary shared.Int64
+	// askUntil is the time until which rules are asked before any takes, see [Invocation.direct].
+	askUntil shared.Int64
 
 	reasons shared.Pointer[map[cause]*core.BlockError] // see Invocation.Refuse; replaced as a whole
 	recent  shared.Pointer[recent]                     // nil if none are kept
@@ -43,7 +43,7 @@ type binding struct {
 	shadows    []ShadowChecker // those with rules in shadow mode
 	sharers    []sharer        // the last of the checkers: may have to fetch units
 	direct     bool            // each can take without being asked: see Invocation.direct
-	wary       bool            // as there are several, they are asked for a while after a rejection
+	asksFirst  bool            // as there are several, they are asked for a while after a rejection
 }
 
 // kept is a family's state at a resource.
@@ -102,7 +102,7 @@ func (c *Chain) bind(b *binding) *binding {
 		direct, ok := s.Sharer.(interface{ Direct() bool })
 		b.direct = b.direct && len(b.checkers) == 1 && ok && direct.Direct()
 	}
-	b.wary = b.direct && len(b.checkers) > 1
+	b.asksFirst = b.direct && len(b.checkers) > 1
 	return b
 }
 

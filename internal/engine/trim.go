@@ -6,8 +6,8 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// letGo drops names and meters that only earlier rules needed.
-func (e *Engine) letGo(set *Snapshot, names *Names) {
+// dropUnneeded drops names and meters that only earlier rules needed.
+func (e *Engine) dropUnneeded(set *Snapshot, names *Names) {
 	e.tree.Entrances().Unpin(func(name string) bool { return names.contexts[name] })
 	e.resources.Unpin(names.named)
 	looks := set.looks()

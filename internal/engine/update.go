@@ -54,7 +54,7 @@ func (e *Engine) Update(build func(*SnapshotBuilder) error) error {
 	published := false
 	defer func() {
 		if !published { // by an error, a panic or the end of the goroutine
-			e.letGo(old, old.names())
+			e.dropUnneeded(old, old.names())
 		}
 	}()
 	if err := build(b); err != nil {
@@ -75,7 +75,7 @@ func (e *Engine) Update(build func(*SnapshotBuilder) error) error {
 	for r := range e.resources.all() {
 		e.settle(set, r, now)
 	}
-	e.letGo(set, names)
+	e.dropUnneeded(set, names)
 	b.previous, b.last, set.pending = nil, nil, nil // a caller that keeps the builder keeps no earlier rules alive
 	return nil
 }

@@ -88,7 +88,7 @@ func (inv *Invocation) steps(v *Verdict) (at stage) {
 		}
 		switch {
 		case v.Block != nil:
-			inv.beWary()
+			inv.askFirst()
 			inv.stage = returning
 		case v.Wait > 0:
 			return mayWait
@@ -115,7 +115,7 @@ func (inv *Invocation) steps(v *Verdict) (at stage) {
 		}
 		switch {
 		case v.Block != nil:
-			inv.beWary()
+			inv.askFirst()
 			inv.stage = returning
 		case len(bound.shadows) > 0:
 			inv.stage, inv.step = shadowing, 0
@@ -245,23 +245,23 @@ func (inv *Invocation) slotAt(at stage, step int) string {
 // asking commits to nothing. A single checker need not be asked. For prioritized calls, which may
 // wait, checkers are asked.
 //
-// wariness is the time after a rejection during which all checkers are asked first.
-const wariness = int64(time.Second)
+// askPeriod is the time after a rejection during which all checkers are asked first.
+const askPeriod = int64(time.Second)
 
 // direct reports whether asking would be wasted.
 func (inv *Invocation) direct() bool {
 	b := inv.bound
-	return b.direct && !inv.prioritized && (!b.wary || inv.now >= inv.resource.wary.Load())
+	return b.direct && !inv.prioritized && (!b.asksFirst || inv.now >= inv.resource.askUntil.Load())
 }
 
-// beWary makes checkers of the resource be asked first for a while. It seldom writes, because all
+// askFirst makes checkers of the resource be asked first for a while. It seldom writes, because all
 // calls read the value.
-func (inv *Invocation) beWary() {
-	if !inv.bound.wary {
+func (inv *Invocation) askFirst() {
+	if !inv.bound.asksFirst {
 		return
 	}
-	wary := &inv.resource.wary
-	if until := inv.now + wariness; wary.Load() < until-wariness/2 {
-		wary.Store(until)
+	askUntil := &inv.resource.askUntil
+	if until := inv.now + askPeriod; askUntil.Load() < until-askPeriod/2 {
+		askUntil.Store(until)
 	}
 }

@@ -94,7 +94,7 @@ func TestOneControllerForEachRuleAndResource(t *testing.T) {
 	assert.Equal(t, 4, made)
 }
 
-// A resource that rules name has its meters before the first call. Others have them from that on.
+// A resource that rules name has its meters before the first call. Others get them with it.
 func TestNamedResourcesAreReady(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{})
 	f := put(t, e, rule{ID: "a", resource: "orders"}, rule{ID: "b", resource: "x.*", match: spec.MatchRegex}, rule{ID: "c", resource: "or.*", match: spec.MatchRegex})

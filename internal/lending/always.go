@@ -2,7 +2,7 @@
 
 package lending
 
-// As in other builds, with other values.
+// The constants of other builds, with other values.
 const (
 	Always = true
 	After  = 1

@@ -22,7 +22,7 @@ func (c *Credits) Of(lane uint32) *Cell {
 	return &cells[int(lane)&(len(cells)-1)]
 }
 
-// Part returns the number of units that a counter with so much room lends to one of the lanes; see
+// Part returns the number of units that a counter with that much room lends to one of the lanes; see
 // [Units].
 func (c *Credits) Part(room int64) int64 { return Units(room, len(c.Cells)) }
 

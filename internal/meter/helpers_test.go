@@ -27,7 +27,7 @@ func ms(n int64) int64 { return n * int64(time.Millisecond) }
 // epoch is a time of this century.
 var epoch = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC).UnixNano()
 
-// crowd runs f on so many goroutines and waits for all of them.
+// crowd runs f on the given number of goroutines and waits for all of them.
 func crowd(goroutines int, f func(g int)) {
 	var wg sync.WaitGroup
 	for g := range goroutines {

@@ -47,8 +47,8 @@ import (
 // # Which calls are woken
 //
 // A call sleeps until the turn announced when it came. If no call leaves or overtakes, that is
-// right and nobody wakes anybody. An overtaken call wakes too early, learns by how much its
-// turn was pushed back since, and sleeps on; so an overtaking call wakes nobody. A call
+// right and no call wakes another. An overtaken call wakes too early, learns by how much its
+// turn was pushed back since, and sleeps on; so an overtaking call wakes no other. A call
 // whose turn was postponed learns of it in the same way. After a call has looked, its turn is never
 // too early: calls that leave only make it earlier.
 //
@@ -137,7 +137,7 @@ func (t *Pacer) Awaited() bool { return t.awaited > 0 }
 // Grant gives a call the turn returned by Next, whose time has come. It returns the previous
 // granted turn. The caller holds the lock.
 func (t *Pacer) Grant(at Moment) (before Moment) {
-	if t.queue.length > 0 { // otherwise nobody is overtaken
+	if t.queue.length > 0 { // otherwise none is overtaken
 		t.queue.overtakeAtOnce(at.minus(t.ran))
 	}
 	before, t.ran = t.ran, at
@@ -242,7 +242,7 @@ func (t *Pacer) wakeFirst() {
 		return
 	}
 	x := t.queue.first()
-	if x == nil || x.number > t.late && !x.place.first { // nor is anybody behind it who came before
+	if x == nil || x.number > t.late && !x.place.first { // no call behind it came before either
 		t.late = 0
 		return
 	}

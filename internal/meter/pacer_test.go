@@ -69,7 +69,7 @@ func newSpaced(t *testing.T) *spaced {
 	return s
 }
 
-// comes makes a call of so many units take a turn at now.
+// comes makes a call of that many units take a turn at now.
 func (s *spaced) comes(now, units int64) *caller {
 	s.t.Helper()
 	return s.takes(now, units, false)
@@ -245,7 +245,7 @@ func TestCallThatLeavesWithAnOlderTime(t *testing.T) {
 	assert.Equal(t, Moment{ns: 500}, small.at)
 }
 
-// A call that was delayed after it read the clock pushes nobody back: turns due by the latest time
+// A call that was delayed after it read the clock pushes no call back: turns due by the latest time
 // that others have seen keep their due times. known bug 133
 func TestCallThatLeavesLatePushesNobodyBack(t *testing.T) {
 	s := newSpaced(t)
@@ -526,7 +526,7 @@ func TestNobodyPaysForOneThatLeft(t *testing.T) {
 	}
 }
 
-// The same with calls that run at once, and with one that is first in the queue.
+// The same with calls that run immediately, and with one that is first in the queue.
 func TestNobodyPaysForOneThatLeftTheHead(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -558,7 +558,7 @@ func TestPrioritizedCallRunsAtOnce(t *testing.T) {
 	assert.EqualValues(t, 850, batch.Come(600, 600))
 }
 
-// A call overtaken by one that runs at once is pushed back by more than that costs, and pays as
+// A call overtaken by one that runs immediately is pushed back by more than that costs, and pays as
 // much.
 func TestCallRunsAtOnceIfTheTimeIsPaidFor(t *testing.T) {
 	s := newSpaced(t)
@@ -584,7 +584,7 @@ func TestEachPaysOnce(t *testing.T) {
 	assert.True(t, s.q.Empty())
 }
 
-// A prioritized call that ran at once and is given up pays back.
+// A prioritized call that ran immediately and is given up pays back.
 func TestTurnAtOnceIsPaidBack(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)

@@ -89,7 +89,7 @@ func (c *Claim) limit(l *queue) int64 {
 // that the call is rejected.
 func (g *Semaphore) TryJoin(n, limit int64, revision uint64) bool {
 	w := g.word.Load()
-	return plain(w) && w&markBits == markOf(revision) && total(w) <= min(limit, mostInUse)-n && g.exchange(w, n)
+	return plain(w) && w&markBits == markOf(revision) && total(w) <= min(limit, maxInUse)-n && g.exchange(w, n)
 }
 
 // TryJoinOn is TryJoin under contention: it takes units that were left with the lane.
@@ -101,7 +101,7 @@ func (g *Semaphore) TryJoinOn(lane uint32, n, limit int64, revision uint64) bool
 // queue. If it can't, the call gets a place in the queue, if that is shorter than c.Queue and the
 // units could ever be available. With neither units nor a place, the call is rejected.
 func (g *Semaphore) Join(lane uint32, c Claim) (got bool, place *Waiter) {
-	if g.TryJoin(c.Units, c.Limit, c.Revision) || g.take(lane, c.Units, min(c.Limit, mostInUse), markOf(c.Revision)) == taken {
+	if g.TryJoin(c.Units, c.Limit, c.Revision) || g.take(lane, c.Units, min(c.Limit, maxInUse), markOf(c.Revision)) == taken {
 		return true, nil
 	}
 	if !g.MayJoin(c) {
@@ -147,7 +147,7 @@ func (g *Semaphore) setLimit(revision uint64, limit int64, up *woken) {
 	if l.known && revision <= l.revision {
 		return
 	}
-	l.limit, l.revision, l.known = min(limit, mostInUse), revision, true
+	l.limit, l.revision, l.known = min(limit, maxInUse), revision, true
 	g.mark(revision)
 	g.lose(up, func(c *Claim) bool { return c.Units > limit })
 	g.advance(up)

@@ -16,7 +16,7 @@ type crew struct {
 	woken []string
 }
 
-// joins makes a call ask for units. It returns its place, nil if it got them at once.
+// joins makes a call ask for units. It returns its place, nil if it got them immediately.
 func (c *crew) joins(name string, units int64, first bool) *Waiter {
 	c.t.Helper()
 	got, w := c.g.Join(0, Claim{Units: units, First: first, Queue: 10, Limit: c.limit, Revision: 1})
@@ -224,7 +224,7 @@ func TestUnseenUnitsGoToTheLine(t *testing.T) {
 	}
 }
 
-// A woken call may use the semaphore in any way, and leave at once, which wakes the next. known bug
+// A woken call may use the semaphore in any way, and leave immediately, which wakes the next. known bug
 // 60
 func TestQueueWakesUnderNoLock(t *testing.T) {
 	for name, free := range map[string]func(*Semaphore){

@@ -72,8 +72,8 @@ const (
 	oneUnit   = 4
 	markShift = 48
 	markBits  = 1<<64 - 1<<markShift
-	// mostInUse is the maximum limit: 33 million of the largest calls.
-	mostInUse = 1<<45 - 1
+	// maxInUse is the maximum limit: 33 million of the largest calls.
+	maxInUse = 1<<45 - 1
 )
 
 // total may be negative, if more was released than acquired.
@@ -85,7 +85,7 @@ func markOf(revision uint64) uint64 { return revision<<markShift | 1<<63 }
 // TryAcquire takes n units if the total stays within limit. The caller chooses the lane, as in
 // [stat.Counters]: concurrent callers should use different ones.
 func (g *Semaphore) TryAcquire(lane uint32, n, limit int64) bool {
-	limit = min(limit, mostInUse)
+	limit = min(limit, maxInUse)
 	w := g.word.Load()
 	if total(w) > limit-n {
 		if w&lends == 0 {
@@ -142,7 +142,7 @@ func (g *Semaphore) TryRelease(n int64) bool {
 
 // Fits reports whether n more units would stay within limit, without taking them.
 func (g *Semaphore) Fits(n, limit int64) bool {
-	left := min(limit, mostInUse) - n
+	left := min(limit, maxInUse) - n
 	w := g.word.Load()
 	return total(w) <= left || w&lends != 0 && g.collected() <= left
 }

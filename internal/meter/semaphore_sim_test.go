@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// known bug 2, 20, 58, 164: callers take units by several limits, give back and read a semaphore
+// known bug 2, 20, 58, 164: callers take units under several limits, give back and read a semaphore
 // that lends from the beginning, after contention, or not at all, and drops its cells. Their
 // answers are those of some serial order, and nothing is left.
 func TestSimSemaphore(t *testing.T) {

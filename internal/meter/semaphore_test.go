@@ -42,9 +42,9 @@ func TestSemaphoreScripts(t *testing.T) {
 			{take(1, 1), true},
 			{take(math.MaxInt64, math.MaxInt64), false}, {take(math.MaxInt64, 1), false},
 			{take(1<<32-1, 1), false}, {fits(math.MaxInt64, math.MaxInt64), false},
-			{take(math.MaxInt64-1, math.MaxInt64), false}, // nobody asks for so many, and there is no room for them
-			{take(mostInUse-1, math.MaxInt64), true}, {take(1, math.MaxInt64), false}, {fits(1, math.MaxInt64), false},
-			{does(func(g *Semaphore) { g.Release(0, mostInUse) }), int64(0)},
+			{take(math.MaxInt64-1, math.MaxInt64), false}, // beyond any call's units, and there is no room for them
+			{take(maxInUse-1, math.MaxInt64), true}, {take(1, math.MaxInt64), false}, {fits(1, math.MaxInt64), false},
+			{does(func(g *Semaphore) { g.Release(0, maxInUse) }), int64(0)},
 		},
 		"calls that it never saw": {
 			{does(func(g *Semaphore) { g.Seed(3) }), int64(3)},
@@ -194,11 +194,11 @@ func TestSemaphoreThatLends(t *testing.T) {
 			require.Equal(t, word, g.word.Load(), "nobody has written to the word")
 		},
 		"many": func(g *Semaphore) {
-			g.Acquire(0, 10*mostCredit)
-			for range 10 * mostCredit {
+			g.Acquire(0, 10*maxCredit)
+			for range 10 * maxCredit {
 				g.Release(0, 1)
 			}
-			require.LessOrEqual(t, total(g.word.Load()), int64(mostCredit), "a lane keeps so many")
+			require.LessOrEqual(t, total(g.word.Load()), int64(maxCredit), "a lane keeps so many")
 		},
 		"what is not used any more": func(g *Semaphore) {
 			g.Rest()

@@ -11,9 +11,9 @@ const (
 	full // they don't fit
 )
 
-// mostCredit is the maximum number of units that a lane keeps: as many short calls as one processor
+// maxCredit is the maximum number of units that a lane keeps: as many short calls as one processor
 // has under way at a time. Units held by long calls go back to the word.
-const mostCredit = 64
+const maxCredit = 64
 
 // take tries to take n units within limit without the lock. If mark isn't 0, the word must carry
 // it.
@@ -90,7 +90,7 @@ func (g *Semaphore) spend(lane uint32, n, limit int64, bits, mark uint64) bool {
 	w := g.word.Load()
 	left := credit + lending.CreditChange - uint64(n)
 	// left wraps around if the lane had too few units or is dropped.
-	if w&(frozen|bits) != mark || total(w) > limit || n > mostCredit || uint32(left) > mostCredit {
+	if w&(frozen|bits) != mark || total(w) > limit || n > maxCredit || uint32(left) > maxCredit {
 		return false
 	}
 	return c.CompareAndSwap(credit, left)
@@ -109,7 +109,7 @@ func (g *Semaphore) TryReleaseOn(lane uint32, n int64) bool {
 	}
 	c := &cells[i]
 	credit := c.Load() // before the word
-	if g.word.Load()&(frozen|lends) != lends || units(credit)+n > mostCredit {
+	if g.word.Load()&(frozen|lends) != lends || units(credit)+n > maxCredit {
 		return false
 	}
 	return c.CompareAndSwap(credit, credit+lending.CreditChange+uint64(n))
@@ -132,8 +132,8 @@ func (g *Semaphore) tryRelease(lane uint32, n int64) bool {
 	}
 }
 
-// dropped is the content of a cell that was dropped: so many units that whatever a call takes or
-// leaves, they exceed the maximum of a lane.
+// dropped is the content of a cell that was dropped: more units than a lane can have, whatever
+// a call takes or leaves.
 const dropped = 1 << 31
 
 func units(credit uint64) int64 { return int64(uint32(credit)) }

@@ -160,7 +160,7 @@ func TestTokenBucketGiveBackNeverOverfills(t *testing.T) {
 	b.refuses(t, epoch+ms(5), 1, 2, 10*time.Millisecond)
 }
 
-// Calls that leave at once, or before a later call, give everything back, in whatever order.
+// Calls that leave immediately, or before a later call, give everything back, in whatever order.
 func TestTokenBucketGiveBack(t *testing.T) {
 	r := random(t)
 	for range rounds(2_000) {

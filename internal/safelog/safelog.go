@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// mostText is the maximum length in bytes of a text in a record: an error may hold the answer of a
+// maxText is the maximum length in bytes of a text in a record: an error may hold the answer of a
 // foreign server. Stacks fit.
-const mostText = 16 << 10
+const maxText = 16 << 10
 
 // New returns a logger that passes its records to l, or to the current slog.Default() if l is nil.
 // Texts and errors among their attributes are cut at 16 KiB. A panic of the handler is recovered,
@@ -91,10 +91,10 @@ func boundedValue(v slog.Value) (_ slog.Value, cut bool) {
 			text = err.Error()
 		}
 	}
-	if len(text) <= mostText {
+	if len(text) <= maxText {
 		return v, false
 	}
-	return slog.StringValue(fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:mostText], ""), len(text))), true
+	return slog.StringValue(fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:maxText], ""), len(text))), true
 }
 
 func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
