@@ -146,7 +146,7 @@ func TestCoarseClockLooksWhetherItIsWorthIt(t *testing.T) {
 	})
 }
 
-// The bubble could not end if the goroutine ran on without Close: it waits for all that were
+// The bubble could not end if the goroutine ran on without Close: it waits for every goroutine
 // started in it.
 func TestCoarseClockStopsWhenNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -158,7 +158,7 @@ func ratio(quota, period string) (float64, error) {
 		return 0, err
 	}
 	if q <= 0 || p <= 0 {
-		return 0, fmt.Errorf("%d of %d microseconds is no share", q, p)
+		return 0, fmt.Errorf("%d of %d microseconds is not a CPU share", q, p)
 	}
 	return float64(q) / float64(p), nil
 }

@@ -158,7 +158,7 @@ func TestOddMachines(t *testing.T) {
 		`proc/stat: strconv.ParseInt`:                                   {"proc/stat": "cpu 1 x 2 3 4\n"},
 		`proc/self/stat has 2 fields after the name, not 13 or more`:    {"proc/self/stat": "1 (x) S 1\n"},
 		`proc/self/stat: strconv.ParseInt`:                              {"proc/self/stat": "1 (x) S 1 2 3 4 5 6 7 8 9 10 x 12 13\n"},
-		`sys/fs/cgroup/cpu.max: 0 of 100000 microseconds is no share`:   {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "0 100000"},
+		`sys/fs/cgroup/cpu.max: 0 of 100000 microseconds is not a CPU share`:   {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "0 100000"},
 		`sys/fs/cgroup/cpu.max: strconv.ParseInt`:                       {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "100000"},
 		`sys/fs/cgroup/cpu.stat has no usage_usec`: {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "1 1",
 			"sys/fs/cgroup/cpu.stat": "user_usec 1\n"},

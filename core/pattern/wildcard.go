@@ -61,9 +61,9 @@ func CheckPrefix(text string) error {
 	before, found := strings.CutSuffix(text, "*")
 	switch {
 	case !found || strings.Contains(before, "*"):
-		return errors.New(`must end in its only star, as "GET /users/*" does`)
+		return errors.New(`must end in its only star, as in "GET /users/*"`)
 	case before == "":
-		return errors.New(`has nothing before the star: remove match, and "*" is every resource without a rule of its own`)
+		return errors.New(`has nothing before the star: remove match to use "*" for every resource without a rule of its own`)
 	}
 	return checkLength(text)
 }
@@ -91,9 +91,9 @@ func CheckPath(text string) error {
 	}
 	switch {
 	case !strings.Contains(text, "/"):
-		return errors.New(`has no slash: a path is as "GET /users/*" is`)
+		return errors.New(`has no slash: write a path such as "GET /users/*"`)
 	case stars == 0:
-		return errors.New("has no star: remove match, and it is the name of one resource")
+		return errors.New("has no star: remove match to name a single resource")
 	}
 	return checkLength(text)
 }

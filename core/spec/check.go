@@ -28,7 +28,7 @@ func (i Info) checkMatch() error {
 	case i.Match == MatchExact:
 		return CheckName("resource", i.Resource)
 	case i.Resource == AnyResource:
-		return BadField("match", `is %v, but resource "*" is every resource without a rule of its own: remove it`, i.Match)
+		return BadField("match", `is %v, but resource "*" stands for every resource without a rule of its own: remove it`, i.Match)
 	case i.Match == MatchRegex:
 		_, err = pattern.Size(i.Resource)
 	case i.Match == MatchPrefix:

@@ -12,6 +12,6 @@ import (
 func TestCheckName(t *testing.T) {
 	longest := strings.Repeat("x", pattern.MaxName)
 	tooLong := longest + "x"
-	assert.EqualError(t, spec.CheckName("ref", tooLong), "ref: has 1025 bytes, and a name has at most 1024: no call is ever made by that one")
+	assert.EqualError(t, spec.CheckName("ref", tooLong), "ref: has 1025 bytes, and a name has at most 1024: no call can have it")
 	assert.NoError(t, spec.CheckName("ref", longest))
 }

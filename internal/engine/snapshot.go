@@ -87,11 +87,11 @@ func (s *Snapshot) Family(kind core.Kind) Family { return s.families[kind] }
 
 // RuleStats returns the stats of every rule, family by family, in the order of declaration.
 func (s *Snapshot) RuleStats() []core.RuleStats {
-	var figures [kinds][]core.RuleStats
+	var stats [kinds][]core.RuleStats
 	for kind, family := range s.families {
 		if family != nil {
-			figures[kind] = family.Stats()
+			stats[kind] = family.Stats()
 		}
 	}
-	return slices.Concat(figures[:]...)
+	return slices.Concat(stats[:]...)
 }

@@ -67,7 +67,7 @@ type Shared interface {
 	takeShadow(inv *engine.Invocation, n int64) sharing.Answer
 	need(inv *engine.Invocation, n int64) (*sharing.Member, sharing.Need)
 
-	figures() sharing.Stats
+	stats() sharing.Stats
 }
 
 // must panics on an error, which validated arguments can't cause.

@@ -116,4 +116,4 @@ func (s *sharedSemaphore) Measure(int64) core.Measure {
 
 func (s *sharedSemaphore) Idle(int64) bool { return s.semaphore.Idle() }
 
-func (s *sharedSemaphore) figures() sharing.Stats { return s.semaphore.Stats() }
+func (s *sharedSemaphore) stats() sharing.Stats { return s.semaphore.Stats() }

@@ -123,4 +123,4 @@ func (t *sharedThrottle) Measure(now int64) core.Measure {
 
 func (t *sharedThrottle) Idle(now int64) bool { return t.throttle.Idle(now) }
 
-func (t *sharedThrottle) figures() sharing.Stats { return t.throttle.Stats() }
+func (t *sharedThrottle) stats() sharing.Stats { return t.throttle.Stats() }

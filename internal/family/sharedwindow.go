@@ -147,4 +147,4 @@ func (w *sharedWindow) Measure(now int64) core.Measure {
 
 func (w *sharedWindow) Idle(now int64) bool { return w.window.Idle(now) }
 
-func (w *sharedWindow) figures() sharing.Stats { return w.window.Stats() }
+func (w *sharedWindow) stats() sharing.Stats { return w.window.Stats() }

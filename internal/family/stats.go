@@ -26,17 +26,17 @@ func (t Compiled[R, C]) StatsWith(details func(rule R, controllers []*C) core.De
 			t.records[i].Asked.Store(true)
 		}
 	})
-	figures := make([]core.RuleStats, len(t.rules))
+	stats := make([]core.RuleStats, len(t.rules))
 	for i, rule := range t.All() {
 		info := rule.Info()
-		figures[i] = core.RuleStats{Kind: t.kind, ID: info.ID, Resource: info.Resource, Mode: info.Mode}
+		stats[i] = core.RuleStats{Kind: t.kind, ID: info.ID, Resource: info.Resource, Mode: info.Mode}
 		record := t.records[i]
-		figures[i].Asked = record.Asked.Load() && info.Mode != spec.Off
-		figures[i].Refused, figures[i].ShadowBlocked = record.Refused.Load(), record.ShadowBlocked.Load()
+		stats[i].Asked = record.Asked.Load() && info.Mode != spec.Off
+		stats[i].Refused, stats[i].ShadowBlocked = record.Refused.Load(), record.ShadowBlocked.Load()
 		slices.SortFunc(controllers[i], func(a, b *C) int { return cmp.Compare(t.about(a), t.about(b)) })
-		figures[i].Details = details(rule, controllers[i])
+		stats[i].Details = details(rule, controllers[i])
 	}
-	return figures
+	return stats
 }
 
 // about returns the name of the resource of a controller.

@@ -12,7 +12,7 @@ func NewSharedStats(m *sharing.Member) core.SharedStats {
 
 // AddShared adds the stats of one of the rule's limits to f.
 func AddShared(f *core.SharedStats, l Shared) {
-	x := l.figures()
+	x := l.stats()
 	f.Leased += x.Leased
 	f.Refused += x.Refused
 	f.Requests += x.Requests
