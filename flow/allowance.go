@@ -10,12 +10,12 @@ import (
 )
 
 // allowance computes how much a rule grants: its threshold, or less while the resource warms up or
-// memory is short. It enforces nothing. It is safe for concurrent use.
+// memory is short. It enforces nothing. Safe for concurrent use.
 type allowance struct {
 	of     *Rule
 	limit  int64        // of a fixed rule, in whole units
-	warm   *warmUp      // nil unless it warms up
-	memory *memoryLimit // nil unless it goes by the memory in use
+	warm   *warmUp      // nil unless the rule warms up
+	memory *memoryLimit // nil unless the threshold follows the memory in use
 }
 
 func newAllowance(r *Rule, s *sampler.Sampler) allowance {
@@ -29,10 +29,10 @@ func newAllowance(r *Rule, s *sampler.Sampler) allowance {
 	return a
 }
 
-// moves reports whether the limit changes as time passes.
+// moves reports whether the limit changes over time.
 func (a *allowance) moves() bool { return a.warm != nil || a.memory != nil }
 
-// limitAt is the limit in whole units per interval at now.
+// limitAt returns the limit at now, in whole units per interval.
 func (a *allowance) limitAt(now int64, n *node.StatisticNode) int64 {
 	switch {
 	case a.memory != nil:
@@ -43,10 +43,10 @@ func (a *allowance) limitAt(now int64, n *node.StatisticNode) int64 {
 	return a.warmLimit(a.warm.at(now, n))
 }
 
-// warmLimit is the limit at a rate of the warm-up.
+// warmLimit returns the limit for a warm-up rate.
 func (a *allowance) warmLimit(rate float64) int64 {
 	if rate >= a.warm.perSecond {
-		return a.limit // computed from the interval in seconds, it may come out slightly lower
+		return a.limit // the conversion through seconds may come out slightly lower
 	}
 	limit := max(rate*a.of.Interval.Seconds(),
 		a.of.Threshold/float64(a.of.ColdFactor),
@@ -54,7 +54,7 @@ func (a *allowance) warmLimit(rate float64) int64 {
 	return int64(min(limit, a.of.Threshold))
 }
 
-// costOf is the time that the units take in the queue at now.
+// costOf returns the time that the units take up in the queue at now.
 func (a *allowance) costOf(units, now int64, n *node.StatisticNode) meter.Moment {
 	return meter.Cost(units, a.perUnit(now, n))
 }
@@ -71,7 +71,7 @@ func (a *allowance) perUnit(now int64, n *node.StatisticNode) float64 {
 	return float64(a.of.Interval) / a.of.Threshold
 }
 
-// slowest is perUnit at the lowest rate.
+// slowest returns perUnit at the lowest rate.
 func (a *allowance) slowest(now int64, n *node.StatisticNode) float64 {
 	if a.memory != nil {
 		return float64(a.of.Interval) / a.memory.least
@@ -79,7 +79,7 @@ func (a *allowance) slowest(now int64, n *node.StatisticNode) float64 {
 	return a.lookPerUnit(now, n)
 }
 
-// lookLimit is limitAt without a trace.
+// lookLimit is limitAt without side effects.
 func (a *allowance) lookLimit(now int64, n *node.StatisticNode) int64 {
 	if a.warm != nil && a.memory == nil {
 		return a.warmLimit(a.warm.look(now, n))
@@ -87,7 +87,7 @@ func (a *allowance) lookLimit(now int64, n *node.StatisticNode) int64 {
 	return a.limitAt(now, n)
 }
 
-// lookPerUnit is perUnit without a trace.
+// lookPerUnit is perUnit without side effects.
 func (a *allowance) lookPerUnit(now int64, n *node.StatisticNode) float64 {
 	if a.warm != nil && a.memory == nil {
 		return float64(time.Second) / a.warm.look(now, n)

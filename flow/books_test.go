@@ -18,8 +18,8 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Entries that one goroutine makes and others exit, over rules of every kind: the
-// books balance.
+// The books balance when one goroutine makes entries and others exit them, under rules of every
+// kind.
 func TestEntriesChangeHands(t *testing.T) {
 	g := newGuard(t,
 		flow.Rule{Resource: "orders", Threshold: 1e9},
@@ -56,8 +56,8 @@ func TestEntriesChangeHands(t *testing.T) {
 	require.Equal(t, passed.Load(), totals.Exited)
 }
 
-// When all is done the windows hold what passed, bucket by bucket, whether a rule
-// took it there or the call was only counted; what was refused has left nothing.
+// At the end the windows hold the calls that passed, bucket by bucket, whether a rule took their
+// units or the call was only counted; refused calls leave nothing.
 func TestWindowsHoldWhatPassed(t *testing.T) {
 	g := newGuard(t,
 		flow.Rule{Resource: "orders", Threshold: 70, Window: flow.Ring},
@@ -104,7 +104,7 @@ func TestWindowsHoldWhatPassed(t *testing.T) {
 		orders := g.resource("orders")
 		check(&orders.StatisticNode, 0, 1, 2)
 		for o := range 3 {
-			if n, ok := orders.Origins().Find(fmt.Sprint("o", o)); ok && r > 20 { // made under fire: see node.StatisticNode.Window
+			if n, ok := orders.Origins().Find(fmt.Sprint("o", o)); ok && r > 20 { // created while calls were running: see node.StatisticNode.Window
 				check(&n.StatisticNode, o)
 			}
 		}
@@ -113,8 +113,9 @@ func TestWindowsHoldWhatPassed(t *testing.T) {
 	assert.Zero(t, wrong)
 }
 
-// 64 callers at one instant, round by round: as many get in as the limit says, and none
-// more, whether it is looked at alone or beside another one. known bug 1, 2
+// 64 callers arrive at one instant, round by round: exactly as many get in as the limit allows, for
+// a rule on its own and beside another one.
+// known bug 1, 2
 func TestExactForACrowd(t *testing.T) {
 	const limit, rounds = 5, 200
 	wide := flow.Rule{ID: "wide", Resource: "orders", Threshold: 2 * limit, Interval: 500 * ms}

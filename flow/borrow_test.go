@@ -59,7 +59,7 @@ func TestBorrow(t *testing.T) {
 		}},
 		{"strict", engine.Config{}, []flow.Rule{{Resource: "orders", Threshold: 4, Buckets: 2, Window: flow.Strict}}, []step{
 			{100 * ms, "orders", 4, "pass x4"},
-			{600 * ms, "orders first", 1, "block"}, // it counts for 1.5 s
+			{600 * ms, "orders first", 1, "block"}, // the units count for 1.5 s
 			{1100 * ms, "orders first", 5, "400ms x4, block"},
 			{1500 * ms, "orders", 1, "block"},
 		}},
@@ -102,7 +102,7 @@ func TestBorrow(t *testing.T) {
 		}, []step{
 			{100 * ms, "sql", 4, "pass x4"},
 			{600 * ms, "orders", 1, "block"},
-			{600 * ms, "orders first", 6, "400ms x6"}, // they take nothing there
+			{600 * ms, "orders first", 6, "400ms x6"}, // they take nothing from sql
 			{1000 * ms, "orders", 1, "pass"},
 		}},
 		{"a queue that is longer", engine.Config{}, []flow.Rule{four, {ID: "q", Resource: "orders", Threshold: 2, Behavior: flow.Throttle, MaxWait: time.Hour}}, []step{
@@ -116,8 +116,8 @@ func TestBorrow(t *testing.T) {
 	}
 }
 
-// A borrower counts in the bucket in which it runs, as passed and as occupied, on
-// every node of the call.
+// A borrower counts in the bucket in which it runs, as passed and as occupied, on every node of the
+// call.
 func TestBorrowersAreCounted(t *testing.T) {
 	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 4, Window: flow.Ring})
 	g.clock.SetSleep(clocks.SleepAdvance)
@@ -137,7 +137,7 @@ func TestBorrowersAreCounted(t *testing.T) {
 	assert.Equal(t, int64(3), r.Meters().Windows()[0].Sum(g.clock.Now()))
 }
 
-// A call whose turn in a queue comes when the bucket begins that it borrows from is a
+// A call whose turn in a queue coincides with the start of the bucket that it borrows from is a
 // borrower, whichever of the two rules takes first.
 func TestBorrowAsLongAsTheQueue(t *testing.T) {
 	queue := flow.Rule{ID: "q", Resource: "orders", Threshold: 1, Behavior: flow.Throttle, MaxWait: time.Second}
@@ -151,8 +151,8 @@ func TestBorrowAsLongAsTheQueue(t *testing.T) {
 	}
 }
 
-// While it waits, the borrower stands in the coming bucket; if it gives up, the
-// place is free again, and it was never counted.
+// While a borrower waits, it counts in the coming bucket; if it gives up, the units are free again
+// and the call is never counted.
 func TestBorrowerGivesUp(t *testing.T) {
 	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 4, Window: flow.Ring}, flow.Rule{ID: "s", Resource: "orders", Threshold: 100, Interval: 10 * time.Second, Window: flow.Ring})
 	g.run([]step{{100 * ms, "orders", 4, "pass x4"}})
@@ -183,9 +183,9 @@ func TestBorrowerGivesUp(t *testing.T) {
 	assert.Equal(t, int64(8), totals.Pass)
 }
 
-// A clock's Sleep may return too early: a test's that only notes the waits, or a coarse one by a
-// tick. Then a borrower is let in before its bucket begins, and counts there nevertheless, also for
-// a rule that is about other callers on its path and that none of them has come to yet.
+// A clock's Sleep may return early: a test clock that only records the waits, or a coarse clock by
+// one tick. A borrower is then admitted before its bucket begins, and still counts in that bucket,
+// even for a rule that applies to other callers on its path and has seen none of them yet.
 // known bug 193
 func TestBorrowersBeforeTheCallersOfAPath(t *testing.T) {
 	path := flow.Rule{ID: "path", Resource: "orders", Threshold: 2, Relation: flow.Chain, Ref: "web", Origin: "app", Window: flow.Ring}
@@ -196,7 +196,7 @@ func TestBorrowersBeforeTheCallersOfAPath(t *testing.T) {
 			g.run([]step{
 				{0, first, 1, "pass"},
 				{100 * ms, "orders in job", 3, "pass x3"},
-				{600 * ms, "orders in web first", 2, "400ms x2"}, // they count from 1 s to 2 s
+				{600 * ms, "orders in web first", 2, "400ms x2"}, // counted from 1 s to 2 s
 			})
 			web, _ := g.resource("orders").Calls().Find("web")
 			assert.EqualValues(t, 2, web.Waiting(g.clock.Now()))
@@ -208,12 +208,12 @@ func TestBorrowersBeforeTheCallersOfAPath(t *testing.T) {
 	}
 }
 
-// A deadline before the coming bucket refuses at once and books nothing.
+// A deadline before the coming bucket refuses the call at once and books nothing.
 func TestBorrowerWithoutTime(t *testing.T) {
 	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 4})
 	g.run([]step{{100 * ms, "orders", 4, "pass x4"}})
 	g.at(600 * ms)
-	ctx, cancel := context.WithDeadline(t.Context(), start.Add(999*ms)) // long past, for the context
+	ctx, cancel := context.WithDeadline(t.Context(), start.Add(999*ms)) // long past, in the context's time
 	defer cancel()
 	_, err := g.Enter(ctx, "orders", []engine.Option{engine.Prioritized()})
 	require.ErrorIs(t, err, core.ErrBlocked)
@@ -221,8 +221,9 @@ func TestBorrowerWithoutTime(t *testing.T) {
 	assert.Zero(t, g.resource("orders").Waiting(g.clock.Now()))
 }
 
-// Where a borrower is ahead, a call may fit now and not in the coming bucket. The rule that
-// would refuse it for that says so when it is asked, so that none declared later is named.
+// While a borrower is waiting, a call may fit now but not in the coming bucket. The rule that
+// refuses it for this reason does so when asked, so that the error doesn't name a rule declared
+// later.
 // known bug 115
 func TestBorrowerAheadIsSeenWhenAsked(t *testing.T) {
 	half := func(id, origin string) flow.Rule {
@@ -237,7 +238,7 @@ func TestBorrowerAheadIsSeenWhenAsked(t *testing.T) {
 	}
 	g.run([]step{
 		{1375 * ms, "orders from b", 1, "pass"},
-		{1615 * ms, "orders from a first", 1, "260ms"}, // others has room, and is charged when the call runs
+		{1615 * ms, "orders from a first", 1, "260ms"}, // rule "others" has room, and is charged when the call runs
 	})
 	g.at(1792 * ms)
 	assert.Equal(t, "others", refusedBy("orders from a first"))
@@ -245,13 +246,13 @@ func TestBorrowerAheadIsSeenWhenAsked(t *testing.T) {
 	assert.Equal(t, "all", refusedBy("orders from c"))
 }
 
-// A call that borrows and queues waits for the longer of the two. If that is the borrowed
-// bucket, all its windows charge it there; if it is the queue, those that lend nothing
-// charge it when it was decided.
+// A call that both borrows and queues waits for the longer of the two. If that is the borrowed
+// bucket, all its windows charge it there; if it is the queue, windows that lend nothing charge it
+// at the time of the decision.
 func TestBorrowerThatQueues(t *testing.T) {
 	for _, tt := range []struct {
-		turn   float64 // so many seconds in the queue
-		beside int64   // borrowed of the window that lends nothing
+		turn   float64 // seconds in the queue
+		beside int64   // units borrowed from the window that lends nothing
 	}{{0.2, 1}, {0.4, 1}, {3, 0}} {
 		g := newGuard(t, flow.Rule{ID: "lends", Resource: "orders", Threshold: 4, Window: flow.Ring}, flow.Rule{ID: "long", Resource: "orders", Threshold: 100, Interval: 10 * time.Second, Window: flow.Ring})
 		g.run([]step{{100 * ms, "orders", 4, "pass x4"}})
@@ -261,7 +262,7 @@ func TestBorrowerThatQueues(t *testing.T) {
 		g.clock.SetSleep(clocks.SleepPark)
 		ctx, cancel := context.WithCancel(engine.WithOrigin(t.Context(), "app"))
 		var done sync.WaitGroup
-		for i := range 2 { // the first takes the turn of now
+		for i := range 2 { // the first call takes the turn that is due now
 			done.Go(func() {
 				if e, err := g.Enter(ctx, "orders", []engine.Option{engine.Prioritized()}); err == nil {
 					e.Exit()
@@ -281,7 +282,7 @@ func TestBorrowerThatQueues(t *testing.T) {
 	}
 }
 
-// A rule about a path that counts in no window keeps none where a borrower comes by that path.
+// A rule on a path that counts in no window creates none when a borrower takes that path.
 func TestBorrowerOnThePathOfAQueue(t *testing.T) {
 	g := newGuard(t,
 		flow.Rule{ID: "all", Resource: "orders", Threshold: 4, Window: flow.Ring},

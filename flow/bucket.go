@@ -9,10 +9,10 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// bucket is the token bucket of a rule, under a lock of its own. It outlives changes of the rule:
-// what was taken stays taken, and comes back at the new rate. A call that is still judged by the
-// old rule takes from the same bucket, as much as the old rule allows, so that the new rule knows
-// of it. It is safe for concurrent use.
+// bucket is the token bucket of a rule, with a lock of its own. It survives changes of the rule:
+// tokens that were taken stay taken, and come back at the new rate. A call that is still decided by
+// the old rule takes from the same bucket under the old limit, so the new rule sees it. Safe for
+// concurrent use.
 type bucket struct {
 	mu     shared.Mutex
 	tokens meter.TokenBucket
@@ -25,10 +25,10 @@ func newBucket(r Rule) *bucket {
 	return b
 }
 
-// size is how many units the bucket of the rule holds.
+// size returns the rule's bucket size in units.
 func (r Rule) size() int64 { return family.BucketSize(r.Burst) }
 
-// unitCost is how long it takes until one more unit is in the bucket of the rule.
+// unitCost returns the time in which the rule's bucket gains one unit.
 func (r Rule) unitCost() meter.Moment { return meter.UnitCost(r.Interval, r.Threshold) }
 
 func (b *bucket) fits(now, n, size int64) bool {
@@ -45,14 +45,14 @@ func (b *bucket) take(now, n, size int64) (taken meter.Taken, ok bool) {
 	return taken, ok
 }
 
-// GiveBack gives back what was taken by a call that is refused after all, or leaves.
+// GiveBack returns the tokens of a call that is refused by a later rule or gives up.
 func (b *bucket) GiveBack(r *engine.Reservation, _ int64) {
 	b.mu.Lock()
 	b.tokens.GiveBack(meter.Taken{At: r.Undo, No: r.Token}, r.Units)
 	b.mu.Unlock()
 }
 
-// retryAfter is when one more unit fits.
+// retryAfter returns the time until one more unit fits.
 func (b *bucket) retryAfter(now, size int64) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -15,21 +15,21 @@ import (
 
 const simUnit = int64(16 * time.Millisecond)
 
-// bucketLog is what has become of a bucket, in the order in which it was decided.
+// bucketLog records the history of a bucket, in the order of the decisions.
 type bucketLog struct {
 	events []bucketEvent
-	latest int64 // when the latest call took
+	latest int64 // time of the latest call that took
 }
 
-// bucketEvent is a call that took, or from when on a unit costs something else.
+// bucketEvent is a call that took, or a change of the cost of a unit.
 type bucketEvent struct {
-	call *byte // nil if it is a cost
+	call *byte // nil for a change of the cost
 	at   int64
 	n    int64 // units, or nanoseconds
 }
 
-// left is how many nanoseconds' worth of tokens a bucket of a size has at a time, and what a
-// unit is worth then.
+// left returns the tokens in a bucket of the given size at a time, in nanoseconds' worth, and the
+// cost of a unit at that time.
 func (l *bucketLog) left(at, size int64) (left, unit int64) {
 	unit = simUnit
 	missing, last := int64(0), at
@@ -55,7 +55,7 @@ func (l *bucketLog) remove(call *byte) {
 	}
 }
 
-// bounded checks every interval from one call that ran to another, at the least cost of a unit.
+// bounded checks every interval from one call that ran to another, at the lowest cost of a unit.
 func (l *bucketLog) bounded(s *schedules.Schedule, size, least int64) {
 	for i, first := range l.events {
 		units := int64(0)
@@ -70,11 +70,12 @@ func (l *bucketLog) bounded(s *schedules.Schedule, size, least int64) {
 	}
 }
 
-// known bug 136, 137: callers of several sizes come to a bucket, up to 64 of them, at one
-// instant or one after the other, some with an older reading of the clock; some give back at
-// once or later, and the rate changes meanwhile. No real interval sees more than comes in it
-// and the bucket holds. Nobody is refused what the bucket has, by the books of somebody who
-// counts tokens, and nobody gets what it has not.
+// Up to 64 callers of several sizes come to a bucket, at one instant or one after the other, some
+// with an older reading of the clock; some give back at once or later, and the rate changes
+// meanwhile. No real interval sees more than the tokens that come back in it plus a full bucket.
+// Compared with a plain count of tokens, no call is refused that the bucket has room for, and none
+// passes that it has no room for.
+// known bug 136, 137
 func TestSimTokenBucket(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		clock := s.Clock()
@@ -84,7 +85,7 @@ func TestSimTokenBucket(t *testing.T) {
 		b.setUnit(start, meter.MomentOf(simUnit, 0))
 		size, least := 1+s.Rand.Int64N(5), simUnit
 		l := new(bucketLog)
-		exact := true // nobody has left after somebody came later
+		exact := true // no call gave up after a later one arrived
 		callers := 3 + s.Rand.IntN(4)
 		if s.Rand.IntN(32) == 0 {
 			callers = 64
@@ -103,7 +104,7 @@ func TestSimTokenBucket(t *testing.T) {
 				for range tries {
 					now := clock.Now() - late
 					token, ok := b.take(now, n, size)
-					at := max(now, l.latest) // nothing comes between here and the lock
+					at := max(now, l.latest) // no other goroutine runs between here and the lock
 					left, unit := l.left(at, size)
 					switch fits := left >= n*unit; {
 					case ok && !fits:
@@ -144,11 +145,12 @@ func TestSimTokenBucket(t *testing.T) {
 	})
 }
 
-// someAccess is where a schedule may go on with somebody else.
+// someAccess is a point at which the schedule may switch to another goroutine.
 var someAccess shared.Int64
 
-// known bug 136: of three callers of a bucket with two units, one of whom leaves, exactly as
-// many get in as may, in every interleaving.
+// Of three callers of a bucket with two units, and one of them gives up: exactly the allowed number
+// gets in, in every interleaving.
+// known bug 136
 func TestSimTokenBucketEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 1_000_000, func(s *schedules.Schedule) {
 		b := &bucket{tokens: meter.MakeTokenBucket()}

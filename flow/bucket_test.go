@@ -31,14 +31,14 @@ func TestTokenBucket(t *testing.T) {
 			{99 * ms, "orders", 1, "block"},
 			{100 * ms, "orders", 2, "pass, block"},
 			{450 * ms, "orders", 4, "pass x3, block"},
-			{500 * ms, "orders", 2, "pass, block"}, // the half that was left over counts on
+			{500 * ms, "orders", 2, "pass, block"}, // the half token left over still counts
 			{time.Hour, "orders", 8, "pass x6, block x2"},
 		}},
 		{"one at a time", []flow.Rule{tokens(10, 0)}, []step{
 			{0, "orders", 2, "pass, block"},
 			{100*ms - 1, "orders", 1, "block"},
 			{100 * ms, "orders", 2, "pass, block"},
-			{250 * ms, "orders", 2, "pass, block"}, // who comes late gets nothing for it
+			{250 * ms, "orders", 2, "pass, block"}, // a full bucket gains nothing more
 			{350*ms - 1, "orders", 1, "block"},
 			{350 * ms, "orders", 1, "pass"},
 		}},
@@ -57,7 +57,7 @@ func TestTokenBucket(t *testing.T) {
 			{0, "orders", 4, "pass x3, block"},
 			{333333333, "orders", 1, "block"},
 			{333333334, "orders", 2, "pass, block"},
-			{666666667, "orders", 2, "pass, block"}, // not 334 ns after 334
+			{666666667, "orders", 2, "pass, block"}, // at 334 ns, not 334 ns later
 			{1000000001, "orders", 2, "pass, block"},
 		}},
 		{"a threshold per minute", []flow.Rule{{Resource: "orders", Threshold: 6, Interval: time.Minute, Behavior: flow.TokenBucket, Burst: 1}}, []step{
@@ -88,7 +88,7 @@ func TestTokenBucket(t *testing.T) {
 			{10 * ms, "orders", 2, "pass, block"},
 			{20 * ms, "orders", 2, "pass, block"},
 			{30 * ms, "orders", 2, "pass, block"},
-			{40 * ms, "orders", 2, "block x2"}, // the other one is empty by now
+			{40 * ms, "orders", 2, "block x2"}, // the other bucket is empty by now
 			{100 * ms, "orders", 2, "pass, block"},
 		}},
 		{"a queue beside it", []flow.Rule{tokens(10, 1), throttle(20, time.Second)}[:2:2], []step{
@@ -122,8 +122,8 @@ func TestTokenBucket(t *testing.T) {
 	}
 }
 
-// A refusal says when the next unit is there, to the nanosecond and rounded up; not to a call
-// of more units than there ever are.
+// RetryAfter of a refusal gives the time until the next unit, to the nanosecond and rounded up; it
+// is unknown for a call of more units than the bucket can hold.
 func TestTokenBucketRetryAfter(t *testing.T) {
 	g := newGuard(t, tokens(3, 1))
 	assert.Equal(t, 2, g.passes(2, "orders"))
@@ -152,7 +152,7 @@ func TestTokenBucketRetryAfter(t *testing.T) {
 	assertNobodyKnows(t, refused("orders"))
 }
 
-// A refused call has nothing of the bucket, whoever refuses it.
+// A refused call takes nothing from the bucket, whichever rule refuses it.
 func TestTokenBucketGivesBack(t *testing.T) {
 	rule := tokens(10, 9)
 	late := flow.Rule{ID: "late", Resource: "orders", Threshold: 5, Metric: flow.Concurrency}
@@ -171,21 +171,22 @@ func TestTokenBucketGivesBack(t *testing.T) {
 	}
 }
 
-// known bug 136: a call that leaves while it waits gives back what it took of the bucket, as
-// far as that has not come back by itself.
+// A call that gives up while it waits returns the tokens it took, less the ones that have come
+// back since.
+// known bug 136
 func TestTokenBucketOfCallsThatLeave(t *testing.T) {
 	g := newGuard(t, tokens(10, 0), flow.Rule{ID: "queue", Resource: "orders", Threshold: 1, Behavior: flow.Throttle, MaxWait: time.Hour})
 	g.clock.SetSleep(clocks.SleepPark)
 	assert.Equal(t, "pass", g.outcome("orders"))
 	g.at(100 * ms)
 	early := g.parks(t)
-	g.clock.SetSleep(clocks.SleepRecord) // what must not wait would wait forever
+	g.clock.SetSleep(clocks.SleepRecord) // a call that should not wait would wait forever
 	assert.Equal(t, "block", g.outcome("orders"))
 	g.clock.SetSleep(clocks.SleepPark)
 	g.at(150 * ms)
 	early.leave()
 	require.ErrorIs(t, <-early.done, context.Canceled)
-	late := g.parks(t) // as if the first had never been
+	late := g.parks(t) // as if the first call had never been made
 	g.at(250 * ms)
 	other := g.parks(t)
 	g.at(260 * ms)
@@ -197,7 +198,7 @@ func TestTokenBucketOfCallsThatLeave(t *testing.T) {
 	require.ErrorIs(t, <-other.done, context.Canceled)
 }
 
-// A rule in shadow mode takes as if it held, and lets everybody pass.
+// A rule in shadow mode takes as if it were enforced, and admits every call.
 func TestTokenBucketInShadowMode(t *testing.T) {
 	r := tokens(10, 2)
 	r.Mode = spec.Shadow
@@ -215,7 +216,7 @@ func TestTokenBucketInShadowMode(t *testing.T) {
 	g.run([]step{{150 * ms, "orders", 1, "block"}, {200 * ms, "orders", 2, "pass, block"}})
 }
 
-// What was taken stays taken, in units, whatever the rule becomes.
+// Tokens that were taken stay taken, in units, however the rule changes.
 func TestTokenBucketReloaded(t *testing.T) {
 	with := func(change func(*flow.Rule)) flow.Rule {
 		r := tokens(10, 9)
@@ -259,8 +260,9 @@ func TestTokenBucketReloaded(t *testing.T) {
 	g.run([]step{{0, "orders", 2, "block x2"}, {100 * ms, "orders", 2, "pass, block"}})
 }
 
-// known bug 137: a rule that comes in pieces, its threshold now and its burst then, and calls
-// in between, has one bucket all the time: no burst is had twice.
+// A rule whose threshold and burst change one after the other, with calls in between, keeps one
+// bucket throughout: no burst is admitted twice.
+// known bug 137
 func TestTokenBucketBurstOnce(t *testing.T) {
 	g := newGuard(t, tokens(10, 0))
 	passed := 0
@@ -271,8 +273,8 @@ func TestTokenBucketBurstOnce(t *testing.T) {
 	assert.Equal(t, 10, passed)
 }
 
-// A rule that gets another behavior: what its queue was promised is paid for, and its queue
-// keeps its distance from what passed. A window knows nothing of either.
+// When a rule changes its behavior, the turns promised by its queue are charged to the bucket, and
+// the queue keeps its distance from the calls that passed. A window carries over neither.
 func TestTokenBucketOfAnotherBehavior(t *testing.T) {
 	reject := flow.Rule{ID: "r", Resource: "orders", Threshold: 10}
 	t.Run("after a queue", func(t *testing.T) {
@@ -312,7 +314,7 @@ func TestTokenBucketOfAnotherBehavior(t *testing.T) {
 	})
 }
 
-// The figures tell how much is left, to people only where it is not all.
+// The stats report how many tokens are left; the text form only mentions buckets that are not full.
 func TestTokenBucketFigures(t *testing.T) {
 	g := newGuard(t, tokens(10, 9), flow.Rule{ID: "none", Resource: "none", Behavior: flow.TokenBucket})
 	details := func(i int) flow.Buckets { return g.Rules().RuleStats()[i].Details.(flow.Buckets) }

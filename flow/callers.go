@@ -10,18 +10,18 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// callers are the refusals of a rule that gives each of several callers a window: one for each caller
-// that was refused, which knows when that caller's window has room. A map is not changed once
-// published; of two goroutines that add to it, the second adds to what the first has published. The
-// zero value has none.
+// callers caches the refusals of a rule that gives each caller a window of its own: one for each
+// refused caller, from which RetryAfter looks up that caller's window. A published map never
+// changes; if two goroutines add to it, the second adds to the map that the first published. The
+// zero value is empty.
 type callers struct {
 	refused shared.Pointer[map[string]*core.BlockError]
 }
 
-// manyCallers is how many refusals are kept. Those of further callers are made anew each time.
+// manyCallers limits the cached refusals. Refusals for further callers are allocated each time.
 const manyCallers = 256
 
-// refusalOf is the refusal of a call. It allocates when the caller is refused for the first time.
+// refusalOf returns the refusal for a call. It allocates on the caller's first refusal.
 func (e *window) refusalOf(inv *engine.Invocation) *core.BlockError {
 	if e.callers == nil || inv.OriginNode() == nil {
 		return e.refusal
@@ -29,7 +29,7 @@ func (e *window) refusalOf(inv *engine.Invocation) *core.BlockError {
 	return e.callers.of(e, inv.OriginNode().Name())
 }
 
-// refuseTo is the refusal of a call as a verdict.
+// refuseTo returns the refusal for a call as a verdict.
 func (e *window) refuseTo(inv *engine.Invocation) engine.Verdict {
 	return engine.Verdict{Block: e.refusalOf(inv)}
 }
@@ -56,7 +56,7 @@ func (all *callers) of(e *window, name string) *core.BlockError {
 	}
 }
 
-// caller is one of the callers that a rule gives a window.
+// caller is a caller that the rule gives a window of its own.
 type caller struct {
 	rule *window
 	name string
@@ -66,8 +66,8 @@ func (x caller) refusal() *core.BlockError {
 	return engine.NewCounted(*x.rule.refusal, x, x.rule.record, x.rule.refusal)
 }
 
-// RetryAfter is when one more unit of the caller would be admitted. A caller whose node or window has
-// left has used nothing.
+// RetryAfter returns the time until one more unit of the caller would be admitted. A caller whose
+// node or window was evicted has used nothing.
 func (x caller) RetryAfter() (wait time.Duration, known bool) {
 	e := x.rule
 	for next := e.next.Load(); next != nil; next = e.next.Load() {
@@ -85,7 +85,7 @@ func (x caller) RetryAfter() (wait time.Duration, known bool) {
 	return w.RetryAfter(now, 1, e.lookLimit(now, &n.StatisticNode))
 }
 
-// node is the caller's node, nil if there is none.
+// node returns the caller's node, or nil if there is none.
 func (x caller) node() *node.OriginNode {
 	if n := x.rule.resource.OverflowOrigin(); n != nil && n.Name() == x.name {
 		return n
@@ -94,5 +94,5 @@ func (x caller) node() *node.OriginNode {
 	return n
 }
 
-// Limit is that of the rule.
+// Limit returns the limit of the rule.
 func (x caller) Limit() (limit float64, known bool) { return x.rule.Limit() }

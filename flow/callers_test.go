@@ -16,7 +16,7 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// from makes a call of a caller, and returns its refusal, nil if it passed.
+// from makes a call from origin and returns its refusal, or nil if it passed.
 func (g *guard) from(origin string, opts ...engine.Option) *core.BlockError {
 	g.t.Helper()
 	e, err := g.Enter(engine.WithOrigin(g.t.Context(), origin), "orders", opts)
@@ -29,7 +29,7 @@ func (g *guard) from(origin string, opts ...engine.Option) *core.BlockError {
 	return b
 }
 
-// comesAgain is when a refused call may come again, as text.
+// comesAgain formats the RetryAfter of a refusal.
 func comesAgain(b *core.BlockError) string {
 	wait, known := b.RetryAfter()
 	if !known {
@@ -38,8 +38,7 @@ func comesAgain(b *core.BlockError) string {
 	return wait.String()
 }
 
-// Each of the other callers is told when its own window has room, whatever the others
-// have used.
+// Each of the other callers gets the RetryAfter of its own window, whatever the others have used.
 func TestRetryAfterOfOthers(t *testing.T) {
 	rule := flow.Rule{Resource: "orders", ID: "r", Threshold: 2, Origin: flow.OriginOther, Interval: time.Second, Window: flow.Ring}
 	g := newGuard(t, rule)
@@ -76,7 +75,7 @@ func TestRetryAfterOfOthers(t *testing.T) {
 	assert.Equal(t, "2s", comesAgain(a), "also where it was refused by the old one")
 }
 
-// A caller that finds no room for its node shares one with others, and is told when that has room.
+// A caller beyond the cap on nodes shares a node, and gets the RetryAfter of the shared window.
 func TestRetryAfterBeyondTheCap(t *testing.T) {
 	g := newGuardWith(t, engine.Config{Caps: node.Caps{Origins: 1}},
 		flow.Rule{Resource: "orders", Threshold: 1, Origin: flow.OriginOther, Interval: time.Second, Window: flow.Ring})
@@ -87,8 +86,8 @@ func TestRetryAfterBeyondTheCap(t *testing.T) {
 	assert.Equal(t, "1s", comesAgain(refused))
 }
 
-// However many callers are refused, each is told its own time, and few refusals are kept. Refusing one
-// of those again allocates nothing.
+// However many callers are refused, each gets its own RetryAfter, and few refusals are cached.
+// Refusing a cached caller again allocates nothing.
 func TestManyOthers(t *testing.T) {
 	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 1, Origin: flow.OriginOther, Interval: time.Second, Window: flow.Ring})
 	for i := range 600 {

@@ -5,18 +5,17 @@ import (
 	"github.com/penstock-go/penstock/internal/family"
 )
 
-// checker is the flow rules of one resource, compiled. It is safe for concurrent
-// use.
+// checker holds the compiled flow rules of one resource. Safe for concurrent use.
 type checker struct {
-	family.Rules[controller] // without those that a cluster shares; they are asked in this order
+	family.Rules[controller] // without the rules that a cluster shares; in the order in which they are asked
 
-	takers  []*controller      // the order in which they take, see breadth and abundance
+	takers  []*controller      // in the order in which they take, see breadth and abundance
 	spared  []*window          // need not take, see spare
-	sole    *window            // of the only enforced one, if it is plain; or nil
-	sharing []*controller      // the enforced ones whose limits a cluster shares
-	shared  family.SharedRules // the same, as they are asked
-	// named are the callers that some rule names, by the mode of the rule that looks: an enforced
-	// rule sees what enforced rules name, a shadow rule all names.
+	sole    *window            // window of the only enforced rule, if it is plain; otherwise nil
+	sharing []*controller      // enforced rules whose limits a cluster shares
+	shared  family.SharedRules // the same, in the order in which they are asked
+	// named holds the callers that some rule names, by the mode of the rule that looks them up: an
+	// enforced rule sees the names in enforced rules, a shadow rule sees all names.
 	named [2]map[string]bool
 }
 
@@ -41,10 +40,10 @@ func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 
 // Take lets every rule take. It returns the first refusal or, if there is none, the longest wait.
 func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
-	if w := rs.sole; w != nil && inv.HeldBucket(w.one) == nil { // as below, for most calls
+	if w := rs.sole; w != nil && inv.HeldBucket(w.one) == nil { // a shortcut for most calls
 		if receipt, ok := w.one.TryAdd(inv.Lane(), inv.Now(), inv.Units(), w.limit); ok {
 			inv.ReserveBucket(w.one, receipt, w.limit)
-			if w.next.Load() == nil { // checked after it took, see window.takeIn
+			if w.next.Load() == nil { // read after taking, see window.takeIn
 				return engine.Verdict{}
 			}
 		} else if !inv.Prioritized() {
@@ -73,16 +72,16 @@ func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 			break
 		}
 	}
-	if longest.Borrowed || inv.Prioritized() && len(rs.sharing) > 0 { // those are asked later, and lend too
+	if longest.Borrowed || inv.Prioritized() && len(rs.sharing) > 0 { // shared rules are asked later, and lend too
 		rs.openWindowsOnPath(inv)
 	}
 	return longest
 }
 
-// foresee makes the windows in which a call that borrows will count because it came by their path,
-// though their rules are about other callers. If a window were made by the first of these, it would
-// begin with what the node has counted. A borrower is counted when it is let in: too early for its
-// bucket if the clock's Sleep returned too early, as a test's may, or a coarse one's, by a tick.
+// openWindowsOnPath creates the windows in which a call that borrows will count because of its
+// path, though their rules apply to other callers. If the first of those callers created the
+// window, it would start from the node's counts. A borrower is counted when it is admitted: too
+// early for its bucket if Sleep returned early, as on a test clock, or by a tick on a coarse clock.
 func (rs *checker) openWindowsOnPath(inv *engine.Invocation) {
 	for _, c := range rs.takers {
 		if c.rule.Relation != Chain || c.window == nil || owned(c.meter) {
@@ -103,12 +102,12 @@ func (rs *checker) Shadow(inv *engine.Invocation) {
 	}
 }
 
-// Direct reports whether a single rule takes for all of them and makes no call wait in a queue.
+// Direct reports whether a single rule takes for all of them and never queues a call.
 func (rs *checker) Direct() bool {
 	return len(rs.takers) == 1 && !rs.takers[0].rule.Behavior.queues()
 }
 
-// longer is a refusal, or the longer of two waits. A call that borrows waits for no turn.
+// longer returns a refusal, or the longer of two waits. A call that borrows waits for no turn.
 func longer(inv *engine.Invocation, next, longest engine.Verdict) engine.Verdict {
 	if next.Borrowed {
 		inv.WaitAtLeast(next.Wait)

@@ -23,7 +23,7 @@ func TestConcurrency(t *testing.T) {
 	exit := g.open(3, "orders")
 	g.run([]step{{0, "orders", 2, "block x2"}, {time.Hour, "orders", 1, "block"}})
 	exit()
-	exit() // the second does nothing
+	exit() // the second exit does nothing
 	exit = g.open(3, "orders")
 	assert.Equal(t, "block", g.outcome("orders"))
 	exit()
@@ -40,7 +40,7 @@ func TestConcurrencyOfBatches(t *testing.T) {
 	assert.Equal(t, "block", g.outcome("orders x6"))
 }
 
-// Two limits on one semaphore, whatever their order.
+// Two limits on one semaphore, in either order.
 func TestTwoConcurrencyRules(t *testing.T) {
 	for _, thresholds := range [][]float64{{5, 3}, {3, 5}} {
 		g := newGuard(t,
@@ -56,8 +56,8 @@ func TestTwoConcurrencyRules(t *testing.T) {
 	}
 }
 
-// Calls that were in flight when the rule came count against it, and stop to count
-// when they end; whatever the order, and however often rules change meanwhile.
+// Calls in flight when a rule is loaded count against it until they end, in whatever order, and
+// however often the rules change meanwhile.
 func TestConcurrencyRuleMeetsCallsInFlight(t *testing.T) {
 	g := newGuard(t)
 	early := g.open(3, "orders from app x2")
@@ -66,7 +66,7 @@ func TestConcurrencyRuleMeetsCallsInFlight(t *testing.T) {
 	assert.Equal(t, "block", g.outcome("orders x2"))
 	late := g.open(1, "orders")
 	assert.Equal(t, "block", g.outcome("orders"))
-	g.load() // the semaphore goes, with what it holds
+	g.load() // drops the semaphore and its count
 	g.load(permits(8))
 	assert.Equal(t, "block", g.outcome("orders x2"))
 	early()
@@ -76,8 +76,9 @@ func TestConcurrencyRuleMeetsCallsInFlight(t *testing.T) {
 	assert.Equal(t, "pass", g.outcome("orders x8"))
 }
 
-// A changed threshold keeps the semaphore; a lowered one admits nobody until enough
-// have left. known bug 64
+// Changing a threshold keeps the semaphore; after lowering it no call is admitted until enough have
+// left.
+// known bug 64
 func TestConcurrencyThresholdChanges(t *testing.T) {
 	g := newGuard(t, permits(4))
 	exit := g.open(4, "orders")
@@ -92,8 +93,7 @@ func TestConcurrencyThresholdChanges(t *testing.T) {
 	more()
 }
 
-// A rule that is loaded at the very moment at which a call exits doesn't count that
-// call forever.
+// A rule loaded at the very moment a call exits doesn't count that call forever.
 func TestConcurrencyRuleComesWhileACallExits(t *testing.T) {
 	for _, place := range []engine.Position{engine.Before("statistic"), engine.After("statistic")} {
 		var g *guard
@@ -138,7 +138,7 @@ func TestConcurrencyRuleComesWhileACallEnters(t *testing.T) {
 	}
 }
 
-// hook is a slot that calls a function in a phase.
+// hook is a slot that calls a function in each phase.
 type hook struct{ asked, passed, completed func() }
 
 func (*hook) Name() string { return "hook" }
@@ -160,7 +160,7 @@ func (h *hook) Completed(*engine.Invocation) {
 	}
 }
 
-// Permits are held while the call waits in a queue, and come back if it gives up.
+// Permits are held while the call waits in a queue, and are released if it gives up.
 func TestPermitsAreHeldWhileWaiting(t *testing.T) {
 	g := newGuard(t, permits(2), throttle(10, time.Hour))
 	g.clock.SetSleep(clocks.SleepPark)

@@ -11,9 +11,8 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// controller is one rule at work on one resource. Its parts are independent of each other: scope
-// finds the node that a call counts on, allowance computes how much the rule grants now, and the
-// enforcer decides.
+// controller is one rule in effect on one resource. Its parts are independent: scope finds the node
+// that a call counts on, allowance computes how much the rule grants now, and the enforcer decides.
 type controller struct {
 	scope
 	allowance
@@ -22,19 +21,19 @@ type controller struct {
 	refusal *core.BlockError
 	record  *engine.Record
 	meter   meter.Meter
-	window  *window // the enforcer, if it counts in windows of nodes; otherwise nil
+	window  *window // the enforcer if it counts in windows of nodes, otherwise nil
 	kept    kept
 }
 
-// kept outlives changes of a rule's behavior: what its queue and its token bucket let pass still
-// counts when the rule has that behavior again. Either is nil until the rule first needs it.
+// kept survives changes of a rule's behavior: calls that its queue and its token bucket let pass
+// still count when the rule gets that behavior again. Either is nil until the rule first needs it.
 type kept struct {
 	queue  *throttle
 	bucket *bucket
 }
 
-// newController returns the controller of a rule at a resource. It continues old unless that is nil.
-// If calls have to be handed over from windows of another shape, it returns how.
+// newController returns the controller of a rule at a resource. It continues old unless that is
+// nil. If calls must be handed over from windows of another shape, it returns the succession.
 func newController(t *table, at *engine.Binding, r Rule, record *engine.Record, old *controller) (*controller, *succession) {
 	e, resource := t.Engine, at.Resource
 	c := &controller{record: record, meter: r.meterAfter(old, resource.Name(), t.Revision)}
@@ -62,17 +61,17 @@ func newController(t *table, at *engine.Binding, r Rule, record *engine.Record, 
 	case r.Threshold == 0:
 		c.enforcer = closed{c, c.enforcer}
 	}
-	if r.leases() || r.Mode == spec.Off || at.Looks { // it counts on no node: off, it only keeps things for later
+	if r.leases() || r.Mode == spec.Off || at.Looks { // counts on no node; a rule that is off only keeps state for later
 		return c, nil
 	}
 	return c, c.openMeters(at.Now, old)
 }
 
-// newEnforcer returns the enforcer of the rule's metric and behavior.
+// newEnforcer returns the enforcer for the rule's metric and behavior.
 func (c *controller) newEnforcer() enforcer {
 	switch r := &c.rule; {
 	case r.Behavior.queues():
-		// The turns that were given remain; only the next cost changes.
+		// Turns that were assigned stay; only the next cost changes.
 		c.kept.queue = cmp.Or(c.kept.queue, newThrottle())
 		return &pacer{c, c.kept.queue}
 	case r.Behavior == TokenBucket:
@@ -88,8 +87,9 @@ func (c *controller) newEnforcer() enforcer {
 	return w
 }
 
-// openMeters makes the meters of the existing nodes, so that they count from now on. If the rule
-// before counted in windows of another shape, it returns how the calls are handed over.
+// openMeters creates the meters on the existing nodes, so that they count from now on. If the
+// previous rule counted in windows of another shape, it returns the succession that hands the calls
+// over.
 func (c *controller) openMeters(now int64, old *controller) *succession {
 	switch {
 	case c.window != nil:
@@ -102,12 +102,12 @@ func (c *controller) openMeters(now int64, old *controller) *succession {
 	return nil
 }
 
-// takeOver is called right before the first call goes by the controller, which continues old unless
-// that is nil. From then on the bucket fills at the controller's rate. Where a queue became a
-// bucket, the turns that were given are units that were taken: the bucket is full when the turn
-// after them would have come. Where a bucket became a queue, its first turn comes one distance
-// after the last unit that the bucket let pass. A window says nothing of either: after one, a
-// bucket is as it was when the rule last had it, or full.
+// takeOver runs right before the first call under this controller, which continues old unless that
+// is nil. From then on the bucket fills at this controller's rate. When a queue becomes a bucket,
+// assigned turns count as units taken: the bucket is full when the next turn would have come. When
+// a bucket becomes a queue, the first turn comes one distance after the last unit that passed the
+// bucket. A window carries over neither: after a window, a bucket is as the rule last had it, or
+// full.
 func (c *controller) takeOver(old *controller, now int64) {
 	queue, bucket := c.kept.queue, c.kept.bucket
 	switch {
@@ -123,18 +123,18 @@ func (c *controller) takeOver(old *controller, now int64) {
 	}
 }
 
-// refuse is the refusal of any call.
+// refuse returns the refusal of the rule, the same for every call.
 func (c *controller) refuse() engine.Verdict { return engine.Verdict{Block: c.refusal} }
 
-// RetryAfter returns when one more unit would be admitted. It is not known where it depends on calls
-// that exit or, when the rule counts on several nodes, on the call; where those are the nodes of
-// callers, see callers.
+// RetryAfter returns the time until one more unit would be admitted. It is unknown if it depends on
+// calls that exit or, for a rule that counts on several nodes, on the call; for nodes of callers,
+// see callers.
 func (c *controller) RetryAfter() (wait time.Duration, known bool) {
 	return c.enforcer.retryAfter(c.engine.Now())
 }
 
-// Limit is the threshold: the current one for a rule that goes by the memory in use, the whole one
-// for a rule that warms up.
+// Limit returns the threshold: the current one if it follows the memory in use, the full one for a
+// rule that warms up.
 func (c *controller) Limit() (float64, bool) {
 	if c.memory != nil {
 		return c.memory.threshold(), true
@@ -142,8 +142,8 @@ func (c *controller) Limit() (float64, bool) {
 	return c.rule.Threshold, true
 }
 
-// idle reports whether the controller can be forgotten without anything being
-// admitted that it would have refused.
+// idle reports whether the controller can be dropped without admitting anything it would have
+// refused.
 func (c *controller) idle(now int64) bool {
 	return c.enforcer.idle(now) && (c.warm == nil || c.warm.cold(now))
 }

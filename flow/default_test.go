@@ -10,11 +10,11 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// What a rule admits that says nothing but its threshold, by a log that is not the engine's:
-// under half as much again as the limit, for a minute, never more than the limit in any real
-// second. Of evenly spaced calls it admits 98 % of the limit at least; of random ones 97 % of
-// what a sliding log does, which admits each as soon as there is room. So does a rule that
-// warms up, once it is warm: its minute begins somewhere between two bursts.
+// The admissions of a rule with nothing but a threshold, checked against an independent log: at
+// less than 1.5 times the limit, for a minute, never more than the limit in any real second. Of
+// evenly spaced calls it admits at least 98 % of the limit; of random ones, 97 % of a sliding log's
+// admissions, which admits each call as soon as there is room. The same holds for a rule that warms
+// up once it is warm: its minute begins somewhere between two bursts.
 func TestTheDefaultHoldsInEveryRealSecond(t *testing.T) {
 	const limit, offered = 100, 150
 	for _, tt := range []struct {
@@ -69,9 +69,9 @@ func TestTheDefaultHoldsInEveryRealSecond(t *testing.T) {
 	}
 }
 
-// A burst of the whole limit counts until the last of its bucket is a second old. So bursts
-// that are a second apart to the nanosecond pass every other time, and those that are 20 ms
-// farther apart all do. A ring takes both.
+// A burst of the whole limit counts until the last unit of its bucket is a second old. So of bursts
+// exactly a second apart every other one passes, and of bursts 20 ms farther apart all pass. A ring
+// admits both.
 func TestBurstsInStepWithTheInterval(t *testing.T) {
 	const limit = 10
 	for _, tt := range []struct {

@@ -8,24 +8,24 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// An enforcer decides, for one rule at one resource, whether calls fit into what the rule grants.
+// An enforcer decides, for one rule at one resource, whether a call fits into the rule's allowance.
 // There is one for each way to count: window, permits, pacer, tokens, and leased for limits that a
-// cluster shares. It is safe for concurrent use.
+// cluster shares. Safe for concurrent use.
 type enforcer interface {
-	// ask returns the verdict on the call as things stand. It takes nothing.
+	// ask returns the verdict on the call as of now. It takes nothing.
 	ask(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict
-	// take decides, and reserves on the invocation what it grants.
+	// take decides, and reserves the granted units on the invocation.
 	take(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict
-	// retryAfter returns how long after now one more unit would be admitted, if that is known.
+	// retryAfter returns the time from now until one more unit would be admitted, if known.
 	retryAfter(now int64) (wait time.Duration, known bool)
-	// explain is ask with the figures it goes by, and leaves no trace.
+	// explain is ask with the numbers behind the verdict, and without side effects.
 	explain(inv *engine.Invocation, n *node.StatisticNode, j *core.Judgement)
-	// idle reports whether a new enforcer would admit nothing that this one would refuse.
+	// idle reports whether a fresh enforcer would admit nothing that this one would refuse.
 	idle(now int64) bool
 }
 
-// closed enforces a threshold of 0: it refuses every call. The enforcer that it stands before
-// keeps what has passed, for the next threshold.
+// closed enforces a threshold of 0: it refuses every call. The enforcer behind it keeps the history
+// for the next threshold.
 type closed struct {
 	*controller
 	before enforcer
@@ -37,12 +37,12 @@ func (e closed) retryAfter(int64) (wait time.Duration, known bool)           { r
 func (e closed) idle(now int64) bool                                         { return e.before.idle(now) }
 
 func (e closed) explain(_ *engine.Invocation, _ *node.StatisticNode, j *core.Judgement) {
-	j.Outcome, j.Why = core.Refused, "its threshold is 0: it refuses every call"
+	j.Outcome, j.Why = core.Refused, "the threshold is 0, so every call is refused"
 }
 
-// retake takes under a limit that moves with the memory in use, and checks whether it has fallen
-// since: if so, what the call holds must be within the lower limit. So a call that took after the
-// limit had fallen is never beyond it.
+// retake takes under a limit that follows the memory in use, then checks whether the limit has
+// fallen: if so, the call's units must fit under the lower limit. So a call that took after the
+// limit fell never exceeds it.
 func (c *controller) retake(inv *engine.Invocation, n *node.StatisticNode, take func(*engine.Invocation, *node.StatisticNode, int64) engine.Verdict) engine.Verdict {
 	before := inv.Reservations()
 	limit := c.limitAt(inv.Now(), n)
@@ -58,7 +58,7 @@ func (c *controller) retake(inv *engine.Invocation, n *node.StatisticNode, take 
 		}
 	}
 	if v.Block != nil {
-		inv.GiveBackFrom(before) // for a rule in shadow mode there is no other way
+		inv.GiveBackFrom(before) // the only way to undo a take in shadow mode
 	}
 	return v
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// exampleGuard is a guard with rules. Its clock stands still, so that the examples print the
-// same each time.
+// exampleGuard returns a guard with the rules, on a clock that stands still, so that the examples
+// always print the same.
 func exampleGuard(set ...flow.Rule) (*api.Guard, *api.ManualClock) {
 	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	clock.SetSleep(api.SleepRecord) // who waits runs at once, and the wait is noted
+	clock.SetSleep(api.SleepRecord) // calls that wait run at once, and the wait is recorded
 	guard, err := api.New(api.Config{Clock: clock})
 	if err != nil {
 		panic(err)
@@ -25,7 +25,7 @@ func exampleGuard(set ...flow.Rule) (*api.Guard, *api.ManualClock) {
 	return guard, clock
 }
 
-// Two calls a second, and the rest is refused. A refusal knows when to come again.
+// Two calls a second pass, the rest is refused. A refusal knows when to retry.
 func Example() {
 	guard, clock := exampleGuard(flow.Rule{ID: "orders", Resource: "GET /orders", Threshold: 2})
 	defer guard.Close()
@@ -50,7 +50,7 @@ func Example() {
 	// after that: <nil>
 }
 
-// Calls leave at even distances, and queue for up to MaxWait.
+// Calls leave at even intervals, and queue for up to MaxWait.
 func ExampleRule_throttle() {
 	guard, clock := exampleGuard(flow.Rule{
 		Resource: "send mail", Threshold: 10, Behavior: flow.Throttle, MaxWait: 250 * time.Millisecond,
@@ -80,7 +80,7 @@ func sum(waits []time.Duration) (all time.Duration) {
 	return all
 }
 
-// What a rule doesn't read is refused, with what to do about it.
+// A field that the rule doesn't read is an error, which says how to fix it.
 func ExampleRule_Normalized() {
 	_, err := flow.Rule{Resource: "GET /orders", Threshold: 100, MaxWait: time.Second}.Normalized(3)
 	fmt.Println(err)

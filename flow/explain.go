@@ -5,7 +5,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// Explain returns how each rule would judge the call.
+// Explain returns the judgement of each rule on the call.
 func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	for _, controllers := range [...][]*controller{rs.Holding, rs.sharing, rs.Shadows} {
 		for _, c := range controllers {
@@ -16,7 +16,7 @@ func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 				j.Outcome, j.Why = core.NotJudged, c.concern(inv, rs)
 			}
 			if len(j.Measures) > 0 && c.rule.Relation == Associated {
-				j.Measures[0].For, j.Measures[0].Remaining = c.rule.Ref, nil // such calls take nothing there
+				j.Measures[0].For, j.Measures[0].Remaining = c.rule.Ref, nil // such calls take nothing from Ref
 			}
 			all = append(all, j)
 		}

@@ -16,11 +16,11 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// FuzzNumbers runs a script of calls, of any size and at any times, under a rule of
-// any numbers. A rule is refused or holds: no call passes that a naive book of what
-// passed has no room for, none is refused that it has room for, waits are within
-// what the rule allows, and a refused call leaves nothing behind: a second engine
-// that never sees it answers all others alike.
+// FuzzNumbers runs a script of calls, of any size and at any times, under a rule with any numbers.
+// The rule is either refused or holds: compared with a naive log of the admitted calls, no call
+// passes without room and none is refused with room; waits stay within the rule's bounds; and
+// refused calls leave nothing behind: a second engine that never sees them answers all others
+// alike.
 // known bug 34, 36, 43, 47, 49
 func FuzzNumbers(f *testing.F) {
 	script := func(steps ...int64) (text []byte) {
@@ -47,7 +47,7 @@ func FuzzNumbers(f *testing.F) {
 	f.Add(1.0, int64(math.MaxInt64), math.MaxInt, uint8(255), int64(math.MaxInt64), math.MaxInt, int64(math.MaxInt64), calls)
 
 	f.Fuzz(func(t *testing.T, threshold float64, interval int64, buckets int, kind uint8, warmUpPeriod int64, coldFactor int, maxWait int64, calls []byte) {
-		// kind is a behavior in two bits, then metric, strict and prioritized.
+		// kind holds the behavior in two bits, then metric, strict and prioritized.
 		rule := flow.Rule{
 			Resource: "orders", Threshold: threshold, Interval: time.Duration(interval), Buckets: buckets,
 			Behavior: flow.Behavior(kind & 3), Metric: flow.Metric(kind >> 2 & 1), Window: flow.Window(1 - kind>>3&1),
@@ -69,8 +69,8 @@ func FuzzNumbers(f *testing.F) {
 	})
 }
 
-// book is two engines under one rule, and a list of what passed. One engine gets
-// all calls, the other those that passed on the first.
+// book holds two engines under one rule, and a log of the admitted calls. One engine gets all
+// calls, the other only the calls that the first one admitted.
 type book struct {
 	t           *testing.T
 	rule        flow.Rule
@@ -78,12 +78,12 @@ type book struct {
 	all, some   *guard
 	calls       int
 	passed      []grant
-	open        []engine.Entry // of a concurrency rule, from both engines
+	open        []engine.Entry // of a concurrency rule, on both engines
 }
 
 type grant struct{ at, units int64 }
 
-// advance moves the time on, three days at most. What is open ends now and then.
+// advance moves the clock, by three days at most. Open entries end now and then.
 func (b *book) advance(d time.Duration) {
 	d = max(0, d%(72*time.Hour))
 	b.all.clock.Advance(d)
@@ -109,7 +109,7 @@ func (b *book) call(count int64) {
 	if b.prioritized {
 		opts = append(opts, engine.Prioritized())
 	}
-	units := max(1, int64(int(count))) // as an int has it, which may have 32 bits
+	units := max(1, int64(int(count))) // as an int, which may have 32 bits
 	now, slept := b.all.clock.Now(), len(b.all.clock.Slept())
 	e, err := b.all.Enter(b.t.Context(), "orders", opts)
 	if units > stat.MaxUnits {
@@ -128,7 +128,7 @@ func (b *book) call(count int64) {
 	wait := b.wait(b.all, slept)
 	require.True(b.t, b.mayPass(now, wait, units), "%+v: %d units passed at %d, waiting %v, after %v", b.rule, units, now, wait, b.passed)
 	b.passed = append(b.passed, grant{now + int64(wait), units})
-	for _, g := range b.passed { // what was borrowed has room when its bucket begins
+	for _, g := range b.passed { // borrowed units have room when their bucket begins
 		if !b.queues() && g.at >= now {
 			require.LessOrEqual(b.t, b.used(g.at), int64(b.rule.Threshold), "%+v: at %d, after %v", b.rule, g.at, b.passed)
 		}
@@ -136,7 +136,7 @@ func (b *book) call(count int64) {
 
 	slept = len(b.some.clock.Slept())
 	twin, err := b.some.Enter(b.t.Context(), "orders", opts)
-	if b.rule.Behavior == flow.Reject || b.rule.Behavior == flow.Throttle { // a warm-up settles when it is asked
+	if b.rule.Behavior == flow.Reject || b.rule.Behavior == flow.Throttle { // a warm-up settles when asked
 		require.NoError(b.t, err, "%+v: without the refused calls", b.rule)
 		require.Equal(b.t, wait, b.wait(b.some, slept), "%+v: without the refused calls", b.rule)
 	}
@@ -148,8 +148,7 @@ func (b *book) call(count int64) {
 	twin.Exit()
 }
 
-// wait is how long the last call was told to wait. The clock noted it and stood
-// still.
+// wait returns the wait of the last call. The clock recorded it and stood still.
 func (b *book) wait(g *guard, slept int) time.Duration {
 	b.t.Helper()
 	waits := g.clock.Slept()[slept:]
@@ -169,23 +168,23 @@ func (b *book) queues() bool {
 func (b *book) mustPass(now, units int64) bool {
 	switch {
 	case b.rule.Behavior == flow.WarmUp || b.rule.Behavior == flow.WarmUpThrottle:
-		return false // how warm it is isn't booked
+		return false // the log doesn't model warmth
 	case b.rule.Threshold == 0:
 		return false
 	case b.queues():
-		early := new(big.Float).Sub(b.turn(now, units), big.NewFloat(0.5)) // for the rounding of costs
+		early := new(big.Float).Sub(b.turn(now, units), big.NewFloat(0.5)) // allows for rounded costs
 		return len(b.passed) == 0 || early.Cmp(nanos(now+int64(b.rule.MaxWait)-1)) <= 0
 	}
 	return b.used(now)+units <= int64(b.rule.Threshold) && !b.borrowed(now)
 }
 
-// mayPass reports whether the call can pass after that wait.
+// mayPass reports whether the call can pass after the wait.
 func (b *book) mayPass(now int64, wait time.Duration, units int64) bool {
 	switch {
 	case b.rule.Threshold == 0:
 		return false
 	case b.queues():
-		late := new(big.Float).Sub(b.turn(now, units), big.NewFloat(1)) // a turn is told in whole nanoseconds
+		late := new(big.Float).Sub(b.turn(now, units), big.NewFloat(1)) // waits are whole nanoseconds
 		return wait <= b.rule.MaxWait && (len(b.passed) == 0 || late.Cmp(nanos(now+int64(wait))) <= 0)
 	case wait > 0:
 		return b.prioritized && wait < 500*time.Millisecond && b.used(now+int64(wait))+units <= int64(b.rule.Threshold)
@@ -193,7 +192,7 @@ func (b *book) mayPass(now int64, wait time.Duration, units int64) bool {
 	return b.used(now)+units <= int64(b.rule.Threshold)
 }
 
-// turn is one cost after the last one, the cost being that of the full threshold.
+// turn returns the time one cost after the last turn, at the cost under the full threshold.
 func (b *book) turn(now, units int64) *big.Float {
 	if len(b.passed) == 0 {
 		return nanos(now)
@@ -205,7 +204,7 @@ func (b *book) turn(now, units int64) *big.Float {
 
 func nanos(n int64) *big.Float { return new(big.Float).SetPrec(200).SetInt64(n) }
 
-// used is the units in the buckets that count at a time.
+// used returns the sum of the buckets that count at a time.
 func (b *book) used(at int64) (sum int64) {
 	if b.rule.Metric == flow.Concurrency {
 		for _, g := range b.passed {
@@ -226,8 +225,8 @@ func (b *book) used(at int64) (sum int64) {
 	return sum
 }
 
-// borrowed reports whether somebody has taken from a bucket to come, which counts
-// against a call now for as long as both would count.
+// borrowed reports whether an earlier call borrowed from a coming bucket; that counts against a
+// call now for as long as both would count.
 func (b *book) borrowed(now int64) bool {
 	for _, g := range b.passed {
 		if g.at > now {
@@ -237,7 +236,7 @@ func (b *book) borrowed(now int64) bool {
 	return false
 }
 
-// bucket is the number of the bucket of a time after 1970.
+// bucket returns the number of the bucket at a time after 1970.
 func (b *book) bucket(at int64) int64 {
 	return at / (int64(b.rule.Interval) / int64(b.rule.Buckets))
 }

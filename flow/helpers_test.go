@@ -28,11 +28,11 @@ var start = trial.Start
 type guard struct {
 	*engine.Engine
 	t     testing.TB
-	clock *clocks.Manual // nil if the configuration has another kind
+	clock *clocks.Manual // nil if the configuration brings its own
 }
 
-// newGuard returns a guard whose queued calls note their wait and run at once. At
-// the end of the test it must hold nothing.
+// newGuard returns a guard on which queued calls record their wait and run at once. It checks at
+// the end of the test that nothing is held.
 func newGuard(t testing.TB, rules ...flow.Rule) *guard {
 	t.Helper()
 	return newGuardWith(t, engine.Config{}, rules...)
@@ -54,7 +54,7 @@ func (g *guard) load(rules ...flow.Rule) {
 	require.NoError(g.t, g.Update(func(b *engine.SnapshotBuilder) error { return flow.Compile(b, rules) }))
 }
 
-// at moves the clock to so long after the start.
+// at moves the clock to d after the start.
 func (g *guard) at(d time.Duration) { g.clock.AdvanceTo(start.Add(d).UnixNano()) }
 
 func (g *guard) resource(name string) *engine.Resource {
@@ -64,7 +64,7 @@ func (g *guard) resource(name string) *engine.Resource {
 	return r
 }
 
-// enter makes a call as written: a resource, and then what there is to say of it:
+// enter makes a call from its text form, a resource followed by modifiers:
 //
 //	orders
 //	orders from app in web x3 first
@@ -94,8 +94,7 @@ func (g *guard) enter(call string) (engine.Entry, error) {
 	return g.Enter(engine.WithOrigin(engine.WithContext(g.t.Context(), context), origin), words[0], opts)
 }
 
-// outcome makes a call, ends it, and says what became of it: "pass", "block", or
-// how long it waited.
+// outcome makes a call, ends it, and returns "pass", "block" or how long it waited.
 func (g *guard) outcome(call string) string {
 	g.t.Helper()
 	waits := len(g.clock.Slept())
@@ -111,7 +110,7 @@ func (g *guard) outcome(call string) string {
 	return "pass"
 }
 
-// passes is how many of n like calls pass, waiting or not.
+// passes returns how many of n identical calls pass, with or without a wait.
 func (g *guard) passes(n int, call string) int {
 	g.t.Helper()
 	passed := 0
@@ -123,9 +122,8 @@ func (g *guard) passes(n int, call string) int {
 	return passed
 }
 
-// step is one line of a script: so long after the start, times calls are made (1 if
-// left out), and fare as wanted: outcomes with how often each follows, as in
-// "pass x3, block x2".
+// step is one line of a script: at a time after the start, times calls are made (default 1), with
+// the wanted outcomes and how often each follows, as in "pass x3, block x2".
 type step struct {
 	at    time.Duration
 	enter string
@@ -145,7 +143,7 @@ func (g *guard) run(script []step) {
 	}
 }
 
-// open makes calls that stay open until the function that it returns is called.
+// open makes n calls that stay open until the returned function is called.
 func (g *guard) open(n int, call string) (exit func()) {
 	g.t.Helper()
 	entries := make([]engine.Entry, n)
@@ -161,7 +159,7 @@ func (g *guard) open(n int, call string) (exit func()) {
 	}
 }
 
-// shadowBlocked is how many calls a shadow rule would have refused.
+// shadowBlocked returns the number of calls that a shadow rule would have refused.
 func (g *guard) shadowBlocked(id string) int64 {
 	g.t.Helper()
 	return trial.Figures(g.t, g.Engine, id).ShadowBlocked
@@ -169,7 +167,7 @@ func (g *guard) shadowBlocked(id string) int64 {
 
 const ms = time.Millisecond
 
-// comeAgain is when a refused call may come again, which the rule has to know.
+// comeAgain returns the RetryAfter of a refusal, which must be known.
 func comeAgain(t testing.TB, b *core.BlockError) time.Duration {
 	t.Helper()
 	wait, known := b.RetryAfter()
@@ -177,7 +175,7 @@ func comeAgain(t testing.TB, b *core.BlockError) time.Duration {
 	return wait
 }
 
-// assertNobodyKnows checks that a rule doesn't know when a call may come again.
+// assertNobodyKnows checks that RetryAfter is unknown.
 func assertNobodyKnows(t testing.TB, b *core.BlockError, why ...any) {
 	t.Helper()
 	wait, known := b.RetryAfter()
@@ -185,7 +183,7 @@ func assertNobodyKnows(t testing.TB, b *core.BlockError, why ...any) {
 	assert.Zero(t, wait)
 }
 
-// window is the one that is strict or not.
+// window returns flow.Strict or flow.Ring.
 func window(strict bool) flow.Window {
 	if strict {
 		return flow.Strict

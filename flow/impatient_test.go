@@ -12,8 +12,9 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// Callers who leave in the order in which they came take nothing from those behind them:
-// as many pass as if they had never come. known bug 128
+// Callers that give up in the order of their arrival take nothing from those behind them: as many
+// pass as if they had never come.
+// known bug 128
 func TestGoodputOfImpatientCallers(t *testing.T) {
 	for _, rule := range []flow.Rule{
 		throttle(50, time.Second),
@@ -24,7 +25,7 @@ func TestGoodputOfImpatientCallers(t *testing.T) {
 		})
 		t.Log(rule.Behavior, passed)
 		if rule.Behavior == flow.WarmUpThrottle {
-			passed = passed[3:] // when it is warm
+			passed = passed[3:] // after it has warmed up
 		}
 		for _, n := range passed[:len(passed)-1] {
 			assert.GreaterOrEqual(t, n, 50*95/100, "%v in each second", passed)

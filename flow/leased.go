@@ -13,20 +13,20 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// leased enforces a limit that a cluster shares. The checker asks rules in force through their
-// sharer, after all others, as a call may have to wait for the store; so ask is never called, and
-// take only in shadow mode. The mutex guards the limits of single callers.
+// leased enforces a limit that a cluster shares. The checker asks enforced rules through their
+// sharer, after all others, because a call may have to wait for the store; so ask is never called,
+// and take only in shadow mode. The mutex guards the limits of single callers.
 type leased struct {
 	*controller
-	before enforcer      // of the same rule if it were local, which keeps what has passed
-	all    family.Shared // nil for a rule that holds for each caller by itself
+	before enforcer      // enforcer of the same rule while it was local; it keeps the history
+	all    family.Shared // nil for a rule that limits each caller separately
 
 	member *sharing.Member
 	mu     sync.Mutex
-	of     map[*node.OriginNode]family.Shared // of single callers
+	of     map[*node.OriginNode]family.Shared // by caller
 }
 
-// maxLeased is how many callers are remembered: the limit of any other is found again by its key.
+// maxLeased bounds the remembered callers: the limit of any other is looked up by its key.
 const maxLeased = 4096
 
 func newLeased(c *controller, before enforcer, m *sharing.Member) *leased {
@@ -37,8 +37,8 @@ func newLeased(c *controller, before enforcer, m *sharing.Member) *leased {
 	return e
 }
 
-// share returns the limit that the rule shares for a caller. No other rule has it: a rule in
-// shadow mode doesn't share with an enforced one.
+// share returns the rule's shared limit for a caller. No other rule uses it: a rule in shadow mode
+// doesn't share with an enforced one.
 func (e *leased) share(origin string) family.Shared {
 	r, m := &e.rule, e.member
 	key := m.Key("flow", r.ID, e.resource.Name(), origin, r.Mode.String())
@@ -51,7 +51,7 @@ func (e *leased) share(origin string) family.Shared {
 	return family.NewSharedWindow(m, key, sharing.WindowConfig{Shape: r.shape(), Threshold: r.Threshold, Rule: r.Cluster}, true, e.refusal)
 }
 
-// limitFor returns the limit that a call which the rule applies to counts in.
+// limitFor returns the limit that applies to a call, which the rule must apply to.
 func (e *leased) limitFor(inv *engine.Invocation) family.Shared {
 	if e.all != nil {
 		return e.all
@@ -70,7 +70,7 @@ func (e *leased) limitFor(inv *engine.Invocation) family.Shared {
 	return w
 }
 
-// limits are those that calls have asked for.
+// limits returns the limits that calls have used so far.
 func (e *leased) limits() []family.Shared {
 	if e.all != nil {
 		return []family.Shared{e.all}
@@ -84,13 +84,13 @@ func (e *leased) ask(inv *engine.Invocation, _ *node.StatisticNode) engine.Verdi
 	return e.limitFor(inv).Ask(inv, inv.Units())
 }
 
-// take rehearses the call, which counts a refusal by itself.
+// take rehearses the call, and counts a refusal itself.
 func (e *leased) take(inv *engine.Invocation, _ *node.StatisticNode) engine.Verdict {
 	family.Rehearse(inv, e.record, e.limitAmong)
 	return engine.Verdict{}
 }
 
-// retryAfter is not known for single callers.
+// retryAfter is unknown for rules that limit each caller separately.
 func (e *leased) retryAfter(now int64) (wait time.Duration, known bool) {
 	if e.all == nil {
 		return 0, false
@@ -104,7 +104,7 @@ func (e *leased) explain(inv *engine.Invocation, _ *node.StatisticNode, j *core.
 
 func (e *leased) idle(now int64) bool { return e.before.idle(now) }
 
-// limitAmong returns the i-th limit of a call that the rule applies to, of which there is one.
+// limitAmong returns the i-th limit of a call that the rule applies to; there is only one.
 func (e *leased) limitAmong(inv *engine.Invocation, i int) (family.Shared, int64) {
 	if i > 0 {
 		return nil, 0
@@ -112,16 +112,16 @@ func (e *leased) limitAmong(inv *engine.Invocation, i int) (family.Shared, int64
 	return e.limitFor(inv), inv.Units()
 }
 
-// Shares returns the rules whose limits a cluster shares, nil if there are none.
+// Shares returns the rules whose limits a cluster shares, or nil if there are none.
 func (rs *checker) Shares() engine.Sharer { return rs.shared.Sharer() }
 
-// sharer is a rule in force whose limit a cluster shares, one of rs.
+// sharer is an enforced rule of rs whose limit a cluster shares.
 type sharer struct {
 	*leased
 	rs *checker
 }
 
-// SharedLimit returns the limit that the call counts in.
+// SharedLimit returns the limit that applies to the call.
 func (s *sharer) SharedLimit(inv *engine.Invocation, i int) (family.Shared, int64) {
 	if s.counts(inv, s.rs) == nil {
 		return nil, 0
@@ -129,5 +129,5 @@ func (s *sharer) SharedLimit(inv *engine.Invocation, i int) (family.Shared, int6
 	return s.limitAmong(inv, i)
 }
 
-// Direct reports whether no call waits for its turn.
+// Direct reports whether calls never wait for a turn.
 func (s *sharer) Direct() bool { return s.rule.Behavior != Throttle }

@@ -11,8 +11,9 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// A bucket of warm-up tokens holds from none to all that fit, whatever the rate, what
-// passed, and the pause: up to ten years. known bug 37, 42, 50
+// The warm-up tokens stay between zero and a full bucket, whatever the rate, the calls that passed,
+// and the pause, up to ten years.
+// known bug 37, 42, 50
 func TestWarmUpTokensStayInTheirBucket(t *testing.T) {
 	layout, err := stat.NewLayout(time.Second, 2, 1)
 	require.NoError(t, err)
@@ -43,13 +44,13 @@ func TestWarmUpTokensStayInTheirBucket(t *testing.T) {
 				now += r.Int64N(int64(10 * 365 * 24 * time.Hour))
 			}
 		}
-		// After a pause of ten years it is as cold as at the start; right at the warning
-		// line nothing is gained, see warmUp.
-		w.at(now, n) // what passed was before the pause
+		// After a pause of ten years the resource is as cold as at the start; exactly at the
+		// warning line it gains nothing, see warmUp.
+		w.at(now, n) // settles the calls from before the pause
 		atLine := w.rounds && w.stored == w.warning
 		now += int64(10 * 365 * 24 * time.Hour)
 		w.at(now, n)
-		if !atLine && rule.Threshold > 1e-9 { // or even ten years are no long pause
+		if !atLine && rule.Threshold > 1e-9 { // otherwise even ten years are no long pause
 			require.InDelta(t, w.full, w.stored, 1e-9*w.full, "%+v", rule)
 		}
 	}

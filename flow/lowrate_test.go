@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// Where a warm-up's bucket holds less than a token, the warm-up is one all the same.
+// A warm-up whose bucket holds less than a token still warms up.
 // known bug 121
 func TestWarmUpAtLowRates(t *testing.T) {
 	for _, c := range []struct {
@@ -39,7 +39,7 @@ func TestWarmUpAtLowRates(t *testing.T) {
 			assert.Equal(t, c.cold, g.passes(2*all, "orders"), "cold")
 			g.clock.Advance(time.Second)
 			assert.Equal(t, all-c.cold, g.passes(2*all, "orders"), "as much as that has warmed it up")
-			distance := c.interval / time.Duration(all) * time.Duration(c.factor) // of calls that don't warm it up
+			distance := c.interval / time.Duration(all) * time.Duration(c.factor) // between calls that don't warm it up
 			g.clock.Advance(max(c.interval+c.period, distance+time.Second))
 			assert.Equal(t, c.cold, g.passes(2*all, "orders"), "cold again")
 
@@ -61,7 +61,7 @@ func TestWarmUpAtLowRates(t *testing.T) {
 	}
 }
 
-// Two rules on a resource read the same total, each from its own second.
+// Two rules on a resource read the same total, each from the start of its own second.
 func TestWarmUpsAtLowRatesBesideEachOther(t *testing.T) {
 	one := flow.Rule{ID: "one", Resource: "orders", Threshold: 30, Interval: 5 * time.Minute, Behavior: flow.WarmUp}
 	two := one
@@ -74,8 +74,8 @@ func TestWarmUpsAtLowRatesBesideEachOther(t *testing.T) {
 	assert.Equal(t, 10, g.passes(100, "orders from app"), "30 for all")
 }
 
-// A queue of one call in 36 s becomes one in 12 s while it is used, however often it is
-// asked. known bug 121
+// A queue of one call in 36 s becomes one in 12 s while it is used, however often it is asked.
+// known bug 121
 func TestWarmUpThrottleAtLowRates(t *testing.T) {
 	g := newGuard(t, flow.Rule{
 		Resource: "orders", Threshold: 300, Interval: time.Hour, Behavior: flow.WarmUpThrottle, MaxWait: time.Second,

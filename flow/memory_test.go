@@ -45,7 +45,7 @@ func (d *dial) set(used, limit int64, err error) {
 	d.shows, d.err = host.Memory{Used: used, Limit: limit}, err
 }
 
-// newMemoryGuard returns a guard on a machine that uses nothing of 1000 bytes yet.
+// newMemoryGuard returns a guard on a machine with 1000 bytes, none of them in use.
 func newMemoryGuard(t testing.TB, cfg engine.Config, rules ...flow.Rule) (*guard, *dial) {
 	t.Helper()
 	d := new(dial)
@@ -56,7 +56,7 @@ func newMemoryGuard(t testing.TB, cfg engine.Config, rules ...flow.Rule) (*guard
 	return g, d
 }
 
-// uses has the machine use so much of its 1000 bytes, and has it sampled.
+// uses sets the memory in use, of 1000 bytes, and samples the machine.
 func (g *guard) uses(d *dial, used int64) {
 	d.set(used, 1000, nil)
 	g.Sampler().Sample()
@@ -71,8 +71,8 @@ func byMemory(r flow.Rule) flow.Rule {
 	return r
 }
 
-// Up to the low mark the whole threshold, from the high one on what remains of it, and
-// a straight line between.
+// The full threshold up to the low mark, MemoryThreshold from the high mark on, and a straight line
+// between the two.
 func TestThresholdByMemory(t *testing.T) {
 	for _, tt := range []struct {
 		used, pass int64
@@ -105,8 +105,8 @@ func TestThresholdByMemory(t *testing.T) {
 	}
 }
 
-// A threshold that falls goes for what passed before, one that rises needs no reload,
-// and the window counts on all the while.
+// A threshold that falls applies to calls that passed before, one that rises needs no reload, and
+// the window keeps counting.
 func TestThresholdMovesWithinTheWindow(t *testing.T) {
 	g, d := newMemoryGuard(t, engine.Config{}, byMemory(flow.Rule{Interval: time.Minute, Window: flow.Ring}))
 	assert.Equal(t, 40, g.passes(40, "orders"))
@@ -121,15 +121,15 @@ func TestThresholdMovesWithinTheWindow(t *testing.T) {
 	g.at(time.Minute)
 	g.uses(d, 950)
 	assert.Equal(t, 10, g.passes(99, "orders"), "a new minute")
-	// The clock samples it: no call and nobody else has to.
+	// The clock takes the sample, with or without calls.
 	d.set(0, 1000, nil)
 	assert.Equal(t, 0, g.passes(5, "orders"))
 	g.clock.Advance(sampler.Period)
 	assert.Equal(t, 90, g.passes(99, "orders"))
 }
 
-// Units in flight beyond a limit that has fallen go on, and no call comes in
-// until enough of them have gone.
+// Units in flight above a limit that has fallen stay in flight, and no call gets in until enough of
+// them have left.
 func TestConcurrencyByMemory(t *testing.T) {
 	g, d := newMemoryGuard(t, engine.Config{}, byMemory(flow.Rule{Metric: flow.Concurrency, Threshold: 10, MemoryThreshold: 2}))
 	var open []engine.Entry
@@ -162,7 +162,7 @@ func TestConcurrencyByMemory(t *testing.T) {
 	}
 }
 
-// The queue goes on where it is: only the next distance is another.
+// The queue continues where it is: only the next distance changes.
 func TestThrottleByMemory(t *testing.T) {
 	g, d := newMemoryGuard(t, engine.Config{}, byMemory(flow.Rule{Behavior: flow.Throttle, MaxWait: 250 * ms}))
 	assert.Equal(t, "pass", g.outcome("orders"))
@@ -175,7 +175,7 @@ func TestThrottleByMemory(t *testing.T) {
 	assert.Equal(t, "220ms", g.outcome("orders"))
 }
 
-// A prioritized call borrows within the limit that holds.
+// A prioritized call borrows within the current limit.
 func TestBorrowByMemory(t *testing.T) {
 	g, d := newMemoryGuard(t, engine.Config{}, byMemory(flow.Rule{Threshold: 10, MemoryThreshold: 4, Window: flow.Ring}))
 	assert.Equal(t, 10, g.passes(12, "orders"))
@@ -191,7 +191,7 @@ func TestBorrowByMemory(t *testing.T) {
 	assert.Equal(t, 5, g.passes(12, "orders"))
 }
 
-// An associated rule looks at the other resource with the limit that holds.
+// An associated rule compares the other resource with the current limit.
 func TestAssociatedByMemory(t *testing.T) {
 	g, d := newMemoryGuard(t, engine.Config{}, byMemory(flow.Rule{Relation: flow.Associated, Ref: "stock"}))
 	assert.Equal(t, 50, g.passes(50, "stock"))
@@ -202,7 +202,7 @@ func TestAssociatedByMemory(t *testing.T) {
 	assert.Equal(t, "pass", g.outcome("orders"))
 }
 
-// A shadow rule follows the memory as well, and counts what it would admit.
+// A shadow rule follows the memory as well, and counts the calls it would refuse.
 func TestShadowByMemory(t *testing.T) {
 	g, d := newMemoryGuard(t, engine.Config{}, byMemory(flow.Rule{Mode: spec.Shadow, Interval: time.Minute}))
 	g.uses(d, 900)
@@ -213,7 +213,7 @@ func TestShadowByMemory(t *testing.T) {
 	assert.EqualValues(t, 25, g.Rules().RuleStats()[0].ShadowBlocked, "55 in all")
 }
 
-// When to come again is said under the limit that holds.
+// RetryAfter goes by the current limit.
 func TestRetryAfterByMemory(t *testing.T) {
 	g, d := newMemoryGuard(t, engine.Config{}, byMemory(flow.Rule{Buckets: 10, Window: flow.Ring}))
 	assert.Equal(t, 10, g.passes(10, "orders"))
@@ -228,7 +228,7 @@ func TestRetryAfterByMemory(t *testing.T) {
 	assert.Zero(t, comeAgain(t, block))
 }
 
-// A throttle is not forgotten while it would make somebody wait at its slowest.
+// A throttle is kept while it would make a call wait at its lowest rate.
 func TestIdleByMemory(t *testing.T) {
 	g, d := newMemoryGuard(t, engine.Config{}, byMemory(flow.Rule{Behavior: flow.Throttle, Threshold: 1e9, MemoryThreshold: 1000}))
 	g.uses(d, 0)
@@ -240,8 +240,7 @@ func TestIdleByMemory(t *testing.T) {
 	assert.True(t, held.Idle(g.Now()))
 }
 
-// The memory is sampled while a rule wants to know, together with what the other
-// families do.
+// The memory is sampled while a rule needs it, together with the readings for other families.
 func TestMemoryIsSampledForTheRules(t *testing.T) {
 	g, d := newMemoryGuard(t, engine.Config{}, flow.Rule{Resource: "orders", Threshold: 5})
 	samples := func() int64 {
@@ -271,8 +270,7 @@ func TestMemoryIsSampledForTheRules(t *testing.T) {
 	assert.Zero(t, samples())
 }
 
-// While the memory can't be read any more the whole threshold holds, and the log says
-// so, once.
+// When the memory can no longer be read, the full threshold holds and the log reports it once.
 func TestMemoryThatFailsLater(t *testing.T) {
 	var log bytes.Buffer
 	g, d := newMemoryGuard(t, engine.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, byMemory(flow.Rule{}))
@@ -285,13 +283,13 @@ func TestMemoryThatFailsLater(t *testing.T) {
 	assert.Contains(t, log.String(), `level=ERROR msg="penstock: machine metric unreadable: rules on it don't limit until it recovers" metric=memory error=gone`)
 	assert.Equal(t, 1, bytes.Count(log.Bytes(), []byte("metric=memory")))
 	assert.Zero(t, g.Rules().RuleStats()[0].Details.(flow.Stats).Memory)
-	g.load(byMemory(flow.Rule{Window: flow.Strict})) // is no reason to refuse an edit
+	g.load(byMemory(flow.Rule{Window: flow.Strict})) // not a reason to refuse an edit
 	g.uses(d, 1000)
 	assert.Equal(t, 0, g.passes(20, "orders"))
 	assert.Contains(t, log.String(), `msg="penstock: machine metric readable again" metric=memory`)
 }
 
-// What a rule can't do on this machine is refused, and the rules stay.
+// A rule that can't work on this machine is refused, and the loaded rules stay.
 func TestMemoryOfThisMachine(t *testing.T) {
 	g, d := newMemoryGuard(t, engine.Config{}, flow.Rule{Resource: "orders", Threshold: 1, Window: flow.Ring})
 	refused := func(r flow.Rule, want string) {
@@ -305,24 +303,24 @@ func TestMemoryOfThisMachine(t *testing.T) {
 	}
 	inBytes := byMemory(flow.Rule{Window: flow.Ring})
 	inBytes.LowMemory, inBytes.HighMemory = flow.Bytes(500), flow.Bytes(1024)
-	refused(inBytes, "highMemory: is 1KiB, and here at most 1000B can be used, so memoryThreshold would never hold: use less, or a share for both marks, as in 0.9")
+	refused(inBytes, "highMemory: is 1KiB, but at most 1000B can be used on this machine, so memoryThreshold would never hold: use less, or a share for both marks, as in 0.9")
 	inBytes.HighMemory = flow.Bytes(1000)
 	d.set(1, 0, nil)
-	refused(byMemory(flow.Rule{Window: flow.Ring}), "lowMemory: is a share, and how much memory may be used is not known here: use bytes, as in 512MiB")
+	refused(byMemory(flow.Rule{Window: flow.Ring}), "lowMemory: is a share, but the memory limit of this machine is unknown: use bytes, as in 512MiB")
 	g.load(inBytes)
 	g.uses(d, 1000)
 	assert.Equal(t, 10, g.passes(20, "orders"))
 	g.load(flow.Rule{Resource: "orders", Threshold: 1, Window: flow.Ring})
 	g.at(g.clockAfter(time.Second))
 	d.set(0, 0, errors.New("open proc/meminfo: no such file"))
-	refused(byMemory(flow.Rule{Window: flow.Ring}), "memoryThreshold: the memory in use can't be read here: open proc/meminfo: no such file; leave the rule's memory keys out on such a machine")
+	refused(byMemory(flow.Rule{Window: flow.Ring}), "memoryThreshold: the memory in use can't be read on this machine: open proc/meminfo: no such file; remove the rule's memory keys here")
 	g.load(byMemory(flow.Rule{Mode: spec.Off, Window: flow.Ring}))
 	g.clock.Advance(time.Minute)
 	d.set(0, 1000, nil)
 	g.load(byMemory(flow.Rule{Window: flow.Ring}))
 }
 
-// clockAfter is so long after now, from the start.
+// clockAfter returns d after now, as a time from the start.
 func (g *guard) clockAfter(d time.Duration) time.Duration {
 	return time.Unix(0, g.Now()).Sub(start) + d
 }
@@ -337,22 +335,22 @@ func TestMemoryRuleRefuses(t *testing.T) {
 		rule flow.Rule
 		want string
 	}{
-		{rule(func(r *flow.Rule) { r.Behavior = flow.WarmUp }), "memoryThreshold: has no meaning for behavior warmUp, whose threshold moves by itself: remove it, or set behavior to reject or throttle"},
-		{rule(func(r *flow.Rule) { r.Behavior = flow.WarmUpThrottle }), "memoryThreshold: has no meaning for behavior warmUpThrottle, whose threshold moves by itself: remove it, or set behavior to reject or throttle"},
-		{rule(func(r *flow.Rule) { r.MemoryThreshold = 0 }), "memoryThreshold: is required by lowMemory and highMemory: it is what remains of the threshold from highMemory on, more than 0"},
-		{rule(func(r *flow.Rule) { r.LowMemory = flow.Watermark{} }), "lowMemory: is required by memoryThreshold: it is the memory use up to which the whole threshold holds, as in 0.6 or 512MiB"},
-		{rule(func(r *flow.Rule) { r.HighMemory = flow.Watermark{} }), "highMemory: is required by memoryThreshold: it is the memory use from which on memoryThreshold holds, as in 0.9 or 1GiB"},
+		{rule(func(r *flow.Rule) { r.Behavior = flow.WarmUp }), "memoryThreshold: has no meaning for behavior warmUp, whose threshold already changes by itself: remove it, or set behavior to reject or throttle"},
+		{rule(func(r *flow.Rule) { r.Behavior = flow.WarmUpThrottle }), "memoryThreshold: has no meaning for behavior warmUpThrottle, whose threshold already changes by itself: remove it, or set behavior to reject or throttle"},
+		{rule(func(r *flow.Rule) { r.MemoryThreshold = 0 }), "memoryThreshold: is required by lowMemory and highMemory: it is the threshold from highMemory on, more than 0"},
+		{rule(func(r *flow.Rule) { r.LowMemory = flow.Watermark{} }), "lowMemory: is required by memoryThreshold: it is the memory use up to which the full threshold holds, as in 0.6 or 512MiB"},
+		{rule(func(r *flow.Rule) { r.HighMemory = flow.Watermark{} }), "highMemory: is required by memoryThreshold: it is the memory use from which memoryThreshold holds, as in 0.9 or 1GiB"},
 		{rule(func(r *flow.Rule) { r.MemoryThreshold = 100 }), "memoryThreshold: is 100: use a number above 0 and below the threshold, 100"},
 		{rule(func(r *flow.Rule) { r.MemoryThreshold = -1 }), "memoryThreshold: is -1: use a number above 0 and below the threshold, 100"},
 		{rule(func(r *flow.Rule) { r.MemoryThreshold = math.NaN() }), "memoryThreshold: is NaN: use a number above 0 and below the threshold, 100"},
-		{rule(func(r *flow.Rule) { r.MemoryThreshold = 0.5 }), "memoryThreshold: is 0.5: whole units are counted here, so use at least 1, and a whole unit less than the threshold, 100"},
-		{rule(func(r *flow.Rule) { r.Threshold, r.MemoryThreshold = 1.9, 1.2 }), "memoryThreshold: is 1.2: whole units are counted here, so use at least 1, and a whole unit less than the threshold, 1.9"},
+		{rule(func(r *flow.Rule) { r.MemoryThreshold = 0.5 }), "memoryThreshold: is 0.5: only whole units count here, so use at least 1, and at least one less than the threshold, 100"},
+		{rule(func(r *flow.Rule) { r.Threshold, r.MemoryThreshold = 1.9, 1.2 }), "memoryThreshold: is 1.2: only whole units count here, so use at least 1, and at least one less than the threshold, 1.9"},
 		{rule(func(r *flow.Rule) { r.Threshold, r.Behavior = 0, flow.Throttle }), "memoryThreshold: is 10: use a number above 0 and below the threshold, 0"},
 		{rule(func(r *flow.Rule) { r.LowMemory = flow.Share(-0.5) }), "lowMemory: is -0.5: use a share above 0 and up to 1, as in 0.8, or bytes"},
 		{rule(func(r *flow.Rule) { r.HighMemory = flow.Share(80) }), "highMemory: is 80: use a share above 0 and up to 1, as in 0.8, or bytes"},
 		{rule(func(r *flow.Rule) { r.HighMemory = flow.Share(math.NaN()) }), "highMemory: is NaN: use a share above 0 and up to 1, as in 0.8, or bytes"},
-		{rule(func(r *flow.Rule) { r.LowMemory = flow.Bytes(-1) }), "lowMemory: is -1 bytes: use a number of bytes that a machine can have"},
-		{rule(func(r *flow.Rule) { r.HighMemory = flow.Bytes(1 << 61) }), "highMemory: is 2305843009213693952 bytes: use a number of bytes that a machine can have"},
+		{rule(func(r *flow.Rule) { r.LowMemory = flow.Bytes(-1) }), "lowMemory: is -1 bytes: use more than 0 and at most 1EiB"},
+		{rule(func(r *flow.Rule) { r.HighMemory = flow.Bytes(1 << 61) }), "highMemory: is 2305843009213693952 bytes: use more than 0 and at most 1EiB"},
 		{rule(func(r *flow.Rule) { r.HighMemory = flow.Bytes(1 << 30) }), "highMemory: is 1GiB and lowMemory 0.5: use two shares, or bytes for both"},
 		{rule(func(r *flow.Rule) { r.HighMemory = flow.Share(0.5) }), "highMemory: is 0.5: use more than lowMemory, 0.5"},
 		{rule(func(r *flow.Rule) { r.LowMemory, r.HighMemory = flow.Bytes(3<<20), flow.Bytes(2<<20) }), "highMemory: is 2MiB: use more than lowMemory, 3MiB"},
@@ -373,7 +371,7 @@ func TestMemoryRuleRefuses(t *testing.T) {
 	}
 }
 
-// An amount is written as it is read.
+// An amount is written the way it is read.
 func TestWatermark(t *testing.T) {
 	for _, tt := range []struct {
 		file any
@@ -398,10 +396,10 @@ func TestWatermark(t *testing.T) {
 		file any
 		want string
 	}{
-		{"80%", `"80%" is no amount of memory: use a share of the limit, as in 0.8, or bytes with their unit, as in 512MiB`},
-		{"1.5GiB", `"1.5GiB" is no amount of memory: use a share of the limit, as in 0.8, or bytes with their unit, as in 512MiB`},
-		{"-1B", `"-1B" is no amount of memory: use a share of the limit, as in 0.8, or bytes with their unit, as in 512MiB`},
-		{"99999999999TiB", `"99999999999TiB" is no amount of memory: use a share of the limit, as in 0.8, or bytes with their unit, as in 512MiB`},
+		{"80%", `"80%" is not an amount of memory: use a share of the limit, as in 0.8, or bytes with their unit, as in 512MiB`},
+		{"1.5GiB", `"1.5GiB" is not an amount of memory: use a share of the limit, as in 0.8, or bytes with their unit, as in 512MiB`},
+		{"-1B", `"-1B" is not an amount of memory: use a share of the limit, as in 0.8, or bytes with their unit, as in 512MiB`},
+		{"99999999999TiB", `"99999999999TiB" is not an amount of memory: use a share of the limit, as in 0.8, or bytes with their unit, as in 512MiB`},
 		{int64(512), "must be a share from 0 to 1, as in 0.8, or have its unit, as in 512MiB"},
 		{true, "must be a share of the limit, as in 0.8, or bytes with their unit, as in 512MiB, not true"},
 	} {

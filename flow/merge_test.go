@@ -14,11 +14,11 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// Two rules that counted in windows of two shapes are edited to count in one. Each goes
-// on from what it knew, whichever hands over last.
+// Two rules that counted in windows of different shapes are edited to count in one. Each continues
+// from its own counts, whichever hands over last.
 // known bug 72
 func TestRulesMeetInOneShape(t *testing.T) {
-	for range 20 { // in an order that is not the same each time
+	for range 20 { // in varying order
 		clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
 		e, err := engine.NewEngine(engine.Config{Clock: clock, Chain: trial.Chain()})
 		require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestRulesMeetInOneShape(t *testing.T) {
 	}
 }
 
-// Rules that were replaced are let go of, however often.
+// Replaced rules are garbage collected, after any number of reloads.
 func TestReloadsKeepNothing(t *testing.T) {
 	e, err := engine.NewEngine(engine.Config{Chain: trial.Chain()})
 	require.NoError(t, err)

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/internal/meter"
 )
 
-// findNeeds finds what rules need of nodes at which none of them is at work yet.
+// findNeeds collects what the rules need on nodes where none of them is in effect yet.
 func (t *table) findNeeds() {
 	known := make(map[engine.Need]bool)
 	for _, r := range t.All() {
@@ -22,8 +22,8 @@ func (t *table) findNeeds() {
 	}
 }
 
-// Needs reports which meters the rules at a resource count with. A semaphore that a rule has to
-// itself is kept while the rule is off, as nothing else could later tell which calls are in flight.
+// Needs reports the meters that the rules at a resource count with. The semaphore of a rule that is
+// off is kept if no other rule shares it: nothing else knows which calls are in flight.
 func (t *table) Needs(held any, known uint64, need func(engine.Need)) {
 	h, _ := held.(*family.Kept[Rule, controller])
 	for c := range h.All() {
@@ -39,8 +39,8 @@ func (t *table) Needs(held any, known uint64, need func(engine.Need)) {
 	}
 }
 
-// Looks reports which meters associated rules look at, or will once they are at work; where the
-// calls are may be given by an expression.
+// Looks reports the meters that associated rules read, or will read once in effect; an expression
+// may select the calling resources.
 func (t *table) Looks(need func(resource string, n engine.Need)) {
 	if len(t.looking) == 0 {
 		return
@@ -60,7 +60,7 @@ func (t *table) Looks(need func(resource string, n engine.Need)) {
 // counts reports whether the rule counts with a meter of a node.
 func (r Rule) counts() bool { return r.Metric == Concurrency && !r.leases() || r.metered() }
 
-// need is a meter as the rule needs it.
+// need returns the rule's need for the meter.
 func (r Rule) need(m meter.Meter) engine.Need {
 	if r.Metric == Concurrency {
 		return engine.Need{Role: r.role(), Semaphore: true, Meter: meter.Meter{Owner: m.Owner}}

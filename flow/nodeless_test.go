@@ -15,14 +15,14 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// Where the slot that finds a node panics, the rules on that node don't apply; those
-// on other nodes hold.
+// If the slot that finds a node panics, the rules on that node don't apply; rules on other nodes
+// hold.
 func TestRulesWithoutTheirNode(t *testing.T) {
 	const limit = 3
 	for _, tt := range []struct {
 		name  string
 		chain *engine.Chain
-		rule  flow.Rule // can't be held
+		rule  flow.Rule // can't be enforced
 	}{
 		{"origin", engine.NewChain(trial.Slot("nodeSelector"), trial.Lost{}, trial.Slot("log"), trial.Slot("statistic"), engine.FamilySlot(core.KindFlow)), flow.Rule{Threshold: 0.5, Origin: "app"}},
 		{"chain", engine.NewChain(trial.Lost{}, trial.Slot("clusterBuilder"), trial.Slot("log"), trial.Slot("statistic"), engine.FamilySlot(core.KindFlow)), flow.Rule{Threshold: 0.5, Relation: flow.Chain, Ref: "web"}},

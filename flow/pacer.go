@@ -26,8 +26,8 @@ func (e *pacer) ask(inv *engine.Invocation, n *node.StatisticNode) engine.Verdic
 	return engine.Verdict{Wait: wait, By: e.refusal}
 }
 
-// take takes a turn in the queue. Where the rate moves, it checks whether the rate has fallen
-// since, as retake does: if so, the call takes a turn further away.
+// take takes a turn in the queue. If the rate can change, it checks afterwards whether the rate has
+// fallen, as retake does: if so, the call takes a later turn.
 func (e *pacer) take(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict {
 	now, before := inv.Now(), inv.Reservations()
 	for perUnit := e.perUnit(now, n); ; {

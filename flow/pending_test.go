@@ -12,14 +12,14 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// A rule with an expression comes to a resource by the next call there. However late that
-// is, the rule counts from the load on, and before it what a rule with a name would count.
+// A rule with an expression takes effect on a resource at the next call there. However late that
+// is, the rule counts from the load on, and before it whatever a rule with a name would count.
 // known bug 129
 func TestExpressionCountsFromTheLoad(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		rule   flow.Rule
-		script []step // the rule comes at 8 ms, when 2 calls have passed
+		script []step // the rule is loaded at 8 ms, when 2 calls have passed
 	}{
 		{"the bucket of the load is over", flow.Rule{Threshold: 2, Interval: 10 * ms, Buckets: 1, Window: flow.Ring}, []step{
 			{10 * ms, "orders", 3, "pass x2, block"},
@@ -50,7 +50,7 @@ func TestExpressionCountsFromTheLoad(t *testing.T) {
 	}
 }
 
-// So it is if the resource is still waiting for a call when other rules are loaded.
+// The same if the resource still waits for a call when other rules are loaded.
 // known bug 129
 func TestExpressionCountsFromTheLoadAcrossAnother(t *testing.T) {
 	g := newGuard(t)
@@ -63,8 +63,8 @@ func TestExpressionCountsFromTheLoadAcrossAnother(t *testing.T) {
 	g.run([]step{{10 * time.Minute, "orders", 2, "pass, block"}})
 }
 
-// What was remembered for the rule is for it alone: rules that are loaded later begin with
-// what has passed within a minute.
+// Counts remembered for the rule are for that rule alone: rules loaded later start with the calls
+// of the last minute.
 // known bug 129
 func TestExpressionsForgetWhenTheyHaveBegun(t *testing.T) {
 	g := newGuard(t)
@@ -76,13 +76,12 @@ func TestExpressionsForgetWhenTheyHaveBegun(t *testing.T) {
 	assert.Equal(t, 3, g.passes(5, "orders"))
 }
 
-// A call that waited during the load, and runs before the next one comes, counts when it
-// runs.
+// A call that waited during the load, and runs before the next one comes, counts when it runs.
 // known bug 129
 func TestExpressionCountsWhoWaited(t *testing.T) {
 	for _, tt := range []struct {
 		interval time.Duration
-		left     int // of 3, ten minutes later
+		left     int // of 3 units, ten minutes later
 	}{
 		{time.Hour, 1},
 		{10 * ms, 3},

@@ -10,12 +10,12 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// periods are intervals other than a second, so that a unit that is mixed up shows.
+// periods are intervals other than a second, so that a wrong unit shows.
 var periods = []time.Duration{10 * ms, 250 * ms, time.Second, 7 * time.Second, time.Minute, 24 * time.Hour}
 
-// Callers who ask for more than they get, at every step of the clock: a rule gives its
-// threshold in each of its intervals, whichever length that has, and what is booked
-// ahead is never more than that either. known bug 12, 15
+// Callers ask for more than they get, at every step of the clock: a rule grants its threshold in
+// each interval, whatever the interval's length, and never books more than the threshold ahead.
+// known bug 12, 15
 func TestThresholdIsPerInterval(t *testing.T) {
 	const threshold, intervals = 5, 40
 	for _, interval := range periods {
@@ -28,8 +28,8 @@ func TestThresholdIsPerInterval(t *testing.T) {
 			r.ID, r.Resource, r.Threshold, r.Interval = "r", "orders", threshold, interval
 			t.Run(fmt.Sprintf("%v %v/%d, at most %v", r.Behavior, interval, r.Buckets, r.MaxWait), func(t *testing.T) {
 				g := newGuard(t, r)
-				var runs []time.Duration // when those that were admitted run
-				slack := 0               // what a queue holds at the end beyond the time
+				var runs []time.Duration // when the admitted calls run
+				slack := 0               // units in the queue at the end, beyond the time
 				for now := time.Duration(0); now < intervals*interval; now += interval / 20 {
 					g.at(now)
 					for range 2 {

@@ -9,7 +9,7 @@ import (
 )
 
 // permits enforces a limit on the units in flight, with the semaphore of the node that the rule
-// counts on. An associated rule takes nothing: it looks at the semaphore of another resource.
+// counts on. An associated rule takes nothing: it reads the semaphore of another resource.
 type permits struct{ *controller }
 
 func (e permits) ask(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict {
@@ -29,8 +29,8 @@ func (e permits) take(inv *engine.Invocation, n *node.StatisticNode) engine.Verd
 	return e.takeAt(inv, n, e.limitAt(inv.Now(), n))
 }
 
-// takeAt takes units of the node's semaphore, unless an earlier rule took them
-// there: then the total, the call included, must be within this limit too.
+// takeAt takes units of the node's semaphore, unless an earlier rule took them already: then the
+// total, including the call, must be within this limit too.
 func (e permits) takeAt(inv *engine.Invocation, n *node.StatisticNode, limit int64) engine.Verdict {
 	g := n.NeedSemaphore(e.meter.Owner)
 	if inv.HoldsSemaphore(g) {
@@ -46,16 +46,16 @@ func (e permits) takeAt(inv *engine.Invocation, n *node.StatisticNode, limit int
 	return e.refuse()
 }
 
-// has reports whether units more would be within the limit.
+// has reports whether the given number of further units is within the limit.
 func (e permits) has(n *node.StatisticNode, units, limit int64) bool {
 	g := n.NeedSemaphore(e.meter.Owner)
 	return g.Fits(units, limit) || n.Settle(g) && g.Fits(units, limit)
 }
 
-// retryAfter is not known: it depends on calls that exit.
+// retryAfter is unknown: it depends on calls that exit.
 func (permits) retryAfter(int64) (wait time.Duration, known bool) { return 0, false }
 
-func (permits) idle(int64) bool { return true } // the node has the semaphore
+func (permits) idle(int64) bool { return true } // the node owns the semaphore
 
 func (e permits) explain(inv *engine.Invocation, n *node.StatisticNode, j *core.Judgement) {
 	g, limit := n.LookSemaphore(e.meter.Owner), e.lookLimit(inv.Now(), n)

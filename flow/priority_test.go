@@ -17,7 +17,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// order is who runs when, in milliseconds, of calls that wait in a queue.
+// order records the order in which queued calls run, with times in milliseconds.
 type order struct {
 	*guard
 	began int64
@@ -25,7 +25,7 @@ type order struct {
 	calls int
 }
 
-// newOrder begins with a call that has just run.
+// newOrder starts with a call that has just run.
 func newOrder(t *testing.T, rules ...flow.Rule) *order {
 	t.Helper()
 	o := &order{guard: newGuard(t, rules...), ran: make(chan string, 100)}
@@ -35,7 +35,7 @@ func newOrder(t *testing.T, rules ...flow.Rule) *order {
 	return o
 }
 
-// waits has a call come that has to wait.
+// waits makes a call that must wait.
 func (o *order) waits(ctx context.Context, name string, opts ...engine.Option) {
 	o.t.Helper()
 	before := int(o.Waiting())
@@ -53,7 +53,7 @@ func (o *order) waits(ctx context.Context, name string, opts ...engine.Option) {
 	o.clock.AwaitParked(before + 1)
 }
 
-// refuses has a call come that is refused, and returns when it may come again.
+// refuses makes a call that must be refused, and returns its RetryAfter.
 func (o *order) refuses(opts ...engine.Option) time.Duration {
 	o.t.Helper()
 	_, err := o.Enter(o.t.Context(), "orders", opts)
@@ -62,8 +62,8 @@ func (o *order) refuses(opts ...engine.Option) time.Duration {
 	return comeAgain(o.t, b)
 }
 
-// all has everybody run, in steps of time: those that wake and sleep on have to be asleep
-// again, and those that run to have told of it, before it goes on.
+// all runs every call, in steps of time: calls that wake and sleep on must be asleep again, and
+// calls that run must have reported it, before the next step.
 func (o *order) all() (ran []string) {
 	for len(ran) < o.calls {
 		o.clock.Advance(ms)
@@ -78,8 +78,8 @@ func (o *order) all() (ran []string) {
 	return ran
 }
 
-// Prioritized calls go before those that wait, every second one at most; who comes later
-// changes nothing for them, and whoever is overtaken wakes when it was told, and sleeps on.
+// Prioritized calls overtake waiting calls, at most every second one; later arrivals change nothing
+// for them, and an overtaken call wakes at its original time and sleeps on.
 // known bug 139, 140
 func TestPrioritizedCallsOvertake(t *testing.T) {
 	first := engine.Prioritized()
@@ -101,9 +101,10 @@ func TestPrioritizedCallsOvertake(t *testing.T) {
 	}
 }
 
-// In a full queue a prioritized call still finds a turn, and pushes the others beyond maxWait:
-// to twice what they were told at most. Who comes then is refused, and told when one would not
-// be. known bug 139
+// In a full queue a prioritized call still finds a turn, and pushes the others beyond maxWait, to
+// at most twice their original wait. Calls that come then are refused, with a RetryAfter after
+// which one would not be.
+// known bug 139
 func TestFullQueueIsOvertaken(t *testing.T) {
 	o := newOrder(t, throttle(10, 200*ms))
 	o.waits(t.Context(), "a")
@@ -119,8 +120,8 @@ func TestFullQueueIsOvertaken(t *testing.T) {
 	assert.Equal(t, []string{"vip 1 100", "a 200", "vip 2 300", "b 400"}, o.all())
 }
 
-// A call in two queues is pushed back in each by those that overtake it there, and runs at the
-// later of its two turns, whichever that comes to be.
+// A call in two queues is pushed back in each by the calls that overtake it there, and runs at the
+// later of its two turns, whichever that turns out to be.
 func TestOvertakenInSeveralQueues(t *testing.T) {
 	quick := throttle(10, time.Hour)
 	slow := flow.Rule{ID: "slow", Resource: "orders", Threshold: 4, Behavior: flow.Throttle, MaxWait: time.Hour}
@@ -128,13 +129,13 @@ func TestOvertakenInSeveralQueues(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		rules []flow.Rule
-		from  string // the others come from there
+		from  string // where the other calls come from
 		want  []string
 	}{
 		{"both overtaken", []flow.Rule{quick, slow}, "app", []string{"vip 1 250", "a 500", "vip 2 750", "b 1000"}},
 		{"both overtaken, the slower one first", []flow.Rule{slow, quick}, "app", []string{"vip 1 250", "a 500", "vip 2 750", "b 1000"}},
-		// At 5 a second they have their turns at 0, which the first of them gets at once, and 200;
-		// at 10 a second at 100 and 200, and then at 200 and 400.
+		// At 5 a second the turns are at 0, which the first call gets at once, and 200; at 10 a
+		// second they are at 100 and 200, and then at 200 and 400.
 		{"only where they are together", []flow.Rule{app, quick}, "app", []string{"vip 1 100", "a 200", "vip 2 300", "b 400"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -149,7 +150,7 @@ func TestOvertakenInSeveralQueues(t *testing.T) {
 	}
 }
 
-// A prioritized call that leaves gives those that it overtook their time back.
+// A prioritized call that gives up returns the time to the calls it overtook.
 func TestPrioritizedCallLeaves(t *testing.T) {
 	o := newOrder(t, throttle(10, time.Second))
 	for _, n := range []string{"a", "b", "c"} {

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// parkedCall is a call that waits.
+// parkedCall is a waiting call.
 type parkedCall struct {
 	leave context.CancelFunc
 	done  chan error
@@ -33,9 +33,9 @@ func (g *guard) parks(t *testing.T) parkedCall {
 	return c
 }
 
-// A call that waits in two queues leaves both, and those behind it move up in both: they
-// run at the later of their two new turns. A queue in shadow mode keeps nobody waiting, and
-// is left all the same.
+// A call that waits in two queues leaves both when it gives up, and later calls advance in both:
+// they run at the later of their two new turns. A queue in shadow mode delays no call, but a call
+// leaves it all the same.
 func TestLeavingSeveralQueues(t *testing.T) {
 	slow := flow.Rule{ID: "s", Resource: "orders", Threshold: 4, Behavior: flow.Throttle, MaxWait: time.Second}
 	shadow := slow
@@ -43,7 +43,7 @@ func TestLeavingSeveralQueues(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		rules []flow.Rule
-		turn  time.Duration // between two that run
+		turn  time.Duration // between two calls that run
 	}{
 		{"the slower one last", []flow.Rule{throttle(10, time.Hour), slow}, 250 * ms},
 		{"the slower one first", []flow.Rule{slow, throttle(10, time.Hour)}, 250 * ms},

@@ -31,7 +31,7 @@ func TestReject(t *testing.T) {
 		{"half a window back", []flow.Rule{{Resource: "orders", Threshold: 10, Window: flow.Ring}}, []step{
 			{400 * ms, "orders", 4, "pass x4"},
 			{600 * ms, "orders", 10, "pass x6, block x4"},
-			{1000 * ms, "orders", 10, "pass x4, block x6"}, // what came before 500 ms is forgotten
+			{1000 * ms, "orders", 10, "pass x4, block x6"}, // calls before 500 ms are forgotten
 			{1500 * ms, "orders", 10, "pass x6, block x4"},
 		}},
 		{"an interval of its own", []flow.Rule{{Resource: "orders", Threshold: 3, Interval: time.Minute, Buckets: 1, Window: flow.Ring}}, []step{
@@ -51,7 +51,7 @@ func TestReject(t *testing.T) {
 		}},
 		{"strict", []flow.Rule{{Resource: "orders", Threshold: 10, Buckets: 2, Window: flow.Strict}}, []step{
 			{400 * ms, "orders", 11, "pass x10, block"},
-			{1000 * ms, "orders", 1, "block"}, // a real second later there would be 11
+			{1000 * ms, "orders", 1, "block"}, // 11 in a real second otherwise
 			{1499 * ms, "orders", 1, "block"},
 			{1500 * ms, "orders", 11, "pass x10, block"},
 		}},
@@ -129,7 +129,7 @@ func TestRejectAtOddTimes(t *testing.T) {
 	}
 }
 
-// What a rule says when it refuses: which it is, and when to come again.
+// A refusal names the rule and knows when to retry.
 func TestRefusal(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -170,9 +170,9 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// In every real interval a plain window of n buckets sees at most its limit in n-1
-// of them and at most twice that in n; a strict one at most its limit. At
-// saturation little less passes. known bug 9
+// In every real interval a plain window of n buckets admits at most its limit in n-1 of them and at
+// most twice that in n; a strict one at most its limit. At saturation little less passes.
+// known bug 9
 func TestBoundsInEveryRealInterval(t *testing.T) {
 	rnd := random(t)
 	for _, tt := range []struct {
@@ -219,12 +219,12 @@ func TestBoundsInEveryRealInterval(t *testing.T) {
 	}
 }
 
-// At even saturation nothing is wasted.
+// An even load at saturation wastes nothing.
 func TestSaturation(t *testing.T) {
 	for _, tt := range []struct {
 		buckets int
 		strict  bool
-		want    int // of 30 intervals of 20
+		want    int // in 30 intervals of 20
 	}{
 		{1, false, 600}, {2, false, 600}, {10, false, 600}, {2, true, 400}, {10, true, 545},
 	} {
@@ -240,8 +240,9 @@ func TestSaturation(t *testing.T) {
 	}
 }
 
-// A refused call leaves block counts and nothing else: whoever comes next fares as
-// if it had never been. known bug 18, 22, 49
+// A refused call leaves block counts and nothing else: the next call is decided as if it had never
+// been made.
+// known bug 18, 22, 49
 func TestRefusedCallsLeaveNothing(t *testing.T) {
 	rnd := random(t)
 	rules := []flow.Rule{
@@ -269,7 +270,7 @@ func TestRefusedCallsLeaveNothing(t *testing.T) {
 		for range 150 {
 			now += time.Duration(rnd.Int64N(int64(100 * ms)))
 			if rnd.IntN(10) == 0 {
-				now = now.Truncate(500*ms) + 500*ms // an edge
+				now = now.Truncate(500*ms) + 500*ms // a bucket's edge
 			}
 			all.at(now)
 			call := "orders"

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Who a rule applies to, and whose calls it counts.
+// Which calls a rule applies to, and whose calls it counts.
 func TestOriginsAndRelations(t *testing.T) {
 	orders := func(r flow.Rule) flow.Rule {
 		r.Resource = "orders"
@@ -40,7 +40,7 @@ func TestOriginsAndRelations(t *testing.T) {
 			{0, "orders from web", 3, "pass x2, block"},
 			{0, "orders from tom", 3, "pass x2, block"},
 			{0, "orders from app", 5, "pass x4, block"},
-			{0, "orders", 5, "pass x5"}, // nobody is no other
+			{0, "orders", 5, "pass x5"}, // no origin is not "other"
 		}},
 		{"callers with names that have a meaning are others", []flow.Rule{
 			orders(flow.Rule{Threshold: 2, Origin: "other", Window: flow.Ring}),
@@ -70,7 +70,7 @@ func TestOriginsAndRelations(t *testing.T) {
 			{0, "orders in web", 3, "pass x3"},
 		}},
 		{"a caller's path", []flow.Rule{orders(flow.Rule{Threshold: 2, Relation: flow.Chain, Ref: "web", Origin: "app", Window: flow.Ring})}, []step{
-			{0, "orders in web from tom", 1, "pass"}, // is counted there, but not refused
+			{0, "orders in web from tom", 1, "pass"}, // counted there, but not refused
 			{0, "orders in web from app", 2, "pass, block"},
 			{0, "orders in web", 3, "pass x3"},
 			{0, "orders in job from app", 3, "pass x3"},
@@ -80,9 +80,9 @@ func TestOriginsAndRelations(t *testing.T) {
 			{0, "orders in job", 2, "pass x2"},
 		}},
 		{"another resource", []flow.Rule{orders(flow.Rule{Threshold: 2, Relation: flow.Associated, Ref: "sql", Window: flow.Ring})}, []step{
-			{0, "orders", 5, "pass x5"}, // nobody has asked for sql yet
+			{0, "orders", 5, "pass x5"}, // no call to sql yet
 			{0, "sql", 1, "pass"},
-			{0, "orders", 5, "pass x5"}, // its own calls don't count
+			{0, "orders", 5, "pass x5"}, // the resource's own calls don't count
 			{0, "sql", 1, "pass"},
 			{0, "orders", 2, "block x2"},
 			{0, "sql", 3, "pass x3"},
@@ -146,7 +146,7 @@ func TestConcurrencyOfOrigins(t *testing.T) {
 	job()
 }
 
-// Beyond the cap all other callers are one: they still have a limit.
+// Beyond the cap all other callers share one limit.
 func TestOverflowOriginsAreLimited(t *testing.T) {
 	g := newGuardWith(t, engine.Config{Caps: node.Caps{Origins: 3}},
 		flow.Rule{Resource: "orders", Threshold: 2, Origin: "other"},
@@ -159,7 +159,7 @@ func TestOverflowOriginsAreLimited(t *testing.T) {
 	assert.Equal(t, 5, g.passes(9, "orders from app"), "who is named has a place of its own")
 }
 
-// Beyond the cap all other resources are one; a pattern still limits them.
+// Beyond the cap all other resources are one resource; a pattern still limits it.
 // known bug 107
 func TestOverflowResourcesAreLimited(t *testing.T) {
 	g := newGuardWith(t, engine.Config{Caps: node.Caps{Resources: 3}},
@@ -176,8 +176,8 @@ func TestOverflowResourcesAreLimited(t *testing.T) {
 	}
 }
 
-// found by the proof of memory: at the cap of call nodes, the path that a rule names
-// was counted with all other contexts, which used its limit up.
+// Found by the proof of memory: at the cap on call nodes, the path that a rule names was counted
+// together with all other contexts, which used up its limit.
 func TestNamedPathsAreNotLimitedWithTheOverflow(t *testing.T) {
 	path := flow.Rule{ID: "path", Resource: "orders", Threshold: 2, Relation: flow.Chain, Ref: "web"}
 	g := newGuardWith(t, engine.Config{Caps: node.Caps{Calls: 1}}, path)

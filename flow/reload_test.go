@@ -19,8 +19,8 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// A reload admits nothing that the rules before it would not have, and what has
-// passed counts. Each line spends some, loads other rules, and says what is left.
+// A reload admits nothing that the previous rules would have refused, and earlier calls still
+// count. Each line spends some units, loads other rules, and gives the rest.
 // known bug 72
 func TestReload(t *testing.T) {
 	const minute = time.Minute
@@ -33,7 +33,7 @@ func TestReload(t *testing.T) {
 		name   string
 		before flow.Rule
 		after  flow.Rule
-		left   int // of many calls, after 7 have been made
+		left   int // of many calls, after 7 were made
 	}{
 		{"unchanged", tenAMinute, tenAMinute, 3},
 		{"a higher threshold", tenAMinute, orders(flow.Rule{Threshold: 15, Interval: minute, Buckets: 6}), 8},
@@ -75,8 +75,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// Reloads while calls come from many goroutines, on a clock that stands still: the
-// higher of the two limits holds, exactly, and no decision sees anything else.
+// Reloads while many goroutines make calls, on a clock that stands still: the higher of the two
+// limits holds exactly, and every decision sees one of the two.
 // known bug 66, 69, 70, 72
 func TestReloadUnderLoad(t *testing.T) {
 	const low, high = 40, 60
@@ -118,8 +118,8 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 }
 
-// A rule that changes is still one rule in the block log: one line a second, and no
-// refusal untold.
+// A rule that changes is still one rule in the block log: one line a second, and every refusal is
+// in one.
 func TestReloadAndTheBlockLog(t *testing.T) {
 	var log strings.Builder
 	rule := func(i int) flow.Rule { return flow.Rule{ID: "r", Resource: "orders", Threshold: float64(i%2) / 2} }
@@ -138,7 +138,7 @@ func TestReloadAndTheBlockLog(t *testing.T) {
 	assert.Equal(t, 3, strings.Count(log.String(), "\n"))
 }
 
-// What a rule has done is not forgotten when it changes.
+// A rule keeps its counters when it changes.
 func TestReloadKeepsFigures(t *testing.T) {
 	rule := func(threshold float64) flow.Rule { return flow.Rule{ID: "r", Resource: "orders", Threshold: threshold} }
 	g := newGuard(t, rule(0))
@@ -150,8 +150,7 @@ func TestReloadKeepsFigures(t *testing.T) {
 	assert.Equal(t, int64(9), figures[0].Refused)
 }
 
-// What rules name has a node from the load on, outside the caps, and goes when no
-// rule names it any more.
+// Names in rules have nodes from the load on, outside the caps, until no rule names them.
 func TestRulesPinWhatTheyName(t *testing.T) {
 	g := newGuardWith(t, engine.Config{Caps: node.Caps{Resources: 1, Contexts: 1, Calls: 100, Origins: 1}},
 		flow.Rule{Resource: "a", Threshold: 5, Origin: "app"},
@@ -189,8 +188,8 @@ func TestRulesPinWhatTheyName(t *testing.T) {
 	assert.Zero(t, g.Tree().Origins().Used())
 }
 
-// A resource that is evicted comes back with the limit that it had used up, or not
-// at all: what is spent of a long window keeps it.
+// An evicted resource returns with its limit still used up, or is not evicted at all: units spent
+// in a long window keep it.
 func TestEvictionForgetsNoLimit(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -207,7 +206,7 @@ func TestEvictionForgetsNoLimit(t *testing.T) {
 				tt.rule.Resource, tt.rule.Match = "or.*", spec.MatchRegex
 				g := newGuard(t, tt.rule)
 				idle := func() {
-					if reloads { // a reload may let go of what only a pattern names
+					if reloads { // a reload may release a name that only a pattern selects
 						other := tt.rule
 						g.load(other, flow.Rule{Resource: "carts", Threshold: float64(g.Rules().Revision)})
 					}
@@ -225,8 +224,8 @@ func TestEvictionForgetsNoLimit(t *testing.T) {
 	}
 }
 
-// The node of a caller that a pattern's rule names may leave and come back; the rule
-// goes on with the window that it has.
+// The node of a caller that a pattern's rule names may be evicted and return; the rule continues
+// with the window it has.
 func TestEvictionOfANamedCaller(t *testing.T) {
 	for _, changes := range []bool{false, true} {
 		rule := flow.Rule{Resource: "or.*", Match: spec.MatchRegex, Threshold: 5, Interval: 24 * time.Hour, Origin: "app"}
@@ -247,9 +246,8 @@ func TestEvictionOfANamedCaller(t *testing.T) {
 	}
 }
 
-// A call that has found its resource is held up, while the resource leaves for want
-// of use and comes back; together with those that came meanwhile it is not one too
-// many.
+// A call that has found its resource is held up while the resource is evicted as idle and comes
+// back; together with the calls made meanwhile it doesn't exceed the limit.
 func TestEvictionUnderACall(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -282,8 +280,8 @@ func TestEvictionUnderACall(t *testing.T) {
 	}
 }
 
-// A queue goes on when its rule gets another ID, is numbered otherwise, is off for a
-// while, or rejects for a while: it has one last slot, whatever is loaded.
+// A queue continues when its rule gets another ID, changes its number, is off for a while, or
+// rejects for a while: it keeps its last turn whatever is loaded.
 func TestReloadKeepsTheQueue(t *testing.T) {
 	queue := flow.Rule{ID: "r", Resource: "orders", Threshold: 10, Behavior: flow.Throttle}
 	with := func(change func(*flow.Rule)) []flow.Rule {
@@ -318,7 +316,7 @@ func TestReloadKeepsTheQueue(t *testing.T) {
 	}
 }
 
-// How warm a resource is doesn't change by loading rules, however often.
+// Loading rules, however often, doesn't change how warm a resource is.
 func TestReloadKeepsWarmth(t *testing.T) {
 	rule := func(threshold float64) flow.Rule {
 		return flow.Rule{ID: "r", Resource: "orders", Threshold: threshold, Behavior: flow.WarmUp, Window: flow.Ring}
@@ -335,8 +333,8 @@ func TestReloadKeepsWarmth(t *testing.T) {
 	assert.Equal(t, 13, g.passes(30, "orders"))
 }
 
-// A call that is held up under the old rules, while the rule gets another shape and
-// others use up the limit, takes from the window that the others took from.
+// A call is held up under the old rules while the rule changes its shape and other calls use up the
+// limit: it takes from the same window as they did.
 func TestReloadOfAShapeUnderACall(t *testing.T) {
 	rule := func(interval time.Duration) flow.Rule {
 		return flow.Rule{ID: "r", Resource: "orders", Threshold: 3, Interval: interval}

@@ -17,82 +17,82 @@ import (
 //
 //	flow.Rule{Resource: "GET /orders", Threshold: 100}
 //
-// admits 100 calls a second and rejects the rest. Two equal rules are the same rule; a rule that
-// differs from an older one with the same ID takes over its state. Setting a field that no rule of
-// this metric, relation and behavior reads is an error; the zero value of a field doesn't set it.
+// admits 100 calls a second and rejects the rest. Equal rules are one rule; a rule that differs
+// from an older one with the same ID takes over its state. Setting a field that no rule of this
+// metric, relation and behavior reads is an error; the zero value leaves a field unset.
 type Rule struct {
-	// ID names the rule in errors, logs and figures, and ties it to its
-	// predecessor when rules are reloaded. Made from the fields if empty.
+	// ID names the rule in errors, logs and statistics, and links it to its predecessor on a
+	// reload. If empty, it is derived from the other fields.
 	ID string `yaml:"id,omitempty"`
-	// Resource is the name given to api.Entry, or a pattern as Match says. Required. "*" means
-	// every resource that no other enforced rule of the family is about. Every resource that the
-	// rule is about has a limit of its own.
+	// Resource is the name passed to api.Entry, or a pattern as Match says. Required. "*" applies
+	// to every resource that no other enforced flow rule applies to. Each resource has a limit of
+	// its own.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources. The zero value is api.MatchExact.
-	// api.MatchPrefix matches all names that begin with what precedes the star at the end of
-	// Resource, as in "GET /users/*". api.MatchPath compares the parts between slashes, where a
-	// star matches any part, as in "GET /users/*/orders". A rule of these two kinds is about a name
-	// only if no enforced rule of the family spells out more of it. api.MatchRegex is a regular
-	// expression (RE2) that must match a whole name, where a dot matches every character; such a
-	// rule is about all names that it matches.
+	// Match says how Resource names resources. The zero value is api.MatchExact. api.MatchPrefix
+	// matches all names that begin with the text before the star at the end of Resource, as in "GET
+	// /users/*". api.MatchPath compares the parts between slashes, where a star matches any part,
+	// as in "GET /users/*/orders". A rule of these two kinds applies to a name only if no enforced
+	// flow rule matches it more specifically. api.MatchRegex is a regular expression (RE2) that
+	// must match the whole name, where a dot matches every character; it applies to every name that
+	// it matches.
 	Match spec.Match `yaml:"match,omitempty"`
-	// Exclude lists names that "*", a prefix or a path is not about.
+	// Exclude lists names that "*", a prefix or a path does not apply to.
 	Exclude []string `yaml:"exclude,omitempty"`
-	// Threshold is the limit: units per Interval for QPS, units at the same time for Concurrency.
-	// Finite and not negative; 0 blocks everything. A fraction counts only where it can: 1.5 admits
-	// one call per interval, but spaces a throttle, and fills a token bucket, exactly.
+	// Threshold is the limit: units per Interval for QPS, units in flight for Concurrency. Finite
+	// and not negative; 0 blocks every call. Fractions are exact for the spacing of a throttle and
+	// the rate of a token bucket; elsewhere they are rounded down: 1.5 admits one call per
+	// interval.
 	Threshold float64 `yaml:"threshold"`
-	// Interval is what Threshold is per. 10 ms to 24 h; 0 means one second. Only with
-	// metric QPS.
+	// Interval is the period of Threshold. 10 ms to 24 h; 0 means one second. Only with metric QPS.
 	Interval time.Duration `yaml:"interval,omitempty"`
-	// Buckets divide Interval; as each ends, what it counted is forgotten. 0
-	// means 50. In a Ring it means 2 for an interval of one second, otherwise 10, and 10 where a
-	// cluster shares the limit. Only with metric QPS, and behavior Reject or WarmUp.
+	// Buckets divide Interval; the counts of a bucket expire together. 0 means 50. In a Ring 0
+	// means 2 for an interval of one second, otherwise 10, and 10 if a cluster shares the limit.
+	// Only with metric QPS, and behavior Reject or WarmUp.
 	Buckets int `yaml:"buckets,omitempty"`
-	// Metric is what Threshold counts. The zero value is QPS.
+	// Metric is the quantity that Threshold limits. The zero value is QPS.
 	Metric Metric `yaml:"metric,omitempty"`
 	// Origin selects the callers: "default" (or empty) means all of them together, a name means
 	// that caller, "other" means every caller that no rule of the resource names, each on its own.
 	Origin string `yaml:"origin,omitempty"`
-	// Relation is whose traffic is counted. The zero value is Direct.
+	// Relation selects the traffic to count. The zero value is Direct.
 	Relation Relation `yaml:"relation,omitempty"`
-	// Ref is the resource that an Associated rule looks at, or the name of the
-	// context that a Chain rule applies to. Required by both, refused by Direct.
+	// Ref is the resource that an Associated rule reads, or the context that a Chain rule applies
+	// to. Required by both, refused by Direct.
 	Ref string `yaml:"ref,omitempty"`
-	// Behavior is what happens beyond the limit. The zero value is Reject.
+	// Behavior decides what happens to calls over the limit. The zero value is Reject.
 	Behavior Behavior `yaml:"behavior,omitempty"`
-	// WarmUpPeriod is how long a cold resource takes to get its whole
-	// threshold. 1 s to 24 h; 0 means 10 seconds. Only with WarmUp and WarmUpThrottle.
+	// WarmUpPeriod is the time a cold resource takes to reach its full threshold. 1 s to 24 h; 0
+	// means 10 seconds. Only with WarmUp and WarmUpThrottle.
 	WarmUpPeriod time.Duration `yaml:"warmUpPeriod,omitempty"`
-	// ColdFactor divides the threshold of a cold resource. 2 to 1000; 0 means
-	// the engine's (3 unless configured). Only with WarmUp and WarmUpThrottle.
+	// ColdFactor divides the threshold of a cold resource. 2 to 1000; 0 means the engine's (3
+	// unless configured). Only with WarmUp and WarmUpThrottle.
 	ColdFactor int `yaml:"coldFactor,omitempty"`
 	// MaxWait is the longest time in the queue, as estimated when a call arrives: prioritized calls
 	// that arrive later can push it back, see api.Prioritized. Up to 24 h; 0 means 500 ms. Only
 	// with Throttle and WarmUpThrottle.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
-	// Burst is how many units may pass in one go beyond the one that is due: a token bucket holds
-	// Burst + 1 of them, and Threshold come back per Interval. 0 to 10⁹; 0 means that units pass
-	// one at a time. A call that takes more than the bucket holds never passes. Only with behavior
+	// Burst is the number of units that may pass at once beyond the one that is due: a token bucket
+	// holds Burst + 1, and gains Threshold per Interval. 0 to 10⁹; 0 means that units pass one at a
+	// time. A call of more units than the bucket holds never passes. Only with behavior
 	// TokenBucket.
 	Burst int `yaml:"burst,omitempty"`
-	// MemoryThreshold is what remains of Threshold when much memory is in use, above 0
-	// and below Threshold. Only with behaviors Reject and Throttle. 0 means that the
-	// threshold doesn't move.
+	// MemoryThreshold is the threshold while memory use is at HighMemory or above. Above 0 and
+	// below Threshold; 0 means that the threshold doesn't depend on memory. Only with behaviors
+	// Reject and Throttle.
 	MemoryThreshold float64 `yaml:"memoryThreshold,omitempty"`
-	// LowMemory is the memory use up to which all of Threshold holds, and HighMemory the use from
-	// which MemoryThreshold does: both [Share]s or both [Bytes]. In between the threshold falls
-	// linearly. Required by MemoryThreshold.
+	// LowMemory is the memory use up to which the full Threshold holds, and HighMemory the use from
+	// which MemoryThreshold holds: both [Share]s or both [Bytes]. Between the two the threshold
+	// falls linearly. Required by MemoryThreshold.
 	LowMemory  Watermark `yaml:"lowMemory,omitempty"`
 	HighMemory Watermark `yaml:"highMemory,omitempty"`
-	// Window says in which intervals a QPS limit holds. The zero value is Strict: in every
-	// one. In files it is strict: false for a Ring. Only with metric QPS, and behavior
-	// Reject or WarmUp.
+	// Window selects the intervals in which a QPS limit holds. The zero value is Strict: in every
+	// one. In files it is strict: false for a Ring. Only with metric QPS, and behavior Reject or
+	// WarmUp.
 	Window Window `yaml:"strict,omitempty"`
-	// Cluster says that several processes share the limit, and how. The zero value keeps it to this
-	// process. Needs an ID, relation Direct, and behavior Reject or Throttle.
+	// Cluster makes several processes share the limit, and says how. The zero value keeps it to
+	// this process. Needs an ID, relation Direct, and behavior Reject or Throttle.
 	Cluster cluster.Rule `yaml:"cluster,omitempty"`
-	// Mode says whether the verdict holds. The zero value is api.Enforce.
+	// Mode says whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 
@@ -104,7 +104,7 @@ const (
 	MaxWarmUpPeriod = 24 * time.Hour
 	MaxColdFactor   = 1000
 	MaxWaitLimit    = 24 * time.Hour
-	MaxThrottle     = family.MaxRate // units per second that a throttle can space, or that fill a token bucket
+	MaxThrottle     = family.MaxRate // units per second that a throttle can space, or that a token bucket can gain
 	MaxBurst        = family.MaxBurst
 	MaxThreshold    = 1e15
 )
@@ -115,8 +115,8 @@ const (
 	OriginOther   = "other"   // callers that no rule of the resource names
 )
 
-// Normalized returns the rule with the default of every field that it reads written out or, as a
-// [spec.FieldError], the first field that can't be honoured. coldFactor is the engine's.
+// Normalized returns the rule with defaults filled in for every field that it reads. It returns a
+// [spec.FieldError] for the first field that can't be honoured. coldFactor is the engine's.
 func (r Rule) Normalized(coldFactor int) (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
 	if err := cmp.Or(r.checkNames(), r.checkEnums(), r.checkRead(), r.checkShared()); err != nil {
@@ -175,7 +175,7 @@ func (r Rule) checkEnums() error {
 	case r.Metric == Concurrency && r.Behavior != Reject:
 		return spec.BadField("behavior", "%s does not go with metric concurrency: use reject", r.Behavior)
 	case r.Relation == Associated && !r.Behavior.windows():
-		return spec.BadField("behavior", "%s does not go with relation associated, whose traffic is another resource's: use reject or warmUp", r.Behavior)
+		return spec.BadField("behavior", "%s does not go with relation associated, which counts another resource's traffic: use reject or warmUp", r.Behavior)
 	case !windowNames.Has(r.Window):
 		return spec.BadField("strict", "%d is unknown: use flow.Strict or flow.Ring", r.Window)
 	}
@@ -203,8 +203,8 @@ func (r Rule) checkRead() error {
 	return nil
 }
 
-// unread says that a field has no meaning for the metric or the behavior of the rule.
-// readers are the behaviors for which it has one.
+// unread returns the error for a field that the rule's metric or behavior doesn't use. readers
+// names the behaviors that do.
 func (r Rule) unread(field, readers string) error {
 	if r.Metric == Concurrency {
 		return spec.BadField(field, "has no meaning for metric concurrency: remove it, or set metric to qps")
@@ -257,11 +257,11 @@ func (r Rule) shape() stat.Shape {
 	return stat.Shape{Interval: r.Interval, Buckets: r.Buckets, Strict: r.Window == Strict}
 }
 
-// limit is the threshold in whole units, which is all that a window or a semaphore can distinguish.
+// limit returns the threshold in whole units; windows and semaphores know no fractions.
 func (r Rule) limit() int64 { return int64(math.Floor(r.Threshold)) }
 
-// Like names a rule by the fields that make it that rule, so that an edited
-// threshold is still the same rule.
+// Like identifies a rule by the fields that make it that rule, so that a rule with an edited
+// threshold is still the same.
 func (r Rule) Like() string {
 	id := "flow:" + r.Resource
 	if r.Metric != QPS {

@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// A line for each field that can be wrong, and each way it can be.
+// One line for each field that can be wrong, and each way to be wrong.
 // known bug 36, 47, 49
 func TestRuleRefuses(t *testing.T) {
 	const day = 24 * time.Hour
@@ -55,10 +55,10 @@ func TestRuleRefuses(t *testing.T) {
 		{flow.Rule{Behavior: 5}, "behavior: 5 is unknown: use flow.Reject, flow.WarmUp, flow.Throttle, flow.WarmUpThrottle or flow.TokenBucket"},
 		{flow.Rule{Behavior: flow.WarmUp, Metric: flow.Concurrency}, "behavior: warmUp does not go with metric concurrency: use reject"},
 		{flow.Rule{Behavior: flow.Throttle, Relation: flow.Associated, Ref: "x"},
-			"behavior: throttle does not go with relation associated, whose traffic is another resource's: use reject or warmUp"},
+			"behavior: throttle does not go with relation associated, which counts another resource's traffic: use reject or warmUp"},
 		{flow.Rule{Behavior: flow.TokenBucket, Metric: flow.Concurrency}, "behavior: tokenBucket does not go with metric concurrency: use reject"},
 		{flow.Rule{Behavior: flow.TokenBucket, Relation: flow.Associated, Ref: "x"},
-			"behavior: tokenBucket does not go with relation associated, whose traffic is another resource's: use reject or warmUp"},
+			"behavior: tokenBucket does not go with relation associated, which counts another resource's traffic: use reject or warmUp"},
 		{flow.Rule{Threshold: 2e9, Behavior: flow.TokenBucket}, "threshold: is 2e+09 a second: a token bucket fills with at most 1e+09 a second"},
 		{flow.Rule{Burst: 1}, "burst: has no meaning for behavior reject: remove it, or set behavior to tokenBucket"},
 		{flow.Rule{Burst: 1, Behavior: flow.Throttle}, "burst: has no meaning for behavior throttle: remove it, or set behavior to tokenBucket"},
@@ -95,7 +95,7 @@ func TestRuleRefuses(t *testing.T) {
 			var field *spec.FieldError
 			require.ErrorAs(t, err, &field)
 
-			// Where it stands in the file is said, and the rules stay.
+			// The error gives the position in the file, and the loaded rules stay.
 			g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 0})
 			err = g.Update(func(b *engine.SnapshotBuilder) error {
 				return flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 5}, tt.rule})
@@ -106,7 +106,7 @@ func TestRuleRefuses(t *testing.T) {
 	}
 }
 
-// The ends of every range are inside.
+// The ends of every range are valid.
 func TestRuleAccepts(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, r := range []flow.Rule{
@@ -129,7 +129,7 @@ func TestRuleAccepts(t *testing.T) {
 		{Behavior: flow.TokenBucket, Threshold: 1e9, Burst: 1e9, Origin: "other", Relation: flow.Chain, Ref: "web"},
 		{Resource: strings.Repeat("a", 1024), Match: spec.MatchRegex},
 		{Resource: "\x00\n", ID: "\u2028"},
-		{Relation: flow.Associated, Ref: "orders"}, // itself
+		{Relation: flow.Associated, Ref: "orders"}, // the resource itself
 		{Relation: flow.Chain, Ref: "web", Origin: "other", Metric: flow.Concurrency},
 	} {
 		if r.Resource == "" {
@@ -181,14 +181,14 @@ func TestRuleDefaults(t *testing.T) {
 	}
 }
 
-// A field that Equal forgot would keep a changed rule from taking effect.
+// If Equal ignored a field, a change of that field would have no effect.
 // known bug 71
 func TestRuleEqualSeesEveryField(t *testing.T) {
 	trial.EveryFieldCounts(t, flow.Rule{ID: "r", Resource: "orders", Threshold: 5}, flow.Share(0.5), cluster.Rule{Scope: cluster.Global})
 }
 
-// Two rules differ in their IDs, made ones too, and a rule keeps its ID when its
-// threshold changes.
+// Two rules have different IDs, including derived ones, and a rule keeps its ID when its threshold
+// changes.
 func TestRuleIDs(t *testing.T) {
 	rules := []flow.Rule{
 		{Resource: "orders", Threshold: 1},

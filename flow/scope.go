@@ -9,26 +9,26 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// scope is the calls of a resource that a rule applies to, and the nodes that count them.
+// scope holds the calls of a resource that a rule applies to, and the nodes that count them.
 type scope struct {
 	rule     Rule
 	engine   *engine.Engine
 	resource *engine.Resource
-	ref      *engine.Resource // that an associated rule looks at if enforced, see other
+	ref      *engine.Resource // the resource that an enforced associated rule reads, see other
 
-	// node is the node that the rule counts every call on; nil if the node, or whether a call is
-	// counted at all, depends on the call.
+	// node counts every call of the rule; nil if the node, or whether a call counts at all, depends
+	// on the call.
 	node *node.StatisticNode
 }
 
-// fixed reports whether the rule always counts on the same node. A rule in shadow mode names no
-// node, so any but the resource's own may leave and come back as a different one.
+// fixed reports whether the rule always counts on the same node. A rule in shadow mode pins no
+// node, so any node but the resource's own may be evicted and replaced.
 func (s *scope) fixed() bool {
 	return s.node != nil || s.rule.Mode != spec.Shadow &&
 		(s.rule.Relation == Associated || s.rule.Relation == Direct && s.rule.Origin != OriginOther)
 }
 
-// other is the resource that an associated rule looks at, nil if it doesn't exist.
+// other returns the resource that an associated rule reads, or nil if it doesn't exist.
 func (s *scope) other() *engine.Resource {
 	if s.ref != nil {
 		return s.ref
@@ -87,8 +87,9 @@ func (s *scope) selects(origin string, rs *checker) bool {
 	return origin == s.rule.Origin
 }
 
-// counts returns the node that the rule, one of rs, counts the call on, nil if it doesn't
-// apply. Nor does it apply where the slot that finds the node panicked; the other rules still do.
+// counts returns the node that the rule, one of rs, counts the call on, or nil if the rule doesn't
+// apply. If the slot that finds the node panicked, the rule doesn't apply; the other rules still
+// do.
 func (s *scope) counts(inv *engine.Invocation, rs *checker) *node.StatisticNode {
 	if s.node != nil {
 		return s.node
@@ -96,14 +97,14 @@ func (s *scope) counts(inv *engine.Invocation, rs *checker) *node.StatisticNode 
 	return s.find(inv, rs)
 }
 
-// find is counts where it depends on the call.
+// find is counts for rules whose node depends on the call.
 func (s *scope) find(inv *engine.Invocation, rs *checker) *node.StatisticNode {
 	switch {
 	case !s.selects(inv.Origin(), rs):
 		return nil
 	case s.rule.Relation == Associated:
 		if s.rule.Threshold == 0 {
-			return &s.resource.StatisticNode // it refuses, and reads nothing there
+			return &s.resource.StatisticNode // the rule refuses, and reads no node
 		}
 		if r := s.other(); r != nil && r.Entered() {
 			return &r.StatisticNode
@@ -127,8 +128,8 @@ func (s *scope) onPath(inv *engine.Invocation) *node.StatisticNode {
 	return &inv.Node().StatisticNode
 }
 
-// looksAt is counts for a call that hasn't arrived, perhaps by a controller that only looks. The
-// call would be the first for a resource that looks at itself.
+// looksAt is counts for a call that hasn't arrived, perhaps for a controller that only reads. For a
+// resource that reads itself, the call would be the first.
 func (s *scope) looksAt(inv *engine.Invocation, rs *checker) *node.StatisticNode {
 	n := s.counts(inv, rs)
 	itself := s.rule.Relation == Associated && s.rule.Ref == inv.Resource().Name() && s.selects(inv.Origin(), rs)
@@ -138,15 +139,15 @@ func (s *scope) looksAt(inv *engine.Invocation, rs *checker) *node.StatisticNode
 	return n
 }
 
-// concern says which calls the rule is about, for a call that it isn't about.
+// concern explains, for a call that the rule doesn't apply to, which calls it applies to.
 func (s *scope) concern(inv *engine.Invocation, rs *checker) string {
 	switch {
 	case s.rule.Relation == Associated && s.selects(inv.Origin(), rs):
-		return fmt.Sprintf("no call has come for %q, which it looks at", s.rule.Ref)
+		return fmt.Sprintf("resource %q, whose traffic it counts, has had no calls", s.rule.Ref)
 	case s.rule.Origin == OriginOther:
-		return "it is about callers that no other rule names"
+		return "applies only to callers that no other rule names"
 	case s.rule.Origin != OriginDefault:
-		return fmt.Sprintf("it is about calls from %q", s.rule.Origin)
+		return fmt.Sprintf("applies only to calls from %q", s.rule.Origin)
 	}
-	return fmt.Sprintf("it is about calls in the context %q", s.rule.Ref)
+	return fmt.Sprintf("applies only to calls in the context %q", s.rule.Ref)
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// A shadow rule refuses and delays nobody, and counts what it would have refused:
-// exactly what the same rule refuses where it holds.
+// A shadow rule refuses and delays no call, and counts the calls it would have refused: exactly
+// the calls that the same rule refuses when enforced.
 func TestShadowOnlyCounts(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		rule   flow.Rule
-		others []string // calls that come in between
+		others []string // calls in between
 	}{
 		{"reject", flow.Rule{Threshold: 3}, nil},
 		{"nothing at all", flow.Rule{Threshold: 0}, nil},
@@ -49,7 +49,7 @@ func TestShadowOnlyCounts(t *testing.T) {
 				shadow.clock.Advance(77 * ms)
 			}
 			assert.Positive(t, refused)
-			if tt.rule.Behavior != flow.WarmUp { // which learns from what really passes
+			if tt.rule.Behavior != flow.WarmUp { // a warm-up learns from the calls that really pass
 				assert.Equal(t, refused, shadow.shadowBlocked("r"))
 			} else {
 				assert.Positive(t, shadow.shadowBlocked("r"))
@@ -80,8 +80,8 @@ func TestShadowAssociatedConcurrency(t *testing.T) {
 	exit()
 }
 
-// What a shadow rule meters is its own: a rule that holds beside it counts as if it
-// were not there, and the other way round.
+// A shadow rule has meters of its own: an enforced rule beside it counts as if the shadow rule were
+// absent, and vice versa.
 func TestShadowMetersOnItsOwn(t *testing.T) {
 	g := newGuard(t,
 		flow.Rule{ID: "shadow", Resource: "orders", Threshold: 2, Mode: spec.Shadow, Window: flow.Ring},
@@ -95,7 +95,7 @@ func TestShadowMetersOnItsOwn(t *testing.T) {
 	assert.Equal(t, 5, g.passes(7, "orders"))
 }
 
-// A rule in shadow mode must not change whom the rules that hold apply to.
+// A rule in shadow mode must not change which calls the enforced rules apply to.
 func TestShadowNamesNobodyForRulesThatHold(t *testing.T) {
 	g := newGuard(t,
 		flow.Rule{ID: "others", Resource: "orders", Threshold: 2, Origin: "other"},
@@ -107,7 +107,7 @@ func TestShadowNamesNobodyForRulesThatHold(t *testing.T) {
 	assert.Equal(t, int64(1), g.shadowBlocked("shadow others"))
 }
 
-// A call that a shadow rule let borrow, or queue, runs at once all the same.
+// A call that a shadow rule would let borrow or queue runs at once.
 func TestShadowDelaysNobody(t *testing.T) {
 	g := newGuard(t, flow.Rule{ID: "r", Resource: "orders", Threshold: 4, Mode: spec.Shadow},
 		flow.Rule{ID: "s", Resource: "orders", Threshold: 10, Behavior: flow.Throttle, Mode: spec.Shadow})
@@ -119,7 +119,7 @@ func TestShadowDelaysNobody(t *testing.T) {
 	assert.Empty(t, g.clock.Slept())
 }
 
-// Refused by another rule, a call leaves nothing in a shadow rule's meter either.
+// A call refused by another rule leaves nothing in a shadow rule's meter.
 func TestShadowGivesBack(t *testing.T) {
 	g := newGuard(t,
 		flow.Rule{ID: "shadow", Resource: "orders", Threshold: 3, Mode: spec.Shadow},
@@ -131,8 +131,8 @@ func TestShadowGivesBack(t *testing.T) {
 	assert.Equal(t, int64(0), g.shadowBlocked("shadow"))
 }
 
-// lastly has something done when a call has taken, also what rules in shadow mode let it
-// take, and refuses it then: it has the call wait, and is asked again.
+// lastly runs a function once a call has taken its units, including those under shadow rules, and
+// then refuses the call: it makes it wait, and is asked again.
 type lastly struct{ do func() }
 
 func (*lastly) Name() string                          { return "lastly" }
@@ -158,9 +158,9 @@ func (*lastly) refusal(inv *engine.Invocation) *core.BlockError {
 	return engine.NewCounted(core.BlockError{Resource: inv.Resource().Name(), Rule: "lastly"}, nil, nil, nil)
 }
 
-// A rule in shadow mode changes its shape while two calls are on their way. The first fits by
-// the old shape and not by the new: it leaves nothing under the old, where the second
-// still has to fit.
+// A rule in shadow mode changes its shape while two calls are being decided. The first fits under
+// the old shape and not under the new: it leaves nothing under the old, where the second must still
+// fit.
 func TestShadowOnTheWay(t *testing.T) {
 	rule := flow.Rule{ID: "r", Resource: "orders", Threshold: 3, Mode: spec.Shadow}
 	on, last := new(hook), new(lastly)

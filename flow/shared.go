@@ -12,19 +12,19 @@ func (r Rule) Shared() bool { return r.Cluster.Shared() }
 // leases reports whether calls take from a lease: a rule that refuses every call needs none.
 func (r Rule) leases() bool { return r.Shared() && r.Threshold > 0 && r.Mode != spec.Off }
 
-// checkShared refuses fields that depend on what only the process itself can know.
+// checkShared refuses fields that depend on state only one process has.
 func (r Rule) checkShared() error {
 	local := ""
 	switch {
 	case !r.Shared():
 	case r.Relation != Direct:
-		local = fmt.Sprintf("relation %s: what another resource or a single context has counted, each process knows for itself; remove it, or set relation to direct", r.Relation)
+		local = fmt.Sprintf("relation %s: each process counts other resources and single contexts on its own; remove it, or set relation to direct", r.Relation)
 	case r.Behavior.warmsUp():
-		local = fmt.Sprintf("behavior %s: how warm a resource is, each process knows for itself; remove it, or set behavior to reject or throttle", r.Behavior)
+		local = fmt.Sprintf("behavior %s: each process warms up on its own; remove it, or set behavior to reject or throttle", r.Behavior)
 	case r.Behavior == TokenBucket:
-		local = "behavior tokenBucket: members share windows, turns and permits, and each process has its tokens for itself; remove it, or set behavior to reject or throttle"
+		local = "behavior tokenBucket: members share windows, turns and permits, but each process has tokens of its own; remove it, or set behavior to reject or throttle"
 	case r.MemoryThreshold != 0:
-		local = "memoryThreshold: how much memory is in use, each process knows for itself; remove it, or memoryThreshold"
+		local = "memoryThreshold: memory use differs between processes; remove cluster or memoryThreshold"
 	}
 	if local != "" {
 		return spec.BadField("cluster", "has no meaning for %s", local)
@@ -32,7 +32,7 @@ func (r Rule) checkShared() error {
 	return r.Cluster.Check(r.ID)
 }
 
-// checkSharedNumbers returns why members can't share the limit.
+// checkSharedNumbers returns an error if members can't share the limit.
 func (r Rule) checkSharedNumbers() error {
 	switch {
 	case !r.Shared():

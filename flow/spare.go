@@ -8,10 +8,10 @@ import (
 // spare removes the takers that need not take because another one does. Of rules with a fixed limit
 // for all calls of the resource, on one window, the lowest takes first (see abundance). A call that
 // fits there fits under the others too; one that must borrow there waits at least as long as under
-// the others, and then the window is within their limits as well.
+// the others, and by then the window is within their limits as well.
 //
-// One thing remains. Each rule may have been replaced by one on another window, where a call under
-// the old rule takes as well, see window.takeIn: so a call that took looks for successors of the
+// One case remains: each rule may have been replaced by one on another window, where a call under
+// the old rule takes as well, see window.takeIn. So a call that took looks for successors of the
 // spared rules too.
 func (rs *checker) spare() {
 	var takers []*controller
@@ -29,8 +29,8 @@ func (rs *checker) spare() {
 	rs.takers = takers
 }
 
-// refusal is what c refused with or, where c took for other rules, the refusal of the first
-// declared rule that has no room now.
+// refusal returns the refusal of c or, if c took for other rules, that of the first declared rule
+// that has no room now.
 func (rs *checker) refusal(inv *engine.Invocation, c *controller, v engine.Verdict) engine.Verdict {
 	w := c.window
 	if len(rs.spared) == 0 || w == nil || !w.plain {

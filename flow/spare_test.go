@@ -13,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// Rules that share a window hold as if each were asked: the lowest limit whichever rule
-// has it, and a refusal names the first that has no room.
+// Rules that share a window hold as if each were asked: the lowest limit applies whichever rule has
+// it, and a refusal names the first rule without room.
 func TestRulesOnOneWindow(t *testing.T) {
 	rule := func(id string, threshold float64) flow.Rule {
 		return flow.Rule{ID: id, Resource: "orders", Threshold: threshold}
@@ -22,7 +22,7 @@ func TestRulesOnOneWindow(t *testing.T) {
 	for name, c := range map[string]struct {
 		rules  []flow.Rule
 		passes int
-		then   []flow.Rule // when those have passed
+		then   []flow.Rule // after those have passed
 		by     string
 	}{
 		"the last is the lowest":      {rules: []flow.Rule{rule("a", 9), rule("b", 7), rule("c", 5)}, passes: 5, by: "c"},

@@ -10,18 +10,17 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// Stats are the details of a rule whose threshold moves with the memory in use. Those of a
-// token bucket are [Buckets], those of a limit that a cluster shares core.SharedStats; other
-// flow rules have none.
+// Stats holds the details of a rule whose threshold follows the memory in use. A token bucket's are
+// [Buckets], those of a limit that a cluster shares core.SharedStats; other flow rules have none.
 type Stats struct {
-	Threshold float64 `json:"threshold"` // that holds at the moment
-	// Memory is the use that the threshold goes by, as last sampled: a share, or bytes if the
-	// rule's marks are in bytes; 0 if it can't be read.
+	Threshold float64 `json:"threshold"` // in effect now
+	// Memory is the memory use that determines the threshold, as last sampled: a share, or bytes if
+	// the rule's marks are in bytes; 0 if it can't be read.
 	Memory float64 `json:"memory,omitempty"`
 }
 
-// Stats says, over all resources, what each rule has done, what a threshold that moves is now,
-// and what is left in its token buckets.
+// Stats returns, summed over all resources, the counters of each rule, the current threshold if it
+// follows memory, and the tokens left in its buckets.
 func (t *table) Stats() []core.RuleStats {
 	return t.StatsWith(func(r Rule, controllers []*controller) core.Details {
 		switch {
@@ -39,7 +38,7 @@ func (t *table) Stats() []core.RuleStats {
 	})
 }
 
-// sharedFigures are the details of a rule whose limit a cluster shares.
+// sharedStats returns the details of a rule whose limit a cluster shares.
 func (t *table) sharedStats(controllers []*controller) core.Details {
 	f := family.NewSharedStats(t.Member)
 	for _, c := range controllers {
@@ -50,7 +49,7 @@ func (t *table) sharedStats(controllers []*controller) core.Details {
 	return f
 }
 
-// Lines gives the threshold and says why it has that value.
+// Lines returns the threshold and the reason for it.
 func (f Stats) Lines(time.Time) []string {
 	return []string{"threshold " + shown.Number(f.Threshold) + ", " + f.memory()}
 }
@@ -58,27 +57,27 @@ func (f Stats) Lines(time.Time) []string {
 func (f Stats) memory() string {
 	switch {
 	case f.Memory == 0:
-		return "memory not known"
+		return "memory use unknown"
 	case f.Memory <= 1:
 		return "memory " + shown.Number(100*f.Memory) + " %"
 	}
 	return "memory " + shown.Number(f.Memory/(1<<20)) + " MiB"
 }
 
-// Resources returns nothing: the threshold is the same for all resources.
+// Resources returns nil: the threshold is the same for all resources.
 func (f Stats) Resources() []core.ResourceDetails { return nil }
 
 // Buckets holds the details of a rule with behavior [TokenBucket].
 type Buckets struct {
-	// Buckets are those of single resources, sorted by name, a hundred at most.
+	// Buckets lists the buckets of single resources, sorted by name, at most a hundred.
 	Buckets []BucketStats `json:"buckets"`
 }
 
-// BucketStats says how full the token bucket of a resource is.
+// BucketStats holds the fill level of a resource's token bucket.
 type BucketStats struct {
 	Resource string  `json:"resource"`
-	Tokens   float64 `json:"tokens"` // tokens left: units that may pass in one go, plus the part of the next one that has come back
-	Size     int64   `json:"size"`   // of a full bucket: the burst, and the unit that is due
+	Tokens   float64 `json:"tokens"` // tokens left: units that may pass at once, plus the fraction of the next one
+	Size     int64   `json:"size"`   // of a full bucket: the burst plus the unit that is due
 }
 
 const maxBuckets = 100
@@ -98,7 +97,7 @@ func bucketsOf(controllers []*controller) core.Details {
 	return f
 }
 
-// Lines says, for each bucket that is not full, how many tokens are left.
+// Lines returns a line for each bucket that is not full.
 func (f Buckets) Lines(time.Time) []string {
 	var list []BucketStats
 	for _, b := range f.Buckets {
@@ -115,5 +114,5 @@ func (f Buckets) Lines(time.Time) []string {
 	})}
 }
 
-// Resources returns nothing: there is nothing to show beside a resource's calls.
+// Resources returns nil: buckets add nothing to a resource's counters.
 func (f Buckets) Resources() []core.ResourceDetails { return nil }

@@ -6,16 +6,17 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// seed is the window that a new one on node n continues: that of the rule before it was changed or
-// its node was replaced. nil means what the node counted. On the overflow resource that would be
-// the calls of all names, not only of those that the rule matches, the first of which is under way.
+// seed returns the window that a new one on node n continues: that of the rule before it changed,
+// or before its node was replaced. nil means the node's own counts. On the overflow resource those
+// would include the calls of all names, not only the ones the rule matches, whose first call is
+// under way.
 func (e *window) seed(n *node.StatisticNode, old *controller) *stat.Window {
 	switch {
 	case old == nil && !e.rule.Info().Named() && e.resource.Name() == node.OverflowName:
-		empty, _ := stat.NewWindow(e.meter.Shape) // which the rule was loaded with
+		empty, _ := stat.NewWindow(e.meter.Shape) // the rule was loaded with it
 		return empty
 	case old == nil, old.rule.Mode == spec.Shadow && !e.rule.private(e.resource.Name()):
-		return nil // a shadow rule doesn't know what really passed
+		return nil // a shadow rule doesn't know which calls really passed
 	case !e.rule.sameCalls(old.rule):
 		return nil // it counted other calls
 	case old.rule.Mode == spec.Off && !owned(old.meter):
@@ -27,23 +28,22 @@ func (e *window) seed(n *node.StatisticNode, old *controller) *stat.Window {
 }
 
 // succession is a rule that continues in windows of another shape. Calls under the old rules have
-// taken from the old windows since the rule was compiled, and will until they learn of the new
-// ones.
+// taken from the old windows since the rule was compiled, and will until they see the new ones.
 type succession struct{ old, new *window }
 
-// complete is called before the new rules are published. It hands over what was taken from the old
-// windows, including on nodes that calls have reached since the rule was compiled (where the old
-// rule has no window yet it gets one, since calls could make it meanwhile), and links the new rule
-// to the old one while all of the windows are held: a call that took earlier is in what is handed
-// over, and holds it there too (see [stat.Window.Follow]); a call that took later sees the new rule
-// and takes there as well.
+// complete is called before the new rules are published. It hands over the units taken from the old
+// windows, including those on nodes first used since the rule was compiled (a window that the old
+// rule doesn't have there yet is created first, since calls could create it meanwhile). It links
+// the new rule to the old one while it holds the locks of all the windows: a call that took earlier
+// is part of the handover, and holds its units in the new window too (see [stat.Window.Follow]); a
+// call that takes later sees the new rule and takes there as well.
 //
-// No call takes from a new window before that: what is handed over replaces what is there. The new
-// windows belong to the new rule alone, see [meter.Era]. So no call that came by another rule is in
-// one window and not yet in the other.
+// No call takes from a new window before that: the handover replaces its counts. The new windows
+// belong to the new rule alone, see [meter.Era]. So no call that came by another rule is in one
+// window and not yet in the other.
 func (s *succession) complete(now int64) {
 	if s.old.rule.Mode == spec.Shadow && s.new.rule.Mode != spec.Shadow {
-		s.old.next.Store(s.new) // with nothing, see seed
+		s.old.next.Store(s.new) // starting empty, see seed
 		return
 	}
 	var to, from []*stat.Window
@@ -51,14 +51,14 @@ func (s *succession) complete(now int64) {
 		to, from = append(to, s.new.on(n, now)), append(from, s.old.on(n, now))
 	}
 	s.handOver(to, from, now)
-	// Where calls took by the old rule for the first time meanwhile, the new rule gets its window
-	// too: it continues the old rule's, which is not kept once this is done.
+	// If calls took under the old rule for the first time meanwhile, the new rule gets its window
+	// too: it continues the old rule's, which is dropped after this.
 	for n := range s.new.nodes() {
 		s.new.on(n, now)
 	}
 }
 
-// handOver locks the windows one after another, and holds them all.
+// handOver locks the windows one after another, and holds all of the locks.
 func (s *succession) handOver(to, from []*stat.Window, now int64) {
 	if len(to) == 0 {
 		s.old.next.Store(s.new)

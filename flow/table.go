@@ -12,22 +12,21 @@ import (
 	"github.com/penstock-go/penstock/internal/sampler"
 )
 
-// Info returns what the rule table needs to know.
+// Info returns the rule's data for the rule table.
 func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
 
-// table is the compiled flow rules of one revision. It implements engine.Family.
+// table holds the compiled flow rules of one revision. It implements engine.Family.
 type table struct {
 	family.Compiled[Rule, controller]
 
-	perhaps []engine.Need // what rules with an expression need where they come to apply
-	looking []Rule        // the associated ones
+	perhaps []engine.Need // needs of rules with an expression, on resources where they will apply
+	looking []Rule        // associated rules
 }
 
-// Compile makes flow rules part of the next revision of an engine's rules. Rules that did not
-// change keep running as they are; a changed rule takes over the state of the rule with the same
-// ID.
+// Compile adds flow rules to the next revision of an engine's rules. Unchanged rules keep running;
+// a changed rule takes over the state of the rule with the same ID.
 func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	e := b.Engine
 	t := new(table)
@@ -54,7 +53,7 @@ func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	return t.watchMemory(b)
 }
 
-// watchMemory makes the sampler read the memory in use for the rules that go by it.
+// watchMemory makes the sampler read the memory in use for the rules that follow it.
 func (t *table) watchMemory(b *engine.SnapshotBuilder) error {
 	var wants []sampler.Quantity
 	for i, r := range t.All() {
@@ -69,7 +68,7 @@ func (t *table) watchMemory(b *engine.SnapshotBuilder) error {
 	return nil
 }
 
-// Bind returns the rules of a resource or nil.
+// Bind returns the rules of a resource, or nil.
 func (t *table) Bind(at *engine.Binding) engine.Checker {
 	controllers := t.Hold(at)
 	if len(controllers) == 0 {
@@ -102,7 +101,7 @@ func (t *table) Bind(at *engine.Binding) engine.Checker {
 	return rs
 }
 
-// Names says what the rules name.
+// Names collects the names in the rules.
 func (t *table) Names(names *engine.Names) {
 	for _, r := range t.All() {
 		if r.Mode != spec.Enforce {
@@ -126,7 +125,7 @@ func (t *table) Names(names *engine.Names) {
 	}
 }
 
-// role is on which of the resource's nodes the rule counts.
+// role returns which of the resource's nodes the rule counts on.
 func (r Rule) role() engine.Role {
 	switch {
 	case r.Relation == Chain:
@@ -137,9 +136,9 @@ func (r Rule) role() engine.Role {
 	return engine.RoleOrigin
 }
 
-// breadth says how many calls a rule concerns. Rules that look without taking come first, or they
-// would see what the call itself took. Then come the narrow ones: callers that a narrow rule
-// refuses must not hold, even for an instant, what a broad rule gives to all callers.
+// breadth ranks rules by the calls they apply to. Rules that read without taking come first, or
+// they would see what the call itself took. Then come the narrow ones: callers that a narrow rule
+// refuses must not hold, even for an instant, units that a broad rule gives to all callers.
 func (r Rule) breadth() int {
 	switch {
 	case r.Relation == Associated:
@@ -150,8 +149,8 @@ func (r Rule) breadth() int {
 	return 2
 }
 
-// abundance says roughly how much a rule has to give: units a second, or units at the same time.
-// Among rules of one breadth the scarcest takes first, as it refuses the most calls, and those then
+// abundance estimates how much a rule grants: units a second, or units in flight. Among rules of
+// one breadth the scarcest takes first, since it refuses the most calls, and refused calls then
 // hold nothing of the others.
 func (r Rule) abundance() float64 {
 	if r.Metric == Concurrency {

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// throttle is the queue of a rule, under a lock of its own. It outlives changes of the rule: calls
-// keep the turns that they have, and only the next cost changes. It is safe for concurrent use.
+// throttle is the queue of a rule, with a lock of its own. It survives changes of the rule: calls
+// keep their turns, and only the next cost changes. Safe for concurrent use.
 type throttle struct {
 	mu    shared.Mutex
 	turns meter.Pacer
@@ -22,8 +22,7 @@ func newThrottle() *throttle {
 	return t
 }
 
-// fits reports whether the wait, which it returns, would be at most maxWait, for a call that is
-// prioritized or not.
+// fits returns the wait of a call, prioritized or not, and whether it is at most maxWait.
 func (t *throttle) fits(now int64, cost meter.Moment, maxWait time.Duration, first bool) (wait time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -39,20 +38,20 @@ func (t *throttle) take(inv *engine.Invocation, cost meter.Moment, maxWait time.
 	return wait, ok
 }
 
-// retryAfter is when the next unit would no longer be refused, prioritized or not.
+// retryAfter returns the time until the next unit would be accepted, prioritized or not.
 func (t *throttle) retryAfter(now int64, cost meter.Moment, maxWait time.Duration) time.Duration {
 	wait, _ := t.fits(now, cost, maxWait, false)
 	return wait - maxWait
 }
 
-// idle reports whether the throttle can be forgotten: a new one would admit nothing earlier, not
-// even the largest call.
+// idle reports whether the throttle can be dropped: a new one would admit nothing earlier, not even
+// the largest call.
 func (t *throttle) idle(now int64, perUnit float64) bool {
 	wait, _ := t.fits(now, meter.Cost(stat.MaxUnits, perUnit), 0, false)
 	return wait == 0
 }
 
-// left is how many more turns there are within maxWait, nil if that can't be known: calls that
+// left returns the number of turns left within maxWait, or nil if that is unknown: calls that
 // overtake have other turns.
 func (t *throttle) left(now int64, cost meter.Moment, maxWait time.Duration, first bool) *int64 {
 	t.mu.Lock()

@@ -52,7 +52,7 @@ func TestThrottle(t *testing.T) {
 			{0, "orders", 4, "pass, 10s, 20s, block"},
 		}},
 		{"batches", []flow.Rule{throttle(10, 500*ms)}, []step{
-			{0, "orders x1000", 1, "pass"}, // the first after idle is free
+			{0, "orders x1000", 1, "pass"}, // the first call after idle time doesn't wait
 			{0, "orders x3", 2, "300ms, block"},
 			{0, "orders x2", 2, "500ms, block"},
 			{500 * ms, "orders x6", 1, "block"}, // its own cost is beyond the queue
@@ -67,7 +67,7 @@ func TestThrottle(t *testing.T) {
 		}},
 		{"a reject rule beside it", []flow.Rule{throttle(10, 500*ms), {Resource: "orders", Threshold: 3, Window: flow.Ring}}, []step{
 			{0, "orders", 5, "pass, 100ms, 200ms, block x2"},
-			{1 * time.Second, "orders", 1, "pass"}, // the refused ones took no slots
+			{1 * time.Second, "orders", 1, "pass"}, // the refused calls took no turns
 			{1 * time.Second, "orders", 1, "100ms"},
 		}},
 		{"the longest of two queues", []flow.Rule{throttle(10, 500*ms), {Resource: "orders", ID: "s", Threshold: 4, Behavior: flow.Throttle}}, []step{
@@ -95,7 +95,7 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
-// Whatever the threshold, calls that queue get slots whose distances add up.
+// Whatever the threshold, queued calls get turns whose distances add up.
 // known bug 41, 43, 45
 func TestThrottleKeepsItsRate(t *testing.T) {
 	for _, threshold := range []float64{
@@ -128,9 +128,8 @@ func TestThrottleKeepsItsRate(t *testing.T) {
 	}
 }
 
-// Callers that come right when their turn is, to the nanosecond that a clock can
-// show, get no more than the rate either: the rest of the nanosecond is not
-// forgotten.
+// Calls that arrive exactly when their turn is due, to the nanosecond that a clock can show, get no
+// more than the rate either: the fraction of the nanosecond is carried over.
 func TestThrottleKeepsItsRateForCallersOnTime(t *testing.T) {
 	for _, threshold := range []float64{7, 333, 3e6, 7e7, 3e8, 6e8, 7e8} {
 		t.Run(fmt.Sprint(threshold), func(t *testing.T) {
@@ -149,7 +148,7 @@ func TestThrottleKeepsItsRateForCallersOnTime(t *testing.T) {
 	}
 }
 
-// sleepless is a clock that a sleep moves.
+// sleepless is a clock that Sleep advances.
 type sleepless struct{ now int64 }
 
 func (c *sleepless) Now() int64 { return c.now }
@@ -158,8 +157,8 @@ func (c *sleepless) Sleep(_ context.Context, d time.Duration) error {
 	return nil
 }
 
-// The same over random arrivals: no two calls are closer than the cost of the later
-// one, less the part of a nanosecond that a clock can't show.
+// The same with random arrivals: no two calls are closer than the cost of the later one, less the
+// fraction of a nanosecond that a clock can't show.
 func TestThrottleSpacing(t *testing.T) {
 	rnd := random(t)
 	for range 200 {
@@ -247,12 +246,13 @@ func TestThrottleAtOddTimes(t *testing.T) {
 	}
 }
 
-// A call that gives up leaves no gap, wherever it stands: those behind it move up and wake
-// earlier, and who comes next waits for those before it and nobody else. known bug 21, 128
+// A call that gives up leaves no gap, wherever it stands: the calls behind it get earlier turns and
+// wake earlier, and the next call waits only for those before it.
+// known bug 21, 128
 func TestThrottleGivesBack(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		cancel []int // of those that wait, in this order
+		cancel []int // indexes of waiting calls, in this order
 		want   time.Duration
 	}{
 		{"none", nil, 500 * ms},
@@ -306,8 +306,8 @@ func TestThrottleGivesBack(t *testing.T) {
 	}
 }
 
-// Nobody waits for longer than the longest wait, whatever the rates, the units and the
-// pauses. known bug 38
+// No call waits longer than the longest wait, whatever the rates, the units and the pauses.
+// known bug 38
 func TestThrottleWaitsAreInRange(t *testing.T) {
 	r := random(t)
 	g := newGuard(t)
@@ -326,13 +326,13 @@ func TestThrottleWaitsAreInRange(t *testing.T) {
 	}
 }
 
-// leaping is a clock that passes over the times at which calls are to wake, as it seems to a process that
-// has stood still.
+// leaping is a clock that skips the times at which calls should wake, as a process sees it that was
+// paused.
 type leaping struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	now     int64
-	asleep  []int64 // until when
+	asleep  []int64 // the times to wake at
 }
 
 func (c *leaping) Now() int64 {
@@ -353,7 +353,7 @@ func (c *leaping) Sleep(_ context.Context, d time.Duration) error {
 	return nil
 }
 
-// leap moves the clock, and wakes all whose time has come.
+// leap moves the clock, and wakes all sleepers whose time has come.
 func (c *leaping) leap(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -362,7 +362,7 @@ func (c *leaping) leap(d time.Duration) {
 	c.changed.Broadcast()
 }
 
-// await returns when so many are asleep.
+// await returns when n calls are asleep.
 func (c *leaping) await(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -371,7 +371,7 @@ func (c *leaping) await(n int) {
 	}
 }
 
-// After the process has stood still for a second, those that wait run spaced and in their order all the same.
+// After a pause of the process for a second, waiting calls still run spaced and in order.
 func TestThrottleAfterAStall(t *testing.T) {
 	clock := &leaping{now: int64(time.Hour)}
 	clock.changed = sync.NewCond(&clock.mu)
@@ -382,10 +382,10 @@ func TestThrottleAfterAStall(t *testing.T) {
 	const waiting = 20
 	ran := make(chan int, waiting)
 	var over sync.WaitGroup
-	defer over.Wait() // the last call exits after it has told that it ran
+	defer over.Wait() // the last call exits after reporting that it ran
 	for i := range waiting {
 		over.Go(func() {
-			ctx := context.Background() // as half of them have it, which can't leave
+			ctx := context.Background() // as half of them have it: such calls can't give up
 			if i%2 == 0 {
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithCancel(ctx)

@@ -13,7 +13,7 @@ type tokens struct {
 	*controller
 	bucket  *bucket
 	size    int64            // of the bucket, in units
-	tooMany *core.BlockError // for calls of more units than it holds
+	tooMany *core.BlockError // for calls of more units than the bucket holds
 }
 
 func newTokens(c *controller, b *bucket) *tokens {
@@ -37,7 +37,7 @@ func (e *tokens) take(inv *engine.Invocation, _ *node.StatisticNode) engine.Verd
 	return engine.Verdict{}
 }
 
-// refuseTo is the refusal of a call, which may be of more units than the bucket ever holds.
+// refuseTo returns the refusal of a call, which may be of more units than the bucket ever holds.
 func (e *tokens) refuseTo(inv *engine.Invocation) engine.Verdict {
 	if inv.Units() > e.size {
 		return engine.Verdict{Block: e.tooMany}
@@ -60,8 +60,8 @@ func (e *tokens) explain(inv *engine.Invocation, _ *node.StatisticNode, j *core.
 	j.Measures = []core.Measure{engine.MeasureTokens(left, now, e.size)}
 }
 
-// never is what a rule knows about a call that takes more units than its bucket holds.
+// never is the refusal of a call of more units than the bucket holds.
 type never struct{ *controller }
 
-// RetryAfter is not known: no time helps.
+// RetryAfter is unknown: waiting doesn't help.
 func (never) RetryAfter() (wait time.Duration, known bool) { return 0, false }

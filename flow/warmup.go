@@ -8,13 +8,13 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// warmUp learns how warm a resource is, and from that how much it may get. It enforces nothing. It
-// is safe for concurrent use.
+// warmUp learns how warm a resource is, and derives its rate from that. It enforces nothing. Safe
+// for concurrent use.
 //
-// It is the token bucket of alibaba/Sentinel's WarmUpController, which follows
-// Guava's SmoothWarmingUp: a cold resource has a full bucket; every unit that passes takes a token
-// out, and idle time puts tokens in. With C the threshold per second, P the period in seconds and F
-// the cold factor,
+// It is the token bucket of alibaba/Sentinel's WarmUpController, which follows Guava's
+// SmoothWarmingUp: a cold resource has a full bucket; every unit that passes takes a token out, and
+// idle time puts tokens in. With C the threshold per second, P the period in seconds and F the cold
+// factor,
 //
 //	warning = floor(P·C) / (F-1)              in whole tokens
 //	full    = warning + floor(2·P·C / (1+F))
@@ -24,17 +24,16 @@ import (
 //
 //	1 / ((s - warning)·slope + 1/C)
 //
-// which is C/F at s = full. The bucket is settled by the first call in a second:
-// it gains C tokens for each second since the last time if s < warning, or if
-// s > warning and the last second passed fewer than floor(C)/F; then it loses what
-// the last second passed.
+// which is C/F at s = full. The first call in a second settles the bucket: it gains C tokens for
+// each second since the last time if s < warning, or if s > warning and the last second passed
+// fewer than floor(C)/F; then it loses the units that the last second passed.
 //
-// Three things are not Sentinel's: a resource starts cold whatever the clock shows;
-// the rate stays between C/F and C where the formula has no finite value; and where there is no
-// whole token between warning and full, nothing is rounded. In that case seconds in which nothing
-// passes are normal, so the last one says nothing: what has passed since the last settling is taken
-// out first, by the node's total, and a time of up to F/C after a unit, which is how long a cold
-// resource takes between two units, doesn't count as idle: it gains nothing beyond warning.
+// Three things differ from Sentinel: a resource starts cold whatever the clock shows; the rate
+// stays between C/F and C where the formula has no finite value; and if there is no whole token
+// between warning and full, nothing is rounded. In that case seconds without a call are normal, so
+// the last second means little: the units passed since the last settling, by the node's total, are
+// taken out first. A pause of up to F/C after a unit, the distance between two units on a cold
+// resource, is not idle time: it gains nothing beyond warning.
 type warmUp struct {
 	perSecond float64 // C
 	factor    float64 // F
@@ -52,20 +51,20 @@ type warmUp struct {
 
 	mu     shared.Mutex
 	stored float64
-	filled int64 // the second of the last settling, ns
+	filled int64 // second of the last settling, ns
 	begun  bool
-	// share is stored as a share of full at the last settling, whichever rule did that. Successors
-	// continue from it, since what is stored is rounded each time.
+	// share is the stored tokens as a share of full at the last settling, under any rule.
+	// Successors continue from it, since the stored tokens are rounded each time.
 	share float64
 
-	used usage // if nothing is rounded
+	used usage // only if nothing is rounded
 }
 
-// usage is what a warm-up knows of a node.
+// usage records what a warm-up has seen on a node.
 type usage struct {
-	node  *node.StatisticNode // of the last settling
-	total int64               // what it had passed by then
-	last  float64             // when it last passed something, ns: the settling before that was noticed
+	node  *node.StatisticNode // node of the last settling
+	total int64               // its total then
+	last  float64             // when it last passed something, ns: the settling before that was seen
 }
 
 func newWarmUp(r Rule) *warmUp {
@@ -124,7 +123,7 @@ func (w *warmUp) at(now int64, n *node.StatisticNode) float64 {
 	return math.Float64frombits(w.rate.Load())
 }
 
-// look is at without a trace: it settles a copy.
+// look is at without side effects: it settles a copy.
 func (w *warmUp) look(now int64, n *node.StatisticNode) float64 {
 	next := &warmUp{
 		perSecond: w.perSecond, factor: w.factor, floor: w.floor, refillMax: w.refillMax, rounds: w.rounds,
@@ -140,8 +139,8 @@ func (w *warmUp) look(now int64, n *node.StatisticNode) float64 {
 	return next.at(now, n)
 }
 
-// passedLocked is what the bucket has to lose: for the last second or, if nothing is rounded, for the
-// time since it was settled on the same node. The caller holds mu.
+// passedLocked returns the tokens that the bucket must lose: for the last second or, if nothing is
+// rounded, for the time since it was settled on the same node.
 func (w *warmUp) passedLocked(now int64, n *node.StatisticNode) float64 {
 	if w.rounds {
 		return float64(n.LastSecond(now).Pass)
@@ -154,7 +153,7 @@ func (w *warmUp) passedLocked(now int64, n *node.StatisticNode) float64 {
 	return float64(w.used.total - before)
 }
 
-// settleLocked brings the bucket to the given second. The caller holds mu.
+// settleLocked brings the bucket to the given second.
 func (w *warmUp) settleLocked(second int64, passed float64) {
 	gain := float64((second-w.filled)/int64(time.Millisecond)) / 1000 * w.perSecond
 	switch {
@@ -179,20 +178,20 @@ func (w *warmUp) settleLocked(second int64, passed float64) {
 		}
 	}
 	w.stored = max(0, w.stored)
-	w.share = 1 // a bucket that holds nothing can't be emptied
+	w.share = 1 // a bucket of size 0 is always full
 	if w.full > 0 {
 		w.share = w.stored / w.full
 	}
 	w.filled = second
 }
 
-// publishLocked makes the rate known. The caller holds mu.
+// publishLocked publishes the rate.
 func (w *warmUp) publishLocked() {
 	rate := w.perSecond
 	if over := w.stored - w.warning; over >= 0 && w.full > w.warning {
 		if w.rounds {
 			rate = math.Nextafter(1/(over*w.slope+1/w.perSecond), math.Inf(1))
-		} else { // the same, in terms that are finite however small C is
+		} else { // the same, in terms that stay finite for any small C
 			rate /= 1 + (w.factor-1)*over/(w.full-w.warning)
 		}
 	}

@@ -17,8 +17,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// demand offers so many calls in each of so many seconds, evenly, and returns how
-// many passed in each.
+// demand offers perSecond calls evenly in each of the seconds, and returns how many passed in each.
 func (g *guard) demand(perSecond, seconds int) []int {
 	var passed []int
 	for range seconds {
@@ -32,8 +31,7 @@ func (g *guard) demand(perSecond, seconds int) []int {
 	return passed
 }
 
-// A cold resource gets a third, and under load the whole threshold after about the
-// warm-up period.
+// A cold resource gets a third, and under load the full threshold after about the warm-up period.
 func TestWarmUpRises(t *testing.T) {
 	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 90, Behavior: flow.WarmUp, WarmUpPeriod: 10 * time.Second, Window: flow.Ring})
 	passed := g.demand(200, 20)
@@ -44,12 +42,12 @@ func TestWarmUpRises(t *testing.T) {
 	assert.Less(t, passed[5], 80, "%v", passed)
 	assert.Equal(t, 90, passed[15], "%v", passed)
 	assert.Equal(t, 90, passed[19], "%v", passed)
-	// Idle for long, and it is cold again.
+	// After a long pause it is cold again.
 	g.clock.Advance(time.Minute)
 	assert.Equal(t, 30, g.passes(200, "orders"))
 }
 
-// Little traffic keeps a resource cold.
+// Light traffic keeps a resource cold.
 func TestWarmUpStaysColdUnderLittleTraffic(t *testing.T) {
 	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 90, Behavior: flow.WarmUp, WarmUpPeriod: 10 * time.Second})
 	g.demand(20, 30)
@@ -76,8 +74,9 @@ func TestWarmUpStartsColdWhateverTheClock(t *testing.T) {
 	}
 }
 
-// The limit lies between a cold resource's share, or one call, and the threshold,
-// whatever the numbers. known bug 35, 37, 51
+// The limit lies between a cold resource's share, or one call, and the threshold, whatever the
+// numbers.
+// known bug 35, 37, 51
 func TestWarmUpRange(t *testing.T) {
 	rnd := random(t)
 	pick := func(all ...float64) float64 { return all[rnd.IntN(len(all))] }
@@ -95,7 +94,8 @@ func TestWarmUpRange(t *testing.T) {
 		g := newGuard(t, rule)
 		first := true
 		for range 8 {
-			// What fits is found by asking for ever more, up to what a call may take.
+			// The limit is found by asking for larger and larger batches, up to the units a call
+			// may take.
 			limit := g.fits(high)
 			require.GreaterOrEqual(t, limit, min(low, 1<<20), "%+v", rule)
 			require.LessOrEqual(t, limit, high, "%+v", rule)
@@ -104,12 +104,12 @@ func TestWarmUpRange(t *testing.T) {
 			}
 			first = false
 			g.clock.Advance(time.Duration(rnd.Int64N(int64(2 * rule.Interval))))
-			g.clock.Advance(rule.Interval) // nothing of what passed counts any more
+			g.clock.Advance(rule.Interval) // earlier calls no longer count
 		}
 	}
 }
 
-// fits is the largest batch that passes now, at most high and what a call may take.
+// fits returns the largest batch that passes now, up to high and the units a call may take.
 func (g *guard) fits(high int64) int64 {
 	high = min(high, 1<<20)
 	low := int64(0)
@@ -123,7 +123,7 @@ func (g *guard) fits(high int64) int64 {
 	return low
 }
 
-// exactly adds to n units that have passed as many more as fit.
+// exactly adds to n passed units as many more as fit.
 func (g *guard) exactly(n, high int64) int64 {
 	for step := high - n; step > 0; {
 		if g.outcome(fmt.Sprintf("orders x%d", step)) != "block" {
@@ -136,8 +136,7 @@ func (g *guard) exactly(n, high int64) int64 {
 	return n
 }
 
-// A warm resource gets its whole threshold, also where the interval is no power of
-// two of a second.
+// A warm resource gets its full threshold, even if the interval is no power of two of a second.
 func TestWarmUpReachesTheThreshold(t *testing.T) {
 	for _, interval := range []time.Duration{10 * ms, 30 * ms, 70 * ms, 90 * ms, 100 * ms, 130 * ms, 300 * ms, 700 * ms, time.Second, 1100 * ms} {
 		for _, threshold := range []float64{6, 9, 10, 21, 49, 63, 100} {
@@ -169,7 +168,7 @@ func TestWarmUpThrottle(t *testing.T) {
 	}
 	assert.InDelta(t, 100e6, spacing(), 1)
 	last := 100e6
-	for range 200 { // two calls every 50 ms are more than it may have: the queue grows
+	for range 200 { // two calls every 50 ms are over the limit: the queue grows
 		g.clock.Advance(50 * ms)
 		now := spacing()
 		assert.LessOrEqual(t, now, last+1)
@@ -178,7 +177,8 @@ func TestWarmUpThrottle(t *testing.T) {
 	assert.InDelta(t, 1e9/30, last, 1)
 }
 
-// Threshold 0 blocks all. known bug 39
+// Threshold 0 blocks every call.
+// known bug 39
 func TestWarmUpOfNothing(t *testing.T) {
 	for _, behavior := range []flow.Behavior{flow.WarmUp, flow.WarmUpThrottle} {
 		g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 0, Behavior: behavior})
@@ -189,7 +189,7 @@ func TestWarmUpOfNothing(t *testing.T) {
 	}
 }
 
-// The engine's cold factor holds where the rule has none.
+// The engine's cold factor holds if the rule has none.
 func TestColdFactor(t *testing.T) {
 	g := newGuardWith(t, engine.Config{ColdFactor: 5},
 		flow.Rule{Resource: "orders", Threshold: 100, Behavior: flow.WarmUp},
@@ -198,7 +198,7 @@ func TestColdFactor(t *testing.T) {
 	assert.Equal(t, 50, g.passes(100, "carts"))
 }
 
-// The rate is settled once a second, by whoever comes first, however many come.
+// The rate is settled once a second, by whichever call comes first, however many come.
 func TestWarmUpSettlesOnceASecond(t *testing.T) {
 	quiet := newGuard(t, flow.Rule{Resource: "orders", Threshold: 90, Behavior: flow.WarmUp})
 	busy := newGuard(t, flow.Rule{Resource: "orders", Threshold: 90, Behavior: flow.WarmUp})
@@ -217,8 +217,7 @@ func TestWarmUpSettlesOnceASecond(t *testing.T) {
 	}
 }
 
-// Many callers at the turn of a second: the bucket is settled once, and the limit
-// holds.
+// Many callers at the turn of a second: the bucket is settled once, and the limit holds.
 func TestWarmUpUnderConcurrency(t *testing.T) {
 	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 90, Behavior: flow.WarmUp})
 	alone := newGuard(t, flow.Rule{Resource: "orders", Threshold: 90, Behavior: flow.WarmUp})
@@ -265,8 +264,8 @@ func TestWarmUpNeverNaN(t *testing.T) {
 	}
 }
 
-// Asking a refusal when to come again leaves the warm-up as it was: it doesn't lose the tokens of
-// calls that the rule is not about.
+// Asking a refusal for RetryAfter leaves the warm-up unchanged: it doesn't lose tokens for calls
+// that the rule doesn't apply to.
 func TestAskingWhenToComeAgainWarmsNothing(t *testing.T) {
 	g := newGuard(t, flow.Rule{
 		Resource: "orders", Threshold: 2, Origin: "x", Behavior: flow.WarmUpThrottle, WarmUpPeriod: 3 * time.Second, ColdFactor: 5, MaxWait: 1,

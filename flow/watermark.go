@@ -7,21 +7,20 @@ import (
 	"strings"
 )
 
-// Watermark is an amount of memory: a [Share] of what may be used, or [Bytes]. The zero Watermark
+// Watermark is an amount of memory: a [Share] of the memory limit, or [Bytes]. The zero Watermark
 // means none.
 type Watermark struct {
 	share float64
 	bytes int64
 }
 
-// Share returns a Watermark that is a share of the memory that the process may use: above 0, at
-// most 1.
+// Share returns a Watermark that is a share of the memory the process may use: above 0, at most 1.
 func Share(of float64) Watermark { return Watermark{share: of} }
 
 // Bytes returns a Watermark of n bytes.
 func Bytes(n int64) Watermark { return Watermark{bytes: n} }
 
-// The units of bytes, as of GOMEMLIMIT.
+// byteUnits lists the units of bytes, as in GOMEMLIMIT.
 var byteUnits = []struct {
 	name string
 	size int64
@@ -30,7 +29,7 @@ var byteUnits = []struct {
 // maxBytes is more than any machine has.
 const maxBytes = 1 << 60
 
-// String returns the amount as a rule file has it, "" for none.
+// String returns the amount as in a rule file, "" for none.
 func (w Watermark) String() string {
 	switch v := w.Scalar().(type) {
 	case string:
@@ -41,7 +40,7 @@ func (w Watermark) String() string {
 	return ""
 }
 
-// Scalar returns the amount as the value that a rule file has for it.
+// Scalar returns the amount as the value in a rule file.
 func (w Watermark) Scalar() any {
 	switch {
 	case w.bytes != 0:
@@ -62,7 +61,7 @@ func (w *Watermark) SetScalar(v any) error {
 	case string:
 		n, ok := parseBytes(v)
 		if !ok {
-			return fmt.Errorf("%q is no amount of memory: use a share of the limit, as in 0.8, or bytes with their unit, as in 512MiB", clip(v))
+			return fmt.Errorf("%q is not an amount of memory: use a share of the limit, as in 0.8, or bytes with their unit, as in 512MiB", clip(v))
 		}
 		*w = Bytes(n)
 		return nil
@@ -99,13 +98,13 @@ func clip(text string) string {
 	return text
 }
 
-// check says why w is no mark, or "".
+// check returns why w is not a valid mark, or "".
 func (w Watermark) check() (problem string) {
 	switch {
 	case w.share != 0 && w.bytes != 0:
-		return "is a share and bytes at once"
+		return "is both a share and a number of bytes"
 	case w.bytes != 0 && (w.bytes < 0 || w.bytes > maxBytes):
-		return fmt.Sprintf("is %d bytes: use a number of bytes that a machine can have", w.bytes)
+		return fmt.Sprintf("is %d bytes: use more than 0 and at most 1EiB", w.bytes)
 	case w.bytes == 0 && !(w.share >= 0 && w.share <= 1):
 		return fmt.Sprintf("is %v: use a share above 0 and up to 1, as in 0.8, or bytes", w.share)
 	}
@@ -117,7 +116,7 @@ func (w Watermark) less(other Watermark) bool {
 	return w.share < other.share || w.bytes < other.bytes
 }
 
-// value is the mark in the unit of its reading.
+// value returns the mark in the unit of its reading.
 func (w Watermark) value() float64 {
 	if w.bytes != 0 {
 		return float64(w.bytes)

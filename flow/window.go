@@ -14,30 +14,30 @@ import (
 
 // window enforces a limit on the units that pass in an interval, in a sliding window of the node
 // that the rule counts on. A prioritized call that doesn't fit may borrow from a coming bucket. An
-// associated rule takes nothing: it looks at the window of another resource.
+// associated rule takes nothing: it reads the window of another resource.
 type window struct {
 	*controller
-	one     *stat.Window // of the one node that the rule always counts on; nil if the node depends on the call
+	one     *stat.Window // window of the one node that the rule always counts on; nil if the node depends on the call
 	limit   int64        // of a plain rule
-	plain   bool         // it enforces a fixed limit in one, for every call of the resource
+	plain   bool         // enforces a fixed limit in one, for every call of the resource
 	callers *callers     // nil unless each caller has a window of its own
 
 	// next is the window that continued this one in another shape. All successive windows of one
-	// shape share it: a call may still go by the first of them.
+	// shape share it: a call may still be decided by the first of them.
 	next *shared.Pointer[window]
 	// before is the meter that this one continued, if that had another shape; otherwise nil.
 	before *meter.Meter
 }
 
-// open makes the windows of the existing nodes, so that they count from now on. If the rule before
-// counted in windows of another shape, it returns how the calls are handed over.
+// open creates the windows on the existing nodes, so that they count from now on. If the previous
+// rule counted in windows of another shape, it returns the succession that hands the calls over.
 func (e *window) open(now int64, old *controller) (s *succession) {
 	switch {
 	case !e.rule.goesOnFrom(old, e.resource.Name()) || old.window == nil:
 	case e.meter == old.meter:
 		e.next = old.window.next
 	default:
-		meter := old.meter // a copy, so that it keeps nothing of the old rule alive
+		meter := old.meter // a copy, so that the old rule can be collected
 		e.before = &meter
 		s = &succession{old: old.window, new: e}
 	}
@@ -77,7 +77,7 @@ func (e *window) take(inv *engine.Invocation, n *node.StatisticNode) engine.Verd
 		return e.takeIn(inv, n, e.one, e.limit)
 	case e.rule.Relation == Associated:
 		v := e.ask(inv, n)
-		v.Borrowed = v.Wait > 0 // it waits as if it borrowed
+		v.Borrowed = v.Wait > 0 // the wait is that of a borrower
 		return v
 	case e.memory != nil:
 		return e.retake(inv, n, e.takeAt)
@@ -89,7 +89,7 @@ func (e *window) takeAt(inv *engine.Invocation, n *node.StatisticNode, limit int
 	return e.takeIn(inv, n, e.on(n, inv.Now()), limit)
 }
 
-// fits reports whether the call has room in w. One that only looks there is no part of it.
+// fits reports whether the call has room in w. A call under an associated rule takes nothing in w.
 func (e *window) fits(w *stat.Window, now, units, limit int64) bool {
 	if e.rule.Relation == Associated {
 		return w.HasRoom(now, units, limit)
@@ -97,14 +97,14 @@ func (e *window) fits(w *stat.Window, now, units, limit int64) bool {
 	return w.Fits(now, units, limit)
 }
 
-// takeIn takes units of the node's window w; a prioritized call may borrow them
-// from a coming bucket. A call holds at most one reservation in a window: where an
-// earlier rule made one, it must be within this limit too, or move.
+// takeIn takes units of the node's window w; a prioritized call may borrow them from a coming
+// bucket. A call holds at most one reservation in a window: if an earlier rule made one, it must be
+// within this limit too, or move.
 //
 // A call that took under rules which were replaced meanwhile must also fit into the windows of
-// their successors. It looks for successors after it took. What it took before there was a
-// successor has been handed over to it, see [succession], so the call already holds that there;
-// what it took later it takes there as well.
+// their successors. It looks for successors after taking. Units taken before there was a successor
+// were handed over to it, see [succession], so the call already holds them there; units taken later
+// it takes there as well.
 func (e *window) takeIn(inv *engine.Invocation, n *node.StatisticNode, w *stat.Window, limit int64) engine.Verdict {
 	before := inv.Reservations()
 	v := e.takeOnce(inv, w, limit)
@@ -174,7 +174,7 @@ func (e *window) retryAfter(now int64) (wait time.Duration, known bool) {
 	return e.one.RetryAfter(now, 1, e.lookLimit(now, &e.resource.StatisticNode))
 }
 
-// idle also reads a window that has outlived the node that it was created on.
+// idle also reads a window that has outlived the node it was created on.
 func (e *window) idle(now int64) bool {
 	return e.one == nil || e.one.Sum(now) == 0 && e.one.Waiting(now) == 0
 }
@@ -201,11 +201,11 @@ func (e *window) explain(inv *engine.Invocation, n *node.StatisticNode, j *core.
 	j.Measures = []core.Measure{m}
 }
 
-// on returns the rule's window on the node it counts on. A window made now continues that of
-// the rule before, where calls that were not counted yet may have taken.
+// on returns the rule's window on the node it counts on. A window created now continues that of the
+// previous rule, in which calls that were not counted yet may have taken.
 //
 // The window of an associated rule is looked up each time: it is at another resource, where it may
-// be dropped at the moment that the rule comes into force.
+// be dropped just as the rule comes into force.
 func (e *window) on(n *node.StatisticNode, now int64) *stat.Window {
 	if e.one != nil && e.rule.Relation != Associated {
 		return e.one
@@ -219,8 +219,8 @@ func (e *window) on(n *node.StatisticNode, now int64) *stat.Window {
 	return n.Window(now, e.meter, n.FindWindow(*e.before))
 }
 
-// lookOn is on without a trace. If there is no window, it uses what the node counted,
-// with less precise times.
+// lookOn is on without side effects. If there is no window, it uses the node's counts, with less
+// precise times.
 func (e *window) lookOn(n *node.StatisticNode, now int64) (w *stat.Window, found bool) {
 	if e.one != nil && e.rule.Relation != Associated {
 		return e.one, true

@@ -9,8 +9,9 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// A limit that becomes 0 admits nothing, and one that becomes something again admits
-// that, no more and no less, after a pause; whatever it was before. known bug 39, 44
+// A limit that becomes 0 admits nothing; when it is raised again after a pause, it admits exactly
+// the new limit, whatever it was before.
+// known bug 39, 44
 func TestThresholdGoesToZeroAndBack(t *testing.T) {
 	for _, c := range []struct {
 		name string

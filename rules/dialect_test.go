@@ -172,8 +172,8 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 		// What can't be said here.
 		{`[{"resource": "a", "count": 1, "clusterMode": true, "clusterConfig": {"flowId": 0}}]`, "r:1:70: [0].clusterConfig: needs flowId, a number from 1 on, by which all members know the rule: Sentinel drops a rule without"},
 		{`[{"resource": "a", "count": 1, "clusterMode": true, "clusterConfig": {"flowId": 1, "thresholdType": 2}}]`, "r:1:70: [0].clusterConfig: has thresholdType 2: use 0 for a threshold for each member, or 1 for one that all have together"},
-		{`[{"resource": "a", "count": 1, "clusterMode": true, "controlBehavior": 1, "clusterConfig": {"flowId": 1}}]`, "r:1:47: [0].clusterMode: has no meaning for behavior warmUp: how warm a resource is, each process knows for itself; remove it, or set behavior to reject or throttle"},
-		{`[{"resource": "a", "count": 1, "strategy": 1, "refResource": "b", "controlBehavior": 2}]`, "r:1:86: [0].controlBehavior: throttle does not go with relation associated, whose traffic is another resource's: use reject or warmUp"},
+		{`[{"resource": "a", "count": 1, "clusterMode": true, "controlBehavior": 1, "clusterConfig": {"flowId": 1}}]`, "r:1:47: [0].clusterMode: has no meaning for behavior warmUp: each process warms up on its own; remove it, or set behavior to reject or throttle"},
+		{`[{"resource": "a", "count": 1, "strategy": 1, "refResource": "b", "controlBehavior": 2}]`, "r:1:86: [0].controlBehavior: throttle does not go with relation associated, which counts another resource's traffic: use reject or warmUp"},
 		{`[{"resource": "a(?=b)", "regex": true, "count": 1}]`, "r:1:15: [0].resource: is not a valid regular expression: invalid or unsupported Perl syntax: \"(?=\""},
 		{`[{"resource": "*", "count": 1}]`, "r:1:15: [0].resource: is \"*\", which is one name there, and stands for all of them here: name the resource"},
 		{`[{"highestCpuUsage": 1}]`, "r:1:22: [0].highestCpuUsage: is 1: use a share above 0 and below 1, as in 0.8; the use of the CPU is never above 1"},

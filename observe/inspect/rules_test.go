@@ -78,7 +78,7 @@ func TestTreeTellsOfMemory(t *testing.T) {
 	l.Sampler().Sample()
 	text.Reset()
 	require.NoError(t, l.tree().WriteText(&text))
-	require.Contains(t, text.String(), "\nflow rule share: threshold 30, memory not known\n")
+	require.Contains(t, text.String(), "\nflow rule share: threshold 30, memory use unknown\n")
 	l.rules()
 }
 

@@ -34,11 +34,11 @@ var unsaid = []string{
 	`a second: a token bucket fills with at most`,
 	`the bucket would take more than 73 years to fill`,
 	`memoryThreshold: is .*: use a number above 0 and below the threshold`,
-	`memoryThreshold: is .*: whole units are counted here`,
+	`memoryThreshold: is .*: only whole units count here`,
 	`highMemory: is .*: use more than lowMemory`,
 	`highMemory: is .* and lowMemory .*: use two shares, or bytes for both`,
-	`(low|high)Memory: is .* bytes: use a number of bytes that a machine can have`,
-	`(low|high)Memory: "\d+.iB" is no amount of memory`, // too many bytes for a number
+	`(low|high)Memory: is .* bytes: use more than 0 and at most 1EiB`,
+	`(low|high)Memory: "\d+.iB" is not an amount of memory`, // too many bytes for a number
 	`ceiling: is .*, below the floor`,
 	`ceiling: is the floor`,
 	`start: is .*: use a whole number from the floor to the ceiling`,
