@@ -15,9 +15,10 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
-// known bug 87: an adversary cycles values through a table that is much too small, however
-// it likes. Whatever it does, no value gets more than the limit in any real interval, or than a
-// bucket of its own would give it in some phase: what is earned in the time and two full buckets.
+// An adversary cycles values through a table that is much too small, in any order it likes. No
+// value gets more than the limit in any real interval, or more than a bucket of its own would grant
+// in some phase: the units earned in the time and two full buckets.
+// known bug 87
 func TestCyclingValuesNeverRaisesALimit(t *testing.T) {
 	r := random(t)
 	rounds := figure.Size(20, 150, 2000, 20_000)
@@ -62,8 +63,9 @@ func TestCyclingValuesNeverRaisesALimit(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "over-admissions, hotspot values under eviction", Value: float64(over), N: calls, Seed: *seed})
 }
 
-// known bug 87: the victim of an adversary that fills the table and lets it empty again gets
-// what it gets alone, or less, in every minute and over all.
+// The victim of an adversary that repeatedly fills the table and lets it empty gets at most as much
+// as without the adversary, in every minute and in total.
+// known bug 87
 func TestVictimOfAnAdversary(t *testing.T) {
 	r := random(t)
 	for range figure.Size(3, 15, 100, 1000) {
@@ -81,13 +83,14 @@ func TestVictimOfAnAdversary(t *testing.T) {
 			could += alone.passes(1, user("victim"))
 			got += beset.passes(1, user("victim"))
 		}
-		// One bucket more at the end is a matter of when the last one began.
+		// One more bucket at the end depends on when the last one began.
 		assert.LessOrEqual(t, got, could+5, "pace %d", pace)
 		assert.NotZero(t, got)
 	}
 }
 
-// known bug 87, 16: with a queue, too: two calls of one value never run closer than its cost.
+// The same with a queue: two calls of one value never run closer together than their cost.
+// known bug 87, 16
 func TestCyclingValuesKeepDistances(t *testing.T) {
 	r := random(t)
 	for range figure.Size(20, 100, 1000, 10_000) {
@@ -111,8 +114,9 @@ func TestCyclingValuesKeepDistances(t *testing.T) {
 	}
 }
 
-// known bug 87, 89: in flight, too: a value that has something in flight is never
-// forgotten, and one without a cell counts with the others that have none.
+// The same for units in flight: a value with units in flight is never evicted, and a value without
+// a cell counts with the others that have none.
+// known bug 87, 89
 func TestCyclingValuesHoldTheLimitInFlight(t *testing.T) {
 	r := random(t)
 	peaks := 0
@@ -147,7 +151,7 @@ func TestCyclingValuesHoldTheLimitInFlight(t *testing.T) {
 		for _, o := range opened {
 			o.entry.Exit()
 		}
-		// And nothing is left over: every value gets its limit again.
+		// At the end nothing is held: every value gets its full limit again.
 		for v := range 3 {
 			assert.Equal(t, "pass", g.outcome(user(v), engine.Units(limit)))
 		}
@@ -155,8 +159,8 @@ func TestCyclingValuesHoldTheLimitInFlight(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "hotspot values over their limit in flight", Value: float64(max(0, peaks)), N: int64(figure.Size(20, 100, 1000, 10_000)), Seed: *seed})
 }
 
-// Values without a cell share a limit, which is counted and seen; when there is room
-// again, they get their own.
+// Values without a cell share a limit, which is counted and reported; when there is room again,
+// they get their own.
 func TestOverflowLimitsAndEnds(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{ID: "r", Param: "user", Threshold: 2, MaxValues: 3, Exceptions: []hotspot.Exception{
 		{Value: argument.Of("vip"), Threshold: 4},
@@ -181,7 +185,7 @@ func TestOverflowLimitsAndEnds(t *testing.T) {
 	assert.Equal(t, 4, g.details("r").Values)
 }
 
-// The hottest values come first, and what was hot long ago goes.
+// The hottest values come first, and values that have cooled down disappear.
 func TestTopValues(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{ID: "r", Param: "user", Threshold: 1e6})
 	for v := range 30 {

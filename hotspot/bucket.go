@@ -10,20 +10,20 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// bucket is what a value has used of its units where the rule isn't strict. The first call that arrives more than an interval
-// after the last filling refills it, by as much as the time since then has earned. The arithmetic
-// is alibaba/Sentinel's.
+// bucket holds the units that a value has used where the rule isn't strict. The first call that
+// arrives more than an interval after the last filling refills it, with the units earned since
+// then. The arithmetic is alibaba/Sentinel's.
 //
-// It keeps what is used rather than what is left, so that it means the same under another
+// It stores the units used, not the units left, so that it keeps its meaning under another
 // threshold. The shard's lock guards it.
 type bucket struct {
-	filled int64 // when it was last filled; never if no call has taken anything yet
+	filled int64 // time of the last filling; never if no call has taken units yet
 	used   int64
 }
 
 const never = math.MinInt64
 
-// at is the bucket as a call at now finds it. A caller that was delayed may have an older time: it
+// at returns the bucket as a call at now finds it. A delayed caller may bring an older time: it
 // finds the bucket unchanged.
 func (b bucket) at(now int64, interval int64, q *quota) bucket {
 	switch {
@@ -38,18 +38,18 @@ func (b bucket) at(now int64, interval int64, q *quota) bucket {
 // fits reports whether n more units are within the limit.
 func (b bucket) fits(n int64, q *quota) bool { return !q.none && b.used <= q.size-n }
 
-// room is how long after now n units fit if no other call comes first; n is at most the size.
+// room returns the time until n units fit if no other call comes first; n is at most the size.
 func (b bucket) room(now, n, interval int64, q *quota) time.Duration {
 	if b.at(now, interval, q).fits(n, q) {
 		return 0
 	}
-	// Units are earned once more than an interval has passed; enough are, once the time that earns
-	// the missing ones has passed.
+	// Units come back once more than an interval has passed, and enough of them once the time that
+	// earns the missing ones has passed.
 	after := max(interval+1, earning(b.used-q.size+n, interval, q.units))
 	return time.Duration(max(0, b.filled+after-now))
 }
 
-// earning is the time in which need units come back: need * interval / units, rounded up.
+// earning returns the time in which need units come back: need * interval / units, rounded up.
 func earning(need, interval, units int64) int64 {
 	high, low := bits.Mul64(uint64(need), uint64(interval))
 	if high >= uint64(units) {
@@ -62,7 +62,7 @@ func earning(need, interval, units int64) int64 {
 	return int64(min(n, math.MaxInt64/4))
 }
 
-// earned is how many units come back in a time: time / interval * units, rounded down.
+// earned returns the units that come back in a time: time / interval * units, rounded down.
 func earned(time, interval, units int64) int64 {
 	high, low := bits.Mul64(uint64(time), uint64(units))
 	if high >= uint64(interval) {
@@ -75,9 +75,9 @@ func earned(time, interval, units int64) int64 {
 // bucketUnits are units that a call took from a cell's bucket.
 type bucketUnits cell
 
-// GiveBack gives them back to the filling that they were taken from, and undoes the filling if no
-// other call has any of it. A later filling was computed with them in use: there they stay used,
-// and have to be earned again, or more could pass than the bucket holds.
+// GiveBack returns the units to the filling they were taken from, and undoes the filling if no
+// other call has any of it. A later filling was computed with them in use: there they stay used
+// until earned again, or more could pass than the bucket holds.
 func (u *bucketUnits) GiveBack(r *engine.Reservation, _ int64) {
 	u.shard.mu.Lock()
 	defer u.shard.mu.Unlock()
@@ -94,12 +94,12 @@ func (u *bucketUnits) GiveBack(r *engine.Reservation, _ int64) {
 	}
 }
 
-// filling is how a bucket was last filled. A call that is refused elsewhere undoes it; otherwise it
-// would begin an interval for a value that got nothing, and cut short one in which units were
-// partly earned.
+// filling records the last filling of a bucket. If the call is refused elsewhere, the filling is
+// undone; otherwise it would start an interval for a value that got nothing, and cut short one in
+// which units were partly earned.
 type filling struct{ before, after bucket }
 
-// useLocked takes n units of b, the bucket as the call finds it. The caller holds the lock.
+// useLocked takes n units of b, the bucket as the call finds it.
 func (x *cell) useLocked(b bucket, n int64) {
 	if b.filled != x.bucket.filled {
 		x.filling = filling{x.bucket, b}
@@ -108,8 +108,7 @@ func (x *cell) useLocked(b bucket, n int64) {
 	x.bucket = b
 }
 
-// takeFilledLocked is takePlain once the cell is found. The caller holds the lock, which takeFilledLocked
-// releases.
+// takeFilledLocked is takePlain once the cell is found. It releases the lock.
 func (c *controller) takeFilledLocked(inv *engine.Invocation, x *cell, now, n int64, q *quota) (block *core.BlockError) {
 	s := x.shard
 	if b := x.bucket.at(now, int64(c.rule.Interval), q); b.fits(n, q) {
@@ -125,10 +124,9 @@ func (c *controller) takeFilledLocked(inv *engine.Invocation, x *cell, now, n in
 	return block
 }
 
-// takeFromRestLocked takes n units for a value that has no cell. The time of its first take is not known,
-// so the rest is not refilled all in one go: what is taken there is within the threshold in every
-// real interval, so that a bucket of the value's own would not have refused it. The caller holds
-// the lock.
+// takeFromRestLocked takes n units for a value that has no cell. The time of its first call is
+// unknown, so the rest is not refilled at once: units taken there stay within the threshold in
+// every real interval, so a bucket of the value's own would not have refused them.
 func (s *shard) takeFromRestLocked(now, n int64, rule *controller) (engine.Reservation, bool) {
 	w := s.restWindow(now, rule.rule.Interval)
 	receipt, ok := w.TryAdd(0, now, n, rule.quota.units)
@@ -139,7 +137,7 @@ func (s *shard) takeFromRestLocked(now, n int64, rule *controller) (engine.Reser
 	return engine.Reservation{Holder: restUnits{w}, Units: n, Token: int64(receipt)}, true
 }
 
-// restWindow is the window of the rest, made when it is first needed, or when the rule's interval
+// restWindow returns the window of the rest, creating it on first use and when the rule's interval
 // has changed.
 func (s *shard) restWindow(now int64, interval time.Duration) *stat.Window {
 	if s.window != nil && s.interval == interval {
@@ -148,7 +146,7 @@ func (s *shard) restWindow(now int64, interval time.Duration) *stat.Window {
 	old := s.window
 	shape := stat.Shape{Interval: interval, Buckets: 10, Strict: true}
 	for shape.Validate() != nil {
-		shape.Buckets-- // 1 divides everything
+		shape.Buckets-- // 1 divides every interval
 	}
 	s.window, _ = stat.NewWindow(shape)
 	s.interval = interval
@@ -160,8 +158,8 @@ func (s *shard) restWindow(now int64, interval time.Duration) *stat.Window {
 	return s.window
 }
 
-// newBucketLocked is the bucket of a new cell: some of what the rest gave lately may have gone to its
-// value. The caller holds the lock.
+// newBucketLocked returns the bucket of a new cell: some of the units that the rest gave lately may
+// have gone to its value.
 func (s *shard) newBucketLocked(now int64) bucket {
 	if s.window != nil {
 		if used := s.window.Sum(now); used > 0 {
@@ -174,5 +172,5 @@ func (s *shard) newBucketLocked(now int64) bucket {
 // restUnits are units that a call took from the rest.
 type restUnits struct{ *stat.Window }
 
-// GiveBack gives them back to the bucket of the window that they were counted in.
+// GiveBack returns the units to the window bucket they were counted in.
 func (u restUnits) GiveBack(r *engine.Reservation, _ int64) { u.Cancel(r.Receipt(), r.Units) }

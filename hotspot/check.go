@@ -11,23 +11,22 @@ import (
 	"github.com/penstock-go/penstock/internal/lending"
 )
 
-// checker is the hotspot rules of one resource, compiled. It is safe for concurrent
-// use.
+// checker holds the compiled hotspot rules of one resource. Safe for concurrent use.
 type checker struct {
-	family.Rules[controller] // without those that a cluster shares
+	family.Rules[controller] // without the rules that a cluster shares
 
-	sharing []*controller      // the enforced ones whose limits a cluster shares
-	shared  family.SharedRules // the same, as they are asked
-	plain   *controller        // the only enforced one, if it is plain; or nil
+	sharing []*controller      // enforced rules whose limits a cluster shares
+	shared  family.SharedRules // the same, in the order in which they are asked
+	plain   *controller        // the only enforced rule, if it is plain; otherwise nil
 }
 
-// Ask returns the first refusal, taking nothing.
+// Ask returns the first refusal. It takes nothing.
 func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.Holding {
 		all := c.occurrences(inv)
 		for _, o := range all {
 			if block := c.ask(inv.Now(), o.Value, inv.Units()*o.Times, inv.Prioritized()); block != nil {
-				c.watch(all, inv.Now()) // it takes nothing
+				c.watch(all, inv.Now()) // a leased rule takes nothing here
 				return engine.Verdict{Block: block}
 			}
 		}
@@ -47,7 +46,7 @@ func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 		if v, sole := c.sole(inv); sole {
 			return engine.Verdict{Block: c.takePlain(inv, inv.Lane(), inv.Now(), inv.Units(), v)}
 		}
-		if v := rs.Ask(inv); v.Block != nil { // otherwise a value would count as passed though the call is refused because of another
+		if v := rs.Ask(inv); v.Block != nil { // else a value could pass in a refused call
 			return v
 		}
 	}
@@ -68,7 +67,7 @@ func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	return longest
 }
 
-// Shadow lets every shadow rule take. What a rule took before it would have refused is given back
+// Shadow lets every shadow rule take. Units taken before a rule would have refused are returned
 // here.
 func (rs *checker) Shadow(inv *engine.Invocation) {
 	for _, c := range rs.Shadows {
@@ -93,8 +92,8 @@ func (rs *checker) Shadow(inv *engine.Invocation) {
 // Direct reports whether exactly one rule is enforced and that rule is plain.
 func (rs *checker) Direct() bool { return rs.plain != nil }
 
-// ask returns nil if n units of a value would pass as things stand, prioritized or not, otherwise
-// the refusal.
+// ask returns nil if n units of a value would pass as of now, prioritized or not, otherwise the
+// refusal.
 func (c *controller) ask(now int64, v argument.Value, n int64, first bool) *core.BlockError {
 	q, hash := c.quotaOf(v), v.Hash()
 	s := c.values.shard(hash)
@@ -118,8 +117,8 @@ func (c *controller) ask(now int64, v argument.Value, n int64, first bool) *core
 	return c.refuseLocked(x, n, q)
 }
 
-// fitsLocked is ask for a cell or, if that is nil, for a value that has none and gets one if there is
-// room, which only taking will show. The caller holds the lock of the shard.
+// fitsLocked is ask for a cell. A nil x stands for a value without a cell, which gets one if there
+// is room; only taking can tell.
 func (c *controller) fitsLocked(s *shard, x *cell, v *argument.Value, now, n int64, q *quota, first bool) bool {
 	switch {
 	case q.none:
@@ -133,7 +132,7 @@ func (c *controller) fitsLocked(s *shard, x *cell, v *argument.Value, now, n int
 		}
 		return s.firstAfter(q).Wait(now, q.cost(n)) <= c.rule.MaxWait
 	case x == nil && c.rule.Metric == QPS && c.windows(&s.rest):
-		return n <= q.size && (q.private || c.usedLocked(&s.rest, now, q) <= q.size-n) // it would begin like the rest
+		return n <= q.size && (q.private || c.usedLocked(&s.rest, now, q) <= q.size-n) // a new cell starts as a copy of the rest
 	case x == nil:
 		begin := s.newCell(now, q)
 		x = &begin
@@ -144,9 +143,9 @@ func (c *controller) fitsLocked(s *shard, x *cell, v *argument.Value, now, n int
 	return c.usedLocked(x, now, q) <= q.size-n
 }
 
-// takePlain is Take for a call with one value, nil for none, where the rule has a bucket
-// for each. It is the same as take, without what doesn't matter here, and with what lanes are lent.
-// What is granted is reserved on inv.
+// takePlain is Take for a call with one value (nil for none) under a rule with a bucket for each
+// value. It is take without the parts that don't apply here, and with the units lent to lanes.
+// Granted units are reserved on inv.
 func (c *controller) takePlain(inv *engine.Invocation, lane uint32, now, n int64, v *argument.Value) (block *core.BlockError) {
 	if v == nil {
 		return nil
@@ -205,8 +204,8 @@ func (c *controller) takePlain(inv *engine.Invocation, lane uint32, now, n int64
 	return block
 }
 
-// takeContendedLocked is takePlain where a value of the shard lends, or may begin to. The caller holds
-// the lock, which takeContendedLocked releases.
+// takeContendedLocked is takePlain where a value of the shard lends, or may begin to. It releases
+// the lock.
 func (c *controller) takeContendedLocked(inv *engine.Invocation, lane uint32, now, n int64, x *cell, q *quota, waited bool) *core.BlockError {
 	s := x.shard
 	s.collect(c, x, now, n)
@@ -221,7 +220,7 @@ func (c *controller) takeContendedLocked(inv *engine.Invocation, lane uint32, no
 	return block
 }
 
-// take decides on n units of a value, and reserves on the invocation what it grants.
+// take decides on n units of a value, and reserves the granted units on the invocation.
 func (c *controller) take(inv *engine.Invocation, v argument.Value, n int64) (wait time.Duration, block *core.BlockError) {
 	if c.rule.Behavior == Throttle {
 		return c.takeTurn(inv, v, n)
@@ -243,7 +242,7 @@ func (c *controller) grant(now int64, v argument.Value, n int64) (held engine.Re
 	return c.decideLocked(s.obtainLocked(v, hash, now, q, c), now, n, q)
 }
 
-// decideLocked is grant once the cell is found. The caller holds the lock.
+// decideLocked is grant once the cell is found.
 func (c *controller) decideLocked(x *cell, now, n int64, q *quota) (held engine.Reservation, block *core.BlockError) {
 	x.heat.add(now, n)
 	held, ok := c.takeFromLocked(x, now, n, q)
@@ -273,7 +272,7 @@ func (c *controller) takeTurn(inv *engine.Invocation, v argument.Value, n int64)
 	return 0, c.refuseLocked(x, n, q)
 }
 
-// takeFromLocked is grant for a cell of another rule. The caller holds the lock of its shard.
+// takeFromLocked is grant for a cell of another rule.
 func (c *controller) takeFromLocked(x *cell, now, n int64, q *quota) (held engine.Reservation, ok bool) {
 	if c.rule.Behavior == TokenBucket {
 		return x.takeTokensLocked(now, n, q)
@@ -292,7 +291,7 @@ func (c *controller) takeFromLocked(x *cell, now, n int64, q *quota) (held engin
 	case w != nil:
 		w.add(n)
 		return engine.Reservation{Holder: w, Units: n, Token: w.head}, true
-	case x.isRest(): // the limit of the rest is in its window
+	case x.isRest(): // the rest is limited by its window
 		return x.shard.takeFromRestLocked(now, n, c)
 	}
 	x.useLocked(x.bucket.at(now, int64(c.rule.Interval), q), n)

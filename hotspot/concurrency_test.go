@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// open makes n calls that stay open until the function that it returns is called.
+// open makes n calls that stay open until the returned function is called.
 func (g *guard) open(n int, opts ...engine.Option) (exit func()) {
 	g.t.Helper()
 	entries := make([]engine.Entry, n)
@@ -55,8 +55,8 @@ func TestConcurrencyOfLists(t *testing.T) {
 	exit2()
 }
 
-// known bug 88, 89: what is held is given back by what was taken, whatever the rules are by
-// then, and never twice.
+// Held units are released exactly once, as they were taken, whatever the rules are by then.
+// known bug 88, 89
 func TestConcurrencyOverReloads(t *testing.T) {
 	rule := hotspot.Rule{ID: "c", Param: "user", Threshold: 2, Metric: hotspot.Concurrency}
 	g := newGuard(t, rule)
@@ -81,7 +81,7 @@ func TestConcurrencyOverReloads(t *testing.T) {
 	assert.Equal(t, "pass", g.outcome(user("ann")))
 
 	exit = g.open(1, user("ann"))
-	g.load() // without rules
+	g.load() // no rules
 	g.load(rule)
 	exit()
 	assert.Equal(t, "pass", g.outcome(user("ann")))

@@ -10,15 +10,15 @@ import (
 	"github.com/penstock-go/penstock/internal/sharing"
 )
 
-// controller is one rule at work on one resource.
+// controller is one rule in effect on one resource.
 type controller struct {
 	rule    Rule
 	engine  *engine.Engine
-	member  *sharing.Member // by which its limits are shared, nil if they are not
+	member  *sharing.Member // shares the limits; nil if they are local
 	refusal *core.BlockError
 
-	strict  bool // a value has a window of its own
-	refills bool // a value has a bucket that is filled up, as in Sentinel
+	strict  bool // each value has a window
+	refills bool // each value has a bucket that is refilled, as in Sentinel
 
 	quota      quota
 	exceptions map[argument.Value]*quota
@@ -28,7 +28,7 @@ type controller struct {
 }
 
 // newController returns the controller of a rule, which continues old if there is one. publish does
-// what must not happen before the rules are published.
+// the part that must wait until the rules are published.
 func newController(t *table, r Rule, record *engine.Record, resource *engine.Resource, old *controller) (c *controller, publish func(now int64)) {
 	c = &controller{rule: r, record: record, engine: t.Engine, quota: r.quota(r.Threshold)}
 	c.strict, c.refills = r.counts()
@@ -54,7 +54,7 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 	}
 	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindHotspot, Resource: resource.Name(), Rule: r.ID}, nil, record, before)
 	if goesOn {
-		c.values = old.values // what was used and what is in flight still count, under the new limits
+		c.values = old.values // units used and in flight still count, under the new limits
 		return c, func(now int64) {
 			c.values.resize(r.MaxValues)
 			c.values.name(c.exceptions)
@@ -63,14 +63,14 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 	}
 	c.values = newValues(r.MaxValues, c)
 	return c, func(int64) {
-		if old != nil { // which looked at something else
+		if old != nil { // which looked at another argument
 			record.Found.Store(false)
 			record.Missed.Store(0)
 		}
 	}
 }
 
-// quotaOf is the limit of a value.
+// quotaOf returns the limit of a value.
 func (c *controller) quotaOf(v argument.Value) *quota {
 	if c.exceptions != nil {
 		if q, ok := c.exceptions[v]; ok {
@@ -80,13 +80,13 @@ func (c *controller) quotaOf(v argument.Value) *quota {
 	return &c.quota
 }
 
-// empty is text of no length.
+// empty is the empty text.
 var empty = argument.Of("")
 
-// nothing is the values of a call that has none, where those have a limit.
+// nothing holds the values of a call that has none, where such calls have a limit.
 var nothing = []engine.Occurrence{{Value: empty, Times: 1}}
 
-// occurrences are the values of a call that the rule looks at; the caller must not change them.
+// occurrences returns the values of a call that the rule limits; the caller must not change them.
 func (c *controller) occurrences(inv *engine.Invocation) (all []engine.Occurrence) {
 	if c.rule.Index.given {
 		all = inv.ArgValues(c.rule.Index.at)
@@ -102,12 +102,12 @@ func (c *controller) occurrences(inv *engine.Invocation) (all []engine.Occurrenc
 	return all
 }
 
-// plain reports whether the rule is enforced, and has a bucket for each value.
+// plain reports whether the rule is enforced and has a bucket for each value.
 func (c *controller) plain() bool {
 	return c.rule.Mode == spec.Enforce && c.rule.fills()
 }
 
-// sole is the value of a call that has at most one, nil if it has none.
+// sole returns the value of a call that has at most one, or nil if it has none.
 func (c *controller) sole(inv *engine.Invocation) (v *argument.Value, sole bool) {
 	if c.rule.Index.given {
 		return nil, false
@@ -122,8 +122,8 @@ func (c *controller) sole(inv *engine.Invocation) (v *argument.Value, sole bool)
 	return v, sole
 }
 
-// forgettableLocked reports whether a value that the rule doesn't name would fare no better
-// if it were new. The caller holds the lock of its shard.
+// forgettableLocked reports whether a value that the rule doesn't name would get no more if it were
+// new.
 func (c *controller) forgettableLocked(x *cell, now int64) bool {
 	switch {
 	case x.held > 0, x.lease != nil && x.lease.keepsLocked(now):
@@ -140,7 +140,7 @@ func (c *controller) forgettableLocked(x *cell, now int64) bool {
 	return c.usedLocked(x, now, c.quotaOf(x.value)) == 0
 }
 
-// idle reports whether all that the rule knows can be forgotten.
+// idle reports whether the rule's values can be dropped.
 func (c *controller) idle(now int64) bool {
 	idle := true
 	c.values.each(now, func(x *cell) {

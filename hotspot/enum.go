@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// Metric is what a threshold counts.
+// Metric is the quantity that a threshold limits.
 type Metric uint8
 
 // The metrics.
@@ -27,14 +27,14 @@ func (m Metric) MarshalText() ([]byte, error) { return metricNames.Marshal(m) }
 // UnmarshalText reads the name used in rule files.
 func (m *Metric) UnmarshalText(text []byte) error { return metricNames.Parse(text, m) }
 
-// Behavior is what happens to a call over the limit.
+// Behavior decides what happens to a call over the limit.
 type Behavior uint8
 
 // The behaviors.
 const (
-	Reject      Behavior = iota // the call is refused
-	Throttle                    // it queues for its turn
-	TokenBucket                 // it is refused, but as many may pass in a burst as the bucket holds
+	Reject      Behavior = iota // refuse the call
+	Throttle                    // queue the call for its turn
+	TokenBucket                 // refuse the call, but let a burst of up to a bucket's size pass
 )
 
 var behaviorNames = shown.NewEnum[Behavior]("behavior", "reject", "throttle", "tokenBucket")
@@ -48,7 +48,7 @@ func (b Behavior) MarshalText() ([]byte, error) { return behaviorNames.Marshal(b
 // UnmarshalText reads the name used in rule files.
 func (b *Behavior) UnmarshalText(text []byte) error { return behaviorNames.Parse(text, b) }
 
-// Window says in which intervals a limit on QPS of behavior [Reject] holds.
+// Window selects the intervals in which a limit on QPS of behavior [Reject] holds.
 type Window uint8
 
 // The windows.
@@ -56,9 +56,10 @@ const (
 	// Strict holds the limit in every real interval, with a window of ten buckets for each value.
 	// Under steady overload it admits ten elevenths of the limit.
 	Strict Window = iota
-	// Refill is the bucket of alibaba/Sentinel: it holds threshold + burst units, and the first call
-	// that comes more than an interval after it was last filled refills it. It admits all of the
-	// limit, but up to twice the limit and burst in a real interval that begins right before that.
+	// Refill is the bucket of alibaba/Sentinel: it holds threshold + burst units, and the first
+	// call that comes more than an interval after the last filling refills it. It admits all of the
+	// limit, but up to twice the limit and burst in a real interval that begins right before a
+	// filling.
 	Refill
 )
 
@@ -73,10 +74,10 @@ func (w Window) MarshalText() ([]byte, error) { return windowNames.Marshal(w) }
 // UnmarshalText reads strict or refill.
 func (w *Window) UnmarshalText(text []byte) error { return windowNames.Parse(text, w) }
 
-// Bool returns the value of strict in a rule file.
+// Bool returns the value of the rule-file key strict.
 func (w Window) Bool() bool { return w == Strict }
 
-// SetBool sets the window from the value of strict in a rule file.
+// SetBool sets the window from the value of the rule-file key strict.
 func (w *Window) SetBool(strict bool) {
 	if *w = Refill; strict {
 		*w = Strict
@@ -97,7 +98,7 @@ const (
 
 var missingNames = shown.NewEnum[Missing]("missing", "none", "unlimited", "shared", "refuse")
 
-// String returns the name used in rule files, "none" for the zero value, which has none there.
+// String returns the name used in rule files; "none" for the zero value, which has no name there.
 func (m Missing) String() string { return missingNames.Name(m) }
 
 // MarshalText writes the name used in rule files.
@@ -108,7 +109,7 @@ func (m *Missing) UnmarshalText(text []byte) error {
 	return missingNames.ParseFrom(MissingUnlimited, text, m)
 }
 
-// Index is the position of an argument; see [At]. The zero Index means none.
+// At returns the position n of an argument: 0 is the first, -1 the last.
 type Index struct {
 	given bool
 	at    int
@@ -125,7 +126,7 @@ func (i Index) String() string {
 	return strconv.Itoa(i.at)
 }
 
-// Scalar returns the position as its value in a rule file.
+// Scalar returns the position as the value in a rule file.
 func (i Index) Scalar() any { return int64(i.at) }
 
 // SetScalar sets the position from its value in a rule file.

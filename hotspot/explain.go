@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Explain says how each rule would judge the values of the call.
+// Explain returns the judgement of each rule on the values of the call.
 func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	for _, c := range slices.Concat(rs.Holding, rs.sharing, rs.Shadows) {
 		j := core.Judgement{Rule: c.rule.ID, Outcome: core.NotJudged, Why: "the call has no " + c.rule.argument()}
@@ -29,12 +29,12 @@ func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	return all
 }
 
-// argument says where the values come from, in words.
+// argument describes, in words, the argument that the values come from.
 func (r Rule) argument() string {
 	if r.Index.given {
 		return fmt.Sprintf("argument %v", r.Index)
 	}
-	return fmt.Sprintf("value of %q", r.Param)
+	return fmt.Sprintf("value for %q", r.Param)
 }
 
 // worse combines the judgements of two values of one call.
@@ -52,8 +52,8 @@ func worse(a, b core.Judgement) core.Judgement {
 	return b
 }
 
-// explain is how n units of a value would be judged, without a trace: a value that the rule doesn't
-// know is still unknown to it afterwards.
+// explain returns the judgement on n units of a value, without side effects: a value that the rule
+// doesn't know stays unknown.
 func (c *controller) explain(inv *engine.Invocation, v argument.Value, n int64, j *core.Judgement) core.Measure {
 	if c.member != nil {
 		return c.explainShared(inv, v, n, j)
@@ -69,10 +69,10 @@ func (c *controller) explain(inv *engine.Invocation, v argument.Value, n int64, 
 	leaves, ok := s.findsRoomLocked(now, c)
 	if q != &c.quota || ok {
 		if leaves != nil && q == &c.quota && c.rule.Behavior == Throttle {
-			fresh.turnsLocked().NotBefore(leaves.last()) // as the floor will say
+			fresh.turnsLocked().NotBefore(leaves.last()) // as the floor will require
 		}
 		m := c.explainCellLocked(inv, &fresh, n, q, j)
-		j.About = j.About || leaves != nil && !j.Next.IsZero() // it may get another value's place by then
+		j.About = j.About || leaves != nil && !j.Next.IsZero() // by then the value may get the place of another
 		return m
 	}
 	var asked core.Judgement
@@ -81,18 +81,18 @@ func (c *controller) explain(inv *engine.Invocation, v argument.Value, n int64, 
 	if asked.Outcome == core.Refused && j.Outcome != core.Refused {
 		*j = asked
 	}
-	j.Why = "the rule knows as many values as it may; others share the limit of this one"
+	j.Why = "the rule's table of values (maxValues) is full: this value shares a limit with others"
 	j.About = !j.Next.IsZero()
 	return m
 }
 
-// findsRoomLocked reports whether a value that the rule doesn't name would get a cell, and whose it would
-// be if another value has to leave, see obtain. The caller holds the lock.
+// findsRoomLocked reports whether a value that the rule doesn't name would get a cell, and which
+// cell it would replace if another value must be evicted; see obtainLocked.
 func (s *shard) findsRoomLocked(now int64, rule *controller) (leaves *cell, ok bool) {
 	if len(s.ring) < s.room {
 		return nil, true
 	}
-	for i := 1; i <= min(maxLook, len(s.ring)) && len(s.ring) == s.room; i++ { // or one more is not enough
+	for i := 1; i <= min(maxLook, len(s.ring)) && len(s.ring) == s.room; i++ { // over room, one eviction is not enough
 		if x := s.ring[(s.hand+i)%len(s.ring)]; rule.forgettableLocked(x, now) {
 			return x, true
 		}
@@ -100,14 +100,14 @@ func (s *shard) findsRoomLocked(now int64, rule *controller) (leaves *cell, ok b
 	return nil, false
 }
 
-// explainCellLocked is fits with the figures it goes by. The caller holds the lock of the shard.
+// explainCellLocked is fitsLocked with the numbers behind it.
 func (c *controller) explainCellLocked(inv *engine.Invocation, x *cell, n int64, q *quota, j *core.Judgement) core.Measure {
 	now, first := inv.Now(), inv.Prioritized()
 	switch {
 	case q.none && c.rule.Missing == MissingRefuse && x.value == empty:
-		j.Outcome, j.Why = core.Refused, "the call has no "+c.rule.argument()+", and the rule refuses such calls"
+		j.Outcome, j.Why = core.Refused, "the call has no "+c.rule.argument()+"; the rule refuses such calls"
 	case q.none:
-		j.Outcome, j.Why = core.Refused, "its threshold admits no unit"
+		j.Outcome, j.Why = core.Refused, "the threshold is below one unit, so every call is refused"
 	case c.rule.Behavior == TokenBucket:
 		inv.JudgeTokens(j, c.tokensOfLocked(x.shard, x, &x.value, now, q), n, q.size)
 	case c.rule.Behavior == Throttle:
@@ -126,8 +126,7 @@ func (c *controller) explainCellLocked(inv *engine.Invocation, x *cell, n int64,
 	return c.measureLocked(x, now, n, q, first)
 }
 
-// measureLocked is how much of its limit a value uses, as a call of n units finds it. The caller holds
-// the lock of the shard.
+// measureLocked returns how much of its limit a value uses, as a call of n units finds it.
 func (c *controller) measureLocked(x *cell, now, n int64, q *quota, first bool) core.Measure {
 	perInterval := "units in " + c.rule.Interval.String()
 	switch {
@@ -148,13 +147,13 @@ func (c *controller) measureLocked(x *cell, now, n int64, q *quota, first bool) 
 	return engine.MeasureUnits(perInterval, c.usedLocked(x, now, q), q.size)
 }
 
-// explainRestLocked is explainCell for the values that have no cell. The caller holds the lock.
+// explainRestLocked is explainCellLocked for values without a cell.
 func (c *controller) explainRestLocked(inv *engine.Invocation, s *shard, n int64, j *core.Judgement) core.Measure {
 	m := c.explainCellLocked(inv, &s.rest, n, &c.quota, j)
 	if c.quota.none || !c.rule.fills() || c.rule.Behavior != Reject || c.windows(&s.rest) {
 		return m
 	}
-	w, now := s.window, inv.Now() // the window limits the rest, see takeFromRest
+	w, now := s.window, inv.Now() // the window limits the rest, see takeFromRestLocked
 	if w == nil {
 		w, _ = stat.NewWindow(stat.Shape{Interval: c.rule.Interval, Buckets: 1})
 	}

@@ -1,10 +1,10 @@
 package hotspot
 
-// heat is how much a value was asked for lately: each unit counts for half as much
-// after every 8.6 seconds. It only serves to put values in order.
+// heat measures how much a value was requested lately: the weight of a unit halves every 8.6
+// seconds. It only serves to sort values.
 type heat struct {
-	amount int64 // in 1/256, so that small amounts don't vanish immediately
-	tick   int64 // of the clock when it was last worked out
+	amount int64 // in 1/256, so that small amounts don't vanish at once
+	tick   int64 // of the clock at the last update
 }
 
 const heatTick = 33 // 2^33 ns

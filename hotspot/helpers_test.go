@@ -25,8 +25,8 @@ var start = trial.Start
 
 const ms = time.Millisecond
 
-// guard is an engine under test, on a clock that stands still. Calls that queue note
-// their wait and run at once.
+// guard is an engine under test, on a clock that stands still. Queued calls record their wait and
+// run at once.
 type guard struct {
 	*engine.Engine
 	t     testing.TB
@@ -47,7 +47,7 @@ func newGuard(t testing.TB, rules ...hotspot.Rule) *guard {
 	return g
 }
 
-// load loads rules, for "orders" unless they say otherwise.
+// load loads rules, for "orders" unless they name a resource.
 func (g *guard) load(rules ...hotspot.Rule) {
 	g.t.Helper()
 	rules = spec.Clone(rules)
@@ -59,16 +59,16 @@ func (g *guard) load(rules ...hotspot.Rule) {
 	require.NoError(g.t, g.Update(func(b *engine.SnapshotBuilder) error { return hotspot.Compile(b, rules) }))
 }
 
-// at moves the clock to so long after the start.
+// at moves the clock to d after the start.
 func (g *guard) at(d time.Duration) { g.clock.AdvanceTo(start.Add(d).UnixNano()) }
 
-// figures are those of a rule.
+// figures returns the stats of a rule.
 func (g *guard) figures(id string) core.RuleStats {
 	g.t.Helper()
 	return trial.Figures(g.t, g.Engine, id)
 }
 
-// details are what a rule knows of values.
+// details returns what a rule reports about values.
 func (g *guard) details(id string) hotspot.Stats {
 	g.t.Helper()
 	return trial.Details[hotspot.Stats](g.t, g.Engine, id)
@@ -87,11 +87,10 @@ func (g *guard) enter(opts ...engine.Option) (engine.Entry, error) {
 	return g.Enter(g.t.Context(), "orders", opts)
 }
 
-// user attaches a value as the tests' rules want it, and gives it as an argument.
+// user attaches a value as the tests' rules expect it, and passes it as an argument too.
 func user(v any) engine.Option { return engine.Param("user", v) }
 
-// outcome makes a call, ends it, and says what became of it: "pass", "block", or how
-// long it waited.
+// outcome makes a call, ends it, and returns "pass", "block" or how long it waited.
 func (g *guard) outcome(opts ...engine.Option) string {
 	g.t.Helper()
 	waits := len(g.clock.Slept())
@@ -108,7 +107,7 @@ func (g *guard) outcome(opts ...engine.Option) string {
 	return "pass"
 }
 
-// outcomes makes n like calls, and writes "pass, pass, block" as "pass x2, block".
+// outcomes makes n identical calls, and shortens "pass, pass, block" to "pass x2, block".
 func (g *guard) outcomes(n int, opts ...engine.Option) string {
 	g.t.Helper()
 	var words []string
@@ -118,7 +117,7 @@ func (g *guard) outcomes(n int, opts ...engine.Option) string {
 	return trial.Runs(words)
 }
 
-// passes is how many of n like calls pass, waiting or not.
+// passes returns how many of n identical calls pass, with or without a wait.
 func (g *guard) passes(n int, opts ...engine.Option) (passed int) {
 	g.t.Helper()
 	for range n {
@@ -129,7 +128,7 @@ func (g *guard) passes(n int, opts ...engine.Option) (passed int) {
 	return passed
 }
 
-// comeAgain is when a refused call may come again, which the rule has to know.
+// comeAgain returns the RetryAfter of a refusal, which must be known.
 func comeAgain(t testing.TB, b *core.BlockError) time.Duration {
 	t.Helper()
 	wait, known := b.RetryAfter()
@@ -137,7 +136,7 @@ func comeAgain(t testing.TB, b *core.BlockError) time.Duration {
 	return wait
 }
 
-// assertNobodyKnows checks that a rule doesn't know when a call may come again.
+// assertNobodyKnows checks that RetryAfter is unknown.
 func assertNobodyKnows(t testing.TB, b *core.BlockError, why ...any) {
 	t.Helper()
 	wait, known := b.RetryAfter()

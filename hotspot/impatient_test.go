@@ -12,8 +12,9 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// Callers of a value who leave in the order in which they came take nothing from those
-// behind them. known bug 128
+// Callers of a value that give up in the order of their arrival take nothing from those behind
+// them.
+// known bug 128
 func TestGoodputOfImpatientCallers(t *testing.T) {
 	passed := trial.Impatient(t, 6, func(e *engine.Engine) {
 		rules := []hotspot.Rule{{Resource: "orders", Param: "user", Threshold: 50, Behavior: hotspot.Throttle, MaxWait: time.Second}}

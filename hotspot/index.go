@@ -4,21 +4,21 @@ import (
 	"github.com/penstock-go/penstock/core/argument"
 )
 
-// index finds the cells of a shard by value: a hash table with linear probing, at most
-// three quarters full. A Go map grows when keys come and go for long, even if there are never more
-// of them; this table is only as large as the most cells there ever were need. It doesn't hash a
-// value again either, but uses the hash that chose the shard.
+// index finds the cells of a shard by value: a hash table with linear probing, at most three
+// quarters full. A Go map grows when keys come and go for a long time, even if there are never more
+// of them; this table only ever grows to fit the peak number of cells. Nor does it hash a value
+// again: it uses the hash that chose the shard.
 type index struct {
-	slots []place // a power of two of them
+	slots []place // length is a power of two
 	n     int
 }
 
 type place struct {
 	hash uint64
-	cell *cell // nil if the place is free
+	cell *cell // nil if the slot is free
 }
 
-// home is where a hash belongs. The shard was chosen by its lowest bits.
+// home returns the first slot of a hash. Its lowest bits chose the shard.
 func (x *index) home(hash uint64) int { return int(hash>>32) & (len(x.slots) - 1) }
 
 func (x *index) find(v *argument.Value, hash uint64) *cell {
@@ -60,7 +60,7 @@ func (x *index) put(p place) {
 }
 
 // remove removes a cell that is in the table. Cells behind it that were displaced from their home
-// move up, so that none is behind a gap.
+// shift back, so that none is behind a gap.
 func (x *index) remove(c *cell) {
 	mask := len(x.slots) - 1
 	i := x.home(c.hash)
@@ -78,7 +78,7 @@ func (x *index) remove(c *cell) {
 	x.n--
 }
 
-// all calls f with every cell.
+// all calls f for every cell.
 func (x *index) all(f func(*cell)) {
 	for _, p := range x.slots {
 		if p.cell != nil {

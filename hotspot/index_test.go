@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/core/argument"
 )
 
-// The index is a map, also where many hashes meet.
+// The index behaves as a map, even if many hashes collide.
 func TestIndexIsAMap(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 0))

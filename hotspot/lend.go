@@ -11,42 +11,44 @@ import (
 )
 
 // Lending: where many processors contend for one value of a shard, its cell lends units to the
-// lanes of callers ahead of their calls; and once its bucket is full, it says so where no lock is
-// needed to read it. A call decided that way writes only to its lane. One value of a shard at a
-// time, its hot value, does that, by the quota of one controller. Its cell stays the same, and
-// every decision that isn't made here is made there, under the lock.
+// callers' lanes ahead of their calls; and once its bucket is full, it publishes the refusal where
+// no lock is needed to read it. A call decided that way writes only to its lane. One value of a
+// shard at a time, its hot value, lends, by the quota of one controller. Its cell stays the same,
+// and every decision that isn't made here is made there, under the lock.
 //
-// It pays from two processors on: with two goroutines that ask for one value, a call that passes
-// took 38 % of the time that it takes without lending, and a refused one 35 % (medians of five
-// alternating runs of BenchmarkHotspotContended in package api).
+// It pays from two processors on: with two goroutines on one value, a call that passes took 38 % of
+// the time that it takes without lending, and a refused one 35 % (medians of five alternating runs
+// of BenchmarkHotspotContended in package api).
 //
 // # Invariants
 //
-//  1. What lanes hold is used in the cell's window, in its newest bucket, from before it can be spent
-//     until after it no longer can. So what was admitted, and what lanes hold, is at most what is
-//     used; and the window begins no bucket meanwhile. The same holds where the cell has a bucket
-//     that is filled up, which isn't filled meanwhile.
-//  2. While a refusal is shown, there is no room for so many units, lent ones aside, and no bucket is
-//     begun or filled.
-//  3. settle ends both, counts what was done without the lock, and comes before anything of the
-//     cell is read or changed. There is one exception, takePlain in the same bucket or filling where there
-//     is room (see collect): it only uses more, which (1) and (2) outlast.
-//  4. token and until are stored before anything is lent or shown, and not changed while it is. So is
-//     the tick of the cell's heat: until is not after its end.
+//  1. Units on lanes are used in the newest bucket of the cell's window, from before they can be spent
+//     until after they no longer can. So admitted units plus units on lanes are at most the used
+//     ones; and the window begins no bucket meanwhile. The same holds for a cell whose bucket is
+//     refilled, which isn't refilled meanwhile.
+//  2. While a refusal is shown, there is no room for so many units, lent ones aside, and no bucket
+//     begins or is refilled.
+//  3. settle ends both, counts the calls decided without the lock, and comes before any read or change
+//     of the cell. There is one exception, takePlain in the same bucket or filling where there is
+//     room (see collect): it only uses more, which leaves (1) and (2) true.
+//  4. token and until are stored before anything is lent or shown, and don't change while it is. Nor
+//     does the tick of the cell's heat: until is not after its end.
 //
-// A call that spends has loaded the word of its lane, then until and token, and swaps that word
-// for another. So nothing was settled in between, or the word would have another version; until and
-// token are of what the units are used in, and it holds for the call's time. By (1) there was room for the call, at the exchange, which is when it is admitted.
+// A call that spends loads the word of its lane, then until and token, and swaps that word for
+// another. Nothing was settled in between, or the word would have another version; so until and
+// token belong to the bucket in which the units are used, and they cover the call's time. By (1)
+// there was room for the call at the swap, the moment of its admission.
 //
-// A call that is refused has loaded what is shown, then until, and then what is shown once more: the same, by its
-// number. So it was shown when until was loaded, which is when the call is refused: by (2)
-// its units didn't fit, lent ones aside.
+// A call that is refused loads the shown refusal, then until, and then the refusal once more: the
+// same, by its number. So it was shown when until was loaded, the moment of the refusal: by (2) the
+// call's units didn't fit, lent ones aside.
 //
-// Both have been seen to be of the controller that the call is judged by. A value that is forgotten
-// or follows another rule is settled first, and from then on nothing is lent or shown there.
+// In both cases the call has checked that the hot value belongs to the controller that decides it.
+// A value that is evicted or follows another rule is settled first, and from then on nothing is
+// lent or shown there.
 //
-// Lending units and showing refusals allocates nothing; making a value the hot one does, once
-// callers have waited for each other [lending.After] times in a second.
+// Lending units and showing refusals allocates nothing; making a value hot does, once callers have
+// waited for each other [lending.After] times in a second.
 type hotValue struct {
 	cell  *cell
 	rule  *controller
@@ -54,25 +56,25 @@ type hotValue struct {
 	hash  uint64
 	value argument.Value
 
-	holder  engine.Holder    // of what calls take
-	until   shared.Int64     // the last instant at which what is lent or shown holds
-	token   shared.Int64     // says what calls take from: the number of the window's bucket, or when the bucket was filled
+	holder  engine.Holder    // of the units that calls take
+	until   shared.Int64     // the last instant at which lent units and a shown refusal are valid
+	token   shared.Int64     // identifies the source of the units: the number of the window's bucket, or the time of the filling
 	refusal shared.Uint64    // number(32) | the fewest units that are refused(32), 0 if none is shown
-	block   *core.BlockError // set before a refusal is shown first, and never changed
+	block   *core.BlockError // set before the first refusal is shown, and never changed
 
-	lanes []hotLane // a power of two of them
+	lanes []hotLane // length is a power of two
 
-	// Under the lock of the shard.
-	lent int64 // since it was last settled, spent or not
-	used int64 // when something was last lent or shown, or it became the hot value
+	// Guarded by the lock of the shard:
+	lent int64 // since the last settling, spent or not
+	used int64 // when a unit was last lent or a refusal shown, or when the value became hot
 }
 
-// hotLane fills two cache lines: processors fetch lines in pairs.
+// hotLane fills two cache lines, because processors fetch lines in pairs.
 type hotLane struct {
 	credit  lending.Credit
 	refused shared.Uint64 // calls(24) | units(40)
 
-	counted uint32 // version of credit: calls that spent have been counted up to it. Under the lock.
+	counted uint32 // version of credit up to which calls that spent have been counted; guarded by the shard's lock
 	_       [108]byte
 }
 
@@ -81,11 +83,11 @@ const (
 
 	refusedAt    = 40
 	refusedUnits = 1<<refusedAt - 1
-	// A caller that finds half of the word full gets it emptied. For an overflow, 2^23 calls, or
-	// 2^19 of the largest, would have to be delayed between adding and emptying.
+	// A caller that finds the word half full has it emptied. For an overflow, 2^23 calls, or 2^19
+	// of the largest, would have to be delayed between adding and emptying.
 	refusedHalf = 1<<63 | 1<<(refusedAt-1)
 
-	// idleHot is how long a hot value outlasts the contention.
+	// idleHot is the time that a value stays hot after the contention ends.
 	idleHot = time.Minute
 )
 
@@ -102,7 +104,7 @@ func newHotValue(x *cell, c *controller, q *quota, now int64) *hotValue {
 func (h *hotValue) take(inv *engine.Invocation, lane uint32, now, n int64) (decided bool, block *core.BlockError) {
 	l := &h.lanes[lane&uint32(len(h.lanes)-1)]
 	for {
-		credit := l.credit.Load() // first
+		credit := l.credit.Load() // must be loaded first
 		refusal := h.refusal.Load()
 		if now > h.until.Load() {
 			return false, nil
@@ -125,9 +127,9 @@ func (h *hotValue) take(inv *engine.Invocation, lane uint32, now, n int64) (deci
 	}
 }
 
-// refuse counts a refused call on a lane. A goroutine that drops the hot value first says so, and
-// then counts what lanes have: either the call is counted there, or it sees that the value was
-// dropped and counts itself.
+// refuse counts a refused call on a lane. A goroutine that drops the hot value first marks it as
+// dropped, and then counts the lanes: either the call is counted there, or it sees that the value
+// was dropped and counts itself.
 func (h *hotValue) refuse(l *hotLane, n int64) {
 	if s := h.cell.shard; l.refused.Add(1<<refusedAt|uint64(n))&refusedHalf != 0 || s.hot.Load() != h {
 		s.mu.Lock()
@@ -144,7 +146,7 @@ func (h *hotValue) settle() {
 		h.refusal.Store((n | fewestUnits) + 1)
 	}
 	x := h.cell
-	units := h.lent // that were spent or refused
+	units := h.lent // units that were spent or refused
 	for i := range h.lanes {
 		l := &h.lanes[i]
 		if h.lent != 0 {
@@ -154,7 +156,7 @@ func (h *hotValue) settle() {
 				x.spend(-left)
 				units -= left
 			}
-			version := lending.Version(l.credit.Load()) // it can't change, as there is nothing to spend
+			version := lending.Version(l.credit.Load()) // stable, as there is nothing to spend
 			x.passed += int64(version - l.counted)
 			l.counted = version
 		}
@@ -168,8 +170,8 @@ func (h *hotValue) settle() {
 	x.heat.amount += units << 8
 }
 
-// collect settles what the cell has lent or shown, if that matters for n units that a call takes at now
-// under c.
+// collect settles the units lent and the refusal shown by the cell, if they affect n units that a
+// call takes at now under c.
 func (s *shard) collect(c *controller, x *cell, now, n int64) {
 	if h := s.hot.Load(); h != nil && h.cell == x && (h.rule != c || now > h.until.Load() || h.quota.none || x.spent() > h.quota.size-n) {
 		h.settle()
@@ -183,7 +185,7 @@ func (s *shard) settle(x *cell) {
 	}
 }
 
-// lock takes the lock of the shard, and settles.
+// lock acquires the lock of the shard, and settles.
 func (s *shard) lock() {
 	s.mu.Lock()
 	if h := s.hot.Load(); h != nil {
@@ -191,8 +193,8 @@ func (s *shard) lock() {
 	}
 }
 
-// cool drops the hot value if it is the cell's or, if x is nil, whichever it is. What lanes have
-// counted since is counted by settle, or by later callers: see refuse.
+// cool drops the hot value if it is the cell's or, if x is nil, whichever it is. Calls counted on
+// lanes after that are added by settle, or by later callers: see refuse.
 func (s *shard) cool(x *cell) {
 	if h := s.hot.Load(); h != nil && (x == nil || h.cell == x) {
 		s.hot.Store(nil)
@@ -207,8 +209,8 @@ func (s *shard) rests(now int64) {
 	}
 }
 
-// lend is what follows a call that was decided under the lock: its value may become the hot one, which
-// lends to the call's lane if that has passed, and shows the refusal if it has not.
+// lend runs after a call was decided under the lock: its value may become the hot one, which lends
+// to the call's lane if the call passed, and shows the refusal if it didn't.
 func (s *shard) lend(c *controller, x *cell, q *quota, lane uint32, now int64, block *core.BlockError, waited bool) {
 	s.rests(now)
 	h := s.hot.Load()
@@ -227,11 +229,11 @@ func (s *shard) lend(c *controller, x *cell, q *quota, lane uint32, now int64, b
 	}
 }
 
-// heatUp makes a value the hot one, unless another is asked for at least half as much. In that case
-// it returns nil.
+// heatUp makes a value the hot one, unless another is at least half as hot. In that case it returns
+// nil.
 func (s *shard) heatUp(x *cell, c *controller, q *quota, now int64) *hotValue {
 	if other := s.hot.Load(); other != nil && other.cell != x {
-		other.settle() // so that its heat is known
+		other.settle() // brings its heat up to date
 		if x.heat.at(now) <= 2*other.cell.heat.at(now) {
 			return nil
 		}
@@ -242,8 +244,8 @@ func (s *shard) heatUp(x *cell, c *controller, q *quota, now int64) *hotValue {
 	return h
 }
 
-// contend notes that a call for the cell has waited for the lock, and reports whether that happened
-// often within a second. Values that alternate keep each other from it.
+// contend records that a call for the cell has waited for the lock, and reports whether that
+// happened often within a second. Values that alternate reset each other's count.
 func (s *shard) contend(x *cell, now int64) bool {
 	w := &s.waited
 	switch second := now >> 30; {
@@ -268,8 +270,8 @@ type waiting struct {
 	times  int64
 }
 
-// good stores how long what is lent or shown from now on holds.
-func (h *hotValue) good() {
+// storeUntil stores the validity of units lent, and refusals shown, from now on.
+func (h *hotValue) storeUntil() {
 	x := h.cell
 	until := (x.heat.tick+1)<<heatTick - 1
 	if !h.quota.none {
@@ -285,7 +287,8 @@ func (h *hotValue) good() {
 	}
 }
 
-// holds is the last instant at which the window's newest bucket is still that, or the bucket is not filled again.
+// holds returns the last instant before the window's newest bucket ends, or before the bucket may
+// be refilled.
 func (h *hotValue) holds() int64 {
 	if w := h.cell.strict; w != nil {
 		return w.until
@@ -293,7 +296,7 @@ func (h *hotValue) holds() int64 {
 	return h.cell.bucket.filled + int64(h.rule.rule.Interval)
 }
 
-// spent is what is used of the cell's window, if it has one, or bucket, as it was left.
+// spent returns the used units of the cell's window, if it has one, or bucket, without rolling it.
 func (x *cell) spent() int64 {
 	if x.strict != nil {
 		return x.strict.used
@@ -301,7 +304,7 @@ func (x *cell) spent() int64 {
 	return x.bucket.used
 }
 
-// spend uses units there, less than none to give them back.
+// spend uses n units there; a negative n returns them.
 func (x *cell) spend(n int64) {
 	if x.strict != nil {
 		x.strict.add(n)
@@ -317,7 +320,7 @@ func (h *hotValue) lend(lane uint32, now int64) {
 	if n == 0 {
 		return
 	}
-	h.good()
+	h.storeUntil()
 	x.spend(n) // before any call can take it
 	h.lent += n
 	h.used = now
@@ -326,19 +329,19 @@ func (h *hotValue) lend(lane uint32, now int64) {
 	l.counted++
 }
 
-// show shows that calls are refused, now that nothing is lent.
+// show publishes that calls are refused, now that nothing is lent.
 func (h *hotValue) show(block *core.BlockError, now int64) {
 	x, fewest := h.cell, int64(1)
 	if !h.quota.none {
 		if x.strict == nil && x.bucket.filled == never || now > h.holds() {
-			return // that depends on when they arrive
+			return // retrying depends on when the calls arrive
 		}
 		fewest = max(1, h.quota.size-x.spent()+1)
 	}
 	if fewest > fewestUnits {
 		return
 	}
-	h.good()
+	h.storeUntil()
 	if h.block == nil {
 		h.block = block
 	}

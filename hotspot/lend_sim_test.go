@@ -14,17 +14,17 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 )
 
-// world is a rule and the one that follows it, with what they know of values.
+// world is a rule and its successor, with their values.
 type world struct {
-	rules []*controller // the first one, and once it holds the second one
+	rules []*controller // the first rule, then also the second once it is loaded
 	next  *controller
-	held  map[int]*engine.Invocation // of takes that have passed, by number
+	held  map[int]*engine.Invocation // takes that passed, by number
 }
 
-// deed is what a caller does in a world, and what it is told.
-type deed func(*world) (told string)
+// action is an action of a caller in a world; it returns the observed result.
+type action func(*world) (result string)
 
-// follow has the second rule hold.
+// follow puts the second rule into effect.
 func (w *world) follow(now int64) string {
 	w.next.values.follow(w.next, w.rules[0], now)
 	w.rules = append(w.rules, w.next)
@@ -50,32 +50,33 @@ func (w *world) ask(rule int, now, n int64, v argument.Value) string {
 	return fmt.Sprint(w.rules[rule].ask(now, v, n, false) == nil)
 }
 
-// look says what is known of values.
-func (w *world) look(now int64) (told string) {
+// look returns the state of the values.
+func (w *world) look(now int64) (result string) {
 	w.next.values.each(now, func(x *cell) {
 		if w := x.strict; w != nil {
-			told += fmt.Sprintf("%v: %d", x.value, w.used)
+			result += fmt.Sprintf("%v: %d", x.value, w.used)
 			for b := w.head - buckets; b <= w.head; b++ {
 				if n := *w.count(b); n != 0 {
-					told += fmt.Sprintf(", %d in %d of %d", n, b, w.width)
+					result += fmt.Sprintf(", %d in %d of %d", n, b, w.width)
 				}
 			}
-			told += "; "
+			result += "; "
 			return
 		}
-		told += fmt.Sprintf("%v: %d since %d (%d, %d since %d); ", x.value, x.bucket.used, x.bucket.filled,
+		result += fmt.Sprintf("%v: %d since %d (%d, %d since %d); ", x.value, x.bucket.used, x.bucket.filled,
 			x.filling.after, x.filling.before.used, x.filling.before.filled)
 	})
-	return told
+	return result
 }
 
-// calls are those that were made or counted, and the units that they asked for.
+// calls counts calls and the units they asked for.
 type calls struct{ passed, refused, units int64 }
 
-// known bug 164: callers take, ask, give back and look on lanes of a rule whose values lend and show
-// refusals, across buckets and fillings, while values are forgotten and another rule follows. What they are told they
-// could have been told one after the other by a rule that lends nothing. In the end each call has been
-// counted once.
+// Callers take, ask, give back and look on lanes of a rule whose values lend and show refusals,
+// across buckets and fillings, while values are evicted and another rule follows. Every result is
+// one that a rule without lending could have given, in some serial order. At the end each call has
+// been counted once.
+// known bug 164
 func TestSimHotValues(t *testing.T) {
 	t.Cleanup(func() { lending.Always = false })
 	schedules.Random(t, func(s *schedules.Schedule) {
@@ -109,31 +110,31 @@ func TestSimHotValues(t *testing.T) {
 			return &world{rules: []*controller{c}, next: next, held: make(map[int]*engine.Invocation)}
 		}
 		w := build()
-		var history schedules.History[*[]deed]
-		do := func(what string, d deed) (told string) {
-			history.Do(func() (func() string, func(*[]deed) bool) {
-				told = d(w)
-				return func() string { return what + ": " + told }, func(before *[]deed) bool {
+		var history schedules.History[*[]action]
+		do := func(what string, d action) (result string) {
+			history.Do(func() (func() string, func(*[]action) bool) {
+				result = d(w)
+				return func() string { return what + ": " + result }, func(before *[]action) bool {
 					other := build()
 					for _, d := range *before {
 						d(other)
 					}
 					*before = append(*before, d)
-					return d(other) == told
+					return d(other) == result
 				}
 			})
-			return told
+			return result
 		}
 		takes := 0
 		var made calls
 		take := func(rule int, lane uint32, now, n int64, v int) (no int, ok bool) {
 			takes++
 			no = takes
-			told := do(fmt.Sprintf("%d takes %d of %d on lane %d at %d", rule, n, v, lane, now-start), func(w *world) string {
+			result := do(fmt.Sprintf("%d takes %d of %d on lane %d at %d", rule, n, v, lane, now-start), func(w *world) string {
 				return w.take(no, rule, lane, now, n, argument.Of(v))
 			})
 			made.units += n
-			if ok = told[0] == 'p'; ok {
+			if ok = result[0] == 'p'; ok {
 				made.passed++
 			} else {
 				made.refused++
@@ -196,13 +197,13 @@ func TestSimHotValues(t *testing.T) {
 			})
 		}
 		s.Check(func() {
-			lending.Always = false // for those that are compared with
+			lending.Always = false // for the worlds to compare with
 			do("look", func(w *world) string { return w.look(start) })
-			if !history.Linearizable(new([]deed), func(d *[]deed) *[]deed { c := append([]deed(nil), *d...); return &c }) {
+			if !history.Linearizable(new([]action), func(d *[]action) *[]action { c := append([]action(nil), *d...); return &c }) {
 				s.Failf("a rule that lends nothing gives these answers in no serial order (began-ended):\n%v", &history)
 			}
 			if most < 2 {
-				return // what is counted for a value that is forgotten is forgotten
+				return // counts of an evicted value are lost
 			}
 			var counted calls
 			w.next.values.each(start, func(x *cell) {
@@ -220,8 +221,10 @@ func TestSimHotValues(t *testing.T) {
 	})
 }
 
-// known bug 164: a filling, or a window that has rolled, has room for two calls. Neither is refused for what was shown
-// before, also where the other one begins the new filling or bucket, and lends of it, while this one looks.
+// A filling, or a window that has rolled, has room for two calls. Neither is refused by an earlier
+// refusal that is still shown, even if the other one begins the new filling or bucket, and borrows
+// from it, while this one looks.
+// known bug 164
 func TestSimRefusalOfTheFillingBeforeEverySchedule(t *testing.T) {
 	for _, window := range []Window{Strict, Refill} {
 		t.Run(window.String(), func(t *testing.T) { everyScheduleAfterARefusal(t, window) })

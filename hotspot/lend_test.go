@@ -23,7 +23,7 @@ var (
 
 const lendStart = int64(1000) << heatTick
 
-// lender is the rule of a few values, of which ann's lends.
+// lender returns a rule with a few values, of whom only ann lends.
 func lender(t *testing.T, threshold float64, window Window) (*controller, *shard) {
 	t.Helper()
 	r, err := Rule{Resource: "orders", Param: "user", Threshold: threshold, Window: window, MaxValues: 2}.Normalized()
@@ -41,14 +41,15 @@ func lender(t *testing.T, threshold float64, window Window) (*controller, *shard
 	return c, s
 }
 
-// heatUp has ann's value lend.
+// heatUp makes ann's value lend.
 func heatUp(c *controller, s *shard) {
 	s.lock()
 	s.heatUp(s.cells.find(&ann, ann.Hash()), c, &c.quota, lendStart)
 	s.mu.Unlock()
 }
 
-// passes takes a unit on a lane, and reports whether that was granted and whether the lock was needed.
+// passes takes a unit on a lane, and reports whether it was granted and whether the lock was
+// needed.
 func (c *controller) passes(lane uint32, now int64, v argument.Value) (ok, locked bool) {
 	h := c.values.shards[0].hot.Load()
 	inv := new(engine.Invocation)
@@ -60,7 +61,7 @@ func (c *controller) passes(lane uint32, now int64, v argument.Value) (ok, locke
 	return c.takePlain(inv, lane, now, 1, &v) == nil, true
 }
 
-// figures are what is counted for a value.
+// figures returns the counts of a value.
 func (c *controller) figures(v argument.Value) (passed, refused, used int64) {
 	c.values.each(lendStart, func(x *cell) {
 		if x.value == v {
@@ -70,7 +71,8 @@ func (c *controller) figures(v argument.Value) (passed, refused, used int64) {
 	return passed, refused, used
 }
 
-// A value has lanes once callers have waited for each other, and not before; they cost what is said.
+// A value gets lanes once callers have waited for each other, not before, and they allocate the
+// documented amount.
 func TestValueLendsWhereContended(t *testing.T) {
 	c, s := lender(t, 1e6, Strict)
 	x := s.cells.find(&ann, ann.Hash())
@@ -110,8 +112,9 @@ func TestValueLendsWhereContended(t *testing.T) {
 	}
 }
 
-// known bug 164: what lanes hold refuses nobody, and a refusal that is shown holds as long as there can be no room: as
-// long as the bucket is full, or until the window begins another one.
+// Units held by lanes never refuse a call, and a shown refusal holds exactly as long as there can
+// be no room: while the bucket is full, or until the window begins another one.
+// known bug 164
 func TestHotValueIsExact(t *testing.T) {
 	tenth := int64(100 * time.Millisecond)
 	t.Run("strict", func(t *testing.T) {
@@ -157,8 +160,8 @@ func hotValueIsExact(t *testing.T, window Window, full, now int64) {
 	require.NotNil(t, s.hot.Load())
 }
 
-// A value that nothing is admitted of shows that, too; and what is refused is counted before the word of a
-// lane is full.
+// A value whose limit is zero shows refusals too; and refused calls are counted before the word of
+// a lane is full.
 func TestRefusalsOfAHotValueAreCounted(t *testing.T) {
 	c, s := lender(t, 0, Strict)
 	ok, _ := c.passes(0, lendStart, ann)
@@ -171,11 +174,11 @@ func TestRefusalsOfAHotValueAreCounted(t *testing.T) {
 	require.False(t, locked)
 	require.Zero(t, h.lanes[0].refused.Load(), "whoever finds it half full empties it")
 	_, refused, _ := c.figures(ann)
-	require.Equal(t, before+3, refused) // the first call of all was refused as well
+	require.Equal(t, before+3, refused) // the very first call was refused as well
 }
 
-// A crowd takes on all lanes, while some give back, others read and the bucket is filled up: each filling
-// admits exactly the limit, and each call is counted once.
+// Many callers take on all lanes, while some give back, others read and the bucket is refilled:
+// each filling admits exactly the limit, and each call is counted once.
 func TestHotValueUnderACrowd(t *testing.T) {
 	const limit, callers = 2000, 8
 	c, s := lender(t, limit, Strict)

@@ -8,17 +8,19 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// firstCalls is the number of calls without a value after which the log says so, if none had one.
+// firstCalls is the number of calls after which a rule that found a value in none of them is
+// logged.
 const firstCalls = 100
 
-// watch counts a call of these values if there are none.
+// watch counts a call without values.
 func (c *controller) watch(all []engine.Occurrence, now int64) {
 	if len(all) == 0 || len(all) == 1 && c.rule.Missing != MissingNone && all[0].Value == empty {
 		c.missed(now)
 	}
 }
 
-// missed counts a call that has no value. The caller holds no lock, since it may write a log line.
+// missed counts a call that has no value. It must be called without locks, since it may write a log
+// line.
 func (c *controller) missed(now int64) {
 	r := c.record
 	if r.Found.Load() || r.Missed.Load() >= firstCalls {
@@ -29,8 +31,8 @@ func (c *controller) missed(now int64) {
 	}
 }
 
-// found notes that a call has a value. It is called for values that have no cell, so calls of known
-// values don't touch the record.
+// found records that a call has a value. It is called for values that have no cell, so calls of
+// known values don't touch the record.
 func (c *controller) found(v *argument.Value) {
 	if (*v != empty || c.rule.Missing == MissingNone) && !c.record.Found.Load() {
 		c.record.Found.Store(true)
@@ -43,13 +45,13 @@ type silence struct {
 	c    *controller
 }
 
-// LogPace is when the next line is due.
+// LogPace returns the pace of the line.
 func (s *silence) LogPace() *engine.LogPace { return &s.pace }
 
-// Unreported reports nothing: there is one line.
+// Unreported returns false: the line is written once.
 func (s *silence) Unreported() bool { return false }
 
-// LogLine says what the rule does with such calls.
+// LogLine returns the line, which says what the rule does with such calls.
 func (s *silence) LogLine() engine.LogLine {
 	r := s.c.rule
 	return engine.LogLine{

@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// shapes are rules of each kind, and how calls give them a value.
+// shapes are rules of each kind, with the options that give a call a value.
 var shapes = []struct {
 	name string
 	rule hotspot.Rule
@@ -34,14 +34,14 @@ var shapes = []struct {
 func asParam(v any) engine.Option    { return engine.Param("user", v) }
 func asArgument(v any) engine.Option { return engine.Args(v) }
 
-// A rule says what a call without the value means: one that doesn't attach it, attaches nil, an
-// empty list or empty text, however that is given.
+// A rule decides what a call without the value means: one that doesn't attach it, or attaches nil,
+// an empty list or empty text, in any form.
 func TestMissing(t *testing.T) {
 	type name string
 	for _, shape := range shapes {
 		for what, nothing := range map[string]struct {
 			opts []engine.Option
-			text bool // which is a value where the rule doesn't say
+			text bool // a value, unless the rule sets Missing
 		}{
 			"absent":     {nil, false},
 			"nil":        {[]engine.Option{shape.call(nil)}, false},
@@ -52,14 +52,14 @@ func TestMissing(t *testing.T) {
 			"a list":     {[]engine.Option{shape.call([]string{""})}, true},
 			"a pointer":  {[]engine.Option{shape.call(new(string))}, true},
 		} {
-			for missing, want := range map[hotspot.Missing]int64{ // of 3 calls
+			for missing, want := range map[hotspot.Missing]int64{ // passed calls of 3
 				hotspot.MissingNone: 0, hotspot.MissingUnlimited: 0, hotspot.MissingShared: 2, hotspot.MissingRefuse: 3,
 			} {
 				if missing == hotspot.MissingNone && nothing.text {
 					want = 2
 				}
 				for _, mode := range []spec.Mode{spec.Enforce, spec.Shadow} {
-					for among := 1; among <= 2; among++ { // with a second rule calls are asked before they take
+					for among := 1; among <= 2; among++ { // with a second rule, calls are asked before they take
 						rule := shape.rule
 						rule.ID, rule.Threshold, rule.Mode, rule.Missing = "r", 1, mode, missing
 						rules := []hotspot.Rule{rule, {ID: "beside", Param: "tenant", Threshold: 1}}
@@ -77,8 +77,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// Whoever has a value has its limit, whatever the rule says of those without; a list in which a
-// value is missing is judged by all that it has.
+// A call with a value has its limit, whatever the rule does with calls without one; a list with a
+// missing value is judged by the values it has.
 func TestMissingBesideValues(t *testing.T) {
 	for _, shape := range shapes {
 		for missing, want := range map[hotspot.Missing]string{
@@ -103,7 +103,7 @@ func TestMissingBesideValues(t *testing.T) {
 	}
 }
 
-// A rule that comes to mean something else by a missing value forgets no other.
+// A rule whose Missing changes keeps its other values.
 func TestMissingAfterAReload(t *testing.T) {
 	rule := hotspot.Rule{ID: "r", Param: "user", Threshold: 1}
 	g := newGuard(t, rule)
@@ -139,7 +139,7 @@ func TestMissingWithAnException(t *testing.T) {
 	}
 }
 
-// What is explained is what happens, in words.
+// Explain says in words what the call would get.
 func TestMissingExplained(t *testing.T) {
 	rule := hotspot.Rule{ID: "r", Param: "user", Threshold: 1, Missing: hotspot.MissingRefuse}
 	g := newGuard(t, rule)
@@ -147,10 +147,11 @@ func TestMissingExplained(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, x.Rules, 1)
 	assert.Equal(t, core.Refused, x.Rules[0].Outcome)
-	assert.Equal(t, `the call has no value of "user", and the rule refuses such calls`, x.Rules[0].Why)
+	assert.Equal(t, `the call has no value for "user"; the rule refuses such calls`, x.Rules[0].Why)
 }
 
-// The log says once that a rule has found no value in its first hundred calls, whatever it does then.
+// The log reports once that a rule found no value in its first hundred calls, whatever it does
+// then.
 func TestLogOfMissingValues(t *testing.T) {
 	for _, shape := range shapes {
 		for _, missing := range []hotspot.Missing{hotspot.MissingNone, hotspot.MissingUnlimited, hotspot.MissingShared, hotspot.MissingRefuse} {
@@ -168,7 +169,7 @@ func TestLogOfMissingValues(t *testing.T) {
 						rules := []hotspot.Rule{rule, {ID: "beside", Param: "tenant", Threshold: 1}}
 						g.load(rules[:among]...)
 					}
-					said := func(id string) int {
+					lines := func(id string) int {
 						return strings.Count(text.String(), "no value in its first 100 calls\" rule="+id+" ")
 					}
 					call := func(n int, opts ...engine.Option) {
@@ -180,20 +181,20 @@ func TestLogOfMissingValues(t *testing.T) {
 					}
 					load("r")
 					call(99)
-					assert.Zero(t, said("r"), name)
+					assert.Zero(t, lines("r"), name)
 					call(1)
-					assert.Equal(t, 1, said("r"), name)
+					assert.Equal(t, 1, lines("r"), name)
 					call(300)
 					rule.Threshold = 2
 					load("r")
 					call(300)
-					assert.Equal(t, 1, said("r"), "%s: once", name)
+					assert.Equal(t, 1, lines("r"), "%s: once", name)
 
 					load("s")
 					call(50)
 					call(1, shape.call("ann"))
 					call(300)
-					assert.Zero(t, said("s"), "%s: one call had a value", name)
+					assert.Zero(t, lines("s"), "%s: one call had a value", name)
 				}
 			}
 		}

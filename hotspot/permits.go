@@ -2,9 +2,9 @@ package hotspot
 
 import "github.com/penstock-go/penstock/internal/engine"
 
-// inFlightLocked is the most that a cell's value may have in flight: its own units, plus what was in
-// flight of all values without a cell when it got one, as long as any of that still is. Some of it
-// may be its own. The caller holds the shard's lock.
+// inFlightLocked returns an upper bound of the units that a cell's value has in flight: its own,
+// plus those of all values without a cell when it got one, as long as any of them still are. Some
+// of these may be its own.
 func (c *cell) inFlightLocked() int64 {
 	if c.era != 0 && c.era == c.shard.era {
 		return c.held + c.shard.rest.held

@@ -10,18 +10,17 @@ import (
 )
 
 // refusal is the error of a rule for calls of one value, or of the values that share the rest. It
-// is made when the value is first refused, so that refusing it again allocates nothing, and knows
-// when to retry.
+// is allocated when the value is first refused, so that refusing it again allocates nothing, and
+// knows when to retry.
 type refusal struct {
 	rule *controller
-	cell *cell // the value's when it was refused; by now the value may have another, or none
+	cell *cell // the value's cell when it was refused; by now the value may have another, or none
 	err  *core.BlockError
 
-	tooMany *core.BlockError // for calls of more units than ever fit, once there has been one
+	tooMany *core.BlockError // for calls of more units than can ever fit, set on first use
 }
 
-// refuseLocked returns the refusal of n units of a cell's value. The caller holds the lock of its
-// shard.
+// refuseLocked returns the refusal of n units of a cell's value.
 func (c *controller) refuseLocked(x *cell, n int64, q *quota) *core.BlockError {
 	r := x.refusal
 	if r == nil || r.rule != c { // the rule has changed since
@@ -38,24 +37,24 @@ func (c *controller) refuseLocked(x *cell, n int64, q *quota) *core.BlockError {
 	return r.err
 }
 
-// says makes a refusal for which about supplies the rest.
+// says returns a refusal whose details come from about.
 func (r *refusal) says(about core.Refuser) *core.BlockError {
 	says := *r.rule.refusal
 	says.Value = r.cell.value
 	return engine.NewCounted(says, about, r.rule.record, r.rule.refusal)
 }
 
-// neverFits is the refusal of a call that takes more units than the bucket holds.
+// neverFits is the refusal of a call of more units than the bucket holds.
 type neverFits struct{ *refusal }
 
-// RetryAfter is not known: waiting doesn't help.
+// RetryAfter is unknown: waiting doesn't help.
 func (neverFits) RetryAfter() (wait time.Duration, known bool) { return 0, false }
 
-// Limit is the threshold of the value.
+// Limit returns the threshold of the value.
 func (r *refusal) Limit() (float64, bool) { return r.rule.quotaOf(r.cell.value).limit, true }
 
-// RetryAfter is when one more unit of the value would pass, if no other call comes first. It is not
-// known where that depends on calls that exit, or where none ever passes.
+// RetryAfter returns the time until one more unit of the value would pass, if no other call comes
+// first. It is unknown if that depends on calls that exit, or if none ever passes.
 func (r *refusal) RetryAfter() (wait time.Duration, known bool) {
 	c, s := r.rule, r.cell.shard
 	now := c.engine.Now()
@@ -77,7 +76,7 @@ func (r *refusal) RetryAfter() (wait time.Duration, known bool) {
 	return c.retryAnew(s, &r.cell.value, now, q)
 }
 
-// retryLocked is when one more unit fits into a cell. The caller holds the lock of its shard.
+// retryLocked returns the time until one more unit fits into a cell.
 func (c *controller) retryLocked(x *cell, now int64, q *quota) (wait time.Duration, known bool) {
 	switch {
 	case q.none, c.rule.Metric == Concurrency:
@@ -91,12 +90,12 @@ func (c *controller) retryLocked(x *cell, now int64, q *quota) (wait time.Durati
 	return c.room(x, now, 1, q), true
 }
 
-// retryTurn is when a turn that follows last may be had.
+// retryTurn returns the time until a turn after last is within reach.
 func (c *controller) retryTurn(last meter.Moment, now int64, q *quota) time.Duration {
 	return max(0, last.Wait(now, q.cost(1))-c.rule.MaxWait)
 }
 
-// retryAnew is retry for a value that has no cell, if it gets one.
+// retryAnew is RetryAfter for a value that has no cell, if it gets one.
 func (c *controller) retryAnew(s *shard, v *argument.Value, now int64, q *quota) (wait time.Duration, known bool) {
 	if c.rule.Behavior == Throttle && !q.none {
 		return c.retryTurn(s.firstAfter(q), now, q), true
@@ -106,8 +105,8 @@ func (c *controller) retryAnew(s *shard, v *argument.Value, now int64, q *quota)
 	return c.retryLocked(&begin, now, q)
 }
 
-// restRetry is retry for any value that has no cell: if there is no place for one, it
-// takes from the rest.
+// restRetry is RetryAfter for any value that has no cell: if there is no place for one, it takes
+// from the rest.
 func (c *controller) restRetry(s *shard, now int64) (wait time.Duration, known bool) {
 	switch {
 	case len(s.ring) < s.room:

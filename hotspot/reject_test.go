@@ -46,7 +46,8 @@ func TestRefill(t *testing.T) {
 	assert.Equal(t, "pass x5, block", g.outcomes(6, user(1)), "never more than a full bucket")
 }
 
-// known bug 91: what is more than the limit is refused in every state: unseen, idle, used.
+// A call of more units than the limit is refused in every state: unseen, idle, used.
+// known bug 91
 func TestMoreThanTheLimitNeverPasses(t *testing.T) {
 	for _, rule := range []hotspot.Rule{
 		{Param: "user", Threshold: 3},
@@ -122,7 +123,7 @@ func TestListsTakeEveryElement(t *testing.T) {
 	assert.Equal(t, "pass x2, block", g.outcomes(3, engine.Param("user", "x"), engine.Param("user", "y")), "several attachments are like a list")
 }
 
-// What one rule took is given back when another refuses.
+// Units taken under one rule are returned when another refuses.
 func TestSeveralRulesGiveBack(t *testing.T) {
 	g := newGuard(t,
 		hotspot.Rule{ID: "user", Param: "user", Threshold: 3, Interval: time.Minute},
@@ -136,8 +137,8 @@ func TestSeveralRulesGiveBack(t *testing.T) {
 	require.ErrorContains(t, err, `hotspot rule "user"`)
 }
 
-// A call that another family refuses fills no bucket up: what was earned by halves goes on
-// being earned, and the interval of a value begins with the first call that gets something.
+// A call that another family refuses refills no bucket: partly earned units keep being earned, and
+// the interval of a value begins with its first admitted call.
 // known bug 22
 func TestWhoIsRefusedElsewhereFillsNothing(t *testing.T) {
 	g := newGuard(t)
@@ -167,10 +168,11 @@ func TestWhoIsRefusedElsewhereFillsNothing(t *testing.T) {
 	assert.Equal(t, "block x5", trial.Runs(passes(6010*ms, "bob")), "a second after he was refused, and not after he got something")
 }
 
-// A rule in shadow mode, of whatever family, changes no verdict of a rule that holds, also
-// where there is one place for a value. Rules that decide at once take before others
-// refuse, and so a call that is refused elsewhere may cost a value its place; whether they
-// decide at once must not depend on who only watches. known bug 127
+// A rule in shadow mode, of any family, changes no verdict of an enforced rule, even if there is
+// one place for a value. Rules that decide at once take before others refuse, so a call that is
+// refused elsewhere may cost a value its place; whether they decide at once must not depend on
+// rules that only watch.
+// known bug 127
 func TestShadowRulesChangeNoVerdict(t *testing.T) {
 	play := func(watch func(*engine.SnapshotBuilder, []hotspot.Rule, []flow.Rule) error) (words []string) {
 		g := newGuard(t)

@@ -15,7 +15,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// Two rules that differ in any field differ. known bug 71
+// Two rules that differ in any field are not equal.
+// known bug 71
 func TestRuleEqualSeesEveryField(t *testing.T) {
 	trial.EveryFieldCounts(t, hotspot.Rule{Resource: "orders", Param: "user", Threshold: 5},
 		hotspot.At(1), []hotspot.Exception{{Value: argument.Of("ann"), Threshold: 9}}, cluster.Rule{Scope: cluster.Global})
@@ -66,7 +67,7 @@ func TestReloadKeepsTheQueue(t *testing.T) {
 	assert.Equal(t, "250ms, 300ms", g.outcomes(2, user("ann")))
 }
 
-// A rule that is off for a while goes on where it was.
+// A rule that is off for a while continues where it was.
 func TestOffAndOn(t *testing.T) {
 	rule := hotspot.Rule{ID: "r", Param: "user", Threshold: 2}
 	g := newGuard(t, rule)
@@ -79,7 +80,8 @@ func TestOffAndOn(t *testing.T) {
 	assert.Equal(t, "block", g.outcome(user("ann")))
 }
 
-// A bad update changes nothing, also not which values the rules name. known bug 73
+// A bad update changes nothing, including the values that the rules name.
+// known bug 73
 func TestBadUpdate(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{ID: "r", Param: "user", Threshold: 2})
 	assert.Equal(t, "pass x2, block", g.outcomes(3, user("ann")))
@@ -89,7 +91,7 @@ func TestBadUpdate(t *testing.T) {
 			{Resource: "orders"},
 		})
 	})
-	assert.ErrorContains(t, err, "hotspot[1].index: is required")
+	assert.ErrorContains(t, err, "hotspot[1].index: or param is required")
 	assert.Equal(t, "block", g.outcome(user("ann")))
 }
 
@@ -108,7 +110,7 @@ func TestEachResourceOfAPatternHasItsOwnValues(t *testing.T) {
 	}, f.Top)
 }
 
-// What is told of a hot value is what a call of it would be told.
+// The measure of a hot value is the one that its next call would get.
 func TestHotValuesTellHowFullTheyAre(t *testing.T) {
 	for name, r := range map[string]hotspot.Rule{
 		"reject":      {Threshold: 4},

@@ -15,8 +15,8 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// retryAfter makes calls of a value that end at once until one is refused, and says when
-// to come again.
+// retryAfter makes calls of a value that end at once until one is refused, and returns that
+// refusal.
 func (g *guard) retryAfter(v any) *core.BlockError {
 	g.t.Helper()
 	for range 1000 {
@@ -30,8 +30,8 @@ func (g *guard) retryAfter(v any) *core.BlockError {
 	return nil
 }
 
-// What a refusal says of one value is not what it says of another, and it goes on to
-// tell as time passes.
+// The refusal of one value is independent of another's, and its RetryAfter stays current as time
+// passes.
 func TestRetryAfterOfEachValue(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{ID: "users", Param: "user", Threshold: 10, Exceptions: []hotspot.Exception{{Value: argument.Of("banned"), Threshold: 0}}})
 	ann := g.retryAfter("ann")
@@ -58,7 +58,7 @@ func TestRetryAfterOfAQueue(t *testing.T) {
 	assert.Equal(t, "250ms", g.outcome(user("ann")))
 }
 
-// When a call exits is not known.
+// RetryAfter is unknown for units in flight, since nobody knows when a call exits.
 func TestRetryAfterInFlight(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{Param: "user", Threshold: 1, Metric: hotspot.Concurrency})
 	e, err := g.enter(user("ann"))
@@ -67,15 +67,15 @@ func TestRetryAfterInFlight(t *testing.T) {
 	e.Exit()
 }
 
-// Values that share what is left over are told when one that comes anew would pass.
+// Values that share the rest get the RetryAfter of a value that arrives anew.
 func TestRetryAfterOfTheRest(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{Param: "user", Threshold: 5, MaxValues: 1})
-	assert.Equal(t, "pass", g.outcome(user("ann"))) // has the one place
+	assert.Equal(t, "pass", g.outcome(user("ann"))) // ann has the one place
 	block := g.retryAfter("bob")
 	assert.Equal(t, 1100*ms, comeAgain(t, block), "a strict window of ten buckets and one")
 	g.at(time.Second)
 	assert.Equal(t, 100*ms, comeAgain(t, block))
-	g.at(1100*ms + 1) // ann can be forgotten
+	g.at(1100*ms + 1) // ann can be evicted
 	assert.Zero(t, comeAgain(t, block))
 	assert.Equal(t, "pass", g.outcome(user("bob")))
 
@@ -84,7 +84,7 @@ func TestRetryAfterOfTheRest(t *testing.T) {
 	assert.Equal(t, 100*ms, comeAgain(t, q.retryAfter("bob")))
 }
 
-// A rule that changed tells what is true under the new one.
+// The refusal of a rule that changed answers by the new rule.
 func TestRetryAfterAReload(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{ID: "users", Param: "user", Threshold: 10, Window: hotspot.Refill})
 	before := g.retryAfter("ann")
@@ -96,7 +96,7 @@ func TestRetryAfterAReload(t *testing.T) {
 	assert.Equal(t, "pass", g.outcome(user("ann")))
 }
 
-// Under any rule and in any state: who comes when it is time passes, and one nanosecond
+// Under any rule and in any state, a call after RetryAfter passes, and a call one nanosecond
 // earlier doesn't.
 func TestRetryAfterIsExact(t *testing.T) {
 	rnd := random(t)
@@ -126,7 +126,7 @@ func TestRetryAfterIsExact(t *testing.T) {
 				continue
 			}
 			wait := comeAgain(t, block)
-			if wait == 0 { // for a batch there is no room, for one unit there is
+			if wait == 0 { // there is room for one unit, but not for the batch
 				assert.NotEqual(t, "block", g.outcome(user(v)), "round %d, %+v", round, r)
 				continue
 			}

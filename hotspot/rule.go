@@ -14,78 +14,77 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Rule limits each value of an argument of one resource. Resource, Threshold, and
-// either Index or Param are enough:
+// Rule limits each value of an argument of one resource. Resource, Threshold, and either Index or
+// Param are enough:
 //
 //	hotspot.Rule{Resource: "GET /orders", Param: "user", Threshold: 10}
 //
-// admits ten calls a second of every user and rejects the rest. Missing says what calls without the
-// argument mean; they are not limited otherwise. A slice has the values of its elements, each of which must be within
-// its limit; an element that occurs twice takes twice as much.
+// admits ten calls a second of every user and rejects the rest. By default calls without the
+// argument are not limited; see Missing. The elements of a slice are values of their
+// own, all of them limited; an element that occurs twice takes twice as much.
 //
-// Setting a field that no rule of this metric and behavior reads is an error; the zero value of a
-// field doesn't set it.
+// Setting a field that no rule of this metric and behavior reads is an error; the zero value leaves
+// a field unset.
 type Rule struct {
-	// ID names the rule in errors, logs and figures, and ties it to its predecessor
-	// when rules are reloaded. Made from the fields if empty.
+	// ID names the rule in errors, logs and statistics, and links it to its predecessor on a
+	// reload. If empty, it is derived from the other fields.
 	ID string `yaml:"id,omitempty"`
-	// Resource is the name given to api.Entry, or a pattern as Match says. Required. "*" means
-	// every resource that no other enforced rule of the family is about. Every resource that the
-	// rule is about has limits of its own for its values.
+	// Resource is the name passed to api.Entry, or a pattern as Match says. Required. "*" applies
+	// to every resource that no other enforced hotspot rule applies to. Each resource has limits of
+	// its own for its values.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources. The zero value is api.MatchExact.
-	// api.MatchPrefix matches all names that begin with what precedes the star at the end of
-	// Resource, as in "GET /users/*". api.MatchPath compares the parts between slashes, where a
-	// star matches any part, as in "GET /users/*/orders". A rule of these two kinds is about a name
-	// only if no enforced rule of the family spells out more of it. api.MatchRegex is a regular
-	// expression (RE2) that must match a whole name, where a dot matches every character; such a
-	// rule is about all names that it matches.
+	// Match says how Resource names resources. The zero value is api.MatchExact. api.MatchPrefix
+	// matches all names that begin with the text before the star at the end of Resource, as in "GET
+	// /users/*". api.MatchPath compares the parts between slashes, where a star matches any part,
+	// as in "GET /users/*/orders". A rule of these two kinds applies to a name only if no enforced
+	// hotspot rule matches it more specifically. api.MatchRegex is a regular expression (RE2) that
+	// must match the whole name, where a dot matches every character; it applies to every name that
+	// it matches.
 	Match spec.Match `yaml:"match,omitempty"`
-	// Exclude lists names that "*", a prefix or a path is not about.
+	// Exclude lists names that "*", a prefix or a path does not apply to.
 	Exclude []string `yaml:"exclude,omitempty"`
-	// Index says which of the arguments given with api.Args the rule looks at: At(0) is the first,
-	// At(-1) the last of each call.
+	// Index is the position of the argument, among those given with api.Args, whose values are
+	// limited: At(0) is the first, At(-1) the last of each call.
 	Index Index `yaml:"index,omitempty"`
-	// Param is the name of the attachment (api.Param) that the rule looks at instead of an
+	// Param is the name of the attachment (api.Param) whose values are limited, instead of an
 	// argument.
 	Param string `yaml:"param,omitempty"`
-	// Missing says what a call without the value means, also one whose value is empty text: shared
-	// gives all of them one limit, that of the value "", which can be an exception; refuse refuses
-	// them; with unlimited they are not limited. The zero value is neither: calls without a
-	// value are not limited, and empty text is a value, as in Sentinel.
+	// Missing decides about a call without the value, or with empty text: shared gives all of them
+	// one limit, that of the value "", which can be an exception; refuse refuses them; unlimited
+	// doesn't limit them. The zero value is Sentinel's way: calls without a value are not limited,
+	// and empty text is a value.
 	Missing Missing `yaml:"missing,omitempty"`
-	// Threshold is the limit of each value: units per Interval for QPS, units at the same time for
-	// Concurrency. Finite and not negative; 0 blocks every value. A fraction counts only where it
-	// can: it spaces a throttle, and fills a token bucket, exactly.
+	// Threshold is the limit of each value: units per Interval for QPS, units in flight for
+	// Concurrency. Finite and not negative; 0 blocks every value. Fractions are exact for the
+	// spacing of a throttle and the rate of a token bucket; elsewhere they are rounded down.
 	Threshold float64 `yaml:"threshold"`
-	// Interval is what Threshold is per. 10 ms to 24 h; 0 means one second. Only with
-	// metric QPS.
+	// Interval is the period of Threshold. 10 ms to 24 h; 0 means one second. Only with metric QPS.
 	Interval time.Duration `yaml:"interval,omitempty"`
-	// Window says in which intervals the limit of behavior Reject holds. The zero value is Strict: in
-	// every real interval. Refill, in files strict: false, is the bucket of alibaba/Sentinel. Only
-	// with metric QPS and behavior Reject, and not where a cluster shares the limits: those are
-	// strict.
+	// Window selects the intervals in which the limit of behavior Reject holds. The zero value is
+	// Strict: every real interval. Refill, in files strict: false, is the bucket of
+	// alibaba/Sentinel. Only with metric QPS and behavior Reject. Limits that a cluster shares are
+	// always strict.
 	Window Window `yaml:"strict,omitempty"`
-	// Burst is how many units a value that was idle may take beyond Threshold (behavior Reject with
-	// window Refill), or beyond the one that is due (behavior TokenBucket, whose bucket holds
-	// Burst + 1 units). 0 to 10⁹. Only with metric QPS, and these.
+	// Burst is the number of units that a value may take after a pause, beyond Threshold (behavior
+	// Reject with window Refill), or beyond the one that is due (behavior TokenBucket, whose bucket
+	// holds Burst + 1 units). 0 to 10⁹. Only with metric QPS, and these behaviors.
 	Burst int `yaml:"burst,omitempty"`
-	// Metric is what Threshold counts. The zero value is QPS.
+	// Metric is the quantity that Threshold limits. The zero value is QPS.
 	Metric Metric `yaml:"metric,omitempty"`
-	// Behavior is what happens beyond the limit. The zero value is Reject.
+	// Behavior decides what happens to calls over the limit. The zero value is Reject.
 	Behavior Behavior `yaml:"behavior,omitempty"`
-	// MaxWait is the longest time in the queue of a value. Up to 24 h; 0 means 500 ms.
-	// Only with Throttle.
+	// MaxWait is the longest time in the queue of a value. Up to 24 h; 0 means 500 ms. Only with
+	// Throttle.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
 	// Exceptions are values with limits of their own.
 	Exceptions []Exception `yaml:"exceptions,omitempty"`
-	// MaxValues is the most values that the rule distinguishes, not counting those of Exceptions. 1
-	// to 1,000,000; 0 means 10,000. Values beyond that share limits.
+	// MaxValues is the number of values that the rule tracks, not counting those in Exceptions. 1
+	// to 1,000,000; 0 means 10,000. Further values share limits.
 	MaxValues int `yaml:"maxValues,omitempty"`
-	// Cluster says that several processes share the limits of values, and how. The zero value keeps
-	// them to this process. Needs an ID, and behavior Reject or Throttle without Burst.
+	// Cluster makes several processes share the limits of values, and says how. The zero value
+	// keeps them to this process. Needs an ID, and behavior Reject or Throttle without Burst.
 	Cluster cluster.Rule `yaml:"cluster,omitempty"`
-	// Mode says whether the verdict holds. The zero value is api.Enforce.
+	// Mode says whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 
@@ -107,7 +106,7 @@ const (
 	MinInterval   = stat.MinInterval
 	MaxInterval   = stat.MaxInterval
 	MaxWaitLimit  = 24 * time.Hour
-	MaxThrottle   = family.MaxRate // units per second that a throttle can space, or that fill a token bucket
+	MaxThrottle   = family.MaxRate // units per second that a throttle can space, or that a token bucket can gain
 	MaxThreshold  = 1e15
 	MaxIndex      = 1000
 	MaxMaxValues  = 1_000_000
@@ -117,8 +116,8 @@ const (
 
 const defaultMaxValues = 10_000
 
-// Normalized returns the rule with the default of every field that it reads written out,
-// or the first field that can't be honoured as a [spec.FieldError].
+// Normalized returns the rule with defaults filled in for every field that it reads. It returns a
+// [spec.FieldError] for the first field that can't be honoured.
 func (r Rule) Normalized() (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
 	if err := cmp.Or(r.checkNames(), r.checkEnums(), r.checkShared()); err != nil {
@@ -136,7 +135,7 @@ func (r Rule) Normalized() (Rule, error) {
 		return r, err
 	}
 	if len(r.Exceptions) == 0 {
-		r.Exceptions = nil // so that there is one form for no exceptions
+		r.Exceptions = nil // one form for no exceptions
 	}
 	r.ID = cmp.Or(r.ID, r.Like())
 	return r, nil
@@ -148,9 +147,9 @@ func (r Rule) checkNames() error {
 	}
 	switch {
 	case !r.Index.given && r.Param == "":
-		return spec.BadField("index", "is required, or param: say which argument the rule looks at, 0 for the first, or which attachment")
+		return spec.BadField("index", "or param is required: set index to the position of an argument, 0 for the first, or param to the name of an attachment")
 	case r.Index.given && r.Param != "":
-		return spec.BadField("param", "does not go with index: a rule looks at one argument, or at one attachment")
+		return spec.BadField("param", "does not go with index: a rule limits one argument or one attachment; remove one of the two")
 	case r.Index.at < -MaxIndex || r.Index.at > MaxIndex:
 		return spec.BadField("index", "is %d: use 0 for the first argument, -1 for the last, at most %d", r.Index.at, MaxIndex)
 	}
@@ -181,17 +180,17 @@ func (r Rule) checkEnums() error {
 	return nil
 }
 
-// counts reports whether each value has a window, or a bucket that is filled up as in Sentinel.
+// counts reports whether each value has a window, or a bucket that is refilled as in Sentinel.
 func (r Rule) counts() (strict, refills bool) {
 	counts := r.Metric == QPS && r.Behavior == Reject && !r.leases()
 	return counts && r.Window == Strict, counts && r.Window == Refill
 }
 
-// fills reports whether the rule counts units of each value that come back with time.
+// fills reports whether the rule counts units of each value that come back over time.
 func (r Rule) fills() bool { return r.Metric == QPS && r.Behavior != Throttle }
 
-// unread says that a field has no meaning for the metric or the behavior of the rule.
-// readers are the behaviors for which it has one.
+// unread returns the error for a field that the rule's metric or behavior doesn't use. readers
+// names the behaviors that do.
 func (r Rule) unread(field, readers string) error {
 	if r.Metric == Concurrency {
 		return spec.BadField(field, "has no meaning for metric concurrency: remove it, or set metric to qps")
@@ -240,19 +239,19 @@ func (r Rule) checkThreshold(field string, threshold float64) error {
 
 func (r Rule) checkExceptions() error {
 	if len(r.Exceptions) > MaxExceptions {
-		return spec.BadField("exceptions", "are %d: a rule has at most %d", len(r.Exceptions), MaxExceptions)
+		return spec.BadField("exceptions", "has %d entries: a rule can have at most %d", len(r.Exceptions), MaxExceptions)
 	}
 	seen := make(map[argument.Value]int, len(r.Exceptions))
 	for i, x := range r.Exceptions {
 		if x.Value.Scalar() == nil {
-			return spec.BadField("exceptions", "number %d has no value that a rule can name: use text of at most %d bytes, a finite number, true or false", i, argument.MaxText)
+			return spec.BadField("exceptions", "entry %d has no valid value: use text of at most %d bytes, a finite number, true or false", i, argument.MaxText)
 		}
 		if j, twice := seen[x.Value]; twice {
-			return spec.BadField("exceptions", "%v is there twice, as number %d and %d: remove one", x.Value, j, i)
+			return spec.BadField("exceptions", "%v appears twice, in entries %d and %d: remove one", x.Value, j, i)
 		}
 		seen[x.Value] = i
 		if x.Value == empty && (r.Missing == MissingUnlimited || r.Missing == MissingRefuse) {
-			return spec.BadField("exceptions", `has "", and missing says that calls with it are %s: remove one`, map[Missing]string{
+			return spec.BadField("exceptions", `has "", but missing already makes such calls %s: remove one of the two`, map[Missing]string{
 				MissingUnlimited: "not limited", MissingRefuse: "refused",
 			}[r.Missing])
 		}
@@ -266,8 +265,8 @@ func (r Rule) checkExceptions() error {
 	return nil
 }
 
-// Like names a rule by the fields that make it that rule, so that an edited
-// threshold is still the same rule.
+// Like identifies a rule by the fields that make it that rule, so that a rule with an edited
+// threshold is still the same.
 func (r Rule) Like() string {
 	id := "hotspot:" + r.Resource + ":" + r.source()
 	if r.Metric != QPS {
@@ -279,7 +278,7 @@ func (r Rule) Like() string {
 	return id
 }
 
-// source says where the values come from.
+// source returns where the values come from.
 func (r Rule) source() string {
 	if r.Index.given {
 		return fmt.Sprintf("index=%v", r.Index)
@@ -287,20 +286,20 @@ func (r Rule) source() string {
 	return "param=" + r.Param
 }
 
-// Info tells the rule table what it needs to know.
+// Info returns the rule's data for the rule table.
 func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
 
-// quota is a limit as it is enforced.
+// quota is a limit in the form that enforcement needs.
 type quota struct {
 	limit   float64      // the threshold
 	none    bool         // nothing passes
-	units   int64        // of the threshold, per interval or at a time
+	units   int64        // of the threshold, per interval or in flight
 	size    int64        // of a full bucket
-	perUnit float64      // ns
-	unit    meter.Moment // of a token bucket: the time in which one comes back; zero where none does
-	private bool         // the rule has named the value for as long as it has known any: nothing of it is in the rest
+	perUnit float64      // nanoseconds
+	unit    meter.Moment // of a token bucket: the time in which one unit comes back; zero if none does
+	private bool         // the rule has always named the value: none of its units are in the rest
 }
 
 func (r Rule) quota(threshold float64) quota {
@@ -320,5 +319,5 @@ func (r Rule) quota(threshold float64) quota {
 	return q
 }
 
-// cost is the time that n units take in the queue.
+// cost returns the time that n units take up in the queue.
 func (q *quota) cost(n int64) meter.Moment { return meter.Cost(n, q.perUnit) }

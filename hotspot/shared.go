@@ -19,7 +19,7 @@ func (r Rule) Shared() bool { return r.Cluster.Shared() }
 // leases reports whether calls take from leases.
 func (r Rule) leases() bool { return r.Shared() && r.Mode != spec.Off }
 
-// checkShared refuses fields that depend on what only the process itself can know.
+// checkShared refuses fields that depend on state only one process has.
 func (r Rule) checkShared() error {
 	local := ""
 	switch {
@@ -29,7 +29,7 @@ func (r Rule) checkShared() error {
 	case r.Window != Strict:
 		local = "strict: false: members share strict windows; remove it, or strict"
 	case r.Burst != 0:
-		local = "burst: members share windows, in which nothing is saved up; remove it, or burst"
+		local = "burst: members share windows, which save up no units; remove it, or burst"
 	}
 	if local != "" {
 		return spec.BadField("cluster", "has no meaning for %s", local)
@@ -37,7 +37,7 @@ func (r Rule) checkShared() error {
 	return r.Cluster.Check(r.ID)
 }
 
-// checkSharedLimit returns why members can't share a limit of the rule.
+// checkSharedLimit returns an error if members can't share a limit of the rule.
 func (r Rule) checkSharedLimit(threshold float64) error {
 	switch {
 	case !r.Shared():
@@ -54,8 +54,8 @@ func (r Rule) checkSharedLimit(threshold float64) error {
 	return r.Cluster.CheckThreshold(threshold)
 }
 
-// shape is the shape of the windows that members share: as many buckets as the interval has room
-// for, at most ten.
+// shape returns the shape of the windows that members share: as many buckets as the interval has
+// room for, at most ten.
 func (r Rule) shape() stat.Shape {
 	s := stat.Shape{Interval: r.Interval, Buckets: cluster.Buckets, Strict: true}
 	for s.Buckets > 1 && (s.Validate() != nil || r.Cluster.CheckWindow(s, 1) != nil) {
@@ -64,13 +64,13 @@ func (r Rule) shape() stat.Shape {
 	return s
 }
 
-// What members share of a value is in its cell, so as many values have such a limit as the rule may
-// know. The values beyond that share the limit of the rest, together with those of all members. A
-// value that has been forgotten loses nothing: its limit is in the store, and is found again by its
+// The state that members share for a value is in its cell, so at most MaxValues values have a
+// shared limit of their own. Further values share the limit of the rest, together with those of all
+// members. An evicted value loses nothing: its limit is in the store, and is found again by its
 // key.
 
-// SharedLimit is the limit of the i-th value of the call. Such rules are always asked before they
-// take.
+// SharedLimit returns the limit of the i-th value of the call. Rules with several values are always
+// asked before they take.
 func (c *controller) SharedLimit(inv *engine.Invocation, i int) (family.Shared, int64) {
 	all := c.occurrences(inv)
 	if i >= len(all) {
@@ -80,8 +80,9 @@ func (c *controller) SharedLimit(inv *engine.Invocation, i int) (family.Shared, 
 	return c.leaseOf(inv.Now(), all[i].Value, i), n
 }
 
-// leaseOf is what a cluster shares of the i-th value of a call. Several values of a call may be among the
-// rest of a shard: each has a lease of its own there, since what a call holds is known by the lease that it is from.
+// leaseOf returns the lease for the i-th value of a call. Several values of a call may be in the
+// rest of a shard: each has a lease of its own there, since the units that a call holds are
+// identified by their lease.
 func (c *controller) leaseOf(now int64, v argument.Value, i int) *valueLease {
 	q, hash := c.quotaOf(v), v.Hash()
 	s := c.values.shard(hash)
@@ -104,7 +105,7 @@ func (c *controller) leaseOf(now int64, v argument.Value, i int) *valueLease {
 	return l
 }
 
-// newLeaseLocked makes the lease of a cell. The caller holds the lock of its shard.
+// newLeaseLocked creates the lease of a cell.
 func (c *controller) newLeaseLocked(x *cell, q *quota) *valueLease {
 	r, m := &c.rule, c.member
 	key := m.Key("hotspot", r.ID, c.refusal.Resource, r.Mode.String())
@@ -126,7 +127,7 @@ func (c *controller) newLeaseLocked(x *cell, q *quota) *valueLease {
 	return l
 }
 
-// valueLease is what a cluster shares of the value of a cell. It notes the outcome of calls.
+// valueLease is the lease for the value of a cell. It records the outcome of calls.
 type valueLease struct {
 	family.Shared
 	cell *cell
@@ -134,7 +135,7 @@ type valueLease struct {
 	next *valueLease // of the rest: for the next value of a call
 }
 
-// Ask notes a refusal.
+// Ask records a refusal.
 func (l *valueLease) Ask(inv *engine.Invocation, n int64) engine.Verdict {
 	v := l.Shared.Ask(inv, n)
 	if v.Block != nil && !v.NeedsMore() {
@@ -143,7 +144,7 @@ func (l *valueLease) Ask(inv *engine.Invocation, n int64) engine.Verdict {
 	return v
 }
 
-// Take notes whether the call passed.
+// Take records whether the call passed.
 func (l *valueLease) Take(inv *engine.Invocation, n int64) engine.Verdict {
 	v := l.Shared.Take(inv, n)
 	l.note(inv.Now(), n, v.Block == nil)
@@ -163,8 +164,8 @@ func (l *valueLease) note(now, n int64, passed bool) {
 	}
 }
 
-// keepsLocked reports whether what the cell has may not be forgotten yet: a call has asked for it lately,
-// or something of it is in flight. The caller holds the lock of the shard.
+// keepsLocked reports whether the cell must be kept: a call has used it lately, or units of it are
+// in flight.
 func (l *valueLease) keepsLocked(now int64) bool {
 	return now-l.cell.used < int64(max(l.rule.rule.Interval, l.rule.rule.MaxWait, time.Second)) || !l.Idle(now)
 }
@@ -184,14 +185,14 @@ func (c *controller) explainShared(inv *engine.Invocation, v argument.Value, n i
 	}
 	q := c.quotaOf(v)
 	if q.none {
-		j.Outcome, j.Why = core.Refused, "its threshold admits no unit"
+		j.Outcome, j.Why = core.Refused, "the threshold is below one unit, so every call is refused"
 	} else {
 		j.Why = family.WouldAskStore
 	}
 	return core.Measure{Of: "units, on a lease", Limit: q.limit, AtHand: true}
 }
 
-// retrySharedLocked is when one more unit of a cell's value may fit. The caller holds the lock of its shard.
+// retrySharedLocked returns the time until one more unit of a cell's value may fit.
 func (c *controller) retrySharedLocked(x *cell, now int64) (wait time.Duration, known bool) {
 	if x == nil || x.lease == nil {
 		return 0, c.rule.Metric == QPS

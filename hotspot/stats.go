@@ -13,34 +13,33 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// Stats are the details of a rule: what it knows of each value.
+// Stats holds the details of a rule, by value.
 type Stats struct {
-	Values   int   `json:"values"`   // that the rule knows at the moment
-	InFlight int64 `json:"inFlight"` // units of all of them, where the rule limits those
-	// Overflowed is how often there was no place for a value among those that the rule knows, so
-	// that it was judged together with others.
+	Values   int   `json:"values"`   // tracked by the rule now
+	InFlight int64 `json:"inFlight"` // units of all values, if the rule limits those
+	// Overflowed counts the calls whose value found no place in the table, and was judged together
+	// with others.
 	Overflowed int64 `json:"overflowed"`
-	// Top are the values that are asked for most, at most ten, hottest first.
+	// Top lists the hottest values, at most ten, hottest first.
 	Top []ValueStats `json:"top,omitempty"`
-	// Cluster is what a cluster shares, nil if the limits are only this process's.
+	// Cluster holds the stats of the shared limits, nil if the limits are local.
 	Cluster *core.SharedStats `json:"cluster,omitempty"`
 
-	lacks string // if there were calls but none had a value: what they lacked
+	missing string // the missing argument, if there were calls but none had a value
 }
 
-// ValueStats says what a rule has done with one value of a resource since it first saw that
-// value.
+// ValueStats holds the counts of one value of a resource since the rule first saw that value.
 type ValueStats struct {
 	Resource string `json:"resource"`
-	Value    string `json:"value"`  // as [argument.Value.String] shows it
+	Value    string `json:"value"`  // formatted by [argument.Value.String]
 	Passed   int64  `json:"passed"` // calls
 	Refused  int64  `json:"refused"`
-	InFlight int64  `json:"inFlight"` // units, where the rule limits those
-	// Measure is how much of its limit the value uses now.
+	InFlight int64  `json:"inFlight"` // units, if the rule limits those
+	// Measure compares the value's use with its limit.
 	Measure core.Measure `json:"measure"`
 }
 
-// Stats says what each rule has done, over all resources, and what it knows about values.
+// Stats returns the counters of each rule, summed over all resources, and the state of its values.
 func (t *table) Stats() []core.RuleStats {
 	figures := t.StatsWith(func(r Rule, controllers []*controller) core.Details {
 		if len(controllers) == 0 {
@@ -53,21 +52,21 @@ func (t *table) Stats() []core.RuleStats {
 			f.Cluster = &shared
 		}
 		for _, c := range controllers {
-			c.tell(&f, &hottest)
+			c.report(&f, &hottest)
 		}
 		f.Top = hottest.figures()
 		return f
 	})
 	for i, r := range t.All() {
 		if f, ok := figures[i].Details.(Stats); ok && f.Values == 0 && figures[i].Asked {
-			f.lacks = r.what()
+			f.missing = r.what()
 			figures[i].Details = f
 		}
 	}
 	return figures
 }
 
-// what describes what the rule looks at.
+// what describes the argument that the rule limits.
 func (r *Rule) what() string {
 	if r.Param != "" {
 		return "param " + shown.Label(r.Param)
@@ -75,10 +74,10 @@ func (r *Rule) what() string {
 	return fmt.Sprintf("the argument at index %d", r.Index.at)
 }
 
-// StoreAway reports whether a cluster shares the limits, and its store doesn't answer.
+// StoreAway reports whether a cluster shares the limits and its store is unreachable.
 func (f Stats) StoreAway() bool { return f.Cluster != nil && f.Cluster.StoreAway() }
 
-// Lines says how many values there are, and which of them calls use most.
+// Lines returns how many values there are, and the hottest of them.
 func (f Stats) Lines(at time.Time) []string {
 	if f.Cluster != nil {
 		alone := f
@@ -86,8 +85,8 @@ func (f Stats) Lines(at time.Time) []string {
 		return append(alone.Lines(at), f.Cluster.Lines(at)...)
 	}
 	switch {
-	case f.lacks != "":
-		return []string{"no values: no recent call had " + f.lacks}
+	case f.missing != "":
+		return []string{"no values: no recent call had " + f.missing}
 	case f.Values == 0:
 		return nil
 	}
@@ -103,12 +102,12 @@ func (f Stats) Lines(at time.Time) []string {
 		fmt.Fprintf(&b, "%s (%d passed, %d refused)", shown.Label(v.Value), v.Passed, v.Refused)
 	}
 	if f.Overflowed > 0 {
-		fmt.Fprintf(&b, "; %d times one found no place and shared a limit", f.Overflowed)
+		fmt.Fprintf(&b, "; %d times the table was full and a value shared a limit", f.Overflowed)
 	}
 	return []string{b.String()}
 }
 
-// Measures says how much of its limit each of the values in Top uses.
+// Measures returns the measures of the values in Top.
 func (f Stats) Measures() []core.Measure {
 	all := make([]core.Measure, len(f.Top))
 	for i, v := range f.Top {
@@ -117,13 +116,13 @@ func (f Stats) Measures() []core.Measure {
 	return all
 }
 
-// Resources returns nothing: values are reported over all resources.
+// Resources returns nil: values are reported over all resources.
 func (f Stats) Resources() []core.ResourceDetails { return nil }
 
-// topValues is how many values of a rule are shown.
+// topValues is the number of values shown for each rule.
 const topValues = 10
 
-// top is the hottest values of a rule, the hottest first.
+// top holds the hottest values of a rule, the hottest first.
 type top []hot
 
 type hot struct {
@@ -132,7 +131,7 @@ type hot struct {
 	ValueStats
 }
 
-// add notes a value if it is among the hottest, and returns its entry, valid until the next add;
+// add adds a value if it is among the hottest, and returns its entry, valid until the next add;
 // otherwise nil.
 func (t *top) add(h hot) *hot {
 	i, _ := slices.BinarySearchFunc(*t, h, func(a, b hot) int {
@@ -156,8 +155,8 @@ func (t top) figures() []ValueStats {
 	return figures
 }
 
-// tell adds the values of a controller to the figures, and to the hottest.
-func (c *controller) tell(f *Stats, hottest *top) {
+// report adds the values of a controller to the stats, and to the hottest.
+func (c *controller) report(f *Stats, hottest *top) {
 	now := c.engine.Now()
 	c.values.each(now, func(x *cell) {
 		f.InFlight += x.held

@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 )
 
-// A rule whose calls come without the value that it limits says so: its name may be misspelt.
+// A rule whose calls come without the value that it limits reports that: the name may be misspelt.
 func TestFiguresOfCallsWithoutTheValue(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{ID: "users", Resource: "orders", Param: "user", Threshold: 5},
 		hotspot.Rule{ID: "second", Resource: "orders", Index: hotspot.At(1), Threshold: 5})

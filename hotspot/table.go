@@ -6,14 +6,14 @@ import (
 	"github.com/penstock-go/penstock/internal/family"
 )
 
-// table is the compiled hotspot rules of one revision. It implements engine.Family.
+// table holds the compiled hotspot rules of one revision. It implements engine.Family.
 type table struct {
 	family.Compiled[Rule, controller]
 }
 
-// Compile makes hotspot rules part of the next revision of an engine's rules. Rules that did not
-// change keep running as they are; a changed rule takes over the values of the rule with the same
-// ID, unless it looks at another argument.
+// Compile adds hotspot rules to the next revision of an engine's rules. Unchanged rules keep
+// running; a changed rule takes over the values of the rule with the same ID, unless it limits
+// another argument.
 func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	t := new(table)
 	maker := family.Maker[Rule, controller]{
@@ -30,7 +30,7 @@ func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	return family.Compile(b, core.KindHotspot, rules, maker, t)
 }
 
-// Bind returns the rules of a resource or nil.
+// Bind returns the rules of a resource, or nil.
 func (t *table) Bind(at *engine.Binding) engine.Checker {
 	controllers := t.Hold(at)
 	if len(controllers) == 0 {
@@ -48,5 +48,5 @@ func (t *table) Bind(at *engine.Binding) engine.Checker {
 	return rs
 }
 
-// Shares are the rules whose limits a cluster shares, nil if there are none.
+// Shares returns the rules whose limits a cluster shares, or nil if there are none.
 func (rs *checker) Shares() engine.Sharer { return rs.shared.Sharer() }

@@ -30,7 +30,8 @@ func TestThrottleSpacesEachValue(t *testing.T) {
 func TestThrottleKeepsFractions(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{Param: "user", Threshold: 3, Behavior: hotspot.Throttle, MaxWait: time.Second})
 	assert.Equal(t, "pass, 333.333333ms, 666.666666ms, 999.999999ms, block", g.outcomes(5, user(1)))
-	// Beyond 2000 a second, spacing in milliseconds would be none at all. known bug 41
+	// Above 2000 a second, a spacing in whole milliseconds would round to none.
+	// known bug 41
 	g = newGuard(t, hotspot.Rule{Param: "user", Threshold: 3000, Behavior: hotspot.Throttle, MaxWait: time.Millisecond})
 	assert.Equal(t, 4, g.passes(100, user(1)))
 }
@@ -44,7 +45,7 @@ func TestThrottleExceptions(t *testing.T) {
 	assert.Equal(t, "pass, 125ms", g.outcomes(2, user("vip")))
 }
 
-// The longest of all waits is the wait.
+// A call with several values waits for the longest of their waits.
 func TestThrottleListWaitsForTheLast(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{Param: "user", Threshold: 10, Behavior: hotspot.Throttle})
 	assert.Equal(t, "pass, 100ms, 200ms", g.outcomes(3, user("a")))
@@ -65,8 +66,7 @@ func TestTurnIsGivenBack(t *testing.T) {
 	assert.Equal(t, "200ms", g.outcome(user("a")))
 }
 
-// Units that a call took in vain are there for others, unless the bucket was filled
-// since.
+// Units that a call took in vain are available to others, unless the bucket was refilled since.
 func TestBucketUnitsAreGivenBack(t *testing.T) {
 	g := newGuard(t,
 		hotspot.Rule{ID: "wait", Param: "item", Threshold: 1, Behavior: hotspot.Throttle, MaxWait: 3 * time.Second},
@@ -82,8 +82,8 @@ func TestBucketUnitsAreGivenBack(t *testing.T) {
 	assert.Equal(t, "pass x2, block", g.outcomes(3, user("a")))
 }
 
-// parked has a call queue that leaves when it is told to. From then on the clock parks, so
-// that a call which is moved up and must sleep again does.
+// parked queues a call that gives up when the returned function is called. From then on the clock
+// parks, so that a call which gets an earlier turn and must sleep again does.
 func (g *guard) parked(opts ...engine.Option) (leave func()) {
 	g.t.Helper()
 	g.clock.SetSleep(clocks.SleepPark)
@@ -99,9 +99,8 @@ func (g *guard) parked(opts ...engine.Option) (leave func()) {
 	return func() { cancel(); done.Wait() }
 }
 
-// A value whose turn is later than the latest of the rest is not forgotten as long as there
-// is a queue there: it would come to that queue, and when the calls before it leave, run too
-// early.
+// A value whose turn is later than the latest of the rest is not evicted while the rest has a
+// queue: it would join that queue, and when the calls before it give up, run too early.
 func TestValueIsKeptWhileTheRestQueues(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{Param: "user", Threshold: 100, Behavior: hotspot.Throttle, MaxWait: time.Second, MaxValues: 1})
 	assert.Equal(t, "pass", g.outcome(user("a")))
@@ -109,8 +108,8 @@ func TestValueIsKeptWhileTheRestQueues(t *testing.T) {
 	g.at(4 * ms)
 	assert.Equal(t, "6ms", g.outcome(user("a")))
 	leave := g.parked(user("b"), engine.Units(3))  // until 30 ms
-	g.at(20 * ms)                                  // from here on, somebody new might have the place of a
-	second := g.parked(user("c"), engine.Units(3)) // so many that its turn is to come yet when the first leaves
+	g.at(20 * ms)                                  // from here on, a new value could take the place of a
+	second := g.parked(user("c"), engine.Units(3)) // enough units that its turn is still to come when the first call gives up
 	third := g.parked(user("a"), engine.Units(2))
 	leave()
 	second()

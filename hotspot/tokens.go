@@ -7,14 +7,12 @@ import (
 	"github.com/penstock-go/penstock/internal/meter"
 )
 
-// A value's token bucket is full at first, or like that of the rest where the rest may have given
-// the value something. It fills at the rate of the latest rule, even for calls that are judged by
-// an older one: these only go by the size that their own rule gives it. Invariant, under the lock
-// of the shard: where the latest rule has token buckets, what a unit costs in any of them is what
-// that rule says for its value.
+// A value's token bucket is full at first, or a copy of the rest's if the rest may have given the
+// value units. It fills at the rate of the latest rule, even for calls decided by an older one:
+// these only go by the size under their own rule. Invariant, under the lock of the shard: if the
+// latest rule has token buckets, a unit costs in any of them what that rule sets for its value.
 
-// tokenBucketLocked is the token bucket of the cell, made if there is none. The caller holds the lock of
-// its shard.
+// tokenBucketLocked returns the token bucket of the cell, creating it if there is none.
 func (x *cell) tokenBucketLocked(now int64, q *quota) *meter.TokenBucket {
 	if x.tokens == nil {
 		b := x.shard.newTokensLocked(&x.value, now, q)
@@ -23,14 +21,14 @@ func (x *cell) tokenBucketLocked(now int64, q *quota) *meter.TokenBucket {
 	return x.tokens
 }
 
-// newTokensLocked is the token bucket of a value that has none. The caller holds the lock.
+// newTokensLocked returns the token bucket for a value that has none.
 func (s *shard) newTokensLocked(v *argument.Value, now int64, q *quota) meter.TokenBucket {
 	b := meter.MakeTokenBucket()
 	if s.rest.tokens != nil && !q.private {
 		b = *s.rest.tokens
 	}
 	unit := s.rule.quotaOf(*v).unit
-	if unit == (meter.Moment{}) { // it has none: nothing passes, or the rule has another behavior
+	if unit == (meter.Moment{}) { // no bucket: nothing passes, or the rule has another behavior
 		unit = q.unit
 	}
 	if unit != (meter.Moment{}) {
@@ -39,8 +37,8 @@ func (s *shard) newTokensLocked(v *argument.Value, now int64, q *quota) meter.To
 	return b
 }
 
-// tokensOfLocked is the token bucket of a cell as it is; if that is nil or has none, the one that its
-// value would get. The caller holds the lock.
+// tokensOfLocked returns the token bucket of a cell or, if x is nil or has none, the one that its
+// value would get.
 func (c *controller) tokensOfLocked(s *shard, x *cell, v *argument.Value, now int64, q *quota) meter.TokenBucket {
 	if x != nil && x.tokens != nil {
 		return *x.tokens
@@ -48,7 +46,7 @@ func (c *controller) tokensOfLocked(s *shard, x *cell, v *argument.Value, now in
 	return s.newTokensLocked(v, now, q)
 }
 
-// takeTokensLocked takes n units of the cell's token bucket. The caller holds the lock.
+// takeTokensLocked takes n units of the cell's token bucket.
 func (x *cell) takeTokensLocked(now, n int64, q *quota) (held engine.Reservation, ok bool) {
 	if q.none {
 		return held, false
@@ -57,8 +55,7 @@ func (x *cell) takeTokensLocked(now, n int64, q *quota) (held engine.Reservation
 	return engine.Reservation{Holder: (*tokenUnits)(x), Units: n, Token: taken.No, Undo: taken.At}, ok
 }
 
-// takeTokenLocked is takePlain once the cell is found. The caller holds the lock, which takeTokenLocked
-// releases.
+// takeTokenLocked is takePlain once the cell is found. It releases the lock.
 func (c *controller) takeTokenLocked(inv *engine.Invocation, x *cell, now, n int64, q *quota) (block *core.BlockError) {
 	s := x.shard
 	if held, ok := x.takeTokensLocked(now, n, q); ok {
@@ -76,7 +73,7 @@ func (c *controller) takeTokenLocked(inv *engine.Invocation, x *cell, now, n int
 // tokenUnits are units that a call took from a cell's token bucket.
 type tokenUnits cell
 
-// GiveBack gives them back, except as far as time has already brought them back.
+// GiveBack returns the units, less the ones that have come back with time.
 func (u *tokenUnits) GiveBack(r *engine.Reservation, _ int64) {
 	u.shard.mu.Lock()
 	defer u.shard.mu.Unlock()
@@ -84,7 +81,7 @@ func (u *tokenUnits) GiveBack(r *engine.Reservation, _ int64) {
 }
 
 // follow hands the values over to c, which continues old. It is called right before the first call
-// that c judges.
+// that c decides.
 func (vs *values) follow(c, old *controller, now int64) {
 	for i := range vs.shards {
 		s := &vs.shards[i]
@@ -92,15 +89,15 @@ func (vs *values) follow(c, old *controller, now int64) {
 		s.cool(nil)
 		s.rule = c
 		s.cells.all(func(x *cell) { c.takeOverLocked(x, old, now) })
-		c.takeOverLocked(&s.rest, old, now) // last, as cells that get a bucket above get a copy of the one so far
+		c.takeOverLocked(&s.rest, old, now) // last, as cells that get a bucket above copy the old one
 		s.mu.Unlock()
 	}
 }
 
-// takeOverLocked makes a cell continue from old: as many units are missing in its token bucket as before.
-// Where a queue became a bucket, the turns that were given are units that were taken: the bucket is
-// full when the turn after them would have come. Where a bucket became a queue, its first turn
-// comes one distance after the last unit that the bucket let pass. The caller holds the lock.
+// takeOverLocked makes a cell continue from old: as many units are missing in its token bucket as
+// before. When a queue becomes a bucket, assigned turns count as units taken: the bucket is full
+// when the next turn would have come. When a bucket becomes a queue, the first turn comes one
+// distance after the last unit that passed the bucket.
 func (c *controller) takeOverLocked(x *cell, old *controller, now int64) {
 	q := c.quotaOf(x.value)
 	c.goOnLocked(x, now)

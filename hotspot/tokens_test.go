@@ -23,7 +23,7 @@ func tokens(threshold float64, burst int) hotspot.Rule {
 	return hotspot.Rule{ID: "r", Param: "user", Threshold: threshold, Burst: burst, Behavior: hotspot.TokenBucket}
 }
 
-// poll is what a value meets that asks so many times at each of these times.
+// poll is a number of calls of a value at a time, with the wanted outcomes.
 type poll struct {
 	at    time.Duration
 	value string
@@ -56,7 +56,7 @@ func TestTokenBucket(t *testing.T) {
 			{99 * ms, "ann", 1, "block"},
 			{100 * ms, "ann", 2, "pass, block"},
 			{450 * ms, "ann", 4, "pass x3, block"},
-			{500 * ms, "ann", 2, "pass, block"}, // the half that was left over counts on
+			{500 * ms, "ann", 2, "pass, block"}, // the half token left over still counts
 			{500 * ms, "bob", 7, "pass x6, block"},
 			{time.Hour, "ann", 8, "pass x6, block x2"},
 		}},
@@ -64,7 +64,7 @@ func TestTokenBucket(t *testing.T) {
 			{0, "ann", 2, "pass, block"},
 			{100*ms - 1, "ann", 1, "block"},
 			{100 * ms, "ann", 2, "pass, block"},
-			{250 * ms, "ann", 2, "pass, block"}, // who comes late gets nothing for it
+			{250 * ms, "ann", 2, "pass, block"}, // a full bucket gains nothing more
 			{350*ms - 1, "ann", 1, "block"},
 			{350 * ms, "ann", 1, "pass"},
 		}},
@@ -77,7 +77,7 @@ func TestTokenBucket(t *testing.T) {
 			{0, "ann", 4, "pass x3, block"},
 			{333333333, "ann", 1, "block"},
 			{333333334, "ann", 2, "pass, block"},
-			{666666667, "ann", 2, "pass, block"}, // not 334 ns after 334
+			{666666667, "ann", 2, "pass, block"}, // at 334 ns, not 334 ns later
 			{1000000001, "ann", 2, "pass, block"},
 		}},
 		{"a threshold per minute", []hotspot.Rule{perMinute}, []poll{
@@ -95,7 +95,7 @@ func TestTokenBucket(t *testing.T) {
 		}},
 		{"zero", []hotspot.Rule{tokens(0, 5)}, []poll{{0, "ann", 2, "block x2"}, {time.Hour, "ann", 1, "block"}}},
 		{"a window beside it", []hotspot.Rule{tokens(10, 5), reject}, []poll{
-			{0, "ann", 4, "pass x2, block x2"}, // what those took who were refused is given back
+			{0, "ann", 4, "pass x2, block x2"}, // units of refused calls are returned
 			{1100 * ms, "ann", 3, "pass x2, block"},
 		}},
 		{"behind a window", []hotspot.Rule{reject, tokens(10, 0)}, []poll{
@@ -107,8 +107,8 @@ func TestTokenBucket(t *testing.T) {
 	}
 }
 
-// The example of those who asked for it: ten a second, asked for all the time, pass evenly, where
-// a window lets two fillings pass around its end and then nobody.
+// The example from the requests for this behavior: ten a second under constant demand pass evenly,
+// where a window lets two fillings pass around its end and then none.
 func TestTokenBucketPassesEvenly(t *testing.T) {
 	g := newGuard(t, tokens(10, 9))
 	for i := range 100 {
@@ -128,18 +128,19 @@ func TestTokenBucketPassesEvenly(t *testing.T) {
 	assert.Equal(t, []int{10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10}, passed)
 }
 
-// A batch takes all its units or none, a list of every element, twice what is there twice.
+// A batch takes all its units or none; a list takes one of every element, two of an element that
+// occurs twice.
 func TestTokenBucketTakesUnits(t *testing.T) {
 	g := newGuard(t, tokens(10, 5))
-	g.polls([]poll{{0, "ann", 1, "block"}}, engine.Units(7)) // more than it holds
+	g.polls([]poll{{0, "ann", 1, "block"}}, engine.Units(7)) // more than the bucket holds
 	g.polls([]poll{{0, "ann", 3, "pass x2, block"}, {200 * ms, "ann", 1, "block"}, {300 * ms, "ann", 2, "pass, block"}}, engine.Units(3))
 	list := user([]string{"bob", "cat", "bob"})
 	assert.Equal(t, "pass x3, block", g.outcomes(4, list))
 	assert.Equal(t, "pass x3, block", g.outcomes(4, user("cat")), "who was refused for bob took nothing")
 }
 
-// A refusal says when the next unit of its value is there, to the nanosecond and rounded up; not
-// to a call of more units than there ever are.
+// RetryAfter of a refusal gives the time until the next unit of its value, to the nanosecond and
+// rounded up; it is unknown for a call of more units than the bucket can hold.
 func TestTokenBucketRetryAfter(t *testing.T) {
 	rule := tokens(3, 1)
 	rule.Exceptions = []hotspot.Exception{{Value: argument.Of("batch"), Threshold: 1000}, {Value: argument.Of("banned"), Threshold: 0}}
@@ -167,7 +168,7 @@ func TestTokenBucketRetryAfter(t *testing.T) {
 	assert.EqualValues(t, 8, g.figures("r").Refused, "of both kinds")
 }
 
-// A rule in shadow mode takes as if it held, and lets everybody pass.
+// A rule in shadow mode takes as if it were enforced, and admits every call.
 func TestTokenBucketInShadowMode(t *testing.T) {
 	r := tokens(10, 2)
 	r.Mode = spec.Shadow
@@ -186,8 +187,9 @@ func TestTokenBucketInShadowMode(t *testing.T) {
 	g.polls([]poll{{150 * ms, "ann", 1, "block"}, {200 * ms, "ann", 2, "pass, block"}})
 }
 
-// What was taken stays taken, in units, whatever the rule becomes: it comes back at the new rate
-// from the load on, whether anybody asks then or not. known bug 137
+// Units that were taken stay taken, however the rule changes: they come back at the new rate from
+// the load on, with or without calls.
+// known bug 137
 func TestTokenBucketReloaded(t *testing.T) {
 	with := func(change func(*hotspot.Rule)) hotspot.Rule {
 		r := tokens(10, 9)
@@ -253,12 +255,13 @@ func TestTokenBucketReloaded(t *testing.T) {
 		g.polls([]poll{{0, "bob", 1, "block"}, {10 * ms, "bob", 2, "pass, block"}})
 		few.Exceptions = []hotspot.Exception{{Value: argument.Of("cat"), Threshold: 1000}}
 		g.load(few)
-		g.polls([]poll{{10 * ms, "cat", 2, "pass, block"}, {11 * ms, "cat", 2, "pass, block"}}) // it may be cat who took one at 0
+		g.polls([]poll{{10 * ms, "cat", 2, "pass, block"}, {11 * ms, "cat", 2, "pass, block"}}) // cat may have taken one at 0
 	})
 }
 
-// known bug 137: a rule that comes in pieces, its threshold now and its burst then, and calls in
-// between, has one bucket for each value all the time: no burst is had twice.
+// A rule whose threshold and burst change one after the other, with calls in between, keeps one
+// bucket for each value: no burst is admitted twice.
+// known bug 137
 func TestTokenBucketBurstOnce(t *testing.T) {
 	g := newGuard(t, tokens(10, 0))
 	passed := 0
@@ -269,11 +272,11 @@ func TestTokenBucketBurstOnce(t *testing.T) {
 	assert.Equal(t, 10, passed)
 }
 
-// valueLog is when which units of a value passed, kept outside the engine.
+// valueLog records the units of a value that passed, outside the engine.
 type valueLog []struct{ at, n int64 }
 
-// fits is what a token bucket with size units of that cost is: units from any earlier call on
-// take no more than it holds and what has come back since.
+// fits is an independent token bucket with the given size and cost of a unit: the units since any
+// earlier call are at most its size plus the units that have come back since.
 func (l valueLog) fits(now, n, size, unit int64) bool {
 	if n > size {
 		return false
@@ -288,15 +291,15 @@ func (l valueLog) fits(now, n, size, unit int64) bool {
 
 func (l *valueLog) add(now, n int64) { *l = append(*l, struct{ at, n int64 }{now, n}) }
 
-// drawnBucket is a rule whose units cost whole nanoseconds, each so many.
+// drawnBucket returns a random rule whose units cost whole nanoseconds.
 func drawnBucket(r *rand.Rand) (rule hotspot.Rule, size, unit int64) {
 	rule = tokens([]float64{0.5, 1, 2, 10, 40, 1000}[r.IntN(6)], r.IntN(4)*r.IntN(4))
 	rule.Interval = []time.Duration{100 * ms, time.Second, 3 * time.Second}[r.IntN(3)]
 	return rule, int64(rule.Burst) + 1, int64(float64(rule.Interval) / rule.Threshold)
 }
 
-// By a log of every value outside the engine: who passes, and who is refused, at random times, in
-// batches, with exceptions. And who is refused is told when there is room.
+// Checked against a log of every value outside the engine: admissions and refusals at random times,
+// in batches, with exceptions. The RetryAfter of every refusal is exact.
 func TestTokenBucketIsExact(t *testing.T) {
 	r := random(t)
 	wrong, calls := 0, int64(0)
@@ -338,8 +341,9 @@ func TestTokenBucketIsExact(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "verdicts of hotspot token buckets that a log contradicts", Value: float64(wrong), N: calls, Seed: *seed})
 }
 
-// known bug 142: an adversary cycles values through a table that is much too small. No value gets
-// more in any interval than its own bucket would give it.
+// An adversary cycles values through a table that is much too small. No value gets more in any
+// interval than its own bucket would grant.
+// known bug 142
 func TestCyclingValuesNeverRaiseATokenBucket(t *testing.T) {
 	r := random(t)
 	over, calls, passed := 0, int64(0), 0
@@ -372,7 +376,7 @@ func TestCyclingValuesNeverRaiseATokenBucket(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "over-admissions, hotspot token buckets under eviction", Value: float64(over), N: calls, Seed: *seed})
 }
 
-// When a value comes that finds no place, one whose bucket is full makes room, and no other.
+// A value that finds no place replaces one whose bucket is full, and no other.
 func TestOnlyAFullBucketIsForgotten(t *testing.T) {
 	rule := tokens(10, 4)
 	rule.MaxValues = 1
@@ -380,13 +384,13 @@ func TestOnlyAFullBucketIsForgotten(t *testing.T) {
 	knows := func(v string) bool { return g.details("r").Top[0].Value == fmt.Sprintf("%q", v) }
 	g.polls([]poll{{0, "ann", 3, "pass x3"}, {299 * ms, "bob", 1, "pass"}})
 	assert.True(t, knows("ann"))
-	g.polls([]poll{{300 * ms, "bob", 5, "pass x4, block"}}) // what it took from the rest counts in its own bucket
+	g.polls([]poll{{300 * ms, "bob", 5, "pass x4, block"}}) // units from the rest count in its own bucket
 	assert.True(t, knows("bob"))
 	g.polls([]poll{{300 * ms, "ann", 5, "pass x4, block"}, {399 * ms, "bob", 2, "pass, block"}})
 }
 
-// Many at once, while the clock moves, values come and go, the rule changes, and another rule
-// refuses: no interval sees more of a value than comes in it and the bucket holds.
+// Many goroutines, while the clock moves, values come and go, the rule changes, and another rule
+// refuses: no interval sees more of a value than a full bucket plus the units that come back in it.
 func TestTokenBucketsHammered(t *testing.T) {
 	const size, unit = 4, int64(10 * ms)
 	rule := tokens(100, size-1)

@@ -10,79 +10,79 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// values are what a rule knows of each value: a cell for each, in shards with a lock each. Callers,
-// who choose values, can't foresee which shard a value is in. It is safe for concurrent use.
+// values holds the state of each value: a cell for each, in shards with a lock each. Callers choose
+// values but can't predict a value's shard. Safe for concurrent use.
 //
 // The number of cells is bounded. A value that arrives when all are taken gets the cell of a value
-// that can be forgotten, if one is found soon, and otherwise none: all values of a shard that have
-// no cell share one, its rest, and with it one limit.
+// that can be evicted, if one is found soon, and otherwise none: all values of a shard that have no
+// cell share one, its rest, and with it one limit.
 //
-// Invariant, under the lock of the shard: whatever a value without a cell has taken,
-// the rest is at least as strict with it as a cell of its own would be. For
+// Invariant, under the lock of the shard: whatever a value without a cell has taken, the rest is at
+// least as strict with it as a cell of its own would be. For
 //
-//   - a value is forgotten only when its window is empty or its bucket would be full, its turn has
-//     come and nothing of it is in flight; the latest turn that was ever forgotten is kept (floor),
-//     for calls of many units, and when that was, as no window of its value may begin earlier;
-//   - what a value takes while it has no cell, it takes from the rest;
-//   - a new cell begins like the rest: all that the rest gave may have gone to its value;
-//   - a token bucket that is full and forgotten has judged its calls up to some time, and the rest
-//     judges no call earlier than that.
+//   - a value is evicted only when its window is empty or its bucket would be full, its turn has come
+//     and none of its units are in flight; the latest turn ever evicted is kept (floor), for calls of
+//     many units, and so is the time of the eviction, as no window of its value may begin earlier;
+//   - units that a value takes while it has no cell, it takes from the rest;
+//   - a new cell starts as a copy of the rest: all units that the rest gave may have gone to its value;
+//   - a full token bucket that is evicted has judged its calls up to some time, and the rest judges no
+//     call earlier than that.
 //
-// So no value ever gets more because it is forgotten, because it comes back, or because others come
+// So no value ever gets more because it is evicted, because it comes back, or because others come
 // and go. Values that share the rest may get less.
 type values struct {
-	shards []shard // a power of two of them
+	shards []shard // length is a power of two
 }
 
 type shard struct {
 	mu    shared.Mutex
 	cells index
-	ring  []*cell // those that count towards the cap, in the order of the hand
-	hand  int     // the place in it to look at next
-	room  int     // how many cells may be in it
+	ring  []*cell // the cells that count towards the cap, in the order of the hand
+	hand  int     // index in ring of the cell to examine next
+	room  int     // the most cells that ring may have
 
-	waited waiting // calls, for the lock
+	waited waiting // calls that waited for the lock
 
-	rule *controller // the latest rule, at whose rate the token buckets fill
+	rule *controller // the latest rule, which sets the rate of the token buckets
 
 	rest      cell          // of all values without a cell; its bucket is the window
-	window    *stat.Window  // of what the rest gave, nil if it never gave anything
+	window    *stat.Window  // of the units that the rest gave, nil until it gives any
 	interval  time.Duration // of the window
-	restAt    int64         // when it gave latest
-	floor     meter.Moment  // the latest turn that was forgotten
-	forgotten int64         // when a value was forgotten latest
-	era       uint64        // grows when nothing of the rest is in flight any longer
+	restAt    int64         // time of the latest units from the rest
+	floor     meter.Moment  // the latest turn of an evicted value
+	forgotten int64         // time of the latest eviction
+	era       uint64        // grows when no units of the rest are in flight any longer
 
 	// hot is nil while no value is contended; see lend.go. It changes under the lock, and lies far
 	// from it, as other goroutines write there.
 	hot shared.Pointer[hotValue]
 
-	overflowed int64 // how often the rest was taken from
+	overflowed int64 // calls that took from the rest
 
-	_ [64]byte // so that the locks of two shards never share a cache line
+	_ [64]byte // keeps the locks of two shards out of one cache line
 }
 
-// cell is what is known of one value.
+// cell is the state of one value.
 type cell struct {
 	shard *shard
 	value argument.Value
 	hash  uint64
 	named bool // by the rule, and not in the ring
 
-	strict  *window // nil if nothing was taken
-	bucket  bucket  // where the rule has no windows
+	strict  *window // nil until units are taken
+	bucket  bucket  // used if the rule has no windows
 	filling filling
-	queue   *meter.Pacer       // of a throttle, nil if no turn was ever taken
-	tokens  *meter.TokenBucket // of a token bucket, nil if the value never had one
+	queue   *meter.Pacer       // of a throttle, nil until a turn is taken
+	tokens  *meter.TokenBucket // of a token bucket, nil until the value has one
 	held    int64              // units in flight
-	era     uint64             // of the shard when the cell was made, if something of the rest was in flight
+	era     uint64             // of the shard when the cell was created, if units of the rest were in flight
 
-	lease *valueLease // what a cluster shares of the value, nil if nothing yet
-	used  int64       // when it was last asked for
+	lease *valueLease // for a limit that a cluster shares, nil until used
+	used  int64       // time of the last call
 
 	passed, refused int64 // calls
 	heat            heat
-	refusal         *refusal // nil if the value was not refused yet
+	refusal         *refusal // nil until the value is refused
 }
 
 const (
@@ -91,8 +91,8 @@ const (
 	maxShards     = 64
 	cellsPerShard = 128
 
-	// maxLook is how many cells a call examines to find one that can be forgotten. The hand
-	// advances with each call, so under pressure all are examined in turn.
+	// maxLook is the number of cells that a call examines to find one to evict. The hand advances
+	// with each call, so under pressure all are examined in turn.
 	maxLook = 8
 )
 
@@ -113,7 +113,7 @@ func newValues(most int, rule *controller) *values {
 	return vs
 }
 
-// resize changes how many cells there may be. Excess cells leave when they can be forgotten.
+// resize changes the most cells there may be. Excess cells go when they can be evicted.
 func (vs *values) resize(most int) {
 	for i := range vs.shards {
 		s := &vs.shards[i]
@@ -123,8 +123,8 @@ func (vs *values) resize(most int) {
 	}
 }
 
-// name says which values the rule names: their cells are permanent and don't count towards the cap.
-// They are made when the values arrive.
+// name sets the values that the rule names: their cells are permanent and don't count towards the
+// cap. They are created when the values arrive.
 func (vs *values) name(named map[argument.Value]*quota) {
 	for i := range vs.shards {
 		s := &vs.shards[i]
@@ -144,8 +144,8 @@ func (vs *values) name(named map[argument.Value]*quota) {
 
 func (vs *values) shard(hash uint64) *shard { return &vs.shards[hash&uint64(len(vs.shards)-1)] }
 
-// obtainLocked returns the cell of a value, made if there is room or room can be made; otherwise the
-// rest. The rule says which cells can be forgotten. The caller holds the lock.
+// obtainLocked returns the cell of a value, created if there is room or room can be made; otherwise
+// the rest. The rule decides which cells can be evicted.
 func (s *shard) obtainLocked(v argument.Value, hash uint64, now int64, q *quota, rule *controller) *cell {
 	if c := s.cells.find(&v, hash); c != nil {
 		s.settle(c)
@@ -176,8 +176,8 @@ func (s *shard) obtainLocked(v argument.Value, hash uint64, now int64, q *quota,
 	return c
 }
 
-// newCell is how a cell begins: like the rest, unless the rule has named the value for as long as
-// it has known any. Its first turn comes after firstAfter.
+// newCell returns a cell in its first state: a copy of the rest, unless the rule has always named
+// the value. Its first turn comes after firstAfter.
 func (s *shard) newCell(now int64, q *quota) cell {
 	c := cell{shard: s, bucket: bucket{filled: never}, heat: heat{tick: now >> heatTick}}
 	if q.private {
@@ -210,7 +210,7 @@ func (s *shard) add(v argument.Value, hash uint64, now int64, q *quota) *cell {
 	return &c
 }
 
-// made is the cell that a value gets.
+// made returns a new cell for a value.
 func (s *shard) made(v argument.Value, hash uint64, now int64, q *quota) cell {
 	c := s.newCell(now, q)
 	c.value, c.hash = v, hash
@@ -223,7 +223,7 @@ func (s *shard) made(v argument.Value, hash uint64, now int64, q *quota) cell {
 	return c
 }
 
-// forget drops the cell under the hand.
+// forget evicts the cell under the hand.
 func (s *shard) forget(c *cell, now int64, rule *controller) {
 	s.cool(c)
 	s.floor, s.forgotten = s.floor.Later(c.last()), max(s.forgotten, now)
@@ -244,7 +244,7 @@ func (s *shard) leaveRing(c *cell) {
 	}
 }
 
-// turnsLocked are the turns of the cell's queue. The caller holds the lock of its shard.
+// turnsLocked returns the pacer of the cell's queue.
 func (c *cell) turnsLocked() *meter.Pacer {
 	if c.queue == nil {
 		turns := meter.MakePacer(&c.shard.mu)
@@ -261,8 +261,7 @@ func (s *shard) restFollows(m meter.Moment) bool {
 	return s.rest.queue == nil || s.rest.queue.Follow(m)
 }
 
-// last is the turn that the next one comes after. The rest stands for values that were
-// forgotten as well.
+// last returns the turn that the next one must follow. The rest stands for evicted values as well.
 func (c *cell) last() meter.Moment {
 	last := meter.LongAgo()
 	if c.queue != nil {
@@ -274,7 +273,7 @@ func (c *cell) last() meter.Moment {
 	return last
 }
 
-// wait is how long a call would wait for its turn; first says whether it is prioritized.
+// wait returns the wait of a call for its turn; first means that it is prioritized.
 func (c *cell) wait(now int64, cost meter.Moment, first bool) time.Duration {
 	if first && c.queue != nil && !c.queue.Empty() {
 		return c.queue.Wait(now, cost, first)
@@ -284,7 +283,7 @@ func (c *cell) wait(now int64, cost meter.Moment, first bool) time.Duration {
 
 func (c *cell) isRest() bool { return c == &c.shard.rest }
 
-// each calls f with every cell and the rests, under the lock of their shard.
+// each calls f for every cell and the rests, under the lock of their shard.
 func (vs *values) each(now int64, f func(*cell)) {
 	for i := range vs.shards {
 		s := &vs.shards[i]

@@ -28,9 +28,10 @@ func simulated(s *schedules.Schedule, r Rule) *controller {
 	return c
 }
 
-// known bug 17, 87, 88, 89: callers of few values at about one instant, in a table that has
-// room for one or two of them, some of whom are refused elsewhere and give back. No value
-// gets more than its limit, and in the end nothing is held.
+// Callers of few values at about one instant, in a table that has room for one or two of them; some
+// are refused elsewhere and give back. No value gets more than its limit, and at the end nothing is
+// held.
+// known bug 17, 87, 88, 89
 func TestSimValues(t *testing.T) {
 	const interval = int64(time.Second)
 	schedules.Random(t, func(s *schedules.Schedule) {
@@ -43,7 +44,7 @@ func TestSimValues(t *testing.T) {
 			r.Window = Window(s.Rand.IntN(2))
 		}
 		c := simulated(s, r)
-		if s.Rand.IntN(2) == 0 { // the table is full of somebody who can be forgotten, or not
+		if s.Rand.IntN(2) == 0 { // the table is full of a value that can, or can't, be evicted
 			held, _ := c.grant(-interval*s.Rand.Int64N(3), argument.Of(99), 1)
 			if flying && s.Rand.IntN(2) == 0 {
 				held.Holder.GiveBack(&held, 0)
@@ -63,7 +64,7 @@ func TestSimValues(t *testing.T) {
 							}
 							if flying || gives {
 								_ = c.ask(now, argument.Of(v), 1, false) // some work
-								taken[v] -= n                            // before anybody can be told
+								taken[v] -= n                            // before any caller can see it
 								held.Holder.GiveBack(&held, 0)
 							}
 						}
@@ -90,8 +91,9 @@ func TestSimValues(t *testing.T) {
 	})
 }
 
-// known bug 17: of three callers of one value and one of another, exactly as many get in
-// as may, in every interleaving.
+// Of three callers of one value and one of another, exactly the allowed number gets in, in every
+// interleaving.
+// known bug 17
 func TestSimValuesEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 1_000_000, func(s *schedules.Schedule) {
 		c := simulated(s, Rule{Threshold: 2, MaxValues: 2})
@@ -113,10 +115,11 @@ func TestSimValuesEverySchedule(t *testing.T) {
 	})
 }
 
-// known bug 142: callers of few values come to token buckets, in a table that has room for one or
-// two of them, some with an older reading of the clock; some give back, at once or after others.
-// No value has more in any interval than its bucket holds and what comes in it, by the times at
+// Callers of few values come to token buckets, in a table that has room for one or two of them,
+// some with an older reading of the clock; some give back, at once or after others. No value gets
+// more in any interval than a full bucket plus the units that come back in it, by the times at
 // which its calls were judged, and these never go back.
+// known bug 142
 func TestSimTokenBuckets(t *testing.T) {
 	const unit = int64(10 * time.Millisecond)
 	schedules.Random(t, func(s *schedules.Schedule) {
@@ -133,7 +136,7 @@ func TestSimTokenBuckets(t *testing.T) {
 				for range again {
 					clock += steps
 					now := clock - late
-					_ = c.ask(now, argument.Of(v), n, false) // whatever it says
+					_ = c.ask(now, argument.Of(v), n, false) // with either result
 					held, block := c.grant(now, argument.Of(v), n)
 					if block != nil {
 						continue
@@ -166,8 +169,9 @@ func TestSimTokenBuckets(t *testing.T) {
 	})
 }
 
-// known bug 142: of three callers of one value and one of another, where there is a place for one
-// of them and a bucket holds two, at most two get in of each, in every interleaving.
+// Three callers of one value and one of another, with a place for one value and two units in a
+// bucket: at most two calls of each value get in, in every interleaving.
+// known bug 142
 func TestSimTokenBucketsEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 1_000_000, func(s *schedules.Schedule) {
 		c := simulated(s, Rule{Threshold: 100, Behavior: TokenBucket, Burst: 1, MaxValues: 1})

@@ -39,7 +39,8 @@ type idle struct{}
 func (idle) Name() string               { return "idle" }
 func (idle) Prepare(*engine.Invocation) {}
 
-// known bug 90, 105: the memory of a rule is bounded, whatever the values and however many.
+// The memory of a rule is bounded, whatever the values and however many.
+// known bug 90, 105
 func TestMemoryIsBounded(t *testing.T) {
 	n := figure.Size(30_000, 200_000, 10_000_000, 10_000_000)
 	large := string(make([]byte, 1<<14))
@@ -55,7 +56,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	empty := heap()
 	fill := func(from, to int) {
 		for i := from; i < to; i++ {
-			// Cut from a large text, which must not stay alive with it; some are long.
+			// Cut from a large text, which must not stay reachable; some are long.
 			text := fmt.Sprintf("user-%d%s", i, large[:i%8*32])
 			if i%32 == 0 {
 				text = (text + large)[:len(text)]
@@ -63,12 +64,12 @@ func TestMemoryIsBounded(t *testing.T) {
 			_, _ = c.grant(at(i), argument.Of(text), 1)
 		}
 	}
-	fill(0, 2*cap) // so that every shard is full
+	fill(0, 2*cap) // enough to fill every shard
 	full := heap() - empty
 	fill(2*cap, n)
 	grown := heap() - empty
 	var f Stats
-	c.tell(&f, new(top))
+	c.report(&f, new(top))
 	known := f.Values
 	assert.LessOrEqual(t, known, cap)
 	assert.Greater(t, known, cap*9/10)
@@ -77,7 +78,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	runtime.KeepAlive(c)
 }
 
-// Threat: values that are made to collide under a well-known hash spread all the same.
+// Threat: values chosen to collide under a well-known hash still spread.
 func TestValuesSpread(t *testing.T) {
 	const n = 100_000
 	c := newRule(t, Rule{Threshold: 1, MaxValues: MaxMaxValues})
@@ -115,7 +116,8 @@ func TestEarned(t *testing.T) {
 	}
 }
 
-// What a value had from the rest counts in its new cell. known bug 87
+// Units that a value had from the rest count in its new cell.
+// known bug 87
 func TestNewCellBeginsAsTheRest(t *testing.T) {
 	c := newRule(t, Rule{Threshold: 3, MaxValues: 1})
 	now := c.engine.Now()
@@ -148,12 +150,13 @@ func TestShrinkingLetsGo(t *testing.T) {
 		_, _ = c.grant(int64(time.Hour), argument.Of(1000+i), 1)
 	}
 	var f Stats
-	c.tell(&f, new(top))
+	c.report(&f, new(top))
 	known := f.Values
 	assert.LessOrEqual(t, known, 10)
 }
 
-// A value that is kept keeps nothing of the caller's alive. known bug 90
+// A cached value keeps none of the caller's memory reachable.
+// known bug 90
 func TestKeptValuesAreCopies(t *testing.T) {
 	c := newRule(t, Rule{Threshold: 3})
 	request := string(make([]byte, 1<<20))
@@ -169,7 +172,7 @@ func TestKeptValuesAreCopies(t *testing.T) {
 	}
 }
 
-// tableOf is a table of an engine, without rules.
+// tableOf returns the table of an engine without rules.
 func tableOf(e *engine.Engine) *table {
 	t := new(table)
 	t.Engine = e

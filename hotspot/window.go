@@ -6,32 +6,32 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// buckets is how many buckets the interval of a window has. One more counts.
+// buckets is the number of buckets in the interval of a window. One more counts.
 const buckets = 10
 
-// window is what a value has used of its limit lately: a strict window, see [stat.Shape], that the
-// lock of the value's shard guards. It counts the newest bucket and the ten before it. Those cover
-// every interval that ends in the newest one, so what is within the limit there is within it in
-// every real interval; what the eleventh bucket holds is the part of the limit that goes unused.
+// window holds the units that a value has used lately: a strict window, see [stat.Shape], guarded
+// by the lock of the value's shard. It counts the newest bucket and the ten before it. Those cover
+// every interval that ends in the newest one, so units within the limit there are within it in
+// every real interval; the eleventh bucket is the part of the limit that goes unused.
 //
-// Invariant, under the lock: used is the sum of counts, and head never moves back. A call that
-// was delayed, and brings an older time, counts in the newest bucket.
+// Invariant, under the lock: used is the sum of counts, and head never goes back. A delayed call
+// with an older time counts in the newest bucket.
 type window struct {
-	cell   *cell // whose shard has the lock
+	cell   *cell // its shard holds the lock
 	width  int64
-	head   int64  // the number of the newest bucket
+	head   int64  // number of the newest bucket
 	until  int64  // its last instant
 	newest *int64 // its count
 	used   int64
-	counts [buckets + 1]int64 // by number
+	counts [buckets + 1]int64 // by bucket number
 
-	// heir counts what this one counted, since the rule's interval has changed at handed.
-	heir   *window
-	handed int64
+	// successor counts this window's units on, since the rule's interval changed at handed.
+	successor *window
+	handed    int64
 }
 
-// windowOf returns the window of a cell, rolled to now, and makes it if there is none. A new one
-// begins no earlier than the time at which a value was last forgotten.
+// windowOf returns the window of a cell, rolled to now, creating it if there is none. A new one
+// begins no earlier than the latest eviction.
 func (c *controller) windowOf(x *cell, now int64) *window {
 	if x.strict == nil {
 		x.strict = newWindow(x, max(now, x.shard.forgotten), c.rule.Interval)
@@ -40,7 +40,7 @@ func (c *controller) windowOf(x *cell, now int64) *window {
 	return x.strict
 }
 
-// newWindow returns an empty window. Where ten buckets don't divide the interval, a bucket is longer
+// newWindow returns an empty window. If ten buckets don't divide the interval, a bucket is longer
 // than a tenth of it.
 func newWindow(x *cell, now int64, interval time.Duration) *window {
 	w := &window{cell: x, width: bucketWidth(interval)}
@@ -48,7 +48,7 @@ func newWindow(x *cell, now int64, interval time.Duration) *window {
 	return w
 }
 
-// begin makes a bucket, which counts nothing yet, the newest one.
+// begin makes an empty bucket the newest one.
 func (w *window) begin(bucket int64) {
 	w.head, w.until, w.newest = bucket, (bucket+1)*w.width-1, w.count(bucket)
 }
@@ -71,7 +71,7 @@ func (w *window) count(bucket int64) *int64 {
 	return &w.counts[i]
 }
 
-// roll begins the buckets that have begun by now.
+// roll begins the buckets that are due by now.
 func (w *window) roll(now int64) {
 	if now <= w.until {
 		return
@@ -88,7 +88,7 @@ func (w *window) roll(now int64) {
 	w.begin(n)
 }
 
-// add counts n units in the newest bucket, less than none to take them out.
+// add counts n units in the newest bucket; a negative n takes them out.
 func (w *window) add(n int64) {
 	*w.newest += n
 	w.used += n
@@ -99,13 +99,13 @@ func (w *window) keeps(bucket int64) bool {
 	return bucket > w.head-int64(len(w.counts)) && bucket <= w.head
 }
 
-// cancel takes back units that were counted in a bucket, if it still counts.
+// cancel removes units that were counted in a bucket, if it still counts.
 func (w *window) cancel(bucket, n int64) {
-	for w.heir != nil {
+	for w.successor != nil {
 		if !w.keeps(bucket) {
 			return
 		}
-		bucket, w = w.heir.number(w.end(bucket)), w.heir
+		bucket, w = w.successor.number(w.end(bucket)), w.successor
 	}
 	if w.keeps(bucket) {
 		*w.count(bucket) -= n
@@ -113,10 +113,10 @@ func (w *window) cancel(bucket, n int64) {
 	}
 }
 
-// end is the latest time at which something was counted in a bucket, for the heir.
+// end returns the latest time at which a unit was counted in a bucket, for the successor.
 func (w *window) end(bucket int64) int64 { return min((bucket+1)*w.width-1, w.handed) }
 
-// room is how long after now n units fit if no other call comes first; n is at most the size.
+// room returns the time until n units fit if no other call comes first; n is at most the size.
 func (w *window) room(now, n, size int64) time.Duration {
 	free, at := size-w.used, now
 	for b := w.head - buckets; b <= w.head && free < n; b++ {
@@ -126,29 +126,29 @@ func (w *window) room(now, n, size int64) time.Duration {
 	return time.Duration(max(0, at-now))
 }
 
-// copy is a window that counts the same, for a cell that is yet to be made.
+// copy returns a window with the same counts, for a cell that is yet to be created.
 func (w *window) copy() *window {
 	c := *w
 	c.cell, c.newest = nil, c.count(c.head)
 	return &c
 }
 
-// handOver makes a window for another interval, which counts at now what w does: what a bucket
-// counts at its end. Calls give back there what they took here.
+// handOver creates a window for another interval, which counts at now the same units as w, each at
+// the end of its old bucket. Calls then return there the units they took here.
 func (w *window) handOver(now int64, interval time.Duration) *window {
 	w.roll(now)
 	w.handed = max(now, w.head*w.width)
-	w.heir = newWindow(w.cell, w.handed, interval)
+	w.successor = newWindow(w.cell, w.handed, interval)
 	for b := w.head - buckets; b <= w.head; b++ {
-		if to := w.heir.number(w.end(b)); w.heir.keeps(to) {
-			*w.heir.count(to) += *w.count(b)
-			w.heir.used += *w.count(b)
+		if to := w.successor.number(w.end(b)); w.successor.keeps(to) {
+			*w.successor.count(to) += *w.count(b)
+			w.successor.used += *w.count(b)
 		}
 	}
-	return w.heir
+	return w.successor
 }
 
-// GiveBack gives units back to the bucket that they were counted in.
+// GiveBack returns units to the bucket they were counted in.
 func (w *window) GiveBack(r *engine.Reservation, _ int64) {
 	s := w.cell.shard
 	s.mu.Lock()
@@ -157,16 +157,16 @@ func (w *window) GiveBack(r *engine.Reservation, _ int64) {
 	w.cancel(r.Token, r.Units)
 }
 
-// windows reports whether a value has a window, and not a bucket that is filled up. The latest rule
-// says so if it has either, even for a call that is judged by an older one: what the call takes
-// counts for the calls after it.
+// windows reports whether a value has a window, not a bucket that is refilled. The latest rule
+// decides if it has either, even for a call decided by an older one: the call's units count for the
+// calls after it.
 func (c *controller) windows(x *cell) bool {
 	latest := x.shard.rule
 	return latest.strict || !latest.refills && (c.strict || x.strict != nil)
 }
 
-// usedLocked is how many units a value has used as a call at now finds it. The caller holds the lock of the shard,
-// and has settled the cell.
+// usedLocked returns the units that a value has used as a call at now finds it. The caller has
+// settled the cell.
 func (c *controller) usedLocked(x *cell, now int64, q *quota) int64 {
 	switch {
 	case !c.windows(x):
@@ -178,8 +178,8 @@ func (c *controller) usedLocked(x *cell, now int64, q *quota) int64 {
 	return x.strict.used
 }
 
-// room is how long after now n units of a value fit if no other call comes first; n is at most
-// the size. It needs what used needs.
+// room returns the time until n units of a value fit if no other call comes first; n is at most the
+// size. It has the preconditions of usedLocked.
 func (c *controller) room(x *cell, now, n int64, q *quota) time.Duration {
 	switch {
 	case !c.windows(x):
@@ -190,8 +190,8 @@ func (c *controller) room(x *cell, now, n int64, q *quota) time.Duration {
 	return x.strict.room(now, n, q.size)
 }
 
-// goOnLocked gives a cell what c counts with, from what the rules before counted with. What a bucket had
-// used at an unknown time counts as of now. The caller holds the lock of the shard.
+// goOnLocked gives a cell the state that c counts with, from the state of the previous rules. Units
+// of a bucket, used at an unknown time, count as of now.
 func (c *controller) goOnLocked(x *cell, now int64) {
 	switch s := x.shard; {
 	case c.strict && x.strict != nil:

@@ -12,8 +12,9 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
-// Ten a second are ten in every second: not nineteen around the moment at which a bucket would be
-// filled up. known bug 232
+// Ten a second means ten in every second: not nineteen around the moment at which a bucket would be
+// refilled.
+// known bug 232
 func TestStrictWindowOfAValue(t *testing.T) {
 	around := func(window hotspot.Window) int {
 		g := newGuard(t, hotspot.Rule{Param: "user", Threshold: 10, Window: window})
@@ -28,8 +29,8 @@ func TestStrictWindowOfAValue(t *testing.T) {
 }
 
 // No value gets more than the limit in any real interval, whatever its callers ask for, whatever is
-// given back because another rule refuses, and while the rule changes its interval or was not strict
-// before; and one that comes at an even rate gets at least ten elevenths.
+// returned because another rule refuses, and while the rule changes its interval or from a bucket
+// to a window; and a value with an even rate gets at least ten elevenths.
 func TestStrictIntervals(t *testing.T) {
 	r := random(t)
 	for range figure.Size(20, 200, 2000, 20_000) {
@@ -41,7 +42,7 @@ func TestStrictIntervals(t *testing.T) {
 		g := newGuard(t, rule, other)
 		type take struct{ at, n int64 }
 		var taken []take
-		since := int64(0) // strict, with this interval
+		since := int64(0) // start of the time in which the rule is strict, with this interval
 		for now := int64(0); now < 20*int64(rule.Interval); now += r.Int64N(int64(rule.Interval) / 3) {
 			g.at(time.Duration(now))
 			if r.IntN(40) == 0 {
@@ -54,7 +55,7 @@ func TestStrictIntervals(t *testing.T) {
 			n := 1 + r.Int64N(2)
 			opts := []engine.Option{user("ann"), engine.Units(int(n))}
 			if r.IntN(2) == 0 {
-				opts = append(opts, engine.Param("item", 1)) // by which it may be refused
+				opts = append(opts, engine.Param("item", 1)) // a rule on item may refuse the call
 			}
 			if g.outcome(opts...) == "pass" && rule.Window == hotspot.Strict {
 				taken = append(taken, take{now, n})
@@ -80,8 +81,8 @@ func TestStrictIntervals(t *testing.T) {
 	assert.Equal(t, 2200, passed, "ten elevenths of 110 a second in 22 s")
 }
 
-// What a value has used counts on when its window changes its interval, or becomes a bucket, and
-// the other way round; and what a call gives back after that, it gives back there.
+// Units that a value has used still count when its window changes its interval, becomes a bucket,
+// or the other way round; and a call that gives units back after that returns them there.
 func TestWindowsAreHandedOver(t *testing.T) {
 	rule := hotspot.Rule{ID: "r", Param: "user", Threshold: 3}
 	g := newGuard(t, rule)

@@ -98,8 +98,8 @@ func TestHotspotRulesAreReadAndWritten(t *testing.T) {
 
 func TestHotspotRulesAreRefused(t *testing.T) {
 	for _, tt := range []struct{ rule, want string }{
-		{"{resource: a, threshold: 1}", "1:13: hotspot[0].index: is required, or param: say which argument the rule looks at, 0 for the first, or which attachment"},
-		{"{resource: a, threshold: 1, index: 0, param: p}", "1:58: hotspot[0].param: does not go with index: a rule looks at one argument, or at one attachment"},
+		{"{resource: a, threshold: 1}", "1:13: hotspot[0].index: or param is required: set index to the position of an argument, 0 for the first, or param to the name of an attachment"},
+		{"{resource: a, threshold: 1, index: 0, param: p}", "1:58: hotspot[0].param: does not go with index: a rule limits one argument or one attachment; remove one of the two"},
 		{"{resource: a, threshold: 1, index: 0.5}", "1:48: hotspot[0].index: must be a whole number like 0 (the first argument) or -1 (the last), at most 1000"},
 		{"{resource: a, threshold: 1, index: first}", "1:48: hotspot[0].index: must be a whole number like 0 (the first argument) or -1 (the last), at most 1000"},
 		{"{resource: a, threshold: 1, index: 1001}", "1:48: hotspot[0].index: must be a whole number like 0 (the first argument) or -1 (the last), at most 1000"},
@@ -126,8 +126,8 @@ func TestHotspotRulesAreRefused(t *testing.T) {
 		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: [x], threshold: 1}]}", "1:72: hotspot[0].exceptions[0].value: must be text, a number, true or false, not a list"},
 		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: x, value: y, threshold: 1}]}", "1:75: hotspot[0].exceptions[0].value: is set twice, first at 1:65"},
 		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: x, threshold: .nan}]}", "hotspot[0].exceptions[0].threshold: must be a number like 100 or 0.5, not .nan"},
-		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: x, threshold: 1}, {value: x, threshold: 2}]}", `1:63: hotspot[0].exceptions: "x" is there twice, as number 0 and 1: remove one`},
-		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: " + strings.Repeat("x", 65) + ", threshold: 1}]}", "1:63: hotspot[0].exceptions: number 0 has no value that a rule can name: use text of at most 64 bytes, a finite number, true or false"},
+		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: x, threshold: 1}, {value: x, threshold: 2}]}", `1:63: hotspot[0].exceptions: "x" appears twice, in entries 0 and 1: remove one`},
+		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: " + strings.Repeat("x", 65) + ", threshold: 1}]}", "1:63: hotspot[0].exceptions: entry 0 has no valid value: use text of at most 64 bytes, a finite number, true or false"},
 		{"{resource: a, index: 0, threshold: 1}, {resource: a, index: 0, threshold: 1}", "hotspot[1]: is the same rule as hotspot[0] at 1:13: remove one"},
 	} {
 		_, err := rules.Parse("r", []byte("hotspot:   ["+tt.rule+"]"))

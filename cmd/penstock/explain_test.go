@@ -52,7 +52,7 @@ func TestExplain(t *testing.T) {
 		}
 	}
 	gateway := "gateway:\n  - {id: client, route: search, param: clientIP, threshold: 5}\n"
-	assert.Contains(t, penstock(t, gateway, "explain", "-", "search").out, `the call has no value of "gateway clientIP"`)
+	assert.Contains(t, penstock(t, gateway, "explain", "-", "search").out, `the call has no value for "gateway clientIP"`)
 	assert.Contains(t, penstock(t, gateway, "explain", "-", "search", "--arg", "gateway clientIP=192.0.2.7").out, "0 of 5")
 	text := penstock(t, explained, "explain", "-", "GET /orders").out
 	assert.Contains(t, text, "\nflow orders: passes\n")

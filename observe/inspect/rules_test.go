@@ -100,7 +100,7 @@ func TestTreeTellsTheHottestValues(t *testing.T) {
 	var text strings.Builder
 	require.NoError(t, tree.WriteText(&text))
 	require.Contains(t, text.String(), "\nhotspot rule users: 2 values; hottest ")
-	require.Contains(t, text.String(), " times one found no place and shared a limit\n")
+	require.Contains(t, text.String(), " times the table was full and a value shared a limit\n")
 
 	data, err := json.Marshal(tree)
 	require.NoError(t, err)
