@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// admission is the outcome of a call that asked.
+// admission is the decision on a call that asked.
 type admission struct {
 	ok     bool
 	number uint64 // for complete
-	probe  bool   // to be given back if the call doesn't run after all
+	probe  bool   // to be given back if the call doesn't run
 }
 
-// asks reports whether the machine would let a call in as things stand. It takes nothing, except
-// while recovering: then a turn can only be determined by counting the calls that ask, and a call
-// whose turn it is not must know before it takes anything from other rules. In that case a call
-// that may continue gets the number of the state.
+// asks reports whether the machine would admit a call as of now. It takes nothing, with one
+// exception: while recovering, only counting the calls that ask determines whose turn it is, and a
+// call must know that before it takes anything from other rules. In that case an admitted call gets
+// the number of the state.
 func (m *machine) asks(now int64) (ok bool, number uint64) {
 	switch state, number := m.state(); state {
 	case Closed, ForcedClosed:
@@ -28,8 +28,8 @@ func (m *machine) asks(now int64) (ok bool, number uint64) {
 	return now >= m.gate.Load(), 0
 }
 
-// draws counts a call that asks while the machine recovers, and reports whether it is
-// its turn. known is false when the recovery is over.
+// draws counts a call that asks while the machine recovers, and reports whether it is its turn.
+// known is false when the recovery is over.
 func (m *machine) draws(now int64) (turn, known bool) {
 	step := rampStep(now-m.since.Load(), m.terms.Load().Ramp)
 	if step == len(rampShares) {
@@ -38,8 +38,8 @@ func (m *machine) draws(now int64) (turn, known bool) {
 	return (m.turn.Add(1)-1)%rampShares[step] == 0, true
 }
 
-// admit decides, and hands out a probe where one is needed. The caller must report the change once
-// it has noted what the call got.
+// admit decides, and hands out a probe if one is needed. The caller must report the change after
+// recording the admission.
 func (m *machine) admit(now int64) (admission, Change) {
 	state, number := m.state()
 	switch {
@@ -58,7 +58,8 @@ func (m *machine) admit(now int64) (admission, Change) {
 // rampShares are the steps of a recovery: one call in that many passes.
 var rampShares = [...]uint64{100, 10, 2}
 
-// rampStep is the step at that time after the start, or the number of steps when all are over.
+// rampStep returns the step of the ramp at a time after its start, or the number of steps once the
+// ramp is over.
 func rampStep(after int64, ramp time.Duration) int {
 	if ramp <= 0 {
 		return len(rampShares)
@@ -66,8 +67,8 @@ func rampStep(after int64, ramp time.Duration) int {
 	return int(min(max(0, after/int64(ramp)), int64(len(rampShares))))
 }
 
-// admitLocked is admit for a call that found the gate open. A call that is refused leaves no trace,
-// not even its time.
+// admitLocked is admit for a call that found the gate open. A refused call leaves no trace, not
+// even its time.
 func (m *machine) admitLocked(now int64) (admission, Change) {
 	m.lock()
 	defer m.unlock()

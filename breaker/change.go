@@ -8,21 +8,21 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Change says that a breaker went from one state to another.
+// Change is a breaker's transition from one state to another.
 type Change struct {
-	Rule     string // its ID
+	Rule     string // the rule's ID
 	Resource string
 	From, To State
-	// Value is what tripped the breaker: a share, or a number of calls. It is 1 where a probe
-	// failed or was slow, 0 elsewhere.
+	// Value is the measured value that tripped the breaker: a share, or a number of calls. It is 1
+	// if a probe failed or was slow, otherwise 0.
 	Value float64
-	// At is when, on the engine's clock.
+	// At is the time of the change, on the engine's clock.
 	At time.Time
-	// Number rises with every change of this breaker. Two callers may report their changes in a
-	// different order from that in which they happened.
+	// Number rises with every change of this breaker. Concurrent callers may report changes out of
+	// order.
 	Number uint64
 
-	of *terms // nil if nothing has changed
+	of *terms // nil if nothing changed
 }
 
 func (c Change) notify() {
@@ -31,9 +31,8 @@ func (c Change) notify() {
 	}
 }
 
-// listeners are the functions to call when a breaker changes its state, see api.Guard.OnBreaker. The zero
-// value has none.
-// It is safe for concurrent use.
+// listeners are the functions to call when a breaker changes its state, see api.Guard.OnBreaker.
+// The zero value has none. Safe for concurrent use.
 type listeners struct {
 	mu   shared.Mutex
 	list shared.Pointer[[]*listener] // replaced as a whole
@@ -41,8 +40,7 @@ type listeners struct {
 
 type listener struct{ f func(Change) }
 
-// add adds a listener; remove removes it again, without waiting for a call of it that is still
-// running.
+// add adds a listener; remove removes it again, without waiting for a running call of it.
 func (l *listeners) add(f func(Change)) (remove func()) {
 	added := &listener{f}
 	l.edit(func(list []*listener) []*listener { return append(list, added) })
@@ -67,7 +65,7 @@ func (l *listeners) all() []*listener {
 	return nil
 }
 
-// tell calls the listeners that are present when it begins.
+// tell calls the listeners registered at its start.
 func (l *listeners) tell(e *engine.Engine, c Change) {
 	for _, listener := range l.all() {
 		e.Shield(func() { listener.f(c) })

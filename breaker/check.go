@@ -5,10 +5,10 @@ import (
 	"github.com/penstock-go/penstock/internal/family"
 )
 
-// checker is the breakers of one resource, compiled. It is safe for concurrent use.
+// checker holds the compiled breakers of one resource. Safe for concurrent use.
 type checker struct{ family.Rules[controller] }
 
-// Ask returns the first refusal, taking nothing.
+// Ask returns the first refusal. It takes nothing.
 func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.Holding {
 		if !c.ask(inv) {
@@ -19,7 +19,7 @@ func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 }
 
 // Take lets every breaker decide, and returns the first refusal. For a call that has to wait, the
-// decision is made when its wait is over.
+// decision is made after its wait.
 func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	if inv.Waits() {
 		return engine.Verdict{}
@@ -27,8 +27,8 @@ func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	return rs.take(inv)
 }
 
-// Recheck decides on a call that has waited. Several breakers are all asked again before any takes,
-// as they were before the wait.
+// Recheck decides on a call that has waited. With several breakers, all are asked again before any
+// takes, as before the wait.
 func (rs *checker) Recheck(inv *engine.Invocation) engine.Verdict {
 	if len(rs.Holding) > 1 {
 		for _, c := range rs.Holding {
@@ -66,9 +66,9 @@ func (rs *checker) shadow(inv *engine.Invocation) {
 	}
 }
 
-// Direct reports whether Ask can be skipped, which is when only one breaker is enforced. With
-// several, the first that refuses is named in the refusal, and none before it takes a probe.
+// Direct reports whether Ask can be skipped: if only one breaker is enforced. With several, the
+// refusal names the first that refuses, and none before it takes a probe.
 func (rs *checker) Direct() bool { return len(rs.Holding) == 1 }
 
-// idle reports whether the breaker can be forgotten.
+// idle reports whether the breaker can be dropped.
 func (c *controller) idle(now int64) bool { return c.machine.idle(now) }

@@ -6,9 +6,9 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// Complete counts the end of a call that was let in under that number. Listeners are told last: one
-// that ends the goroutine loses nothing of this breaker, and the completers after it are still
-// called by the engine.
+// Complete counts the end of a call that was admitted under number. Listeners are called last: one
+// that ends the goroutine loses nothing of this breaker, and the engine still calls the completers
+// after it.
 func (m *machine) Complete(inv *engine.Invocation, number int64) {
 	end := EndOf(inv)
 	if !m.countGood(uint64(number), inv.Now(), end) {
@@ -16,29 +16,29 @@ func (m *machine) Complete(inv *engine.Invocation, number int64) {
 	}
 }
 
-// End is how a call ended.
+// End describes the end of a call.
 type End struct {
-	Took    time.Duration // without its own waits; engine.Untimed if it has no response time
+	Took    time.Duration // without the waits for rules; engine.Untimed if it has no response time
 	Failed  bool
-	Neutral bool // it didn't fail, and says nothing about the resource
+	Neutral bool // it didn't fail, and says nothing about the health of the resource
 }
 
-// EndOf is how a call ended that completes.
+// EndOf returns the End of a completing call.
 func EndOf(inv *engine.Invocation) End {
 	return End{Took: inv.ServiceTime(), Failed: inv.Failed(), Neutral: inv.Neutral()}
 }
 
-// complete counts the end of a call, unless the state that let it in is over, or the call says
-// nothing about what the terms judge by. A probe that is no longer waited for still counts. Whether
-// the call ended badly is decided by the terms that it is counted under.
+// complete counts the end of a call, unless the state that admitted it is over, or the terms don't
+// judge such calls. A probe past its timeout still counts. The terms in effect now decide whether
+// the call was bad.
 //
-// A neutral call leaves everything as if it had not been let in: no result is counted, no streak of
-// good probes ends, and its place as a probe is free at once. That happens under mu, as with
-// giveBack: the gate opens after the probe has left the list, so whoever finds it open finds the
-// place, and of several only one gets it. It is only counted, for people to see.
+// A neutral call changes nothing, as if it had not been admitted: no result is counted, no streak
+// of good probes ends, and its probe slot is free at once. That happens under mu, as in giveBack:
+// the gate opens after the probe has left the list, so a caller that finds it open finds the slot,
+// and of several callers only one gets it. Neutral calls are only counted for display.
 func (m *machine) complete(number uint64, now int64, end End) Change {
 	if state, present := m.state(); number < present || state == ForcedClosed {
-		return Change{} // states only become newer
+		return Change{} // a newer state never becomes older
 	}
 	m.lock()
 	defer m.unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// By hand, a breaker refuses or admits everything, until it is let go of.
+// A breaker forced by hand refuses or admits every call, until released.
 func TestForce(t *testing.T) {
 	g := newGuard(t, quick("b"))
 	force := func(f breaker.Force) {
@@ -27,7 +27,7 @@ func TestForce(t *testing.T) {
 		require.NoError(t, g.table().Force("b", "orders", f))
 	}
 	force(breaker.ForceOpen)
-	force(breaker.ForceOpen) // again is nothing
+	force(breaker.ForceOpen) // forcing again changes nothing
 	g.at(48 * time.Hour)
 	assert.Equal(t, "b x3", g.calls("ggg"))
 	_, err := g.enter("orders")
@@ -36,7 +36,7 @@ func TestForce(t *testing.T) {
 	force(breaker.NotForced)
 	assert.Equal(t, "pass", g.calls("f"), "the first call is a probe")
 	assert.Equal(t, "b", g.calls("g"))
-	assert.Equal(t, "closed-forcedOpen forcedOpen-open open-halfOpen halfOpen-open", g.told())
+	assert.Equal(t, "closed-forcedOpen forcedOpen-open open-halfOpen halfOpen-open", g.changes())
 
 	force(breaker.ForceClosed)
 	assert.Equal(t, "pass x9", g.calls("fffffffff"))
@@ -46,14 +46,14 @@ func TestForce(t *testing.T) {
 	late.Fail(errOwn)
 	late.Exit()
 	assert.Equal(t, "pass x2, b", g.calls("gfg"), "as new")
-	assert.Equal(t, "open-forcedClosed forcedClosed-closed closed-open", g.told())
+	assert.Equal(t, "open-forcedClosed forcedClosed-closed closed-open", g.changes())
 
 	assert.ErrorContains(t, g.table().Force("c", "", breaker.ForceOpen), `rule "c" has no breaker on ""`)
 	assert.ErrorContains(t, g.table().Force("b", "carts", breaker.ForceOpen), `no breaker on "carts"`)
 	assert.ErrorContains(t, g.table().Force("b", "", 7), "force(7) is unknown")
 }
 
-// Forced while a probe is out: what that says is of an older state.
+// A breaker is forced while a probe is out: the probe's result belongs to an older state.
 func TestForcedWhileHalfOpen(t *testing.T) {
 	g := newGuard(t, quick("b"))
 	g.calls("f")
@@ -64,8 +64,9 @@ func TestForcedWhileHalfOpen(t *testing.T) {
 	assert.Equal(t, breaker.ForcedOpen, g.state("b"))
 }
 
-// Listeners are called under no lock: they may do whatever callers and operators can,
-// and come and go meanwhile. known bug 60, 75
+// Listeners are called without locks: they may do anything that callers and operators can, and be
+// added and removed meanwhile.
+// known bug 60, 75
 func TestListenersMayDoAnything(t *testing.T) {
 	rule := quick("b")
 	g := newGuard(t, rule)
@@ -93,7 +94,7 @@ func TestListenersMayDoAnything(t *testing.T) {
 	assert.Zero(t, g.Failures())
 }
 
-// A listener that panics is counted, and neither the verdict nor the others suffer.
+// A panicking listener is counted; the verdict and the other listeners are unaffected.
 func TestPanickingListener(t *testing.T) {
 	g := newPanickyGuard(t, engine.Config{}, quick("b"))
 	g.table().Listen(func(breaker.Change) { panic("x") })
@@ -107,20 +108,20 @@ func TestPanickingListener(t *testing.T) {
 	assert.Equal(t, int64(3), g.Failures())
 }
 
-// What a change tells.
+// The fields of a change.
 func TestChange(t *testing.T) {
 	rule := quick("b")
 	rule.MinCalls, rule.Threshold = 4, 0.5
 	g := newGuard(t, rule)
 	g.at(7 * ms)
 	g.calls("gfgf")
-	require.Len(t, g.changes, 1)
-	c := g.changes[0]
+	require.Len(t, g.seen, 1)
+	c := g.seen[0]
 	assert.Equal(t, []any{"b", "orders", breaker.Closed, breaker.Open, 0.5, start.Add(7 * ms)},
 		[]any{c.Rule, c.Resource, c.From, c.To, c.Value, c.At})
 }
 
-// Which errors count.
+// Which errors count as failures.
 func TestFailures(t *testing.T) {
 	notFound := errors.New("not found")
 	for _, tt := range []struct {
@@ -176,7 +177,7 @@ func TestDefaultBreaker(t *testing.T) {
 	}
 	assert.Equal(t, "pass", g.call("c", 0, nil), "others are closed")
 
-	g.load(all) // what was excepted for its own rule isn't any more
+	g.load(all) // a name excepted because of its own rule is no longer excepted
 	assert.Equal(t, "all", g.call("a", 0, nil), "and the others are as they were")
 	assert.Equal(t, "pass", g.call("own1", 0, errOwn))
 	assert.Equal(t, "all", g.call("own1", 0, nil))
@@ -189,7 +190,8 @@ func TestDefaultBreaker(t *testing.T) {
 	assert.Equal(t, "all", g.call("health", 0, nil))
 }
 
-// Names beyond the cap on resources share a breaker of a rule for all. known bug 107
+// Names beyond the cap on resources share one breaker of a rule for all.
+// known bug 107
 func TestDefaultBreakerBeyondTheCap(t *testing.T) {
 	all := quick("all")
 	all.Resource = "*"
@@ -202,8 +204,8 @@ func TestDefaultBreakerBeyondTheCap(t *testing.T) {
 	b.Exit()
 }
 
-// A resource can leave when its breaker remembers nothing, or would let the next call
-// in. One that is open or forced stays, whoever makes up names.
+// A resource can be evicted if its breaker remembers nothing, or would admit the next call. One
+// that is open or forced stays, even if callers invent names.
 func TestIdle(t *testing.T) {
 	all := quick("all")
 	all.Resource, all.Recovery = "*", 10*time.Minute
@@ -224,7 +226,7 @@ func TestIdle(t *testing.T) {
 	assert.Equal(t, "all", g.call("forced", 0, nil))
 }
 
-// A clock that is set back makes no call slow, opens nothing early and nothing late.
+// A clock that is set back makes no call slow, and opens nothing early or late.
 // known bug 25
 func TestClockSteps(t *testing.T) {
 	for _, d := range []time.Duration{-1000 * time.Hour, -time.Hour, -time.Second, -5 * ms, -1, 1, 5 * ms} {
@@ -238,7 +240,7 @@ func TestClockSteps(t *testing.T) {
 		e = g.open("orders")
 		clock.now += int64(101 * ms)
 		e.Exit()
-		if d == -5*ms { // within what processors may differ by: time stood still for as long
+		if d == -5*ms { // within the skew between processors: time stood still for as long
 			clock.now += int64(5 * ms)
 			e = g.open("orders")
 			clock.now += int64(101 * ms)
@@ -248,7 +250,7 @@ func TestClockSteps(t *testing.T) {
 		clock.now += int64(d)
 		_, err := g.enter("orders")
 		assert.Error(t, err, "%v", d)
-		for range 102 { // at once, a second could be taken for the correction of a step
+		for range 102 { // in one jump, a second could look like the correction of a step
 			clock.now += int64(10 * ms)
 			g.Now()
 		}
@@ -289,7 +291,7 @@ func TestShadow(t *testing.T) {
 	assert.Equal(t, "b", g.calls("g"), "and it goes on where it was")
 }
 
-// Loading rules again changes nothing; a rule that changed goes on from where it was.
+// Loading the same rules changes nothing; a changed rule continues from its state.
 // known bug 72
 func TestReload(t *testing.T) {
 	rule := quick("b")
@@ -310,10 +312,10 @@ func TestReload(t *testing.T) {
 	g.load(rule)
 	second := g.open("orders")
 	assert.Equal(t, "b", g.calls("g"))
-	probe.Exit() // let in under another revision
+	probe.Exit() // admitted under another revision
 	second.Exit()
 	assert.Equal(t, breaker.Closed, g.state("b"))
-	assert.Equal(t, "closed-open open-halfOpen halfOpen-closed", g.told())
+	assert.Equal(t, "closed-open open-halfOpen halfOpen-closed", g.changes())
 
 	rule = breaker.Rule{ID: "b", Resource: "orders", Strategy: breaker.ErrorCount, Threshold: 3, MinCalls: 1}
 	g.load(rule)
@@ -338,7 +340,7 @@ func TestReload(t *testing.T) {
 	assert.Equal(t, "pass", g.calls("g"))
 }
 
-// A rule for a resource that leaves and comes back with a call in flight.
+// A rule for a resource that is evicted and comes back with a call in flight.
 func TestResourceComesBack(t *testing.T) {
 	g := newGuard(t, breaker.Rule{ID: "b", Resource: "o.*", Match: spec.MatchRegex, Threshold: 1, MinCalls: 2})
 	e := g.open("orders")

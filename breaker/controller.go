@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// controller is one revision of a rule at work on one resource. All revisions share the machine.
+// controller is one revision of a rule in effect on one resource. All revisions share the machine.
 type controller struct {
 	rule     Rule
 	engine   *engine.Engine
@@ -19,11 +19,11 @@ type controller struct {
 	journal  *journal // shared by all revisions, as is machine
 }
 
-func newController(e *engine.Engine, told *listeners, r Rule, record *engine.Record, resource string, old *controller) (c *controller, t *terms) {
+func newController(e *engine.Engine, ls *listeners, r Rule, record *engine.Record, resource string, old *controller) (c *controller, t *terms) {
 	c = &controller{rule: r, record: record, engine: e, resource: resource}
 	t = &terms{Rule: r, resource: resource, tell: func(change Change) {
 		c.log(change)
-		told.tell(e, change)
+		ls.tell(e, change)
 	}}
 	var before *core.BlockError
 	if old != nil {
@@ -35,7 +35,7 @@ func newController(e *engine.Engine, told *listeners, r Rule, record *engine.Rec
 	return c, t
 }
 
-// log logs a change. Listeners are told even if a log handler panics.
+// log logs a change. Listeners are called even if a log handler panics.
 func (c *controller) log(change Change) {
 	c.engine.Shield(func() {
 		c.journal.note(change)
@@ -43,18 +43,18 @@ func (c *controller) log(change Change) {
 	})
 }
 
-// RetryAfter is when the breaker lets a call in, see [machine.retryAfter].
+// RetryAfter returns the time until the breaker admits a call, see [machine.retryAfter].
 func (c *controller) RetryAfter() (wait time.Duration, known bool) {
 	return c.machine.retryAfter(c.engine.Now())
 }
 
-// Limit is none.
+// Limit is unknown: a breaker has none.
 func (c *controller) Limit() (float64, bool) { return 0, false }
 
-// GiveBack takes back the probe of a call that is refused after all.
+// GiveBack releases the probe of a call that is refused by another rule.
 func (m *machine) GiveBack(r *engine.Reservation, _ int64) { m.giveBack(uint64(r.Token)) }
 
-// ask reports whether the breaker would let the call in.
+// ask reports whether the breaker would admit the call.
 func (c *controller) ask(inv *engine.Invocation) (ok bool) {
 	ok, number := c.machine.asks(inv.Now())
 	if ok && number != 0 {
@@ -63,12 +63,12 @@ func (c *controller) ask(inv *engine.Invocation) (ok bool) {
 	return ok
 }
 
-// take lets the call in or not. The call carries what it got: a number that counts when it
-// completes, and the reservation of a probe. What it has from earlier remains if it is still good:
-// a turn from when it was asked, or what it got before a wait that was not foreseen.
+// take admits the call or refuses it. An admitted call carries a number that counts when it
+// completes, and the reservation of a probe if it is one. An earlier admission of the call stands
+// if still valid: a turn from Ask, or an admission before a wait that was not announced.
 func (c *controller) take(inv *engine.Invocation) (ok bool) {
 	if state, number := c.machine.state(); state == Closed && len(inv.Completions()) == 0 {
-		inv.OnComplete(c.machine, int64(number)) // as below, for nearly all calls
+		inv.OnComplete(c.machine, int64(number)) // a shortcut for nearly all calls
 		return true
 	}
 	if c.stands(inv) {
@@ -88,13 +88,13 @@ func (c *controller) take(inv *engine.Invocation) (ok bool) {
 	return got.ok
 }
 
-// stands reports whether the call got something earlier that is still good.
+// stands reports whether an earlier admission of the call is still valid.
 func (c *controller) stands(inv *engine.Invocation) bool {
 	before := c.noted(inv)
 	return before != nil && c.machine.holds(uint64(before.Token))
 }
 
-// note leaves the number, in place of one that is no longer good.
+// note sets the call's number, replacing one that is no longer valid.
 func (c *controller) note(inv *engine.Invocation, number int64) {
 	if before := c.noted(inv); before != nil {
 		before.Token = number

@@ -1,17 +1,17 @@
 // Package breaker stops calling what does not work. A breaker watches how the calls of a resource
 // end. If too many fail or are slow it opens: calls are refused immediately, which spares the
-// callers the wait and the resource the load. After a while it lets a few probes through, and
-// closes again or stays open, depending on how they end.
+// callers the wait and the resource the load. After a while it admits a few probes, and closes or
+// stays open, depending on how they end.
 //
-// What trips a breaker is the rule's strategy:
+// The rule's strategy decides what trips a breaker:
 //
 //   - [ErrorRatio]: a share of the calls fails. Most rules want this.
 //   - [ErrorCount]: a number of calls fails.
-//   - [SlowRatio]: a share of the calls takes longer than SlowRT, without what they waited for rules.
+//   - [SlowRatio]: a share of the calls takes longer than SlowRT, not counting waits for rules.
 //   - [ConsecutiveErrors]: a number of calls in a row fail, however far apart.
 //
-// Only calls that have completed count, each as one, whatever its units. A breaker bounds what
-// fails after it has tripped, not what is already under way: for that, add a concurrency limit.
+// Only completed calls count, each as one, whatever its units. A breaker stops calls after it has
+// tripped, not calls already under way: for those, add a concurrency limit.
 //
 // # States
 //
@@ -25,7 +25,7 @@
 //
 // In addition, it can be forced open or closed by hand, see table.Force.
 //
-// Every state has a number, and calls carry the number of the state in which they were let in. So a
-// call that completes in a different state changes nothing: only probes decide a half-open breaker,
-// and what failed before it closed doesn't open it again.
+// Every state has a number, and a call carries the number of the state that admitted it. So a call
+// that completes in a different state changes nothing: only probes decide a half-open breaker, and
+// calls from before it closed can't open it again.
 package breaker

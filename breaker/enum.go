@@ -2,15 +2,15 @@ package breaker
 
 import "github.com/penstock-go/penstock/internal/shown"
 
-// Strategy is what trips a breaker.
+// Strategy decides what trips a breaker.
 type Strategy uint8
 
 // The strategies.
 const (
 	ErrorRatio Strategy = iota // the share of calls that fail
-	ErrorCount                 // how many calls fail
+	ErrorCount                 // the number of calls that fail
 	SlowRatio                  // the share of calls that take longer than SlowRT
-	// ConsecutiveErrors is how many calls in a row fail, in the order in which they end.
+	// ConsecutiveErrors is the number of calls that fail in a row, in the order in which they end.
 	ConsecutiveErrors
 )
 
@@ -19,7 +19,7 @@ var strategyNames = shown.NewEnum[Strategy]("strategy", "errorRatio", "errorCoun
 // String returns the name used in rule files.
 func (s Strategy) String() string { return strategyNames.Name(s) }
 
-// counts reports whether the threshold is a number of calls and not a share.
+// counts reports whether the threshold is a number of calls rather than a share.
 func (s Strategy) counts() bool { return s == ErrorCount || s == ConsecutiveErrors }
 
 // MarshalText writes the name used in rule files.
@@ -28,7 +28,7 @@ func (s Strategy) MarshalText() ([]byte, error) { return strategyNames.Marshal(s
 // UnmarshalText reads the name used in rule files.
 func (s *Strategy) UnmarshalText(text []byte) error { return strategyNames.Parse(text, s) }
 
-// State is what a breaker does with calls.
+// State decides what a breaker does with calls.
 type State uint8
 
 // The states.
@@ -53,8 +53,8 @@ func (s State) MarshalText() ([]byte, error) { return stateNames.Marshal(s) }
 // UnmarshalText reads the state's name.
 func (s *State) UnmarshalText(text []byte) error { return stateNames.Parse(text, s) }
 
-// Legal reports whether a breaker can go from one state to another, by itself or by force. It
-// never goes from a state to itself.
+// Legal reports whether a breaker can change from one state to another, by itself or by force. It
+// never changes from a state to itself.
 func Legal(from, to State) bool {
 	switch {
 	case from >= states || to >= states || from == to:
@@ -77,14 +77,14 @@ func Legal(from, to State) bool {
 	return to == Closed // from ForcedClosed
 }
 
-// Force is what a breaker is made to do by hand.
+// Force overrides a breaker by hand.
 type Force uint8
 
 // The ways to force a breaker.
 const (
-	NotForced   Force = iota // it decides by itself
-	ForceOpen                // it refuses every call
-	ForceClosed              // it lets every call pass
+	NotForced   Force = iota // the breaker decides by itself
+	ForceOpen                // refuse every call
+	ForceClosed              // admit every call
 )
 
 var forceNames = shown.NewEnum[Force]("force", "notForced", "forceOpen", "forceClosed")

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 )
 
-// Half of the calls fail, and the breaker opens. After Recovery it lets a probe through; that
-// goes well, and it closes.
+// Half of the calls fail, and the breaker opens. After Recovery it admits a probe, which succeeds,
+// and the breaker closes.
 func Example() {
 	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	guard, err := api.New(api.Config{Clock: clock})
@@ -58,5 +58,5 @@ func ExampleRule_consecutiveErrors() {
 	fmt.Println(err)
 	// Output:
 	// breaker:GET /carts:consecutiveErrors 5s 1 <nil>
-	// minCalls: has no meaning for strategy consecutiveErrors, which counts until a call goes well: remove it, or set strategy to errorCount
+	// minCalls: has no meaning for strategy consecutiveErrors, which counts until a call succeeds: remove it, or set strategy to errorCount
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// Explain says how each breaker would judge the call.
+// Explain returns the judgement of each breaker on the call.
 func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	for _, c := range slices.Concat(rs.Holding, rs.Shadows) {
 		j := core.Judgement{Rule: c.rule.ID}
@@ -18,10 +18,10 @@ func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	return all
 }
 
-// Explain adds to a judgement how the breaker would judge a call.
+// Explain adds the breaker's judgement on a call.
 func (s Single) Explain(inv *engine.Invocation, j *core.Judgement) { s.machine.explain(inv, j) }
 
-// explain is asks with the figures it goes by, and leaves no trace.
+// explain is asks with the numbers behind it, and without side effects.
 func (m *machine) explain(inv *engine.Invocation, j *core.Judgement) {
 	now, t := inv.Now(), m.terms.Load()
 	if !m.lets(now) {
@@ -29,18 +29,18 @@ func (m *machine) explain(inv *engine.Invocation, j *core.Judgement) {
 		inv.JudgeRefused(j, wait, known)
 	}
 	s, opened := m.statusAndCause(now)
-	j.Why = "it is " + s.State.String()
+	j.Why = "the breaker is " + s.State.String()
 	switch {
 	case s.State == HalfOpen:
-		j.Why += fmt.Sprintf(", %d of %d probes out", s.Probes, t.Probes)
+		j.Why += fmt.Sprintf(", %d of %d probes in flight", s.Probes, t.Probes)
 	case s.State == Open && j.Outcome == core.Passes:
-		j.Why += ", and due: the call is a probe"
+		j.Why += ", and recovery is over: the call is a probe"
 	case s.State == Open:
 		j.Why += ": " + opened.of(Open)
 	case s.State == Closed:
 		j.Measures = []core.Measure{t.measure(s)}
 		if t.Strategy != ConsecutiveErrors {
-			j.Why += fmt.Sprintf("; %d calls completed, it opens at %d or more", s.Calls, t.MinCalls)
+			j.Why += fmt.Sprintf("; %d calls completed, and it takes at least %d to open", s.Calls, t.MinCalls)
 		}
 	}
 	if s.Neutral > 0 {
@@ -48,7 +48,7 @@ func (m *machine) explain(inv *engine.Invocation, j *core.Judgement) {
 	}
 }
 
-// lets is asks, but counts no turn.
+// lets is asks without counting a turn.
 func (m *machine) lets(now int64) bool {
 	switch state, _ := m.state(); state {
 	case Closed, ForcedClosed:
@@ -60,7 +60,7 @@ func (m *machine) lets(now int64) bool {
 	return now >= m.gate.Load()
 }
 
-// measure is the figure that a closed breaker goes by.
+// measure returns the measure that a closed breaker compares with its threshold.
 func (t *terms) measure(s Status) core.Measure {
 	m := core.Measure{Of: t.counted(), Measured: float64(s.Bad), Limit: t.Threshold}
 	if !t.Strategy.counts() {
@@ -69,7 +69,7 @@ func (t *terms) measure(s Status) core.Measure {
 	return m
 }
 
-// counted is what the threshold is compared with, in words.
+// counted describes the quantity that the threshold limits.
 func (t *terms) counted() string {
 	of := "failed calls"
 	switch t.Strategy {

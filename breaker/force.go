@@ -4,7 +4,7 @@ import "fmt"
 
 // Force makes the breaker of a rule on a resource, or all breakers of the rule if resource is
 // empty, refuse or admit every call, until it is forced otherwise or released by [NotForced].
-// That lasts as long as the rule does: loading rules doesn't end it.
+// Loading rules doesn't release it; removing the rule does.
 func (t *table) Force(rule, resource string, f Force) error {
 	if f > ForceClosed {
 		return fmt.Errorf("breaker: %v is unknown: use ForceOpen, ForceClosed or NotForced", f)
@@ -17,13 +17,13 @@ func (t *table) Force(rule, resource string, f Force) error {
 		}
 	})
 	if !found {
-		return fmt.Errorf("breaker: rule %q has no breaker on %q: look at the list of breakers; one of a rule for many resources or in shadow mode is there after the first call", rule, resource)
+		return fmt.Errorf("breaker: rule %q has no breaker on %q: check the list of breakers; a rule for many resources or in shadow mode has one after the first call", rule, resource)
 	}
 	return nil
 }
 
-// force forces the breaker, or releases it: after being forced open it lets probes through next,
-// after being forced closed it begins to count.
+// force forces the breaker, or releases it: after being forced open it admits probes next, after
+// being forced closed it starts counting.
 func (m *machine) force(f Force, now int64) Change {
 	m.lock()
 	defer m.unlock()

@@ -15,8 +15,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
-// 64 callers, some whose calls fail, while the clock runs, rules are loaded and
-// breakers forced: whatever happens, quiet periods bring it back, and nothing is held.
+// 64 callers, some with failing calls, while the clock runs, rules are loaded and breakers forced:
+// quiet periods always bring the breaker back, and nothing is held.
 func TestEverythingAtOnce(t *testing.T) {
 	rounds := figure.Size(50, 400, 2_000, 50_000)
 	if race.Enabled {
@@ -59,7 +59,7 @@ func TestEverythingAtOnce(t *testing.T) {
 				case (n+i)%3 == 0:
 					e.Fail(errOwn)
 				case (n+i)%7 == 0:
-					e.Fail(core.ErrBlocked) // it says nothing
+					e.Fail(core.ErrBlocked) // a neutral call
 				}
 				if (n+i)%50 != 0 {
 					e.Exit()

@@ -33,10 +33,10 @@ var (
 // guard is an engine under test, on a clock that stands still.
 type guard struct {
 	*engine.Engine
-	t       testing.TB
-	clock   *clocks.Manual // nil if the configuration has another kind
-	mu      sync.Mutex
-	changes []breaker.Change
+	t     testing.TB
+	clock *clocks.Manual // nil if the configuration brings its own
+	mu    sync.Mutex
+	seen  []breaker.Change
 }
 
 func newGuard(t testing.TB, rules ...breaker.Rule) *guard {
@@ -50,7 +50,8 @@ func newGuardWith(t testing.TB, cfg engine.Config, rules ...breaker.Rule) *guard
 	return newGuardOn(t, e, clock, rules...)
 }
 
-// newPanickyGuard is newGuardWith for what panics in the hands of the engine, which counts it.
+// newPanickyGuard is newGuardWith for tests in which code called by the engine panics; the engine
+// counts that.
 func newPanickyGuard(t testing.TB, cfg engine.Config, rules ...breaker.Rule) *guard {
 	t.Helper()
 	clock := clocks.NewManual(start)
@@ -68,7 +69,7 @@ func newGuardOn(t testing.TB, e *engine.Engine, clock *clocks.Manual, rules ...b
 	g.table().Listen(func(c breaker.Change) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.changes = append(g.changes, c)
+		g.seen = append(g.seen, c)
 	})
 	return g
 }
@@ -87,7 +88,7 @@ func (g *guard) tryLoad(rules []breaker.Rule, flows []flow.Rule) error {
 	})
 }
 
-// table is the rules in force.
+// table is the interface of the compiled rules.
 type table interface {
 	Status() []breaker.Status
 	Listen(f func(breaker.Change)) (remove func())
@@ -96,7 +97,7 @@ type table interface {
 
 func (g *guard) table() table { return g.Rules().Family(core.KindBreaker).(table) }
 
-// status of the breaker of a rule on a resource.
+// status returns the status of the breaker of a rule on a resource.
 func (g *guard) status(rule, resource string) breaker.Status {
 	g.t.Helper()
 	for _, s := range g.table().Status() {
@@ -110,7 +111,7 @@ func (g *guard) status(rule, resource string) breaker.Status {
 
 func (g *guard) state(rule string) breaker.State { g.t.Helper(); return g.status(rule, "orders").State }
 
-// at moves the clock to so long after the start.
+// at moves the clock to d after the start.
 func (g *guard) at(d time.Duration) { g.clock.AdvanceTo(start.Add(d).UnixNano()) }
 
 func (g *guard) enter(resource string) (engine.Entry, error) {
@@ -125,8 +126,7 @@ func (g *guard) open(resource string) engine.Entry {
 	return e
 }
 
-// call makes a call that takes a time, and says what became of it: "pass", or which
-// rule refused it.
+// call makes a call that takes some time, and returns "pass" or the rule that refused it.
 func (g *guard) call(resource string, takes time.Duration, failure error) string {
 	g.t.Helper()
 	e, err := g.enter(resource)
@@ -144,7 +144,7 @@ func (g *guard) call(resource string, takes time.Duration, failure error) string
 	return "pass"
 }
 
-// calls makes calls to "orders": g goes well, f fails, s takes 101 ms.
+// calls makes calls to "orders": g succeeds, f fails, s takes 101 ms.
 func (g *guard) calls(how string) string {
 	g.t.Helper()
 	var outcomes []string
@@ -163,23 +163,23 @@ func (g *guard) calls(how string) string {
 	return trial.Runs(outcomes)
 }
 
-// told are the changes since it was asked last, as in "closed-open".
-func (g *guard) told() string {
+// changes returns the changes since its last call, as in "closed-open".
+func (g *guard) changes() string {
 	var changes []string
-	for _, c := range g.changes {
+	for _, c := range g.seen {
 		changes = append(changes, fmt.Sprintf("%v-%v", c.From, c.To))
 	}
-	g.changes = nil
+	g.seen = nil
 	return strings.Join(changes, " ")
 }
 
-// step is one line of a script: so long after the start, calls are made, fare as
-// wanted, and change the breakers so.
+// step is one line of a script: calls at a time after the start, the wanted outcomes, and the
+// wanted changes of the breakers.
 type step struct {
-	at    time.Duration
-	calls string
-	want  string
-	told  string
+	at      time.Duration
+	calls   string
+	want    string
+	changes string
 }
 
 func (g *guard) run(script []step) {
@@ -187,16 +187,16 @@ func (g *guard) run(script []step) {
 	for i, s := range script {
 		g.at(s.at)
 		assert.Equal(g.t, s.want, g.calls(s.calls), "step %d, at %v: %s", i, s.at, s.calls)
-		assert.Equal(g.t, s.told, g.told(), "step %d, at %v: %s", i, s.at, s.calls)
+		assert.Equal(g.t, s.changes, g.changes(), "step %d, at %v: %s", i, s.at, s.calls)
 	}
 }
 
-// quick is a breaker that the first failure opens, for a second.
+// quick returns a breaker that the first failure opens, for a second.
 func quick(id string) breaker.Rule {
 	return breaker.Rule{ID: id, Resource: "orders", MinCalls: 1, Recovery: time.Second}
 }
 
-// comeAgain is when a refused call may come again, which the rule has to know.
+// comeAgain returns the RetryAfter of a refusal, which must be known.
 func comeAgain(t testing.TB, b *core.BlockError) time.Duration {
 	t.Helper()
 	wait, known := b.RetryAfter()
@@ -204,7 +204,7 @@ func comeAgain(t testing.TB, b *core.BlockError) time.Duration {
 	return wait
 }
 
-// assertNobodyKnows checks that a rule doesn't know when a call may come again.
+// assertNobodyKnows checks that RetryAfter is unknown.
 func assertNobodyKnows(t testing.TB, b *core.BlockError, why ...any) {
 	t.Helper()
 	wait, known := b.RetryAfter()

@@ -10,18 +10,18 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// journal is the log topic of one breaker: its changes, at most one line a second. It outlives the
-// revisions of the rule. It is safe for concurrent use.
+// journal is the log topic of one breaker: its changes, at most one line a second. It survives the
+// revisions of the rule. Safe for concurrent use.
 type journal struct {
 	pace engine.LogPace
 
-	mu      shared.Mutex
-	told    State // as the log has it
-	last    Change
-	changes int64 // since the last line
+	mu       shared.Mutex
+	reported State // in the last line
+	last     Change
+	changes  int64 // since the last line
 }
 
-// note remembers a change, unless a newer one was noted before.
+// note records a change, unless a newer one was recorded before.
 func (j *journal) note(c Change) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -32,7 +32,7 @@ func (j *journal) note(c Change) {
 	j.changes++
 }
 
-// LogPace is when the next line is due.
+// LogPace returns the pace of the lines.
 func (j *journal) LogPace() *engine.LogPace { return &j.pace }
 
 // Unreported reports whether the breaker has changed since the last line.
@@ -42,7 +42,7 @@ func (j *journal) Unreported() bool {
 	return j.changes > 0
 }
 
-// LogLine says which state the breaker was in at the last line, which it is in now, and why.
+// LogLine returns the line: the state as of the last line, the state now, and the reason.
 func (j *journal) LogLine() engine.LogLine {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -51,7 +51,7 @@ func (j *journal) LogLine() engine.LogLine {
 	}
 	c := j.last
 	line := engine.LogLine{Level: slog.LevelInfo, Message: "penstock: a breaker changed its state", Count: j.changes, Args: []any{
-		"resource", c.Resource, "rule", c.Rule, "from", j.told.String(), "to", c.To.String(), "why", c.Why(), "at", c.At.UTC(),
+		"resource", c.Resource, "rule", c.Rule, "from", j.reported.String(), "to", c.To.String(), "why", c.Why(), "at", c.At.UTC(),
 	}}
 	if c.To == Open || c.To == ForcedOpen {
 		line.Level = slog.LevelWarn
@@ -62,11 +62,11 @@ func (j *journal) LogLine() engine.LogLine {
 	if c.of.Mode == spec.Shadow {
 		line.Args = append(line.Args, "mode", c.of.Mode.String())
 	}
-	j.told, j.changes = c.To, 0
+	j.reported, j.changes = c.To, 0
 	return line
 }
 
-// Why is why the breaker changed, in words, as the log has it.
+// Why returns the reason for the change, in words, as in the log.
 func (c Change) Why() string {
 	if c.of == nil {
 		return ""
@@ -74,11 +74,11 @@ func (c Change) Why() string {
 	return cause{c.From, c.Value, c.of}.of(c.To)
 }
 
-// cause is why a breaker went to its state.
+// cause is the reason for a breaker's state.
 type cause struct {
 	from  State
 	value float64 // of Change
-	terms *terms  // by which it went
+	terms *terms  // in effect at the change
 }
 
 // of describes the cause in words.
@@ -90,7 +90,7 @@ func (c cause) of(to State) string {
 	case c.from == ForcedOpen || c.from == ForcedClosed:
 		return "released by hand"
 	case to == HalfOpen:
-		return "recovery is over: a call is let in as a probe"
+		return "recovery is over: a call runs as a probe"
 	case to == Open && c.from == HalfOpen && t.Strategy == SlowRatio:
 		return "a probe took longer than " + shown.Duration(t.SlowRT)
 	case to == Open && c.from == HalfOpen:
@@ -98,9 +98,9 @@ func (c cause) of(to State) string {
 	case to == Open:
 		return fmt.Sprintf("%s: %s, threshold %s", t.counted(), shown.Number(c.value), shown.Number(t.Threshold))
 	case c.from == HalfOpen && t.Probes > 1:
-		return fmt.Sprintf("%d probes in a row ended well", t.Probes)
+		return fmt.Sprintf("%d probes in a row succeeded", t.Probes)
 	case c.from == HalfOpen:
-		return "the probe ended well"
+		return "the probe succeeded"
 	}
 	return "the ramp is over"
 }

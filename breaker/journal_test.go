@@ -15,7 +15,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// logged returns a guard, and what it has logged of its breakers since that was asked for last. Every
+// logged returns a guard, and a function for the breaker lines logged since its last call. Every
 // line has the time of the change, which is left out.
 func logged(t *testing.T, rules ...breaker.Rule) (g *guard, log func() []string) {
 	out := new(strings.Builder)
@@ -48,7 +48,7 @@ func TestLogHasTheTimeOfTheChange(t *testing.T) {
 	assert.Contains(t, out.String(), "at="+start.Add(20*ms).UTC().Format("2006-01-02T15:04:05.000Z07:00"))
 }
 
-// An open breaker keeps what it had counted when it opened, through its probes, until it closes.
+// An open breaker keeps the counts that opened it, through its probes, until it closes.
 func TestStatusKeepsWhatOpenedIt(t *testing.T) {
 	g := newGuard(t, breaker.Rule{ID: "b", Resource: "orders", Threshold: 0.5, MinCalls: 4, Interval: 10 * time.Second, Recovery: time.Second, Probes: 2})
 	has := func() (string, breaker.Trip) {
@@ -72,11 +72,11 @@ func TestStatusKeepsWhatOpenedIt(t *testing.T) {
 	g.at(2 * time.Second)
 	g.calls("g")
 	why, trip = has()
-	assert.Equal(t, "halfOpen: recovery is over: a call is let in as a probe", why)
+	assert.Equal(t, "halfOpen: recovery is over: a call runs as a probe", why)
 	assert.Equal(t, tripped, trip)
 	g.calls("g")
 	why, trip = has()
-	assert.Equal(t, "closed: 2 probes in a row ended well", why)
+	assert.Equal(t, "closed: 2 probes in a row succeeded", why)
 	assert.Zero(t, trip)
 	require.NoError(t, g.table().Force("b", "", breaker.ForceOpen))
 	why, trip = has()
@@ -84,7 +84,7 @@ func TestStatusKeepsWhatOpenedIt(t *testing.T) {
 	assert.Zero(t, trip)
 }
 
-// The log has a line about every change of a breaker: from which state to which, and why.
+// The log has a line for every change of a breaker: the old state, the new one, and why.
 func TestLogOfChanges(t *testing.T) {
 	g, log := logged(t, breaker.Rule{
 		ID: "b", Resource: "orders", Threshold: 0.5, MinCalls: 4, Interval: 10 * time.Second, Recovery: 2 * time.Second, Probes: 2, Ramp: time.Second,
@@ -96,7 +96,7 @@ func TestLogOfChanges(t *testing.T) {
 	g.calls("f")
 	g.at(3 * time.Second)
 	assert.Equal(t, []string{
-		`INFO resource=orders rule=b from=open to=halfOpen why="recovery is over: a call is let in as a probe"`,
+		`INFO resource=orders rule=b from=open to=halfOpen why="recovery is over: a call runs as a probe"`,
 		`WARN resource=orders rule=b from=halfOpen to=open why="a probe failed"`,
 	}, log())
 	g.at(4 * time.Second)
@@ -106,8 +106,8 @@ func TestLogOfChanges(t *testing.T) {
 	g.at(8 * time.Second)
 	g.calls("g")
 	assert.Equal(t, []string{
-		`INFO resource=orders rule=b from=open to=halfOpen why="recovery is over: a call is let in as a probe"`,
-		`INFO resource=orders rule=b from=halfOpen to=recovering why="2 probes in a row ended well"`,
+		`INFO resource=orders rule=b from=open to=halfOpen why="recovery is over: a call runs as a probe"`,
+		`INFO resource=orders rule=b from=halfOpen to=recovering why="2 probes in a row succeeded"`,
 		`INFO resource=orders rule=b from=recovering to=closed why="the ramp is over"`,
 	}, log())
 	g.at(10 * time.Second)
@@ -137,11 +137,10 @@ func TestLogSaysWhatWasMeasured(t *testing.T) {
 	}
 }
 
-// A breaker that goes to and fro has one line a second, and the last one has the state in which it
-// stays.
+// A flapping breaker writes one line a second, and the last line has the final state.
 func TestLogOfABreakerThatFlaps(t *testing.T) {
 	g, log := logged(t, breaker.Rule{ID: "b", Resource: "orders", MinCalls: 1, Recovery: 10 * ms})
-	for i := range 50 { // half a second: it opens, and each probe but the last one fails
+	for i := range 50 { // half a second of opening, in which each probe but the last fails
 		g.at(time.Duration(i) * 10 * ms)
 		g.calls("f")
 	}
@@ -149,7 +148,7 @@ func TestLogOfABreakerThatFlaps(t *testing.T) {
 	g.calls("g")
 	assert.Len(t, log(), 1)
 	g.at(time.Minute)
-	assert.Equal(t, []string{`INFO resource=orders rule=b from=open to=closed why="the probe ended well" changes=100`}, log())
+	assert.Equal(t, []string{`INFO resource=orders rule=b from=open to=closed why="the probe succeeded" changes=100`}, log())
 	g.calls("f")
 	require.NoError(t, g.table().Force("b", "", breaker.ForceClosed))
 	require.NoError(t, g.Close())
@@ -159,7 +158,7 @@ func TestLogOfABreakerThatFlaps(t *testing.T) {
 	}, log())
 }
 
-// The bound of the lines holds for names, as in the lines about refusals.
+// The length limit of log lines applies to names, as for lines about refusals.
 func TestLogOfABreakerWithAHostileName(t *testing.T) {
 	g, log := logged(t, breaker.Rule{ID: "b", Resource: "*", MinCalls: 1})
 	name := "a\u202e\n" + strings.Repeat("x", 900)
@@ -178,9 +177,9 @@ func TestExplainSaysWhyItIsOpen(t *testing.T) {
 		return x.Rules[0].Why
 	}
 	g.calls("ff")
-	assert.Equal(t, "it is open: share of failed calls in 10s: 1, threshold 0.5", why())
+	assert.Equal(t, "the breaker is open: share of failed calls in 10s: 1, threshold 0.5", why())
 	g.at(time.Second)
-	assert.Equal(t, "it is open, and due: the call is a probe", why())
+	assert.Equal(t, "the breaker is open, and recovery is over: the call is a probe", why())
 	g.calls("f")
-	assert.Equal(t, "it is open: a probe failed", why())
+	assert.Equal(t, "the breaker is open: a probe failed", why())
 }

@@ -7,51 +7,50 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// machine is the state of one breaker. It outlives the revisions of its rule, whose
-// terms it is given. It is safe for concurrent use.
+// machine is the state of one breaker. It survives the revisions of its rule, whose terms it is
+// given. Safe for concurrent use.
 //
 // # Numbers
 //
-// One counter numbers states and probes, in the order in which they begin. A call that
-// an ordinary state lets in carries the number of that state, a probe one of its own,
-// which is higher than that of its state and lower than that of the next. So the number of a call
-// that completes says everything: if lower than the current state's, the call belongs to a state
-// that is over, and changes nothing; if equal, it counts; if higher, it is a probe of the current
-// state.
+// One counter numbers states and probes, in the order in which they begin. A call admitted by an
+// ordinary state carries the number of that state, a probe one of its own, which is higher than
+// that of its state and lower than that of the next. So the number of a completing call classifies
+// it: if lower than the current state's, the call belongs to a state that is over, and changes
+// nothing; if equal, it counts; if higher, it is a probe of the current state.
 //
 // # Which calls may pass without the lock
 //
-// word is the state and its number, gate the time before which the state lets no call in. Both
-// change only under mu, gate before word. A caller loads word first. If that says closed, the call
-// passes as of that instant; a goroutine that opens the breaker an instant later does so without
-// knowing of the call, as with any other call under way. If it says anything else, gate is at least
-// as new, and may be that of a later state: a call that it refuses would certainly be refused a
-// moment later, and any other call takes the lock and looks again. So probes are handed out one at
-// a time, and there are never more than the rule has.
+// word is the state and its number, gate the time before which the state admits no call. Both
+// change only under mu, gate before word. A caller loads word first. If it says closed, the call
+// passes as of that instant; a goroutine that opens the breaker an instant later doesn't see the
+// call, like any other call under way. Otherwise gate is at least as new, and may be that of a
+// later state: a call that it refuses would certainly be refused a moment later, and any other call
+// takes the lock and looks again. So probes are handed out one at a time, and there are never more
+// than the rule allows.
 //
-// A call that ends well while the breaker is closed doesn't take the lock either, see tab.
+// A call that succeeds while the breaker is closed doesn't take the lock either, see goodTally.
 //
-// Time only moves forward: what happens under mu happens at the latest time that any call has
-// passed in, see advance.
+// Time only moves forward: changes under mu happen at the latest time of any call that passed, see
+// advanceLocked.
 type machine struct {
 	word  shared.Uint64
 	gate  shared.Int64
-	since shared.Int64  // when the state began
+	since shared.Int64  // start of the state
 	turn  shared.Uint64 // calls that asked while recovering
 	terms shared.Pointer[terms]
-	tab   shared.Pointer[tab] // nil until one is needed
+	tally shared.Pointer[goodTally] // nil until one is needed
 
-	mu      shared.Mutex // guards changes of the above, and what follows; see lock
+	mu      shared.Mutex // guards the changes of the fields above, and the fields below; see lock
 	latest  int64
-	number  uint64 // the highest given so far
+	number  uint64 // the highest so far
 	results statistics
-	probes  []probe // that are waited for
-	good    int     // probes of the current state that went well
-	neutral int64   // calls of the current state that said nothing
+	probes  []probe // not timed out
+	good    int     // probes of the current state that succeeded
+	neutral int64   // neutral calls of the current state
 	cause   cause   // why the current state began
-	trip    *Trip   // what made it open last, nil while it is closed
+	trip    *Trip   // the counts that opened it last, nil while it is closed
 
-	barred bool // it may not trip; set by its owner, see Single
+	barred bool // it must not trip; set by its owner, see Single
 }
 
 // The word is the state's number and the state.
@@ -61,8 +60,8 @@ const (
 )
 
 const (
-	always = math.MinInt64 // a gate that is open
-	never  = math.MaxInt64 // one that stays shut
+	always = math.MinInt64 // an open gate
+	never  = math.MaxInt64 // a gate that stays shut
 )
 
 func newMachine(t *terms) *machine {
@@ -80,7 +79,7 @@ func (m *machine) state() (State, uint64) {
 	return State(word & stateMask), word >> stateBits
 }
 
-// enterLocked begins a state. The caller holds mu.
+// enterLocked begins a state.
 func (m *machine) enterLocked(to State, now int64, value float64) Change {
 	from, _ := m.state()
 	t := m.terms.Load()
@@ -112,8 +111,7 @@ func (m *machine) enterLocked(to State, now int64, value float64) Change {
 	}
 }
 
-// advanceLocked returns the latest time that any call has passed in. It is the only writer of latest. The
-// caller holds mu.
+// advanceLocked returns the latest time of any call that passed. It is the only writer of latest.
 func (m *machine) advanceLocked(now int64) int64 {
 	m.latest = max(m.latest, now)
 	return m.latest

@@ -14,8 +14,7 @@ import (
 
 const (
 	msec = int64(time.Millisecond)
-	// The times of the schedules: the breaker opens at 0, if it is open, and lets probes
-	// through from 100 ms on.
+	// The times of the schedules: an open breaker opens at 0, and admits probes from 100 ms on.
 	due = 100 * msec
 )
 
@@ -34,8 +33,8 @@ type model struct {
 	latest  int64
 	bad     int
 	good    int
-	out     map[int]int64 // probes that are waited for, by caller
-	carries map[int]int   // the epoch in which a caller was let in
+	out     map[int]int64 // probes in flight, by caller
+	carries map[int]int   // the epoch in which a caller was admitted
 	probes  int
 }
 
@@ -52,8 +51,8 @@ func (m *model) enter(to State) {
 	m.retry = m.latest + due
 }
 
-// admit returns whether a caller could get that answer, and follows it. Who is early by
-// their own clock may be refused, though by that of others it is time.
+// admit reports whether a caller could get that answer, and follows it. A caller that is early by
+// its own clock may be refused, even if it is time by the clocks of others.
 func (m *model) admit(caller int, now int64, got bool) bool {
 	if m.state == Closed {
 		m.carries[caller] = m.epoch
@@ -91,7 +90,7 @@ func (m *model) admit(caller int, now int64, got bool) bool {
 	return got
 }
 
-// leave is the end of a call that says nothing.
+// leave ends a call neutrally.
 func (m *model) leave(caller int) {
 	if m.carries[caller] == m.epoch {
 		delete(m.out, caller)
@@ -121,8 +120,8 @@ func (m *model) complete(caller int, now int64, bad bool) {
 	}
 }
 
-// setUp returns a breaker in some state, and the model of it, with two calls that were
-// let in while it was closed: the callers olds and olds+1 of the model.
+// setUp returns a breaker in some state, and its model, with two calls that were admitted while it
+// was closed: the callers olds and olds+1 of the model.
 func setUp(s *schedules.Schedule) (*machine, *model, [2]admission) {
 	r := simRule()
 	r.Probes = 1 + s.Rand.IntN(2)
@@ -147,10 +146,11 @@ func setUp(s *schedules.Schedule) (*machine, *model, [2]admission) {
 
 const olds = 10
 
-// known bug 81, 83: callers come to a breaker that is closed, open, or due, with clocks
-// that differ; their calls end well or badly, say nothing, or are refused elsewhere. Whatever the
-// schedule, everybody is told what they could have been told one after the other, so no
-// more probes are out than there are, and the changes are legal and follow each other.
+// Callers come to a breaker that is closed, open, or due, with clocks that differ; their calls
+// succeed or fail, end neutrally, or are refused elsewhere. Under every schedule the answers are
+// possible in some serial order, so there are never too many probes in flight, and the changes are
+// legal and follow each other.
+// known bug 81, 83
 func TestSimBreaker(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		m, want, open := setUp(s)
@@ -175,7 +175,7 @@ func TestSimBreaker(t *testing.T) {
 						func(want *model) bool { return want.admit(caller, now, a.ok) }
 				})
 				if !a.ok || fate == 0 {
-					return // a lost one
+					return // a lost call
 				}
 				if fate == 1 && a.probe {
 					history.Do(func() (func() string, func(*model) bool) {
@@ -226,7 +226,7 @@ func TestSimBreaker(t *testing.T) {
 			if now, _ := m.state(); now != state {
 				s.Failf("the last change was to %v, the state is %v", state, now)
 			}
-			history.Do(func() (func() string, func(*model) bool) { // and in the end both are the same
+			history.Do(func() (func() string, func(*model) bool) { // at the end both states are equal
 				return func() string { return "ends " + state.String() },
 					func(want *model) bool { return want.state == state }
 			})
@@ -237,8 +237,9 @@ func TestSimBreaker(t *testing.T) {
 	})
 }
 
-// known bug 81: of four callers at the instant at which an open breaker is due, exactly as
-// many pass as there are probes.
+// Of four callers at the instant at which an open breaker is due, exactly as many pass as there are
+// probes.
+// known bug 81
 func TestSimBreakerEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 1_000_000, func(s *schedules.Schedule) {
 		m := newMachine(&terms{Rule: simRule()})
@@ -262,9 +263,9 @@ func TestSimBreakerEverySchedule(t *testing.T) {
 	})
 }
 
-// known bug 233: callers come at the instant at which an open breaker is due, and each probe ends
-// without an answer: the next caller gets its place, never two have it at a time, and at the end it
-// is free.
+// Callers come at the instant at which an open breaker is due, and each probe ends neutrally: the
+// next caller gets its slot, never two at a time, and at the end the slot is free.
+// known bug 233
 func TestSimNeutralProbesEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 1_000_000, func(s *schedules.Schedule) {
 		m := newMachine(&terms{Rule: simRule()})
@@ -281,10 +282,10 @@ func TestSimNeutralProbesEverySchedule(t *testing.T) {
 				}
 				out++
 				most = max(most, out)
-				if !m.holds(a.number) { // and meanwhile others ask
+				if !m.holds(a.number) { // meanwhile others ask
 					s.Failf("the place of a probe is not its own")
 				}
-				out-- // while it still has its place
+				out-- // while it still holds its slot
 				if c := m.leave(a.number, due); c != (Change{}) {
 					s.Failf("a neutral probe changed %v to %v", c.From, c.To)
 				}
@@ -300,8 +301,9 @@ func TestSimNeutralProbesEverySchedule(t *testing.T) {
 	})
 }
 
-// known bug 78, 80: while callers come and go or get lost, the rule changes and somebody
-// forces the breaker. Quiet periods bring it back, and every change is legal.
+// While calls come, go or get lost, the rule changes and the breaker is forced. Quiet periods bring
+// it back, and every change is legal.
+// known bug 78, 80
 func TestSimBreakerRecovers(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		m, _, _ := setUp(s)

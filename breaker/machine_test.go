@@ -14,7 +14,7 @@ import (
 
 var seed = chance.Seed
 
-// The states that follow each other, told by hand.
+// The legal changes of state, written out.
 func TestLegal(t *testing.T) {
 	next := map[State][]State{
 		Closed:       {Open, ForcedOpen, ForcedClosed},
@@ -36,8 +36,8 @@ func TestLegal(t *testing.T) {
 	}
 }
 
-// trace is a breaker and what a stranger knows of it: every change must be a legal one
-// from the state before, and no more probes may be out than there are.
+// trace is a breaker under observation: every change must be a legal one from the state before, and
+// there may never be more probes in flight than allowed.
 type trace struct {
 	t       *testing.T
 	m       *machine
@@ -52,7 +52,7 @@ type trace struct {
 type got struct {
 	number uint64
 	probe  bool
-	until  int64 // when the probe is no longer waited for
+	until  int64 // the probe's timeout
 }
 
 func (tr *trace) fail(problem string) {
@@ -69,13 +69,13 @@ func (tr *trace) note(c Change) {
 	case !Legal(c.From, c.To):
 		tr.fail("illegal: " + c.From.String() + " to " + c.To.String())
 	case c.From != tr.state:
-		tr.fail("told from " + c.From.String() + ", it was " + tr.state.String())
+		tr.fail("change from " + c.From.String() + ", but the state was " + tr.state.String())
 	case c.Number <= tr.number:
 		tr.fail("a number that does not rise")
 	}
 	tr.state, tr.number = c.To, c.Number
 	if state, _ := tr.m.state(); state != tr.state {
-		tr.fail("told " + tr.state.String() + ", it is " + state.String())
+		tr.fail("changed to " + tr.state.String() + ", but the state is " + state.String())
 	}
 }
 
@@ -89,7 +89,7 @@ func (tr *trace) enter() bool {
 	if !a.ok {
 		return false
 	}
-	latest := tr.m.latest // a late caller's probe is waited for from then on
+	latest := tr.m.latest // a late caller's probe times out relative to latest
 	tr.open = append(tr.open, got{a.number, a.probe, latest + int64(tr.rule.ProbeTimeout)})
 	out := 0
 	for _, g := range tr.open {
@@ -106,7 +106,7 @@ func (tr *trace) enter() bool {
 	return true
 }
 
-// end is what Completed does with one breaker.
+// end ends a call at this breaker, as Complete does.
 func (m *machine) end(number uint64, now int64, bad bool) Change {
 	end := End{Failed: bad}
 	if t := m.terms.Load(); t.Strategy == SlowRatio && bad {
@@ -115,7 +115,7 @@ func (m *machine) end(number uint64, now int64, bad bool) Change {
 	return m.endAs(number, now, end)
 }
 
-// leave is the end of a call that says nothing.
+// leave ends a call neutrally.
 func (m *machine) leave(number uint64, now int64) Change {
 	return m.endAs(number, now, End{Neutral: true})
 }
@@ -144,7 +144,7 @@ func (tr *trace) exit(i int, bad bool) {
 	tr.note(change)
 }
 
-// leave ends a call that says nothing: nothing changes, and its place as a probe is free.
+// leave ends a call neutrally: nothing changes, and its probe slot is free.
 func (tr *trace) leave(i int) {
 	g := tr.take(i)
 	before := tr.m.status(tr.now)
@@ -177,8 +177,8 @@ func (tr *trace) adopt(r Rule) {
 	tr.m.adopt(&terms{Rule: norm}, tr.now)
 }
 
-// step does something at random: calls come, end well or badly, get lost, are refused
-// elsewhere; time passes or a caller is late; rules change; somebody forces it.
+// step does something at random: calls come, succeed, fail, get lost, are refused elsewhere; time
+// passes or a caller is late; rules change; the breaker is forced.
 func (tr *trace) step(r *rand.Rand) {
 	switch n := r.IntN(20); {
 	case n < 7:
@@ -222,9 +222,9 @@ func randomRule(r *rand.Rand) Rule {
 	return rule
 }
 
-// quiet lets periods pass in which calls go well, and returns after how many the
-// breaker is closed. A period is as long as its longest pause, as calls count, and as a
-// probe of any rule is waited for.
+// quiet lets periods pass in which calls succeed, and returns the number after which the breaker is
+// closed. A period is as long as its longest pause, interval and probe timeout under any of the
+// rules.
 func (tr *trace) quiet(most int) int {
 	if tr.state == ForcedOpen || tr.state == ForcedClosed {
 		tr.note(tr.m.force(NotForced, tr.now))
@@ -243,9 +243,10 @@ func (tr *trace) quiet(most int) int {
 	return most
 }
 
-// From whatever a random trace has led to, a few quiet periods lead back to closed: one
-// for the recovery or a lost probe, and one for each step of a ramp. No change on the
-// way is illegal, and no call of an older state makes one. known bug 78, 80, 81, 83
+// After any random trace, a few quiet periods lead back to closed: one for the recovery or a lost
+// probe, and one for each step of a ramp. Every change on the way is legal, and no call of an older
+// state causes one.
+// known bug 78, 80, 81, 83
 func TestNeverStuck(t *testing.T) {
 	const most = 1 + len(rampShares)
 	n := figure.Size(5_000, 200_000, 1_000_000, 10_000_000)

@@ -17,7 +17,7 @@ import (
 
 var errRefused = &core.BlockError{Kind: core.KindFlow, Resource: "stock", Rule: "r"}
 
-// endings are ways in which a call ends that breakers leave out.
+// endings are the ways in which a call can end that breakers ignore.
 var endings = map[string]func(g *guard, takes time.Duration){
 	"cancelled":            func(g *guard, takes time.Duration) { g.cancelled(takes, context.Canceled) },
 	"cancelled, own error": func(g *guard, takes time.Duration) { g.cancelled(takes, errOwn) },
@@ -26,7 +26,7 @@ var endings = map[string]func(g *guard, takes time.Duration){
 	},
 }
 
-// cancelled makes a call whose context is cancelled while it runs, and that reports err.
+// cancelled makes a call whose context is cancelled while it runs, and which reports err.
 func (g *guard) cancelled(takes time.Duration, err error) {
 	g.t.Helper()
 	ctx, cancel := context.WithCancelCause(g.t.Context())
@@ -38,8 +38,9 @@ func (g *guard) cancelled(takes time.Duration, err error) {
 	e.Exit()
 }
 
-// known bug 233: a probe that says nothing neither closes a breaker nor opens it again: it gives its
-// place to the next call, and the probes before it still count.
+// A neutral probe neither closes a breaker nor opens it again: its slot goes to the next call, and
+// the probes before it still count.
+// known bug 233
 func TestNeutralProbes(t *testing.T) {
 	for name, ends := range endings {
 		t.Run(name, func(t *testing.T) {
@@ -48,11 +49,11 @@ func TestNeutralProbes(t *testing.T) {
 			g := newGuard(t, rule)
 			assert.Equal(t, "pass, b", g.calls("fg"))
 			g.at(time.Second)
-			g.told()
+			g.changes()
 			for range 5 {
 				ends(g, 0)
 			}
-			assert.Equal(t, "open-halfOpen", g.told())
+			assert.Equal(t, "open-halfOpen", g.changes())
 			assert.Equal(t, "pass", g.calls("g"))
 			ends(g, 0)
 			status := g.status("b", "orders")
@@ -61,13 +62,14 @@ func TestNeutralProbes(t *testing.T) {
 			assert.Zero(t, status.Probes)
 			assert.Contains(t, status.Text("orders", start.Add(time.Second)), "6 neutral")
 			assert.Equal(t, "pass", g.calls("g"))
-			assert.Equal(t, "halfOpen-closed", g.told())
+			assert.Equal(t, "halfOpen-closed", g.changes())
 			assert.Zero(t, g.status("b", "orders").Neutral, "they were of the state before")
 		})
 	}
 }
 
-// known bug 233: calls that say nothing neither end a row of failures nor thin out a share.
+// Neutral calls neither end a row of failures nor dilute a share.
+// known bug 233
 func TestNeutralCallsDontCount(t *testing.T) {
 	for name, ends := range endings {
 		t.Run(name, func(t *testing.T) {
@@ -85,13 +87,13 @@ func TestNeutralCallsDontCount(t *testing.T) {
 					assert.Equal(t, breaker.Closed, g.state("b"), rule)
 					g.calls("f")
 				}
-				assert.Equal(t, "closed-open", g.told(), rule)
+				assert.Equal(t, "closed-open", g.changes(), rule)
 			}
 		})
 	}
 }
 
-// Calls that say nothing are no part of a recovery either.
+// Neutral calls don't count in a recovery either.
 func TestNeutralCallsWhileRecovering(t *testing.T) {
 	for name, ends := range endings {
 		t.Run(name, func(t *testing.T) {
@@ -101,8 +103,8 @@ func TestNeutralCallsWhileRecovering(t *testing.T) {
 			g.calls("ff")
 			g.at(time.Second)
 			g.calls("g")
-			g.at(4*time.Second - 1) // one of two passes
-			g.told()
+			g.at(4*time.Second - 1) // one of two calls passes
+			g.changes()
 			for range 5 {
 				ends(g, 0)
 				_, err := g.enter("orders")
@@ -115,8 +117,7 @@ func TestNeutralCallsWhileRecovering(t *testing.T) {
 	}
 }
 
-// Of calls judged by how long they take, one that was left after longer than that was slow: as a
-// probe, too.
+// Under SlowRatio, a neutral call that took longer than SlowRT was slow, also as a probe.
 func TestNeutralSlowCalls(t *testing.T) {
 	for name, ends := range endings {
 		t.Run(name, func(t *testing.T) {
@@ -127,18 +128,18 @@ func TestNeutralSlowCalls(t *testing.T) {
 			assert.Equal(t, [3]int64{0, 0, 1}, [3]int64{status.Calls, status.Bad, status.Neutral})
 			ends(g, 101*ms)
 			ends(g, 101*ms)
-			assert.Equal(t, "closed-open", g.told())
+			assert.Equal(t, "closed-open", g.changes())
 			g.clock.Advance(time.Second)
 			ends(g, 10*ms)
-			assert.Equal(t, "open-halfOpen", g.told())
+			assert.Equal(t, "open-halfOpen", g.changes())
 			ends(g, 101*ms)
-			assert.Equal(t, "halfOpen-open", g.told())
+			assert.Equal(t, "halfOpen-open", g.changes())
 		})
 	}
 }
 
-// An answer is an answer, whatever became of its caller; a call that timed out, and an error that the
-// user's function calls a failure, count as failures.
+// A success or failure of the resource counts even if the caller gave up; a call that timed out,
+// and an error that the user's function classifies as a failure, count as failures.
 func TestNotNeutral(t *testing.T) {
 	errMissing := errors.New("no such order")
 	timedOut, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
@@ -151,7 +152,7 @@ func TestNotNeutral(t *testing.T) {
 		ctx      context.Context
 		failWhen func(error) bool
 		err      error
-		told     string
+		changes  string
 	}{
 		{"nil", gone, nil, nil, "halfOpen-closed"},
 		{"ignored", gone, nil, engine.Ignore(errMissing), "halfOpen-closed"},
@@ -174,16 +175,16 @@ func TestNotNeutral(t *testing.T) {
 			g.at(time.Second)
 			e, err := g.Enter(tt.ctx, "orders", nil)
 			require.NoError(t, err)
-			g.told()
+			g.changes()
 			e.Fail(tt.err)
 			e.Exit()
-			assert.Equal(t, tt.told, g.told())
+			assert.Equal(t, tt.changes, g.changes())
 		})
 	}
 }
 
-// Of what is said of one call a failure counts most, whatever is said before and after; a panic is a
-// failure, whoever has left.
+// If a call is reported several times, a failure counts most, whatever comes before and after; a
+// panic is a failure, even if the caller gave up.
 func TestNeutralAndFailed(t *testing.T) {
 	for _, errs := range [][]error{{errOwn, errRefused}, {errRefused, errOwn}} {
 		g := newGuard(t, quick("b"))
@@ -192,7 +193,7 @@ func TestNeutralAndFailed(t *testing.T) {
 			e.Fail(err)
 		}
 		e.Exit()
-		assert.Equal(t, "closed-open", g.told())
+		assert.Equal(t, "closed-open", g.changes())
 	}
 	g := newGuard(t, quick("b"))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -203,10 +204,10 @@ func TestNeutralAndFailed(t *testing.T) {
 		defer e.ExitFailed()
 		panic("down")
 	})
-	assert.Equal(t, "closed-open", g.told())
+	assert.Equal(t, "closed-open", g.changes())
 }
 
-// A forced breaker counts nothing, and neither does one counts that began in another state.
+// A forced breaker counts no call, nor does a breaker count a call from another state.
 func TestNeutralCallsOfOtherStates(t *testing.T) {
 	g := newGuard(t, quick("b"))
 	old := g.open("orders")

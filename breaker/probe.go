@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// probe is the lease of one probe: its place is taken until then.
+// probe is the lease of one probe: it holds its slot until then.
 type probe struct {
 	number uint64
 	until  int64
 }
 
-// shut sets the gate of the half-open state: while no more probes may go out it is shut, until as
-// many are no longer waited for as makes room for one. The probes stand in the order of that time.
+// shut sets the gate of the half-open state: while all probe slots are taken it is shut, until
+// enough probes time out to free one. The probes are sorted by that time.
 func (m *machine) shut() {
 	over := len(m.probes) - max(1, m.terms.Load().Probes-m.good)
 	if over < 0 {
@@ -22,15 +22,15 @@ func (m *machine) shut() {
 	m.gate.Store(m.probes[over].until)
 }
 
-// wait adds a probe to those that are waited for.
+// wait adds a probe to the ones in flight.
 func (m *machine) wait(p probe) {
 	i, _ := slices.BinarySearchFunc(m.probes, p.until+1, func(q probe, until int64) int { return cmp.Compare(q.until, until) })
 	m.probes = slices.Insert(m.probes, i, p)
 	m.shut()
 }
 
-// holds reports whether what a call got is still good: its state is still the current one, and it
-// is still waited for.
+// holds reports whether an admission is still valid: its state is the current one, and its probe,
+// if any, has not timed out.
 func (m *machine) holds(number uint64) bool {
 	m.lock()
 	defer m.unlock()
@@ -41,16 +41,15 @@ func (m *machine) holds(number uint64) bool {
 	return state == Closed || state == ForcedClosed || state == Recovering
 }
 
-// giveBack takes back the probe of a call that doesn't run: its place is free immediately. The
-// state stays as it is, so that calls which are refused elsewhere, however many, change it only
-// once.
+// giveBack releases the probe of a call that doesn't run: its slot is free immediately. The state
+// stays as it is, so that any number of calls refused elsewhere changes it only once.
 func (m *machine) giveBack(number uint64) {
 	m.lock()
 	defer m.unlock()
 	m.drop(number)
 }
 
-// drop stops waiting for a probe.
+// drop removes a probe.
 func (m *machine) drop(number uint64) {
 	if state, present := m.state(); state != HalfOpen || number <= present {
 		return

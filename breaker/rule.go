@@ -9,67 +9,67 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Rule is one breaker for a resource, or one for each resource that matches. Resource
-// and Threshold are enough:
+// Rule is one breaker for a resource, or one for each resource that matches. Resource and Threshold
+// are enough:
 //
 //	breaker.Rule{Resource: "GET /orders", Threshold: 0.5}
 //
-// opens when half of the calls in ten seconds fail, if there were at least five. Two equal rules
-// are the same rule; a rule that differs from an older one with the same ID takes over its state.
+// opens when half of the calls in ten seconds fail, if there were at least five. Equal rules are
+// one rule; a rule that differs from an older one with the same ID takes over its state.
 type Rule struct {
-	// ID names the rule in errors, logs and figures, and ties it to its
-	// predecessor when rules are reloaded. Made from the fields if empty.
+	// ID names the rule in errors, logs and statistics, and links it to its predecessor on a
+	// reload. If empty, it is derived from the other fields.
 	ID string `yaml:"id,omitempty"`
-	// Resource is the name given to api.Entry, or a pattern as Match says. Required. "*" means
-	// every resource that no other enforced rule of the family is about. Every resource that the
-	// rule is about has a breaker of its own.
+	// Resource is the name passed to api.Entry, or a pattern as Match says. Required. "*" applies
+	// to every resource that no other enforced breaker rule applies to. Each resource has a breaker
+	// of its own.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources. The zero value is api.MatchExact.
-	// api.MatchPrefix matches all names that begin with what precedes the star at the end of
-	// Resource, as in "GET /users/*". api.MatchPath compares the parts between slashes, where a
-	// star matches any part, as in "GET /users/*/orders". A rule of these two kinds is about a name
-	// only if no enforced rule of the family spells out more of it. api.MatchRegex is a regular
-	// expression (RE2) that must match a whole name, where a dot matches every character; such a
-	// rule is about all names that it matches.
+	// Match says how Resource names resources. The zero value is api.MatchExact. api.MatchPrefix
+	// matches all names that begin with the text before the star at the end of Resource, as in "GET
+	// /users/*". api.MatchPath compares the parts between slashes, where a star matches any part,
+	// as in "GET /users/*/orders". A rule of these two kinds applies to a name only if no enforced
+	// breaker rule matches it more specifically. api.MatchRegex is a regular expression (RE2) that
+	// must match the whole name, where a dot matches every character; it applies to every name that
+	// it matches.
 	Match spec.Match `yaml:"match,omitempty"`
-	// Exclude lists names that "*", a prefix or a path is not about.
+	// Exclude lists names that "*", a prefix or a path does not apply to.
 	Exclude []string `yaml:"exclude,omitempty"`
-	// Strategy is what trips the breaker. The zero value is ErrorRatio.
+	// Strategy decides what trips the breaker. The zero value is ErrorRatio.
 	Strategy Strategy `yaml:"strategy,omitempty"`
-	// Threshold is what trips it when reached: a share from 0 to 1, or a number of
-	// calls for ErrorCount and ConsecutiveErrors, up to 10⁹. At least one bad call is needed in any
-	// case, so 0 means the first one trips it.
+	// Threshold trips the breaker when reached: a share from 0 to 1, or a number of calls for
+	// ErrorCount and ConsecutiveErrors, up to 10⁹. At least one bad call is always needed, so with
+	// 0 the first one trips it.
 	Threshold float64 `yaml:"threshold"`
-	// SlowRT is what a slow call takes longer than, without what it waited itself for rules. Up to
-	// 24 h. Required by SlowRatio, refused by the others.
+	// SlowRT is the duration above which a call is slow, not counting its waits for rules. Up to 24
+	// h. Required by SlowRatio, refused by the others.
 	SlowRT time.Duration `yaml:"slowRT,omitempty"`
-	// MinCalls is how many calls must have completed within Interval before anything
-	// trips. 1 to 10⁹; 0 means 5. Refused by ConsecutiveErrors, as are the two below: a run of
-	// failures lasts until a call goes well.
+	// MinCalls is the number of calls that must complete within Interval before the breaker can
+	// trip. 1 to 10⁹; 0 means 5. Refused by ConsecutiveErrors, as are Interval and Buckets: a run
+	// of failures lasts until a call succeeds.
 	MinCalls int `yaml:"minCalls,omitempty"`
-	// Interval is how far back calls count. 10 ms to 24 h; 0 means ten seconds.
+	// Interval is the period over which calls count. 10 ms to 24 h; 0 means ten seconds.
 	Interval time.Duration `yaml:"interval,omitempty"`
-	// Buckets divide Interval; as each ends, the count of the oldest is forgotten. 0 means 10. With
-	// 1, counting restarts at every multiple of Interval.
+	// Buckets divide Interval; when a bucket begins, the counts of the oldest expire. 0 means 10.
+	// With 1, counting restarts at every multiple of Interval.
 	Buckets int `yaml:"buckets,omitempty"`
-	// Recovery is how long the breaker stays open before it lets probes through. 1 ms
-	// to 24 h; 0 means 5 s.
+	// Recovery is the time the breaker stays open before it admits probes. 1 ms to 24 h; 0 means 5
+	// s.
 	Recovery time.Duration `yaml:"recovery,omitempty"`
-	// Probes is how many calls must go well in a row while the breaker is half-open, and at most
-	// how many of them run at the same time. 1 to 1000; 0 means 1.
+	// Probes is the number of calls that must succeed in a row while the breaker is half-open, and
+	// the most that run at the same time. 1 to 1000; 0 means 1.
 	Probes int `yaml:"probes,omitempty"`
-	// ProbeTimeout is when a probe that has not completed is no longer waited for, and
-	// another call takes its place. 1 ms to 24 h; 0 means Recovery.
+	// ProbeTimeout is the time after which a probe that has not completed frees its place for
+	// another call. 1 ms to 24 h; 0 means Recovery.
 	ProbeTimeout time.Duration `yaml:"probeTimeout,omitempty"`
 	// Ramp makes the breaker close in steps: 1 %, then 10 %, then 50 % of the calls pass, each for
-	// that long. 1 ms to 24 h; 0 means that it closes immediately.
+	// this long. 1 ms to 24 h; 0 means that it closes immediately.
 	Ramp time.Duration `yaml:"ramp,omitempty"`
-	// Mode says whether the verdict holds. The zero value is api.Enforce.
+	// Mode says whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 
-// DefaultInterval is how far back calls count if a rule doesn't say. It is long enough for a
-// resource that is called once a second to have the five calls that a breaker needs by default.
+// DefaultInterval is the default of Interval. It is long enough for a resource that is called once
+// a second to have the five calls that a breaker needs by default.
 const DefaultInterval = 10 * time.Second
 
 // The ranges of a rule's fields.
@@ -79,11 +79,11 @@ const (
 	MaxMinCalls  = 1_000_000_000
 	MaxProbes    = 1000
 	MinPause     = time.Millisecond // Recovery, ProbeTimeout, Ramp
-	MaxDuration  = stat.MaxInterval // any
+	MaxDuration  = stat.MaxInterval // for all of them
 )
 
-// Normalized returns the rule with every default written out, or the first field that
-// can't be honoured as a [spec.FieldError].
+// Normalized returns the rule with every default filled in. It returns a [spec.FieldError] for the
+// first field that can't be honoured.
 func (r Rule) Normalized() (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
 	if err := cmp.Or(r.checkNames(), r.checkEnums()); err != nil {
@@ -106,7 +106,7 @@ func (r Rule) Normalized() (Rule, error) {
 
 func (r Rule) checkNames() error {
 	if r.Resource == "" {
-		return spec.BadField("resource", `is required: name the resource that the breaker is for, or write "*" for all`)
+		return spec.BadField("resource", `is required: name the resource, or use "*" for all`)
 	}
 	return r.Info().Check()
 }
@@ -116,7 +116,7 @@ func (r Rule) checkEnums() error {
 	case !strategyNames.Has(r.Strategy):
 		return spec.BadField("strategy", "%d is unknown: use breaker.ErrorRatio, breaker.ErrorCount, breaker.SlowRatio or breaker.ConsecutiveErrors", r.Strategy)
 	case r.Strategy == SlowRatio && r.SlowRT == 0:
-		return spec.BadField("slowRT", "is required by strategy slowRatio: say what a slow call takes longer than")
+		return spec.BadField("slowRT", "is required by strategy slowRatio: set the duration above which a call is slow")
 	case r.Strategy != SlowRatio && r.SlowRT != 0:
 		return spec.BadField("slowRT", "has no meaning for strategy %s: remove it, or set strategy to slowRatio", r.Strategy)
 	case r.Strategy == ConsecutiveErrors:
@@ -125,7 +125,7 @@ func (r Rule) checkEnums() error {
 	return nil
 }
 
-// checkRow is for a rule that looks at the run of failures up to the latest call, however long ago.
+// checkRow checks the fields of a rule that counts consecutive failures, without an interval.
 func (r Rule) checkRow() error {
 	field := ""
 	switch {
@@ -138,7 +138,7 @@ func (r Rule) checkRow() error {
 	default:
 		return nil
 	}
-	return spec.BadField(field, "has no meaning for strategy consecutiveErrors, which counts until a call goes well: remove it, or set strategy to errorCount")
+	return spec.BadField(field, "has no meaning for strategy consecutiveErrors, which counts until a call succeeds: remove it, or set strategy to errorCount")
 }
 
 func (r Rule) checkNumbers() error {
@@ -187,8 +187,8 @@ func (r Rule) checkStatistics() error {
 	return nil
 }
 
-// Like names a rule by the fields that make it that rule, so that an edited
-// threshold is still the same rule.
+// Like identifies a rule by the fields that make it that rule, so that a rule with an edited
+// threshold is still the same.
 func (r Rule) Like() string {
 	id := []string{"breaker", r.Resource}
 	if r.Strategy != ErrorRatio {

@@ -36,8 +36,8 @@ func TestErrorCount(t *testing.T) {
 	g.run([]step{{0, "ggfgf", "pass x5", ""}, {0, "fg", "pass, b", "closed-open"}})
 }
 
-// A row of failures lasts until a call goes well, however long that takes; it ends with
-// its state, and one that a new threshold finds too long trips with the next failure.
+// A row of failures lasts until a call succeeds, however long that takes; it ends with its state,
+// and if a new threshold finds it too long, the breaker trips with the next failure.
 func TestConsecutiveErrors(t *testing.T) {
 	rule := breaker.Rule{ID: "b", Resource: "orders", Strategy: breaker.ConsecutiveErrors, Threshold: 3, Recovery: time.Second}
 	g := newGuard(t, rule)
@@ -52,13 +52,13 @@ func TestConsecutiveErrors(t *testing.T) {
 	rule.Threshold = 1
 	g.load(rule)
 	assert.Equal(t, "pass x2, b", g.calls("gfg"))
-	assert.Equal(t, "closed-open", g.told())
+	assert.Equal(t, "closed-open", g.changes())
 
 	g = newGuard(t, breaker.Rule{ID: "b", Resource: "orders", Strategy: breaker.ConsecutiveErrors, Recovery: time.Second})
 	assert.Equal(t, "pass x2, b", g.calls("gfg"), "a threshold of 0 is the first")
 }
 
-// A row of failures that counted under another strategy is none.
+// A row of failures from another strategy doesn't count.
 func TestConsecutiveErrorsAfterAnother(t *testing.T) {
 	count := breaker.Rule{ID: "b", Resource: "orders", Strategy: breaker.ErrorCount, Threshold: 4, MinCalls: 1}
 	row := breaker.Rule{ID: "b", Resource: "orders", Strategy: breaker.ConsecutiveErrors, Threshold: 3}
@@ -68,7 +68,7 @@ func TestConsecutiveErrorsAfterAnother(t *testing.T) {
 	assert.Equal(t, "pass x2", g.calls("ff"))
 	g.load(count)
 	assert.Equal(t, "pass x3", g.calls("fff"))
-	assert.Empty(t, g.told())
+	assert.Empty(t, g.changes())
 }
 
 // By default a breaker of a resource that is called once a second can trip.
@@ -83,7 +83,7 @@ func TestOneCallASecond(t *testing.T) {
 	})
 }
 
-// Slow is what takes longer, not as long.
+// A call is slow if it takes longer than SlowRT, not if it takes as long.
 func TestSlowRatio(t *testing.T) {
 	rule := breaker.Rule{ID: "b", Resource: "orders", Strategy: breaker.SlowRatio, SlowRT: 100 * ms, Threshold: 1, MinCalls: 2, Recovery: time.Second}
 	g := newGuard(t, rule)
@@ -91,11 +91,11 @@ func TestSlowRatio(t *testing.T) {
 	assert.Equal(t, "pass", g.call("orders", 100*ms+1, nil))
 	g.at(time.Minute)
 	assert.Equal(t, "pass x2, b", g.calls("sss"))
-	assert.Equal(t, "closed-open", g.told())
+	assert.Equal(t, "closed-open", g.changes())
 }
 
-// Counts slide: what is older than the interval does not matter, and what is younger
-// does, wherever a bucket begins. With one bucket they restart at each interval.
+// Counts slide: a call counts exactly while it is younger than the interval, wherever a bucket
+// begins. With one bucket, counting restarts at each interval.
 func TestSlidingStatistics(t *testing.T) {
 	rule := breaker.Rule{
 		ID: "b", Resource: "orders", Strategy: breaker.ErrorCount, Threshold: 4, MinCalls: 1, Interval: time.Second, Recovery: time.Second,
@@ -109,7 +109,8 @@ func TestSlidingStatistics(t *testing.T) {
 	g.run([]step{{950 * ms, "ff", "pass x2", ""}, {1050 * ms, "fff", "pass x3", ""}, {1999 * ms, "fg", "pass, b", "closed-open"}})
 }
 
-// The edges at which a breaker trips and does not. known bug 82
+// The exact values at which a breaker trips and doesn't.
+// known bug 82
 func TestEquality(t *testing.T) {
 	for _, tt := range []struct {
 		strategy   breaker.Strategy
@@ -170,8 +171,9 @@ func TestEquality(t *testing.T) {
 	}
 }
 
-// Half-open admits as many as the rule says, no more at a time, and closes when so many
-// have gone well. known bug 81
+// A half-open breaker admits as many probes as the rule says, no more at a time, and closes when
+// that many have succeeded.
+// known bug 81
 func TestProbes(t *testing.T) {
 	rule := quick("b")
 	rule.Probes = 3
@@ -189,10 +191,10 @@ func TestProbes(t *testing.T) {
 	probes[1].Exit()
 	probes[2].Exit()
 	assert.Equal(t, breaker.Closed, g.state("b"))
-	assert.Equal(t, "closed-open open-halfOpen halfOpen-closed", g.told())
+	assert.Equal(t, "closed-open open-halfOpen halfOpen-closed", g.changes())
 }
 
-// One bad probe is enough, and what the others say then changes nothing.
+// One bad probe is enough, and the results of the others then change nothing.
 func TestOneBadProbe(t *testing.T) {
 	rule := quick("b")
 	rule.Probes = 3
@@ -207,11 +209,12 @@ func TestOneBadProbe(t *testing.T) {
 	c.Exit()
 	assert.Equal(t, breaker.Open, g.state("b"))
 	assert.Equal(t, start.Add(2*time.Second+10*ms).UTC(), g.status("b", "orders").RetryAt)
-	assert.Equal(t, "closed-open open-halfOpen halfOpen-open", g.told())
+	assert.Equal(t, "closed-open open-halfOpen halfOpen-open", g.changes())
 }
 
-// A probe that never ends is waited for so long; then another may go. If it ends after
-// all, it still tells what it knows. known bug 80
+// A probe that never ends times out; then another may go. If it ends after all, its result still
+// counts.
+// known bug 80
 func TestLostProbe(t *testing.T) {
 	rule := quick("b")
 	rule.ProbeTimeout = 300 * ms
@@ -242,8 +245,8 @@ func TestLostProbe(t *testing.T) {
 	assert.Equal(t, breaker.Closed, g.state("b"))
 }
 
-// A lost probe that ends well after all leaves fewer probes to come, and the others are out: the
-// first of them to be given up makes room for none. Whoever asks is told so before they ask.
+// When a lost probe succeeds after all, fewer probes are needed, and the others are in flight: the
+// first of them to time out frees no slot. RetryAfter and Ask already take that into account.
 // known bug 186
 func TestLostProbeThatEndsWell(t *testing.T) {
 	rule := quick("b")
@@ -260,7 +263,7 @@ func TestLostProbeThatEndsWell(t *testing.T) {
 	fourth := g.open("orders")
 	lost.Exit()
 	assert.Equal(t, 3, g.status("b", "orders").Probes)
-	g.at(time.Second + 400*ms) // the second is given up: two are out, and two good ones are needed
+	g.at(time.Second + 400*ms) // the second times out: two are in flight, and two successes are needed
 	x, err := g.Explain(t.Context(), "orders", nil)
 	require.NoError(t, err)
 	assert.Equal(t, core.Refused, x.Outcome, "%v", x)
@@ -274,8 +277,8 @@ func TestLostProbeThatEndsWell(t *testing.T) {
 	third.Exit()
 }
 
-// What an older state let in changes nothing: not a newer closed state, not a half-open
-// one, whose probes alone decide.
+// Calls from an older state change nothing: neither a newer closed state, nor a half-open one,
+// which only its probes decide.
 func TestLateCompletions(t *testing.T) {
 	g := newGuard(t, quick("b"))
 	fails, works := g.open("orders"), g.open("orders")
@@ -294,10 +297,11 @@ func TestLateCompletions(t *testing.T) {
 	fails2.Fail(errOwn)
 	fails2.Exit()
 	assert.Equal(t, breaker.Closed, g.state("b"))
-	assert.Equal(t, "closed-open open-halfOpen halfOpen-closed", g.told())
+	assert.Equal(t, "closed-open open-halfOpen halfOpen-closed", g.changes())
 }
 
-// The share of calls that passes rises in three steps. known bug 83
+// The share of calls that pass rises in three steps.
+// known bug 83
 func TestRamp(t *testing.T) {
 	rule := quick("b")
 	rule.Ramp, rule.MinCalls, rule.Threshold, rule.Interval = 10*time.Second, 3, 0.5, time.Second
@@ -319,17 +323,17 @@ func TestRamp(t *testing.T) {
 	assert.Equal(t, []int{10, 100, 500, 1000}, []int{
 		share(time.Second), share(11 * time.Second), share(21 * time.Second), share(31 * time.Second),
 	})
-	assert.Equal(t, "closed-open open-halfOpen halfOpen-recovering recovering-closed", g.told())
+	assert.Equal(t, "closed-open open-halfOpen halfOpen-recovering recovering-closed", g.changes())
 
-	// It trips while it recovers as it does when closed.
+	// It trips while recovering as when closed.
 	g.at(40 * time.Second)
 	g.calls("fff")
-	g.told()
+	g.changes()
 	g.at(41 * time.Second)
 	g.calls("g")
 	g.at(63 * time.Second) // half of the calls pass
 	assert.Equal(t, "pass, b, pass, b, pass, b x2", g.calls("fffffff"))
-	assert.Equal(t, "open-halfOpen halfOpen-recovering recovering-open", g.told())
+	assert.Equal(t, "open-halfOpen halfOpen-recovering recovering-open", g.changes())
 }
 
 // A call whose turn it is not takes nothing from other rules.
@@ -367,8 +371,9 @@ func repeat(c rune, n int) string {
 	return string(calls)
 }
 
-// A probe that something later refuses is given back at once, as often as that
-// happens, and nobody is told of changes that are none. known bug 78, 79
+// A probe that a later rule refuses is given back at once, any number of times, and listeners see
+// no change.
+// known bug 78, 79
 func TestRefusedProbe(t *testing.T) {
 	shut := true
 	gate := trial.AskOnly(func(*engine.Invocation) engine.Verdict { return engine.Verdict{} })
@@ -382,14 +387,14 @@ func TestRefusedProbe(t *testing.T) {
 		_, err := g.enter("orders")
 		require.ErrorIs(t, err, late.refusal)
 	}
-	assert.Equal(t, "closed-open open-halfOpen", g.told())
+	assert.Equal(t, "closed-open open-halfOpen", g.changes())
 	assert.Zero(t, g.status("b", "orders").Probes)
 	shut = false
 	assert.Equal(t, "pass", g.calls("g"))
-	assert.Equal(t, "halfOpen-closed", g.told())
+	assert.Equal(t, "halfOpen-closed", g.changes())
 }
 
-// latecomer refuses when it takes, and not when it is asked.
+// latecomer refuses when it takes, not when asked.
 type latecomer struct {
 	trial.AskOnly
 	shut    *bool
@@ -404,7 +409,8 @@ func (l latecomer) Take(*engine.Invocation) engine.Verdict {
 	return engine.Verdict{}
 }
 
-// Two breakers of a resource don't block each other's probe. known bug 84
+// Two breakers of a resource don't block each other's probe.
+// known bug 84
 func TestTwoBreakers(t *testing.T) {
 	a, b := quick("a"), quick("b")
 	b.Recovery = 3 * time.Second
@@ -418,8 +424,8 @@ func TestTwoBreakers(t *testing.T) {
 	assert.ErrorContains(t, err, "are the same: remove one")
 }
 
-// A call that waits takes a probe when its wait is over, not before, and is refused if
-// the breaker has opened meanwhile.
+// A call that waits takes a probe after its wait, not before, and is refused if the breaker has
+// opened meanwhile.
 func TestAskedAgainAfterTheWait(t *testing.T) {
 	g := newGuard(t)
 	queue := []flow.Rule{{ID: "queue", Resource: "orders", Threshold: 10, Behavior: flow.Throttle, MaxWait: time.Minute}}
@@ -436,7 +442,7 @@ func TestAskedAgainAfterTheWait(t *testing.T) {
 	}
 	wait()
 	first.Fail(errOwn)
-	first.Exit() // opens it
+	first.Exit() // opens the breaker
 	g.clock.Advance(100 * ms)
 	err := <-results
 	require.ErrorIs(t, err, core.ErrBlocked)
@@ -463,7 +469,7 @@ func TestAskedAgainAfterTheWait(t *testing.T) {
 	assert.Equal(t, breaker.Closed, g.state("b"))
 }
 
-// Nor does a breaker change for a probe that another one refuses when the wait is over.
+// Nor does a breaker change because of a probe that another one refuses after the wait.
 // known bug 79
 func TestProbeRefusedAfterTheWait(t *testing.T) {
 	g := newGuard(t)
@@ -481,16 +487,15 @@ func TestProbeRefusedAfterTheWait(t *testing.T) {
 	g.clock.AwaitParked(1)
 	first.Fail(errOwn)
 	first.Exit()
-	g.clock.Advance(time.Second) // b may let a probe in again
+	g.clock.Advance(time.Second) // b may admit a probe again
 	err := <-results
 	require.ErrorIs(t, err, core.ErrBlocked)
 	require.ErrorContains(t, err, "long")
 	assert.Equal(t, breaker.Open, g.state("b"))
-	assert.Equal(t, "closed-open closed-open", g.told())
+	assert.Equal(t, "closed-open closed-open", g.changes())
 }
 
-// A wait that nobody announced: what the breaker gave before it stands if it is still
-// good.
+// After a wait that was not announced, the breaker's earlier admission stands if still valid.
 func TestWaitAfterTheBreaker(t *testing.T) {
 	var wait time.Duration
 	late := waiter{trial.AskOnly(func(*engine.Invocation) engine.Verdict { return engine.Verdict{} }), &wait}
@@ -500,10 +505,10 @@ func TestWaitAfterTheBreaker(t *testing.T) {
 	g.at(time.Second)
 	wait = 100 * ms
 	assert.Equal(t, "pass", g.calls("g"))
-	assert.Equal(t, "closed-open open-halfOpen halfOpen-closed", g.told(), "one probe, not two")
+	assert.Equal(t, "closed-open open-halfOpen halfOpen-closed", g.changes(), "one probe, not two")
 	g.calls("f")
 	g.at(5 * time.Second)
-	wait = 2 * time.Second // longer than the probe is waited for
+	wait = 2 * time.Second // longer than the probe timeout
 	assert.Equal(t, "pass", g.calls("g"))
 	assert.Equal(t, breaker.Closed, g.state("b"))
 }
@@ -518,7 +523,7 @@ func (w waiter) Take(inv *engine.Invocation) engine.Verdict {
 	return engine.Verdict{Wait: *w.wait}
 }
 
-// Breakers count calls, not units, and not those that are refused.
+// Breakers count calls, not units, and no refused calls.
 func TestCountsCalls(t *testing.T) {
 	g := newGuard(t, breaker.Rule{ID: "b", Resource: "orders", Strategy: breaker.ErrorCount, Threshold: 2, MinCalls: 1})
 	e, err := g.Enter(t.Context(), "orders", []engine.Option{engine.Units(100)})
@@ -534,7 +539,7 @@ func TestCountsCalls(t *testing.T) {
 	assert.Equal(t, breaker.Closed, g.state("b"))
 }
 
-// What a refused call is told.
+// The RetryAfter of refused calls.
 func TestRetryAfter(t *testing.T) {
 	g := newGuard(t, quick("b"))
 	g.calls("f")

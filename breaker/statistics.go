@@ -6,18 +6,18 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// tally is calls that completed, and those of them that failed or were slow.
+// tally counts completed calls, and the ones that failed or were slow.
 type tally struct{ calls, bad int64 }
 
-// statistics are the tallies of the last interval, and their sum; or, without a ring, the calls
-// that failed since the last one that went well. The owner holds a lock around them.
+// statistics holds the tallies of the last interval, and their sum; or, without a ring, the
+// failures since the last success. The owner guards it with a lock.
 type statistics struct {
 	ring  *stat.LeapArray[tally] // nil for a row of failures
 	sum   tally
-	start int64 // of the newest bucket in sum
+	start int64 // start of the newest bucket in sum
 
-	newest *stat.Bucket[tally] // whose start that is
-	until  int64               // when it ends; a call that arrives before then is counted in it
+	newest *stat.Bucket[tally] // the bucket at start
+	until  int64               // end of newest; earlier calls are counted in it
 }
 
 func newStatistics(r *Rule) statistics {
@@ -26,12 +26,12 @@ func newStatistics(r *Rule) statistics {
 	}
 	ring, err := stat.NewLeapArray[tally](r.Interval, r.Buckets)
 	if err != nil {
-		panic(err) // rules are checked when they are loaded
+		panic(err) // rules are validated when loaded
 	}
 	return statistics{ring: ring, start: math.MinInt64, until: math.MinInt64}
 }
 
-// add counts a call that completed, and returns what the interval then holds.
+// add counts a completed call, and returns the sum over the interval.
 func (s *statistics) add(now int64, bad bool) tally {
 	if s.ring == nil {
 		return s.addToRow(bad)
@@ -49,7 +49,7 @@ func (s *statistics) add(now int64, bad bool) tally {
 	return s.sum
 }
 
-// addToRow is add for a run of failures, which only a call that goes well ends.
+// addToRow is add for consecutive failures; a success resets them.
 func (s *statistics) addToRow(bad bool) tally {
 	s.until = math.MaxInt64
 	if !bad {
@@ -61,7 +61,7 @@ func (s *statistics) addToRow(bad bool) tally {
 	return s.sum
 }
 
-// addGood counts calls that completed well in the time of the newest bucket.
+// addGood counts successful calls in the newest bucket.
 func (s *statistics) addGood(n int64) {
 	switch {
 	case n == 0:
@@ -76,14 +76,14 @@ func (s *statistics) addGood(n int64) {
 // turn advances to the bucket of now.
 func (s *statistics) turn(now int64) *stat.Bucket[tally] {
 	b := s.ring.Current(now)
-	if b.Start != s.start { // other buckets may have ended with it
+	if b.Start != s.start { // other buckets may have expired with it
 		s.start, s.sum = b.Start, s.at(now)
 	}
 	s.newest, s.until = b, b.Start+int64(s.ring.Width())
 	return b
 }
 
-// at is what the interval holds at now.
+// at returns the sum over the interval that ends at now.
 func (s *statistics) at(now int64) (sum tally) {
 	if s.ring == nil {
 		return s.sum
@@ -102,8 +102,8 @@ func (s *statistics) reset() {
 	s.sum, s.start, s.until = tally{}, math.MinInt64, math.MinInt64
 }
 
-// reshaped returns the same tallies in buckets of another shape. A tally that covers several of
-// them goes to the newest.
+// reshaped returns the same tallies in buckets of another shape. A tally that covers several
+// buckets goes to the newest.
 func (s *statistics) reshaped(r *Rule, now int64) statistics {
 	next := newStatistics(r)
 	for b := range s.ring.All(now) {

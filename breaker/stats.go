@@ -10,15 +10,16 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// Stats are the details of a rule.
+// Stats holds the details of a rule.
 type Stats struct {
-	States map[State]int `json:"states"` // how many breakers are in each
+	States map[State]int `json:"states"` // number of breakers in each state
 	// Breakers has one breaker for each resource that needed one, sorted by resource. In JSON they
 	// are listed with their resources.
 	Breakers []Status `json:"-"`
 }
 
-// Stats says what each rule has done, over all resources, and what state its breakers are in.
+// Stats returns the counters of each rule, summed over all resources, and the states of its
+// breakers.
 func (t *table) Stats() []core.RuleStats {
 	now := t.Engine.Now()
 	return t.StatsWith(func(r Rule, controllers []*controller) core.Details {
@@ -34,7 +35,7 @@ func (t *table) Stats() []core.RuleStats {
 	})
 }
 
-// Lines describes the breakers that are not closed.
+// Lines returns a line for each breaker that is not closed.
 func (f Stats) Lines(at time.Time) []string {
 	var list []*Status
 	for i := range f.Breakers {
@@ -72,8 +73,8 @@ func (s *Status) Mark() (text string, urgency int) {
 	return "breaker " + s.State.String(), urgency
 }
 
-// Text says what a breaker that is not closed does at the given time. name is what the breaker
-// belongs to, in words for people.
+// Text describes a breaker that is not closed, as of the given time. name identifies the breaker
+// for people.
 func (s *Status) Text(name string, at time.Time) string {
 	text := fmt.Sprintf("%s %v for %s", name, s.State, shown.Duration(at.Sub(s.Since)))
 	if s.Neutral > 0 {
@@ -81,7 +82,7 @@ func (s *Status) Text(name string, at time.Time) string {
 	}
 	switch wait := s.RetryAt.Sub(at); {
 	case s.Probes > 0:
-		return text + fmt.Sprintf(", %d probes out", s.Probes)
+		return text + fmt.Sprintf(", %d probes in flight", s.Probes)
 	case !s.RetryAt.IsZero() && wait > 0:
 		return text + ", next probe in " + shown.Duration(wait)
 	case s.State == Open || s.State == HalfOpen:

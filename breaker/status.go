@@ -7,44 +7,44 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// Status is what one breaker does at the moment.
+// Status is the current state of one breaker.
 type Status struct {
 	Kind     core.Kind `json:"kind"` // of the rule
-	Rule     string    `json:"rule"` // its ID
+	Rule     string    `json:"rule"` // the rule's ID
 	Resource string    `json:"resource"`
 	Mode     spec.Mode `json:"mode"`
 	State    State     `json:"state"`
-	Since    time.Time `json:"since,omitzero"` // when the state began, in UTC; zero if it never was another
-	// RetryAt is when the next probe is let in, in UTC: in the state Open, and in HalfOpen
-	// while all probes are out. Zero in other states.
+	Since    time.Time `json:"since,omitzero"` // start of the state, in UTC; zero if it was never in another
+	// RetryAt is the time of the next probe, in UTC: in the state Open, and in HalfOpen while
+	// all probes are in flight. Zero in other states.
 	RetryAt time.Time `json:"retryAt,omitzero"`
-	// Calls is how many calls completed in the last interval and count; Bad is how many of them
-	// failed or were slow. For ConsecutiveErrors both are the failures since a call went well.
+	// Calls is the number of calls that completed in the last interval and count; Bad is the number
+	// of them that failed or were slow. For ConsecutiveErrors both are the failures since the last
+	// success.
 	Calls int64 `json:"calls"`
 	Bad   int64 `json:"bad"`
-	// Neutral is how many calls have ended since the breaker has been in this state that say nothing
-	// about the resource and don't count: their own context was cancelled, or a nested call was refused.
+	// Neutral is the number of calls since the start of this state that ended without a result for
+	// the resource and don't count: their own context was cancelled, or a nested call was refused.
 	Neutral int64 `json:"neutral,omitempty"`
-	// Probes is how many probes are out and waited for.
+	// Probes is the number of probes in flight that have not timed out.
 	Probes int `json:"probes,omitempty"`
-	// Why is why the breaker went to its state, in words; "" if it never was in another.
+	// Why is the reason for the state, in words; "" if the breaker was never in another.
 	Why string `json:"why,omitempty"`
-	// Trip is what it had counted when it opened. It stays until the breaker is closed, or is forced;
-	// then it is zero.
+	// Trip holds the counts that opened the breaker, until it closes or is forced; then it is zero.
 	Trip Trip `json:"trip,omitzero"`
 }
 
-// Trip is what a breaker had counted when it opened: unlike the counts of [Status], which begin anew
-// with every state, it stays.
+// Trip holds the counts that opened a breaker. They stay, unlike the counts of [Status], which
+// restart with every state.
 type Trip struct {
 	At    time.Time `json:"at"`    // in UTC
-	Value float64   `json:"value"` // that reached the threshold: a share, or a number of calls
+	Value float64   `json:"value"` // the share, or number of calls, that reached the threshold
 	Calls int64     `json:"calls"` // as in Status
 	Bad   int64     `json:"bad"`
 }
 
-// Status lists the breakers in the order of their rules, then by resource. It omits those of rules
-// that are off and those that no call has needed yet.
+// Status lists the breakers in the order of their rules, then by resource. It omits breakers of
+// rules that are off and breakers that no call has needed yet.
 func (t *table) Status() []Status {
 	var list []Status
 	t.each(func(c *controller) {
@@ -61,14 +61,14 @@ func (c *controller) status(now int64) Status {
 	return s
 }
 
-// status is what the machine does; the caller fills in whose it is.
+// status returns the state of the machine; the caller fills in the fields that identify it.
 func (m *machine) status(now int64) Status {
 	s, _ := m.statusAndCause(now)
 	return s
 }
 
-// statusAndCause is status, and why the machine is in its state: the zero cause if it was never in
-// another.
+// statusAndCause is status, and the reason for the state: the zero cause if the machine was never
+// in another.
 func (m *machine) statusAndCause(now int64) (Status, cause) {
 	m.lock()
 	defer m.unlock()
@@ -94,9 +94,9 @@ func (m *machine) statusAndCause(now int64) (Status, cause) {
 	return s, m.cause
 }
 
-// idle reports whether the breaker can be forgotten if its resource is not in use: it
-// remembers nothing, or would let the next call in anyway. A run of failures, which never ends by
-// itself, doesn't keep a resource: names that fail once each would fill all places.
+// idle reports whether the breaker can be dropped with an unused resource: it remembers nothing, or
+// would admit the next call anyway. A run of failures, which never expires, doesn't keep a
+// resource: names that fail once each would fill all places.
 func (m *machine) idle(now int64) bool {
 	m.lock()
 	defer m.unlock()
@@ -109,8 +109,8 @@ func (m *machine) idle(now int64) bool {
 	return now >= m.gate.Load()
 }
 
-// retryAfter is how long until a call is let in. It is not known while the breaker is forced open,
-// or while it recovers, when it depends on how many calls arrive.
+// retryAfter returns the time until a call is admitted. It is unknown while the breaker is forced
+// open, and while it recovers, when it depends on the calls that arrive.
 func (m *machine) retryAfter(now int64) (wait time.Duration, known bool) {
 	switch state, _ := m.state(); state {
 	case ForcedOpen, Recovering:

@@ -6,15 +6,15 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// terms are what a revision of a rule asks of the machine.
+// terms is the part of a rule's revision that the machine needs.
 type terms struct {
 	Rule
 	resource string
-	tell     func(Change) // nil if not wanted
+	tell     func(Change) // nil if there are no listeners
 }
 
-// trips reports whether that many bad calls open the breaker, and what was measured. It divides,
-// since a quotient such as 7/100 equals the threshold 0.07 exactly; a product may be slightly off.
+// trips reports whether the bad calls open the breaker, and the measured value. It divides, since a
+// quotient such as 7/100 equals the threshold 0.07 exactly; a product may be slightly off.
 func (t *terms) trips(all tally) (value float64, trips bool) {
 	if all.bad == 0 || all.calls < int64(t.MinCalls) {
 		return 0, false
@@ -27,8 +27,7 @@ func (t *terms) trips(all tally) (value float64, trips bool) {
 }
 
 // goodMayTrip reports whether further good calls could open the breaker: one of them may be the
-// last of MinCalls. Any beyond that only make the share smaller, and a good call ends a run of
-// failures.
+// last of MinCalls. More of them only lower the share, and a good call ends a run of failures.
 func (t *terms) goodMayTrip(all tally) bool {
 	if t.Strategy == ConsecutiveErrors {
 		return false
@@ -38,20 +37,20 @@ func (t *terms) goodMayTrip(all tally) bool {
 	return trips
 }
 
-// verdict is what the end of a call says about the resource.
+// verdict is the judgement on the resource at the end of a call.
 type verdict uint8
 
 const (
 	good    verdict = iota
 	bad             // the call counts against the resource
-	neutral         // it says nothing, and a probe that ends so has not been one
-	// blind is a call that has no response time, where that is what calls are judged by: it says
-	// nothing, but as a probe it is waited for all the same, and counts as good.
+	neutral         // no judgement; a probe that ends so has not been one
+	// blind is a call without a response time under a strategy that judges by it: no judgement, but
+	// a probe keeps its slot all the same, and counts as good.
 	blind
 )
 
-// judge returns what the end of a call says. A neutral call that took longer than SlowRT was slow
-// all the same: it would have taken longer still.
+// judge returns the verdict at the end of a call. A neutral call that took longer than SlowRT was
+// slow all the same: it would have taken longer still.
 func (t *terms) judge(end End) verdict {
 	if t.Strategy != SlowRatio {
 		switch {
@@ -81,7 +80,7 @@ func (m *machine) adopt(t *terms, now int64) {
 	now = m.advanceLocked(now)
 	old := m.terms.Load()
 	switch {
-	case old.Strategy != t.Strategy || old.SlowRT != t.SlowRT: // another thing was counted
+	case old.Strategy != t.Strategy || old.SlowRT != t.SlowRT: // the calls counted were others
 		m.results = newStatistics(&t.Rule)
 	case old.Interval != t.Interval || old.Buckets != t.Buckets:
 		m.results = m.results.reshaped(&t.Rule, now)
@@ -90,7 +89,7 @@ func (m *machine) adopt(t *terms, now int64) {
 	m.terms.Store(t)
 	switch state, _ := m.state(); state {
 	case Open:
-		if m.gate.Load() != always { // it was let go of by hand
+		if m.gate.Load() != always { // it was released by hand
 			m.gate.Store(m.since.Load() + int64(t.Recovery))
 		}
 	case HalfOpen:

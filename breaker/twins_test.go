@@ -12,8 +12,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
-// twins are two breakers that fare alike, but for the tab: calls that one counts without
-// the lock the other counts with it.
+// twins are two equal breakers: calls that one counts without the lock, by its tally, the other
+// counts with it.
 type twins struct {
 	t         *testing.T
 	m, locked *machine
@@ -103,7 +103,7 @@ func (tw *twins) step(r *rand.Rand) {
 	}
 }
 
-// alike fails if one knows something else than the other.
+// alike fails if the two differ in any state.
 func (tw *twins) alike() {
 	if a, b := tw.m.status(tw.now), tw.locked.status(tw.now); a != b {
 		tw.fail("they tell different figures")
@@ -134,10 +134,10 @@ func twinRule(r *rand.Rand) Rule {
 	return rule
 }
 
-// Whatever comes, a breaker that counts good calls without the lock does as one that
-// counts all of them with it: it changes with the same call, at the same time, for the
-// same reason, and tells the same figures.
-func TestTab(t *testing.T) {
+// Whatever happens, a breaker that counts good calls without the lock behaves like one that counts
+// all of them with it: it changes with the same call, at the same time, for the same reason, and
+// reports the same stats.
+func TestGoodTally(t *testing.T) {
 	n := figure.Size(2_000, 20_000, 500_000, 5_000_000)
 	other, quick, played := 0, 0, 0
 	for i := range n {

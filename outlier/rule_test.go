@@ -37,7 +37,7 @@ func TestBadRules(t *testing.T) {
 		`resource: is required: name the resource whose endpoints are judged`:                                    func(r *outlier.Rule) { r.Resource = "" },
 		`match: is path, but resource "*" stands for every resource without a rule of its own: remove it`:        func(r *outlier.Rule) { r.Resource, r.Match = "*", spec.MatchPath },
 		`threshold: is 1.5: use a share of the calls, from 0 to 1`:                                               func(r *outlier.Rule) { r.Threshold = 1.5 },
-		`slowRT: is required by strategy slowRatio: say what a slow call takes longer than`:                      func(r *outlier.Rule) { r.Strategy = breaker.SlowRatio },
+		`slowRT: is required by strategy slowRatio: set the duration above which a call is slow`:                      func(r *outlier.Rule) { r.Strategy = breaker.SlowRatio },
 		`mode: 7 is unknown: use api.Enforce, api.Shadow or api.Off`:                                             func(r *outlier.Rule) { r.Mode = 7 },
 		`maxEjected: is 1.1: use a share of the endpoints above 0, up to 1`:                                      func(r *outlier.Rule) { r.MaxEjected = 1.1 },
 		`maxEjected: is -0.1: use a share of the endpoints above 0, up to 1`:                                     func(r *outlier.Rule) { r.MaxEjected = -0.1 },

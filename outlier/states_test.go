@@ -81,7 +81,7 @@ func TestProbesOfAEndpoint(t *testing.T) {
 	})
 	assert.Equal(t, []outlier.EndpointStatus{{Endpoint: "b", Status: breaker.Status{
 		Kind: core.KindOutlier, Rule: "r", Resource: "orders", State: breaker.HalfOpen, Since: start.Add(time.Second).UTC(),
-		Why: "recovery is over: a call is let in as a probe", Trip: breaker.Trip{At: start.UTC(), Value: 1, Calls: 1, Bad: 1},
+		Why: "recovery is over: a call runs as a probe", Trip: breaker.Trip{At: start.UTC(), Value: 1, Calls: 1, Bad: 1},
 	}}}, g.details().Ejected)
 	late.Exit()
 	assert.Empty(t, g.details().Ejected)

@@ -92,7 +92,7 @@ func TestTreeTellsTheStatesOfBreakers(t *testing.T) {
 
 	l.clock.Advance(4 * time.Second)
 	probe := l.enter(anywhere, "orders")
-	require.Contains(t, l.text(), "\nbreaker rule b: orders halfOpen for 0ms, 1 probes out\n")
+	require.Contains(t, l.text(), "\nbreaker rule b: orders halfOpen for 0ms, 1 probes in flight\n")
 	probe.Exit()
 	require.NotContains(t, l.text(), "breaker rule b")
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Good calls of a closed breaker take no lock, but for the first of each bucket, and for
-// those that may trip it: whether others fail now and then, whoever reads its figures, and
-// also when the rule changed or it closed anew.
+// Successful calls of a closed breaker take no lock, except the first of each bucket and the calls that
+// may trip it: also if others fail now and then, if stats are read, after the rule changed, and
+// after the breaker closed again.
 func TestGoodCallsTakeNoLock(t *testing.T) {
 	r, err := Rule{ID: "b", Resource: "orders", Threshold: 0.5}.Normalized()
 	require.NoError(t, err)
@@ -55,17 +55,16 @@ func TestGoodCallsTakeNoLock(t *testing.T) {
 	isClosed()
 }
 
-// A tab that is full, and one whose times are too far back, leave calls to the lock, and
-// nothing is lost.
-func TestFullTab(t *testing.T) {
+// A full tally, and one whose times are too far back, leave calls to the lock, and nothing is lost.
+func TestFullGoodTally(t *testing.T) {
 	m := newMachine(&terms{Rule: Rule{Threshold: 0.5, MinCalls: 5, Interval: time.Hour, Buckets: 1}})
 	const number = 1
 	good := func(now int64) bool { return m.countGood(number, now, End{}) }
 	calls := func() int64 { return m.status(0).Calls }
-	assert.False(t, good(0), "there is no tab before the first call")
+	assert.False(t, good(0), "there is no tally before the first call")
 	m.complete(number, 0, End{})
 
-	first := m.tab.Load()
+	first := m.tally.Load()
 	const most = full >> timeBits
 	first.word.Store(full - 1<<timeBits)
 	assert.True(t, good(1), "one more fits")
@@ -75,7 +74,7 @@ func TestFullTab(t *testing.T) {
 
 	assert.True(t, good(mostTime))
 	assert.False(t, good(mostTime+1), "more than 68 s")
-	assert.Same(t, first, m.tab.Load())
+	assert.Same(t, first, m.tally.Load())
 	m.complete(number, mostTime+1, End{})
 	assert.True(t, good(2*mostTime), "there is another one")
 	assert.True(t, good(5), "who is late counts")
@@ -83,10 +82,10 @@ func TestFullTab(t *testing.T) {
 	assert.Equal(t, int64(2*mostTime), m.latest)
 }
 
-// Tabs stand side by side on the heap, one for each breaker, and each is written by all
-// that call its resource.
-func TestTabFillsACacheLine(t *testing.T) {
+// Tallies are next to each other on the heap, one for each breaker, and all calls of a resource
+// write to its tally.
+func TestGoodTallyFillsACacheLine(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) == 8 {
-		assert.Equal(t, uintptr(64), unsafe.Sizeof(tab{}))
+		assert.Equal(t, uintptr(64), unsafe.Sizeof(goodTally{}))
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 )
 
-// ledger is the closed breaker of tabRule as one would write it for a single caller: the
-// calls that count are in a list.
+// ledger is the closed breaker of tallyRule as one would write it for a single caller: the counted
+// calls are in a list.
 type ledger struct {
 	rule   Rule
 	state  State
@@ -39,7 +39,7 @@ func (l *ledger) bucket(t int64) int64 {
 	return t / (int64(l.rule.Interval) / int64(l.rule.Buckets))
 }
 
-// at is what counts at a time.
+// at returns the counts at a time.
 func (l *ledger) at(now int64) (sum tally) {
 	if l.rule.Strategy == ConsecutiveErrors {
 		return l.row()
@@ -56,7 +56,7 @@ func (l *ledger) at(now int64) (sum tally) {
 	return sum
 }
 
-// row is the calls that failed since one went well.
+// row returns the failures since the last success.
 func (l *ledger) row() (sum tally) {
 	for _, c := range slices.Backward(l.calls) {
 		if !c.bad {
@@ -92,7 +92,7 @@ func (l *ledger) complete(number int, now int64, bad bool) (trips bool) {
 	return trips
 }
 
-// rowRule trips after so many failures in a row.
+// rowRule returns a rule that trips after the given failures in a row.
 func rowRule(failures int) Rule {
 	return Rule{
 		ID: "b", Resource: "orders", Strategy: ConsecutiveErrors, Threshold: float64(failures),
@@ -100,31 +100,31 @@ func rowRule(failures int) Rule {
 	}
 }
 
-func tabRule(minCalls int) Rule {
+func tallyRule(minCalls int) Rule {
 	return Rule{
 		ID: "b", Resource: "orders", Threshold: 0.5, MinCalls: minCalls, Interval: 200 * time.Millisecond, Buckets: 2,
 		Recovery: time.Hour, Probes: 1, ProbeTimeout: time.Hour,
 	}
 }
 
-// known bug 62, 83: calls of a closed breaker end well and badly, some late and some of a state
-// that is over, while others read its figures, load another rule or force it. Whatever
-// the schedule, it opens with just the call with which it would if one came after the
-// other, and its figures are those of then: no call is lost, none counts twice.
-func TestSimTab(t *testing.T) { playTab(t, tabRule(4), tabRule(2)) }
+// Calls of a closed breaker succeed and fail, some late and some of a state that is over, while
+// others read its stats, load another rule or force it. Under every schedule it opens with the same
+// call as in some serial order, and its stats agree: no call is lost, none counts twice.
+// known bug 62, 83
+func TestSimGoodTally(t *testing.T) { playTally(t, tallyRule(4), tallyRule(2)) }
 
-// known bug 131: the same of a row of failures, which a call that goes well ends without the
-// lock.
-func TestSimTabOfARow(t *testing.T) { playTab(t, rowRule(3), rowRule(2)) }
+// The same for consecutive failures, which a success resets without the lock.
+// known bug 131
+func TestSimGoodTallyOfARow(t *testing.T) { playTally(t, rowRule(3), rowRule(2)) }
 
-// playTab plays a machine of a rule that another one may take the place of.
-func playTab(t *testing.T, rule, next Rule) {
+// playTally plays a machine of a rule that another rule may replace.
+func playTally(t *testing.T, rule, next Rule) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		m := newMachine(&terms{Rule: rule})
 		want := &ledger{rule: rule, latest: 0}
 		m.latest = 0
 		numbers := []uint64{1}
-		if s.Rand.IntN(2) == 0 { // there was another closed state, with a tab
+		if s.Rand.IntN(2) == 0 { // there was another closed state, with a tally
 			m.end(1, 0, false)
 			m.force(ForceClosed, 0)
 			m.force(NotForced, 0)
@@ -230,11 +230,12 @@ func playTab(t *testing.T, rule, next Rule) {
 	})
 }
 
-// known bug 62: of four calls that trip a breaker when they are four, two of them bad, it
-// opens with the fourth, whichever that is.
-func TestSimTabEverySchedule(t *testing.T) {
+// Of four calls, two of them bad, that trip a breaker when all have ended, the fourth opens it,
+// whichever that is.
+// known bug 62
+func TestSimGoodTallyEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 1_000_000, func(s *schedules.Schedule) {
-		m := newMachine(&terms{Rule: tabRule(4)})
+		m := newMachine(&terms{Rule: tallyRule(4)})
 		m.end(1, 0, false)
 		var changes []Change
 		for _, bad := range []bool{false, true, true} {
