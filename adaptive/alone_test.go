@@ -14,8 +14,8 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Calls of more units than the limit run one at a time. If they never ran, and there
-// were no others, the limit would never be moved again.
+// Calls of more units than the limit run one at a time. If they never ran, and there were no
+// others, the limit would never change again.
 func TestLargeCallsRunAlone(t *testing.T) {
 	g := newGuard(t, adaptive.Rule{Resource: "orders", Floor: 1, Start: 5, Ceiling: 20, Window: 100 * ms})
 	enter := func(units int) (engine.Entry, bool) {
@@ -55,8 +55,8 @@ func TestLargeCallsRunAlone(t *testing.T) {
 	}
 }
 
-// A resource that left and comes back brings a semaphore along that has heeded limits of a
-// rule which is gone. It heeds those of the next rule.
+// A resource that was evicted and comes back brings a semaphore that obeyed the limits of a removed
+// rule. It obeys the limits of the next rule.
 func TestSemaphoreOfARuleThatIsGone(t *testing.T) {
 	g := newGuardWith(t, engine.Config{Caps: node.Caps{Resources: 10}},
 		adaptive.Rule{ID: "a", Resource: "or.*", Match: spec.MatchRegex, Start: 3, Ceiling: 5, Window: 100 * ms})
@@ -74,7 +74,7 @@ func TestSemaphoreOfARuleThatIsGone(t *testing.T) {
 			e.Exit()
 		}
 	}
-	for range 400 { // the limit moves some times
+	for range 400 { // the limit changes a few times
 		in := many(5)
 		g.clock.Advance(10 * ms)
 		leave(in)
@@ -82,7 +82,7 @@ func TestSemaphoreOfARuleThatIsGone(t *testing.T) {
 	g.clock.Advance(5 * time.Minute)
 	require.Positive(t, g.Tree().Evict(g.Now()))
 	g.load()
-	leave(many(1)) // it is back
+	leave(many(1)) // the resource is back
 	g.load(adaptive.Rule{ID: "a", Resource: "or.*", Match: spec.MatchRegex, Start: 50, Ceiling: 1000, Window: 100 * ms})
 	in := many(200)
 	assert.Equal(t, int(trial.Details[adaptive.Stats](t, g.Engine, "a").Limits[0].InForce), len(in))

@@ -5,11 +5,10 @@ import (
 	"github.com/penstock-go/penstock/internal/family"
 )
 
-// checker is the adaptive rules of one resource, compiled. It is safe for concurrent
-// use.
+// checker holds the compiled adaptive rules of one resource. Safe for concurrent use.
 type checker struct{ family.Rules[controller] }
 
-// Ask returns the first refusal, taking nothing.
+// Ask returns the first refusal. It takes nothing.
 func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.Holding {
 		if !c.ask(inv) {
@@ -19,8 +18,8 @@ func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 	return engine.Verdict{}
 }
 
-// Take lets every rule take, and returns the first refusal. A call that will wait takes when the
-// wait is over: until then it is not in flight.
+// Take lets every rule take, and returns the first refusal. A call that will wait takes after its
+// wait: until then it is not in flight.
 func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	if inv.Waits() {
 		return engine.Verdict{}

@@ -10,14 +10,15 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// controller is one revision of a rule at work on one resource. All its revisions share the limit.
+// controller is one revision of a rule in effect on one resource. All its revisions share the
+// limit.
 type controller struct {
 	rule        Rule
 	resource    *engine.Resource
 	refusal     *core.BlockError
 	limit       *limit
-	owner       any // of the semaphore of what is in flight
-	shadowOwner any // of the semaphore of what a shadow rule would have admitted
+	owner       any // of the semaphore of units in flight
+	shadowOwner any // of the semaphore of units that a shadow rule would have admitted
 	record      *engine.Record
 }
 
@@ -34,7 +35,7 @@ func (t *table) newController(r Rule, record *engine.Record, resource *engine.Re
 	return c
 }
 
-// begin puts the limit under this revision. A rule that is off keeps what it has for later.
+// begin puts the limit under this revision. A rule that is off keeps its state for later.
 func (c *controller) begin(int64) {
 	if c.rule.Mode != spec.Off {
 		c.resource.NeedSemaphore(c.owner) // so that it counts from now on
@@ -42,10 +43,10 @@ func (c *controller) begin(int64) {
 	}
 }
 
-// RetryAfter is not known: it depends on calls that exit.
+// RetryAfter is unknown: it depends on calls that exit.
 func (c *controller) RetryAfter() (time.Duration, bool) { return 0, false }
 
-// Limit is the one in force.
+// Limit returns the limit in force.
 func (c *controller) Limit() (float64, bool) {
 	return float64(claim(c.limit.word.Load(), 0).Limit), true
 }
@@ -55,15 +56,15 @@ func (c *controller) counts(owner any) bool {
 	return c.rule.Mode != spec.Off && owner == c.owner || c.rule.Mode == spec.Shadow && owner == c.shadowOwner
 }
 
-// ask reports whether the rule would admit the call as things stand.
+// ask reports whether the rule would admit the call as of now.
 func (c *controller) ask(inv *engine.Invocation) bool {
 	n := &c.resource.StatisticNode
 	return c.limit.fits(n, n.NeedSemaphore(c.owner), inv.Units(), int64(c.rule.Ceiling))
 }
 
-// take takes units, unless the call has them from before a wait that was not foreseen. It finds the
-// semaphore before it reads the limit: a goroutine that changes the limit after that also tells the
-// semaphore.
+// take takes units, unless the call has them from before a wait that was not announced. It finds
+// the semaphore before it reads the limit: a goroutine that changes the limit after that also
+// updates the semaphore.
 func (c *controller) take(inv *engine.Invocation) bool {
 	if before := c.noted(inv); before != nil {
 		before.Token = token(before.Token&inFlightMask, inv)
@@ -79,8 +80,8 @@ func (c *controller) take(inv *engine.Invocation) bool {
 	return true
 }
 
-// shadow does what take does, but admits every call: the rule learns from all calls in flight, and
-// counts as refused those that don't fit beside the ones it would have admitted.
+// shadow is take, but admits every call: the rule learns from all calls in flight, and counts as
+// refused the calls that don't fit beside the ones it would have admitted.
 func (c *controller) shadow(inv *engine.Invocation) {
 	if before := c.noted(inv); before != nil {
 		before.Token = token(before.Token&inFlightMask, inv)
@@ -102,8 +103,8 @@ func (c *controller) shadow(inv *engine.Invocation) {
 
 func (c *controller) noted(inv *engine.Invocation) *engine.Completion { return inv.Left(c.limit) }
 
-// A token says what was in flight when the call was let in, and how many microseconds after it had
-// asked that was.
+// A token holds the units in flight when the call was admitted, and the time from asking to
+// admission in microseconds.
 const (
 	inFlightBits = 31
 	inFlightMask = 1<<inFlightBits - 1
@@ -115,7 +116,7 @@ func token(inFlight int64, inv *engine.Invocation) int64 {
 	return waited<<inFlightBits | min(inFlight, inFlightMask)
 }
 
-// Complete learns from the end of a call, unless its response time says nothing.
+// Complete learns from the end of a call, unless its response time means nothing.
 func (l *limit) Complete(inv *engine.Invocation, token int64) {
 	if inv.LongLived() {
 		return

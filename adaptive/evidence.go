@@ -1,10 +1,10 @@
 package adaptive
 
-// evidence is what some calls have shown.
+// evidence summarizes a set of calls.
 type evidence struct {
 	calls, good  int64
-	units        float64 // in flight when each came in, added up
-	time, square float64 // what they took, in ns
+	units        float64 // units in flight at each arrival, summed
+	time, square float64 // durations in ns, summed, and their squares
 }
 
 func (e *evidence) add(inFlight int64, time float64, failed bool) {
@@ -17,19 +17,19 @@ func (e *evidence) add(inFlight int64, time float64, failed bool) {
 	e.square += time * time
 }
 
-// inFlight is how many units were in flight on average.
+// inFlight returns the mean number of units in flight.
 func (e *evidence) inFlight() float64 { return e.units / float64(e.calls) }
 
-// mean is how long a call took on average, whatever its outcome. There must be at least one call.
+// mean returns the mean duration of a call, whatever its outcome. There must be at least one call.
 func (e *evidence) mean() float64 { return max(e.time/float64(e.calls), resolution) }
 
-// price is how much time was spent per call that went well. There must be at least one. A call that
-// fails immediately costs little, one that fails after a long time costs much.
+// price returns the time spent per successful call. There must be at least one. A call that fails
+// immediately costs little, one that fails after a long time costs much.
 func (e *evidence) price() float64 { return e.mean() / e.success() }
 
 func (e *evidence) success() float64 { return float64(e.good) / float64(e.calls) }
 
-// doubt is the variance of price, as a share of its square; 1 if nothing can be said.
+// doubt returns the variance of price, as a share of its square; 1 if unknown.
 func (e *evidence) doubt() float64 {
 	if e.good < 2 {
 		return 1

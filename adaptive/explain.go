@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// Explain says how each rule would judge the call.
+// Explain returns the judgement of each rule on the call.
 func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	for _, c := range slices.Concat(rs.Holding, rs.Shadows) {
 		all = append(all, c.explain(inv))
@@ -16,8 +16,8 @@ func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	return all
 }
 
-// explain is ask with the figures it goes by, and leaves no trace. A rule in shadow mode goes by
-// the calls that it would have admitted.
+// explain is ask with the numbers behind it, and without side effects. A rule in shadow mode judges
+// by the calls that it would have admitted.
 func (c *controller) explain(inv *engine.Invocation) core.Judgement {
 	owner := c.owner
 	if c.rule.Mode == spec.Shadow {

@@ -11,14 +11,14 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
-// Few calls that take long and differ much: so few that a round is judged by what there
-// is when patience ends. A round takes minutes, and some of them find the knee, whether
-// the limit is too high by half or by more. There it goes to and fro by a call, which is
-// a large share of so small a limit: of 500 stretches of twenty minutes 7 were more than
-// a tenth off, none by a call and a half, and the mean of all by less than a hundredth.
+// Few calls of long and varied durations: so few that a round is judged by the calls at hand when
+// patience ends. A round takes minutes, and several of them find the knee, whether the limit is too
+// high by half or by more. There it varies by one call, which is a large share of so small a limit:
+// of 500 stretches of twenty minutes 7 were more than a tenth off, none by a call and a half, and
+// the mean of all by less than a hundredth.
 func TestFewCalls(t *testing.T) {
 	const (
-		before  = 20 * time.Minute // a limit that is twice too high was found in less than 13, on 250 seeds
+		before  = 20 * time.Minute // from twice the knee, found in less than 13 minutes on 250 seeds
 		watched = int(20 * time.Minute / stretch)
 	)
 	// Less than one seed in a thousand has more: the fewer stretches, the more may be off.
@@ -47,7 +47,7 @@ func TestFewCalls(t *testing.T) {
 		}
 	}
 	if race.Enabled {
-		return // two stretches say nothing of all
+		return // two stretches prove nothing
 	}
 	worst := 0.0
 	for workers, mean := range sum {

@@ -25,7 +25,7 @@ const ms = time.Millisecond
 type guard struct {
 	*engine.Engine
 	t     testing.TB
-	clock *clocks.Manual // nil if the configuration has another kind
+	clock *clocks.Manual // nil if the configuration brings its own
 }
 
 func newGuard(t testing.TB, rules ...adaptive.Rule) *guard {
@@ -65,7 +65,7 @@ func (g *guard) figures(id string) core.RuleStats {
 	return trial.Figures(g.t, g.Engine, id)
 }
 
-// limit is what the rule has learned of the only resource it is about.
+// limit returns the rule's limit for its only resource.
 func (g *guard) limit() adaptive.LimitStats {
 	g.t.Helper()
 	var limits []adaptive.LimitStats
@@ -78,7 +78,7 @@ func (g *guard) limit() adaptive.LimitStats {
 	return limits[0]
 }
 
-// learning is a rule that begins at a limit.
+// learning returns a rule that starts at a limit.
 func learning(limit int) adaptive.Rule {
 	return adaptive.Rule{ID: "learn", Resource: "orders", Start: limit}
 }

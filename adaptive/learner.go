@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// learner finds the knee: the number of units in flight beyond which more only wait.
-// It enforces nothing, reads no clock and is not safe for concurrent use. It is told of completed
-// calls, and says which limit should be in force next.
+// learner finds the knee: the number of units in flight above which more only wait. It enforces
+// nothing, reads no clock and is not safe for concurrent use. It is fed completed calls, and sets
+// the limit to enforce next.
 //
 // # What it compares
 //
 // Below the knee a call takes as long with more in flight as with fewer. Above it, a call takes
-// longer in proportion to how many more there are. So in each round the calls that came in when
-// more than the learned limit were in flight are compared with those that came in when there were
-// fewer. Let n be in flight above, where a call takes t, and let it take f below. Then by Little's
-// law n·f/t of the n were being served and the rest waited:
+// longer in proportion to how many more there are. So each round compares the calls that arrived
+// while more than the learned limit were in flight with the calls that arrived while fewer were.
+// Let n be in flight above, where a call takes t, and let it take f below. Then by Little's law
+// n·f/t of the n were being served and the rest waited:
 //
 //	knee = n · f/t
 //
-// (t and f are the time spent per call that went well: load shed by failing is as bad as load that
+// (t and f are the time spent per successful call: load shed by failing is as bad as load that
 // waits.)
 //
-// If the knee is higher than where the round looked, this is n itself, and the limit grows to n; if
-// it is lower than the calls below, this is their level, and the limit falls to that; in between,
-// it is the knee. f is the floor of the response time. It is measured afresh in each round, not
+// If the knee is higher than the round's upper level, the result is n, and the limit grows to n; if
+// it is lower than the lower level, the limit falls to that level; in between, the limit moves to
+// the knee. f is the floor of the response time. It is measured afresh in each round, not
 // remembered: if every call takes twice as long from now on, so do f and t, and the limit stays.
 //
 // # A round
@@ -32,54 +32,53 @@ import (
 //	rise    the limit in force is above the learned one, until calls have shown what
 //	        that does
 //	sink    it is below, until others have shown what that does
-//	cruise  it is the learned one, while what came in before completes: a call that judged
-//	        earlier would know of the short calls only
+//	cruise  it is the learned one, while the calls from before complete: a call that judged
+//	        earlier would only see the short calls
 //
-// When rise or sink has seen enough, it continues for as long as a call takes, so that the calls
-// that came in last are not measured at another level; a call that comes in meanwhile doesn't
-// count.
+// When rise or sink has seen enough, it continues for the duration of one call, so that the last
+// arrivals are not measured at another level; calls that arrive meanwhile don't count.
 //
-// If no call comes in above the learned limit, rise continues and nothing is learned: an unused
+// If no call arrives above the learned limit, rise continues and nothing is learned: an unused
 // limit reveals nothing, and no call is refused for the sake of a sink.
 //
-// In shadow mode the learner can't move what is in flight, and takes it as it comes. While more
-// than the limit are in flight all the time, it goes by the floor that it last saw.
+// In shadow mode the learner can't control the units in flight, and learns from the levels that occur.
+// While more than the limit are in flight all the time, it uses the last floor that it saw.
 type learner struct {
 	terms
 
-	learned  float64 // the limit, before it is rounded
+	learned  float64 // the limit, before rounding
 	up, down float64 // how far a round looks above and below it, as shares of it
 
 	phase phase
-	begun bool  // by a call; before that, the times below are meaningless
-	since int64 // when the phase began
-	ends  int64 // when it will end, 0 if that isn't known
-	round int64 // when the round began
+	begun bool  // by the first call; before that, the times below are meaningless
+	since int64 // start of the phase
+	ends  int64 // its end, 0 if unknown
+	round int64 // start of the round
 
-	level      int64 // what should be in force
-	below      int64 // calls with this many in flight, or fewer, came in below
-	from, most int64 // with this many or more, calls came in above; and the most that can be
+	level      int64 // the limit to enforce
+	below      int64 // with at most this many in flight, calls count as below
+	from, most int64 // with at least this many in flight, calls count as above; and the highest limit
 	low, high  side
-	tail       float64 // the longest that all but a few calls take, in ns
+	tail       float64 // the duration that all but a few calls stay within, in ns
 
 	units int64    // completed in this phase
-	all   evidence // of it
+	all   evidence // of the phase
 
 	minRT, maxRT float64 // f and t of the last round, 0 at first
 	throughput   float64 // units per second in the last phase
 }
 
-// side is the calls above or below. It takes in those that came in until then.
+// side holds the calls above or below. It accepts calls that arrived before until.
 type side struct {
 	evidence
 	until int64
 }
 
-// terms are what a rule asks of the learner.
+// terms is the part of a rule that the learner needs.
 type terms struct {
 	floor, ceiling int64
 	window         int64 // the shortest phase, in ns
-	watch          bool  // the limit binds no call
+	watch          bool  // the limit restricts no call
 }
 
 type phase uint8
@@ -91,21 +90,21 @@ const (
 )
 
 const (
-	// The least that a round looks up and down. Looking up costs waiting: at the knee a quarter
-	// more in flight take a quarter longer. Looking down costs throughput, so a round looks less
-	// far down, and for no longer than needed.
+	// The smallest distances that a round looks up and down. Looking up costs waiting: at the knee
+	// a quarter more in flight take a quarter longer. Looking down costs throughput, so a round
+	// looks less far down, and for no longer than needed.
 	leastUp   = 0.25
 	leastDown = 0.12
-	// And the most: twice as many, half as many.
+	// The largest distances: twice as many, half as many.
 	mostUp   = 1.0
 	mostDown = 0.5
 	// A knee found within this share of the round's lower end may actually be lower.
 	edge = 0.25
-	// A round looks at no fewer than this many calls below and above, and at enough that their mean
-	// is known to this share of the distance between the two, unless that takes longer than
-	// patience times the shortest phase. A settled round then finds the knee to within 6.5 %, and
-	// goes a third of the way there: so the limit stays within 3 % (standard deviations). With 1/6
-	// it would be 4 %, and 6 of 420 steps ended a tenth off.
+	// A round needs at least this many calls below and above, and enough to know their means to
+	// this share of the distance between the two, unless that takes longer than patience times the
+	// shortest phase. A settled round then finds the knee to within 6.5 %, and goes a third of the
+	// way there: so the limit stays within 3 % (standard deviations). With 1/6 it would be 4 %, and
+	// 6 of 420 steps ended a tenth off.
 	leastCalls = 8
 	leastGood  = leastCalls / 2
 	precision  = 1.0 / 8
@@ -113,13 +112,13 @@ const (
 	// A phase lasts at least this many response times, so that the level is reached.
 	turns = 3
 	// One call in twenty takes longer than tail, and counts as if it took tail: a mean of a few
-	// very long calls says little, as does a time below a microsecond.
+	// very long calls means little, as does a time below a microsecond.
 	beyondTail = 0.05
 	tailGain   = 0.02
 	resolution = float64(time.Microsecond)
 	// The least that a settled round cruises, in shortest phases.
 	cruising = 3
-	// The floor of the response time has moved if it is this many times what it was.
+	// The floor of the response time has moved if it has grown by this factor.
 	moved = 1.25
 )
 
@@ -144,7 +143,7 @@ func (l *learner) within(limit float64) float64 {
 	return min(max(limit, float64(l.floor)), float64(l.ceiling))
 }
 
-// limit is the learned limit.
+// limit returns the learned limit.
 func (l *learner) limit() int64 { return int64(math.Round(l.within(l.learned))) }
 
 // aim sets the levels of the round and the phase.
@@ -163,13 +162,13 @@ func (l *learner) aim() {
 	}
 }
 
-// stepOf is a share of a limit, at least 1.
+// stepOf returns a share of a limit, at least 1.
 func stepOf(limit int64, share float64) int64 {
 	return max(1, int64(math.Round(float64(limit)*share)))
 }
 
-// complete notes a call that has completed, how long it took, and how many units, its own included,
-// were in flight when it came in.
+// complete adds a completed call: its duration, and the units that were in flight at its arrival,
+// its own included.
 func (l *learner) complete(now, inFlight, took, units int64, failed bool) {
 	took = max(took, 0)
 	if !l.begun {
@@ -190,9 +189,9 @@ func (l *learner) complete(now, inFlight, took, units int64, failed bool) {
 	}
 }
 
-// trim cuts times that are longer than nearly all calls. It learns that bound call by call: the
-// bound goes up by more than it goes down, in the proportion in which calls should be cut. If all
-// calls suddenly take longer, a few calls are enough for the bound to follow.
+// trim caps durations longer than those of nearly all calls. It learns the cap call by call: the
+// cap rises by more than it falls, in the ratio of the calls that should be cut. If all calls
+// suddenly take longer, the cap follows within a few calls.
 func (l *learner) trim(time float64) float64 {
 	switch {
 	case l.tail == 0:
@@ -205,7 +204,7 @@ func (l *learner) trim(time float64) float64 {
 	return min(time, l.tail)
 }
 
-// turn advances the round if the phase has shown enough.
+// turn advances the round if the phase has seen enough.
 func (l *learner) turn(now int64) {
 	age, call := now-l.since, int64(l.all.mean())
 	shortest := max(l.window, turns*call)
@@ -213,7 +212,7 @@ func (l *learner) turn(now int64) {
 	switch {
 	case age < shortest:
 	case age/(2*patience) >= shortest:
-		l.enter(rise, now) // no call has completed for long: what was noted is too old
+		l.enter(rise, now) // no call has completed for long: the data is too old
 	case l.ends == 0 && l.phase == rise && l.shown(&l.high, late):
 		l.high.until, l.ends = now, now+call
 	case l.ends == 0 && l.phase == sink && l.shown(&l.low, late):
@@ -244,7 +243,7 @@ func (l *learner) shown(e *side, late bool) bool {
 	return e.calls >= leastCalls && (late || e.doubt() <= want*want)
 }
 
-// want is how well the mean of either side should be known.
+// want returns the precision needed for the mean of either side.
 func (l *learner) want() float64 { return precision * (l.up + l.down) }
 
 // settled reports whether the limit has settled, so that there is no hurry.
@@ -261,8 +260,8 @@ func (l *learner) enter(p phase, now int64) {
 	l.aim()
 }
 
-// judge moves the limit towards the knee that the round has found: the whole way if
-// that is certain, part of it if the calls differ much.
+// judge moves the limit towards the knee that the round has found: the whole way if that is
+// certain, part of it if durations vary much.
 func (l *learner) judge() {
 	limit, floor, knee, doubt := l.limit(), l.minRT, 0.0, l.high.doubt()
 	switch {
@@ -270,21 +269,22 @@ func (l *learner) judge() {
 		floor = l.low.price()
 		doubt += l.low.doubt()
 	case !l.watch || floor == 0:
-		return // if nothing goes well, fewer in flight would show no improvement
+		return // if nothing succeeds, a lower limit would show no improvement
 	}
 	if l.high.good > 0 {
 		l.maxRT = l.high.price()
 		knee = l.high.inFlight() * floor / l.maxRT
 	}
-	scale := min(1, knee/float64(limit)) // of the doubt: a small part of the limit is that, give or take
+	scale := min(1, knee/float64(limit)) // of the doubt: it covers a small change of the limit
 	doubt *= scale * scale
 	want := l.want() * l.want()
 	knee = min(max(knee, float64(l.below)), float64(l.most))
 	l.learned = l.within(l.learned + want/(want+doubt)*(knee-l.learned))
 
-	// The next round looks twice as far up as the knee was found. It looks twice as far down as
-	// this one if the knee may be lower, or if the calls below take longer than they did: because
-	// there is a queue even there, or because all calls do. Looking further down tells which.
+	// Upwards, the next round looks at twice the distance at which the knee was found. Downwards, it
+	// doubles the distance if the knee may be lower, or if the calls below take longer than they
+	// did: because there is a queue even there, or because all calls do. Looking further down tells
+	// which.
 	slower := l.minRT > 0 && floor > moved*l.minRT && floor-l.minRT > 3*floor*math.Sqrt(l.low.doubt())
 	down := leastDown
 	if depth := float64(limit - l.below); slower || knee <= float64(limit)-(1-edge)*depth && depth > 0 {

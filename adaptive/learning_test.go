@@ -15,15 +15,15 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
-// sixteen is a service that can do sixteen calls at once, under a rule.
+// sixteen returns a service that can do sixteen calls at once, under a rule.
 func sixteen(t *testing.T, rule adaptive.Rule, times func(*rand.Rand) float64) *service {
 	s := newService(t, newGuard(t, rule), *seed, 16, 20*ms, times)
 	s.learns = true
 	return s
 }
 
-// wave has calls come all at once until one is refused or there are n, keeps them for a
-// time and ends them. fails says how.
+// wave makes calls at once until one is refused or there are n, keeps them open for length and ends
+// them; fails decides their errors.
 func (g *guard) wave(n int, length time.Duration, fails func(i int) error) (admitted int) {
 	g.t.Helper()
 	var in []engine.Entry
@@ -44,8 +44,8 @@ func (g *guard) wave(n int, length time.Duration, fails func(i int) error) (admi
 	return len(in)
 }
 
-// A limit that nobody reaches is not moved, up or down, for hours, and nobody is refused
-// for its sake.
+// A limit that is never reached doesn't move for hours, up or down, and no call is refused for its
+// sake.
 func TestUnusedLimitStays(t *testing.T) {
 	for _, limit := range []int{20, 100} {
 		s := sixteen(t, learning(limit), lognormal(1))
@@ -60,15 +60,15 @@ func TestUnusedLimitStays(t *testing.T) {
 	}
 }
 
-// A pause of hours, with calls in flight that take all of them, or a clock that jumps:
-// what was learned before is still known after.
+// After a pause of hours, with calls in flight that take all of it, or a jump of the clock, the
+// learned limit is still known.
 func TestPauseIsNoEvidence(t *testing.T) {
 	s := sixteen(t, learning(20), lognormal(0.5))
 	s.settle(1.5, 30*time.Second)
 	for _, pause := range []time.Duration{time.Second, time.Minute, 10 * time.Hour} {
 		for range 5 {
 			before := s.limit().Limit
-			s.clock.Advance(pause) // the service knows nothing of it: all that is in flight took so long
+			s.clock.Advance(pause) // not modelled by the service: every call in flight took that long
 			s.settle(1.5, 100*ms)
 			assert.InDelta(t, before, s.limit().Limit, 2)
 			s.settle(1.5, 7*time.Second)
@@ -77,8 +77,8 @@ func TestPauseIsNoEvidence(t *testing.T) {
 	}
 }
 
-// All calls take less than the clock can tell, and no number in flight makes them
-// slower. The limit grows to the ceiling, and every figure is one.
+// Calls are faster than the clock's resolution, with any number in flight. The limit grows to the
+// ceiling, and all stats are valid numbers.
 func TestNoTimeAtAll(t *testing.T) {
 	g := newGuard(t, adaptive.Rule{Resource: "orders", Ceiling: 50, Window: 10 * ms})
 	for range 3000 {
@@ -93,7 +93,8 @@ func TestNoTimeAtAll(t *testing.T) {
 	assert.Less(t, l.Throughput, 1e6)
 }
 
-// If no call goes well, nothing is learned of how many might. known bug 51
+// If no call succeeds, nothing is learned about the limit.
+// known bug 51
 func TestNothingGoesWell(t *testing.T) {
 	g := newGuard(t, adaptive.Rule{Resource: "orders", Window: 10 * ms})
 	for range 1000 {
@@ -103,8 +104,8 @@ func TestNothingGoesWell(t *testing.T) {
 	assert.Zero(t, g.limit().FloorRT)
 }
 
-// If the calls beyond eight fail, after as long as the others take, the limit falls until
-// it just sees that.
+// If the calls beyond eight fail, after as long as the others take, the limit falls to the lowest
+// one that still shows it.
 func TestTooManyFail(t *testing.T) {
 	g := newGuard(t, adaptive.Rule{Resource: "orders", Window: 10 * ms})
 	for range 2000 {
@@ -118,8 +119,8 @@ func TestTooManyFail(t *testing.T) {
 	assert.InDelta(t, 7, g.limit().Limit, 1)
 }
 
-// A call that waits for a throttle is not in flight until it runs, and its wait is not
-// part of what it takes. When it runs and finds the limit reached, it is refused.
+// A call that waits for a throttle is not in flight until it runs, and its wait is not part of its
+// duration. If it finds the limit reached when it runs, it is refused.
 func TestWaitingIsNotInFlight(t *testing.T) {
 	g := newGuard(t)
 	g.clock.SetSleep(clocks.SleepAdvance)
@@ -142,7 +143,7 @@ func TestWaitingIsNotInFlight(t *testing.T) {
 	load(adaptive.Rule{ID: "other", Resource: "orders", Ceiling: 2, Start: 1, Window: 10 * ms})
 	for range 200 {
 		a := g.enter()
-		b, err := g.Enter(t.Context(), "orders", nil) // waits 1 ms, if it is let in
+		b, err := g.Enter(t.Context(), "orders", nil) // waits 1 ms, if admitted
 		g.clock.Advance(3 * ms)
 		b.Exit()
 		if err != nil {
@@ -155,7 +156,7 @@ func TestWaitingIsNotInFlight(t *testing.T) {
 	assert.InDelta(t, 3*ms, l.LimitRT, float64(ms)/10)
 }
 
-// Where another rule holds calls back, the limit is not reached, and stays.
+// If another rule holds calls back, the limit is not reached, and stays.
 func TestHeldBackByOthers(t *testing.T) {
 	g := newGuard(t)
 	require.NoError(t, g.Update(func(b *engine.SnapshotBuilder) error {
@@ -185,7 +186,7 @@ func TestFloorAndCeiling(t *testing.T) {
 	}
 }
 
-// The figures say what is the case.
+// The stats show the true state.
 func TestFigures(t *testing.T) {
 	s := sixteen(t, learning(20), always)
 	l := s.limit()

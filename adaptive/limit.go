@@ -8,29 +8,29 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// limit is the limit of one rule on one resource: what a learner has found out, and how the
-// semaphore enforces it. It outlives the revisions of its rule. It is safe for concurrent use.
+// limit is the limit of one rule on one resource: a learner, and the enforcement of its limit by
+// the semaphore. It survives the revisions of its rule. Safe for concurrent use.
 //
 // # When a limit is in force
 //
 // Each limit has a number, higher than those before. A call claims units of the semaphore under the
-// limit and the number that word shows; the semaphore obeys, under its own lock, the limit with the
-// highest number that it was given. Under mu the semaphore is told first and word is changed then.
-// So a call that claims under an older limit is judged by the newer one, and none is admitted above
-// the limit that is in force at that instant. A call that is refused by an older limit sees that
-// word has changed, and tries again.
+// limit and the number in word; the semaphore obeys, under its own lock, the limit with the highest
+// number that it was given. A change gives the limit to the semaphore first and stores word after
+// that, both under mu. So a call that claims under an older limit is judged by the newer one, and
+// none is admitted above the limit in force at that instant. A call that is refused by an older
+// limit sees that word has changed, and retries.
 //
-// A limit may fall below what is in flight. Then no call is admitted until enough have left for the
-// next one to fit; a call that is in keeps what it holds. A call of more units than the limit, but
-// no more than the ceiling, is admitted when nothing is in flight: it runs alone. If it never ran,
-// and there were no other calls, nothing more would be learned.
+// A limit may fall below the units in flight. Then no call is admitted until enough have left for
+// the next one to fit; admitted calls keep their units. A call of more units than the limit, but no
+// more than the ceiling, is admitted when nothing is in flight: it runs alone. If it never ran, and
+// there were no other calls, nothing more would be learned.
 type limit struct {
 	id   limitID       // unique in the engine, see owners
 	word shared.Uint64 // the number and the limit in force
 
-	mu      shared.Mutex // guards changes of word, and what follows
+	mu      shared.Mutex // guards the changes of word, and the fields below
 	learner learner
-	home    *node.StatisticNode // where the semaphore is
+	home    *node.StatisticNode // the node that has the semaphore
 	owner   any                 // of the semaphore
 }
 
@@ -38,8 +38,8 @@ type limit struct {
 const limitBits = 20
 
 // limitID identifies a limit among those of all revisions of an engine: the revision whose table
-// made the limit, and how many that table had made by then. Only one table of a revision makes
-// limits, as they are made when nothing can fail any longer.
+// created the limit, and a counter within that table. Only one table of a revision creates limits,
+// since that happens when nothing can fail any longer.
 type limitID struct{ revision, number uint64 }
 
 func newLimit(id limitID, r Rule) *limit {
@@ -48,17 +48,17 @@ func newLimit(id limitID, r Rule) *limit {
 	return l
 }
 
-// shadowOwner owns the semaphore of a shadow rule in which only calls that it would admit count;
-// some is a rule that, on the overflow resource, counts only those whose name it matches. The types
+// shadowOwner owns the semaphore in which a shadow rule counts only calls that it would admit; some
+// is a rule that, on the overflow resource, counts only names that it matches. The types
 // distinguish them from owners of other families.
 type (
 	shadowOwner limitID
 	some        limitID
 )
 
-// owners name the semaphores of what is in flight and of what would be admitted. They name the
-// limit, not the ID of the rule: the ID may change while calls are under way that hold units of the
-// semaphore and are not yet counted anywhere else.
+// owners returns the owners of the semaphores for units in flight and for units that would be
+// admitted. They identify the limit, not the ID of the rule: the ID may change while calls are
+// under way that hold units of the semaphore and are not yet counted anywhere else.
 func (l *limit) owners(private bool) (all, shadowBlocked any) {
 	shadowBlocked = meter.ShadowOwner{Of: shadowOwner(l.id)}
 	if private {
@@ -76,7 +76,7 @@ func (l *limit) adopt(t terms, home *node.StatisticNode, owner any) {
 	l.enforce()
 }
 
-// complete notes that a call has ended.
+// complete records the end of a call.
 func (l *limit) complete(now, inFlight, took, units int64, failed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,9 +86,9 @@ func (l *limit) complete(now, inFlight, took, units int64, failed bool) {
 	}
 }
 
-// enforce puts in force what the learner says. It needs mu. The semaphore has no queue, so no call
+// enforce puts the learner's limit into force. It needs mu. The semaphore has no queue, so no call
 // is woken. The numbers belong to this limit alone, as do its semaphores: a call that holds a
-// number for long must not find that other limits have used up those in between, see
+// number for a long time must not find the numbers in between used up by other limits, see
 // [meter.Semaphore].
 func (l *limit) enforce() {
 	number := l.word.Load()>>limitBits + 1
@@ -98,7 +98,7 @@ func (l *limit) enforce() {
 	l.word.Store(number<<limitBits | uint64(l.learner.level))
 }
 
-// claim is a claim of units under the limit that a word shows.
+// claim returns a claim of units under the limit in a word.
 func claim(word uint64, units int64) meter.Claim {
 	return meter.Claim{Units: units, First: true, Limit: int64(word & (1<<limitBits - 1)), Revision: word >> limitBits}
 }
@@ -106,8 +106,7 @@ func claim(word uint64, units int64) meter.Claim {
 // alone reports whether a call with this claim can only run alone.
 func alone(c meter.Claim, most int64) bool { return c.Units > c.Limit && c.Units <= most }
 
-// fits reports whether units, of which there may be at most that many, fit in a semaphore as things
-// stand.
+// fits reports whether units fit in a semaphore as of now; a call may have at most most units.
 func (l *limit) fits(n *node.StatisticNode, g *meter.Semaphore, units, most int64) bool {
 	for {
 		word := l.word.Load()
@@ -122,7 +121,7 @@ func (l *limit) fits(n *node.StatisticNode, g *meter.Semaphore, units, most int6
 	}
 }
 
-// take takes units of a semaphore on a lane, of which there may be at most that many.
+// take takes units of a semaphore on a lane; a call may have at most most units.
 func (l *limit) take(n *node.StatisticNode, g *meter.Semaphore, lane uint32, units, most int64) bool {
 	for {
 		word := l.word.Load()

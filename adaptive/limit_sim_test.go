@@ -15,20 +15,19 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 )
 
-// referee knows between which two the limit in force may be, and how many units are
-// in flight at least and at most.
+// referee tracks the bounds of the limit in force, and the bounds of the units in flight.
 type referee struct {
 	s         *schedules.Schedule
 	semaphore *meter.Semaphore
 	low, high int64
-	settled   int64 // the least that the semaphore has shown since the limit is what it is
+	settled   int64 // the least that the semaphore has shown since the limit last changed
 	holds     int64 // units that were admitted and don't leave yet
-	asks      int64 // with those on their way in and out
+	asks      int64 // including units on their way in and out
 	calls     []*judged
 }
 
-// judged is one call: the highest that the limit was while it asked, and whether there
-// was an instant in which it might not have fit.
+// judged is one call: the highest limit while it asked, and whether there was an instant at which
+// it might not have fit.
 type judged struct {
 	high int64
 	full bool
@@ -40,7 +39,7 @@ func (r *referee) changed() {
 	}
 }
 
-// moves is while the limit becomes another.
+// moves covers a change of the limit.
 func (r *referee) moves(from, to int64, move func()) {
 	r.low, r.high = min(from, to), max(from, to)
 	r.changed()
@@ -96,7 +95,7 @@ func newSim(s *schedules.Schedule, most int) (*engine.Engine, *referee) {
 	return e, &referee{s: s, semaphore: resource.Meters().Semaphore(limitOf(e).owner), low: int64(most), high: int64(most)}
 }
 
-// loadSim makes most the limit in force.
+// loadSim puts the limit most into force.
 func loadSim(s *schedules.Schedule, e *engine.Engine, most int) {
 	if err := e.Update(func(b *engine.SnapshotBuilder) error {
 		return Compile(b, []Rule{{ID: "a", Resource: "a", Floor: max(1, most-1), Start: max(1, most-1), Ceiling: max(2, most), Window: time.Minute}})
@@ -110,10 +109,10 @@ func limitOf(e *engine.Engine) (l *limit) {
 	return l
 }
 
-// known bug 2, 62, 64: calls of one and two units while the limit is moved up and down, by
-// what was learned and by rules that change. No call is admitted above a limit that was
-// in force while it asked, unless it runs alone, none is refused that would have fit under all of
-// them, and in the end nothing is held.
+// Calls of one and two units while learning and changing rules move the limit up and down. No call
+// is admitted above every limit in force while it asked, unless it runs alone, none is refused that
+// would have fit under all of them, and at the end nothing is held.
+// known bug 2, 62, 64
 func TestSimLimit(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		first := int64(2 + s.Rand.IntN(2))
@@ -154,7 +153,8 @@ func TestSimLimit(t *testing.T) {
 	})
 }
 
-// known bug 2: every schedule of a call while the limit falls to what another one holds.
+// Every schedule of a call while the limit falls to the units that another one holds.
+// known bug 2
 func TestSimLimitFallsEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 3_000_000, func(s *schedules.Schedule) {
 		e, r := newSim(s, 2)

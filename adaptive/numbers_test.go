@@ -11,9 +11,10 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// A semaphore tells the limits of its rule apart by the last 16 bits of their numbers. A call
-// that was held up with an old limit is judged by the present one, however many limits of
-// other rules have changed meanwhile. known bug 62
+// A semaphore distinguishes the limits of its rule by the last 16 bits of their numbers. A call
+// that was held up with an old limit is judged by the current one, however many limits of other
+// rules have changed meanwhile.
+// known bug 62
 func TestLimitsOfOthersAreOthers(t *testing.T) {
 	layout, err := stat.NewLayout(time.Second, 2, 1)
 	require.NoError(t, err)
@@ -26,7 +27,7 @@ func TestLimitsOfOthersAreOthers(t *testing.T) {
 	l.adopt(r.terms(), home, owner)
 	g.Acquire(0, 5)
 
-	old := claim(l.word.Load(), 1) // who holds it is held up
+	old := claim(l.word.Load(), 1) // its holder is held up
 	for range 1<<16 - 2 {
 		newLimit(others.nextID(), r)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
-// at is a rule whose limit in force is n until it has learned for a minute.
+// at returns a rule whose limit is n until it has learned for a minute.
 func at(n int) adaptive.Rule {
 	return adaptive.Rule{ID: "learn", Resource: "orders", Floor: n - 1, Ceiling: n, Window: time.Minute}
 }
@@ -28,7 +28,7 @@ func TestPermits(t *testing.T) {
 	a, b := g.enter(), g.enter(engine.Units(2))
 	g.refused()
 	b.Exit()
-	b.Exit() // the second does nothing
+	b.Exit() // the second exit does nothing
 	g.refused(engine.Units(3))
 	g.enter(engine.Units(2)).Exit()
 	a.Exit()
@@ -38,7 +38,7 @@ func TestPermits(t *testing.T) {
 	assert.EqualValues(t, 4, g.figures("learn").Refused)
 }
 
-// What was in flight before there was a rule counts.
+// Calls in flight before there was a rule count.
 func TestRuleMeetsCallsInFlight(t *testing.T) {
 	g := newGuard(t)
 	a, b := g.enter(), g.enter()
@@ -52,8 +52,9 @@ func TestRuleMeetsCallsInFlight(t *testing.T) {
 	g.enter(engine.Units(2)).Exit()
 }
 
-// The limit falls below what is in flight: who is in stays, and nobody is admitted until
-// the next one fits. known bug 64
+// The limit falls below the units in flight: admitted calls stay, and no call is admitted until the
+// next one fits.
+// known bug 64
 func TestLimitFallsBelowWhatIsInFlight(t *testing.T) {
 	g := newGuard(t, at(5))
 	var in []engine.Entry
@@ -78,9 +79,9 @@ func TestLimitFallsBelowWhatIsInFlight(t *testing.T) {
 	}
 }
 
-// It learns while 64 goroutines come and go: with calls of one to three units, of which
-// some fail, and rules that change. Never are more in flight than the ceiling, and in
-// the end nothing is held.
+// It learns while 64 goroutines come and go, with calls of one to three units, and some that fail,
+// and rules that change. No more are ever in flight than the ceiling, and at the end nothing is
+// held.
 func TestLearnsUnderACrowd(t *testing.T) {
 	const most = 12
 	calls := figure.Size(200, 2_500, 10_000, 100_000)

@@ -18,8 +18,8 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 )
 
-// plant is a size: so many workers, and what a call takes. The knee is at as many
-// units in flight as there are workers.
+// plant is a size: the number of workers, and the mean duration of a call. The knee is at the
+// number of workers.
 type plant struct {
 	workers int
 	mean    time.Duration
@@ -32,7 +32,7 @@ type distribution struct {
 	times func(*rand.Rand) float64
 }
 
-// distributions are how long work takes: a little noise, much, and a tail that is
+// distributions are distributions of durations: with little noise, with much, and with a tail
 // heavier than any power.
 var distributions = []distribution{
 	{"always the same", always},
@@ -41,7 +41,7 @@ var distributions = []distribution{
 	{"with a heavy tail", pareto(2.2)},
 }
 
-// seen is what a stretch of a run has shown.
+// seen holds the results of a stretch of a run.
 type seen struct {
 	limits     []float64 // the learned limit, means of stretches
 	mean       float64
@@ -75,16 +75,16 @@ func (s *service) settle(load float64, length time.Duration) {
 	s.run(load*s.capacity(), length, func() {})
 }
 
-// off is by which share of the knee the limit is off.
+// off returns the error of the limit, as a share of the knee.
 func (v seen) off(workers int) float64 { return math.Abs(v.mean/float64(workers) - 1) }
 
-// amplitude is half the swing of the limit, as a share of its mean.
+// amplitude returns half the swing of the limit, as a share of its mean.
 func (v seen) amplitude() float64 {
 	return (slices.Max(v.limits) - slices.Min(v.limits)) / 2 / v.mean
 }
 
-// loss is by which share less is done than under a limit that stands at the knee. That
-// is less than the capacity as well: at random, too few calls come sometimes.
+// loss returns the loss of throughput compared with a limit at the knee. That is below the capacity
+// as well: at random, too few calls come sometimes.
 func (v seen) loss(at seen) float64 { return 1 - mean(v.throughput)/mean(at.throughput) }
 
 func mean(v []float64) (m float64) {
@@ -96,14 +96,14 @@ func mean(v []float64) (m float64) {
 
 func (p plant) String() string { return fmt.Sprintf("%d workers", p.workers) }
 
-// under is the plant under an adaptive rule that knows nothing yet.
+// under returns the plant under an adaptive rule that knows nothing yet.
 func (p plant) under(t *testing.T, seed uint64, d distribution) *service {
 	s := newService(t, newGuard(t, adaptive.Rule{Resource: "orders"}), seed, p.workers, p.mean, d.times)
 	s.learns = true
 	return s
 }
 
-// fixed is the plant under the limit that it ought to have.
+// fixed returns the plant under the limit that it ought to have.
 func (p plant) fixed(t *testing.T, seed uint64, d distribution) *service {
 	g := newGuard(t)
 	require.NoError(t, g.Update(func(b *engine.SnapshotBuilder) error {
@@ -112,7 +112,7 @@ func (p plant) fixed(t *testing.T, seed uint64, d distribution) *service {
 	return newService(t, g, seed, p.workers, p.mean, d.times)
 }
 
-// seeds are those to run: one in an ordinary run.
+// seeds returns the seeds to run: one in an ordinary run.
 func seeds() []uint64 {
 	var all []uint64
 	for i := range figure.Size(1, 1, 4, 40) {
@@ -121,7 +121,7 @@ func seeds() []uint64 {
 	return all
 }
 
-// sizes are the plants from number i on to run: in an ordinary run up to number j.
+// sizes returns the plants from number i on to run: in an ordinary run up to number j.
 func sizes(i, j int) []plant {
 	switch {
 	case race.Enabled:
@@ -134,9 +134,10 @@ func sizes(i, j int) []plant {
 	return plants[i:j]
 }
 
-// Half as many calls again come as there is capacity for. Whatever the size, and however
-// long calls take, the rule finds out how many may be in flight, from a limit that is
-// five times too high or thirteen times too low, and stays there. known bug 95
+// The demand is 1.5 times the capacity. Whatever the size, and however long calls take, the rule
+// finds the number of calls to run at a time, from a limit that is five times too high or thirteen
+// times too low, and stays there.
+// known bug 95
 func TestFindsTheKnee(t *testing.T) {
 	race.OneGoroutine(t)
 	const load = 1.5
@@ -162,9 +163,9 @@ func TestFindsTheKnee(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "throughput lost against a limit that stands at the knee", Value: loss, AtMost: 0.1, N: int64(runs), Seed: *seed})
 }
 
-// The load goes up and down in steps, workers go and come, and work takes longer and
-// less long. A while after each step the limit is where the knee is: at the number of
-// workers. known bug 95
+// The load goes up and down in steps, workers go and come, and durations grow and shrink. A while
+// after each step the limit is at the knee, the number of workers.
+// known bug 95
 func TestFollowsSteps(t *testing.T) {
 	race.OneGoroutine(t)
 	worst, runs := 0.0, 0
@@ -200,9 +201,9 @@ func TestFollowsSteps(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "how far an adaptive limit is from the knee forty seconds, or the time of 120 calls, after a step", Value: worst, AtMost: 0.1, N: int64(runs), Seed: *seed})
 }
 
-// Times that differ so much that their mean hardly exists: here the limit stays somewhat
-// low, but does not collapse. Three quarters are done of what a limit at the knee would let
-// through, at all times.
+// Durations that vary so much that their mean hardly exists: here the limit stays somewhat low, but
+// does not collapse. At all times the throughput is at least three quarters of that under a limit
+// at the knee.
 func TestNoiseDoesNotCollapseIt(t *testing.T) {
 	race.OneGoroutine(t)
 	worst, runs := 0.0, 0
@@ -224,9 +225,9 @@ func TestNoiseDoesNotCollapseIt(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "throughput lost under latency that is nearly all noise, in the worst twenty seconds", Value: worst, AtMost: 0.25, N: int64(runs), Seed: *seed})
 }
 
-// Other services than those with a line: one whose processors all calls share, one that
-// sheds what it has no worker for, one where a third of the calls fail anyhow, and calls
-// of several units. The limit is off by a tenth, or by one where it is small.
+// Services other than one with a queue: one whose processors all calls share, one that sheds load
+// without a free worker, one where a third of the calls fail anyhow, and calls of several units.
+// The limit is off by at most a tenth, or by one where it is small.
 func TestOtherServices(t *testing.T) {
 	race.OneGoroutine(t)
 	for _, p := range sizes(1, 3) {
@@ -237,7 +238,7 @@ func TestOtherServices(t *testing.T) {
 			"sheds":            func(s *service) { s.sheds = true },
 		} {
 			if name == "sheds" && p.workers < 64 {
-				continue // where shedding is over so soon, few units are ever above the limit
+				continue // if shedding ends so soon, few units are ever above the limit
 			}
 			s := p.under(t, *seed, distributions[2])
 			change(s)

@@ -15,9 +15,9 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// What was learned survives a reload: of the same rule, of one with another floor,
-// ceiling or window, of one with another ID, and of one that was off or a shadow
-// meanwhile. known bug 72
+// The learned limit survives a reload: of the same rule, of one with another floor, ceiling or
+// window, of one with another ID, and of one that was off or a shadow meanwhile.
+// known bug 72
 func TestReload(t *testing.T) {
 	s := sixteen(t, learning(100), lognormal(0.5))
 	s.settle(1.5, 60*time.Second)
@@ -80,8 +80,8 @@ func TestRefusedReload(t *testing.T) {
 	assert.EqualValues(t, 2, g.limit().InForce)
 }
 
-// Each resource that a pattern matches has a limit of its own, in the order of their
-// names. Those beyond the cap share one, in which only they count.
+// Each resource that a pattern matches has a limit of its own, in the order of their names.
+// Resources beyond the cap share one, in which only they count.
 func TestPattern(t *testing.T) {
 	g := newGuardWith(t, engine.Config{Caps: node.Caps{Resources: 2}}, adaptive.Rule{ID: "all", Resource: "GET .*", Match: spec.MatchRegex, Start: 2, Ceiling: 3, Window: time.Minute})
 	enter := func(name string) engine.Entry {
@@ -113,7 +113,7 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// The same in shadow mode, where the rule has nobody else's count of the others.
+// The same in shadow mode, where no other rule counts the other calls.
 func TestPatternInShadow(t *testing.T) {
 	g := newGuardWith(t, engine.Config{Caps: node.Caps{Resources: 1}}, shadow(adaptive.Rule{ID: "all", Resource: "GET .*", Match: spec.MatchRegex, Start: 2, Window: time.Minute}))
 	var in []engine.Entry
@@ -128,8 +128,8 @@ func TestPatternInShadow(t *testing.T) {
 	}
 }
 
-// Two rules for one resource: both limits hold, and a call that one refuses holds nothing
-// of the other.
+// Two rules for one resource: both limits hold, and a call that one refuses holds nothing of the
+// other.
 func TestTwoRules(t *testing.T) {
 	small, large := at(2), at(3)
 	large.ID = "large"

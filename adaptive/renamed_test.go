@@ -12,8 +12,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// pause has something done in the midst of a call, when it has taken and is not counted
-// yet.
+// pause runs a function in the middle of a call, after it has taken and before it is counted.
 type pause struct{ do func() }
 
 func (*pause) Name() string                              { return "pause" }
@@ -28,9 +27,9 @@ func (p *pause) run() {
 	}
 }
 
-// The rule gets another ID while a call is between taking and being counted: what that
-// call holds counts under the new one, too. Whoever has the old ID from then on has
-// nothing to do with it. known bug 72
+// The rule gets another ID while a call is between taking and being counted: the call's units count
+// under the new ID too. A later rule with the old ID has nothing to do with it.
+// known bug 72
 func TestRenamedOnTheWay(t *testing.T) {
 	renamed, stranger := at(2), at(2)
 	renamed.ID = "renamed"

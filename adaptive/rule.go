@@ -7,43 +7,43 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// Rule limits the calls in flight of one resource to as many as it can serve at a time, and finds
-// out how many that is:
+// Rule limits the calls in flight of one resource to the number that it can serve at a time, which
+// it learns:
 //
 //	adaptive.Rule{Resource: "search"}
 //
-// Two equal rules are the same rule; a rule that differs from an older one with the same ID
-// continues from what that has learned.
+// Equal rules are one rule; a rule that differs from an older one with the same ID continues from
+// the limit that that one has learned.
 type Rule struct {
-	// ID names the rule in errors, logs and figures, and ties it to its
-	// predecessor when rules are reloaded. Made from the fields if empty.
+	// ID names the rule in errors, logs and statistics, and links it to its predecessor on a
+	// reload. If empty, it is derived from the other fields.
 	ID string `yaml:"id,omitempty"`
-	// Resource is the name given to api.Entry, or a pattern as Match says. Required. "*" means
-	// every resource that no other enforced rule of the family is about. Every resource that the
-	// rule is about has a limit of its own.
+	// Resource is the name passed to api.Entry, or a pattern as Match says. Required. "*" applies
+	// to every resource that no other enforced adaptive rule applies to. Each resource has a limit
+	// of its own.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources. The zero value is api.MatchExact.
-	// api.MatchPrefix matches all names that begin with what precedes the star at the end of
-	// Resource, as in "GET /users/*". api.MatchPath compares the parts between slashes, where a
-	// star matches any part, as in "GET /users/*/orders". A rule of these two kinds is about a name
-	// only if no enforced rule of the family spells out more of it. api.MatchRegex is a regular
-	// expression (RE2) that must match a whole name, where a dot matches every character; such a
-	// rule is about all names that it matches.
+	// Match says how Resource names resources. The zero value is api.MatchExact. api.MatchPrefix
+	// matches all names that begin with the text before the star at the end of Resource, as in "GET
+	// /users/*". api.MatchPath compares the parts between slashes, where a star matches any part,
+	// as in "GET /users/*/orders". A rule of these two kinds applies to a name only if no enforced
+	// adaptive rule matches it more specifically. api.MatchRegex is a regular expression (RE2) that
+	// must match the whole name, where a dot matches every character; it applies to every name that
+	// it matches.
 	Match spec.Match `yaml:"match,omitempty"`
-	// Exclude lists names that "*", a prefix or a path is not about.
+	// Exclude lists names that "*", a prefix or a path does not apply to.
 	Exclude []string `yaml:"exclude,omitempty"`
-	// Floor and Ceiling are the least and the most that the limit may become, in units:
-	// a call of n units holds n. 0 means 1 and 1000. Ceiling is at most a million.
+	// Floor and Ceiling bound the limit, in units: a call of n units holds n. 0 means 1 and 1000.
+	// Ceiling is at most a million.
 	Floor   int `yaml:"floor,omitempty"`
 	Ceiling int `yaml:"ceiling,omitempty"`
 	// Start is the limit before anything is learned. 0 means 20, or the nearest value from Floor to
 	// Ceiling.
 	Start int `yaml:"start,omitempty"`
-	// Window is the shortest time for which the rule looks before it moves the limit, from 10 ms to
-	// a minute; 0 means 500 ms. Where there are few calls, or their durations differ much, it looks
+	// Window is the shortest time for which the rule observes before it moves the limit, from 10 ms
+	// to a minute; 0 means 500 ms. If calls are few, or their durations vary much, it observes
 	// longer by itself.
 	Window time.Duration `yaml:"window,omitempty"`
-	// Mode says whether the limit holds. The zero value is api.Enforce.
+	// Mode says whether the limit is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 
@@ -59,8 +59,8 @@ const (
 	MaxWindow  = time.Minute
 )
 
-// Normalized returns the rule with every default written out, or the first field that
-// can't be honoured as a [spec.FieldError].
+// Normalized returns the rule with every default filled in. It returns a [spec.FieldError] for the
+// first field that can't be honoured.
 func (r Rule) Normalized() (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
 	r.Floor = cmp.Or(r.Floor, DefaultFloor)
@@ -84,17 +84,17 @@ func (r Rule) check() error {
 	case r.Ceiling < 1 || r.Ceiling > MaxCeiling:
 		return spec.BadField("ceiling", "is %d: use a whole number from 1 to %d", r.Ceiling, MaxCeiling)
 	case r.Ceiling < r.Floor:
-		return spec.BadField("ceiling", "is %d, below the floor of %d: no limit is between them", r.Ceiling, r.Floor)
+		return spec.BadField("ceiling", "is %d, below the floor, %d: use a ceiling above the floor", r.Ceiling, r.Floor)
 	case r.Ceiling == r.Floor:
-		return spec.BadField("ceiling", "is the floor, so that there is nothing to learn: use an isolation rule with threshold %d, or a higher ceiling", r.Ceiling)
+		return spec.BadField("ceiling", "equals the floor, which leaves nothing to learn: use an isolation rule with threshold %d, or a higher ceiling", r.Ceiling)
 	case r.Start < r.Floor || r.Start > r.Ceiling:
 		return spec.BadField("start", "is %d: use a whole number from the floor to the ceiling, %d to %d, or leave it out", r.Start, r.Floor, r.Ceiling)
 	}
 	return spec.CheckDuration("window", r.Window, MinWindow, MaxWindow)
 }
 
-// Like names a rule by the fields that make it that rule, so that an edited floor or
-// ceiling is still the same rule.
+// Like identifies a rule by the fields that make it that rule, so that a rule with an edited floor
+// or ceiling is still the same.
 func (r Rule) Like() string { return "adaptive:" + r.Resource }
 
 func (r Rule) terms() terms {

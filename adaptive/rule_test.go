@@ -16,7 +16,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// A line for each field that can be wrong, and each way it can be. known bug 36, 47
+// One line for each field that can be wrong, and each way to be wrong.
+// known bug 36, 47
 func TestRuleRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		rule adaptive.Rule
@@ -28,12 +29,12 @@ func TestRuleRefuses(t *testing.T) {
 		{adaptive.Rule{Floor: math.MinInt}, "floor: is "},
 		{adaptive.Rule{Floor: math.MaxInt}, "floor: is "},
 		{adaptive.Rule{Floor: 1_000_001}, "floor: is 1000001: use a whole number from 1 to 1000000"},
-		{adaptive.Rule{Floor: 1_000_000}, "ceiling: is the floor, so that there is nothing to learn: use an isolation rule with threshold 1000000, or a higher ceiling"},
+		{adaptive.Rule{Floor: 1_000_000}, "ceiling: equals the floor, which leaves nothing to learn: use an isolation rule with threshold 1000000, or a higher ceiling"},
 		{adaptive.Rule{Ceiling: -1}, "ceiling: is -1: use a whole number from 1 to 1000000"},
 		{adaptive.Rule{Ceiling: math.MaxInt}, "ceiling: is "},
 		{adaptive.Rule{Ceiling: 1_000_001}, "ceiling: is 1000001: use a whole number from 1 to 1000000"},
-		{adaptive.Rule{Floor: 5, Ceiling: 4}, "ceiling: is 4, below the floor of 5: no limit is between them"},
-		{adaptive.Rule{Ceiling: 1}, "ceiling: is the floor, so that there is nothing to learn: use an isolation rule with threshold 1, or a higher ceiling"},
+		{adaptive.Rule{Floor: 5, Ceiling: 4}, "ceiling: is 4, below the floor, 5: use a ceiling above the floor"},
+		{adaptive.Rule{Ceiling: 1}, "ceiling: equals the floor, which leaves nothing to learn: use an isolation rule with threshold 1, or a higher ceiling"},
 		{adaptive.Rule{Start: -1}, "start: is -1: use a whole number from the floor to the ceiling, 1 to 1000, or leave it out"},
 		{adaptive.Rule{Start: 1001}, "start: is 1001: use a whole number from the floor to the ceiling, 1 to 1000, or leave it out"},
 		{adaptive.Rule{Floor: 3, Start: 2}, "start: is 2: use a whole number from the floor to the ceiling, 3 to 1000, or leave it out"},
@@ -51,7 +52,7 @@ func TestRuleRefuses(t *testing.T) {
 			require.ErrorAs(t, err, &field)
 			assert.True(t, strings.HasPrefix(err.Error(), tt.want), "%v", err)
 
-			// Where it stands in the list is said, and the rules stay.
+			// The error gives the position in the list, and the loaded rules stay.
 			g := newGuard(t, adaptive.Rule{Resource: "orders", Start: 1, Ceiling: 2})
 			err = g.Update(func(b *engine.SnapshotBuilder) error {
 				return adaptive.Compile(b, []adaptive.Rule{{Resource: "a"}, tt.rule})
@@ -63,7 +64,7 @@ func TestRuleRefuses(t *testing.T) {
 	}
 }
 
-// The ends of every range are inside, and the defaults fit in.
+// The ends of every range are valid, and the defaults fit in.
 func TestRuleAccepts(t *testing.T) {
 	for _, tt := range []struct {
 		rule, want adaptive.Rule
@@ -88,15 +89,15 @@ func TestRuleAccepts(t *testing.T) {
 	}
 }
 
-// Two rules that differ in any field differ. known bug 71
+// Two rules that differ in any field are not equal.
+// known bug 71
 func TestRuleEquality(t *testing.T) { trial.EveryFieldCounts(t, adaptive.Rule{}) }
 
 func TestRuleIDs(t *testing.T) {
 	trial.IDs(t, core.KindAdaptive, adaptive.Rule.Normalized, adaptive.Rule{Resource: "orders", Ceiling: 5}, adaptive.Rule{Resource: "orders", Ceiling: 7})
 }
 
-// What a rule has refused goes on counting when the rule changes, and its refusal
-// names it.
+// The count of refusals continues when the rule changes, and a refusal names the new rule.
 func TestRefusalsGoOnCounting(t *testing.T) {
 	rule := adaptive.Rule{ID: "learn", Resource: "orders", Start: 1, Ceiling: 2}
 	g := newGuard(t, rule)

@@ -12,31 +12,31 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// service is what the guarded calls call: so many workers, each of which works at one
-// unit at a time. A call that finds none free waits in the queue, first come, first served; or all
-// are worked at, the slower the more there are. It is moved from one arrival or end of
-// work to the next, and in between nothing happens.
+// service is the backend of the guarded calls: a number of workers, each working on one unit
+// at a time. A call that finds none free waits in a queue, first come, first served; or all calls
+// are worked on, the slower the more there are. It is advanced from one arrival or end of work to
+// the next; nothing happens in between.
 type service struct {
 	*guard
 	rand    *rand.Rand
 	workers int
-	mean    time.Duration              // what one unit of work takes
-	times   func(r *rand.Rand) float64 // what it takes as a share of mean
-	units   func(r *rand.Rand) int     // of a call; nil is 1
-	sharing bool                       // all are worked at, instead of a line
-	sheds   bool                       // or neither: what finds no worker fails at once
+	mean    time.Duration              // mean duration of one unit of work
+	times   func(r *rand.Rand) float64 // duration as a share of mean
+	units   func(r *rand.Rand) int     // of a call; nil means 1
+	sharing bool                       // work on all calls at once, without a queue
+	sheds   bool                       // or neither: a call that finds no worker fails at once
 	fails   float64                    // share of the calls that fail halfway
-	learns  bool                       // a rule does
+	learns  bool                       // a rule learns from it
 	opts    [1]engine.Option
 
 	at      time.Duration // since the start
-	effort  float64       // done on each job so far, in ns: what sharing goes by
+	effort  float64       // done on each job so far, in ns: the clock of sharing
 	free    int
 	line    []*work
 	working ends
 	inside  int
 
-	done    int // units of calls that went well
+	done    int // units of successful calls
 	refused int
 }
 
@@ -44,7 +44,7 @@ type service struct {
 type work struct {
 	entry  engine.Entry
 	units  int
-	end    float64 // at, or for sharing the effort
+	end    float64 // the time at which it ends or, for sharing, the effort
 	failed bool
 }
 
@@ -72,17 +72,17 @@ func newService(t *testing.T, g *guard, seed uint64, workers int, mean time.Dura
 	return s
 }
 
-// resize changes the number of workers. Those who are too many finish what they do.
+// resize changes the number of workers. Surplus workers finish their work.
 func (s *service) resize(workers int) {
 	s.free += workers - s.workers
 	s.workers = workers
 	s.serve()
 }
 
-// capacity is how many units a second it can do.
+// capacity returns the units a second that it can do.
 func (s *service) capacity() float64 { return float64(s.workers) / s.mean.Seconds() }
 
-// speed is how much is done on each job in a unit of time.
+// speed returns the work done on each job in a unit of time.
 func (s *service) speed() float64 {
 	if !s.sharing || s.inside <= s.workers {
 		return 1
@@ -90,7 +90,7 @@ func (s *service) speed() float64 {
 	return float64(s.workers) / float64(s.inside)
 }
 
-// run has calls come at random, so many a second, and calls each every tenth of a second.
+// run makes calls at random times, at a rate per second, and calls each every tenth of a second.
 func (s *service) run(rate float64, length time.Duration, each func()) {
 	const tick = 100 * ms
 	until := s.at + length
@@ -119,7 +119,7 @@ func (s *service) pause(rate float64) time.Duration {
 	return time.Duration(s.rand.ExpFloat64() / rate * 1e9)
 }
 
-// ends is when the next job does.
+// ends returns when the next job ends.
 func (s *service) ends() time.Duration {
 	if !s.sharing {
 		return max(s.at, time.Duration(s.working[0].end))
@@ -155,7 +155,7 @@ func (s *service) arrive() {
 		s.begin(w)
 	case s.sheds && s.free < units:
 		w.failed = true
-		s.free -= units // as if it had been worked at
+		s.free -= units // as if it had been worked on
 		w.end = float64(s.at + s.mean/20)
 		heap.Push(&s.working, w)
 	default:
@@ -197,7 +197,7 @@ func (s *service) finish(w *work) {
 	s.serve()
 }
 
-// How long work takes, as a share of its mean.
+// Durations of work, as a share of its mean.
 func always(*rand.Rand) float64        { return 1 }
 func exponential(r *rand.Rand) float64 { return r.ExpFloat64() }
 
@@ -205,7 +205,7 @@ func lognormal(sigma float64) func(*rand.Rand) float64 {
 	return func(r *rand.Rand) float64 { return math.Exp(sigma*r.NormFloat64() - sigma*sigma/2) }
 }
 
-// pareto has a heavy tail: no variance for a shape of 2 and less, no mean from 1 on.
+// pareto has a heavy tail: no variance for a shape of 2 and below, no mean at 1 and below.
 func pareto(shape float64) func(*rand.Rand) float64 {
 	return func(r *rand.Rand) float64 { return (shape - 1) / shape * math.Pow(1-r.Float64(), -1/shape) }
 }

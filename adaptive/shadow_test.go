@@ -16,8 +16,8 @@ func shadow(r adaptive.Rule) adaptive.Rule {
 	return r
 }
 
-// A shadow rule counts what it would refuse, beside the calls that it would admit, and
-// refuses nobody.
+// A shadow rule counts the calls it would refuse, beside the calls that it would admit, and refuses
+// none.
 func TestShadowCountsWhatItWouldRefuse(t *testing.T) {
 	g := newGuard(t, shadow(adaptive.Rule{ID: "try", Resource: "orders", Start: 1, Window: time.Minute}))
 	a, b := g.enter(), g.enter()
@@ -34,9 +34,8 @@ func TestShadowCountsWhatItWouldRefuse(t *testing.T) {
 	assert.Zero(t, g.limit().InForce)
 }
 
-// It learns from the calls as they come, without moving them: here from a load that goes
-// up and down around what the service can do. Then it is enforced, and goes on from
-// there.
+// It learns from the calls as they come, without holding any back: here from a load that varies
+// around the service's capacity. Then it is enforced, and continues from there.
 func TestShadowLearns(t *testing.T) {
 	race.OneGoroutine(t)
 	s := sixteen(t, shadow(learning(100)), lognormal(0.5))
@@ -54,7 +53,7 @@ func TestShadowLearns(t *testing.T) {
 	assert.LessOrEqual(t, s.watch(1.5, 6).off(16), 0.1)
 }
 
-// It learns that a service can do more, too, once so much comes.
+// It also learns that a service can do more, once there is that much load.
 func TestShadowLearnsUpwards(t *testing.T) {
 	race.OneGoroutine(t)
 	s := sixteen(t, shadow(learning(2)), lognormal(0.5))

@@ -10,24 +10,24 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// Stats are the details of a rule: what it has learned.
+// Stats holds the details of a rule: the limits that it has learned.
 type Stats struct {
-	// Limits are those of single resources, sorted by name, a hundred at most.
+	// Limits are by resource, sorted by name, at most a hundred.
 	Limits []LimitStats `json:"limits"`
 }
 
-// LimitStats is what a rule has learned of one resource. As JSON, response times are in
-// milliseconds: floorRtMs and limitRtMs.
+// LimitStats is the limit learned for one resource. As JSON, response times are in milliseconds:
+// floorRtMs and limitRtMs.
 type LimitStats struct {
 	Resource string
-	Limit    int64 // the learned one, in units
-	// InForce is the limit at the moment: the rule moves it up and down around Limit and watches
-	// what the response times do. It is 0 in shadow mode, which enforces none.
+	Limit    int64 // the learned limit, in units
+	// InForce is the limit enforced now: the rule moves it up and down around Limit and observes
+	// the response times. It is 0 in shadow mode, which enforces none.
 	InForce int64
-	// FloorRT is how long a call takes when fewer than the limit are in flight, and LimitRT when
-	// more are; 0 until that is known.
+	// FloorRT is the response time with fewer than the limit in flight, and LimitRT with more; 0
+	// until known.
 	FloorRT, LimitRT time.Duration
-	Throughput       float64 // units completed per second when the rule last looked
+	Throughput       float64 // units completed per second in the last phase
 }
 
 // MarshalJSON writes resource, limit, inForce, floorRtMs, limitRtMs and
@@ -46,8 +46,7 @@ func (l LimitStats) MarshalJSON() ([]byte, error) {
 // maxShown is the number of resources of a rule for which the limit is shown.
 const maxShown = 100
 
-// Stats says what each rule has done, over all resources, and what it has learned of
-// each.
+// Stats returns the counters of each rule, summed over all resources, and the limits learned.
 func (t *table) Stats() []core.RuleStats {
 	return t.StatsWith(func(r Rule, controllers []*controller) core.Details {
 		if r.Mode == spec.Off || len(controllers) == 0 {
@@ -77,7 +76,7 @@ func (l *limit) figures(resource string) LimitStats {
 	return f
 }
 
-// Lines gives the limit of each resource.
+// Lines returns the limit of each resource.
 func (f Stats) Lines(time.Time) []string {
 	lines := make([]string, len(f.Limits))
 	for i, l := range f.Limits {
@@ -103,5 +102,5 @@ func (l LimitStats) line() string {
 	return line
 }
 
-// Resources returns none: nothing needs to be shown beside a resource's calls.
+// Resources returns nil: a resource's counters need no addition.
 func (f Stats) Resources() []core.ResourceDetails { return nil }

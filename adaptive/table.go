@@ -9,25 +9,24 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Info returns what the rule table needs to know.
+// Info returns the rule's data for the rule table.
 func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
 
-// table is the compiled adaptive rules of one revision. It implements engine.Family.
+// table holds the compiled adaptive rules of one revision. It implements engine.Family.
 type table struct {
 	family.Compiled[Rule, controller]
 
-	limits shared.Uint64 // that the table has made
+	limits shared.Uint64 // created by the table
 }
 
-// nextID is the identity of a new limit. It is safe for concurrent use: rules are built for
-// several resources at once.
+// nextID returns the identity of a new limit. Safe for concurrent use: rules are built for several
+// resources at once.
 func (t *table) nextID() limitID { return limitID{t.Revision, t.limits.Add(1)} }
 
-// Compile makes adaptive rules part of the next revision of an engine's rules. Rules
-// that did not change carry on as they are; changed ones carry on from what the rule with
-// the same ID has learned.
+// Compile adds adaptive rules to the next revision of an engine's rules. Unchanged rules keep
+// running; a changed rule continues from the limit that the rule with the same ID has learned.
 func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	t := new(table)
 	maker := family.Maker[Rule, controller]{
@@ -43,7 +42,7 @@ func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	return family.Compile(b, core.KindAdaptive, rules, maker, t)
 }
 
-// Bind returns the rules of a resource or nil.
+// Bind returns the rules of a resource, or nil.
 func (t *table) Bind(at *engine.Binding) engine.Checker {
 	controllers := t.Hold(at)
 	if len(controllers) == 0 {
@@ -52,8 +51,8 @@ func (t *table) Bind(at *engine.Binding) engine.Checker {
 	return &checker{t.ByMode(controllers)}
 }
 
-// Needs reports which semaphores the rules at a resource count with. A semaphore that a rule has to
-// itself is kept while the rule is off, as nothing else could tell later which calls are in flight.
+// Needs reports the semaphores that the rules at a resource count with. A rule's own semaphore is
+// kept while the rule is off, since nothing else knows which calls are in flight.
 func (t *table) Needs(held any, _ uint64, need func(engine.Need)) {
 	h, _ := held.(*family.Kept[Rule, controller])
 	for c := range h.All() {

@@ -45,8 +45,8 @@ func (s *outage) Start(ctx context.Context, batch []store.Command, done func()) 
 	done()
 }
 
-// fleet is some Guards that share limits, on one clock and one store.
-type fleet struct {
+// testCluster is some Guards that share limits, on one clock and one store.
+type testCluster struct {
 	*testing.T
 	clock  *api.ManualClock
 	store  store.Store
@@ -55,12 +55,12 @@ type fleet struct {
 	members int // that are expected
 }
 
-func newFleet(t *testing.T, n int, set ...flow.Rule) *fleet {
-	return newFleetOf(t, n, api.RuleSet{Flow: set})
+func newCluster(t *testing.T, n int, set ...flow.Rule) *testCluster {
+	return newClusterOf(t, n, api.RuleSet{Flow: set})
 }
 
-func newFleetOf(t *testing.T, n int, set api.RuleSet) *fleet {
-	f := &fleet{T: t, clock: clocks.NewManual(time.Unix(1_800_000_000, 0))}
+func newClusterOf(t *testing.T, n int, set api.RuleSet) *testCluster {
+	f := &testCluster{T: t, clock: clocks.NewManual(time.Unix(1_800_000_000, 0))}
 	f.clock.SetSleep(clocks.SleepAdvance)
 	f.store = cluster.NewMemory(f.clock)
 	for range n {
@@ -69,12 +69,12 @@ func newFleetOf(t *testing.T, n int, set api.RuleSet) *fleet {
 	return f
 }
 
-func (f *fleet) join(set ...flow.Rule) *api.Guard {
+func (f *testCluster) join(set ...flow.Rule) *api.Guard {
 	f.Helper()
 	return f.joinWith(api.RuleSet{Flow: set})
 }
 
-func (f *fleet) joinWith(set api.RuleSet) *api.Guard {
+func (f *testCluster) joinWith(set api.RuleSet) *api.Guard {
 	f.Helper()
 	g, err := api.New(api.Config{
 		Clock: f.clock, Logger: slog.New(slog.DiscardHandler),
@@ -89,14 +89,14 @@ func (f *fleet) joinWith(set api.RuleSet) *api.Guard {
 }
 
 // call makes a call at a Guard and reports whether it ran.
-func (f *fleet) call(g *api.Guard, opts ...api.Option) bool {
+func (f *testCluster) call(g *api.Guard, opts ...api.Option) bool {
 	entry, err := g.Entry(f.Context(), "orders", opts...)
 	entry.Exit()
 	return err == nil
 }
 
 // pour has all Guards call in turn, and returns how many calls of each ran.
-func (f *fleet) pour(rounds int) (ran []int) {
+func (f *testCluster) pour(rounds int) (ran []int) {
 	ran = make([]int, len(f.guards))
 	for range rounds {
 		for i, g := range f.guards {
@@ -121,7 +121,7 @@ var orders = flow.Rule{ID: "orders", Resource: "orders", Threshold: 100, Cluster
 func TestMembersShareAFlowLimit(t *testing.T) {
 	for _, n := range []int{1, 3, 8} {
 		t.Run(fmt.Sprint(n, " members"), func(t *testing.T) {
-			f := newFleet(t, n, orders)
+			f := newCluster(t, n, orders)
 			var ran []int // by steps of 10 ms
 			for range 500 {
 				ran = append(ran, sum(f.pour(1)))
@@ -149,7 +149,7 @@ func TestStoreOfAClusterIsAway(t *testing.T) {
 		t.Run(on.String(), func(t *testing.T) {
 			rule := orders
 			rule.Cluster.OnFailure = on
-			f := newFleet(t, 0)
+			f := newCluster(t, 0)
 			store := &outage{Memory: cluster.NewMemory(f.clock)}
 			f.store = store
 			store.away.Store(true)
@@ -169,7 +169,7 @@ func TestStoreOfAClusterIsAway(t *testing.T) {
 }
 
 // line is what the tree says of a rule.
-func (f *fleet) line(rule string) (text string) {
+func (f *testCluster) line(rule string) (text string) {
 	f.Helper()
 	for _, r := range f.guards[0].Engine().Rules().RuleStats() {
 		if r.ID == rule && r.Details != nil {
@@ -181,7 +181,7 @@ func (f *fleet) line(rule string) (text string) {
 
 // What a rule shares, the tree tells.
 func TestFiguresOfASharedLimit(t *testing.T) {
-	f := newFleet(t, 2, orders)
+	f := newCluster(t, 2, orders)
 	f.pour(100)
 	rule := f.guards[0].Engine().Rules().RuleStats()[0]
 	figures := rule.Details.(core.SharedStats)
@@ -269,7 +269,7 @@ func TestAStoreThatAFileNames(t *testing.T) {
 		"flow: [{id: a, resource: a, threshold: 1, interval: 100ms, cluster: {}}]\n":            "buckets: are of 10ms each",
 		"flow: [{id: a, resource: a, threshold: 2e9, cluster: {}}]\n":                           "a cluster shares limits up to",
 		"flow: [{id: a, resource: a, threshold: 1, cluster: {timeout: 2s}}]\n":                  "flow[0].cluster.timeout: is 2s",
-		"flow: [{id: a, resource: a, threshold: 1, behavior: warmUp, cluster: {}}]\n":           "how warm a resource is",
+		"flow: [{id: a, resource: a, threshold: 1, behavior: warmUp, cluster: {}}]\n":           "each process warms up on its own",
 	} {
 		assert.ErrorContains(t, load(text), want, text)
 	}
@@ -370,7 +370,7 @@ func TestAStoreThatNeverReturns(t *testing.T) {
 // A new threshold holds at once, and what was admitted counts on; so it does in windows of another shape,
 // and for a rule that was the process's alone.
 func TestSharedLimitsAreReloaded(t *testing.T) {
-	f := newFleet(t, 2, orders)
+	f := newCluster(t, 2, orders)
 	f.pour(100)
 	load := func(r flow.Rule) {
 		for _, g := range f.guards {
@@ -400,7 +400,7 @@ func TestSharedLimitsAreReloaded(t *testing.T) {
 func TestASharedLimitInShadowMode(t *testing.T) {
 	shadow := orders
 	shadow.Mode = api.Shadow
-	f := newFleet(t, 2, shadow)
+	f := newCluster(t, 2, shadow)
 	for range 3 {
 		assert.Equal(t, []int{100, 100}, f.pour(100))
 		f.clock.Advance(100 * time.Millisecond)
@@ -418,14 +418,14 @@ func TestASharedLimitAllocatesNothing(t *testing.T) {
 	rule := orders
 	for _, mode := range []api.Mode{api.Enforce, api.Shadow} {
 		rule.Mode, rule.Threshold = mode, 1e6
-		f := newFleet(t, 1, rule)
+		f := newCluster(t, 1, rule)
 		for range 100 { // until leases are as large as the demand
 			f.pour(500)
 			f.clock.Advance(5 * time.Millisecond)
 		}
 		race.AllocatesNothing(t, 100, func() { f.call(f.guards[0]) })
 		rule.Threshold = 10
-		f = newFleet(t, 1, rule)
+		f = newCluster(t, 1, rule)
 		f.pour(100)
 		race.AllocatesNothing(t, 100, func() { f.call(f.guards[0]) })
 	}
@@ -433,7 +433,7 @@ func TestASharedLimitAllocatesNothing(t *testing.T) {
 
 // Explain says what is at hand, and leaves no trace.
 func TestExplainASharedLimit(t *testing.T) {
-	f := newFleet(t, 1, orders)
+	f := newCluster(t, 1, orders)
 	x, err := f.guards[0].Explain(t.Context(), "orders")
 	require.NoError(t, err)
 	assert.Equal(t, core.Passes, x.Outcome)
@@ -450,7 +450,7 @@ func TestExplainASharedLimit(t *testing.T) {
 
 // The refusal says when to come again.
 func TestRetryAfterOfASharedLimit(t *testing.T) {
-	f := newFleet(t, 1, orders)
+	f := newCluster(t, 1, orders)
 	f.pour(200)
 	_, err := f.guards[0].Entry(t.Context(), "orders")
 	var block *api.BlockError
@@ -465,7 +465,7 @@ func TestRetryAfterOfASharedLimit(t *testing.T) {
 func TestSharedLimitsOfCallers(t *testing.T) {
 	rule := orders
 	rule.Origin, rule.Threshold = flow.OriginOther, 40
-	f := newFleet(t, 2, rule)
+	f := newCluster(t, 2, rule)
 	ran := map[string]int{}
 	for range 100 {
 		for _, origin := range []string{"a", "b"} {
@@ -488,7 +488,7 @@ func TestSharedLimitsOfCallers(t *testing.T) {
 // they count.
 func TestACallThatWaitsForAnotherRuleFetchesAfterwards(t *testing.T) {
 	turns := flow.Rule{ID: "turns", Resource: "orders", Threshold: 2, Behavior: flow.Throttle, MaxWait: 10 * time.Second}
-	f := newFleet(t, 1, orders, turns)
+	f := newCluster(t, 1, orders, turns)
 	require.True(t, f.call(f.guards[0]))
 	began := f.clock.Now()
 	for range 4 {
@@ -503,7 +503,7 @@ func TestBorrowersOfASharedLimitBeforeTheCallersOfAPath(t *testing.T) {
 	path := flow.Rule{ID: "path", Resource: "orders", Threshold: 2, Relation: flow.Chain, Ref: "web", Origin: "app", Window: flow.Ring}
 	four := orders
 	four.Threshold, four.Window = 4, flow.Ring
-	f := newFleet(t, 1, path, four)
+	f := newCluster(t, 1, path, four)
 	f.clock.SetSleep(clocks.SleepRecord)
 	began := f.clock.Now()
 	call := func(at time.Duration, times int, context, origin string, opts ...api.Option) (ran int) {
@@ -527,7 +527,7 @@ func TestBorrowersOfASharedLimitBeforeTheCallersOfAPath(t *testing.T) {
 
 // A prioritized call that does not fit waits for a coming bucket.
 func TestPrioritizedCallsBorrowOfASharedLimit(t *testing.T) {
-	f := newFleet(t, 1, orders)
+	f := newCluster(t, 1, orders)
 	f.pour(150)
 	f.clock.Advance(950 * time.Millisecond) // the first bucket ends soon
 	require.False(t, f.call(f.guards[0]))

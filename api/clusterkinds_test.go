@@ -62,7 +62,7 @@ func withFailure(r flow.Rule, on cluster.OnFailure) flow.Rule {
 }
 
 // open makes calls at a Guard until one is refused, or so many run.
-func (f *fleet) open(g *api.Guard, most int, opts ...api.Option) (entries []api.Admitted) {
+func (f *testCluster) open(g *api.Guard, most int, opts ...api.Option) (entries []api.Admitted) {
 	for range most {
 		entry, err := g.Entry(f.Context(), "orders", opts...)
 		if err != nil {
@@ -83,7 +83,7 @@ func exitAll(entries []api.Admitted) {
 func TestMembersShareAThrottle(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		t.Run(fmt.Sprint(n, " members"), func(t *testing.T) {
-			f := newFleet(t, n, turns)
+			f := newCluster(t, n, turns)
 			began, last := f.clock.Now(), int64(0)
 			for i := range 30 {
 				require.True(t, f.call(f.guards[i%n]))
@@ -102,7 +102,7 @@ func TestMembersShareAThrottle(t *testing.T) {
 func TestASharedThrottleRefuses(t *testing.T) {
 	rule := turns
 	rule.MaxWait = 30 * time.Millisecond
-	f := newFleet(t, 2, rule)
+	f := newCluster(t, 2, rule)
 	require.True(t, f.call(f.guards[0]))
 	_, err := f.guards[1].Entry(t.Context(), "orders")
 	var block *api.BlockError
@@ -128,7 +128,7 @@ func TestASharedThrottleRefuses(t *testing.T) {
 func TestMembersShareConcurrency(t *testing.T) { forPermits(t, testSharedPermits) }
 
 func testSharedPermits(t *testing.T, set permitSets) {
-	f := newFleetOf(t, 3, set(10, cluster.Closed, api.Enforce))
+	f := newClusterOf(t, 3, set(10, cluster.Closed, api.Enforce))
 	var all []api.Admitted
 	for range 20 { // what a member holds for its next calls comes back after a while
 		for _, g := range f.guards {
@@ -156,7 +156,7 @@ func testSharedPermits(t *testing.T, set permitSets) {
 // A call that another rule refuses gives its units back.
 func TestARefusedCallGivesSharedPermitsBack(t *testing.T) {
 	forPermits(t, func(t *testing.T, set permitSets) {
-		f := newFleet(t, 1)
+		f := newCluster(t, 1)
 		g := f.guards[0]
 		both := set(10, cluster.Closed, api.Enforce)
 		last := orders
@@ -177,7 +177,7 @@ func TestARefusedCallGivesSharedPermitsBack(t *testing.T) {
 // Permits that were given count on under a new threshold: none of a call that runs is lost.
 func TestSharedPermitsAreReloaded(t *testing.T) {
 	forPermits(t, func(t *testing.T, set permitSets) {
-		f := newFleetOf(t, 2, set(10, cluster.Closed, api.Enforce))
+		f := newClusterOf(t, 2, set(10, cluster.Closed, api.Enforce))
 		load := func(set api.RuleSet) {
 			for _, g := range f.guards {
 				require.NoError(t, g.LoadRules(set))
@@ -203,7 +203,7 @@ func TestSharedPermitsAreReloaded(t *testing.T) {
 // as the calls run, and no longer. known bug 177
 func TestSharedPermitsComeBack(t *testing.T) {
 	forPermits(t, func(t *testing.T, set permitSets) {
-		f := newFleet(t, 0)
+		f := newCluster(t, 0)
 		g, err := api.New(api.Config{Clock: f.clock, Logger: slog.New(slog.DiscardHandler), Cluster: cluster.Config{Store: f.store}})
 		require.NoError(t, err)
 		defer g.Close()
@@ -237,7 +237,7 @@ func TestSharedPermitsComeBack(t *testing.T) {
 
 // So do turns.
 func TestSharedTurnsAreReloaded(t *testing.T) {
-	f := newFleet(t, 2, turns)
+	f := newCluster(t, 2, turns)
 	require.True(t, f.call(f.guards[0]))
 	slower := turns
 	slower.Threshold = 2
@@ -260,7 +260,7 @@ func TestSharedTurnsAndPermitsInShadowMode(t *testing.T) {
 	sets["turns"] = api.RuleSet{Flow: []flow.Rule{shadow}}
 	for name, set := range sets {
 		t.Run(name, func(t *testing.T) {
-			f := newFleetOf(t, 2, set)
+			f := newClusterOf(t, 2, set)
 			var all []api.Admitted
 			for range 3 {
 				for _, g := range f.guards {
@@ -284,8 +284,8 @@ func TestStoreOfSharedTurnsAndPermitsIsAway(t *testing.T) {
 	for on, want := range map[cluster.OnFailure]struct{ permits, turns int }{
 		cluster.Closed: {0, 0}, cluster.Open: {40, 40}, cluster.Local: {5, 5},
 	} {
-		away := func(t *testing.T, set api.RuleSet) *fleet {
-			f := newFleet(t, 0)
+		away := func(t *testing.T, set api.RuleSet) *testCluster {
+			f := newCluster(t, 0)
 			store := &outage{Memory: cluster.NewMemory(f.clock)}
 			f.store, f.members = store, 2
 			store.away.Store(true)
@@ -334,7 +334,7 @@ func (slow) Start(context.Context, []store.Command, func()) {}
 func TestACallUnderThreeSharedRulesWaitsForOneTimeout(t *testing.T) {
 	for _, on := range []cluster.OnFailure{cluster.Local, cluster.Open, cluster.Closed} {
 		t.Run(on.String(), func(t *testing.T) {
-			f := newFleet(t, 0)
+			f := newCluster(t, 0)
 			f.store = slow{cluster.NewMemory(f.clock)}
 			set := sharedPermits["isolation"](10, on, api.Enforce)
 			set.Flow = []flow.Rule{withFailure(orders, on), withFailure(turns, on), withFailure(permits, on)}
@@ -370,7 +370,7 @@ func (s *counted) Start(ctx context.Context, batch []store.Command, done func())
 
 // What a call lacks of several limits it fetches in one round.
 func TestSharedLimitsAreFetchedInOneRound(t *testing.T) {
-	f := newFleet(t, 0)
+	f := newCluster(t, 0)
 	store := &counted{Memory: cluster.NewMemory(f.clock)}
 	f.store = store
 	set := sharedPermits["isolation"](10, cluster.Closed, api.Enforce)
@@ -387,7 +387,7 @@ func TestSharedLimitsAreFetchedInOneRound(t *testing.T) {
 func TestSharedTurnsAndPermitsAllocateNothing(t *testing.T) {
 	fast := turns
 	fast.Threshold, fast.MaxWait = 1e6, time.Millisecond
-	f := newFleet(t, 1, fast)
+	f := newCluster(t, 1, fast)
 	next := func() {
 		f.clock.Advance(time.Microsecond)
 		f.call(f.guards[0])
@@ -398,7 +398,7 @@ func TestSharedTurnsAndPermitsAllocateNothing(t *testing.T) {
 	race.AllocatesNothing(t, 1000, next)
 
 	forPermits(t, func(t *testing.T, set permitSets) {
-		f := newFleetOf(t, 1, set(10, cluster.Closed, api.Enforce))
+		f := newClusterOf(t, 1, set(10, cluster.Closed, api.Enforce))
 		exitAll(f.open(f.guards[0], 5))
 		race.AllocatesNothing(t, 100, func() { f.call(f.guards[0]) })
 		all := f.open(f.guards[0], 10)
@@ -409,7 +409,7 @@ func TestSharedTurnsAndPermitsAllocateNothing(t *testing.T) {
 
 // Explain says what is at hand, and leaves no trace.
 func TestExplainSharedTurnsAndPermits(t *testing.T) {
-	f := newFleet(t, 1, turns)
+	f := newCluster(t, 1, turns)
 	explain := func() api.Explanation {
 		before := f.line("turns") + f.line("permits")
 		x, err := f.guards[0].Explain(t.Context(), "orders")
@@ -444,7 +444,7 @@ func TestExplainSharedTurnsWithoutTheStore(t *testing.T) {
 		cluster.Closed: {Outcome: core.Refused, Why: "cluster store unreachable: only leased units can be spent"},
 		cluster.Open:   {Outcome: core.Passes, Why: "cluster store unreachable: all calls pass"},
 	} {
-		f := newFleet(t, 0)
+		f := newCluster(t, 0)
 		store := &outage{Memory: cluster.NewMemory(f.clock)}
 		f.store, f.members = store, 2
 		store.away.Store(true)
@@ -485,7 +485,7 @@ func TestMeasuresOfSharedLimits(t *testing.T) {
 		},
 	} {
 		for on, want := range map[cluster.OnFailure]string{cluster.Local: c.local, cluster.Open: c.open, cluster.Closed: c.closed} {
-			f := newFleet(t, 0)
+			f := newCluster(t, 0)
 			store := &outage{Memory: cluster.NewMemory(f.clock)}
 			f.store, f.members = store, 2
 			f.join(withFailure(c.rule, on))
@@ -512,7 +512,7 @@ func TestMeasuresOfSharedLimits(t *testing.T) {
 
 // The tree tells of them what it tells of windows.
 func TestFiguresOfSharedTurnsAndPermits(t *testing.T) {
-	f := newFleetOf(t, 1, api.RuleSet{
+	f := newClusterOf(t, 1, api.RuleSet{
 		Flow:      []flow.Rule{turns, permits},
 		Isolation: sharedPermits["isolation"](10, cluster.Closed, api.Enforce).Isolation,
 	})

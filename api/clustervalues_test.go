@@ -23,7 +23,7 @@ var users = hotspot.Rule{
 func ofUsers(r hotspot.Rule) api.RuleSet { return api.RuleSet{Hotspot: []hotspot.Rule{r}} }
 
 // of makes calls with a value, and returns how many ran.
-func (f *fleet) of(g *api.Guard, user any, calls int) (ran int) {
+func (f *testCluster) of(g *api.Guard, user any, calls int) (ran int) {
 	for range calls {
 		if f.call(g, api.Param("user", user)) {
 			ran++
@@ -37,7 +37,7 @@ func (f *fleet) of(g *api.Guard, user any, calls int) (ran int) {
 func TestMembersShareLimitsOfValues(t *testing.T) {
 	rule := users
 	rule.Exceptions = []hotspot.Exception{{Value: hotspot.ValueOf("batch"), Threshold: 40}, {Value: hotspot.ValueOf("none"), Threshold: 0}}
-	f := newFleetOf(t, 3, ofUsers(rule))
+	f := newClusterOf(t, 3, ofUsers(rule))
 	ran := map[any]int{}
 	for range 50 {
 		for _, user := range []any{"ann", 7, "7", "batch", "none"} {
@@ -63,7 +63,7 @@ func TestMembersShareLimitsOfValues(t *testing.T) {
 func TestMembersShareTurnsAndPermitsOfValues(t *testing.T) {
 	rule := users
 	rule.Behavior, rule.Threshold, rule.MaxWait = hotspot.Throttle, 10, time.Second
-	f := newFleetOf(t, 2, ofUsers(rule))
+	f := newClusterOf(t, 2, ofUsers(rule))
 	began := f.clock.Now()
 	for i := range 11 {
 		require.Equal(t, 1, f.of(f.guards[i%2], "ann", 1))
@@ -72,7 +72,7 @@ func TestMembersShareTurnsAndPermitsOfValues(t *testing.T) {
 
 	rule = users
 	rule.Metric, rule.Threshold = hotspot.Concurrency, 4
-	f = newFleetOf(t, 2, ofUsers(rule))
+	f = newClusterOf(t, 2, ofUsers(rule))
 	for range 3 {
 		all := f.open(f.guards[0], 3, api.Param("user", "ann"))
 		f.clock.Advance(time.Second)
@@ -89,7 +89,7 @@ func TestStoreOfSharedValuesIsAway(t *testing.T) {
 		t.Run(on.String(), func(t *testing.T) {
 			rule := users
 			rule.Cluster.OnFailure = on
-			f := newFleet(t, 0)
+			f := newCluster(t, 0)
 			store := &outage{Memory: cluster.NewMemory(f.clock)}
 			f.store, f.members = store, 2
 			store.away.Store(true)
@@ -118,8 +118,8 @@ func TestColdValuesHaveABudget(t *testing.T) {
 }
 
 // coldValues calls one of four members with 3000 values, once each, and returns how many requests that took.
-func coldValues(t *testing.T, rule hotspot.Rule) (f *fleet, g *api.Guard, trips int64) {
-	f = newFleet(t, 0)
+func coldValues(t *testing.T, rule hotspot.Rule) (f *testCluster, g *api.Guard, trips int64) {
+	f = newCluster(t, 0)
 	store := &counted{Memory: cluster.NewMemory(f.clock)}
 	f.store, f.members = store, 4
 	g = f.joinWith(ofUsers(rule))
@@ -143,7 +143,7 @@ func TestColdValuesHaveABudgetInShadowMode(t *testing.T) {
 func TestValuesBeyondTheCapShareALimit(t *testing.T) {
 	rule := users
 	rule.MaxValues, rule.Threshold = 10, 2
-	f := newFleetOf(t, 2, ofUsers(rule))
+	f := newClusterOf(t, 2, ofUsers(rule))
 	ran := 0
 	for i := range 200 {
 		ran += f.of(f.guards[i%2], i, 1)
@@ -158,7 +158,7 @@ func TestValuesBeyondTheCapShareALimit(t *testing.T) {
 // The tree says what values have asked for, and what is shared. A call that takes of a lease allocates nothing, nor
 // does one that is refused.
 func TestFiguresOfSharedValues(t *testing.T) {
-	f := newFleetOf(t, 1, ofUsers(users))
+	f := newClusterOf(t, 1, ofUsers(users))
 	g := f.guards[0]
 	f.of(g, "ann", 50)
 	figures := g.Engine().Rules().RuleStats()[0].Details.(hotspot.Stats)
@@ -193,7 +193,7 @@ func TestFiguresOfSharedValues(t *testing.T) {
 
 // A new threshold holds at once, and what was admitted counts on; in shadow mode no call is kept out or waits.
 func TestSharedValuesAreReloaded(t *testing.T) {
-	f := newFleetOf(t, 1, ofUsers(users))
+	f := newClusterOf(t, 1, ofUsers(users))
 	g := f.guards[0]
 	assert.Equal(t, 20, f.of(g, "ann", 50))
 	more := users
@@ -226,7 +226,7 @@ func TestSharedValuesThatCannotBeCounted(t *testing.T) {
 	for _, interval := range []time.Duration{80 * time.Millisecond, 100 * time.Millisecond, 777 * time.Millisecond} {
 		rule := users
 		rule.Interval = interval
-		f := newFleetOf(t, 2, ofUsers(rule))
+		f := newClusterOf(t, 2, ofUsers(rule))
 		ran := f.of(f.guards[0], "ann", 15) + f.of(f.guards[1], "ann", 15)
 		assert.LessOrEqual(t, ran, 20, fmt.Sprint(interval))
 		assert.Greater(t, ran, 15, fmt.Sprint(interval))
@@ -239,7 +239,7 @@ func TestTwoValuesOfTheRest(t *testing.T) {
 	for _, mode := range []api.Mode{api.Enforce, api.Shadow} {
 		rule := users
 		rule.MaxValues, rule.Threshold, rule.Mode = 1, 51, mode
-		f := newFleetOf(t, 1, ofUsers(rule))
+		f := newClusterOf(t, 1, ofUsers(rule))
 		g := f.guards[0]
 		passes := func(value any) bool {
 			before := g.Engine().Rules().RuleStats()[0].ShadowBlocked

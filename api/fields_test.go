@@ -191,7 +191,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 		}.check(t)
 		// maxWait is read where there is a queue: one without the other is refused.
 		_, err := isolation.Rule{Resource: "orders", Threshold: 5, MaxWait: s}.Normalized()
-		assert.EqualError(t, err, "maxQueue: is required by maxWait: say how many calls may wait in the queue")
+		assert.EqualError(t, err, "maxQueue: is required by maxWait: set the number of calls that may wait")
 	})
 	t.Run("adaptive", func(t *testing.T) {
 		reading[adaptive.Rule]{

@@ -53,7 +53,7 @@ func (g *guard) load(rules ...authority.Rule) {
 	require.NoError(g.t, g.Update(func(b *engine.SnapshotBuilder) error { return authority.Compile(b, rules) }))
 }
 
-// who is which rule refuses a caller, "" if none does.
+// who returns the rule that refuses a caller, "" if none does.
 func (g *guard) who(resource, origin string) string {
 	g.t.Helper()
 	e, err := g.Enter(engine.WithOrigin(g.t.Context(), origin), resource, nil)
@@ -102,15 +102,15 @@ func TestRuleRefuses(t *testing.T) {
 		rule authority.Rule
 		want string
 	}{
-		{authority.Rule{Origins: []string{"a"}}, "resource: is required: name the resource whose callers the rule lists"},
-		{authority.Rule{Resource: "r"}, "origins: is required: an allow list of nobody lets no caller in; for that, use a flow rule with the threshold 0"},
-		{authority.Rule{Resource: "r", List: authority.Deny}, "origins: is required: a deny list of nobody never refuses a call"},
-		{authority.Rule{Resource: "r", Origins: []string{"a", " \t"}}, "origins: has no name in place 2: callers without an origin are for allowAnonymous"},
+		{authority.Rule{Origins: []string{"a"}}, "resource: is required: name the resource that the callers may, or may not, call"},
+		{authority.Rule{Resource: "r"}, "origins: is required: an empty allow list admits no caller; to block every call, use a flow rule with threshold 0"},
+		{authority.Rule{Resource: "r", List: authority.Deny}, "origins: is required: an empty deny list never refuses a call"},
+		{authority.Rule{Resource: "r", Origins: []string{"a", " \t"}}, "origins: entry 2 is empty: to admit callers without an origin, set allowAnonymous"},
 		{authority.Rule{Resource: "r", Origins: []string{"a", "b", " a"}}, `origins: has "a" twice: remove one`},
 		{authority.Rule{Resource: "r", Origins: []string{"a"}, List: 2}, "list: 2 is unknown: use authority.Allow or authority.Deny"},
 		{authority.Rule{Resource: "r", Origins: []string{"a"}, Mode: 3}, "mode: 3 is unknown: use api.Enforce, api.Shadow or api.Off"},
 		{authority.Rule{Resource: "r", Origins: []string{"a"}, List: authority.Deny, AllowAnonymous: true},
-			"allowAnonymous: has no meaning for a deny list, which lets callers without an origin through: remove it"},
+			"allowAnonymous: has no meaning for a deny list, which always admits callers without an origin: remove it"},
 		{authority.Rule{Resource: "a(b", Match: spec.MatchRegex, Origins: []string{"a"}}, `resource: is not a valid regular expression: missing closing ): "a(b"`},
 	} {
 		_, err := tt.rule.Normalized()
@@ -158,8 +158,8 @@ func TestListAsText(t *testing.T) {
 	assert.Equal(t, "list(7)", authority.List(7).String())
 }
 
-// A shadow rule refuses nobody. What rules did is told, and stays told when a list is
-// edited.
+// A shadow rule refuses no call. The stats report both kinds of rules, and survive an edit of a
+// list.
 func TestShadowAndFigures(t *testing.T) {
 	rule := authority.Rule{Resource: "r", Origins: []string{"a"}, Mode: spec.Shadow}
 	g := newGuard(t, rule)
@@ -177,8 +177,9 @@ func TestShadowAndFigures(t *testing.T) {
 	assert.Empty(t, g.who("r", "b"))
 }
 
-// Who is refused is so beyond the caps as well, where names share a node; and the
-// callers that rules name have nodes outside of the caps. known bug 107
+// Callers are refused beyond the caps as well, where names share a node; and callers named in rules
+// have nodes outside the caps.
+// known bug 107
 func TestBeyondTheCaps(t *testing.T) {
 	g := newGuardWith(t, node.Caps{Resources: 1, Origins: 1},
 		authority.Rule{ID: "all", Resource: ".*", Match: spec.MatchRegex, Origins: []string{"good", "better"}},
@@ -195,8 +196,9 @@ func TestBeyondTheCaps(t *testing.T) {
 	assert.True(t, ok)
 }
 
-// Under reloads every decision is by one list or the other: a caller on both gets in
-// always, one on neither never. known bug 66, 69
+// Under reloads every decision is by one list or the other: a caller on both is always admitted,
+// one on neither never.
+// known bug 66, 69
 func TestReloadUnderLoad(t *testing.T) {
 	a := authority.Rule{Resource: "r", Origins: []string{"both", "a"}}
 	b := authority.Rule{Resource: "r", Origins: []string{"both", "b"}}

@@ -8,11 +8,11 @@ import (
 	"github.com/penstock-go/penstock/internal/family"
 )
 
-// controller is one rule at work on one resource.
+// controller is one rule in effect on one resource.
 type controller struct {
 	rule    Rule
-	named   map[string]struct{} // the callers; not changed once made
-	few     []string            // the same, if they are so few that comparing is quicker
+	named   map[string]struct{} // the callers; never changed
+	few     []string            // the same callers, if so few that comparing is faster
 	refusal *core.BlockError
 	record  *engine.Record
 }
@@ -35,7 +35,7 @@ func newController(r Rule, record *engine.Record, resource *engine.Resource, old
 	return c
 }
 
-// admits reports whether the rule lets a caller in.
+// admits reports whether the rule admits a caller.
 func (c *controller) admits(origin string) bool {
 	if origin == "" {
 		return c.rule.List == Deny || c.rule.AllowAnonymous
@@ -47,8 +47,7 @@ func (c *controller) admits(origin string) bool {
 	return named == (c.rule.List == Allow)
 }
 
-// checker is the authority rules of one resource, compiled. It is safe for
-// concurrent use.
+// checker holds the compiled authority rules of one resource. Safe for concurrent use.
 type checker struct{ family.Rules[controller] }
 
 // Ask returns the first refusal.
@@ -65,10 +64,10 @@ func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 // Take is Ask: there is nothing to take.
 func (rs *checker) Take(inv *engine.Invocation) engine.Verdict { return rs.Ask(inv) }
 
-// Direct is true: asking first would save nothing.
+// Direct returns true: asking first would save nothing.
 func (rs *checker) Direct() bool { return true }
 
-// Shadow counts what shadow rules would have refused.
+// Shadow counts the calls that shadow rules would have refused.
 func (rs *checker) Shadow(inv *engine.Invocation) {
 	for _, c := range rs.Shadows {
 		if !c.admits(inv.Origin()) {

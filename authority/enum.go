@@ -2,13 +2,13 @@ package authority
 
 import "github.com/penstock-go/penstock/internal/shown"
 
-// List is what the names of a rule mean.
+// List is the meaning of a rule's names.
 type List uint8
 
 // The lists.
 const (
-	Allow List = iota // these callers may, nobody else
-	Deny              // these callers may not, everybody else may
+	Allow List = iota // these callers may call, nobody else
+	Deny              // these callers may not call, everybody else may
 )
 
 var listNames = shown.NewEnum[List]("list", "allow", "deny")
@@ -19,8 +19,8 @@ func (l List) String() string { return listNames.Name(l) }
 // MarshalText writes the name used in rule files.
 func (l List) MarshalText() ([]byte, error) { return listNames.Marshal(l) }
 
-// UnmarshalText reads the name used in rule files, or what Sentinel calls it: white for
-// allow, black for deny.
+// UnmarshalText reads the name used in rule files, or Sentinel's name: white for allow, black for
+// deny.
 func (l *List) UnmarshalText(text []byte) error {
 	switch string(text) {
 	case "white":

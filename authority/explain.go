@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// Explain says how each rule judges the caller.
+// Explain returns the judgement of each rule on the caller.
 func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	for _, c := range slices.Concat(rs.Holding, rs.Shadows) {
 		j := core.Judgement{Rule: c.rule.ID, Why: c.why(inv.Origin())}
@@ -25,7 +25,7 @@ func (c *controller) why(origin string) string {
 	_, named := c.named[origin]
 	switch {
 	case origin == "" && c.rule.AllowAnonymous:
-		return "it allows callers without an origin"
+		return "the rule allows callers without an origin"
 	case origin == "":
 		return "the caller has no origin, so it is not on " + list
 	case named:

@@ -7,12 +7,12 @@ import (
 	"github.com/penstock-go/penstock/internal/family"
 )
 
-// table is the compiled authority rules of one revision. It implements engine.Family.
+// table holds the compiled authority rules of one revision. It implements engine.Family.
 type table struct {
 	family.Compiled[Rule, controller]
 }
 
-// Compile makes authority rules part of the next revision of an engine's rules.
+// Compile adds authority rules to the next revision of an engine's rules.
 func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
@@ -25,7 +25,7 @@ func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	return family.Compile(b, core.KindAuthority, rules, maker, new(table))
 }
 
-// Bind returns the rules of a resource or nil.
+// Bind returns the rules of a resource, or nil.
 func (t *table) Bind(at *engine.Binding) engine.Checker {
 	controllers := t.Hold(at)
 	if len(controllers) == 0 {
@@ -34,7 +34,7 @@ func (t *table) Bind(at *engine.Binding) engine.Checker {
 	return &checker{t.ByMode(controllers)}
 }
 
-// Names says what the rules name.
+// Names collects the names in the rules.
 func (t *table) Names(names *engine.Names) {
 	for _, r := range t.All() {
 		if r.Mode != spec.Enforce || !r.Info().Named() {

@@ -5,23 +5,22 @@ import (
 	"github.com/penstock-go/penstock/internal/family"
 )
 
-// checker is the isolation rules of one resource, compiled. It is safe for
-// concurrent use.
+// checker holds the compiled isolation rules of one resource. Safe for concurrent use.
 type checker struct {
 	revision    uint64
-	controllers []*controller // all of them
-	// private are enforced rules with a semaphore of their own. They come first: they have no
+	controllers []*controller // all rules
+	// private holds enforced rules with a semaphore of their own. They come first: they have no
 	// queue, so a call that they refuse hasn't waited in vain.
 	private []*controller
-	// tightest is, of the enforced rules on the semaphore where every call counts, the one that
-	// admits least; nil if there is none. What it admits, the others admit too.
+	// tightest is the enforced rule on the common semaphore that admits least; nil if there is
+	// none. Calls that it admits, the others admit too.
 	tightest *controller
-	// shared are the enforced rules whose permits a cluster shares.
+	// shared holds the enforced rules whose permits a cluster shares.
 	shared  family.SharedRules
 	shadows []*controller
 }
 
-// Ask returns the first refusal, taking nothing.
+// Ask returns the first refusal. It takes nothing.
 func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.private {
 		if !c.ask(inv, rs.revision) {
@@ -47,7 +46,7 @@ func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	return engine.Verdict{}
 }
 
-// Modes says whether any rules are enforced and whether any are in shadow mode.
+// Modes reports whether any rules are enforced and whether any are in shadow mode.
 func (rs *checker) Modes() (hold, shadow bool) {
 	return rs.tightest != nil || len(rs.private) > 0, len(rs.shadows) > 0
 }
@@ -64,16 +63,15 @@ func (rs *checker) Direct() bool {
 	return rs.tightest != nil && rs.tightest.rule.MaxQueue == 0 && len(rs.private) == 0
 }
 
-// ask reports whether the rule would admit the call, perhaps after a wait, as things
-// stand.
+// ask reports whether the rule would admit the call as of now, perhaps after a wait.
 func (c *controller) ask(inv *engine.Invocation, revision uint64) bool {
 	n := &c.resource.StatisticNode
 	g, claim := n.NeedSemaphore(c.owner), c.claim(inv, revision)
 	return g.MayJoin(claim) || n.Settle(g) && g.MayJoin(claim)
 }
 
-// take takes units, or a place in the queue that the call waits for. The controller's semaphore may
-// have left the node when the rules changed; then TryJoin grants nothing.
+// take acquires units, or a place in the queue. The controller's semaphore may have left the node
+// when the rules changed; then TryJoin grants nothing.
 func (c *controller) take(inv *engine.Invocation, revision uint64) bool {
 	n, limit := inv.Units(), int64(c.rule.Threshold)
 	if !c.semaphore.TryJoin(n, limit, revision) && !c.semaphore.TryJoinOn(inv.Lane(), n, limit, revision) {
@@ -83,12 +81,12 @@ func (c *controller) take(inv *engine.Invocation, revision uint64) bool {
 	return true
 }
 
-// join is take where the quick path doesn't suffice.
+// join is take where the fast path doesn't suffice.
 func (c *controller) join(inv *engine.Invocation, revision uint64) bool {
 	n := &c.resource.StatisticNode
 	g, claim := n.NeedSemaphore(c.owner), c.claim(inv, revision)
 	got, place := g.Join(inv.Lane(), claim)
-	if !got && n.Settle(g) && place == nil { // a call that has a place got whatever Settle freed
+	if !got && n.Settle(g) && place == nil { // a call that has a place got the units that Settle freed
 		got, place = g.Join(inv.Lane(), claim)
 	}
 	switch {
@@ -100,9 +98,8 @@ func (c *controller) join(inv *engine.Invocation, revision uint64) bool {
 	return got || place != nil
 }
 
-// shadow does what take does, except that no call waits: a call that would wait is in the queue
-// until it gets its units, or exits, or would have been refused, which is noticed when the next
-// call arrives.
+// shadow is take without the waiting: a call that would wait stays in the queue until it gets its
+// units, exits, or would have been refused; a refusal is only noticed when the next call arrives.
 func (c *controller) shadow(inv *engine.Invocation, revision uint64) {
 	if c.lease != nil {
 		family.Rehearse(inv, c.record, c.SharedLimit)
@@ -112,7 +109,7 @@ func (c *controller) shadow(inv *engine.Invocation, revision uint64) {
 	if expired := g.Expire(inv.Now()); expired > 0 {
 		c.record.ShadowBlocked.Add(inv.Lane(), int64(expired))
 	}
-	if g.Queued() > 0 { // maybe under another limit; where calls wait, Bind sets it
+	if g.Queued() > 0 { // maybe under another limit; if calls wait, Bind sets it
 		g.SetLimit(revision, int64(c.rule.Threshold))
 	}
 	switch got, place := g.Join(inv.Lane(), c.claim(inv, revision)); {

@@ -11,20 +11,19 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// sharedSemaphore owns the semaphore of a resource's node that the rules in force look at. It is
-// not the one that flow rules look at, in which a call that waits in the queue counts.
+// sharedSemaphore owns the semaphore that the enforced rules of a resource share. It is not the one
+// that flow rules use, in which a queued call counts.
 const sharedSemaphore = meter.Shared("isolation")
 
-// controller is one rule at work on one resource. The calls that hold
-// permits and those that wait are known to a semaphore of the resource's node, which
-// outlives the rule's changes.
+// controller is one rule in effect on one resource. A semaphore of the resource's node tracks the
+// calls that hold permits and the calls that wait; it survives changes of the rule.
 type controller struct {
 	rule      Rule
 	resource  *engine.Resource
 	refusal   *core.BlockError
 	owner     any              // of the semaphore
-	semaphore *meter.Semaphore // the owner's when the rule was compiled, nil if the rule is off
-	lease     family.Shared    // what a cluster shares instead; or nil
+	semaphore *meter.Semaphore // the owner's semaphore when the rule was compiled, nil if the rule is off
+	lease     family.Shared    // the shared lease instead, or nil
 
 	record *engine.Record
 }
@@ -45,27 +44,27 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 	return c
 }
 
-// private owns a semaphore that a rule has to itself, by its address: the ID of the rule may
-// become another's.
+// private owns a semaphore that a rule has to itself, by its address: the ID of the rule may later
+// be another rule's.
 type private struct{ _ byte }
 
-// owner names the rule's semaphore on the node of a resource. It has one to itself if not every
-// call there counts: in shadow mode only those it would admit, and on the overflow resource only
-// those whose name it matches. No other semaphore knows of those, so the rule that continues this
-// one gets the same semaphore.
+// owner returns the owner of the rule's semaphore on the node of a resource. A rule has one to
+// itself if not every call there counts: in shadow mode only calls that it would admit, and on the
+// overflow resource only names that it matches. No other semaphore counts those calls, so the rule
+// that continues this one gets the same semaphore.
 func (r Rule) owner(resource string, old *controller) any {
 	switch {
 	case r.leases() || r.Mode != spec.Shadow && (r.Info().Named() || resource != node.OverflowName):
 		return sharedSemaphore
 	case old != nil && old.owner != sharedSemaphore:
 		return old.owner
-	case resource == node.OverflowName: // which never leaves
+	case resource == node.OverflowName: // which is never evicted
 		return new(private)
 	}
 	return meter.ShadowOwner{Of: new(private)}
 }
 
-// claim is what a call wants under the rule.
+// claim returns the call's claim under the rule.
 func (c *controller) claim(inv *engine.Invocation, revision uint64) meter.Claim {
 	claim := meter.Claim{
 		Units: inv.Units(), First: inv.Prioritized(),
@@ -79,13 +78,13 @@ func (c *controller) claim(inv *engine.Invocation, revision uint64) meter.Claim 
 }
 
 // queues reports whether the call may wait in the rule's queue. A call waits in only one queue, so
-// the rules that share the calls beyond the cap have none.
+// rules that share the calls beyond the cap have none.
 func (c *controller) queues(inv *engine.Invocation) bool {
 	return c.rule.Mode == spec.Shadow || c.owner == sharedSemaphore && !inv.Awaits()
 }
 
-// RetryAfter is not known: it depends on calls that exit.
+// RetryAfter is unknown: it depends on calls that exit.
 func (c *controller) RetryAfter() (time.Duration, bool) { return 0, false }
 
-// Limit is the threshold.
+// Limit returns the threshold.
 func (c *controller) Limit() (float64, bool) { return float64(c.rule.Threshold), true }

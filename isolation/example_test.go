@@ -25,7 +25,7 @@ func Example() {
 		return e
 	}
 	first, second := enter(), enter()
-	enter() // an entry that was refused needs no Exit
+	enter() // a refused entry needs no Exit
 	first.Exit()
 	third := enter()
 	second.Exit()

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// Explain says how each rule would judge the call.
+// Explain returns the judgement of each rule on the call.
 func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	asked := slices.Clone(rs.private)
 	if rs.tightest != nil {
@@ -26,14 +26,14 @@ func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 			all = append(all, c.explain(inv, rs.revision))
 		} else if !slices.Contains(asked, c) {
 			all = append(all, core.Judgement{
-				Rule: c.rule.ID, Outcome: core.NotJudged, Why: fmt.Sprintf("rule %q admits no more than it does", rs.tightest.rule.ID),
+				Rule: c.rule.ID, Outcome: core.NotJudged, Why: fmt.Sprintf("rule %q is at least as strict", rs.tightest.rule.ID),
 			})
 		}
 	}
 	return all
 }
 
-// explain is ask with the figures it goes by, and leaves no trace.
+// explain is ask with the numbers behind it, and without side effects.
 func (c *controller) explain(inv *engine.Invocation, revision uint64) core.Judgement {
 	if c.lease != nil {
 		j := core.Judgement{Rule: c.rule.ID}

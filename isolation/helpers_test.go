@@ -23,14 +23,14 @@ var start = trial.Start
 
 const ms = time.Millisecond
 
-// guard is an engine under test, on a clock that parks who waits.
+// guard is an engine under test, on a clock that parks calls that wait.
 type guard struct {
 	*engine.Engine
 	t     testing.TB
-	clock *clocks.Manual // nil if the configuration has another kind
+	clock *clocks.Manual // nil if the configuration brings its own
 
 	mu  sync.Mutex
-	ran []string // names of the calls in the queue, as they came to run
+	ran []string // names of queued calls, in the order in which they ran
 }
 
 func newGuard(t testing.TB, rules ...isolation.Rule) *guard {
@@ -73,14 +73,14 @@ func (g *guard) refused(opts ...engine.Option) {
 	trial.Refused(g.t, g.Engine, core.KindIsolation, opts...)
 }
 
-// call is one that was made on a goroutine of its own.
+// call is a call on a goroutine of its own.
 type call struct {
 	entry engine.Entry
 	err   error
 	done  chan struct{}
 }
 
-// ended is whether the call has run or was refused.
+// ended reports whether the call has run or was refused.
 func (c *call) ended() bool {
 	select {
 	case <-c.done:
@@ -95,7 +95,7 @@ func (c *call) exit() {
 	c.entry.Exit()
 }
 
-// starts makes a call that must wait, and returns when it does.
+// starts makes a call that must wait, and returns once it waits.
 func (g *guard) starts(ctx context.Context, name string, opts ...engine.Option) *call {
 	g.t.Helper()
 	c := &call{done: make(chan struct{})}

@@ -26,7 +26,7 @@ func TestPermits(t *testing.T) {
 	g.clock.Advance(time.Hour)
 	g.refused()
 	b.Exit()
-	b.Exit() // the second does nothing
+	b.Exit() // the second exit does nothing
 	g.refused(engine.Units(3))
 	g.enter(engine.Units(2)).Exit()
 	a.Exit()
@@ -35,7 +35,7 @@ func TestPermits(t *testing.T) {
 	assert.EqualValues(t, 4, g.figures("permits").Refused)
 }
 
-// A batch as large as can be, beside a limit that is full and one that is not.
+// The largest possible batch, beside a limit that is full and one that is not.
 // known bug 34
 func TestHugeBatches(t *testing.T) {
 	for _, rule := range []isolation.Rule{permits(1), queued(1, 5, time.Second)} {
@@ -63,7 +63,7 @@ func TestThresholdZero(t *testing.T) {
 	g.refused(engine.Prioritized())
 }
 
-// Of several rules the one that admits least decides, whatever their order.
+// Of several rules the strictest decides, whatever their order.
 func TestSeveralRules(t *testing.T) {
 	wide := isolation.Rule{ID: "wide", Resource: "ord.*", Match: spec.MatchRegex, Threshold: 5, MaxQueue: 3, MaxWait: time.Second}
 	for _, rules := range [][]isolation.Rule{{permits(2), wide}, {wide, permits(2)}} {
@@ -82,8 +82,8 @@ func TestSeveralRules(t *testing.T) {
 	a.Exit()
 }
 
-// Beside a flow rule: what it refuses takes no permit, and a call that isolation
-// refuses leaves the flow rule's window as it was.
+// Beside a flow rule: a call that it refuses takes no permit, and a call that isolation refuses
+// leaves the flow rule's window unchanged.
 func TestBesideFlowRules(t *testing.T) {
 	g := newGuard(t)
 	rate := flow.Rule{ID: "rate", Resource: "orders", Threshold: 3, Interval: time.Hour}
@@ -101,8 +101,8 @@ func TestBesideFlowRules(t *testing.T) {
 	assert.EqualValues(t, 5, g.figures("permits").Refused)
 }
 
-// Resources that an expression matches have a limit each. Beyond the cap of
-// resources, the calls that it matches share one, and nobody waits there.
+// Each resource that an expression matches has a limit of its own. Beyond the cap on resources, the
+// matching calls share one, and no call waits there.
 func TestRegexAndOverflow(t *testing.T) {
 	rule := isolation.Rule{ID: "api", Resource: "/api/.*", Match: spec.MatchRegex, Threshold: 1, MaxQueue: 5, MaxWait: time.Second}
 	g := newGuardWith(t, engine.Config{Caps: node.Caps{Resources: 2}}, rule)
@@ -150,7 +150,8 @@ func TestSameIDInAnotherFamily(t *testing.T) {
 	b.Exit()
 }
 
-// Calls in flight when the rule comes count against it until they end. known bug 64
+// Calls in flight when a rule is loaded count against it until they end.
+// known bug 64
 func TestRuleMeetsCallsInFlight(t *testing.T) {
 	g := newGuard(t)
 	early := g.enter(engine.Units(2))
@@ -167,8 +168,9 @@ func TestRuleMeetsCallsInFlight(t *testing.T) {
 	g.enter(engine.Units(3)).Exit()
 }
 
-// A lower limit takes nothing from who runs, a rule that goes and comes back finds who
-// runs. known bug 64
+// A lower limit takes nothing from running calls, and a rule that is removed and comes back still
+// counts them.
+// known bug 64
 func TestLimitChangesUnderCalls(t *testing.T) {
 	g := newGuard(t, permits(4))
 	entries := []engine.Entry{g.enter(), g.enter(), g.enter()}
@@ -203,8 +205,8 @@ func TestShadowCountsWhatItWouldRefuse(t *testing.T) {
 	assert.Zero(t, g.figures("try").Refused)
 }
 
-// In shadow mode nobody waits: a call that would is queued while it runs, and
-// counts as refused if the queue is full, or its time in the queue is over.
+// In shadow mode no call waits: a call that would is queued while it runs, and counts as refused if
+// the queue is full or its time in the queue is over.
 func TestShadowOfALine(t *testing.T) {
 	shadow := isolation.Rule{ID: "try", Resource: "orders", Threshold: 1, MaxQueue: 1, MaxWait: time.Second, Mode: spec.Shadow}
 	g := newGuard(t, shadow)
@@ -231,8 +233,9 @@ func TestShadowOfALine(t *testing.T) {
 	assert.Empty(t, g.clock.Slept())
 }
 
-// known bug 231: the first call under a shadow rule of another limit finds the queue as that limit
-// leaves it, not as the one before did.
+// The first call under a shadow rule with another limit finds the queue as the new limit leaves it,
+// not the old one.
+// known bug 231
 func TestShadowOfALineWithAnotherLimit(t *testing.T) {
 	shadow := isolation.Rule{ID: "try", Resource: "orders", Threshold: 1, MaxQueue: 1, MaxWait: time.Second, Mode: spec.Shadow}
 	g := newGuard(t, shadow)
@@ -244,7 +247,7 @@ func TestShadowOfALineWithAnotherLimit(t *testing.T) {
 	assert.Zero(t, g.figures("try").ShadowBlocked, "three run, as may")
 }
 
-// When a call exits is not known, and so not when somebody may come again.
+// RetryAfter is unknown, since nobody knows when a call exits.
 func TestRetryAfter(t *testing.T) {
 	g := newGuard(t, isolation.Rule{Resource: "orders", Threshold: 1, MaxQueue: 1, MaxWait: time.Second})
 	open, err := g.Enter(t.Context(), "orders", nil)

@@ -23,8 +23,8 @@ const maxWait = 10 * time.Millisecond
 
 var silent = slog.New(slog.DiscardHandler)
 
-// newSim returns an engine on the schedule's clock, whose counters lend from the beginning or once they are
-// contended. In the end it must hold nothing.
+// newSim returns an engine on the schedule's clock, whose counters lend from the start or once they
+// are contended. At the end it must hold nothing.
 func newSim(s *schedules.Schedule, chain *engine.Chain) *engine.Engine {
 	s.Clock().Set(start.UnixNano())
 	lending.Always = s.Rand.IntN(2) == 0
@@ -51,7 +51,7 @@ func loadSim(s *schedules.Schedule, e *engine.Engine, flows []flow.Rule, rules .
 	}
 }
 
-// quitter is a context that ends when somebody says so.
+// quitter is a context that ends on demand.
 type quitter struct {
 	context.Context
 	ended bool
@@ -64,10 +64,11 @@ func (q *quitter) Err() error {
 	return nil
 }
 
-// known bug 2, 58, 59, 61: calls of one and two units, one of which may be given up at any
-// moment, while rules change: the limit, the queue, all. Under one rule never more run
-// than its limit. The clock only moves when nobody can go on, so a call whose time in
-// line runs out while nobody else runs was forgotten. In the end nothing is held.
+// Calls of one and two units; one may give up at any moment, while rules change the limit
+// and the queue. Under one rule no more run than its limit. The clock only moves when no goroutine
+// can run, so a call whose time in the queue runs out while no other runs was forgotten. At the end
+// nothing is held.
+// known bug 2, 58, 59, 61
 func TestSimQueuedCalls(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		e := newSim(s, trial.Chain())
@@ -130,9 +131,9 @@ func TestSimQueuedCalls(t *testing.T) {
 	})
 }
 
-// known bug 59, 64: a rule with a queue comes while calls are on their way in or out. Who
-// waits for what they leave gets it: a semaphore that counted one of them for a moment too
-// many is put right by those that end.
+// A rule with a queue is loaded while calls enter and exit. Calls that wait get the freed permits:
+// a semaphore that briefly counted one call too many is corrected as calls end.
+// known bug 59, 64
 func TestSimQueueComesUnderTraffic(t *testing.T) {
 	rule := isolation.Rule{ID: "line", Resource: "a", Threshold: 1, MaxQueue: 3, MaxWait: maxWait}
 	schedules.Sample(t, func(s *schedules.Schedule) {
@@ -155,8 +156,8 @@ func TestSimQueueComesUnderTraffic(t *testing.T) {
 	})
 }
 
-// A throttle before the queue: a call is granted its permit while it still waits for
-// its turn, or after, or never.
+// A throttle before the queue: a call gets its permit while it still waits for its turn, or after,
+// or never.
 func TestSimThrottleThenLine(t *testing.T) {
 	even := flow.Rule{ID: "even", Resource: "a", Threshold: 500, Behavior: flow.Throttle, MaxWait: time.Second}
 	schedules.Sample(t, func(s *schedules.Schedule) {
@@ -168,7 +169,7 @@ func TestSimThrottleThenLine(t *testing.T) {
 			s.Go(func() {
 				entry, err := e.Enter(context.Background(), "a", nil)
 				if err != nil {
-					return // a permit may be held by a call that waits for its turn
+					return // a call that waits for its turn may hold a permit
 				}
 				if running++; running > 1 {
 					s.Failf("%d run", running)
@@ -181,12 +182,13 @@ func TestSimThrottleThenLine(t *testing.T) {
 	})
 }
 
-// known bug 58, 59, 61: every schedule of two calls for one permit, of which the second
-// may be given up at any moment. Both run, or the second says that it was given up.
+// Every schedule of two calls for one permit; the second may give up at any moment. Both
+// run, or the second reports that it gave up.
+// known bug 58, 59, 61
 func TestSimQueuedCallsEverySchedule(t *testing.T) {
 	schedules.SampleOrAll(t, 3_000_000, func(s *schedules.Schedule) {
 		e := newSim(s, engine.NewChain(engine.FamilySlot(core.KindIsolation))) // the others would only add steps
-		lending.Always = false                                                 // or there would be too many
+		lending.Always = false                                                 // or there would be too many schedules
 		loadSim(s, e, nil, isolation.Rule{ID: "line", Resource: "a", Threshold: 1, MaxQueue: 1, MaxWait: maxWait})
 		running := 0
 		quits := &quitter{Context: context.Background()}

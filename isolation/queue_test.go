@@ -42,8 +42,7 @@ func TestCallsWaitInLine(t *testing.T) {
 	g.enter().Exit()
 }
 
-// What a call waited in the queue is part of its response time, and it counts as passed
-// when it runs.
+// A call's time in the queue is part of its response time, and it counts as passed when it runs.
 func TestFiguresOfACallInLine(t *testing.T) {
 	g := newGuard(t, queued(1, 1, time.Minute))
 	running := g.enter()
@@ -60,7 +59,7 @@ func TestFiguresOfACallInLine(t *testing.T) {
 	assert.Equal(t, 21*time.Second, totals.RT)
 }
 
-// A batch at the head is not overtaken, by nobody who comes later.
+// No later call overtakes a batch at the head of the queue.
 func TestBatchInTheQueue(t *testing.T) {
 	g := newGuard(t, queued(3, 5, time.Second))
 	x, y := g.enter(engine.Units(2)), g.enter()
@@ -118,7 +117,7 @@ func TestContextEndsInLine(t *testing.T) {
 	require.NoError(t, b.err)
 }
 
-// dated has a deadline that only the clock of the test knows.
+// dated is a context with a deadline that only the test's clock knows.
 type dated struct {
 	context.Context
 	at time.Time
@@ -147,8 +146,8 @@ func TestDeadlineInTheQueue(t *testing.T) {
 	e.Exit()
 }
 
-// A clock that doesn't really wait: nobody can have ended meanwhile, so the call is
-// refused when its time in the queue is over.
+// On a clock that doesn't really wait no call can have ended meanwhile, so the call is refused when
+// its time in the queue is over.
 func TestSleepModes(t *testing.T) {
 	for _, mode := range []clocks.SleepMode{clocks.SleepRecord, clocks.SleepAdvance} {
 		g := newGuard(t, queued(1, 1, time.Second))
@@ -161,15 +160,15 @@ func TestSleepModes(t *testing.T) {
 	}
 }
 
-// With a throttle before it, a call waits for its turn there and is queued
-// meanwhile; what remains of the longest time in the queue comes after.
+// With a throttle before the queue, a call waits for its turn and is queued meanwhile; after its
+// turn it waits for the rest of MaxWait.
 func TestThrottleThenLine(t *testing.T) {
 	g := newGuard(t)
 	throttle := flow.Rule{ID: "even", Resource: "orders", Threshold: 10, Behavior: flow.Throttle, MaxWait: time.Second}
 	g.loadWith([]flow.Rule{throttle}, queued(1, 3, 500*ms))
 	running := g.enter()
 	a, b, c := g.waits("a"), g.waits("b"), g.waits("c") // turns at 100, 200, 300 ms
-	running.Exit()                                      // a is granted its permit, and waits for its turn
+	running.Exit()                                      // a gets its permit, and waits for its turn
 	assert.False(t, a.ended())
 	assert.EqualValues(t, 2, g.queued())
 	g.clock.Advance(100 * ms)
@@ -189,8 +188,7 @@ func TestThrottleThenLine(t *testing.T) {
 	assert.Equal(t, []time.Duration{100 * ms, 200 * ms, 300 * ms, 300 * ms, 200 * ms}, g.clock.Slept())
 }
 
-// A turn of the throttle that is later than the longest time in the queue: the call has its
-// permit by then, or is refused.
+// A throttle's turn later than MaxWait: the call has its permit by then, or is refused.
 func TestThrottleLongerThanLine(t *testing.T) {
 	for _, ends := range []bool{true, false} {
 		g := newGuard(t)
@@ -210,7 +208,8 @@ func TestThrottleLongerThanLine(t *testing.T) {
 	}
 }
 
-// Two permits; two calls run, and in the queue are b, which wants two, c and d. known bug 64
+// Two permits; two calls run, and b, which wants two, c and d are queued.
+// known bug 64
 func TestRulesChangeWhileCallsWait(t *testing.T) {
 	off, shadow, renamed := queued(2, 9, time.Hour), queued(2, 9, time.Hour), queued(2, 9, time.Hour)
 	off.Mode, shadow.Mode, renamed.ID = spec.Off, spec.Shadow, "renamed"
@@ -267,8 +266,8 @@ func TestRulesChangeWhileCallsWait(t *testing.T) {
 	}
 }
 
-// A slot behind that refuses, at once or when asked again, and one that panics: the
-// place, or the permit, goes to the next in the queue.
+// A later slot refuses, at once or when asked again, or panics: the place, or the permit, goes to
+// the next call in the queue.
 func TestRefusedBehindTheLine(t *testing.T) {
 	for _, when := range []string{"take", "recheck"} {
 		t.Run(when, func(t *testing.T) {
@@ -312,7 +311,7 @@ func (s *lateSlot) Ask(*engine.Invocation) engine.Verdict         { return engin
 func (s *lateSlot) Take(inv *engine.Invocation) engine.Verdict    { return s.says("take", inv) }
 func (s *lateSlot) Recheck(inv *engine.Invocation) engine.Verdict { return s.says("recheck", inv) }
 
-// faulty is a clock of a user's that goes wrong while a call waits.
+// faulty is a user's clock that fails while a call waits.
 type faulty struct{ sleep func() }
 
 func (c *faulty) Now() int64 { return start.UnixNano() }
@@ -322,7 +321,7 @@ func (c *faulty) Sleep(context.Context, time.Duration) error {
 	return nil
 }
 
-// hostile is a context of which a method panics.
+// hostile is a context with a method that panics.
 type hostile struct {
 	context.Context
 	on string
@@ -342,8 +341,9 @@ func (c hostile) Err() error {
 	return c.Context.Err()
 }
 
-// A clock or a context that panics, or ends the goroutine, while the call stands in
-// line: the call is refused, and its place is given up. known bug 54, 63
+// A clock or a context panics, or ends the goroutine, while the call is queued: the call is
+// refused, and gives up its place.
+// known bug 54, 63
 func TestPanicsInLine(t *testing.T) {
 	c := new(faulty)
 	g := newGuardWith(t, engine.Config{Clock: c}, queued(1, 3, time.Second))
@@ -369,7 +369,8 @@ func TestPanicsInLine(t *testing.T) {
 	assert.Zero(t, g.Failures())
 }
 
-// A panic of guarded code hands its permit on. known bug 55, 63
+// When guarded code panics, its permit goes to the next call.
+// known bug 55, 63
 func TestPanicInGuardedCode(t *testing.T) {
 	g := newGuard(t, queued(1, 3, time.Second))
 	running := g.enter()
@@ -382,7 +383,7 @@ func TestPanicInGuardedCode(t *testing.T) {
 	require.NoError(t, a.err)
 }
 
-// A rule comes while calls are in flight: those that wait get what they leave.
+// A rule is loaded while calls are in flight: waiting calls get the permits they free.
 // known bug 59, 64
 func TestQueueBehindCallsThatWereThereBefore(t *testing.T) {
 	g := newGuard(t)

@@ -12,39 +12,39 @@ import (
 //
 //	isolation.Rule{Resource: "render pdf", Threshold: 8}
 //
-// runs 8 at a time and refuses the rest. Two equal rules are the same rule; a rule that differs
-// from an older one with the same ID takes over its state.
+// runs 8 at a time and refuses the rest. Equal rules are one rule; a rule that differs from an
+// older one with the same ID takes over its state.
 type Rule struct {
-	// ID names the rule in errors, logs and figures, and ties it to its
-	// predecessor when rules are reloaded. Made from the fields if empty.
+	// ID names the rule in errors, logs and statistics, and links it to its predecessor on a
+	// reload. If empty, it is derived from the other fields.
 	ID string `yaml:"id,omitempty"`
-	// Resource is the name given to api.Entry, or a pattern as Match says. Required. "*" means
-	// every resource that no other enforced rule of the family is about. Every resource that the
-	// rule is about has a limit of its own.
+	// Resource is the name passed to api.Entry, or a pattern as Match says. Required. "*" applies
+	// to every resource that no other enforced isolation rule applies to. Each resource has a limit
+	// of its own.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources. The zero value is api.MatchExact.
-	// api.MatchPrefix matches all names that begin with what precedes the star at the end of
-	// Resource, as in "GET /users/*". api.MatchPath compares the parts between slashes, where a
-	// star matches any part, as in "GET /users/*/orders". A rule of these two kinds is about a name
-	// only if no enforced rule of the family spells out more of it. api.MatchRegex is a regular
-	// expression (RE2) that must match a whole name, where a dot matches every character; such a
-	// rule is about all names that it matches.
+	// Match says how Resource names resources. The zero value is api.MatchExact. api.MatchPrefix
+	// matches all names that begin with the text before the star at the end of Resource, as in "GET
+	// /users/*". api.MatchPath compares the parts between slashes, where a star matches any part,
+	// as in "GET /users/*/orders". A rule of these two kinds applies to a name only if no enforced
+	// isolation rule matches it more specifically. api.MatchRegex is a regular expression (RE2)
+	// that must match the whole name, where a dot matches every character; it applies to every name
+	// that it matches.
 	Match spec.Match `yaml:"match,omitempty"`
-	// Exclude lists names that "*", a prefix or a path is not about.
+	// Exclude lists names that "*", a prefix or a path does not apply to.
 	Exclude []string `yaml:"exclude,omitempty"`
-	// Threshold is how many units may be in flight: a call of n units holds n. 0
-	// blocks everything. At most a billion.
+	// Threshold is the number of units that may be in flight: a call of n units holds n. 0 blocks
+	// every call. At most a billion.
 	Threshold int `yaml:"threshold"`
-	// MaxQueue is how many calls may wait for others to end. 0 means no queue: what doesn't fit is
-	// refused. At most a million.
+	// MaxQueue is the number of calls that may wait for others to end. 0 means no queue: calls that
+	// don't fit are refused. At most a million.
 	MaxQueue int `yaml:"maxQueue,omitempty"`
 	// MaxWait is the longest time in the queue, up to 24 h. Required with MaxQueue, refused
 	// without.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
-	// Cluster says that several processes share the limit, and how. The zero value keeps it to this
-	// process. Needs an ID, and no MaxQueue.
+	// Cluster makes several processes share the limit, and says how. The zero value keeps it to
+	// this process. Needs an ID, and no MaxQueue.
 	Cluster cluster.Rule `yaml:"cluster,omitempty"`
-	// Mode says whether the verdict holds. The zero value is api.Enforce.
+	// Mode says whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 
@@ -55,8 +55,8 @@ const (
 	MaxWaitLimit = 24 * time.Hour
 )
 
-// Normalized returns the rule with every default written out, or the first field that
-// can't be honoured as a [spec.FieldError].
+// Normalized returns the rule with every default filled in. It returns a [spec.FieldError] for the
+// first field that can't be honoured.
 func (r Rule) Normalized() (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
 	if err := r.check(); err != nil {
@@ -79,20 +79,20 @@ func (r Rule) check() error {
 	case r.MaxWait < 0 || r.MaxWait > MaxWaitLimit:
 		return spec.BadField("maxWait", "is %v: use a duration from 0s to %v", r.MaxWait, MaxWaitLimit)
 	case r.MaxQueue > 0 && r.MaxWait == 0:
-		return spec.BadField("maxWait", "is required by maxQueue: say how long a call may wait in the queue")
+		return spec.BadField("maxWait", "is required by maxQueue: set the longest time in the queue")
 	case r.MaxWait > 0 && r.MaxQueue == 0:
-		return spec.BadField("maxQueue", "is required by maxWait: say how many calls may wait in the queue")
+		return spec.BadField("maxQueue", "is required by maxWait: set the number of calls that may wait")
 	case r.MaxQueue > 0 && r.Threshold == 0:
-		return spec.BadField("maxQueue", "does not go with threshold 0, under which nobody's turn ever comes: leave out maxQueue and maxWait")
+		return spec.BadField("maxQueue", "does not go with threshold 0, under which no call ever runs: remove maxQueue and maxWait")
 	}
 	return r.checkShared()
 }
 
-// Like names a rule by the fields that make it that rule, so that an edited
-// threshold or queue is still the same rule.
+// Like identifies a rule by the fields that make it that rule, so that a rule with an edited
+// threshold or queue is still the same.
 func (r Rule) Like() string { return "isolation:" + r.Resource }
 
-// tighter orders rules by what they admit: the one that admits least comes first.
+// tighter sorts rules by strictness: the one that admits least comes first.
 func (r Rule) tighter(other Rule) int {
 	return cmp.Or(
 		cmp.Compare(r.Threshold, other.Threshold),

@@ -17,7 +17,7 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 )
 
-// A line for each field that can be wrong, and each way it can be.
+// One line for each field that can be wrong, and each way to be wrong.
 func TestRuleRefuses(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, tt := range []struct {
@@ -34,9 +34,9 @@ func TestRuleRefuses(t *testing.T) {
 		{isolation.Rule{Threshold: 1, MaxQueue: 1_000_001, MaxWait: 1}, "maxQueue: is 1000001: use a whole number from 0 to 1000000"},
 		{isolation.Rule{Threshold: 1, MaxQueue: 1, MaxWait: -1}, "maxWait: is -1ns: use a duration from 0s to 24h0m0s"},
 		{isolation.Rule{Threshold: 1, MaxQueue: 1, MaxWait: day + 1}, "maxWait: is 24h0m0.000000001s: use a duration from 0s to 24h0m0s"},
-		{isolation.Rule{Threshold: 1, MaxQueue: 1}, "maxWait: is required by maxQueue: say how long a call may wait in the queue"},
-		{isolation.Rule{Threshold: 1, MaxWait: 1}, "maxQueue: is required by maxWait: say how many calls may wait in the queue"},
-		{isolation.Rule{MaxQueue: 1, MaxWait: 1}, "maxQueue: does not go with threshold 0, under which nobody's turn ever comes: leave out maxQueue and maxWait"},
+		{isolation.Rule{Threshold: 1, MaxQueue: 1}, "maxWait: is required by maxQueue: set the longest time in the queue"},
+		{isolation.Rule{Threshold: 1, MaxWait: 1}, "maxQueue: is required by maxWait: set the number of calls that may wait"},
+		{isolation.Rule{MaxQueue: 1, MaxWait: 1}, "maxQueue: does not go with threshold 0, under which no call ever runs: remove maxQueue and maxWait"},
 		{isolation.Rule{Mode: 3}, "mode: 3 is unknown: use api.Enforce, api.Shadow or api.Off"},
 	} {
 		t.Run(tt.want, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestRuleRefuses(t *testing.T) {
 			require.ErrorAs(t, err, &field)
 			assert.True(t, strings.HasPrefix(err.Error(), tt.want), "%v", err)
 
-			// Where it stands in the list is said, and the rules stay.
+			// The error gives the position in the list, and the loaded rules stay.
 			g := newGuard(t, permits(0))
 			err = g.Update(func(b *engine.SnapshotBuilder) error {
 				return isolation.Compile(b, []isolation.Rule{permits(5), tt.rule})
@@ -59,7 +59,7 @@ func TestRuleRefuses(t *testing.T) {
 	}
 }
 
-// The ends of every range are inside.
+// The ends of every range are valid.
 func TestRuleAccepts(t *testing.T) {
 	for _, r := range []isolation.Rule{
 		{Threshold: 1_000_000_000},
@@ -76,7 +76,8 @@ func TestRuleAccepts(t *testing.T) {
 	}
 }
 
-// Two rules that differ in any field differ. known bug 71
+// Two rules that differ in any field are not equal.
+// known bug 71
 func TestRuleEquality(t *testing.T) {
 	trial.EveryFieldCounts(t, isolation.Rule{}, cluster.Rule{Scope: cluster.Global})
 }
@@ -85,8 +86,7 @@ func TestRuleIDs(t *testing.T) {
 	trial.IDs(t, core.KindIsolation, isolation.Rule.Normalized, isolation.Rule{Resource: "orders", Threshold: 5}, isolation.Rule{Resource: "orders", Threshold: 7})
 }
 
-// What a rule has refused goes on counting when the rule changes, and its refusal
-// names it.
+// The count of refusals continues when the rule changes, and a refusal names the new rule.
 func TestRefusalsGoOnCounting(t *testing.T) {
 	g := newGuard(t, permits(0))
 	g.refused()

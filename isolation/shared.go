@@ -14,10 +14,10 @@ func (r Rule) Shared() bool { return r.Cluster.Shared() }
 // leases reports whether calls take from a lease: a rule that refuses every call needs none.
 func (r Rule) leases() bool { return r.Shared() && r.Threshold > 0 && r.Mode != spec.Off }
 
-// checkShared refuses fields that depend on what only the process itself can know.
+// checkShared refuses fields that depend on state only one process has.
 func (r Rule) checkShared() error {
 	if r.Shared() && r.MaxQueue > 0 {
-		return spec.BadField("cluster", "has no meaning for maxQueue: when a permit comes free, each process knows only of its own calls; remove it, or maxQueue and maxWait")
+		return spec.BadField("cluster", "has no meaning for maxQueue: each process queues only its own calls; remove cluster, or maxQueue and maxWait")
 	}
 	if err := r.Cluster.Check(r.ID); err != nil || !r.Shared() {
 		return err
@@ -25,18 +25,18 @@ func (r Rule) checkShared() error {
 	return r.Cluster.CheckThreshold(float64(r.Threshold))
 }
 
-// share makes the lease of the rule. No other rule has it: a rule in shadow mode doesn't share with
-// an enforced one.
+// share creates the lease of the rule. No other rule uses it: a rule in shadow mode doesn't share
+// with an enforced one.
 func (c *controller) share(m *sharing.Member) {
 	key := m.Key("isolation", c.rule.ID, c.resource.Name(), c.rule.Mode.String())
 	limit := sharing.SemaphoreConfig{Threshold: float64(c.rule.Threshold), Rule: c.rule.Cluster}
 	c.lease = family.NewSharedSemaphore(m, key, limit, c.refusal)
 }
 
-// Shares are the rules whose permits a cluster shares, nil if there are none.
+// Shares returns the rules whose permits a cluster shares, or nil if there are none.
 func (rs *checker) Shares() engine.Sharer { return rs.shared.Sharer() }
 
-// SharedLimit is the lease.
+// SharedLimit returns the lease.
 func (c *controller) SharedLimit(inv *engine.Invocation, i int) (family.Shared, int64) {
 	if i > 0 {
 		return nil, 0
@@ -44,10 +44,10 @@ func (c *controller) SharedLimit(inv *engine.Invocation, i int) (family.Shared, 
 	return c.lease, inv.Units()
 }
 
-// Direct says that no call waits for its turn.
+// Direct returns true: no call waits for a turn.
 func (*controller) Direct() bool { return true }
 
-// Stats says what each rule has done, over all resources, and what is leased.
+// Stats returns the counters of each rule, summed over all resources, and its leases.
 func (t *table) Stats() []core.RuleStats {
 	return t.StatsWith(func(r Rule, controllers []*controller) core.Details {
 		if !r.leases() {

@@ -8,19 +8,19 @@ import (
 	"github.com/penstock-go/penstock/internal/meter"
 )
 
-// Info returns what the rule table needs to know.
+// Info returns the rule's data for the rule table.
 func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
 
-// table is the compiled isolation rules of one revision. It implements engine.Family.
+// table holds the compiled isolation rules of one revision. It implements engine.Family.
 type table struct {
 	family.Compiled[Rule, controller]
 }
 
-// Compile makes isolation rules part of the next revision of an engine's rules. A call
-// in flight or in a queue stays there, whatever happens to the rules: a higher limit lets the
-// first in the queue run immediately, and if no rule is left, all of them run.
+// Compile adds isolation rules to the next revision of an engine's rules. Calls in flight or in a
+// queue stay there, however the rules change: a higher limit lets the first in the queue run
+// immediately, and if no rule is left, all of them run.
 func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	t := new(table)
 	maker := family.Maker[Rule, controller]{
@@ -34,7 +34,7 @@ func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	return family.Compile(b, core.KindIsolation, rules, maker, t)
 }
 
-// Bind returns the rules of a resource or nil. If it is known which rules apply, it applies the
+// Bind returns the rules of a resource, or nil. Once the rules that apply are known, it applies the
 // current limit to the queue. New calls do so too (see [meter.Claim]), but there may be none.
 func (t *table) Bind(at *engine.Binding) engine.Checker {
 	rs := &checker{revision: t.Revision, controllers: t.Hold(at)}
@@ -63,9 +63,8 @@ func (t *table) Bind(at *engine.Binding) engine.Checker {
 	return rs
 }
 
-// Needs reports which semaphores the rules at a resource count with. If a rule has a semaphore to
-// itself, nothing else could tell later which of its calls are in flight, so it is kept while the
-// rule is off.
+// Needs reports the semaphores that the rules at a resource count with. A rule's own semaphore is
+// kept while the rule is off, since nothing else knows which of its calls are in flight.
 func (t *table) Needs(held any, known uint64, need func(engine.Need)) {
 	semaphore := func(owner any) engine.Need {
 		return engine.Need{Role: engine.RoleCluster, Semaphore: true, Meter: meter.Meter{Owner: owner}}

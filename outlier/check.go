@@ -8,11 +8,10 @@ import (
 	"github.com/penstock-go/penstock/internal/family"
 )
 
-// checker is the outlier rules of one resource, compiled. It is safe for concurrent
-// use.
+// checker holds the compiled outlier rules of one resource. Safe for concurrent use.
 type checker struct{ family.Rules[controller] }
 
-// Ask returns the first refusal, taking nothing.
+// Ask returns the first refusal. It takes nothing.
 func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 	addr := inv.Endpoint()
 	if addr == "" {
@@ -27,7 +26,7 @@ func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 }
 
 // Take decides on the endpoint by every rule, and returns the first refusal. For a call that will
-// wait, the decision is made when the wait is over.
+// wait, the decision is made after its wait.
 func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	if inv.Waits() {
 		return engine.Verdict{}
@@ -85,14 +84,14 @@ func (c *endpoint) completed(number uint64, now int64, end breaker.End) {
 	c.pool.complete(c, number, now, end)
 }
 
-// idle reports whether all that the rule knows can be forgotten.
+// idle reports whether the rule's state can be dropped.
 func (c *controller) idle(now int64) bool {
 	c.pool.site.mu.Lock()
 	defer c.pool.site.mu.Unlock()
 	return c.pool.idle(now)
 }
 
-// refusing lists the endpoints that calls are refused to, sorted.
+// refusing lists the endpoints to which calls are refused, sorted.
 func (s *site) refusing(now int64) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

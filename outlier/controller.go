@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// controller is one revision of a rule at work on one resource. All its revisions share the pool.
+// controller is one revision of a rule in effect on one resource. All its revisions share the pool.
 type controller struct {
 	rule     Rule
 	terms    *breaker.Terms
@@ -19,7 +19,7 @@ type controller struct {
 	pool     *pool
 	refusal  *core.BlockError
 	record   *engine.Record
-	adopted  bool // the pool goes by this revision; guarded by its site
+	adopted  bool // the pool uses this revision; guarded by its site
 }
 
 func newController(e *engine.Engine, r Rule, record *engine.Record, at *engine.Binding, old *controller) *controller {
@@ -36,8 +36,8 @@ func newController(e *engine.Engine, r Rule, record *engine.Record, at *engine.B
 	return c
 }
 
-// publish moves the pools of a resource to these revisions of their rules, all in one step, as they
-// decide together how many endpoints may be ejected. A rule that is off keeps what it has for
+// publish moves the pools of a resource to these revisions of their rules, all in one step, since
+// they decide together how many endpoints may be ejected. A rule that is off keeps its state for
 // later.
 func (s *site) publish(controllers iter.Seq[*controller], now int64) {
 	s.mu.Lock()
@@ -54,7 +54,7 @@ func (s *site) publish(controllers iter.Seq[*controller], now int64) {
 	s.enforce(enforced)
 }
 
-// RetryAfter is when the first of the ejected endpoints may get a call.
+// RetryAfter returns the time until the first ejected endpoint may get a call.
 func (c *controller) RetryAfter() (first time.Duration, known bool) {
 	now := c.engine.Now()
 	c.pool.site.mu.Lock()
@@ -70,10 +70,10 @@ func (c *controller) RetryAfter() (first time.Duration, known bool) {
 	return first, known || ejected == 0
 }
 
-// Limit is none.
+// Limit is unknown: the rule has none.
 func (c *controller) Limit() (float64, bool) { return 0, false }
 
-// asks reports whether the call would be let in as things stand.
+// asks reports whether the call would be admitted as of now.
 func (c *controller) asks(inv *engine.Invocation, addr string) bool {
 	if c.pool.site.ejected.Load() == 0 {
 		return true
@@ -83,9 +83,9 @@ func (c *controller) asks(inv *engine.Invocation, addr string) bool {
 	return c.pool.asks(addr, inv.Now())
 }
 
-// take lets the call in or not. The call carries what it got: a number that counts when it
-// completes, and the reservation of a probe. If the call is decided on again, after a wait that was
-// not foreseen, it keeps what it already has if that is still good.
+// take admits the call or refuses it. An admitted call carries a number that counts when it
+// completes, and the reservation of a probe if it is one. If the call is decided again, after a
+// wait that was not announced, an earlier admission stands if still valid.
 func (c *controller) take(inv *engine.Invocation, addr string, again bool) (ok bool) {
 	c.pool.site.mu.Lock()
 	defer c.pool.site.mu.Unlock()

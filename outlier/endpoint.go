@@ -7,31 +7,31 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// endpoint is what a rule knows of one endpoint. The lock of the site guards it.
+// endpoint is a rule's state of one endpoint, guarded by the lock of the site.
 type endpoint struct {
 	pool    *pool
 	addr    string
 	breaker breaker.Single
-	touched int64 // when a call was last let in or completed, or its breaker opened
+	touched int64 // time of the last admission or completion, or of its breaker's opening
 
-	in         *list // a list of its pool; nil once it is forgotten
+	in         *list // a list of its pool; nil once dropped
 	prev, next *endpoint
 }
 
-// GiveBack takes back the probe of a call that is refused after all.
+// GiveBack releases the probe of a call that is refused by another rule.
 func (c *endpoint) GiveBack(r *engine.Reservation, _ int64) {
 	c.pool.site.mu.Lock()
 	defer c.pool.site.mu.Unlock()
 	c.breaker.GiveBack(uint64(r.Token))
 }
 
-// list is endpoints in the order in which they were touched.
+// list holds endpoints in the order in which they were touched.
 type list struct {
 	front, back *endpoint // the latest, the earliest
 	n           int
 }
 
-// put moves c, which was touched just now, from the list that it is in to the front of l.
+// put moves c, which was touched just now, to the front of l.
 func (l *list) put(c *endpoint) {
 	if l.front == c {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// Explain says how each rule would judge the call to its endpoint.
+// Explain returns the judgement of each rule on the call to its endpoint.
 func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	for _, c := range slices.Concat(rs.Holding, rs.Shadows) {
 		j := core.Judgement{Rule: c.rule.ID}
@@ -17,8 +17,8 @@ func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	return all
 }
 
-// explain is asks with the figures it goes by. Like any look at the pool, it applies what the
-// passing of time has done; it changes nothing else.
+// explain is asks with the numbers behind it. Like any access to the pool, it applies the effects
+// of the time that has passed; it changes nothing else.
 func (c *controller) explain(inv *engine.Invocation, j *core.Judgement) {
 	addr := inv.Endpoint()
 	if addr == "" {
@@ -31,7 +31,7 @@ func (c *controller) explain(inv *engine.Invocation, j *core.Judgement) {
 	p.tidy(inv.Now())
 	who := p.known[addr]
 	if who == nil {
-		j.Why = "the endpoint is not known"
+		j.Why = "the rule has seen no call to this endpoint"
 		return
 	}
 	who.breaker.Explain(inv, j)

@@ -17,8 +17,8 @@ import (
 	"github.com/penstock-go/penstock/outlier"
 )
 
-// 64 callers, some whose calls fail, get lost or are late, while the clock runs, rules
-// are loaded and somebody looks. In the end quiet periods bring everybody back.
+// 64 callers, some with calls that fail, get lost or are late, while the clock runs, rules are
+// loaded and stats are read. At the end quiet periods bring every endpoint back.
 func TestEverythingAtOnce(t *testing.T) {
 	rounds := figure.Size(50, 400, 2_000, 50_000)
 	if race.Enabled {
@@ -39,7 +39,7 @@ func TestEverythingAtOnce(t *testing.T) {
 			g.clock.Advance(50 * ms)
 			g.out()
 			for _, f := range g.table().Stats() {
-				if details, ok := f.Details.(outlier.Stats); ok { // it isn't off
+				if details, ok := f.Details.(outlier.Stats); ok { // the rule isn't off
 					assert.LessOrEqual(t, details.Endpoints, 8+1000)
 				}
 			}
@@ -68,7 +68,7 @@ func TestEverythingAtOnce(t *testing.T) {
 				case (n+i)%3 == 0:
 					e.Fail(errOwn)
 				case (n+i)%7 == 0:
-					e.Fail(core.ErrBlocked) // it says nothing
+					e.Fail(core.ErrBlocked) // a neutral call
 				}
 				if (n+i)%50 != 0 {
 					e.Exit()

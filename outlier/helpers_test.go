@@ -61,7 +61,7 @@ func (g *guard) tryLoad(rules []outlier.Rule, flows ...flow.Rule) error {
 	})
 }
 
-// table is the rules in force.
+// table is the interface of the compiled rules.
 type table interface {
 	Ejected(resource string, now int64) []string
 	Stats() []core.RuleStats
@@ -69,17 +69,17 @@ type table interface {
 
 func (g *guard) table() table { return g.Rules().Family(core.KindOutlier).(table) }
 
-// at moves the clock to so long after the start.
+// at moves the clock to d after the start.
 func (g *guard) at(d time.Duration) { g.clock.AdvanceTo(start.Add(d).UnixNano()) }
 
-// out are the endpoints to avoid.
+// out returns the endpoints to avoid.
 func (g *guard) out() string {
 	return strings.Join(g.table().Ejected("orders", g.clock.Now()), " ")
 }
 
 func (g *guard) figures(i int) core.RuleStats { return g.table().Stats()[i] }
 
-// details are what the only rule tells of endpoints, nothing as long as it knows none.
+// details returns the only rule's stats of endpoints, the zero value if it knows none.
 func (g *guard) details() outlier.Stats {
 	f, _ := g.figures(0).Details.(outlier.Stats)
 	return f
@@ -97,7 +97,7 @@ func (g *guard) open(endpoint string) engine.Entry {
 	return e
 }
 
-// call makes a call, and says what became of it: "pass", or which rule refused it.
+// call makes a call, and returns "pass" or the rule that refused it.
 func (g *guard) call(endpoint string, failure error) string {
 	g.t.Helper()
 	e, err := g.enter(endpoint)
@@ -112,8 +112,8 @@ func (g *guard) call(endpoint string, failure error) string {
 	return "pass"
 }
 
-// calls makes calls, as in "a a! b": to the endpoint a, to a again, which fails, and to b.
-// It says which of them passed, in the same words.
+// calls makes calls, as in "a a! b": to the endpoint a, to a again, which fails, and to b. It
+// returns the calls that passed, in the same form.
 func (g *guard) calls(script string) string {
 	g.t.Helper()
 	var passed []string
@@ -130,8 +130,8 @@ func (g *guard) calls(script string) string {
 	return strings.Join(passed, " ")
 }
 
-// step is one line of a script: so long after the start calls are made, of which these
-// pass, and then these endpoints are to be avoided.
+// step is one line of a script: calls at a time after the start, the ones that pass, and the
+// endpoints to avoid after that.
 type step struct {
 	at     time.Duration
 	calls  string
@@ -148,12 +148,12 @@ func (g *guard) run(script []step) {
 	}
 }
 
-// quick ejects an endpoint with its first failure, for a second.
+// quick returns a rule that ejects an endpoint with its first failure, for a second.
 func quick(id string) outlier.Rule {
 	return outlier.Rule{ID: id, Resource: "orders", MinCalls: 1, Interval: time.Second, Recovery: time.Second}
 }
 
-// comeAgain is when a refused call may come again, which the rule has to know.
+// comeAgain returns the RetryAfter of a refusal, which must be known.
 func comeAgain(t testing.TB, b *core.BlockError) time.Duration {
 	t.Helper()
 	wait, known := b.RetryAfter()

@@ -2,8 +2,8 @@ package outlier
 
 import "math"
 
-// twin is a pool as one would write it for a single caller who is in no hurry. Its
-// rules eject with the first failure in an interval, which does not slide.
+// twin is a pool as one would write it for a single caller, without regard to cost. Its rules eject
+// with the first failure in an interval, which does not slide.
 type twin struct {
 	rule   Rule
 	known  map[string]*twinEndpoint
@@ -13,12 +13,12 @@ type twin struct {
 
 type twinEndpoint struct {
 	state   string // "", "open" or "probing"
-	id      int    // differs from that of any other
-	epoch   int    // that of the state does as well
+	id      int    // unique
+	epoch   int    // of the state, unique as well
 	touched int64
 	step    int // when it was touched
 	due     int64
-	bad     int64 // the interval in which it failed last; -1 if it hasn't
+	bad     int64 // the interval in which it failed last; -1 if never
 	probes  map[int]int64
 	good    int
 }
@@ -57,7 +57,7 @@ func (t *twin) touch(x *twinEndpoint, at int64) {
 	x.touched, x.step = at, t.steps
 }
 
-// tidy does one thing after the other that time has done.
+// tidy applies the effects of time one after the other.
 func (t *twin) tidy(now int64) int64 {
 	before := t.latest
 	t.latest = max(before, now)
@@ -72,8 +72,8 @@ func (t *twin) tidy(now int64) int64 {
 	}
 }
 
-// nextToGo is who is forgotten next, and when. Of those that go at the same time it is
-// one that serves, and then who was touched first.
+// nextToGo returns the endpoint to drop next, and when. Among those due at the same time, endpoints
+// in service come first, then those touched first.
 func (t *twin) nextToGo() (addr string, at int64) {
 	var next *twinEndpoint
 	at = math.MaxInt64
@@ -101,10 +101,10 @@ func (t *twin) settle(at int64) {
 	}
 }
 
-// ticket is what a caller carries that was let in.
+// ticket is carried by an admitted caller.
 type ticket struct{ id, epoch int }
 
-// admit decides about a caller.
+// admit decides on a caller.
 func (t *twin) admit(caller int, addr string, now int64) (got ticket, ok bool) {
 	now = t.tidy(now)
 	x := t.known[addr]
@@ -142,7 +142,7 @@ func (t *twin) giveBack(caller int, addr string, has ticket) {
 	}
 }
 
-// leave ends a call that says nothing.
+// leave ends a call neutrally.
 func (t *twin) leave(caller int, addr string, has ticket, now int64) {
 	now = t.tidy(now)
 	if x := t.known[addr]; x != nil && x.id == has.id && x.state == "" {

@@ -24,8 +24,9 @@ func (g *guard) cancelled(endpoint string) {
 	e.Exit()
 }
 
-// known bug 233: calls whose callers left eject no endpoint, and as probes they neither bring one back
-// nor keep the next call from being one.
+// Calls whose callers gave up eject no endpoint, and as probes they neither bring one back nor keep
+// the next call from being one.
+// known bug 233
 func TestNeutralCalls(t *testing.T) {
 	g := newGuard(t, quick("o"))
 	g.calls("a b")
@@ -48,7 +49,7 @@ func TestNeutralCalls(t *testing.T) {
 	assert.Empty(t, g.details().Ejected)
 }
 
-// An endpoint that fails now and then is ejected, however many callers leave in between.
+// An endpoint that fails now and then is ejected, however many callers give up in between.
 func TestNeutralCallsEndNoRow(t *testing.T) {
 	g := newGuard(t, outlier.Rule{ID: "o", Resource: "orders", Strategy: breaker.ConsecutiveErrors, Threshold: 3})
 	g.calls("b")

@@ -10,68 +10,67 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// site is what the rules of a resource share.
+// site is the state that the rules of a resource share.
 //
-// All rules decide under mu whatever they decide about its endpoints: which may be called, which
-// are ejected, which are back. Only a call that asks while none is ejected does without the lock.
+// All decisions of the rules about the resource's endpoints happen under mu: which may be called,
+// which are ejected, which return. Only a call that asks while none is ejected needs no lock.
 // ejected is written under it, so a call that reads 0 passes as of that instant; a call that ejects
-// an endpoint an instant later does so without knowing of it, as with any other call under way.
+// an endpoint an instant later doesn't see it, like any other call under way.
 type site struct {
 	mu      shared.Mutex
-	pools   []*pool      // of the rules that are enforced
+	pools   []*pool      // of the enforced rules
 	share   float64      // the smallest of theirs: it holds for all of them together
 	ejected shared.Int64 // by them, counting an endpoint ejected by two twice
 }
 
-// pool is the endpoints of a resource as one rule knows them. It outlives the revisions
-// of the rule. The lock of the site guards it.
+// pool holds the endpoints of a resource as one rule sees them. It survives the revisions of the
+// rule. The lock of the site guards it.
 //
-// Invariant: at every decision, no more of the endpoints chosen lately are ejected than the share
+// Invariant: at every decision, no more of the recently chosen endpoints are ejected than the share
 // allows, by this rule and the other enforced ones; or this rule has ejected none. For
 //
 //   - a breaker trips only if the share allows one more;
-//   - as time passes they may become too many, because others are forgotten: so before every
-//     decision those whose time is over are forgotten, and then the excess is let back in, those
-//     first that have been out longest;
-//   - forgetting an ejected endpoint preserves it: (e-1)/(n-1) is at most e/n.
+//   - as time passes they may become too many, because others are dropped: so before every decision
+//     expired endpoints are dropped, and then the excess is let back in, starting with the endpoint
+//     that has been out longest;
+//   - dropping an ejected endpoint preserves it: (e-1)/(n-1) is at most e/n.
 //
-// A late caller, with a time before the latest, decides as of the latest: time never
-// goes back.
+// A late caller, with a time before the latest, decides as of the latest: time never goes back.
 //
-// How many endpoints are known is bounded. When all places are taken, a new endpoint gets the place
-// of the one in service that has been untouched for longest, if nothing of it counts any longer;
-// otherwise calls to the new one are not judged. An ejected endpoint keeps its place: no number of
-// new addresses brings it back.
+// The number of endpoints is bounded. When all places are taken, a new endpoint replaces the one in
+// service that has been untouched for longest, if none of its calls count any longer; otherwise
+// calls to the new one are not judged. An ejected endpoint keeps its place: no number of new
+// addresses brings it back.
 type pool struct {
 	site  *site
 	rule  Rule
 	terms *breaker.Terms
 
 	known    map[string]*endpoint
-	removed  int  // from known since it was made
-	serving  list // breakers are closed
-	outside  list // ejected: they are open or half-open
+	removed  int  // from known since it was created
+	serving  list // their breakers are closed
+	outside  list // ejected: their breakers are open or half-open
 	latest   int64
 	unjudged int64 // calls to endpoints that found no place
 
 	enforced bool // it is one of the site's pools
-	counted  int  // how many of outside are in the site's count
+	counted  int  // the part of outside that is in the site's count
 }
 
-// maxAddr is how long an address can be: anything longer is no address, and would fill the memory.
+// maxAddr is the longest address: anything longer is no address, and would fill the memory.
 const maxAddr = 512
 
 func newPool(s *site, r Rule, t *breaker.Terms) *pool {
 	return &pool{site: s, rule: r, terms: t, known: make(map[string]*endpoint), latest: math.MinInt64}
 }
 
-// asks reports whether a call to an endpoint would be let in as things stand.
+// asks reports whether a call to an endpoint would be admitted as of now.
 func (p *pool) asks(addr string, now int64) bool {
 	c := p.known[addr]
 	if c == nil || c.breaker.Asks(max(p.latest, now)) {
 		return true
 	}
-	now = p.tidy(now) // it may be back by now, or forgotten
+	now = p.tidy(now) // it may be back by now, or dropped
 	return c.in == nil || c.breaker.Asks(now)
 }
 
@@ -92,9 +91,9 @@ func (p *pool) admit(addr string, now int64) (c *endpoint, number uint64, probe,
 	return c, number, probe, ok
 }
 
-// complete counts the end of a call, unless its endpoint has been forgotten. A neutral call changes
-// no state, so neither the share nor who is ejected; its endpoint was called all the same, and is
-// not forgotten for that.
+// complete counts the end of a call, unless its endpoint has been dropped. A neutral call changes
+// no state, so neither the share nor the ejected endpoints; but its endpoint was called, and stays
+// known.
 func (p *pool) complete(c *endpoint, number uint64, now int64, end breaker.End) {
 	now = p.tidy(now)
 	if c.in == nil {
@@ -110,7 +109,7 @@ func (p *pool) complete(c *endpoint, number uint64, now int64, end breaker.End) 
 	}
 }
 
-// place puts an endpoint where its breaker says, as of now.
+// place puts an endpoint into the list for its breaker's state, as of now.
 func (p *pool) place(c *endpoint, now int64) {
 	c.touched = now
 	if c.breaker.State() == breaker.Closed {
@@ -121,10 +120,9 @@ func (p *pool) place(c *endpoint, now int64) {
 	p.site.count(p)
 }
 
-// tidy applies what time has done since the last look: endpoints whose time is over are forgotten,
-// each as of that time, and those that the share no longer allows to be out are let back in. So it
-// makes no difference which call looks when. It returns the latest time that any call has passed
-// in.
+// tidy applies the effects of time since the last access: expired endpoints are dropped, each as of
+// its expiry, and endpoints that the share no longer allows to be out are let back in. So it makes
+// no difference which call comes when. It returns the latest time of any call that passed.
 func (p *pool) tidy(now int64) int64 {
 	before := p.latest
 	p.latest = max(before, now)
@@ -140,9 +138,8 @@ func (p *pool) tidy(now int64) int64 {
 	return p.latest
 }
 
-// nextToGo is the endpoint to forget next, and when: one in service is forgotten when it has not
-// been chosen for ForgetAfter, an ejected one when it has not been chosen for that long after it
-// was due.
+// nextToGo returns the endpoint to drop next, and when: one in service expires ForgetAfter after it
+// was last chosen, an ejected one that long after it was due for a probe.
 func (p *pool) nextToGo() (next *endpoint, at int64) {
 	if c := p.serving.back; c != nil {
 		next, at = c, c.touched+int64(p.rule.ForgetAfter)
@@ -155,7 +152,7 @@ func (p *pool) nextToGo() (next *endpoint, at int64) {
 	return next, at
 }
 
-// settle lets the excess back in, those first that have been out longest.
+// settle lets the excess back in, starting with the endpoint that has been out longest.
 func (p *pool) settle(now int64) {
 	for p.outside.n > 0 && !p.allows(p.taken(nil)) {
 		c := p.outside.back
@@ -173,14 +170,14 @@ func (p *pool) allows(ejected int) bool {
 	return fits(ejected, len(p.known), share)
 }
 
-// taken is how many endpoints are ejected by this rule or another enforced one, plus one if extra
-// is not yet. A rule in shadow mode refuses no call, so it counts alone.
+// taken returns the number of endpoints ejected by this rule or another enforced one, plus one if
+// extra is not among them. A rule in shadow mode refuses no call, so it counts alone.
 func (p *pool) taken(extra *endpoint) int {
 	n := p.outside.n
 	if extra != nil && extra.in != &p.outside {
 		n++
 	}
-	if p.rule.Mode != spec.Enforce || p.site.ejected.Load() == int64(p.counted) { // none is, by other rules
+	if p.rule.Mode != spec.Enforce || p.site.ejected.Load() == int64(p.counted) { // other rules have ejected none
 		return n
 	}
 	for _, other := range p.site.pools {
@@ -197,7 +194,7 @@ func (p *pool) taken(extra *endpoint) int {
 	return n
 }
 
-// add makes an endpoint known, or returns nil if there is no place.
+// add adds an endpoint, or returns nil if there is no place.
 func (p *pool) add(addr string, now int64) *endpoint {
 	if len(addr) > maxAddr {
 		return nil
@@ -219,7 +216,7 @@ func (p *pool) forget(c *endpoint) {
 	delete(p.known, c.addr)
 	c.leave()
 	p.site.count(p)
-	// A map from which much was deleted is larger than a new one.
+	// A map after many deletions is larger than a new one.
 	if p.removed++; p.removed > 1000+4*len(p.known) {
 		fresh := make(map[string]*endpoint, len(p.known))
 		maps.Copy(fresh, p.known)
@@ -236,14 +233,14 @@ func (p *pool) adopt(r Rule, t *breaker.Terms, now int64) {
 	}
 }
 
-// idle reports whether everything can be forgotten: no endpoint is ejected, and nothing counts any
+// idle reports whether the pool can be dropped: no endpoint is ejected, and no call counts any
 // longer.
 func (p *pool) idle(now int64) bool {
 	now = p.tidy(now)
 	return p.outside.n == 0 && (p.serving.n == 0 || now-p.serving.front.touched > int64(p.rule.Interval))
 }
 
-// enforce makes these the pools of the rules that are enforced.
+// enforce sets the pools of the enforced rules.
 func (s *site) enforce(pools []*pool) {
 	n := 0
 	for _, p := range s.pools {
@@ -258,7 +255,7 @@ func (s *site) enforce(pools []*pool) {
 	s.ejected.Store(int64(n))
 }
 
-// count brings ejected up to date after a pool has changed.
+// count updates ejected after a pool has changed.
 func (s *site) count(p *pool) {
 	if more := p.outside.n - p.counted; p.enforced && more != 0 {
 		p.counted = p.outside.n

@@ -15,11 +15,11 @@ import (
 
 const msec = int64(time.Millisecond)
 
-// known bug 1, 20, 81: callers come to endpoints that serve, are out, or are due, with clocks
-// that differ; their calls end well or badly, are lost or are refused elsewhere. Whatever
-// the schedule, everybody is told what they could have been told one after the other, so
-// at no time are more ejected than the share, nor more probes out than there are, and
-// what an older state let in changes nothing.
+// Callers come to endpoints that are in service, ejected, or due, with clocks that differ; their
+// calls succeed or fail, are lost or are refused elsewhere. Under every schedule the answers are
+// possible in some serial order, so at no time are more ejected than the share, nor more probes in
+// flight than allowed, and calls from an older state change nothing.
+// known bug 1, 20, 81
 func TestSimPool(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		rule := twinRule([]float64{0.34, 0.5, 1}[s.Rand.IntN(3)], 1+s.Rand.IntN(2))
@@ -84,7 +84,7 @@ func TestSimPool(t *testing.T) {
 						}
 				})
 				switch {
-				case !ok || fate == 0: // a lost one
+				case !ok || fate == 0: // a lost call
 				case fate == 1 && f.probe:
 					history.Do(func() (func() string, func(*carrying) bool) {
 						f.who.GiveBack(&engine.Reservation{Token: int64(f.number)}, 0)
@@ -109,7 +109,7 @@ func TestSimPool(t *testing.T) {
 		f, bad := old[s.Rand.IntN(len(old))], s.Rand.IntN(2) == 0
 		s.Named("an old one", func() { complete(f, now+50*msec, bad) })
 		s.Check(func() {
-			history.Do(func() (func() string, func(*carrying) bool) { // and in the end both are the same
+			history.Do(func() (func() string, func(*carrying) bool) { // at the end both states are equal
 				return func() string { return "the end" }, func(w *carrying) bool { return w.looksLike(p) }
 			})
 			if !history.Linearizable(want, (*carrying).clone) {
@@ -119,7 +119,7 @@ func TestSimPool(t *testing.T) {
 	})
 }
 
-// carrying is a twin, and what each caller carries that it let in.
+// carrying is a twin, and the ticket of each admitted caller.
 type carrying struct {
 	*twin
 	carries map[int]ticket
@@ -151,8 +151,9 @@ func (t *twin) looksLike(p *pool) bool {
 	return true
 }
 
-// known bug 81: of four callers at the instant at which an ejected endpoint is due, exactly as
-// many pass as there are probes, in every schedule there is.
+// Of four callers at the instant at which an ejected endpoint is due, exactly as many pass as there
+// are probes, in every schedule.
+// known bug 81
 func TestSimProbesEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 1_000_000, func(s *schedules.Schedule) {
 		p := alone(twinRule(0.5, 1))
@@ -178,8 +179,8 @@ func TestSimProbesEverySchedule(t *testing.T) {
 	})
 }
 
-// Two rules on a resource eject, let back in and are loaded anew while callers come and
-// go: the smaller share holds for both together, at every instant.
+// Two rules on a resource eject, let back in and are reloaded while callers come and go: the
+// smaller share holds for both together, at every instant.
 func TestSimTwoRules(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		first, second := twinRule(0.5, 1), twinRule(0.34, 1)

@@ -16,7 +16,7 @@ import (
 
 var seed = chance.Seed
 
-// twinRule is a rule that a twin can follow.
+// twinRule returns a rule that a twin can follow.
 func twinRule(share float64, probes int) Rule {
 	r, err := Rule{
 		Resource: "orders", MaxEjected: share, MinCalls: 1, Interval: 100 * time.Millisecond, Buckets: 1, ForgetAfter: 100 * time.Millisecond,
@@ -28,7 +28,7 @@ func twinRule(share float64, probes int) Rule {
 	return r
 }
 
-// alone is the pool of a rule that is alone on its resource.
+// alone returns the pool of a rule that is alone on its resource.
 func alone(r Rule) *pool {
 	p := newPool(new(site), r, breaker.NewTerms(r.breaker()))
 	if r.Mode == spec.Enforce {
@@ -47,8 +47,9 @@ type flight struct {
 	twin   ticket
 }
 
-// Random calls, at times that jump about: the pool does what its twin does, which is
-// written without an eye on cost, and at every step the share holds. known bug 1, 20
+// Random calls, at times that jump about: the pool behaves like its twin, which is written without
+// regard to cost, and at every step the share holds.
+// known bug 1, 20
 func TestPoolDoesWhatItsTwinDoes(t *testing.T) {
 	r := rand.New(rand.NewPCG(*seed, 0))
 	steps, over := 0, 0
@@ -89,7 +90,7 @@ func TestPoolDoesWhatItsTwinDoes(t *testing.T) {
 				flying[i] = flying[len(flying)-1]
 				flying = flying[:len(flying)-1]
 				switch {
-				case r.IntN(8) == 0: // it is lost
+				case r.IntN(8) == 0: // the call is lost
 				case f.probe && r.IntN(4) == 0:
 					f.who.breaker.GiveBack(f.number)
 					w.giveBack(f.caller, f.addr, f.twin)
@@ -111,7 +112,7 @@ func TestPoolDoesWhatItsTwinDoes(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "steps with more endpoints ejected than the share", Value: float64(over), N: int64(steps), Seed: *seed})
 }
 
-// The twin has an order for all of them, whatever the order in which it looks.
+// The twin's order doesn't depend on map iteration.
 func TestTwinKnowsWhoGoesNext(t *testing.T) {
 	for range 100 {
 		w := newTwin(Rule{ForgetAfter: 2, Recovery: 1})
@@ -125,8 +126,8 @@ func TestTwinKnowsWhoGoesNext(t *testing.T) {
 	}
 }
 
-// requireSame checks that both know the same endpoints, in the same states, in the order
-// in which they leave.
+// requireSame checks that both know the same endpoints, in the same states, in the order in which
+// they expire.
 func requireSame(t *testing.T, w *twin, p *pool, what string) {
 	t.Helper()
 	require.Len(t, p.known, len(w.known), what)

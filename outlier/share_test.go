@@ -16,8 +16,7 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Of n endpoints that all fail, as many are ejected as the share says, rounded down, and
-// never the last one.
+// Of n endpoints that all fail, the share, rounded down, is ejected, and never the last one.
 func TestShare(t *testing.T) {
 	for _, tt := range []struct {
 		share float64
@@ -39,22 +38,22 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// An endpoint that fails while the share is used up stays in service, and is ejected as
-// soon as there is room, for what it did within the interval.
+// An endpoint that fails while the share is used up stays in service, and is ejected as soon as
+// there is room, for its failures within the interval.
 func TestNoRoom(t *testing.T) {
 	g := newGuard(t, quick("r"))
 	g.run([]step{
 		{calls: "a b c c! b! b!", passed: "a b c c! b! b!", out: "c"},
-		{at: 500 * ms, calls: "d", passed: "d", out: "c"},       // the fourth: now there is room for two
-		{at: 600 * ms, calls: "b b b", passed: "b", out: "b c"}, // though its own call went well
+		{at: 500 * ms, calls: "d", passed: "d", out: "c"},       // a fourth endpoint: now there is room for two
+		{at: 600 * ms, calls: "b b b", passed: "b", out: "b c"}, // though its own call succeeded
 		{at: 700 * ms, calls: "a! d!", passed: "a! d!", out: "b c"},
 		{at: 1000 * ms, calls: "c", passed: "c", out: "b"},   // c is back
-		{at: 1000 * ms, calls: "a", passed: "a", out: "a b"}, // and a has its place
+		{at: 1000 * ms, calls: "a", passed: "a", out: "a b"}, // and a takes its place
 	})
 }
 
-// The share is of the endpoints that were chosen lately. When others are forgotten it
-// gets smaller, and whom it no longer allows to be out is back.
+// The share applies to recently chosen endpoints. When others are dropped, fewer may be out, and
+// the excess is back.
 func TestShareOfThoseChosenLately(t *testing.T) {
 	rule := quick("r")
 	rule.Recovery, rule.ForgetAfter = time.Hour, 10*time.Second
@@ -65,16 +64,16 @@ func TestShareOfThoseChosenLately(t *testing.T) {
 		{at: 2 * time.Second, calls: "d!", passed: "d!", out: "c d"},
 		{at: 5 * time.Second, calls: "a c d", passed: "a", out: "c d"},
 		{at: 10*time.Second - 1, calls: "c d", out: "c d"},
-		{at: 10 * time.Second, calls: "d", out: "d"}, // b is forgotten: one of a, c, d may be out, and c was longer
+		{at: 10 * time.Second, calls: "d", out: "d"}, // b is dropped: one of a, c, d may be out, and c was longer
 		{at: 14 * time.Second, calls: "c", passed: "c", out: "d"},
-		{at: 15 * time.Second, calls: "c d", passed: "c", out: "d"}, // a is, too
+		{at: 15 * time.Second, calls: "c d", passed: "c", out: "d"}, // a is dropped, too
 		{at: 25*time.Second - 1, calls: "d", out: "d"},
-		{at: 25 * time.Second, calls: "d", passed: "d"}, // and c; alone, nobody is out
+		{at: 25 * time.Second, calls: "d", passed: "d"}, // and c; the last one left is never out
 	})
 	assert.Equal(t, 1, g.details().Endpoints)
 }
 
-// Looking doesn't change what happens: who looks, and when, makes no difference.
+// Reading the state doesn't change what happens, whenever it is read.
 func TestLookingChangesNothing(t *testing.T) {
 	rule := quick("r")
 	rule.Recovery, rule.ForgetAfter = time.Hour, 10*time.Second
@@ -100,8 +99,8 @@ func TestLookingChangesNothing(t *testing.T) {
 	assert.Equal(t, run(false), run(true))
 }
 
-// An ejected endpoint that nobody probes is forgotten some time after it was due. Until
-// then it has its place.
+// An ejected endpoint that gets no probe is dropped some time after it was due. Until then it keeps
+// its place.
 func TestForgottenWhileEjected(t *testing.T) {
 	rule := quick("r")
 	rule.ForgetAfter = 10 * time.Second
@@ -135,7 +134,7 @@ func TestShareOfTwoRules(t *testing.T) {
 	assert.Equal(t, "a b", g.out())
 }
 
-// A shadow rule decides and ejects nobody; its share is its own.
+// A shadow rule refuses no call and ejects no endpoint for other rules; its share is its own.
 func TestShadow(t *testing.T) {
 	shadow := quick("s")
 	shadow.Mode = spec.Shadow
@@ -155,7 +154,7 @@ func TestShadow(t *testing.T) {
 	assert.Equal(t, "b", g.out(), "what it shadowBlocked is now so")
 }
 
-// State survives an unchanged rule and is handed over to a changed one.
+// An unchanged rule keeps its state, and a changed one takes it over.
 func TestReload(t *testing.T) {
 	rule := quick("r")
 	rule.Recovery = 10 * time.Second
@@ -198,8 +197,9 @@ func TestRegex(t *testing.T) {
 	assert.Empty(t, g.table().Ejected("unheard of", g.clock.Now()))
 }
 
-// known bug 87, 90, 105: whoever calls as many addresses as they like fills the table and
-// no more, brings back nobody who is ejected, and makes nobody forgotten who counts.
+// A caller with any number of addresses fills the table and no more, brings back no ejected
+// endpoint, and causes no endpoint to be dropped whose calls count.
+// known bug 87, 90, 105
 func TestManyAddresses(t *testing.T) {
 	rule := quick("r")
 	rule.MaxEndpoints, rule.Recovery = 100, time.Hour
@@ -227,13 +227,13 @@ func TestManyAddresses(t *testing.T) {
 	for i := range 50 {
 		assert.Equal(t, "pass", g.call(long+fmt.Sprint(i), nil))
 		part := long + fmt.Sprint("y", i)
-		assert.Equal(t, "pass", g.call(part[1<<20:], nil)) // of a large text
+		assert.Equal(t, "pass", g.call(part[1<<20:], nil)) // cut from a large text
 	}
 	assert.Less(t, heap()-before, int64(1<<20), "100 endpoints take no more")
 	runtime.KeepAlive(g)
 }
 
-// heap is the bytes in use.
+// heap returns the bytes in use.
 func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -241,8 +241,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// When the table is full, calls to endpoints that found no place are counted and not
-// judged; one that nothing counts of any more makes room.
+// When the table is full, calls to endpoints that found no place are counted and not judged; an
+// endpoint without recent calls makes room.
 func TestFull(t *testing.T) {
 	rule := quick("r")
 	rule.MaxEndpoints = 2
@@ -258,7 +258,7 @@ func TestFull(t *testing.T) {
 	assert.EqualValues(t, 4, g.details().NotJudged)
 }
 
-// A resource whose endpoints are out, or count, does not leave the tree.
+// A resource whose endpoints are out, or count, is not evicted from the tree.
 func TestResourceInUseStays(t *testing.T) {
 	rule := quick("r")
 	rule.Resource, rule.Match, rule.Recovery = ".*", spec.MatchRegex, time.Hour

@@ -18,15 +18,15 @@ import (
 	"github.com/penstock-go/penstock/outlier"
 )
 
-// One of three fails: it is ejected, gets a probe when its time is over, is out again
-// when that fails, and back when it does not.
+// One of three fails: it is ejected, gets a probe when its time is over, is out again if that
+// fails, and back if it succeeds.
 func TestOneOfThreeFails(t *testing.T) {
 	g := newGuard(t, outlier.Rule{ID: "r", Resource: "orders", Threshold: 0.5, Recovery: time.Second})
 	g.run([]step{
 		{calls: "a b c a b c! a b c! a b c!", passed: "a b c a b c! a b c! a b c!"},
-		{at: 100 * ms, calls: "a b c! a b c!", passed: "a b c! a b", out: "c"}, // the fifth of c
+		{at: 100 * ms, calls: "a b c! a b c!", passed: "a b c! a b", out: "c"}, // the fifth call of c
 		{at: 1099 * ms, calls: "a b c", passed: "a b", out: "c"},
-		{at: 1100 * ms, calls: "a", passed: "a"}, // it is due
+		{at: 1100 * ms, calls: "a", passed: "a"}, // a is due
 		{at: 1100 * ms, calls: "c! c a b", passed: "c! a b", out: "c"},
 		{at: 2099 * ms, calls: "c", out: "c"},
 		{at: 2100 * ms, calls: "c c c! c", passed: "c c c! c"}, // one of four
@@ -44,13 +44,13 @@ func TestSlowEndpoints(t *testing.T) {
 		if addr == "b" {
 			g.clock.Advance(11 * ms)
 		}
-		e.Fail(errOwn) // which is not what the rule looks at
+		e.Fail(errOwn) // not the error that the rule counts
 		e.Exit()
 	}
 	assert.Equal(t, "b", g.out())
 }
 
-// A call of which nobody says whom it goes to is not judged, and counts for nobody.
+// A call without an endpoint is not judged, and counts for none.
 func TestWithoutEndpoint(t *testing.T) {
 	g := newGuard(t, quick("r"))
 	assert.Equal(t, "pass", g.call("", errOwn))
@@ -65,8 +65,9 @@ func TestWithoutEndpoint(t *testing.T) {
 	assert.Equal(t, "b", g.out())
 }
 
-// known bug 80, 81: there are as many probes as the rule has, one that is lost is waited
-// for so long, and what it says later still counts.
+// There are as many probes as the rule says, a lost one times out, and its result still counts when
+// it comes later.
+// known bug 80, 81
 func TestProbesOfAEndpoint(t *testing.T) {
 	rule := quick("r")
 	rule.Probes, rule.ProbeTimeout = 2, 300*ms
@@ -77,7 +78,7 @@ func TestProbesOfAEndpoint(t *testing.T) {
 	g.run([]step{
 		{at: 1000 * ms, calls: "b", out: "b"},
 		{at: 1299 * ms, calls: "b", out: "b"},
-		{at: 1300 * ms, calls: "b", passed: "b"}, // one went well, one to go
+		{at: 1300 * ms, calls: "b", passed: "b"}, // one succeeded, one to go
 	})
 	assert.Equal(t, []outlier.EndpointStatus{{Endpoint: "b", Status: breaker.Status{
 		Kind: core.KindOutlier, Rule: "r", Resource: "orders", State: breaker.HalfOpen, Since: start.Add(time.Second).UTC(),
@@ -90,7 +91,8 @@ func TestProbesOfAEndpoint(t *testing.T) {
 	g.run([]step{{at: 1300 * ms, calls: "b", passed: "b"}})
 }
 
-// known bug 78, 79: a probe that another rule refuses is free at once.
+// A probe that another rule refuses is free at once.
+// known bug 78, 79
 func TestProbeRefusedElsewhere(t *testing.T) {
 	g := newGuard(t)
 	refuses := &gate{}
@@ -110,7 +112,7 @@ func TestProbeRefusedElsewhere(t *testing.T) {
 	g.run([]step{{at: time.Second, calls: "b b", passed: "b b"}})
 }
 
-// What a call got before a wait that nobody knew of stands if it is still good.
+// After a wait that was not announced, an earlier admission stands if still valid.
 func TestWaitBehindTheSlot(t *testing.T) {
 	g := newGuard(t)
 	behind := &gate{}
@@ -122,20 +124,20 @@ func TestWaitBehindTheSlot(t *testing.T) {
 	g.run([]step{{calls: "a b", passed: "a b"}})
 	late := g.open("b")
 	behind.wait = 100 * ms
-	said := make(chan string)
-	go func() { said <- g.call("b", nil) }()
+	answered := make(chan string)
+	go func() { answered <- g.call("b", nil) }()
 	clock.AwaitParked(1)
 	late.Fail(errOwn)
 	late.Exit()
 	clock.Advance(100 * ms)
-	assert.Equal(t, "r", <-said, "it was in service when it was asked, and is no more")
+	assert.Equal(t, "r", <-answered, "it was in service when it was asked, and is no more")
 
 	clock.Advance(time.Second)
-	go func() { said <- g.call("b", nil) }() // the probe
+	go func() { answered <- g.call("b", nil) }() // the probe
 	clock.AwaitParked(1)
 	assert.Equal(t, "b", g.out())
 	clock.Advance(100 * ms)
-	assert.Equal(t, "pass", <-said)
+	assert.Equal(t, "pass", <-answered)
 	assert.Empty(t, g.out())
 }
 
@@ -151,7 +153,7 @@ func (g *gate) Take(*engine.Invocation) (v engine.Verdict) {
 	return engine.Verdict{Block: g.block, Wait: g.wait}
 }
 
-// A call that waits is asked again when its wait is over, and takes a probe only then.
+// A call that waits is asked again after its wait, and takes a probe only then.
 func TestAskedAgainAfterAWait(t *testing.T) {
 	g := newGuard(t)
 	g.clock.SetSleep(clocks.SleepAdvance)
@@ -170,7 +172,7 @@ func TestAskedAgainAfterAWait(t *testing.T) {
 	g.clock.Advance(200 * ms)
 	assert.Equal(t, "r", <-waits)
 
-	g.clock.Advance(time.Second) // it is due
+	g.clock.Advance(time.Second) // b is due
 	assert.Equal(t, "pass", g.call("a", nil))
 	go func() { waits <- g.call("b", nil) }()
 	g.clock.AwaitParked(1)
@@ -180,8 +182,8 @@ func TestAskedAgainAfterAWait(t *testing.T) {
 	assert.Empty(t, g.details().Ejected)
 }
 
-// What a call learns of an older state changes nothing: neither one from before the
-// endpoint was ejected, nor a probe of an earlier time.
+// The result of a call from an older state changes nothing: neither of one from before the endpoint
+// was ejected, nor of a probe of an earlier time.
 func TestGenerations(t *testing.T) {
 	g := newGuard(t, quick("r"))
 	g.run([]step{{calls: "a", passed: "a"}})
@@ -190,9 +192,9 @@ func TestGenerations(t *testing.T) {
 	g.at(time.Second)
 	probe := g.open("b")
 	assert.Equal(t, "b", g.out())
-	old[0].Exit() // went well, and is no probe
+	old[0].Exit() // succeeded, and is no probe
 	assert.Equal(t, "b", g.out())
-	g.at(2 * time.Second) // the probe is no longer waited for
+	g.at(2 * time.Second) // the probe times out
 	g.run([]step{{at: 2 * time.Second, calls: "b", passed: "b"}})
 	old[1].Fail(errOwn)
 	old[1].Exit()

@@ -12,27 +12,27 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// Stats are the details of a rule.
+// Stats holds the details of a rule.
 type Stats struct {
-	Endpoints int                   `json:"endpoints"` // that the rule knows at the moment
-	NotJudged int64                 `json:"notJudged"` // calls to endpoints that there was no place for
-	States    map[breaker.State]int `json:"states"`    // how many of the ejected endpoints are in each
-	// Ejected are sorted by resource and endpoint, a hundred of each resource at most. In JSON
+	Endpoints int                   `json:"endpoints"` // tracked by the rule now
+	NotJudged int64                 `json:"notJudged"` // calls to endpoints that found no place
+	States    map[breaker.State]int `json:"states"`    // number of ejected endpoints in each state
+	// Ejected is sorted by resource and endpoint, with at most a hundred of each resource. In JSON
 	// they appear with their resources.
 	Ejected []EndpointStatus `json:"-"`
 }
 
-// EndpointStatus is the state of an endpoint's breaker at the moment.
+// EndpointStatus is the current state of an endpoint's breaker.
 type EndpointStatus struct {
 	Endpoint string `json:"endpoint"`
 	breaker.Status
 }
 
-// maxShown is how many ejected endpoints of a rule are shown, of each resource.
+// maxShown is the number of ejected endpoints shown for each resource of a rule.
 const maxShown = 100
 
-// Stats says what each rule has done, over all resources: how many endpoints it knows,
-// how many calls went to endpoints that it had no place for, and which endpoints are ejected.
+// Stats returns, over all resources, the counters of each rule, the number of endpoints it tracks,
+// the calls to endpoints that found no place, and the ejected endpoints.
 func (t *table) Stats() []core.RuleStats {
 	return t.StatsWith(func(r Rule, controllers []*controller) core.Details {
 		if r.Mode == spec.Off || len(controllers) == 0 {
@@ -49,7 +49,7 @@ func (t *table) Stats() []core.RuleStats {
 	})
 }
 
-// tell adds a controller's endpoints to the figures of its rule.
+// tell adds a controller's endpoints to the stats of its rule.
 func (c *controller) tell(f *Stats) {
 	now := c.engine.Now()
 	c.pool.site.mu.Lock()
@@ -69,7 +69,7 @@ func (c *controller) tell(f *Stats) {
 	}
 }
 
-// Lines says which endpoints are ejected, and whether there are too many endpoints to judge all.
+// Lines returns the ejected endpoints, and whether there are too many endpoints to judge all.
 func (f Stats) Lines(at time.Time) []string {
 	if len(f.Ejected) == 0 && f.NotJudged == 0 {
 		return nil
@@ -87,7 +87,7 @@ func (f Stats) Lines(at time.Time) []string {
 	return []string{line}
 }
 
-// Resources are the ejected endpoints, each with its resource, as [*EndpointStatus].
+// Resources returns the ejected endpoints, each with its resource, as [*EndpointStatus].
 func (f Stats) Resources() []core.ResourceDetails {
 	list := make([]core.ResourceDetails, len(f.Ejected))
 	for i := range list {

@@ -8,19 +8,18 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Info returns what the rule table needs to know.
+// Info returns the rule's data for the rule table.
 func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
 }
 
-// table is the compiled outlier rules of one revision. It implements engine.Family.
+// table holds the compiled outlier rules of one revision. It implements engine.Family.
 type table struct {
 	family.Compiled[Rule, controller]
 }
 
-// Compile makes outlier rules part of the next revision of an engine's rules. Rules
-// that did not change carry on as they are; changed ones take over the endpoints of the
-// rule with the same ID.
+// Compile adds outlier rules to the next revision of an engine's rules. Unchanged rules keep
+// running; a changed rule takes over the endpoints of the rule with the same ID.
 func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	maker := family.Maker[Rule, controller]{
 		Normalized: Rule.Normalized,
@@ -34,7 +33,7 @@ func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	return family.Compile(b, core.KindOutlier, rules, maker, new(table))
 }
 
-// Bind returns the rules of a resource or nil.
+// Bind returns the rules of a resource, or nil.
 func (t *table) Bind(at *engine.Binding) engine.Checker {
 	before := at.Held
 	controllers := t.Hold(at)
@@ -48,7 +47,7 @@ func (t *table) Bind(at *engine.Binding) engine.Checker {
 	return &checker{t.ByMode(controllers)}
 }
 
-// siteOf is what the rules of a resource share.
+// siteOf returns the state that the rules of a resource share.
 func siteOf(at *engine.Binding) *site {
 	s, _ := at.Common.(*site)
 	if s == nil {
@@ -58,8 +57,8 @@ func siteOf(at *engine.Binding) *site {
 	return s
 }
 
-// Ejected lists the endpoints of a resource to which calls are refused at the moment,
-// sorted. Beyond the cap on resources, all names share their endpoints.
+// Ejected lists the endpoints of a resource to which calls are refused now, sorted. Beyond the cap
+// on resources, all names share their endpoints.
 func (t *table) Ejected(resource string, now int64) []string {
 	r, ok := t.Engine.FindResource(resource)
 	if !ok {

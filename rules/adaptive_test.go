@@ -36,8 +36,8 @@ func TestAdaptiveRulesOfAFile(t *testing.T) {
 func TestAdaptiveRulesRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"{floor: 2}":                          "rules.yaml:1:12: adaptive[0].resource: is required: name the resource that the rule limits",
-		"{resource: a, floor: 9, ceiling: 8}": "rules.yaml:1:45: adaptive[0].ceiling: is 8, below the floor of 9: no limit is between them",
-		"{resource: a, floor: 8, ceiling: 8}": "rules.yaml:1:45: adaptive[0].ceiling: is the floor, so that there is nothing to learn: use an isolation rule with threshold 8, or a higher ceiling",
+		"{resource: a, floor: 9, ceiling: 8}": "rules.yaml:1:45: adaptive[0].ceiling: is 8, below the floor, 9: use a ceiling above the floor",
+		"{resource: a, floor: 8, ceiling: 8}": "rules.yaml:1:45: adaptive[0].ceiling: equals the floor, which leaves nothing to learn: use an isolation rule with threshold 8, or a higher ceiling",
 		"{resource: a, start: 2000}":          "rules.yaml:1:33: adaptive[0].start: is 2000: use a whole number from the floor to the ceiling, 1 to 1000, or leave it out",
 		"{resource: a, threshold: 5}":         "rules.yaml:1:26: adaptive[0].threshold: unknown field",
 		"{resource: a, ceiling: 2.5}":         "rules.yaml:1:35: adaptive[0].ceiling: must be a whole number, not 2.5",

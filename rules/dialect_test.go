@@ -176,7 +176,7 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 		{`[{"resource": "a", "count": 1, "strategy": 1, "refResource": "b", "controlBehavior": 2}]`, "r:1:86: [0].controlBehavior: throttle does not go with relation associated, which counts another resource's traffic: use reject or warmUp"},
 		{`[{"resource": "a(?=b)", "regex": true, "count": 1}]`, "r:1:15: [0].resource: is not a valid regular expression: invalid or unsupported Perl syntax: \"(?=\""},
 		{`[{"resource": "*", "count": 1}]`, "r:1:15: [0].resource: is \"*\", which is one name there, and stands for all of them here: name the resource"},
-		{`[{"highestCpuUsage": 1}]`, "r:1:22: [0].highestCpuUsage: is 1: use a share above 0 and below 1, as in 0.8; the use of the CPU is never above 1"},
+		{`[{"highestCpuUsage": 1}]`, "r:1:22: [0].highestCpuUsage: is 1: use a share above 0 and below 1, as in 0.8; CPU use is never above 1"},
 		{`[{"resource": "a", "count": 1}, {"resource": "a", "count": 1}]`, "r:1:33: [1]: is the same rule as [0] at 1:2: remove one"},
 
 		// What Sentinel drops without a word, or with one in its log.

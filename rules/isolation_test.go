@@ -38,9 +38,9 @@ func TestIsolationRulesRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"{resource: a}":                                         "rules.yaml:1:13: isolation[0].threshold: is required: write 0 if you mean 0",
 		"{resource: a, threshold: 1.5}":                         "rules.yaml:1:38: isolation[0].threshold: must be a whole number, not 1.5",
-		"{resource: a, threshold: 1, maxQueue: 5}":              "rules.yaml:1:13: isolation[0].maxWait: is required by maxQueue: say how long a call may wait in the queue",
-		"{resource: a, threshold: 1, maxWait: 5s}":              "rules.yaml:1:13: isolation[0].maxQueue: is required by maxWait: say how many calls may wait in the queue",
-		"{resource: a, threshold: 0, maxQueue: 1, maxWait: 5s}": "rules.yaml:1:51: isolation[0].maxQueue: does not go with threshold 0, under which nobody's turn ever comes: leave out maxQueue and maxWait",
+		"{resource: a, threshold: 1, maxQueue: 5}":              "rules.yaml:1:13: isolation[0].maxWait: is required by maxQueue: set the longest time in the queue",
+		"{resource: a, threshold: 1, maxWait: 5s}":              "rules.yaml:1:13: isolation[0].maxQueue: is required by maxWait: set the number of calls that may wait",
+		"{resource: a, threshold: 0, maxQueue: 1, maxWait: 5s}": "rules.yaml:1:51: isolation[0].maxQueue: does not go with threshold 0, under which no call ever runs: remove maxQueue and maxWait",
 	} {
 		_, err := rules.Parse("rules.yaml", []byte("isolation: ["+text+"]\n"))
 		assert.EqualError(t, err, want, text)

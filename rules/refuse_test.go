@@ -62,7 +62,7 @@ func TestParseRefuses(t *testing.T) {
 		{"authority: [{resource: a, origins: b}]", `r.yaml:1:36: authority[0].origins: must be a list of texts, as in [a, b], not the text "b"`},
 		{"authority: [{resource: a, origins: [b, 12]}]", `r.yaml:1:36: authority[0].origins: item 1 must be text, not 12: if it is meant as text, write "12"`},
 		{"authority: [{resource: a, origins: [[b]]}]", `r.yaml:1:36: authority[0].origins: item 0 must be text, not a list`},
-		{"authority: [{resource: a, origins: []}]", "r.yaml:1:36: authority[0].origins: is required: an allow list of nobody lets no caller in; for that, use a flow rule with the threshold 0"},
+		{"authority: [{resource: a, origins: []}]", "r.yaml:1:36: authority[0].origins: is required: an empty allow list admits no caller; to block every call, use a flow rule with threshold 0"},
 		{"authority: [{resource: a, origins: [b, ' b ']}]", `r.yaml:1:36: authority[0].origins: has "b" twice: remove one`},
 		{"system: [{metric: qps}]", "r.yaml:1:10: system[0].threshold: is required: write 0 if you mean 0"},
 		{"system: [{threshold: 5}]", "r.yaml:1:10: system[0].metric: is required, a rule without a trigger can never act: use load, cpu, rt, concurrency or qps"},

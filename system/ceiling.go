@@ -8,18 +8,18 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// evidence is what the inbound calls of the last minute show about the process. By Little's law a
-// throughput times a response time is a number of units in flight.
+// evidence summarizes the inbound calls of the last minute. By Little's law a throughput times a
+// response time is a number of units in flight.
 type evidence struct {
-	least float64 // units in flight that certainly aren't queued: best throughput times least response time
-	usual float64 // the same with the best second's mean response time, which fits calls of several kinds
+	least float64 // units in flight that certainly aren't queued: best throughput times lowest response time
+	usual float64 // the same with the best second's mean response time, which fits mixed calls
 }
 
-// peakSeconds is how long a best throughput is remembered, as long as BBR, the congestion control
-// of TCP, remembers response times.
+// peakSeconds is the time that a best throughput is remembered. BBR, the congestion control of TCP,
+// remembers response times as long.
 const peakSeconds = 10
 
-// gather looks at the whole seconds of the last minute, and at the second window, which is newer.
+// gather evaluates the whole seconds of the last minute, and the second window, which is newer.
 // known is false if no call completed.
 func gather(n *node.StatisticNode, now int64, window time.Duration) (e evidence, known bool) {
 	recent := n.Second(now)
@@ -36,41 +36,40 @@ func gather(n *node.StatisticNode, now int64, window time.Duration) (e evidence,
 			least, usual, known = rt, c.AvgRT(), true
 		}
 		least, usual = min(least, rt), min(usual, c.AvgRT())
-		if age >= int64(time.Second) && age < (peakSeconds+1)*int64(time.Second) { // a whole one
+		if age >= int64(time.Second) && age < (peakSeconds+1)*int64(time.Second) { // a whole second
 			best = max(best, float64(c.Complete))
 		}
 	}
 	return evidence{best * least.Seconds(), best * usual.Seconds()}, known
 }
 
-// ceiling is the number of units in flight beyond which a steady rule refuses. Its value is learned
-// as the machine is sampled; calls only compare.
+// ceiling is the number of units in flight above which a steady rule refuses. It is learned as the
+// machine is sampled; calls only compare.
 //
-// While the reading is above the threshold, the level sinks from what the process usually serves at
-// a time towards what it certainly can, and while the reading is below, the level rises: in steps
-// that get smaller the closer the reading is, so that it settles. A rule that limits continues to
-// do so although the reading has fallen, for it has fallen because the rule limits: a gate that
-// opened then would let in all that it kept out, and so swing forever. The rule stops when it has
-// refused no call for a while.
+// While the reading is above the threshold, the level sinks from the units that the process usually
+// serves at a time towards the number that it certainly can; while the reading is below, the level
+// rises. The steps get smaller the closer the reading is, so that the level settles. A rule that
+// limits keeps limiting although the reading has fallen, because its own limit made the reading
+// fall: a gate that opened then would admit everything it kept out, and so oscillate forever. The
+// rule stops when it has refused no call for a while.
 type ceiling struct {
 	units   shared.Int64 // none while the rule doesn't limit
 	refused shared.Bool  // since the last sample
 
 	level float64 // the sampler's
-	quiet int     // samples since a call was refused; used by the sampler only
+	quiet int     // samples since the last refusal; used by the sampler only
 }
 
 const (
 	none = -1
-	// quietSamples without a refusal end the limiting.
+	// quietSamples is the number of samples without a refusal that end the limiting.
 	quietSamples = int(time.Second / sampler.Period)
-	// The level changes in a sample by this share for each share by which the reading
-	// is off. A CPU reading follows within two or three samples; a gain of a quarter of what would
-	// make it swing allows for that. The load average is a minute late, and what corrects it must
-	// be slower than it is.
+	// The level changes per sample by this share of the reading's relative error. A CPU reading
+	// follows within two or three samples; the gain is a quarter of one that would oscillate. The
+	// load average lags by a minute, and its correction must be slower than that.
 	gainOfCPU  = 0.2
 	gainOfLoad = 0.002
-	// No reading counts as further off than this.
+	// Larger errors of a reading are cut to this.
 	farthest = 1.0
 )
 
@@ -80,7 +79,7 @@ func newCeiling() *ceiling {
 	return c
 }
 
-// admits reports whether a call may come in while that many units are in flight.
+// admits reports whether a call is admitted with that many units in flight.
 func (c *ceiling) admits(inFlight func() int64) bool {
 	most := c.units.Load()
 	if most == none || inFlight() <= most {
@@ -92,8 +91,8 @@ func (c *ceiling) admits(inFlight func() int64) bool {
 	return false
 }
 
-// learn adjusts the ceiling to a sample. off is how far the reading is above the threshold, as a
-// share of it, negative if it is below. Only one goroutine learns at a time.
+// learn adjusts the ceiling to a sample. off is the reading's relative error: positive above the
+// threshold, negative below. Only one goroutine learns at a time.
 func (c *ceiling) learn(off, gain float64, e evidence, known bool) {
 	refused := c.refused.Swap(false)
 	if c.units.Load() == none {
@@ -121,7 +120,7 @@ func (c *ceiling) learn(off, gain float64, e evidence, known bool) {
 	c.units.Store(int64(min(c.level, MaxThreshold)))
 }
 
-// inherit continues from the ceiling of the rule before it was changed.
+// inherit continues from the ceiling of the rule's predecessor.
 func (c *ceiling) inherit(old *ceiling) {
 	c.level, c.quiet = old.level, old.quiet
 	c.units.Store(old.units.Load())

@@ -12,19 +12,19 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// checker is the system rules as they apply to the calls of one resource. It is
-// safe for concurrent use.
+// checker holds the system rules as they apply to the calls of one resource. Safe for concurrent
+// use.
 type checker struct {
 	*order
 	refusals *refusals
-	made     shared.Pointer[[]shared.Pointer[core.BlockError]] // refusals, by the place in the order; nil before the first
+	made     shared.Pointer[[]shared.Pointer[core.BlockError]] // refusals, by index in the order; nil before the first
 }
 
-// order is the rules in the orders in which they are asked and in which they take. All resources
-// share it.
+// order holds the rules in the order in which they are asked and in that in which they take. All
+// resources share it.
 type order struct {
 	rules   []*gate // as declared
-	holding []int   // places in rules of the enforced ones: the order in which they are asked
+	holding []int   // indexes of the enforced rules, in the order in which they are asked
 	takers  []int   // the same in the order in which they take
 	shadows []*gate
 }
@@ -39,18 +39,18 @@ func newOrder(rules []*gate) *order {
 		}
 	}
 	o.takers = slices.Clone(o.holding)
-	// Rules that only look come first, then the scarcest, as it refuses the most calls, and those
-	// then hold nothing of the others.
+	// Rules that only read come first, then the scarcest, since it refuses the most calls, and
+	// refused calls then hold nothing of the others.
 	slices.SortStableFunc(o.takers, func(a, b int) int {
 		return cmp.Compare(rules[a].rule.abundance(), rules[b].rule.abundance())
 	})
 	return o
 }
 
-// refuse is the refusal of a rule.
+// refuse returns the refusal of a rule.
 func (rs *checker) refuse(place int) engine.Verdict {
 	made := rs.made.Load()
-	if made == nil { // making all refusals for all resources would take much memory
+	if made == nil { // allocating all refusals for all resources would take much memory
 		fresh := make([]shared.Pointer[core.BlockError], len(rs.rules))
 		if made = &fresh; !rs.made.CompareAndSwap(nil, made) {
 			made = rs.made.Load()
@@ -64,7 +64,7 @@ func (rs *checker) refuse(place int) engine.Verdict {
 	return engine.Verdict{Block: b}
 }
 
-// abundance says roughly how much a rule has to give: units a second, or units at the same time.
+// abundance estimates how much a rule grants: units a second, or units in flight.
 func (r Rule) abundance() float64 {
 	switch r.Metric {
 	case QPS:
@@ -72,10 +72,10 @@ func (r Rule) abundance() float64 {
 	case Concurrency:
 		return r.Threshold
 	}
-	return -1 // it has nothing to give
+	return -1 // it grants none
 }
 
-// Ask returns the first refusal, taking nothing. No rule refuses a call that is not inbound.
+// Ask returns the first refusal. It takes nothing. Only inbound calls are refused.
 func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 	if !inv.Inbound() {
 		return engine.Verdict{}
@@ -88,7 +88,7 @@ func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 	return engine.Verdict{}
 }
 
-// Take lets every rule decide, and those with a limit take.
+// Take lets every rule decide; rules with a limit take.
 func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	if !inv.Inbound() {
 		return engine.Verdict{}
@@ -101,7 +101,7 @@ func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	return engine.Verdict{}
 }
 
-// Modes says whether any rules are enforced and whether any are in shadow mode.
+// Modes reports whether any rules are enforced and whether any are in shadow mode.
 func (rs *checker) Modes() (hold, shadow bool) { return len(rs.holding) > 0, len(rs.shadows) > 0 }
 
 // Shadow lets every shadow rule decide.
@@ -119,7 +119,7 @@ func (rs *checker) Shadow(inv *engine.Invocation) {
 // Direct reports whether exactly one rule is enforced.
 func (rs *checker) Direct() bool { return len(rs.holding) == 1 }
 
-// fits reports whether the rule would admit the call as things stand.
+// fits reports whether the rule would admit the call as of now.
 func (g *gate) fits(inv *engine.Invocation) bool {
 	now, units := inv.Now(), inv.Units()
 	switch g.rule.Metric {
@@ -144,10 +144,9 @@ func (g *gate) unitsInFlight() int64 {
 	return semaphore.InUse()
 }
 
-// servable is the check that alibaba/Sentinel calls BBR: one more call is fine if at
-// most one is in flight, or no more than throughput times least response time, as seen
-// in the second window and the last whole second. Without a completed call there is no evidence to
-// refuse on.
+// servable is the check that alibaba/Sentinel calls BBR: one more call is fine if at most one is in
+// flight, or no more than throughput times lowest response time, as seen in the second window and
+// the last whole second. Without a completed call there is no evidence to refuse on.
 func (g *gate) servable(now int64) bool {
 	inFlight := g.inbound.InFlight()
 	if inFlight <= 1 {
@@ -160,9 +159,9 @@ func (g *gate) servable(now int64) bool {
 	return !known || float64(inFlight) <= throughput*max(least, time.Nanosecond).Seconds()
 }
 
-// take decides, and reserves on the invocation what it grants. A call holds at most
-// one reservation in a window and in a semaphore: where an earlier rule made one, it must
-// be within this limit too.
+// take decides, and reserves the granted units on the invocation. A call holds at most one
+// reservation in a window and in a semaphore: if an earlier rule made one, it must be within this
+// limit too.
 func (g *gate) take(inv *engine.Invocation) bool {
 	switch g.rule.Metric {
 	case QPS:
@@ -174,9 +173,9 @@ func (g *gate) take(inv *engine.Invocation) bool {
 }
 
 // takeBucket takes units of the rule's window. A call that took under rules which were replaced
-// meanwhile must also fit into the windows of their successors. It looks for successors after it
-// took: what it took before there was a successor has been handed over to it, and is held there,
-// see openWindow.
+// meanwhile must also fit into the windows of their successors. It looks for successors after
+// taking: units taken before there was a successor were handed over to it, and are held there, see
+// openWindow.
 func (g *gate) takeBucket(inv *engine.Invocation) bool {
 	ok := g.takeIn(inv, g.window)
 	for next := g.next.Load(); next != nil && ok; next = next.next.Load() {
@@ -214,7 +213,7 @@ func (g *gate) takePermits(inv *engine.Invocation) bool {
 	return false
 }
 
-// hasPermits reports whether units more would be within the limit.
+// hasPermits reports whether the given number of further units is within the limit.
 func (g *gate) hasPermits(units int64) bool {
 	semaphore := g.inbound.NeedSemaphore(g.meter.Owner)
 	return semaphore.Fits(units, g.limit) || g.inbound.Settle(semaphore) && semaphore.Fits(units, g.limit)

@@ -17,7 +17,8 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// Every kind of rule is seen to block, and says who it was. known bug 74
+// Every kind of rule blocks, and its refusal names it.
+// known bug 74
 func TestEveryMetricBlocks(t *testing.T) {
 	for _, r := range []system.Rule{
 		{Metric: system.Load, Threshold: 4},
@@ -35,7 +36,7 @@ func TestEveryMetricBlocks(t *testing.T) {
 			g := newGuard(t, r)
 			g.reads(1, 0.1)
 			require.Equal(t, 1, g.passes(1))
-			// Now each of them has reason to: the machine is busy, three calls are in flight
+			// Now each rule has a reason to refuse: the machine is busy, three calls are in flight
 			// after one that took a second, and three have passed.
 			g.at(time.Second)
 			for range 2 {
@@ -57,7 +58,7 @@ func TestEveryMetricBlocks(t *testing.T) {
 			assert.Equal(t, "orders", block.Resource)
 			assert.Positive(t, g.figures("it").Refused)
 
-			// Who is not inbound is not concerned.
+			// Calls that are not inbound are not limited.
 			e, err := g.Enter(t.Context(), "orders", nil)
 			require.NoError(t, err)
 			e.Exit()
@@ -65,8 +66,9 @@ func TestEveryMetricBlocks(t *testing.T) {
 	}
 }
 
-// A QPS rule counts what passes, not what completes: of slow calls no more get in than
-// of quick ones, and the limit is of all resources together. known bug 94
+// A QPS rule counts calls that pass, not calls that complete: no more slow calls get in than fast
+// ones, and the limit holds for all resources together.
+// known bug 94
 func TestQPSCountsPassesNotCompletions(t *testing.T) {
 	g := newGuard(t, system.Rule{Metric: system.QPS, Threshold: 10})
 	var open []engine.Entry
@@ -100,7 +102,7 @@ func TestQPSCountsPassesNotCompletions(t *testing.T) {
 	assert.Equal(t, time.Second, comeAgain(t, block))
 }
 
-// Sentinel lets one more in than the limit, and forgets what a batch takes.
+// Sentinel admits one more than the limit, and ignores the units of a batch.
 func TestConcurrencyIsExact(t *testing.T) {
 	g := newGuard(t, system.Rule{Metric: system.Concurrency, Threshold: 5})
 	passed, exit := g.open(9)
@@ -119,7 +121,7 @@ func TestConcurrencyIsExact(t *testing.T) {
 	exit()
 }
 
-// Two limits of one kind share what counts; each holds, and a call holds it once.
+// Two limits of one kind share a meter; each holds, and a call is counted once.
 func TestTwoLimitsOfOneKind(t *testing.T) {
 	g := newGuard(t,
 		system.Rule{ID: "q7", Metric: system.QPS, Threshold: 7}, system.Rule{ID: "q5", Metric: system.QPS, Threshold: 5},
@@ -145,8 +147,8 @@ func TestZeroBlocksEverything(t *testing.T) {
 	}
 }
 
-// The mean is over the calls that completed in the interval, above means above, and
-// when there is none nobody is slow.
+// The mean is over the calls that completed in the interval; a rule refuses above its limit, not at
+// it, and admits every call if none completed.
 func TestRT(t *testing.T) {
 	g := newGuard(t, system.Rule{Metric: system.RT, MaxRT: 50 * ms})
 	call := func(from, to time.Duration) {
@@ -168,7 +170,7 @@ func TestRT(t *testing.T) {
 	assert.Equal(t, 1, g.passes(1), "no call completed lately")
 	assert.EqualValues(t, 2, g.figures("system:rt").Refused)
 
-	// Above is above, also by a third of a nanosecond.
+	// A third of a nanosecond above the limit is above it.
 	g = newGuard(t, system.Rule{Metric: system.RT, MaxRT: 50 * ms})
 	_, exit = g.open(2)
 	_, last := g.open(1)
@@ -186,7 +188,7 @@ func TestRT(t *testing.T) {
 	last()
 }
 
-// While the load is above, no more calls than throughput times least response time.
+// While the load is too high, no more calls than throughput times lowest response time.
 func TestBBR(t *testing.T) {
 	g := newGuard(t, system.Rule{Metric: system.Load, Threshold: 4, Strategy: system.BBR})
 	g.reads(9, -1)
@@ -194,7 +196,7 @@ func TestBBR(t *testing.T) {
 	assert.Equal(t, 50, passed, "there is no evidence against anybody")
 	g.at(100 * ms)
 	exit()
-	// 50 a second of 100 ms: five at once, so a sixth is let in, and no seventh.
+	// 50 a second of 100 ms: five at once, so a sixth is admitted, and no seventh.
 	passed, exit = g.open(50)
 	assert.Equal(t, 6, passed)
 	g.reads(4, -1)
@@ -202,7 +204,7 @@ func TestBBR(t *testing.T) {
 	assert.Equal(t, 50, more, "4 is not above 4")
 	exit()
 	exitMore()
-	// A burst that ends at once proves no throughput: not twice what a window saw.
+	// A burst that ends at once proves no throughput: not twice the calls of a window.
 	g = newGuard(t, system.Rule{Metric: system.Load, Threshold: 4, Strategy: system.BBR})
 	_, exit = g.open(20)
 	g.at(200 * ms)
@@ -225,8 +227,8 @@ func TestGate(t *testing.T) {
 	assert.Equal(t, 5, g.passes(5))
 }
 
-// A shadow rule refuses nobody and counts what it would have refused; what it would
-// have refused doesn't count in its limit.
+// A shadow rule refuses no call and counts the calls it would have refused; these don't count
+// towards its limit.
 func TestShadow(t *testing.T) {
 	g := newGuard(t,
 		system.Rule{ID: "qps", Metric: system.QPS, Threshold: 3, Mode: spec.Shadow},
@@ -252,7 +254,7 @@ func TestShadow(t *testing.T) {
 	assert.Positive(t, g.figures("steady").ShadowBlocked)
 }
 
-// 64 goroutines at one instant: as many pass as the limit says, and no more run at once.
+// 64 goroutines at one instant: exactly the limit passes, and no more run at once.
 // known bug 1, 2
 func TestLimitsUnderConcurrency(t *testing.T) {
 	const limit, rounds = 5, 300

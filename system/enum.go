@@ -5,16 +5,16 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// Metric is what a rule looks at: its trigger.
+// Metric is the trigger of a rule.
 type Metric uint8
 
 // The metrics. A rule must have one.
 const (
-	None        Metric = iota // no trigger, which no rule can have
+	None        Metric = iota // no trigger; not valid in a rule
 	Load                      // the machine's load average over a minute, as in uptime
-	CPU                       // the used share of the CPU time that may be used, 0 to 1
+	CPU                       // the used share of the available CPU time, 0 to 1
 	RT                        // the mean response time of inbound calls
-	Concurrency               // inbound units in flight: entered, or waiting to, and not exited
+	Concurrency               // inbound units in flight: entered or waiting to enter, and not exited
 	QPS                       // inbound units that pass per interval
 )
 
@@ -32,7 +32,7 @@ func (m *Metric) UnmarshalText(text []byte) error { return metricNames.ParseFrom
 // sampled reports whether the metric is read off the machine.
 func (m Metric) sampled() bool { return m == Load || m == CPU }
 
-// quantity is what is read for a sampled metric.
+// quantity returns the reading for a sampled metric.
 func (m Metric) quantity() sampler.Quantity {
 	if m == Load {
 		return sampler.MachineLoad
@@ -43,22 +43,21 @@ func (m Metric) quantity() sampler.Quantity {
 // windowed reports whether the metric is counted in a window.
 func (m Metric) windowed() bool { return m == QPS || m == RT }
 
-// Strategy is what a rule on load or CPU does above its threshold.
+// Strategy decides what a rule on load or CPU does above its threshold.
 type Strategy uint8
 
 // The strategies.
 const (
-	// Steady limits the units in flight to what the process has shown that it can serve, and
-	// continues to do so, adjusting the limit to the reading, until there is nothing left to
-	// refuse. It settles. Most rules want this.
+	// Steady limits the units in flight to the number that the process has shown it can serve. It
+	// keeps limiting, and adjusts the limit to the reading, until there is nothing left to refuse.
+	// It settles. Most rules want this.
 	Steady Strategy = iota
-	// BBR is what alibaba/Sentinel does with a load rule: while the reading is above the threshold,
-	// it allows no more calls in flight than throughput times least response time. When the reading
-	// falls, it lets every call in.
+	// BBR is alibaba/Sentinel's load rule: while the reading is above the threshold, it allows no
+	// more calls in flight than throughput times lowest response time. When the reading falls, it
+	// admits every call.
 	BBR
-	// Gate refuses every call while the reading is above the threshold, as
-	// alibaba/Sentinel does with a CPU rule. Under a lasting overload the traffic
-	// swings between all and nothing.
+	// Gate refuses every call while the reading is above the threshold, like alibaba/Sentinel's CPU
+	// rule. Under a lasting overload the traffic oscillates between all and nothing.
 	Gate
 )
 

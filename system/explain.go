@@ -10,10 +10,10 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// Choices says that each rule is about every resource, unless it is off.
+// Choices returns a choice for each rule: each applies to every resource, unless it is off.
 func (t *table) Choices(string, string) (choices []core.Choice) {
 	for _, r := range t.gates.All() {
-		c := core.Choice{ID: r.ID, Mode: r.Mode, Applies: r.Mode != spec.Off, Reason: "it is about all inbound calls"}
+		c := core.Choice{ID: r.ID, Mode: r.Mode, Applies: r.Mode != spec.Off, Reason: "applies to all inbound calls"}
 		if !c.Applies {
 			c.Reason = "it is off"
 		}
@@ -22,7 +22,7 @@ func (t *table) Choices(string, string) (choices []core.Choice) {
 	return choices
 }
 
-// Explain says how each rule would judge the call.
+// Explain returns the judgement of each rule on the call.
 func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	for _, i := range rs.holding {
 		all = append(all, rs.rules[i].explain(inv))
@@ -33,7 +33,7 @@ func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	return all
 }
 
-// explain is fits with the figures it goes by, and leaves no trace.
+// explain is fits with the numbers behind it, and without side effects.
 func (g *gate) explain(inv *engine.Invocation) core.Judgement {
 	j := core.Judgement{Rule: g.rule.ID}
 	if !inv.Inbound() {
@@ -72,7 +72,7 @@ func (g *gate) explain(inv *engine.Invocation) core.Judgement {
 	return j
 }
 
-// explainMachine is explain for rules that go by the load or the CPU use.
+// explainMachine is explain for rules on load or CPU use.
 func (g *gate) explainMachine(now int64, j *core.Judgement) (ok bool, m core.Measure) {
 	reading := g.reading.Value()
 	m = core.Measure{Of: g.rule.Metric.String(), Measured: max(0, reading), Limit: g.rule.Threshold}
@@ -87,13 +87,13 @@ func (g *gate) explainMachine(now int64, j *core.Judgement) (ok bool, m core.Mea
 			return true, m
 		}
 		used := g.unitsInFlight()
-		j.Why = fmt.Sprintf("it admits up to %d in flight, and one more, as learned while the %s was above", most, g.rule.Metric)
+		j.Why = fmt.Sprintf("the learned limit is %d units in flight plus one call, since the %s was above the threshold", most, g.rule.Metric)
 		u := engine.MeasureUnits("inbound units in flight", used, most)
 		u.Remaining = nil
 		j.Measures = append(j.Measures, u)
 		return used <= most, m
 	case above && g.rule.Strategy == BBR && g.servable(now):
-		j.Why = "it is above, but no more calls are in flight than are served"
+		j.Why = "above the threshold, but no more calls are in flight than can be served"
 		return true, m
 	}
 	return !above, m

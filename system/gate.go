@@ -12,8 +12,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// gate is one rule at work, for all resources. Which of the fields below the first
-// four are set depends on the rule's metric.
+// gate is one rule in effect, for all resources. The rule's metric determines which of the fields
+// after the first four are set.
 type gate struct {
 	rule    Rule
 	engine  *engine.Engine
@@ -28,13 +28,13 @@ type gate struct {
 	ceiling *ceiling
 
 	// next is the gate that continued this one in a window of another shape. All successive gates
-	// that meter in the same window share it: a call may still go by the first of them.
+	// that meter in the same window share it: a call may still be decided by the first of them.
 	next *shared.Pointer[gate]
 }
 
 func newGate(e *engine.Engine, at *engine.Binding, revision uint64, r Rule, record *engine.Record, old *gate) *gate {
 	g := &gate{rule: r, record: record, engine: e, inbound: &e.Tree().Inbound().StatisticNode, next: new(shared.Pointer[gate])}
-	if r.Mode == spec.Off { // it only keeps its figures for later
+	if r.Mode == spec.Off { // it only keeps its counters for later
 		return g
 	}
 	g.limit, g.meter = r.limit(), r.meterAfter(old, revision)
@@ -63,14 +63,13 @@ func newGate(e *engine.Engine, at *engine.Binding, revision uint64, r Rule, reco
 	return g
 }
 
-// goesOnFrom reports whether the rule counts the same calls as the one before it, both
-// in windows.
+// goesOnFrom reports whether the rule counts the same calls as its predecessor, both in windows.
 func (r Rule) goesOnFrom(old *gate) bool {
 	return old != nil && old.window != nil && r.Metric == QPS && r.meter().Owner == old.meter.Owner
 }
 
-// meterAfter names what a rule that comes after old, which may be nil, needs on the inbound node. A
-// rule that changes to another shape gets a window that never existed before.
+// meterAfter names the meter that a rule following old, which may be nil, needs on the inbound
+// node. A rule that changes its shape gets a fresh window.
 func (r Rule) meterAfter(old *gate, revision uint64) meter.Meter {
 	m := r.meter()
 	switch {
@@ -83,8 +82,8 @@ func (r Rule) meterAfter(old *gate, revision uint64) meter.Meter {
 	return m
 }
 
-// meter names what a rule without a predecessor needs on the inbound node. A shadow rule with a
-// limit has its own meter, in which only what the rule would admit counts.
+// meter names the meter that a rule without a predecessor needs on the inbound node. A shadow rule
+// with a limit has a meter of its own, in which only calls that it would admit count.
 func (r Rule) meter() meter.Meter {
 	m := meter.Meter{}
 	if r.Metric == QPS {
@@ -101,14 +100,14 @@ func (r Rule) countsInFlight() bool {
 	return r.Metric == Concurrency || r.Metric.sampled() && r.Strategy == Steady
 }
 
-// openWindow makes the window, so that it counts from now on.
+// openWindow creates the window, so that it counts from now on.
 //
-// A window that continues one of another shape gets what was taken there when the rules come into
-// force: calls under the old rules take from the old window until they learn of the new one, and
-// the old gate is linked to the new one in the same step. A call that took earlier is in what is
-// handed over, and holds it there too (see [stat.Window.Follow]); a call that took later sees the
-// new gate and takes there as well. No call takes from the new window before that: what is handed
-// over replaces what is there. The window belongs to the new rule alone, see [meter.Era].
+// A window that continues one of another shape gets the units taken there when the rules come into
+// force: calls under the old rules take from the old window until they see the new one, and the old
+// gate is linked to the new one in the same step. A call that took earlier is part of the handover,
+// and holds its units in the new window too (see [stat.Window.Follow]); a call that takes later
+// sees the new gate and takes there as well. No call takes from the new window before that: the
+// handover replaces its counts. The window belongs to the new rule alone, see [meter.Era].
 func (g *gate) openWindow(at *engine.Binding, old *gate) {
 	if g.rule.goesOnFrom(old) && old.meter != g.meter {
 		g.window = g.inbound.Window(at.Now, g.meter, nil)
@@ -117,7 +116,7 @@ func (g *gate) openWindow(at *engine.Binding, old *gate) {
 	}
 	var before *stat.Window
 	if old != nil && old.window != nil && (old.rule.Mode != spec.Shadow || g.rule.Mode == spec.Shadow) {
-		before = old.window // but what a shadow rule has counted isn't what really passed
+		before = old.window // but a shadow rule's counts are not the calls that really passed
 	}
 	g.window = g.inbound.Window(at.Now, g.meter, before)
 	if g.rule.goesOnFrom(old) && old.meter == g.meter {
@@ -125,7 +124,7 @@ func (g *gate) openWindow(at *engine.Binding, old *gate) {
 	}
 }
 
-// learn adjusts what the rule has learned to the latest sample.
+// learn adjusts the learned limit to the latest sample.
 func (g *gate) learn(now int64) {
 	if g.ceiling == nil {
 		return
@@ -148,7 +147,7 @@ func (g *gate) learn(now int64) {
 	g.ceiling.learn(off, gain, e, known)
 }
 
-// RetryAfter is when one more unit would be admitted, for QPS. It is not known where that
+// RetryAfter returns the time until one more unit would be admitted, for QPS. It is unknown if that
 // depends on calls that complete.
 func (g *gate) RetryAfter() (wait time.Duration, known bool) {
 	if g.window == nil {
@@ -157,8 +156,8 @@ func (g *gate) RetryAfter() (wait time.Duration, known bool) {
 	return g.window.RetryAfter(g.engine.Now(), 1, g.limit)
 }
 
-// Limit is the threshold of rules that limit units, and what a steady rule has learned, while it
-// limits any.
+// Limit returns the threshold of rules that limit units, and the learned limit of a steady rule,
+// while it limits.
 func (g *gate) Limit() (limit float64, known bool) {
 	switch {
 	case g.rule.Metric == QPS, g.rule.Metric == Concurrency:

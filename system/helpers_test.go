@@ -31,7 +31,7 @@ type dial struct {
 	load, cpu       float64
 	loadErr, cpuErr error
 	asked           int
-	plant           *plant.Plant // asked instead, if there is one
+	plant           *plant.Plant // the source of the readings instead, if set
 }
 
 func (d *dial) Load(now int64) (float64, error) {
@@ -93,10 +93,10 @@ func (g *guard) tryLoad(rules ...system.Rule) error {
 	return g.Update(func(b *engine.SnapshotBuilder) error { return system.Compile(b, rules) })
 }
 
-// at moves the clock to so long after the start.
+// at moves the clock to d after the start.
 func (g *guard) at(d time.Duration) { g.clock.AdvanceTo(start.Add(d).UnixNano()) }
 
-// reads sets what the machine shows, and has it read.
+// reads sets the readings of the machine, and samples it.
 func (g *guard) reads(load, cpu float64) {
 	g.dial.load, g.dial.cpu = load, cpu
 	g.Sampler().Sample()
@@ -107,8 +107,8 @@ func (g *guard) enter(units int) (engine.Entry, error) {
 	return g.Enter(g.t.Context(), "orders", []engine.Option{engine.Inbound(), engine.Units(units)})
 }
 
-// open makes inbound calls that stay open until the function that it returns is called.
-// It returns how many passed.
+// open makes inbound calls that stay open until the returned function is called. It returns the
+// number that passed.
 func (g *guard) open(n int) (passed int, exit func()) {
 	g.t.Helper()
 	var entries []engine.Entry
@@ -127,7 +127,7 @@ func (g *guard) open(n int) (passed int, exit func()) {
 	}
 }
 
-// passes is how many of n inbound calls pass that end at once.
+// passes returns how many of n inbound calls pass that end at once.
 func (g *guard) passes(n int) (passed int) {
 	g.t.Helper()
 	for range n {
@@ -140,13 +140,13 @@ func (g *guard) passes(n int) (passed int) {
 	return passed
 }
 
-// figures are what a rule has done.
+// figures returns the stats of a rule.
 func (g *guard) figures(id string) core.RuleStats {
 	g.t.Helper()
 	return trial.Figures(g.t, g.Engine, id)
 }
 
-// comeAgain is when a refused call may come again, which the rule has to know.
+// comeAgain returns the RetryAfter of a refusal, which must be known.
 func comeAgain(t testing.TB, b *core.BlockError) time.Duration {
 	t.Helper()
 	wait, known := b.RetryAfter()

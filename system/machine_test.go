@@ -20,7 +20,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// The machine is sampled while a rule wants to know, and only for what it wants.
+// The machine is sampled while a rule needs it, and only the needed quantities.
 func TestSamplingStartsAndStopsWithTheRules(t *testing.T) {
 	g := newGuard(t)
 	samples := func() int {
@@ -53,13 +53,12 @@ func TestSamplingStartsAndStopsWithTheRules(t *testing.T) {
 	assert.Zero(t, samples(), "closed is closed")
 }
 
-// Where the machine can't be read, rules that would need it are refused, and others
-// are not.
+// If the machine can't be read, rules that would need it are refused, and others are not.
 func TestMachineThatCantBeRead(t *testing.T) {
 	g := newGuard(t, system.Rule{Metric: system.QPS, Threshold: 1})
 	g.dial.cpuErr = errors.New("open proc/stat: no such file")
 	require.EqualError(t, g.tryLoad(system.Rule{Metric: system.QPS}, system.Rule{Metric: system.CPU, Threshold: 0.5}),
-		"system[1].metric: cpu can't be read here: open proc/stat: no such file; use concurrency, qps or rt on such a machine")
+		"system[1].metric: cpu can't be read on this machine: open proc/stat: no such file; use concurrency, qps or rt here")
 	assert.Equal(t, 1, g.passes(2), "the rules from before")
 	g.clock.Advance(time.Minute)
 	assert.Equal(t, 1, g.dial.asked, "and nothing is sampled for a rule that was not loaded")
@@ -69,8 +68,8 @@ func TestMachineThatCantBeRead(t *testing.T) {
 	require.ErrorContains(t, g.tryLoad(system.Rule{Metric: system.Load, Threshold: 5}), "gone", "it is asked anew")
 }
 
-// While it can't be read any more, nobody is refused for what was true once, and the
-// log says so, once.
+// When the machine can no longer be read, no call is refused because of an old reading, and the log
+// reports it once.
 func TestMachineThatFailsLater(t *testing.T) {
 	var log bytes.Buffer
 	g := newGuardWith(t, engine.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))},
@@ -96,7 +95,7 @@ func TestMachineThatFailsLater(t *testing.T) {
 
 func nan() float64 { zero := 0.0; return zero / zero }
 
-// A logger that loads rules when it hears of a failure does not wait for itself.
+// A logger that loads rules when it hears of a failure doesn't deadlock.
 // known bug 60
 func TestListenerOfAFailureLoadsRules(t *testing.T) {
 	var g *guard
@@ -125,12 +124,12 @@ func ids(g *guard) (ids []string) {
 	return ids
 }
 
-// Without a source it is this machine, if it can be read.
+// The default source is this machine, if it can be read.
 func TestMachineOfItsOwn(t *testing.T) {
 	g := newGuardWith(t, engine.Config{Host: host.Local("/")})
 	err := g.tryLoad(system.Rule{Metric: system.Load, Threshold: 1e15}, system.Rule{Metric: system.CPU, Threshold: 0.99})
 	if runtime.GOOS != "linux" {
-		require.ErrorContains(t, err, "system[0].metric: load can't be read here: ")
+		require.ErrorContains(t, err, "system[0].metric: load can't be read on this machine: ")
 		return
 	}
 	require.NoError(t, err)

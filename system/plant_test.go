@@ -15,7 +15,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// service is a simulated machine that calls come to, and that rules read.
+// service is a simulated machine that serves calls and that rules read.
 type service struct {
 	*guard
 	plant.Plant
@@ -25,7 +25,7 @@ type service struct {
 	done     int
 }
 
-// step is one millisecond in which calls come at a rate a second.
+// step simulates one millisecond of calls at a rate per second.
 func (s *service) step(rate float64) {
 	for range s.Due(rate) {
 		if e, err := s.enter(1); err == nil {
@@ -49,8 +49,8 @@ func newService(t *testing.T, rule system.Rule, cpus float64, work func(*rand.Ra
 	return s
 }
 
-// run has calls come for so long, and says for each of the samples how many were
-// admitted, finished, and in flight at its end, each a second.
+// run simulates calls at a rate, and returns for each sample how many were admitted and finished,
+// both per second, and how many were in flight at its end.
 func (s *service) run(rate float64, samples int) (admitted, done, inFlight []float64) {
 	for range samples {
 		s.admitted, s.done = 0, 0
@@ -79,10 +79,10 @@ func amplitude(v []float64) float64 {
 	return (slices.Max(v) - slices.Min(v)) / 2 / mean(v)
 }
 
-// Three times as many calls come as the machine can serve. After ten samples a steady
-// rule has settled: what is admitted swings by less than a fifth of its mean, nearly
-// all that the machine can do is done, and no queue is left. A gate swings between all
-// and nothing forever, which shows that the plant is one that can swing.
+// The demand is three times the machine's capacity. After ten samples a steady rule has settled:
+// the admissions vary by less than a fifth of their mean, nearly all of the capacity is used, and
+// no queue is left. A gate oscillates between all and nothing forever, which shows that the plant
+// can oscillate.
 // known bug 92
 func TestPlantSettles(t *testing.T) {
 	const settling = 10
@@ -93,7 +93,7 @@ func TestPlantSettles(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		cpus float64
-		rate float64 // that the machine can serve
+		rate float64 // calls that the machine can serve
 	}{
 		{"four processors", 4, 400},
 		{"sixteen", 16, 1600},
@@ -113,7 +113,7 @@ func TestPlantSettles(t *testing.T) {
 				Value: swing, AtMost: 0.2, N: int64(watched), Seed: *seed,
 			})
 
-			// And when the crowd has gone, everybody gets in again.
+			// When the demand has fallen, every call is admitted again.
 			p.run(tt.rate/2, 40)
 			quiet, _, _ = p.run(tt.rate/2, 20)
 			assert.InDelta(t, tt.rate/2, mean(quiet), 1)
@@ -127,9 +127,9 @@ func TestPlantSettles(t *testing.T) {
 	})
 }
 
-// Calls of very different sizes: here chance moves what is admitted in one sample, so
-// each two seconds are taken together. The reading falls below the threshold again and
-// again, as chance has it. known bug 92
+// Calls of very different sizes: here the admissions in one sample vary at random, so samples are
+// averaged over two seconds. At random, the reading falls below the threshold again and again.
+// known bug 92
 func TestPlantOfMixedWorkSettles(t *testing.T) {
 	work := func(r *rand.Rand) (cpu, idle time.Duration) {
 		if r.IntN(10) == 0 {
@@ -137,7 +137,7 @@ func TestPlantOfMixedWorkSettles(t *testing.T) {
 		}
 		return time.Duration(1+r.IntN(6)) * ms, time.Duration(r.IntN(20)) * ms
 	}
-	const each = 7.15 // ms of CPU time, in the mean
+	const each = 7.15 // mean CPU time in ms
 	for _, threshold := range []float64{0.5, 0.8} {
 		p := newService(t, system.Rule{Metric: system.CPU, Threshold: threshold}, 8, work)
 		p.run(300, 20)
@@ -154,15 +154,15 @@ func TestPlantOfMixedWorkSettles(t *testing.T) {
 	}
 }
 
-// The load average is a minute late: what it says of now was true then. A rule that
-// heeds it finds its place all the same. known bug 92
+// The load average lags by a minute. A rule on it settles all the same.
+// known bug 92
 func TestPlantSettlesByItsLoad(t *testing.T) {
 	if testing.Short() || race.Enabled {
 		t.Skip("a load average takes minutes, of which this test plays three")
 	}
 	p := newService(t, system.Rule{Metric: system.Load, Threshold: 10}, 4, fixed(10*ms, 40*ms))
 	p.run(200, 20)
-	p.run(800, 160) // until the load average has noticed, and the backlog is gone
+	p.run(800, 160) // until the load average has followed, and the backlog is gone
 	admitted, done, _ := p.run(800, 480)
 	assert.Less(t, amplitude(admitted), 0.2)
 	assert.Greater(t, mean(done), 0.8*400)

@@ -8,9 +8,9 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// refusals are the errors of the rules for refused calls of one resource. A rule gets one only when
-// it first refuses a call there, as there may be many rules and many resources. They outlive the
-// revisions of the rules. They are safe for concurrent use.
+// refusals holds the errors of the rules for refused calls of one resource. A rule gets one only
+// when it first refuses a call there, as there may be many rules and many resources. They survive
+// the revisions of the rules. Safe for concurrent use.
 type refusals struct {
 	resource string
 
@@ -23,7 +23,7 @@ type refusal struct {
 	*core.BlockError
 }
 
-// by is the refusal of a rule. It continues the count of the rule before.
+// by returns the refusal of a rule. It continues the count of the rule's predecessor.
 func (rs *refusals) by(g *gate) *core.BlockError {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -39,7 +39,7 @@ func (rs *refusals) by(g *gate) *core.BlockError {
 	return next
 }
 
-// keep forgets the refusals of rules that are gone.
+// keep drops the refusals of rules that are gone.
 func (rs *refusals) keep(rules map[*engine.Record]bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -50,7 +50,7 @@ func (rs *refusals) keep(rules map[*engine.Record]bool) {
 	}
 }
 
-// each calls f with all of them, under no lock.
+// each calls f with every refusal, without holding the lock.
 func (rs *refusals) each(f func(rule *engine.Record, b *core.BlockError)) {
 	rs.mu.Lock()
 	made := make(map[*engine.Record]refusal, len(rs.made))

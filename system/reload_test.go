@@ -16,8 +16,8 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// Whatever is edited, what was admitted stays counted: a storm of reloads admits
-// nothing extra. known bug 72
+// Admitted calls stay counted across edits: a storm of reloads admits nothing extra.
+// known bug 72
 func TestReloadForgetsNothing(t *testing.T) {
 	g := newGuard(t, system.Rule{Metric: system.QPS, Threshold: 100})
 	passed := 0
@@ -35,7 +35,8 @@ func TestReloadForgetsNothing(t *testing.T) {
 	assert.EqualValues(t, 200+4+3, g.figures("renamed").Refused, "it goes on from the one it was")
 }
 
-// Calls in flight stay in flight, whatever becomes of the limit. known bug 64
+// Calls in flight stay in flight, however the limit changes.
+// known bug 64
 func TestReloadWithCallsInFlight(t *testing.T) {
 	g := newGuard(t)
 	_, exit := g.open(3) // before there was a rule
@@ -57,8 +58,7 @@ func TestReloadWithCallsInFlight(t *testing.T) {
 	assert.Len(t, g.Tree().Inbound().Meters().Windows(), 1)
 }
 
-// A call that was asked under one shape and takes under another finds the one window
-// that counts.
+// A call that was asked under one shape and takes under another finds the window in effect.
 func TestReloadBetweenAskingAndTaking(t *testing.T) {
 	rule := func(interval time.Duration) system.Rule {
 		return system.Rule{Metric: system.QPS, Threshold: 10, Interval: interval}
@@ -84,7 +84,7 @@ func (h *hook) Ask(inv *engine.Invocation) engine.Verdict {
 }
 func (*hook) Take(*engine.Invocation) engine.Verdict { return engine.Verdict{} }
 
-// An RT rule knows from the start what the calls before it took, and keeps it.
+// An RT rule knows from the start the response times of earlier calls, and keeps them.
 func TestReloadKeepsResponseTimes(t *testing.T) {
 	g := newGuard(t)
 	_, exit := g.open(1)
@@ -101,7 +101,7 @@ func TestReloadKeepsResponseTimes(t *testing.T) {
 	assert.EqualValues(t, 3, g.figures("system:rt").Refused)
 }
 
-// A steady rule that limits goes on to do so when its threshold is edited.
+// A steady rule that limits keeps limiting when its threshold is edited.
 func TestReloadKeepsTheCeiling(t *testing.T) {
 	g := newGuard(t, system.Rule{Metric: system.CPU, Threshold: 0.5})
 	_, exit := g.open(4)
@@ -117,8 +117,7 @@ func TestReloadKeepsTheCeiling(t *testing.T) {
 	assert.Equal(t, passed, again)
 }
 
-// What inbound calls of any resource are counted in has a meter only while a rule of
-// this family needs it.
+// The node of inbound calls has a meter only while a rule of this family needs it.
 func TestMetersStayAsLongAsARuleNeedsThem(t *testing.T) {
 	g := newGuard(t, system.Rule{Metric: system.QPS, Threshold: 1}, system.Rule{Metric: system.QPS, Threshold: 2, Interval: time.Minute, Mode: spec.Off})
 	table := g.Rules().Family(core.KindSystem)
@@ -132,7 +131,7 @@ func TestMetersStayAsLongAsARuleNeedsThem(t *testing.T) {
 	}
 	assert.Equal(t, []meter.Meter{{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}}, meters())
 
-	// A rule that comes to another shape, or back to one, counts in a window of its own.
+	// A rule that gets another shape, or returns to one, counts in a window of its own.
 	wider := func(buckets int) meter.Meter {
 		g.load(system.Rule{ID: table.(interface{ Rules() []system.Rule }).Rules()[0].ID, Metric: system.QPS, Threshold: 1, Buckets: buckets})
 		return meter.Meter{Shape: stat.Shape{Interval: time.Second, Buckets: buckets}, Era: meter.Era{Rule: table.(interface{ Rules() []system.Rule }).Rules()[0].ID, Revision: g.Rules().Revision}}

@@ -9,40 +9,39 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Rule limits everything that comes in by one trigger. Metric and Threshold are enough or, for RT,
-// Metric and MaxRT:
+// Rule limits all inbound calls by one trigger. Metric and Threshold are enough or, for RT, Metric
+// and MaxRT:
 //
 //	system.Rule{Metric: system.CPU, Threshold: 0.8}
 //	system.Rule{Metric: system.QPS, Threshold: 5000}
 //	system.Rule{Metric: system.RT, MaxRT: 200 * time.Millisecond}
 //
 // A call must pass every rule. Setting a field that no rule of this metric reads is an error; the
-// zero value of a field doesn't set it.
+// zero value leaves a field unset.
 type Rule struct {
-	// ID names the rule in errors, logs and figures, and ties it to its
-	// predecessor when rules are reloaded. Made from the fields if empty.
+	// ID names the rule in errors, logs and statistics, and links it to its predecessor on a
+	// reload. If empty, it is derived from the other fields.
 	ID string `yaml:"id,omitempty"`
 	// Metric is the trigger. Required.
 	Metric Metric `yaml:"metric"`
-	// Threshold is where the rule begins to refuse: units per Interval for QPS, or units at the
-	// same time for Concurrency, where 0 refuses everything; the load average for Load, above 0;
-	// the share of the CPU time for CPU, above 0 and below 1. RT has MaxRT instead.
+	// Threshold is the value above which the rule refuses: units per Interval for QPS, or units in
+	// flight for Concurrency, where 0 refuses every call; the load average for Load, above 0; the
+	// share of the CPU time for CPU, above 0 and below 1. RT has MaxRT instead.
 	Threshold float64 `yaml:"threshold"`
 	// MaxRT is the mean response time above which an RT rule refuses. Up to 24 h.
 	MaxRT time.Duration `yaml:"maxRT,omitempty"`
-	// Interval is what a QPS threshold is per, and what an RT rule takes the mean
-	// over. 10 ms to 24 h; 0 means one second. Only with QPS and RT.
+	// Interval is the period of a QPS threshold, and the period over which an RT rule takes the
+	// mean. 10 ms to 24 h; 0 means one second. Only with QPS and RT.
 	Interval time.Duration `yaml:"interval,omitempty"`
-	// Buckets divide Interval; as each ends, what it counted is forgotten. 0 means 2 for an
-	// interval of one second that isn't Strict, otherwise 10. Only with QPS and RT.
+	// Buckets divide Interval; the counts of a bucket expire together. 0 means 2 for an interval of
+	// one second that isn't Strict, otherwise 10. Only with QPS and RT.
 	Buckets int `yaml:"buckets,omitempty"`
-	// Strict makes a QPS limit hold in every real interval, not only in those
-	// that begin with a bucket (see [stat.Shape]). Only with QPS.
+	// Strict makes a QPS limit hold in every real interval, not only in intervals that begin with a
+	// bucket (see [stat.Shape]). Only with QPS.
 	Strict bool `yaml:"strict,omitempty"`
-	// Strategy is what happens above a threshold of Load or CPU. The zero value is
-	// Steady.
+	// Strategy decides what happens above a threshold of Load or CPU. The zero value is Steady.
 	Strategy Strategy `yaml:"strategy,omitempty"`
-	// Mode says whether the verdict holds. The zero value is api.Enforce.
+	// Mode says whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 
@@ -54,8 +53,8 @@ const (
 	MaxThreshold = 1e15
 )
 
-// Normalized returns the rule with the default of every field that it reads written out,
-// or the first field that can't be honoured as a [spec.FieldError].
+// Normalized returns the rule with defaults filled in for every field that it reads. It returns a
+// [spec.FieldError] for the first field that can't be honoured.
 func (r Rule) Normalized() (Rule, error) {
 	if err := r.checkEnums(); err != nil {
 		return r, err
@@ -102,7 +101,7 @@ func (r Rule) checkEnums() error {
 	return nil
 }
 
-// unread says that a field has no meaning for the metric of the rule.
+// unread returns the error for a field that the rule's metric doesn't use.
 func (r Rule) unread(field, remedy string) error {
 	return spec.BadField(field, "has no meaning for metric %s: %s", r.Metric, remedy)
 }
@@ -112,9 +111,9 @@ func (r Rule) checkNumbers() error {
 	case !(t >= 0) || t > MaxThreshold:
 		return spec.BadField("threshold", "is %v: use a finite number from 0 to %g", t, float64(MaxThreshold))
 	case r.Metric == Load && t == 0:
-		return spec.BadField("threshold", "is 0, above which every load is: use a load average, about the number of processors")
+		return spec.BadField("threshold", "is 0, which every load exceeds: use a load average, about the number of processors")
 	case r.Metric == CPU && (t == 0 || t >= 1):
-		return spec.BadField("threshold", "is %v: use a share above 0 and below 1, as in 0.8; the use of the CPU is never above 1", t)
+		return spec.BadField("threshold", "is %v: use a share above 0 and below 1, as in 0.8; CPU use is never above 1", t)
 	case r.Metric == RT && r.MaxRT == 0:
 		return spec.BadField("maxRT", "is required by metric rt: it is the mean response time above which calls are refused")
 	case r.MaxRT < 0 || r.MaxRT > MaxMaxRT:
@@ -134,16 +133,16 @@ func (r Rule) checkNumbers() error {
 // MayOmit reports whether a rule file may omit a key that other rules need.
 func (r Rule) MayOmit(key string) bool { return key == "threshold" && r.Metric == RT }
 
-// Info returns what the rule table needs to know. A system rule has no resource.
+// Info returns the rule's data for the rule table. A system rule has no resource.
 func (r Rule) Info() spec.Info { return spec.Info{ID: r.ID, Mode: r.Mode} }
 
 func (r Rule) shape() stat.Shape {
 	return stat.Shape{Interval: r.Interval, Buckets: r.Buckets, Strict: r.Strict}
 }
 
-// limit is the threshold in whole units, which is all that a window or a semaphore can distinguish.
+// limit returns the threshold in whole units; windows and semaphores know no fractions.
 func (r Rule) limit() int64 { return int64(math.Floor(r.Threshold)) }
 
-// Like names a rule by the field that makes it that rule, so that an edited
-// threshold is still the same rule.
+// Like identifies a rule by the field that makes it that rule, so that a rule with an edited
+// threshold is still the same.
 func (r Rule) Like() string { return "system:" + r.Metric.String() }

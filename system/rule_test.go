@@ -15,8 +15,9 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// A line for each field that can be wrong, and each way it can be. A rule that can
-// never act is among them. known bug 36, 47
+// One line for each field that can be wrong, and each way to be wrong, including rules that can
+// never act.
+// known bug 36, 47
 func TestRuleRefuses(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, tt := range []struct {
@@ -33,9 +34,9 @@ func TestRuleRefuses(t *testing.T) {
 		{system.Rule{Metric: system.QPS, Threshold: math.NaN()}, "threshold: is NaN: use a finite number from 0 to 1e+15"},
 		{system.Rule{Metric: system.Load, Threshold: math.Inf(1)}, "threshold: is +Inf: use a finite number from 0 to 1e+15"},
 		{system.Rule{Metric: system.Concurrency, Threshold: -1}, "threshold: is -1: use a finite number from 0 to 1e+15"},
-		{system.Rule{Metric: system.Load}, "threshold: is 0, above which every load is: use a load average, about the number of processors"},
-		{system.Rule{Metric: system.CPU}, "threshold: is 0: use a share above 0 and below 1, as in 0.8; the use of the CPU is never above 1"},
-		{system.Rule{Metric: system.CPU, Threshold: 1}, "threshold: is 1: use a share above 0 and below 1, as in 0.8; the use of the CPU is never above 1"},
+		{system.Rule{Metric: system.Load}, "threshold: is 0, which every load exceeds: use a load average, about the number of processors"},
+		{system.Rule{Metric: system.CPU}, "threshold: is 0: use a share above 0 and below 1, as in 0.8; CPU use is never above 1"},
+		{system.Rule{Metric: system.CPU, Threshold: 1}, "threshold: is 1: use a share above 0 and below 1, as in 0.8; CPU use is never above 1"},
 		{system.Rule{Metric: system.RT, Threshold: 50}, "threshold: has no meaning for metric rt: remove it, and use maxRT, as in `maxRT: 200ms`"},
 		{system.Rule{Metric: system.RT}, "maxRT: is required by metric rt: it is the mean response time above which calls are refused"},
 		{system.Rule{Metric: system.QPS, MaxRT: 1}, "maxRT: has no meaning for metric qps: remove it, and use threshold"},
@@ -52,7 +53,7 @@ func TestRuleRefuses(t *testing.T) {
 			var field *spec.FieldError
 			require.ErrorAs(t, err, &field)
 
-			// Where it stands is said, and the rules stay.
+			// The error gives the position, and the loaded rules stay.
 			g := newGuard(t, system.Rule{Metric: system.QPS})
 			require.EqualError(t, g.tryLoad(system.Rule{Metric: system.QPS, Threshold: 5}, tt.rule), "system[1]."+tt.want)
 			assert.Zero(t, g.passes(1))
@@ -124,8 +125,8 @@ func TestEnumsAsText(t *testing.T) {
 	assert.Equal(t, "strategy(9)", system.Strategy(9).String())
 }
 
-// A rule has been asked when a call has come in, passed or refused, and no sooner; one that is
-// off never is.
+// A rule counts as asked after the first call, passed or refused, and not before; one that is off
+// never does.
 func TestFiguresTellWhetherACallCameIn(t *testing.T) {
 	for _, threshold := range []float64{0, 5} {
 		g := newGuard(t, system.Rule{ID: "qps", Metric: system.QPS, Threshold: threshold},

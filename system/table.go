@@ -13,23 +13,23 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// table is the compiled system rules of one revision. It implements engine.Family.
+// table holds the compiled system rules of one revision. It implements engine.Family.
 //
-// A rule counts for all resources together, and distinguishes calls by resource only where it
-// refuses them. So all rules are kept in one place, the node of all inbound calls; a resource keeps
+// A rule counts for all resources together, and distinguishes calls by resource only in its
+// refusals. So all rules are kept in one place, the node of all inbound calls; a resource keeps
 // only its [refusals].
 type table struct {
 	gates   *family.Index[everywhere, gate]
 	held    *family.Kept[everywhere, gate]
 	engine  *engine.Engine
 	sampler *sampler.Sampler
-	inbound *engine.Resource        // the place of the rules
+	inbound *engine.Resource        // where the rules are kept
 	records map[*engine.Record]bool // of all rules; the revisions of a rule share one
-	active  *order                  // without those that are off
-	timed   []*gate                 // those that need to know of completions
+	active  *order                  // without rules that are off
+	timed   []*gate                 // gates that need completions
 }
 
-// everywhere is a rule as the table sees it: about that one place.
+// everywhere is a rule in the form the table needs: applied to that one place.
 type everywhere struct{ Rule }
 
 func (r everywhere) Info() spec.Info {
@@ -38,9 +38,8 @@ func (r everywhere) Info() spec.Info {
 	return info
 }
 
-// Compile makes system rules part of the next revision of an engine's rules. Rules that did not
-// change keep running as they are; a changed rule takes over the state of the rule with the same
-// ID.
+// Compile adds system rules to the next revision of an engine's rules. Unchanged rules keep
+// running; a changed rule takes over the state of the rule with the same ID.
 func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	rules, err := spec.Normalize(core.KindSystem, rules, Rule.Normalized)
 	if err != nil {
@@ -57,7 +56,7 @@ func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 		if r.Metric.sampled() && r.Mode != spec.Off {
 			if err := t.sampler.Probe(r.Metric.quantity()); err != nil {
 				return fmt.Errorf("system[%d].%w", i, spec.BadField("metric",
-					"%s can't be read here: %v; use concurrency, qps or rt on such a machine", r.Metric, err))
+					"%s can't be read on this machine: %v; use concurrency, qps or rt here", r.Metric, err))
 			}
 		}
 	}
@@ -100,7 +99,7 @@ func (t *table) build(b *engine.SnapshotBuilder, rules []Rule, old *table) (err 
 	return nil
 }
 
-// serve makes the sampler read the machine for the rules that go by it.
+// serve makes the sampler read the machine for the rules that need it.
 func (t *table) serve(b *engine.SnapshotBuilder) {
 	var sampled []*gate
 	var wants []sampler.Quantity
@@ -122,7 +121,7 @@ func (t *table) serve(b *engine.SnapshotBuilder) {
 	})
 }
 
-// Rules are copies of the rules, with their defaults written out.
+// Rules returns copies of the rules, with their defaults filled in.
 func (t *table) Rules() []Rule {
 	var rules []Rule
 	for _, r := range t.gates.Rules() {
@@ -131,7 +130,7 @@ func (t *table) Rules() []Rule {
 	return rules
 }
 
-// Complete reports a call that has ended to the rules, if it was inbound.
+// Complete reports the end of a call to the rules, if it was inbound.
 func (t *table) Complete(inv *engine.Invocation, _ int64) {
 	if !inv.Inbound() || inv.LongLived() {
 		return
@@ -141,7 +140,7 @@ func (t *table) Complete(inv *engine.Invocation, _ int64) {
 	}
 }
 
-// Match says that no rule has an expression.
+// Match returns nothing, since no rule has an expression.
 func (t *table) Match(string, any, uint64) (none pattern.Matched) { return none }
 
 // Known returns nothing, since no rule has an expression.
@@ -150,7 +149,7 @@ func (t *table) Known(any, uint64) (none pattern.Matched) { return none }
 // Latest returns 0, since no rule has an expression.
 func (t *table) Latest() uint64 { return 0 }
 
-// Bind returns the rules for the calls of a resource or nil.
+// Bind returns the rules for the calls of a resource, or nil.
 func (t *table) Bind(at *engine.Binding) engine.Checker {
 	held, _ := at.Held.(*refusals)
 	if len(t.records) == 0 {
@@ -169,14 +168,14 @@ func (t *table) Bind(at *engine.Binding) engine.Checker {
 	return &checker{order: t.active, refusals: held}
 }
 
-// Names says that the rules name nothing.
+// Names collects nothing: the rules name nothing.
 func (t *table) Names(*engine.Names) {}
 
-// Needs says that no rule counts on a resource's nodes.
+// Needs reports nothing: no rule counts on a resource's nodes.
 func (t *table) Needs(any, uint64, func(engine.Need)) {}
 
-// Looks reports which meters of the node of all inbound calls the rules count with. The meter of a
-// rule that is off is not kept.
+// Looks reports the meters that the rules use on the node of all inbound calls. The meter of a rule
+// that is off is not kept.
 func (t *table) Looks(need func(resource string, n engine.Need)) {
 	for _, g := range t.active.rules {
 		n := engine.Need{Role: engine.RoleInbound, Meter: g.meter}
@@ -204,7 +203,7 @@ func (t *table) EachError(f func(*core.BlockError)) {
 	})
 }
 
-// Stats says what each rule has done, over all resources.
+// Stats returns the counters of each rule, summed over all resources.
 func (t *table) Stats() []core.RuleStats {
 	var figures []core.RuleStats
 	ever := t.inbound.Totals()

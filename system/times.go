@@ -8,27 +8,27 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// times is the mean response time of recently completed calls. It is safe for concurrent use.
+// times is the mean response time of recently completed calls. Safe for concurrent use.
 //
 // # Why a call that asks needs no lock
 //
-// average is written under mu only, as calls complete and as buckets are forgotten,
-// and until (when the newest bucket ends) is stored after it. So a caller that loads until, and
-// whose time is before it, then loads an average that was right at some instant since it loaded
-// until, and that belongs to the bucket of its time or a newer one. Once the bucket is over the
-// oldest one must be forgotten: the next caller that asks does that, under mu.
+// average is written under mu only, as calls complete and as buckets expire, and until (the end of
+// the newest bucket) is stored after it. So a caller that loads until, and whose time is before it,
+// then loads an average that was right at some instant since it loaded until, and that belongs to
+// the bucket of its time or a newer one. Once the bucket is over the oldest one must expire: the
+// next caller that asks does that, under mu.
 type times struct {
 	average shared.Int64 // rounded up: it is above a whole number of ns only if the mean is
 	until   shared.Int64
 
 	mu    shared.Mutex
 	width int64   // of a bucket
-	head  int64   // number of the newest bucket; it only moves forward
-	ring  []timed // the buckets that count, each at its number modulo their number
+	head  int64   // number of the newest bucket; it only increases
+	ring  []timed // the buckets that count, at index number modulo length
 	all   timed   // their sum
 }
 
-// timed is calls that completed, and their response times added up.
+// timed counts completed calls, and sums their response times.
 type timed struct{ calls, spent int64 }
 
 // longAgo is a bucket that is over at any time.
@@ -47,7 +47,7 @@ func (t *times) add(now, rt int64) {
 	t.settle()
 }
 
-// mean is the mean response time at now, 0 if no call has completed.
+// mean returns the mean response time at now, 0 if no call has completed.
 func (t *times) mean(now int64) int64 {
 	if now < t.until.Load() {
 		return t.average.Load()
@@ -59,13 +59,13 @@ func (t *times) mean(now int64) int64 {
 	return t.average.Load()
 }
 
-// seedFrom takes over what another times counts at now. It must be called before t is used.
+// seedFrom takes over the counts of another times at now. It must be called before t is used.
 func (t *times) seedFrom(old *times, now int64) {
 	old.mu.Lock()
 	defer old.mu.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	old.roll(now) // otherwise what it counts would depend on whether a call has asked lately
+	old.roll(now) // otherwise its counts would depend on whether a call has asked lately
 	old.settle()
 	now = max(now, old.head*old.width) // the caller may be late
 	t.roll(now)
@@ -75,8 +75,8 @@ func (t *times) seedFrom(old *times, now int64) {
 	t.settle()
 }
 
-// seed takes over what a node has counted: its second window and, for what lies further back, the
-// whole seconds of its minute. It must be called before t is used.
+// seed takes over the counts of a node: its second window and, for earlier times, the whole seconds
+// of its minute. It must be called before t is used.
 func (t *times) seed(c *stat.Counters, now int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,7 +95,7 @@ func (t *times) seed(c *stat.Counters, now int64) {
 
 // The methods below need mu.
 
-// settle publishes what has changed.
+// settle publishes the changes.
 func (t *times) settle() {
 	var average int64
 	if t.all.calls > 0 {
@@ -135,7 +135,7 @@ func (t *times) put(bucket int64, more timed) {
 
 func (t *times) at(bucket int64) *timed { return &t.ring[modulo(bucket, int64(len(t.ring)))] }
 
-// number is the number of the bucket that a time falls in, even before 1970.
+// number returns the number of a time's bucket, also before 1970.
 func (t *times) number(at int64) int64 { return (at - modulo(at, t.width)) / t.width }
 
 func modulo(a, b int64) int64 {

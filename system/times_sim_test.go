@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// meanOf is what times keeps, kept simply: response times by bucket.
+// meanOf is a simple version of times: response times by bucket.
 type meanOf struct {
 	head    int64
 	buckets map[int64][]int64
@@ -40,8 +40,8 @@ func (m *meanOf) mean() int64 {
 	return (sum + n - 1) / n
 }
 
-// Callers complete and ask, some with an older reading of the clock, around the turn
-// of a bucket. What they are told could have been told one after the other.
+// Callers complete and ask, some with an older reading of the clock, around the turn of a bucket.
+// Every answer is possible in some serial order.
 func TestSimTimes(t *testing.T) {
 	shape := stat.Shape{Interval: 20 * time.Millisecond, Buckets: 2}
 	width := int64(shape.Width())
@@ -93,9 +93,8 @@ func TestSimTimes(t *testing.T) {
 	})
 }
 
-// Calls compare with a ceiling while it is learned. None is let in beyond the highest
-// level that there was, and a refusal is never forgotten: the rule that refused goes on
-// limiting.
+// Calls compare with a ceiling while it is learned. None is admitted above the highest level so
+// far, and a refusal is never lost: the rule that refused keeps limiting.
 func TestSimCeiling(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		c := newCeiling()

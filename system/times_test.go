@@ -9,8 +9,9 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// known bug 182: a rule whose interval has become longer begins with what the shorter one still counted, whether or not
-// anybody has asked since the rest was over.
+// A rule whose interval gets longer starts with the counts that the shorter one still had, whether
+// or not a call has asked since the others expired.
+// known bug 182
 func TestResponseTimesOfALongerInterval(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		old := newTimes(stat.Shape{Interval: time.Second, Buckets: 2})

@@ -43,10 +43,10 @@ var unsaid = []string{
 	`ceiling: is the floor`,
 	`start: is .*: use a whole number from the floor to the ceiling`,
 	`maxEndpoints: is .*: with .* buckets and .* probes each`,
-	`maxEjected: is .*: of .* endpoints that is none`,
+	`maxEjected: is .*, which is no whole endpoint out of`,
 	`resource: is not a valid regular expression`,
 	`resource: has a star in ".*", but one stands for a whole part`,
-	`origins: has no name in place`,
+	`origins: entry \d+ is empty`,
 }
 
 // rare rules are hardly ever drawn.
