@@ -76,7 +76,7 @@ func TestExitOn(t *testing.T) {
 	}
 }
 
-// A panic that goes through ExitOn of a call that is over, or was refused, goes on.
+// A panic that passes through ExitOn of a call that has exited, or was refused, continues.
 func TestExitOnPassesPanicsOn(t *testing.T) {
 	assert.PanicsWithValue(t, "x", func() {
 		var refused api.Admitted

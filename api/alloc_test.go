@@ -29,7 +29,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// The package functions use a guard that no test made.
+// The package functions use a guard that no test created.
 func TestMain(m *testing.M) { books.Main(m, api.Default().Engine()) }
 
 func newGuard(t testing.TB, cfg api.Config, set ...flow.Rule) *api.Guard {
@@ -45,8 +45,7 @@ func newGuard(t testing.TB, cfg api.Config, set ...flow.Rule) *api.Guard {
 	return g
 }
 
-// Passing and blocking allocate nothing, whatever the behavior, as long as nobody
-// waits.
+// Passing and blocking allocate nothing, whatever the behavior, unless a call waits.
 func TestNoAllocations(t *testing.T) {
 	const enough = 1e9
 	for _, tt := range []struct {
@@ -109,7 +108,7 @@ func TestNoAllocations(t *testing.T) {
 			g := newGuard(t, api.Config{Host: busy{}})
 			require.NoError(t, g.LoadRules(rules.Set{Flow: tt.rules, Isolation: tt.isolation, Adaptive: tt.adaptive}))
 			ctx := api.WithOrigin(api.WithContext(t.Context(), "web"), "app")
-			if tt.block { // spend what there is
+			if tt.block { // use up the limit
 				if e, err := g.Entry(ctx, "GET /orders", tt.opts...); err == nil {
 					e.Exit()
 				}
@@ -159,7 +158,7 @@ func TestNoAllocationsOfAuthorityAndSystemRules(t *testing.T) {
 		{name: "cpu, shadow", set: of(system.Rule{Metric: system.CPU, Threshold: 0.5, Strategy: system.Gate, Mode: spec.Shadow})},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			// On a clock that stands still: the samples of the machine are nobody's calls.
+			// On a clock that stands still, sampling the machine allocates in no call.
 			clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
 			g := newGuard(t, api.Config{Host: busy{}, Clock: clock})
 			require.NoError(t, g.LoadRules(tt.set))
@@ -181,14 +180,14 @@ func TestNoAllocationsOfAuthorityAndSystemRules(t *testing.T) {
 	}
 }
 
-// busy is a machine at nine tenths.
+// busy is a machine at 90 % load.
 type busy struct{}
 
 func (busy) Load(int64) (float64, error)       { return 3, nil }
 func (busy) CPU(int64) (float64, error)        { return 0.9, nil }
 func (busy) Memory(int64) (host.Memory, error) { return host.Memory{Used: 75, Limit: 100}, nil }
 
-// The same for hotspot rules, with values that the rule has met.
+// The same for hotspot rules, with values that the rule has seen.
 func TestNoAllocationsWithValues(t *testing.T) {
 	const enough = 1e9
 	day := 24 * time.Hour
@@ -242,7 +241,7 @@ func TestNoAllocationsWithValues(t *testing.T) {
 					e.Exit()
 				}
 				units := api.Units(max(1, tt.units))
-				if tt.block { // spend what there is
+				if tt.block { // use up the limit
 					if e, err := g.Entry(ctx, "GET /orders", opt(), units); err == nil {
 						e.Exit()
 					}
@@ -260,8 +259,8 @@ func TestNoAllocationsWithValues(t *testing.T) {
 	}
 }
 
-// The same for outlier rules, with endpoints that the rule has met; nor does it to ask whom
-// to avoid while that is nobody.
+// The same for outlier rules, with endpoints that the rule has seen; Ejected allocates nothing
+// either, while none is ejected.
 func TestNoAllocationsWithEndpoints(t *testing.T) {
 	for _, tt := range []struct {
 		name     string

@@ -15,7 +15,7 @@ var (
 	makingDefault sync.Mutex
 )
 
-// Default returns the Guard that the package functions use, made if there is none.
+// Default returns the Guard that the package functions use, creating it if there is none.
 func Default() *Guard {
 	if g := defaultGuard.Load(); g != nil {
 		return g
@@ -33,40 +33,37 @@ func Default() *Guard {
 	return g
 }
 
-// SetDefault makes g the Guard that the package functions use (nil: a fresh one at
-// the next call) and returns a function that brings back the one before. Nothing
-// is closed.
+// SetDefault makes g the Guard that the package functions use (nil: a fresh one at the next call)
+// and returns a function that restores the previous one. It closes neither.
 func SetDefault(g *Guard) (restore func()) {
 	old := defaultGuard.Swap(g)
 	return func() { defaultGuard.Store(old) }
 }
 
-// Entry asks for a resource. A nil error means go: run the guarded code, then call
-// Exit on the entry, once. Otherwise the call must not run, and the error is
+// Entry asks for a resource. A nil error means go: run the guarded code, then call Exit on the
+// entry, once. Otherwise the call must not run, and the error is
 //
-//   - a *[BlockError] if a rule refused it (errors.Is(err, ErrBlocked)); use errors.As, as the error of a call
-//     that waited wraps it,
+//   - a *[BlockError] if a rule refused it (errors.Is(err, ErrBlocked)); use errors.As, because the
+//     error of a call that waited wraps it,
 //   - one that also wraps the context's error if that ended while the call waited, or [ErrDraining] if
 //     the Guard drains,
-//   - one that wraps [ErrInvalid] if the resource has no name, a name is longer
-//     than pattern.MaxName bytes, or the count is above stat.MaxUnits; such a call is
-//     counted nowhere.
+//   - one that wraps [ErrInvalid] if the resource has no name, a name is longer than pattern.MaxName
+//     bytes, or the count is above stat.MaxUnits; such a call is not counted anywhere.
 //
-// The context matters only if a rule makes the call wait. A nil context never ends. If the
-// context has ended, or its deadline comes before the call's turn, the call is refused
-// immediately. In a queue for a permit the turn isn't known, and the call waits until the deadline.
+// The context matters only if a rule makes the call wait. A nil context never ends. If the context
+// has ended, or its deadline comes before the call's turn, the call is refused immediately. In a
+// queue for a permit the turn isn't known, and the call waits until the deadline.
 //
-// A slot that panics is skipped, see [Guard.Failures]. A panic of the clock or the context reaches the
-// caller, and the call holds nothing.
+// A slot that panics is skipped, see [Guard.Failures]. A panic of the clock or the context reaches
+// the caller, and the call holds nothing.
 func Entry(ctx context.Context, resource string, opts ...Option) (Admitted, error) {
 	e, err := Default().engine.Enter(ctx, resource, opts)
 	return Admitted{e}, err
 }
 
 // Do runs fn as a guarded call of the resource: enter, run, exit. fn gets a context for nested
-// calls. Its error ends the call as [Admitted.Fail] says: as failed, unless it is an answer or the
-// call is neutral. A panic marks the call failed, and continues after the exit. It returns fn's error,
-// or that of [Entry].
+// calls. Its error ends the call as [Admitted.Fail] describes. A panic marks the call as failed,
+// and continues after the exit. Do returns fn's error, or that of [Entry].
 func Do(ctx context.Context, resource string, fn func(context.Context) error, opts ...Option) error {
 	return Default().Do(ctx, resource, fn, opts...)
 }
@@ -76,26 +73,25 @@ func Call[T any](ctx context.Context, resource string, fn func(context.Context) 
 	return CallOn(ctx, Default(), resource, fn, opts...)
 }
 
-// Explain says what the rules would decide for a call if it arrived now: which of them apply, in
+// Explain returns what the rules would decide for a call if it arrived now: which of them apply, in
 // the order in which they are asked, and why; what each one measures, what it allows and what is
-// left; and when a call that is refused would no longer be. It takes what [Entry] takes:
+// left; and when a refused call would pass. It takes the arguments of [Entry]:
 //
 //	x, err := api.Explain(api.WithOrigin(ctx, "acme"), "GET /orders", api.Param("user", "u-17"))
 //
 // Nothing is counted, reserved or kept for it: it creates no resource, caller or value, and doesn't
-// show in the tree. The next call meets exactly what Explain says, if no other call arrives or ends
-// first and its context doesn't end; where a tree is at one of its caps, the next call may find room
+// show in the tree. The next call gets exactly the explained result, unless another call arrives or
+// ends first or its context ends; where a tree is at one of its caps, the next call may find room
 // that has become free.
 //
-// The errors are those of Entry for a call that can't be judged. An Explanation prints as text, on lines of
-// at most 80 columns, and can be written as JSON.
+// The errors are those of Entry for an invalid call. An Explanation prints as text, on lines of at
+// most 80 columns, and can be written as JSON.
 func Explain(ctx context.Context, resource string, opts ...Option) (Explanation, error) {
 	return Default().Explain(ctx, resource, opts...)
 }
 
-// LoadRules replaces the rules that were loaded by hand into the default Guard. If it fails, nothing
-// changes; see
-// [Guard.LoadRules].
+// LoadRules replaces the rules that were loaded by hand into the default Guard. If it fails,
+// nothing changes; see [Guard.LoadRules].
 func LoadRules(set RuleSet) error { return Default().LoadRules(set) }
 
 // LoadRulesFile loads the rules of a file once.
@@ -113,16 +109,16 @@ func WatchSource(ctx context.Context, source rules.Source, opts SourceOptions) e
 	return Default().WatchSource(ctx, source, opts)
 }
 
-// OnReload calls f with every outcome of watching files; see [Guard.OnReload].
+// OnReload calls f with every outcome of watching rule sources; see [Guard.OnReload].
 func OnReload(f func(Reload)) { Default().OnReload(f) }
 
 // AllowOverrides lets later sources replace rules of earlier ones; see [Guard.AllowOverrides].
 func AllowOverrides() { Default().AllowOverrides() }
 
-// Rules are the rules in force, with their defaults written out.
+// Rules returns the rules in force, with their defaults filled in.
 func Rules() RuleSet { return Default().Rules() }
 
-// Tree is a copy of the tree with all figures; see [Guard.Tree].
+// Tree returns a copy of the tree with all counters; see [Guard.Tree].
 func Tree() inspect.Tree { return Default().Tree() }
 
 // Handler serves tree, nodes and rules over HTTP, read-only; see [Guard.Handler].

@@ -20,7 +20,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// panics is a handler of the log that counts the records and panics at each.
+// panics is a log handler that counts the records and panics at each.
 type panics struct {
 	slog.Handler
 	records *atomic.Int64
@@ -33,7 +33,7 @@ func (h panics) Handle(context.Context, slog.Record) error {
 	panic("disk full")
 }
 
-// fickle is a store that may be away, and that fails its check.
+// fickle is a store that may be unreachable, and that fails its check.
 type fickle struct {
 	*cluster.Memory
 	away bool
@@ -47,8 +47,8 @@ func (s *fickle) Start(ctx context.Context, batch []store.Command, done func()) 
 
 func (s *fickle) Probe(context.Context) error { return errors.New("not as it should be") }
 
-// Timers and goroutines of ours log: of the block log, of leaks, of the cluster's store, and of the metric log.
-// A handler that panics there ends nothing, nor does it in Close.
+// Timers and goroutines of the package write logs: the block log, leaks, the cluster's store, and
+// the metric log. A handler that panics there ends none of them, and doesn't affect Close.
 func TestALogHandlerThatPanics(t *testing.T) {
 	clock := api.NewManualClock(time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC))
 	clock.SetSleep(api.SleepAdvance)
@@ -103,12 +103,12 @@ func TestALogHandlerThatPanics(t *testing.T) {
 	records.Store(0)
 	leak.Exit()
 	assert.NotPanics(t, func() { assert.NoError(t, g.Close()) })
-	grown("what the block log had not said")
+	grown("what the block log had not written")
 	assert.Positive(t, g.Engine().Failures())
 	assert.NotPanics(t, func() { _ = log.Close() })
 }
 
-// talkative is a store whose client has lines of its own for a log.
+// talkative is a store whose client writes log lines of its own.
 type talkative struct {
 	*cluster.Memory
 	log *slog.Logger
@@ -116,7 +116,7 @@ type talkative struct {
 
 func (s *talkative) LogTo(log *slog.Logger) { s.log = log }
 
-// What a store's client logs goes where the guard logs.
+// A store's client logs to the Guard's Logger.
 func TestTheStoreLogsToTheGuard(t *testing.T) {
 	clock := api.NewManualClock(time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC))
 	clock.SetSleep(api.SleepAdvance)

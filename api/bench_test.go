@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// What a call costs is best said as a multiple of what it can't do without: two
-// readings of the clock, for the time it entered and the time it exited.
+// The cost of a call is best given relative to its minimum: two readings of the clock, at entry and
+// at exit.
 func BenchmarkTwoClockReadings(b *testing.B) {
 	began := time.Now()
 	for b.Loop() {
@@ -52,8 +52,7 @@ func BenchmarkEntry(b *testing.B) {
 	}
 }
 
-// One hot resource, as many callers as processors: run with -cpu 1,2 to see how it
-// scales.
+// One hot resource, with as many callers as processors: run with -cpu 1,2 to see how it scales.
 func BenchmarkEntryParallel(b *testing.B) {
 	for _, bm := range []struct {
 		name  string

@@ -40,11 +40,11 @@ func refuse(t *testing.T, g *api.Guard, origin, resource string, opts ...api.Opt
 }
 
 // A line of the block log names the caller and the value of the first refusal that it counts,
-// escaped and cut.
+// escaped and truncated.
 func TestTheBlockLogNamesCallerAndValue(t *testing.T) {
 	var log bytes.Buffer
 	g, clock := newRefusing(t, &log)
-	said := func() string {
+	lines := func() string {
 		defer log.Reset()
 		var lines []string
 		for line := range strings.Lines(log.String()) {
@@ -55,11 +55,11 @@ func TestTheBlockLogNamesCallerAndValue(t *testing.T) {
 	}
 	log.Reset()
 	refuse(t, g, "", "closed")
-	assert.Equal(t, "kind=flow resource=closed rule=none count=1\n", said())
+	assert.Equal(t, "kind=flow resource=closed rule=none count=1\n", lines())
 	refuse(t, g, "acme", "orders")
-	assert.Equal(t, "kind=flow resource=orders rule=acme origin=acme count=1\n", said())
+	assert.Equal(t, "kind=flow resource=orders rule=acme origin=acme count=1\n", lines())
 	refuse(t, g, "a\nb\x1b[31m"+strings.Repeat("c", 900), "search", api.Param("user", "\x1b[2J"+strings.Repeat("u", 900)))
-	line := said()
+	line := lines()
 	assert.Contains(t, line, `rule=users origin=a\nb\x1b[31mccc`)
 	assert.Contains(t, line, `value="\"\\`)
 	assert.NotContains(t, line, "\x1b")
@@ -69,12 +69,13 @@ func TestTheBlockLogNamesCallerAndValue(t *testing.T) {
 	refuse(t, g, "initech", "closed")
 	refuse(t, g, "initech", "search", api.Param("user", 7))
 	refuse(t, g, "initech", "search", api.Param("user", "ann"))
-	assert.Empty(t, said())
+	assert.Empty(t, lines())
 	clock.Advance(3 * time.Second)
-	assert.Equal(t, "kind=flow resource=closed rule=none origin=globex count=2\nkind=hotspot resource=search rule=users origin=initech value=7 count=2\n", said())
+	assert.Equal(t, "kind=flow resource=closed rule=none origin=globex count=2\nkind=hotspot resource=search rule=users origin=initech value=7 count=2\n", lines())
 }
 
-// However many callers are refused, each by a window of its own, their rule writes the same few lines.
+// However many callers are refused, each by a window of its own, their rule writes the same few
+// lines.
 func TestOtherCallersShareTheirRulesLine(t *testing.T) {
 	var log bytes.Buffer
 	g, clock := newRefusing(t, &log)
@@ -94,13 +95,13 @@ func TestOnBlocked(t *testing.T) {
 	var log bytes.Buffer
 	g, clock := newRefusing(t, &log)
 	begin := time.Unix(0, clock.Now()).UTC()
-	var told []string
+	var seen []string
 	note := func(r api.Refusal) {
 		who := ""
 		if !r.Block.Value.IsNone() {
 			who = " " + r.Block.Value.String()
 		}
-		told = append(told, fmt.Sprintf("%v-%v %s %s%s from %q in %q ×%d", r.First.Sub(begin), r.Last.Sub(begin), r.Block.Resource, r.Block.Rule, who, r.Origin, r.Context, r.Count))
+		seen = append(seen, fmt.Sprintf("%v-%v %s %s%s from %q in %q ×%d", r.First.Sub(begin), r.Last.Sub(begin), r.Block.Resource, r.Block.Rule, who, r.Origin, r.Context, r.Count))
 	}
 	refuse(t, g, "early", "closed")
 	bad := g.OnBlocked(func(api.Refusal) { panic("boom") })
@@ -112,18 +113,18 @@ func TestOnBlocked(t *testing.T) {
 	refuse(t, g, "acme", "orders")
 	refuse(t, g, "", "search", api.Param("user", "ann"))
 	refuse(t, g, "", "search", api.Param("user", "bob"))
-	assert.Empty(t, told, "no call waits for it")
+	assert.Empty(t, seen, "no call waits for it")
 	clock.Advance(time.Second)
 	assert.ElementsMatch(t, []string{
 		`0s-100ms orders acme from "acme" in "default" ×101`,
 		`100ms-100ms search users "ann" from "" in "default" ×1`,
 		`100ms-100ms search users "bob" from "" in "default" ×1`,
-	}, told)
+	}, seen)
 	assert.EqualValues(t, 3, g.Engine().Failures(), "of the other listener")
 	bad()
 	bad()
 
-	// Many values are told as far as there is room, and counted beyond.
+	// Values are reported one by one up to the limit, and counted beyond it.
 	var calls, beyond int64
 	count := g.OnBlocked(func(r api.Refusal) {
 		if calls += r.Count; r.Block.Resource == node.OverflowName {
@@ -138,14 +139,14 @@ func TestOnBlocked(t *testing.T) {
 	assert.Positive(t, beyond)
 	count()
 
-	told = nil
+	seen = nil
 	refuse(t, g, "last", "closed")
 	require.NoError(t, g.Close())
-	assert.Equal(t, []string{`2.1s-2.1s closed none from "last" in "default" ×1`}, told)
+	assert.Equal(t, []string{`2.1s-2.1s closed none from "last" in "default" ×1`}, seen)
 	refuse(t, g, "later", "closed")
 	clock.Advance(time.Minute)
 	remove()
-	assert.Len(t, told, 1)
+	assert.Len(t, seen, 1)
 	g.OnBlocked(note)()
 }
 
@@ -155,23 +156,23 @@ func TestNobodyListensAnyMore(t *testing.T) {
 	refuse(t, g, "", "closed")
 	remove()
 	clock.Advance(time.Minute)
-	told := 0
-	defer g.OnBlocked(func(api.Refusal) { told++ })()
+	seen := 0
+	defer g.OnBlocked(func(api.Refusal) { seen++ })()
 	clock.Advance(time.Minute)
-	assert.Zero(t, told, "nothing of the time before")
+	assert.Zero(t, seen, "nothing of the time before")
 	refuse(t, g, "", "closed")
 	clock.Advance(time.Minute)
-	assert.Equal(t, 1, told)
+	assert.Equal(t, 1, seen)
 }
 
-// An audit log of refusals: who was refused what, by which rule, in a file of its own.
+// An audit log of refusals, in a file of its own: caller, resource and rule.
 func ExampleGuard_OnBlocked() {
 	clock := api.NewManualClock(time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC))
 	guard, _ := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
-	defer guard.Close() // which writes what is left
+	defer guard.Close() // flushes the last second
 	_ = guard.LoadRules(api.RuleSet{Hotspot: []hotspot.Rule{{ID: "per-user", Resource: "POST /orders", Param: "user", Threshold: 1}}})
 
-	audit := json.NewEncoder(os.Stdout) // or a file that a logrotate looks after
+	audit := json.NewEncoder(os.Stdout) // or a file rotated by logrotate
 	defer guard.OnBlocked(func(r api.Refusal) {
 		_ = audit.Encode(map[string]any{
 			"first": r.First, "calls": r.Count, "resource": r.Block.Resource, "kind": r.Block.Kind, "rule": r.Block.Rule,

@@ -45,7 +45,7 @@ func TestBreakersDoNotAllocate(t *testing.T) {
 		{name: "for all", rules: []breaker.Rule{{Resource: "*", Threshold: 0.5}}},
 		{name: "open", rules: []breaker.Rule{open}, trip: true, block: true},
 		{name: "half-open, the probe is out", rules: []breaker.Rule{{ID: "open", MinCalls: 1, Recovery: time.Millisecond, ProbeTimeout: time.Hour}}, trip: true, block: true},
-		{name: "probing and failing", rules: []breaker.Rule{{ID: "open", MinCalls: 1, Recovery: time.Millisecond}}, trip: true, fail: errDown, step: time.Millisecond}, // a line of the log a second
+		{name: "probing and failing", rules: []breaker.Rule{{ID: "open", MinCalls: 1, Recovery: time.Millisecond}}, trip: true, fail: errDown, step: time.Millisecond}, // a log line per second
 		{name: "shadow", rules: []breaker.Rule{{ID: "open", MinCalls: 1, Recovery: time.Hour, Mode: spec.Shadow}}, trip: true},
 		{name: "forced open", rules: []breaker.Rule{open}, force: breaker.ForceOpen, block: true},
 		{name: "forced closed", rules: []breaker.Rule{open}, force: breaker.ForceClosed, fail: errDown},
@@ -89,30 +89,31 @@ func TestBreakersDoNotAllocate(t *testing.T) {
 	}
 }
 
-// Listeners, states and force, as users have them.
+// Listeners, states and force, as users see them.
 func TestBreakerControl(t *testing.T) {
 	g := newGuard(t, api.Config{})
 	assert.Empty(t, g.Breakers())
 	assert.Error(t, g.ForceBreaker("b", "", breaker.ForceOpen))
 	require.NoError(t, g.LoadRules(rules.Set{Breaker: []breaker.Rule{{ID: "b", Resource: "orders", MinCalls: 1}}}))
-	var told []breaker.State
+	var states []breaker.State
 	remove := g.OnBreaker(func(c breaker.Change) {
-		told = append(told, c.To)
+		states = append(states, c.To)
 		assert.ErrorIs(t, g.Do(t.Context(), "orders", succeed), core.ErrBlocked)
 	})
 	require.ErrorIs(t, g.Do(t.Context(), "orders", fail), errDown)
 	remove()
 	require.NoError(t, g.ForceBreaker("b", "orders", breaker.ForceClosed))
 	require.NoError(t, g.Do(t.Context(), "orders", succeed))
-	assert.Equal(t, []breaker.State{breaker.Open}, told)
+	assert.Equal(t, []breaker.State{breaker.Open}, states)
 	assert.Equal(t, breaker.ForcedClosed, g.Breakers()[0].State)
 	assert.Equal(t, []breaker.Rule{{
 		ID: "b", Resource: "orders", MinCalls: 1, Interval: 10 * time.Second, Buckets: 10, Recovery: 5 * time.Second, Probes: 1, ProbeTimeout: 5 * time.Second,
 	}}, g.Rules().Breaker)
 }
 
-// A breaker counts calls when they end. What is under way when it trips is bounded by a
-// concurrency limit beside it. known bug 85
+// A breaker counts calls when they end. A concurrency limit beside it bounds the calls under way
+// when it trips.
+// known bug 85
 func TestFailuresUnderWayAreBoundedByConcurrency(t *testing.T) {
 	g := newGuard(t, api.Config{})
 	require.NoError(t, g.LoadRules(rules.Set{
@@ -120,7 +121,7 @@ func TestFailuresUnderWayAreBoundedByConcurrency(t *testing.T) {
 		Breaker: []breaker.Rule{{Resource: "orders", Threshold: 0.5}},
 	}))
 	var open []api.Admitted
-	for range 1000 { // all of which would hang and fail
+	for range 1000 { // all of them would hang and fail
 		if e, err := g.Entry(t.Context(), "orders"); err == nil {
 			open = append(open, e)
 		}
@@ -156,8 +157,9 @@ func BenchmarkBreakerOpen(b *testing.B) {
 	}
 }
 
-// known bug 234: of calls to a healthy resource that are cancelled because a sibling failed, breakers
-// and outlier rules know nothing, however the calls are made and whatever they return.
+// Calls to a healthy resource that are cancelled because a sibling failed have no effect on
+// breakers and outlier rules, however the calls are made and whatever they return.
+// known bug 234
 func TestCancelledSiblings(t *testing.T) {
 	errSibling := errors.New("a sibling failed")
 	g := newGuard(t, api.Config{})

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// A rule file is loaded in a synctest bubble, and again when it has changed, and calls wait in
-// the bubble's time: what the documentation of WatchRules offers instead of it there.
+// In a synctest bubble, a rule file is loaded, and loaded again after a change, and calls wait in
+// the bubble's time: the alternative that the documentation of WatchRules recommends there.
 func TestRuleFileInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuard(t, api.Config{})

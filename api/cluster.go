@@ -18,16 +18,16 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// membership is a Guard's part in a cluster, nil for none. It lasts as long as rules whose limits
-// are shared there are in force, or calls that have permits of such limits run.
+// membership is a Guard's membership in a cluster, nil for none. It lasts as long as rules that
+// share limits there are in force, or calls hold permits of such limits.
 type membership struct {
 	at     rules.Cluster
 	member *sharing.Member
-	store  io.Closer // of a store that the Guard opened, nil of others
+	store  io.Closer // of a store that the Guard opened, otherwise nil
 	end    sync.Once
 }
 
-// join returns the membership that a set wants: the one that the Guard has, if that is it.
+// join returns the membership that a set needs: the current one, if it matches.
 func (g *Guard) join(set RuleSet) (*membership, error) {
 	has, left := g.share()
 	switch {
@@ -47,7 +47,7 @@ func (g *Guard) join(set RuleSet) (*membership, error) {
 	config := g.config.Cluster
 	switch {
 	case at.Redis != "" && config.Store != nil:
-		return nil, fmt.Errorf("cluster.%w", spec.BadField("redis", "is said beside a store that the program has in api.Config.Cluster: remove one of them"))
+		return nil, fmt.Errorf("cluster.%w", spec.BadField("redis", "conflicts with the store in api.Config.Cluster: remove one of them"))
 	case at.Redis != "":
 		store, err := g.open(at.Redis)
 		if err != nil {
@@ -59,7 +59,7 @@ func (g *Guard) join(set RuleSet) (*membership, error) {
 		}
 		m.store, _ = store.(io.Closer)
 	case config.Store == nil:
-		return nil, nil // the first rule that needs one reports it
+		return nil, nil // the first rule that needs a store reports it
 	}
 	config.Namespace, config.Members = cmp.Or(at.Namespace, config.Namespace), cmp.Or(at.Members, config.Members)
 	if config.Clock == nil {
@@ -96,8 +96,8 @@ func closing(store io.Closer) {
 	_ = store.Close()
 }
 
-// retire ends a membership when no call has permits of it any longer. Until then the whole cluster,
-// the next membership of this Guard included, finds them taken.
+// retire ends a membership once no call holds permits of it. Until then these permits count as
+// taken in the whole cluster, including the next membership of this Guard.
 func (g *Guard) retire(m *membership) {
 	if m == nil {
 		return
@@ -123,14 +123,15 @@ func (g *Guard) retire(m *membership) {
 	})
 }
 
-// share is the membership, and whether it is over.
+// share returns the membership, and whether the Guard has left permanently.
 func (g *Guard) share() (m *membership, left bool) {
 	g.sharing.Lock()
 	defer g.sharing.Unlock()
 	return g.membership, g.left
 }
 
-// leave ends the memberships of the Guard for good. Rules in force do as they say for a store that is away.
+// leave ends the memberships of the Guard permanently. Rules in force fall back to onFailure, as
+// with an unreachable store.
 func (g *Guard) leave() {
 	g.sharing.Lock()
 	g.left = true
@@ -142,7 +143,7 @@ func (g *Guard) leave() {
 	}
 }
 
-// of is the member, nil if there is none.
+// of returns the member, nil if there is none.
 func (m *membership) of() *sharing.Member {
 	if m == nil {
 		return nil
@@ -154,17 +155,17 @@ func (m *membership) of() *sharing.Member {
 func (g *Guard) open(text string) (store.Store, error) {
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil, spec.BadField("redis", "is no URL")
+		return nil, spec.BadField("redis", "is not a valid URL")
 	}
 	stores := g.config.Stores
 	open := stores[u.Scheme]
 	if open == nil {
-		return nil, spec.BadField("redis", "begins with %q, which nothing opens: %s", u.Scheme+"://", schemes(stores))
+		return nil, spec.BadField("redis", "has the scheme %q, which no configured store handles: %s", u.Scheme+"://", schemes(stores))
 	}
 	if password, ok := u.User.Password(); ok && strings.HasPrefix(password, "$") {
 		secret, ok := os.LookupEnv(password[1:])
 		if !ok {
-			return nil, spec.BadField("redis", "names the variable %s, which the environment does not have", password[1:])
+			return nil, spec.BadField("redis", "names the environment variable %s, which is not set", password[1:])
 		}
 		u.User = url.UserPassword(u.User.Username(), secret)
 	}
@@ -175,10 +176,10 @@ func (g *Guard) open(text string) (store.Store, error) {
 	return store, nil
 }
 
-// schemes says what is opened.
+// schemes describes the schemes that can be opened.
 func schemes(stores map[string]func(string) (store.Store, error)) string {
 	if len(stores) == 0 {
-		return "give api.Config.Stores what opens such a store, as package cluster/redis has it"
+		return "add one to api.Config.Stores, such as that of package cluster/redis"
 	}
 	var all []string
 	for scheme := range stores {

@@ -26,7 +26,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// outage is a store that can be away.
+// outage is a store that can be made unreachable.
 type outage struct {
 	*cluster.Memory
 	away atomic.Bool
@@ -45,14 +45,14 @@ func (s *outage) Start(ctx context.Context, batch []store.Command, done func()) 
 	done()
 }
 
-// testCluster is some Guards that share limits, on one clock and one store.
+// testCluster is a number of Guards that share limits, on one clock and one store.
 type testCluster struct {
 	*testing.T
 	clock  *api.ManualClock
 	store  store.Store
 	guards []*api.Guard
 
-	members int // that are expected
+	members int // expected
 }
 
 func newCluster(t *testing.T, n int, set ...flow.Rule) *testCluster {
@@ -95,7 +95,7 @@ func (f *testCluster) call(g *api.Guard, opts ...api.Option) bool {
 	return err == nil
 }
 
-// pour has all Guards call in turn, and returns how many calls of each ran.
+// pour makes calls at all Guards in turn, and returns how many of each ran.
 func (f *testCluster) pour(rounds int) (ran []int) {
 	ran = make([]int, len(f.guards))
 	for range rounds {
@@ -117,12 +117,13 @@ func sum(all []int) (n int) {
 
 var orders = flow.Rule{ID: "orders", Resource: "orders", Threshold: 100, Cluster: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed}}
 
-// However many members there are, they admit no more than the limit in any interval, and not much less.
+// However many members there are, they admit no more than the limit in any interval, and not much
+// less.
 func TestMembersShareAFlowLimit(t *testing.T) {
 	for _, n := range []int{1, 3, 8} {
 		t.Run(fmt.Sprint(n, " members"), func(t *testing.T) {
 			f := newCluster(t, n, orders)
-			var ran []int // by steps of 10 ms
+			var ran []int // in steps of 10 ms
 			for range 500 {
 				ran = append(ran, sum(f.pour(1)))
 				f.clock.Advance(10 * time.Millisecond)
@@ -141,7 +142,7 @@ func TestMembersShareAFlowLimit(t *testing.T) {
 	}
 }
 
-// While the store is away each rule does as it says, and no call waits for long.
+// While the store is unreachable each rule follows its onFailure, and no call waits long.
 func TestStoreOfAClusterIsAway(t *testing.T) {
 	for on, want := range map[cluster.OnFailure][2]int{
 		cluster.Closed: {0, 0}, cluster.Open: {300, 300}, cluster.Local: {45, 50}, // half of the limit each
@@ -156,7 +157,7 @@ func TestStoreOfAClusterIsAway(t *testing.T) {
 			f.members = 2
 			f.join(rule)
 			f.clock.SetSleep(clocks.SleepAdvance)
-			f.pour(20) // which it takes to learn that
+			f.pour(20) // until the members notice
 			f.clock.Advance(3 * time.Second)
 			slept := len(f.clock.Slept())
 			ran := f.pour(300)[0]
@@ -168,7 +169,7 @@ func TestStoreOfAClusterIsAway(t *testing.T) {
 	}
 }
 
-// line is what the tree says of a rule.
+// line returns the tree's line about a rule.
 func (f *testCluster) line(rule string) (text string) {
 	f.Helper()
 	for _, r := range f.guards[0].Engine().Rules().RuleStats() {
@@ -179,7 +180,7 @@ func (f *testCluster) line(rule string) (text string) {
 	return text
 }
 
-// What a rule shares, the tree tells.
+// The tree shows the shared state of a rule.
 func TestFiguresOfASharedLimit(t *testing.T) {
 	f := newCluster(t, 2, orders)
 	f.pour(100)
@@ -192,7 +193,7 @@ func TestFiguresOfASharedLimit(t *testing.T) {
 	assert.Contains(t, f.line("orders"), "store up")
 }
 
-// A guard that has no store says what it lacks, in a file with its place.
+// A guard without a store gets an error that says so, for a file with its position.
 func TestASharedLimitNeedsAStore(t *testing.T) {
 	g := newGuard(t, api.Config{})
 	err := g.LoadRules(api.RuleSet{Flow: []flow.Rule{orders}})
@@ -205,10 +206,10 @@ func TestASharedLimitNeedsAStore(t *testing.T) {
 	set, err := api.ParseRules("rules.yaml", []byte("cluster: {redis: rediss://cache:6379/0}\nflow:\n  - {id: orders, resource: orders, threshold: 5, cluster: {}}\n"))
 	require.NoError(t, err)
 	assert.Equal(t, cluster.Rule{Scope: cluster.Global}, set.Flow[0].Cluster)
-	require.ErrorContains(t, g.LoadRules(set), `cluster.redis: begins with "rediss://", which nothing opens: give api.Config.Stores`)
+	require.ErrorContains(t, g.LoadRules(set), `cluster.redis: has the scheme "rediss://", which no configured store handles: add one to api.Config.Stores`)
 }
 
-// closer is a store that notes that it was closed.
+// closer is a store that records that it was closed.
 type closer struct {
 	store.Store
 	closed *int
@@ -219,8 +220,8 @@ func (c closer) Close() error {
 	return nil
 }
 
-// A rule file names the store, whose password is in the environment; the Guard opens it as long as
-// rules need it.
+// A rule file names the store, whose password is in the environment; the Guard opens it while rules
+// need it.
 func TestAStoreThatAFileNames(t *testing.T) {
 	t.Setenv("ORDERS_PASSWORD", "s3cr:et")
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
@@ -261,7 +262,7 @@ func TestAStoreThatAFileNames(t *testing.T) {
 		"cluster: {members: -1}\nflow: []\n":                                                    "is -1",
 		"cluster: {namespace: 'a{b}'}\nflow: []\n":                                              "has a brace",
 		"cluster: {redis: 'redis://cache'}\n" + rule:                                            "api.Config.Stores has rediss://",
-		"cluster: {redis: 'rediss://:$ORDERS_NOT_THERE@cache'}\n" + rule:                        "names the variable ORDERS_NOT_THERE",
+		"cluster: {redis: 'rediss://:$ORDERS_NOT_THERE@cache'}\n" + rule:                        "names the environment variable ORDERS_NOT_THERE",
 		"cluster: [{members: 1}, {members: 2}]\nflow: []\n":                                     `"cluster" is already the id`,
 		"flow: [{resource: a, threshold: 1, cluster: {}}]\n":                                    "flow[0].id: is required by cluster",
 		"flow: [{id: a, resource: a, threshold: 1, cluster: {scope: none, onFailure: open}}]\n": "flow[0].cluster.scope: is none",
@@ -275,8 +276,8 @@ func TestAStoreThatAFileNames(t *testing.T) {
 	}
 }
 
-// Where only the top of a rule file changes, each rule that shares a limit goes over to the new member, and goes
-// on from what the store has counted.
+// If only the cluster settings of a rule file change, each rule that shares a limit moves to the
+// new member, and continues from the store's counts.
 func TestRulesThatStayJoinAgain(t *testing.T) {
 	const shares = "cluster: {onFailure: closed}"
 	const top = "{redis: 'redis://first', namespace: shop, members: 1}"
@@ -338,14 +339,14 @@ func TestRulesThatStayJoinAgain(t *testing.T) {
 	}
 }
 
-// stuck is a store that never answers, whatever its context says.
+// stuck is a store that never answers, whatever its context.
 type stuck struct{ done chan struct{} }
 
 func (stuck) Shard(string) int { return 0 }
 
 func (s stuck) Do(context.Context, []store.Command) { <-s.done }
 
-// A store that never returns keeps neither rules from being loaded nor a Guard from being closed.
+// A store that never returns blocks neither loading rules nor closing a Guard.
 func TestAStoreThatNeverReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hung := stuck{make(chan struct{})}
@@ -367,8 +368,8 @@ func TestAStoreThatNeverReturns(t *testing.T) {
 	})
 }
 
-// A new threshold holds at once, and what was admitted counts on; so it does in windows of another shape,
-// and for a rule that was the process's alone.
+// A new threshold takes effect at once, and admitted calls still count; also in windows of another
+// shape, and for a rule that was local before.
 func TestSharedLimitsAreReloaded(t *testing.T) {
 	f := newCluster(t, 2, orders)
 	f.pour(100)
@@ -395,7 +396,7 @@ func TestSharedLimitsAreReloaded(t *testing.T) {
 	assert.LessOrEqual(t, sum(f.pour(150)), 100)
 }
 
-// A rule in shadow mode shares with nobody whose rule is in force, keeps out no call, and counts those that it
+// A rule in shadow mode doesn't share with enforced rules, refuses no call, and counts the calls it
 // would have refused.
 func TestASharedLimitInShadowMode(t *testing.T) {
 	shadow := orders
@@ -413,13 +414,14 @@ func TestASharedLimitInShadowMode(t *testing.T) {
 	assert.Greater(t, f.pour(100)[2], 80)
 }
 
-// A call that takes of the lease allocates nothing, nor does one that is refused without the store.
+// A call that takes from the lease allocates nothing, nor does one that is refused without asking
+// the store.
 func TestASharedLimitAllocatesNothing(t *testing.T) {
 	rule := orders
 	for _, mode := range []api.Mode{api.Enforce, api.Shadow} {
 		rule.Mode, rule.Threshold = mode, 1e6
 		f := newCluster(t, 1, rule)
-		for range 100 { // until leases are as large as the demand
+		for range 100 { // until leases match the demand
 			f.pour(500)
 			f.clock.Advance(5 * time.Millisecond)
 		}
@@ -431,7 +433,7 @@ func TestASharedLimitAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Explain says what is at hand, and leaves no trace.
+// Explain reports the units at hand, without side effects.
 func TestExplainASharedLimit(t *testing.T) {
 	f := newCluster(t, 1, orders)
 	x, err := f.guards[0].Explain(t.Context(), "orders")
@@ -448,7 +450,7 @@ func TestExplainASharedLimit(t *testing.T) {
 	assert.Equal(t, before, f.line("orders"))
 }
 
-// The refusal says when to come again.
+// The RetryAfter of a refusal.
 func TestRetryAfterOfASharedLimit(t *testing.T) {
 	f := newCluster(t, 1, orders)
 	f.pour(200)
@@ -484,7 +486,7 @@ func TestSharedLimitsOfCallers(t *testing.T) {
 	assert.Len(t, ran, 2)
 }
 
-// A call that waits for its turn takes no units along through the wait: it fetches them after it, when
+// A call that waits for its turn holds no units during the wait: it fetches them afterwards, when
 // they count.
 func TestACallThatWaitsForAnotherRuleFetchesAfterwards(t *testing.T) {
 	turns := flow.Rule{ID: "turns", Resource: "orders", Threshold: 2, Behavior: flow.Throttle, MaxWait: 10 * time.Second}
@@ -497,8 +499,9 @@ func TestACallThatWaitsForAnotherRuleFetchesAfterwards(t *testing.T) {
 	assert.Equal(t, 2*time.Second, time.Duration(f.clock.Now()-began))
 }
 
-// What is borrowed of a shared limit counts in the coming bucket also for a rule about other callers
-// on the same path, even if the clock's Sleep returns too early. known bug 193
+// Units borrowed from a shared limit count in the coming bucket even for a rule on other callers of
+// the same path, and even if the clock's Sleep returns early.
+// known bug 193
 func TestBorrowersOfASharedLimitBeforeTheCallersOfAPath(t *testing.T) {
 	path := flow.Rule{ID: "path", Resource: "orders", Threshold: 2, Relation: flow.Chain, Ref: "web", Origin: "app", Window: flow.Ring}
 	four := orders

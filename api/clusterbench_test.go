@@ -12,8 +12,8 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 )
 
-// What a call costs whose limit is its process's alone, and one that spends what its member has leased. All limits are
-// far away, as the price is that of calls that never ask a store.
+// The cost of a call under a local limit, and of one that spends units leased by its member. All
+// limits are far from reached, so the cost is that of calls that never ask the store.
 func BenchmarkLeased(b *testing.B) {
 	sharing := cluster.Rule{Scope: cluster.Global}
 	window := flow.Rule{ID: "orders", Resource: "orders", Threshold: 1 << 29, Buckets: cluster.Buckets}

@@ -17,7 +17,8 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// A burst into an idle window leaves room for what comes after it. known bug 222
+// A burst into an idle window leaves room for later calls.
+// known bug 222
 func TestCallsAfterABurst(t *testing.T) {
 	var refused atomic.Int64
 	for _, buckets := range []int{2, 10} {
@@ -41,7 +42,7 @@ func TestCallsAfterABurst(t *testing.T) {
 					})
 				}
 				r := rand.New(rand.NewPCG(seed, 1))
-				// All sleeps are of the bubble's time, which passes at once.
+				// All sleeps are in the bubble's time, which passes at once.
 				time.Sleep(3*time.Second + time.Duration(r.Int64N(int64(time.Second))))
 				for range 600 {
 					call()

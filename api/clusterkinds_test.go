@@ -31,10 +31,10 @@ var (
 	}
 )
 
-// permitSets makes a rule that shares so many permits.
+// permitSets returns a rule that shares n permits.
 type permitSets func(n int, on cluster.OnFailure, mode api.Mode) api.RuleSet
 
-// sharedPermits are the families that have such.
+// sharedPermits lists the families with shared permits.
 var sharedPermits = map[string]permitSets{
 	"flow": func(n int, on cluster.OnFailure, mode api.Mode) api.RuleSet {
 		r := withFailure(permits, on)
@@ -55,13 +55,13 @@ func forPermits(t *testing.T, test func(t *testing.T, set permitSets)) {
 	}
 }
 
-// withFailure is the rule with another OnFailure.
+// withFailure returns the rule with another OnFailure.
 func withFailure(r flow.Rule, on cluster.OnFailure) flow.Rule {
 	r.Cluster.OnFailure = on
 	return r
 }
 
-// open makes calls at a Guard until one is refused, or so many run.
+// open makes calls at a Guard until one is refused, or most run.
 func (f *testCluster) open(g *api.Guard, most int, opts ...api.Option) (entries []api.Admitted) {
 	for range most {
 		entry, err := g.Entry(f.Context(), "orders", opts...)
@@ -79,7 +79,8 @@ func exitAll(entries []api.Admitted) {
 	}
 }
 
-// The calls of all members come one after the other, as far apart as the rule says, and no turn is left out.
+// The calls of all members run one after the other, at the distance that the rule sets, and no turn
+// is skipped.
 func TestMembersShareAThrottle(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		t.Run(fmt.Sprint(n, " members"), func(t *testing.T) {
@@ -97,8 +98,8 @@ func TestMembersShareAThrottle(t *testing.T) {
 	}
 }
 
-// A call whose turn is too far away is refused at once, and told when to come again. A turn that was
-// given stays so.
+// A call whose turn is too far away is refused at once, with its RetryAfter. A turn that was
+// assigned stays.
 func TestASharedThrottleRefuses(t *testing.T) {
 	rule := turns
 	rule.MaxWait = 30 * time.Millisecond
@@ -123,14 +124,14 @@ func TestASharedThrottleRefuses(t *testing.T) {
 	require.Error(t, err, "its deadline comes first")
 }
 
-// However many members there are, no more units are in flight than the limit, and those that one gives back
-// another can have.
+// However many members there are, no more units are in flight than the limit, and another member
+// can use released units.
 func TestMembersShareConcurrency(t *testing.T) { forPermits(t, testSharedPermits) }
 
 func testSharedPermits(t *testing.T, set permitSets) {
 	f := newClusterOf(t, 3, set(10, cluster.Closed, api.Enforce))
 	var all []api.Admitted
-	for range 20 { // what a member holds for its next calls comes back after a while
+	for range 20 { // units that a member holds in reserve come back after a while
 		for _, g := range f.guards {
 			all = append(all, f.open(g, 2)...)
 			require.LessOrEqual(t, len(all), 10)
@@ -153,7 +154,7 @@ func testSharedPermits(t *testing.T, set permitSets) {
 	exitAll(all)
 }
 
-// A call that another rule refuses gives its units back.
+// A call that another rule refuses releases its units.
 func TestARefusedCallGivesSharedPermitsBack(t *testing.T) {
 	forPermits(t, func(t *testing.T, set permitSets) {
 		f := newCluster(t, 1)
@@ -174,7 +175,7 @@ func TestARefusedCallGivesSharedPermitsBack(t *testing.T) {
 	})
 }
 
-// Permits that were given count on under a new threshold: none of a call that runs is lost.
+// Granted permits count under a new threshold: none of a running call is lost.
 func TestSharedPermitsAreReloaded(t *testing.T) {
 	forPermits(t, func(t *testing.T, set permitSets) {
 		f := newClusterOf(t, 2, set(10, cluster.Closed, api.Enforce))
@@ -199,8 +200,9 @@ func TestSharedPermitsAreReloaded(t *testing.T) {
 	})
 }
 
-// The last shared rule goes while calls have its permits, and comes back: those permits count as long
-// as the calls run, and no longer. known bug 177
+// The last shared rule is removed while calls hold its permits, and comes back: those permits count
+// as long as the calls run, and no longer.
+// known bug 177
 func TestSharedPermitsComeBack(t *testing.T) {
 	forPermits(t, func(t *testing.T, set permitSets) {
 		f := newCluster(t, 0)
@@ -215,7 +217,7 @@ func TestSharedPermitsComeBack(t *testing.T) {
 		require.Len(t, all, 10)
 		load(api.RuleSet{})
 		exitAll(all[:4])
-		f.clock.Advance(5 * time.Second) // more than permits of a member that is gone are held
+		f.clock.Advance(5 * time.Second) // longer than the permits of a lost member are held
 		load(shared)
 		rest := f.open(g, 10)
 		require.Len(t, rest, 4, "six run")
@@ -225,7 +227,7 @@ func TestSharedPermitsComeBack(t *testing.T) {
 		require.Len(t, rest, 10)
 
 		exitAll(rest)
-		load(api.RuleSet{}) // no call has any: they go back with the member
+		load(api.RuleSet{}) // no call holds any: they go back with the member
 		load(shared)
 		rest = f.open(g, 20)
 		assert.Len(t, rest, 10)
@@ -235,7 +237,7 @@ func TestSharedPermitsComeBack(t *testing.T) {
 	})
 }
 
-// So do turns.
+// The same for turns.
 func TestSharedTurnsAreReloaded(t *testing.T) {
 	f := newCluster(t, 2, turns)
 	require.True(t, f.call(f.guards[0]))
@@ -249,7 +251,7 @@ func TestSharedTurnsAreReloaded(t *testing.T) {
 	assert.InDelta(t, 0.5, time.Duration(f.clock.Now()-began).Seconds(), 0.01)
 }
 
-// In shadow mode, such rules keep no call waiting and none out.
+// In shadow mode, such rules delay and refuse no call.
 func TestSharedTurnsAndPermitsInShadowMode(t *testing.T) {
 	sets := map[string]api.RuleSet{}
 	for name, set := range sharedPermits {
@@ -278,8 +280,8 @@ func TestSharedTurnsAndPermitsInShadowMode(t *testing.T) {
 	}
 }
 
-// While the store is away, throttles and limits of concurrency do as they say as well: with local, each of two members
-// has half.
+// While the store is unreachable, throttles and limits of concurrency follow onFailure as well:
+// with local, each of two members has half.
 func TestStoreOfSharedTurnsAndPermitsIsAway(t *testing.T) {
 	for on, want := range map[cluster.OnFailure]struct{ permits, turns int }{
 		cluster.Closed: {0, 0}, cluster.Open: {40, 40}, cluster.Local: {5, 5},
@@ -329,8 +331,8 @@ type slow struct{ store.Store }
 
 func (slow) Start(context.Context, []store.Command, func()) {}
 
-// However many shared limits a call lacks, it waits for the store no longer than one timeout in all; and after
-// a few calls nobody waits.
+// However many shared limits a call needs units of, it waits for the store for at most one timeout;
+// and after a few calls no call waits.
 func TestACallUnderThreeSharedRulesWaitsForOneTimeout(t *testing.T) {
 	for _, on := range []cluster.OnFailure{cluster.Local, cluster.Open, cluster.Closed} {
 		t.Run(on.String(), func(t *testing.T) {
@@ -350,7 +352,7 @@ func TestACallUnderThreeSharedRulesWaitsForOneTimeout(t *testing.T) {
 					}
 				}
 				require.LessOrEqual(t, total, cluster.DefaultTimeout)
-				f.clock.Advance(500 * time.Millisecond) // turns of the throttle are to have come
+				f.clock.Advance(500 * time.Millisecond) // turns of the throttle must be available
 			}
 			assert.LessOrEqual(t, waited, 20)
 		})
@@ -368,7 +370,7 @@ func (s *counted) Start(ctx context.Context, batch []store.Command, done func())
 	s.Memory.Start(ctx, batch, done)
 }
 
-// What a call lacks of several limits it fetches in one round.
+// A call fetches the units it needs from several limits in one round trip.
 func TestSharedLimitsAreFetchedInOneRound(t *testing.T) {
 	f := newCluster(t, 0)
 	store := &counted{Memory: cluster.NewMemory(f.clock)}
@@ -382,8 +384,8 @@ func TestSharedLimitsAreFetchedInOneRound(t *testing.T) {
 	assert.EqualValues(t, 1, store.trips.Load()-before)
 }
 
-// A call that has its turn or its permits at hand allocates nothing, nor does one that is refused without the
-// store.
+// A call with its turn or permits at hand allocates nothing, nor does one that is refused without
+// asking the store.
 func TestSharedTurnsAndPermitsAllocateNothing(t *testing.T) {
 	fast := turns
 	fast.Threshold, fast.MaxWait = 1e6, time.Millisecond
@@ -392,7 +394,7 @@ func TestSharedTurnsAndPermitsAllocateNothing(t *testing.T) {
 		f.clock.Advance(time.Microsecond)
 		f.call(f.guards[0])
 	}
-	for range 50_000 { // until leases are as large as the demand
+	for range 50_000 { // until leases match the demand
 		next()
 	}
 	race.AllocatesNothing(t, 1000, next)
@@ -407,7 +409,7 @@ func TestSharedTurnsAndPermitsAllocateNothing(t *testing.T) {
 	})
 }
 
-// Explain says what is at hand, and leaves no trace.
+// Explain reports the turns and permits at hand, without side effects.
 func TestExplainSharedTurnsAndPermits(t *testing.T) {
 	f := newCluster(t, 1, turns)
 	explain := func() api.Explanation {
@@ -437,7 +439,8 @@ func TestExplainSharedTurnsAndPermits(t *testing.T) {
 	}
 }
 
-// Without the store, a call whose turn is too far away is refused for that; with closed, because there is no store.
+// Without the store, a call whose turn is too far away is refused for that reason; with closed,
+// because the store is unreachable.
 func TestExplainSharedTurnsWithoutTheStore(t *testing.T) {
 	for on, want := range map[cluster.OnFailure]core.Judgement{
 		cluster.Local:  {Outcome: core.Refused, About: true, Why: "cluster store unreachable: this member enforces its share of the limit"},
@@ -462,8 +465,8 @@ func TestExplainSharedTurnsWithoutTheStore(t *testing.T) {
 	}
 }
 
-// What a rule measures says how full its limit is, as far as this member knows; while the store is away, how full its own
-// share is. What is on a lease says nothing on that.
+// The measure of a rule shows how full its limit is, to this member's knowledge; while the store is
+// unreachable, how full its own share is. Units on a lease are not part of it.
 func TestMeasuresOfSharedLimits(t *testing.T) {
 	slow := turns
 	slow.MaxWait = time.Second
@@ -510,7 +513,7 @@ func TestMeasuresOfSharedLimits(t *testing.T) {
 	}
 }
 
-// The tree tells of them what it tells of windows.
+// The tree shows the same about them as about windows.
 func TestFiguresOfSharedTurnsAndPermits(t *testing.T) {
 	f := newClusterOf(t, 1, api.RuleSet{
 		Flow:      []flow.Rule{turns, permits},
@@ -525,7 +528,7 @@ func TestFiguresOfSharedTurnsAndPermits(t *testing.T) {
 	}
 }
 
-// What members can't share is refused with a sentence.
+// A rule that members can't share is refused with an explanation.
 func TestSharedTurnsThatCannotBeCounted(t *testing.T) {
 	for want, change := range map[string]func(*flow.Rule){
 		"members share turns that are at least 1µs apart":      func(r *flow.Rule) { r.Threshold = 2e6 },

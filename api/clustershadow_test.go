@@ -22,7 +22,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/books"
 )
 
-// distant is a store whose commands are a while on their way, and their answers as long.
+// distant is a store with a network delay in both directions.
 type distant struct {
 	*cluster.Memory
 	way time.Duration
@@ -38,7 +38,7 @@ type machineClock struct{}
 
 func (machineClock) Now() int64 { return time.Now().UnixNano() }
 
-// tried is a rule to try in shadow mode, and what calls it.
+// tried is a rule in shadow mode, and its callers.
 type tried struct {
 	set   func(api.Mode) api.RuleSet
 	gap   time.Duration // between two calls, on average
@@ -67,7 +67,7 @@ func triedHotspot(r hotspot.Rule, calls int) tried {
 	return tried{set, time.Duration(float64(time.Second) / r.Threshold / 2), calls}
 }
 
-// tries are small limits, where calls ask the store, under twice as many calls as they admit.
+// tries are small limits, for which calls ask the store, under twice the demand that they admit.
 var tries = map[string]tried{
 	"turns that nobody waits for":  triedFlow(flow.Rule{Threshold: 100, Behavior: flow.Throttle, MaxWait: 1}, 600),
 	"turns, 3 of them waited for":  triedFlow(flow.Rule{Threshold: 100, Behavior: flow.Throttle, MaxWait: 30 * time.Millisecond}, 600),
@@ -78,8 +78,9 @@ var tries = map[string]tried{
 	"windows of two values":        triedHotspot(hotspot.Rule{Threshold: 4}, 400),
 }
 
-// A rule in shadow mode counts what it would refuse if it were in force, also where each call has to ask
-// the store, near or far: no call waits for that. known bug 216
+// A rule in shadow mode counts the calls it would refuse if enforced, even if each call has to ask
+// the store, near or far: no call waits for that.
+// known bug 216
 func TestSmallSharedLimitsInShadowMode(t *testing.T) {
 	for name, x := range tries {
 		for _, place := range []string{"near", "far", "away in between"} {
@@ -92,8 +93,9 @@ func TestSmallSharedLimitsInShadowMode(t *testing.T) {
 	}
 }
 
-// play, in a bubble of synctest where sleeping takes no time, makes the calls at two Guards in turn, and returns how many are refused, or would be. A far store takes 4 ms; the others answer
-// at once, and no time passes as calls wait for their turns.
+// play makes the calls at two Guards in turn, in a synctest bubble where sleeping takes no time,
+// and returns how many are refused, or would be. A far store takes 4 ms; the others answer at once,
+// and no time passes as calls wait for their turns.
 func (x tried) play(t *testing.T, mode api.Mode, place string) (refused int64) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := clocks.NewManual(time.Unix(1_800_000_000, 0))

@@ -32,8 +32,8 @@ func (f *testCluster) of(g *api.Guard, user any, calls int) (ran int) {
 	return ran
 }
 
-// Each value has a limit of its own, which the members share, also where it is an exception; what equals in one
-// member equals in all.
+// Each value has a limit of its own, which the members share, also if it is an exception; equal
+// values are equal in all members.
 func TestMembersShareLimitsOfValues(t *testing.T) {
 	rule := users
 	rule.Exceptions = []hotspot.Exception{{Value: hotspot.ValueOf("batch"), Threshold: 40}, {Value: hotspot.ValueOf("none"), Threshold: 0}}
@@ -83,7 +83,7 @@ func TestMembersShareTurnsAndPermitsOfValues(t *testing.T) {
 	}
 }
 
-// While the store is away, values have what their rule says, too.
+// While the store is unreachable, the limits of values follow onFailure, too.
 func TestStoreOfSharedValuesIsAway(t *testing.T) {
 	for on, want := range map[cluster.OnFailure]int{cluster.Closed: 0, cluster.Open: 60, cluster.Local: 10} {
 		t.Run(on.String(), func(t *testing.T) {
@@ -104,8 +104,8 @@ func TestStoreOfSharedValuesIsAway(t *testing.T) {
 	}
 }
 
-// Values that are asked for now and then cost no more requests than the member may spend on them; beyond, each has its
-// part of the limit.
+// Values with few calls cost no more requests than the member's budget; beyond it, each member has
+// its part of the limit.
 func TestColdValuesHaveABudget(t *testing.T) {
 	rule := users
 	rule.Cluster.OnFailure = cluster.Local
@@ -117,7 +117,8 @@ func TestColdValuesHaveABudget(t *testing.T) {
 	assert.Equal(t, 20, f.of(g, "late", 30))
 }
 
-// coldValues calls one of four members with 3000 values, once each, and returns how many requests that took.
+// coldValues calls one of four members with 3000 values, once each, and returns the number of
+// requests.
 func coldValues(t *testing.T, rule hotspot.Rule) (f *testCluster, g *api.Guard, trips int64) {
 	f = newCluster(t, 0)
 	store := &counted{Memory: cluster.NewMemory(f.clock)}
@@ -139,7 +140,8 @@ func TestColdValuesHaveABudgetInShadowMode(t *testing.T) {
 	assert.EqualValues(t, 3000-cluster.DefaultValueCalls, g.Engine().Rules().RuleStats()[0].ShadowBlocked)
 }
 
-// No more values have a limit of their own than the rule may know; those beyond share one, with those of all members.
+// No more values have a limit of their own than the rule tracks; further ones share one limit,
+// across all members.
 func TestValuesBeyondTheCapShareALimit(t *testing.T) {
 	rule := users
 	rule.MaxValues, rule.Threshold = 10, 2
@@ -155,8 +157,8 @@ func TestValuesBeyondTheCapShareALimit(t *testing.T) {
 	assert.Equal(t, 2, f.of(f.guards[0], "new", 5), "who hasn't been there for a while makes room")
 }
 
-// The tree says what values have asked for, and what is shared. A call that takes of a lease allocates nothing, nor
-// does one that is refused.
+// The tree shows the demand of values, and the shared state. A call that takes from a lease
+// allocates nothing, nor does one that is refused.
 func TestFiguresOfSharedValues(t *testing.T) {
 	f := newClusterOf(t, 1, ofUsers(users))
 	g := f.guards[0]
@@ -184,14 +186,15 @@ func TestFiguresOfSharedValues(t *testing.T) {
 	rule := users
 	rule.Threshold = 1e6
 	require.NoError(t, g.LoadRules(ofUsers(rule)))
-	for range 100 { // until leases are as large as the demand
+	for range 100 { // until leases match the demand
 		f.of(g, "ann", 500)
 		f.clock.Advance(5 * time.Millisecond)
 	}
 	race.AllocatesNothing(t, 100, func() { f.call(g, ann...) })
 }
 
-// A new threshold holds at once, and what was admitted counts on; in shadow mode no call is kept out or waits.
+// A new threshold takes effect at once, and admitted calls still count; in shadow mode no call is
+// refused or delayed.
 func TestSharedValuesAreReloaded(t *testing.T) {
 	f := newClusterOf(t, 1, ofUsers(users))
 	g := f.guards[0]
@@ -210,7 +213,7 @@ func TestSharedValuesAreReloaded(t *testing.T) {
 	assert.Positive(t, g.Engine().Rules().RuleStats()[0].ShadowBlocked)
 }
 
-// What members can't share of values is refused with a sentence.
+// A rule on values that members can't share is refused with an explanation.
 func TestSharedValuesThatCannotBeCounted(t *testing.T) {
 	for want, change := range map[string]func(*hotspot.Rule){
 		"hotspot[0].cluster: has no meaning for behavior tokenBucket": func(r *hotspot.Rule) { r.Behavior = hotspot.TokenBucket },
@@ -233,8 +236,9 @@ func TestSharedValuesThatCannotBeCounted(t *testing.T) {
 	}
 }
 
-// Two values of a call that are among the rest take two units of it, in force as in shadow mode; and where only one is left,
-// the call takes none. known bug 217
+// Two values of a call that are in the rest take two of its units, enforced or in shadow mode; if
+// only one is left, the call takes none.
+// known bug 217
 func TestTwoValuesOfTheRest(t *testing.T) {
 	for _, mode := range []api.Mode{api.Enforce, api.Shadow} {
 		rule := users
@@ -244,7 +248,7 @@ func TestTwoValuesOfTheRest(t *testing.T) {
 		passes := func(value any) bool {
 			before := g.Engine().Rules().RuleStats()[0].ShadowBlocked
 			ran := f.call(g, api.Param("user", value))
-			f.clock.Advance(time.Microsecond) // what was answered late is given back
+			f.clock.Advance(time.Microsecond) // late answers are given back
 			return ran && g.Engine().Rules().RuleStats()[0].ShadowBlocked == before
 		}
 		f.of(g, "known", 1)

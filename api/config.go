@@ -14,64 +14,68 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// Config describes a Guard. The zero value is right for production: the standard chain of slots, the
-// machine's clock, slog.Default().
+// Config describes a Guard. The zero value is right for production: the standard chain of slots,
+// the machine's clock, slog.Default().
 type Config struct {
-	// Clock tells the time; nil is the machine's monotonic clock. Tests use a [ManualClock]. Very dense
-	// traffic may want a [clocks.Coarse].
+	// Clock tells the time; nil is the machine's monotonic clock. Tests use a [ManualClock]. Very
+	// dense traffic may want a [clocks.Coarse].
 	Clock clocks.Clock
-	// Interval and Buckets are the length of the second window of every node, and its buckets (Sentinel's
-	// sampleCount). 0 means one second, and 2. The tree shows these windows; rules have intervals of their
-	// own.
+	// Interval and Buckets are the length of every node's second window, and its number of buckets
+	// (Sentinel's sampleCount). 0 means one second, and 2. The tree shows these windows; rules have
+	// intervals of their own.
 	Interval time.Duration
 	Buckets  int
-	// OccupyTimeout bounds the wait of a prioritized call for a borrowed bucket, which must be shorter. 0
-	// means 500 ms; at most 24 h.
+	// OccupyTimeout bounds the wait of a prioritized call for a borrowed bucket, which must be
+	// shorter. 0 means 500 ms; at most 24 h.
 	OccupyTimeout time.Duration
-	// ColdFactor divides the threshold of a cold resource where a warm-up rule doesn't say otherwise. 0
+	// ColdFactor divides the threshold of a cold resource, unless the warm-up rule sets its own. 0
 	// means 3; 2 to 1000.
 	ColdFactor int
 	// Caps bound the nodes of the tree, and so its memory.
 	Caps Caps
-	// LeakAfter turns on the search for leaks: a call that has not exited this long after it was admitted
-	// (or up to an eighth longer) is reported to the Logger, once, with the stack of the code that made it;
-	// see [Guard.Leaks]. It costs about a microsecond a call. From 1 ms to 24 h; 0 is off and costs nothing.
+	// LeakAfter turns on leak detection: a call that has not exited this long after its admission
+	// (or up to an eighth longer) is reported to the Logger, once, with the stack of its caller;
+	// see [Guard.Leaks]. It costs about a microsecond a call. From 1 ms to 24 h; 0 is off and costs
+	// nothing.
 	LeakAfter time.Duration
-	// Percentiles makes a Guard record how long the calls of each resource took, and show the median and
-	// the 95th and 99th percentile of the last minute wherever response times are shown. It costs a call
-	// about two nanoseconds, and a resource some 7 KiB; at most 48 KiB, plus 5 KiB for each lane.
+	// Percentiles makes a Guard record the response times of each resource, and show the median and
+	// the 95th and 99th percentile of the last minute wherever response times are shown. It costs a
+	// call about two nanoseconds, and a resource some 7 KiB; at most 48 KiB, plus 5 KiB for each
+	// lane.
 	Percentiles bool
-	// Logger gets the block log, changes of breakers, leaks, reloads, warnings of rules and internal
-	// failures; nil is slog.Default().
+	// Logger gets the block log, changes of breakers, leaks, reloads, warnings of rules and
+	// internal failures; nil is slog.Default().
 	Logger *slog.Logger
-	// Failure says which errors of guarded code are failures, see [Admitted.Fail], unless
-	// [Guard.FailWhen] decides that for their resource. nil means every error but [context.Canceled]
-	// and those of calls whose own context was cancelled, which are neutral; a function decides about
-	// these, too. It is not asked about refusals and errors marked by [Ignore], which are never
-	// failures, or about panics, which always are. It must be safe for concurrent use.
+	// Failure decides which errors of guarded code are failures, see [Admitted.Fail], unless
+	// [Guard.FailWhen] decides that for their resource. nil means every error but
+	// [context.Canceled] and errors of calls whose own context was cancelled, which are neutral; a
+	// function decides about these, too. It is not asked about refusals and errors marked by
+	// [Ignore], which are never failures, or about panics, which always are. It must be safe for
+	// concurrent use.
 	Failure func(error) bool
 	// Chain is the order of the slots; nil is slots.Default().
 	Chain *slots.Chain
-	// Cluster is the part of this process in a cluster, for rules whose limits its members share: the
-	// store, a namespace, how many members there are. The zero value has none. Its Clock and Logger default
-	// to the two above. A Guard joins while such rules are in force; a rule file may say it
-	// instead, see rules.Cluster.
+	// Cluster configures this process as a member of a cluster, for rules whose limits the members
+	// share: the store, a namespace, the number of members. The zero value has none. Its Clock and
+	// Logger default to those of the Guard. A Guard joins while such rules are in force; a rule
+	// file may configure the cluster instead, see rules.Cluster.
 	Cluster cluster.Config
-	// Stores open the stores that rule files name, each by the scheme of the URL: package cluster/redis
-	// has such. They must be safe for concurrent use.
+	// Stores open the stores that rule files name, each by the scheme of the URL: package
+	// cluster/redis has such functions. They must be safe for concurrent use.
 	Stores map[string]func(url string) (store.Store, error)
-	// AllowWritable has a Guard read rule files and directories that every user of the system can write,
-	// with a warning: for file systems whose modes mean nothing.
+	// AllowWritable makes a Guard read rule files and directories that every user of the system can
+	// write, with a warning: for file systems without meaningful modes.
 	AllowWritable bool
-	// Host gives rules the load, the CPU use and the memory use; nil is this machine, see [host.Local].
+	// Host provides the load, the CPU use and the memory use to rules; nil is this machine, see
+	// [host.Local].
 	Host host.Source
 }
 
-// Config is the configuration: Clock, Interval, Buckets, OccupyTimeout, ColdFactor and Chain with their
-// defaults filled in, the rest as it was given.
+// Config returns the configuration: Clock, Interval, Buckets, OccupyTimeout, ColdFactor and Chain
+// with their defaults filled in, the rest as it was given.
 func (g *Guard) Config() Config { return g.config }
 
-// engine makes the engine of the configuration.
+// engine creates the engine of the configuration.
 func (c Config) engine() (*engine.Engine, error) {
 	chain := c.Chain
 	if chain == nil {
@@ -79,7 +83,7 @@ func (c Config) engine() (*engine.Engine, error) {
 	}
 	if c.Percentiles {
 		if !slices.Contains(chain.Names(), "statistic") {
-			return nil, errors.New("penstock: Config.Percentiles with a Config.Chain without the slot statistic: leave one out")
+			return nil, errors.New("penstock: Config.Percentiles needs the slot statistic, which Config.Chain doesn't have: add the slot or remove Percentiles")
 		}
 		chain = chain.Replace(slots.Percentiles())
 	}
@@ -89,7 +93,7 @@ func (c Config) engine() (*engine.Engine, error) {
 	})
 }
 
-// withDefaultsOf returns the configuration with what the engine has filled in.
+// withDefaultsOf returns the configuration with the engine's defaults.
 func (c Config) withDefaultsOf(e engine.Config) Config {
 	c.Clock, c.Interval, c.Buckets, c.OccupyTimeout, c.ColdFactor = e.Clock, e.Interval, e.Buckets, e.OccupyTimeout, e.ColdFactor
 	c.Chain = (*slots.Chain)(e.Chain)

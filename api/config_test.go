@@ -13,7 +13,8 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// Every field of the engine's configuration comes from the Guard's, and Guard.Config has the defaults.
+// Every field of the engine's configuration comes from the Guard's, and Guard.Config has the
+// defaults.
 func TestConfigReachesTheEngine(t *testing.T) {
 	cfg := api.Config{
 		Clock: api.NewManualClock(time.Unix(1700000000, 0)), Interval: 2 * time.Second, Buckets: 4, OccupyTimeout: time.Second,

@@ -6,10 +6,9 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// WithContext returns a context whose calls come in through the named context, a way
-// into the program such as "http" or "batch"; "" is the default one. They keep the
-// origin that ctx has, and are nested in no call: they begin at that context's
-// entrance. A nil ctx is [context.Background].
+// WithContext returns a context whose calls come in through the named context, an entrance to the
+// program such as "http" or "batch"; "" is the default one. They keep the origin of ctx, and are
+// nested in no call: they begin at that context's entrance. A nil ctx is [context.Background].
 //
 // Names that an outsider can choose are bounded by [Config].Caps, as are origins. With a name of
 // more than pattern.MaxName bytes every call is refused.
@@ -18,15 +17,15 @@ func WithContext(ctx context.Context, name string) context.Context {
 }
 
 // WithOrigin returns a context whose calls are made by origin; "" means no particular caller. They
-// stay in the named context that ctx has, and nested in the call that ctx belongs to, if any. A nil
-// ctx is [context.Background].
+// keep the named context of ctx, and stay nested in the call that ctx belongs to, if any. A nil ctx
+// is [context.Background].
 //
-// An origin should come from something trusted, not from a header of the request. With an origin of
+// An origin should come from a trusted source, not from a header of the request. With an origin of
 // more than pattern.MaxName bytes every call is refused.
 func WithOrigin(ctx context.Context, origin string) context.Context {
 	return engine.WithOrigin(ctx, origin)
 }
 
-// Nested is the memory of a context that [Admitted.ContextIn] makes. The zero value is ready to
-// become one, once; it must not be copied.
+// Nested is the memory for a context that [Admitted.ContextIn] creates. The zero value is ready for
+// use, once; it must not be copied.
 type Nested struct{ engine.Nested }

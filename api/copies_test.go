@@ -28,10 +28,9 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// holding is a rule of each family, in which every field that can hold something that is
-// shared holds something.
+// holding returns a rule of each family, with a value in every field that can hold shared memory.
 func holding() rules.Set {
-	others := []string{"none", "health"} // "*" is about orders, and nothing has a rule of its own
+	others := []string{"none", "health"} // "*" applies to orders, and no resource has a rule of its own
 	return rules.Set{
 		Authority: []authority.Rule{{Resource: "*", Exclude: others, Origins: []string{"app", "web"}}},
 		System:    []system.Rule{{Metric: system.QPS, Threshold: 1e9}},
@@ -49,9 +48,9 @@ func holding() rules.Set {
 	}
 }
 
-// What a user hands in or is given belongs to nobody else: nothing that can be changed in
-// it is part of the guard. Sets and guard are searched by reflection, so that a new field
-// of a rule is part of this test. known bug 109
+// Sets that a user passes in or gets share no mutable memory with the guard. Sets and guard are
+// searched by reflection, so that a new field of a rule is part of this test.
+// known bug 109
 func TestRulesAreCopiedInAndOut(t *testing.T) {
 	g := newGuard(t, api.Config{Clock: clocks.NewManual(time.Unix(1_700_000_000, 0))})
 	in := holding()
@@ -103,8 +102,8 @@ func TestRulesAreCopiedInAndOut(t *testing.T) {
 	}
 }
 
-// Who changes what Rules returned, or what was loaded, changes nobody's verdict, also if
-// another load fails afterwards.
+// Changing the result of Rules, or a set after loading it, changes no verdict, even if another load
+// fails afterwards.
 func TestChangedCopiesChangeNoVerdict(t *testing.T) {
 	g := newGuard(t, api.Config{Clock: clocks.NewManual(time.Unix(1_700_000_000, 0))})
 	in := holding()
@@ -137,7 +136,7 @@ func TestChangedCopiesChangeNoVerdict(t *testing.T) {
 	}
 }
 
-// filled fails where a list is empty: the set would not show that it is copied.
+// filled fails if a list is empty: the set would not show that it is copied.
 func filled(t *testing.T, v reflect.Value, path string) {
 	t.Helper()
 	switch v.Kind() {
@@ -153,8 +152,7 @@ func filled(t *testing.T, v reflect.Value, path string) {
 	}
 }
 
-// search returns where in memory everything is that can be changed by way of v, and the
-// way to it.
+// search returns the addresses of all mutable memory reachable from v, and the paths to it.
 func search(v reflect.Value, path string) map[uintptr]string {
 	s := searcher{found: map[uintptr]string{}, seen: map[visit]bool{}}
 	s.walk(v, path)
@@ -172,7 +170,7 @@ type visit struct {
 	len int
 }
 
-// note reports whether what v leads to is new.
+// note reports whether v leads to memory not seen before.
 func (s *searcher) note(v reflect.Value, length int, path string) bool {
 	at := visit{v.Pointer(), v.Type(), length}
 	if at.at == 0 || s.seen[at] {

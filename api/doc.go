@@ -1,4 +1,4 @@
-// Package api is what guarded code calls, and all that it imports. Code that writes rules in Go
+// Package api is the entry point; most programs import nothing else. Code that writes rules in Go
 // adds the packages of their families, such as flow; rule files need none.
 //
 //	e, err := api.Entry(ctx, "GET /orders")
@@ -7,9 +7,8 @@
 //	}
 //	defer e.Exit()
 //
-// The package functions use a default Guard, made at the first call; [New] makes
-// one of your own with the same methods. Until rules are loaded, every call passes
-// and is counted.
+// The package functions use a default Guard, created at the first call; [New] creates one of your
+// own with the same methods. Until rules are loaded, every call passes and is counted.
 //
 //	err := api.LoadRules(api.RuleSet{Flow: []flow.Rule{
 //		{Resource: "GET /orders", Threshold: 100},

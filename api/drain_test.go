@@ -18,8 +18,8 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 )
 
-// A guard that drains refuses calls that wait, and later ones that would have to, and lets others run. Drain
-// returns when the last call has ended.
+// A guard that drains refuses calls that wait, and later calls that would have to, and lets others
+// run. Drain returns when the last call has ended.
 func TestDrain(t *testing.T) {
 	bubbled(t, func(t *testing.T, g *api.Guard, call func(ctx context.Context, name string, opts ...api.Option) <-chan outcome) {
 		require.NoError(t, g.LoadRules(api.RuleSet{
@@ -31,7 +31,7 @@ func TestDrain(t *testing.T) {
 		defer cancel()
 		runs := make(map[string]outcome)
 		waits := make(map[string][]<-chan outcome)
-		for _, name := range []string{"turns", "queue", "both"} { // where calls wait for both, the turn comes first
+		for _, name := range []string{"turns", "queue", "both"} { // of calls that wait for both, the turn comes first
 			runs[name] = <-call(t.Context(), name)
 			require.NoError(t, runs[name].err)
 			for _, ctx := range []context.Context{context.Background(), canLeave} {
@@ -88,7 +88,7 @@ func TestDrainGivesUp(t *testing.T) {
 	})
 }
 
-// waker is a clock of the user's own: its sleeps last until their context ends.
+// waker is a user's clock: its sleeps last until their context ends.
 type waker struct {
 	clocks.Clock
 	asleep chan bool
@@ -133,8 +133,9 @@ func TestDrainOnOtherClocks(t *testing.T) {
 	}
 }
 
-// Where a client leaves, nobody reads an answer. Where the server closes, it says so: because the guard drains, or
-// by the cause with which it ended the requests' context, as signal.NotifyContext does.
+// If the client has disconnected, nobody reads the answer. If the server closes, the error says so:
+// because the guard drains, or with the cause that ended the requests' context, as in
+// signal.NotifyContext.
 func TestDepartedClientOrClosingServer(t *testing.T) {
 	for name, c := range map[string]struct {
 		end    func(g *api.Guard, cancel context.CancelCauseFunc)
@@ -172,13 +173,13 @@ func TestDepartedClientOrClosingServer(t *testing.T) {
 	}
 }
 
-// annotated wraps an error as github.com/pkg/errors does, whose Cause returns what it wraps.
+// annotated wraps an error as github.com/pkg/errors does, whose Cause returns the wrapped error.
 type annotated struct{ error }
 
 func (a annotated) Cause() error  { return a.error }
 func (a annotated) Unwrap() error { return a.error }
 
-// A wrapper with a method Cause doesn't make a closing server of a client that has left.
+// A wrapper with a method Cause doesn't turn a disconnected client into a closing server.
 func TestDepartedClientInAWrappedError(t *testing.T) {
 	bubbled(t, func(t *testing.T, g *api.Guard, call func(ctx context.Context, name string, opts ...api.Option) <-chan outcome) {
 		runs := <-call(t.Context(), "queue")
@@ -195,7 +196,7 @@ type several []error
 
 func (several) Error() string { return "several" }
 
-// endsWith is a context of the user's own that ends with such an error.
+// endsWith is a user's context that ends with such an error.
 type endsWith struct {
 	context.Context
 	done chan struct{}
@@ -211,7 +212,7 @@ func (e endsWith) Err() error {
 	}
 }
 
-// The error of a call that gave up has a text whatever error ended its context.
+// The error of a call that gave up has a text, whatever error ended its context.
 func TestTextOfACallThatGaveUp(t *testing.T) {
 	bubbled(t, func(t *testing.T, g *api.Guard, call func(ctx context.Context, name string, opts ...api.Option) <-chan outcome) {
 		runs := <-call(t.Context(), "queue")

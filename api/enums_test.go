@@ -31,7 +31,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// enums are the last value of every enumeration that users meet.
+// enums holds the last value of every enumeration that users see.
 var enums = []fmt.Stringer{
 	authority.Deny, breaker.ConsecutiveErrors, breaker.ForcedClosed, breaker.ForceClosed, core.KindCustom, core.Unknown, clocks.SleepAdvance,
 	spec.MatchPath, spec.Off, flow.Concurrency, flow.Chain, flow.Ring, flow.TokenBucket, hotspot.Concurrency, hotspot.TokenBucket, hotspot.Refill, hotspot.MissingRefuse,
@@ -39,8 +39,8 @@ var enums = []fmt.Stringer{
 	cluster.PerMember, cluster.Closed,
 }
 
-// Every enumeration is its name in JSON, as a value and as a key, and is read back; what has
-// no name is an error, and is printed as its number.
+// Every enumeration is its name in JSON, as a value and as a key, and is read back; a value without
+// a name is an error, and prints as its number.
 func TestEnumsAreNamesInJSON(t *testing.T) {
 	for _, last := range enums {
 		kind := reflect.TypeOf(last)

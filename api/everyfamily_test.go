@@ -18,8 +18,8 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// everyFamily is one rule of each of the six families on one resource, none of which
-// refuses a call of everyFamilyCall.
+// everyFamily returns one rule of each of the six families on one resource; none refuses a call of
+// everyFamilyCall.
 func everyFamily() rules.Set {
 	return rules.Set{
 		Authority: []authority.Rule{{Resource: "GET /orders", Origins: []string{"app"}}},
@@ -31,8 +31,8 @@ func everyFamily() rules.Set {
 	}
 }
 
-// everyFamilyCall returns a call that all six families judge: inbound, with a caller and a
-// value, on four nodes.
+// everyFamilyCall returns a call that all six families judge: inbound, with a caller and a value,
+// on four nodes.
 func everyFamilyCall(t testing.TB) func() {
 	t.Helper()
 	g := newGuard(t, api.Config{})
@@ -56,7 +56,7 @@ func BenchmarkEveryFamily(b *testing.B) {
 	}
 }
 
-// Passing and blocking allocate nothing where all families judge, whatever the value.
+// Passing and blocking allocate nothing when all families judge, whatever the value.
 func TestNoAllocationsWithEveryFamily(t *testing.T) {
 	blocked := map[string]func(*rules.Set){
 		"":          func(*rules.Set) {},

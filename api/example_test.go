@@ -59,7 +59,7 @@ func ExampleCall() {
 	// Output: 42 <nil>
 }
 
-// Only errors that the resource answers for open its breaker.
+// Only errors that the resource is responsible for open its breaker.
 func ExampleGuard_FailWhen() {
 	guard, err := api.New(api.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -90,8 +90,8 @@ func ExampleGuard_FailWhen() {
 	// penstock: breaker rule "breaker:GET /orders:consecutiveErrors" blocked "GET /orders"
 }
 
-// A call that is never exited holds its permits forever. With LeakAfter, the guard
-// says who made it.
+// A call that is never exited holds its permits forever. With LeakAfter, the guard reports its
+// caller.
 func ExampleGuard_Leaks() {
 	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	guard, err := api.New(api.Config{Clock: clock, LeakAfter: time.Minute, Logger: slog.New(slog.DiscardHandler)})
@@ -108,7 +108,7 @@ func ExampleGuard_Leaks() {
 	forgetful()
 	clock.Advance(time.Hour)
 	for _, leak := range guard.Leaks() {
-		function, _, _ := strings.Cut(leak.Stack, "\n") // the rest is where it stands, and who called it
+		function, _, _ := strings.Cut(leak.Stack, "\n") // the rest is the source position, and the callers
 		fmt.Println(leak.Resource, "is open since", leak.Age, "by", path.Base(function))
 	}
 	// Output: GET /orders is open since 1h0m0s by api_test.ExampleGuard_Leaks.func1
@@ -165,7 +165,7 @@ func ExampleGuard_Drain() {
 			panic(err)
 		}
 	}()
-	_, err = guard.Entry(ctx, "GET /report") // it would wait for a minute
+	_, err = guard.Entry(ctx, "GET /report") // would wait for a minute
 	fmt.Println(errors.Is(err, api.ErrDraining))
 	runs.Exit()
 	fmt.Println(guard.Drain(ctx)) // all have ended

@@ -31,7 +31,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// Why a call is refused, and when it would no longer be.
+// Explain says why a call is refused, and when it would pass.
 func ExampleGuard_Explain() {
 	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
@@ -91,18 +91,18 @@ func quiet(t testing.TB, cfg api.Config) (*api.Guard, *clocks.Manual) {
 	return g, clock
 }
 
-// explained is a rule of a family, in force on "orders", and what is done before it is asked.
+// explained is a rule of a family, in force on "orders", with the calls made before it is asked.
 type explained struct {
 	set    api.RuleSet
 	before func(t *testing.T, g *api.Guard)
 	opts   []api.Option
 	hold   bool // calls are kept open
-	left   int  // how many calls pass
+	left   int  // calls that pass
 	next   time.Duration
 }
 
-// Of each family: as many calls pass as remain, the next one is refused, and again until the
-// nanosecond before the time that was told.
+// For each family: as many calls pass as remain, the next one is refused, and so is any until the
+// nanosecond before the announced time.
 func TestExplainAgainstEntry(t *testing.T) {
 	fail := func(t *testing.T, g *api.Guard, opts ...api.Option) {
 		t.Helper()
@@ -178,7 +178,7 @@ func TestExplainAgainstEntry(t *testing.T) {
 			_, err := g.Entry(t.Context(), "orders", tt.opts...)
 			require.ErrorIs(t, err, api.ErrBlocked)
 			if tt.next == 0 {
-				if name != "flow cold" { // whose limit moves with every second
+				if name != "flow cold" { // its limit moves with every second
 					assert.Zero(t, x.Next)
 				}
 			} else {
@@ -200,7 +200,7 @@ func TestExplainAgainstEntry(t *testing.T) {
 	}
 }
 
-// Whoever asks leaves nothing: no resource, caller, context or value, and no memory.
+// Asking leaves nothing behind: no resource, caller, context or value, and no memory.
 func TestExplainKeepsNothing(t *testing.T) {
 	g, _ := quiet(t, api.Config{})
 	require.NoError(t, g.LoadRules(api.RuleSet{
@@ -242,7 +242,7 @@ func TestExplainKeepsNothing(t *testing.T) {
 	assert.Equal(t, string(before), string(after))
 }
 
-// Beyond the caps it goes by the nodes that stand for all further names, as the call does.
+// Beyond the caps Explain uses the nodes that stand for all further names, as a call does.
 func TestExplainBeyondTheCaps(t *testing.T) {
 	g, _ := quiet(t, api.Config{Caps: api.Caps{Resources: 1, Origins: 1, Contexts: 1}})
 	require.NoError(t, g.LoadRules(api.RuleSet{Flow: []flow.Rule{
@@ -262,7 +262,7 @@ func TestExplainBeyondTheCaps(t *testing.T) {
 	}
 }
 
-// A rule that meets calls for the first time goes by what was counted before it was loaded.
+// A rule without calls so far uses the counts from before it was loaded.
 func TestExplainCountsCallsBeforeTheRule(t *testing.T) {
 	g, _ := quiet(t, api.Config{})
 	ctx := api.WithOrigin(t.Context(), "app")
@@ -328,7 +328,7 @@ func TestExplainInvalid(t *testing.T) {
 	assert.Contains(t, x.String(), "passes\nno rule applies\n")
 }
 
-// ownSlot is a slot of a program's own, which refuses everybody.
+// ownSlot is a program's own slot, which refuses every call.
 type ownSlot struct{ slots.AskOnly }
 
 func (ownSlot) Name() string { return "tenants" }
@@ -356,7 +356,7 @@ func TestExplainSlotsOfOnesOwn(t *testing.T) {
 	}
 }
 
-// Whatever names hold, no line is wider than a terminal, and none is broken.
+// Whatever names contain, no line is wider than a terminal, and none is broken.
 func TestExplainText(t *testing.T) {
 	g, _ := quiet(t, api.Config{})
 	long := strings.Repeat("世\n\x1b[31m", 100)
@@ -383,7 +383,7 @@ func TestExplainText(t *testing.T) {
 	assert.Equal(t, x.Rules[0].Measures, back.Rules[0].Measures)
 }
 
-// Everybody may ask while calls come and rules change.
+// Explain may run while calls come and rules change.
 func TestExplainUnderConcurrency(t *testing.T) {
 	g, err := api.New(api.Config{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)

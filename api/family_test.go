@@ -28,7 +28,7 @@ var shut = map[string]struct {
 	set  rules.Set
 	kind core.Kind
 	trip bool // by a call that fails
-	hold bool // a call meanwhile
+	hold bool // while another call runs
 }{
 	"Authority": {set: rules.Set{Authority: []authority.Rule{{Resource: "orders", Origins: []string{"somebody else"}}}}, kind: core.KindAuthority},
 	"System":    {set: rules.Set{System: []system.Rule{{Metric: system.QPS, Threshold: 0}}}, kind: core.KindSystem},
@@ -48,8 +48,8 @@ var shut = map[string]struct {
 	}, kind: core.KindFlow},
 }
 
-// A rule of each family, loaded as users do, is seen to block. A family without a
-// row here fails. known bug 74
+// A rule of each family, loaded as users do, blocks a call. A family without a row here fails.
+// known bug 74
 func TestEveryFamilyIsSeenToBlock(t *testing.T) {
 	for family := range reflect.TypeFor[rules.Set]().Fields() {
 		t.Run(family.Name, func(t *testing.T) {
@@ -77,7 +77,8 @@ func TestEveryFamilyIsSeenToBlock(t *testing.T) {
 	}
 }
 
-// Guarded code that panics gives its place back, and the panic goes on. known bug 55, 63
+// Guarded code that panics releases its place, and the panic continues.
+// known bug 55, 63
 func TestPanicInGuardedCodeGivesItsPlaceBack(t *testing.T) {
 	g := newGuard(t, api.Config{}, flow.Rule{Resource: "orders", Metric: flow.Concurrency, Threshold: 1})
 	for range 100 {

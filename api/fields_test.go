@@ -31,7 +31,8 @@ import (
 // A field that a rule does not read is refused, with advice, from Go and in a file and in every
 // mode; a field that it reads is accepted; and the rules that api.Rules returns can be loaded
 // again, as they are and through a file. The test tries every field of every family, under all
-// values of its enumerations; in an ordinary run under 100 of a family, others each time. known bug 134
+// values of its enumerations; in an ordinary run under 100 of a family, others each time.
+// known bug 134
 func TestFieldsThatAreNotRead(t *testing.T) {
 	const s = time.Second
 	t.Run("flow", func(t *testing.T) {
@@ -43,7 +44,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 		cold := func(r flow.Rule) bool { return !warms(r) && r.Behavior != flow.TokenBucket }
 		bucket := func(r flow.Rule) bool { return r.Behavior == flow.TokenBucket }
 		memory := func(r *flow.Rule) {
-			if r.Cluster.Shared() { // with which it doesn't go
+			if r.Cluster.Shared() { // they don't go together
 				return
 			}
 			r.MemoryThreshold, r.LowMemory, r.HighMemory = 2, flow.Share(0.4), flow.Share(0.9)
@@ -110,7 +111,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"exceptions": {say: func(r *hotspot.Rule) { r.Exceptions = []hotspot.Exception{{Value: hotspot.ValueOf("x"), Threshold: 1}} }},
 				"maxValues":  {say: func(r *hotspot.Rule) { r.MaxValues = 12 }},
 				"cluster": {func(r *hotspot.Rule) {
-					if r.Burst == 0 { // with which it doesn't go
+					if r.Burst == 0 { // they don't go together
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Closed, Timeout: time.Millisecond}
 					}
 				}, func(r hotspot.Rule) bool { return r.Behavior != hotspot.TokenBucket && r.Window == hotspot.Strict }},
@@ -169,7 +170,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 	})
 	t.Run("isolation", func(t *testing.T) {
 		queue := func(r *isolation.Rule) {
-			if !r.Cluster.Shared() { // with which it doesn't go
+			if !r.Cluster.Shared() { // they don't go together
 				r.MaxQueue, r.MaxWait = 3, 2*s
 			}
 		}
@@ -183,13 +184,13 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"maxQueue":  {say: queue},
 				"maxWait":   {say: queue},
 				"cluster": {func(r *isolation.Rule) {
-					if r.MaxQueue == 0 { // with which it doesn't go
+					if r.MaxQueue == 0 { // they don't go together
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Closed, Timeout: time.Millisecond}
 					}
 				}, nil},
 			},
 		}.check(t)
-		// maxWait is read where there is a queue: one without the other is refused.
+		// maxWait is read if there is a queue: one without the other is refused.
 		_, err := isolation.Rule{Resource: "orders", Threshold: 5, MaxWait: s}.Normalized()
 		assert.EqualError(t, err, "maxQueue: is required by maxWait: set the number of calls that may wait")
 	})
@@ -241,18 +242,18 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 	assert.Equal(t, 8+2+1, reflect.TypeFor[rules.Set]().NumField(), "every family is here; what is of gateways is in package gateway, and the last is no rule")
 }
 
-// reading says which rules of a family read what.
+// reading defines which rules of a family read which fields.
 type reading[R spec.Rule] struct {
 	in     func(*rules.Set) *[]R
-	least  func(*R)            // sets what a rule can't do without
+	least  func(*R)            // sets the required fields
 	also   []func(*R)          // make it another kind of rule, where no enumeration does
-	fits   func(R) bool        // what the enumerations say goes together; nil: all does
-	fields map[string]field[R] // by their key; enumerations need none
+	fits   func(R) bool        // which values of enumerations go together; nil: all
+	fields map[string]field[R] // by their key, except enumerations
 }
 
 // field is a field of a rule.
 type field[R any] struct {
-	say  func(*R)     // sets the field to what is no default, and what it can't be without
+	say  func(*R)     // sets the field to a non-default value, with the fields it needs
 	read func(R) bool // nil: by every rule
 }
 
@@ -274,7 +275,7 @@ func (f reading[R]) check(t *testing.T) {
 	t.Logf("%d refused", refused)
 }
 
-// aboutResources adds the fields that say which resources the rules are about, if any do.
+// aboutResources adds the fields that select resources, if the rules have them.
 func (f reading[R]) aboutResources() reading[R] {
 	if _, has := reflect.TypeFor[R]().FieldByName("Resource"); !has {
 		return f
@@ -303,8 +304,8 @@ func setResource[R any](r *R, name string) {
 	reflect.ValueOf(r).Elem().FieldByName("Resource").SetString(name)
 }
 
-// kinds returns a rule for everything that the enumerations can say. On the way it looks
-// whether the table has every other field.
+// kinds returns a rule for every combination of enumerations. On the way it checks that the table
+// has every other field.
 func (f reading[R]) kinds(t *testing.T) []R {
 	rows := []R{*new(R)}
 	known := 0
@@ -335,7 +336,7 @@ func (f reading[R]) kinds(t *testing.T) []R {
 // checkKind checks one kind of rule, and returns how many of its fields are refused.
 func (f reading[R]) checkKind(t *testing.T, g *api.Guard, rule R) (refused int) {
 	all := rule
-	for key, field := range f.fields { // what an enumeration says may have no meaning beside another one
+	for key, field := range f.fields { // an enumeration's value may have no meaning beside another
 		v := trial.Field(reflect.ValueOf(&rule).Elem(), key)
 		if field.say == nil && !field.isRead(rule) && !v.IsZero() {
 			f.isRefused(t, g, rule, key)
@@ -352,15 +353,15 @@ func (f reading[R]) checkKind(t *testing.T, g *api.Guard, rule R) (refused int) 
 		if field.say == nil {
 			continue
 		}
-		said := rule
-		field.say(&said)
+		changed := rule
+		field.say(&changed)
 		if field.isRead(rule) {
-			f.goesRound(t, g, said)
+			f.goesRound(t, g, changed)
 			field.say(&all)
 			continue
 		}
 		alone := rule
-		trial.Field(reflect.ValueOf(&alone).Elem(), key).Set(trial.Field(reflect.ValueOf(&said).Elem(), key))
+		trial.Field(reflect.ValueOf(&alone).Elem(), key).Set(trial.Field(reflect.ValueOf(&changed).Elem(), key))
 		f.isRefused(t, g, alone, key)
 		refused++
 	}
@@ -376,7 +377,7 @@ func (f reading[R]) set(rule R) (set rules.Set) {
 	return set
 }
 
-// isRefused checks that a rule is, for what it says in one field, and that nothing else changes.
+// isRefused checks that a rule is refused because of one field, and that nothing else changes.
 func (f reading[R]) isRefused(t *testing.T, g *api.Guard, rule R, key string) {
 	before := g.Rules()
 	err := g.LoadRules(f.set(rule))
@@ -396,8 +397,8 @@ func (f reading[R]) isRefused(t *testing.T, g *api.Guard, rule R, key string) {
 	require.Positive(t, at.Line)
 }
 
-// goesRound checks that a rule can be loaded, that it is as it was given, with defaults in
-// nothing but what it reads, and that what is in force can be loaded again.
+// goesRound checks that a rule can be loaded, that it is unchanged except for defaults in fields
+// that it reads, and that the rules in force can be loaded again.
 func (f reading[R]) goesRound(t *testing.T, g *api.Guard, rule R) {
 	require.NoError(t, g.LoadRules(f.set(rule)), "%+v", rule)
 	set := g.Rules()
@@ -417,8 +418,7 @@ func (f reading[R]) goesRound(t *testing.T, g *api.Guard, rule R) {
 	require.Equal(t, set, g.Rules())
 }
 
-// goesThroughFiles checks that a rule that is in force can be loaded from a file, with the
-// defaults that it has got.
+// goesThroughFiles checks that a rule in force can be loaded from a file, with its defaults.
 func (f reading[R]) goesThroughFiles(t *testing.T, g *api.Guard) {
 	set := g.Rules()
 	for name, encode := range map[string]func() ([]byte, error){"rules.yaml": set.YAML, "rules.json": set.MarshalJSON} {
@@ -436,7 +436,7 @@ func keyOf(f reflect.StructField) string {
 	return key
 }
 
-// valuesOf are the values of an enumeration, nil if t is none.
+// valuesOf returns the values of an enumeration, nil if t is none.
 func valuesOf(t reflect.Type) (values []reflect.Value) {
 	if t.Kind() != reflect.Uint8 {
 		return nil

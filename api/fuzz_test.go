@@ -29,9 +29,8 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// FuzzNames gives a resource, its caller and its context names of any bytes. The
-// limits hold, and whatever is shown of it has one line, or one JSON object, for
-// what is one thing.
+// FuzzNames gives a resource, its caller and its context names of any bytes. The limits hold, and
+// each name takes exactly one line in text, or one object in JSON.
 // known bug 104
 func FuzzNames(f *testing.F) {
 	for _, name := range []string{
@@ -63,7 +62,7 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// room is how much longer the names are that check makes.
+// room is the number of bytes that check adds to the names.
 const room = 2
 
 // known bug 104
@@ -80,9 +79,8 @@ func long(name string, n int) string {
 	return strings.Repeat(name, min(n, 1<<20/max(1, len(name))))
 }
 
-// checkLong checks that a call with a name of more than pattern.MaxName bytes leaves
-// nothing behind, and that no rule can name it; a name that is a little shorter is as any
-// other.
+// checkLong checks that a call with a name of more than pattern.MaxName bytes leaves nothing
+// behind, and that no rule can name it; a slightly shorter name works like any other.
 func checkLong(t *testing.T, resource, origin, in string) {
 	g := newGuard(t, api.Config{}, flow.Rule{Resource: ".*", Match: spec.MatchRegex, Threshold: 1})
 	tooLong := max(len(resource), len(origin), len(in)) > pattern.MaxName
@@ -114,7 +112,7 @@ func checkLong(t *testing.T, resource, origin, in string) {
 	require.Equal(t, max(len(resource), len(origin), len("x"+in)) > pattern.MaxName, err != nil, "%v", err)
 }
 
-// named is a guard under test whose calls have names that somebody made up.
+// named is a guard under test whose calls have arbitrary names.
 type named struct {
 	*api.Guard
 	t                *testing.T
@@ -144,10 +142,10 @@ var forAll = []flow.Rule{
 	{Resource: ".*", Match: spec.MatchRegex, Threshold: 0, Mode: spec.Shadow},
 }
 
-// nameable reports whether a rule can name the resource, and it alone.
+// nameable reports whether a rule can name exactly this resource.
 func (n *named) nameable() bool { return utf8.ValidString(n.resource) && n.resource != api.AnyResource }
 
-// recording counts what it is told to log.
+// recording counts the records that it is given.
 type recording struct {
 	slog.Handler
 	records *int
@@ -168,14 +166,14 @@ func (n *named) check() {
 	}
 	require.Equal(n.t, want, n.admitted(n.resource, 5), "the limit holds")
 
-	// The first of the other names gets the one place that there is, and three calls, unless
-	// the resource has it already. All others have three calls together.
+	// The first of the other names gets the only place, and three calls, unless the resource has it
+	// already. All others have three calls together.
 	others := 0
 	for i := range 6 {
 		others += n.admitted(n.resource+"\n"+strconv.Itoa(i), 2)
 	}
 	switch {
-	case n.resource == node.OverflowName: // its rules are for the others too
+	case n.resource == node.OverflowName: // its rules apply to the others too
 		require.Equal(n.t, 2, others)
 	case n.nameable():
 		require.Equal(n.t, 2+3, others, "the rule for all names holds for the rest together")
@@ -199,7 +197,7 @@ func (n *named) check() {
 	}
 }
 
-// admitted is how many of so many calls pass.
+// admitted returns how many of the calls pass.
 func (n *named) admitted(name string, calls int) (passed int) {
 	for range calls {
 		e, err := n.Entry(n.ctx, name, api.Inbound())
@@ -224,8 +222,7 @@ func (n *named) oneLine(text string) {
 	require.True(n.t, utf8.ValidString(text))
 }
 
-// checkText checks that the tree as text has a line for each node, below one that says what
-// the figures are of.
+// checkText checks that the tree as text has a line for each node, below a heading.
 func (n *named) checkText(tree inspect.Tree) {
 	nodes, shown := 0, 1
 	for _, at := range tree.Walk() {
@@ -254,7 +251,7 @@ func (n *named) checkText(tree inspect.Tree) {
 	}
 }
 
-// checkJSON checks that the names come out as they went in, as far as JSON can.
+// checkJSON checks that the names come out as they went in, up to what JSON can represent.
 func (n *named) checkJSON() {
 	body, err := json.Marshal(n.Tree())
 	require.NoError(n.t, err)
@@ -302,7 +299,7 @@ func (n *named) checkHTTP() {
 	for _, format := range []string{"yaml", "json"} {
 		w := get("/rules?format=" + format)
 		require.Equal(n.t, http.StatusOK, w.Code)
-		if w.Body.Len() < 60_000 { // else it may be more than a file can hold
+		if w.Body.Len() < 60_000 { // otherwise it may be more than a file can hold
 			set, err := rules.Parse("rules."+format, w.Body.Bytes())
 			require.NoError(n.t, err)
 			require.Equal(n.t, n.Rules(), set)

@@ -12,27 +12,27 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// Guard is what guarded code calls, and what holds the rules: loaded by hand and from files that it
-// watches. The package functions use one, and you may have several, made by [New]. It owns goroutines only
-// while it watches files or sources, or shares limits in a cluster, and timers while it looks for leaks or
-// reads the machine, has log lines to write, or has listeners to refusals. It is safe for concurrent use.
+// Guard admits calls and holds the rules: loaded by hand and from files that it watches. The
+// package functions use a default one, and you may have several, created by [New]. It owns
+// goroutines only while it watches files or sources, or shares limits in a cluster, and timers
+// while it detects leaks or reads the machine, has log lines to write, or has listeners to
+// refusals. Safe for concurrent use.
 type Guard struct {
 	engine *engine.Engine
 	config Config        // with its defaults
-	loader *rules.Loader // where the rules of all sources become one set, that load puts in force
+	loader *rules.Loader // combines the rules of all sources into one set, which load puts into force
 	set    atomic.Pointer[RuleSet]
 
 	sharing    sync.Mutex
 	membership *membership          // in a cluster; guarded by sharing, and changed by loads, one at a time
-	retiring   map[*membership]bool // those before it under which calls still run; guarded by sharing
-	left       bool                 // all are over, and there will be no other; guarded by sharing
+	retiring   map[*membership]bool // earlier memberships under which calls still run; guarded by sharing
+	left       bool                 // all have ended, permanently; guarded by sharing
 
 	warning sync.Mutex
-	warned  map[string]bool // of what LoadRules last logged
+	warned  map[string]bool // the warnings of the last load
 }
 
-// New returns a Guard without rules. The error says which field of the configuration is
-// invalid.
+// New returns a Guard without rules. The error names the invalid field of the configuration.
 func New(cfg Config) (*Guard, error) {
 	engine, err := cfg.engine()
 	if err != nil {
@@ -47,8 +47,8 @@ func New(cfg Config) (*Guard, error) {
 	return g, g.load(RuleSet{}) // every family has its table from the start
 }
 
-// Engine is the machine underneath, for packages of this module. Its type is internal, and may change in any
-// release.
+// Engine returns the engine underneath, for packages of this module. Its type is internal, and may
+// change in any release.
 func (g *Guard) Engine() *engine.Engine { return g.engine }
 
 // Entry asks for a resource, see the function [Entry].
@@ -75,47 +75,47 @@ func CallOn[T any](ctx context.Context, g *Guard, resource string, fn func(conte
 	return fn(e.Context())
 }
 
-// Explain says what the rules would decide for a call if it arrived now, and counts nothing; see
+// Explain returns what the rules would decide for a call if it arrived now, and counts nothing; see
 // the function [Explain].
 func (g *Guard) Explain(ctx context.Context, resource string, opts ...Option) (Explanation, error) {
 	return g.engine.Explain(ctx, resource, opts)
 }
 
-// Tree is a copy of the tree with all figures: each counter exact, the counters of
-// a node not one instant.
+// Tree returns a copy of the tree with all counters. Each counter is exact, but the counters of a
+// node are not read at one instant.
 func (g *Guard) Tree() inspect.Tree { return inspect.Snapshot(g.engine) }
 
-// Leaks lists the calls that have not exited for at least Config.LeakAfter, the
-// oldest first, each with the stack that asked for it; none if that is 0.
+// Leaks lists the calls that have not exited for at least Config.LeakAfter, the oldest first, each
+// with the stack of its caller; none if LeakAfter is 0.
 func (g *Guard) Leaks() []core.Leak { return g.engine.Leaks() }
 
-// Handler serves tree, nodes and rules over HTTP, read-only. Which clients may reach it is
-// the caller's choice: mount it on a loopback listener unless you mean otherwise.
+// Handler serves tree, nodes and rules over HTTP, read-only. It has no access control: mount it on
+// a loopback listener unless it should be public.
 func (g *Guard) Handler() http.Handler { return inspect.Handler(g.engine, g.Rules) }
 
-// Drain ends all waits for rules, for good. A server calls it as it begins to shut down; otherwise the
-// calls in its queues hold it up:
+// Drain ends all waits for rules, permanently. A server calls it when it begins to shut down;
+// otherwise the calls in its queues delay the shutdown:
 //
 //	server.RegisterOnShutdown(func() { _ = guard.Drain(ctx) })
 //
-// Calls that wait are refused immediately, and so is every later call that would have to wait. Their errors
-// wrap [ErrDraining]; adapters answer 503, or Unavailable, and say when to try again. Calls that need not
-// wait still run.
+// Calls that wait are refused immediately, and so is every later call that would have to wait.
+// Their errors wrap [ErrDraining]; adapters answer 503, or Unavailable, and say when to retry.
+// Calls that need not wait still run.
 //
-// It returns nil once no call waits or runs, or the error of the context if that ends first; a nil context
-// never ends. A call, long-lived or not, runs from Entry to Exit if the slot statistic counts it; a guarded
-// call that calls Drain waits for itself. Drain looks at intervals of up to 100 ms of real
-// time, whatever the clock. It may be called several times, and is safe for concurrent use.
+// It returns nil once no call waits or runs, or the error of the context if that ends first; a nil
+// context never ends. A call, long-lived or not, runs from Entry to Exit if the slot statistic
+// counts it; a guarded call that calls Drain waits for itself. Drain polls at intervals of up to
+// 100 ms of real time, whatever the clock. It may be called several times. Safe for concurrent use.
 func (g *Guard) Drain(ctx context.Context) error { return g.engine.Drain(ctx) }
 
 // Close stops watching rule files and sources, leaves the cluster, flushes the block log and ends
-// the reports of leaks. When it returns, no goroutine is left, unless a store hangs, and the
-// listeners of [Guard.OnReload] and [Guard.OnBlocked] are no longer called; a listener that calls Close
-// waits for itself forever. The error is always nil.
+// leak detection. When it returns, no goroutine is left, unless a store hangs, and the listeners of
+// [Guard.OnReload] and [Guard.OnBlocked] are no longer called; a listener that calls Close
+// deadlocks. The error is always nil.
 //
-// Calls are still judged and counted afterwards, by the rules that are in force; figures
-// can be read, and rules loaded by hand, but nothing is watched. Load, CPU and memory use are no
-// longer read: rules that depend on them keep to the last readings. Closing twice is fine.
+// Calls are still judged and counted afterwards, by the rules in force; counters can be read, and
+// rules loaded by hand, but nothing is watched. Load, CPU and memory use are no longer read: rules
+// that depend on them keep the last readings. Closing twice is fine.
 func (g *Guard) Close() error {
 	g.loader.Close()
 	g.leave()

@@ -6,31 +6,30 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// Handle is the name of one resource, looked up when it is first called, and again only after the
-// resource has left the tree, or while it has no place there, or on another Guard: for guarded
-// code that runs very often, or calls many resources in turn. Keep it in a variable:
+// Handle is a resource by name, looked up on its first call, and again only after the resource was
+// evicted, while it has no place in the tree, or on another Guard: for guarded code that runs very
+// often, or calls many resources in turn. Keep it in a variable:
 //
 //	var orders = api.Resource("GET /orders")
 //
 //	e, err := orders.Entry(ctx)
 //
 // It is safe for concurrent use, and stays valid whatever happens to the rules, the tree and the
-// default Guard: a resource that has left the tree because it was idle comes back with the next
-// call. Making one starts nothing, and makes no Guard. An empty name fails at each Entry. [Call]
-// has no counterpart: methods have no type parameters.
+// default Guard: a resource that was evicted as idle comes back with the next call. Creating one
+// starts nothing, and creates no Guard. An empty name fails at each Entry. [Call] has no
+// counterpart: methods have no type parameters.
 type Handle struct {
-	guard *Guard // nil for the one that is the default at the time of the call
+	guard *Guard // nil for the default one at the time of the call
 	at    *engine.Handle
 }
 
-// Resource returns a handle of a resource of the default Guard, whichever that is when
-// a call is made.
+// Resource returns a handle of a resource of the default Guard at the time of each call.
 func Resource(name string) *Handle { return &Handle{at: engine.NewHandle(name)} }
 
 // Resource returns a handle of a resource.
 func (g *Guard) Resource(name string) *Handle { return &Handle{guard: g, at: engine.NewHandle(name)} }
 
-// Name is the resource's name.
+// Name returns the resource's name.
 func (h *Handle) Name() string { return h.at.Name() }
 
 // Entry asks for the resource, see the function [Entry].

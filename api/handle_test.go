@@ -29,7 +29,7 @@ func ExampleResource() {
 	defer guard.Close()
 	defer api.SetDefault(guard)()
 
-	orders := api.Resource("GET /orders") // usually a variable of the package
+	orders := api.Resource("GET /orders") // usually a package variable
 	err = api.LoadRules(rules.Set{Flow: []flow.Rule{
 		{ID: "orders", Resource: "GET /orders", Threshold: 1, Interval: time.Hour},
 	}})
@@ -50,7 +50,7 @@ func ExampleResource() {
 	// penstock: flow rule "orders" blocked "GET /orders"
 }
 
-// passes is how many units the tree shows for a resource.
+// passes returns how many units the tree shows as passed for a resource.
 func passes(g *api.Guard, name string) int64 {
 	r, ok := g.Tree().Resource(name)
 	if !ok {
@@ -79,7 +79,7 @@ func TestHandleOutlivesItsNode(t *testing.T) {
 		found, there := g.Engine().FindResource("GET /orders")
 		require.True(t, there)
 		assert.False(t, found.Retired())
-		e, err := g.Entry(t.Context(), "GET /orders") // by name it is the same
+		e, err := g.Entry(t.Context(), "GET /orders") // the same by name
 		require.NoError(t, err)
 		e.Exit()
 	}
@@ -122,7 +122,7 @@ func TestHandleBeyondTheCap(t *testing.T) {
 		e.Exit()
 	}
 	assert.EqualValues(t, 2, passes(g, node.OverflowName))
-	clock.Advance(2 * time.Minute) // now the first makes room
+	clock.Advance(2 * time.Minute) // now the first can be evicted
 	e, err := second.Entry(t.Context())
 	require.NoError(t, err)
 	e.Exit()
@@ -142,7 +142,7 @@ func TestHandleDoMarksFailures(t *testing.T) {
 	assert.EqualValues(t, 1, r.Lifetime.Exception)
 }
 
-// Nodes leave under calls by handle and by name: every call is in the tree afterwards.
+// Nodes are evicted under calls by handle and by name: every call is in the tree afterwards.
 func TestHandleWhileNodesLeave(t *testing.T) {
 	const callers, calls = 4, 500
 	g := newGuard(t, api.Config{})
@@ -155,7 +155,7 @@ func TestHandleWhileNodesLeave(t *testing.T) {
 			case <-done:
 				return
 			default:
-				g.Engine().Tree().Evict(math.MaxInt64 / 2) // as if everything had rested for long
+				g.Engine().Tree().Evict(math.MaxInt64 / 2) // as if everything had been idle for long
 			}
 		}
 	})

@@ -42,8 +42,8 @@ func BenchmarkHotspot(b *testing.B) {
 	}
 }
 
-// Callers on all processors ask for one value, with units to spare and with none. Run it with
-// -cpu 2 or more: it is the case that lending is for.
+// Callers on all processors use one value, with units to spare and with none. Run it with -cpu 2 or
+// more: lending is made for this case.
 func BenchmarkHotspotContended(b *testing.B) {
 	for name, threshold := range map[string]float64{"passes": 1e12, "blocked": 0} {
 		b.Run(name, func(b *testing.B) {

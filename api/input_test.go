@@ -70,7 +70,7 @@ func TestDeadlineBeforeTheTurnIsRefusedAtOnce(t *testing.T) {
 	clock.SetSleep(clocks.SleepRecord)
 	g := newGuard(t, api.Config{Clock: clock}, flow.Rule{ID: "even", Resource: "r", Threshold: 10, Behavior: flow.Throttle})
 	enter := func(deadline time.Duration) error {
-		// Real deadlines of a virtual time: what counts is how far off they are.
+		// Real deadlines of a virtual time: only their distance matters.
 		ctx, cancel := context.WithDeadline(t.Context(), start.Add(deadline))
 		defer cancel()
 		e, err := g.Entry(fakeLive{ctx}, "r")

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 )
 
-// leaves is the option of a server that leaves its calls so long, 0 for no limit.
+// leaves returns the option of a server that allows its calls a time d, 0 for no limit.
 func leaves(d time.Duration) api.Option {
 	return engine.InboundWithin(func(context.Context) (time.Duration, bool) { return d, d > 0 })
 }
@@ -26,7 +26,7 @@ var slowly = api.RuleSet{
 	Isolation: []isolation.Rule{{Resource: "queue", Threshold: 1, MaxQueue: 10, MaxWait: time.Hour}},
 }
 
-// outcome is what became of a call, and how long it waited.
+// outcome is the result of a call, and its wait.
 type outcome struct {
 	entry  api.Admitted
 	err    error
@@ -52,7 +52,7 @@ func bubbled(t *testing.T, f func(t *testing.T, g *api.Guard, call func(ctx cont
 	})
 }
 
-// refusedAfter checks that a rule has refused a call after that long, not the end of its context.
+// refusedAfter checks that a rule, not the end of its context, refused a call after that time.
 func refusedAfter(t *testing.T, is outcome, want time.Duration) {
 	t.Helper()
 	require.ErrorIs(t, is.err, api.ErrBlocked)
@@ -61,8 +61,8 @@ func refusedAfter(t *testing.T, is outcome, want time.Duration) {
 	assert.Equal(t, want, is.waited)
 }
 
-// A call waits no longer than its server leaves it for an answer, and is refused at once only if its turn is
-// known to come later.
+// A call waits no longer than its server allows for the answer, and is refused at once only if its
+// turn is known to come later.
 func TestWaitsLeaveTimeToAnswer(t *testing.T) {
 	bubbled(t, func(t *testing.T, g *api.Guard, call func(context.Context, string, ...api.Option) <-chan outcome) {
 		ctx := t.Context()
@@ -101,7 +101,7 @@ func TestWaitsLeaveTimeToAnswer(t *testing.T) {
 	})
 }
 
-// Calls of one request have the server's time in common.
+// Calls of one request share the server's time.
 func TestNestedWaitsLeaveTimeToAnswer(t *testing.T) {
 	bubbled(t, func(t *testing.T, g *api.Guard, call func(context.Context, string, ...api.Option) <-chan outcome) {
 		ctx := t.Context()

@@ -19,7 +19,7 @@ import (
 	"github.com/penstock-go/penstock/rules/lint"
 )
 
-// codes are those of the findings, sorted.
+// codes returns the codes of the findings, sorted.
 func codes(found []lint.Finding) (all []string) {
 	for _, f := range found {
 		all = append(all, f.Code)
@@ -28,7 +28,7 @@ func codes(found []lint.Finding) (all []string) {
 	return all
 }
 
-// A guard that has seen calls tells which rules none of them was about.
+// A guard that has seen calls reports rules that applied to none of them.
 func TestLintOfAGuardInUse(t *testing.T) {
 	g, err := api.New(api.Config{Clock: api.NewManualClock(time.Unix(1000, 0))})
 	require.NoError(t, err)
@@ -69,7 +69,7 @@ flow:
 	assert.Empty(t, g.Lint(lint.Options{}))
 }
 
-// What the linter finds in a file is logged once for each content, a few lines at most.
+// The findings in a file are logged once for each content, in at most a few lines.
 func TestLintIsLogged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	var bad strings.Builder

@@ -7,27 +7,26 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// LoadRules replaces the rules that were loaded by hand before; if one of the new rules is
-// invalid, nothing changes. Rules of watched files stay, and all are in force together; an id
-// that occurs in both is an error, unless [Guard.AllowOverrides] says otherwise. Rules that did not
-// change continue as they are; changed ones take over the state of those with the same ID. The set
-// is copied: the caller may keep changing it.
+// LoadRules replaces the rules that were loaded by hand before; if one of the new rules is invalid,
+// nothing changes. Rules of watched files stay, and all are in force together; an id that occurs in
+// both is an error, unless [Guard.AllowOverrides] was called. Unchanged rules continue as they are;
+// a changed rule takes over the state of the one with the same ID. The set is copied: the caller
+// may keep changing it.
 //
-// A field that was forgotten is 0, and a rule whose threshold is 0 refuses everything. The
-// Logger is warned of such rules, see [rules.Set.Warnings], once as long as they are loaded.
+// A forgotten field is 0, and a rule whose threshold is 0 refuses every call. The Logger gets a
+// warning for each such rule, see [rules.Set.Warnings], once as long as it is loaded.
 func (g *Guard) LoadRules(set RuleSet) error {
 	if err := g.loader.Load(set); err != nil {
 		return err
 	}
-	g.warn(set.Warnings()) // under no lock: a log handler may load rules
+	g.warn(set.Warnings()) // without locks: a log handler may load rules
 	return nil
 }
 
-// EditRules is [Guard.LoadRules] with what edit returns for the rules that were last loaded by
-// hand: no other load comes in between. An error of edit is returned as it is, and nothing has
-// changed then. Rules of files and stores that are watched are not among those that edit gets, and
-// stay as they are. While edit runs, [Guard.Rules] and [Guard.Status] can be asked, and nothing
-// must be loaded or watched.
+// EditRules is [Guard.LoadRules] with the result of edit, which gets the rules that were last
+// loaded by hand: no other load comes in between. An error of edit is returned as it is, and
+// nothing changes. Rules of watched files and stores are not passed to edit, and stay as they are.
+// edit may call [Guard.Rules] and [Guard.Status], but must not load or watch rules.
 func (g *Guard) EditRules(edit func(loaded RuleSet) (RuleSet, error)) error {
 	var set RuleSet
 	err := g.loader.Edit(func(loaded RuleSet) (made RuleSet, err error) {
@@ -53,22 +52,22 @@ func (g *Guard) warn(warnings []string) {
 	g.warning.Unlock()
 	warnings = slices.DeleteFunc(slices.Clone(warnings), func(text string) bool { return old[text] })
 	for _, text := range warnings[:min(len(warnings), maxWarnings)] {
-		g.engine.Logger().Warn("penstock: a rule has a threshold of 0; give it one if that was forgotten", "rule", text)
+		g.engine.Logger().Warn("penstock: a rule has threshold 0 and refuses every call; set one if it was forgotten", "rule", text)
 	}
 	if more := len(warnings) - maxWarnings; more > 0 {
-		g.engine.Logger().Warn("penstock: more rules have a threshold of 0", "rules", more)
+		g.engine.Logger().Warn("penstock: more rules have threshold 0", "rules", more)
 	}
 }
 
-// maxWarnings is how many rules a load warns of one by one.
+// maxWarnings is the number of rules that a load warns of one by one.
 const maxWarnings = 10
 
-// load puts into force the combined set of all sources.
+// load puts the combined set of all sources into force.
 func (g *Guard) load(set RuleSet) error {
 	old, _ := g.share()
 	var next *membership
 	published := false
-	defer func() { // in an error, a panic, or the end of the goroutine
+	defer func() { // after an error, a panic, or the end of the goroutine
 		if !published && next != old {
 			next.leave()
 		}
@@ -100,12 +99,12 @@ func (g *Guard) load(set RuleSet) error {
 	return err
 }
 
-// LoadRulesFile loads the rules of a file once, as [Guard.LoadRules] does; they replace the
-// rules that it loaded. The file may be one of Sentinel's; the Logger gets the warnings of
-// [rules.ParseWith], and the worst of what package lint finds. While the file is watched, and
-// something else is in force of it, the error is a [*SourceError].
+// LoadRulesFile loads the rules of a file once, like [Guard.LoadRules]; they replace the rules that
+// it loaded. The file may be one of Sentinel's; the Logger gets the warnings of [rules.ParseWith],
+// and the worst findings of package lint. While the file is watched, and another version of it is
+// in force, the error is a [*SourceError].
 func (g *Guard) LoadRulesFile(path string) error {
-	parsed, err := g.loader.LoadFile(path) // a file says 0 where it means 0
+	parsed, err := g.loader.LoadFile(path) // a 0 in a file is meant
 	if err == nil {
 		parsed.Warn(g.engine.Logger())
 		g.lint(parsed)
@@ -113,10 +112,10 @@ func (g *Guard) LoadRulesFile(path string) error {
 	return err
 }
 
-// Rules are the rules in force, with their defaults written out. They are the caller's
-// own: to change them, however deep, changes nothing in the Guard.
+// Rules returns the rules in force, with their defaults filled in. The set is a deep copy: changing
+// it changes nothing in the Guard.
 func (g *Guard) Rules() RuleSet { return g.set.Load().Clone() }
 
-// ParseRules reads the text of a rule file, for [LoadRules]: YAML, or JSON if name ends in
-// .json. Errors call it by that name. See [rules.Parse].
+// ParseRules parses the text of a rule file, for [LoadRules]: YAML, or JSON if name ends in .json.
+// Errors refer to it by that name. See [rules.Parse].
 func ParseRules(name string, text []byte) (RuleSet, error) { return rules.Parse(name, text) }

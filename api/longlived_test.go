@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// longLivedGuard has a clock that the test moves.
+// longLivedGuard returns a guard with a clock that the test moves.
 func longLivedGuard(t *testing.T, set api.RuleSet) (*api.Guard, *api.ManualClock) {
 	clock := api.NewManualClock(time.Unix(1_700_000_000, 0))
 	g, err := api.New(api.Config{Clock: clock})
@@ -29,7 +29,7 @@ func longLivedGuard(t *testing.T, set api.RuleSet) (*api.Guard, *api.ManualClock
 	return g, clock
 }
 
-// timedCall makes one call that takes so long, and returns the error it was refused with.
+// timedCall makes one call that takes so long, and returns its refusal, if any.
 func timedCall(t *testing.T, g *api.Guard, clock *api.ManualClock, took time.Duration, err error, opts ...api.Option) error {
 	e, refused := g.Entry(t.Context(), "stream", append(opts, api.Inbound())...)
 	if refused != nil {
@@ -41,8 +41,8 @@ func timedCall(t *testing.T, g *api.Guard, clock *api.ManualClock, took time.Dur
 	return nil
 }
 
-// A long-lived call is counted when it enters, is in flight until it exits, and has no
-// response time. It needs no room in the minute of nodes without such calls.
+// A long-lived call is counted when it enters, is in flight until it exits, and has no response
+// time. Without such calls the minute of a node needs no memory for them.
 func TestLongLivedCallsHaveNoResponseTime(t *testing.T) {
 	g, clock := longLivedGuard(t, api.RuleSet{})
 	e, err := g.Entry(t.Context(), "stream", api.LongLived(), api.Units(3), api.Inbound())
@@ -78,7 +78,7 @@ func TestLongLivedCallsHaveNoResponseTime(t *testing.T) {
 	assert.Equal(t, 10*time.Millisecond, least)
 }
 
-// Where nothing else completed there is no response time at all.
+// If no other call completed there is no response time at all.
 func TestOnlyLongLivedCallsHaveNoMean(t *testing.T) {
 	g, clock := longLivedGuard(t, api.RuleSet{})
 	require.NoError(t, timedCall(t, g, clock, time.Hour, nil, api.LongLived()))
@@ -88,7 +88,7 @@ func TestOnlyLongLivedCallsHaveNoMean(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// Ten streams of an hour are ten calls to limits, and none to what goes by response times.
+// Ten streams of an hour are ten calls to limits, and none to rules on response times.
 func TestLongLivedCallsAndRules(t *testing.T) {
 	slow := breaker.Rule{Resource: "stream", Strategy: breaker.SlowRatio, SlowRT: time.Second, Threshold: 0.1, MinCalls: 5,
 		Interval: time.Minute, Recovery: time.Minute}
@@ -96,7 +96,7 @@ func TestLongLivedCallsAndRules(t *testing.T) {
 		name    string
 		set     api.RuleSet
 		err     error // that the calls end with
-		refused bool  // whether they refuse the eleventh
+		refused bool  // whether the rules refuse the eleventh
 		plain   bool  // the same of calls that are not long-lived
 	}{
 		{"slow calls", api.RuleSet{Breaker: []breaker.Rule{slow}}, nil, false, true},
@@ -123,7 +123,7 @@ func TestLongLivedCallsAndRules(t *testing.T) {
 	}
 }
 
-// A system rule that is loaded later begins with what nodes know of response times.
+// A system rule that is loaded later starts with the response times that nodes recorded.
 func TestLongLivedCallsBeforeASystemRule(t *testing.T) {
 	g, clock := longLivedGuard(t, api.RuleSet{})
 	for range 10 {
@@ -145,7 +145,7 @@ func TestLongLivedCallsHoldTheirPermit(t *testing.T) {
 	require.NoError(t, timedCall(t, g, clock, 0, nil))
 }
 
-// A probe that is a stream holds its place until it ends, and then speaks for the resource.
+// A probe that is a stream keeps its place until it ends, and then counts.
 func TestLongLivedProbe(t *testing.T) {
 	g, clock := longLivedGuard(t, api.RuleSet{Breaker: []breaker.Rule{{Resource: "stream", Strategy: breaker.SlowRatio,
 		SlowRT: time.Second, Threshold: 0.5, MinCalls: 1, Interval: time.Minute, Recovery: time.Second, ProbeTimeout: time.Hour}}})

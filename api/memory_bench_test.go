@@ -18,10 +18,10 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// heap is the bytes in use, when all that is garbage has gone.
+// heap returns the bytes in use after garbage collection.
 func heap() float64 {
 	runtime.GC()
-	runtime.GC() // what pools let go of at the first
+	runtime.GC() // pools release their memory at the second one
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc)
@@ -43,9 +43,8 @@ func roomy(b testing.TB, n int) (*api.Guard, *clocks.Manual) {
 	return g, clock
 }
 
-// What a resource with one context takes: when it was called once, when it has a
-// minute of calls from two processors behind it, and when it has rested for a minute
-// and somebody has looked at the tree.
+// The memory of a resource with one context: after one call, after a minute of calls from two
+// processors, and after a minute of rest and a reading of the tree.
 func BenchmarkMemory(b *testing.B) {
 	const n = 2000
 	for b.Loop() {
@@ -82,8 +81,8 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// A hundred thousand resources: the first call of each, then calls at random, and to
-// compare with those, calls of a single one.
+// A hundred thousand resources: the first call of each, then calls at random and, for comparison,
+// calls of a single one.
 func BenchmarkManyResources(b *testing.B) {
 	const n = 100_000
 	names := manyNames(n)
@@ -117,8 +116,8 @@ func BenchmarkManyResources(b *testing.B) {
 	})
 }
 
-// Loading 10,000 rules anew while calls go on: slowest is the longest that one of them
-// took, as far as its goroutine ran.
+// Loading 10,000 rules while calls run: slowest is the longest of them, in time that its goroutine
+// ran.
 func BenchmarkLoadRules(b *testing.B) {
 	const n = 10_000
 	set := rules.Set{}

@@ -7,12 +7,11 @@ import (
 // Ejected lists the endpoints to avoid on the default Guard; see [Guard.Ejected].
 func Ejected(resource string) []string { return Default().Ejected(resource) }
 
-// Ejected lists the endpoints of a resource to which outlier rules refuse calls at the moment,
-// sorted: those that a load balancer passes over. An endpoint that is due for a probe is not
-// among them: the next call to it is the probe. As long as no endpoint is ejected it costs next
-// to nothing.
+// Ejected lists the endpoints of a resource to which outlier rules refuse calls now, sorted: a load
+// balancer skips them. An endpoint that is due for a probe is not among them: the next call to it
+// is the probe. While no endpoint is ejected it costs next to nothing.
 //
-// Others may call in between, so a call that then enters with [Endpoint] may still be refused
+// Other calls may come in between, so a call that then enters with [Endpoint] may still be refused
 // (KindOf(err) == KindOutlier), and tries the next endpoint.
 func (g *Guard) Ejected(resource string) []string {
 	if t, ok := g.engine.Rules().Family(core.KindOutlier).(interface {

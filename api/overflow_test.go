@@ -16,7 +16,8 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// known bug 107: names beyond the cap are still counted, and still limited, together.
+// Names beyond the cap are still counted, and still limited, together.
+// known bug 107
 func TestOverflowStillLimits(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
 	set := []flow.Rule{

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// Where the option is on, percentiles stand wherever response times do; where it is off, nowhere.
+// With the option, percentiles are shown wherever response times are; without it, nowhere.
 func TestPercentiles(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		clock := NewManualClock(time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC))
@@ -60,12 +60,12 @@ func TestPercentiles(t *testing.T) {
 		assert.Zero(t, g.Tree().Resources[0].Percentiles, "of the last minute")
 	}
 	_, err := New(Config{Percentiles: true, Chain: slots.NewChain()})
-	assert.EqualError(t, err, "penstock: Config.Percentiles with a Config.Chain without the slot statistic: leave one out")
+	assert.EqualError(t, err, "penstock: Config.Percentiles needs the slot statistic, which Config.Chain doesn't have: add the slot or remove Percentiles")
 }
 
-// BenchmarkPercentilesCost measures what percentiles add to a call, in the median of paired runs,
-// beside the cost of two readings of the clock. The three measurements take turns, so that other
-// work of the machine slows all of them.
+// BenchmarkPercentilesCost measures the cost of percentiles per call, as the median of paired runs,
+// beside the cost of two readings of the clock. The three measurements alternate, so that other
+// load on the machine slows all of them.
 func BenchmarkPercentilesCost(b *testing.B) {
 	const calls = 1_000
 	ctx := context.Background()

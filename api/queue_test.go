@@ -20,8 +20,8 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// The breaker is asked about a queued call when its turn comes: the call is refused if the
-// breaker has opened meanwhile, and is no probe before it runs.
+// The breaker is asked about a queued call when its turn comes: the call is refused if the breaker
+// has opened meanwhile, and is no probe before it runs.
 func TestBreakerBehindAQueue(t *testing.T) {
 	for name, kind := range map[string]core.Kind{"forced open": core.KindBreaker, "closed": core.KindNone} {
 		t.Run(name, func(t *testing.T) {
@@ -74,8 +74,9 @@ func TestProbeBehindALine(t *testing.T) {
 	assert.Equal(t, breaker.Closed, g.Breakers()[0].State)
 }
 
-// A throttle in shadow mode gives a call a turn that it does not await. When somebody leaves
-// that queue, the call sleeps for its own turn all the same. known bug 132
+// A throttle in shadow mode gives a call a turn that it does not wait for. When another call leaves
+// that queue, the call still sleeps for its own turn.
+// known bug 132
 func TestTurnOfAShadowThrottleDelaysNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, err := api.New(api.Config{Logger: slog.New(slog.DiscardHandler)})

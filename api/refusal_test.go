@@ -20,7 +20,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// says is what a refusal tells, with -1 for what is not known.
+// says holds the details of a refusal, with -1 for unknown ones.
 type says struct {
 	kind          api.Kind
 	origin, value string
@@ -42,8 +42,8 @@ func saysOf(b *api.BlockError) says {
 	return s
 }
 
-// A refusal of every family tells what its rule knows: the callers that it is about, the
-// value, the limit, and when to come again.
+// A refusal of every family has the details that its rule knows: the callers that the rule applies
+// to, the value, the limit, and RetryAfter.
 func TestRefusalsTellWhatTheRuleKnows(t *testing.T) {
 	const id, name, ms = "r", "orders", time.Millisecond
 	aFlow := func(r flow.Rule) api.RuleSet {
@@ -135,7 +135,7 @@ func TestRefusalsTellWhatTheRuleKnows(t *testing.T) {
 	}
 }
 
-// What a breaker can tell depends on its state.
+// The details of a breaker's refusal depend on its state.
 func TestRetryAfterOfABreaker(t *testing.T) {
 	clock := api.NewManualClock(time.Unix(1_700_000_000, 0))
 	g := newGuard(t, api.Config{Clock: clock})

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// A shadow rule that looks at another resource sees what really passes there.
+// A shadow rule that reads another resource sees the calls that really pass there.
 func TestShadowAssociatedRuleLooksAtTheRealTraffic(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
 	for name, metric := range map[string]flow.Metric{"qps": flow.QPS, "concurrency": flow.Concurrency} {
@@ -36,8 +36,9 @@ func TestShadowAssociatedRuleLooksAtTheRealTraffic(t *testing.T) {
 	}
 }
 
-// A call that waits for its turn when the rule goes into shadow mode has it at its time:
-// prioritized calls that the rule only watches run at once, and push nobody back. known bug 144
+// A call that waits for its turn when the rule goes into shadow mode runs on time: prioritized
+// calls that the rule only watches run at once, and push no call back.
+// known bug 144
 func TestShadowPushesNobodyBack(t *testing.T) {
 	ofFlow := func(mode spec.Mode) rules.Set {
 		return rules.Set{Flow: []flow.Rule{{ID: "r", Resource: "orders", Threshold: 1, Behavior: flow.Throttle, MaxWait: time.Hour, Mode: mode}}}

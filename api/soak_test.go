@@ -26,9 +26,9 @@ import (
 
 var seed = chance.Seed
 
-// Everything at once: names beyond every cap, nested calls, origins, reloads,
-// evictions, readers, a clock that leaps. Whatever the schedule, each call is
-// counted once, and nothing is held at the end.
+// Everything at once: names beyond every cap, nested calls, origins, reloads, evictions, readers, a
+// clock that leaps. Under every schedule, each call is counted once, and nothing is held at the
+// end.
 func TestSoak(t *testing.T) {
 	t.Logf("-seed=%d", *seed)
 	rounds := figure.Size(250, 700, 2_700, 2_700)
@@ -82,7 +82,7 @@ func TestSoak(t *testing.T) {
 			clock.Advance(time.Duration(rnd.IntN(300)) * time.Millisecond)
 			switch {
 			case i%40 == 0:
-				clock.Advance(2 * time.Minute) // idle nodes may leave
+				clock.Advance(2 * time.Minute) // idle nodes may be evicted
 			case i%7 == 0:
 				g.Engine().Tree().Evict(clock.Now())
 			case i%5 == 0:

@@ -17,7 +17,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// inMemory is a source in memory, which is away if it has no document.
+// inMemory is a source in memory, which is unreachable if it has no document.
 type inMemory struct {
 	mu  sync.Mutex
 	doc rules.Document
@@ -49,8 +49,9 @@ func (s *inMemory) Next(ctx context.Context, after string) (rules.Document, erro
 	return s.doc, nil
 }
 
-// The rules of a store are in force beside others, whatever becomes of the store; a Guard that starts without
-// it has them from the cache, and the first answer of the store replaces them.
+// The rules of a store are in force beside others, whatever happens to the store; a Guard that
+// starts while it is unreachable uses the cache, and the first answer of the store replaces these
+// rules.
 func TestWatchSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "cache")

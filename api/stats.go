@@ -10,23 +10,23 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// The methods of this file are for exporters and dashboards. Reading costs the calls nothing, and makes no
-// copy of the tree as [Guard.Tree] does.
+// The methods of this file are for exporters and dashboards. Reading costs the calls nothing, and
+// makes no copy of the tree, unlike [Guard.Tree].
 
-// Now is the time of the Guard's clock in nanoseconds since 1970, which the methods of nodes want. A
-// clock that is set back doesn't set it back.
+// Now returns the time of the Guard's clock in nanoseconds since 1970, as the methods of nodes need
+// it. It never goes back, even if the clock is set back.
 func (g *Guard) Now() int64 { return g.engine.Now() }
 
-// Nodes are the nodes of the tree, which change as calls come and go.
+// Nodes returns the live tree, which changes as calls come and go.
 func (g *Guard) Nodes() *node.Tree { return g.engine.Tree() }
 
-// EachResource calls f with the node of every resource, last that of all names beyond the cap of the
-// tree. f is called under no lock.
+// EachResource calls f with the node of every resource, last that of all names beyond the cap of
+// the tree. f is called without locks.
 func (g *Guard) EachResource(f func(*node.ClusterNode)) {
 	g.engine.EachResource(func(r *engine.Resource) { f(r.ClusterNode) })
 }
 
-// FindResource returns the node of a resource if there is one. It makes none.
+// FindResource returns the node of a resource if there is one. It creates none.
 func (g *Guard) FindResource(name string) (*node.ClusterNode, bool) {
 	if r, ok := g.engine.FindResource(name); ok {
 		return r.ClusterNode, true
@@ -34,27 +34,28 @@ func (g *Guard) FindResource(name string) (*node.ClusterNode, bool) {
 	return nil, false
 }
 
-// RuleStats are the figures of every rule in force, family by family, in the order of declaration. What
-// slots of your own have refused is in [Guard.Tree].
+// RuleStats returns the stats of every rule in force, family by family, in the order of
+// declaration. Refusals by slots of your own are in [Guard.Tree].
 func (g *Guard) RuleStats() []core.RuleStats { return g.engine.Rules().RuleStats() }
 
-// Waiting is the number of calls that are waiting for a rule to let them run.
+// Waiting returns the number of calls that wait for a rule.
 func (g *Guard) Waiting() int64 { return g.engine.Waiting() }
 
-// Failures is the number of panics in the program's own code (a slot, a handler of the log, a listener,
-// Config.Failure, the clock at an exit), including those of a Holder that takes units back. A slot that panics
-// is skipped.
+// Failures returns the number of panics in the program's own code (a slot, a log handler, a
+// listener, Config.Failure, the clock at an exit), including those of a Holder that takes units
+// back. A slot that panics is skipped.
 func (g *Guard) Failures() int64 { return g.engine.Failures() }
 
-// Logger logs to that of the configuration. A handler that panics loses the record, and counts in
-// [Guard.Failures]; the goroutine that logs goes on.
+// Logger returns a logger that writes to that of the configuration. A handler that panics loses the
+// record, and counts in [Guard.Failures]; the goroutine that logs continues.
 func (g *Guard) Logger() *slog.Logger { return g.engine.Logger() }
 
-// Leaked is the number of calls that were reported as leaks, including those that exited later.
+// Leaked returns the number of calls that were reported as leaks, including calls that exited
+// later.
 func (g *Guard) Leaked() int64 { return g.engine.Leaked() }
 
-// Machine is the use of the machine that rules go by. A figure is below 0 if no rule asks for it, or it
-// can't be read.
+// Machine returns the use of the machine that rules depend on. A value is below 0 if no rule needs
+// it, or it can't be read.
 func (g *Guard) Machine() host.Use {
 	read := func(q sampler.Quantity) float64 { return g.engine.Sampler().Reading(q).Value() }
 	return host.Use{Load: read(sampler.MachineLoad), CPU: read(sampler.MachineCPU), Memory: read(sampler.MemoryBytes)}
@@ -63,13 +64,13 @@ func (g *Guard) Machine() host.Use {
 // KeepRefusals makes the Guard keep the last refusals of each resource until every caller has
 // called its release, which may be called twice. It costs a refused call 11 to 14 ns
 // (BenchmarkKeepRefusals in package slots), and 1.1 KB for each resource that refuses any; a call
-// allocates nothing for it, except for the first that a resource refuses. The chain must have the slot log
-// of package slots.
+// allocates nothing for it, except for the first that a resource refuses. The chain must have the
+// slot log of package slots.
 func (g *Guard) KeepRefusals() (release func()) { return g.engine.KeepRefusals() }
 
-// Refusals are the last refusals of a resource, the newest first: 16 at most, in which those of
-// one rule and caller within a second are one. None are kept unless a caller asked for that, see
-// [Guard.KeepRefusals]. It is a sample: of calls that are refused at the same instant one is
-// noted, so a Count may be lower than the number of refusals, which the counters of the resource
-// have. Names beyond the cap of the tree share theirs, under [node.OverflowName].
+// Refusals returns the last refusals of a resource, the newest first: 16 at most, with those of one
+// rule and caller within a second as one. None are kept unless a caller asked for that, see
+// [Guard.KeepRefusals]. It is a sample: of calls refused at the same instant one is recorded, so a
+// Count may be lower than the number of refusals, which the counters of the resource have. Names
+// beyond the cap of the tree share theirs, under [node.OverflowName].
 func (g *Guard) Refusals(resource string) []Refusal { return g.engine.Refusals(resource) }

@@ -18,8 +18,9 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// What a rule has refused, or would have, is not forgotten with the resource where it did: it
-// stays as rules are loaded meanwhile, and goes on when the resource comes back. known bug 143
+// The counts of a rule's refusals, real or in shadow mode, survive the eviction of the resource:
+// they stay as rules are loaded meanwhile, and continue when the resource comes back.
+// known bug 143
 func TestFiguresOutliveTheirResources(t *testing.T) {
 	for field := range reflect.TypeFor[rules.Set]().Fields() {
 		if field.Name == "Groups" || field.Name == "Gateway" || field.Name == "Cluster" {
@@ -64,7 +65,7 @@ func TestFiguresOutliveTheirResources(t *testing.T) {
 				_, there := g.Engine().FindResource("orders")
 				require.False(t, there, "it has left for another")
 				for range 3 {
-					runtime.GC() // and is forgotten
+					runtime.GC() // and is evicted
 				}
 				for _, during := range []spec.Mode{mode, spec.Off, mode} {
 					require.NoError(t, g.LoadRules(byExpression(row.set, field.Name, during)))
@@ -81,8 +82,8 @@ func TestFiguresOutliveTheirResources(t *testing.T) {
 	}
 }
 
-// byExpression is a set with the only rule of one family, in a mode, about orders by an expression:
-// so it keeps no resource.
+// byExpression returns a set with the only rule of one family, in a mode, matching orders by an
+// expression: so it pins no resource.
 func byExpression(set rules.Set, family string, mode spec.Mode) rules.Set {
 	given := reflect.ValueOf(set).FieldByName(family)
 	list := reflect.MakeSlice(given.Type(), 1, 1)
@@ -97,5 +98,5 @@ func byExpression(set rules.Set, family string, mode spec.Mode) rules.Set {
 	return set
 }
 
-// figuresOf are the figures of the only rule.
+// figuresOf returns the stats of the only rule.
 func figuresOf(g *api.Guard) core.RuleStats { return g.Engine().Rules().RuleStats()[0] }

@@ -15,9 +15,10 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// A rule with text that is not UTF-8, in whatever field, is refused, and the rules stay:
-// no file could say it, and one such rule would keep all of them from being shown. The
-// fields are found by reflection, so that a new one is part of this test. known bug 117
+// A rule with text that is not UTF-8, in any field, is refused, and the loaded rules stay: no file
+// could contain it, and one such rule would prevent all of them from being shown. The fields are
+// found by reflection, so that a new one is part of this test.
+// known bug 117
 func TestTextThatIsNotUTF8IsRefused(t *testing.T) {
 	g := newGuard(t, api.Config{})
 	require.NoError(t, g.LoadRules(holding()))
@@ -42,10 +43,10 @@ func TestTextThatIsNotUTF8IsRefused(t *testing.T) {
 	}
 }
 
-// text is one in a set of rules.
+// text is a text in a set of rules.
 type text struct {
 	path  []string // keys: the family's, the rule's, and so on
-	spoil func()   // makes it no UTF-8
+	spoil func()   // makes it invalid UTF-8
 }
 
 func textsOf(v reflect.Value, path ...string) (found []text) {

@@ -22,7 +22,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// tardy is a store that takes its time.
+// tardy is a slow store.
 type tardy struct{ store.Store }
 
 func (s tardy) Do(ctx context.Context, batch []store.Command) {
@@ -30,8 +30,9 @@ func (s tardy) Do(ctx context.Context, batch []store.Command) {
 	s.Store.Do(ctx, batch)
 }
 
-// known bug 235: calls that each take 20 ms open no breaker and eject no endpoint, however long they
-// waited for a rule before. The tree and system rules see what their callers did.
+// Calls that each take 20 ms open no breaker and eject no endpoint, however long they waited for a
+// rule before. The tree and system rules see the time as their callers do.
+// known bug 235
 func TestOwnWaitsAreNotSlow(t *testing.T) {
 	throttle := flow.Rule{Resource: "orders", Threshold: 5, Behavior: flow.Throttle, MaxWait: time.Hour}
 	shared := flow.Rule{ID: "shared", Resource: "orders", Threshold: 1000, Interval: time.Minute, Buckets: 10, Cluster: cluster.Rule{Scope: cluster.Global, Timeout: time.Second}}

@@ -22,7 +22,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// logged returns a guard and what it logs: a line each.
+// logged returns a guard and a function for its log lines.
 func logged(t *testing.T) (*api.Guard, func() []string) {
 	var text bytes.Buffer
 	plain := func(_ []string, a slog.Attr) slog.Attr {
@@ -61,17 +61,17 @@ func TestForgottenThresholdsAreWarnedOf(t *testing.T) {
 		`isolation[0] \"a\": threshold is 0, so the rule refuses every call`,
 		`breaker[0] \"a\": threshold is 0, so the rule opens at the first bad call`,
 		`outlier[0] \"a\": threshold is 0, so the rule ejects an endpoint at its first bad call`,
-	}, cut(lines(), `level=WARN msg="penstock: a rule has a threshold of 0; give it one if that was forgotten" rule="`, `"`))
+	}, cut(lines(), `level=WARN msg="penstock: a rule has threshold 0 and refuses every call; set one if it was forgotten" rule="`, `"`))
 
 	set.Flow = append(set.Flow, flow.Rule{Resource: "more"})
 	require.NoError(t, g.LoadRules(set))
-	assert.Len(t, lines(), 1, "those that were there are not told again")
+	assert.Len(t, lines(), 1, "warnings of the last load are not repeated")
 	require.NoError(t, g.LoadRules(api.RuleSet{}))
 	require.NoError(t, g.LoadRules(set))
 	assert.Len(t, lines(), 8, "but when they come back")
 }
 
-// cut returns the lines without what they all begin and end with.
+// cut returns the lines without their common beginning and end.
 func cut(lines []string, before, after string) []string {
 	for i, line := range lines {
 		lines[i] = strings.TrimSuffix(strings.TrimPrefix(line, before), after)
@@ -86,12 +86,12 @@ func TestManyForgottenThresholds(t *testing.T) {
 		set.Flow = append(set.Flow, flow.Rule{Resource: fmt.Sprint("r", i)})
 	}
 	require.NoError(t, g.LoadRules(set))
-	told := lines()
-	require.Len(t, told, 11)
-	assert.Equal(t, `level=WARN msg="penstock: more rules have a threshold of 0" rules=4990`, told[10])
+	all := lines()
+	require.Len(t, all, 11)
+	assert.Equal(t, `level=WARN msg="penstock: more rules have threshold 0" rules=4990`, all[10])
 }
 
-// A file must write the 0, so it is meant.
+// A file must contain the 0, so it is meant.
 func TestFilesMeanTheirThresholds(t *testing.T) {
 	g, lines := logged(t)
 	path := filepath.Join(t.TempDir(), "rules.yaml")

@@ -6,20 +6,20 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// WatchRules declares rule files, and directories of rule files, as sources of the rules: it
-// loads all of them now, and again whenever one changes, until ctx ends or the Guard is closed.
-// The first load must succeed as a whole; later, a file that is missing, empty or wrong leaves
-// its last good rules in force, and is logged. The rules of a watch that has ended stay in force
-// until the next load of any source, which is without them.
+// WatchRules declares rule files, and directories of rule files, as sources of the rules: it loads
+// all of them now, and again whenever one changes, until ctx ends or the Guard is closed. The first
+// load must succeed as a whole; later, a file that is missing, empty or wrong leaves its last good
+// rules in force, and is logged. The rules of a watch that has ended stay in force until the next
+// load of any source, which is without them.
 //
-// The rules of all sources are in force together: those of several calls of WatchRules, and what
-// [Guard.LoadRules] has loaded. They are combined in the order in which the sources were
-// declared, and put in force by one swap. If two of them have the same id, that is an error that
-// names both, and the source with the second one keeps what it had; see [Guard.AllowOverrides]. To
-// declare a source a second time is a [*SourceError].
+// The rules of all sources are in force together: those of several calls of WatchRules, and those
+// loaded by [Guard.LoadRules]. They are combined in the order in which the sources were declared,
+// and put into force by one swap. If two of them have the same id, that is an error that names
+// both, and the source with the second one keeps its previous rules; see [Guard.AllowOverrides].
+// Declaring a source a second time is a [*SourceError].
 //
-// In a directory, the files whose names end in .yaml, .yml or .json are read, in the order of
-// their names; they may come and go; see [rules.Loader.Watch], which has the details.
+// In a directory, the files whose names end in .yaml, .yml or .json are read, in the order of their
+// names; they may come and go; see [rules.Loader.Watch], which has the details.
 //
 // In a bubble of testing/synctest on Linux WatchRules doesn't return: its goroutine that waits for
 // the system's notice of a change is never durably blocked, so the bubble's clock stands still, and
@@ -30,30 +30,31 @@ func (g *Guard) WatchRules(ctx context.Context, paths ...string) error {
 }
 
 // WatchSource declares a running store as a source of the rules, such as one of package
-// rules/sources/httpsource: it loads the rules now, and again whenever they change, until ctx ends or the
-// Guard is closed. They are combined with those of all other sources, as [Guard.WatchRules] says.
+// rules/sources/httpsource: it loads the rules now, and again whenever they change, until ctx ends
+// or the Guard is closed. They are combined with those of all other sources, as [Guard.WatchRules]
+// describes.
 //
-// While the store is away, or what it has is missing, empty or wrong, its last good rules stay in
-// force. At the start it has 5 s to answer; then the rules are those of the Cache file, if there
-// are any. See [rules.Loader.WatchSource].
+// While the store is unreachable, or its document is missing, empty or wrong, its last good rules
+// stay in force. At the start it has 5 s to answer; then the rules are those of the Cache file, if
+// there are any. See [rules.Loader.WatchSource].
 func (g *Guard) WatchSource(ctx context.Context, source rules.Source, opts SourceOptions) error {
 	return g.loader.WatchSource(ctx, source, opts)
 }
 
 // OnReload calls f with every outcome of the sources that are declared from now on, including that
-// of their first load; see [rules.Loader.OnReload]. There is one listener: the latest. nil, as in
-// the beginning, is none.
+// of their first load; see [rules.Loader.OnReload]. There is one listener: the latest. nil, as
+// initially, is none.
 func (g *Guard) OnReload(f func(Reload)) { g.loader.OnReload(f) }
 
-// AllowOverrides declares that, from the next load on, the later source wins when two rules have the
-// same id, which would otherwise be an error. So a file for one service can replace rules of a file
-// for all. See [rules.Loader.AllowOverrides].
+// AllowOverrides makes the later source win, from the next load on, when two rules have the same
+// id, which would otherwise be an error. So a file for one service can replace rules of a file for
+// all. See [rules.Loader.AllowOverrides].
 func (g *Guard) AllowOverrides() { g.loader.AllowOverrides() }
 
-// Status is the state of all sources of the rules together and, in Sources, of each. It is zero if
-// there are none.
+// Status returns the state of all sources of the rules together and, in Sources, of each. It is
+// zero if there are none.
 func (g *Guard) Status() Status { return g.loader.Status() }
 
-// Revisions are the last states of the rules, the newest last: that one is in force. There are up
-// to [rules.MaxRevisions].
+// Revisions returns the last states of the rules, oldest first: the last one is in force. There are
+// up to [rules.MaxRevisions].
 func (g *Guard) Revisions() []Revision { return g.loader.Revisions() }

@@ -19,8 +19,8 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// ruleFile is a file of n rules whose threshold is n. It is old, so that nobody waits for
-// it to lie still.
+// ruleFile writes a file of n rules whose threshold is n. It is old, so that no watch waits for it
+// to settle.
 func ruleFile(t testing.TB, name string, n int) (path string) {
 	t.Helper()
 	text := []byte("flow:\n")
@@ -38,7 +38,8 @@ func byHand(n int) rules.Set {
 	return rules.Set{Flow: []flow.Rule{{Resource: "by hand", Threshold: float64(n)}}}
 }
 
-// A watch that has ended leaves nothing behind but the rules. known bug 111
+// A watch that has ended leaves nothing behind but the rules.
+// known bug 111
 func TestEndedWatchLeavesNothing(t *testing.T) {
 	g := newGuard(t, api.Config{})
 	path := ruleFile(t, "rules.yaml", 2000)
@@ -70,10 +71,11 @@ func TestEndedWatchLeavesNothing(t *testing.T) {
 	assert.Len(t, g.Rules().Flow, 2000)
 }
 
-// The rules that code loads and those of every watch are in force together. A source is declared once at
-// a time, and an id that two have is an error of the one that comes later, which names both. Once
-// its context ends a watch has no say any more, even if it has not noticed yet, and the next load
-// is without it. known bug 112
+// The rules that code loads and those of every watch are in force together. A source is declared
+// once at a time, and an id in two sources is an error of the later one, which names both. Once its
+// context ends a watch has no effect, even if it has not noticed yet, and the next load is without
+// it.
+// known bug 112
 func TestSourcesTogether(t *testing.T) {
 	first, second := ruleFile(t, "first.yaml", 1), ruleFile(t, "second.yaml", 2)
 	other := filepath.Join(t.TempDir(), "other.yaml")
@@ -126,9 +128,9 @@ func TestSourcesTogether(t *testing.T) {
 	inForce("by hand")
 }
 
-// Goroutines load rules and watch files at once, each source in its own way. While a watch that
-// began has not ended, its rules are in force, whatever the others do, and so is what code has
-// loaded. known bug 112
+// Goroutines load rules and watch files at once, each source in its own way. While a watch runs,
+// its rules are in force, whatever the others do, and so are rules loaded by code.
+// known bug 112
 func TestSourcesAtOnce(t *testing.T) {
 	g := newGuard(t, api.Config{})
 	const times = 30
@@ -172,7 +174,7 @@ func TestSourcesAtOnce(t *testing.T) {
 	}
 }
 
-// A Guard tells how watching stands, also when it is over.
+// A Guard reports the state of watching, also when it is over.
 func TestStatusOfAWatch(t *testing.T) {
 	g := newGuard(t, api.Config{})
 	assert.Zero(t, g.Status())
@@ -203,8 +205,8 @@ func TestStatusOfAWatch(t *testing.T) {
 	stands(second, 3, false)
 }
 
-// A listener may end its watch in the first report, and begin another that fails: the rules
-// in force are still those of the first.
+// A listener may end its watch in the first report, and begin another that fails: the rules in
+// force are still those of the first.
 func TestStatusOfAWatchThatEndsInItsFirstReport(t *testing.T) {
 	g := newGuard(t, api.Config{})
 	path := ruleFile(t, "first.yaml", 2)
