@@ -257,8 +257,8 @@ func TestAStoreThatAFileNames(t *testing.T) {
 	assert.Equal(t, 2, closed)
 
 	for text, want := range map[string]string{
-		"cluster: {redis: 'rediss://:secret@cache'}\nflow: []\n":                                "has a password",
-		"cluster: {redis: cache}\nflow: []\n":                                                   "is no URL",
+		"cluster: {redis: 'rediss://:secret@cache'}\nflow: []\n":                                "contains a password",
+		"cluster: {redis: cache}\nflow: []\n":                                                   "is not a URL",
 		"cluster: {members: -1}\nflow: []\n":                                                    "is -1",
 		"cluster: {namespace: 'a{b}'}\nflow: []\n":                                              "has a brace",
 		"cluster: {redis: 'redis://cache'}\n" + rule:                                            "api.Config.Stores has rediss://",

@@ -55,7 +55,7 @@ flow:
 	e.Exit()
 	found = g.Lint(lint.Options{})
 	assert.Equal(t, []string{"PN001", "PN003", "PN003", "PN004", "PN005"}, codes(found), "%v", found)
-	assert.Contains(t, fmt.Sprint(found), `hotspot[0]: calls come without`)
+	assert.Contains(t, fmt.Sprint(found), `hotspot[0]: calls don't pass the argument`)
 	assert.Contains(t, fmt.Sprint(found), `flow[1]: no call has asked for "GET /order" yet`)
 
 	e, err = g.Entry(api.WithContext(context.Background(), "cron"), "GET /orders", api.Param("user", 7), api.Inbound())
@@ -87,7 +87,7 @@ func TestLintIsLogged(t *testing.T) {
 	check := func() {
 		t.Helper()
 		assert.Equal(t, 5, strings.Count(log.String(), "code=PN009"), log.String())
-		assert.Contains(t, log.String(), `at="`+path+`:2:39: flow[0].threshold: a threshold of 0.5 lets nothing in`)
+		assert.Contains(t, log.String(), `at="`+path+`:2:39: flow[0].threshold: a threshold of 0.5 admits nothing`)
 		assert.Contains(t, log.String(), "rules=15")
 		log.Reset()
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
-// bombs are small texts that mean something large, or take long to refuse. All
-// of them must be refused.
+// bombs are small texts that mean something large, or take long to refuse. All of them must be
+// refused.
 func bombs() map[string]string {
 	fill := func(s string, size int) string { return strings.Repeat(s, size/len(s)) }
 	const whole = MaxFileSize - 100
@@ -71,15 +71,15 @@ func bombs() map[string]string {
 	}
 }
 
-// patterns fills a file with rules whose regular expressions, ignoring case, repeat
-// a part as often as may be.
+// patterns fills a file with rules whose regular expressions, ignoring case, repeat a part as often
+// as allowed.
 func patterns(part string) string {
 	part = "(?i)" + strings.Repeat(part, 1000/len(part))
 	return "flow:\n" + different("- {id: r%d, resource: '"+strings.ReplaceAll(part, "%", "%%")+"', regex: true, threshold: 1}\n", MaxRules)
 }
 
-// different repeats a line with another number each time, as often as a file has
-// room for, but not more than n times.
+// different repeats a line with another number each time, as often as a file has room for, but not
+// more than n times.
 func different(line string, n int) string {
 	var text strings.Builder
 	for i := 0; i < n && text.Len() < MaxFileSize-2*len(line); i++ {
@@ -88,8 +88,8 @@ func different(line string, n int) string {
 	return text.String()
 }
 
-// Refusing them takes 32 MiB at most, all told, and not a multiple of what they
-// claim to be. (BenchmarkBomb has the times.)
+// Refusing them takes 32 MiB at most in total, and not a multiple of their nominal size.
+// (BenchmarkBomb has the times.)
 func TestBombs(t *testing.T) {
 	race.OneGoroutine(t)
 	for name, data := range bombs() {
@@ -112,7 +112,7 @@ func BenchmarkBomb(b *testing.B) {
 	}
 }
 
-// The most that is allowed is read.
+// The largest allowed file is read.
 func TestLargest(t *testing.T) {
 	race.OneGoroutine(t)
 	var text strings.Builder

@@ -22,7 +22,7 @@ var breakers = Set{Breaker: []breaker.Rule{
 	{Resource: "o.*", Match: spec.MatchRegex, Strategy: breaker.ErrorCount, Threshold: 10},
 }}
 
-// What is written is read back, lists as well.
+// Written rules read back equal, including lists.
 func TestBreakersAreReadBack(t *testing.T) {
 	text, err := breakers.YAML()
 	require.NoError(t, err)

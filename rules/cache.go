@@ -8,20 +8,19 @@ import (
 	"time"
 )
 
-// cache is a file that keeps a document of a source: a line of JSON that describes the
-// document, and then its bytes.
+// cache is a file that keeps a document of a source: a line of JSON that describes the document,
+// and then its bytes.
 //
-// A program may be killed while it writes, and the machine may lose its power. So a
-// document is written to a file of its own, which takes the name of the cache once all
-// of it is on the disk; see [replaceFile]. Any other damage to the file is found by the hash of the
-// document.
+// A program may be killed while it writes, and the machine may lose power. So a document is written
+// to a file of its own, which is renamed to the cache once all of it is on the disk; see
+// [replaceFile]. Any other damage to the file is detected by the hash of the document.
 type cache struct {
 	path   string
-	source string // its name: the rules of another source are none
+	source string // the source's name: rules of another source don't count
 	disk   disk
 }
 
-// cached is what a cache keeps.
+// cached is the content of a cache.
 type cached struct {
 	Document
 	saved time.Time
@@ -42,7 +41,7 @@ const (
 )
 
 func (c *cache) write(doc cached) error {
-	if _, err := Load(c.path); err == nil { // who named it meant another file
+	if _, err := Load(c.path); err == nil { // the path was meant for another file
 		return &FileError{File: c.path, Problem: "is a rule file, which a cache would replace: give the cache a file of its own"}
 	}
 	h := hashOf(doc.Data)
@@ -64,13 +63,13 @@ func (c *cache) read() (cached, error) {
 	if err != nil {
 		return cached{}, err
 	}
-	if belongsToOther(info) { // who may have put it there
+	if belongsToOther(info) { // an attacker may have put it there
 		return fail("belongs to another user")
 	}
 	line, data, _ := bytes.Cut(text, []byte("\n"))
 	var head cacheHead
 	if err := json.Unmarshal(line, &head); err != nil || head.Format != cacheFormat {
-		return fail("is no cache of rules")
+		return fail("is not a cache of rules")
 	}
 	if head.Saved.IsZero() {
 		return fail("is damaged: it doesn't say when it was written")

@@ -25,11 +25,11 @@ func replaceDir(t *testing.T, dir string) {
 
 var errStopped = errors.New("the process was killed")
 
-// crashDisk is a disk in memory of one directory, on which the process is killed, or the power fails, at
-// a step. It holds what a kernel may lose: the data of files, and which names they have, until
+// crashDisk is a disk in memory of one directory, on which the process is killed, or the power
+// fails, at a step. It models what a kernel may lose: the data of files, and their names, until
 // they are synced.
 type crashDisk struct {
-	steps   int // that are left
+	steps   int // steps left
 	files   map[string]*crashFile
 	durable map[string]*crashFile // the names that survive a power failure
 }
@@ -39,7 +39,7 @@ type crashFile struct {
 	data, synced []byte
 }
 
-// step reports whether the process is still there for one more step.
+// step reports whether the process lives for one more step.
 func (d *crashDisk) step() bool { d.steps--; return d.steps >= 0 }
 
 func (d *crashDisk) create(path string, _ os.FileMode) (diskFile, error) {
@@ -77,7 +77,7 @@ func (d *crashDisk) syncDir(string) error {
 	return nil
 }
 
-// Write is as many steps as there are bytes, up to a few.
+// Write takes one step per byte, up to a few.
 func (f *crashFile) Write(data []byte) (int, error) {
 	const parts = 7
 	for i := range parts {
@@ -106,8 +106,9 @@ func (f *crashFile) Close() error {
 	return nil
 }
 
-// A cache whose writer is stopped at any step, by kill -9 or by a power failure, reads back: as what it
-// was before or as what was to be written. known bug 152
+// A cache whose writer is stopped at any step, by kill -9 or by a power failure, reads back: as the
+// old content or as the new.
+// known bug 152
 func TestCacheIsWholeAtEveryStep(t *testing.T) {
 	old, fresh := rulesOfSize(3), rulesOfSize(7)
 	dir := t.TempDir()
@@ -131,7 +132,7 @@ func TestCacheIsWholeAtEveryStep(t *testing.T) {
 		finished = err == nil
 		f := d.files[c.path]
 		killed := reads("kill -9", f, f.data, steps)
-		// The name may have got to the disk by itself, or not.
+		// The name may have reached the disk by itself, or not.
 		reads("power failure", f, f.synced, steps)
 		before := d.durable[c.path]
 		lost := reads("power failure", before, before.synced, steps)
@@ -144,8 +145,8 @@ func TestCacheIsWholeAtEveryStep(t *testing.T) {
 	}
 }
 
-// An error at any step leaves the old content, or in the very last one the new, and no file
-// beside it.
+// An error at any step leaves the old content, or in the very last one the new, and no file beside
+// it.
 func TestReplaceFileFails(t *testing.T) {
 	for _, c := range []struct {
 		fail string
@@ -165,7 +166,7 @@ func TestReplaceFileFails(t *testing.T) {
 	}
 }
 
-// failingDisk is the real disk but for one kind of step.
+// failingDisk is the real disk except for one kind of step.
 type failingDisk struct {
 	realDisk
 	fail string
@@ -234,13 +235,12 @@ func TestCacheWriterProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := os.Stdout.WriteString("written\n"); err != nil {
-			return // nobody listens any more
+			return // nobody listens now
 		}
 	}
 }
 
-// A process that is killed while it writes its cache, at whatever moment, leaves one that reads
-// back.
+// A process that is killed while it writes its cache, at any moment, leaves one that reads back.
 func TestCacheSurvivesKills(t *testing.T) {
 	kills := 40
 	if testing.Short() {
@@ -259,7 +259,7 @@ func TestCacheSurvivesKills(t *testing.T) {
 		for range 1 + random.IntN(20) {
 			require.True(t, lines.Scan(), "the process ended by itself")
 		}
-		for range random.IntN(2000) { // somewhere within a write
+		for range random.IntN(2000) { // at any point of a write
 			runtime.Gosched()
 		}
 		require.NoError(t, child.Process.Kill())
@@ -274,7 +274,7 @@ func TestCacheSurvivesKills(t *testing.T) {
 	require.NoError(t, err)
 	t.Log(len(entries)-1, "of", kills, "kills left a file that was being written")
 
-	// Those are removed once nobody can be writing them any more.
+	// Leftovers are removed once no process can still be writing them.
 	for i, e := range entries {
 		if e.Name() != "cache" && i%2 == 0 {
 			long := time.Now().Add(-2 * leftoverAfter)

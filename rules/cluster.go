@@ -8,29 +8,30 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// Cluster says where the members of a cluster share the limits of rules that have `cluster:`. A file
-// says it in one mapping, as
+// Cluster configures where the members of a cluster share the limits of rules that have `cluster:`.
+// At most one of all
+// sources may have it, in one mapping:
 //
 //	cluster: {redis: "rediss://cache.internal:6379/0", namespace: shop, members: 12}
-//
-// and at most one of all sources may say it.
 type Cluster struct {
-	// Redis is the URL of the store. Its scheme names what opens it, see api.Config.Stores. A password
-	// is a variable of the environment, as in rediss://app:$REDIS_PASSWORD@cache.internal:6379/0.
-	// Empty is the store that the program has in api.Config.Cluster.
+	// Redis is the URL of the store. Its scheme selects the function that opens it, see
+	// api.Config.Stores. A password is given as an environment variable, as in
+	// rediss://app:$REDIS_PASSWORD@cache.internal:6379/0. Empty means the store in
+	// api.Config.Cluster.
 	Redis string `yaml:"redis,omitempty"`
-	// Namespace keeps the limits of programs apart that have one store. If empty, that of
+	// Namespace separates the limits of programs that share a store. If empty, that of
 	// api.Config.Cluster is used.
 	Namespace string `yaml:"namespace,omitempty"`
-	// Members is how many members there are expected to be. It counts while the store is away, if more have not
-	// been seen. 0 to 1,048,576; 0 means unknown.
+	// Members is the expected number of members. It is used while the store is unreachable, unless
+	// more members have been seen. 0 to 1,048,576; 0 means unknown.
 	Members int `yaml:"members,omitempty"`
 }
 
 // MaxMembers is the highest Cluster.Members.
 const MaxMembers = 1 << 20
 
-// Normalized returns the same, or the first field that can't be honoured as a [spec.FieldError].
+// Normalized returns c unchanged. It returns a [spec.FieldError] for the first field that can't be
+// honoured.
 func (c Cluster) Normalized() (Cluster, error) {
 	if c.Members < 0 || c.Members > MaxMembers {
 		return c, spec.BadField("members", "is %d: use a number from 1 to %d, or leave it out", c.Members, MaxMembers)
@@ -39,17 +40,17 @@ func (c Cluster) Normalized() (Cluster, error) {
 		return c, err
 	}
 	if strings.ContainsAny(c.Namespace, "{}") {
-		return c, spec.BadField("namespace", "has a brace, which has a meaning in the names of keys: use letters, digits, dots and dashes")
+		return c, spec.BadField("namespace", "has a brace, which has a special meaning in key names: use letters, digits, dots and dashes")
 	}
 	if c.Redis == "" {
 		return c, nil
 	}
 	u, err := url.Parse(c.Redis)
 	if err != nil || u.Scheme == "" {
-		return c, spec.BadField("redis", "is no URL: write it as in redis://cache.internal:6379/0") // err would show a password
+		return c, spec.BadField("redis", "is not a URL: write it as in redis://cache.internal:6379/0") // err would show a password
 	}
 	if password, ok := u.User.Password(); ok && !strings.HasPrefix(password, "$") {
-		return c, spec.BadField("redis", "has a password, and rules are shown to whoever may read them: name a variable of the environment instead, as in redis://:$REDIS_PASSWORD@cache.internal:6379/0")
+		return c, spec.BadField("redis", "contains a password, which everyone who can read the rules would see: name an environment variable instead, as in redis://:$REDIS_PASSWORD@cache.internal:6379/0")
 	}
 	return c, nil
 }
@@ -59,10 +60,10 @@ func (s Set) Shared() bool {
 	return slices.ContainsFunc(families, func(f family) bool { return f.shared(&s) })
 }
 
-// clusterID is its ID: there is one at most.
+// clusterID is the ID of the only Cluster in a Set.
 const clusterID = "cluster"
 
-// Info has the ID, and no resource of its own.
+// Info returns the ID; a Cluster names no resource.
 func (c Cluster) Info() spec.Info { return spec.Info{ID: clusterID, Resource: spec.AnyResource} }
 
 // Like is the same for all.

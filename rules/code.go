@@ -10,11 +10,12 @@ import (
 // codeName is the source name of rules that come from code.
 const codeName = "code"
 
-var errCodeName = fmt.Errorf("penstock: a source of rules can't be called %q, as those that the program loads itself are: give it another name, or a file the path ./%[1]s", codeName)
+var errCodeName = fmt.Errorf("penstock: the source name %q is reserved for rules that the program loads itself: use another name or, for a file, the path ./%[1]s", codeName)
 
 // Load makes a Set the rules loaded by code, replacing the previous ones, and changes nothing if it
-// can't be put in force with the rules of the other sources. All that code loads is one source,
-// called "code", which is ordered among the others by its first load; an empty Set means no source.
+// can't be put into force with the rules of the other sources. All rules loaded by code are one
+// source, called "code", which is ordered among the others by its first load; an empty Set means no
+// source.
 func (l *Loader) Load(set Set) error {
 	if !set.says() {
 		return l.loadCode(codeName, false, nil)
@@ -22,9 +23,9 @@ func (l *Loader) Load(set Set) error {
 	return l.loadCode(codeName, false, contentOf(set.Clone()))
 }
 
-// LoadFile is Load with the rules of a file, whose path is then the name of the source. A watch
-// of that file takes its place; while there is one that has something else in force, LoadFile
-// returns a [*SourceError].
+// LoadFile is Load with the rules of a file, whose path is then the name of the source. A watch of
+// that file replaces it; while a watch has another version in force, LoadFile returns a
+// [*SourceError].
 func (l *Loader) LoadFile(path string) (Parsed, error) {
 	data, _, err := readFile(path, MaxFileSize, l.trust())
 	if err != nil {
@@ -37,10 +38,10 @@ func (l *Loader) LoadFile(path string) (Parsed, error) {
 	return parsed, l.loadCode(path, true, &content{parsed: parsed, places: at, hash: hashOf(data)})
 }
 
-// Edit is Load with what edit returns for the rules that code has loaded, including those of a file
-// that was loaded once. An error of edit is returned as it is, and nothing has changed then. No
-// source loads anything while edit runs; so it can look at what is in force, and must not load, or
-// declare a source, itself. The Set that it gets is its own.
+// Edit is Load with the result of edit, which gets the rules loaded by code, including those of a
+// file that was loaded once. An error of edit is returned as it is, and nothing changes. No source
+// loads while edit runs; so it can read the rules in force, but must not load, or declare a source,
+// itself. The Set that it gets is a copy.
 func (l *Loader) Edit(edit func(Set) (Set, error)) error {
 	reports, err := l.editCode(edit)
 	l.tell(reports)
@@ -51,12 +52,12 @@ func (l *Loader) editCode(edit func(Set) (Set, error)) ([]report, error) {
 	l.loading.Lock()
 	defer l.loading.Unlock()
 	l.mu.Lock()
-	var said Set
+	var loaded Set
 	if m := l.codeLocked(); m != nil && len(m.pieces) > 0 {
-		said = setOf(m.pieces[0].good).Clone()
+		loaded = setOf(m.pieces[0].good).Clone()
 	}
 	l.mu.Unlock()
-	set, err := edit(said)
+	set, err := edit(loaded)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +80,7 @@ func (l *Loader) tryCode(name string, yields bool, c *content) ([]report, error)
 	return l.loadingCodeLocked(name, yields, c)
 }
 
-// codeLocked is the member that is code, nil if code says nothing. The caller holds a lock.
+// codeLocked returns the member for code, nil if code has no rules.
 func (l *Loader) codeLocked() *member {
 	i := slices.IndexFunc(l.members, func(m *member) bool { return !m.watched && m.names == nil })
 	if i < 0 {
@@ -88,7 +89,7 @@ func (l *Loader) codeLocked() *member {
 	return l.members[i]
 }
 
-// loadingCodeLocked makes c what code says. The caller holds loading.
+// loadingCodeLocked makes c the rules of code. The caller holds loading.
 func (l *Loader) loadingCodeLocked(name string, yields bool, c *content) (reports []report, err error) {
 	l.mu.Lock()
 	if yields && l.watchedOtherwise(name, c) { // it would not be in force
@@ -111,7 +112,7 @@ func (l *Loader) loadingCodeLocked(name string, yields bool, c *content) (report
 	m.pieces = []*piece{p}
 	l.mu.Unlock()
 	loaded := false
-	defer func() { // in an error, a panic of what applies, or the end of the goroutine
+	defer func() { // after an error, a panic of apply, or the end of the goroutine
 		if loaded {
 			return
 		}
@@ -128,7 +129,7 @@ func (l *Loader) loadingCodeLocked(name string, yields bool, c *content) (report
 	return reports, err
 }
 
-// watchedOtherwise reports whether a file is watched, and something else than c is in force of it.
+// watchedOtherwise reports whether a file is watched, and something other than c is in force of it.
 func (l *Loader) watchedOtherwise(name string, c *content) bool {
 	return slices.ContainsFunc(l.members, func(m *member) bool {
 		return m.names != nil && !m.gone() && slices.ContainsFunc(m.pieces, func(p *piece) bool {

@@ -9,21 +9,21 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// content is what a source contained at one time. It does not change.
+// content is the content of a source at one time. It does not change.
 type content struct {
 	parsed Parsed
 	places places
 	hash   hash
 
-	// named are the rules with the IDs that they have in their source written out. So they keep
+	// named holds the rules with the IDs that they have in their source written out. So they keep
 	// their IDs when combined with the rules of others: the number on a generated ID distinguishes
-	// rules within one source, and no source renumbers those of another. They are made when they
-	// are first needed, under the lock of the Loader.
+	// rules within one source, and no source renumbers those of another. They are computed on first
+	// use, under the lock of the Loader.
 	named   *Set
-	invalid error // why some can't be, which no file has
+	invalid error // why naming them failed, which no file does
 }
 
-// name makes the named rules, if there are none yet.
+// name computes the named rules, unless they are there.
 func (c *content) name() *Set {
 	if c.named == nil {
 		c.named = new(Set)
@@ -36,10 +36,10 @@ func (c *content) name() *Set {
 	return c.named
 }
 
-// contentOf is the content of rules that come from code.
+// contentOf returns the content of rules that come from code.
 func contentOf(set Set) *content {
 	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "%#v", set) // a hash takes everything
+	_, _ = fmt.Fprintf(h, "%#v", set) // a hash accepts everything
 	return &content{parsed: Parsed{Set: set, Dialect: Native}, hash: hash(h.Sum(nil))}
 }
 
@@ -54,14 +54,14 @@ func (f rulesOf[R]) name(s, named *Set) error {
 	return err
 }
 
-// said is what a piece contributes to a combination: nothing, if there is no content.
-type said struct {
+// contribution is the contribution of a piece to a combination: none without a content.
+type contribution struct {
 	piece   *piece
 	content *content
 }
 
-// rule is where a rule of the piece is, and what it is called there.
-func (s said) rule(family string, i int) (at place, path string) {
+// rule returns the position of a rule of the piece, and its path there.
+func (s contribution) rule(family string, i int) (at place, path string) {
 	if all := s.content.places[family]; i < len(all) {
 		return all[i].at, all[i].path
 	}
@@ -73,11 +73,11 @@ func (s said) rule(family string, i int) (at place, path string) {
 type Override struct {
 	Family string // its key in the file, as in "flow"
 	ID     string
-	Source string // whose rule it is
+	Source string // of the overridden rule
 	By     string // the source whose rule is in force instead
 }
 
-// String returns it in one line.
+// String returns the override in one line.
 func (o Override) String() string {
 	return fmt.Sprintf("%s %s of %s, by %s", o.Family, quoted(o.ID), o.Source, o.By)
 }
@@ -94,17 +94,17 @@ type ref struct{ piece, rule int }
 
 // combination is the result of combining pieces.
 type combination struct {
-	pieces    []said
+	pieces    []contribution
 	laterWins bool
 	set       Set
 	conflicts []conflict
 	overrides []Override
 }
 
-// combine makes one Set of all pieces, in their order. Where a rule has the same ID as one of an
-// earlier piece, the earlier one is left out if the later wins, and otherwise it is a conflict. A
-// single piece's rules are as the piece has them.
-func combine(pieces []said, laterWins bool) combination {
+// combine returns one Set of all pieces, in their order. If a rule has the same ID as one of an
+// earlier piece, the earlier one is left out if the later wins, and otherwise it is a conflict. The
+// rules of a single piece are unchanged.
+func combine(pieces []contribution, laterWins bool) combination {
 	c := combination{pieces: pieces, laterWins: laterWins}
 	var sole *content
 	contents := 0
@@ -144,7 +144,7 @@ func (f rulesOf[R]) combine(c *combination) {
 			id, here := rule.Info().ID, ref{i, j}
 			earlier, met := of[id]
 			switch of[id] = here; {
-			case !met, earlier.piece == i: // which only invalid rules have, and the engine will report
+			case !met, earlier.piece == i: // only invalid rules have it, and the engine will report them
 			case c.laterWins:
 				beaten[earlier] = true
 				c.overrides = append(c.overrides, Override{f.key(), id, c.pieces[earlier.piece].piece.name, p.piece.name})
@@ -167,11 +167,11 @@ func (f rulesOf[R]) combine(c *combination) {
 	*f.in(&c.set) = all
 }
 
-// told returns the conflicts as errors of the pieces to blame, in their terms: joined, and each up
+// errorsFor returns the conflicts as errors of the pieces to blame, worded for them: joined, and each up
 // to a limit.
-func (c *combination) told(blamed map[*piece]bool) map[*piece]error {
+func (c *combination) errorsFor(blamed map[*piece]bool) map[*piece]error {
 	found := make(map[*piece]*faults)
-	tell := func(mine, other ref, x conflict) {
+	report := func(mine, other ref, x conflict) {
 		me, they := c.pieces[mine.piece], c.pieces[other.piece]
 		if !blamed[me.piece] {
 			return
@@ -191,8 +191,8 @@ func (c *combination) told(blamed map[*piece]bool) map[*piece]error {
 			clip(x.id), name, where)
 	}
 	for _, x := range c.conflicts {
-		tell(x.later, x.earlier, x)
-		tell(x.earlier, x.later, x)
+		report(x.later, x.earlier, x)
+		report(x.earlier, x.later, x)
 	}
 	errs := make(map[*piece]error, len(found))
 	for p, f := range found {

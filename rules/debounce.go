@@ -6,7 +6,7 @@ import "time"
 type debounce struct {
 	quiet, longest time.Duration
 	timer          *time.Timer
-	first          time.Time // touched first at; zero while at rest
+	first          time.Time // time of the first touch; zero while at rest
 }
 
 func newDebounce(quiet, longest time.Duration) *debounce {
@@ -15,8 +15,8 @@ func newDebounce(quiet, longest time.Duration) *debounce {
 	return d
 }
 
-// fires receives when things have been quiet, or have not been for too long.
-// done must be called then.
+// fires receives when things have been quiet, or have been busy for too long. done must be called
+// then.
 func (d *debounce) fires() <-chan time.Time { return d.timer.C }
 
 func (d *debounce) touch() {

@@ -13,7 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// decoder turns a tree of nodes into rules and collects what is wrong.
+// decoder turns a tree of nodes into rules and collects the errors.
 type decoder struct {
 	*faults
 	speaks   Dialect // the dialect of the file
@@ -22,23 +22,23 @@ type decoder struct {
 	places   places  // of the rules that are accepted
 	warnings []Warning
 
-	wrapped map[*yaml.Node]*yaml.Node // rules that were in an object of a dashboard's, see unwrap
-	odd     map[string]string         // what to say of keys that another family has, see familyOf
-	typed   bool                      // it was said that a serializer's types are ignored
+	wrapped map[*yaml.Node]*yaml.Node // rules inside an object of a dashboard, see unwrap
+	odd     map[string]string         // the message for keys that belong to another family, see familyOf
+	typed   bool                      // the warning about a serializer's types was given
 }
 
-// warn notes what a rule of another dialect can't say here. Beyond this many, one error says that
-// there are more.
+// warn adds a warning about something in a rule of another dialect that can't be expressed here.
+// Beyond this many, one error says that there are more.
 func (d *decoder) warn(name string, at place, path, format string, args ...any) {
-	told := faults{file: d.file}
-	switch told.add(at, path, format, args...); len(d.warnings) {
+	fault := faults{file: d.file}
+	switch fault.add(at, path, format, args...); len(d.warnings) {
 	case maxFaults + 1:
 		return
 	case maxFaults:
-		told.list[0] = &FileError{File: d.file, Problem: fmt.Sprintf("there is more: these were the first %d warnings", maxFaults)}
+		fault.list[0] = &FileError{File: d.file, Problem: fmt.Sprintf("there is more: these were the first %d warnings", maxFaults)}
 		name = "more"
 	}
-	d.warnings = append(d.warnings, Warning{name, *told.list[0]})
+	d.warnings = append(d.warnings, Warning{name, *fault.list[0]})
 }
 
 // set reads the native dialect.
@@ -76,7 +76,7 @@ func (d *decoder) addUnknownFamily(key *yaml.Node, names []string) {
 	d.add(placeOf(key), clip(key.Value), "unknown family%s: use %s", suggestion(key.Value, names), orList(names))
 }
 
-// orList names one or several, as in "a, b or c".
+// orList joins names, as in "a, b or c".
 func orList(names []string) string {
 	last := len(names) - 1
 	if last < 1 {
@@ -92,11 +92,11 @@ type field struct {
 	omitEmpty bool
 }
 
-// twoNames says of a field that is set twice by what names. Only sentinel-golang's have two, apart
-// from match.
+// twoNames is the message about a field that is set twice, by its names. Only sentinel-golang's
+// fields have two, apart from match.
 var twoNames = map[bool]string{false: "as match and by its alias regex: keep one", true: "with a small and with a capital letter: keep one"}
 
-// unread is the index of a field that may be there and means nothing.
+// unread is the index of a field that may be present and means nothing.
 const unread = -1
 
 // fieldsOf returns the fields of a rule type in order, named by yaml tags.
@@ -109,7 +109,7 @@ func fieldsOf(t reflect.Type) []field {
 	return fields
 }
 
-// mappings are examples of what a structure is written as.
+// mappings are examples of how a structure is written.
 var mappings = exampleOf{reflect.TypeFor[cluster.Rule](): "{scope: global}", reflect.TypeFor[Cluster](): "{redis: redis://cache.internal:6379/0}"}
 
 type exampleOf map[reflect.Type]string
@@ -118,8 +118,8 @@ func (e exampleOf) of(t reflect.Type) string {
 	return cmp.Or(e[t], "{resource: GET /orders, threshold: 100}")
 }
 
-// structure reads a mapping into a struct and returns the nodes of the values
-// by key. It is not ok if something had to be reported.
+// structure reads a mapping into a struct and returns the nodes of the values by key. ok is false
+// if it reported an error.
 func (d *decoder) structure(n *yaml.Node, path string, into reflect.Value, fields []field) (values map[string]*yaml.Node, ok bool) {
 	if n.Kind != yaml.MappingNode {
 		d.add(placeOf(n), path, "must be a mapping, as in `%s`, not %s", mappings.of(into.Type()), describe(n))
@@ -146,7 +146,7 @@ func (d *decoder) structure(n *yaml.Node, path string, into reflect.Value, field
 			d.addUnknown(e.key, path+"."+clip(key), keysOf(fields))
 			continue
 		}
-		if fields[i].index == unread || d.speaks > Native && isNull(e.value) { // null says nothing to Sentinel
+		if fields[i].index == unread || d.speaks > Native && isNull(e.value) { // null means absent to Sentinel
 			continue
 		}
 		values[key] = e.value
@@ -167,8 +167,8 @@ func (d *decoder) structure(n *yaml.Node, path string, into reflect.Value, field
 	return values, len(d.list) == before
 }
 
-// fieldKey is the key of a field as the struct has it: sentinel-golang reads its own names of
-// fields too, which begin with a capital.
+// fieldKey returns the key of a field as the struct has it: sentinel-golang also reads its own
+// field names, which begin with a capital.
 func (d *decoder) fieldKey(key string) string {
 	if d.speaks == SentinelGo {
 		return lowered(key)
@@ -176,7 +176,7 @@ func (d *decoder) fieldKey(key string) string {
 	return key
 }
 
-// lowered begins with a small letter.
+// lowered returns the key with a lower-case first letter.
 func lowered(key string) string {
 	switch {
 	case key == "ID":
@@ -187,11 +187,11 @@ func lowered(key string) string {
 	return strings.ToLower(key[:1]) + key[1:]
 }
 
-// capital reports whether a key begins with one.
+// capital reports whether a key begins with a capital.
 func capital(key string) bool { return key != "" && 'A' <= key[0] && key[0] <= 'Z' }
 
-// regexAlias reads `regex: true`, as files have it from before there was match, as
-// `match: regex`. It returns no key if it has reported something.
+// regexAlias reads `regex: true`, from files older than match, as `match: regex`. It returns no key
+// if it has reported an error.
 func (d *decoder) regexAlias(e entry, path string) entry {
 	var regex bool
 	if problem := readValue(e.value, reflect.ValueOf(&regex).Elem()); problem != "" {
@@ -254,12 +254,12 @@ func keysOf(fields []field) []string {
 	return keys
 }
 
-// entry is one key of a mapping and what it is set to.
+// entry is one key of a mapping and its value.
 type entry struct{ key, value *yaml.Node }
 
-// entries yields those of the mapping n, without the ones it reports: keys that
-// aren't text and keys that were there before. It ends when enough is reported, so that a mapping
-// of many wrong keys costs no more than one of a few.
+// entries yields the entries of the mapping n, without the ones it reports: keys that aren't text
+// and repeated keys. It ends when enough is reported, so that a mapping of many wrong keys costs no
+// more than one of a few.
 func (d *decoder) entries(n *yaml.Node, path string) iter.Seq[entry] {
 	if path != "" {
 		path += "."

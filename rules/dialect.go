@@ -18,9 +18,9 @@ type Dialect uint8
 // The dialects.
 const (
 	Detect       Dialect = iota // the one that the file's keys indicate
-	Native                      // ours
-	SentinelJava                // what alibaba/Sentinel for Java reads: FlowRule, DegradeRule and so on
-	SentinelGo                  // what sentinel-golang reads
+	Native                      // that of Penstock
+	SentinelJava                // that of alibaba/Sentinel for Java: FlowRule, DegradeRule and so on
+	SentinelGo                  // that of sentinel-golang
 	dialects
 )
 
@@ -40,7 +40,7 @@ const dialectKey = "dialect"
 // speakers is a set of dialects.
 type speakers uint8
 
-// list returns the dialects, Detect not among them.
+// list returns the dialects, without Detect.
 func (s speakers) list() (all []Dialect) {
 	for d := Native; d < dialects; d++ {
 		if s&(1<<d) != 0 {
@@ -59,11 +59,11 @@ func (s speakers) String() string {
 	return strings.Join(names, " or ")
 }
 
-// everyDialect is the set of all.
+// everyDialect is the set of all dialects.
 const everyDialect = speakers(1<<dialects - 1<<Native)
 
-// knownKeys says which dialects know a key of a rule, and knownLists which know the name of a
-// list of rules. A key that none knows says nothing: it is a mistake in any of them.
+// knownKeys holds the dialects that know a key of a rule, and knownLists the ones that know the name
+// of a list of rules. A key unknown to all indicates nothing: it is a mistake in any of them.
 var knownKeys, knownLists = known()
 
 func known() (keys, lists map[string]speakers) {
@@ -95,8 +95,8 @@ type sign struct {
 	tell speakers
 }
 
-// signs are the signs among the keys of a file, of its lists and of the rules in them: of those
-// that indicate the same, the first.
+// signs returns the signs among the keys of a file, of its lists and of the rules in them; of
+// several that indicate the same, the first.
 func signs(root *yaml.Node) (all []sign) {
 	note := func(key *yaml.Node, tell speakers) {
 		if tell != 0 && !slices.ContainsFunc(all, func(s sign) bool { return s.tell == tell }) {
@@ -140,8 +140,8 @@ func signs(root *yaml.Node) (all []sign) {
 }
 
 // dialectOf returns the dialect of a file, or Detect after reporting why it can't be determined.
-// told is what the caller says.
-func (d *decoder) dialectOf(root *yaml.Node, told Dialect) Dialect {
+// wanted is the dialect given by the caller.
+func (d *decoder) dialectOf(root *yaml.Node, wanted Dialect) Dialect {
 	if value := valueOf(root, dialectKey); value != nil {
 		var declared Dialect
 		switch err := declared.UnmarshalText([]byte(value.Value)); {
@@ -151,18 +151,18 @@ func (d *decoder) dialectOf(root *yaml.Node, told Dialect) Dialect {
 		case err != nil:
 			d.add(placeOf(value), dialectKey, "%v", err)
 			return Detect
-		case told != Detect && declared != Detect && told != declared:
-			d.add(placeOf(value), dialectKey, "is %v, but the file is to be read as %v", declared, told)
+		case wanted != Detect && declared != Detect && wanted != declared:
+			d.add(placeOf(value), dialectKey, "is %v, but the file is to be read as %v", declared, wanted)
 			return Detect
 		case declared != Detect:
-			told = declared
+			wanted = declared
 		}
 	}
-	if told != Detect {
-		return told
+	if wanted != Detect {
+		return wanted
 	}
 	if isEmptyList(root) {
-		return Native // of any, it means the same
+		return Native // of any: it means the same
 	}
 	found := signs(root)
 	may := everyDialect
@@ -171,11 +171,11 @@ func (d *decoder) dialectOf(root *yaml.Node, told Dialect) Dialect {
 			may &= s.tell
 			continue
 		}
-		other := found[0] // in case no two of them disagree, only all together
+		other := found[0] // if no two of them disagree, only all together
 		if j := slices.IndexFunc(found[:i], func(o sign) bool { return o.tell&s.tell == 0 }); j > 0 {
 			other = found[j]
 		}
-		d.add(s.at, "", "%s is a key of %v, and %s at %v one of %v: a file is of one dialect; `%s: native` or the like at its top says of which; see docs/migrating.md",
+		d.add(s.at, "", "%s is a key of %v, and %s at %v one of %v: a file has one dialect: name it at the top, as in `%s: native`; see docs/migrating.md",
 			clip(s.key), s.tell, clip(other.key), other.at, other.tell, dialectKey)
 		return Detect
 	}
@@ -183,7 +183,7 @@ func (d *decoder) dialectOf(root *yaml.Node, told Dialect) Dialect {
 		return Native
 	}
 	foreign := may &^ (1 << Native)
-	// A list of what might as well be native rules can be meant as such, and isn't one.
+	// A list of likely native rules may be meant as a native file, but isn't one.
 	evident := slices.ContainsFunc(found, func(s sign) bool { return s.tell&(1<<Native) == 0 })
 	if all := foreign.list(); len(all) == 1 && evident || hasEmptyLists(root) {
 		return all[0]
@@ -199,7 +199,7 @@ func (d *decoder) dialectOf(root *yaml.Node, told Dialect) Dialect {
 	return Detect
 }
 
-// nativeKeys are the keys of the lists of rules.
+// nativeKeys returns the keys of the lists of rules.
 func nativeKeys() (keys []string) {
 	for _, f := range families {
 		keys = append(keys, f.key())
@@ -220,7 +220,7 @@ func valueOf(mapping *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// A Warning is about something that a rule of Sentinel's says and ours can't say, or that means
+// A Warning reports something in a Sentinel rule that can't be expressed here, or that means
 // something else here. Name is the name of a row in docs/sentinel.md, as in "never-opens".
 type Warning struct {
 	Name string

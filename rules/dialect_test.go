@@ -24,8 +24,8 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// The same twenty rules in all dialects are the same rules, and as text they are what a reader
-// would have written.
+// The same twenty rules in all dialects read as the same rules, and print as the text that an
+// author would have written.
 func TestTwentyRulesInThreeDialects(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "dialects", "native.yaml"))
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestTwentyRulesInThreeDialects(t *testing.T) {
 	}
 }
 
-// ring is a rule with the window that both Sentinels have.
+// ring returns the rule with the window that both Sentinels have.
 func ring(r flow.Rule) flow.Rule {
 	r.Buckets, r.Window = 2, flow.Ring
 	return r
@@ -55,8 +55,8 @@ func ring(r flow.Rule) flow.Rule {
 
 func limits(all ...flow.Rule) Set { return Set{Flow: all} }
 
-// Files as their authors write them: lists with no name around them, objects by many names, what
-// the dashboard stores, what serializers write out, and what people leave out.
+// Files as their authors write them: lists with no name around them, objects by many names, the
+// dashboard's storage format, the output of serializers, and files with omissions.
 func TestFilesOfSentinel(t *testing.T) {
 	a := ring(flow.Rule{Resource: "a", Threshold: 20})
 	for name, c := range map[string]struct {
@@ -151,35 +151,35 @@ func TestFilesOfSentinel(t *testing.T) {
 	}
 }
 
-// What can't be read says why, where it stands and in the words of its author.
+// The error for an unreadable file gives the reason and the position, in the words of its author.
 func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 	for _, c := range []struct{ data, want string }{
-		// What it is can't be told.
+		// Files whose dialect can't be determined.
 		{`[{"resource": "a", "threshold": 1}]`, "r:1:1: must be a mapping of rule families, as in `flow: []`, not a list; if it is one of sentinel-go, name its dialect and family, as in `{\"dialect\": \"sentinel-go\", \"flow\": []}`; see docs/migrating.md"},
-		{`[{"resource": "a", "grade": 1, "strategy": 0}]`, "r:1:1: doesn't tell which family its rules are of: say it (--family), or name the list, as in `{dialect: sentinel-java, flow: []}`, with one of flow, degrade, paramflow, system, authority, gwflow, gwapigroup"},
-		{`[{"resource": "a", "count": 1, "paramIdx": 0}, {"resource": "a", "count": 1, "timeWindow": 1}]`, "r:1:1: doesn't tell which family its rules are of, since degrade rules have timeWindow, and paramflow rules paramIdx: say it (--family), or name the list, as in `{dialect: sentinel-java, flow: []}`, with one of flow, degrade, paramflow, system, authority, gwflow, gwapigroup"},
+		{`[{"resource": "a", "grade": 1, "strategy": 0}]`, "r:1:1: doesn't show the family of its rules: say it (--family), or name the list, as in `{dialect: sentinel-java, flow: []}`, with one of flow, degrade, paramflow, system, authority, gwflow, gwapigroup"},
+		{`[{"resource": "a", "count": 1, "paramIdx": 0}, {"resource": "a", "count": 1, "timeWindow": 1}]`, "r:1:1: doesn't show the family of its rules, since degrade rules have timeWindow, and paramflow rules paramIdx: say it (--family), or name the list, as in `{dialect: sentinel-java, flow: []}`, with one of flow, degrade, paramflow, system, authority, gwflow, gwapigroup"},
 		{`{"flowRules": [{"resource": "a"}]}`, "r:1:2: flowRules: unknown field; if the file is one of sentinel-java or sentinel-go, say which, as in `dialect: sentinel-go`; see docs/migrating.md"},
 		{`{"dialect": "java", "flow": []}`, "r:1:13: dialect: unknown dialect \"java\": use detect, native, sentinel-java, sentinel-go"},
 		{`{"dialect": 1, "flow": []}`, "r:1:13: dialect: must be text, not 1: if it is meant as text, write \"1\""},
 		{`{"dialect": "sentinel-go"}`, "r:1:1: holds no rules: write `flow: []` to remove every rule"},
 
-		// Of two dialects.
-		{`[{"resource": "a", "count": 1}, {"resource": "a", "statIntervalInMs": 1000, "threshold": 1}]`, "r:1:51: statIntervalInMs is a key of sentinel-go, and count at 1:20 one of sentinel-java: a file is of one dialect; `dialect: native` or the like at its top says of which; see docs/migrating.md"},
-		{"flow:\n- {resource: a, threshold: 1, limitApp: b}\n", "r:2:31: limitApp is a key of sentinel-java, and threshold at 2:17 one of native or sentinel-go: a file is of one dialect; `dialect: native` or the like at its top says of which; see docs/migrating.md"},
-		{`{"flow": [{"resource": "a", "count": 1}], "isolation": []}`, "r:1:43: isolation is a key of native or sentinel-go, and count at 1:29 one of sentinel-java: a file is of one dialect; `dialect: native` or the like at its top says of which; see docs/migrating.md"},
+		// Files of two dialects.
+		{`[{"resource": "a", "count": 1}, {"resource": "a", "statIntervalInMs": 1000, "threshold": 1}]`, "r:1:51: statIntervalInMs is a key of sentinel-go, and count at 1:20 one of sentinel-java: a file has one dialect: name it at the top, as in `dialect: native`; see docs/migrating.md"},
+		{"flow:\n- {resource: a, threshold: 1, limitApp: b}\n", "r:2:31: limitApp is a key of sentinel-java, and threshold at 2:17 one of native or sentinel-go: a file has one dialect: name it at the top, as in `dialect: native`; see docs/migrating.md"},
+		{`{"flow": [{"resource": "a", "count": 1}], "isolation": []}`, "r:1:43: isolation is a key of native or sentinel-go, and count at 1:29 one of sentinel-java: a file has one dialect: name it at the top, as in `dialect: native`; see docs/migrating.md"},
 		{`{"dialect": "sentinel-go", "flow": [{"resource": "a", "threshold": 1, "limitApp": "b"}]}`, "r:1:71: flow[0].limitApp: unknown field"},
 
-		// What can't be said here.
+		// Rules that can't be expressed here.
 		{`[{"resource": "a", "count": 1, "clusterMode": true, "clusterConfig": {"flowId": 0}}]`, "r:1:70: [0].clusterConfig: needs flowId, a number from 1 on, by which all members know the rule: Sentinel drops a rule without"},
 		{`[{"resource": "a", "count": 1, "clusterMode": true, "clusterConfig": {"flowId": 1, "thresholdType": 2}}]`, "r:1:70: [0].clusterConfig: has thresholdType 2: use 0 for a threshold for each member, or 1 for one that all have together"},
 		{`[{"resource": "a", "count": 1, "clusterMode": true, "controlBehavior": 1, "clusterConfig": {"flowId": 1}}]`, "r:1:47: [0].clusterMode: has no meaning for behavior warmUp: each process warms up on its own; remove it, or set behavior to reject or throttle"},
 		{`[{"resource": "a", "count": 1, "strategy": 1, "refResource": "b", "controlBehavior": 2}]`, "r:1:86: [0].controlBehavior: throttle does not go with relation associated, which counts another resource's traffic: use reject or warmUp"},
 		{`[{"resource": "a(?=b)", "regex": true, "count": 1}]`, "r:1:15: [0].resource: is not a valid regular expression: invalid or unsupported Perl syntax: \"(?=\""},
-		{`[{"resource": "*", "count": 1}]`, "r:1:15: [0].resource: is \"*\", which is one name there, and stands for all of them here: name the resource"},
+		{`[{"resource": "*", "count": 1}]`, "r:1:15: [0].resource: is \"*\", which is a plain name in Sentinel and means every resource here: name the resource"},
 		{`[{"highestCpuUsage": 1}]`, "r:1:22: [0].highestCpuUsage: is 1: use a share above 0 and below 1, as in 0.8; CPU use is never above 1"},
 		{`[{"resource": "a", "count": 1}, {"resource": "a", "count": 1}]`, "r:1:33: [1]: is the same rule as [0] at 1:2: remove one"},
 
-		// What Sentinel drops without a word, or with one in its log.
+		// Rules that Sentinel drops silently, or with a line in its log.
 		{`[{"count": 1}]`, "r:1:2: [0].resource: is required: Sentinel drops a rule without"},
 		{`[{"resource": "a", "count": -1}]`, "r:1:29: [0].count: is -1: use a number from 0 on"},
 		{`[{"resource": "a", "count": 1, "grade": 2}]`, "r:1:41: [0].grade: is 2: use 1 for calls per second, or 0 for calls in flight"},
@@ -200,7 +200,7 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 		{`[{"resource": "a", "count": 1, "limitapp": "b"}]`, "r:1:32: [0].limitapp: unknown field (did you mean \"limitApp\"?)"},
 		{`[{"resource": "a", "grade": 1, "controlBehavior": 0, "limitApp": "b", "strategy": 0, "count": null}]`, "r:1:2: [0].count: is required: write 0 if you mean 0"},
 		{`[{"resource": "a", "controlBehavior": 0, "Threshold": 1, "threshold": 1}]`, "r:1:58: [0].threshold: is set twice, with a small and with a capital letter: keep one"},
-		{`{"flow": [{"resource": "a", "count": 1}], "flowRules": []}`, "r:1:43: flowRules: is there twice, first as flow at 1:2: keep one"},
+		{`{"flow": [{"resource": "a", "count": 1}], "flowRules": []}`, "r:1:43: flowRules: appears twice, first as flow at 1:2: keep one"},
 		{`{"flow": [{"resource": "a", "count": 1}], "degrades": null}`, "r:1:55: degrades: has no value: write `degrades: []` for no rules"},
 		{`{"flow": [{"resource": "a", "count": 1}], "degrad": []}`, "r:1:43: degrad: unknown family (did you mean \"degrade\"?): use flow, degrade, paramflow, system, authority, gwflow or gwapigroup"},
 	} {
@@ -210,7 +210,7 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 	}
 }
 
-// All mistakes of a file are told at once, in its own words.
+// All errors of a file are reported at once, in its own words.
 func TestFilesOfSentinelTellAllErrors(t *testing.T) {
 	_, err := Parse("flow.json", []byte(`[
   {"resource": "a", "count": "x"},
@@ -231,7 +231,7 @@ func TestFilesOfSentinelTellAllErrors(t *testing.T) {
 	assert.Equal(t, "[0].count", first.Path)
 }
 
-// What a caller says goes before what a file shows, but not before what it says.
+// The caller's dialect overrides the detected one, but not the one that the file declares.
 func TestOptions(t *testing.T) {
 	rule := limits(ring(flow.Rule{Resource: "a", Threshold: 1}))
 	for _, c := range []struct {
@@ -265,7 +265,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// What a rule loses is told by name and place; the rule is loaded all the same.
+// Losses in a rule are reported by name and position; the rule is loaded all the same.
 func TestWarnings(t *testing.T) {
 	for _, c := range []struct{ data, want string }{
 		{`[{"resource": "a", "grade": 1, "count": 1.0, "timeWindow": 10}]`,
@@ -278,9 +278,9 @@ func TestWarnings(t *testing.T) {
 		{`[{"resource": "a", "paramIdx": 0, "count": 1, "controlBehavior": 1}]`,
 			"r:1:66: [0].controlBehavior: is read as 0, reject, as Sentinel does: a rule about values has that and 2, throttle (no-warm-up)"},
 		{`[{"resource": "a", "limitApp": "b", "strategy": 0}, {"resource": "a", "limitApp": "c", "strategy": 1}]`,
-			"r:1:66: [1].resource: has an earlier rule, and for Sentinel it is the only one; here both hold (second-rule)"},
+			"r:1:66: [1].resource: has an earlier rule, the only one that Sentinel applies; here both apply (second-rule)"},
 		{`[{"id": 3, "resource": "a", "count": 1}, {"id": 3, "resource": "b", "count": 1}]`,
-			"r:1:49: [1].id: is that of another rule; Sentinel doesn't look at it, and this rule goes without (same-id)"},
+			"r:1:49: [1].id: is also the id of another rule; Sentinel ignores it, and this rule is loaded without one (same-id)"},
 		{`[{"resource": "a", "controlBehavior": 1, "threshold": 0.5, "statIntervalInMs": 1000}]`,
 			"r:1:55: [0].threshold: is less than one call per interval: here calls pass at that rate, where Sentinel refuses all of them (slow-throttle)"},
 		{`[{"resource": "a", "tokenCalculateStrategy": 1, "threshold": 5, "statIntervalInMs": 5000, "warmUpPeriodSec": 10}]`,
@@ -320,7 +320,7 @@ func TestSoManyWarnings(t *testing.T) {
 	}
 }
 
-// A threshold that Java's rule can't reach makes a rule that is off, and not one that refuses.
+// A threshold that Java's rule can't reach makes a rule that is off, not one that refuses.
 func TestNeverOpens(t *testing.T) {
 	p, err := ParseWith("r", []byte(`[{"resource": "a", "grade": 1, "count": 1, "timeWindow": 10}]`), ParseOptions{})
 	require.NoError(t, err)
@@ -338,26 +338,28 @@ func TestDialectNames(t *testing.T) {
 	}
 }
 
-// Whoever loads a file is told what its rules lose, and so is the log: once for each load.
+// The caller that loads a file gets the warnings about its rules, and so does the log: once for
+// each load.
 func TestWarningsOfAWatchedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "degrade.json")
 	require.NoError(t, os.WriteFile(path, []byte(`[{"resource": "a", "grade": 1, "count": 1, "timeWindow": 10}]`), 0o600))
 	var log bytes.Buffer
-	var told []Reload
+	var reloads []Reload
 	w, err := Watch(t.Context(), path, func(Set) error { return nil }, WatchConfig{
-		OnReload: func(r Reload) { told = append(told, r) },
+		OnReload: func(r Reload) { reloads = append(reloads, r) },
 		Logger:   slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	require.NoError(t, err)
 	w.Close()
-	require.Len(t, told, 1)
-	require.Len(t, told[0].Warnings, 1)
-	assert.Equal(t, "never-opens", told[0].Warnings[0].Name)
-	assert.Equal(t, path, told[0].Warnings[0].File)
+	require.Len(t, reloads, 1)
+	require.Len(t, reloads[0].Warnings, 1)
+	assert.Equal(t, "never-opens", reloads[0].Warnings[0].Name)
+	assert.Equal(t, path, reloads[0].Warnings[0].File)
 	assert.Equal(t, 1, strings.Count(log.String(), "(never-opens)"), log.String())
 }
 
-// Rules with clusterMode are rules that a cluster shares, under an id that all members make alike.
+// Rules with clusterMode become rules that a cluster shares, under an id that all members derive
+// alike.
 func TestClusterModeOfSentinel(t *testing.T) {
 	set, err := Parse("r.json", []byte(`{"flow": [
   {"id": 3, "resource": "a", "count": 100, "clusterMode": true, "clusterConfig": {"flowId": 7, "thresholdType": 1, "sampleCount": 5, "windowIntervalMs": 2000, "strategy": 0}},

@@ -74,7 +74,7 @@ func TestGatewayRulesOfSentinel(t *testing.T) {
 	}
 }
 
-// normalizedGateway has the defaults of gateway rules written out.
+// normalizedGateway returns the gateway rules with defaults filled in.
 func normalizedGateway(t *testing.T, s Set) Set {
 	t.Helper()
 	var all []gateway.Rule
@@ -86,7 +86,7 @@ func normalizedGateway(t *testing.T, s Set) Set {
 	return Set{Groups: s.Groups, Gateway: all}
 }
 
-// A burst without a parameter is what Java's bucket lets through at once.
+// A burst without a parameter is the amount that Java's bucket admits at once.
 func TestBurstOfAGatewayRuleOfSentinel(t *testing.T) {
 	got, err := ParseWith("r", []byte(`{"gateway": [{"resource": "search", "count": 4, "intervalSec": 2, "burst": 3}]}`), ParseOptions{Dialect: SentinelJava})
 	require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestGatewayRulesOfSentinelThatAreRefused(t *testing.T) {
 	}
 }
 
-// What a pattern of a value means otherwise is told.
+// A different meaning of a value's pattern is reported.
 func TestPrefixOfAValueOfSentinel(t *testing.T) {
 	got, err := ParseWith("r", []byte(`[{"resource": "a", "count": 1, "paramItem": {"pattern": "x", "matchStrategy": 1}}]`), ParseOptions{})
 	require.NoError(t, err)

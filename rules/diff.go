@@ -21,25 +21,23 @@ type Change struct {
 // RuleChange is one rule that was added, changed or removed.
 type RuleChange struct {
 	Family string        // its key in the file, as in "flow"
-	ID     string        // its own, or made from its fields
-	Fields []FieldChange // what differs in a changed rule, nil otherwise
+	ID     string        // its own, or derived from its fields
+	Fields []FieldChange // the differences of a changed rule, otherwise nil
 }
 
-// FieldChange is a field of a changed rule, as a rule file would say it with
-// every default written out.
+// FieldChange is a field of a changed rule, in the form of a rule file with every default filled
+// in.
 type FieldChange struct {
 	Key      string
 	Old, New string
 }
 
-// Diff returns what turns old into new. Rules are matched by family and ID; an
-// ID that isn't given is made from the fields, and where several rules would get the same one,
-// those after the first have "#2", "#3" and so on at its end, in the order of the
-// set. Equal means equal with every default written out. The order of rules
-// isn't compared.
+// Diff returns the change from old to new. Rules are matched by family and ID; a missing ID is
+// derived from the fields, and if several rules would get the same one, those after the first get
+// the suffix "#2", "#3" and so on, in the order of the set. Equal means equal with every default
+// filled in. The order of rules isn't compared.
 //
-// Sets that [Parse] wouldn't accept can be compared too; rules of one ID then
-// count as one.
+// Sets that [Parse] wouldn't accept can be compared too; rules of one ID then count as one.
 func Diff(old, new Set) Change {
 	var c Change
 	for _, f := range families {
@@ -51,8 +49,8 @@ func Diff(old, new Set) Change {
 // Empty reports whether nothing differs.
 func (c Change) Empty() bool { return len(c.Added)+len(c.Changed)+len(c.Removed) == 0 }
 
-// String returns the numbers of added, changed and removed rules, as in
-// "+2 ~1 -0". What is no rule isn't counted: where a file's cluster differs, "+2 ~1 -0 and cluster".
+// String returns the numbers of added, changed and removed rules, as in "+2 ~1 -0". Anything other
+// than rules isn't counted: if a file's cluster differs, "+2 ~1 -0 and cluster".
 func (c Change) String() string {
 	differs := ""
 	count := func(list []RuleChange) (n int) {
@@ -74,7 +72,7 @@ func (c Change) String() string {
 //     ~ flow orders: threshold 100 -> 200
 //   - flow "GET /old"
 //
-// What isn't a plain word is quoted.
+// Anything but a plain word is quoted.
 func (c Change) Lines() []string {
 	var lines []string
 	for _, part := range []struct {
@@ -90,9 +88,9 @@ func (c Change) Lines() []string {
 
 const maxColumns = 80 // of a text
 
-// Text returns the change for people to read: the numbers, and the rules as [Change.Lines] has them.
-// Nothing is wider than 80 columns. Where a changed rule would be wider, its fields have lines of
-// their own, and where a field would be, its new value has one. Long values begin shortly before they
+// Text returns the change for people to read: the numbers, and the rules as in [Change.Lines].
+// Nothing is wider than 80 columns. If a changed rule would be wider, its fields have lines of
+// their own, and if a field would be, its new value has one. Long values begin shortly before they
 // differ:
 //
 //	+0 ~2 -0
@@ -129,17 +127,17 @@ func (c Change) Text() string {
 }
 
 const (
-	maxTold     = 10  // rules of a change that the log names
-	maxToldText = 400 // characters of what it says of one
+	maxLogged  = 10  // rules of a change that the log names
+	maxLogText = 400 // characters about one of them
 )
 
-// told is the lines joined into one, as far as a log has room for them.
-func (c Change) told() string {
+// logText returns the lines joined into one, up to the limit for a log line.
+func (c Change) logText() string {
 	lines := c.Lines()
-	more := len(lines) - maxTold
-	lines = lines[:min(len(lines), maxTold)]
+	more := len(lines) - maxLogged
+	lines = lines[:min(len(lines), maxLogged)]
 	for i, line := range lines {
-		lines[i] = cut(line, maxToldText)
+		lines[i] = cut(line, maxLogText)
 	}
 	if more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
@@ -147,7 +145,7 @@ func (c Change) told() string {
 	return strings.Join(lines, "; ")
 }
 
-// String returns the rule and what changed of it, in one line.
+// String returns the rule and its changes, in one line.
 func (r RuleChange) String() string {
 	var b strings.Builder
 	b.WriteString(r.Family + " " + quoted(r.ID))
@@ -165,7 +163,7 @@ func (f FieldChange) String() string {
 	return fmt.Sprintf("%s %s -> %s", f.Key, old, new)
 }
 
-// beforeDifference is at most how many characters of two long values are shown before the first that differs.
+// beforeDifference is the most characters of two long values shown before their first difference.
 const beforeDifference = 30
 
 // texts returns the values as they are shown.
@@ -187,7 +185,7 @@ func (f FieldChange) texts() (old, new string) {
 	return quoted(old), quoted(new)
 }
 
-// quoted returns s, short and in quotes unless it is a plain word.
+// quoted returns s, shortened and quoted unless it is a plain word.
 func quoted(s string) string {
 	q := strconv.Quote(clip(s))
 	if q == `"`+s+`"` && s != "" && !strings.ContainsAny(s, " ,") {
@@ -216,8 +214,8 @@ func (f rulesOf[R]) diff(old, new *Set, c *Change) {
 	}
 }
 
-// identified returns the rules normalized and with ids that differ. Rules that
-// can't be are returned as far as they got.
+// identified returns the rules normalized and with distinct ids. Rules that can't be normalized are
+// returned unfinished.
 func (f rulesOf[R]) identified(rules []R) []R {
 	norms := make([]R, len(rules))
 	for i, r := range rules {
@@ -247,7 +245,7 @@ func fieldChanges(old, new reflect.Value) []FieldChange {
 	return changes
 }
 
-// written returns a value as a rule file would say it, also one that no file can.
+// written returns a value in the form of a rule file, even if no file can contain it.
 func written(v reflect.Value) string {
 	if v.IsZero() && v.Kind() == reflect.Struct {
 		return ""

@@ -60,7 +60,7 @@ func TestDiffIsWhatTurnsOldIntoNew(t *testing.T) {
 	assert.Len(t, there.Added, golden.Len())
 }
 
-// What a file says must stay in its line of a log.
+// Text from a file must stay in its line of a log.
 func TestChangeLinesAreLines(t *testing.T) {
 	for _, line := range Diff(Set{}, golden).Lines() {
 		assert.NotRegexp(t, `[\x00-\x1F\x7F\x{85}\x{2028}]`, line)
@@ -93,7 +93,8 @@ func TestChangeText(t *testing.T) {
 	assert.Equal(t, "+0 ~0 -0\n", Change{}.Text())
 }
 
-// known bug 158: whoever is shown a change sees what changes, however far inside of a long value it is.
+// A reader of a change sees the difference, however far inside of a long value it is.
+// known bug 158
 func TestDiffShowsWhereLongValuesDiffer(t *testing.T) {
 	set := func(threshold float64, caller string) Set {
 		exceptions := make([]hotspot.Exception, 30)
@@ -108,7 +109,7 @@ func TestDiffShowsWhereLongValuesDiffer(t *testing.T) {
 		}
 	}
 	change := Diff(set(5, "billing"), set(1e6, "stranger"))
-	for _, text := range []string{change.Text(), strings.Join(change.Lines(), "\n"), change.told()} {
+	for _, text := range []string{change.Text(), strings.Join(change.Lines(), "\n"), change.logText()} {
 		for _, want := range []string{"stranger", "billing", "1000000", `…`, "threshold 5 -> 1000000"} {
 			assert.Contains(t, text, want)
 		}

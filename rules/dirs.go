@@ -10,7 +10,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// notifier reports changes in directories. It is an [fsnotify.Watcher], or what a test makes up.
+// notifier reports changes in directories. It is an [fsnotify.Watcher], or a fake in tests.
 type notifier struct {
 	watches
 	events <-chan fsnotify.Event // closed by Close
@@ -20,7 +20,7 @@ type notifier struct {
 type watches interface {
 	Add(dir string) error
 	Remove(dir string) error
-	WatchList() []string // without directories that are gone
+	WatchList() []string // without removed directories
 	Close() error
 }
 
@@ -34,10 +34,10 @@ func notifyBySystem() (*notifier, error) {
 
 // dirs watches the directories that decide what paths lead to.
 type dirs struct {
-	told    <-chan error           // receives when something happened; an error if part of it is unknown
+	events  <-chan error           // receives when something happened; an error if part of it is unknown
 	blind   error                  // why changes aren't reported, or nil
 	notify  *notifier              // nil if there can be none
-	watched map[string]os.FileInfo // what was watched under which name
+	watched map[string]os.FileInfo // the watched file by name
 	pump    sync.WaitGroup
 }
 
@@ -47,16 +47,16 @@ func openDirs(open func() (*notifier, error)) *dirs {
 		d.notify = nil
 		return d
 	}
-	told := make(chan error, 1)
-	d.told = told
-	d.pump.Go(func() { d.notify.passOn(told) })
+	events := make(chan error, 1)
+	d.events = events
+	d.pump.Go(func() { d.notify.passOn(events) })
 	return d
 }
 
 // passOn passes on events until the notifier is closed. It never waits for the receiver: a notifier
-// that can't get rid of its events may hold the lock that watching a directory takes. Only that
-// something happened matters, so one waiting message is enough.
-func (n *notifier) passOn(told chan<- error) {
+// that can't deliver its events may hold the lock that watching a directory takes. Only that
+// something happened matters, so one pending message is enough.
+func (n *notifier) passOn(changes chan<- error) {
 	events, errs := n.events, n.errors
 	for events != nil || errs != nil {
 		var err error
@@ -75,24 +75,23 @@ func (n *notifier) passOn(told chan<- error) {
 			continue
 		}
 		select {
-		case told <- err:
+		case changes <- err:
 		default:
 		}
 	}
 }
 
-// close stops watching and returns when nothing is left of it.
+// close stops watching and returns when its goroutine has ended.
 func (d *dirs) close() {
 	if d.notify != nil {
-		_ = d.notify.Close() // nothing could be done about it
+		_ = d.notify.Close() // nothing can be done about an error
 	}
 	d.pump.Wait()
 }
 
 var errRestless = errors.New("the directories on the way to the file keep changing")
 
-// follow watches the directories that decide what is read now, and stops watching
-// others.
+// follow watches the directories that are decisive now, and stops watching others.
 func (d *dirs) follow(deciding func() []string) {
 	if d.notify == nil {
 		return
@@ -122,8 +121,8 @@ func (d *dirs) follow(deciding func() []string) {
 func (d *dirs) watch(dir string) (fresh bool) {
 	info, err := os.Stat(dir)
 	if err == nil {
-		// The directory that has this name now may not be the one that was watched, even if it has
-		// the same inode number.
+		// The directory with this name may not be the one that was watched, even if it has the same
+		// inode number.
 		if old, ok := d.watched[dir]; ok && os.SameFile(old, info) && slices.Contains(d.notify.WatchList(), dir) {
 			return false
 		}

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// disk is what replacing a file does to a file system, step by step, so that tests can stop it
-// at any.
+// disk holds the steps of replacing a file, so that tests can stop it at any.
 type disk interface {
 	create(path string, mode os.FileMode) (diskFile, error) // which must not exist
 	rename(from, to string) error
@@ -21,19 +20,17 @@ type disk interface {
 
 type diskFile interface {
 	io.WriteCloser
-	// resemble gives the file the mode and, as far as the system lets it, the owner of another one.
+	// resemble gives the file the mode and, if the system allows it, the owner of another one.
 	resemble(like os.FileInfo) error
 	Sync() error
 }
 
-// replaceFile replaces the file at path by one that holds data, or makes it. At no time is
-// there less at path than the old content or the new, also where the process is killed or
-// the machine stops: the data is on the disk before it has the name, and the name is before
-// replaceFile returns. The new file has the attributes of the old one or, if there is none, the
-// given mode.
+// replaceFile replaces or creates the file at path with the content data. At any time path has the
+// old content or the new, even if the process is killed or the machine stops: the data is on the
+// disk before it has the name, and the name is before replaceFile returns. The new file has the
+// attributes of the old one or, if there is none, the given mode.
 //
-// If the error is not nil, the content is still the old one, except for an error in the very last
-// step.
+// On an error the content is still the old one, except for an error in the very last step.
 func replaceFile(d disk, path string, like os.FileInfo, mode os.FileMode, data []byte) error {
 	temp := filepath.Join(filepath.Dir(path), tempPrefix(path)+rand.Text())
 	f, err := d.create(temp, mode)
@@ -61,17 +58,17 @@ func replaceFile(d disk, path string, like os.FileInfo, mode os.FileMode, data [
 	return d.syncDir(filepath.Dir(path))
 }
 
-// tempPrefix is what the names of files begin with that are to replace the one at path.
+// tempPrefix returns the prefix of temporary files for path.
 func tempPrefix(path string) string { return "." + filepath.Base(path) + ".new-" }
 
-// leftoverAfter is how old a file must be before it can't still be being written.
+// leftoverAfter is the age after which a temporary file can't still be in use.
 const leftoverAfter = time.Hour
 
-// removeLeftovers removes the files of processes that were killed while they replaced the one
-// at path.
+// removeLeftovers removes the files of processes that were killed while they replaced the one at
+// path.
 func removeLeftovers(path string) {
 	dir := filepath.Dir(path)
-	entries, _ := os.ReadDir(dir) // what can't be seen stays
+	entries, _ := os.ReadDir(dir) // unreadable leftovers stay
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), tempPrefix(path)) {
 			continue
@@ -99,6 +96,6 @@ func (realDisk) remove(path string) error     { return os.Remove(path) }
 type realFile struct{ *os.File }
 
 func (f realFile) resemble(like os.FileInfo) error {
-	takeOwner(f.File, like) // first: it may take bits off the mode
+	takeOwner(f.File, like) // first: it may clear bits of the mode
 	return f.Chmod(like.Mode().Perm())
 }

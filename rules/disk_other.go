@@ -4,7 +4,7 @@ package rules
 
 import "os"
 
-// syncDir has nothing to do: directories can't be synced.
+// syncDir does nothing: directories can't be synced here.
 func (realDisk) syncDir(string) error { return nil }
 
 // takeOwner does nothing: package os knows no owners here.

@@ -21,8 +21,8 @@ func (realDisk) syncDir(path string) error {
 	return nil
 }
 
-// takeOwner gives f the owner and group of another file, or at least the group. Only root may
-// give files away.
+// takeOwner gives f the owner and group of another file, or at least the group. Only root may give
+// files away.
 func takeOwner(f *os.File, like os.FileInfo) {
 	stat, ok := like.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -6,7 +6,7 @@
 // and threshold may be left out:
 //
 //	flow:
-//	  - id: orders                # made from the fields if left out
+//	  - id: orders                # derived from the fields if left out
 //	    resource: GET /orders
 //	    match: exact              # the default; or prefix, path, regex
 //	    threshold: 100            # per interval (qps), or at once (concurrency)
@@ -17,13 +17,13 @@
 //	    relation: direct          # the default; or associated, chain
 //	    behavior: reject          # the default; or warmUp, throttle, warmUpThrottle, tokenBucket
 //	    strict: true              # the default
-//	    memoryThreshold: 10       # what the threshold falls to as memory is used
-//	    lowMemory: 0.5            # up to here it stands; a share, or bytes as in 512MiB
-//	    highMemory: 0.9           # from here on it is memoryThreshold
+//	    memoryThreshold: 10       # the threshold from highMemory on
+//	    lowMemory: 0.5            # full threshold up to here; a share, or bytes as in 512MiB
+//	    highMemory: 0.9           # memoryThreshold from here on
 //	    mode: enforce             # the default; or shadow, off
 //	  - resource: GET /orders/*
 //	    match: path
-//	    exclude: [GET /orders/me] # prefix, path and "*": names that it is not about
+//	    exclude: [GET /orders/me] # prefix, path and "*": names that it does not apply to
 //	    threshold: 20
 //	    relation: chain
 //	    ref: web                  # chain: a context; associated: a resource
@@ -47,7 +47,7 @@
 //
 //	rules.yaml:7:5: flow[0].treshold: unknown field (did you mean "threshold"?)
 //
-// Files of alibaba/Sentinel and of sentinel-golang are read as well, and told from native ones
+// Files of alibaba/Sentinel and of sentinel-golang are read as well, and distinguished from native ones
 // by their keys; see [Dialect] and [ParseWith].
 //
 // Editors learn the keys, their types and their ranges from [Schema].

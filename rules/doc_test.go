@@ -14,8 +14,8 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// The file in the package's comment is one: it has every field of a flow rule, and what it calls the
-// default is what a rule has without the line.
+// The file in the package comment is valid: it has every field of a flow rule, and the defaults it
+// mentions are the actual ones.
 func TestFileOfTheComment(t *testing.T) {
 	source, err := os.ReadFile("doc.go")
 	require.NoError(t, err)

@@ -16,8 +16,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/patience"
 )
 
-// eager looks at a file within a millisecond of any change, so it catches nearly
-// every half-written state. It believes none before it has lain still.
+// eager reads a file within a millisecond of any change, so it catches nearly every half-written
+// state. It accepts none before the file has settled.
 var eager = tuning{
 	quiet:   50 * time.Millisecond,
 	longest: time.Millisecond,
@@ -27,8 +27,8 @@ var eager = tuning{
 	notify:  notifyBySystem,
 }
 
-// A file is written in pieces, each of which leaves a rule file of its own, while the
-// watcher looks all the time: only whole ones are applied, and the last one is.
+// A file is written in pieces, each of them a rule file of its own, while the watcher reads all the
+// time: only whole files are applied, and the last one is.
 // known bug 67
 func TestWatchBelievesNoHalfFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
@@ -52,7 +52,7 @@ func TestWatchBelievesNoHalfFile(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
 		if time.Since(begun) >= eager.quiet {
-			slow++ // half a file lay still for so long; nobody can tell
+			slow++ // half a file was unchanged for that long; nobody can tell
 		}
 	}
 	write(t, path, rulesOfSize(60))

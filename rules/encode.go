@@ -27,7 +27,7 @@ func encodeStruct(rule reflect.Value, fields []field) (*yaml.Node, error) {
 	return n, nil
 }
 
-// writeField returns what [decoder.structure] reads for one field: a value, or a list of
+// writeField returns the node that [decoder.structure] reads for one field: a value, or a list of
 // mappings.
 func writeField(v reflect.Value) (*yaml.Node, error) {
 	switch {
@@ -47,9 +47,9 @@ func writeField(v reflect.Value) (*yaml.Node, error) {
 	return list, nil
 }
 
-// textNode returns a scalar that is text whatever it looks like. Text beyond
-// the plainest is quoted with escapes: other styles fold line breaks and lose
-// blanks. So is <<, which the encoder doesn't know to be the merge key.
+// textNode returns a scalar that is text whatever it looks like. All but the plainest text is
+// quoted with escapes: other styles fold line breaks and lose blanks. So is <<, which the encoder
+// doesn't know to be the merge key.
 func textNode(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 	beyondPlain := func(r rune) bool { return r < ' ' || r > unicode.MaxASCII-1 }

@@ -15,11 +15,11 @@ import (
 
 var errNoSpace = errors.New("no space left on device")
 
-// fakeNotifier tells what a test wants told.
+// fakeNotifier reports the events that a test sends.
 type fakeNotifier struct {
 	mu      sync.Mutex
 	dirs    []string
-	refusal error // what Add returns
+	refusal error // the result of Add
 	events  chan fsnotify.Event
 	errors  chan error
 }
@@ -30,7 +30,7 @@ func newFake() *fakeNotifier {
 
 func (f *fakeNotifier) open() (*notifier, error) { return &notifier{f, f.events, f.errors}, nil }
 
-// touch is an event. What it says doesn't matter.
+// touch sends an event. Its content doesn't matter.
 func (f *fakeNotifier) touch() { f.events <- fsnotify.Event{} }
 
 func (f *fakeNotifier) refuse(err error) {
@@ -90,7 +90,7 @@ func after(d time.Duration) {
 	synctest.Wait()
 }
 
-// none fails if anything was applied or told since the last look.
+// none fails if rules were applied or an outcome was reported since the last check.
 func (p *probe) none() {
 	p.t.Helper()
 	require.Empty(p.t, p.applied)

@@ -16,35 +16,35 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// family is what reading, writing and comparing need to know of a rule family.
+// family is the part of a rule family needed for reading, writing and comparing.
 type family interface {
 	key() string                                     // its key in the file
 	fieldKeys() []string                             // the keys of its rules
-	count(s *Set) int                                // how many rules it has in s
-	bare(s *Set) bool                                // a file has those of s as a mapping, in no list
-	shared(s *Set) bool                              // some of those of s have limits that a cluster shares
-	own(s *Set)                                      // replaces those of s with copies
+	count(s *Set) int                                // the number of its rules in s
+	bare(s *Set) bool                                // a file has those of s as a mapping, not in a list
+	shared(s *Set) bool                              // whether a cluster shares limits of its rules in s
+	own(s *Set)                                      // replaces its rules in s with copies
 	decode(d *decoder, list *yaml.Node, s *Set)      // reads its rules into s
-	encode(s *Set, first, n int) (*yaml.Node, error) // writes up to n of those of s, from first on
-	diff(old, new *Set, c *Change)                   // adds to c what differs
-	warn(s *Set, to []string) []string               // appends what it warns of, see [Set.Warnings]
+	encode(s *Set, first, n int) (*yaml.Node, error) // writes up to n of its rules in s, from first on
+	diff(old, new *Set, c *Change)                   // adds the differences to c
+	warn(s *Set, to []string) []string               // appends its warnings, see [Set.Warnings]
 	name(s, named *Set) error                        // its rules with their IDs written out, see content
 	combine(c *combination)                          // its part of combining
 
-	// compile makes those of s part of the next revision, and replaces those of s with them, with
-	// their defaults written out.
+	// compile adds its rules in s to the next revision, and replaces them with the compiled ones,
+	// with defaults filled in.
 	compile(b *engine.SnapshotBuilder, s *Set) error
 }
 
 // rulesOf is the family whose rules are of type R, a struct with yaml keys.
 type rulesOf[R spec.Rule] struct {
 	kind       core.Kind
-	list       string // the key, where the rules are of no family
-	single     bool   // there is one at most, which a file has in no list
+	list       string // the key, if the rules are of no family
+	single     bool   // there is at most one, which a file has outside a list
 	in         func(*Set) *[]R
 	normalized func(R) (R, error)
 	build      func(*engine.SnapshotBuilder, []R) error
-	zero       func(R) bool // the threshold is 0; nil if that is nothing special
+	zero       func(R) bool // whether the threshold is 0; nil if that is nothing special
 	then       string       // what such a rule does
 }
 
@@ -65,7 +65,7 @@ func (f rulesOf[R]) own(s *Set) { *f.in(s) = spec.Clone(*f.in(s)) }
 type located struct {
 	path   string
 	at     place
-	fields []locatedField // what the file says of it
+	fields []locatedField // the fields in the file
 }
 
 // locatedField is a value in a file, by the key that the native dialect has for its field.
@@ -109,7 +109,7 @@ func (f rulesOf[R]) decode(d *decoder, list *yaml.Node, s *Set) {
 	*f.in(s) = read.rules
 }
 
-// isList reports whether n is a list of rules, for which the file has room.
+// isList reports whether n is a list of rules, and the file has room for it.
 func (d *decoder) isList(n *yaml.Node, path string) bool {
 	switch {
 	case isNull(n):
@@ -125,7 +125,7 @@ func (d *decoder) isList(n *yaml.Node, path string) bool {
 	return false
 }
 
-// hasRoom reports whether the file has no more rules than it may, n being the last one.
+// hasRoom reports whether the file is within the limit of rules, with n the last one.
 func (d *decoder) hasRoom(n *yaml.Node, path string) bool {
 	if d.rules > MaxRules {
 		d.add(placeOf(n), path, "brings the file to %d rules, the most is %d", d.rules, MaxRules)
@@ -134,12 +134,12 @@ func (d *decoder) hasRoom(n *yaml.Node, path string) bool {
 	return true
 }
 
-// reading are the rules of one family as they are read.
+// reading holds the rules of one family while they are read.
 type reading[R spec.Rule] struct {
 	rules    []R // stays nil if there are none, so that there is one form for no rules
 	twins    spec.Twins[R]
-	accepted []located // as in twins
-	keys     []string  // of the fields, once they were needed
+	accepted []located // parallel to rules
+	keys     []string  // of the fields, set on first use
 }
 
 func (r *reading[R]) keysOf(f rulesOf[R]) []string {
@@ -149,16 +149,16 @@ func (r *reading[R]) keysOf(f rulesOf[R]) []string {
 	return r.keys
 }
 
-// source is where a rule of a file comes from.
+// source is the origin of a rule in a file.
 type source struct {
 	node    *yaml.Node
 	path    string
 	values  map[string]*yaml.Node     // by key
-	missing string                    // a key that must be there and isn't, or ""
-	called  func(field string) string // what the file calls a field; nil if as we do
+	missing string                    // a required key that is missing, or ""
+	called  func(field string) string // the file's name of a field; nil if the same as ours
 }
 
-// fields are where the values of the keys that the file has are.
+// fields returns the positions of the values of the keys in the file.
 func (s source) fields(keys []string) (all []locatedField) {
 	all = make([]locatedField, 0, len(s.values))
 	for _, key := range keys {
@@ -173,8 +173,8 @@ func (s source) fields(keys []string) (all []locatedField) {
 	return all
 }
 
-// accept adds a rule to those that are read, or reports why not. It returns false if there
-// is no use in reading on.
+// accept adds a rule to the ones read, or reports why not. It returns false if there is no use in
+// reading on.
 func (f rulesOf[R]) accept(d *decoder, read *reading[R], rule R, from source) bool {
 	if !d.affords(rule.Info(), from.path, from.values) {
 		return false
@@ -212,8 +212,8 @@ func (d *decoder) addMissing(rule *yaml.Node, path, key string) {
 	d.add(placeOf(rule), path+"."+key, "is required: write 0 if you mean 0")
 }
 
-// affords reports whether all regular expressions so far are small enough together. A rule that is
-// refused counts: what costs is looking at it.
+// affords reports whether all regular expressions so far are small enough together. A refused rule
+// counts: its cost is in parsing it.
 func (d *decoder) affords(rule spec.Info, path string, values map[string]*yaml.Node) bool {
 	if rule.Match != spec.MatchRegex || rule.Resource == "" {
 		return true
@@ -227,9 +227,8 @@ func (d *decoder) affords(rule spec.Info, path string, values map[string]*yaml.N
 	return false
 }
 
-// missingKey returns a key that a rule must have and doesn't, or "". Fields that
-// may be left out are marked so, or the rule says so; the zero value of the others
-// says something.
+// missingKey returns a required key that a rule doesn't have, or "". Optional fields are marked so,
+// or the rule says so; the zero value of the others is meaningful.
 func missingKey(fields []field, values map[string]*yaml.Node, rule any) string {
 	lenient, _ := rule.(interface{ MayOmit(key string) bool })
 	for _, f := range fields {

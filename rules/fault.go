@@ -13,12 +13,12 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// A FileError is one thing that is wrong with a rule file, and where. [Parse] and [Load] return the
-// faults found, joined in the order of the file and up to a limit; [errors.As] finds the first.
+// A FileError is one error in a rule file, with its position. [Parse] and [Load] return the errors
+// found, joined in the order of the file and up to a limit; [errors.As] finds the first.
 type FileError struct {
 	File    string // the name given to Parse, or the path given to Load
-	Line    int    // from 1; 0 for what concerns the whole file
-	Column  int    // from 1, in characters, of which a tab is one
+	Line    int    // from 1; 0 for the whole file
+	Column  int    // from 1, in characters, counting a tab as one
 	Path    string // the field, as in "flow[0].threshold"; "" for the whole file
 	Problem string // what is wrong and what to do about it
 }
@@ -44,18 +44,18 @@ func (e *FileError) Error() string {
 }
 
 const (
-	maxFaults = 20  // how many errors are reported together
+	maxFaults = 20  // errors reported together
 	maxShown  = 300 // characters of a problem: a file must not flood the log
 	maxQuoted = 60  // characters of a name or value within one
 )
 
-// faults collects what is wrong with a file.
+// faults collects the errors in a file.
 type faults struct {
 	file string
 	list []*FileError
 }
 
-// full reports whether looking for more faults is pointless.
+// full reports whether enough errors have been found.
 func (f *faults) full() bool { return len(f.list) > maxFaults }
 
 func (f *faults) add(at place, path, format string, args ...any) {
@@ -66,8 +66,8 @@ func (f *faults) add(at place, path, format string, args ...any) {
 	f.list = append(f.list, &FileError{f.file, at.line, at.column, printable(path), problem})
 }
 
-// printable writes as escapes what would break a line or steer a terminal. Keys,
-// tags and what a parser quotes come from the file, and errors end up in logs.
+// printable escapes characters that would break a line or control a terminal. Keys, tags and the
+// parser's quotes come from the file, and errors end up in logs.
 func printable(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return s
@@ -110,14 +110,14 @@ func (p place) String() string { return fmt.Sprintf("%d:%d", p.line, p.column) }
 
 func placeOf(n *yaml.Node) place { return place{n.Line, n.Column} }
 
-// placeAt returns where the byte at offset is.
+// placeAt returns the place of the byte at offset.
 func placeAt(data []byte, offset int) place {
 	before := string(data[:min(max(offset, 0), len(data))])
 	start := strings.LastIndexByte(before, '\n') + 1
 	return place{1 + strings.Count(before, "\n"), 1 + utf8.RuneCountInString(before[start:])}
 }
 
-// clip shortens what is quoted from a file.
+// clip shortens a quote from a file.
 func clip(s string) string { return cut(s, maxQuoted) }
 
 func cut(s string, length int) string {

@@ -45,7 +45,7 @@ func TestParseTellsSoManyErrors(t *testing.T) {
 	assert.Equal(t, "r.yaml: there is more: these were the first 20 errors", many[20])
 }
 
-// A file must not flood the log with what it quotes.
+// The quotes from a file must not flood the log.
 func TestParseTellsShortErrors(t *testing.T) {
 	long := strings.Repeat("ä\\n", 100_000)
 	for _, data := range []string{
@@ -73,8 +73,9 @@ func TestFileErrorWithoutName(t *testing.T) {
 	assert.EqualError(t, err, "has 1048577 bytes, the most is 1048576")
 }
 
-// Columns count characters, of which a tab is one, wherever it stands; and what YAML has against
-// a tab is said at the tab. known bug 135
+// Columns count characters, and a tab is one, wherever it is; and YAML's error about a tab is
+// reported at its position.
+// known bug 135
 func TestPlacesBesideTabs(t *testing.T) {
 	for data, want := range map[string]string{
 		"flow: [\n\t{resource: a,\n\ttreshold: 1}\n]":                            `3:2: flow[0].treshold: unknown field`,

@@ -11,27 +11,27 @@ import (
 	"time"
 )
 
-// File is a rule file as a [Source] and a [Writer], for programs that change it. Its
-// revision is the SHA-256 of its content, in hex digits. To follow a file, [Watch] is the better
-// choice, as it is notified of changes.
+// File is a rule file as a [Source] and a [Writer], for programs that change it. Its revision is
+// the SHA-256 of its content, in hex digits. To follow a file, [Watch] is the better choice, as it
+// is notified of changes.
 //
-// It is safe for concurrent use. Writers, even in several processes, exclude each other by a lock
-// on the directory, where the system has flock; editors don't take that lock.
+// Safe for concurrent use. Writers, even in several processes, exclude each other by a lock on the
+// directory, if the system has flock; editors don't take that lock.
 type File struct {
 	Path string
-	// AllowWritable says that the file is used though every user of the system can write it, see
+	// AllowWritable makes the file usable even if every user of the system can write it, see
 	// [Loader.AllowWritable].
 	AllowWritable bool
 }
 
-// betweenLooks is how long Next waits before it looks at the file once more.
+// betweenLooks is the interval at which Next reads the file again.
 const betweenLooks = time.Second
 
 // Name returns the path.
 func (f File) Name() string { return f.Path }
 
-// Next reads the file as [Load] does, immediately, and again a second later if it has the
-// revision after.
+// Next reads the file as [Load] does, immediately, and again a second later if it has the revision
+// after.
 func (f File) Next(ctx context.Context, after string) (Document, error) {
 	doc, _, err := f.read()
 	if err == nil && doc.Revision == after {
@@ -50,8 +50,8 @@ func (f File) Next(ctx context.Context, after string) (Document, error) {
 }
 
 // Write implements [Writer]: it writes another file in the same directory and renames it, so that
-// readers see the old content or the new one. Mode, group and, where the process may set it, owner
-// are taken from the old file; a new one has mode 0644 less the umask. A symbolic link is refused,
+// readers see the old content or the new one. Mode, group and, if the process may set it, owner are
+// taken from the old file; a new one has mode 0644 less the umask. A symbolic link is refused,
 // since the link would be replaced rather than its target; name the target instead.
 //
 // It waits for other writers until ctx ends.

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A file is made if there is none, replaced if it is the one that was read, and otherwise neither.
+// A file is created if there is none, replaced if it is the one that was read, and otherwise left
+// alone.
 func TestFileWrite(t *testing.T) {
 	dir := t.TempDir()
 	f := File{Path: filepath.Join(dir, "rules.yaml")}
@@ -71,8 +72,8 @@ func TestFileNext(t *testing.T) {
 	})
 }
 
-// Of many who count up one number, each by reading, adding and writing, none is lost, and who reads
-// in between sees a whole file.
+// Many writers increment a number, each by reading, adding and writing: no increment is lost, and
+// readers in between see a whole file.
 func TestFileWritersAtOnce(t *testing.T) {
 	f := File{Path: filepath.Join(t.TempDir(), "rules.yaml")}
 	_, err := f.Write(t.Context(), rulesOfSize(1), "")

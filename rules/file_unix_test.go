@@ -37,8 +37,8 @@ func TestFileKeepsModeAndOwner(t *testing.T) {
 	}
 }
 
-// What isn't a file of its own is not replaced: a link, a directory, a device, and what everybody
-// can write.
+// Only a regular file that not everybody can write is replaced, not a link, a directory or a
+// device.
 func TestFileRefusesWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	real := filepath.Join(dir, "real.yaml")
@@ -68,7 +68,7 @@ func TestFileRefusesWhatIsNoFile(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Who waits for another writer waits until the context ends.
+// A writer that waits for another one waits until the context ends.
 func TestFileWaitsForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := File{Path: filepath.Join(t.TempDir(), "rules.yaml")}
@@ -86,7 +86,7 @@ func TestFileWaitsForOthers(t *testing.T) {
 	})
 }
 
-// A cache that another user has put there is none.
+// A cache that another user put there is ignored.
 func TestCacheOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make a file that belongs to another user")

@@ -12,22 +12,22 @@ import (
 	"github.com/penstock-go/penstock/internal/sentinel"
 )
 
-// foreignRule is a rule as another library writes it, see package sentinel.
+// foreignRule is a rule in another library's format, see package sentinel.
 type foreignRule[R any] interface {
 	Check() error
 	Native() ([]R, []sentinel.Warning, error)
 }
 
-// foreignList is what reading needs to know of one kind of list in another dialect.
+// foreignList is the part of a kind of list in another dialect that reading needs.
 type foreignList interface {
-	names() []string     // what it may be called, see listName; its own name first
+	names() []string     // its possible names, see listName; its own name first
 	keys() []string      // of its rules
 	telltales() []string // every rule of the list has one of these, and no rule of another list with its keys does
 	decode(d *decoder, list *yaml.Node, path string, s *Set)
 }
 
-// listName is the name of a list without the ways in which people write it: flowRules, flow-rules
-// and flow_rule are flow. A key that begins with a capital is a mistake in any dialect.
+// listName returns the name of a list without the variations in which people write it: flowRules,
+// flow-rules and flow_rule are flow. A key that begins with a capital is a mistake in any dialect.
 func listName(key string) string {
 	if capital(key) {
 		return key
@@ -38,7 +38,8 @@ func listName(key string) string {
 
 var listDashes = strings.NewReplacer("-", "", "_", "")
 
-// speakersOfList says which dialects have a list of this name. A native one is written as it is.
+// speakersOfList returns the dialects that have a list of this name. A native name must match
+// exactly.
 func speakersOfList(key string) speakers {
 	return knownLists[key]&(1<<Native) | knownLists[listName(key)]&^(1<<Native)
 }
@@ -47,17 +48,19 @@ func speakersOfList(key string) speakers {
 type rulesFrom[F foreignRule[R], R spec.Rule] struct {
 	called  []string
 	telling []string // every rule of it has one of these
-	ignored []string // keys that are there and mean nothing
-	unset   F        // what is meant where a file says nothing
-	// fields are the native fields' names there, if different.
+	ignored []string // keys that may be present and mean nothing
+	unset   F        // the defaults of the dialect
+	// fields are the dialect's names of native fields, if different.
 	fields map[string]string
-	// instead are further names of theirs, where a file doesn't have the first.
+	// instead are alternative names, if a file doesn't have the first.
 	instead map[string]string
-	// field is the same as fields where it depends on the rule.
+	// field is fields for names that depend on the rule.
 	field func(R, string) string
-	// onlyFirst says that there the first rule of a resource counts, and here all do.
+	// onlyFirst means that in the dialect only the first rule of a resource counts, and here all
+	// do.
 	onlyFirst bool
-	// keyed says that the id is no number of a dashboard's, but what the others are about.
+	// keyed means that the id is not a number from a dashboard, but the key that other rules refer
+	// to.
 	keyed bool
 }
 
@@ -67,7 +70,7 @@ func (l rulesFrom[F, R]) keys() []string { return keysOf(l.structure()) }
 
 func (l rulesFrom[F, R]) telltales() []string { return l.telling }
 
-// structure are the fields of F, and after them what is ignored.
+// structure returns the fields of F, followed by the ignored ones.
 func (l rulesFrom[F, R]) structure() []field {
 	fields := fieldsOf(reflect.TypeFor[F]())
 	for _, key := range l.ignored {
@@ -76,7 +79,7 @@ func (l rulesFrom[F, R]) structure() []field {
 	return fields
 }
 
-// native is the row of the family that the rules become part of.
+// native returns the row of the family that the rules become part of.
 func (l rulesFrom[F, R]) native() rulesOf[R] {
 	i := slices.IndexFunc(families, func(f family) bool { _, ok := f.(rulesOf[R]); return ok })
 	return families[i].(rulesOf[R])
@@ -102,16 +105,16 @@ func (l rulesFrom[F, R]) decode(d *decoder, list *yaml.Node, path string, s *Set
 		for _, n := range natives {
 			info := n.Info()
 			if info.Default() {
-				d.add(placeOfField(values, "resource", node), path+".resource", "is \"*\", which is one name there, and stands for all of them here: name the resource")
+				d.add(placeOfField(values, "resource", node), path+".resource", "is \"*\", which is a plain name in Sentinel and means every resource here: name the resource")
 				continue
 			}
 			if info.ID != "" && named[info.ID] && !l.keyed {
-				d.warn("same-id", placeOfField(values, "id", node), path+".id", "is that of another rule; Sentinel doesn't look at it, and this rule goes without")
+				d.warn("same-id", placeOfField(values, "id", node), path+".id", "is also the id of another rule; Sentinel ignores it, and this rule is loaded without one")
 				n = spec.WithID(n, "")
 			}
 			named[info.ID] = true
 			if l.onlyFirst && limited[info.Resource] {
-				d.warn("second-rule", placeOfField(values, "resource", node), path+".resource", "has an earlier rule, and for Sentinel it is the only one; here both hold")
+				d.warn("second-rule", placeOfField(values, "resource", node), path+".resource", "has an earlier rule, the only one that Sentinel applies; here both apply")
 			}
 			limited[info.Resource] = true
 			from := source{node, path, values, "", func(f string) string {
@@ -129,8 +132,8 @@ func (l rulesFrom[F, R]) decode(d *decoder, list *yaml.Node, path string, s *Set
 	*to.in(s) = append(*to.in(s), read.rules...)
 }
 
-// translated reads a rule and returns the native ones, none after reporting why not, and the
-// values of the rule by key.
+// translated reads a rule and returns the native ones, none after reporting why not, and the values
+// of the rule by key.
 func (l rulesFrom[F, R]) translated(d *decoder, node *yaml.Node, path string, fields []field) (natives []R, values map[string]*yaml.Node) {
 	rule := l.unset
 	if outer := d.wrapped[node]; outer != nil {
@@ -161,7 +164,7 @@ func (l rulesFrom[F, R]) translated(d *decoder, node *yaml.Node, path string, fi
 	return natives, values
 }
 
-// fieldOf is what a native field is called.
+// fieldOf returns the dialect's name of a native field.
 func (l rulesFrom[F, R]) fieldOf(rule R, native string) string {
 	if l.field != nil {
 		if name := l.field(rule, native); name != "" {
@@ -216,7 +219,7 @@ func (d *decoder) namedLists(root *yaml.Node, lists []foreignList, set *Set) {
 		}
 		own := l.names()[0]
 		if first := there[own]; first != nil {
-			d.add(placeOf(e.key), clip(e.key.Value), "is there twice, first as %s at %v: keep one", clip(first.Value), placeOf(first))
+			d.add(placeOf(e.key), clip(e.key.Value), "appears twice, first as %s at %v: keep one", clip(first.Value), placeOf(first))
 			continue
 		}
 		there[own] = e.key
@@ -257,14 +260,14 @@ func (d *decoder) familyOf(root *yaml.Node, lists []foreignList, family string) 
 			return likely
 		}
 	}
-	d.add(placeOf(root), "", "doesn't tell which family its rules are of%s: say it (--family), or name the list, as in `{%s: %v, %s: []}`, with one of %s",
+	d.add(placeOf(root), "", "doesn't show the family of its rules%s: say it (--family), or name the list, as in `{%s: %v, %s: []}`, with one of %s",
 		since, dialectKey, d.speaks, ownNames(lists)[0], strings.Join(ownNames(lists), ", "))
 	return nil
 }
 
 // mostOf returns the list that rules with these keys are most likely meant for, although it doesn't
-// know all of them: the one with the most telltales that no other list knows. It notes what to say
-// of the other keys. If two have as many, it returns nil, and says so.
+// know all of them: the one with the most telltales that no other list knows. It sets the messages
+// for the other keys. If two have as many, it reports that and returns nil.
 func (d *decoder) mostOf(keys []string, lists []foreignList) (likely foreignList, since string) {
 	var tells []string
 	for _, l := range lists {
@@ -293,7 +296,7 @@ func (d *decoder) mostOf(keys []string, lists []foreignList) (likely foreignList
 	return likely, ""
 }
 
-// knowing are the lists whose rules have a key.
+// knowing returns the lists whose rules have a key.
 func knowing(lists []foreignList, key string) (all []foreignList) {
 	for _, l := range lists {
 		if slices.Contains(l.keys(), key) {
@@ -303,7 +306,7 @@ func knowing(lists []foreignList, key string) (all []foreignList) {
 	return all
 }
 
-// meaningful are the keys of rules that mean something in the dialect.
+// meaningful returns the keys of rules that mean something in the dialect.
 func (d *decoder) meaningful(rules []*yaml.Node) (keys []string) {
 	for _, rule := range rules {
 		if rule.Kind != yaml.MappingNode {
@@ -319,7 +322,7 @@ func (d *decoder) meaningful(rules []*yaml.Node) (keys []string) {
 	return keys
 }
 
-// named returns the list that is called so, or nil.
+// named returns the list with that name, or nil.
 func named(lists []foreignList, key string) foreignList {
 	i := slices.IndexFunc(lists, func(l foreignList) bool { return slices.Contains(l.names(), listName(key)) })
 	if i < 0 {
@@ -335,8 +338,8 @@ func ownNames(lists []foreignList) (names []string) {
 	return names
 }
 
-// isSystemObject reports whether n is a SystemRule of Java, one of which a file may have without a
-// list around it.
+// isSystemObject reports whether n is a SystemRule of Java, which a file may have without a list
+// around it.
 func isSystemObject(n *yaml.Node) bool {
 	if n.Kind != yaml.MappingNode {
 		return false
@@ -349,7 +352,7 @@ func isSystemObject(n *yaml.Node) bool {
 	return false
 }
 
-// listOf is the list that has n only.
+// listOf returns the list that contains only n.
 func listOf(n *yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: n.Line, Column: n.Column, Content: []*yaml.Node{n}}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// dashboard are the keys that Sentinel's dashboard adds to the rules that it stores, and that
-// the library which reads them doesn't know.
+// dashboard lists the keys that Sentinel's dashboard adds to the rules that it stores, and that the
+// library which reads them doesn't know.
 var dashboard = []string{"app", "ip", "port", "gmtCreate", "gmtModified"}
 
 // systemList is the list that Java may replace with a single rule.
@@ -29,7 +29,7 @@ var systemTelling = func() (keys []string) {
 }()
 
 // foreignLists has one row for each kind of list of the other dialects. The first name is the one
-// that messages use; names are as listName leaves them.
+// that messages use; names are in the form that listName returns.
 var foreignLists = map[Dialect][]foreignList{
 	SentinelJava: {
 		rulesFrom[sentinel.JavaFlow, flow.Rule]{

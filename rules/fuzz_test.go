@@ -34,9 +34,9 @@ hotspot:
 - {resource: a, param: p, threshold: 3, metric: concurrency, mode: shadow}
 `
 
-// FuzzParse shows what becomes of any text. What is accepted is in range, loads
-// into an engine, and reads back the same after it was written. What is refused
-// leaves nothing but errors that say where, each on one line.
+// FuzzParse parses any text. An accepted one is in range, loads into an engine, and reads back the
+// same after it was written. A refused one leaves nothing but errors with positions, each on one
+// line.
 // known bug 36
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
@@ -123,10 +123,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzDialects shows what becomes of any text that is said to be of one dialect, or that shows it.
-// What is accepted loads, and converts to native text that is read back as the same rules. What
-// is refused says where, and so do warnings. A file that shows its dialect is the same if it
-// is told.
+// FuzzDialects parses any text in a given dialect, or a detected one. An accepted one loads, and
+// converts to native text that is read back as the same rules. Errors have positions, and so do
+// warnings. A file whose dialect is detected reads the same if the dialect is given.
 func FuzzDialects(f *testing.F) {
 	for _, file := range []string{"native.yaml", "java.json", "go.json"} {
 		text, err := os.ReadFile(filepath.Join("testdata", "dialects", file))
@@ -169,9 +168,9 @@ func FuzzDialects(f *testing.F) {
 		}
 		if opts.Dialect == Detect {
 			opts.Dialect = p.Dialect
-			told, err := ParseWith("r.yaml", []byte(data), opts)
+			detected, err := ParseWith("r.yaml", []byte(data), opts)
 			require.NoError(t, err)
-			require.Equal(t, p, told)
+			require.Equal(t, p, detected)
 		}
 		for _, r := range p.Set.Flow {
 			requireInRange(t, r)
@@ -181,7 +180,7 @@ func FuzzDialects(f *testing.F) {
 	})
 }
 
-// requireInRange checks a rule against the ranges that the documentation gives.
+// requireInRange checks a rule against the documented ranges.
 func requireInRange(t *testing.T, r flow.Rule) {
 	t.Helper()
 	within := func(name string, v, low, high time.Duration) {
@@ -216,7 +215,7 @@ func requireInRange(t *testing.T, r flow.Rule) {
 	}
 }
 
-// requireLoads checks that an engine takes the rules: what a file may say, it does.
+// requireLoads checks that an engine accepts the rules: every rule that a file can express works.
 func requireLoads(t *testing.T, set Set) {
 	t.Helper()
 	e, err := engine.NewEngine(engine.Config{Chain: trial.Chain(), Host: idle{}, Logger: slog.New(slog.DiscardHandler)})
@@ -233,7 +232,7 @@ func requireLoads(t *testing.T, set Set) {
 	require.NoError(t, e.Close())
 }
 
-// idle is a machine that has nothing to do.
+// idle is a machine without load.
 type idle struct{}
 
 func (idle) Load(int64) (float64, error) { return 0, nil }
@@ -242,7 +241,7 @@ func (idle) Memory(int64) (host.Memory, error) {
 	return host.Memory{Used: 1, Limit: 1 << 62}, nil
 }
 
-// requireSystemInRange checks a rule against the ranges that the documentation gives.
+// requireSystemInRange checks a rule against the documented ranges.
 func requireSystemInRange(t *testing.T, r system.Rule) {
 	t.Helper()
 	require.True(t, r.Threshold >= 0 && r.Threshold <= 1e15, "threshold %v", r.Threshold)
@@ -275,7 +274,7 @@ func requireReadsBack(t *testing.T, set Set) {
 	}
 }
 
-// requireSameTexts checks what was read of a JSON file against encoding/json.
+// requireSameTexts checks the texts read from a JSON file against encoding/json.
 func requireSameTexts(t *testing.T, data string, set Set) {
 	t.Helper()
 	var raw struct {
@@ -295,8 +294,8 @@ func requireSameTexts(t *testing.T, data string, set Set) {
 	}
 }
 
-// requirePlaces checks that every error in err names the file, and a place in it or
-// that it is about the whole file, and is one line of printable text.
+// requirePlaces checks that every error in err names the file, has a valid position or concerns the
+// whole file, and is one line of printable text.
 func requirePlaces(t *testing.T, name, data string, err error) {
 	t.Helper()
 	all := []error{err}

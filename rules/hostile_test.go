@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What a file says must not write a line of its own into a log.
+// Text from a file must not write a line of its own into a log.
 func TestParseErrorsStayOnOneLine(t *testing.T) {
 	for data, want := range map[string]string{
 		`"a\n\e[31mb": []`:                       `r.yaml:1:1: a\n\x1b[31mb: unknown family: use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster`,
@@ -22,8 +22,7 @@ func TestParseErrorsStayOnOneLine(t *testing.T) {
 	}
 }
 
-// A few bytes of a regular expression can mean a lot of work, and so can many
-// small ones.
+// A few bytes of a regular expression can mean a lot of work, and so can many small ones.
 func TestParseBoundsPatterns(t *testing.T) {
 	var many strings.Builder
 	many.WriteString("flow:\n")
@@ -40,7 +39,7 @@ func TestParseBoundsPatterns(t *testing.T) {
 	}
 }
 
-// There is nothing to include a file with: a path is text like any other.
+// There is no way to include a file: a path is text like any other.
 func TestParseReadsOneFile(t *testing.T) {
 	for data, want := range map[string]string{
 		"include: ../../etc/passwd\nflow: []":     "r.yaml:1:1: include: unknown family: use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster",

@@ -12,8 +12,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// looksLikeJSON reports whether data is a JSON object or array. YAML is nearly
-// a superset, but its parser refuses JSON's surrogate pairs and long keys.
+// looksLikeJSON reports whether data is a JSON object or array. YAML is nearly a superset, but its
+// parser refuses JSON's surrogate pairs and long keys.
 func looksLikeJSON(data []byte) bool {
 	data = bytes.TrimSpace(data)
 	return (data[0] == '{' || data[0] == '[') && json.Valid(data)
@@ -51,8 +51,8 @@ func syntaxOffset(err error) (offset int, ok bool) {
 
 const commentInJSON = "a comment: JSON has no comments: remove it, or write the file as YAML, with # before comments and a name that ends in .yaml"
 
-// jsonProblem says what is wrong at an offset where data stops being JSON, in words for what people
-// write there that other formats have.
+// jsonProblem describes the error at an offset where data stops being JSON, with advice for habits
+// from other formats.
 func jsonProblem(data []byte, offset int, err error) string {
 	rest := data[min(max(offset, 0), len(data)):]
 	switch {
@@ -77,8 +77,8 @@ func beginsComment(text []byte) bool {
 	return bytes.HasPrefix(text, []byte("//")) || bytes.HasPrefix(text, []byte("/*"))
 }
 
-// hasJSONComment reports a comment as JavaScript has them in what is JSON up to there. YAML would
-// read the comment as text, and its errors would be about what that does to the rest.
+// hasJSONComment reports a JavaScript comment in text that is JSON up to there. YAML would read the
+// comment as text, and its errors would be about the consequences.
 func (d *decoder) hasJSONComment(data []byte) bool {
 	text := bytes.TrimLeft(data, blanks)
 	if !beginsComment(text) && text[0] != '{' && text[0] != '[' {
@@ -93,18 +93,17 @@ func (d *decoder) hasJSONComment(data []byte) bool {
 	return true
 }
 
-// jsonReader makes nodes of a text that is known to be JSON. So it needs to look
-// only for where each token ends; the decoder of encoding/json takes several times
-// the memory.
+// jsonReader builds nodes from text known to be JSON. So it only needs to find the end of each
+// token; the decoder of encoding/json takes several times the memory.
 type jsonReader struct {
 	data   []byte
-	offset int   // of what is read next
+	offset int   // of the next read
 	at     place // of the token read last
 	seen   int   // the offset that at belongs to
-	items  int   // commas and openings, as many as YAML would take lines and dashes
+	items  int   // commas and openings, limited like YAML's lines and dashes
 }
 
-// value reads the next value, or key. It is not ok if there were too many.
+// value reads the next value, or key. ok is false if there were too many.
 func (r *jsonReader) value() (n *yaml.Node, ok bool) {
 	first := r.next()
 	if first == '{' || first == '[' {
@@ -147,7 +146,7 @@ func (r *jsonReader) value() (n *yaml.Node, ok bool) {
 
 var literals = map[string]string{"true": "!!bool", "false": "!!bool", "null": "!!null"}
 
-// next goes to the next token, notes its place, and returns its first byte.
+// next goes to the next token, records its place, and returns its first byte.
 func (r *jsonReader) next() byte {
 	for strings.ContainsRune(" \t\r\n,:", rune(r.data[r.offset])) {
 		if r.data[r.offset] == ',' {
@@ -192,8 +191,8 @@ func (r *jsonReader) text() string {
 	return string(text)
 }
 
-// unescape reads the escape that text begins with. Half a surrogate pair is U+FFFD,
-// as in encoding/json.
+// unescape reads the escape at the start of text. Half a surrogate pair is U+FFFD, as in
+// encoding/json.
 func unescape(text []byte) (char rune, rest []byte) {
 	if text[1] != 'u' {
 		return rune("\"\\/\b\f\n\r\t"[strings.IndexByte(`"\/bfnrt`, text[1])]), text[2:]

@@ -6,12 +6,11 @@ import (
 	"os"
 )
 
-// Load reads the rule file at path; see [Parse] for what it may hold. Symbolic
-// links are followed. Anything but a regular file is refused without waiting
-// for it, and so is a file that every user of the system can write: any such user could stop the
-// service, or open it. (A file that a group can write is read: that is what editors leave under the
-// usual umask 002.) Where files have no such modes, or the file system is mounted read-only, this isn't
-// checked.
+// Load reads the rule file at path; see [Parse] for its format. Symbolic links are followed.
+// Anything but a regular file is refused without waiting for it, and so is a file that every user
+// of the system can write: any such user could stop the service, or open it. (A file that a group
+// can write is read: editors leave such files under the usual umask 002.) If files have no such
+// modes, or the file system is mounted read-only, this isn't checked.
 //
 // Errors of the file system are as package os returns them, errors of the content as Parse does.
 func Load(path string) (Set, error) {
@@ -30,7 +29,7 @@ func LoadWith(path string, opts ParseOptions) (Parsed, error) {
 
 // readFile returns the content of the regular file at path, up to a maximum size.
 func readFile(path string, most int64, who trust) ([]byte, os.FileInfo, error) {
-	// Opening a device can already do something, so ask what it is first.
+	// Opening a device can already have effects, so check its type first.
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, nil, err
@@ -43,8 +42,7 @@ func readFile(path string, most int64, who trust) ([]byte, os.FileInfo, error) {
 		return nil, nil, err
 	}
 	defer f.Close()
-	// The path may lead elsewhere by now; openFlags has kept a pipe from
-	// blocking.
+	// The path may lead elsewhere by now; openFlags has kept a pipe from blocking.
 	if info, err = f.Stat(); err != nil {
 		return nil, nil, err
 	}

@@ -6,11 +6,11 @@ import "os"
 
 const openFlags = 0
 
-// anyoneMayWrite can't be known: package os makes the modes up.
+// anyoneMayWrite returns false: package os makes the modes up.
 func anyoneMayWrite(os.FileInfo) bool { return false }
 
-// sameOwner can't be known.
+// sameOwner returns false: owners are unknown.
 func sameOwner(os.FileInfo, os.FileInfo) bool { return false }
 
-// belongsToOther can't be known either.
+// belongsToOther returns false: owners are unknown.
 func belongsToOther(os.FileInfo) bool { return false }

@@ -41,7 +41,7 @@ func TestLoadRefuses(t *testing.T) {
 	_, err = Load(path)
 	require.EqualError(t, err, path+":1:1: holds no rules: write `flow: []` to remove every rule")
 
-	require.NoError(t, os.Truncate(path, 10<<30)) // no byte of it is there
+	require.NoError(t, os.Truncate(path, 10<<30)) // no byte of it is on the disk
 	_, err = Load(path)
 	require.EqualError(t, err, path+": has 10737418240 bytes or more, the most is 1048576")
 }

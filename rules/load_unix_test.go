@@ -23,7 +23,7 @@ func TestLoadRefusesDevices(t *testing.T) {
 	}
 }
 
-// A link is followed, and what it leads to is held to the same.
+// A link is followed, and its target must meet the same conditions.
 func TestLoadRefusesLinksToDevices(t *testing.T) {
 	dir := t.TempDir()
 	pipe, sparse, loop := filepath.Join(dir, "pipe"), filepath.Join(dir, "sparse"), filepath.Join(dir, "loop")

@@ -9,38 +9,38 @@ import (
 	"github.com/penstock-go/penstock/internal/safelog"
 )
 
-// Loader combines the rules of several sources into one Set, and puts that in force by one swap. A
-// source is a file, a directory of files, or rules that code loads. Each has a name, and sources
+// Loader combines the rules of several sources into one Set, and puts that into force by one swap.
+// A source is a file, a directory of files, or rules that code loads. Each has a name, and sources
 // are ordered as they were declared. A Guard of package api has a Loader; a Loader by itself is for
-// programs that put rules in force in their own way. Make it with [NewLoader]. Its methods are safe
-// for concurrent use.
+// programs that put rules into force in their own way. Create it with [NewLoader]. Its methods are
+// safe for concurrent use.
 //
-// What holds, whatever is loaded at the same time:
+// Invariants, whatever is loaded at the same time:
 //
-//   - What is in force combines the last good rules of each source, up to the last swap of all the
-//     sources. A source that is missing or wrong, or conflicts with the others, keeps what it had,
-//     and the others continue.
-//   - Rules of a source that could not come into force, because of such a conflict, are tried
-//     again whenever another source changes: the mistake may be fixed in either.
-//   - A source whose context has ended changes nothing more, from that instant on. Its last rules
-//     stay in force until the next swap, which leaves them out.
-//   - What is reported as loaded is in force.
+//   - The rules in force combine the last good rules of each source, up to the last swap of all the
+//     sources. A source that is missing or wrong, or conflicts with the others, keeps its previous
+//     rules, and the others continue.
+//   - Rules of a source that could not come into force, because of such a conflict, are tried again
+//     whenever another source changes: the mistake may be fixed in either.
+//   - A source whose context has ended changes nothing more, from that instant on. Its last rules stay
+//     in force until the next swap, which leaves them out.
+//   - Rules that are reported as loaded are in force.
 //
 // The reasoning: loads run one after another, under the lock `loading`, and under it each checks
 // whether the context of its source has ended. So if code ends a source and then loads, that load
-// comes after the source's: whatever the source still finds is too late. Code does not wait until
-// the source has noticed its end, since a listener may end the very source that calls it. A load
-// works out what each source is to contribute, applies the combination, and records anything only
-// if that succeeds; the outcome is reported afterwards, outside the lock. So a listener may load,
-// and declare sources; only [Loader.Close] waits for it.
+// comes after the source's: later findings of the source are ignored. Code does not wait until the
+// source has noticed its end, since a listener may end the very source that calls it. A load
+// computes the contribution of each source, applies the combination, and records anything only if
+// that succeeds; the outcome is reported afterwards, outside the lock. So a listener may load, and
+// declare sources; only [Loader.Close] waits for it.
 type Loader struct {
 	apply func(Set) error
 	log   *slog.Logger
 
 	loading sync.Mutex // one load at a time
-	mu      sync.Mutex // never held while code of the user's runs
+	mu      sync.Mutex // never held while the user's code runs
 
-	// These, and what they hold, change under both locks, and are read under either.
+	// These, and the data they refer to, change under both locks, and are read under either.
 	members []*member
 	joined  int    // members so far
 	set     Set    // in force
@@ -48,24 +48,24 @@ type Loader struct {
 	number  uint64 // of the newest
 	over    []Override
 
-	// These are guarded by mu.
+	// Guarded by mu.
 	listener  func(Reload)
 	inspector func(Parsed)
 	laterWins bool
-	writable  map[string]bool // what every user can write and the log has told of; nil if that is not read
+	writable  map[string]bool // writable files that the log has warned of; nil if they are not read
 	closed    bool
 
 	running sync.WaitGroup // sources, and goroutines that call listeners; none begins once the Loader is closed
 }
 
-// NewLoader returns a Loader without sources. apply puts a Set in force, or returns why not; it is
-// called with one Set at a time, and must not change what is in it. The log gets a line for every
-// outcome of a source; nil is [slog.Default].
+// NewLoader returns a Loader without sources. apply puts a Set into force, or returns why not; it
+// is called with one Set at a time, and must not change it. The log gets a line for every outcome
+// of a source; nil is [slog.Default].
 func NewLoader(apply func(Set) error, log *slog.Logger) *Loader {
 	return &Loader{apply: apply, log: safelog.New(log, nil)}
 }
 
-// SourceError says that a source was not declared because there is already one of that name.
+// SourceError reports that a source was not declared because there is already one of that name.
 type SourceError struct {
 	Source string // its name
 }
@@ -75,10 +75,10 @@ func (e *SourceError) Error() string {
 	return fmt.Sprintf("penstock: %q is a source of the rules already; end the context that it was declared with first", e.Source)
 }
 
-var errClosed = errors.New("penstock: closed, and watches nothing any more")
+var errClosed = errors.New("penstock: closed, no longer watching rules")
 
-// AllowOverrides declares that from the next load on two sources may have rules with the same ID: the
-// rule of the later source is in force, in its place, and the other is not. Each such rule is
+// AllowOverrides declares that from the next load on two sources may have rules with the same ID:
+// the rule of the later source is in force, in its place, and the other is not. Each such rule is
 // reported in [Reload].Overrides, [Status].Overrides and the log. Without it, an ID in two sources
 // is an error that names both.
 func (l *Loader) AllowOverrides() {
@@ -106,8 +106,8 @@ func (l *Loader) OnLoaded(f func(Parsed)) {
 }
 
 // Close ends all sources but code. When it returns, none of them runs, and listeners are no longer
-// called; so a listener that calls it waits for itself forever. The rules stay in force, and code
-// may load others. Closing twice is fine.
+// called; so a listener that calls it deadlocks. The rules stay in force, and code may load others.
+// Closing twice is fine.
 func (l *Loader) Close() {
 	l.mu.Lock()
 	l.closed = true

@@ -11,19 +11,19 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// One rule of 10,000 in 20 files changes: what it takes from the file as it was read to rules that
-// are in force, and to the report of it.
+// One rule of 10,000 in 20 files changes: the cost from the file's content to rules in force, and
+// to the report.
 func BenchmarkOneFileOfTwentyChanges(b *testing.B) {
 	e, err := engine.NewEngine(engine.Config{Chain: trial.Chain()})
 	require.NoError(b, err)
-	var told Change
+	var change Change
 	l := NewLoader(func(set Set) error {
 		return e.Update(func(builder *engine.SnapshotBuilder) error {
 			_, err := set.Compile(builder)
 			return err
 		})
 	}, slog.New(slog.DiscardHandler))
-	l.OnReload(func(r Reload) { told = r.Change })
+	l.OnReload(func(r Reload) { change = r.Change })
 	dir := b.TempDir()
 	paths := manyFiles(b, dir)
 	tune := defaultTuning
@@ -43,5 +43,5 @@ func BenchmarkOneFileOfTwentyChanges(b *testing.B) {
 		b.StartTimer()
 		require.NoError(b, w.member.take(w.believe(s)))
 	}
-	require.Len(b, told.Lines(), 1)
+	require.Len(b, change.Lines(), 1)
 }

@@ -16,9 +16,10 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// Sources come, change and go at once, clash with each other over one ID, and listeners load and
-// look. At any time each source has in force what it had good last, the ID that they fight
-// over stands once, and after its end nobody is told anything of a source. known bug 155
+// Sources come, change and go at once, conflict over one ID, and listeners load and read. At any
+// time the last good rules of each source are in force, the contested ID is there once, and a
+// source reports nothing after its end.
+// known bug 155
 func TestLoaderAtOnce(t *testing.T) {
 	var inForce atomic.Pointer[Set]
 	inForce.Store(new(Set))
@@ -35,7 +36,7 @@ func TestLoaderAtOnce(t *testing.T) {
 	}, slog.New(slog.DiscardHandler))
 	var closed atomic.Bool
 	l.OnReload(func(r Reload) {
-		assert.False(t, closed.Load(), "told after Close")
+		assert.False(t, closed.Load(), "called after Close")
 		l.Status()
 		l.Revisions()
 		if r.Number%7 == 0 {
@@ -73,7 +74,8 @@ func TestLoaderAtOnce(t *testing.T) {
 				for step := range 10 {
 					assert.True(t, has(name, n), "%s has not %d", name, n)
 					next := n + step + 1
-					// What it couldn't have may come into force later, when another gives way.
+					// Rules that were refused may come into force later, when another source gives
+					// way.
 					if shared := r.IntN(2) == 0; m.take(say(name, next, shared)) == nil {
 						n = next
 					} else if assert.True(t, shared, "refused without a reason"); m.take(say(name, next, false)) == nil {

@@ -19,17 +19,17 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// bench is a Loader whose sources lie in a directory, on fake time.
+// bench is a Loader with its sources in a directory, on fake time.
 type bench struct {
 	*Loader
 	t   *testing.T
 	dir string
 
-	mu      sync.Mutex // several watches may tell at once
+	mu      sync.Mutex // several watches may report at once
 	inForce Set
 	applied int
 	refuse  error
-	told    []Reload
+	reloads []Reload
 }
 
 func onBench(t *testing.T, test func(t *testing.T, b *bench)) {
@@ -49,7 +49,7 @@ func onBench(t *testing.T, test func(t *testing.T, b *bench)) {
 		b.OnReload(func(r Reload) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			b.told = append(b.told, r)
+			b.reloads = append(b.reloads, r)
 		})
 		defer b.Close()
 		test(t, b)
@@ -91,20 +91,20 @@ func (b *bench) try(paths ...string) (end func(), err error) {
 	return end, err
 }
 
-// settle lets the watches see what there is: they poll.
+// settle lets the watches poll.
 func (b *bench) settle() {
 	b.forget()
 	after(2 * defaultTuning.poll)
 }
 
-// forget forgets what the listener was told.
+// forget clears the recorded outcomes.
 func (b *bench) forget() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.told = nil
+	b.reloads = nil
 }
 
-// refusing has sets refused from now on, or accepted again.
+// refusing makes apply refuse sets from now on, or accept them again.
 func (b *bench) refusing(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -121,9 +121,9 @@ func (b *bench) has(rules string) {
 	assert.Equal(b.t, rules, strings.Join(have, ", "))
 }
 
-// outcomes are what the listener was told since the last settle, without the directory.
+// outcomes returns the outcomes since the last settle, without the directory.
 func (b *bench) outcomes() (all []string) {
-	for _, r := range b.told {
+	for _, r := range b.reloads {
 		text := strings.TrimPrefix(r.Source, b.dir+"/") + " " + r.Change.String()
 		if r.Err != nil {
 			text = strings.ReplaceAll(r.Err.Error(), b.dir+"/", "")
@@ -161,7 +161,7 @@ func TestLoaderCombinesInDeclaredOrder(t *testing.T) {
 	})
 }
 
-// What goes wrong with one source leaves what it had, and the others go on.
+// An error in one source leaves its rules in force, and the others continue.
 func TestLoaderKeepsWhatEachHadGood(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		one, two := b.file("one.yaml", "a 1"), b.file("two.yaml", "b 1")
@@ -189,8 +189,9 @@ func TestLoaderKeepsWhatEachHadGood(t *testing.T) {
 	})
 }
 
-// An ID in two sources is told of the one with news, by both names and places, and is tried again
-// when the other one changes. What stands in the way of nobody goes on. known bug 155
+// An ID in two sources is an error of the source that changed, with both names and positions, and
+// is tried again when the other one changes. Rules without a conflict come into force.
+// known bug 155
 func TestLoaderConflicts(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		one, two := b.file("one.yaml", "a 1"), b.file("two.yaml", "b 1")
@@ -200,7 +201,7 @@ func TestLoaderConflicts(t *testing.T) {
 		b.settle()
 		assert.Equal(t, []string{`two.yaml:3:5: flow[1]: the id "a" is also that of flow[0] in one.yaml:2:5` + twice}, b.outcomes())
 		b.has("a 1, b 1")
-		b.file("one.yaml", "a 3, c 3") // goes on, whatever another can't have
+		b.file("one.yaml", "a 3, c 3") // its rules come into force, whatever is refused elsewhere
 		b.settle()
 		assert.Equal(t, []string{"one.yaml +1 ~1 -0"}, b.outcomes())
 		b.has("a 3, c 3, b 1")
@@ -222,7 +223,7 @@ func TestLoaderConflicts(t *testing.T) {
 	})
 }
 
-// Rules whose IDs are made keep those that they have in their own file.
+// Rules with derived IDs keep the IDs that they have in their own file.
 func TestLoaderMadeIDs(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		one, two := filepath.Join(b.dir, "one.yaml"), filepath.Join(b.dir, "two.yaml")
@@ -239,12 +240,13 @@ func TestLoaderMadeIDs(t *testing.T) {
 	})
 }
 
-// What changes at the same time is in force at the same time. known bug 156
+// Changes at the same time come into force at the same time.
+// known bug 156
 func TestLoaderMovesARuleWithoutAGap(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.declare(b.file("one.yaml", "a 1, b 1"), b.file("two.yaml", "c 1"))
 		b.file("one.yaml", "b 1")
-		after(defaultTuning.poll + quiet/2) // it was looked at once
+		after(defaultTuning.poll + quiet/2) // the file was read at once
 		b.file("two.yaml", "c 1, a 1")
 		b.settle()
 		b.has("b 1, c 1, a 1")
@@ -264,8 +266,8 @@ func TestLoaderLaterWins(t *testing.T) {
 		b.declare(base, service)
 		b.has("a 1, b 2, c 2")
 		over := []Override{{"flow", "b", base, service}}
-		assert.Equal(t, over, b.told[0].Overrides)
-		assert.Equal(t, over, b.told[1].Overrides)
+		assert.Equal(t, over, b.reloads[0].Overrides)
+		assert.Equal(t, over, b.reloads[1].Overrides)
 		assert.Equal(t, over, b.Status().Overrides)
 		assert.Equal(t, over, b.Revisions()[0].Overrides)
 		assert.Equal(t, "flow b of "+base+", by "+service, over[0].String())
@@ -275,11 +277,11 @@ func TestLoaderLaterWins(t *testing.T) {
 		assert.Empty(t, b.Status().Overrides)
 		all := b.Revisions()
 		assert.Equal(t, []string{"~ flow b: threshold 2 -> 1"}, all[1].Change.Lines(), "of what is in force")
-		assert.Equal(t, "+0 ~0 -1", b.told[0].Change.String(), "of the file")
+		assert.Equal(t, "+0 ~0 -1", b.reloads[0].Change.String(), "of the file")
 	})
 }
 
-// Of a directory the rule files count, in the order of their names; they come and go.
+// The rule files of a directory count, in the order of their names; they come and go.
 func TestLoaderDirectory(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.file("d/20.yaml", "b 1")
@@ -318,7 +320,8 @@ func TestLoaderDirectory(t *testing.T) {
 	})
 }
 
-// A directory that is gone, empty or anybody's to write leaves the rules. known bug 157
+// A directory that is gone, empty or writable by everybody leaves the rules in force.
+// known bug 157
 func TestLoaderDirectoryAway(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.file("d/10.yaml", "a 1")
@@ -362,7 +365,7 @@ const allowIt = "; where modes mean nothing, allow it (AllowWritable, --allow-wr
 
 func anyoneMayWriteHere() bool { return os.PathSeparator == '/' }
 
-// A file that is written anew by removing it first is never missed.
+// A file that is rewritten by removing it first is never missed.
 func TestLoaderDirectoryBridgesAGap(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		path := b.file("d/10.yaml", "a 1")
@@ -378,7 +381,7 @@ func TestLoaderDirectoryBridgesAGap(t *testing.T) {
 	})
 }
 
-// A file that never lies still is told, and keeps no other waiting forever.
+// A file that never settles is reported, and doesn't keep others waiting forever.
 func TestLoaderAFileThatNeverSettles(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.declare(b.file("one.yaml", "a 1"), b.file("two.yaml", "b 1"))
@@ -393,7 +396,8 @@ func TestLoaderAFileThatNeverSettles(t *testing.T) {
 	})
 }
 
-// What can't be applied is told of the source with news, and tried again with the next.
+// Rules that can't be applied are reported for the source that changed, and tried again with its
+// next change.
 func TestLoaderRefused(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.declare(b.file("one.yaml", "a 1"))
@@ -441,7 +445,7 @@ func TestLoaderEnds(t *testing.T) {
 	})
 }
 
-// Two edits at a time lose nothing, and an error of one leaves all as it was.
+// Two concurrent edits lose nothing, and an error of one leaves everything as it was.
 func TestLoaderEdit(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		rule := func(name string) flow.Rule { return flow.Rule{ID: name, Resource: name, Threshold: 1} }

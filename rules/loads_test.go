@@ -55,7 +55,7 @@ var bases = Set{
 	},
 }
 
-// nasty are values that are more than themselves to somebody.
+// nasty are values with a special meaning somewhere.
 var nasty = map[reflect.Type][]any{
 	reflect.TypeFor[string](): {
 		"", "<<", "*", "a.*", "(", "~", "null", "12", "-0", "1e3", "true", "\xff", "\x00", "\u2028", "\ufffd", " a ", "a\nb", "a: b", "default", "other", "2001-01-01",
@@ -90,8 +90,9 @@ func exceptions(values ...any) (list []hotspot.Exception) {
 	return list
 }
 
-// Whatever rules are loaded from Go, they can be written, and what was written is read and
-// loads as the same rules: what no file can say is refused. known bug 117, 118
+// Any rules loaded from Go can be written, and the text reads and loads as the same rules: rules
+// that no file can express are refused.
+// known bug 117, 118
 func TestWhatLoadsIsReadBack(t *testing.T) {
 	random := chance.Source(t)
 	accepted, tries := 0, figure.Size(5_000, 5_000, 200_000, 2_000_000)
@@ -109,7 +110,7 @@ func TestWhatLoadsIsReadBack(t *testing.T) {
 	require.Greater(t, accepted, tries/10)
 }
 
-// mutated is one of the bases with some other values.
+// mutated returns one of the bases with some other values.
 func mutated(t *testing.T, random *rand.Rand) Set {
 	all, one := bases.Clone(), Set{}
 	family := random.IntN(len(families))

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Where a file is watched, loading it says nothing of rules that are not in force.
+// Loading a watched file is an error if other rules of it are in force.
 func TestLoadFileThatIsWatched(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, rulesOfSize(1))
@@ -34,8 +34,8 @@ func TestLoadFileThatIsWatched(t *testing.T) {
 	require.Equal(t, 2, l.Status().Rules)
 }
 
-// LoadFile of a file that is watched removes what code had loaded, also while another source waits for
-// what it wants, and says so if that can't be put in force.
+// LoadFile of a watched file removes the rules that code had loaded, even while another source
+// waits with its rules, and returns an error if that can't be put into force.
 func TestLoadFileOfAWatchedFileIsASwap(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		one := b.file("one.yaml", "a 1")

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// betweenLocks is how long to wait before a lock is tried again.
+// betweenLocks is the time before a lock is retried.
 const betweenLocks = 10 * time.Millisecond
 
 // lockDir locks a directory against other callers of lockDir, in this process and in others. It

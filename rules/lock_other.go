@@ -9,7 +9,7 @@ import (
 
 var writing sync.Mutex
 
-// lockDir keeps callers of this process apart: the system has no locks that others heed.
+// lockDir excludes callers in this process only: the system has no locks that others respect.
 func lockDir(context.Context, string) (unlock func(), err error) {
 	writing.Lock()
 	return writing.Unlock, nil

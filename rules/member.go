@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// member is a source that was declared: a watch of files and directories, or code.
+// member is a declared source: a watch of files and directories, or code.
 type member struct {
 	loader   *Loader
 	number   int // members are in this order
@@ -16,9 +16,9 @@ type member struct {
 	listener func(Reload)
 	names    []string // that no other member may have
 
-	// These are the Loader's to guard, as its own.
+	// Guarded by the Loader, like its own fields.
 	begun   bool
-	watched bool // something runs for it
+	watched bool // a goroutine runs for it
 	polling bool // guarded by mu alone
 	pieces  []*piece
 }
@@ -36,22 +36,22 @@ func (n pieceName) compare(o pieceName) int {
 	return cmp.Or(cmp.Compare(n.order, o.order), cmp.Compare(n.name, o.name))
 }
 
-// piece is something with rules, such as a file. A directory is a piece without any.
+// piece is a unit with rules, such as a file. A directory is a piece without rules.
 type piece struct {
 	pieceName
-	member *member
-	wanted *content  // what it says; nil if that is nothing, or nothing is known yet
-	good   *content  // what is in force of it
-	left   bool      // its file has left the directory
-	yields bool      // to a source with its name
-	dir    bool      // it is a directory
-	taken  time.Time // when it was last looked at
-	heard  news      // then
-	said   news      // when wanted was
-	status Status
+	member   *member
+	wanted   *content  // its latest content; nil if it has none, or it is unknown
+	good     *content  // its content in force
+	left     bool      // its file has left the directory
+	yields   bool      // to a source with its name
+	dir      bool      // it is a directory
+	taken    time.Time // time of the last read
+	heard    news      // of the last read
+	accepted news      // of the read that set wanted
+	status   Status
 }
 
-// news is what a piece now contains, or why that is not known.
+// news is the current content of a piece, or why it is unknown.
 type news struct {
 	pieceName
 	taken  time.Time
@@ -62,11 +62,11 @@ type news struct {
 	left   bool  // the file has left its directory
 	err    error // of reading or parsing
 
-	revision string    // what the source calls what it says
+	revision string    // the source's name of the content
 	cached   time.Time // when it was written to the cache that it is from, or zero
 }
 
-// join declares a source whose pieces have these names. The caller has to call leave.
+// join declares a source whose pieces have these names. The caller must call leave.
 func (l *Loader) join(ctx context.Context, names []string) (*member, error) {
 	l.loading.Lock()
 	defer l.loading.Unlock()
@@ -103,7 +103,7 @@ func (l *Loader) newMemberLocked(ctx context.Context) *member {
 	return m
 }
 
-// leave ends the member, none of which may run any longer.
+// leave ends the member. Its goroutines must have ended.
 func (m *member) leave() {
 	m.end()
 	l := m.loader
@@ -160,8 +160,8 @@ func (m *member) begin(all ...news) error {
 	return err
 }
 
-// take is for news of the member after its first load. It returns why that is not in force, if it
-// is not.
+// take processes news of the member after its first load. It returns an error if that is not in
+// force.
 func (m *member) take(all ...news) error {
 	l := m.loader
 	l.loading.Lock()
@@ -192,7 +192,7 @@ func (m *member) take(all ...news) error {
 	return joined(errs)
 }
 
-// holds reports whether what a piece has in force is the content with that hash.
+// holds reports whether the content of a piece in force has that hash.
 func (m *member) holds(name pieceName, h hash) bool {
 	m.loader.mu.Lock()
 	defer m.loader.mu.Unlock()
@@ -201,7 +201,7 @@ func (m *member) holds(name pieceName, h hash) bool {
 	})
 }
 
-// confirm notes that a piece was seen to have, under this revision, the same content as last time.
+// confirm records that a piece still has the same content, under this revision.
 func (m *member) confirm(name pieceName, revision string) {
 	m.loader.mu.Lock()
 	defer m.loader.mu.Unlock()
@@ -212,7 +212,7 @@ func (m *member) confirm(name pieceName, revision string) {
 	}
 }
 
-// hear notes the news of a piece that has nothing in force yet.
+// hear records the news of a piece that has nothing in force yet.
 func (m *member) hear(n news) *piece {
 	l := m.loader
 	l.mu.Lock()
@@ -228,15 +228,15 @@ func (m *member) hear(n news) *piece {
 	if n.err != nil {
 		return p
 	}
-	p.said, p.left, p.wanted = p.heard, n.left, nil
+	p.accepted, p.left, p.wanted = p.heard, n.left, nil
 	if !n.left && n.hash != (hash{}) {
 		p.wanted = l.known(n.name, n.hash, func() *content { return &content{parsed: n.parsed, places: n.places, hash: n.hash} })
 	}
 	return p
 }
 
-// known is the content of a name and a hash: the remembered one, so that content that returns takes
-// no extra memory, otherwise a new one.
+// known returns the content of a name and a hash: the remembered one, so that content that returns
+// takes no extra memory, otherwise a new one.
 func (l *Loader) known(name string, h hash, or func() *content) *content {
 	for _, k := range l.history {
 		for _, p := range k.pieces {

@@ -29,10 +29,10 @@ import (
 type mutant struct {
 	text  string
 	what  string
-	lines []int // those that differ, in the new text, from 1
+	lines []int // the changed lines, in the new text, from 1
 }
 
-// mutate changes one thing of a text: a line or what is in it.
+// mutate changes one thing in a text: a line or a part of it.
 func mutate(rng *rand.Rand, text string) mutant {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	i := rng.IntN(len(lines))
@@ -398,13 +398,13 @@ func TestMutations(t *testing.T) {
 				continue
 			}
 			refused++
-			line, ok := m.told(t, err)
-			require.True(t, ok, "%s at %v, told:\n%v\n%s", m.what, m.lines, err, m.text)
+			line, ok := m.located(t, err)
+			require.True(t, ok, "%s at %v, reported:\n%v\n%s", m.what, m.lines, err, m.text)
 			if line {
 				near++
 			}
 		}
-		t.Logf("%d are valid; of %d that are not, %d are told within a line", accepted, refused, near)
+		t.Logf("%d are valid; of %d that are not, %d are reported within a line", accepted, refused, near)
 		require.Greater(t, accepted, tries/10)
 		require.Greater(t, near, refused*9/10)
 	}
@@ -412,9 +412,9 @@ func TestMutations(t *testing.T) {
 
 var placed = regexp.MustCompile(`\bat (\d+):\d+`)
 
-// told reports whether an error tells of the change within a line of it, and whether it does so at
-// the change.
-func (m mutant) told(t *testing.T, err error) (line, ok bool) {
+// located reports whether an error is within a line of the change, and whether it is at the
+// change.
+func (m mutant) located(t *testing.T, err error) (line, ok bool) {
 	t.Helper()
 	all := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -423,7 +423,7 @@ func (m mutant) told(t *testing.T, err error) (line, ok bool) {
 	for _, err := range all {
 		e, found := errors.AsType[*FileError](err)
 		require.True(t, found)
-		lines := []int{e.Line} // and those that it names
+		lines := []int{e.Line} // and the lines that it names
 		for _, at := range placed.FindAllStringSubmatch(e.Problem, -1) {
 			n, err := strconv.Atoi(at[1])
 			require.NoError(t, err)

@@ -6,8 +6,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// isOtherFile reports a file that has rules somewhere in it, or says where they are, and is not a
-// rule file itself; and a rule that is in no list.
+// isOtherFile reports a file that contains rules somewhere, or refers to them, and is not a rule
+// file itself; and a rule outside a list.
 func (d *decoder) isOtherFile(root *yaml.Node) bool {
 	if root.Kind != yaml.MappingNode {
 		return false
@@ -43,7 +43,7 @@ func (d *decoder) isKubernetes(root *yaml.Node) bool {
 	return true
 }
 
-// addDapr says where a component of Dapr has its rules.
+// addDapr reports where a component of Dapr has its rules.
 func (d *decoder) addDapr(root *yaml.Node) {
 	at, here := root, ""
 	if spec := valueOf(root, "spec"); spec != nil {
@@ -71,7 +71,7 @@ func (d *decoder) isConfiguration(root *yaml.Node) bool {
 	if spring == nil || spring.Kind != yaml.MappingNode {
 		return false
 	}
-	at, path, here := keyOf(root, "spring"), "spring", "spring.cloud.sentinel.datasource says"
+	at, path, here := keyOf(root, "spring"), "spring", "spring.cloud.sentinel.datasource names"
 	node := spring
 	for _, key := range []string{"cloud", "sentinel", "datasource"} {
 		next := valueOf(node, key)
@@ -81,16 +81,16 @@ func (d *decoder) isConfiguration(root *yaml.Node) bool {
 		at, path, node = keyOf(node, key), path+"."+key, next
 	}
 	if strings.HasSuffix(path, ".datasource") {
-		here = "each datasource says"
+		here = "its datasources name"
 		if node.Kind == yaml.MappingNode && len(node.Content) > 0 {
 			here += ", here " + someKeys(node)
 		}
 	}
-	d.add(placeOf(at), path, "this configures Spring, and has no rules: they are where %s", here)
+	d.add(placeOf(at), path, "this configures Spring, and has no rules: they are in the places that %s", here)
 	return true
 }
 
-// isAnswer reports what a dashboard answers to a question for rules.
+// isAnswer reports a dashboard's answer to a request for rules.
 func (d *decoder) isAnswer(root *yaml.Node) bool {
 	if valueOf(root, "data") == nil || valueOf(root, "success") == nil && valueOf(root, "code") == nil {
 		return false
@@ -101,8 +101,8 @@ func (d *decoder) isAnswer(root *yaml.Node) bool {
 
 const oneRule = "this is one rule: put it in [ ], as a list of rules"
 
-// isSingleRule reports a file that is a rule and not a list of them. The system rule of Java is read
-// so.
+// isSingleRule reports a file that is a rule and not a list of them. The system rule of Java is
+// read so.
 func (d *decoder) isSingleRule(root *yaml.Node) bool {
 	if isSystemObject(root) || !looksLikeRule(root) {
 		return false
@@ -121,7 +121,7 @@ func (d *decoder) isSingleRule(root *yaml.Node) bool {
 	return true
 }
 
-// looksLikeRule reports whether a mapping has what rules have, and no list of them.
+// looksLikeRule reports whether a mapping has keys of a rule, and no list of them.
 func looksLikeRule(n *yaml.Node) bool {
 	if n.Kind != yaml.MappingNode {
 		return false

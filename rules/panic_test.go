@@ -13,21 +13,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// badHandler is a logger's handler that panics.
+// badHandler is a log handler that panics.
 type badHandler struct{ slog.Handler }
 
 func (badHandler) Enabled(context.Context, slog.Level) bool  { return true }
 func (badHandler) Handle(context.Context, slog.Record) error { panic("disk full") }
 
-// Whatever is called back may panic: the watcher goes on, and a set whose apply panics
-// is refused like any other. known bug 54
+// Any callback may panic: the watcher continues, and a set whose apply panics is refused like any
+// other.
+// known bug 54
 func TestWatcherOutlivesPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "rules.yaml")
 		write(t, path, rulesOfSize(1))
 		tune := defaultTuning
 		tune.notify = newFake().open
-		var told atomic.Int64
+		var calls atomic.Int64
 		var inForce atomic.Int64
 		w, err := watch(t.Context(), path, func(set Set) error {
 			if whole(set) == 2 {
@@ -37,14 +38,14 @@ func TestWatcherOutlivesPanics(t *testing.T) {
 			return nil
 		}, WatchConfig{
 			Logger:   slog.New(badHandler{slog.DiscardHandler}),
-			OnReload: func(Reload) { told.Add(1); panic("told") },
+			OnReload: func(Reload) { calls.Add(1); panic("called") },
 		}, tune)
 		require.NoError(t, err)
 		for n := 2; n <= 4; n++ {
 			replace(t, path, rulesOfSize(n))
 			time.Sleep(2 * tune.poll)
 			synctest.Wait()
-			assert.Equal(t, int64(n), told.Load())
+			assert.Equal(t, int64(n), calls.Load())
 			if n == 2 {
 				assert.Equal(t, int64(1), inForce.Load(), "the last good set stays")
 				assert.ErrorContains(t, w.Status().LastError, "applying: panic: two")

@@ -18,23 +18,22 @@ const (
 	MaxRules    = 10_000  // of all families
 	MaxDepth    = 16      // mappings and lists within each other
 
-	// What keeps a small file from becoming a large tree: a file of MaxRules may
-	// have five keys in each, one of fewer rules all there are. A tree of so many
-	// nodes takes some 30 MiB to make.
+	// The limit that keeps a small file from becoming a large tree: a file of MaxRules may have
+	// five keys in each, one of fewer rules all there are. A tree of so many nodes takes some 30
+	// MiB to build.
 	maxItems = 64_000 // lines, commas, brackets and the like, see checkYAML
 )
 
 const noRules = "holds no rules: write `flow: []` to remove every rule"
 
-// Parse reads a rule file, YAML or JSON, in any [Dialect]. name is what errors call it; one that
+// Parse reads a rule file, YAML or JSON, in any [Dialect]. name identifies it in errors; one that
 // ends in .json must hold JSON. See [ParseWith], which returns the warnings too.
 //
-// Every rule is checked as loading it would. Unknown and repeated keys, wrong
-// types, numbers that aren't finite, durations without a unit, rules that are
-// there twice, aliases, anchors, tags, a second document, regular expressions
-// that mean too much work, and anything beyond [MaxFileSize], [MaxRules] and
-// [MaxDepth] are errors; so is a file that holds nothing. The error joins up to 20
-// errors of type [*FileError]. On error the Set is zero.
+// Every rule is checked as loading it would. Unknown and repeated keys, wrong types, numbers that
+// aren't finite, durations without a unit, repeated rules, aliases, anchors, tags, a second
+// document, regular expressions that mean too much work, and anything beyond [MaxFileSize],
+// [MaxRules] and [MaxDepth] are errors; so is an empty file. The error joins up to 20 errors of
+// type [*FileError]. On error the Set is zero.
 //
 // The rules are as written: defaults aren't filled in.
 func Parse(name string, data []byte) (Set, error) {
@@ -42,35 +41,35 @@ func Parse(name string, data []byte) (Set, error) {
 	return parsed.Set, err
 }
 
-// ParseOptions say how to read a rule file. The zero value means going by the content.
+// ParseOptions configure the reading of a rule file. The zero value detects the dialect from the
+// content.
 type ParseOptions struct {
-	// Dialect is what the file is written in. A file whose own `dialect:` is another one is
-	// an error.
+	// Dialect is the dialect of the file. A file whose own `dialect:` is another one is an error.
 	Dialect Dialect
-	// Family is which rules the file holds, for a list of Sentinel's rules without a name:
-	// flow, degrade and so on, as in [SentinelJava] and [SentinelGo] files of several
-	// lists. It is not used where the file says so itself.
+	// Family is the kind of rules in the file, for a list of Sentinel's rules without a name: flow,
+	// degrade and so on, as in [SentinelJava] and [SentinelGo] files of several lists. It is not
+	// used if the file has names.
 	Family string
-	// AllowWritable has [LoadWith] and [Files] read what every user of the system can write, see
-	// [Loader.AllowWritable].
+	// AllowWritable makes [LoadWith] and [Files] read files that every user of the system can
+	// write, see [Loader.AllowWritable].
 	AllowWritable bool
 }
 
-// Parsed is what a rule file holds.
+// Parsed is the content of a rule file.
 type Parsed struct {
 	Set     Set
 	Dialect Dialect // never Detect
-	// Warnings are about what rules of Sentinel say that has no meaning here, or
-	// another one: up to 20, in the order of the file. A native file has none.
+	// Warnings report settings of Sentinel rules that have no meaning here, or another one: up to
+	// 20, in the order of the file. A native file has none.
 	Warnings []Warning
 
 	file   string
 	places places
 }
 
-// Place returns where the file has a field of the rule in place i of a family, by their keys in
-// native files. Its Path is as the file calls the field, and its Problem is empty. Where the file
-// doesn't have the field, or field is "", it is where the rule is. For a rule that isn't in the
+// Place returns the position of a field of the rule at index i of a family, by their keys in native
+// files. Its Path uses the file's name of the field, and its Problem is empty. If the file doesn't
+// have the field, or field is "", it is the position of the rule. For a rule that isn't in the
 // file, only Path is set.
 func (p Parsed) Place(family string, i int, field string) FileError {
 	all := p.places[family]
@@ -88,18 +87,17 @@ func (p Parsed) Place(family string, i int, field string) FileError {
 
 // Warn logs the first ten warnings, a line each, and how many more there are.
 func (p Parsed) Warn(log *slog.Logger) {
-	for _, w := range p.Warnings[:min(len(p.Warnings), maxTold)] {
-		log.Warn("penstock: a rule is not all that it says to Sentinel", "at", cut(w.String(), maxToldText))
+	for _, w := range p.Warnings[:min(len(p.Warnings), maxLogged)] {
+		log.Warn("penstock: a Sentinel rule has a setting without effect here", "at", cut(w.String(), maxLogText))
 	}
-	if more := len(p.Warnings) - maxTold; more > 0 {
-		log.Warn("penstock: more rules are not all that they say to Sentinel; penstock check lists all", "warnings", more)
+	if more := len(p.Warnings) - maxLogged; more > 0 {
+		log.Warn("penstock: more Sentinel rules have settings without effect here; penstock check lists all", "warnings", more)
 	}
 }
 
-// ParseWith is [Parse] with options. A file of Sentinel's rules is translated: what its
-// rules leave to Sentinel's defaults is written out in ours. What can't be expressed here is an
-// error or a warning, unless Sentinel doesn't read it in that place either. On error, Parsed is
-// zero.
+// ParseWith is [Parse] with options. A file of Sentinel's rules is translated: Sentinel's defaults
+// are written out in our fields. A setting that can't be expressed here is an error or a warning,
+// unless Sentinel doesn't read it in that place either. On error, Parsed is zero.
 //
 // Without [ParseOptions].Dialect, and without a key `dialect` at the top of the file, its other
 // keys determine the dialect. A file with keys of different dialects is refused, and so is one that
@@ -109,10 +107,10 @@ func ParseWith(name string, data []byte, opts ParseOptions) (Parsed, error) {
 	return p, err
 }
 
-// places are where the rules of a file are: by family, in their order.
+// places holds the positions of the rules of a file: by family, in their order.
 type places map[string][]located
 
-// parse is ParseWith, and also returns where the rules are.
+// parse is ParseWith, and also returns the positions of the rules.
 func parse(name string, data []byte, opts ParseOptions) (Parsed, places, error) {
 	d := &decoder{faults: &faults{file: name}, places: make(places)}
 	root := d.tree(data)
@@ -121,7 +119,7 @@ func parse(name string, data []byte, opts ParseOptions) (Parsed, places, error) 
 	}
 	d.checkTree(root, 1)
 	if d.err() != nil || d.isOtherFile(root) {
-		return Parsed{}, nil, d.err() // the rest would only follow from it
+		return Parsed{}, nil, d.err() // further errors would only follow from it
 	}
 	d.unwrap(root)
 	if opts.Dialect >= dialects {

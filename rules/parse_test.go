@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// full is a rule with every field set to something of its own.
+// full is a rule with a non-default value in every field.
 var full = flow.Rule{
 	ID:           "orders",
 	Resource:     "GET /orders.*",

@@ -51,7 +51,7 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 			dialect: SentinelJava, want: limits(ring(flow.Rule{ID: "5", Resource: "a", Threshold: 20}))},
 		{name: "r.json", data: `{"authority": [{"id": 5, "app": "shop", "rule": {"resource": "a", "limitApp": "b", "strategy": 1}}]}`, dialect: SentinelJava,
 			want: Set{Authority: []authority.Rule{{ID: "5", Resource: "a", List: authority.Deny, Origins: []string{"b"}}}}},
-		{name: "r.json", dialect: SentinelJava, // with what the object shows of the rule beside it
+		{name: "r.json", dialect: SentinelJava, // with the fields that the object has beside the rule
 			data: `[{"app": "shop", "resource": "a", "count": 2.0, "paramIdx": 0, "paramFlowItemList": [], "rule": {"resource": "a", "count": 2, "paramIdx": 0, "paramFlowItemList": []}}]`,
 			want: Set{Hotspot: []hotspot.Rule{{Resource: "a", Index: hotspot.At(0), Threshold: 2, Window: hotspot.Refill}}}},
 		{name: "r.json", data: `[{"id": "x", "rule": {"resource": "a", "strategy": 2, "threshold": 5, "retryTimeoutMs": 3000, "statIntervalMs": 1000}}]`, dialect: SentinelGo,
@@ -67,7 +67,7 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 		{name: "r.json", data: `{"gwFlow": [{"resource": "search", "count": 20, "intervalSec": 60, "interval": 1, "intervalUnit": 1}]}`, dialect: SentinelJava,
 			want: Set{Gateway: []gateway.Rule{{Route: "search", Threshold: 20, Interval: time.Minute}}}},
 
-		// What Sentinel ignores.
+		// Settings that Sentinel ignores.
 		{name: "r.json", data: `[{"apiName": "shop", "predicateItems": [{"pattern": "/a"}, {"items": [{"pattern": "/b"}]}]}]`, dialect: SentinelJava,
 			want:     Set{Groups: []gateway.Group{{ID: "shop", Paths: []gateway.Path{{Path: "/a"}}}}},
 			warnings: []string{"r.json:1:40: [0].predicateItems: number 1 is a group within the group, which Sentinel ignores, and so its paths are not in the group here either: list them in predicateItems (group-in-a-group)"}},
@@ -95,7 +95,8 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 	}
 }
 
-// Files as people have them that can't be read: the error says what the file is, and what to do.
+// Files as people have them that can't be read: the error identifies the kind of file, and says
+// what to do.
 func TestFilesAsPeopleHaveThemThatAreRefused(t *testing.T) {
 	const comment = "JSON has no comments: remove it, or write the file as YAML, with # before comments and a name that ends in .yaml"
 	for _, c := range []struct{ name, data, want string }{
@@ -139,7 +140,7 @@ func TestFilesAsPeopleHaveThemThatAreRefused(t *testing.T) {
 		{"r.yaml", "flow:\n  resource: a\n  threshold: 1\n", "r.yaml:2:3: flow: this is one rule: put it in [ ], as a list of rules"},
 		{"r.json", `{"flow": {"resource": "a", "count": 1}}`, "r.json:1:10: flow: this is one rule: put it in [ ], as a list of rules"},
 
-		// Files that have rules in them somewhere.
+		// Files that contain rules somewhere.
 		{"r.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: rules}\ndata:\n  rules.yaml: |\n    flow: []\n",
 			"r.yaml:5:3: data: this is a Kubernetes ConfigMap: its rules are the text under data, here rules.yaml: write that text to a file of its own, or mount the ConfigMap and name the mounted file"},
 		{"r.yaml", "kind: ConfigMap\napiVersion: v1\n", "r.yaml:1:1: kind: this is a Kubernetes ConfigMap, and its data is missing: rules are the text under data"},
@@ -149,7 +150,7 @@ func TestFilesAsPeopleHaveThemThatAreRefused(t *testing.T) {
 			"r.yaml:6:7: spec.metadata: this is a Dapr component: its rules are the text of values in spec.metadata, here flowRules: write that text to a file of its own"},
 		{"sentinel.yml", "version: v1\nsentinel:\n  app: {name: shop}\n  log: {dir: /tmp}\n", "sentinel.yml:2:1: sentinel: this configures sentinel-golang, and has no rules: they are in the files that the program's data sources read"},
 		{"r.yaml", "spring:\n  cloud:\n    sentinel:\n      datasource:\n        ds1: {file: {file: 'classpath: flow.json', rule-type: flow}}\n",
-			"r.yaml:4:7: spring.cloud.sentinel.datasource: this configures Spring, and has no rules: they are where each datasource says, here ds1"},
+			"r.yaml:4:7: spring.cloud.sentinel.datasource: this configures Spring, and has no rules: they are in the places that its datasources name, here ds1"},
 		{"r.json", `{"success": true, "code": 0, "data": [{"resource": "a", "count": 1}]}`, "r.json:1:30: data: this is an answer of Sentinel's dashboard: the rules are the list under data: write that list to a file of its own"},
 		{"r.yaml", "apiVersion: v1\nkind: ConfigMap\ndata:\n  rules.yaml: |\n    flow: []\n---\napiVersion: v1\nkind: Service\n",
 			"r.yaml:4:3: data: this is a Kubernetes ConfigMap: its rules are the text under data, here rules.yaml: write that text to a file of its own, or mount the ConfigMap and name the mounted file"},
@@ -167,9 +168,9 @@ func TestFilesAsPeopleHaveThemThatAreRefused(t *testing.T) {
 	}
 }
 
-// A list of rules of several families can't be read, and the error says which key is of which.
+// A list of rules of several families can't be read, and the error names the family of each key.
 func TestAListOfTwoFamilies(t *testing.T) {
 	_, err := Parse("r.json", []byte(`[{"resource": "a", "count": 1, "paramIdx": 0}, {"resource": "a", "count": 1, "timeWindow": 1}]`))
 	require.Error(t, err)
-	assert.Contains(t, err.Error(), "r.json:1:1: doesn't tell which family its rules are of, since degrade rules have timeWindow, and paramflow rules paramIdx: ")
+	assert.Contains(t, err.Error(), "r.json:1:1: doesn't show the family of its rules, since degrade rules have timeWindow, and paramflow rules paramIdx: ")
 }

@@ -28,7 +28,7 @@ func TestReloadOnlyByPolling(t *testing.T) {
 	})
 }
 
-// The system may have no watches left, and then some again.
+// The system may run out of watches, and then have some again.
 func TestReloadPollsUntilDirectoriesCanBeWatched(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
 		fake.refuse(errNoSpace)

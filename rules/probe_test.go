@@ -13,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/patience"
 )
 
-// rulesOfSize returns a set of n rules as a file. Each count of rules is
-// another set, and no part of a file is a set that a test writes.
+// rulesOfSize returns a set of n rules as a file. Each count of rules is another set, and no part
+// of a file is a set that a test writes.
 func rulesOfSize(n int) []byte {
 	text := []byte("flow:\n")
 	for i := range n {
@@ -23,7 +23,7 @@ func rulesOfSize(n int) []byte {
 	return text
 }
 
-// whole reports what rulesOfSize was asked for, -1 for a part of it.
+// whole returns the argument of rulesOfSize, or -1 for a part of a file.
 func whole(set Set) int {
 	n := len(set.Flow)
 	if n > 0 && set.Flow[n-1].ID != fmt.Sprintf("%d of %d", n, n) {
@@ -32,13 +32,13 @@ func whole(set Set) int {
 	return n
 }
 
-// probe is a Watcher that a test looks at.
+// probe is a Watcher that a test observes.
 type probe struct {
 	*Watcher
 	t       *testing.T
 	reloads chan Reload
 	applied chan Set
-	refuse  chan error // what apply returns next, if anything
+	refuse  chan error // the next result of apply, if any
 }
 
 func newProbe(t *testing.T) *probe {
@@ -84,7 +84,7 @@ func (p *probe) waitFor(n int) {
 	}
 }
 
-// waitForError waits until a reload fails, and returns why.
+// waitForError waits until a reload fails, and returns the error.
 func (p *probe) waitForError() error {
 	p.t.Helper()
 	late := time.After(patience.Of(p.t))
@@ -105,7 +105,7 @@ func write(t *testing.T, path string, data []byte) {
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 }
 
-// replace is how a careful program saves: write another file, rename it.
+// replace saves as a careful program does: write another file, rename it.
 func replace(t *testing.T, path string, data []byte) {
 	t.Helper()
 	write(t, path+".tmp", data)

@@ -13,8 +13,8 @@ import (
 
 var updatePublished = flag.Bool("update-published", false, "write what the files of testdata/published mean, to be read before it is believed")
 
-// Files of the kinds that are published for Sentinel, its dashboard and what it runs in: beside each
-// stands what it means, as native rules and warnings, or the error that says what to do.
+// Files of the kinds that are published for Sentinel, its dashboard and its environments: each with
+// its meaning, as native rules and warnings, or the error that says what to do.
 func TestPublishedKinds(t *testing.T) {
 	const dir = "testdata/published"
 	paths, err := filepath.Glob(filepath.Join(dir, "*.*"))

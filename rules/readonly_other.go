@@ -2,5 +2,5 @@
 
 package rules
 
-// readOnly can't be known.
+// readOnly returns false: it is unknown.
 func readOnly(string) bool { return false }

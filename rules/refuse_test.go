@@ -11,7 +11,7 @@ const nothing = "r.yaml:1:1: holds no rules: write `flow: []` to remove every ru
 
 func TestParseRefuses(t *testing.T) {
 	for _, c := range []struct{ data, want string }{
-		// Nothing isn't no rules.
+		// Nothing is not the same as no rules.
 		{"", nothing},
 		{" \n\t\r\n ", nothing},
 		{"\uFEFF", nothing},
@@ -114,8 +114,8 @@ func TestParseRefuses(t *testing.T) {
 		{"flow: [{resource: a, behavior: 1}]", `r.yaml:1:32: flow[0].behavior: must be text, not 1: if it is meant as text, write "1"`},
 		{"flow: [{resource: a, mode: }]", "r.yaml:1:28: flow[0].mode: must be text, not nothing"},
 
-		// What a family refuses stands at its field, or at the rule where the
-		// field is missing.
+		// An error from a family has the position of its field, or of the rule if the field is
+		// missing.
 		{"flow: [{threshold: 1}]", "r.yaml:1:8: flow[0].resource: is required: name the resource that the rule limits"},
 		{"flow:\n  - resource: a\n    relation: chain\n", "r.yaml:2:5: flow[0].ref: is required by relation chain: name the context that the rule applies to"},
 		{"flow: [{resource: a, ref: b}]", "r.yaml:1:27: flow[0].ref: has no meaning for relation direct: remove it, or set relation to associated or chain"},
@@ -127,7 +127,7 @@ func TestParseRefuses(t *testing.T) {
 			`r.yaml:1:36: flow[0].match: is set twice, as match and by its alias regex: keep one`},
 		{"flow: [{resource: (, regex: true}]", `r.yaml:1:19: flow[0].resource: is not a valid regular expression: missing closing ): "("`},
 
-		// Rules that are there twice.
+		// Repeated rules.
 		{"flow:\n- {resource: a, threshold: 1}\n- {resource: a, threshold: 1}", "r.yaml:3:3: flow[1]: is the same rule as flow[0] at 2:3: remove one"},
 		{"flow:\n- {resource: a, threshold: 1}\n- {resource: a, threshold: 1.0, interval: 1s, mode: enforce}", "r.yaml:3:3: flow[1]: is the same rule as flow[0] at 2:3: remove one"},
 		{"flow:\n- {resource: a, threshold: 1}\n- {resource: a, threshold: 2}\n- {resource: a, threshold: 2}", "r.yaml:4:3: flow[2]: is the same rule as flow[1] at 3:3: remove one"},
@@ -136,7 +136,7 @@ func TestParseRefuses(t *testing.T) {
 		{"flow:\n- {resource: a, threshold: 1}\n- {id: 'flow:a', resource: a, threshold: 2}\n- {id: 'flow:a', resource: a, threshold: 3}", `r.yaml:4:8: flow[2].id: "flow:a" is already the id of flow[1] at 3:3`},
 		{"flow:\n- {id: 'flow:a', resource: a, threshold: 1}\n- {resource: a, threshold: 1}", "r.yaml:3:3: flow[1]: is the same rule as flow[0] at 2:3: remove one"},
 
-		// What YAML has and a rule file hasn't.
+		// Features of YAML that a rule file may not use.
 		{"flow: []\n---\nflow: []\n", "r.yaml:2:1: a second document: a rule file has one"},
 		{"flow: &x []\n", "r.yaml:1:7: the anchor &x: anchors are not read, remove it"},
 		{"flow: [&x {resource: a}, *x]", "r.yaml:1:8: the anchor &x: anchors are not read, remove it\nr.yaml:1:26: the alias *x: aliases are not read, write the value out"},
@@ -146,7 +146,7 @@ func TestParseRefuses(t *testing.T) {
 		{"flow: " + strings.Repeat("[", 15) + strings.Repeat("]", 15), "r.yaml:1:8: flow[0]: must be a mapping, as in `{resource: GET /orders, threshold: 100}`, not a list"},
 		{"flow: " + strings.Repeat("[", 16) + strings.Repeat("]", 16), "r.yaml:1:22: is nested deeper than 16 levels"},
 
-		// What isn't YAML.
+		// Files that aren't YAML.
 		{"flow:\n  - resource: a\n   threshold: 1\n", "r.yaml:3:4: is not YAML: did not find expected '-' indicator"},
 		{"flow:\n  - resource: a\n    threshold: 1\n  resource: b\n", "r.yaml:4:3: is not YAML: did not find expected '-' indicator"},
 		{"flow:\n  - resource: a: b\n", "r.yaml:2:3: is not YAML: mapping values are not allowed in this context"},

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// tuning is what tests change.
+// tuning holds the durations that tests change.
 type tuning struct {
 	quiet   time.Duration // how long a file must be unchanged
 	longest time.Duration // how long to wait for that, and how long a file must be gone
-	poll    time.Duration // between looks that nothing asked for
+	poll    time.Duration // between reads without an event
 	retry   time.Duration // the same while polling: the first time, then doubling
 	retries time.Duration // up to this
 	notify  func() (*notifier, error)
@@ -27,7 +27,7 @@ var defaultTuning = tuning{
 	notify:  notifyBySystem,
 }
 
-// maxTries is how often a file may read differently in a row before that is reported, and others no
+// maxTries is the number of differing reads in a row after which a file is reported, and others no
 // longer wait for it.
 const maxTries = 20
 
@@ -68,7 +68,7 @@ func (w *fileWatch) young(all []sight) bool {
 		slices.ContainsFunc(all, func(s sight) bool { return time.Since(s.modified) < w.tune.longest })
 }
 
-// believe accepts what was seen as the content.
+// believe accepts a sight as the content.
 func (w *fileWatch) believe(s sight) news {
 	n := news{pieceName: s.pieceName, dir: s.dir, left: s.left, taken: s.taken, hash: s.hash, err: s.err}
 	if s.data != nil {
@@ -83,7 +83,7 @@ func (w *fileWatch) believe(s sight) news {
 	return n
 }
 
-// run looks at the files whenever something happened, and now and then.
+// run reads the files whenever something happened, and periodically.
 func (w *fileWatch) run() {
 	ctx := w.member.ctx
 	defer w.member.leave()
@@ -94,10 +94,10 @@ func (w *fileWatch) run() {
 		select {
 		case <-ctx.Done():
 			return
-		case err := <-w.dirs.told:
+		case err := <-w.dirs.events:
 			if err != nil {
 				_ = survive(func() {
-					w.member.loader.log.Warn("penstock: watching rules: changes may go untold", "source", w.names(), "error", err)
+					w.member.loader.log.Warn("penstock: watching rules: change notifications may be lost", "source", w.names(), "error", err)
 				})
 			}
 			soon.touch()
@@ -116,7 +116,7 @@ func (w *fileWatch) run() {
 	}
 }
 
-// untilPoll returns how long to wait for events before looking without.
+// untilPoll returns how long to wait for events before reading without one.
 func (w *fileWatch) untilPoll() time.Duration {
 	if w.dirs.blind == nil {
 		w.retry = 0
@@ -126,7 +126,7 @@ func (w *fileWatch) untilPoll() time.Duration {
 	return w.retry
 }
 
-// look reads the files, hands over those that are new once all of these have stopped changing, and
+// look reads the files, hands over the new ones once all of these have stopped changing, and
 // reports whether to look again after the quiet period. A file that keeps changing for too long is
 // reported, once, and the others don't wait for it.
 func (w *fileWatch) look() (again bool) {
@@ -169,7 +169,7 @@ func (w *fileWatch) look() (again bool) {
 		}
 	}
 	if len(fresh) > 0 {
-		_ = w.member.take(fresh...) // which tells
+		_ = w.member.take(fresh...) // which reports the outcome
 	}
 	return again
 }
@@ -184,14 +184,14 @@ func (w *fileWatch) watchDirs() {
 	l.mu.Unlock()
 	_ = survive(func() {
 		if is && !was {
-			l.log.Warn("penstock: watching rules: changes can't be told, polling instead", "source", w.names(), "error", w.dirs.blind)
+			l.log.Warn("penstock: watching rules: no change notifications, polling instead", "source", w.names(), "error", w.dirs.blind)
 		} else if was && !is {
-			l.log.Info("penstock: watching rules: changes are told again", "source", w.names())
+			l.log.Info("penstock: watching rules: change notifications work again", "source", w.names())
 		}
 	})
 }
 
-// directories are those that decide what the paths lead to now.
+// directories returns the ones that decide what the paths lead to now.
 func (w *fileWatch) directories() (all []string) {
 	add := func(path string) {
 		for _, dir := range lookups(path) {
@@ -205,8 +205,8 @@ func (w *fileWatch) directories() (all []string) {
 		if !r.dir {
 			continue
 		}
-		names, _ := ruleFiles(r.file, trust{all: true}) // the next look tells what is wrong
-		for _, name := range append(names, "*") {       // which new names count is decided by the directory itself
+		names, _ := ruleFiles(r.file, trust{all: true}) // the next look reports the error
+		for _, name := range append(names, "*") {       // the directory itself decides which new names count
 			add(filepath.Join(r.file, name))
 		}
 	}

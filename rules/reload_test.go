@@ -16,9 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// These tests run on fake time with a made-up notifier, so that they say to the
-// millisecond when something happens, and that nothing does. A goroutine that
-// is left over fails them.
+// These tests run on fake time with a fake notifier, so that they check to the millisecond when
+// something happens, and that nothing does. A leftover goroutine fails them.
 
 func TestReloadTakesTwoQuietReads(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
@@ -48,7 +47,7 @@ func TestReloadIgnoresWhatChangesNothing(t *testing.T) {
 	})
 }
 
-// Files that come and go beside it don't keep a change waiting.
+// Files that come and go beside it don't delay a change.
 func TestReloadInABusyDirectory(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
 		write(t, path, rulesOfSize(2))
@@ -61,8 +60,8 @@ func TestReloadInABusyDirectory(t *testing.T) {
 	})
 }
 
-// A file that is cut short and written in pieces, for three seconds, each piece
-// a rule file of its own, is applied once: whole.
+// A file that is truncated and written in pieces, for three seconds, each piece a rule file of its
+// own, is applied once: whole.
 func TestReloadWaitsForATornWrite(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
 		lines := bytes.SplitAfter(rulesOfSize(60), []byte("\n"))
@@ -104,12 +103,12 @@ func TestReloadReportsAFileThatNeverSettles(t *testing.T) {
 	})
 }
 
-// A gap between removing a file and writing it anew is not worth a word.
+// A gap between removing a file and writing it again is not reported.
 func TestReloadBridgesAGap(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
 		require.NoError(t, os.Remove(path))
 		fake.touch()
-		after(quiet + quiet/2) // it was looked at once
+		after(quiet + quiet/2) // the file was read at once
 		write(t, path, rulesOfSize(2))
 		fake.touch()
 		after(settled)
@@ -172,7 +171,7 @@ func TestReloadPollsInCaseNothingIsTold(t *testing.T) {
 	})
 }
 
-// Lost events are an event.
+// Lost events count as an event.
 func TestReloadAfterAnOverflow(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
 		write(t, path, rulesOfSize(2))
@@ -182,7 +181,7 @@ func TestReloadAfterAnOverflow(t *testing.T) {
 	})
 }
 
-// apply may do with its Set what it likes: the next change is told from what the file said.
+// apply may modify its Set: the next change is computed from the file's content.
 func TestReloadHandsOutCopies(t *testing.T) {
 	const file = "authority:\n  - {resource: a, origins: [app]}\nbreaker:\n  - {resource: '*', exclude: [b], threshold: 1}\n"
 	synctest.Test(t, func(t *testing.T) {
@@ -190,37 +189,38 @@ func TestReloadHandsOutCopies(t *testing.T) {
 		write(t, path, []byte(file))
 		tune := defaultTuning
 		tune.notify = newFake().open
-		told := make(chan Reload, 10)
+		reloads := make(chan Reload, 10)
 		w, err := watch(t.Context(), path, func(set Set) error {
 			set.Authority[0].Origins[0] = "somebody else"
 			set.Breaker[0].Exclude[0] = "c"
 			set.Breaker[0].Threshold = 0.5
 			return nil
-		}, WatchConfig{OnReload: func(r Reload) { told <- r }, Logger: slog.New(slog.DiscardHandler)}, tune)
+		}, WatchConfig{OnReload: func(r Reload) { reloads <- r }, Logger: slog.New(slog.DiscardHandler)}, tune)
 		require.NoError(t, err)
-		require.False(t, (<-told).Change.Empty())
+		require.False(t, (<-reloads).Change.Empty())
 		write(t, path, []byte(file+"# the same rules\n"))
 		after(time.Minute)
-		change := (<-told).Change
+		change := (<-reloads).Change
 		require.True(t, change.Empty(), "%v", change.Lines())
 		w.Close()
 	})
 }
 
-// Content that comes back is applied again before it is told as loaded: others may have
-// replaced the rules meanwhile. known bug 113
+// Content that comes back is applied again before it is reported as loaded: others may have
+// replaced the rules meanwhile.
+// known bug 113
 func TestReloadAppliesWhatComesBack(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
 		write(t, path, []byte("flow: 1"))
 		fake.touch()
 		after(settled)
 		require.Error(t, (<-p.reloads).Err)
-		// Here somebody applies other rules by hand.
+		// Here other rules are applied by hand.
 		write(t, path, rulesOfSize(1))
 		fake.touch()
 		after(settled)
 		require.NoError(t, (<-p.reloads).Err)
-		require.Len(t, p.applied, 1, "told as loaded, and not applied")
+		require.Len(t, p.applied, 1, "reported as loaded, and not applied")
 
 		write(t, path, []byte("flow: 1"))
 		fake.touch()
@@ -235,7 +235,7 @@ func TestReloadAppliesWhatComesBack(t *testing.T) {
 	})
 }
 
-// What apply refuses because its context has ended is told nobody.
+// A refusal by apply because its context has ended is not reported.
 func TestReloadTellsNothingAfterTheEnd(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, path string, _ *fakeNotifier, p *probe) {
 		ctx, end := context.WithCancel(t.Context())

@@ -15,15 +15,15 @@ type Reload struct {
 	Source string // its name: the path of a file
 	Hash   string // the first 12 hex digits of the content's SHA-256; "" if it couldn't be read
 	Number uint64 // of the revision in force, see [Revision]
-	Change Change // from what this source had in force before; none on error
+	Change Change // from this source's previous rules; none on error
 
-	Revision string    // what the source calls the content; "" of a file, or if it couldn't be read
-	Cached   time.Time // when the rules were written to the cache that they are from; else zero
+	Revision string    // the source's name of the content; "" for a file, or if it couldn't be read
+	Cached   time.Time // when the rules were written to the cache that they are from; otherwise zero
 
-	// Left says that the file has left its directory, and its rules are no longer in force.
+	// Left reports that the file has left its directory, and its rules are no longer in force.
 	Left bool
-	// Overrides are the rules of this source that those of others replace, and the rules of
-	// others that its own replace; see [Loader.AllowOverrides].
+	// Overrides lists the rules of this source that other sources replace, and the rules of others
+	// that it replaces; see [Loader.AllowOverrides].
 	Overrides []Override
 	// Warnings are about rules of Sentinel's, see [ParseWith]. They are logged, too.
 	Warnings []Warning
@@ -34,27 +34,27 @@ type Reload struct {
 type Status struct {
 	Source      string    // its name; of all together the names, with commas
 	Watching    bool      // it has not ended; of all, some have not
-	OK          bool      // it was loaded as it was last seen; of all, each was
+	OK          bool      // the last read was loaded; of all, every one was
 	Polling     bool      // the system doesn't report changes; files are read every few seconds
 	Hash        string    // of the content in force; of all, that of the revision
-	Revision    string    // what the source calls the content; "" of a file, and of all
-	Cached      time.Time // when that was written to the cache that it is from; zero if it is not, and of all
-	Confirmed   time.Time // when the source was last seen to hold that; of all, the earliest
+	Revision    string    // the source's name of the content; "" for a file, and for all
+	Cached      time.Time // when that was written to the cache that it is from; zero if it is not, and for all
+	Confirmed   time.Time // when the source was last seen to have it; of all, the earliest
 	Rules       int       // in force
 	LastSuccess time.Time // zero if there was none
 	LastFailure time.Time // zero if there was none
 	LastError   error     // of LastFailure; stays after a later success
-	Successes   uint64    // loads, the first one included
+	Successes   uint64    // loads, including the first
 	Failures    uint64
 	Overrides   []Override // see [Reload]
 
-	// These are of all together, and zero in the Status of one source.
+	// Of all together; zero in the Status of one source.
 	Number  uint64   // of the revision in force
 	Sources []Status // each one, in their order
 }
 
-// Status returns the state of all sources together and, in Sources, of each: those that are
-// declared and whose first load succeeded, and those that have ended and whose rules are still in
+// Status returns the state of all sources together and, in Sources, of each: sources that are
+// declared and whose first load succeeded, and sources that have ended and whose rules are still in
 // force.
 func (l *Loader) Status() Status {
 	l.mu.Lock()
@@ -71,7 +71,7 @@ func (l *Loader) Status() Status {
 			continue
 		}
 		for _, p := range m.pieces {
-			if m.names == nil && p.good == nil { // code that says nothing
+			if m.names == nil && p.good == nil { // code without rules
 				continue
 			}
 			s := p.status
@@ -102,7 +102,7 @@ func (l *Loader) Status() Status {
 	return all
 }
 
-// report is an outcome that is to be reported.
+// report is an outcome to be reported.
 type report struct {
 	member *member
 	first  bool // success of the source
@@ -137,7 +137,7 @@ func (l *Loader) tell(reports []report) {
 	}
 }
 
-// call calls a function of the user's, whose panic is logged if it can be.
+// call calls a function of the user's, whose panic is logged if possible.
 func (l *Loader) call(name, source string, f func()) {
 	if p := survive(f); p != nil {
 		l.log.Error("penstock: watching rules: "+name+" panicked", "source", source, "panic", fmt.Sprint(p))
@@ -146,42 +146,42 @@ func (l *Loader) call(name, source string, f func()) {
 
 func (r report) log(log *slog.Logger) {
 	if r.Err != nil {
-		log.Error("penstock: rules not loaded, the last good ones stay", "source", r.Source, "error", r.Err)
+		log.Error("penstock: rules not loaded, keeping the last good ones", "source", r.Source, "error", r.Err)
 		return
 	}
 	about := []any{"source", r.Source, "hash", r.Hash, "revision", r.Number, "rules", r.rules, "change", r.Change.String()}
 	if !r.first && !r.Change.Empty() {
-		about = append(about, "what", r.Change.told())
+		about = append(about, "what", r.Change.logText())
 	}
 	if len(r.Overrides) > 0 {
-		about = append(about, "overrides", toldOverrides(r.Overrides))
+		about = append(about, "overrides", overridesText(r.Overrides))
 	}
 	text := "penstock: rules loaded"
 	if r.Left {
-		text = "penstock: a rule file has left its directory, and its rules with it"
+		text = "penstock: rule file removed from its directory, its rules are no longer in force"
 	}
 	if r.Cached.IsZero() {
 		log.Info(text, about...)
 	} else {
 		about = append(about, "age", r.Time.Sub(r.Cached).Round(time.Second))
-		log.Warn("penstock: a source was not reached, its rules are from the cache", about...)
+		log.Warn("penstock: source unreachable, using the rules in its cache", about...)
 	}
 	Parsed{Warnings: r.Warnings}.Warn(log)
 }
 
-// toldOverrides are the overrides in one line, as far as a log has room for them.
-func toldOverrides(all []Override) string {
+// overridesText returns the overrides in one line, up to the limit for a log line.
+func overridesText(all []Override) string {
 	var texts []string
-	for _, o := range all[:min(len(all), maxTold)] {
+	for _, o := range all[:min(len(all), maxLogged)] {
 		texts = append(texts, o.String())
 	}
-	if more := len(all) - maxTold; more > 0 {
+	if more := len(all) - maxLogged; more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(texts, "; ")
 }
 
-// survive runs f and returns what it panicked with.
+// survive runs f and returns the value of its panic, if any.
 func survive(f func()) (reason any) {
 	defer func() { reason = recover() }()
 	f()

@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// MaxRevisions is how many revisions are kept.
+// MaxRevisions is the number of revisions kept.
 const MaxRevisions = 10
 
 // Revision is one state of the rules of all sources together.
 type Revision struct {
 	Number uint64 // from 1, one more at each swap that changes the content of a source
-	// Hash is the first 12 hex digits of a SHA-256, equal wherever the same contents are
-	// combined in the same order: of the content, if only one source has rules, otherwise of the
-	// contents' hashes one after another.
+	// Hash is the first 12 hex digits of a SHA-256, equal wherever the same contents are combined
+	// in the same order: of the content, if only one source has rules, otherwise of the contents'
+	// hashes one after another.
 	Hash      string
 	Time      time.Time
-	Sources   []string   // whose content changed, or that are gone
-	Change    Change     // of what is in force, from the revision before
+	Sources   []string   // that changed, or are gone
+	Change    Change     // of the rules in force, from the revision before
 	Rules     int        // in force
 	Overrides []Override // in force, see [Loader.AllowOverrides]
 }
 
-// String returns it in one line, as in "7 6b3d0f9a51c2 +1 ~0 -0 rules.yaml".
+// String returns the revision in one line, as in "7 6b3d0f9a51c2 +1 ~0 -0 rules.yaml".
 func (r Revision) String() string {
 	return fmt.Sprintf("%d %s %v %s", r.Number, r.Hash, r.Change, strings.Join(r.Sources, ", "))
 }
 
-// kept is a revision, and what it was made of.
+// kept is a revision, and the contents it was made from.
 type kept struct {
 	Revision
-	pieces []keptPiece // those that had rules, in their order
+	pieces []keptPiece // those with rules, in their order
 }
 
 type keptPiece struct {
@@ -50,13 +50,13 @@ func (k *kept) stamp() {
 	default:
 		h := sha256.New()
 		for _, p := range k.pieces {
-			_, _ = h.Write(p.content.hash[:]) // a hash takes everything
+			_, _ = h.Write(p.content.hash[:]) // a hash accepts everything
 		}
 		k.Hash = hash(h.Sum(nil)).String()
 	}
 }
 
-// Revisions returns the last [MaxRevisions] revisions, the newest last: that is the one in force.
+// Revisions returns the last [MaxRevisions] revisions, oldest first: the last one is in force.
 func (l *Loader) Revisions() []Revision {
 	l.mu.Lock()
 	defer l.mu.Unlock()

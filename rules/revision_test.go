@@ -51,7 +51,7 @@ func TestRevisions(t *testing.T) {
 	})
 }
 
-// A source that waited for another one, and is in force now, is not right where it has become unreadable
+// A source that waited for another one, and is in force now, is not OK if it has become unreadable
 // meanwhile.
 func TestStatusOfWhatHadToWait(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
@@ -73,8 +73,8 @@ func flowSet(id string, threshold float64) Set {
 	return Set{Flow: []flow.Rule{{ID: id, Resource: id, Threshold: threshold}}}
 }
 
-// Whatever comes in whatever order, what is in force is what a naive account of the sources says:
-// a map of what each had good last, no ID of which stands twice.
+// In any order of events, the rules in force match a naive account of the sources: a map of the
+// last good rules of each, without a repeated ID.
 func TestLoaderAtRandom(t *testing.T) {
 	for seed := range uint64(30) {
 		onBench(t, func(t *testing.T, b *bench) {
@@ -100,8 +100,8 @@ func TestLoaderAtRandom(t *testing.T) {
 				b.file(names[i], strings.Join(rules, ", "))
 				b.settle()
 				wanted[i] = rules
-				// What goes together with the rest is in force, the one with news at the expense
-				// of what waits, and of what waits all that doesn't clash.
+				// Everything compatible with the rest is in force: the changed source at the
+				// expense of waiting ones, and of these everything without a conflict.
 				good = goingTogether(wanted, good, i)
 				b.has(strings.Join(slices.Concat(good...), ", "))
 				for j, s := range b.Status().Sources {
@@ -112,7 +112,7 @@ func TestLoaderAtRandom(t *testing.T) {
 	}
 }
 
-// goingTogether is what is in force when source i has news.
+// goingTogether returns the rules in force when source i has news.
 func goingTogether(wanted, good [][]string, i int) [][]string {
 	try := slices.Clone(wanted)
 	for {
@@ -135,7 +135,7 @@ func goingTogether(wanted, good [][]string, i int) [][]string {
 	}
 }
 
-// clashing are the sources with an ID that another has.
+// clashing returns the sources with an ID that another has.
 func clashing(all [][]string) (found []int) {
 	of := make(map[string][]int)
 	for i, rules := range all {
@@ -153,7 +153,7 @@ func clashing(all [][]string) (found []int) {
 	return slices.Compact(found)
 }
 
-// 10,000 rules from 20 files, and one rule of one file changes: the revision says so in one line.
+// One rule of one file changes, of 10,000 rules in 20 files: the revision reports it in one line.
 func TestOneOfTenThousandRulesChanges(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		paths := manyFiles(t, b.dir)
@@ -164,15 +164,15 @@ func TestOneOfTenThousandRulesChanges(t *testing.T) {
 		write(t, paths[7], []byte(strings.Replace(string(text), "threshold: 100}", "threshold: 50}", 1)))
 		b.settle()
 		require.Len(t, b.inForce.Flow, 10_000)
-		require.Len(t, b.told, 1)
-		assert.Equal(t, []string{`~ flow "rule 3500": threshold 100 -> 50`}, b.told[0].Change.Lines())
+		require.Len(t, b.reloads, 1)
+		assert.Equal(t, []string{`~ flow "rule 3500": threshold 100 -> 50`}, b.reloads[0].Change.Lines())
 		last := b.Revisions()[1]
 		assert.Equal(t, []string{`~ flow "rule 3500": threshold 100 -> 50`}, last.Change.Lines())
 		assert.Equal(t, []string{paths[7]}, last.Sources)
 	})
 }
 
-// manyFiles are 20 files of 500 rules each, that are old.
+// manyFiles writes 20 old files of 500 rules each.
 func manyFiles(t testing.TB, dir string) (paths []string) {
 	t.Helper()
 	for i := range 20 {

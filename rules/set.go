@@ -21,10 +21,9 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// Set holds the rules of every family, in the order in which they were
-// declared. The zero Set has no rules. Two goroutines may read one, and nothing
-// in this package changes a Set that it was given. A Set that is assigned shares
-// its rules with the other; see [Set.Clone].
+// Set holds the rules of every family, in the order in which they were declared. The zero Set has
+// no rules. It may be read concurrently, and nothing in this package changes a Set that it was
+// given. Assigning a Set shares its rules; see [Set.Clone].
 type Set struct {
 	Authority []authority.Rule `yaml:"authority"`
 	System    []system.Rule    `yaml:"system"`
@@ -38,19 +37,18 @@ type Set struct {
 	// are flow and hotspot rules once they are in force.
 	Groups  []gateway.Group `yaml:"groups"`
 	Gateway []gateway.Rule  `yaml:"gateway"`
-	// Cluster says where limits are shared, in one item at most.
+	// Cluster configures where limits are shared, in one item at most.
 	Cluster []Cluster `yaml:"cluster"`
 }
 
-// coldFactor is the engine's default. Reading a rule needs one to check the
-// rule against; it isn't written into the rule.
+// coldFactor is the engine's default. Reading needs one to check rules; it isn't written into them.
 const coldFactor = 3
 
-// The keys of what is no family.
+// The keys of lists that are no family.
 const groupsKey, gatewayKey, clusterKey = "groups", "gateway", "cluster"
 
-// families has one row for each family, in the order of the file's keys, which is also the
-// one in which they are compiled. A new family is a field of Set and a row here.
+// families has one row for each family, in the order of the file's keys, which is also the one in
+// which they are compiled. A new family is a field of Set and a row here.
 var families = []family{
 	rulesOf[authority.Rule]{
 		kind:       core.KindAuthority,
@@ -122,7 +120,7 @@ var families = []family{
 		in:         func(s *Set) *[]gateway.Rule { return &s.Gateway },
 		normalized: gateway.Rule.Normalized,
 		zero:       func(r gateway.Rule) bool { return r.Threshold == 0 },
-		then:       "refuses every request that it is about",
+		then:       "refuses every request that it applies to",
 	},
 	rulesOf[Cluster]{
 		list:       clusterKey,
@@ -132,8 +130,7 @@ var families = []family{
 	},
 }
 
-// Clone returns a copy that shares nothing with s: changing the one, however deep, doesn't change
-// the other.
+// Clone returns a deep copy: changing one doesn't change the other.
 func (s Set) Clone() Set {
 	for _, f := range families {
 		f.own(&s)
@@ -141,9 +138,8 @@ func (s Set) Clone() Set {
 	return s
 }
 
-// Len returns the number of rules of all families, and of groups. What is not a list, such as
-// Cluster, is
-// not counted.
+// Len returns the number of rules of all families, and of groups. Anything outside a list, such as
+// Cluster, is not counted.
 func (s Set) Len() int {
 	n := 0
 	for _, f := range families {
@@ -159,8 +155,8 @@ func (s Set) says() bool {
 	return slices.ContainsFunc(families, func(f family) bool { return f.count(&s) > 0 })
 }
 
-// Compile makes the rules of all families part of the next revision of a Guard's rules, which calls it. It returns them with their defaults written out, or the first
-// reason not to accept one.
+// Compile adds the rules of all families to the next revision of a Guard's rules, which calls it.
+// It returns them with defaults filled in, or the first error.
 func (s Set) Compile(b *engine.SnapshotBuilder) (Set, error) {
 	flows, hotspots := len(s.Flow), len(s.Hotspot)
 	if len(s.Groups)+len(s.Gateway) > 0 {
@@ -177,7 +173,7 @@ func (s Set) Compile(b *engine.SnapshotBuilder) (Set, error) {
 	return s, nil
 }
 
-// compileGateway adds what the rules of gateways become, behind what the families have.
+// compileGateway adds the rules that the gateways' rules become, after those of the families.
 func (s *Set) compileGateway(b *engine.SnapshotBuilder) error {
 	for _, f := range families {
 		if f.key() == groupsKey || f.key() == gatewayKey {
@@ -196,11 +192,10 @@ func (s *Set) compileGateway(b *engine.SnapshotBuilder) error {
 	return nil
 }
 
-// YAML returns the set as a rule file that [Parse] reads back to an equal set.
-// Fields at their zero value are left out, and so are families without rules, unless
-// there is no rule at all. It fails for rules that no file can
-// express, such as an infinite threshold or an enumeration without a name. A set
-// made in Go can be larger than what Parse reads.
+// YAML returns the set as a rule file that [Parse] reads back to an equal set. Fields at their zero
+// value are left out, and so are families without rules, unless there is no rule at all. It fails
+// for rules that no file can express, such as an infinite threshold or an enumeration without a
+// name. A set made in Go can be larger than Parse accepts.
 func (s Set) YAML() ([]byte, error) {
 	var out, some bytes.Buffer
 	for _, f := range s.written() {
@@ -223,8 +218,8 @@ func (s Set) YAML() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// part is how many rules are written at once: on the way, they take a hundred times their
-// size in the file.
+// part is the number of rules written at once: meanwhile they take a hundred times their size in
+// the file.
 const part = 100
 
 func writeYAML(w io.Writer, root *yaml.Node) error {
@@ -272,7 +267,7 @@ func (s Set) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// UnmarshalJSON reads what [Set.MarshalJSON] writes, as strictly as [Parse].
+// UnmarshalJSON reads the output of [Set.MarshalJSON], as strictly as [Parse].
 func (s *Set) UnmarshalJSON(data []byte) error {
 	p, err := ParseWith("", data, ParseOptions{Dialect: Native})
 	if err != nil {
@@ -282,8 +277,8 @@ func (s *Set) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// written are the families that have rules; the first one if none has, whose empty list
-// says that there are no rules at all.
+// written returns the families that have rules; the first one if none has, whose empty list means
+// that there are no rules at all.
 func (s Set) written() (fs []family) {
 	for _, f := range families {
 		if f.count(&s) > 0 {

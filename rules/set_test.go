@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// golden is what testdata/set.yaml and set.json say.
+// golden is the content of testdata/set.yaml and set.json.
 var golden = Set{Authority: []authority.Rule{
 	{Resource: "POST /refunds", Origins: []string{"back-office", "a, b", " é\n", "null", "12"}, AllowAnonymous: true},
 	{ID: "not them", Resource: ".*", Match: spec.MatchRegex, List: authority.Deny, Origins: []string{"crawler"}, Mode: spec.Shadow},
@@ -92,9 +92,8 @@ func TestDumpRefuses(t *testing.T) {
 	}
 }
 
-// Every field must be read, written and compared: a field that one of them
-// forgets is a rule that silently does something else. sentinel-golang forgot
-// some when it compared (issue 563).
+// Every field must be read, written and compared: if one of these ignored a field, a rule would
+// silently do something else. sentinel-golang's comparison did ignore some (issue 563).
 func TestEveryFieldCounts(t *testing.T) {
 	everyFieldCounts(t, full, flow.Rule{
 		ID: "other", Resource: "other", Exclude: []string{"x"}, Threshold: 7, Interval: time.Minute, Buckets: 6,
@@ -132,7 +131,7 @@ func everyFieldCounts[R any](t *testing.T, one, other R, setOf func(R) Set) {
 	assert.NotContains(t, keysOf(fieldsOf(typ)), "")
 }
 
-// A field of Set without a row in the table would be dropped in silence.
+// A field of Set without a row in the table would be dropped silently.
 func TestEveryFamilyHasARow(t *testing.T) {
 	typ := reflect.TypeFor[Set]()
 	require.Len(t, families, typ.NumField())
@@ -141,7 +140,7 @@ func TestEveryFamilyHasARow(t *testing.T) {
 	}
 }
 
-// What members of a cluster share is no rule, and yet a Set that has only that is put in force.
+// Cluster settings are no rule, and yet a Set that has only them is put into force.
 func TestLenCountsRules(t *testing.T) {
 	set, err := Parse("a.yaml", []byte("cluster: {namespace: shop}\nflow:\n  - {resource: orders, threshold: 1}\n"))
 	require.NoError(t, err)

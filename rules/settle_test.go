@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The file must lie still between the end of one read and the begin of the next: a
-// watcher that was held up while it read has not seen it lie.
+// The file must be unchanged between the end of one read and the begin of the next: a watcher that
+// was delayed while it read has not seen it settle.
 func TestReadingTakesNoPartOfTheQuietPeriod(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, rulesOfSize(1))
@@ -27,7 +27,7 @@ func TestReadingTakesNoPartOfTheQuietPeriod(t *testing.T) {
 	require.NoError(t, os.Chtimes(path, time.Unix(1, 0), time.Unix(1, 0)))
 
 	first := w.read()[0]
-	first.taken = first.taken.Add(-time.Hour) // it began to read, and came to it just now
+	first.taken = first.taken.Add(-time.Hour) // it began to read, and was delayed until now
 	w.pending[first.pieceName] = first
 	assert.True(t, w.look(), "to be read again")
 	assert.Empty(t, p.applied)

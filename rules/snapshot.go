@@ -17,7 +17,7 @@ type hash [sha256.Size]byte
 func hashOf(data []byte) hash { return sha256.Sum256(data) }
 
 // String returns the first 12 hex digits of the hash, which distinguish the versions of a file and
-// can be read aloud: the beginning of what sha256sum prints. "" for the zero hash.
+// are short enough to read aloud: the beginning of sha256sum's output. "" for the zero hash.
 func (h hash) String() string {
 	if h == (hash{}) {
 		return ""
@@ -25,14 +25,13 @@ func (h hash) String() string {
 	return hex.EncodeToString(h[:6])
 }
 
-// sight is a file as it was read at one time, or why it couldn't be; or a directory, which has no
-// content.
+// sight is a file as read at one time, or the error; or a directory, which has no content.
 type sight struct {
 	pieceName
 	dir      bool
 	left     bool // a file that was in its directory and no longer is
 	taken    time.Time
-	done     time.Time // when reading was over; it may have taken its time
+	done     time.Time // end of the read, which may have taken a while
 	data     []byte
 	hash     hash
 	modified time.Time
@@ -63,7 +62,7 @@ func (w *fileWatch) readSight(name pieceName, file string) sight {
 	return s
 }
 
-// readDir reads a directory and its files. If it can't be read, nothing is known of the files.
+// readDir reads a directory and its files. If the directory can't be read, its files are unknown.
 func (w *fileWatch) readDir(order int, r root) []sight {
 	d := sight{pieceName: pieceName{order, r.name}, dir: true, taken: time.Now()}
 	var names []string
@@ -85,10 +84,11 @@ func (w *fileWatch) readDir(order int, r root) []sight {
 	return all
 }
 
-// maxFiles is how many rule files a directory may have.
+// maxFiles is the most rule files in a directory.
 const maxFiles = 1000
 
-// Files returns the paths of the rule files of a directory, in their order, as [Loader.Watch] reads them.
+// Files returns the paths of the rule files of a directory, in their order, as [Loader.Watch] reads
+// them.
 func Files(dir string, opts ParseOptions) (paths []string, err error) {
 	names, err := ruleFiles(dir, trust{all: opts.AllowWritable})
 	for _, name := range names {
@@ -125,8 +125,8 @@ func ruleFiles(dir string, who trust) (names []string, err error) {
 	return names, nil
 }
 
-// isRuleFile reports whether a name in a directory is that of a rule file, and not of something
-// hidden (a Kubernetes volume has ..data) or of an editor's copy.
+// isRuleFile reports whether a name in a directory is that of a rule file, not of a hidden one (a
+// Kubernetes volume has ..data) or of an editor's copy.
 func isRuleFile(name string) bool {
 	return !strings.ContainsAny(name[:1], ".#~") && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
@@ -136,7 +136,7 @@ func isDirectory(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// sameContent reports whether loading s would end as loading o did.
+// sameContent reports whether loading s would have the same result as loading o.
 func (s sight) sameContent(o sight) bool {
 	return s.left == o.left && s.hash == o.hash && errText(s.err) == errText(o.err)
 }

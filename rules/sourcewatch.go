@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// SourceOptions say how to watch a source. The zero value is ready to use.
+// SourceOptions configure the watching of a source. The zero value is ready to use.
 type SourceOptions struct {
-	// Cache is the path of a file that keeps the rules which were accepted last, for a start
-	// while the source can't be reached. Its directory must exist; the file is made, and
-	// only its owner can read it. Each source, and each process, needs its own. "" is none.
+	// Cache is the path of a file that keeps the last accepted rules, for a start while the source
+	// is unreachable. Its directory must exist; the file is created, readable only by its owner.
+	// Each source, and each process, needs its own. "" is none.
 	Cache string
 	// StartEmpty makes WatchSource succeed if neither source nor cache has rules. Until the source
 	// has some, only the rules of the other sources are in force.
 	StartEmpty bool
 }
 
-// How a source is asked.
+// The timing of requests to a source.
 const (
-	coldStart    = 5 * time.Second        // at the start, until the cache is good enough
+	coldStart    = 5 * time.Second        // at the start, before the cache is used
 	longestRead  = 30 * time.Second       // for an answer that is due immediately
 	rereadAfter  = 5 * time.Minute        // a read without a revision; ± 10 %
 	leastBetween = time.Second            // answers, whatever the source does
@@ -31,51 +31,49 @@ const (
 	mostCold     = time.Second            // up to this while a program waits for its start
 	mostAsked    = 5 * time.Minute        // the longest that a source may ask for
 	healthyAfter = time.Minute            // without a failure, the next is a first one
-	maxReasons   = 10                     // that are reported before rules are loaded again
+	maxReasons   = 10                     // reported before rules are loaded again
 )
 
 var (
 	errNoCache  = errors.New("and there is no cache")
-	errNotAsked = errors.New("the source says that its document is unchanged, and was asked for whatever there is")
+	errNotAsked = errors.New("the source reports an unchanged document although no revision was sent")
 )
 
-// sourceWatch is a source that is watched. It is used by the goroutine that declares it, then by
-// the goroutine that starts.
+// sourceWatch is a watched source. It is used by the goroutine that declares it, then by the
+// goroutine that starts.
 type sourceWatch struct {
-	member *member
-	name   pieceName
-	source Source
-	after  string          // the revision to ask with; "" reads whatever there is
-	seen   hash            // of the content that was tried last; none after a failure to get any
-	told   map[string]bool // failures that were reported since rules were loaded
-	reread time.Time       // when to ask without a revision
+	member   *member
+	name     pieceName
+	source   Source
+	after    string          // the revision to send; "" reads any document
+	seen     hash            // of the last content tried; none after a failure to get any
+	reported map[string]bool // failures reported since rules were loaded
+	reread   time.Time       // when to ask without a revision
 
-	failures int       // with no healthy time in between
-	healthy  time.Time // since when there was none; zero after one
+	failures int       // without a healthy time in between
+	healthy  time.Time // start of the time without failures; zero after one
 
 	cache  *cache // nil if there is none
-	kept   hash   // of what was written there
-	unkept bool   // it couldn't be the last time
+	kept   hash   // hash of the cache's content
+	unkept bool   // the last write of the cache failed
 }
 
 // WatchSource declares a source of the rules, by its name. It loads its rules now, and again
 // whenever they change, until ctx ends or the Loader is closed.
 //
-// Rules are only ever replaced by valid ones. While the source can't be reached or refuses to
-// answer, and while its document is missing, empty, wrong or refused, its last good rules stay:
-// only `flow: []`, or another empty list, removes all. Each such reason is reported once until
-// rules are loaded again. How old the rules are is shown, as Confirmed in [Status], and no decision
-// depends on it.
+// Rules are only ever replaced by valid ones. While the source is unreachable or refuses to answer,
+// and while its document is missing, empty, wrong or refused, its last good rules stay: only `flow:
+// []`, or another empty list, removes all. Each such reason is reported once until rules are loaded
+// again. The age of the rules is shown, as Confirmed in [Status], and no decision depends on it.
 //
-// After a failure the source is asked again within 100 ms, then 200 ms and so on up to 30 s, at
-// random times, so that many programs don't return at the same time. It starts over after a
-// minute without failures. Every 5 minutes the document is read whatever its revision
-// is. However quick the answers are, the source is asked at most once a second.
+// After a failure the source is retried within 100 ms, then 200 ms and so on up to 30 s, at random
+// times, so that many programs don't return at the same time. The backoff starts over after a
+// minute without failures. Every 5 minutes the document is read whatever its revision is. However
+// fast the answers are, the source is asked at most once a second.
 //
-// The first load gives the source 5 s to answer. A document that is missing or wrong
-// is an answer. If that fails, the rules are those of the Cache file, and their age is reported;
-// without any, WatchSource returns the error and leaves nothing running,
-// unless StartEmpty says otherwise.
+// The first load gives the source 5 s to answer. A document that is missing or wrong is an answer.
+// If that fails, the rules are those of the Cache file, and their age is reported; without any,
+// WatchSource returns the error and leaves nothing running, unless StartEmpty is set.
 //
 // A panic of the source is a failure like any other.
 func (l *Loader) WatchSource(ctx context.Context, source Source, opts SourceOptions) error {
@@ -87,7 +85,7 @@ func (l *Loader) WatchSource(ctx context.Context, source Source, opts SourceOpti
 	if err != nil {
 		return err
 	}
-	w := &sourceWatch{member: m, name: pieceName{0, name}, source: source, told: map[string]bool{}}
+	w := &sourceWatch{member: m, name: pieceName{0, name}, source: source, reported: map[string]bool{}}
 	if opts.Cache != "" {
 		w.cache = &cache{path: opts.Cache, source: name, disk: realDisk{}}
 		removeLeftovers(opts.Cache)
@@ -146,8 +144,8 @@ func (w *sourceWatch) loadFirst(startEmpty bool) error {
 	return nil
 }
 
-// loadCold loads what the source has, if it says so soon. On error it returns the document that is
-// to blame, if there is any.
+// loadCold loads the source's rules, if it answers soon. On error it returns the document to blame,
+// if any.
 func (w *sourceWatch) loadCold() (blamed *Document, failure error) {
 	late := time.Now().Add(coldStart)
 	for {
@@ -158,7 +156,7 @@ func (w *sourceWatch) loadCold() (blamed *Document, failure error) {
 			}
 			return &doc, err
 		}
-		if failure == nil || !errors.Is(err, context.DeadlineExceeded) { // an answer says more than a timeout
+		if failure == nil || !errors.Is(err, context.DeadlineExceeded) { // an answer explains more than a timeout
 			failure = err
 		}
 		delay := max(min(w.backOff(), mostCold), askedFor(err))
@@ -168,7 +166,7 @@ func (w *sourceWatch) loadCold() (blamed *Document, failure error) {
 	}
 }
 
-// loadCache loads what the cache has.
+// loadCache loads the rules in the cache.
 func (w *sourceWatch) loadCache() error {
 	kept, err := w.cache.read()
 	if err != nil {
@@ -189,8 +187,7 @@ func (w *sourceWatch) run() {
 	}
 }
 
-// look asks the source once, does what its answer means, and returns how long to wait before
-// it is asked again.
+// look asks the source once, processes its answer, and returns the time until the next request.
 func (w *sourceWatch) look() time.Duration {
 	began := time.Now()
 	after, limit := w.after, w.reread.Sub(began)
@@ -205,10 +202,10 @@ func (w *sourceWatch) look() time.Duration {
 		w.take(doc)
 	case errors.Is(err, ErrUnchanged):
 		w.member.confirm(w.name, w.after)
-	case after != "" && !time.Now().Before(w.reread): // it has been asked long enough
+	case after != "" && !time.Now().Before(w.reread): // it is time for an unconditional read
 		return 0
 	default:
-		w.after, w.seen = "", hash{} // the next document is handed over, whatever it is
+		w.after, w.seen = "", hash{} // the next document is handed over in any case
 		w.tell(news{pieceName: w.name, taken: time.Now(), err: err})
 		return max(w.backOff(), askedFor(err))
 	}
@@ -237,7 +234,7 @@ func (w *sourceWatch) ask(after string, limit time.Duration) (doc Document, err 
 	return doc, nil
 }
 
-// take hands a document over, unless it is the one that was handed over last.
+// take hands a document over, unless it is the same as the last one.
 func (w *sourceWatch) take(doc Document) {
 	if hashOf(doc.Data) == w.seen {
 		w.noted(doc)
@@ -245,18 +242,18 @@ func (w *sourceWatch) take(doc Document) {
 	} else if n := w.read(doc); n.err != nil {
 		w.tell(n)
 	} else if w.member.take(n) == nil {
-		clear(w.told)
+		clear(w.reported)
 	}
 	w.keep(doc)
 }
 
-// noted notes that a document was read.
+// noted records that a document was read.
 func (w *sourceWatch) noted(doc Document) {
 	w.seen, w.after = hashOf(doc.Data), doc.Revision
 	w.reread = time.Now().Add(rereadAfter - rereadAfter/10 + rand.N(rereadAfter/5))
 }
 
-// read notes that a document was read, and parses it.
+// read records that a document was read, and parses it.
 func (w *sourceWatch) read(doc Document) news {
 	w.noted(doc)
 	return w.parse(doc)
@@ -289,13 +286,13 @@ func (w *sourceWatch) warn(text string, err error) {
 
 // tell reports a failure, unless it was already reported since rules were last loaded.
 func (w *sourceWatch) tell(n news) {
-	if why := n.err.Error(); !w.told[why] && len(w.told) < maxReasons {
-		w.told[why] = true
+	if why := n.err.Error(); !w.reported[why] && len(w.reported) < maxReasons {
+		w.reported[why] = true
 		_ = w.member.take(n) // which returns n.err
 	}
 }
 
-// backOff returns how long to wait after one more failure.
+// backOff returns the time to wait after one more failure.
 func (w *sourceWatch) backOff() time.Duration {
 	if !w.healthy.IsZero() && time.Since(w.healthy) >= healthyAfter {
 		w.failures = 0
@@ -309,7 +306,7 @@ func (w *sourceWatch) backOff() time.Duration {
 	return rand.N(most)
 }
 
-// askedFor returns how long the source, by its error, asks not to be asked again.
+// askedFor returns the wait that the source's error asks for.
 func askedFor(err error) time.Duration {
 	var later interface{ RetryAfter() time.Duration }
 	if !errors.As(err, &later) {

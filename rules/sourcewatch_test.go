@@ -17,14 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// store is a source in memory. It answers as next says, or else with its document.
+// store is a source in memory. It answers by next if set, or else with its document.
 type store struct {
 	name string
 
 	mu      sync.Mutex
 	doc     Document
 	next    func(ctx context.Context, after string) (Document, error)
-	changed chan struct{} // closed when doc or next is another
+	changed chan struct{} // closed when doc or next changes
 	asked   []question
 }
 
@@ -81,7 +81,7 @@ func (s *store) Next(ctx context.Context, after string) (Document, error) {
 	}
 }
 
-// questions returns what was asked since it was called last.
+// questions returns the requests since its last call.
 func (s *store) questions() []question {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,8 +90,8 @@ func (s *store) questions() []question {
 	return asked
 }
 
-// sourceProbe is a watched store that a test looks at. The rules in force are never none
-// unless the test says that they may be.
+// sourceProbe is a watched store that a test observes. The rules in force are never empty unless
+// the test allows it.
 type sourceProbe struct {
 	loader *Loader
 	*store
@@ -124,11 +124,11 @@ func (p *sourceProbe) start(opts SourceOptions) error {
 func (p *sourceProbe) Close()         { p.loader.Close() }
 func (p *sourceProbe) Status() Status { return p.loader.Status().Sources[0] }
 
-// toldSince returns what was reported since it was called last. The goroutines of the bubble rest.
-func (p *sourceProbe) toldSince() []Reload {
-	told := p.reloads
+// reloadsSince returns the reports since its last call. The goroutines of the bubble rest.
+func (p *sourceProbe) reloadsSince() []Reload {
+	reloads := p.reloads
 	p.reloads = nil
-	return told
+	return reloads
 }
 
 // onSource runs a test with a watched store that holds two rules.
@@ -138,13 +138,14 @@ func onSource(t *testing.T, test func(t *testing.T, p *sourceProbe)) {
 		require.NoError(t, p.start(SourceOptions{}))
 		defer p.Close()
 		synctest.Wait()
-		require.Len(t, p.toldSince(), 1)
+		require.Len(t, p.reloadsSince(), 1)
 		test(t, p)
 	})
 }
 
-// Whatever a source answers, the last good rules stay; the reason is told once, however often
-// it is asked; and new rules are in force once it has some. known bug 148
+// Whatever a source answers, the last good rules stay; the reason is reported once, however often
+// it is asked; and new rules come into force once it has some.
+// known bug 148
 func TestSourceKeepsTheLastGoodRules(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -173,9 +174,9 @@ func TestSourceKeepsTheLastGoodRules(t *testing.T) {
 				c.set(p.store)
 				after(time.Hour)
 				if c.why != "" {
-					told := p.toldSince()
-					require.Len(t, told, 1)
-					assert.ErrorContains(t, told[0].Err, c.why)
+					reloads := p.reloadsSince()
+					require.Len(t, reloads, 1)
+					assert.ErrorContains(t, reloads[0].Err, c.why)
 					s := p.Status()
 					assert.False(t, s.OK)
 					assert.True(t, s.Watching)
@@ -186,12 +187,12 @@ func TestSourceKeepsTheLastGoodRules(t *testing.T) {
 				}
 				require.Equal(t, []int{2}, p.applied)
 
-				p.toldSince()
+				p.reloadsSince()
 				p.put("0", rulesOfSize(3)) // an older revision is another one
 				after(longestRead + mostBackOff)
-				told := p.toldSince()
-				require.Len(t, told, 1)
-				require.NoError(t, told[0].Err)
+				reloads := p.reloadsSince()
+				require.Len(t, reloads, 1)
+				require.NoError(t, reloads[0].Err)
 				require.Equal(t, []int{2, 3}, p.applied)
 				assert.Equal(t, "0", p.Status().Revision)
 				assert.True(t, p.Status().OK)
@@ -207,11 +208,11 @@ func TestSourceIsClearedByAnEmptyList(t *testing.T) {
 		p.put("2", []byte("flow: []"))
 		after(leastBetween)
 		require.Equal(t, []int{2, 0}, p.applied)
-		require.Equal(t, "+0 ~0 -2", p.toldSince()[0].Change.String())
+		require.Equal(t, "+0 ~0 -2", p.reloadsSince()[0].Change.String())
 	})
 }
 
-// A source that comes and goes is told when it goes and when it comes, and rules that come back are
+// A source that comes and goes is reported when it goes and when it comes, and its rules are
 // applied again: others may be in force by now.
 func TestSourceThatComesBack(t *testing.T) {
 	onSource(t, func(t *testing.T, p *sourceProbe) {
@@ -219,20 +220,20 @@ func TestSourceThatComesBack(t *testing.T) {
 			p.fail(errors.New("away"))
 			after(time.Minute)
 			require.EqualError(t, p.Status().LastError, "store: away")
-			require.Len(t, p.toldSince(), 1)
+			require.Len(t, p.reloadsSince(), 1)
 			p.put("1", rulesOfSize(2))
 			after(mostBackOff)
-			told := p.toldSince()
-			require.Len(t, told, 1)
-			require.NoError(t, told[0].Err)
-			require.True(t, told[0].Change.Empty())
+			reloads := p.reloadsSince()
+			require.Len(t, reloads, 1)
+			require.NoError(t, reloads[0].Err)
+			require.True(t, reloads[0].Change.Empty())
 			require.True(t, p.Status().OK)
 		}
 		require.Equal(t, []int{2, 2, 2, 2}, p.applied)
 	})
 }
 
-// Each reason is told once until rules are loaded again, and never more than ten.
+// Each reason is reported once until rules are loaded again, and never more than ten.
 func TestSourceTellsEachReasonOnce(t *testing.T) {
 	onSource(t, func(t *testing.T, p *sourceProbe) {
 		n := 0
@@ -241,25 +242,26 @@ func TestSourceTellsEachReasonOnce(t *testing.T) {
 			return Document{}, fmt.Errorf("reason %d", n%3)
 		})
 		after(time.Hour)
-		require.Len(t, p.toldSince(), 3)
+		require.Len(t, p.reloadsSince(), 3)
 		p.answer(func(context.Context, string) (Document, error) {
 			n++
 			return Document{}, fmt.Errorf("port %d", n)
 		})
 		after(time.Hour)
-		require.Len(t, p.toldSince(), maxReasons-3)
+		require.Len(t, p.reloadsSince(), maxReasons-3)
 	})
 }
 
-// What apply refuses is an error like any other, and tried again when the content changes.
+// A refusal by apply is an error like any other, and the rules are tried again when the content
+// changes.
 func TestSourceWhoseRulesAreRefused(t *testing.T) {
 	onSource(t, func(t *testing.T, p *sourceProbe) {
 		p.refuse = errors.New("no")
 		p.put("2", rulesOfSize(3))
 		after(time.Hour)
-		told := p.toldSince()
-		require.Len(t, told, 1)
-		require.EqualError(t, told[0].Err, "store: applying: no")
+		reloads := p.reloadsSince()
+		require.Len(t, reloads, 1)
+		require.EqualError(t, reloads[0].Err, "store: applying: no")
 		p.refuse = nil
 		p.put("3", rulesOfSize(4))
 		after(leastBetween)
@@ -267,8 +269,9 @@ func TestSourceWhoseRulesAreRefused(t *testing.T) {
 	})
 }
 
-// After a failure the next question comes within 100 ms, 200 ms and so on up to 30 s, at random
-// times. Only a minute without failures starts that anew. known bug 149
+// After a failure the next request comes within 100 ms, 200 ms and so on up to 30 s, at random
+// times. Only a minute without failures resets that.
+// known bug 149
 func TestSourceBackOff(t *testing.T) {
 	onSource(t, func(t *testing.T, p *sourceProbe) {
 		gaps := func() (gaps []time.Duration) {
@@ -283,7 +286,7 @@ func TestSourceBackOff(t *testing.T) {
 		after(24 * time.Hour)
 		failing := gaps()
 		require.Greater(t, len(failing), 24*60*2)
-		sum, most := time.Duration(0), 2*firstBackOff // the first question was asked before
+		sum, most := time.Duration(0), 2*firstBackOff // the first request was sent before
 		for i, gap := range failing {
 			require.Less(t, gap, most, "gap %d", i)
 			most = min(2*most, mostBackOff)
@@ -315,7 +318,7 @@ type later struct {
 
 func (l later) RetryAfter() time.Duration { return l.d }
 
-// A source may ask not to be asked for a while, though not for long.
+// A source may ask not to be called for a while, up to a limit.
 func TestSourceAsksForTime(t *testing.T) {
 	for _, c := range []struct{ asked, least, most time.Duration }{
 		{-time.Minute, 0, 2 * firstBackOff},
@@ -354,7 +357,7 @@ func TestSourceIsReadAnew(t *testing.T) {
 			reads++
 		}
 		assert.Greater(t, reads, 108)
-		require.Empty(t, p.toldSince())
+		require.Empty(t, p.reloadsSince())
 		require.Less(t, time.Since(p.Status().Confirmed), 6*time.Minute)
 
 		p.put("1", rulesOfSize(5)) // of the same revision
@@ -386,7 +389,7 @@ func TestSourceThatDoesNotWait(t *testing.T) {
 				p.questions()
 				after(time.Hour)
 				assert.LessOrEqual(t, len(p.questions()), 3601)
-				assert.Empty(t, p.toldSince())
+				assert.Empty(t, p.reloadsSince())
 				assert.LessOrEqual(t, time.Since(p.Status().Confirmed), leastBetween)
 			})
 		})
@@ -394,7 +397,8 @@ func TestSourceThatDoesNotWait(t *testing.T) {
 }
 
 // A start takes less than six seconds whatever the source does: the rules are those of the cache,
-// told as such, and replaced by those of the source. known bug 151
+// reported as such, and replaced by those of the source.
+// known bug 151
 func TestColdStart(t *testing.T) {
 	hang := func(ctx context.Context, _ string) (Document, error) { <-ctx.Done(); return Document{}, ctx.Err() }
 	fail := func(err error) func(context.Context, string) (Document, error) {
@@ -430,17 +434,17 @@ func TestColdStart(t *testing.T) {
 
 				p.answer(c.next)
 				require.ErrorContains(t, start(), c.why)
-				require.Empty(t, p.reloads, "what an error says isn't told")
+				require.Empty(t, p.reloads, "what an error says isn't reported")
 
 				opts.StartEmpty = true
 				require.NoError(t, start())
 				require.Empty(t, p.applied)
-				require.EqualError(t, p.toldSince()[0].Err, c.why)
+				require.EqualError(t, p.reloadsSince()[0].Err, c.why)
 				require.False(t, p.Status().OK)
 				p.put("1", rulesOfSize(2))
 				after(mostAsked)
 				require.Equal(t, []int{2}, p.applied)
-				require.NoError(t, p.toldSince()[0].Err)
+				require.NoError(t, p.reloadsSince()[0].Err)
 				saved := p.Status().LastSuccess
 				p.Close()
 				opts.StartEmpty = false
@@ -449,13 +453,13 @@ func TestColdStart(t *testing.T) {
 				p.answer(c.next)
 				require.NoError(t, start())
 				require.Equal(t, []int{2, 2}, p.applied)
-				told := p.toldSince()
-				require.Len(t, told, 2)
-				require.NoError(t, told[0].Err)
-				assert.True(t, saved.Equal(told[0].Cached))
-				assert.Equal(t, "1", told[0].Revision)
-				assert.EqualError(t, told[1].Err, c.why)
-				assert.Contains(t, p.log.String(), `level=WARN msg="penstock: a source was not reached, its rules are from the cache" source=store hash=`)
+				reloads := p.reloadsSince()
+				require.Len(t, reloads, 2)
+				require.NoError(t, reloads[0].Err)
+				assert.True(t, saved.Equal(reloads[0].Cached))
+				assert.Equal(t, "1", reloads[0].Revision)
+				assert.EqualError(t, reloads[1].Err, c.why)
+				assert.Contains(t, p.log.String(), `level=WARN msg="penstock: source unreachable, using the rules in its cache" source=store hash=`)
 				assert.Contains(t, p.log.String(), " age=1h")
 				s := p.Status()
 				assert.False(t, s.OK)
@@ -465,10 +469,10 @@ func TestColdStart(t *testing.T) {
 
 				p.put("1", rulesOfSize(2))
 				after(mostAsked)
-				told = p.toldSince()
-				require.Len(t, told, 1)
-				require.NoError(t, told[0].Err)
-				assert.Zero(t, told[0].Cached)
+				reloads = p.reloadsSince()
+				require.Len(t, reloads, 1)
+				require.NoError(t, reloads[0].Err)
+				assert.Zero(t, reloads[0].Cached)
 				assert.Zero(t, p.Status().Cached)
 				assert.True(t, p.Status().OK)
 				p.Close()
@@ -477,8 +481,8 @@ func TestColdStart(t *testing.T) {
 	}
 }
 
-// Why there are no rules from the store is what it has answered, if it has, and not that the time for
-// another answer is over.
+// The error for missing rules is the store's answer, if there was one, not the timeout of another
+// request.
 func TestColdStartTellsTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &sourceProbe{t: t, store: newStore(nil)}
@@ -504,11 +508,11 @@ func TestColdStartWaitsForTheStore(t *testing.T) {
 		require.NoError(t, p.start(SourceOptions{}))
 		p.Close()
 		require.Equal(t, []int{2}, p.applied)
-		require.Len(t, p.toldSince(), 1, "that it wasn't there at first is nobody's business")
+		require.Len(t, p.reloadsSince(), 1, "that it wasn't there at first is nobody's business")
 	})
 }
 
-// A cache that isn't right is no cache.
+// An invalid cache is ignored.
 func TestCacheThatIsNotRight(t *testing.T) {
 	good := func(t *testing.T, source string) []byte {
 		c := &cache{path: filepath.Join(t.TempDir(), "good"), source: source, disk: realDisk{}}
@@ -522,9 +526,9 @@ func TestCacheThatIsNotRight(t *testing.T) {
 		data func(t *testing.T) []byte
 		why  string
 	}{
-		{"empty", func(*testing.T) []byte { return nil }, "is no cache of rules"},
-		{"a rule file", func(*testing.T) []byte { return rulesOfSize(2) }, "is no cache of rules"},
-		{"another version", func(*testing.T) []byte { return []byte(`{"format":"penstock rules 2"}` + "\n") }, "is no cache of rules"},
+		{"empty", func(*testing.T) []byte { return nil }, "is not a cache of rules"},
+		{"a rule file", func(*testing.T) []byte { return rulesOfSize(2) }, "is not a cache of rules"},
+		{"another version", func(*testing.T) []byte { return []byte(`{"format":"penstock rules 2"}` + "\n") }, "is not a cache of rules"},
 		{"of another source", func(t *testing.T) []byte { return good(t, "other") }, `is the cache of another source, "other"`},
 		{"cut", func(t *testing.T) []byte { return bytes.TrimSuffix(good(t, "store"), []byte("threshold: 2}\n")) }, "is damaged: its content has another hash than it says"},
 		{"changed", func(t *testing.T) []byte {
@@ -559,7 +563,7 @@ func TestCacheThatIsNotRight(t *testing.T) {
 	}
 }
 
-// A cache that can't be written is a warning, each time that it begins, and tried again.
+// A cache that can't be written is a warning, each time that it begins, and retried.
 func TestCacheThatCannotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "later")
@@ -597,7 +601,7 @@ func TestCacheIsNoRuleFile(t *testing.T) {
 	})
 }
 
-// What is wrong with a source itself is said at once.
+// Errors in a source itself are reported at once.
 func TestSourceWithoutAName(t *testing.T) {
 	l := NewLoader(func(Set) error { return nil }, nil)
 	require.ErrorContains(t, l.WatchSource(t.Context(), nil, SourceOptions{}), "the name of a source of rules: panic: ")
@@ -607,13 +611,13 @@ func TestSourceWithoutAName(t *testing.T) {
 }
 
 // When its context ends, or when the Loader is closed, nothing of a watched source is left, and
-// nothing more is told.
+// nothing more is reported.
 func TestSourceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		s := newStore(rulesOfSize(2))
 		var refusing bool
-		told := 0
+		reloads := 0
 		l := NewLoader(func(Set) error {
 			if refusing {
 				end()
@@ -621,23 +625,23 @@ func TestSourceEnds(t *testing.T) {
 			}
 			return nil
 		}, slog.New(slog.DiscardHandler))
-		l.OnReload(func(Reload) { told++ })
+		l.OnReload(func(Reload) { reloads++ })
 		require.NoError(t, l.WatchSource(ctx, s, SourceOptions{}))
 		after(time.Minute)
 		refusing = true
 		s.put("2", rulesOfSize(3))
 		after(time.Minute)
 		require.Error(t, ctx.Err(), "it was not asked")
-		require.Equal(t, 1, told)
+		require.Equal(t, 1, reloads)
 		require.False(t, l.Status().Watching)
 		require.ErrorIs(t, l.WatchSource(ctx, s, SourceOptions{}), context.Canceled)
 		l.Close()
 	})
 }
 
-// A source and others are in force together, one that starts empty without its rules until it has some;
-// what doesn't go with the others is tried again when these have changed, and is in the
-// cache once it is in force.
+// A source and others are in force together, one that starts empty without its rules until it has
+// some; rules in conflict with others are tried again when these have changed, and are in the cache
+// once they are in force.
 func TestSourceAmongOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := func(id string) []byte { return fmt.Appendf(nil, "flow: [{id: %s, resource: a, threshold: 1}]", id) }
@@ -666,8 +670,8 @@ func TestSourceAmongOthers(t *testing.T) {
 		require.Equal(t, []string{"a", "b"}, inForce)
 		require.ErrorAs(t, l.WatchSource(t.Context(), second, SourceOptions{}), new(*SourceError))
 		third := newStore(one("c"))
-		third.name = "code" // as the rules that the program loads itself are called
-		require.ErrorContains(t, l.WatchSource(t.Context(), third, SourceOptions{}), `can't be called "code"`)
+		third.name = "code" // the name of the rules that the program loads itself
+		require.ErrorContains(t, l.WatchSource(t.Context(), third, SourceOptions{}), `the source name "code" is reserved`)
 
 		first.put("1", one("c"))
 		after(time.Minute)
@@ -696,8 +700,8 @@ func TestSourceAmongOthers(t *testing.T) {
 	})
 }
 
-// What a source says at the start and could not have, since it doesn't go with the others, is
-// tried again when these have changed, whether it started from its cache or empty.
+// Rules that a source has at the start and that conflict with others are tried again when these
+// have changed, whether it started from its cache or empty.
 func TestColdStartThatDoesNotGoWithOthers(t *testing.T) {
 	for _, fromCache := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -740,7 +744,7 @@ func TestColdStartThatDoesNotGoWithOthers(t *testing.T) {
 	}
 }
 
-// absent is an error whose methods need what a nil pointer doesn't have.
+// absent is an error whose methods fail on a nil pointer.
 type absent struct{ wait time.Duration }
 
 func (e *absent) Error() string             { return e.wait.String() }
@@ -751,9 +755,9 @@ func TestSourceWhoseErrorsPanic(t *testing.T) {
 	onSource(t, func(t *testing.T, p *sourceProbe) {
 		p.answer(func(context.Context, string) (Document, error) { return Document{}, (*absent)(nil) })
 		after(time.Minute)
-		told := p.toldSince()
-		require.Len(t, told, 1)
-		require.ErrorContains(t, told[0].Err, "store: panic: runtime error: invalid memory address")
+		reloads := p.reloadsSince()
+		require.Len(t, reloads, 1)
+		require.ErrorContains(t, reloads[0].Err, "store: panic: runtime error: invalid memory address")
 		require.Equal(t, 2, p.Status().Rules)
 		p.put("2", rulesOfSize(3))
 		after(time.Minute)

@@ -73,10 +73,10 @@ func TestReloadLogs(t *testing.T) {
 		lines := strings.SplitAfter(strings.TrimSpace(log.String()), "\n")
 		for i, want := range []string{
 			`level=INFO msg="penstock: rules loaded" source=` + path + ` hash=` + first + ` revision=1 rules=1 change="+1 ~0 -0"` + "\n",
-			`level=WARN msg="penstock: watching rules: changes can't be told, polling instead" source=` + path + ` error="no space left on device"`,
-			`level=ERROR msg="penstock: rules not loaded, the last good ones stay" source=` + path + ` error="` + path + `:1:7: flow: must be a list of rules, not 1\n`,
-			`level=WARN msg="penstock: watching rules: changes may go untold" source=` + path + ` error="fsnotify: queue or buffer overflow"`,
-			`level=INFO msg="penstock: watching rules: changes are told again" source=` + path,
+			`level=WARN msg="penstock: watching rules: no change notifications, polling instead" source=` + path + ` error="no space left on device"`,
+			`level=ERROR msg="penstock: rules not loaded, keeping the last good ones" source=` + path + ` error="` + path + `:1:7: flow: must be a list of rules, not 1\n`,
+			`level=WARN msg="penstock: watching rules: change notifications may be lost" source=` + path + ` error="fsnotify: queue or buffer overflow"`,
+			`level=INFO msg="penstock: watching rules: change notifications work again" source=` + path,
 		} {
 			require.Greater(t, len(lines), i)
 			assert.Contains(t, lines[i], want)
@@ -85,8 +85,7 @@ func TestReloadLogs(t *testing.T) {
 	})
 }
 
-// A reload tells what is different now, field by field, of so many rules that a log is still
-// a log.
+// A reload logs the differences, field by field, of a limited number of rules.
 func TestReloadLogsWhatChanged(t *testing.T) {
 	many := func(threshold int) (file string) {
 		for i := range 15 {

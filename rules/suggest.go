@@ -2,8 +2,8 @@ package rules
 
 import "strings"
 
-// suggestion returns the name that key was likely meant to be, worded for the
-// end of an error, or "" if none is near.
+// suggestion returns the name that key was likely meant to be, worded for the end of an error, or
+// "" if none is near.
 func suggestion(key string, names []string) string {
 	key = strings.ToLower(clip(key))
 	nearest, least := "", 1+max(1, len(key)/3)
@@ -18,9 +18,8 @@ func suggestion(key string, names []string) string {
 	return ` (did you mean "` + nearest + `"?)`
 }
 
-// editDistance is the least number of bytes to insert, delete, replace or swap
-// with their neighbor to turn a into b, no byte twice (optimal string
-// alignment).
+// editDistance returns the least number of bytes to insert, delete, replace or swap with their
+// neighbor to turn a into b, no byte twice (optimal string alignment).
 func editDistance(a, b string) int {
 	d := make([][]int, len(a)+1) // d[i][j] is that of a[:i] and b[:j]
 	for i := range d {

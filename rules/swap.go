@@ -7,16 +7,15 @@ import (
 	"slices"
 )
 
-// planLocked is what each piece is to contribute now, in the order of the sources. It leaves out the
-// pieces of sources that have ended, and code that a live source of the same name replaces. The caller
-// holds a lock.
-func (l *Loader) planLocked() []said {
+// planLocked returns the contribution of each piece now, in the order of the sources. It leaves out
+// the pieces of sources that have ended, and code that a live source of the same name replaces.
+func (l *Loader) planLocked() []contribution {
 	live := l.liveLocked()
-	var all []said
+	var all []contribution
 	for _, m := range l.members {
 		for _, p := range m.pieces {
 			if !m.gone() && !(p.yields && live[p.name]) {
-				all = append(all, said{p, p.wanted})
+				all = append(all, contribution{p, p.wanted})
 			}
 		}
 	}
@@ -24,7 +23,7 @@ func (l *Loader) planLocked() []said {
 	return all
 }
 
-// liveLocked are the names of the pieces that are watched. The caller holds a lock.
+// liveLocked returns the names of the watched pieces.
 func (l *Loader) liveLocked() map[string]bool {
 	live := make(map[string]bool)
 	for _, m := range l.members {
@@ -35,26 +34,27 @@ func (l *Loader) liveLocked() map[string]bool {
 	return live
 }
 
-func inOrder(all []said) {
-	slices.SortStableFunc(all, func(a, b said) int {
+func inOrder(all []contribution) {
+	slices.SortStableFunc(all, func(a, b contribution) int {
 		return cmp.Or(cmp.Compare(a.piece.member.number, b.piece.member.number), a.piece.compare(b.piece.pieceName))
 	})
 }
 
-// attempt is one load under way: fresh are the pieces with news, and refused are those that keep
-// what they have in force, and why.
+// attempt is one load under way: fresh are the pieces with news, and refused are the ones that keep
+// their rules in force, with the reasons.
 type attempt struct {
-	plan    []said
+	plan    []contribution
 	fresh   []*piece
 	refused map[*piece]error
 }
 
-// loadLocked puts in force what the pieces say. fresh are those with news. What the others say and could
-// not have is tried along with it; if that causes the conflict it gives way first, and then what is
-// fresh does. A piece that gives way keeps what it has in force, and the rest proceeds; but if the
-// fresh pieces are wanted as a whole, applying only a part of them is an error.
+// loadLocked puts the wanted contents of the pieces into force. fresh are those with news. Contents
+// of others that were refused before are tried along; if that causes the conflict they give way
+// first, and then the fresh ones do. A piece that gives way keeps its rules in force, and the rest
+// proceeds; but if the fresh pieces are wanted as a whole, applying only a part of them is an
+// error.
 //
-// It returns what must be reported, and the errors of what is fresh. The caller holds loading.
+// It returns the reports to send, and the errors of the fresh pieces. The caller holds loading.
 func (l *Loader) loadLocked(fresh []*piece, whole bool, apply func(Set) error) ([]report, error) {
 	l.mu.Lock()
 	laterWins := l.laterWins
@@ -65,7 +65,7 @@ func (l *Loader) loadLocked(fresh []*piece, whole bool, apply func(Set) error) (
 		var errs map[*piece]error
 		var err error
 		if len(c.conflicts) > 0 {
-			errs = c.told(a.givingWay(c.concerned()))
+			errs = c.errorsFor(a.givingWay(c.concerned()))
 		} else if err = apply(c.set); err != nil {
 			errs = make(map[*piece]error)
 			for p := range a.givingWay(nil) {
@@ -74,7 +74,7 @@ func (l *Loader) loadLocked(fresh []*piece, whole bool, apply func(Set) error) (
 		} else {
 			return append(l.refuseAll(a), l.commit(c, a)...), a.errors()
 		}
-		if len(errs) == 0 { // only what a watch has taken the place of is fresh, and is not in the plan
+		if len(errs) == 0 { // only pieces that a watch has replaced are fresh, and they are not in the plan
 			if err == nil {
 				err = errClash
 			}
@@ -97,8 +97,8 @@ func (l *Loader) loadLocked(fresh []*piece, whole bool, apply func(Set) error) (
 	}
 }
 
-// givingWay is which of the pieces concerned (nil: of all pieces) give way: those that already
-// could not have what they want or, if there are none, those that are fresh.
+// givingWay returns the pieces that give way, among those concerned (nil: all): pieces that were
+// already refused or, if there are none, the fresh ones.
 func (a *attempt) givingWay(concerned map[*piece]bool) map[*piece]bool {
 	stale, fresh := make(map[*piece]bool), make(map[*piece]bool)
 	for _, s := range a.plan {
@@ -117,24 +117,24 @@ func (a *attempt) givingWay(concerned map[*piece]bool) map[*piece]bool {
 	return fresh
 }
 
-// hasNews reports whether anything is left to be put in force.
+// hasNews reports whether anything is left to be put into force.
 func (a *attempt) hasNews() bool {
-	return len(a.unplanned()) > 0 || slices.ContainsFunc(a.plan, func(s said) bool {
+	return len(a.unplanned()) > 0 || slices.ContainsFunc(a.plan, func(s contribution) bool {
 		return a.refused[s.piece] == nil && (s.content != s.piece.good || slices.Contains(a.fresh, s.piece))
 	})
 }
 
-// unplanned are the fresh pieces that have no place in the plan, and are not refused: what the plan
-// leaves out with them is news.
+// unplanned returns the fresh pieces that have no place in the plan, and are not refused: leaving
+// them out is a change.
 func (a *attempt) unplanned() []*piece {
 	return slices.DeleteFunc(slices.Clone(a.fresh), func(p *piece) bool {
-		return a.refused[p] != nil || slices.ContainsFunc(a.plan, func(s said) bool { return s.piece == p })
+		return a.refused[p] != nil || slices.ContainsFunc(a.plan, func(s contribution) bool { return s.piece == p })
 	})
 }
 
 var errClash = errors.New("the other sources have rules with the same ID")
 
-// errors are the errors of what is fresh.
+// errors returns the errors of the fresh pieces.
 func (a *attempt) errors() error {
 	var errs []error
 	for _, p := range a.fresh {
@@ -152,10 +152,10 @@ func joined(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// whyNot is the error of applying as reported for the piece.
+// whyNot returns the error of applying as reported for the piece.
 func (p *piece) whyNot(err error) error {
 	if p.wanted != nil && p.wanted.invalid != nil {
-		err = p.wanted.invalid // the error of applying has places among all rules
+		err = p.wanted.invalid // the error of applying has indexes among all rules
 	}
 	if p.member.names == nil {
 		return err
@@ -163,8 +163,7 @@ func (p *piece) whyNot(err error) error {
 	return fmt.Errorf("%s: applying: %w", p.name, err)
 }
 
-// refuseAll notes the errors of what is fresh. What others want and still can't have was already
-// reported.
+// refuseAll records the errors of the fresh pieces. Refusals of others were already reported.
 func (l *Loader) refuseAll(a *attempt) (reports []report) {
 	for _, p := range a.fresh {
 		if err := a.refused[p]; err != nil {
@@ -174,7 +173,7 @@ func (l *Loader) refuseAll(a *attempt) (reports []report) {
 	return reports
 }
 
-// refuse notes that what is in force of the piece stays.
+// refuse records that the rules of the piece in force stay.
 func (l *Loader) refuse(p *piece, err error) report {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,7 +184,7 @@ func (l *Loader) refuse(p *piece, err error) report {
 		Number: l.number, Err: err}}
 }
 
-// commit notes that the combination of an attempt is in force.
+// commit records that the combination of an attempt is in force.
 func (l *Loader) commit(c combination, a *attempt) (reports []report) {
 	next := kept{Revision: Revision{Rules: c.set.Len(), Overrides: c.overrides}}
 	planned := make(map[*piece]bool, len(c.pieces))
@@ -221,9 +220,9 @@ func (l *Loader) commit(c combination, a *attempt) (reports []report) {
 			continue
 		}
 		first, silent := is.LastSuccess.IsZero(), p.dir && (is.OK || is.LastSuccess.IsZero())
-		// Where it had to wait, it may be wrong or unreadable since.
-		is.OK, is.LastSuccess = p.heard.hash == p.said.hash, p.taken
-		is.Revision, is.Cached = p.said.revision, p.said.cached
+		// If it had to wait, it may have become wrong or unreadable since.
+		is.OK, is.LastSuccess = p.heard.hash == p.accepted.hash, p.taken
+		is.Revision, is.Cached = p.accepted.revision, p.accepted.cached
 		switch {
 		case !is.Cached.IsZero():
 			is.Confirmed = is.Cached
@@ -247,7 +246,7 @@ func (l *Loader) commit(c combination, a *attempt) (reports []report) {
 	return reports
 }
 
-// clearLocked drops what a swap left out. The caller holds both locks.
+// clearLocked drops the pieces that a swap left out. The caller holds both locks.
 func (l *Loader) clearLocked(planned map[*piece]bool) {
 	l.members = slices.DeleteFunc(l.members, func(m *member) bool {
 		if !m.begun && m.names != nil {
@@ -260,8 +259,7 @@ func (l *Loader) clearLocked(planned map[*piece]bool) {
 	})
 }
 
-// compare adds to what is kept of a swap how it differs from the one before, and reports whether it
-// does.
+// compare adds to a swap its difference from the one before, and reports whether there is any.
 func (l *Loader) compare(next *kept, set Set) bool {
 	var last kept
 	if len(l.history) > 0 {
@@ -307,12 +305,12 @@ func hashIn(c *content) string {
 	return c.hash.String()
 }
 
-// same reports whether two contents are, or none is.
+// same reports whether two contents are equal, or both nil.
 func same(a, b *content) bool {
 	return a == b || a != nil && b != nil && a.hash == b.hash
 }
 
-// concerned are the pieces that have an ID which another has.
+// concerned returns the pieces that have an ID which another has.
 func (c *combination) concerned() map[*piece]bool {
 	all := make(map[*piece]bool)
 	for _, x := range c.conflicts {
@@ -322,7 +320,7 @@ func (c *combination) concerned() map[*piece]bool {
 	return all
 }
 
-// contents are the contents of the pieces, by name.
+// contents returns the contents of the pieces, by name.
 func (k kept) contents() map[string]*content {
 	all := make(map[string]*content, len(k.pieces))
 	for _, p := range k.pieces {

@@ -13,9 +13,10 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
-// Every text of up to three of the characters that mean something to YAML is written so
-// that it is read back, and so are the words that it takes for something else. An ordinary run takes a quarter
-// of those of three characters, others each time. known bug 118
+// Every text of up to three of the characters with a meaning in YAML is written so that it is read
+// back, and so are the words that YAML reads as other types. An ordinary run takes a quarter of
+// those of three characters, others each time.
+// known bug 118
 func TestEveryTextIsReadBack(t *testing.T) {
 	const special = "<=>-?:,[]{}#&*!|'\"%@`~\\ \t\n.0x1aye_\u0085"
 	texts := []string{
@@ -54,7 +55,7 @@ func TestEveryTextIsReadBack(t *testing.T) {
 	}
 }
 
-// A number that is too small to be told from 0 means something else than 0: it is refused,
+// A number that is too small: it would be read as 0 means something else than 0: it is refused,
 // and not read as the 0 that shuts a resource, or that leaves the choice to the rule.
 // known bug 116
 func TestNumbersThatVanish(t *testing.T) {
@@ -80,7 +81,7 @@ func TestNumbersThatVanish(t *testing.T) {
 			continue
 		}
 		require.ErrorContains(t, err, ": "+field+": ", text)
-		require.ErrorContains(t, err, " is too small to be told from 0", text)
+		require.ErrorContains(t, err, " is too small: it would be read as 0", text)
 	}
 }
 

@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// trust says which files and directories are read. The zero value leaves out what every user can write.
+// trust decides which files and directories are read. The zero value excludes everything that every
+// user can write.
 type trust struct {
-	all  bool                    // nothing is left out
-	warn func(path, mode string) // of what every user can write and is read; may be nil
+	all  bool                    // nothing is excluded
+	warn func(path, mode string) // called for writable files that are read; may be nil
 }
 
-// check returns an error for a file or directory that is not to be read. can is what every user can do with
-// it.
+// check returns an error for a file or directory that is not to be read. can describes what every
+// user can do with it.
 func (t trust) check(path string, info os.FileInfo, can string) error {
 	if !anyoneMayWrite(info) || readOnly(path) {
 		return nil
@@ -30,12 +31,12 @@ func (t trust) check(path string, info os.FileInfo, can string) error {
 	return nil
 }
 
-// checkDir is check for a directory with these rule files. A volume of the kubelet's is read though every
-// user can write to its directory, as long as all rule files are the owner's.
+// checkDir is check for a directory with these rule files. A volume of the kubelet's is read though
+// every user can write to its directory, as long as all rule files are the owner's.
 //
-// Such a directory has a link ..data to another one in it, which the kubelet replaces as a whole, and for
-// each file a link to the file of that name below ..data. Others can't forge that: a link belongs to the
-// user who makes it, and the directory below ..data is not theirs to write.
+// Such a directory has a link ..data to another one in it, which the kubelet replaces as a whole,
+// and for each file a link to the file of that name below ..data. Others can't forge that: a link
+// belongs to the user who creates it, and the directory below ..data is not theirs to write.
 func (t trust) checkDir(dir string, info os.FileInfo, names []string) error {
 	if anyoneMayWrite(info) && isVolume(dir, info, names) {
 		return nil
@@ -65,11 +66,11 @@ func isVolume(dir string, info os.FileInfo, names []string) bool {
 	return true
 }
 
-// AllowWritable declares that files and directories are read, too, that every user of the system can write:
-// for file systems whose modes mean nothing, such as those that some container runtimes share with their
-// host. The log gets a warning of each. Without it they are refused, since any user could stop the service,
-// or open it, except for what is on a file system that is mounted read-only, and the volumes that
-// Kubernetes makes.
+// AllowWritable declares that files and directories that every user of the system can write are
+// read, too: for file systems without meaningful modes, such as the ones that some container runtimes
+// share with their host. The log gets a warning for each. Without it they are refused, since any
+// user could stop the service, or open it; exempt are file systems that are mounted read-only, and
+// the volumes that Kubernetes creates.
 func (l *Loader) AllowWritable() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,20 +79,20 @@ func (l *Loader) AllowWritable() {
 	}
 }
 
-// trust is which files the Loader reads.
+// trust returns the files that the Loader reads.
 func (l *Loader) trust() trust {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return trust{l.writable != nil, l.warnOfWritable}
 }
 
-// warnOfWritable logs the first use of what every user can write.
+// warnOfWritable logs the first use of a path that every user can write.
 func (l *Loader) warnOfWritable(path, mode string) {
 	l.mu.Lock()
-	told := l.writable[path]
+	warned := l.writable[path]
 	l.writable[path] = true
 	l.mu.Unlock()
-	if !told {
-		l.log.Warn("penstock: every user can write these rules, as was allowed", "source", path, "mode", mode)
+	if !warned {
+		l.log.Warn("penstock: every user can write these rules, which AllowWritable permits", "source", path, "mode", mode)
 	}
 }

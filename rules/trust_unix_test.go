@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mounted makes a directory as the kubelet does for a ConfigMap, and returns its path.
+// mounted creates a directory as the kubelet does for a ConfigMap, and returns its path.
 func mounted(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "rules.d")
@@ -27,7 +27,8 @@ func mounted(t *testing.T) string {
 	return dir
 }
 
-// Every user can write a directory that the kubelet made; it is read only as long as nobody else has put rules there.
+// Every user can write a directory that the kubelet created; it is read only as long as nobody else
+// has put rules there.
 func TestDirectoryThatTheKubeletMade(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(dir string) error
@@ -88,7 +89,7 @@ func TestDirectoryThatTheKubeletMade(t *testing.T) {
 			require.NoError(t, err)
 		})
 	}
-	if os.Geteuid() == 0 { // for whom alone a file can belong to another
+	if os.Geteuid() == 0 { // only root can give a file to another user
 		dir := mounted(t)
 		require.NoError(t, os.Lchown(filepath.Join(dir, "..data"), 65534, 65534))
 		_, err := Files(dir, ParseOptions{})
@@ -96,7 +97,7 @@ func TestDirectoryThatTheKubeletMade(t *testing.T) {
 	}
 }
 
-// A Loader reads what every user can write only if it is told to, and warns of it once.
+// A Loader reads files that every user can write only after AllowWritable, and warns of each once.
 func TestAllowWritable(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "r.yaml")
@@ -126,7 +127,7 @@ func TestAllowWritable(t *testing.T) {
 // Nobody can write to a file system that is mounted read-only, whatever the modes.
 func TestReadOnlyFileSystem(t *testing.T) {
 	assert.False(t, readOnly(t.TempDir()))
-	for _, dir := range []string{"/sys/firmware", "/proc/sys", "/sys"} { // that containers, at least, have mounted read-only
+	for _, dir := range []string{"/sys/firmware", "/proc/sys", "/sys"} { // which containers, at least, have mounted read-only
 		if readOnly(dir) {
 			info, err := os.Stat(dir)
 			require.NoError(t, err)

@@ -16,10 +16,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// readValue sets dst to the value n, a scalar or a list of texts, and returns "", or
-// what is wrong with n.
-// YAML knows many spellings of a value; only those are read that JSON has too,
-// so that 010 is no eight and yes no true.
+// readValue sets dst to the value n, a scalar or a list of texts, and returns "", or what is wrong
+// with n. YAML has many spellings of a value; only those are read that JSON has too, so that 010 is
+// not 8 and yes is not true.
 func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
 	switch v := dst.Addr().Interface().(type) {
 	case *time.Duration:
@@ -60,7 +59,7 @@ func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
 		}
 		*v = f
 	default:
-		panic(fmt.Sprintf("rules: a rule field can't be a %T", v)) // met by the first test of a new family
+		panic(fmt.Sprintf("rules: a rule field can't be a %T", v)) // caught by the first test of a new family
 	}
 	return ""
 }
@@ -105,7 +104,7 @@ func readTexts(n *yaml.Node, dst *[]string) (problem string) {
 	return ""
 }
 
-// readScalar hands over what n holds: a string, a bool, an int64, a uint64 or a float64.
+// readScalar passes on the value of n: a string, a bool, an int64, a uint64 or a float64.
 func readScalar(n *yaml.Node, set func(any) error) (problem string) {
 	var x any
 	switch {
@@ -155,7 +154,7 @@ func isZero(text string) bool {
 	return !strings.ContainsAny(mantissa, "123456789")
 }
 
-func vanishes(n *yaml.Node) string { return clip(n.Value) + " is too small to be told from 0" }
+func vanishes(n *yaml.Node) string { return clip(n.Value) + " is too small: it would be read as 0" }
 
 // writeValue returns the value that readValue reads back.
 func writeValue(src reflect.Value) (*yaml.Node, error) {
@@ -206,7 +205,7 @@ func writeScalar(x any) (*yaml.Node, error) {
 	return writeValue(reflect.ValueOf(x))
 }
 
-// formatDuration leaves out the zero minutes and seconds of [time.Duration.String].
+// formatDuration is [time.Duration.String] without zero minutes and seconds.
 func formatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -236,7 +235,7 @@ func notText(n *yaml.Node) string {
 	return "must be text, not " + describe(n)
 }
 
-// describe names what n is, for an error.
+// describe names n, for an error.
 func describe(n *yaml.Node) string {
 	switch {
 	case n.Kind == yaml.MappingNode:

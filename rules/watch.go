@@ -9,45 +9,44 @@ import (
 	"time"
 )
 
-// WatchConfig says how to watch a file. The zero value is ready to use.
+// WatchConfig configures the watching of a file. The zero value is ready to use.
 type WatchConfig struct {
 	// OnReload is called with every outcome, the first one before Watch returns. It is called by
 	// one goroutine at a time, as apply is, and neither may call Close, which waits for them;
 	// cancelling the context is fine. A panic of apply refuses the rules; one of OnReload is
 	// logged.
 	OnReload func(Reload)
-	// Logger gets a line for every outcome, which says what a reload has changed, rule by rule and
-	// field by field, for up to ten rules. nil is [slog.Default].
+	// Logger gets a line for every outcome, with the changes of a reload, rule by rule and field by
+	// field, for up to ten rules. nil is [slog.Default].
 	Logger *slog.Logger
 }
 
-// Watcher keeps applying rules as they change. Make one with [Watch]. Its
-// methods are safe for concurrent use.
+// Watcher keeps applying rules as they change. Create one with [Watch]. Its methods are safe for
+// concurrent use.
 type Watcher struct {
 	loader *Loader
 	files  *fileWatch
 }
 
-// Watch loads the rule file at path (see [Load]), hands it to apply, and does
-// so again whenever the content changes, until ctx ends or the Watcher is
-// closed. If the first load or its apply fails, Watch returns the error and
-// leaves nothing running.
+// Watch loads the rule file at path (see [Load]), passes it to apply, and does so again whenever
+// the content changes, until ctx ends or the Watcher is closed. If the first load or its apply
+// fails, Watch returns the error and leaves nothing running.
 //
 // The directory is watched, not the file, and so is every directory that holds a symbolic link on
 // the way to the file. So all of these are seen: writing in place, renaming a new file over the old
 // one, deleting and re-creating it or its directory, and the swapped links of a Kubernetes volume.
 // After a change the file must not change for 50 ms (or a second must have passed) and must read
-// the same twice before it is believed: a file that is half written is read again. Still, write a
+// the same twice before it is accepted: a file that is half written is read again. Still, write a
 // new file and rename it: a file that is left half written can't be distinguished from a complete
-// one. In case a notification is lost, the file is read every 30 s as well; where the system sends
+// one. In case a notification is lost, the file is read every 30 s as well; if the system sends
 // none at all, every 5 s.
 //
-// In a bubble of testing/synctest on Linux it doesn't return, since the time there stands still
-// as long as anything waits for the system: use [Load] in such tests.
+// In a bubble of testing/synctest on Linux it doesn't return, since the time there stands still as
+// long as anything waits for the system: use [Load] in such tests.
 //
-// While the file is missing, empty, wrong or refused by apply, the last good
-// rules stay. Each outcome is reported once: content that failed isn't tried again until it
-// changes. The Set that apply gets is its own.
+// While the file is missing, empty, wrong or refused by apply, the last good rules stay. Each
+// outcome is reported once: content that failed isn't tried again until it changes. apply gets a
+// copy of the Set.
 //
 // To watch several files, or directories, use a [Loader].
 func Watch(ctx context.Context, path string, apply func(Set) error, cfg WatchConfig) (*Watcher, error) {
@@ -64,9 +63,8 @@ func watch(ctx context.Context, path string, apply func(Set) error, cfg WatchCon
 	return &Watcher{l, w}, nil
 }
 
-// Close stops watching. When it returns, apply and OnReload aren't running and
-// won't be called again, and nothing is left. The rules stay in force. Closing
-// twice is fine.
+// Close stops watching. When it returns, apply and OnReload aren't running and won't be called
+// again, and no goroutine is left. The rules stay in force. Closing twice is fine.
 func (w *Watcher) Close() { w.loader.Close() }
 
 // Status returns the current state of the watch.
@@ -77,12 +75,13 @@ func (w *Watcher) Status() Status { return w.loader.Status().Sources[0] }
 // fails, Watch returns the error and leaves nothing in force or running.
 //
 // In a directory, the files whose names end in .yaml, .yml or .json count, in the order of their
-// names: each is a source, named by its path. Left out are hidden files, those that begin with # or
-// ~, and directories in it. Files may come and go: when one has been gone for a second, its rules
-// go too. A directory that can't be read, that every user can write (see [Loader.AllowWritable]), or that
-// has no rule file is a mistake like any other: the last good rules of its files stay.
+// names: each is a source, named by its path. Hidden files, names that begin with # or ~, and
+// subdirectories are left out. Files may come and go: when one has been gone for a second, its
+// rules go too. A directory that can't be read, that every user can write (see
+// [Loader.AllowWritable]), or that has no rule file is a mistake like any other: the last good
+// rules of its files stay.
 //
-// Files are watched as [Watch] says. Changes made at the same time are put in force by the same
+// Files are watched as in [Watch]. Changes made at the same time are put into force by the same
 // swap, as when a rule moves from one file to another, unless a file keeps changing.
 func (l *Loader) Watch(ctx context.Context, paths ...string) error {
 	_, err := l.watch(ctx, paths, true, defaultTuning)
@@ -103,7 +102,7 @@ func (l *Loader) watch(ctx context.Context, paths []string, directories bool, tu
 	return w, err
 }
 
-// declare is watch as far as the first load.
+// declare is the part of watch up to the first load.
 func (l *Loader) declare(ctx context.Context, paths []string, directories bool, tune tuning) (*fileWatch, error) {
 	if len(paths) == 0 {
 		return nil, errors.New(`penstock: nothing to watch: give the path of a rule file or of a directory, as in WatchRules(ctx, "rules.yaml")`)
@@ -131,26 +130,26 @@ func (l *Loader) declare(ctx context.Context, paths []string, directories bool, 
 	return w, nil
 }
 
-// fileWatch watches files and directories. It is used by the goroutine that declares them, then
-// by the goroutine that starts.
+// fileWatch watches files and directories. It is used by the goroutine that declares them, then by
+// the goroutine that starts.
 type fileWatch struct {
 	member *member
 	roots  []root
 	tune   tuning
 
 	dirs    *dirs
-	retry   time.Duration       // until the next look, while polling
-	seen    map[pieceName]sight // what was reported last
-	pending map[pieceName]sight // read once, to be read again before it is believed
-	tries   map[pieceName]int   // pending in a row
+	retry   time.Duration       // until the next read, while polling
+	seen    map[pieceName]sight // reported last
+	pending map[pieceName]sight // read once, to be read again before they are accepted
+	tries   map[pieceName]int   // times pending in a row
 }
 
-// root is a path that is watched.
+// root is a watched path.
 type root struct {
 	name string // the path as given
 	file string // absolute: the working directory may change
 	dir  bool   // it was a directory when it was declared
 }
 
-// names are the paths, as the log has them.
+// names returns the paths in the form used in logs.
 func (w *fileWatch) names() string { return strings.Join(w.member.names, ", ") }

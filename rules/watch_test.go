@@ -15,9 +15,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/patience"
 )
 
-// These tests watch real directories. Polling is off, so what is seen was told
-// by the system. How fast it goes changes nothing: they wait for what must
-// come, until the limit of go test.
+// These tests watch real directories. Polling is off, so every change seen was reported by the
+// system. Its speed doesn't matter: they wait for the expected outcome, until the limit of go test.
 
 var byNotice = tuning{
 	quiet:   10 * time.Millisecond,
@@ -28,8 +27,8 @@ var byNotice = tuning{
 	notify:  notifyBySystem,
 }
 
-// Each way to change a file is seen, and seen again the next time: a watch on
-// the file itself would follow the old one.
+// Each way to change a file is seen, and seen again the next time: a watch on the file itself would
+// follow the old one.
 func TestWatchSees(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, path string, data []byte){
 		"write in place": write,
@@ -100,8 +99,8 @@ func TestWatchSees(t *testing.T) {
 	}
 }
 
-// volume makes a directory as Kubernetes mounts a ConfigMap, and returns the
-// path of the file in it and how to publish the next content.
+// volume creates a directory as Kubernetes mounts a ConfigMap, and returns the path of the file in
+// it and a function that publishes the next content.
 func volume(t *testing.T, data []byte) (path string, publish func(data []byte)) {
 	dir := t.TempDir()
 	version := 0
@@ -153,8 +152,8 @@ func TestWatchSeesSwappedRelease(t *testing.T) {
 	}
 }
 
-// What can't be loaded keeps the last good rules and is told; then good rules
-// are seen again.
+// Content that can't be loaded keeps the last good rules and is reported; then good rules are seen
+// again.
 func TestWatchKeepsTheLastGood(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, path string)
@@ -171,7 +170,7 @@ func TestWatchKeepsTheLastGood(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "dir")
 			path := filepath.Join(dir, "rules.yaml")
 			restore := func(n int) {
-				_ = os.Remove(path) // what spoil left
+				_ = os.Remove(path) // left by spoil
 				require.NoError(t, os.MkdirAll(dir, 0o700))
 				write(t, path, rulesOfSize(n))
 			}
@@ -180,7 +179,7 @@ func TestWatchKeepsTheLastGood(t *testing.T) {
 			p.waitFor(1)
 			for n := 2; n < 4; n++ {
 				c.spoil(t, path)
-				// A busy machine lets the watcher see what restore has done on its way, too.
+				// On a busy machine the watcher may also see the intermediate states of restore.
 				for err := p.waitForError(); !strings.Contains(err.Error(), c.want); {
 					err = p.waitForError()
 				}
@@ -212,8 +211,8 @@ func TestWatchSeesChmod(t *testing.T) {
 	assert.Len(t, p.applied, 2, "told as loaded, and not applied again")
 }
 
-// Rewriting in place as fast as possible shows nothing but whole files
-// (sentinel-golang's showed no rules in between) and ends with the last.
+// Rewriting in place as fast as possible shows only whole files (sentinel-golang's showed no rules
+// in between) and ends with the last.
 func TestWatchStorm(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, rulesOfSize(1))

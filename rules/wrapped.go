@@ -7,11 +7,11 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// wrapperKey is where a dashboard keeps the rule in each of its objects, beside what it knows of
-// the rule: {"id": 5, "app": "shop", "rule": {...}}.
+// wrapperKey is the key under which a dashboard keeps the rule in each of its objects, beside its
+// own data: {"id": 5, "app": "shop", "rule": {...}}.
 const wrapperKey = "rule"
 
-// unwrap puts rules in the place of the objects that a dashboard has put around them.
+// unwrap replaces a dashboard's objects by the rules in them.
 func (d *decoder) unwrap(root *yaml.Node) {
 	lists := []*yaml.Node{root}
 	if root.Kind == yaml.MappingNode {
@@ -32,8 +32,8 @@ func (d *decoder) unwrap(root *yaml.Node) {
 	}
 }
 
-// merged returns a wrapped rule with those of its fields that are only beside it, such as its id,
-// or nil after reporting what is wrong with them. path is that of the wrapper.
+// merged returns a wrapped rule with the fields that are only beside it, such as its id, or nil
+// after reporting their errors. path is that of the wrapper.
 func (d *decoder) merged(outer, rule *yaml.Node, path string, fields []field) (all *yaml.Node, its string) {
 	its = path + "." + wrapperKey
 	whole := *rule
@@ -67,7 +67,7 @@ func without(content []*yaml.Node, key string) (left []*yaml.Node) {
 	return left
 }
 
-// keyOf returns the node of a key that a mapping has.
+// keyOf returns the node of a key in a mapping.
 func keyOf(mapping *yaml.Node, key string) *yaml.Node {
 	for i := 0; i < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == key {
@@ -77,7 +77,7 @@ func keyOf(mapping *yaml.Node, key string) *yaml.Node {
 	return mapping
 }
 
-// sameValue reports whether two values say the same, numbers in whatever form.
+// sameValue reports whether two values are equal, numbers in any form.
 func sameValue(a, b *yaml.Node) bool {
 	if isNumber(a) && isNumber(b) {
 		x, _ := strconv.ParseFloat(a.Value, 64)
@@ -87,7 +87,7 @@ func sameValue(a, b *yaml.Node) bool {
 	return a.Kind == b.Kind && a.Value == b.Value && isText(a) == isText(b) && slices.EqualFunc(a.Content, b.Content, sameValue)
 }
 
-// typeHint is the key under which a serializer of Java writes the class of an object.
+// typeHint is the key under which a Java serializer writes the class of an object.
 const typeHint = "@type"
 
 // isTypeHint reports whether a key is one that Sentinel ignores, and warns of the first in a file.

@@ -12,8 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// readYAML returns the root of the only document in data, or nil after
-// reporting why there is none.
+// readYAML returns the root of the only document in data, or nil after reporting why there is none.
 func (d *decoder) readYAML(data []byte) *yaml.Node {
 	if !d.checkYAML(data) {
 		return nil
@@ -38,7 +37,7 @@ func (d *decoder) readYAML(data []byte) *yaml.Node {
 }
 
 // asYAML11 returns data with another version in its %YAML directive, if it has one of 1.2 or the
-// like. The parser knows the name of 1.1 only, and the values that both read differently are
+// like. The parser knows the name of 1.1 only, and the values that the two read differently are
 // refused in rule files anyway.
 func (d *decoder) asYAML11(data []byte) (as []byte, ok bool) {
 	at := yamlVersion.FindSubmatchIndex(data)
@@ -55,15 +54,15 @@ func (d *decoder) asYAML11(data []byte) (as []byte, ok bool) {
 	return as, true
 }
 
-// yamlVersion finds the version in the directive, before which there are only other
-// directives, comments and empty lines.
+// yamlVersion finds the version in the directive, before which there are only other directives,
+// comments and empty lines.
 var yamlVersion = regexp.MustCompile(`\A(?:[ \t]*(?:[#%].*)?\r?\n)*%YAML[ \t]+(\d+\.\d+)[ \t]*(?:#.*)?\r?\n`)
 
-// documents returns the first two documents, or those that there are.
+// documents returns the first two documents, or fewer if there are fewer.
 func documents(r io.Reader) (docs []*yaml.Node, err error) {
 	defer func() {
-		// The parser panics on some malformed input (mikefarah/yq#2481), and a
-		// rule file must not be able to stop the program.
+		// The parser panics on some malformed input (mikefarah/yq#2481), and a rule file must not
+		// be able to stop the program.
 		if p := recover(); p != nil {
 			err = fmt.Errorf("yaml: the parser failed: %v", p)
 		}
@@ -81,10 +80,9 @@ func documents(r io.Reader) (docs []*yaml.Node, err error) {
 	return docs, nil
 }
 
-// checkYAML reports characters that YAML forbids and files with so many items
-// that parsing them would take a hundred times their size. What it counts
-// bounds the nodes: each takes a line, a dash, a comma or an opening. So does what
-// a comment is kept in.
+// checkYAML reports characters that YAML forbids and files with so many items that parsing them
+// would take a hundred times their size. Its count bounds the nodes: each takes a line, a dash, a
+// comma or an opening. Comments count too.
 func (d *decoder) checkYAML(data []byte) (ok bool) {
 	items, last := 0, rune(0)
 	for i, r := range string(data) {
@@ -110,8 +108,8 @@ var (
 	unknownAlias = regexp.MustCompile(`^unknown anchor '(.*)' referenced`)
 )
 
-// addSyntax reports err, which says what is wrong with data. The parser has no
-// columns: the place is where the line's text begins, or the tab that it stumbled over.
+// addSyntax reports err, a syntax error in data. The parser has no columns: the place is the start
+// of the line's text, or the tab that it stumbled over.
 func (d *decoder) addSyntax(data []byte, err error) {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if strings.Contains(text, "found a tab character ") || strings.HasSuffix(text, "found character that cannot start any token") {
@@ -128,8 +126,8 @@ func (d *decoder) addSyntax(data []byte, err error) {
 	if alias := unknownAlias.FindStringSubmatch(text); alias != nil {
 		line = placeAt(data, bytes.Index(data, []byte("*"+alias[1]))).line
 	}
-	// A scanner error names the line at fault. A parser error names one before
-	// the construct at fault, so it is better to see how far parsing came.
+	// A scanner error names the line at fault. A parser error names one before the construct at
+	// fault, so the line that parsing reached is better.
 	if line == 0 || strings.HasPrefix(text, "did not find expected ") {
 		line = lineReached(data)
 	}
@@ -144,10 +142,10 @@ func lineReached(data []byte) int {
 	return 1 + bytes.Count(data[:max(reached(data)-1, 0)], []byte("\n"))
 }
 
-// tabReached returns where the tab is at which the parser stops, or the first of several in a
-// row. The line that its error names may be an earlier one.
+// tabReached returns the position of the tab at which the parser stops, or of the first of several
+// in a row. The line that its error names may be an earlier one.
 func tabReached(data []byte) (at place, ok bool) {
-	const ahead = 4 // bytes that the parser looks at before it decides what a token is
+	const ahead = 4 // bytes that the parser reads ahead before it decides on a token
 	read := reached(data)
 	tab := bytes.LastIndexByte(data[:read], '\t')
 	if tab < read-ahead || isReserved(bytes.TrimLeft(data[tab+1:], " ")) {
@@ -159,7 +157,7 @@ func tabReached(data []byte) (at place, ok bool) {
 	return placeAt(data, tab), true
 }
 
-// isReserved reports whether text begins with what cannot start any token either.
+// isReserved reports whether text begins with a character that can't start a token either.
 func isReserved(text []byte) bool { return len(text) > 0 && strings.IndexByte("@`%", text[0]) >= 0 }
 
 // reached returns how many bytes of data the parser has read when it stops.

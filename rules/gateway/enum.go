@@ -2,22 +2,22 @@ package gateway
 
 import "github.com/penstock-go/penstock/internal/shown"
 
-// Param is something that a request carries.
+// Param is the part of a request that a rule distinguishes requests by.
 type Param uint8
 
 // The params.
 const (
 	None     Param = iota // nothing: all requests share the limit
-	ClientIP              // the address of the client, as the adapter finds it
-	Host                  // the host that is asked for
+	ClientIP              // the address of the client, as the adapter determines it
+	Host                  // the requested host
 	Header                // a header
-	Query                 // a parameter of the query
+	Query                 // a query parameter
 	Cookie                // a cookie
 )
 
 var paramNames = shown.NewEnum[Param]("param", "none", "clientIP", "host", "header", "query", "cookie")
 
-// named reports whether a request can carry several of it, by name.
+// named reports whether a request can carry several, by name.
 func (p Param) named() bool { return p == Header || p == Query || p == Cookie }
 
 // String returns the name used in rule files.
@@ -29,15 +29,15 @@ func (p Param) MarshalText() ([]byte, error) { return paramNames.Marshal(p) }
 // UnmarshalText reads the name used in rule files.
 func (p *Param) UnmarshalText(text []byte) error { return paramNames.Parse(text, p) }
 
-// ValueMatch says which values a rule looks at.
+// ValueMatch selects the values that a rule limits.
 type ValueMatch uint8
 
 // The ways to match a value.
 const (
-	Exact    ValueMatch = iota // that value
-	Prefix                     // those that begin with it
-	Regex                      // those that the regular expression (RE2) matches as a whole
-	Contains                   // those that contain it
+	Exact    ValueMatch = iota // exactly that value
+	Prefix                     // values that begin with it
+	Regex                      // values that the regular expression (RE2) matches as a whole
+	Contains                   // values that contain it
 )
 
 var matchNames = shown.NewEnum[ValueMatch]("valueMatch", "exact", "prefix", "regex", "contains")

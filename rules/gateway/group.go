@@ -24,21 +24,21 @@ type Group struct {
 type Path struct {
 	// Path begins with a slash, unless it is an expression. Required.
 	Path string `yaml:"path"`
-	// Match says how Path is to be read. The zero value is api.MatchExact. api.MatchPrefix matches
-	// all paths that begin with what precedes the star at the end of Path. api.MatchPath compares
-	// the parts between slashes, where a star matches any part. api.MatchRegex is a regular
-	// expression (RE2) that must match a whole path.
+	// Match says how to read Path. The zero value is api.MatchExact. api.MatchPrefix matches all
+	// paths that begin with the text before the star at the end of Path. api.MatchPath compares the
+	// parts between slashes, where a star matches any part. api.MatchRegex is a regular expression
+	// (RE2) that must match the whole path.
 	Match spec.Match `yaml:"match,omitempty"`
 }
 
-// MaxPaths is the most paths that a group can have.
+// MaxPaths is the most paths in a group.
 const MaxPaths = 1000
 
-// Normalized returns the group, or the first field that can't be honoured as a
-// [spec.FieldError].
+// Normalized returns the group. It returns a [spec.FieldError] for the first field that can't be
+// honoured.
 func (g Group) Normalized() (Group, error) {
 	if g.ID == "" {
-		return g, spec.BadField("id", "is required: it is the name of the group, which rules are about")
+		return g, spec.BadField("id", "is required: rules refer to the group by it")
 	}
 	if err := spec.CheckName("id", g.ID); err != nil {
 		return g, err
@@ -47,7 +47,7 @@ func (g Group) Normalized() (Group, error) {
 	case len(g.Paths) == 0:
 		return g, spec.BadField("paths", "is required: a group without paths has no requests")
 	case len(g.Paths) > MaxPaths:
-		return g, spec.BadField("paths", "are %d: a group has at most %d", len(g.Paths), MaxPaths)
+		return g, spec.BadField("paths", "has %d entries: a group can have at most %d", len(g.Paths), MaxPaths)
 	}
 	for _, p := range g.Paths {
 		if p.Match != spec.MatchRegex && !strings.HasPrefix(p.Path, "/") {
@@ -60,13 +60,13 @@ func (g Group) Normalized() (Group, error) {
 	return g, nil
 }
 
-// Info returns what rule files need to know.
+// Info returns the group's data for rule files.
 func (g Group) Info() spec.Info { return spec.Info{ID: g.ID, Resource: g.ID} }
 
 // Like is the name: a group with another name is another group.
 func (g Group) Like() string { return g.ID }
 
-// size is what its expressions cost.
+// size returns the cost of its expressions.
 func (g Group) size() (steps int) {
 	for _, p := range g.Paths {
 		if p.Match == spec.MatchRegex {

@@ -20,16 +20,16 @@ import (
 // client. A rule without Param is a flow rule of the resource, one with Param a hotspot rule; the
 // fields are described there.
 type Rule struct {
-	// ID names the rule in errors, logs and figures, and ties it to its predecessor when
-	// rules are reloaded. Made from the fields if empty. No flow or hotspot rule may have the same
-	// ID.
+	// ID names the rule in errors, logs and statistics, and links it to its predecessor on a
+	// reload. If empty, it is derived from the other fields. No flow or hotspot rule may have the
+	// same ID.
 	ID string `yaml:"id,omitempty"`
 	// Route is the resource of a route, as the gateway names it.
 	Route string `yaml:"route,omitempty"`
 	// Group is the ID of a [Group], instead of a route.
 	Group string `yaml:"group,omitempty"`
-	// Param is the part of a request each value of which has the limit. The zero value is none: all
-	// requests share the limit.
+	// Param is the part of a request whose values are limited one by one. The zero value is none:
+	// all requests share the limit.
 	Param Param `yaml:"param,omitempty"`
 	// Name is the name of the header, query parameter or cookie. Required for these, refused for
 	// others.
@@ -37,37 +37,37 @@ type Rule struct {
 	// Value restricts the rule to values equal to it, or matching it as ValueMatch says. "" means
 	// all values.
 	Value string `yaml:"value,omitempty"`
-	// ValueMatch says how Value is to be read. The zero value is [Exact].
+	// ValueMatch says how to read Value. The zero value is [Exact].
 	ValueMatch ValueMatch `yaml:"valueMatch,omitempty"`
-	// Missing says what a request without the param means, see hotspot.Rule: with refuse, a client
-	// can't get around the limit by leaving out a header. The zero value is unlimited. Only with a
+	// Missing decides about a request without the param, see hotspot.Rule: with refuse, a client
+	// can't evade the limit by leaving out a header. The zero value is unlimited. Only with a
 	// Param, and without a Value, since a request with another value would count as one without.
 	Missing hotspot.Missing `yaml:"missing,omitempty"`
-	// Threshold is the limit: requests per Interval for hotspot.QPS, requests at the same time for
-	// hotspot.Concurrency. 0 blocks everything.
+	// Threshold is the limit: requests per Interval for hotspot.QPS, requests in flight for
+	// hotspot.Concurrency. 0 blocks every request.
 	Threshold float64 `yaml:"threshold"`
-	// Interval is what Threshold is per. 10 ms to 24 h; 0 means one second.
+	// Interval is the period of Threshold. 10 ms to 24 h; 0 means one second.
 	Interval time.Duration `yaml:"interval,omitempty"`
-	// Window says in which intervals the limit holds, see hotspot.Rule. The zero value is
+	// Window selects the intervals in which the limit holds, see hotspot.Rule. The zero value is
 	// hotspot.Strict. hotspot.Refill goes with a Param only.
 	Window hotspot.Window `yaml:"strict,omitempty"`
-	// Burst is how many requests may pass beyond that, see hotspot.Rule; without Param only with
-	// behavior hotspot.TokenBucket.
+	// Burst is the number of requests that may pass beyond that, see hotspot.Rule; without Param
+	// only with behavior hotspot.TokenBucket.
 	Burst int `yaml:"burst,omitempty"`
-	// Metric is what Threshold counts. The zero value is hotspot.QPS.
+	// Metric is the quantity that Threshold limits. The zero value is hotspot.QPS.
 	Metric hotspot.Metric `yaml:"metric,omitempty"`
-	// Behavior is what happens beyond the limit. The zero value is hotspot.Reject.
+	// Behavior decides what happens to requests over the limit. The zero value is hotspot.Reject.
 	Behavior hotspot.Behavior `yaml:"behavior,omitempty"`
 	// MaxWait is the longest queueing time of hotspot.Throttle. 0 means 500 ms.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
-	// MaxValues is the most values that the rule distinguishes; others share limits. 0 means
+	// MaxValues is the number of values that the rule tracks; further ones share limits. 0 means
 	// 10,000. Only with Param.
 	MaxValues int `yaml:"maxValues,omitempty"`
-	// Mode says whether the verdict holds. The zero value is api.Enforce.
+	// Mode says whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 
-// Target is the resource that the rule is about.
+// Target returns the resource that the rule limits.
 func (r Rule) Target() string {
 	if r.Group != "" {
 		return r.Group
@@ -75,12 +75,12 @@ func (r Rule) Target() string {
 	return r.Route
 }
 
-// Normalized returns the rule with the default of every field that it reads written out, or the
-// first field that can't be honoured as a [spec.FieldError].
+// Normalized returns the rule with defaults filled in for every field that it reads. It returns a
+// [spec.FieldError] for the first field that can't be honoured.
 func (r Rule) Normalized() (Rule, error) {
 	switch {
 	case r.Route == "" && r.Group == "":
-		return r, spec.BadField("route", "is required, or group: say what the rule limits")
+		return r, spec.BadField("route", "or group is required: name the route or the group to limit")
 	case r.Route != "" && r.Group != "":
 		return r, spec.BadField("group", "does not go with route: a rule limits one of them")
 	case r.Route == spec.AnyResource:
@@ -135,7 +135,7 @@ func (r Rule) Normalized() (Rule, error) {
 // coldFactor is unused, as no rule of a gateway warms up.
 const coldFactor = 3
 
-// Flow is what a rule without a param becomes.
+// Flow returns the flow rule that a rule without a param becomes.
 func (r Rule) Flow() flow.Rule {
 	behaviors := []flow.Behavior{hotspot.Reject: flow.Reject, hotspot.Throttle: flow.Throttle, hotspot.TokenBucket: flow.TokenBucket}
 	f := flow.Rule{
@@ -154,7 +154,7 @@ func (r Rule) Flow() flow.Rule {
 	return f
 }
 
-// Hotspot is what a rule with a param becomes.
+// Hotspot returns the hotspot rule that a rule with a param becomes.
 func (r Rule) Hotspot() hotspot.Rule {
 	return hotspot.Rule{
 		ID: r.ID, Resource: r.Target(), Param: r.attachment(), Threshold: r.Threshold, Interval: r.Interval, Window: r.Window, Burst: r.Burst,
@@ -162,7 +162,7 @@ func (r Rule) Hotspot() hotspot.Rule {
 	}
 }
 
-// attachment is the name under which the values are attached to calls.
+// attachment returns the name under which the values are attached to calls.
 func (r Rule) attachment() string {
 	name := "gateway " + r.Param.String()
 	if r.Name != "" {
@@ -174,11 +174,11 @@ func (r Rule) attachment() string {
 	return name
 }
 
-// Info returns what rule files need to know.
+// Info returns the rule's data for rule files.
 func (r Rule) Info() spec.Info { return spec.Info{ID: r.ID, Resource: r.Target(), Mode: r.Mode} }
 
-// Like names a rule by the fields that make it that rule, so that an edited threshold is
-// still the same rule.
+// Like identifies a rule by the fields that make it that rule, so that a rule with an edited
+// threshold is still the same.
 func (r Rule) Like() string {
 	id := "gateway:route=" + r.Route
 	if r.Group != "" {

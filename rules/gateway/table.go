@@ -16,14 +16,14 @@ import (
 )
 
 // Table holds the groups and rules of one revision in the form that adapters use. It doesn't
-// change, and is safe for concurrent use. A nil one has no groups and asks for no values.
+// change, and is safe for concurrent use. A nil one has no groups and needs no values.
 type Table struct {
 	names  []string         // of the groups
 	exact  map[string][]int // groups, by path
 	wild   pattern.Wildcards
-	groups [][]int // by their numbers in wild
+	groups [][]int // by their index in wild
 	regex  []expression
-	values map[string][]Value // by the resource
+	values map[string][]Value // by resource
 }
 
 // expression is an expression of a group.
@@ -32,18 +32,18 @@ type expression struct {
 	group int
 }
 
-// Value is something that calls of a resource must carry.
+// Value is a value that calls of a resource must carry.
 type Value struct {
 	Attachment string // the name under which it is attached, see api.Param
 	Param      Param
-	Name       string // of the header, lower-case, query parameter or cookie
+	Name       string // of the header (lower-case), query parameter or cookie
 
 	match ValueMatch
 	value string
 	regex *pattern.Expression
 }
 
-// NewTable compiles groups and rules, which must be normalized. A rule about a group that doesn't
+// NewTable compiles groups and rules, which must be normalized. A rule on a group that doesn't
 // exist is an error.
 func NewTable(groups []Group, rules []Rule) (*Table, error) {
 	t := &Table{exact: make(map[string][]int), values: make(map[string][]Value)}
@@ -90,7 +90,7 @@ func (t *Table) add(group int, p Path) error {
 	return nil
 }
 
-// addValue notes what calls of the rule's resource must carry for it, each thing once.
+// addValue records the values that calls of the rule's resource must carry for it, each once.
 func (t *Table) addValue(r Rule, size *int) error {
 	target := r.Target()
 	same := func(v Value) bool { return v.Attachment == r.attachment() }
@@ -122,15 +122,16 @@ func (t *Table) addValue(r Rule, size *int) error {
 	return nil
 }
 
-// Groups is [Table.GroupsOf] of a URL with that path, decoded.
+// Groups is [Table.GroupsOf] for a URL with that path, decoded.
 func (t *Table) Groups(requested string) (names []string) {
 	return t.GroupsOf(&url.URL{Path: requested})
 }
 
 // GroupsOf returns the groups that the path of a URL belongs to, in the order in which they were
-// declared. Routers and servers read a path differently, so it belongs to the groups of every reading:
-// decoded as a whole, and decoded part by part, where an encoded slash ends no part and stands as %2F;
-// as it is, and cleaned, so that "//" and ".." don't evade a limit. A path of more than [pattern.MaxName] bytes belongs to every group that has an expression.
+// declared. Routers and servers read a path differently, so it belongs to the groups of every
+// reading: decoded as a whole, and decoded part by part, where an encoded slash ends no part and
+// stays %2F; as it is, and cleaned, so that "//" and ".." don't evade a limit. A path of more than
+// [pattern.MaxName] bytes belongs to every group that has an expression.
 func (t *Table) GroupsOf(u *url.URL) (names []string) {
 	if t == nil || len(t.names) == 0 {
 		return nil
@@ -150,7 +151,7 @@ func (t *Table) GroupsOf(u *url.URL) (names []string) {
 	return names
 }
 
-// belongs appends the groups that a path belongs to as it is.
+// belongs appends the groups that a path, taken literally, belongs to.
 func (t *Table) belongs(requested string, found []int) []int {
 	found = append(found, t.exact[requested]...)
 	for _, n := range t.wild.Match(requested) {
@@ -164,7 +165,7 @@ func (t *Table) belongs(requested string, found []int) []int {
 	return found
 }
 
-// readings appends the ways to read the path of a URL, each once, and each with a slash before it.
+// readings appends the ways to read the path of a URL, each once, and each with a leading slash.
 func readings(u *url.URL, list []string) []string {
 	add := func(p string) {
 		if !strings.HasPrefix(p, "/") {
@@ -176,7 +177,7 @@ func readings(u *url.URL, list []string) []string {
 	}
 	add(u.Path)
 	add(cleaned(u.Path))
-	if u.RawPath == "" { // there is no encoded slash, or a dot
+	if u.RawPath == "" { // there is no encoded slash or dot
 		return list
 	}
 	escaped := u.EscapedPath()
@@ -187,7 +188,7 @@ func readings(u *url.URL, list []string) []string {
 	return list
 }
 
-// cleaned is a path without empty parts, "." and "..", which ends in a slash if it did.
+// cleaned returns a path without empty parts, "." and "..", keeping a final slash.
 func cleaned(p string) string {
 	clean := path.Clean("/" + p)
 	if clean != "/" && strings.HasSuffix(p, "/") {
@@ -207,7 +208,8 @@ func unescapedParts(escaped string) string {
 	return strings.Join(parts, "%2F")
 }
 
-// Values returns what the calls of a resource must carry. The caller must not change the slice.
+// Values returns the values that calls of a resource must carry. The caller must not change the
+// slice.
 func (t *Table) Values(resource string) []Value {
 	if t == nil {
 		return nil
@@ -215,7 +217,7 @@ func (t *Table) Values(resource string) []Value {
 	return t.values[resource]
 }
 
-// Takes reports whether a rule looks at a value. It never looks at an empty value, and goes by
+// Takes reports whether a rule limits a value. It never limits an empty value, and compares only
 // the beginning of a long one.
 func (v *Value) Takes(value string) bool {
 	switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// most is the most units that a flow rule lets in within any interval of length d, whatever the
+// most returns the most units that a flow rule admits within any interval of length d, whatever the
 // traffic, or infinity.
 func most(r flow.Rule, d time.Duration) float64 {
 	perInterval := math.Floor(r.Threshold)
@@ -17,11 +17,11 @@ func most(r flow.Rule, d time.Duration) float64 {
 	case r.Metric != flow.QPS:
 		return math.Inf(1)
 	case r.Behavior == flow.Throttle || r.Behavior == flow.WarmUpThrottle:
-		return math.Floor(rate + r.MaxWait.Seconds()*r.Threshold/r.Interval.Seconds() + 1) // it lets them in as they arrive, to wait
+		return math.Floor(rate + r.MaxWait.Seconds()*r.Threshold/r.Interval.Seconds() + 1) // it admits them as they arrive, to wait
 	case r.Behavior == flow.TokenBucket:
 		return math.Floor(rate + float64(r.Burst) + 1)
 	case r.Window == flow.Ring:
-		return 2 * intervals * perInterval // in any of its intervals twice the limit
+		return 2 * intervals * perInterval // twice the limit in any of its intervals
 	}
 	return intervals * perInterval
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 )
 
-// clusters looks at what the file says of a cluster whose members divide limits by their number.
+// clusters checks the file's cluster settings, if members divide limits by their number.
 func (l *linter) clusters() {
 	local := func(r cluster.Rule) bool { return r.Shared() && r.OnFailure == cluster.Local }
 	divides := slices.ContainsFunc(l.set.Flow, func(r flow.Rule) bool { return local(r.Cluster) }) ||
@@ -17,7 +17,7 @@ func (l *linter) clusters() {
 		slices.ContainsFunc(l.set.Isolation, func(r isolation.Rule) bool { return local(r.Cluster) })
 	for i, c := range l.set.Cluster {
 		if c.Members == 0 && divides {
-			l.add("PN023", Notice, "cluster", i, "", "a process that has never reached the store takes itself for the only one, and gives its calls the whole limit; add members")
+			l.add("PN023", Notice, "cluster", i, "", "a process that has never reached the store assumes that it is the only one and grants the whole limit; add members")
 		}
 	}
 }

@@ -15,19 +15,18 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// list is what there is to look at in the rules of any family.
+// list is the common part of the rules of any family.
 type list struct {
 	family string
 	*names
-	says func(i int) string // all that a rule says but its ID
+	says func(i int) string // everything in a rule except its ID
 }
 
 func listOf[R spec.Rule](family string, rules []R) list {
 	return list{family, namesOf(rules), func(i int) string { return fmt.Sprintf("%#v", spec.WithID(rules[i], "")) }}
 }
 
-// read writes the defaults of all rules out. A rule that can't be loaded stays as it is, and is
-// off.
+// read fills in the defaults of all rules. An invalid rule stays as it is, and is off.
 func (l *linter) read() {
 	coldFactor := l.opts.ColdFactor
 	l.set.Authority = written(l.set.Authority, authority.Rule.Normalized, func(r *authority.Rule) *spec.Mode { return &r.Mode })
@@ -56,7 +55,7 @@ func written[R any](rules []R, normalized func(R) (R, error), mode func(*R) *spe
 	return all
 }
 
-// list is what there is to look at of a family.
+// list returns the list of a family.
 func (l *linter) list(family string) list {
 	return l.lists[slices.IndexFunc(l.lists, func(x list) bool { return x.family == family })]
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// flows looks at each flow rule by itself.
+// flows checks each flow rule by itself.
 func (l *linter) flows() {
 	const family = "flow"
 	access := l.list("authority")
@@ -21,9 +21,9 @@ func (l *linter) flows() {
 		switch whole := math.Floor(r.Threshold); {
 		case !counted(r) || whole == r.Threshold:
 		case whole == 0:
-			l.add("PN009", Warning, family, i, "threshold", "a threshold of %v lets nothing in: whole units are counted; for one call in a longer time make interval longer, or throttle", r.Threshold)
+			l.add("PN009", Warning, family, i, "threshold", "a threshold of %v admits nothing: only whole units count; to admit one call in a longer time make interval longer, or throttle", r.Threshold)
 		default:
-			l.add("PN016", Notice, family, i, "threshold", "a threshold of %v lets %v in: whole units are counted; the fraction counts with behavior throttle or tokenBucket", r.Threshold, whole)
+			l.add("PN016", Notice, family, i, "threshold", "a threshold of %v admits %v: only whole units count; the fraction counts with behavior throttle or tokenBucket", r.Threshold, whole)
 		}
 		l.warmUp(i, r)
 		l.waits(family, i, r.Threshold > 0 && (r.Behavior == flow.Throttle || r.Behavior == flow.WarmUpThrottle), r.MaxWait, distance(r.Interval, r.Threshold))
@@ -34,7 +34,7 @@ func (l *linter) flows() {
 			l.add("PN021", Notice, family, i, "behavior", "without a burst the bucket holds one token: calls pass one by one, at least %v apart, and one that comes a little early is refused; add burst", distance(r.Interval, r.Threshold))
 		}
 		if r.MemoryThreshold != 0 && r.HighMemory == flow.Share(1) {
-			l.add("PN017", Notice, family, i, "highMemory", "a share of 1 is all the memory there is: a process is stopped before it gets there, so memoryThreshold never holds; use 0.9, say")
+			l.add("PN017", Notice, family, i, "highMemory", "a share of 1 is all of the memory: a process is killed before it gets there, so memoryThreshold never holds; use 0.9, say")
 		}
 		l.refers(i, r)
 		if named := r.Origin != flow.OriginDefault && r.Origin != flow.OriginOther; named && r.Info().Named() {
@@ -48,12 +48,12 @@ func (l *linter) flows() {
 	}
 }
 
-// distance is the time between two units of a throttle.
+// distance returns the time between two units of a throttle.
 func distance(interval time.Duration, threshold float64) time.Duration {
 	return time.Duration(min(float64(interval)/threshold, float64(math.MaxInt64/2)))
 }
 
-// warmUp looks at whether there is anything to warm up.
+// warmUp checks whether there is anything to warm up.
 func (l *linter) warmUp(i int, r flow.Rule) {
 	if r.Behavior != flow.WarmUp && r.Behavior != flow.WarmUpThrottle || r.Threshold == 0 {
 		return
@@ -70,40 +70,41 @@ func (l *linter) warmUp(i int, r flow.Rule) {
 	}
 }
 
-// waits looks at a queue whose turns are a distance apart.
+// waits checks a queue with a distance between its turns.
 func (l *linter) waits(family string, i int, queues bool, maxWait, distance time.Duration) {
 	switch timeout := l.opts.CallerTimeout; {
-	case !queues || maxWait <= 1: // which is how a rule says that no call is to wait
+	case !queues || maxWait <= 1: // the way to say that no call should wait
 	case maxWait < distance:
-		l.add("PN011", Warning, family, i, "maxWait", "nobody ever waits: the next turn is %v away, and maxWait is %v; make maxWait longer, or reject", distance, maxWait)
+		l.add("PN011", Warning, family, i, "maxWait", "no call ever waits: the next turn is %v away, and maxWait is %v; make maxWait longer, or reject", distance, maxWait)
 	case timeout > 0 && maxWait > timeout:
 		l.add("PN006", Warning, family, i, "maxWait", "calls wait for up to %v, but their callers give up after %v: make maxWait shorter", maxWait, timeout)
 	}
 }
 
-// coarse looks at a strict window.
+// coarse checks a strict window.
 func (l *linter) coarse(family string, i, buckets int) {
 	const fewest = 5
 	if buckets < fewest {
-		l.add("PN015", Notice, family, i, "buckets", "a strict window of %d buckets lets %d/%d of the threshold in under steady load: leave buckets out, or write strict: false for Sentinel's window", buckets, buckets, buckets+1)
+		l.add("PN015", Notice, family, i, "buckets", "a strict window of %d buckets admits %d/%d of the threshold under steady load: remove buckets, or write strict: false for Sentinel's window", buckets, buckets, buckets+1)
 	}
 }
 
-// refers looks at what a rule refers to.
+// refers checks the references of a rule.
 func (l *linter) refers(i int, r flow.Rule) {
 	seen := l.opts.Seen
 	switch {
 	case r.Relation == flow.Associated && r.Info().Named() && r.Ref == r.Resource:
-		l.add("PN003", Warning, "flow", i, "ref", "the rule looks at its own resource and takes nothing there, so calls that come at once all pass: leave out relation and ref")
+		l.add("PN003", Warning, "flow", i, "ref", "the rule reads its own resource and takes nothing there, so simultaneous calls all pass: remove relation and ref")
 	case seen == nil:
 	case r.Relation == flow.Associated && !slices.Contains(seen.Resources, r.Ref):
 		l.add("PN003", Warning, "flow", i, "ref", "no call has asked for %q, and until one does the rule limits nothing: is the name right?", r.Ref)
 	case r.Relation == flow.Chain && !slices.Contains(seen.Contexts, r.Ref):
-		l.add("PN003", Warning, "flow", i, "ref", "no call has come in through a context %q, and the rule is about no others: it is a name that api.WithContext gives, not that of a resource", r.Ref)
+		l.add("PN003", Warning, "flow", i, "ref", "no call has come in through a context %q, the only one that the rule applies to: ref must be a name passed to api.WithContext, not a resource", r.Ref)
 	}
 }
 
-// shadowed finds rules that never decide since another one is stricter wherever they look.
+// shadowed finds rules that never decide because another one is at least as strict for all their
+// calls.
 func (l *linter) shadowed() {
 	shadowed(l, "flow", l.set.Flow, stricterFlow)
 	shadowed(l, "hotspot", l.set.Hotspot, stricterHotspot)
@@ -123,25 +124,25 @@ func shadowed[R spec.Rule](l *linter, family string, rules []R, stricter func(st
 				// Of two equally strict rules, the later one is redundant.
 				return i != j && stricter(rules[j], rules[i]) && (j < i || !stricter(rules[i], rules[j]))
 			})
-			if j >= 0 && !spec.Equal(spec.WithID(rules[i], ""), spec.WithID(rules[group[j]], "")) { // which is told otherwise
+			if j >= 0 && !spec.Equal(spec.WithID(rules[i], ""), spec.WithID(rules[group[j]], "")) { // another check reports that
 				l.tellShadowed(family, i, group[j])
 			}
 		}
 	}
 }
 
-// shared reports whether a cluster shares the limit of a rule: what others take of it, a rule that is this
-// process's alone knows nothing of, and the other way round.
+// shared reports whether a cluster shares the limit of a rule: a local rule doesn't know the calls
+// of other members, and vice versa.
 func shared(rule any) bool {
 	r, ok := rule.(interface{ Shared() bool })
 	return ok && r.Shared()
 }
 
 func (l *linter) tellShadowed(family string, i, j int) {
-	l.add("PN002", Warning, family, i, "threshold", "the rule never decides: %s lets no more in, whatever comes; remove one, or correct what it says", l.at(family, j))
+	l.add("PN002", Warning, family, i, "threshold", "the rule never decides: %s never admits more; remove or correct one of them", l.at(family, j))
 }
 
-// stricterFlow reports whether whatever strict lets in loose would.
+// stricterFlow reports whether loose admits every call that strict admits.
 func stricterFlow(strict, loose flow.Rule) bool {
 	switch {
 	case !everybody(strict) || loose.Relation == flow.Associated || loose.MemoryThreshold != 0:
@@ -156,7 +157,7 @@ func stricterFlow(strict, loose flow.Rule) bool {
 		return math.Floor(strict.Threshold) <= math.Floor(loose.Threshold)
 	}
 	over := loose.Interval
-	if loose.Window == flow.Strict { // it looks back for a bucket more
+	if loose.Window == flow.Strict { // it looks back one more bucket
 		over += loose.Interval / time.Duration(loose.Buckets)
 	}
 	return most(strict, over) <= math.Floor(loose.Threshold)

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/internal/netname"
 )
 
-// hosts finds names of hosts in a spelling that no adapter of clients uses.
+// hosts finds host names in a spelling that no adapter of clients uses.
 func (l *linter) hosts() {
 	for _, x := range l.lists {
 		for i, info := range x.infos {
@@ -18,7 +18,7 @@ func (l *linter) hosts() {
 			}
 			check := func(field, name string) {
 				if want := spelled(name); want != name {
-					l.add("PN025", Warning, x.family, i, field, "%q names a host in a spelling that no client's calls have: write %q", name, want)
+					l.add("PN025", Warning, x.family, i, field, "%q names a host in a spelling that no client uses: write %q", name, want)
 				}
 			}
 			if info.Named() {
@@ -31,8 +31,8 @@ func (l *linter) hosts() {
 	}
 }
 
-// spelled is the name as clients have it, if it names a host: after a method, or one that ends in a
-// dot or a default port. Others may be names that a program has chosen itself.
+// spelled returns the name in the spelling of clients, if it names a host: after a method, or one
+// that ends in a dot or a default port. Others may be names that a program has chosen itself.
 func spelled(name string) string {
 	for _, separator := range []string{" ", ":"} {
 		if method, host, found := strings.Cut(name, separator); found && slices.Contains(methods, method) && isHost(host) {

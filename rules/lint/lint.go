@@ -1,10 +1,10 @@
-// Package lint finds rules that load but can't do what their author thinks: a limit that a
-// stricter one keeps from ever deciding, a queue in which there is no room for anybody, a breaker
-// that the limit before it keeps from ever opening.
+// Package lint finds rules that load but can't do what their author thinks: a limit that never
+// decides because of a stricter one, a queue without room for any call, a breaker that never opens
+// because of the limit before it.
 //
-// [Check] looks at a rule file, or at a set of rules. What it finds has a code, under which
-// docs/lint.md says what it means, when it is right to leave things as they are, and what to do otherwise.
-// With what a guard has [Seen], it also finds rules for calls that never come.
+// [Check] checks a rule file, or a set of rules. Every finding has a code; docs/lint.md explains
+// under that code what it means, when to leave things as they are, and what to do otherwise. With
+// the data that a guard has [Seen], it also finds rules for calls that never come.
 //
 // A finding is not an error: the rules are in force as written.
 package lint
@@ -28,8 +28,8 @@ type Severity uint8
 
 // The severities, the worst first.
 const (
-	Warning Severity = iota // something that the rule says never happens
-	Notice                  // it happens, and surprises many
+	Warning Severity = iota // the rule has an effect that never occurs
+	Notice                  // the effect occurs, but surprises many
 )
 
 var severityNames = shown.NewEnum[Severity]("severity", "warning", "notice")
@@ -43,47 +43,47 @@ func (s Severity) MarshalText() ([]byte, error) { return severityNames.Marshal(s
 // UnmarshalText reads the severity's name.
 func (s *Severity) UnmarshalText(text []byte) error { return severityNames.Parse(text, s) }
 
-// Finding is something about a rule that its author may not know.
+// Finding is a fact about a rule that its author may not know.
 type Finding struct {
 	Code     string // as in "PN001": that of a section of docs/lint.md
 	Severity Severity
 	Family   string // the key of the rule's family, as in "flow"
-	Rule     int    // which rule of the family, from 0
-	// Place is where it is; its Problem says what it is and what to do about it.
+	Rule     int    // index of the rule in the family, from 0
+	// Place is its position; its Problem describes it and what to do about it.
 	Place rules.FileError
 }
 
 // String returns file:line:column: path: problem (code).
 func (f Finding) String() string { return fmt.Sprintf("%v (%s)", &f.Place, f.Code) }
 
-// Options say what is known in addition to the rules. The zero value takes nothing for granted.
+// Options hold what is known in addition to the rules. The zero value assumes nothing.
 type Options struct {
-	// CallerTimeout is how long callers wait for an answer. 0 is not known.
+	// CallerTimeout is the time that callers wait for an answer. 0 means unknown.
 	CallerTimeout time.Duration
-	// Seen is what a guard has seen since it got the rules; nil is not known.
+	// Seen is the traffic that a guard has seen since it got the rules; nil means unknown.
 	Seen *Seen
 	// ColdFactor is the engine's, see api.Config. 0 means 3, as there.
 	ColdFactor int
 }
 
-// Seen is what a guard has seen of calls. What is not in it counts as never seen, so there should
-// have been some traffic.
+// Seen is the traffic that a guard has seen. Anything not in it counts as never seen, so there
+// should have been some traffic.
 type Seen struct {
 	Resources []string         // that calls asked for
 	Contexts  []string         // in which calls came
 	Inbound   bool             // a call was inbound
-	Rules     []core.RuleStats // what each rule has done
+	Rules     []core.RuleStats // the stats of each rule
 }
 
-// Check looks at the rules of a file, and returns what it finds: the worst first, and otherwise in
-// the order of the file.
+// Check checks the rules of a file, and returns the findings: the worst first, and otherwise in the
+// order of the file.
 func Check(p rules.Parsed, opts Options) []Finding {
 	return check(p.Set, p.Place, false, opts)
 }
 
-// CheckFiles is [Check] for files whose rules are in force together, such as those of a
-// directory: rules of different files are compared too. Rule counts through all files, and a
-// finding's place is in the file that has the rule.
+// CheckFiles is [Check] for files whose rules are in force together, such as those of a directory:
+// rules of different files are compared too. Rule counts through all files, and a finding's place
+// is in the file that has the rule.
 func CheckFiles(files []rules.Parsed, opts Options) []Finding {
 	if len(files) == 1 {
 		return Check(files[0], opts)
@@ -127,30 +127,31 @@ func check(set rules.Set, place func(family string, i int, field string) rules.F
 	return l.found
 }
 
-// looks are what is looked for.
+// looks lists the checks.
 var looks = []func(*linter){
 	(*linter).duplicates, (*linter).shadowed, (*linter).patterns, (*linter).groupPaths, (*linter).refs, (*linter).hosts, (*linter).unseen,
 	(*linter).flows, (*linter).hotspots, (*linter).systems, (*linter).isolations, (*linter).breakers, (*linter).clusters,
 }
 
-// linter is one look at rules.
+// linter is one run over the rules.
 type linter struct {
 	opts    Options
 	place   func(family string, i int, field string) rules.FileError
 	several bool      // files
-	set     rules.Set // with the defaults of what could be normalized written out
+	set     rules.Set // with defaults filled in for valid rules
 	lists   []list    // of the families whose rules name resources
 	found   []Finding
 }
 
-// add notes a finding about a field of a rule, or about the rule if field is "".
+// add adds a finding about a field of a rule, or about the rule if field is "".
 func (l *linter) add(code string, s Severity, family string, rule int, field, format string, args ...any) {
 	at := l.place(family, rule, field)
 	at.Problem = fmt.Sprintf(format, args...)
 	l.found = append(l.found, Finding{code, s, family, rule, at})
 }
 
-// at names another rule for a sentence: by its place in the file or, without a file, in its family.
+// at refers to another rule in a message: by its position in the file or, without a file, in its
+// family.
 func (l *linter) at(family string, rule int) string {
 	at := l.place(family, rule, "")
 	if at.Line == 0 {
@@ -162,17 +163,17 @@ func (l *linter) at(family string, rule int) string {
 	return fmt.Sprintf("%s at %d:%d", at.Path, at.Line, at.Column)
 }
 
-// worst is how many findings Log writes one by one.
+// worst is the number of findings that Log writes one by one.
 const worst = 5
 
-// Log writes the worst of the warnings, a line each, and how many more there are. It leaves
-// notices out.
+// Log writes the worst of the warnings, a line each, and how many more there are. It leaves notices
+// out.
 func Log(log *slog.Logger, found []Finding) {
 	found = slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return f.Severity != Warning })
 	for _, f := range found[:min(len(found), worst)] {
-		log.Warn("penstock: a rule may not do what it was written for, see docs/lint.md", "code", f.Code, "at", f.Place.Error())
+		log.Warn("penstock: a rule may not work as intended, see docs/lint.md", "code", f.Code, "at", f.Place.Error())
 	}
 	if more := len(found) - worst; more > 0 {
-		log.Warn("penstock: more rules may not do what they were written for; penstock check lists all", "rules", more)
+		log.Warn("penstock: more rules may not work as intended; penstock check lists all", "rules", more)
 	}
 }

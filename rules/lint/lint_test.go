@@ -23,8 +23,8 @@ import (
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-// told is what a section says that the linter knows besides the file.
-var told = map[string]lint.Options{
+// knowledge holds, for a section, what the linter knows besides the file.
+var knowledge = map[string]lint.Options{
 	"PN001": {Seen: &lint.Seen{Resources: []string{"GET /orders", "GET /users/7"}}},
 	"PN003": {Seen: &lint.Seen{Resources: []string{"POST /orders", "GET /orders"}, Contexts: []string{"http"}}},
 	"PN004": {Seen: &lint.Seen{Resources: []string{"GET /orders"}, Rules: []core.RuleStats{
@@ -37,7 +37,7 @@ var told = map[string]lint.Options{
 	"PN022": {CallerTimeout: 2 * time.Second},
 }
 
-// section is what the page says of a code.
+// section is the page's section of a code.
 type section struct{ code, fails, finding, passes string }
 
 var (
@@ -78,16 +78,16 @@ func check(t *testing.T, text string, opts lint.Options) (lines string) {
 	return lines
 }
 
-// Of each code the page shows a file with just those findings that it shows, and one without any.
+// For each code the page shows a file with exactly the shown findings, and one without any.
 func TestPage(t *testing.T) {
 	for _, s := range sections(t) {
 		t.Run(s.code, func(t *testing.T) {
-			found := check(t, s.fails, told[s.code])
+			found := check(t, s.fails, knowledge[s.code])
 			assert.Equal(t, s.finding, found)
 			for line := range strings.Lines(found) {
 				assert.Contains(t, line, "("+s.code+")")
 			}
-			assert.Empty(t, check(t, s.passes, told[s.code]))
+			assert.Empty(t, check(t, s.passes, knowledge[s.code]))
 		})
 	}
 }
@@ -114,8 +114,8 @@ func TestEveryCodeHasASection(t *testing.T) {
 	assert.Equal(t, slices.Compact(want), got)
 }
 
-// What the linter says of the rule files of this repository: nothing but what is true. Those of
-// tests have a few rules that are odd on purpose.
+// Every finding of the linter in the rule files of this repository is true. Those of tests have a
+// few rules that are odd on purpose.
 func TestRuleFilesOfThisRepository(t *testing.T) {
 	odd := map[string][]string{
 		"rules/testdata/set.json": {"PN011 flow[4]", "PN015 system[2]", "PN017 flow[9]"},
@@ -150,7 +150,7 @@ func TestRuleFilesOfThisRepository(t *testing.T) {
 	for name, text := range files {
 		p, err := rules.ParseWith("rules.yaml", []byte(text), rules.ParseOptions{})
 		if err != nil {
-			continue // no rule file, or one that is wrong
+			continue // not a rule file, or an invalid one
 		}
 		looked++
 		var found []string
@@ -162,7 +162,8 @@ func TestRuleFilesOfThisRepository(t *testing.T) {
 	assert.Greater(t, looked, 40)
 }
 
-// Rules of several files are compared with each other, and each finding is in the file that has the rule.
+// Rules of several files are compared with each other, and each finding is in the file that has the
+// rule.
 func TestSeveralFiles(t *testing.T) {
 	var files []rules.Parsed
 	for name, text := range map[string]string{
@@ -185,7 +186,7 @@ func TestSeveralFiles(t *testing.T) {
 	assert.Regexp(t, `^c.yaml:2:\d+: flow\[0\].*flow\[1\] at a.yaml:3:5.*\(PN002\)$`, found[2])
 }
 
-// A rule that shares its limit decides where a stricter one of this process alone does not: others take of it too.
+// A rule that shares its limit can decide beside a stricter local one: other members use it too.
 func TestASharedLimitIsNotInVain(t *testing.T) {
 	p, err := rules.ParseWith("rules.yaml", []byte(`
 flow:
@@ -199,7 +200,7 @@ isolation:
 	assert.Empty(t, lint.Check(p, lint.Options{}))
 }
 
-// Two stars are no pattern here, wherever a name or a path stands.
+// Two stars are no pattern here, in any name or path.
 func TestTwoStars(t *testing.T) {
 	const name, path = "is read as the name of one resource: ", "is read as one path: "
 	for text, want := range map[string]string{
@@ -208,10 +209,10 @@ func TestTwoStars(t *testing.T) {
 		"isolation: [{resource: GET /a/*/**, threshold: 1}]":                        "rules.yaml:1:24: isolation[0].resource: \"GET /a/*/**\" looks like a pattern and " + name + "write a star for each part, with `match: path`, or an expression, with `match: regex` (PN014)\n",
 		"hotspot: [{resource: /a/**, param: u, threshold: 1}]":                      "rules.yaml:1:22: hotspot[0].resource: \"/a/**\" looks like a pattern and " + name + "write \"/a/*\" with `match: prefix` (PN014)\n",
 		"authority: [{resource: /a/**, origins: [b]}]":                              "rules.yaml:1:24: authority[0].resource: \"/a/**\" looks like a pattern and " + name + "write \"/a/*\" with `match: prefix` (PN014)\n",
-		"flow: [{resource: '*', threshold: 1, exclude: [/a/**]}]":                   "rules.yaml:1:47: flow[0].exclude: \"/a/**\" looks like a pattern and " + name + "write the names that are meant, or a rule of its own with a match (PN014)\n",
+		"flow: [{resource: '*', threshold: 1, exclude: [/a/**]}]":                   "rules.yaml:1:47: flow[0].exclude: \"/a/**\" looks like a pattern and " + name + "list the names, or write a separate rule with match (PN014)\n",
 		"groups: [{id: g, paths: [{path: /a/**}]}]":                                 "rules.yaml:1:25: groups[0].paths: \"/a/**\" looks like a pattern and " + path + "write \"/a/*\" with `match: prefix` (PN014)\n",
-		"flow: [{resource: a, threshold: 1, relation: associated, ref: GET /b/**}]": "rules.yaml:1:63: flow[0].ref: \"GET /b/**\" looks like a pattern and " + name + "write that of the one that is meant (PN014)\n",
-		"flow: [{resource: a, threshold: 1, relation: chain, ref: web.*}]":          "rules.yaml:1:58: flow[0].ref: \"web.*\" looks like a pattern and is read as the name of one context: write that of the one that is meant (PN014)\n",
+		"flow: [{resource: a, threshold: 1, relation: associated, ref: GET /b/**}]": "rules.yaml:1:63: flow[0].ref: \"GET /b/**\" looks like a pattern and " + name + "write the full name (PN014)\n",
+		"flow: [{resource: a, threshold: 1, relation: chain, ref: web.*}]":          "rules.yaml:1:58: flow[0].ref: \"web.*\" looks like a pattern and is read as the name of one context: write the full name (PN014)\n",
 		"flow: [{resource: GET /a/**, threshold: 1, mode: off}]":                    "",
 		"flow: [{resource: GET /files/*, threshold: 1}]":                            "",
 		"flow: [{resource: '/a/**', match: regex, threshold: 1}]":                   "",

@@ -7,13 +7,13 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// names finds which rules of a family are about a name. It has only the enforced ones: others keep
-// no rule away.
+// names finds the rules of a family that apply to a name. It has only the enforced ones: others
+// displace no rule.
 type names struct {
 	infos    []spec.Info // of all rules
 	named    map[string][]int
 	wild     pattern.Wildcards
-	patterns [][]int // by their numbers in wild
+	patterns [][]int // by their index in wild
 	matches  []matcher
 	rest     []int // for any resource
 }
@@ -50,7 +50,7 @@ func namesOf[R spec.Rule](list []R) *names {
 	return n
 }
 
-// expression is a regular expression, or nil if it is none.
+// expression returns a regular expression, or nil if text is not a valid one.
 func expression(text string) *pattern.Expressions {
 	x, err := pattern.Compile(text, 1, false)
 	if err != nil {
@@ -63,7 +63,7 @@ func matches(x *pattern.Expressions, name string) bool {
 	return len(x.Match(name, false, pattern.Matched{}).List) > 0
 }
 
-// about returns the rules about a name.
+// about returns the rules that apply to a name.
 func (n *names) about(name string) (rules []int) {
 	for _, m := range n.matches {
 		if matches(m.expressions, name) {
@@ -78,7 +78,7 @@ func (n *names) about(name string) (rules []int) {
 			return append(rules, near...)
 		}
 	}
-	if len(rules) > 0 { // an expression is a rule of the name's own
+	if len(rules) > 0 { // an expression counts as a rule of the name's own
 		return rules
 	}
 	return n.without(n.rest, name)
@@ -94,7 +94,8 @@ func (n *names) without(rules []int, name string) (left []int) {
 	return left
 }
 
-// covers returns what reports whether a rule could be about a name, if no other rule is nearer.
+// covers returns a function that reports whether a rule could apply to a name, if no more specific
+// rule does.
 func covers(info spec.Info) func(name string) bool {
 	switch {
 	case info.Default():
@@ -110,17 +111,17 @@ func covers(info spec.Info) func(name string) bool {
 	return func(name string) bool { return name == info.Resource }
 }
 
-// alike are rules of a family that are about the same names, as they say it.
+// alike holds rules of a family that name the same resources in the same way.
 type alike struct {
 	resource string
 	match    spec.Match
 	exclude  string
 }
 
-// maxAlike is how many rules with the same names are compared with each other.
+// maxAlike is the number of rules with the same names that are compared with each other.
 const maxAlike = 100
 
-// groups are the rules of a family that have the same names, those that are off left out; in the
+// groups returns the rules of a family that have the same names, without rules that are off; in the
 // order of their first.
 func groups(infos []spec.Info) (all [][]int) {
 	number := make(map[alike]int, len(infos))

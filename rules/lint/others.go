@@ -14,7 +14,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// hotspots looks at each hotspot rule by itself.
+// hotspots checks each hotspot rule by itself.
 func (l *linter) hotspots() {
 	const family = "hotspot"
 	for i, r := range l.set.Hotspot {
@@ -25,16 +25,16 @@ func (l *linter) hotspots() {
 		switch whole := math.Floor(r.Threshold); {
 		case !counts || whole == r.Threshold:
 		case whole == 0:
-			l.add("PN009", Warning, family, i, "threshold", "a threshold of %v lets nothing in of any value: whole units are counted; for one call in a longer time make interval longer, or use tokenBucket", r.Threshold)
+			l.add("PN009", Warning, family, i, "threshold", "a threshold of %v admits nothing for any value: only whole units count; to admit one call in a longer time make interval longer, or use tokenBucket", r.Threshold)
 		default:
-			l.add("PN016", Notice, family, i, "threshold", "a threshold of %v lets %v in: whole units are counted; the fraction counts with behavior throttle or tokenBucket", r.Threshold, whole)
+			l.add("PN016", Notice, family, i, "threshold", "a threshold of %v admits %v: only whole units count; the fraction counts with behavior throttle or tokenBucket", r.Threshold, whole)
 		}
 		for _, x := range r.Exceptions {
 			switch {
 			case x.Threshold == r.Threshold:
 				l.add("PN020", Notice, family, i, "exceptions", "the exception for %v has the rule's own threshold: remove it, or give it another", x.Value)
 			case counts && x.Threshold > 0 && x.Threshold < 1:
-				l.add("PN009", Warning, family, i, "exceptions", "the threshold of %v for %v lets nothing in: whole units are counted", x.Threshold, x.Value)
+				l.add("PN009", Warning, family, i, "exceptions", "the threshold of %v for %v admits nothing: only whole units count", x.Threshold, x.Value)
 			}
 		}
 		l.waits(family, i, r.Threshold > 0 && r.Behavior == hotspot.Throttle, r.MaxWait, distance(r.Interval, r.Threshold))
@@ -42,7 +42,7 @@ func (l *linter) hotspots() {
 			l.add("PN021", Notice, family, i, "behavior", "without a burst the bucket of a value holds one token: its calls pass one by one, at least %v apart, and one that comes a little early is refused; add burst", distance(r.Interval, r.Threshold))
 		}
 		if l.opts.Seen != nil && slices.ContainsFunc(l.opts.Seen.Rules, withoutValue(r)) {
-			l.add("PN004", Warning, family, i, argument(r), "calls come without the argument that the rule looks at, so %s: pass it, by api.Param or api.Args", map[hotspot.Missing]string{
+			l.add("PN004", Warning, family, i, argument(r), "calls don't pass the argument that the rule limits, so %s: pass it with api.Param or api.Args", map[hotspot.Missing]string{
 				hotspot.MissingNone: "it limits nothing", hotspot.MissingUnlimited: "it limits nothing",
 				hotspot.MissingShared: "all share one limit", hotspot.MissingRefuse: "it refuses all",
 			}[r.Missing])
@@ -50,8 +50,8 @@ func (l *linter) hotspots() {
 	}
 }
 
-// withoutValue returns what reports whether figures are of a rule, and a call that it could be about
-// has come, but none with a value.
+// withoutValue returns a function that reports whether stats are of a rule, and a call that it
+// could apply to has come, but none with a value.
 func withoutValue(of hotspot.Rule) func(core.RuleStats) bool {
 	none := func(v hotspot.ValueStats) bool { return of.Missing != hotspot.MissingNone && v.Value == `""` }
 	return func(r core.RuleStats) bool {
@@ -63,7 +63,7 @@ func withoutValue(of hotspot.Rule) func(core.RuleStats) bool {
 	}
 }
 
-// argument is the field that says which one a rule looks at.
+// argument returns the field that selects the values of a rule.
 func argument(r hotspot.Rule) string {
 	if r.Param != "" {
 		return "param"
@@ -71,7 +71,7 @@ func argument(r hotspot.Rule) string {
 	return "index"
 }
 
-// stricterHotspot reports whether whatever strict lets in loose would.
+// stricterHotspot reports whether loose admits every call that strict admits.
 func stricterHotspot(strict, loose hotspot.Rule) bool {
 	return strict.Index == loose.Index && strict.Param == loose.Param && strict.Metric == loose.Metric &&
 		strict.Behavior == hotspot.Reject && loose.Behavior == hotspot.Reject && strict.Interval == loose.Interval &&
@@ -79,16 +79,16 @@ func stricterHotspot(strict, loose hotspot.Rule) bool {
 		enoughFor(strict, loose)
 }
 
-// stricterMissing reports whether whatever strict lets in of calls without a value loose would, if it
-// would of those with one.
+// stricterMissing reports the same for calls without a value, given that it holds for calls with
+// one.
 func stricterMissing(strict, loose hotspot.Missing) bool {
 	return strict == loose || strict == hotspot.MissingRefuse || loose == hotspot.MissingUnlimited ||
 		strict == hotspot.MissingShared && loose == hotspot.MissingNone
 }
 
-// enoughFor reports whether a value's bucket of loose is never empty if strict's decides first.
-// A window that is strict lets in no more than its threshold in any interval. Buckets are filled up
-// once an interval is over, each at a time of its own: two of strict's can be used up within one of
+// enoughFor reports whether a value's bucket of loose is never empty if strict's decides first. A
+// strict window admits no more than its threshold in any interval. Buckets are refilled once an
+// interval is over, each at a time of its own: two of strict's can be used up within one of
 // loose's, and three within a window, which looks back for an interval and a tenth.
 func enoughFor(strict, loose hotspot.Rule) bool {
 	if loose.Metric == hotspot.Concurrency {
@@ -104,7 +104,7 @@ func enoughFor(strict, loose hotspot.Rule) bool {
 	return fillings*(math.Floor(strict.Threshold)+float64(strict.Burst)) <= math.Floor(loose.Threshold)
 }
 
-// systems looks at the system rules.
+// systems checks the system rules.
 func (l *linter) systems() {
 	const family = "system"
 	for i, r := range l.set.System {
@@ -112,7 +112,7 @@ func (l *linter) systems() {
 			continue
 		}
 		if l.opts.Seen != nil && !l.opts.Seen.Inbound {
-			l.add("PN005", Warning, family, i, "", "no call is inbound, and system rules look at no other: mark what comes from outside with api.Inbound()")
+			l.add("PN005", Warning, family, i, "", "no call is inbound, and system rules apply to no others: mark calls from outside with api.Inbound()")
 		}
 		if r.Metric != system.QPS && r.Metric != system.Concurrency {
 			continue
@@ -120,9 +120,9 @@ func (l *linter) systems() {
 		switch whole := math.Floor(r.Threshold); {
 		case whole == r.Threshold:
 		case whole == 0:
-			l.add("PN009", Warning, family, i, "threshold", "a threshold of %v lets nothing in: whole units are counted", r.Threshold)
+			l.add("PN009", Warning, family, i, "threshold", "a threshold of %v admits nothing: only whole units count", r.Threshold)
 		default:
-			l.add("PN016", Notice, family, i, "threshold", "a threshold of %v lets %v in: whole units are counted", r.Threshold, whole)
+			l.add("PN016", Notice, family, i, "threshold", "a threshold of %v admits %v: only whole units count", r.Threshold, whole)
 		}
 		if r.Strict {
 			l.coarse(family, i, r.Buckets)
@@ -151,7 +151,7 @@ func stricterSystem(rules []system.Rule, i int) int {
 	})
 }
 
-// isolations looks at each isolation rule by itself.
+// isolations checks each isolation rule by itself.
 func (l *linter) isolations() {
 	const family = "isolation"
 	flows := l.list("flow")
@@ -167,15 +167,15 @@ func (l *linter) isolations() {
 		}
 		for _, j := range flows.about(r.Resource) {
 			if f := l.set.Flow[j]; everybody(f) && f.Metric == flow.Concurrency && f.Threshold <= float64(r.Threshold) {
-				l.add("PN019", Warning, family, i, "maxQueue", "nobody ever waits: %s lets %v calls in at once, those that wait included, and the rule runs %d; remove that one, or make its threshold %d", l.at("flow", j), math.Floor(f.Threshold), r.Threshold, r.Threshold+r.MaxQueue)
+				l.add("PN019", Warning, family, i, "maxQueue", "nobody ever waits: %s admits %v calls at once, including waiting ones, and the rule runs %d; remove that one, or make its threshold %d", l.at("flow", j), math.Floor(f.Threshold), r.Threshold, r.Threshold+r.MaxQueue)
 				break
 			}
 		}
 	}
 }
 
-// stricterIsolation reports whether whatever strict lets in loose would: of several rules the one
-// with the lowest threshold decides.
+// stricterIsolation reports whether loose admits every call that strict admits: of several rules
+// the one with the lowest threshold decides.
 func stricterIsolation(strict, loose isolation.Rule) bool {
 	if strict.Threshold != loose.Threshold {
 		return strict.Threshold < loose.Threshold
@@ -183,7 +183,7 @@ func stricterIsolation(strict, loose isolation.Rule) bool {
 	return strict.MaxQueue <= loose.MaxQueue && strict.MaxWait <= loose.MaxWait
 }
 
-// breakers looks at what can keep a breaker from ever opening.
+// breakers checks what can keep a breaker from ever opening.
 func (l *linter) breakers() {
 	for i, r := range l.set.Breaker {
 		l.breaker("breaker", i, r)
@@ -212,13 +212,13 @@ func (l *linter) breaker(family string, i int, r breaker.Rule) {
 	for _, j := range l.list("flow").about(r.Resource) {
 		f := l.set.Flow[j]
 		if n := most(f, r.Interval); everybody(f) && n > 0 && n < need {
-			l.add("PN010", Warning, family, i, field, "the breaker never opens: it needs %v calls in %v, and %s lets in %v at most; lower what it needs, or make interval at least %v", need, r.Interval, l.at("flow", j), n, enough(f, need))
+			l.add("PN010", Warning, family, i, field, "the breaker never opens: it needs %v calls in %v, and %s admits at most %v; lower what it needs, or make interval at least %v", need, r.Interval, l.at("flow", j), n, enough(f, need))
 			return
 		}
 	}
 }
 
-// enough is how long a flow rule takes to let that many units in.
+// enough returns the time in which a flow rule admits that many units.
 func enough(f flow.Rule, units float64) time.Duration {
 	perInterval := f.Threshold
 	if counted(f) {

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// duplicates finds rules that differ in nothing but their ID.
+// duplicates finds rules that differ only in their ID.
 func (l *linter) duplicates() {
 	for _, x := range l.lists {
 		for _, group := range groups(x.infos) {
@@ -22,13 +22,13 @@ func (l *linter) duplicates() {
 					first[says] = i
 					continue
 				}
-				l.add("PN007", Warning, x.family, i, "id", "the rule says the same as %s but for its id, and what the one lets in the other does: remove one", l.at(x.family, j))
+				l.add("PN007", Warning, x.family, i, "id", "the rule is the same as %s except for its id, so one of the two has no effect: remove one", l.at(x.family, j))
 			}
 		}
 	}
 }
 
-// patterns finds what can't be reached by how rules name resources.
+// patterns finds rules that can't be reached because of how rules name resources.
 func (l *linter) patterns() {
 	for _, x := range l.lists {
 		all := slices.IndexFunc(x.infos, func(info spec.Info) bool {
@@ -38,7 +38,7 @@ func (l *linter) patterns() {
 			switch {
 			case info.Mode == spec.Off:
 			case info.Default() && all >= 0:
-				l.add("PN013", Warning, x.family, i, "resource", `the rule is never about any name: "*" is for those without a rule of their own, and %s is one of every name; make one rule of the two, or say there what it is for`, l.at(x.family, all))
+				l.add("PN013", Warning, x.family, i, "resource", `the rule never applies: "*" covers names without a rule of their own, and %s covers every name; merge the two, or restrict that one`, l.at(x.family, all))
 			case info.Named() && looksLikeExpression(info.Resource):
 				l.add("PN014", Warning, x.family, i, "resource", "%q looks like a regular expression and is read as the name of one resource: add `match: regex`", info.Resource)
 			case info.Named() && hasTwoStars(info.Resource):
@@ -49,9 +49,9 @@ func (l *linter) patterns() {
 				switch {
 				case info.Mode == spec.Off:
 				case hasTwoStars(name):
-					l.add("PN014", Warning, x.family, i, "exclude", "%q looks like a pattern and is read as the name of one resource: write the names that are meant, or a rule of its own with a match", name)
+					l.add("PN014", Warning, x.family, i, "exclude", "%q looks like a pattern and is read as the name of one resource: list the names, or write a separate rule with match", name)
 				case !covered(name):
-					l.add("PN012", Warning, x.family, i, "exclude", "%q is excluded, and %q is not about it anyway: correct the name, or remove it", name, info.Resource)
+					l.add("PN012", Warning, x.family, i, "exclude", "%q is excluded, and %q doesn't match it anyway: correct the name, or remove it", name, info.Resource)
 				case slices.Contains(info.Exclude[:j], name):
 					l.add("PN012", Notice, x.family, i, "exclude", "%q is excluded twice: remove one", name)
 				}
@@ -60,7 +60,7 @@ func (l *linter) patterns() {
 	}
 }
 
-// groupPaths finds patterns that a gateway's group takes for one path.
+// groupPaths finds patterns that a gateway's group reads as one path.
 func (l *linter) groupPaths() {
 	for i, g := range l.set.Groups {
 		for _, p := range g.Paths {
@@ -71,7 +71,7 @@ func (l *linter) groupPaths() {
 	}
 }
 
-// refs finds patterns that flow rules take for one resource, or one context, to look at.
+// refs finds patterns that flow rules read as the name of one resource, or one context.
 func (l *linter) refs() {
 	for i, r := range l.set.Flow {
 		if r.Mode != spec.Off && (hasTwoStars(r.Ref) || looksLikeExpression(r.Ref)) {
@@ -79,7 +79,7 @@ func (l *linter) refs() {
 			if r.Relation == flow.Chain {
 				what = "context"
 			}
-			l.add("PN014", Warning, "flow", i, "ref", "%q looks like a pattern and is read as the name of one %s: write that of the one that is meant", r.Ref, what)
+			l.add("PN014", Warning, "flow", i, "ref", "%q looks like a pattern and is read as the name of one %s: write the full name", r.Ref, what)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func (l *linter) refs() {
 // number of parts.
 func hasTwoStars(name string) bool { return strings.Contains(name, "**") }
 
-// withoutTwoStars says how to write a pattern with that wildcard here.
+// withoutTwoStars returns advice on how to write a pattern with that wildcard here.
 func withoutTwoStars(name string) string {
 	if base, ok := strings.CutSuffix(name, "**"); ok && !strings.Contains(base, "*") && base != "" {
 		return fmt.Sprintf("write %q with `match: prefix`", base+"*")
@@ -106,13 +106,14 @@ func matchesAll(text string) bool {
 		(parsed.Sub[0].Op == syntax.OpAnyChar || parsed.Sub[0].Op == syntax.OpAnyCharNotNL)
 }
 
-// looksLikeExpression reports whether a name has what hardly any name has, and many expressions.
+// looksLikeExpression reports whether a name has text that is rare in names and common in
+// expressions.
 func looksLikeExpression(name string) bool {
 	return strings.Contains(name, ".*") || strings.Contains(name, ".+") || strings.Contains(name, `\d`) || strings.Contains(name, `\w`) ||
 		strings.HasPrefix(name, "^") || strings.HasSuffix(name, "$") && strings.ContainsAny(name, "*+([")
 }
 
-// unseen finds rules for what a guard has never seen.
+// unseen finds rules for calls that a guard has never seen.
 func (l *linter) unseen() {
 	seen := l.opts.Seen
 	if seen == nil {
@@ -128,7 +129,7 @@ func (l *linter) unseen() {
 			}
 			switch name := nearest(info.Resource, seen.Resources); {
 			case info.Named() && strings.Contains(info.Resource, "*") && slices.ContainsFunc(seen.Resources, covers(asPattern(info))):
-				l.add("PN001", Warning, x.family, i, "resource", "no call has asked for a resource of the name %q; as a pattern it is about some that were asked for: add `match: prefix` or `match: path`", info.Resource)
+				l.add("PN001", Warning, x.family, i, "resource", "no call has asked for a resource named %q; as a pattern it would match some that were: add `match: prefix` or `match: path`", info.Resource)
 			case info.Named() && name != "":
 				l.add("PN001", Warning, x.family, i, "resource", "no call has asked for %q, but some for %q: is the name right?", info.Resource, name)
 			default:
@@ -138,7 +139,7 @@ func (l *linter) unseen() {
 	}
 }
 
-// asPattern is what a name with a star might be meant as.
+// asPattern returns the pattern that a name with a star might be meant as.
 func asPattern(info spec.Info) spec.Info {
 	info.Match = spec.MatchPath
 	if strings.HasSuffix(info.Resource, "*") && strings.Count(info.Resource, "*") == 1 {

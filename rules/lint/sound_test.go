@@ -19,9 +19,9 @@ import (
 	"github.com/penstock-go/penstock/rules/lint"
 )
 
-// What the linter says never happens does not happen in the engine: a rule that never decides can
-// be left out and every call is decided the same, one that lets nothing in lets nothing in, a
-// breaker that never opens doesn't. Random rules, random calls.
+// An event that the linter reports as impossible does not occur in the engine: removing a rule that
+// never decides changes no decision, a rule that admits nothing admits nothing, a breaker that
+// never opens doesn't. Random rules, random calls.
 func TestWhatNeverHappens(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 5))
 	met := make(map[string]int)
@@ -51,7 +51,7 @@ func TestWhatNeverHappens(t *testing.T) {
 			switch f.Code {
 			case "PN009":
 				if set.Flow[f.Rule].Origin != "" {
-					continue // it refuses those that it is about
+					continue // it refuses all calls that it applies to
 				}
 				require.NotContains(t, verdicts, "+", "%v: %+v", f, set)
 			case "PN010":
@@ -90,8 +90,8 @@ func drawn(rng *rand.Rand) flow.Rule {
 	return r
 }
 
-// play tells of each call whether it passed (+), was refused by a flow rule (-) or by a breaker
-// (o). It is not ok if the rules can't be loaded.
+// play returns for each call whether it passed (+), was refused by a flow rule (-) or by a breaker
+// (o). ok is false if the rules can't be loaded.
 func play(t *testing.T, set rules.Set, seed uint64) (verdicts string, ok bool) {
 	t.Helper()
 	clock := api.NewManualClock(time.Unix(1000, 0))

@@ -13,7 +13,7 @@ import (
 
 const module = "github.com/penstock-go/penstock/"
 
-// comments are what the source says of types, their fields and their values.
+// comments holds the comments of types, their fields and their values in the source.
 type comments struct {
 	root     string
 	packages map[string]*pkg // by import path
@@ -21,8 +21,8 @@ type comments struct {
 
 // pkg is the source of one package.
 type pkg struct {
-	types  map[string]string            // what is said of a type
-	fields map[string]map[string]string // what is said of its fields
+	types  map[string]string            // comments of types
+	fields map[string]map[string]string // comments of their fields
 	values map[string][]value           // the constants of an enumeration, in order
 }
 
@@ -32,7 +32,7 @@ func newComments(root string) *comments {
 	return &comments{root, make(map[string]*pkg)}
 }
 
-// in is the source of a package of this module; of others there is none.
+// in returns the source of a package of this module; others have none.
 func (c *comments) in(path string) *pkg {
 	if p, ok := c.packages[path]; ok {
 		return p
@@ -86,8 +86,8 @@ func (p *pkg) read(d *ast.GenDecl) {
 	}
 }
 
-// fieldDocs are the comments of fields. One without has that of the field before, which is about
-// both.
+// fieldDocs returns the comments of fields. A field without one has that of the field before, which
+// describes both.
 func fieldDocs(t *ast.StructType) map[string]string {
 	docs := make(map[string]string)
 	last := ""
@@ -102,12 +102,12 @@ func fieldDocs(t *ast.StructType) map[string]string {
 	return docs
 }
 
-// of is what is said of a field of t, as a file calls things.
+// of returns the comment of a field of t, in the terms of a file.
 func (c *comments) of(t reflect.Type, field reflect.StructField) string {
 	return c.translate(c.in(t.PkgPath()).fields[t.Name()][field.Name], t)
 }
 
-// about is what is said of a type that is a rule: its first sentences, without the examples in Go.
+// about returns the comment of a rule type: its first sentences, without the examples in Go.
 func (c *comments) about(t, rule reflect.Type) string {
 	text := c.in(t.PkgPath()).types[t.Name()]
 	first, _, _ := strings.Cut(text, "\n\n")
@@ -125,7 +125,8 @@ func (c *comments) about(t, rule reflect.Type) string {
 	return strings.Replace(text, t.Name(), "Each", 1)
 }
 
-// values is what is said of the values of an enumeration that files name so, or nil if nothing is.
+// values returns the comments of the values of an enumeration, by their names in files, or nil if
+// there are none.
 func (c *comments) values(t reflect.Type, names []string) []string {
 	docs := make(map[string]string)
 	for i, v := range c.in(t.PkgPath()).values[t.Name()] {
@@ -143,7 +144,7 @@ func (c *comments) values(t reflect.Type, names []string) []string {
 	return all
 }
 
-// nameOf is what files call value i of an enumeration.
+// nameOf returns the name in files of value i of an enumeration.
 func nameOf(t reflect.Type, i int) string {
 	v := reflect.New(t).Elem()
 	v.SetUint(uint64(i))
@@ -158,8 +159,8 @@ var (
 	folding = regexp.MustCompile(`\s+`)
 )
 
-// translate says in the words of files what a comment says in those of Go: fields by their keys,
-// values by their names.
+// translate rewrites a Go comment in the terms of files: fields by their keys, values by their
+// names.
 func (c *comments) translate(text string, t reflect.Type) string {
 	called := make(map[string]string)
 	if t.Kind() == reflect.Struct {

@@ -40,7 +40,7 @@ func (g *generator) field(t reflect.Type, field reflect.StructField, path string
 	case *[]string:
 		item := append(object{{"type", "string"}}, lengths(path, key+".", "minLength", "maxLength")...)
 		described = append(described, member{"type", "array"}, member{"items", item})
-		if isRequired(field) { // no name is there twice; in what is excluded one may be
+		if isRequired(field) { // names must be unique; exclude may repeat one
 			described = append(described, member{"uniqueItems", true})
 		}
 		return append(described, lengths(path, key, "minItems", "maxItems")...), nil
@@ -77,7 +77,7 @@ func (s span) describe() object {
 	return object{{"minimum", s.least}, {"maximum", s.most}}
 }
 
-// lengths are those of the field of a family, or of all.
+// lengths returns the limits for the field of a family, or of all.
 func lengths(path, key, least, most string) (described object) {
 	for i, table := range []map[string]int{shortest, longest} {
 		n, ok := table[path+"."+key]
@@ -91,7 +91,7 @@ func lengths(path, key, least, most string) (described object) {
 	return described
 }
 
-// zero is what says the same as leaving the field out.
+// zero returns the values that mean the same as leaving the field out.
 func zero(t reflect.Type) object {
 	switch reflect.New(t).Interface().(type) {
 	case *time.Duration:
@@ -117,8 +117,7 @@ func (g *generator) enum(t reflect.Type) object {
 	return described
 }
 
-// namesOf are the names that an enumeration takes in files, its zero value's first if it has one
-// there.
+// namesOf returns the names of an enumeration in files, the zero value's first if it has one there.
 func (g *generator) namesOf(t reflect.Type) (all []string) {
 	reads := func(name string) bool {
 		return reflect.New(t).Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(name)) == nil
@@ -142,7 +141,7 @@ func (g *generator) namesOf(t reflect.Type) (all []string) {
 	return all
 }
 
-// aliases are the names that are read and never written: those of Sentinel's lists.
+// aliases are names that are read and never written: those of Sentinel's lists.
 var aliases = []string{"white", "black"}
 
 func keyOf(field reflect.StructField) string {

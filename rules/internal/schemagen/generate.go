@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// Durations as [time.ParseDuration] reads them, without what is below 0, and those that are 0.
+// Durations as [time.ParseDuration] reads them, without negative ones, and the ones that are 0.
 const (
 	aDuration    = `^(\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+|-((0+(\.0*)?|\.0+)(ns|us|µs|μs|ms|s|m|h))+)$`
 	zeroDuration = `^[-+]?((0+(\.0*)?|\.0+)(ns|us|µs|μs|ms|s|m|h))+$`
@@ -20,12 +20,12 @@ const (
 	zeroAmount   = `^0+(TiB|GiB|MiB|KiB|B)$`
 )
 
-// generator makes the schema.
+// generator builds the schema.
 type generator struct {
 	docs *comments
 }
 
-// generate returns the schema, as it stands in files.
+// generate returns the schema, as in its files.
 func generate(root string) ([]byte, error) {
 	g := generator{newComments(root)}
 	native, err := g.native()
@@ -37,15 +37,15 @@ func generate(root string) ([]byte, error) {
 		{"$schema", "http://json-schema.org/draft-07/schema#"},
 		{"$id", rules.SchemaURL},
 		{"title", "Rules of Penstock"},
-		{"description", "A rule file: the rules of each family under its key, in the order in which they are declared. What a schema can't say, such as how long a duration may be or that no id is there twice, the loader checks."},
+		{"description", "A rule file: the rules of each family under its key, in the order in which they are declared. The loader checks what a schema can't express, such as the range of a duration or a repeated id."},
 		{"type", []string{"object", "array"}},
-		{"maxItems", 0}, // a list says that there are no rules
+		{"maxItems", 0}, // a list means that there are no rules
 		{"properties", object{{"dialect", dialect}}},
 		{"if", object{
 			{"properties", object{{"dialect", object{{"enum", []string{rules.SentinelJava.String(), rules.SentinelGo.String()}}}}}},
 			{"required", []string{"dialect"}},
 		}},
-		{"then", object{{"description", "Rules of Sentinel's, which this schema doesn't describe."}}},
+		{"then", object{{"description", "Sentinel rules, which this schema doesn't describe."}}},
 		{"else", object{{"$ref", "#/definitions/native"}}},
 		{"definitions", native},
 	}
@@ -96,7 +96,7 @@ func (g *generator) native() (definitions object, err error) {
 	}}}, definitions...), nil
 }
 
-// structure describes a rule, or what is in a list of one. path is the key of its family, and of
+// structure describes a rule, or an element of a list in one. path is the key of its family, and of
 // the list.
 func (g *generator) structure(t reflect.Type, path string) (object, error) {
 	fields := object{}
@@ -182,7 +182,7 @@ func (g *generator) structure(t reflect.Type, path string) (object, error) {
 	return described, nil
 }
 
-// condition is that a field has one of the values of a case.
+// condition is true if a field has one of the values of a case.
 func (g *generator) condition(t reflect.Type, c when) (object, error) {
 	if c.field == "regex" {
 		return object{{"properties", object{{"regex", object{{"const", true}}}}}, {"required", []string{"regex"}}}, nil
@@ -198,7 +198,7 @@ func (g *generator) condition(t reflect.Type, c when) (object, error) {
 		}
 	}
 	condition := object{{"properties", object{{c.field, object{{"enum", c.values}}}}}}
-	byDefault := known[0] // what it means that there is none, unless that has no name
+	byDefault := known[0] // the meaning of an absent field, unless it has no name
 	if zero := fmt.Sprint(reflect.Zero(field.Type).Interface()); !slices.Contains(known, zero) {
 		byDefault = zero
 	}
@@ -208,7 +208,7 @@ func (g *generator) condition(t reflect.Type, c when) (object, error) {
 	return condition, nil
 }
 
-// clauses are those of a case, as one schema.
+// clauses returns those of a case, as one schema.
 func (g *generator) clauses(t reflect.Type, list []clause) (object, error) {
 	var properties object
 	var required []string

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-// The schema and its copies are what the rules' structs and their comments say now.
+// The schema and its copies match the rules' structs and their comments.
 func TestUpToDate(t *testing.T) {
 	root, err := moduleRoot()
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func TestUpToDate(t *testing.T) {
 	assert.Equal(t, string(want), string(rules.Schema()))
 }
 
-// Nobody changes the schema of others.
+// Callers can't change each other's copy of the schema.
 func TestSchemaIsACopy(t *testing.T) {
 	mine := rules.Schema()
 	mine[0] = 'x'

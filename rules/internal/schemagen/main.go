@@ -1,10 +1,10 @@
-// Schemagen writes the JSON Schema of native rule files: the one that package rules embeds, and
-// the copy that is published with the documentation. `go generate ./rules` runs it.
+// Schemagen writes the JSON Schema of native rule files: the one that package rules embeds, and the
+// copy that is published with the documentation. `go generate ./rules` runs it.
 //
-// Keys, types, names of enumerations and what is required are read off the rules' structs, as the
-// loader reads them; descriptions are the comments of their fields, in the words of files. The
-// ranges, and which fields go together, are the tables of this package; internal/proof/schema
-// holds the whole against the loader.
+// Keys, types, names of enumerations and required fields are read off the rules' structs, as the
+// loader reads them; descriptions are the comments of their fields, in the terms of files. The
+// ranges, and the fields that go together, are in the tables of this package; internal/proof/schema
+// checks the whole against the loader.
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// moduleRoot is the folder of go.mod, above the working directory.
+// moduleRoot returns the folder of go.mod, above the working directory.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	for err == nil {

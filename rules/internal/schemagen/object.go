@@ -36,7 +36,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// marshal writes < and > as they are: descriptions are for people.
+// marshal writes < and > unescaped: descriptions are for people.
 func marshal(x any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

@@ -16,8 +16,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// span is the range of a number. Where the least is above 0, 0 is allowed too: it means the
-// default.
+// span is the range of a number. If the least is above 0, 0 is allowed too: it means the default.
 type span struct{ least, most float64 }
 
 // spans are the ranges of the fields that are numbers, by the family's key and the field's.
@@ -62,7 +61,7 @@ var spans = map[string]span{
 	"outlier.probes":       {0, breaker.MaxProbes},
 }
 
-// The lengths of texts and lists. The loader counts bytes, of which a character is one at least.
+// The lengths of texts and lists. The loader counts bytes, at least one for each character.
 var (
 	shortest = map[string]int{
 		"resource": 1, "groups.id": 1, "groups.paths": 1, "groups.paths.path": 1, "authority.origins": 1, "authority.origins.": 1, "exclude.": 1, // with a dot at the end: their items
@@ -76,15 +75,15 @@ var (
 	}
 )
 
-// A case is what else holds where a field has one of some values. That it is not written is one
-// of them where it means one.
+// A case is a condition on a field's value, and what must hold then. An absent field matches if its
+// default is one of the values.
 type when struct {
 	field  string
 	values []string
 	then   []clause
 }
 
-// clause is about some fields.
+// clause is a demand on some fields.
 type clause struct {
 	fields []string
 	must   demand
@@ -94,9 +93,9 @@ type clause struct {
 type demand int
 
 const (
-	unread   demand = iota // be absent, or say what being absent says
-	needed                 // be there
-	stated                 // be there, and say something
+	unread   demand = iota // be absent, or have the value that being absent means
+	needed                 // be present
+	stated                 // be present with a non-zero value
 	oneOf                  // be one of the values
 	most                   // be at most the value
 	inside                 // be above 0, and at most the value if there is one
@@ -132,7 +131,8 @@ var breakers = []when{
 	{"strategy", []string{"consecutiveErrors"}, []clause{noSlow, noStatistics}},
 }
 
-// cases are what the loader refuses of a rule though each field by itself is right, by family.
+// cases are the combinations that the loader refuses though each field by itself is valid, by
+// family.
 var cases = map[string][]when{
 	"flow": {
 		{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noWindow}},
@@ -203,8 +203,8 @@ var names = []when{
 	}},
 }
 
-// partners are fields that say something only together: where one of the first does, all of the
-// second must.
+// partners are fields that only work together: if one of the first is set, all of the second must
+// be.
 var partners = map[string][][2][]string{
 	"flow": {
 		{{"memoryThreshold"}, {"lowMemory", "highMemory"}},

@@ -1,15 +1,15 @@
-// Package httpsource reads rules from a server of HTTP, and writes them there.
+// Package httpsource reads rules from an HTTP server, and writes them there.
 //
-// [New] makes a source of one URL, for WatchSource of packages api and rules. Every ten
-// seconds it asks whether the document is another one, which costs the server an answer of
-// 304 if it sends an ETag or Last-Modified. So any web server will do, and any store of
-// objects, whose requests are signed by the Transport of the caller's own client:
+// [New] returns a source for one URL, for WatchSource of packages api and rules. It polls every ten
+// seconds, which costs the server an answer of 304 if it sends an ETag or Last-Modified. So any web
+// server will do, and any object store, with a Transport in the caller's own client that signs the
+// requests:
 //
 //	source, err := httpsource.New("https://config.internal/orders/rules.yaml", httpsource.Config{
 //		Header: http.Header{"Authorization": {"Bearer " + token}},
 //	})
 //
-// A document is taken whole or not at all: one that is cut short, in an encoding that was not asked
-// for, or longer than a rule file may be, is an error. Passwords and tokens in the URL or in
+// A document is accepted whole or not at all: one that is truncated, in an encoding that was not
+// requested, or longer than a rule file may be, is an error. Passwords and tokens in the URL or in
 // headers are not in the source's name, nor in its errors.
 package httpsource

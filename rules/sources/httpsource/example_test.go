@@ -47,8 +47,8 @@ func ExampleNew() {
 	// 1 true "7"
 }
 
-// To change the rules, read them, and write what is to be in their place. Where somebody else
-// was faster, nothing is written.
+// To change the rules, read them, and write their replacement. If another writer was faster,
+// nothing is written.
 func ExampleSource_Write() {
 	text := "flow: [{resource: GET /orders, threshold: 100}]"
 	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -14,8 +14,8 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// statusOf is the error for a status that the source can't continue with. The text of the server is
-// left out: it says what it likes.
+// statusOf returns the error for a status that the source can't continue with. It omits the
+// server's text, which can be anything.
 func statusOf(r *http.Response) error {
 	err := errors.New(strings.TrimSpace(fmt.Sprintf("status %d %s", r.StatusCode, http.StatusText(r.StatusCode))))
 	if r.StatusCode == http.StatusNotFound || r.StatusCode == http.StatusGone {
@@ -27,20 +27,20 @@ func statusOf(r *http.Response) error {
 	return err
 }
 
-// laterError is an error for which the server said when to ask again.
+// laterError is an error for which the server set a time to retry.
 type laterError struct {
 	error
 	wait time.Duration
 }
 
-// RetryAfter is what package rules looks for.
+// RetryAfter returns the time to wait, for package rules.
 func (e laterError) RetryAfter() time.Duration { return e.wait }
 
 func (e laterError) Unwrap() error { return e.error }
 
-const longestWait = 24 * time.Hour // so that nothing overflows
+const longestWait = 24 * time.Hour // prevents overflows
 
-// retryAfter reads the header: seconds, or a date. What it doesn't understand is 0.
+// retryAfter reads the header: seconds, or a date. It returns 0 for anything else.
 func retryAfter(value string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
 		return min(time.Duration(seconds)*time.Second, longestWait)
@@ -51,8 +51,8 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return 0
 }
 
-// concealed is an error without what is secret. The original error is found by errors.Is and
-// RetryAfter, but never printed.
+// concealed is an error without secrets. errors.Is and RetryAfter use the original error, which is
+// never printed.
 type concealed struct {
 	text  string
 	cause error
@@ -60,10 +60,10 @@ type concealed struct {
 
 func (e concealed) Error() string { return e.text }
 
-// Is finds what the error was, without giving it away.
+// Is compares with the original error, without exposing it.
 func (e concealed) Is(target error) bool { return errors.Is(e.cause, target) }
 
-// RetryAfter is how long to wait before the next request, as the server says, or 0.
+// RetryAfter returns the time to wait before the next request, as the server says, or 0.
 func (e concealed) RetryAfter() time.Duration {
 	if later, ok := errors.AsType[laterError](e.cause); ok {
 		return later.wait
@@ -71,14 +71,14 @@ func (e concealed) RetryAfter() time.Duration {
 	return 0
 }
 
-// conceal takes out of an error what net/http and transports put there of the request.
+// conceal removes the parts of the request that net/http and transports put into an error.
 func (s *Source) conceal(err error) error {
 	cause := err
 	if outer, ok := errors.AsType[*url.Error](err); ok { // its text begins with the URL
 		cause = outer.Err
 	}
 	text := s.hidden.Replace(cause.Error())
-	if len(text) > mostText { // it quotes what was answered
+	if len(text) > mostText { // it quotes the answer
 		text = strings.ToValidUTF8(text[:mostText], "") + "…"
 	}
 	return concealed{text, err}
@@ -86,9 +86,9 @@ func (s *Source) conceal(err error) error {
 
 const mostText = 1_000 // bytes
 
-const shortestSecret = 4 // characters: to take out fewer would spoil every text
+const shortestSecret = 4 // characters: hiding shorter ones would ruin every text
 
-// hide returns what replaces the secrets of an address and of headers.
+// hide returns a replacer for the secrets of an address and of headers.
 func hide(u *url.URL, header http.Header) *strings.Replacer {
 	var secrets []string
 	add := func(texts ...string) {

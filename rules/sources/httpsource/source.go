@@ -18,27 +18,27 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// Config says how to reach a document. The zero value is right for most.
+// Config configures the access to a document. The zero value is right for most.
 type Config struct {
-	// Name is what logs and errors call the source, and what its cache is known by. "" is the URL
-	// without what may be secret: user, password, query and fragment.
+	// Name identifies the source in logs and errors, and its cache. "" is the URL without secrets:
+	// user, password, query and fragment.
 	Name string
 	// Client sends the requests. It is neither changed nor closed. nil is a client of the source's
 	// own: it uses the proxies of the environment, waits 3 s for a connection and 5 s for an answer
 	// to begin, and keeps no connection between requests, so that nothing is left when watching
 	// ends.
 	//
-	// Where the client has no CheckRedirect of its own, redirects lead to the same host
-	// only, never from https to http, and to 5 at most: what is sent with a request, such as
-	// Header, is meant for no other host.
+	// If the client has no CheckRedirect, redirects lead to the same host only, never from https to
+	// http, and to 5 at most: the headers of a request, such as Header, are meant for no other
+	// host.
 	Client *http.Client
 	// Header goes with every request. It is copied.
 	Header http.Header
-	// Poll is the time between two questions, from a second to a day. Each is up to a fifth
+	// Poll is the interval between two requests, from a second to a day. Each is up to a fifth
 	// sooner or later. 0 is 10 seconds. The document is read every 5 minutes in any case.
 	Poll time.Duration
-	// Timeout is how long one request may take, from the connection to the last byte, at
-	// least 10 ms. 0 is 10 seconds.
+	// Timeout limits the duration of one request, from the connection to the last byte, at least 10
+	// ms. 0 is 10 seconds.
 	Timeout time.Duration
 }
 
@@ -52,9 +52,8 @@ const (
 	maxETag        = 1 << 10 // bytes
 )
 
-// Source is the document at a URL: a [rules.Source], and a [rules.Writer] if the server
-// understands PUT with If-Match. Make one with [New]. It is safe for concurrent use, and starts
-// nothing.
+// Source is the document at a URL: a [rules.Source], and a [rules.Writer] if the server understands
+// PUT with If-Match. Create one with [New]. It is safe for concurrent use, and starts nothing.
 //
 // Its revisions are the strong or weak ETag that the server sends; failing that, Last-Modified;
 // failing that, the hash of the content.
@@ -65,13 +64,13 @@ type Source struct {
 	header  http.Header
 	poll    time.Duration
 	timeout time.Duration
-	hidden  *strings.Replacer // takes what is secret out of a text
+	hidden  *strings.Replacer // removes secrets from a text
 
-	limit func(context.Context, time.Duration) (context.Context, context.CancelFunc) // that tests replace
+	limit func(context.Context, time.Duration) (context.Context, context.CancelFunc) // replaced in tests
 }
 
-// New returns the source of the document at a URL of http or https. A path that ends in
-// .json says that the document is JSON. Nothing is asked yet.
+// New returns the source of the document at a URL of http or https. A path that ends in .json means
+// that the document is JSON. New sends no request.
 func New(address string, cfg Config) (*Source, error) {
 	u, err := url.Parse(address)
 	switch {
@@ -115,7 +114,7 @@ func New(address string, cfg Config) (*Source, error) {
 	return s, nil
 }
 
-// ownTransport is the default client's transport, without what outlives a request.
+// ownTransport returns the default client's transport, without anything that outlives a request.
 func ownTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
@@ -143,14 +142,14 @@ func sameHost(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// Name returns [Config.Name], or the URL without what may be secret.
+// Name returns [Config.Name], or the URL without secrets.
 func (s *Source) Name() string { return s.name }
 
-// Next implements [rules.Source]. With a revision it waits for the time of Config.Poll
-// and asks once: if the document is the same the error is [rules.ErrUnchanged].
+// Next implements [rules.Source]. With a revision it waits for the time of Config.Poll and sends
+// one request: if the document is the same the error is [rules.ErrUnchanged].
 //
-// Status 404 and 410 are [rules.ErrNotFound]; any but 200 and 304 is an error, which has the
-// method RetryAfter if the server said when to come again.
+// Status 404 and 410 are [rules.ErrNotFound]; any but 200 and 304 is an error, which has the method
+// RetryAfter if the server set a time to retry.
 func (s *Source) Next(ctx context.Context, after string) (rules.Document, error) {
 	if after != "" {
 		timer := time.NewTimer(s.poll - s.poll/5 + rand.N(2*s.poll/5))
@@ -168,7 +167,7 @@ func (s *Source) Next(ctx context.Context, after string) (rules.Document, error)
 	case after != "" && !strings.HasPrefix(after, hashed):
 		header.Set("If-Modified-Since", after)
 	default:
-		header.Set("Cache-Control", "no-cache") // what a proxy keeps may be old
+		header.Set("Cache-Control", "no-cache") // a proxy's copy may be old
 		conditional = false
 	}
 	var doc rules.Document
@@ -185,7 +184,7 @@ func (s *Source) Next(ctx context.Context, after string) (rules.Document, error)
 		return err
 	})
 	if err == nil && doc.Revision == after {
-		err = rules.ErrUnchanged // the server doesn't look at conditions
+		err = rules.ErrUnchanged // the server ignores conditions
 	}
 	if err != nil {
 		return rules.Document{}, err
@@ -217,21 +216,21 @@ func (s *Source) exchange(ctx context.Context, method string, header http.Header
 	return s.conceal(err)
 }
 
-// body returns the content of a response; one byte too many is enough.
+// body returns the content of a response, up to one byte over the limit.
 func body(r *http.Response) ([]byte, error) {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" && !r.Uncompressed {
 		return nil, fmt.Errorf("the content is encoded as %.20q, which wasn't asked for", encoding)
 	}
 	if r.ProtoMajor == 1 && r.Close && r.ContentLength < 0 && len(r.TransferEncoding) == 0 && !r.Uncompressed {
-		return nil, errors.New("the response ends with the connection, so one that is cut short can't be told: the server must send Content-Length")
+		return nil, errors.New("the response ends with the connection, so a truncated one can't be detected: the server must send Content-Length")
 	}
 	return io.ReadAll(io.LimitReader(r.Body, rules.MaxFileSize+1))
 }
 
-// hashed is what a revision begins with that is a hash.
+// hashed is the prefix of a revision that is a hash.
 const hashed = "sha256:"
 
-// revision returns what distinguishes the content from others.
+// revision returns the value that distinguishes the content from others.
 func revision(header http.Header, data []byte) string {
 	if tag := header.Get("ETag"); isETag(tag) {
 		return tag
@@ -245,7 +244,7 @@ func revision(header http.Header, data []byte) string {
 	return hashed + hex.EncodeToString(sum[:])
 }
 
-// isETag reports whether a server may have meant this to be compared with, and it can be.
+// isETag reports whether a header value is a usable ETag.
 func isETag(tag string) bool {
 	opaque := strings.TrimPrefix(tag, "W/")
 	return len(tag) <= maxETag && len(opaque) >= 2 && strings.HasPrefix(opaque, `"`) && strings.HasSuffix(opaque, `"`)

@@ -45,7 +45,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// What a source is called holds nothing secret, unless that is what it was told to be called.
+// The name of a source contains no secrets, unless Config.Name does.
 func TestNames(t *testing.T) {
 	for _, c := range []struct {
 		address, name, want string
@@ -65,7 +65,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// No error says what is secret, whoever has put it there. known bug 154
+// No error contains secrets, wherever they came from.
+// known bug 154
 func TestErrorsHoldNoSecrets(t *testing.T) {
 	cause := errors.New("cause")
 	client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -86,7 +87,7 @@ func TestErrorsHoldNoSecrets(t *testing.T) {
 	assert.False(t, errors.As(err, &outer), "it has the URL")
 }
 
-// The caller's client is used, and stays as it was.
+// The caller's client is used, and not changed.
 func TestClientOfTheCaller(t *testing.T) {
 	used := 0
 	client := &http.Client{Timeout: time.Minute, Transport: &counted{&used}}
@@ -114,7 +115,7 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// An error that quotes what a server answered is cut.
+// An error that quotes a server's answer is truncated.
 func TestErrorsAreBounded(t *testing.T) {
 	s, err := New("http://host/rules.yaml", Config{Client: &http.Client{Transport: quoting{}}})
 	require.NoError(t, err)
@@ -130,8 +131,8 @@ func (quoting) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("malformed: " + strings.Repeat("x", 10_000))
 }
 
-// Redirects lead to the same host, and never away from TLS. A CheckRedirect of the caller's own decides
-// otherwise.
+// Redirects lead to the same host, and never away from TLS. A CheckRedirect of the caller's own
+// decides otherwise.
 func TestRedirects(t *testing.T) {
 	for _, c := range []struct {
 		from, to string
@@ -175,7 +176,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// What tells documents apart: ETag, or Last-Modified, or the content.
+// Documents are distinguished by ETag, Last-Modified, or the content.
 func TestRevisions(t *testing.T) {
 	const date = "Mon, 02 Jan 2006 15:04:05 GMT"
 	for _, c := range []struct {
@@ -214,7 +215,7 @@ func TestRevisions(t *testing.T) {
 				assert.GreaterOrEqual(t, time.Since(began), 8*time.Second)
 				n = 3
 				if c.header.Get("ETag") == c.revision || c.header.Get("Last-Modified") == c.revision {
-					return // which says that it is the same
+					return // and reports that it is the same
 				}
 				doc, err = s.Next(t.Context(), doc.Revision)
 				require.NoError(t, err)
@@ -257,12 +258,12 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// store is a server that keeps one document, and looks at the conditions of PUT.
+// store is a server that keeps one document, and checks the conditions of PUT.
 type store struct {
 	mu      sync.Mutex
 	data    []byte
 	version int
-	quiet   bool // it doesn't say what the ETag of what was written is
+	quiet   bool // it doesn't return the ETag of a written document
 	puts    int
 	header  http.Header // of the last PUT
 }
@@ -297,7 +298,8 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// A document is made if there is none, replaced if it is the one that was read, and otherwise neither.
+// A document is created if there is none, replaced if it is the one that was read, and otherwise
+// left alone.
 func TestWrite(t *testing.T) {
 	kept := &store{}
 	server := httptest.NewServer(kept)
@@ -340,7 +342,7 @@ func TestWrite(t *testing.T) {
 	require.Empty(t, third)
 }
 
-// A server that doesn't write, though it answers, is an error.
+// A server that answers but doesn't write is an error.
 func TestWriteFails(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -356,7 +358,7 @@ func TestWriteFails(t *testing.T) {
 			if r.Method == http.MethodPut {
 				http.Redirect(w, r, "/done", http.StatusSeeOther)
 			}
-		}, "it was not written"},
+		}, "the document was not written"},
 		{"no answer", raw(""), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -379,7 +381,7 @@ func TestWriteFails(t *testing.T) {
 	}
 }
 
-// Of many who count up one number, each by reading, adding and writing, none is lost.
+// Many writers increment a number, each by reading, adding and writing: no increment is lost.
 func TestWritersAtOnce(t *testing.T) {
 	kept := &store{}
 	server := httptest.NewServer(kept)

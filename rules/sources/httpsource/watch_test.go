@@ -24,7 +24,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// ruleFile is a rule file of n rules, which no part of it is.
+// ruleFile returns a rule file of n rules; no part of it is one.
 func ruleFile(n int) []byte {
 	text := []byte("flow:\n")
 	for i := range n {
@@ -33,7 +33,7 @@ func ruleFile(n int) []byte {
 	return text
 }
 
-// whole reports what ruleFile was asked for, -1 for a part of it.
+// whole returns the argument of ruleFile, or -1 for a part of a file.
 func whole(set rules.Set) int {
 	n := len(set.Flow)
 	if n > 0 && set.Flow[n-1].ID != fmt.Sprintf("%d of %d", n, n) {
@@ -42,7 +42,7 @@ func whole(set rules.Set) int {
 	return n
 }
 
-// server is a server that behaves as the test says, over whatever its listener is.
+// server is a server that behaves as the test says, over any listener.
 type server struct {
 	mu     sync.Mutex
 	serve  http.HandlerFunc
@@ -82,7 +82,7 @@ func status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
-// text serves a body of a new ETag.
+// text serves a body with a new ETag.
 func text(body []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"another"`)
@@ -102,7 +102,7 @@ func raw(bytes string) http.HandlerFunc {
 	}
 }
 
-// hang writes some bytes and never more, until the client has left.
+// hang writes some bytes and never more, until the client disconnects.
 func hang(begin string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if begin != "" {
@@ -145,12 +145,12 @@ func encoded(body []byte) http.HandlerFunc {
 	}
 }
 
-// misbehaviours are what servers do that must never empty the rules.
+// misbehaviours are faults of servers that must never empty the rules.
 var misbehaviours = []struct {
 	name    string
 	serve   http.HandlerFunc
 	why     string // "" if it is no failure
-	expires bool   // the answer never comes to an end
+	expires bool   // the answer never ends
 }{
 	{"closes the connection", raw(""), "EOF", false},
 	{"speaks no HTTP", raw("SSH-2.0-OpenSSH_9.6\r\n"), "malformed HTTP", false},
@@ -186,7 +186,7 @@ var misbehaviours = []struct {
 	{"panics", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF", false},
 }
 
-// watched is a watch of a server that a test looks at.
+// watched is a watch of a server that a test observes.
 type watched struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -211,14 +211,14 @@ func (w *watched) apply(set rules.Set) error {
 	return nil
 }
 
-// watch has a Loader of its own watch the source.
+// watch makes a Loader of its own watch the source.
 func (w *watched) watch(source *Source, opts rules.SourceOptions) (*rules.Loader, error) {
 	l := rules.NewLoader(w.apply, slog.New(slog.NewTextHandler(w, nil)))
 	l.OnReload(func(r rules.Reload) { w.reloads <- r })
 	return l, l.WatchSource(w.t.Context(), source, opts)
 }
 
-// next waits for what a channel gets next.
+// next waits for the next value of a channel.
 func next[T any](t *testing.T, c chan T) T {
 	t.Helper()
 	select {
@@ -230,15 +230,15 @@ func next[T any](t *testing.T, c chan T) T {
 	}
 }
 
-// noSecrets looks for what is in the URL and the headers of the tests.
+// noSecrets checks that the secrets in the URL and the headers don't appear.
 func (w *watched) noSecrets() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	assert.NotContains(w.t, w.log.String(), "canary")
 }
 
-// Against a server on the loopback interface, whatever it does: the rules stay, why is told
-// without what is secret, and when it is well again its rules are in force.
+// Against a server on the loopback interface, with any fault: the rules stay, the reason is
+// reported without secrets, and when the server recovers its rules are in force.
 func TestServersThatMisbehave(t *testing.T) {
 	for _, c := range misbehaviours {
 		t.Run(c.name, func(t *testing.T) {
@@ -297,7 +297,8 @@ func TestServersThatMisbehave(t *testing.T) {
 	}
 }
 
-// A server that is gone altogether leaves the rules, and with a cache a program starts all the same.
+// A server that is gone altogether leaves the rules in force, and with a cache a program starts all
+// the same.
 func TestServerThatIsGone(t *testing.T) {
 	s := newServer(good(2))
 	listening := httptest.NewServer(s)
@@ -357,7 +358,7 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// inBubble runs a test with a server of net/http, to which a source is connected in memory, by the
+// inBubble runs a test with a server of net/http, to which a source is connected in memory, in the
 // time of the bubble.
 func inBubble(t *testing.T, serve http.HandlerFunc, test func(t *testing.T, s *server, source *Source, w *watched)) {
 	synctest.Test(t, func(t *testing.T) {
@@ -373,8 +374,9 @@ func inBubble(t *testing.T, serve http.HandlerFunc, test func(t *testing.T, s *s
 	})
 }
 
-// With the times as they are: a hanging or dripping server is given up, asked again, and believed
-// when it is well; in an hour nothing but one line is told, and no rule is lost. known bug 153
+// With the real times: a hanging or dripping server is given up, retried, and used again once it
+// recovers; in an hour only one line is reported, and no rule is lost.
+// known bug 153
 func TestServersThatMisbehaveForAnHour(t *testing.T) {
 	for _, c := range misbehaviours {
 		t.Run(c.name, func(t *testing.T) {
@@ -438,8 +440,7 @@ func TestColdStart(t *testing.T) {
 	}
 }
 
-// The server is asked every 8 to 12 seconds, whether the document is another one, and every five
-// minutes for the document.
+// The server is polled every 8 to 12 seconds, and every five minutes for the document.
 func TestPolls(t *testing.T) {
 	inBubble(t, good(2), func(t *testing.T, s *server, source *Source, w *watched) {
 		watcher, err := w.watch(source, rules.SourceOptions{})
@@ -457,7 +458,7 @@ func TestPolls(t *testing.T) {
 			}
 			assert.Equal(t, `"2"`, r.Header.Get("If-None-Match"))
 			assert.GreaterOrEqual(t, gap, 8*time.Second)
-			assert.LessOrEqual(t, gap, 13*time.Second) // after a reading that was asked for nothing comes for a second
+			assert.LessOrEqual(t, gap, 13*time.Second) // after an unconditional read the next request comes a second later
 		}
 		assert.InDelta(t, 400/30, reads, 3)
 		assert.LessOrEqual(t, time.Since(watcher.Status().Confirmed), 12*time.Second)
@@ -466,7 +467,7 @@ func TestPolls(t *testing.T) {
 	})
 }
 
-// A server that says when to come again is asked then.
+// A server that says when to retry is asked then.
 func TestServerSaysWhenToComeAgain(t *testing.T) {
 	inBubble(t, good(2), func(t *testing.T, s *server, source *Source, w *watched) {
 		watcher, err := w.watch(source, rules.SourceOptions{})

@@ -13,12 +13,12 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// Write implements [rules.Writer] by a PUT with If-Match, or with If-None-Match if there is to be no
-// document yet. Since only strong ETags can be compared so, another revision is an
-// error, and nothing is sent. Status 409 and 412 are [rules.ErrConflict]. It sends one request,
-// whatever the outcome; if no answer arrived, the document may have been written.
+// Write implements [rules.Writer] by a PUT with If-Match, or with If-None-Match if there must be no
+// document yet. Since only strong ETags can be compared so, another revision is an error, and
+// nothing is sent. Status 409 and 412 are [rules.ErrConflict]. It sends one request, whatever the
+// outcome; if no answer arrived, the document may have been written.
 //
-// The server has to honour the conditions, which not every server that supports PUT does.
+// The server must honour the conditions, which not every server that supports PUT does.
 func (s *Source) Write(ctx context.Context, data []byte, after string) (revision string, err error) {
 	if _, err := rules.Parse(s.name, data); err != nil {
 		return "", err
@@ -44,7 +44,7 @@ func (s *Source) put(ctx context.Context, data []byte, after string) (revision s
 	}
 	err = s.exchange(ctx, http.MethodPut, header, data, func(r *http.Response) error {
 		if r.Request.Method != http.MethodPut {
-			return errors.New("redirected to a page that tells of the document: it was not written")
+			return errors.New("redirected to another page: the document was not written")
 		}
 		switch r.StatusCode {
 		case http.StatusOK, http.StatusCreated, http.StatusNoContent:
