@@ -29,7 +29,7 @@ import (
 var unsaid = []string{
 	`: use a duration (from|up to) `,
 	`buckets don't divide an interval`,
-	`too small to be told from 0`,
+	`too small: it would be read as 0`,
 	`a second: a throttle spaces at most`,
 	`a second: a token bucket fills with at most`,
 	`the bucket would take more than 73 years to fill`,
@@ -40,7 +40,7 @@ var unsaid = []string{
 	`(low|high)Memory: is .* bytes: use more than 0 and at most 1EiB`,
 	`(low|high)Memory: "\d+.iB" is not an amount of memory`, // too many bytes for a number
 	`ceiling: is .*, below the floor`,
-	`ceiling: is the floor`,
+	`ceiling: equals the floor`,
 	`start: is .*: use a whole number from the floor to the ceiling`,
 	`maxEndpoints: is .*: with .* buckets and .* probes each`,
 	`maxEjected: is .*, which is no whole endpoint out of`,
