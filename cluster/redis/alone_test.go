@@ -113,7 +113,7 @@ func (a *alone) call(g *group, w *sharing.Window) (admitted, inVain bool) {
 	if _, ok := w.TryAdd(0, now, 1); ok {
 		return true, false
 	}
-	if w.Ask(now, 1) != sharing.Lacks {
+	if w.Ask(now, 1) != sharing.NeedsMore {
 		return false, false
 	}
 	need := []sharing.Need{{Limit: w, Units: 1}}
@@ -127,7 +127,7 @@ func (a *alone) shared() {
 		for _, w := range g.windows {
 			require.Eventually(a, func() bool {
 				admitted, _ := a.call(g, w)
-				return admitted && !w.Stats().Away && w.Stats().Leased > 0
+				return admitted && !w.Stats().Unreachable && w.Stats().Leased > 0
 			}, patience, time.Millisecond)
 		}
 	}
@@ -144,7 +144,7 @@ func (a *alone) away() {
 				if _, vain := a.call(g, w); vain {
 					inVain++
 				}
-				is = is && w.Stats().Away
+				is = is && w.Stats().Unreachable
 			}
 			return is
 		}, patience, time.Millisecond)
@@ -300,7 +300,7 @@ func TestRulesOfOneShardAway(t *testing.T) {
 				calls(cut)
 				settled := true
 				for _, w := range g.windows {
-					settled = settled && w.Stats().Away == slices.Contains(cut.windows, w)
+					settled = settled && w.Stats().Unreachable == slices.Contains(cut.windows, w)
 				}
 				return settled
 			}, patience, time.Millisecond)
@@ -310,7 +310,7 @@ func TestRulesOfOneShardAway(t *testing.T) {
 			a.groups = []*group{healthy}
 			a.shared()
 			for _, w := range healthy.windows {
-				assert.False(t, w.Stats().Away)
+				assert.False(t, w.Stats().Unreachable)
 			}
 			assert.LessOrEqual(t, inVain, 20, "calls that waited in vain")
 			require.NoError(t, c.heal(bad))
@@ -348,7 +348,7 @@ func TestServerWhoseSlotsAnotherHas(t *testing.T) {
 			_, _ = a.call(g, w)
 		}
 		for _, w := range healthy.windows {
-			require.False(t, w.Stats().Away)
+			require.False(t, w.Stats().Unreachable)
 		}
 	}
 	require.NoError(t, three.clients[0].ClusterAddSlotsRange(t.Context(), secondFrom, thirdFrom-1).Err())

@@ -309,7 +309,7 @@ func (x worker) run(ctx context.Context) {
 			x.w.Cancel(token, n)
 		case ok:
 			x.mine.note(before, x.look.number.Load(), n)
-		case first || x.w.Ask(now, n) == sharing.Lacks:
+		case first || x.w.Ask(now, n) == sharing.NeedsMore:
 			x.fetch(ctx, n, first)
 		default:
 			_ = x.clock.Sleep(ctx, 200*time.Microsecond)

@@ -96,10 +96,10 @@ func (s *sharedSemaphore) Explain(inv *engine.Invocation, n int64, j *core.Judge
 	switch s.semaphore.Look(inv.Now(), n) {
 	case sharing.Refuses:
 		inv.JudgeRefused(j, 0, false)
-	case sharing.Lacks:
+	case sharing.NeedsMore:
 		j.Why = WouldAskStore
 	}
-	if s.semaphore.Stats().Away {
+	if s.semaphore.Stats().Unreachable {
 		j.Why = s.away
 	}
 	return s.Measure(inv.Now())
@@ -107,7 +107,7 @@ func (s *sharedSemaphore) Explain(inv *engine.Invocation, n int64, j *core.Judge
 
 func (s *sharedSemaphore) Measure(int64) core.Measure {
 	of := "units in flight, held by all members"
-	if s.semaphore.Stats().Away {
+	if s.semaphore.Stats().Unreachable {
 		of = "units in flight, of this member"
 	}
 	held, limit := s.semaphore.Held()

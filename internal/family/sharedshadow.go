@@ -21,7 +21,7 @@ func Rehearse(inv *engine.Invocation, record *engine.Record, limit func(*engine.
 		case sharing.Refuses:
 			refused.Add(inv.Lane(), 1)
 			return
-		case sharing.Lacks:
+		case sharing.NeedsMore:
 			short = true
 		}
 	}
@@ -35,7 +35,7 @@ func Rehearse(inv *engine.Invocation, record *engine.Record, limit func(*engine.
 			inv.GiveBackFrom(before)
 			refused.Add(inv.Lane(), 1)
 			return
-		case sharing.Lacks:
+		case sharing.NeedsMore:
 			inv.GiveBackFrom(before)
 			short = true
 		}

@@ -17,7 +17,7 @@ func AddShared(f *core.SharedStats, l Shared) {
 	f.Refused += x.Refused
 	f.Requests += x.Requests
 	f.Waited += x.Waited
-	if x.Away {
+	if x.Unreachable {
 		f.Store, f.Why = "away", x.Why
 	}
 }

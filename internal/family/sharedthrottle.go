@@ -69,7 +69,7 @@ func (t *sharedThrottle) takeShadow(inv *engine.Invocation, n int64) sharing.Ans
 	if _, ok := t.throttle.TryTake(inv.Now(), n, t.maxWait); ok {
 		return sharing.Fits
 	}
-	return sharing.Lacks
+	return sharing.NeedsMore
 }
 
 func (t *sharedThrottle) need(_ *engine.Invocation, n int64) (*sharing.Member, sharing.Need) {
@@ -106,12 +106,12 @@ func (t *sharedThrottle) Explain(inv *engine.Invocation, n int64, j *core.Judgem
 		after, known := t.throttle.RetryAfter(inv.Now(), n, t.maxWait)
 		inv.JudgeRefused(j, after, known)
 		j.About = known
-	case a == sharing.Lacks:
+	case a == sharing.NeedsMore:
 		j.Why = WouldAskStore
 	default:
 		inv.JudgeWait(j, wait, true, t.maxWait)
 	}
-	if t.throttle.Stats().Away {
+	if t.throttle.Stats().Unreachable {
 		j.Why = t.away
 	}
 	return engine.MeasureTurns(t.throttle.Wait(inv.Now(), n), t.maxWait, nil)

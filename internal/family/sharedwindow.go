@@ -71,7 +71,7 @@ func (w *sharedWindow) Want(inv *engine.Invocation, n int64) {
 func (w *sharedWindow) askShadow(inv *engine.Invocation, n int64) sharing.Answer {
 	a := w.window.Ask(inv.Now(), n)
 	if a == sharing.Refuses && w.patience(inv) > 0 {
-		return sharing.Lacks
+		return sharing.NeedsMore
 	}
 	return a
 }
@@ -81,7 +81,7 @@ func (w *sharedWindow) takeShadow(inv *engine.Invocation, n int64) sharing.Answe
 		inv.ReserveUnits(w, n, token)
 		return sharing.Fits
 	}
-	return sharing.Lacks
+	return sharing.NeedsMore
 }
 
 func (w *sharedWindow) need(inv *engine.Invocation, n int64) (*sharing.Member, sharing.Need) {
@@ -128,10 +128,10 @@ func (w *sharedWindow) Explain(inv *engine.Invocation, n int64, j *core.Judgemen
 		wait, known := w.window.RetryAfter(inv.Now(), n)
 		inv.JudgeRefused(j, wait, known)
 		j.About = known
-	case sharing.Lacks:
+	case sharing.NeedsMore:
 		j.Why = WouldAskStore
 	}
-	if w.window.Stats().Away {
+	if w.window.Stats().Unreachable {
 		j.Why = w.away
 	}
 	return w.Measure(inv.Now())

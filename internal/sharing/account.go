@@ -2,22 +2,23 @@ package sharing
 
 import "github.com/penstock-go/penstock/cluster/store"
 
-// account holds what the member has admitted, bucket by bucket and in their order, for as long as it counts.
+// account records the units that the member has admitted, a bucket at a time in order, while they
+// count.
 type account []admitted
 
-// admitted is the units of a bucket. Each is counted, uncharged or charging.
+// admitted counts the units of one bucket. Each unit is counted, uncharged or charging.
 type admitted struct {
 	bucket    int64
-	at        int64 // the latest time at which some were admitted, by the member's clock
-	counted   int64 // the store has counted them
-	uncharged int64 // the store has yet to be charged with them
-	charging  int64 // the command on its way charges them
-	passedOn  int64 // windows of other shapes have them in their accounts, see Window.succeed
+	at        int64 // latest admission, by the member's clock
+	counted   int64 // the store counts these
+	uncharged int64 // not yet charged to the store
+	charging  int64 // charged by the command in flight
+	passedOn  int64 // in the accounts of windows of other shapes too, see Window.succeed
 }
 
 func (e admitted) units() int64 { return e.counted + e.uncharged + e.charging }
 
-// of returns the entry of a bucket, made if there is none.
+// of returns the entry of a bucket, and creates it if there is none.
 func (a *account) of(bucket int64) *admitted {
 	i := len(*a)
 	for i > 0 && (*a)[i-1].bucket > bucket {
@@ -50,7 +51,7 @@ func (a *account) forget(last int64) {
 	*a = append((*a)[:0], (*a)[n:]...)
 }
 
-// unchargeAll has all units charged again: the store has forgotten them.
+// unchargeAll marks all units as uncharged, because the store has forgotten them.
 func (a account) unchargeAll() {
 	for i := range a {
 		a[i].uncharged += a[i].counted + a[i].charging
@@ -58,14 +59,14 @@ func (a account) unchargeAll() {
 	}
 }
 
-// passOn notes that windows of other shapes have all units in their accounts.
+// passOn records that windows of other shapes have copied all units into their accounts.
 func (a account) passOn() {
 	for i := range a {
 		a[i].passedOn = a[i].units()
 	}
 }
 
-// owes reports whether units admitted since then are uncharged.
+// owes reports whether units admitted at or after since are uncharged.
 func (a account) owes(since int64) bool {
 	for i := range a {
 		if a[i].uncharged > 0 && a[i].at > since {
@@ -75,7 +76,7 @@ func (a account) owes(since int64) bool {
 	return false
 }
 
-// charge returns the uncharged units, for the command that charges them.
+// charge moves the uncharged units into a command, and returns them.
 func (a account) charge() (charges []store.Units) {
 	for i := range a {
 		if a[i].uncharged > 0 {
@@ -87,7 +88,7 @@ func (a account) charge() (charges []store.Units) {
 	return charges
 }
 
-// uncharge removes n uncharged units, from the latest bucket that has so many.
+// uncharge removes n uncharged units from the latest bucket that has at least n.
 func (a account) uncharge(n int64) {
 	for i := len(a) - 1; i >= 0; i-- {
 		if e := &a[i]; e.uncharged >= n {
@@ -97,7 +98,7 @@ func (a account) uncharge(n int64) {
 	}
 }
 
-// charged ends a command that charged units, and notes whether the store has them.
+// charged records the end of a command that charged units; ok means that the store counted them.
 func (a account) charged(ok bool) {
 	for i := range a {
 		if ok {

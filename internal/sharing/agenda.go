@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
-// agenda holds the tasks of a member, each with its time, on one alarm of the clock.
+// agenda runs a member's tasks at their times, on one alarm of the clock.
 type agenda struct {
 	tasks  tasks
 	at     int64  // when the alarm rings, if stop isn't nil
@@ -16,21 +16,20 @@ type agenda struct {
 	closed bool
 }
 
-// task is something to do at a time. It is in the agenda at most once.
+// task is a function to run at a time. It is on the agenda at most once.
 type task struct {
 	at    int64
-	index int // in the agenda, from 1 on; 0 if it isn't there
+	index int // in the heap, from 1; 0 if it isn't scheduled
 	do    func(now int64)
 }
 
-// plan schedules a task for that time, in place of any time that it was scheduled for before.
+// plan schedules a task, and replaces the time it was scheduled for before.
 func (m *Member) plan(t *task, at int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.putLocked(t, at)
 }
 
-// putLocked is plan.
 func (m *Member) putLocked(t *task, at int64) {
 	switch {
 	case m.agenda.closed || t.index > 0 && t.at == at:
@@ -45,7 +44,7 @@ func (m *Member) putLocked(t *task, at int64) {
 	m.armLocked()
 }
 
-// unplan takes a task off the agenda.
+// unplan removes a task from the agenda.
 func (m *Member) unplan(t *task) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -54,7 +53,7 @@ func (m *Member) unplan(t *task) {
 	}
 }
 
-// armLocked sets the alarm for the first task, unless it is already set to ring by then.
+// armLocked sets the alarm for the first task, unless it already rings by then.
 func (m *Member) armLocked() {
 	a := &m.agenda
 	if a.closed || len(a.tasks) == 0 || a.stop != nil && a.at <= a.tasks[0].at {
@@ -67,12 +66,12 @@ func (m *Member) armLocked() {
 	a.stop = clocks.Alarm(m.clock, time.Duration(max(0, a.at-m.clock.Now())), m.ring)
 }
 
-// ring does what is due. The clock may be the user's: where it panics, the member goes on a second
-// later.
+// ring runs the tasks that are due. The clock may be user code: if it panics, the member tries
+// again a second later.
 func (m *Member) ring() {
 	defer func() {
 		if reason := recover(); reason != nil {
-			m.cfg.Logger.Error("penstock: a panic was recovered; the member of the cluster goes on", "panic", reason, "stack", string(debug.Stack()))
+			m.cfg.Logger.Error("penstock: recovered from a panic in a cluster member, which continues in a second", "panic", reason, "stack", string(debug.Stack()))
 			clocks.Alarm(m.clock, time.Second, m.ring)
 		}
 	}()

@@ -7,28 +7,29 @@ import (
 	"github.com/penstock-go/penstock/cluster"
 )
 
-// base holds what limits of every kind need: where the key is, the mutex, and the calls that wait.
+// base holds the state that limits of every kind share: the key's place, the mutex, and the waiting
+// calls.
 type base struct {
 	place
 	m *Member
 
-	mu       sync.Mutex // of the whole limit; only Member.mu is locked by its holder
-	waiters  []*waiter  // calls, in their order
-	posted   bool       // the next flush makes a command
-	inFlight bool       // a command is on its way
+	mu       sync.Mutex // guards the whole limit; its holder may lock only Member.mu
+	waiters  []*waiter  // in order of arrival
+	posted   bool       // the next flush sends a command
+	inFlight bool       // a command is in flight
 	gone     bool       // the member has left the cluster
 	broken   broken
 }
 
-// unreachableLocked reports whether the limit has to decide without the store.
+// unreachableLocked reports whether the limit must decide without the store.
 func (b *base) unreachableLocked() bool { return b.gone || b.broken.on || b.shard().unreachable.Load() }
 
-// canPostLocked reports whether the store may be sent a command.
+// canPostLocked reports whether a command may be sent.
 func (b *base) canPostLocked(now int64) bool {
 	return !b.inFlight && !b.gone && now >= b.broken.retryAt
 }
 
-// withdrawLocked removes a call from those that wait, and reports whether nobody has decided for it.
+// withdrawLocked removes a waiting call, and reports whether it was still undecided.
 func (b *base) withdrawLocked(x *waiter) bool {
 	if x.decided {
 		return false
@@ -37,7 +38,7 @@ func (b *base) withdrawLocked(x *waiter) bool {
 	return true
 }
 
-// waitingLocked sums up the calls that wait.
+// waitingLocked summarizes the waiting calls.
 func (b *base) waitingLocked() (all waiting) {
 	for i, x := range b.waiters {
 		if i == 0 {
@@ -48,7 +49,7 @@ func (b *base) waitingLocked() (all waiting) {
 	return all
 }
 
-// ofAll returns the threshold of all members together.
+// ofAll returns the threshold for all members together.
 func (m *Member) ofAll(threshold float64, scope cluster.Scope) float64 {
 	if scope == cluster.PerMember {
 		threshold *= float64(m.Members())

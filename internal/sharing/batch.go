@@ -19,11 +19,11 @@ type batch struct {
 	commands []store.Command
 	keys     []keyed
 	sent     int64
-	woken    int64 // Member.woken when it was sent
+	woken    int64 // Member.woken when the batch was sent
 	over     atomic.Bool
 }
 
-// send sends the batch. It doesn't wait, unless the store answers before Start returns.
+// send sends the batch. It returns at once, unless the store answers before Start returns.
 func (b *batch) send() {
 	m := b.member
 	if !m.starts() {
@@ -34,8 +34,8 @@ func (b *batch) send() {
 	var cancel context.CancelFunc
 	patient := b.shard.unreachable.Load()
 	if patient {
-		// No call waits for this batch. An answer that comes after its alarm doesn't count, but the
-		// connection made for it and the scripts it loaded remain for the next probe.
+		// No call waits for this batch. A reply after the alarm doesn't count, but its connection
+		// and the scripts it loaded remain for the next probe.
 		ctx, cancel = context.WithTimeout(context.Background(), cluster.MaxTimeout)
 	} else {
 		ctx, cancel = context.WithCancel(context.Background())
@@ -65,10 +65,10 @@ func (b *batch) send() {
 	b.enterStore(1)
 	go func() {
 		answered := false
-		defer func() { // even if the store ends the goroutine
+		defer func() { // runs even if the store ends the goroutine
 			b.enterStore(-1)
 			end(answered)
-			m.returns() // last: a batch that end sends is counted before this one no longer is
+			m.returns() // last: a batch that end sends is counted before this one is uncounted
 		}()
 		answered = m.survives(func() {
 			b.locate()
@@ -77,23 +77,23 @@ func (b *batch) send() {
 	}()
 }
 
-// locate asks the store where the key of the batch is, if it couldn't say so before. It panics if
-// the store still can't.
+// locate asks the store again for the shard of the batch's key if it is unknown. It panics if the
+// store still fails.
 func (b *batch) locate() {
 	if b.shard.number == nowhere {
 		b.member.cfg.Store.Shard(b.commands[0].Result().Key)
 	}
 }
 
-// enterStore adds n to the calls of Store.Do that have not returned.
+// enterStore adds n to the number of running calls of Store.Do.
 func (b *batch) enterStore(n int) {
 	b.member.mu.Lock()
 	defer b.member.mu.Unlock()
 	b.shard.within += n
 }
 
-// survives runs code of the store, and reports whether that returned. A panic comes from code that
-// isn't ours: it counts as a failure of the store, and is logged once in panicEvery.
+// survives runs store code, and reports whether it returned. A panic counts as a failure of the
+// store; it is logged at most once in panicEvery.
 func (m *Member) survives(store func()) (returned bool) {
 	defer func() {
 		if returned {
@@ -101,7 +101,7 @@ func (m *Member) survives(store func()) (returned bool) {
 		}
 		reason, now := recover(), m.clock.Now()
 		if last := m.panicked.Load(); (last == 0 || now-last >= panicEvery) && m.panicked.CompareAndSwap(last, now) {
-			m.cfg.Logger.Error("penstock: the store of cluster rules panicked, or ended its goroutine", "panic", reason, "stack", string(debug.Stack()))
+			m.cfg.Logger.Error("penstock: store of cluster rules panicked or ended its goroutine", "panic", reason, "stack", string(debug.Stack()))
 		}
 	}()
 	store()
@@ -110,8 +110,8 @@ func (m *Member) survives(store func()) (returned bool) {
 
 const panicEvery = int64(time.Minute)
 
-// finish tells the keys, once, what became of their commands. If their time ran out, the store may
-// still be writing replies, so finish doesn't read them.
+// finish delivers the outcome to the keys, once. After a timeout the store may still be writing
+// replies, so finish doesn't read them.
 func (b *batch) finish(answered bool) {
 	if !b.over.CompareAndSwap(false, true) {
 		return
@@ -140,7 +140,7 @@ func (b *batch) finish(answered bool) {
 		}
 	}
 	m.judge(b.shard, good, received, why)
-	// Where the machine was suspended meanwhile, nobody knows how old the answers are.
+	// If the machine was suspended in between, the age of the replies is unknown.
 	known := answered && m.woken.Load() == b.woken
 	for i, c := range b.commands {
 		err := errLate
@@ -152,23 +152,22 @@ func (b *batch) finish(answered bool) {
 	m.flush(false)
 }
 
-// is is errors.Is, for errors of the store's code: one that panics is no target.
+// is is errors.Is for errors from the store's code: an error that panics matches nothing.
 func is(err, target error) (ok bool) {
 	defer func() { _ = recover() }()
 	return errors.Is(err, target)
 }
 
 var (
-	errLate    = errors.New("the store didn't answer in time")
-	errNoReply = errors.New("the store said nothing, or what can't be")
+	errLate    = errors.New("store didn't answer in time")
+	errNoReply = errors.New("store reply is missing or malformed")
 )
 
-// isMembers reports whether that may be the number of members: limits are divided by it.
+// isMembers reports whether n is a possible number of members; limits are divided by it.
 func isMembers(n int64) bool { return 1 <= n && n <= mostMembers }
 
-// checked returns the error of a command: err, what the store reported, or errNoReply where the
-// store reported success but the reply can't be one. Units leased by such a reply could not be
-// accounted for.
+// checked returns the error of a command: err if the store reported one, or errNoReply if the reply
+// is impossible. Units leased by an impossible reply could not be accounted for.
 func checked(c store.Command, err error) error {
 	if err != nil {
 		return err

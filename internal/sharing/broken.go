@@ -7,18 +7,19 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-var errForgets = errors.New("the store forgets the key between one command and the next: is it evicting keys?")
+var errForgets = errors.New("the store loses the key between commands: is it evicting keys?")
 
-// broken records that a key is unusable: it holds something else, see [store.ErrForeign], is being moved, see
-// [store.ErrMoving], or is gone at each command. The limit then decides without the store, and asks it only
-// now and then. The zero value stands for a usable key. The mutex of the limit guards it.
+// broken records that a key is unusable: it holds a foreign value ([store.ErrForeign]), is being
+// moved ([store.ErrMoving]), or is missing at each command. The limit then decides without the
+// store, and only probes it now and then. The zero value is a usable key. The limit's mutex guards
+// it.
 type broken struct {
 	on      bool
-	by      string // what the store said
+	by      string // the store's error
 	retryAt int64
 }
 
-// note records the error of a command, and reports whether the key was usable before.
+// note records the error of a command, and reports whether the key was usable until now.
 func (b *broken) note(err error, now int64) (broke bool) {
 	if !is(err, store.ErrForeign) && !is(err, store.ErrMoving) && !is(err, errForgets) {
 		return false
@@ -28,7 +29,7 @@ func (b *broken) note(err error, now int64) (broke bool) {
 	return broke
 }
 
-// why returns the error for which the limit decides without the store, empty if it asks the store.
+// why returns the reason for deciding without the store; empty while the store is in use.
 func (b *broken) why(s *shard) string {
 	if b.on {
 		return b.by
@@ -36,8 +37,8 @@ func (b *broken) why(s *shard) string {
 	return s.why()
 }
 
-// logBroken logs that a key has broken. The caller holds no lock: the log's handler may be under the
-// limit that this is about.
+// logBroken logs that a key has become unusable. The caller holds no lock: the log handler may be
+// subject to the same limit.
 func (m *Member) logBroken(key string, err error) {
-	m.cfg.Logger.Error("penstock: a cluster rule can't use its key: it does as its onFailure says", "key", key, "error", err)
+	m.cfg.Logger.Error("penstock: key of a cluster rule is unusable: rule falls back to onFailure", "key", key, "error", err)
 }

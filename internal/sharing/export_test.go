@@ -8,13 +8,12 @@ func (m *Member) SetWall(wall func() int64) {
 	m.wallAhead = wall() - m.clock.Now()
 }
 
-// Late is how many calls have yet to be decided, see [Late].
+// Late returns the number of undecided calls, see [Late].
 func (m *Member) Late() int64 { return m.late.Load() }
 
-// MostLate is mostLate.
 const MostLate = mostLate
 
-// Planned is how many tasks the member has planned.
+// Planned returns the number of planned tasks.
 func (m *Member) Planned() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,34 +8,34 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// fallback decides for a window while the store is unreachable, as the rule's onFailure says. With
-// [cluster.Local] it goes by a window of the member's own, which has the member's share of the limit.
+// fallback decides for a window while the store is unreachable, according to the rule's onFailure.
+// With [cluster.Local] it counts in a window of its own, with the member's share of the limit.
 //
-// Invariant: local counts what the member has admitted and still counts, what the fallback admitted, and all
-// units of the lots in leased, until they end: a lease is spent first, and what is left of it counts no
-// longer. So a member that is cut off admits at most its share, or what it had leased if that is more, while
-// those that are not cut off admit the whole limit. What the fallback admits is charged once the store is
-// back.
+// Invariant: local counts the member's admitted units that still count, the units the fallback
+// admitted, and all units of the lots in leased until they end. Leases are spent first; their
+// unspent rest stops counting when they end. So an isolated member admits at most its share, or its
+// leases if they are more, while the connected members admit the whole limit. Units the fallback
+// admitted are charged once the store is back.
 //
-// The window's mutex guards it. The zero value is that of a store that answers.
+// The window's mutex guards it. The zero value belongs to a store that answers.
 type fallback struct {
-	used   bool         // something was decided without the store since it answered last
-	local  *stat.Window // nil until it is needed, if only by somebody who looks
+	used   bool         // it has decided since the store last answered
+	local  *stat.Window // made when needed, even if only to look
 	share  share
-	leased [2]leasedLot // the lots that may still be spent
+	leased [2]leasedLot // lots that may still be spent
 }
 
-// leasedLot is a lot whose units count in the fallback's window.
+// leasedLot is a lot whose units count in the local window.
 type leasedLot struct {
-	lot     uint32 // its number, 0 for none
+	lot     uint32 // the lot's number, 0 for none
 	receipt stat.Receipt
 }
 
-// share is a part of a limit: a number of units in a number of intervals.
+// share is a part of a limit: units per number of intervals.
 type share struct{ units, intervals int64 }
 
-// shareOf returns the share of one of n members in a limit. A share of less than one unit becomes one
-// unit in as many intervals as it takes, none if that is longer than a window lasts.
+// shareOf returns one of n members' share of a limit. A share below one unit becomes one unit in
+// several intervals, or none if those are longer than a window lasts.
 func shareOf(limit, n int64, interval time.Duration) share {
 	switch {
 	case limit <= 0:
@@ -50,9 +50,9 @@ func shareOf(limit, n int64, interval time.Duration) share {
 	return share{limit / n, 1}
 }
 
-// begin makes the window of the member's own for its share of a window of that shape, unless there is one
-// already. It begins with what the member has admitted and with lots that may be spent, each nil if there is
-// none. If the share has another interval than before, what counted goes on counting.
+// begin makes the local window for the member's share, unless it exists with that share. It starts
+// with the units already admitted and the lots that may still be spent; each lot may be nil. A
+// change of the share's interval keeps the counts.
 func (f *fallback) begin(now int64, part share, shape stat.Shape, admitted account, lots [2]*lot, rand random) {
 	if f.local != nil && f.share.intervals == part.intervals {
 		f.share = part
@@ -60,14 +60,14 @@ func (f *fallback) begin(now int64, part share, shape stat.Shape, admitted accou
 	}
 	shape.Interval *= time.Duration(part.intervals)
 	own, err := stat.NewWindow(shape)
-	if err != nil { // the shape was valid, so a multiple of it is too
+	if err != nil { // the shape was valid, so its multiple is too
 		return
 	}
 	if f.local != nil {
 		own.SeedFrom(f.local, now)
-		f.leased = [2]leasedLot{} // in buckets of the window before
+		f.leased = [2]leasedLot{} // in buckets of the previous window
 	} else {
-		if part.intervals > 1 && len(admitted) == 0 { // not all members begin with their unit
+		if part.intervals > 1 && len(admitted) == 0 { // not all members start with their unit
 			at := now - rand(int64(shape.Interval))
 			own.AddAt(0, at, at, 1)
 		}
@@ -75,7 +75,7 @@ func (f *fallback) begin(now int64, part share, shape stat.Shape, admitted accou
 			own.AddAt(0, min(e.at, now), min(e.at, now), e.units())
 		}
 		for i, l := range lots {
-			if l != nil { // it may be spent until it ends
+			if l != nil { // may be spent until it ends
 				f.leased[i] = leasedLot{l.number, own.AddAt(0, now, l.ends-1, l.granted)}
 			}
 		}
@@ -83,7 +83,7 @@ func (f *fallback) begin(now int64, part share, shape stat.Shape, admitted accou
 	f.local, f.share = own, part
 }
 
-// ended has what is unspent of a lot count no longer, as the lot is over.
+// ended stops counting the unspent units of a lot that has ended.
 func (f *fallback) ended(l *lot, unspent int64) {
 	for i := range f.leased {
 		if at := &f.leased[i]; at.lot != 0 && at.lot == l.number {
@@ -93,8 +93,8 @@ func (f *fallback) ended(l *lot, unspent int64) {
 	}
 }
 
-// fits reports whether n units fit at now or, failing that, would fit if the leases, which have too few for
-// them, were given up. With [cluster.Local], begin was called.
+// fits reports whether n units fit at now and, if not, whether they would once the leases, which
+// hold too few for them, are given up. With [cluster.Local], call begin first.
 func (f *fallback) fits(how cluster.OnFailure, now, n, leased int64) (fits, afterClosing bool) {
 	switch {
 	case how == cluster.Open:
@@ -107,7 +107,7 @@ func (f *fallback) fits(how cluster.OnFailure, now, n, leased int64) (fits, afte
 	return false, n <= f.share.units && leased > 0 && f.local.Fits(now, n, f.share.units+leased)
 }
 
-// take takes n units, and returns their token. They fit.
+// take takes n units that fit, and returns their token.
 func (f *fallback) take(how cluster.OnFailure, now, n int64) (token int64, ok bool) {
 	if how == cluster.Open {
 		return fromNowhere, true
@@ -119,8 +119,8 @@ func (f *fallback) take(how cluster.OnFailure, now, n int64) (token int64, ok bo
 	return int64(receipt)<<tokenBits | fromFallback, true
 }
 
-// cancel gives n units back, and reports whether they are not to be charged. Others stay charged until their
-// bucket is over.
+// cancel gives n units back, and reports whether they need no charging. Units of earlier buckets
+// stay charged until their bucket ends.
 func (f *fallback) cancel(token, n int64) bool {
 	if token&(1<<tokenBits-1) != fromFallback || f.local == nil {
 		return false
@@ -129,8 +129,8 @@ func (f *fallback) cancel(token, n int64) bool {
 	return true
 }
 
-// holds reports whether a call may still run with units that were granted without the store: until the store
-// is back, and those that count in local only during their bucket.
+// holds reports whether a call may still run with units granted without the store: until the store
+// is back, and with units of local only during their bucket.
 func (f *fallback) holds(now, token int64) bool {
 	if token&(1<<tokenBits-1) != fromFallback {
 		return f.used
@@ -142,8 +142,8 @@ func (f *fallback) holds(now, token int64) bool {
 	return current == stat.Receipt(token>>tokenBits)
 }
 
-// fallbackPermits returns the permits that the calls of a member may have while the store is unreachable:
-// with [cluster.Local] its share of the limit, but at least one, as no call takes less.
+// fallbackPermits returns the number of permits for the member's calls while the store is
+// unreachable. With [cluster.Local] it is the share of the limit, at least one.
 func fallbackPermits(how cluster.OnFailure, limit, members int64) int64 {
 	switch how {
 	case cluster.Open:
@@ -154,21 +154,22 @@ func fallbackPermits(how cluster.OnFailure, limit, members int64) int64 {
 	return 0
 }
 
-// turnFallback gives turns while the store is unreachable, as the rule's onFailure says.
+// turnFallback gives out turns while the store is unreachable, according to the rule's onFailure.
 //
-// Invariant: with [cluster.Local], the turn of a call is its member's share of the store's turns after the
-// latest one, whoever gave that.
+// Invariant: with [cluster.Local], turns are spaced by the member's share of the rate, from the
+// latest turn of the store or the fallback.
 //
 // The throttle's mutex guards it.
 type turnFallback struct {
-	last int64 // the latest turn that was given without the store
+	last int64 // the latest turn given without the store
 }
 
-// next returns when the call may run whose turn comes a gap after the latest one, of the store or without it.
-// A gap is that of all members' calls, as each has its share of the turns.
+// next returns the time of the next turn, a gap after the latest one of the store or the fallback.
+// The gap spans the calls of all members, as each has its share of the turns.
 func (f *turnFallback) next(latest, gap int64) int64 { return max(f.last, latest) + gap }
 
-// take gives a call the next turn, unless it would wait longer than maxWait. Without takes it only says so.
+// take gives a call the next turn, unless it would wait longer than maxWait. If takes is false, it
+// only looks.
 func (f *turnFallback) take(
 	how cluster.OnFailure, now, next int64, maxWait time.Duration, takes bool,
 ) (wait time.Duration, ok bool) {

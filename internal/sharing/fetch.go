@@ -8,37 +8,38 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
-// Need is the units that a call needs of a limit, and what [Member.Fetch] got for it.
+// Need is a number of units that a call needs from a limit, and the result of [Member.Fetch].
 type Need struct {
 	Limit Limit
 	Units int64
-	// MaxWait is how long the call may wait before it runs: of a window, for a coming bucket, with
-	// 0 if it may not borrow; of a throttle, for its turn.
+	// MaxWait is the longest that the call may wait before it runs: for a coming bucket of a window
+	// (0 if it may not borrow), or for its turn of a throttle.
 	MaxWait time.Duration
 
-	// Got says that the call has the units now; otherwise it is refused.
+	// Got reports that the call has the units; if false after Fetch, the call is refused.
 	Got   bool
-	Token int64         // for Cancel of a window
-	Wait  time.Duration // the call may run after that
+	Token int64         // for Window.Cancel
+	Wait  time.Duration // the call may run after this time
 }
 
-// waiter is a call that waits for units of one limit.
+// waiter is a call waiting for units of one limit.
 type waiter struct {
 	need    *Need
 	group   *group
-	late    bool // no call waits, see Late
-	waited  bool // for the store
-	retried bool // the window has handed its lease back, and asks again for this call
-	decided bool // under the mutex of the limit
+	late    bool // no call is blocked, see Late
+	waited  bool // it has waited for the store
+	retried bool // the window has handed its lease back and asks again for this call
+	decided bool // guarded by the limit's mutex
 }
 
-// group is the needs of a call, which waits until all are decided.
+// group is the needs of one call, which waits until all are decided.
 type group struct {
 	open atomic.Int64
 	wake func()
 }
 
-// decideLocked records whether a need is met, with the limit's mutex. The caller has set what was got.
+// decideLocked records whether a need is met. The caller holds the limit's mutex and has set the
+// result.
 func (w *waiter) decideLocked(got bool) {
 	if w.decided {
 		return
@@ -50,11 +51,11 @@ func (w *waiter) decideLocked(got bool) {
 	}
 }
 
-// Fetch gets the units that a call needs of limits of this member, all in one round, and waits at most atMost
-// for it. What it gets belongs to the call, and is noted in Got and Token. Where the store doesn't
-// answer in time, each limit decides as its rule says. With atMost 0, Fetch doesn't wait.
+// Fetch gets the units that a call needs from several limits in one round, and waits at most
+// atMost. With atMost 0 it doesn't wait. The units belong to the call, which finds them in Got and
+// Token. If the store doesn't answer in time, each limit follows its rule's onFailure.
 //
-// An error is the context's, and means that the call got nothing.
+// An error is the context's; the call then gets nothing.
 func (m *Member) Fetch(ctx context.Context, atMost time.Duration, needs []Need) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -72,7 +73,7 @@ func (m *Member) Fetch(ctx context.Context, atMost time.Duration, needs []Need) 
 	}
 	m.flush(true)
 	if g.open.Load() > 0 && atMost > 0 {
-		_ = m.clock.Sleep(wake, atMost) // what has been decided by now counts, even if the context has ended
+		_ = m.clock.Sleep(wake, atMost) // needs decided by now count, even if the context has ended
 	}
 	now = m.clock.Now()
 	for i := range waiters {

@@ -8,12 +8,12 @@ import (
 
 // # Rules in shadow mode
 //
-// A rule in shadow mode says what it would refuse, and no call waits for that. Where the store has to be
-// asked, the call runs at once, and a [Late] stands in its place: it waits for what the call lacks among the
-// calls that wait, as long as one may, and is decided as they are. So the limit counts what it would count if
-// the rule were in force.
+// A rule in shadow mode records the calls it would refuse, and no call waits for it. If the store
+// must be asked, the call runs at once and a [Late] takes its place in the queue: it waits for the
+// missing units as long as a call may, and is decided like one. So the limit counts the same as
+// with the rule in force.
 
-// Late is what a call lacks of limits whose rule is in shadow mode.
+// Late is the pending needs of a call whose rules are in shadow mode.
 type Late struct {
 	m       *Member
 	needs   []Need
@@ -32,13 +32,13 @@ const (
 	abandoned
 )
 
-// mostLate is how many calls of a member may be undecided at the same time. Those beyond it are decided
-// without the store, as if it hadn't answered them.
+// mostLate is the maximum number of undecided calls of a member. More of them are decided as if the
+// store hadn't answered.
 const mostLate = 4096
 
-// FetchShadow is [Member.Fetch] for a rule in shadow mode, and doesn't wait. The needs are of windows and
-// throttles, and must not be touched any more. Once all are decided and one of them isn't granted, the call
-// counts in refused, on that lane, and what it got of the others goes back.
+// FetchShadow is [Member.Fetch] for a rule in shadow mode, and doesn't wait. The needs must be of
+// windows and throttles, and the caller must not touch them afterwards. Once all are decided and
+// one was refused, the call is counted in refused, on that lane, and its other units go back.
 func (m *Member) FetchShadow(needs []Need, lane uint32, refused *stat.Tally) *Late {
 	now := m.now()
 	l := &Late{m: m, needs: needs, waiters: make([]waiter, len(needs)), lane: lane, refused: refused}
@@ -56,24 +56,24 @@ func (m *Member) FetchShadow(needs []Need, lane uint32, refused *stat.Tally) *La
 	if l.group.open.Load() > 0 {
 		m.plan(&l.expiry, latest)
 		switch {
-		case l.group.open.Load() == 0: // it was decided before that
+		case l.group.open.Load() == 0: // it was already decided
 			m.unplan(&l.expiry)
-		case m.closing(): // nothing is planned any more, and the limits may have been left
+		case m.closing(): // no task runs after Close, and the limits may have been left
 			l.expire(now)
 		}
 	}
 	return l
 }
 
-// expire decides what has waited as long as a call may.
+// expire decides the needs that have waited for the longest time allowed.
 func (l *Late) expire(now int64) {
 	for i := range l.waiters {
 		l.needs[i].Limit.expire(&l.waiters[i], now)
 	}
 }
 
-// settle is called once, when the last need is decided, with the mutex of its limit: so what goes back does
-// so later, see Member.payBack.
+// settle runs once, when the last need is decided, under that limit's mutex; so units go back
+// later, see Member.payBack.
 func (l *Late) settle() {
 	l.m.late.Add(-1)
 	l.m.unplan(&l.expiry)
@@ -89,7 +89,7 @@ func (l *Late) settle() {
 	}
 }
 
-// got reports whether some and whether all needs are granted, once they are decided.
+// got reports whether some and whether all needs were granted, once they are decided.
 func (l *Late) got() (some, all bool) {
 	all = true
 	for i := range l.needs {
@@ -99,7 +99,7 @@ func (l *Late) got() (some, all bool) {
 	return some, all
 }
 
-// owe notes that what a call was granted is to be given back.
+// owe schedules the return of the units that a call was granted.
 func (m *Member) owe(l *Late) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -107,7 +107,7 @@ func (m *Member) owe(l *Late) {
 	m.putLocked(&m.paying, immediately)
 }
 
-// payBack gives back what is owed, and reports whether that was anything. The caller holds no lock.
+// payBack returns the owed units, and reports whether there were any. The caller holds no lock.
 func (m *Member) payBack() (some bool) {
 	m.mu.Lock()
 	owed := m.owed
@@ -119,7 +119,7 @@ func (m *Member) payBack() (some bool) {
 	return len(owed) > 0
 }
 
-// handBack gives back what was granted.
+// handBack returns the granted units.
 func (l *Late) handBack() {
 	for i := range l.needs {
 		if l.needs[i].Got {
@@ -128,11 +128,11 @@ func (l *Late) handBack() {
 	}
 }
 
-// Abandon is for a call that doesn't run after all: what it got, or is about to get, goes back, and if it
-// isn't decided by now it doesn't count. It is called at most once, without a lock.
+// Abandon drops a call that doesn't run after all: its units, granted or about to be, go back, and
+// if it is undecided it doesn't count. Call it at most once, and without a lock.
 func (l *Late) Abandon() {
 	if l.state.CompareAndSwap(undecided, abandoned) {
-		return // settle sees to it
+		return // settle returns the units
 	}
 	if _, all := l.got(); all {
 		l.handBack()

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// slowStore has a member whose store answers when the test says so, and a rule in shadow mode.
+// slowStore is a member whose store answers on demand, with a rule in shadow mode.
 type slowStore struct {
 	*testing.T
 	clock   *clocks.Manual
@@ -31,7 +31,7 @@ func newSlowStore(t *testing.T) *slowStore {
 	return s
 }
 
-// answer has all batches answered, and those that are sent then.
+// answer answers all batches, including those sent meanwhile.
 func (s *slowStore) answer() {
 	for len(s.store.dones) > 0 {
 		s.store.answer()
@@ -56,7 +56,7 @@ func (s *slowStore) want(refused, late int64, when string) {
 	}
 }
 
-// Calls of rules in shadow mode are decided when the store has answered, as those that wait are.
+// Calls of rules in shadow mode are decided when the store has answered, like waiting calls.
 func TestLate(t *testing.T) {
 	s := newSlowStore(t)
 	w, g := share(t, s.m, 2, cluster.Closed), space(t, s.m, 10, time.Second, cluster.Closed)
@@ -76,8 +76,8 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// Where the store doesn't answer for as long as a call may wait, the limit decides as its rule says; so it does when the member
-// goes. known bug 216
+// Without an answer within the wait of a call, the limit follows its onFailure; likewise when the
+// member leaves. known bug 216
 func TestLateWithoutAnAnswer(t *testing.T) {
 	for on, refused := range map[cluster.OnFailure]int64{cluster.Local: 5, cluster.Open: 0, cluster.Closed: 8} {
 		t.Run(on.String(), func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestLateWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// No more calls than a certain number are decided late: those beyond it at once, as the rule says.
+// Only a limited number of calls is decided late. More of them are decided at once, by onFailure.
 func TestTooManyLate(t *testing.T) {
 	s := newSlowStore(t)
 	w := share(t, s.m, 3, cluster.Closed)
@@ -117,8 +117,8 @@ func TestTooManyLate(t *testing.T) {
 	s.want(sharing.MostLate+5-3, 0, "after the answer")
 }
 
-// Of a call that one limit would refuse, the other has its unit back, and so has the limit of a call that doesn't run
-// after all.
+// If one limit refuses a call, the other gets its unit back; so does the limit of a call that
+// doesn't run after all.
 func TestLateUnitsGoBack(t *testing.T) {
 	s := newSlowStore(t)
 	w, g := share(t, s.m, 1, cluster.Closed), space(t, s.m, 1, time.Second, cluster.Closed)
@@ -127,7 +127,7 @@ func TestLateUnitsGoBack(t *testing.T) {
 	refused := s.call(w, g)
 	s.answer()
 	s.want(1, 0, "no turn")
-	refused.Abandon() // its unit goes back anyhow
+	refused.Abandon() // its unit goes back anyway
 	for _, answered := range []bool{false, true} {
 		s.clock.Advance(time.Millisecond)
 		l := s.call(w)
@@ -151,7 +151,7 @@ func TestLateUnitsGoBack(t *testing.T) {
 	s.want(3, 0, "a refused call had none to give back")
 }
 
-// Nothing of a call that is decided late is left in the member's agenda, whichever comes first.
+// A call that is decided late leaves nothing on the member's agenda, whichever event comes first.
 func TestLateIsForgotten(t *testing.T) {
 	s := newSlowStore(t)
 	w := share(t, s.m, 3, cluster.Closed)
@@ -168,7 +168,7 @@ func TestLateIsForgotten(t *testing.T) {
 	}
 }
 
-// Whatever happens at the same time, each call is decided once, and none is left when the member has gone.
+// Under concurrency each call is decided once, and none remains after the member has left.
 func TestLateOfMany(t *testing.T) {
 	clock := clocks.NewSystem()
 	m := join(t, slow{cluster.NewMemory(clock)}, clock)
@@ -203,8 +203,8 @@ func (s *slowStore) window(i int, limit float64) *sharing.Window {
 	return w
 }
 
-// A call that was decided is referred to by none of its limits: they would refer to each other, and to those of the calls
-// before. known bug 218
+// No limit refers to a decided call: the limits would keep each other and earlier calls alive.
+// known bug 218
 func TestLateKeepsNoLimit(t *testing.T) {
 	s := newSlowStore(t)
 	latest := s.window(0, 100_000)
@@ -234,7 +234,7 @@ func TestLateKeepsNoLimit(t *testing.T) {
 	}
 }
 
-// What a call was granted that is refused as the member goes is the others'. known bug 219
+// Units granted to a call that is refused as the member leaves go back. known bug 219
 func TestLateAsTheMemberGoes(t *testing.T) {
 	s := newSlowStore(t)
 	a, b := s.window(1, 1), s.window(2, 1)

@@ -8,40 +8,40 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// lease holds the units that calls spend, all of one lot, until a time.
+// lease holds the units that calls spend until a time; all are of one lot.
 //
-// Lot and units are one word, so a unit is taken from the lot that the word names, or not at all: a
-// call that is delayed between load and swap may find another lot there, and then its swap fails.
-// The end is stored before the word that names its lot. So a call that loads the word first and the
-// end then finds the end of that lot, or of a later one; and then the swap fails.
+// Lot and units share one word, so a unit is taken from the lot that the word names, or not at all:
+// if a call is delayed between load and swap and the lot changes, its swap fails. The end is stored
+// before the word that names its lot. So a call that loads the word and then the end sees the end
+// of that lot or of a later one, and in the latter case its swap fails.
 //
 // # Lanes
 //
-// Where processors contend for the word, the lease lends: a call that finds nothing on its lane has
-// a part of the units put there, under the window's mutex, and the calls that follow on that lane
-// spend it. They write to the lane's cell and only read the word.
+// When processors contend for the word, the lease lends: a call that finds nothing on its lane
+// moves a part of the units there, under the window's mutex, and later calls on that lane spend it.
+// They write to the lane's cell and only read the word.
 //
-//  1. The units that lanes hold belong to the lot that the word names: they are collected before the
-//     word names another lot, or none.
-//  2. Where the word doesn't say that the lease lends, its units are all that there are.
+//  1. The units on lanes belong to the lot that the word names: they are collected before the word names
+//     another lot, or none.
+//  2. If the word doesn't say that the lease lends, lanes hold no units.
 //
-// A call that spends on its lane loads the credit first, then the word, then the end, and then swaps
-// the credit that it loaded for another. So nothing was collected meanwhile, or the credit would
-// have another version (see [lending.Credit]); by (1) the units are of the lot in the word that it
-// loaded, and the end is that lot's. By (2) no call is refused, and none asks the store, for units
-// that another lane has: without the mutex it can't be told that there are none while the word says
-// that the lease lends.
+// A call that spends on its lane loads the credit, then the word, then the end, and then swaps the
+// loaded credit for a new one. If that succeeds nothing was collected meanwhile, or the credit
+// would have another version (see [lending.Credit]); by (1) the units are of the loaded word's lot,
+// and the end is that lot's. By (2) no call is refused, and none asks the store, while another lane
+// has the units: as long as the word says that the lease lends, only the holder of the mutex can
+// find that there are none.
 //
-// Only the holder of the window's mutex lends, collects, adds units and takes the word away; calls
-// take units, and give them back to the word, if it still names the lot they came from.
+// Only the holder of the window's mutex lends, collects, adds units and closes the lot; calls take
+// units, and give them back to the word if it still names their lot.
 type lease struct {
-	word   shared.Uint64                   // the lot's number, 32 bits; do lanes hold some, 1 bit; units, 31 bits
+	word   shared.Uint64                   // lot number (32 bits), lends (1), units (31)
 	end    shared.Int64                    // the lot may be spent until then
-	low    shared.Int64                    // with fewer units than this in the word, fetch more
-	lanes  shared.Pointer[lending.Credits] // nil if there was no contention, or none for long
-	failed shared.Uint32                   // swaps of the word that failed since the lot began
+	low    shared.Int64                    // with fewer units in the word, fetch more
+	lanes  shared.Pointer[lending.Credits] // nil without recent contention
+	failed shared.Uint32                   // failed swaps of the word since the lot began
 	_      [4]byte
-	lentAt int64 // when something was last lent; under the mutex
+	lentAt int64 // latest lending; guarded by the mutex
 	_      [128 - 6*8]byte
 }
 
@@ -55,19 +55,19 @@ const (
 func lotOf(word uint64) uint32  { return uint32(word >> lotShift) }
 func unitsOf(word uint64) int64 { return int64(word & unitsMask) }
 
-// take takes n units at now. ran reports whether that left few. Where it takes none, the holder of
-// the mutex may still find some, see draw.
+// take takes n units at now. ran reports whether few remain. If it fails, the holder of the mutex
+// may still find some, see draw.
 func (l *lease) take(lane uint32, now, n int64) (number uint32, ran, ok bool) {
 	for all := l.lanes.Load(); all != nil; {
 		cell := all.Of(lane)
-		credit := cell.Load() // first
+		credit := cell.Load() // first, see above
 		word := l.word.Load()
 		if now >= l.end.Load() {
 			return 0, false, false
 		}
 		if lending.Held(credit) < max(n, 1) {
 			if n <= all.Part(unitsOf(word)) {
-				return 0, false, false // some are lent under the mutex
+				return 0, false, false // more is lent under the mutex
 			}
 			break
 		}
@@ -78,7 +78,7 @@ func (l *lease) take(lane uint32, now, n int64) (number uint32, ran, ok bool) {
 	return l.takeShared(now, n)
 }
 
-// takeShared takes n units of the word.
+// takeShared takes n units from the word.
 func (l *lease) takeShared(now, n int64) (number uint32, ran, ok bool) {
 	for {
 		word := l.word.Load()
@@ -95,13 +95,13 @@ func (l *lease) takeShared(now, n int64) (number uint32, ran, ok bool) {
 	}
 }
 
-// leavesFew reports whether few are left of the units in the word once n are taken, and were not before.
+// leavesFew reports whether taking n units brings the word below low, and it wasn't before.
 func (l *lease) leavesFew(units, n int64) bool {
 	low := l.low.Load()
 	return units-n < low && units >= low
 }
 
-// few reports whether few units are left in the word.
+// few reports whether the word has fewer units than low.
 func (l *lease) few() bool { return unitsOf(l.word.Load()) < l.low.Load() }
 
 // has reports whether the word has n units at now.
@@ -109,7 +109,7 @@ func (l *lease) has(now, n int64) bool {
 	return unitsOf(l.word.Load()) >= n && now < l.end.Load()
 }
 
-// giveBack gives n units back to a lot, unless the lot has ended.
+// giveBack returns n units to a lot, and reports false if the lot has ended.
 func (l *lease) giveBack(number uint32, n int64) bool {
 	for {
 		word := l.word.Load()
@@ -122,7 +122,7 @@ func (l *lease) giveBack(number uint32, n int64) bool {
 	}
 }
 
-// The methods below are for the holder of the window's mutex.
+// The holder of the window's mutex calls the methods below.
 
 // open begins a lot. There must be none.
 func (l *lease) open(number uint32, units, end int64) {
@@ -144,19 +144,19 @@ func (l *lease) add(units, end int64) {
 	l.word.Add(uint64(units))
 }
 
-// close ends the lot, and returns what is left of it.
+// close ends the lot and returns its unspent units.
 func (l *lease) close(now int64) (unspent int64) {
 	l.collect()
 	if l.lanes.Load() != nil && !lending.Always && now-l.lentAt > idleLanes {
-		l.lanes.Store(nil) // they hold nothing: a call that still has a cell finds nothing there to spend
+		l.lanes.Store(nil) // they are empty: a call that still has a cell finds nothing to spend
 	}
 	return unitsOf(l.word.Swap(0))
 }
 
-// idleLanes is how long lanes outlast the contention that they were made for.
+// idleLanes is the time without contention after which lanes are removed.
 const idleLanes = int64(time.Minute)
 
-// units returns the units, those of lanes included.
+// units returns all units, including those on lanes.
 func (l *lease) units() (units int64) {
 	word := l.word.Load()
 	if units = unitsOf(word); word&lends != 0 {
@@ -165,7 +165,7 @@ func (l *lease) units() (units int64) {
 	return units
 }
 
-// draw is take, from wherever the units are. It fails only where all together are too few.
+// draw is take from the word and all lanes. It fails only if all together are too few.
 func (l *lease) draw(now, n int64) (number uint32, ran, ok bool) {
 	if number, ran, ok = l.takeShared(now, n); !ok {
 		l.collect()
@@ -174,8 +174,8 @@ func (l *lease) draw(now, n int64) (number uint32, ran, ok bool) {
 	return number, ran, ok
 }
 
-// lend puts a part of the units on a lane that has less than n, where there are lanes, and reports
-// whether that left few.
+// lend moves a part of the units to a lane that has fewer than n, if there are lanes, and reports
+// whether few remain.
 func (l *lease) lend(lane uint32, now, n int64) (ran bool) {
 	all := l.lanes.Load()
 	if all == nil || lending.Held(all.Of(lane).Load()) >= n {
@@ -196,12 +196,12 @@ func (l *lease) lend(lane uint32, now, n int64) (ran bool) {
 	}
 }
 
-// collect takes back the units that lanes hold.
+// collect moves the units on lanes back to the word.
 func (l *lease) collect() {
 	if l.word.Load()&lends == 0 {
 		return
 	}
-	for n := uint64(l.lanes.Load().Collect()); ; { // from now on none can be spent there
+	for n := uint64(l.lanes.Load().Collect()); ; { // no call spends on a lane from here on
 		if word := l.word.Load(); l.word.CompareAndSwap(word, word&^lends+n) {
 			return
 		}

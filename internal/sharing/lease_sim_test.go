@@ -10,8 +10,7 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// leaseBooks are what is known of the lots of a lease: none may be spent beyond what was granted, and
-// nothing may be lost.
+// leaseBooks accounts for the lots of a lease: no lot may be overspent, and no unit lost.
 type leaseBooks struct {
 	s     *schedules.Schedule
 	lease lease
@@ -21,11 +20,11 @@ type leaseBooks struct {
 		granted, spent, closed int64
 		end                    int64
 	}
-	cur     uint32 // under mu
-	cancels bool   // units come back, so there may be more than there were
+	cur     uint32 // guarded by mu
+	cancels bool   // units come back, so there may be more than before
 }
 
-// took notes units that a call has taken at its time.
+// took records units that a call has taken at its time.
 func (b *leaseBooks) took(number uint32, at, n int64) {
 	lot := &b.lots[number]
 	if number == 0 || at >= lot.end {
@@ -36,7 +35,7 @@ func (b *leaseBooks) took(number uint32, at, n int64) {
 	}
 }
 
-// call takes n units as a window does, and reports from which lot.
+// call takes n units as a window does, and returns their lot.
 func (b *leaseBooks) call(lane uint32, n int64) (number uint32) {
 	return b.callAt(b.now.Load(), lane, n)
 }
@@ -59,15 +58,15 @@ func (b *leaseBooks) callAt(now int64, lane uint32, n int64) (number uint32) {
 	return number
 }
 
-// cancel gives units back; those of a lot that is over are as good as spent.
+// cancel gives units back; units of a lot that is over count as spent.
 func (b *leaseBooks) cancel(number uint32, n int64) {
-	b.lots[number].spent -= n // before they are there to be taken
+	b.lots[number].spent -= n // before others can take them
 	if !b.lease.giveBack(number, n) {
 		b.lots[number].spent += n
 	}
 }
 
-// turn closes the lot, and opens another one, by a clock that was read then.
+// turn closes the lot and opens the next one, by a clock that was read at that time.
 func (b *leaseBooks) turn(at, units, width int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,8 +88,8 @@ func (b *leaseBooks) check() {
 	}
 }
 
-// known bug 187: calls take units of lots that begin and end, on lanes or not, give some back, and the
-// lease is looked at. Each unit is spent in its lot, once, and is in the books of no other.
+// known bug 187: calls take units of lots that begin and end, on lanes or not, and give some back,
+// while the lease is inspected. Each unit is spent in its lot, once.
 func TestSimLease(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		lending.Always = s.Rand.IntN(4) > 0
@@ -132,11 +131,12 @@ func TestSimLease(t *testing.T) {
 	})
 }
 
-// known bug 187: a call is on its lane as the lot ends there and the next one begins, at its time or by a clock that its
-// opener read long ago, so that it ends earlier. Another call has the lease lend again.
+// known bug 187: a call is on its lane while the lot ends there and the next one begins, on time or
+// by a clock that its opener read long ago, so that it ends earlier. Another call makes the lease
+// lend again.
 func TestSimLeaseEverySchedule(t *testing.T) {
 	for name, c := range map[string]struct {
-		width, now, opened int64 // how long the first lot lasts, the time of calls, and that of who opens the second
+		width, now, opened int64 // first lot's length; time of the calls; time of the second's opener
 	}{"the next lot": {1, 11, 11}, "a lot that ends earlier": {3, 12, 10}} {
 		t.Run(name, func(t *testing.T) {
 			schedules.Exhaustive(t, 3_000_000, func(s *schedules.Schedule) {

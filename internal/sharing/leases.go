@@ -1,14 +1,14 @@
 package sharing
 
-// leases are the units that a member may spend: the lease of the current bucket, and the next one, which
-// waits until its bucket begins.
+// leases are the units that a member may spend: the lease of the current bucket, and the next one,
+// which waits for its bucket to begin.
 //
-// Invariant: each granted unit is in one place. Units of lot cur are in lease until the lot ends, units of
-// lot next are in nextLeft, and what a call took is the call's until it gives it back. What is left of a lot
-// that ends, or comes back to it later, is returned by the method that finds out, once, and is then the
-// caller's to hand back.
+// Invariant: each granted unit is in one place. Units of lot cur are in lease until the lot ends,
+// units of lot next are in nextLeft, and a call owns the units it took until it gives them back.
+// The method that ends a lot, or finds that it has ended, returns the unspent units once; the
+// caller hands them back.
 //
-// The window's mutex guards all of it but lease, which calls take from without.
+// The window's mutex guards all fields but lease, from which calls take without it.
 type leases struct {
 	lease    lease
 	lots     lots
@@ -19,7 +19,7 @@ type leases struct {
 
 func newLeases(buckets int) leases { return leases{lots: newLots(buckets)} }
 
-// leftover is a lot that is over, nil if none is, and how many of its units were not spent.
+// leftover is an ended lot, nil if there is none, and the number of its unspent units.
 type leftover struct {
 	lot     *lot
 	unspent int64
@@ -27,8 +27,8 @@ type leftover struct {
 
 func (o leftover) spent() int64 { return o.lot.granted - o.unspent }
 
-// roll ends the leases that are over at now, and begins the next one if it is time. At most one lot begins;
-// at most one that was current and one that was next are over.
+// roll ends the leases that are over at now, and begins the next one if its time has come. At most
+// one lot begins; at most one current and one next lot end.
 func (s *leases) roll(now int64) (over [2]leftover, begun *lot) {
 	if s.cur != 0 && now >= s.lease.end.Load() {
 		over[0] = s.closeCurrent(now)
@@ -56,7 +56,7 @@ func (s *leases) closeCurrent(now int64) leftover {
 	return over.close()
 }
 
-// closeNext ends the next lease, which hasn't begun.
+// closeNext ends the next lease before it begins.
 func (s *leases) closeNext() leftover {
 	over := leftover{s.lots.find(s.next), s.nextLeft}
 	s.next, s.nextLeft = 0, 0
@@ -70,8 +70,8 @@ func (o leftover) close() leftover {
 	return o
 }
 
-// grant adds a lot as it was granted at now to the lease of its bucket, or makes it that lease, in place of
-// one that is over then. A borrowed lot is in no lease: its units are those of the call that borrows.
+// grant adds a lot granted at now to the lease of its bucket, or makes it that lease in place of an
+// ended one. A borrowed lot is in no lease: the borrowing call owns its units.
 func (s *leases) grant(l lot, now int64) (in *lot, over leftover) {
 	n := l.granted
 	in = s.lots.like(l, now)
@@ -103,9 +103,9 @@ func (s *leases) grant(l lot, now int64) (in *lot, over leftover) {
 	return in, over
 }
 
-// giveBack gives n units back to the lot that they were taken from. It returns the lot if that is in no
-// lease, nil if they are in one, or if the lot is forgotten or of another epoch, as the store then counts
-// them no longer.
+// giveBack returns n units to the lot that they were taken from. It returns the lot if it is in no
+// lease. It returns nil if it is in one, or if the lot is forgotten or of another epoch, whose
+// units the store no longer counts.
 func (s *leases) giveBack(number uint32, n, epoch int64) (over *lot) {
 	l := s.lots.find(number)
 	switch {
@@ -126,7 +126,7 @@ func (s *leases) holds(number uint32, epoch, now int64) bool {
 	return l != nil && l.epoch == epoch && now >= l.starts && now < l.ends
 }
 
-// newlySpent returns how many units of the current lot were spent since the last time.
+// newlySpent returns the units of the current lot spent since the previous call.
 func (s *leases) newlySpent() int64 {
 	l := s.lots.find(s.cur)
 	if l == nil {
@@ -140,10 +140,10 @@ func (s *leases) newlySpent() int64 {
 // units returns the units of both leases.
 func (s *leases) units() int64 { return s.lease.units() + s.nextLeft }
 
-// open returns the lots of both leases, each nil if there is none.
+// open returns the lots of both leases; each may be nil.
 func (s *leases) open() [2]*lot { return [2]*lot{s.lots.find(s.cur), s.lots.find(s.next)} }
 
-// changesAt returns when a lease ends or begins next.
+// changesAt returns the next time at which a lease begins or ends.
 func (s *leases) changesAt() int64 {
 	at := never
 	if s.cur != 0 {

@@ -8,53 +8,52 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// Limit is what a call may lack something of: a [Window], a [Throttle] or a [Semaphore].
+// Limit is a [Window], a [Throttle] or a [Semaphore].
 type Limit interface {
 	// Timeout is the longest that a call waits for the store.
 	Timeout() time.Duration
 
-	// enter decides what a call needs if it can decide immediately; otherwise it makes the call
-	// wait.
+	// enter decides a call's need at once if it can; otherwise it queues the call.
 	enter(w *waiter, now int64)
-	// expire decides for a call that has waited as long as it may.
+	// expire decides for a call that has waited for the longest time allowed.
 	expire(w *waiter, now int64)
-	// giveBack gives back what a call was granted.
+	// giveBack returns the units that a call was granted.
 	giveBack(n *Need)
 }
 
-// Answer is what a limit says to a call that asks.
+// Answer is the reply of a limit to a call.
 type Answer uint8
 
 // The answers.
 const (
-	Fits    Answer = iota // take it
-	Lacks                 // the store must be asked, see [Member.Fetch]
-	Refuses               // there is no room, as far as the member knows
+	Fits      Answer = iota // the member has the units
+	NeedsMore               // the member must ask the store, see [Member.Fetch]
+	Refuses                 // there is no room, by the member's knowledge
 )
 
-var answerNames = shown.NewEnum[Answer]("answer", "fits", "lacks", "refuses")
+var answerNames = shown.NewEnum[Answer]("answer", "fits", "needs more", "refuses")
 
 // String returns the name.
 func (a Answer) String() string { return answerNames.Name(a) }
 
-// limits are the limits of a member that are in use, by key. One that is no longer referred to is
-// dropped as soon as it has nothing left to do.
+// limits holds the limits of a member that are in use, by key. A limit that nothing refers to is
+// dropped once it has nothing left to do.
 type limits map[string]held
 
-// held is a limit that lives as long as something else refers to it.
+// held is a weak reference to a limit.
 type held interface {
-	// limit is nil if it has gone.
+	// limit returns nil once the limit is gone.
 	limit() handled
 }
 
-// handled is a limit as the member sees it.
+// handled is the member's view of a limit.
 type handled interface {
 	keyed
-	// leave hands back everything that can be handed back.
+	// leave hands back everything it can.
 	leave(now int64)
 }
 
-// weakly holds a limit of a type.
+// weakly is a weak reference to a limit of type T.
 type weakly[T any] struct{ p shared.Weak[T] }
 
 func (w weakly[T]) limit() handled {
@@ -64,7 +63,8 @@ func (w weakly[T]) limit() handled {
 	return nil
 }
 
-// limitOf is the limit of a key, made if there is none. ok is false where the key has one of another type.
+// limitOf returns the limit of a key, and makes it if there is none. ok is false if the key has a
+// limit of another type.
 func limitOf[T any](m *Member, key string, made func() *T) (limit *T, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,8 +86,8 @@ func limitOf[T any](m *Member, key string, made func() *T) (limit *T, ok bool) {
 	return limit, true
 }
 
-// whenGone has forget called, with the member's mutex, once nothing refers to the limit any longer.
-// forget must not refer to it, nor to the member.
+// whenGone calls forget, under the member's mutex, once nothing refers to the limit. forget must
+// refer to neither the limit nor the member.
 func whenGone[T any](m *Member, limit *T, forget func(*Member)) {
 	member := shared.MakeWeak(m)
 	runtime.AddCleanup(limit, func(forget func(*Member)) {
@@ -99,11 +99,11 @@ func whenGone[T any](m *Member, limit *T, forget func(*Member)) {
 	}, forget)
 }
 
-// shapes are the latest windows of names: a name has a separate window for each shape.
+// shapes holds the latest window of each name: a name has one window per shape.
 type shapes map[string]weakly[Window]
 
-// latest notes that a name has a window, and returns the one of another shape that it had before,
-// nil if there is none.
+// latest makes w the latest window of its name, and returns the previous one of another shape; nil
+// if there is none.
 func (m *Member) latest(name string, w *Window) (old *Window) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,7 +137,7 @@ func (m *Member) each(f func(handled)) {
 	}
 }
 
-// dropLeases gives up what is leased on a shard, or on all shards if s is nil.
+// dropLeases gives up the leases on a shard, or on all shards if s is nil.
 func (m *Member) dropLeases(s *shard) {
 	now := m.clock.Now()
 	m.each(func(l handled) {
@@ -147,7 +147,7 @@ func (m *Member) dropLeases(s *shard) {
 	})
 }
 
-// handBackAll is the last thing that the limits of a member do.
+// handBackAll makes all limits leave, at the end of the member.
 func (m *Member) handBackAll() {
 	now := m.clock.Now()
 	m.each(func(l handled) { l.leave(now) })

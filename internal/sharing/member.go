@@ -19,46 +19,46 @@ import (
 )
 
 // Member is one process of a cluster: an engine's side of the limits that it shares. It is safe for
-// concurrent use. It starts no goroutine except for its alarm and for requests to the store, and
-// none remains after Close, unless the store never returns.
+// concurrent use. It starts goroutines only for its alarm and for requests to the store, and none
+// remains after Close, unless the store never returns.
 type Member struct {
 	cfg     cluster.Config
 	clock   clocks.Clock
-	starter store.Starter // the store, if it is one
+	starter store.Starter // the store, if it implements Starter
 	id      int64
-	lag     int64        // how stale a reading of the clock may be
-	wall    func() int64 // the machine's wall clock, nil beside a clock that tests move
+	lag     int64        // maximum staleness of the clock
+	wall    func() int64 // the machine's wall clock, nil with a test clock
 
 	members   atomic.Int64 // see Members
 	longest   atomic.Int64 // see waitFor
-	woken     atomic.Int64 // how often the machine was suspended, as far as that was noticed
-	seq       atomic.Int64 // of the last command, see caller
+	woken     atomic.Int64 // suspensions of the machine that were noticed
+	seq       atomic.Int64 // of the latest command, see caller
 	panicked  atomic.Int64 // when a panic of the store was last logged
-	late      atomic.Int64 // calls that have yet to be decided, see Late
+	late      atomic.Int64 // undecided shadow calls, see Late
 	probing   atomic.Bool
-	probes    context.Context // of all of them, until endProbes
+	probes    context.Context // of all probes, until endProbes
 	endProbes func()
 
 	// mu is the innermost lock: its holder takes no other but the clock's.
 	mu      sync.Mutex
 	random  *rand.Rand
 	agenda  agenda
-	sending task // sends what is due: each alarm does
+	sending task // sends due commands, as each alarm does
 	owed    []*Late
-	paying  task // gives back what is owed
+	paying  task // returns owed units
 	shards  map[int]*shard
 	limits  limits
 	shapes  shapes
 	budget  budget
 	presence
-	wallAhead int64         // of the clock, when it was last looked at
-	running   int           // goroutines that are in the store's code
-	returned  chan struct{} // closed when there are none, if not nil
-	gone      bool          // Close is over: the store is asked nothing any more
+	wallAhead int64         // how far the wall clock was ahead at the latest reading
+	running   int           // goroutines in the store's code
+	returned  chan struct{} // if not nil, closed once running is 0
+	gone      bool          // Close is over: no more requests to the store
 }
 
-// Join makes a member of a cluster. It doesn't wait for the store: one that is unreachable at
-// the start is treated like one that becomes so later.
+// Join makes a member of a cluster. It doesn't wait for the store: a store that is unreachable now
+// is treated like one that fails later.
 func Join(cfg cluster.Config) (*Member, error) {
 	switch {
 	case cfg.Store == nil:
@@ -66,9 +66,9 @@ func Join(cfg cluster.Config) (*Member, error) {
 	case cfg.Clock == nil:
 		return nil, errors.New("cluster: a member needs a Clock")
 	case strings.ContainsAny(cfg.Namespace, "{}"):
-		return nil, fmt.Errorf("cluster: the namespace %q has braces, by which a Redis Cluster places keys: leave them out", cfg.Namespace)
+		return nil, fmt.Errorf("cluster: namespace %q contains braces, which Redis Cluster uses for hash tags: remove them", cfg.Namespace)
 	case cfg.Members < 0 || cfg.Members > mostMembers:
-		return nil, fmt.Errorf("cluster: %d members: use 1 to %d, or 0 if nobody knows", cfg.Members, mostMembers)
+		return nil, fmt.Errorf("cluster: %d members: use 1 to %d, or 0 if unknown", cfg.Members, mostMembers)
 	}
 	if cfg.Timeout != 0 && (cfg.Timeout < cluster.MinTimeout || cfg.Timeout > cluster.MaxTimeout) {
 		return nil, fmt.Errorf("cluster: a timeout of %v: use %v to %v", cfg.Timeout, cluster.MinTimeout, cluster.MaxTimeout)
@@ -89,7 +89,7 @@ func Join(cfg cluster.Config) (*Member, error) {
 	case *clocks.System:
 		m.wall = wall
 	case *clocks.Coarse:
-		m.wall, m.lag = wall, int64(2*time.Millisecond) // a tick, and how late it may be
+		m.wall, m.lag = wall, int64(2*time.Millisecond) // a tick, and its latest delay
 	}
 	if m.wall != nil {
 		m.wallAhead = m.wall() - m.clock.Now()
@@ -106,9 +106,9 @@ const mostMembers = 1 << 20
 
 func wall() int64 { return time.Now().UnixNano() }
 
-// Close hands back what is unspent, announces that the member leaves, and waits until both have
-// been sent or have failed. Afterwards its limits do as their rules say for when the store is unreachable.
-// Close waits at most another second for a store that doesn't return when its time is over.
+// Close hands back unspent units, announces the departure, and waits until both were sent or
+// failed. From then on its limits treat the store as unreachable. Close waits at most another
+// second for a store that overruns its timeout.
 func (m *Member) Close() {
 	m.mu.Lock()
 	closed := m.agenda.closed
@@ -121,7 +121,7 @@ func (m *Member) Close() {
 		return
 	}
 	m.payBack()
-	m.handBackAll() // which decides what calls lack, in vain
+	m.handBackAll() // also decides the waiting calls, which get nothing
 	if m.payBack() {
 		m.handBackAll()
 	}
@@ -136,21 +136,21 @@ func (m *Member) Close() {
 	m.mu.Unlock()
 	select {
 	case <-returned:
-	case <-time.After(m.patience() + closePatience): // the machine's time, as the member's clock may be one that stands still
+	case <-time.After(m.patience() + closePatience): // not the member's clock, which may stand still
 		m.mu.Lock()
 		m.vanishLocked()
 		m.mu.Unlock()
 	}
 }
 
-// closing reports whether Close was called: nothing is planned any more.
+// closing reports whether Close was called, after which no task is planned.
 func (m *Member) closing() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.agenda.closed
 }
 
-// vanishLocked ends Close: from now on the store is unreachable for good.
+// vanishLocked ends Close: the store counts as unreachable from now on.
 func (m *Member) vanishLocked() {
 	if !m.gone {
 		m.gone = true
@@ -161,7 +161,7 @@ func (m *Member) vanishLocked() {
 	}
 }
 
-// starts counts a goroutine that calls the store's code, unless Close is over.
+// starts registers a goroutine that calls the store's code. It returns false once Close is over.
 func (m *Member) starts() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -171,7 +171,7 @@ func (m *Member) starts() bool {
 	return !m.gone
 }
 
-// returns is for a goroutine that was counted.
+// returns unregisters a goroutine of starts.
 func (m *Member) returns() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -182,10 +182,10 @@ func (m *Member) returns() {
 
 const closePatience = time.Second
 
-// Retire takes the member out of the cluster, except for permits of a [Semaphore] that calls have:
-// the member holds them until those calls have given them back. Then it calls last, which must
-// Close the member; if no call has a permit, Retire calls it before returning. Retire doesn't wait.
-// If the member is closed meanwhile, it calls nothing.
+// Retire takes the member out of the cluster, but keeps the permits of a [Semaphore] that calls
+// hold until they release them. Then it calls last, which must Close the member; without such
+// permits it calls last before it returns. Retire doesn't wait. If the member is closed meanwhile,
+// last isn't called.
 func (m *Member) Retire(last func()) {
 	if m.permitsInUse() {
 		now := m.clock.Now()
@@ -208,7 +208,7 @@ func (m *Member) Retire(last func()) {
 	look.do(m.clock.Now())
 }
 
-// permitsInUse reports whether calls have permits, or are about to get some.
+// permitsInUse reports whether calls hold permits, or are about to.
 func (m *Member) permitsInUse() (are bool) {
 	m.each(func(l handled) {
 		if s, ok := l.(*Semaphore); ok && !s.Idle() {
@@ -218,8 +218,8 @@ func (m *Member) permitsInUse() (are bool) {
 	return are
 }
 
-// waitFor gives the store as long for an answer as a rule says, if that is longer than Config.Timeout and
-// than any rule has said before. A call waits as long as its own rules say.
+// waitFor raises the store's timeout to a rule's, if that is longer than Config.Timeout and those
+// of all previous rules. A call still waits no longer than its own rules' timeout.
 func (m *Member) waitFor(timeout time.Duration) {
 	for {
 		if old := m.longest.Load(); int64(timeout) <= old || m.longest.CompareAndSwap(old, int64(timeout)) {
@@ -228,21 +228,20 @@ func (m *Member) waitFor(timeout time.Duration) {
 	}
 }
 
-// patience is how long the store has for an answer.
+// patience returns the time that the store gets to answer.
 func (m *Member) patience() time.Duration {
 	return cmp.Or(time.Duration(m.longest.Load()), cluster.DefaultTimeout)
 }
 
-// Members is the number of members that share limits while the store is unreachable: what the
-// configuration says, or the highest number seen in ten minutes if that is more; at least 1.
+// Members returns the number of members that share limits while the store is unreachable: the
+// configured number, or the highest seen in ten minutes if that is more; at least 1.
 func (m *Member) Members() int64 { return m.members.Load() }
 
-// caller names the next command. All keys share one sequence of numbers, so a limit that is dropped
-// after a while without use and made again continues with a higher number than the store has seen
-// for its key.
+// caller numbers the next command. All keys share one sequence, so a limit that is dropped as
+// unused and made again continues with a higher number than the store has seen for its key.
 func (m *Member) caller() store.Caller { return store.Caller{Member: m.id, Seq: m.seq.Add(1)} }
 
-// now returns the time, and notices if the machine was suspended.
+// now returns the time, and drops all leases if the machine was suspended.
 func (m *Member) now() int64 {
 	now := m.clock.Now()
 	if m.wall == nil {
@@ -254,17 +253,17 @@ func (m *Member) now() int64 {
 	m.wallAhead = ahead
 	m.mu.Unlock()
 	if parted > suspended || parted < -suspended {
-		m.woken.Add(1) // before: an answer on its way makes no lease afterwards, see batch.finish
+		m.woken.Add(1) // first: a reply in flight then makes no lease, see batch.finish
 		m.dropLeases(nil)
 	}
 	return now
 }
 
-// suspended is how far the wall clock and the monotonic clock may drift apart before leases are
-// dropped: while a machine is suspended, its monotonic clock stops but the store's goes on.
+// suspended is the drift between wall clock and monotonic clock, in nanoseconds, above which leases
+// are dropped: the monotonic clock stops while a machine is suspended, but the store's goes on.
 const suspended = int64(10 * time.Millisecond)
 
-// chance is a random number from 0 up to n, n excluded.
+// chance returns a random number in [0, n); 0 if n is not positive.
 func (m *Member) chance(n int64) int64 {
 	if n <= 0 {
 		return 0
@@ -274,15 +273,15 @@ func (m *Member) chance(n int64) int64 {
 	return m.random.Int64N(n)
 }
 
-// probe asks a store that can say so what it lacks: at the start, when it may be unreachable, and each time
-// that it comes back, when it may be another server.
+// probe runs the check of a store that has one: at the start, and each time the store is back, as
+// it may be another server.
 func (m *Member) probe() {
 	p, ok := m.cfg.Store.(store.Prober)
 	if !ok || !m.probing.CompareAndSwap(false, true) {
 		return
 	}
 	if !m.starts() {
-		return // it has gone
+		return // Close is over
 	}
 	go func() {
 		defer m.returns()
@@ -291,7 +290,7 @@ func (m *Member) probe() {
 		defer m.probing.Store(false)
 		m.survives(func() {
 			if err := p.Probe(ctx); err != nil {
-				m.cfg.Logger.Warn("penstock: the store of cluster rules has not passed its check", "error", strings.ReplaceAll(err.Error(), "\n", "; "))
+				m.cfg.Logger.Warn("penstock: store of cluster rules failed its check", "error", strings.ReplaceAll(err.Error(), "\n", "; "))
 			}
 		})
 	}()

@@ -22,15 +22,15 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// tenth is a window of a second in ten buckets.
+// tenth is a window of one second in ten buckets.
 var tenth = stat.Shape{Interval: time.Second, Buckets: 10}
 
-// hands is a clock that a test sets, also back.
+// hands is a clock that a test sets, also backwards.
 type hands struct{ now int64 }
 
 func (h *hands) Now() int64 { return h.now }
 
-// seeds are those of members: no two may have the same.
+// seeds gives each member a seed of its own.
 var seeds atomic.Uint64
 
 func join(t *testing.T, store store.Store, clock clocks.Clock) *sharing.Member {
@@ -52,7 +52,7 @@ func share(t *testing.T, m *sharing.Member, threshold float64, on cluster.OnFail
 	return w
 }
 
-// fetch is a call that waits for the store.
+// fetch makes a call that waits for the store.
 func fetch(t *testing.T, m *sharing.Member, w *sharing.Window, units int64) sharing.Need {
 	t.Helper()
 	needs := []sharing.Need{{Limit: w, Units: units}}
@@ -84,7 +84,7 @@ func TestFetchReserves(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	m := join(t, cluster.NewMemory(clock), clock)
 	w := share(t, m, 10, cluster.Closed)
-	if a := w.Ask(clock.Now(), 4); a != sharing.Lacks {
+	if a := w.Ask(clock.Now(), 4); a != sharing.NeedsMore {
 		t.Fatal(a)
 	}
 	n := fetch(t, m, w, 4)
@@ -134,19 +134,19 @@ func TestLeaseGoesBackByItself(t *testing.T) {
 	store := cluster.NewMemory(clock)
 	a, b := join(t, store, clock), join(t, store, clock)
 	wa, wb := share(t, a, 900, cluster.Closed), share(t, b, 900, cluster.Closed)
-	fetch(t, a, wa, 100) // and as many again, which nobody spends
+	fetch(t, a, wa, 100) // and another hundred that nobody spends
 	if n := fetch(t, b, wb, 760); n.Got {
 		t.Fatal("there are no more than 700")
 	}
 	for i := 0; !fetch(t, b, wb, 760).Got; i++ {
-		if clock.Advance(100 * time.Millisecond); i == 15 { // b may refuse for a second what was refused
+		if clock.Advance(100 * time.Millisecond); i == 15 { // b may go on refusing for a second
 			t.Fatal("what nobody has spent is not there")
 		}
 	}
 }
 
-// What a member has leased for its other calls keeps no call of its own out: it goes back, and the
-// call asks once more. known bug 180
+// A member's lease doesn't keep out its own calls: it goes back, and the call asks once more. known
+// bug 180
 func TestLeaseIsInNobodysWay(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	m := join(t, cluster.NewMemory(clock), clock)
@@ -176,13 +176,13 @@ func TestCloseHandsBack(t *testing.T) {
 	}
 }
 
-// windowKey is the key under which a store has the window of share.
+// windowKey returns the store's key of the window of share.
 func windowKey(m *sharing.Member) string {
 	return m.Key("window", m.Key("orders"), "1000000000/10/false")
 }
 
-// A store that has lost a key knows nothing of what was admitted: members tell it before they
-// take more. known bug 161
+// A store that has lost a key has lost the admitted units: members charge them before they take
+// more. known bug 161
 func TestKeyThatWasEvictedIsCharged(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := cluster.NewMemory(clock)
@@ -199,7 +199,7 @@ func TestKeyThatWasEvictedIsCharged(t *testing.T) {
 		t.Fatal("there is no such key")
 	}
 	clock.Advance(110 * time.Millisecond) // the lease is over
-	for range 30 {                        // a member that was given a share asks again in some milliseconds
+	for range 30 {                        // a member with a share asks again within milliseconds
 		for n := fetch(t, m, w, 1); n.Got; n = fetch(t, m, w, 1) {
 			admitted++
 		}
@@ -210,8 +210,8 @@ func TestKeyThatWasEvictedIsCharged(t *testing.T) {
 	}
 }
 
-// A call that may wait is granted units of a coming bucket. That doesn't make it the current one: what others
-// are granted then is of the bucket that is.
+// A call that may wait is granted units of a coming bucket. That bucket isn't current yet: other
+// grants are of the current one.
 func TestBorrowingMovesNoTime(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	m := join(t, cluster.NewMemory(clock), clock)
@@ -241,8 +241,8 @@ func TestBorrowingMovesNoTime(t *testing.T) {
 	}
 }
 
-// A prioritized call that may wait just as long as its bucket is away, by the store's clock, asks once: by the member's clock
-// that is a little longer. known bug 203
+// A prioritized call that may wait exactly until its bucket by the store's clock asks once, though
+// the member's clock makes the wait a little longer. known bug 203
 func TestBorrowingThatIsAlmostInTime(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	m := join(t, cluster.NewMemory(clock), clock)
@@ -256,7 +256,7 @@ func TestBorrowingThatIsAlmostInTime(t *testing.T) {
 		if err := m.Fetch(t.Context(), w.Timeout(), needs); err != nil {
 			t.Fatal(err)
 		}
-		if n := w.Stats().Requests - before; n > 2 { // one may hand back what came too late
+		if n := w.Stats().Requests - before; n > 2 { // one may hand back a late grant
 			t.Fatalf("a call that may wait %v made %d requests", wait, n)
 		}
 		if needs[0].Got {
@@ -271,7 +271,8 @@ func TestBorrowingThatIsAlmostInTime(t *testing.T) {
 	}
 }
 
-// A prioritized call of more units than the limit never fits, and isn't asked for. known bug 213
+// A prioritized call of more units than the limit never fits, and the store isn't asked. known bug
+// 213
 func TestPrioritizedThatNeverFits(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	m := join(t, cluster.NewMemory(clock), clock)
@@ -287,7 +288,7 @@ func TestPrioritizedThatNeverFits(t *testing.T) {
 	}
 }
 
-// down is a store that is away.
+// down is an unreachable store.
 type down struct{}
 
 func (down) Shard(string) int { return 0 }
@@ -303,7 +304,8 @@ func (d down) Start(ctx context.Context, batch []store.Command, done func()) {
 	done()
 }
 
-// A member whose store is away from the start works, and each rule does what it says. known bug 97, known bug 98
+// A member whose store is unreachable from the start works, and each rule follows its onFailure.
+// known bug 97, known bug 98
 func TestStoreThatIsAway(t *testing.T) {
 	for on, want := range map[cluster.OnFailure]int{cluster.Local: 25, cluster.Open: 200, cluster.Closed: 0} {
 		t.Run(on.String(), func(t *testing.T) {
@@ -324,7 +326,7 @@ func TestStoreThatIsAway(t *testing.T) {
 			if got != want {
 				t.Fatalf("%d admitted, want %d", got, want)
 			}
-			if f := w.Stats(); !f.Away || f.Requests > 20 || f.Why != store.ErrNotExecuted.Error() {
+			if f := w.Stats(); !f.Unreachable || f.Requests > 20 || f.Why != store.ErrNotExecuted.Error() {
 				t.Fatalf("%+v", f)
 			}
 			if s := log.String(); !strings.Contains(s, store.ErrNotExecuted.Error()) || !strings.Contains(s, "timeout=20ms") {
@@ -334,7 +336,8 @@ func TestStoreThatIsAway(t *testing.T) {
 	}
 }
 
-// A share of less than one unit is one unit every few intervals, and not of all members at once. known bug 209
+// A share of less than one unit is one unit every few intervals, at different times in each member.
+// known bug 209
 func TestShareOfLessThanOne(t *testing.T) {
 	for _, c := range []struct{ limit, members, perSecond float64 }{{4, 10, 10. / 3}, {1, 20, 1}} {
 		clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
@@ -368,7 +371,7 @@ func TestShareOfLessThanOne(t *testing.T) {
 	}
 }
 
-// A share that is one unit in more than the longest interval is none. known bug 210
+// A share of one unit in more than the longest interval is none. known bug 210
 func TestShareOfNone(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	m, err := sharing.Join(cluster.Config{Store: down{}, Clock: clock, Members: 1_000_000})
@@ -393,7 +396,7 @@ func TestShareOfNone(t *testing.T) {
 	}
 }
 
-// onItsWay is a store whose answers come when the test says so.
+// onItsWay is a store that answers on demand.
 type onItsWay struct {
 	*cluster.Memory
 	batches [][]store.Command
@@ -405,7 +408,7 @@ func (s *onItsWay) Start(_ context.Context, batch []store.Command, done func()) 
 	s.dones = append(s.dones, done)
 }
 
-// answer has the oldest batch answered.
+// answer answers the oldest batch.
 func (s *onItsWay) answer() {
 	done := s.dones[0]
 	s.Do(context.Background(), s.batches[len(s.batches)-len(s.dones)])
@@ -413,8 +416,8 @@ func (s *onItsWay) answer() {
 	done()
 }
 
-// What many keys have to send, and nobody waits for, goes in one batch when the one before is back, unless
-// there is a whole batch of it; what a call waits for goes at once. known bug 179
+// Commands of many keys that no call waits for go out in one batch once the previous one is back,
+// or as soon as a batch is full; a command that a call waits for goes out at once. known bug 179
 func TestManyKeysFewBatches(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := &onItsWay{Memory: cluster.NewMemory(clock)}
@@ -457,8 +460,8 @@ func TestManyKeysFewBatches(t *testing.T) {
 	}
 }
 
-// Commands that no call waits for wait for each other, even where the store answers at once. A call that lacks units has
-// them sent, unless the lease of the next bucket begins within a round trip. known bug 183
+// Commands that no call waits for are batched, even if the store answers at once. A call that needs
+// units sends them, unless the lease of the next bucket begins within a round trip. known bug 183
 func TestRefillsGoTogether(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := &onItsWay{Memory: cluster.NewMemory(clock)}
@@ -470,7 +473,7 @@ func TestRefillsGoTogether(t *testing.T) {
 	}
 	windows := shareMany(t, m, 30, 1e6)
 	admitted := 0
-	silent := 0 // calls that lack units, and for which nothing was sent
+	silent := 0 // calls short of units that sent nothing
 	second := func() {
 		for range 500 {
 			clock.Advance(2 * time.Millisecond)
@@ -500,7 +503,8 @@ func TestRefillsGoTogether(t *testing.T) {
 	}
 }
 
-// A call that lacks units has what was posted sent, though the alarm that would send it is late. known bug 183
+// A call that needs units sends the posted commands, even if the alarm that would send them is
+// late. known bug 183
 func TestAlarmsThatNeverRing(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	clock.SetSleep(clocks.SleepAdvance)
@@ -520,7 +524,7 @@ func TestAlarmsThatNeverRing(t *testing.T) {
 	}
 }
 
-// shareMany are windows of keys of their own.
+// shareMany returns windows, each with its own key.
 func shareMany(t *testing.T, m *sharing.Member, n int, threshold float64) (all []*sharing.Window) {
 	t.Helper()
 	for i := range n {
@@ -533,7 +537,7 @@ func shareMany(t *testing.T, m *sharing.Member, n int, threshold float64) (all [
 	return all
 }
 
-// A member that goes hands back what is granted to it by an answer that is on its way. known bug 184
+// A leaving member hands back units that a reply in flight grants. known bug 184
 func TestCloseWhileAsking(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	memory := cluster.NewMemory(clock)
@@ -562,13 +566,14 @@ func (s *untilItLeaves) Do(ctx context.Context, batch []store.Command) {
 	s.Store.Do(ctx, batch)
 }
 
-// The log is told of a key that isn't a window's while no lock is held: its handler may be under the same limit. known bug 185
+// An unusable key is logged without a lock: the log handler may be subject to the same limit. known
+// bug 185
 func TestLogUnderItsOwnLimit(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	var w *sharing.Window
-	told := 0
+	logged := 0
 	log := slog.New(onLog{slog.DiscardHandler, func() {
-		told++
+		logged++
 		w.TryAdd(0, clock.Now(), 1)
 	}})
 	m, err := sharing.Join(cluster.Config{Store: &failing{Memory: cluster.NewMemory(clock), err: store.ErrForeign}, Clock: clock, Logger: log})
@@ -587,24 +592,24 @@ func TestLogUnderItsOwnLimit(t *testing.T) {
 	case <-time.After(patience.Of(t)):
 		t.Fatal("the log's handler waits for the window")
 	}
-	if told == 0 {
-		t.Fatal("nothing was told")
+	if logged == 0 {
+		t.Fatal("nothing was logged")
 	}
 }
 
 type onLog struct {
 	slog.Handler
-	told func()
+	logged func()
 }
 
 func (onLog) Enabled(context.Context, slog.Level) bool { return true }
 
 func (l onLog) Handle(context.Context, slog.Record) error {
-	l.told()
+	l.logged()
 	return nil
 }
 
-// failing is a store whose commands end with an error, if there is one.
+// failing is a store whose commands end with an error, if one is set.
 type failing struct {
 	*cluster.Memory
 	err error
@@ -630,7 +635,8 @@ type badError struct{}
 func (badError) Error() string { return "bad" }
 func (badError) Is(error) bool { panic("of an error") }
 
-// An error of a store whose methods panic is a failure of the store, and once it is well the window goes on. known bug 175
+// An error whose methods panic is a failure of the store; after it the window goes on. known bug
+// 175
 func TestStoreWhoseErrorPanics(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := &failing{Memory: cluster.NewMemory(clock), err: badError{}}
@@ -693,11 +699,11 @@ func TestSpendingAllocatesNothing(t *testing.T) {
 	race.AllocatesNothing(t, 1000, func() { w.Ask(now, 500_000) })
 }
 
-// slow is a store that has to be waited for, as one on a server.
+// slow is a store with a delay, like one on a server.
 type slow struct{ store.Store }
 
-// Members on goroutines, with a store that answers on others: never more than the limit, most of it where more is
-// asked for, and nothing is left running.
+// Members on goroutines, with a store that answers on others, never exceed the limit, use most of
+// it under load, and leave no goroutine running.
 func TestOnGoroutines(t *testing.T) {
 	clock := clocks.NewSystem()
 	store := slow{cluster.NewMemory(clock)}
@@ -753,8 +759,8 @@ func TestOnGoroutines(t *testing.T) {
 	}
 }
 
-// Calls go on, and rules are loaded, while a member closes and afterwards. Its requests are counted in a way that bears it, and it asks
-// the store nothing once it has closed. known bug 195
+// Calls and rule loads go on while a member closes and afterwards. The request counter is
+// race-free, and a closed member asks the store nothing. known bug 195
 func TestCloseUnderTraffic(t *testing.T) {
 	clock := clocks.NewSystem()
 	for range 100 {
@@ -785,7 +791,7 @@ func TestCloseUnderTraffic(t *testing.T) {
 		}
 		begin := time.Now()
 		m.Close()
-		if time.Since(begin) > time.Second { // on a machine this busy it has left some batches behind
+		if time.Since(begin) > time.Second { // on a busy machine it has abandoned some batches
 			stop()
 			calls.Wait()
 			continue
@@ -806,13 +812,14 @@ func TestCloseUnderTraffic(t *testing.T) {
 	}
 }
 
-// A store has as long for an answer as the most patient rule says, whatever the member's configuration. known bug 196
+// A store gets as long to answer as the most patient rule allows, whatever the configuration. known
+// bug 196
 func TestTimeoutOfARule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := clocks.NewSystem()
 		memory := cluster.NewMemory(clock)
 		m, err := sharing.Join(cluster.Config{Clock: clock, Store: custom(func(ctx context.Context, batch []store.Command) {
-			time.Sleep(30 * time.Millisecond) // of the bubble's time
+			time.Sleep(30 * time.Millisecond) // bubble time
 			memory.Do(ctx, batch)
 		})})
 		if err != nil {
@@ -834,14 +841,14 @@ func TestTimeoutOfARule(t *testing.T) {
 	})
 }
 
-// A store that is slower than the most patient rule is away, also where that rule waits for less than others would by
-// default: calls don't go on waiting for it in vain. known bug 223
+// A store slower than the most patient rule is unreachable, even if that rule's timeout is below
+// the default: calls stop waiting for it. known bug 223
 func TestTimeoutOfAnImpatientRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := clocks.NewSystem()
 		memory := cluster.NewMemory(clock)
 		m := join(t, custom(func(ctx context.Context, batch []store.Command) {
-			time.Sleep(15 * time.Millisecond) // of the bubble's time, which passes at once
+			time.Sleep(15 * time.Millisecond) // bubble time
 			memory.Do(ctx, batch)
 		}), clock)
 		w, err := m.Window("orders", sharing.WindowConfig{Shape: tenth, Threshold: 1000, Rule: cluster.Rule{
@@ -853,13 +860,13 @@ func TestTimeoutOfAnImpatientRule(t *testing.T) {
 		for range 20 {
 			fetch(t, m, w, 1)
 		}
-		if !w.Stats().Away {
+		if !w.Stats().Unreachable {
 			t.Fatalf("%+v", w.Stats())
 		}
 	})
 }
 
-// checkedStore is a store that says what it lacks, on a channel, as often as it is asked.
+// checkedStore is a store that sends the result of each probe on a channel.
 type checkedStore struct {
 	fickle
 	asked chan struct{}
@@ -870,7 +877,8 @@ func (s *checkedStore) Probe(context.Context) error {
 	return nil
 }
 
-// A store that comes back is asked once more what it lacks: at the start it may have been away, and it may be another server.
+// A store that comes back is probed again: it may have been unreachable at the start, or be another
+// server.
 func TestProbeOfAStoreThatIsBack(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	clock.SetSleep(clocks.SleepAdvance)
@@ -881,19 +889,19 @@ func TestProbeOfAStoreThatIsBack(t *testing.T) {
 	for range 10 {
 		fetch(t, m, w, 1)
 	}
-	if !w.Stats().Away {
+	if !w.Stats().Unreachable {
 		t.Fatal("it isn't away")
 	}
 	store.away = false
 	clock.Advance(2 * time.Second)
 	fetch(t, m, w, 1)
-	if w.Stats().Away {
+	if w.Stats().Unreachable {
 		t.Fatal("it isn't back")
 	}
 	<-store.asked
 }
 
-// A clock of tests goes from 1900 on: members see each other also before 1970.
+// A test clock may start in 1900: members see each other before 1970 too.
 func TestMembersBefore1970(t *testing.T) {
 	clock := clocks.NewManual(time.Date(1960, 1, 1, 0, 0, 30, 0, time.UTC))
 	store := cluster.NewMemory(clock)

@@ -1,35 +1,35 @@
 package sharing
 
-// permitDemand decides how many permits a member asks the store for, when it gives some back, and which calls
-// are refused without asking.
+// permitDemand decides how many permits to ask the store for, when to give some back, and which
+// calls to refuse without asking.
 //
-// Invariant: permits that no call has used since idleAt was set go back then. Until fullUntil a call that
-// needs more than is free is refused, and doesn't ask.
+// Invariant: permits that no call has used since idleAt was set go back at idleAt. Until fullUntil
+// a call that needs more than the free permits is refused without asking.
 //
 // The semaphore's mutex guards it.
 type permitDemand struct {
-	short     int64 // permits that were missing since the last command
-	idleAt    int64 // when permits that were not in use since it was set go back
-	fullUntil int64 // the store had too few
+	short     int64 // permits missing since the last command
+	idleAt    int64 // when permits unused since it was set go back
+	fullUntil int64 // until then the store counts as full
 }
 
 func newPermitDemand() permitDemand { return permitDemand{idleAt: never} }
 
-// permitPosition is the state that a permitDemand decides by.
+// permitPosition is the input of a permitDemand.
 type permitPosition struct {
 	limit  int64 // of all members
-	used   int64 // permits of calls
-	good   int64 // permits that calls may have
-	room   int64 // permits that no member has
-	active int64 // members that hold any
+	used   int64 // permits in use by calls
+	good   int64 // permits available to calls
+	room   int64 // permits that no member holds
+	active int64 // members that hold permits
 }
 
-// free returns the permits that no call of any member is known to have.
+// free returns the permits not known to be in use by any member's calls.
 func (p permitPosition) free() int64 { return p.room + max(0, p.good-p.used) }
 
-// ask returns the permits that the member needs, and those that it wants, in all. It keeps those that are
-// used or good. If calls wait or some permits were missing, it asks for those as well, and for a quarter
-// more, for the next calls, if the limit is two permits a member at least.
+// ask returns the total number of permits that the member needs, and the number it wants. It keeps
+// the permits that are used or good. If calls wait or permits were missing, it adds those, and a
+// quarter more for the next calls if the limit is at least two permits a member.
 func (d *permitDemand) ask(calls waiting, p permitPosition) (need, want int64) {
 	short := d.short
 	d.short = 0
@@ -48,18 +48,18 @@ func (d *permitDemand) ask(calls waiting, p permitPosition) (need, want int64) {
 	return need, max(want, need, more)
 }
 
-// keep plans when permits go back, if some are spare.
+// keep plans when spare permits go back.
 func (d *permitDemand) keep(now int64, spare bool) {
 	if d.idleAt == never && spare {
 		d.idleAt = now + idlePermits
 	}
 }
 
-// isFull reports whether calls that need more than is free are refused without asking.
+// isFull reports whether calls that need more than the free permits are refused without asking.
 func (d *permitDemand) isFull(now int64) bool { return now < d.fullUntil }
 
-// full has calls that need more than is free refused for a while. Nobody knows when a permit comes free, and
-// each call that asks costs a round trip.
+// full starts to refuse, for a while, calls that need more than the free permits. Nobody knows when
+// a permit comes free, and each call that asks costs a round trip.
 func (d *permitDemand) full(now int64, rand random) {
 	d.fullUntil = now + fullFor/2 + rand(fullFor)
 }

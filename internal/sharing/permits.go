@@ -5,28 +5,28 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// permits are those that the store counts for a member. Calls take them and give them back without
-// the mutex of the [Semaphore]; where processors contend, its lanes keep them for the next call there.
+// permits are the permits that the store counts for a member. Calls take and release them without
+// the mutex of the [Semaphore]; under contention, lanes keep them for the next call there.
 //
 // # Giving permits up
 //
-// The store counts at least good for the member until expires. Before the member tells the store of
-// fewer, it stores the new good, and then reads what is in use, which it tells the store as well. A
-// call takes within the good that it has loaded, then loads good once more, and gives back what it
-// took if good is less by then. So a call that took before that read is counted in it, and one that
-// took after it sees the new number when it looks again. So at every instant the store counts at least
+// The store counts at least good permits for the member until expires. Before the member reports
+// fewer to the store, it stores the new good, and then reads the number in use, which it reports as
+// well. A call takes within the good it has loaded, then loads good again, and gives back what it
+// took if good is now less. So a call that took before that read is counted in it, and one that
+// took after it sees the new number on its second look. At every instant the store counts at least
 // the permits that calls took within good.
 //
-// The call that gives back and looks again was never let in. While it has what it took, another call
-// may find too few, and ask the store.
+// A call that gives back after its second look was never let in. While it holds the permits,
+// another call may find too few, and ask the store.
 type permits struct {
 	inUse   meter.Semaphore
 	good    shared.Int64
 	expires shared.Int64 // by the member's clock
-	peak    shared.Int64 // the most that were in use since giveUp; permits that lanes keep count as well
+	peak    shared.Int64 // the most in use since giveUp, including permits kept by lanes
 }
 
-// take takes n permits at now, if the member has as many.
+// take takes n permits at now, if the member has them.
 func (p *permits) take(lane uint32, now, n int64) bool {
 	for {
 		good := p.good.Load()
@@ -41,7 +41,7 @@ func (p *permits) take(lane uint32, now, n int64) bool {
 	}
 }
 
-// takeWithin takes n permits that the store doesn't know of, if so many calls may run.
+// takeWithin takes n permits beyond the store's count, if at most limit are then in use.
 func (p *permits) takeWithin(n, limit int64) bool {
 	if !p.inUse.TryAcquire(0, n, limit) {
 		return false
@@ -50,7 +50,7 @@ func (p *permits) takeWithin(n, limit int64) bool {
 	return true
 }
 
-// note notes how many are in use.
+// note updates the peak.
 func (p *permits) note() {
 	for n := p.inUse.Counted(); ; {
 		if peak := p.peak.Load(); n <= peak || p.peak.CompareAndSwap(peak, n) {
@@ -59,7 +59,7 @@ func (p *permits) note() {
 	}
 }
 
-// goodAt returns the permits that calls may have at now, by the last reply.
+// goodAt returns the permits available to calls at now, by the latest reply.
 func (p *permits) goodAt(now int64) int64 {
 	if now >= p.expires.Load() {
 		return 0
@@ -67,13 +67,13 @@ func (p *permits) goodAt(now int64) int64 {
 	return p.good.Load()
 }
 
-// has reports whether take would take.
+// has reports whether take would succeed.
 func (p *permits) has(now, n int64) bool {
 	return now < p.expires.Load() && p.inUse.Fits(n, p.good.Load())
 }
 
-// giveUp gives up the permits that have not been in use since it was last called, and returns how many
-// are in use then. It is for the holder of the semaphore's mutex.
+// giveUp gives up the permits unused since its previous call, and returns the number in use. The
+// caller holds the semaphore's mutex.
 func (p *permits) giveUp() (used int64) {
 	used = p.inUse.InUse()
 	spare := p.good.Load() - max(used, p.peak.Swap(used))

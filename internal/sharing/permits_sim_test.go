@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// known bug 192: calls take permits and give them back, on lanes or not, while the member gives some up, and gets
-// more. Calls never have more than the store counts for the member.
+// known bug 192: calls take permits and release them, on lanes or not, while the member gives some
+// up and gets more. Calls never hold more than the store counts for the member.
 func TestSimPermits(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		lending.Always = s.Rand.IntN(3) > 0
@@ -41,7 +41,7 @@ func TestSimPermits(t *testing.T) {
 			for range rounds {
 				mu.Lock()
 				used := p.giveUp()
-				counted = max(used, p.good.Load()) // the store is told
+				counted = max(used, p.good.Load()) // reported to the store
 				if running > counted {
 					s.Failf("%d run, and the store is told of %d", running, counted)
 				}

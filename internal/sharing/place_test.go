@@ -14,20 +14,20 @@ import (
 	"github.com/penstock-go/penstock/internal/sharing"
 )
 
-// scattered is a store of three servers. It doesn't know which server has a key before it was asked for
-// something.
+// scattered is a store of three servers. It learns which server has a key from the first command
+// for it.
 type scattered struct {
 	memories [3]*cluster.Memory
 	down     [3]bool
 	asked    bool
-	mixed    int             // batches for two servers, though it knew which they are on
-	inVain   int             // batches for one that is down
-	keys     map[string]bool // all that were asked for
-	turned   int             // by how much servers have changed places
+	mixed    int             // batches for two servers with known keys
+	inVain   int             // batches for a server that is down
+	keys     map[string]bool // all requested keys
+	turned   int             // how far the servers have changed places
 	restless bool
 }
 
-// server is the server that a key is on.
+// server returns the server of a key.
 func (s *scattered) server(key string) int {
 	return (int(key[len(key)-2]) + s.turned) % len(s.memories)
 }
@@ -67,7 +67,7 @@ func (s *scattered) Do(ctx context.Context, batch []store.Command) {
 	}
 }
 
-// scatter is a member of such a store. The clocks of the servers are 50 ms apart.
+// scatter returns a member of such a store. The servers' clocks are 50 ms apart.
 func scatter(t *testing.T) (*sharing.Member, *scattered, *clocks.Manual) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	clock.SetSleep(clocks.SleepAdvance)
@@ -78,13 +78,13 @@ func scatter(t *testing.T) (*sharing.Member, *scattered, *clocks.Manual) {
 	return join(t, s, clock), s, clock
 }
 
-// A member that is told at first that all keys are in one place learns better: with one of three servers down from the
-// start, only the limits of that one do without it, and few calls wait for it. known bug 198
+// A member that first learns one place for all keys corrects that: with one of three servers down
+// from the start, only that server's limits fall back, and few calls wait for it. known bug 198
 func TestOneServerOfThreeIsDown(t *testing.T) {
 	m, store, clock := scatter(t)
 	store.down[1] = true
 	var limits []sharing.Limit
-	var figures []func() sharing.Stats
+	var stats []func() sharing.Stats
 	rule := cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed}
 	for i := range 40 {
 		name := m.Key(fmt.Sprint("rule ", i))
@@ -101,7 +101,7 @@ func TestOneServerOfThreeIsDown(t *testing.T) {
 			t.Fatal(err)
 		}
 		limits = append(limits, w, g, s)
-		figures = append(figures, w.Stats, g.Stats, s.Stats)
+		stats = append(stats, w.Stats, g.Stats, s.Stats)
 	}
 	got := make([]int, len(limits))
 	for range 20 {
@@ -121,11 +121,11 @@ func TestOneServerOfThreeIsDown(t *testing.T) {
 	}
 	away := 0
 	for i := range limits {
-		f := figures[i]()
+		f := stats[i]()
 		switch {
-		case f.Away && got[i] == 0:
+		case f.Unreachable && got[i] == 0:
 			away++
-		case f.Away || got[i] < 19:
+		case f.Unreachable || got[i] < 19:
 			t.Errorf("limit %d got %d of 20, %+v", i, got[i], f)
 		}
 	}
@@ -140,7 +140,7 @@ func TestOneServerOfThreeIsDown(t *testing.T) {
 	}
 }
 
-// Keys that go to another server, whose clock is another, stay within their limits, and are known by where they are.
+// Keys that move to a server with another clock stay within their limits.
 func TestKeysThatMove(t *testing.T) {
 	m, store, clock := scatter(t)
 	all := shareMany(t, m, 30, 100)
@@ -165,13 +165,13 @@ func TestKeysThatMove(t *testing.T) {
 	away := 0
 	for i, w := range all {
 		// known bug 198
-		if f := w.Stats(); f.Away {
+		if f := w.Stats(); f.Unreachable {
 			away++
 		} else if admitted[i] < 60 || admitted[i] > 100 {
 			t.Errorf("window %d has admitted %d of 90", i, admitted[i])
 		}
 	}
-	meet := 0 // the server that is down: they are there, or were and have sent nothing since
+	meet := 0 // keys that meet the server that is down, or met it and have sent nothing since
 	for key := range store.keys {
 		was := (store.server(key) + len(store.down) - 1) % len(store.down)
 		if store.down[store.server(key)] || store.down[was] {
@@ -186,7 +186,7 @@ func TestKeysThatMove(t *testing.T) {
 	}
 }
 
-// A store that says something else each time that it is asked where a key is: calls get answers all the same.
+// If a store names another server for a key each time, calls still get answers.
 func TestStoreThatIsRestless(t *testing.T) {
 	m, store, clock := scatter(t)
 	store.memories[1], store.memories[2] = store.memories[0], store.memories[0]
@@ -206,8 +206,8 @@ func TestStoreThatIsRestless(t *testing.T) {
 	}
 }
 
-// A store that forgets each key at once, as one does that has no room, counts as one that is away: it isn't told again
-// and again what was admitted. known bug 199
+// A store that loses each key at once, for want of memory, counts as unreachable: it isn't charged
+// again and again. known bug 199
 func TestStoreThatForgets(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	var log strings.Builder
@@ -234,7 +234,7 @@ func TestStoreThatForgets(t *testing.T) {
 		}
 		clock.Advance(time.Millisecond)
 	}
-	if f := w.Stats(); !f.Away || f.Why == "" || got > 30 {
+	if f := w.Stats(); !f.Unreachable || f.Why == "" || got > 30 {
 		t.Errorf("%d admitted, %+v", got, f)
 	}
 	if asked > 20 {
@@ -245,10 +245,10 @@ func TestStoreThatForgets(t *testing.T) {
 		fetch(t, m, w, 1)
 		clock.Advance(10 * time.Millisecond)
 	}
-	if f := w.Stats(); f.Away {
+	if f := w.Stats(); f.Unreachable {
 		t.Errorf("the store has room again: %+v", f)
 	}
-	if n := strings.Count(log.String(), "can't use its key"); n != 1 {
-		t.Errorf("told %d times: %s", n, log.String())
+	if n := strings.Count(log.String(), "is unusable"); n != 1 {
+		t.Errorf("logged %d times: %s", n, log.String())
 	}
 }

@@ -6,15 +6,15 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// presence is how a member announces itself, and how many members it has seen.
+// presence announces a member, and records how many members it has seen.
 type presence struct {
 	beat   *beat
-	seen   [10]int64 // the highest number of members, minute by minute
-	began  int64     // when the member appeared
-	minute int64     // that of the latest entry, counted from then
+	seen   [10]int64 // the highest number of members in each minute
+	began  int64     // when the member announced itself
+	minute int64     // of the latest entry, counted from began
 }
 
-// beat is the key that members announce themselves under.
+// beat is the key of the announcements.
 type beat struct {
 	place
 	m      *Member
@@ -27,7 +27,7 @@ const (
 	beatExpiry = 3 * time.Second
 )
 
-// appear begins to announce the member.
+// appear starts to announce the member.
 func (m *Member) appear() {
 	m.members.Store(max(1, int64(m.cfg.Members)))
 	b := &beat{m: m, place: place{key: m.Key("members")}}
@@ -37,7 +37,7 @@ func (m *Member) appear() {
 	m.plan(&b.task, m.began+m.chance(beatEvery/10))
 }
 
-// leave announces that the member leaves.
+// leave announces the member's departure.
 func (m *Member) leave() {
 	m.mu.Lock()
 	m.beat.leaves = true
@@ -50,7 +50,7 @@ func (b *beat) post(now int64) {
 	leaves := b.leaves
 	b.m.mu.Unlock()
 	if leaves {
-		return // it has said so
+		return // it has announced its departure
 	}
 	b.m.post(b.shard(), b, now, now)
 	b.m.plan(&b.task, now+beatEvery)
@@ -72,7 +72,7 @@ func (b *beat) answered(c store.Command, _, received int64, err error) {
 // drop does nothing: a member leases no presence.
 func (b *beat) drop(int64) {}
 
-// highest notes how many members there are, and sets Members to the most seen in ten minutes.
+// highest records the number of members, and sets Members to the highest in ten minutes.
 func (m *Member) highest(now, members int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// However odd its numbers are, a call makes a few requests at most, also where the store answers at once and no time
-// passes: what the store says decides.
+// A call makes a few requests at most, however odd its numbers, even if the store answers at once
+// and no time passes: the store's reply decides.
 func TestFewRequestsACall(t *testing.T) {
 	games := 1000
 	if testing.Short() {
@@ -27,7 +27,8 @@ func TestFewRequestsACall(t *testing.T) {
 	}
 }
 
-// mostRequests plays some members with some limits, and returns how many requests a call made at most.
+// mostRequests makes calls of several members and limits, and returns the most requests that one
+// call made.
 func mostRequests(t *testing.T, r *rand.Rand) (most int64) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, r.Int64N(int64(time.Second))))
 	store := cluster.NewMemory(clock)
@@ -38,7 +39,7 @@ func mostRequests(t *testing.T, r *rand.Rand) (most int64) {
 	type limit struct {
 		m *sharing.Member
 		sharing.Limit
-		figures func() sharing.Stats
+		stats func() sharing.Stats
 	}
 	var limits []limit
 	var held []*sharing.Semaphore
@@ -60,13 +61,13 @@ func mostRequests(t *testing.T, r *rand.Rand) (most int64) {
 	}
 	for range 300 {
 		x := limits[r.IntN(len(limits))]
-		before := x.figures().Requests
+		before := x.stats().Requests
 		n := 1 + r.Int64N(max(1, int64(threshold)))/(1+r.Int64N(8))
 		need := []sharing.Need{{Limit: x.Limit, Units: n, MaxWait: time.Duration(r.Int64N(2)) * time.Duration(r.Int64N(int64(interval)))}}
 		if err := x.m.Fetch(t.Context(), 0, need); err != nil {
 			t.Fatal(err)
 		}
-		most = max(most, x.figures().Requests-before)
+		most = max(most, x.stats().Requests-before)
 		if s, ok := x.Limit.(*sharing.Semaphore); ok && need[0].Got {
 			for range n {
 				held = append(held, s)

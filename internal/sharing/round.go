@@ -2,48 +2,48 @@ package sharing
 
 import "github.com/penstock-go/penstock/cluster/store"
 
-// round is a window's exchange with the store: commands go out one at a time, and each reply is applied
-// before the next command is made.
+// round is a window's exchange with the store. Commands go out one at a time, and each reply is
+// applied before the next command is made.
 //
-// Invariant: a unit that was granted and is neither spent nor in a lease is in backs until it is sent, and is
-// sent once, unless the store has certainly not executed the command. A unit that was spent of a lot that is
-// over, or admitted without the store, is in account as long as it counts. Commands charge what the store has
-// not counted until a reply says that it has: it may count a unit twice, but none is left out. A new epoch
-// has all of them charged again.
+// Invariant: a granted unit that is neither spent nor in a lease is in backs until it is sent, and
+// is sent once, unless the store has certainly not executed the command. A unit spent from an ended
+// lot, or admitted without the store, is in account while it counts. Commands charge uncounted
+// units until a reply confirms them: the store may count a unit twice, but misses none. A new epoch
+// charges all of them again.
 //
 // The window's mutex guards it.
 type round struct {
 	ring      store.Ring
 	edge      edge
-	epoch     int64 // the key's, 0 if unknown
+	epoch     int64 // of the key, 0 if unknown
 	seen      int64 // Take.Seen
-	lacked    int64 // Take.Lacked
+	shortfall int64 // Take.Shortfall
 	backs     []store.Units
-	backAt    int64 // when they are sent even if nothing else is; never if there are none
+	backAt    int64 // when backs are sent even without another command; never if empty
 	account   account
-	asking    *waiter // whose need is in the command on its way
-	outdated  bool    // what the command on its way is granted goes back at once
-	forgotten int     // replies in a row by which the store no longer knew the key
+	asking    *waiter // the call whose need the command in flight carries
+	outdated  bool    // the grant of the command in flight goes back at once
+	forgotten int     // consecutive replies from a store that had forgotten the key
 	requests  int64
 }
 
 func newRound(ring store.Ring) round { return round{ring: ring, backAt: never} }
 
-// unknownEpoch is no key's.
+// unknownEpoch is the epoch of no key.
 const unknownEpoch = 1
 
-// counts returns the longest that a unit counts.
+// counts returns the longest time that a unit counts, in nanoseconds.
 func (r *round) counts() int64 { return (r.ring.Span() + 1) * int64(r.ring.Shape.Width()) }
 
-// owes reports whether the store has yet to be charged with units that still count.
+// owes reports whether units that still count have yet to be charged to the store.
 func (r *round) owes(now int64) bool { return r.account.owes(now - r.counts()) }
 
-// due reports whether units have to go back, or be charged, now.
+// due reports whether units must go back, or be charged, now.
 func (r *round) due(now int64) bool {
 	return len(r.backs) > 0 && now >= r.backAt || r.owes(now)
 }
 
-// handBack has units of a bucket sent back with the next command, at the latest at a time.
+// handBack queues units of a bucket for the next command, which goes out by at.
 func (r *round) handBack(u store.Units, at int64) {
 	r.backAt = min(r.backAt, at)
 	for i := range r.backs {
@@ -55,7 +55,7 @@ func (r *round) handBack(u store.Units, at int64) {
 	r.backs = append(r.backs, u)
 }
 
-// spend accounts for units of a lot that the store has counted as it granted them.
+// spend accounts for units of a lot, which the store counted when it granted them.
 func (r *round) spend(u store.Units, at int64) {
 	e := r.account.of(u.Bucket)
 	e.counted += u.Units
@@ -68,7 +68,7 @@ func (r *round) unspend(u store.Units) {
 	e.counted = max(0, e.counted-u.Units)
 }
 
-// admit accounts for units that the store has yet to be charged with.
+// admit accounts for units that have yet to be charged to the store.
 func (r *round) admit(u store.Units, at int64) {
 	e := r.account.of(u.Bucket)
 	e.uncharged += u.Units
@@ -78,7 +78,7 @@ func (r *round) admit(u store.Units, at int64) {
 	}
 }
 
-// enter notes which bucket is current, and when it ends. It reports whether that is another one than before.
+// enter records the current bucket and its end, and reports whether the bucket is a new one.
 func (r *round) enter(e edge) (another bool) {
 	if another = e.bucket != r.edge.bucket; another {
 		r.account.forget(e.bucket - r.ring.Span())
@@ -87,27 +87,27 @@ func (r *round) enter(e edge) (another bool) {
 	return another
 }
 
-// isCurrent reports whether a bucket is no older than the current one, or so much that the store's clock was
-// set back.
+// isCurrent reports whether a bucket is current: it is no older than the latest, or so much older
+// that the store's clock must have been set back.
 func (r *round) isCurrent(bucket int64) bool {
 	return bucket >= r.edge.bucket || bucket+r.ring.Span() <= r.edge.bucket
 }
 
-// command makes the command that asks for units, charges what the store has yet to count and hands back what
-// there is; nil if it would do none of it, unless it probes whether the store is back. leased says that the
-// member has units of this epoch.
+// command makes the command that asks for units, charges uncounted ones and hands back the rest. It
+// returns nil if there is nothing to do, unless the command probes an unreachable store. leased
+// means that the member has units of this epoch.
 func (r *round) command(a ask, leased, probes bool) *store.Take {
-	t := &store.Take{Ring: r.ring, Seen: r.seen, Shortfall: r.lacked}
+	t := &store.Take{Ring: r.ring, Seen: r.seen, Shortfall: r.shortfall}
 	t.Need, t.Want, t.Ahead, t.Borrow = a.need, a.want, a.ahead, a.borrow
 	t.Charges = r.account.charge()
-	r.backs, t.Backs = nil, r.backs // forgotten as they are sent
+	r.backs, t.Backs = nil, r.backs // sent at most once
 	r.backAt = never
 	if t.Need|t.Want == 0 && len(t.Backs)+len(t.Charges) == 0 && !probes {
 		return nil
 	}
 	switch {
 	case r.epoch == 0 && len(t.Charges) > 0:
-		t.Epoch = unknownEpoch // nothing is granted before they are charged
+		t.Epoch = unknownEpoch // grant nothing before these are charged
 	case r.epoch != 0 && (leased || len(t.Backs)+len(r.account) > 0):
 		t.Epoch = r.epoch
 	}
@@ -115,8 +115,8 @@ func (r *round) command(a ask, leased, probes bool) *store.Take {
 	return t
 }
 
-// replied notes a reply: the store has the charges if the epoch is that of the command. It reports whether
-// the epoch is another one than before; the caller then calls renew.
+// replied records a reply: the store has the charges if its epoch is the command's. It reports
+// whether the epoch has changed; the caller then calls renew.
 func (r *round) replied(t *store.Take) (renews bool) {
 	r.account.charged(t.Epoch == t.Reply.Epoch)
 	if t.Need|t.Want != 0 {
@@ -125,8 +125,8 @@ func (r *round) replied(t *store.Take) (renews bool) {
 	return t.Reply.Epoch != r.epoch
 }
 
-// failed notes that there is no reply. What was to go back is kept only if the store has certainly not
-// executed the command, until a time.
+// failed records that there is no reply. Hand-backs are kept, until a time, only if the store has
+// certainly not executed the command.
 func (r *round) failed(t *store.Take, executed bool, until int64) {
 	r.account.charged(false)
 	r.asking, r.outdated = nil, false
@@ -136,13 +136,14 @@ func (r *round) failed(t *store.Take, executed bool, until int64) {
 	}
 }
 
-// renew begins with an epoch: the key was made anew, so the store has to be charged with what was admitted.
-// bucketAt is the bucket of a time. The caller has ended the leases, which are of the epoch before.
+// renew begins an epoch: the key was created again, so all admitted units must be charged. bucketAt
+// returns the bucket at a time. The caller has ended the leases, which belong to the previous
+// epoch.
 func (r *round) renew(epoch int64, bucketAt func(at int64) int64) {
 	if r.epoch != 0 {
 		r.backs = nil
 		r.account.unchargeAll()
-	} else { // what was admitted before is in buckets of a time that was perhaps not the store's
+	} else { // earlier buckets may not be in the store's time
 		before := r.account
 		r.account = nil
 		for _, e := range before {
@@ -152,11 +153,12 @@ func (r *round) renew(epoch int64, bucketAt func(at int64) int64) {
 	r.epoch = epoch
 }
 
-// forgets notes whether the store knew the key. It reports whether it hasn't for so many commands in a row
-// that the window is to decide without it: each command would charge again what was admitted.
+// forgets records whether the store knew the key. It reports whether the store has forgotten it for
+// so many commands in a row that the window should decide without it: each command would charge
+// everything again.
 func (r *round) forgets(t *store.Take) bool {
 	switch t.Epoch {
-	case 0, unknownEpoch: // the window knew of no key
+	case 0, unknownEpoch: // the window expected no key
 		return false
 	case t.Reply.Epoch:
 		r.forgotten = 0

@@ -13,11 +13,11 @@ import (
 
 var update = flag.Bool("update", false, "write what the scenarios of testdata print")
 
-// The files of testdata are transcripts of the parts of a limit, each alone: no store, no member, no goroutine.
-// A command is a line, and what it prints is indented below. Time is in milliseconds: a command that begins
-// with one moves the clock there. Random numbers are in the middle of their range.
+// The files in testdata are transcripts of each part of a limit alone: no store, no member, no
+// goroutine. A command is a line; its output is indented below. Time is in milliseconds: a number
+// before a command sets the clock. Random numbers are in the middle of their range.
 //
-//	go test ./internal/sharing -run TestScenarios -update    writes what they print now
+//	go test ./internal/sharing -run TestScenarios -update    rewrites the output
 func TestScenarios(t *testing.T) {
 	parts := map[string]func(*scenario) script{
 		"leases":   leasesScript,
@@ -55,10 +55,11 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// script is the commands of a part, by their names. What they return is printed; nothing is fine.
+// script maps the names of a part's commands to functions. Their results are printed; "" prints
+// nothing.
 type script map[string]func() string
 
-// scenario is a transcript that is being played: the time, and the arguments of the command.
+// scenario is a transcript being played: the time, and the current command's arguments.
 type scenario struct {
 	t    *testing.T
 	now  int64
@@ -66,14 +67,14 @@ type scenario struct {
 	args map[string]string
 }
 
-// play returns the text with what its commands print now.
+// play returns the text with the present output of its commands.
 func play(t *testing.T, text string, part func(*scenario) script) string {
 	var out strings.Builder
 	s := &scenario{t: t}
 	commands := part(s)
 	for line := range strings.Lines(text) {
 		if line = strings.TrimRight(line, "\n"); strings.HasPrefix(line, " ") {
-			continue // printed by an earlier run
+			continue // output of an earlier run
 		}
 		fmt.Fprintln(&out, line)
 		words := strings.Fields(line)
@@ -107,7 +108,7 @@ func play(t *testing.T, text string, part func(*scenario) script) string {
 	return out.String()
 }
 
-// num returns an argument of the command, by its name; the number that has none is units.
+// num returns a named argument of the command; the number without a name is units.
 func (s *scenario) num(name string, otherwise int64) int64 {
 	text, ok := s.args[name]
 	if !ok {
@@ -124,7 +125,7 @@ func (s *scenario) num(name string, otherwise int64) int64 {
 func (s *scenario) units() int64         { return s.num("units", 0) }
 func (s *scenario) has(name string) bool { return s.num(name, 0) == 1 }
 
-// at is an argument that is a time, in milliseconds.
+// at returns an argument that is a time in milliseconds.
 func (s *scenario) at(name string, otherwise int64) int64 {
 	text, ok := s.args[name]
 	if !ok {
@@ -142,7 +143,7 @@ func (s *scenario) milliseconds(text string) int64 {
 	return int64(ms * float64(time.Millisecond))
 }
 
-// lines joins what a command prints, without what is empty.
+// lines joins the non-empty lines that a command prints.
 func lines(all ...string) string {
 	var b strings.Builder
 	for _, line := range all {
@@ -153,5 +154,5 @@ func lines(all ...string) string {
 	return b.String()
 }
 
-// span is a time as it is printed, and as a reply has it.
+// span rounds a time as printed, and as in a reply.
 func span(at int64) time.Duration { return time.Duration(at).Truncate(time.Microsecond) }

@@ -22,7 +22,7 @@ func leasesScript(s *scenario) script {
 			o.lot.number, o.spent(), o.unspent, o.lot.bucket)
 	}
 	return script{
-		// grant is a reply that is received now: units of a bucket, while bucket current lasts for left.
+		// grant receives a reply now: units of a bucket, while bucket current lasts for left.
 		"grant": func() string {
 			r := &store.TakeReply{Epoch: epoch, Bucket: s.num("bucket", 0), Granted: s.units()}
 			r.Current, r.Left = s.num("current", r.Bucket), span(s.at("left", 0))
@@ -35,7 +35,7 @@ func leasesScript(s *scenario) script {
 		"take": func() string {
 			n := s.units()
 			number, few, ok := l.lease.take(0, s.now, n)
-			if !ok { // as calls do where lanes may hold units
+			if !ok { // as calls do when lanes may hold units
 				number, few, ok = l.lease.draw(s.now, n)
 			}
 			switch {
@@ -66,7 +66,7 @@ func leasesScript(s *scenario) script {
 		"drop": func() string {
 			return lines(handsBack(l.closeCurrent(s.now)), handsBack(l.closeNext()))
 		},
-		// renew is the store's loss of the key: what it knew is of another epoch.
+		// renew begins a new epoch: the store lost the key.
 		"renew": func() string { epoch++; return "" },
 		"next":  func() string { return span(l.changesAt()).String() },
 	}
@@ -107,14 +107,14 @@ func demandScript(s *scenario) script {
 			return fmt.Sprintf("%d in a bucket", d.wanted.over(d.lasts()))
 		},
 		"miss": func() string { d.missed.Add(s.units()); return "" },
-		// have says what the leases have.
+		// have sets the state of the leases.
 		"have": func() string {
 			p.nextLeft = s.num("next", 0)
 			p.left, p.few, p.next = s.units(), s.has("few"), p.nextLeft > 0
 			return ""
 		},
 		"low": func() string { d.runsLow(p, s.now); return fmt.Sprintf("%d short", d.short) },
-		// look is what the window does at a time that it has planned.
+		// look runs the window's planned task.
 		"look": func() string {
 			if d.worthAsking(d.short, p, s.now) || d.wantsNext(p, s.now) || d.wantsMore(p, s.now) {
 				return show(d.askAhead(p, 20*time.Millisecond, s.now))
@@ -128,7 +128,7 @@ func demandScript(s *scenario) script {
 			}
 			return show(d.askFor(waiting{&Need{Units: n, MaxWait: span(s.at("borrow", 0))}, n}, p, s.now))
 		},
-		// reply is what the store grants of what was asked for last.
+		// reply grants units of the latest request.
 		"reply": func() string {
 			t := &store.Take{Need: last.need, Want: last.want, Ahead: last.ahead}
 			t.Reply = store.TakeReply{Granted: s.units(), Room: s.num("room", 0), Current: p.edge.bucket}

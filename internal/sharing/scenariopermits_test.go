@@ -50,7 +50,7 @@ func permitsScript(s *scenario) script {
 			keep()
 			return fmt.Sprintf("has %d in use, needs %d, wants %d", used, sent.Need, sent.Want)
 		},
-		// reply is the store's: what it counts for this member, and for all.
+		// reply gives the store's counts, for this member and in total.
 		"reply": func() string {
 			sent.Reply = store.PermitsReply{Held: s.num("held", 0), Total: s.num("total", 0)}
 			sent.Reply.Active = s.num("members", 1)
@@ -83,7 +83,7 @@ func turnsScript(s *scenario) script {
 	var sent *store.Turn
 	left := func() string { return fmt.Sprintf("%d left", t.left) }
 	return script{
-		// take is a call of some units, which waits no longer than that for its turn.
+		// take makes a call of some units that waits no longer than maxWait for its turn.
 		"take": func() string {
 			n, within := s.units(), span(s.at("within", 0))
 			wait, ok := t.take(s.now, n, within, true)
@@ -115,7 +115,7 @@ func turnsScript(s *scenario) script {
 			return fmt.Sprintf("%s, the store's last turn is at %v", left(), span(r.last))
 		},
 		"first": func() string { return fmt.Sprintf("its turn is in %v, %s", t.takeFirst(s.now), left()) },
-		// local is a call while the store is unreachable, of one member of two.
+		// local makes a call while the store is unreachable, at one of two members.
 		"local": func() string {
 			n, within := s.units(), span(s.at("within", 0))
 			next := f.next(r.last, times(2, times(n, spacing)))

@@ -25,7 +25,7 @@ func roundScript(s *scenario) script {
 		return text.String()
 	}
 	printed := ""
-	account := func() string { // if it has changed
+	account := func() string { // if changed
 		var all []string
 		for _, e := range r.account {
 			var text strings.Builder
@@ -80,9 +80,9 @@ func roundScript(s *scenario) script {
 			}
 			return fmt.Sprintf("epoch %d%s", t.Epoch, text)
 		},
-		// reply is that of the store to the command that was sent last.
+		// reply answers the latest command.
 		"reply": func() string { return reply(s.num("epoch", r.epoch)) },
-		// forget is a command, and the reply of a store that has just made the key anew.
+		// forget sends a command, answered by a store that has just created the key again.
 		"forget": func() string {
 			sent = r.command(ask{need: 1}, true, false)
 			return reply(r.epoch + 1)
@@ -99,8 +99,8 @@ func roundScript(s *scenario) script {
 	}
 }
 
-// fallbackScript drives the fallback of a window of 1 s in ten buckets. The command that takes units is the rule's
-// onFailure.
+// fallbackScript drives the fallback of a window of 1 s in ten buckets. The command that takes
+// units is named after the rule's onFailure.
 func fallbackScript(s *scenario) script {
 	shape := stat.Shape{Interval: time.Second, Buckets: 10}
 	var f fallback
@@ -144,7 +144,7 @@ func fallbackScript(s *scenario) script {
 	return script{
 		"limit":   func() string { limit = s.units(); return "" },
 		"members": func() string { members = s.units(); return "" },
-		// admitted and leased are what the member has as the store goes away.
+		// admitted and leased set the member's state when the store becomes unreachable.
 		"admitted": func() string {
 			admitted.of(0).counted, admitted.of(0).at = s.units(), s.now
 			return ""

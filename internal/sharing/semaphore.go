@@ -9,33 +9,32 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// SemaphoreConfig says which permits members share.
+// SemaphoreConfig configures a [Semaphore].
 type SemaphoreConfig struct {
-	Threshold float64 // permits at once, floored
-	// Expiry is how long the permits of a member that has died are held; from 1 s to 1 min, 0 means 2 s.
+	Threshold float64 // concurrent permits, floored
+	// Expiry is the time that a dead member's permits stay held; 1 s to 1 min, 0 means 2 s.
 	Expiry time.Duration
-	Value  bool // it is for a single value, see Config.ValueCalls
+	Value  bool // the semaphore is of a single value, see Config.ValueCalls
 	cluster.Rule
 }
 
-// Semaphore limits how many calls of all members may run at once. A member reports to the store in
-// absolute numbers how many permits it holds; where the limit is large it holds some more than it
-// uses, and it gives back those that it hasn't used for idlePermits. A member that is silent for
-// Expiry loses its permits: one that is stopped for longer, or cut off, may find them given away
-// while its calls still run. It is safe for concurrent use, and waits for nothing; see [Window].
+// Semaphore limits how many calls of all members run at once. It is safe for concurrent use, and
+// its methods never wait; see [Window]. A member reports the absolute number of permits it holds.
+// With a large limit it holds some spare ones, and gives back permits unused for idlePermits. A
+// member that is silent for Expiry loses its permits: if it is paused for longer, or cut off, the
+// store may grant them to others while its calls still run.
 //
-// Its parts are like those of a [Window]: calls take permits, demand says how
-// many to ask for, round has the store's count. Its mutex guards all fields but permits and attend.
+// Its parts are like those of a [Window]: calls take permits, demand says how many to ask for,
+// round has the store's count. Its mutex guards all fields but permits and attend.
 //
 // Invariant: until permits.expires, the store counts at least permits.good for this member. A
-// command that asks for less lowers good before it is sent; one that asks for more raises it when the
-// reply arrives. So what is in use beyond good was admitted without the store, or before the permits
-// were lost.
+// command that asks for less lowers good before it is sent; a command that asks for more raises it
+// when the reply arrives. So units in use beyond good were admitted without the store, or before
+// the permits were lost.
 //
-// A call that gives permits back doesn't take mu, unless attend says that somebody has to look: a
-// call waits, or nothing is planned for when permits are idle. It gives back first and loads
-// attend then; who sets attend looks for itself afterwards what is free, see attendLocked. So one of the two
-// sees the other.
+// A call that releases permits doesn't lock mu, unless attend is set: a call waits, or the return
+// of idle permits isn't planned. It releases first and then loads attend; attendLocked sets attend
+// and then looks for free permits. So one of the two sees the other.
 type Semaphore struct {
 	permits permits
 	attend  shared.Bool
@@ -43,20 +42,20 @@ type Semaphore struct {
 	round   permitRound
 
 	base
-	cfg     SemaphoreConfig
-	task    task
-	figures Stats
+	cfg   SemaphoreConfig
+	task  task
+	stats Stats
 }
 
 const (
 	idlePermits   = int64(100 * time.Millisecond)
 	defaultExpiry = 2 * time.Second
-	// fullFor is how long on average a member refuses calls once the store had too few permits.
+	// fullFor is the average time that a member refuses calls after the store had too few permits.
 	fullFor = int64(20 * time.Millisecond)
 )
 
-// Semaphore returns the semaphore of a key. All users of a key share one, and the latest
-// configuration holds.
+// Semaphore returns the semaphore of a key. All users of a key share it; the latest configuration
+// holds.
 func (m *Member) Semaphore(key string, cfg SemaphoreConfig) (*Semaphore, error) {
 	cfg.Expiry = cmp.Or(cfg.Expiry, defaultExpiry)
 	switch {
@@ -83,7 +82,7 @@ func (m *Member) Semaphore(key string, cfg SemaphoreConfig) (*Semaphore, error) 
 	m.waitFor(cfg.Timeout)
 	lower := cfg.Threshold < s.cfg.Threshold
 	s.cfg = cfg
-	if lower { // the store will say what that means for this member
+	if lower { // the store will report what that means for this member
 		s.permits.good.Store(min(s.limitLocked(), s.permits.good.Load()))
 		s.round.renewAt = m.clock.Now()
 		s.scheduleLocked(s.round.renewAt)
@@ -98,7 +97,7 @@ func (s *Semaphore) Timeout() time.Duration {
 	return s.cfg.Timeout
 }
 
-// Ask says what TryAcquire would do. It takes nothing; a call that is refused counts as such.
+// Ask returns the answer of TryAcquire, but takes nothing. It counts a refused call.
 func (s *Semaphore) Ask(now, n int64) Answer {
 	if s.permits.has(now, n) {
 		return Fits
@@ -107,7 +106,7 @@ func (s *Semaphore) Ask(now, n int64) Answer {
 	a := s.answerLocked(0, now, n, false)
 	post := false
 	if a == Refuses {
-		s.figures.Refused++
+		s.stats.Refused++
 		if s.unreachableLocked() && !s.refusesLocked(now, n) {
 			post = s.askForLocked(now, 1) // enough to see whether the store is back
 		}
@@ -119,15 +118,15 @@ func (s *Semaphore) Ask(now, n int64) Answer {
 	return a
 }
 
-// Look is Ask without a trace: it doesn't count a call that is refused either, and has nothing asked.
+// Look is Ask without side effects: it counts no refused call, and asks the store for nothing.
 func (s *Semaphore) Look(now, n int64) Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.answerLocked(0, now, n, false)
 }
 
-// TryAcquire takes n permits if the member has them. Otherwise the member asks for more. The lane is
-// as in [Window.TryAdd].
+// TryAcquire takes n permits if the member has them; otherwise the member asks for more. The lane
+// is as in [Window.TryAdd].
 func (s *Semaphore) TryAcquire(lane uint32, now, n int64) bool {
 	if s.permits.take(lane, now, n) {
 		return true
@@ -136,9 +135,9 @@ func (s *Semaphore) TryAcquire(lane uint32, now, n int64) bool {
 	a := s.answerLocked(lane, now, n, true)
 	post := false
 	if a == Refuses {
-		s.figures.Refused++
+		s.stats.Refused++
 	}
-	if a == Lacks || s.unreachableLocked() {
+	if a == NeedsMore || s.unreachableLocked() {
 		post = s.askForLocked(now, n)
 	}
 	s.mu.Unlock()
@@ -148,8 +147,8 @@ func (s *Semaphore) TryAcquire(lane uint32, now, n int64) bool {
 	return a == Fits
 }
 
-// TryShadow is TryAcquire for a rule that only says what it would refuse: where the member has to ask,
-// TryShadow goes by what the store said last, and takes the permits if there would be room.
+// TryShadow is TryAcquire for a rule in shadow mode: if the store must be asked, TryShadow decides
+// by its latest reply, and takes the permits if there would be room.
 func (s *Semaphore) TryShadow(lane uint32, now, n int64) bool {
 	if s.TryAcquire(lane, now, n) {
 		return true
@@ -163,7 +162,8 @@ func (s *Semaphore) TryShadow(lane uint32, now, n int64) bool {
 	return !s.unreachableLocked() && n <= limit && s.permits.takeWithin(n, s.permits.good.Load()+s.round.room(limit))
 }
 
-// answerLocked decides for a call that wants n permits. With takes, the call has them if they fit.
+// answerLocked decides for a call that wants n permits. If takes is true and they fit, the call
+// takes them.
 func (s *Semaphore) answerLocked(lane uint32, now, n int64, takes bool) Answer {
 	p := &s.permits
 	switch {
@@ -172,7 +172,7 @@ func (s *Semaphore) answerLocked(lane uint32, now, n int64, takes bool) Answer {
 	case s.refusesLocked(now, n):
 		return Refuses
 	case !s.unreachableLocked():
-		return Lacks
+		return NeedsMore
 	}
 	most := s.fallbackLimitLocked()
 	if takes && p.takeWithin(n, most) || !takes && p.inUse.Fits(n, most) {
@@ -181,7 +181,7 @@ func (s *Semaphore) answerLocked(lane uint32, now, n int64, takes bool) Answer {
 	return Refuses
 }
 
-// Release gives n permits back that TryAcquire or Fetch took, on any lane.
+// Release gives back n permits from TryAcquire or Fetch, on any lane.
 func (s *Semaphore) Release(lane uint32, n int64) {
 	s.permits.inUse.Release(lane, n)
 	if !s.attend.Load() {
@@ -196,19 +196,19 @@ func (s *Semaphore) Release(lane uint32, n int64) {
 	}
 }
 
-// Stats are what the semaphore has done; Leased are permits that the member holds.
+// Stats returns the semaphore's counters; Leased is the number of permits that the member holds.
 func (s *Semaphore) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.figures
+	f := s.stats
 	f.Leased, f.Limit = s.permits.goodAt(s.m.clock.Now()), s.limitLocked()
-	f.Away, f.Why = s.unreachableLocked(), s.broken.why(s.shard())
+	f.Unreachable, f.Why = s.unreachableLocked(), s.broken.why(s.shard())
 	return f
 }
 
-// Held is how many permits all members hold, as the store said last, or only this one where that was longer
-// ago than permits last; and the limit. While the store is unreachable it is how many units this member's
-// calls have, and how many they may have by the rule.
+// Held returns the number of permits that all members hold, and the limit. It is the store's latest
+// count, or only this member's if that has expired. While the store is unreachable, it returns the
+// permits in use by this member's calls, and the number the rule allows them.
 func (s *Semaphore) Held() (units, limit int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,7 +225,7 @@ func (s *Semaphore) Held() (units, limit int64) {
 	return s.permits.inUse.InUse(), limit
 }
 
-// askForLocked notes that n permits are missing, and reports whether a flush may ask for them.
+// askForLocked records that n permits are missing, and reports whether a flush may ask for them.
 func (s *Semaphore) askForLocked(now, n int64) bool {
 	s.demand.short += n
 	return s.m.mayAsk(s.cfg.Value, now) && s.postLocked(now)
@@ -235,13 +235,13 @@ func (s *Semaphore) limitLocked() int64 {
 	return int64(min(s.m.ofAll(s.cfg.Threshold, s.cfg.Scope), mostUnits))
 }
 
-// refusesLocked reports whether the store has no room for n permits, even with those that this member has and
-// doesn't use.
+// refusesLocked reports whether the store has no room for n permits, even counting the spare ones
+// of this member.
 func (s *Semaphore) refusesLocked(now, n int64) bool {
 	return n > s.limitLocked() || s.demand.isFull(now) && n > s.positionLocked().free()
 }
 
-// positionLocked returns the state that the demand decides by.
+// positionLocked returns the input of the demand's decisions.
 func (s *Semaphore) positionLocked() permitPosition {
 	limit := s.limitLocked()
 	return permitPosition{
@@ -250,15 +250,15 @@ func (s *Semaphore) positionLocked() permitPosition {
 	}
 }
 
-// fallbackLimitLocked returns the permits that calls may have while the store is unreachable.
+// fallbackLimitLocked returns the number of permits for calls while the store is unreachable.
 func (s *Semaphore) fallbackLimitLocked() int64 {
 	return fallbackPermits(s.cfg.OnFailure, s.limitLocked(), s.m.Members())
 }
 
-// attendLocked gives free permits to calls that wait, plans when idle permits go back, and sets whether calls
-// that give permits back have to call it, from now on.
+// attendLocked gives free permits to waiting calls, plans when idle permits go back, and decides
+// whether calls that release permits must call it from now on.
 func (s *Semaphore) attendLocked(now int64) {
-	s.attend.Store(true) // what is given back before is seen here, and who gives back afterwards looks
+	s.attend.Store(true) // earlier releases are seen here, later ones see attend
 	s.serveLocked(now)
 	s.demand.keep(now, max(s.permits.good.Load(), s.round.held) > s.permits.inUse.InUse())
 	if len(s.waiters) == 0 && s.demand.idleAt != never {

@@ -24,14 +24,14 @@ func permits(t *testing.T, m *sharing.Member, threshold float64, on cluster.OnFa
 	return s
 }
 
-// running are calls of one member that have permits.
+// running tracks the calls of one member that hold permits.
 type running struct {
 	m     *sharing.Member
 	s     *sharing.Semaphore
 	units int64
 }
 
-// call has one more call run if it gets its permits.
+// call starts another call if it gets its permits.
 func (r *running) call(t *testing.T, units int64) bool {
 	t.Helper()
 	needs := []sharing.Need{{Limit: r.s, Units: units}}
@@ -44,7 +44,7 @@ func (r *running) call(t *testing.T, units int64) bool {
 	return needs[0].Got
 }
 
-// turn has one call end, and more calls come than may run.
+// turn ends one call, and tries to start more than may run.
 func (r *running) turn(t *testing.T) {
 	t.Helper()
 	if r.units > 0 {
@@ -56,7 +56,8 @@ func (r *running) turn(t *testing.T) {
 	}
 }
 
-// A rule in shadow mode counts what it would have refused, also while the store has yet to answer. known bug 201
+// A rule in shadow mode counts the calls it would refuse, also before the store has answered. known
+// bug 201
 func TestPermitsThatAreTried(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := &onItsWay{Memory: cluster.NewMemory(clock)}
@@ -84,7 +85,7 @@ func TestPermitsThatAreTried(t *testing.T) {
 	}
 }
 
-// Another member's calls count as soon as the store has said so.
+// Another member's calls count as soon as the store reports them.
 func TestPermitsThatAreTriedByTwo(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := cluster.NewMemory(clock)
@@ -103,7 +104,8 @@ func TestPermitsThatAreTriedByTwo(t *testing.T) {
 	}
 }
 
-// A key that is being moved is asked for once a second, and its store isn't away for that. known bug 212
+// A key that is being moved is requested once a second, and its store stays reachable meanwhile.
+// known bug 212
 func TestPermitsThatAreMoved(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := &failing{Memory: cluster.NewMemory(clock), err: fmt.Errorf("%w, %w", store.ErrMoving, store.ErrNotExecuted)}
@@ -113,7 +115,7 @@ func TestPermitsThatAreMoved(t *testing.T) {
 		r.call(t, 1)
 		clock.Advance(9 * time.Millisecond)
 	}
-	if f := r.s.Stats(); f.Requests > 2 || !f.Away {
+	if f := r.s.Stats(); f.Requests > 2 || !f.Unreachable {
 		t.Errorf("%+v", f)
 	}
 	store.err = nil
@@ -126,7 +128,7 @@ func TestPermitsThatAreMoved(t *testing.T) {
 	}
 }
 
-// A member that goes while it asks for permits gives back what it is granted. known bug 205
+// A member that leaves while it asks for permits gives back the grant. known bug 205
 func TestCloseWhileAskingForPermits(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	memory := cluster.NewMemory(clock)
@@ -139,8 +141,8 @@ func TestCloseWhileAskingForPermits(t *testing.T) {
 	}
 }
 
-// Permits of calls that the store knows of beyond the limit are free as these calls end, not when their members would
-// expire. known bug 206
+// Permits that the store counts beyond the limit become free as their calls end, not when their
+// members would expire. known bug 206
 func TestPermitsBeyondTheLimitComeBack(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := &fickle{Memory: cluster.NewMemory(clock), away: true}
@@ -149,7 +151,7 @@ func TestPermitsBeyondTheLimitComeBack(t *testing.T) {
 		m := join(t, store, clock)
 		members = append(members, &running{m: m, s: permits(t, m, 2, cluster.Open)})
 	}
-	for range 10 { // they find out that it is away, and all have a call run
+	for range 10 { // they find the store unreachable, and each starts a call
 		for _, r := range members[:3] {
 			r.call(t, 1)
 			r.s.Release(0, 1)
@@ -165,7 +167,7 @@ func TestPermitsBeyondTheLimitComeBack(t *testing.T) {
 		clock.Advance(100 * time.Millisecond)
 	}
 	for _, r := range members[:3] {
-		if r.s.Stats().Away {
+		if r.s.Stats().Unreachable {
 			t.Fatal("the store isn't back")
 		}
 		r.s.Release(0, 1)
@@ -178,8 +180,8 @@ func TestPermitsBeyondTheLimitComeBack(t *testing.T) {
 	}
 }
 
-// Calls that hold more than the limit, since it was lowered or the store was away, are not replaced by others until all
-// members are within the limit. known bug 188
+// If running calls exceed the limit, because it was lowered or the store was unreachable, no others
+// replace them until all members are within the limit. known bug 188
 func TestPermitsComeDown(t *testing.T) {
 	for name, lowers := range map[string]bool{"the limit is lowered": true, "the store was away": false} {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +228,7 @@ func TestPermitsComeDown(t *testing.T) {
 	}
 }
 
-// A call that wants more than is free is refused, and those that want less are not. known bug 189
+// A call that needs more than the free permits is refused; smaller calls are not. known bug 189
 func TestALargeCallRefusesNoSmallOne(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	m := join(t, cluster.NewMemory(clock), clock)
@@ -241,7 +243,7 @@ func TestALargeCallRefusesNoSmallOne(t *testing.T) {
 		if a := r.s.Ask(clock.Now(), 5); i > 0 && a != sharing.Refuses {
 			t.Errorf("asked once more: %v", a)
 		}
-		if !r.call(t, 3) { // more than the member holds without asking
+		if !r.call(t, 3) { // more than the member holds in advance
 			t.Fatal("3 of 4 are refused")
 		}
 		r.units -= 3
@@ -250,8 +252,8 @@ func TestALargeCallRefusesNoSmallOne(t *testing.T) {
 	}
 }
 
-// While a batch is on its way the alarm doesn't ring for what waits for it: in a bubble of synctest, time would stand
-// still. known bug 190
+// While a batch is in flight the alarm doesn't ring for commands that wait for it: in a synctest
+// bubble, time would stand still. known bug 190
 func TestIdlePermitsWaitForTheBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := clocks.NewSystem()
@@ -261,7 +263,7 @@ func TestIdlePermitsWaitForTheBatch(t *testing.T) {
 		}
 		defer m.Close()
 		began := time.Now()
-		// at waits in the bubble's time.
+		// at sleeps until a time of the bubble.
 		at := func(ms int) { time.Sleep(time.Until(began.Add(time.Duration(ms) * time.Millisecond))) }
 		calls := map[string]*running{}
 		for _, name := range []string{"r", "s"} {
@@ -280,7 +282,7 @@ func TestIdlePermitsWaitForTheBatch(t *testing.T) {
 		}
 		for range 3 {
 			began = time.Now()
-			call("r", 1) // what is idle then is due at 115
+			call("r", 1) // permits idle from here on are due at 115
 			at(100)
 			done := make(chan bool)
 			go func() {
@@ -295,7 +297,7 @@ func TestIdlePermitsWaitForTheBatch(t *testing.T) {
 	})
 }
 
-// late is a store that takes 15 ms, of the time of the bubble that it is in.
+// late is a store that takes 15 ms of bubble time.
 type late struct{ store.Store }
 
 func (l late) Do(ctx context.Context, batch []store.Command) {
@@ -303,8 +305,8 @@ func (l late) Do(ctx context.Context, batch []store.Command) {
 	l.Store.Do(ctx, batch)
 }
 
-// A machine that was suspended may have lost its permits: no call gets one before the store has said how many there are.
-// known bug 191
+// A machine that was suspended may have lost its permits: no call gets one before the store has
+// reported them. known bug 191
 func TestPermitsOfASuspendedMachine(t *testing.T) {
 	clock, theirs := clocks.NewManual(time.Unix(1_800_000_000, 0)), &hands{}
 	theirs.now = clock.Now()
@@ -321,17 +323,18 @@ func TestPermitsOfASuspendedMachine(t *testing.T) {
 	if theirs := (&running{m: other, s: permits(t, other, 10, cluster.Closed)}); !theirs.call(t, 10) {
 		t.Fatal("none runs elsewhere")
 	}
-	fetch(t, m, share(t, m, 1000, cluster.Closed), 1) // a call looks at the time
+	fetch(t, m, share(t, m, 1000, cluster.Closed), 1) // a call reads the clock
 	if mine.s.TryAcquire(0, clock.Now(), 1) {
 		t.Error("it has a permit that another member has")
 	}
 }
 
-// A semaphore whose key holds something else says so, and doesn't ask for each call. known bug 194
+// A semaphore whose key holds a foreign value reports it, and doesn't ask for each call. known bug
+// 194
 func TestKeyThatIsNoSemaphores(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
-	told := 0
-	log := slog.New(onLog{slog.DiscardHandler, func() { told++ }})
+	logged := 0
+	log := slog.New(onLog{slog.DiscardHandler, func() { logged++ }})
 	foreign := &failing{Memory: cluster.NewMemory(clock), err: store.ErrForeign}
 	m, err := sharing.Join(cluster.Config{Store: foreign, Clock: clock, Logger: log})
 	if err != nil {
@@ -345,19 +348,19 @@ func TestKeyThatIsNoSemaphores(t *testing.T) {
 		}
 		clock.Advance(25 * time.Millisecond)
 	}
-	if f := r.s.Stats(); told != 1 || !f.Away || f.Why != store.ErrForeign.Error() || f.Requests > 4 {
-		t.Fatalf("told %d times, %+v", told, f)
+	if f := r.s.Stats(); logged != 1 || !f.Unreachable || f.Why != store.ErrForeign.Error() || f.Requests > 4 {
+		t.Fatalf("logged %d times, %+v", logged, f)
 	}
 	foreign.err = nil
 	clock.Advance(time.Second)
 	r.call(t, 1)
 	clock.Advance(time.Second)
-	if ok, f := r.call(t, 1), r.s.Stats(); !ok || f.Away || f.Why != "" {
+	if ok, f := r.call(t, 1), r.s.Stats(); !ok || f.Unreachable || f.Why != "" {
 		t.Fatalf("the key is well: %t, %+v", ok, f)
 	}
 }
 
-// A semaphore whose rule says closed finds out by itself that its shard is back: nothing else may be there.
+// A semaphore with onFailure closed probes its shard by itself: no other key may be there.
 func TestClosedSemaphoreComesBack(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := apart{&failing{Memory: cluster.NewMemory(clock), err: store.ErrNotExecuted}, map[string]int{}}
@@ -365,7 +368,7 @@ func TestClosedSemaphoreComesBack(t *testing.T) {
 	r := &running{m: m, s: permits(t, m, 10, cluster.Closed)}
 	call := func() bool {
 		clock.Advance(10 * time.Millisecond)
-		return r.s.Ask(clock.Now(), 1) == sharing.Lacks && r.call(t, 1)
+		return r.s.Ask(clock.Now(), 1) == sharing.NeedsMore && r.call(t, 1)
 	}
 	for range 50 {
 		if call() {
@@ -376,12 +379,12 @@ func TestClosedSemaphoreComesBack(t *testing.T) {
 	for range 150 {
 		call()
 	}
-	if f := r.s.Stats(); f.Away || r.units == 0 {
+	if f := r.s.Stats(); f.Unreachable || r.units == 0 {
 		t.Fatalf("%d run, %+v", r.units, f)
 	}
 }
 
-// Held counts the permits of other members only for as long as permits last after the store's latest answer.
+// Held counts other members' permits only until they expire, from the store's latest answer.
 func TestWhatOthersHold(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	clock.SetSleep(clocks.SleepAdvance)
@@ -393,7 +396,7 @@ func TestWhatOthersHold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.TryAcquire(0, clock.Now(), 1) // asks
+		g.TryAcquire(0, clock.Now(), 1) // sends a request
 		if !g.TryAcquire(0, clock.Now(), 1) {
 			t.Fatal("no permit")
 		}
@@ -417,7 +420,7 @@ func TestWhatOthersHold(t *testing.T) {
 	}
 }
 
-// setClock is a store's clock that is ahead of another, and may be set.
+// setClock is a store's clock that is ahead of another, and can be set.
 type setClock struct {
 	clocks.Clock
 	ahead time.Duration
@@ -425,8 +428,9 @@ type setClock struct {
 
 func (c *setClock) Now() int64 { return c.Clock.Now() + int64(c.ahead) }
 
-// The permits of a member that is killed come back within two seconds, and those of one that stands still
-// for less are its own, whatever its clock, the others' and the store's show, and if the store's is set back.
+// The permits of a killed member come back within two seconds, and a member that pauses for less
+// keeps its own, whatever the clocks of all members and the store show, even if the store's is set
+// back.
 func TestPermitsOfTheDeadOnClocksFarApart(t *testing.T) {
 	const tick = 5 * time.Millisecond
 	for _, set := range []time.Duration{0, -time.Millisecond, -900 * time.Millisecond, -3 * time.Hour} {
@@ -463,7 +467,7 @@ func TestPermitsOfTheDeadOnClocksFarApart(t *testing.T) {
 		if !slices.Equal(has, []int{3, 3, 3}) {
 			t.Fatal(has)
 		}
-		runs[1], runs[2] = false, false // the one is killed, the other stopped
+		runs[1], runs[2] = false, false // one is killed, the other paused
 		for gone := time.Duration(0); gone < 6*time.Second; gone += tick {
 			switch gone {
 			case 700 * time.Millisecond:
@@ -480,8 +484,8 @@ func TestPermitsOfTheDeadOnClocksFarApart(t *testing.T) {
 	}
 }
 
-// A command that carried a shorter expiry than the rule has by the time of its reply keeps the permits only that long in
-// the store: beyond it no call gets one, as another member may have them. known bug 239
+// A command with a shorter expiry than the rule has when the reply arrives keeps the permits only
+// for the shorter one: after that no call gets one, as another member may hold them. known bug 239
 func TestExpiryThatIsRaisedWhileAsking(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	memory := cluster.NewMemory(clock)
@@ -503,7 +507,7 @@ func TestExpiryThatIsRaisedWhileAsking(t *testing.T) {
 	for len(store.dones) > 0 {
 		store.answer()
 	}
-	for range 200 { // what the member sends meanwhile isn't answered
+	for range 200 { // the member's requests get no answer meanwhile
 		if one.TryAcquire(0, clock.Now(), 10) {
 			one.Release(0, 10)
 		}
@@ -511,7 +515,7 @@ func TestExpiryThatIsRaisedWhileAsking(t *testing.T) {
 	}
 	taken := int64(0)
 	for range 10 {
-		if other.TryAcquire(0, clock.Now(), 1) || other.TryAcquire(0, clock.Now(), 1) { // the first asks
+		if other.TryAcquire(0, clock.Now(), 1) || other.TryAcquire(0, clock.Now(), 1) { // the first one asks
 			taken++
 		}
 	}
@@ -523,8 +527,8 @@ func TestExpiryThatIsRaisedWhileAsking(t *testing.T) {
 	}
 }
 
-// A threshold that is lowered while a command is on its way holds from then on: the reply is to a larger limit, and the
-// store is asked again at once. known bug 240
+// A threshold that is lowered while a command is in flight holds at once: the reply is to a larger
+// limit, and the store is asked again immediately. known bug 240
 func TestThresholdThatIsLoweredWhileAsking(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := &onItsWay{Memory: cluster.NewMemory(clock)}

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// This file sends a semaphore's commands, applies the replies, and decides for the calls that wait for them.
+// This file sends a semaphore's commands, applies the replies, and decides for the waiting calls.
 
 func (s *Semaphore) postLocked(now int64) bool {
 	if s.posted || !s.canPostLocked(now) || !s.dueLocked(now) {
@@ -22,7 +22,7 @@ func (s *Semaphore) dueLocked(now int64) bool {
 		s.renewsLocked() && now >= s.round.renewAt
 }
 
-// renewsLocked reports whether the store has to hear of the member before its permits expire there.
+// renewsLocked reports whether the member must renew its permits before they expire at the store.
 func (s *Semaphore) renewsLocked() bool {
 	return s.permits.good.Load() > 0 || s.permits.inUse.InUse() > 0
 }
@@ -69,7 +69,7 @@ func (s *Semaphore) command(now int64) store.Command {
 	s.attendLocked(now)
 	c.Caller = s.m.caller()
 	s.inFlight = true
-	s.figures.Requests++
+	s.stats.Requests++
 	return c
 }
 
@@ -79,8 +79,8 @@ func (s *Semaphore) answered(command store.Command, sent, received int64, err er
 	}
 }
 
-// apply applies a reply, or notes that there is none, and reports whether the key turns out to be no
-// semaphore's.
+// apply applies a reply, or records that there is none, and reports whether the key turned out to
+// be unusable.
 func (s *Semaphore) apply(c *store.Permits, sent, received int64, err error) (broke bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,20 +95,20 @@ func (s *Semaphore) apply(c *store.Permits, sent, received int64, err error) (br
 	}
 	s.broken = broken{}
 	good := s.round.replied(c, received)
-	if limit := s.limitLocked(); limit < c.Limit { // it was lowered meanwhile: the store is asked again
+	if limit := s.limitLocked(); limit < c.Limit { // it was lowered meanwhile: ask the store again
 		good, s.round.renewAt = min(good, limit), received
 	}
 	s.permits.good.Store(good) // before expires: see permits.take
 	s.permits.expires.Store(sent + shorter(c.Expiry) - s.m.lag)
 	s.demand.fullUntil = 0
 	s.serveLocked(received)
-	if lacked := c.Need - c.Claim; lacked > 0 && good < c.Need {
+	if missing := c.Need - c.Claim; missing > 0 && good < c.Need {
 		s.demand.full(received, s.m.chance)
 		s.waiters = slices.DeleteFunc(s.waiters, func(x *waiter) bool {
-			if n := x.need.Units; n >= lacked || n > s.positionLocked().free() {
+			if n := x.need.Units; n >= missing || n > s.positionLocked().free() {
 				x.decideLocked(false)
 			}
-			return x.decided // the others ask again
+			return x.decided // the rest ask again
 		})
 	}
 	s.attendLocked(received)
@@ -120,7 +120,7 @@ func (s *Semaphore) apply(c *store.Permits, sent, received int64, err error) (br
 	return false
 }
 
-// serveLocked gives the available permits to calls that wait.
+// serveLocked gives the available permits to waiting calls.
 func (s *Semaphore) serveLocked(now int64) {
 	s.waiters = slices.DeleteFunc(s.waiters, func(x *waiter) bool {
 		if s.permits.take(0, now, x.need.Units) {
@@ -130,7 +130,7 @@ func (s *Semaphore) serveLocked(now int64) {
 	})
 }
 
-// failAllLocked decides for all calls that wait: the store didn't answer.
+// failAllLocked decides for all waiting calls: the store didn't answer.
 func (s *Semaphore) failAllLocked() {
 	for _, x := range s.waiters {
 		s.fallBackLocked(x)
@@ -149,13 +149,13 @@ func (s *Semaphore) enter(x *waiter, now int64) {
 	case a == Fits:
 		x.decideLocked(true)
 	case a == Refuses:
-		s.figures.Refused++
+		s.stats.Refused++
 		x.decideLocked(false)
 	case !s.m.mayAsk(s.cfg.Value, now):
 		s.fallBackLocked(x)
 		return
 	default:
-		s.figures.Waited++
+		s.stats.Waited++
 		s.waiters = append(s.waiters, x)
 		s.attendLocked(now)
 	}
@@ -175,8 +175,8 @@ func (s *Semaphore) expire(x *waiter, _ int64) {
 
 func (s *Semaphore) giveBack(n *Need) { s.Release(0, n.Units) }
 
-// drop renews the permits immediately: it is no longer known until when they are good, so no call gets one
-// before the store has answered.
+// drop renews the permits at once: their expiry is unknown, so no call gets one before the store
+// has answered.
 func (s *Semaphore) drop(now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +185,7 @@ func (s *Semaphore) drop(now int64) {
 	s.scheduleLocked(now)
 }
 
-// leave gives all permits back except those of calls that run.
+// leave gives back all permits except those of running calls.
 func (s *Semaphore) leave(now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,8 +194,8 @@ func (s *Semaphore) leave(now int64) {
 	s.handBackLocked(now)
 }
 
-// handBackLocked sends a command if the member holds more than its calls have. With one on its way, its
-// answer does.
+// handBackLocked sends a command if the member holds spare permits. If one is in flight, its reply
+// does so.
 func (s *Semaphore) handBackLocked(now int64) {
 	if max(s.permits.good.Load(), s.round.held) > s.permits.inUse.InUse() && !s.posted && !s.inFlight {
 		s.demand.idleAt = now

@@ -9,24 +9,24 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// shard is a part of the store that answers, or doesn't, as a whole: whether it is unreachable, and what
-// to send there.
+// shard is a part of the store that answers or fails as a whole. It records whether that part is
+// unreachable, and holds the keys with commands for it.
 //
-// A store is unreachable after mostFailures in a row; being slow counts as failing. From then on no call
-// asks it or waits for it. Every now and then, at a random moment, one command is let through, and
-// when it is answered the store is back.
+// A store is unreachable after mostFailures failures in a row; a slow answer is a failure. From
+// then on no call asks it or waits for it. Now and then, at a random moment, one command is let
+// through; once it is answered, the store is back.
 type shard struct {
 	number      int
 	unreachable atomic.Bool
 	trouble     atomic.Pointer[string] // the latest error
-	probeAt     atomic.Int64           // from when on a command is let through while it is unreachable
+	probeAt     atomic.Int64           // while unreachable, when the next command is let through
 
-	// Under Member.mu:
+	// Guarded by Member.mu:
 	due      []keyed
-	dueBy    int64 // when the first of these must be sent at the latest, or immediately
-	inFlight int   // batches that are not finished
+	dueBy    int64 // latest time to send the first of these, or immediately
+	inFlight int   // unfinished batches
 	failures int
-	within   int // calls of Store.Do that have not returned
+	within   int // running calls of Store.Do
 	probing  bool
 	clock    storeClock
 }
@@ -34,32 +34,33 @@ type shard struct {
 const (
 	mostFailures = 5
 	mostInBatch  = 64
-	mostWithin   = 64 // calls of Store.Do: an unreachable store may never return
+	mostWithin   = 64 // running calls of Store.Do: an unreachable store may never return
 	probeEvery   = int64(time.Second)
-	immediately  = int64(0) // calls wait for it
+	immediately  = int64(0) // a call waits
 	never        = int64(1<<63 - 1)
 )
 
 // keyed makes the commands of one key, one at a time.
 type keyed interface {
 	where() *place
-	// drop gives up what is leased: it is no longer known until when that is good.
+	// drop gives up the leases: their ends are no longer known.
 	drop(now int64)
-	// command is the one to send now, nil if there is none.
+	// command returns the command to send now, nil if there is none.
 	command(now int64) store.Command
-	// answered reports what became of the command. With an error there is no reply, and no part of
-	// the command that a store writes may be read.
+	// answered delivers the outcome of a command. With an error there is no reply, and no field
+	// that the store writes may be read.
 	answered(c store.Command, sent, received int64, err error)
 }
 
-// abandon has the shard unreachable from now on.
+// abandon makes the shard unreachable from now on.
 func (s *shard) abandon() {
 	s.unreachable.Store(true)
 	s.probeAt.Store(never)
 }
 
-// post notes that a key has something to send, for the first flush at that time or later, or for an
-// earlier one that sends others. It returns false if the store is unreachable and must not be asked.
+// post registers a key that has something to send, for the first flush at or after by, or an
+// earlier one that sends others. It returns false if the store is unreachable and must not be
+// asked.
 func (m *Member) post(s *shard, k keyed, now, by int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,8 +77,8 @@ func (m *Member) post(s *shard, k keyed, now, by int64) bool {
 	return true
 }
 
-// hasten has what was posted sent by that time, and reports whether the caller should flush: the
-// time is earlier than before, or what was posted is overdue, since alarms may be late.
+// hasten makes posted commands due by that time. It reports whether the caller should flush: the
+// time is earlier than before, or a command is overdue, since alarms may be late.
 func (m *Member) hasten(s *shard, now, by int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +89,7 @@ func (m *Member) hasten(s *shard, now, by int64) bool {
 	return true
 }
 
-// unlessAwaited returns when a command is due: by that time, but immediately if calls wait for it.
+// unlessAwaited returns when a command is due: immediately if calls wait for it, otherwise at by.
 func unlessAwaited(waiters []*waiter, by int64) int64 {
 	if len(waiters) > 0 {
 		return immediately
@@ -96,12 +97,12 @@ func unlessAwaited(waiters []*waiter, by int64) int64 {
 	return by
 }
 
-// flush sends what was posted, in batches. Commands that no call waits for are held back until one
-// of them is due, and while another batch of their shard is on its way; an alarm sends them then, or
-// finish. A full batch is sent at once. So a member with many keys makes few round trips, of many
-// commands each. If all is set, nothing is held back. The caller holds no lock.
+// flush sends the posted commands in batches. Commands that no call waits for are held back until
+// one of them is due, and while another batch of their shard is in flight; an alarm or finish sends
+// them then. A full batch goes out at once. So a member with many keys makes few round trips of
+// many commands each. With all set, nothing is held back. The caller holds no lock.
 func (m *Member) flush(all bool) {
-	var moved map[keyed]bool // a key moves once: a store may say something else each time
+	var moved map[keyed]bool // a key moves once: a store may name another shard each time
 	for {
 		now := m.now()
 		s, keys := m.takeDue(now, all)
@@ -131,7 +132,7 @@ func (m *Member) flush(all bool) {
 	}
 }
 
-// takeDue removes keys of one shard from those that are due, for a batch.
+// takeDue removes the due keys of one shard, for a batch.
 func (m *Member) takeDue(now int64, all bool) (*shard, []keyed) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,7 +146,7 @@ func (m *Member) takeDue(now int64, all bool) (*shard, []keyed) {
 		switch {
 		case n == 0, wait && s.inFlight > 0:
 			continue
-		case wait && now < s.dueBy && len(m.limits) > 1: // a member's only limit has no other to wait for
+		case wait && now < s.dueBy && len(m.limits) > 1: // with one limit there is none to wait for
 			if m.sending.index == 0 || s.dueBy < m.sending.at {
 				m.putLocked(&m.sending, s.dueBy)
 			}
@@ -159,7 +160,7 @@ func (m *Member) takeDue(now int64, all bool) (*shard, []keyed) {
 	return nil, nil
 }
 
-// judge notes whether the store has answered, and if not, why.
+// judge records whether the store has answered, and if not, why.
 func (m *Member) judge(s *shard, good bool, now int64, why error) {
 	if !good {
 		trouble := fmt.Sprint(why) // Sprint survives an error that panics
@@ -189,15 +190,15 @@ func (m *Member) judge(s *shard, good bool, now int64, why error) {
 	m.mu.Unlock()
 	switch {
 	case turned && good:
-		m.cfg.Logger.Info("penstock: the store of cluster rules is back", "shard", s.number)
+		m.cfg.Logger.Info("penstock: store of cluster rules reachable again", "shard", s.number)
 		m.probe()
 	case turned:
-		m.cfg.Logger.Warn("penstock: the store of cluster rules is away: they do as their onFailure says", "shard", s.number,
+		m.cfg.Logger.Warn("penstock: store of cluster rules unreachable: rules fall back to onFailure", "shard", s.number,
 			"error", why, "timeout", m.patience())
 	}
 }
 
-// why is the latest error while the store is unreachable, else empty.
+// why returns the latest error while the store is unreachable; otherwise "".
 func (s *shard) why() string {
 	if trouble := s.trouble.Load(); trouble != nil && s.unreachable.Load() {
 		return *trouble

@@ -6,22 +6,22 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// storeClock is how far the store's clock is ahead of the member's: between low and high, at a time.
+// storeClock is the range of the store's clock minus the member's, from low to high, as measured at
+// a time.
 type storeClock struct {
 	known     bool
 	low, high int64
 	at        int64
 }
 
-// The clocks' rates differ by a thousandth at most, and a clock that was set by less than
-// stepTolerance counts as not set.
+// Clock rates differ by a thousandth at most. A clock set by less than stepTolerance counts as not
+// set.
 const (
 	drift         = 1000
 	stepTolerance = int64(5 * time.Millisecond)
 )
 
-// stepped notes what the store's clock shows, and reports whether the clock was set since the last
-// time.
+// stepped records the store's time, and reports whether its clock was set since the previous call.
 func (m *Member) stepped(s *shard, shows, sent, received int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -33,14 +33,14 @@ func (m *Member) stepped(s *shard, shows, sent, received int64) bool {
 	return step
 }
 
-// storeTime is what the store's clock shows at now, as far as the member knows.
+// storeTime estimates the store's time at now.
 func (m *Member) storeTime(s *shard, now int64) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return now + (s.clock.low+s.clock.high)/2
 }
 
-// saysNow is what the store's clock showed at the last command of the batch that it executed.
+// saysNow returns the store's time at the last command of the batch that it executed.
 func saysNow(batch []store.Command) (now int64, ok bool) {
 	for _, c := range batch {
 		if c.Result().Err != nil {

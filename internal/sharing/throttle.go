@@ -9,22 +9,23 @@ import (
 	"github.com/penstock-go/penstock/cluster"
 )
 
-// ThrottleConfig says which turns members share.
+// ThrottleConfig configures a [Throttle].
 type ThrottleConfig struct {
-	Interval  time.Duration // from 1 ms to 24 h
-	Threshold float64       // turns in an interval, more than 0
-	Value     bool          // it is for a single value, see Config.ValueCalls
+	Interval  time.Duration // 1 ms to 24 h
+	Threshold float64       // turns per interval, more than 0
+	Value     bool          // the throttle is of a single value, see Config.ValueCalls
 	cluster.Rule
 }
 
 // Throttle spaces the calls of all members: each unit has its turn, Interval / Threshold after the
-// one before. A lease is some turns in a row, of at most turnsAhead, that the member gives to its
-// calls; turns that no call takes are lost. The rate is exact, but two calls of different members
-// may be closer than the spacing by a round trip, as each member counts its turns from when the
-// reply arrived. It is safe for concurrent use, and waits for nothing; see [Window].
+// one before. It is safe for concurrent use, and its methods never wait; see [Window]. A lease is a
+// run of turns, at most turnsAhead long, that the member gives to its calls; unused turns are lost.
+// The rate is exact, but two calls of different members may be closer than the spacing by a round
+// trip, as each member counts its turns from the arrival of the reply.
 //
-// Its parts are like those of a [Window]: calls take turns, demand says how many to ask for, round has the
-// store's latest turn, and fallback gives turns while the store is unreachable. Its mutex guards all fields.
+// Its parts are like those of a [Window]: calls take turns, demand says how many to ask for, round
+// has the store's latest turn, and fallback gives turns while the store is unreachable. Its mutex
+// guards all fields.
 type Throttle struct {
 	turns    turns
 	demand   turnDemand
@@ -32,12 +33,12 @@ type Throttle struct {
 	fallback turnFallback
 
 	base
-	cfg     ThrottleConfig
-	figures Stats
+	cfg   ThrottleConfig
+	stats Stats
 }
 
-// Throttle returns the throttle of a key. All users of a key share one, and the latest
-// configuration holds.
+// Throttle returns the throttle of a key. All users of a key share it; the latest configuration
+// holds.
 func (m *Member) Throttle(key string, cfg ThrottleConfig) (*Throttle, error) {
 	switch {
 	case cfg.Interval < time.Millisecond || cfg.Interval > 24*time.Hour:
@@ -45,7 +46,7 @@ func (m *Member) Throttle(key string, cfg ThrottleConfig) (*Throttle, error) {
 	case !validThreshold(cfg.Threshold):
 		return nil, errThreshold
 	case cfg.Threshold == 0:
-		return nil, errors.New("cluster: a throttle with a threshold of 0 gives no turns: use a Window")
+		return nil, errors.New("cluster: a throttle with threshold 0 admits nothing: use a Window")
 	}
 	if err := cfg.CheckTurns(cfg.Threshold, cfg.Interval); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
@@ -69,9 +70,9 @@ func (m *Member) Throttle(key string, cfg ThrottleConfig) (*Throttle, error) {
 	return t, nil
 }
 
-var errOtherKind = errors.New("cluster: the key is that of another kind of limit: use one for each")
+var errOtherKind = errors.New("cluster: the key belongs to a limit of another kind: use a key for each")
 
-// Timeout is the longest that a call waits for the store. It may wait longer for its turn.
+// Timeout is the longest that a call waits for the store. The wait for its turn may be longer.
 func (t *Throttle) Timeout() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,14 +84,14 @@ func (t *Throttle) spacingLocked() int64 {
 	return int64(math.Ceil(float64(t.cfg.Interval) / t.m.ofAll(t.cfg.Threshold, t.cfg.Scope)))
 }
 
-// Ask returns what TryTake would do, and the wait that it would return. It takes nothing; a call that is
-// refused counts as such, and one that is refused without the store may have it asked whether it is back.
+// Ask returns the answer and the wait of TryTake, but takes nothing. It counts a refused call; a
+// call refused without the store may trigger a probe of the store.
 func (t *Throttle) Ask(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
 	t.mu.Lock()
 	a, wait := t.lookLocked(now, n, maxWait)
 	post := false
 	if a == Refuses {
-		t.figures.Refused++
+		t.stats.Refused++
 		post = t.unreachableLocked() && !t.refusesLocked(now, n, maxWait) && t.askForLocked(now, n)
 	}
 	t.mu.Unlock()
@@ -100,15 +101,15 @@ func (t *Throttle) Ask(now, n int64, maxWait time.Duration) (Answer, time.Durati
 	return a, wait
 }
 
-// Look is Ask without a trace: it doesn't count a call that is refused either, and has nothing asked.
+// Look is Ask without side effects: it counts no refused call, and asks the store for nothing.
 func (t *Throttle) Look(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.lookLocked(now, n, maxWait)
 }
 
-// TryTake takes the turn for a call of n units, if the member has one that the call need not wait
-// longer than maxWait for. If it has none, it fetches more.
+// TryTake takes the turn for a call of n units, if the member has one within maxWait. If it has
+// none, the member fetches more.
 func (t *Throttle) TryTake(now, n int64, maxWait time.Duration) (wait time.Duration, ok bool) {
 	t.mu.Lock()
 	post := false
@@ -116,7 +117,7 @@ func (t *Throttle) TryTake(now, n int64, maxWait time.Duration) (wait time.Durat
 	case ok:
 		t.demand.wanted.units += n
 	case t.refusesLocked(now, n, maxWait):
-		t.figures.Refused++
+		t.stats.Refused++
 	default:
 		if t.unreachableLocked() {
 			wait, ok = t.fallbackTurnLocked(now, n, maxWait, true)
@@ -130,8 +131,8 @@ func (t *Throttle) TryTake(now, n int64, maxWait time.Duration) (wait time.Durat
 	return wait, ok
 }
 
-// RetryAfter returns how long after now a call is likely to have its turn within maxWait;
-// false if that depends on when the store is back.
+// RetryAfter returns the time after which a call is likely to get a turn within maxWait; false if
+// that depends on when the store is back.
 func (t *Throttle) RetryAfter(now, n int64, maxWait time.Duration) (time.Duration, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -148,7 +149,7 @@ func (t *Throttle) RetryAfter(now, n int64, maxWait time.Duration) (time.Duratio
 	return max(0, until(at, now)-maxWait), true
 }
 
-// Wait returns the shortest that a call of n units would wait for its turn, by what the member knows.
+// Wait returns the shortest wait for a call of n units, by the member's knowledge.
 func (t *Throttle) Wait(now, n int64) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -167,12 +168,12 @@ func (t *Throttle) Wait(now, n int64) time.Duration {
 	return until(at, now)
 }
 
-// Stats are what the throttle has done; Leased are turns.
+// Stats returns the throttle's counters; Leased is a number of turns.
 func (t *Throttle) Stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f := t.figures
-	f.Leased, f.Away, f.Why = t.turns.left, t.unreachableLocked(), t.broken.why(t.shard())
+	f := t.stats
+	f.Leased, f.Unreachable, f.Why = t.turns.left, t.unreachableLocked(), t.broken.why(t.shard())
 	return f
 }
 
@@ -189,29 +190,31 @@ func (t *Throttle) lookLocked(now, n int64, maxWait time.Duration) (Answer, time
 		}
 		return Refuses, 0
 	}
-	return Lacks, 0
+	return NeedsMore, 0
 }
 
-// refusesLocked reports whether the store's next turn is too late: turns that were given away don't come
-// back.
+// refusesLocked reports whether the store's next turn is too late; turns that were given out don't
+// come back.
 func (t *Throttle) refusesLocked(now, n int64, maxWait time.Duration) bool {
 	return t.nextLocked(n)-now > int64(maxWait)
 }
 
-// fallbackTurnLocked gives a call a turn without the store; without takes it only says when that is.
+// fallbackTurnLocked gives a call a turn without the store. If takes is false, it only looks.
 func (t *Throttle) fallbackTurnLocked(now, n int64, maxWait time.Duration, takes bool) (time.Duration, bool) {
 	return t.fallback.take(t.cfg.OnFailure, now, t.fallbackNextLocked(n), maxWait, takes)
 }
 
-// nextLocked returns the earliest time at which a call of n units may run, by what the member knows.
+// nextLocked returns the earliest time at which a call of n units may run, by the member's
+// knowledge.
 func (t *Throttle) nextLocked(n int64) int64 { return t.round.next(n, t.spacingLocked()) }
 
-// fallbackNextLocked returns when a call of n units may run without the store.
+// fallbackNextLocked returns the time at which a call of n units may run without the store.
 func (t *Throttle) fallbackNextLocked(n int64) int64 {
 	return t.fallback.next(t.round.last, times(t.m.Members(), times(n, t.spacingLocked())))
 }
 
-// askForLocked notes that a call has no turn, and reports whether a flush may send a command for it.
+// askForLocked records that a call has no turn, and reports whether a flush may send a command for
+// it.
 func (t *Throttle) askForLocked(now, n int64) bool {
 	t.demand.short += n
 	return t.m.mayAsk(t.cfg.Value, now) && t.postLocked(now)

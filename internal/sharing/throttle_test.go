@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/internal/sharing"
 )
 
-// space has a member use a throttle of so many turns in an interval.
+// space returns a member's throttle with some turns per interval.
 func space(t *testing.T, m *sharing.Member, turns float64, in time.Duration, on cluster.OnFailure) *sharing.Throttle {
 	t.Helper()
 	g, err := m.Throttle("turns", sharing.ThrottleConfig{Interval: in, Threshold: turns, Rule: cluster.Rule{Scope: cluster.Global, OnFailure: on}})
@@ -23,7 +23,7 @@ func space(t *testing.T, m *sharing.Member, turns float64, in time.Duration, on 
 	return g
 }
 
-// turn makes a call, and reports whether it has its turn.
+// turn makes a call, and reports whether it got its turn.
 func turn(t *testing.T, m *sharing.Member, g *sharing.Throttle, now, units int64, maxWait time.Duration) bool {
 	t.Helper()
 	switch a, _ := g.Ask(now, units, maxWait); a {
@@ -40,13 +40,13 @@ func turn(t *testing.T, m *sharing.Member, g *sharing.Throttle, now, units int64
 	return need[0].Got
 }
 
-// A call that may wait a little less than its turn is away is refused by the store's word, though the member, whose clock
-// may be slower, can't tell: it doesn't ask again. known bug 202
+// A call whose MaxWait ends just before its turn is refused by the store, though the member can't
+// tell, since its clock may be slower: it doesn't ask again. known bug 202
 func TestTurnThatIsAlmostInTime(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := cluster.NewMemory(clock)
 	other, m := join(t, store, clock), join(t, store, clock)
-	for range 2 { // the first one runs at once, the second one in 20 ms
+	for range 2 { // the first one runs at once, the second in 20 ms
 		if !turn(t, other, space(t, other, 1000, time.Second, cluster.Closed), clock.Now(), 20, time.Second) {
 			t.Fatal("a call has no turn")
 		}
@@ -63,7 +63,7 @@ func TestTurnThatIsAlmostInTime(t *testing.T) {
 	}
 }
 
-// Turns may be hours apart: no member has one before its time.
+// Turns may be hours apart: no member takes one early.
 func TestTurnsThatAreFarApart(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := cluster.NewMemory(clock)
@@ -81,7 +81,7 @@ func TestTurnsThatAreFarApart(t *testing.T) {
 	}
 }
 
-// redisTurns is a store that does only what the contract has it do: Redis counts to 2^53.
+// redisTurns is a store with the least that the contract demands: Redis counts to 2^53.
 type redisTurns struct{ *cluster.Memory }
 
 func (s redisTurns) Start(ctx context.Context, batch []store.Command, done func()) {
@@ -95,8 +95,8 @@ func (s redisTurns) Start(ctx context.Context, batch []store.Command, done func(
 	s.Memory.Start(ctx, batch, done)
 }
 
-// However many units a call has, it is refused where its turn is too far away: with the store, which such calls
-// don't make look as if it were away, and without.
+// A call of any number of units is refused if its turn is too far away, with the store and without.
+// Such calls don't make the store look unreachable.
 func TestTurnsOfManyUnits(t *testing.T) {
 	for _, units := range []int64{2, 4096, 8192, 65536, 1 << 20} {
 		for _, up := range []bool{true, false} {
@@ -126,7 +126,7 @@ func TestTurnsOfManyUnits(t *testing.T) {
 				if g := space(t, other, 24, 24*time.Hour, cluster.Closed); turn(t, other, g, clock.Now(), units, time.Minute) {
 					t.Fatal("one of another member")
 				}
-				if f := g.Stats(); f.Away == up {
+				if f := g.Stats(); f.Unreachable == up {
 					t.Fatalf("%+v", f)
 				}
 			})
@@ -134,7 +134,8 @@ func TestTurnsOfManyUnits(t *testing.T) {
 	}
 }
 
-// Without the store, a member has its share of the turns, and says when the next one is; with closed, nobody knows.
+// Without the store, a member has its share of the turns and knows the next one; with onFailure
+// closed, it doesn't.
 func TestRetryAfterWithoutTheStore(t *testing.T) {
 	for on, known := range map[cluster.OnFailure]bool{cluster.Local: true, cluster.Open: true, cluster.Closed: false} {
 		t.Run(on.String(), func(t *testing.T) {
@@ -163,21 +164,21 @@ func TestRetryAfterWithoutTheStore(t *testing.T) {
 				}
 				clock.Advance(wait)
 				if !turn(t, m, g, clock.Now(), units, maxWait) {
-					t.Errorf("%d units are refused after the %v that they were told", units, wait)
+					t.Errorf("%d units are still refused after waiting %v as advised", units, wait)
 				}
 			}
 		})
 	}
 }
 
-// A key that holds something else is told once, and the throttle does as its rule says until the key is well; it
-// looks once a second. The log's handler may be under the same limit.
+// A foreign key is logged once, and the throttle falls back to its onFailure until the key is
+// usable; it looks once a second. The log handler may be subject to the same limit.
 func TestKeyThatIsNoThrottles(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	var g *sharing.Throttle
-	told := 0
+	logged := 0
 	log := slog.New(onLog{slog.DiscardHandler, func() {
-		told++
+		logged++
 		g.TryTake(clock.Now(), 1, 0)
 	}})
 	foreign := &failing{Memory: cluster.NewMemory(clock), err: store.ErrForeign}
@@ -194,8 +195,8 @@ func TestKeyThatIsNoThrottles(t *testing.T) {
 		g.TryTake(clock.Now(), 1, 0)
 		clock.Advance(25 * time.Millisecond)
 	}
-	if f := g.Stats(); told != 1 || !f.Away || f.Why != store.ErrForeign.Error() || f.Requests > 3 {
-		t.Fatalf("told %d times, %+v", told, f)
+	if f := g.Stats(); logged != 1 || !f.Unreachable || f.Why != store.ErrForeign.Error() || f.Requests > 3 {
+		t.Fatalf("logged %d times, %+v", logged, f)
 	}
 	if _, known := g.RetryAfter(clock.Now(), 1, 0); known {
 		t.Error("it says when to come again")
@@ -204,12 +205,12 @@ func TestKeyThatIsNoThrottles(t *testing.T) {
 	clock.Advance(time.Second)
 	turn(t, m, g, clock.Now(), 1, 0)
 	clock.Advance(time.Second)
-	if ok, f := turn(t, m, g, clock.Now(), 1, 0), g.Stats(); !ok || f.Away || f.Why != "" {
+	if ok, f := turn(t, m, g, clock.Now(), 1, 0), g.Stats(); !ok || f.Unreachable || f.Why != "" {
 		t.Fatalf("the key is well: %t, %+v", ok, f)
 	}
 }
 
-// apart is a store that has each key on a shard of its own.
+// apart is a store with a shard for each key.
 type apart struct {
 	*failing
 	shards map[string]int
@@ -222,7 +223,7 @@ func (s apart) Shard(key string) int {
 	return s.shards[key]
 }
 
-// A throttle whose rule says closed finds out by itself that its shard is back: nothing else may be there.
+// A throttle with onFailure closed probes its shard by itself: no other key may be there.
 func TestClosedThrottleComesBack(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := apart{&failing{Memory: cluster.NewMemory(clock), err: store.ErrNotExecuted}, map[string]int{}}
@@ -237,19 +238,20 @@ func TestClosedThrottleComesBack(t *testing.T) {
 			t.Fatal("a call has its turn, though the rule says closed")
 		}
 	}
-	if f := g.Stats(); !f.Away || f.Requests > 10 {
+	if f := g.Stats(); !f.Unreachable || f.Requests > 10 {
 		t.Fatalf("%+v", f)
 	}
 	store.err = nil
 	for range 150 {
 		call()
 	}
-	if f := g.Stats(); f.Away || !call() {
+	if f := g.Stats(); f.Unreachable || !call() {
 		t.Fatalf("%+v", f)
 	}
 }
 
-// A member that leaves, while calls still have permits, asks for no turns any more: its throttles do as their rules say. known bug 226
+// A member that leaves while calls hold permits stops asking for turns: its throttles fall back to
+// onFailure. known bug 226
 func TestATurnOfAMemberThatLeaves(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := &onItsWay{Memory: cluster.NewMemory(clock)}

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// This file sends a throttle's commands, applies the replies, and decides for the calls that wait for them.
+// This file sends a throttle's commands, applies the replies, and decides for the waiting calls.
 
 // postLocked posts the throttle if there is something to ask for.
 func (t *Throttle) postLocked(now int64) bool {
@@ -33,7 +33,7 @@ func (t *Throttle) command(now int64) store.Command {
 		t.round.asking = t.waiters[0]
 	}
 	t.inFlight = true
-	t.figures.Requests++
+	t.stats.Requests++
 	return c
 }
 
@@ -46,8 +46,8 @@ func (t *Throttle) answered(command store.Command, sent, received int64, err err
 	}
 }
 
-// failed is answered for a command that was perhaps not executed. It reports whether the key has turned
-// out to be no throttle's.
+// failed handles a command that was perhaps not executed. It reports whether the key turned out to
+// be unusable.
 func (t *Throttle) failed(now int64, err error) (broke bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,21 +57,21 @@ func (t *Throttle) failed(now int64, err error) (broke bool) {
 	return broke
 }
 
-// replied is answered for a command that was executed.
+// replied handles a command that was executed.
 func (t *Throttle) replied(c *store.Turn, sent, received int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.inFlight, t.broken = false, broken{}
 	t.round.replied(c, sent)
-	if c.Reply.Granted > 0 { // what was left of the last lease is lost
+	if c.Reply.Granted > 0 { // the rest of the previous lease is lost
 		t.turns = newTurns(c, received, t.m.lag)
 	}
 	t.serveLocked(c, received)
-	t.round.asking = nil // it may be the last thing that refers to the call, and to what else that lacked
+	t.round.asking = nil // it may be the last reference to the call and its other needs
 	t.postLocked(received)
 }
 
-// serveLocked gives calls that wait their turns, and refuses those that the store has no turn for in
+// serveLocked gives waiting calls their turns, and refuses calls that the store has no turn for in
 // time.
 func (t *Throttle) serveLocked(c *store.Turn, now int64) {
 	if x := t.round.asking; len(t.waiters) > 0 && t.waiters[0] == x {
@@ -80,7 +80,7 @@ func (t *Throttle) serveLocked(c *store.Turn, now int64) {
 			x.need.Wait = t.turns.takeFirst(now)
 			t.demand.wanted.units += c.Need
 		}
-		x.decideLocked(c.Reply.Granted > 0) // the store's answer overrides refuses, which only estimates
+		x.decideLocked(c.Reply.Granted > 0) // overrides the estimate of refusesLocked
 	}
 	t.waiters = slices.DeleteFunc(t.waiters, func(x *waiter) bool {
 		n, maxWait := x.need.Units, x.need.MaxWait
@@ -119,7 +119,7 @@ func (t *Throttle) enter(x *waiter, now int64) {
 		t.demand.wanted.units += n
 		x.decideLocked(true)
 	case t.refusesLocked(now, n, maxWait):
-		t.figures.Refused++
+		t.stats.Refused++
 		x.decideLocked(false)
 	case t.unreachableLocked():
 		t.fallBackLocked(x, now)
@@ -129,7 +129,7 @@ func (t *Throttle) enter(x *waiter, now int64) {
 		t.fallBackLocked(x, now)
 	default:
 		if !x.late {
-			t.figures.Waited++
+			t.stats.Waited++
 		}
 		t.waiters = append(t.waiters, x)
 		t.postLocked(now)
@@ -147,7 +147,7 @@ func (t *Throttle) expire(x *waiter, now int64) {
 // giveBack does nothing: the turn is lost.
 func (t *Throttle) giveBack(*Need) {}
 
-// drop forgets the lease, and what is known of the store's turns: its clock was set.
+// drop forgets the lease and the store's latest turn: its clock was set.
 func (t *Throttle) drop(int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -6,10 +6,10 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// turnDemand decides how many turns a member asks for.
+// turnDemand decides how many turns to ask for.
 //
-// Invariant: wanted counts the units of calls that had their turns, short those of calls that didn't, since
-// the last command.
+// Invariant: wanted counts the units of calls that got turns, short those of calls that didn't,
+// since the last command.
 //
 // The throttle's mutex guards it.
 type turnDemand struct {
@@ -17,11 +17,11 @@ type turnDemand struct {
 	short  int64
 }
 
-// turnsAhead is the longest time that a lease of turns is for.
+// turnsAhead is the longest time that a lease of turns covers.
 const turnsAhead = int64(20 * time.Millisecond)
 
-// ask returns the units that the first turn is for, those wanted in all, and the time within which the first
-// turn has to be. The first turn is for the call that waits longest, if one waits.
+// ask returns the units before the first turn, the total wanted, and the time within which the
+// first turn must be. The first turn is for the call that has waited longest, if any.
 func (d *turnDemand) ask(calls waiting, spacing, now int64) (need, want int64, within time.Duration) {
 	d.wanted.look(now, turnsAhead)
 	short := d.short
@@ -36,15 +36,15 @@ func (d *turnDemand) ask(calls waiting, spacing, now int64) (need, want int64, w
 
 // turnRound holds the time of the store's latest turn.
 //
-// Invariant: the store gives away no turn earlier than a spacing after last.
+// Invariant: the store gives out no turn earlier than a spacing after last.
 //
 // The throttle's mutex guards it.
 type turnRound struct {
 	last   int64
-	asking *waiter // whose need is in the command on its way
+	asking *waiter // the call whose need the command in flight carries
 }
 
-// replied notes the turns that a reply grants, or the time until the next one.
+// replied records the granted turns, or the time until the next one.
 func (r *turnRound) replied(c *store.Turn, sent int64) {
 	first := sent + shorter(c.Reply.Wait)
 	if spacing := int64(c.Spacing); c.Reply.Granted == 0 {

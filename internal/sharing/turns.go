@@ -6,10 +6,10 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// turns are the lease of a throttle: some turns in a row, which the member gives to its calls.
+// turns are the lease of a throttle: a run of turns that the member gives to its calls.
 //
-// Invariant: left turns remain, the first at next, each spacing after the one before. Each is given to one
-// call, or lost as its time passes.
+// Invariant: left turns remain, the first at next, each a spacing after the one before. Each goes
+// to one call, or is lost when its time has passed.
 //
 // The throttle's mutex guards it.
 type turns struct {
@@ -18,14 +18,14 @@ type turns struct {
 	spacing int64
 }
 
-// newTurns are those that a reply grants. The first counts as one, however many units it is for; lag is how
-// stale the member's clock may be.
+// newTurns returns the turns that a reply grants. The first counts as one, however many units it is
+// for; lag is the staleness of the member's clock.
 func newTurns(c *store.Turn, received, lag int64) turns {
 	return turns{received + longer(c.Reply.Wait) + lag, c.Reply.Granted - c.Need + 1, int64(c.Spacing)}
 }
 
-// take gives a call of n units the turn of its last unit, and returns how long it is until then. Without
-// takes it only says so. Turns that have passed are lost.
+// take gives a call of n units the turn of its last unit, and returns the time until then. If takes
+// is false, it only looks. Turns that have passed are lost.
 func (t *turns) take(now, n int64, maxWait time.Duration, takes bool) (wait time.Duration, ok bool) {
 	if t.left > 0 && t.next < now {
 		lost := min(t.left, (now-t.next+t.spacing-1)/t.spacing)
@@ -43,7 +43,7 @@ func (t *turns) take(now, n int64, maxWait time.Duration, takes bool) (wait time
 	return time.Duration(at - now), true
 }
 
-// takeFirst gives the first turn to the call that the store was asked for.
+// takeFirst gives the first turn to the call that it was requested for.
 func (t *turns) takeFirst(now int64) (wait time.Duration) {
 	wait = until(t.next, now)
 	t.left--
@@ -52,16 +52,16 @@ func (t *turns) takeFirst(now int64) (wait time.Duration) {
 }
 
 const (
-	// mostTurns is the longest that the units of a command may be apart, see [store.Turn]. A call of more has
-	// as many in the store.
+	// mostTurns is the maximum distance between the units of a command, see [store.Turn]. A call of
+	// more units counts as that many in the store.
 	mostTurns = int64(1<<52 - 1)
-	// mostSpaced is the most that times returns, some 146 years.
+	// mostSpaced is the maximum of times, some 146 years.
 	mostSpaced = int64(1 << 62)
-	// longAgo is when the last turn was if none is known: whatever is spaced from it has passed.
+	// longAgo stands for an unknown latest turn: any turn spaced from it has passed.
 	longAgo = -mostSpaced
 )
 
-// times is n times d. A call may have so many units that an int64 can't say how far apart they are.
+// times returns n times d, at most mostSpaced: with huge n the product doesn't fit an int64.
 func times(n, d int64) int64 {
 	if n > mostSpaced/max(1, d) {
 		return mostSpaced

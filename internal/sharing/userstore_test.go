@@ -18,14 +18,14 @@ import (
 	"github.com/penstock-go/penstock/internal/sharing"
 )
 
-// custom is a store whose code is somebody else's.
+// custom is a store with user code.
 type custom func(context.Context, []store.Command)
 
 func (custom) Shard(string) int { return 0 }
 
 func (f custom) Do(ctx context.Context, batch []store.Command) { f(ctx, batch) }
 
-// starting is one that need not be waited for.
+// starting is one that answers asynchronously.
 type starting struct{ custom }
 
 func (s starting) Start(ctx context.Context, batch []store.Command, done func()) {
@@ -33,7 +33,8 @@ func (s starting) Start(ctx context.Context, batch []store.Command, done func())
 	done()
 }
 
-// What a store does that is none: it counts as one that is away, and each member has its share. known bug 175
+// A store that violates its contract counts as unreachable, and each member has its share. known
+// bug 175
 func TestStoreThatIsNone(t *testing.T) {
 	replies := func(take store.TakeReply) custom {
 		return func(_ context.Context, batch []store.Command) {
@@ -69,7 +70,7 @@ func TestStoreThatIsNone(t *testing.T) {
 	} {
 		stores := map[string]store.Store{"do": do, "start": starting{do}}
 		if name == "ends goroutine" {
-			delete(stores, "start") // that is the goroutine of the caller
+			delete(stores, "start") // that would be the caller's goroutine
 		}
 		for how, store := range stores {
 			t.Run(name+"/"+how, func(t *testing.T) {
@@ -87,7 +88,7 @@ func TestStoreThatIsNone(t *testing.T) {
 						}
 						synctest.Wait()
 					}
-					if f := w.Stats(); got != 25 || !f.Away || f.Requests > 20 {
+					if f := w.Stats(); got != 25 || !f.Unreachable || f.Requests > 20 {
 						t.Fatalf("%d admitted, want 25; %+v", got, f)
 					}
 				})
@@ -96,7 +97,7 @@ func TestStoreThatIsNone(t *testing.T) {
 	}
 }
 
-// A store may grant what it doesn't have, but no lease holds more units than there is room for in it. known bug 200
+// A store may grant too much, but no lease holds more units than fit in it. known bug 200
 func TestStoreThatGrantsTooMuch(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	m := join(t, starting{func(_ context.Context, batch []store.Command) {
@@ -123,7 +124,7 @@ func TestStoreThatGrantsTooMuch(t *testing.T) {
 	fetch(t, m, w, 1)
 }
 
-// A panic is told with its stack, and no more than once a minute.
+// A panic is logged with its stack, at most once a minute.
 func TestPanicOfAStoreIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
@@ -140,13 +141,13 @@ func TestPanicOfAStoreIsTold(t *testing.T) {
 		m.Close()
 		synctest.Wait()
 		if n := strings.Count(log.String(), "a store's mistake"); n != 1 || !strings.Contains(log.String(), "userstore_test.go") {
-			t.Errorf("told %d times: %s", n, log.String())
+			t.Errorf("logged %d times: %s", n, log.String())
 		}
 	})
 }
 
-// A store whose Do never returns is away, is asked no more than so often, and doesn't keep a member from leaving.
-// known bug 175
+// A store whose Do never returns is unreachable, is probed at a limited rate, and doesn't keep a
+// member from leaving. known bug 175
 func TestStoreThatNeverReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -169,7 +170,7 @@ func TestStoreThatNeverReturns(t *testing.T) {
 				got++
 			}
 		}
-		if f := w.Stats(); !f.Away || got < 25 || got > 50 {
+		if f := w.Stats(); !f.Unreachable || got < 25 || got > 50 {
 			t.Errorf("%d admitted, %+v", got, f)
 		}
 		time.Sleep(time.Hour)
@@ -188,8 +189,8 @@ func TestStoreThatNeverReturns(t *testing.T) {
 	})
 }
 
-// A store whose connections take longer to make than a call may wait is away only until one of them
-// stands: what nobody waits for may take as long as that. known bug 181
+// A store whose connections take longer to make than a call may wait is unreachable only until one
+// stands: commands that no call waits for may take that long. known bug 181
 func TestStoreThatIsSlowToConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := clocks.NewSystem()
@@ -221,13 +222,13 @@ func TestStoreThatIsSlowToConnect(t *testing.T) {
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		if f := w.Stats(); f.Away {
+		if f := w.Stats(); f.Unreachable {
 			t.Errorf("the store is still away: %+v", f)
 		}
 	})
 }
 
-// lost is a store that now and then can't say where a key is.
+// lost is a store that at times can't locate a key.
 type lost struct {
 	store.Store
 	panics atomic.Bool
@@ -240,7 +241,7 @@ func (s *lost) Shard(key string) int {
 	return s.Store.Shard(key)
 }
 
-// lostAtOnce is one that need not be waited for.
+// lostAtOnce is its asynchronous form.
 type lostAtOnce struct{ *lost }
 
 func (s lostAtOnce) Start(ctx context.Context, batch []store.Command, done func()) {
@@ -248,8 +249,8 @@ func (s lostAtOnce) Start(ctx context.Context, batch []store.Command, done func(
 	done()
 }
 
-// A store that panics when it is asked where a key is counts as one that is away, until it can say
-// so: each member has its share. known bug 175
+// A store that panics when asked to locate a key counts as unreachable until it can: each member
+// has its share. known bug 175
 func TestStoreThatCannotSayWhereAKeyIs(t *testing.T) {
 	for _, atOnce := range []bool{false, true} {
 		t.Run(fmt.Sprint("at once ", atOnce), func(t *testing.T) {
@@ -287,27 +288,27 @@ func TestStoreThatCannotSayWhereAKeyIs(t *testing.T) {
 					}
 					return got
 				}
-				if got, f := calls(200), w.Stats(); got != 25 || !f.Away || f.Requests > 20 {
+				if got, f := calls(200), w.Stats(); got != 25 || !f.Unreachable || f.Requests > 20 {
 					t.Errorf("%d admitted, want 25; %+v", got, f)
 				}
 				store.panics.Store(false)
 				time.Sleep(3 * time.Second)
 				calls(5)
 				time.Sleep(2 * time.Second)
-				if got, f := calls(150), w.Stats(); got != 100 || f.Away {
+				if got, f := calls(150), w.Stats(); got != 100 || f.Unreachable {
 					t.Errorf("%d admitted when it is back, want 100; %+v", got, f)
 				}
 				m.Close()
 				synctest.Wait()
 				if n := strings.Count(log.String(), "no idea where"); n != 1 {
-					t.Errorf("told %d times: %s", n, log.String())
+					t.Errorf("logged %d times: %s", n, log.String())
 				}
 			})
 		})
 	}
 }
 
-// hesitant is a store that says where a key is only when it is asked again.
+// hesitant is a store that locates a key only when asked again.
 type hesitant struct {
 	*cluster.Memory
 	asked map[string]int // since the key's latest command
@@ -329,7 +330,7 @@ func (s *hesitant) Start(ctx context.Context, batch []store.Command, done func()
 	s.Memory.Start(ctx, batch, done)
 }
 
-// Keys of which nobody knew where they are when they were due share no batch. known bug 175
+// Keys with unknown shards share no batch. known bug 175
 func TestKeysThatMayBeAnywhere(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := &hesitant{Memory: cluster.NewMemory(clock), asked: map[string]int{}}
@@ -355,7 +356,7 @@ func TestKeysThatMayBeAnywhere(t *testing.T) {
 	}
 }
 
-// ahead is a clock that is so far ahead of another.
+// ahead is a clock that is ahead of another.
 type ahead struct {
 	clocks.Clock
 	by time.Duration
@@ -363,7 +364,8 @@ type ahead struct {
 
 func (a ahead) Now() int64 { return a.Clock.Now() + int64(a.by) }
 
-// What a member admitted before it first reached the store counts there, wherever the store's clock stands. known bug 176
+// Units that a member admitted before it first reached the store count there, whatever the store's
+// clock. known bug 176
 func TestChargedByTheTimeOfTheStore(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, 0, time.Hour} {
 		clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
@@ -402,7 +404,7 @@ func TestChargedByTheTimeOfTheStore(t *testing.T) {
 			}
 			most = max(most, in)
 		}
-		if f := w.Stats(); most > 100 || most < 90 || f.Away {
+		if f := w.Stats(); most > 100 || most < 90 || f.Unreachable {
 			t.Errorf("a store that is %v ahead: %d of 100 admitted in a second, %+v", by, most, f)
 		}
 	}

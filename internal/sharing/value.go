@@ -2,20 +2,18 @@ package sharing
 
 // # Limits of single values
 //
-// A value that is asked for often has a lease like any other limit. One that is asked for now and
-// then would cost a round trip per call, and callers may send any number of such values. So a
-// member asks the store for at most [cluster.Config].ValueCalls calls a second. Beyond them, the limit of a
-// value that needs more does as its rule says for when the store is unreachable. What leases request by
-// themselves, ahead of the calls, doesn't count.
+// A frequent value has a lease like any other limit. A rare one would cost a round trip per call,
+// and callers may send any number of such values. So a member asks the store for at most
+// [cluster.Config].ValueCalls calls a second. Beyond that, limits of values that need more units
+// follow their rule's onFailure. Requests that leases make ahead of calls don't count.
 
-// budget counts the calls that the store was asked for because of single values. It needs
-// Member.mu.
+// budget counts the calls of single values that the store was asked for. Member.mu guards it.
 type budget struct {
-	second int64 // of the member's clock
-	spent  int64 // in it
+	second int64 // by the member's clock
+	spent  int64 // in that second
 }
 
-// mayAsk reports whether the store may be asked for a call; value says whether the call needs units
+// mayAsk reports whether the store may be asked for a call; value means that the call needs units
 // of a single value's limit.
 func (m *Member) mayAsk(value bool, now int64) bool {
 	if !value {
@@ -33,14 +31,14 @@ func (m *Member) mayAsk(value bool, now int64) bool {
 	return true
 }
 
-// mayWait reports whether a call may wait for the store: not if it is to be decided late and too many are,
-// nor where the store may not be asked for it.
+// mayWait reports whether a call may wait for the store: not if it is a shadow call and too many
+// are undecided, nor if the budget is spent.
 func (m *Member) mayWait(x *waiter, value bool, now int64) bool {
 	return !(x.late && m.late.Load() > mostLate) && m.mayAsk(value, now)
 }
 
-// Idle reports whether the window can be forgotten: what it has is worthless, or goes back by
-// itself, and a new window begins with what the store knows.
+// Idle reports whether the window can be forgotten: its units are worthless or go back by
+// themselves, and a new window would start from the store's count.
 func (w *Window) Idle(now int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -49,20 +47,20 @@ func (w *Window) Idle(now int64) bool {
 	}
 	for _, e := range w.round.account {
 		if e.uncharged+e.charging > 0 && now-e.at < w.round.counts() {
-			return false // the store has yet to be charged
+			return false // not yet charged to the store
 		}
 	}
 	return w.fallback.local == nil || w.fallback.local.Sum(now) == 0
 }
 
-// Idle reports whether the throttle can be forgotten: all turns that it has given have passed.
+// Idle reports whether the throttle can be forgotten: all turns it gave out have passed.
 func (t *Throttle) Idle(now int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !t.inFlight && len(t.waiters) == 0 && now >= max(t.fallback.last, t.round.last, t.turns.next)
 }
 
-// Idle reports whether the semaphore can be forgotten: no call has a permit.
+// Idle reports whether the semaphore can be forgotten: no call holds a permit.
 func (s *Semaphore) Idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

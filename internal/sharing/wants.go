@@ -2,33 +2,34 @@ package sharing
 
 import "time"
 
-// This file has the decisions of a demand: whether the store has to be asked, and for how much.
+// This file holds the decisions of a demand: whether to ask the store, and for how much.
 
-// position is the state that a demand decides by: the limit, the leases and the current bucket.
+// position is the input of a demand's decisions: the limit, the leases and the current bucket.
 type position struct {
 	limit    int64 // of the window
 	left     int64 // units of the current lease
-	few      bool  // they are few of what it had
-	next     bool  // the next lease is there
+	few      bool  // few of the lease's units are left
+	next     bool  // the next lease is granted
 	nextLeft int64 // its units
 	edge     edge
 }
 
-// beginsSoon reports whether a lease begins in a moment, and the bucket is probably over before a reply
-// comes. When it ends is known to a round trip, and so is when the lease begins: a quarter of one earlier,
-// calls wait for two round trips at most (simulated; with a whole one, for three).
+// beginsSoon reports whether a lease begins in a moment and the bucket is probably over before a
+// reply arrives. The bucket's end is known to a round trip, and so is the lease's begin. With a
+// quarter of a round trip as the threshold, calls wait for at most two round trips (simulated;
+// three with a whole one).
 func (p position) beginsSoon(now int64) bool {
 	return p.next && now >= p.edge.low-(p.edge.high-p.edge.low)/4
 }
 
-// covers reports whether a lease begins in a moment that has the units that calls wait for: nobody need ask
-// the store.
+// covers reports whether a lease that begins in a moment has the units that calls wait for, so that
+// nobody need ask the store.
 func (p position) covers(now, units int64) bool { return p.beginsSoon(now) && units <= p.nextLeft }
 
-// tooLate reports whether a lease of the current bucket would be over before the reply comes, even if the
-// bucket ends as late as it can: half a round trip passes until the store has the command, and that is taken
-// off the lease, and then a whole one until the reply is here. A lease of the next bucket begins half a round
-// trip after that does.
+// tooLate reports whether a lease of the current bucket would be over before the reply arrives,
+// even if the bucket ends as late as it can. Half a round trip passes until the store has the
+// command, which shortens the lease, and a whole one until the reply is here. A lease of the next
+// bucket begins half a round trip after the bucket does.
 func (p position) tooLate(now int64) bool {
 	return !p.next && now >= p.edge.low-(p.edge.high-p.edge.low)/2 && now < p.edge.high
 }
@@ -36,17 +37,18 @@ func (p position) tooLate(now int64) bool {
 // ask is the units that a command asks for, see [store.Take].
 type ask struct {
 	need, want int64
-	ahead      int64         // the coming bucket that they are for, 0 for the current one
+	ahead      int64         // the coming bucket they are for, 0 for the current one
 	borrow     time.Duration // how long a call may wait for a coming bucket
 }
 
-// waiting is the calls that wait: the first one's need, nil if none waits, and the units of all.
+// waiting summarizes the waiting calls: the first one's need, nil if none waits, and the units of
+// all.
 type waiting struct {
 	first *Need
 	units int64
 }
 
-// askFor returns what a command asks for while calls wait.
+// askFor returns the units to ask for while calls wait.
 func (d *demand) askFor(calls waiting, p position, now int64) (a ask) {
 	d.short = 0
 	a.need, a.borrow = calls.first.Units, calls.first.MaxWait
@@ -59,8 +61,9 @@ func (d *demand) askFor(calls waiting, p position, now int64) (a ask) {
 	return a
 }
 
-// askAhead returns what a command asks for while no call waits, or none beyond a lease that begins in a
-// moment. If there was no room, calls go on being refused until the reply, at most for timeout.
+// askAhead returns the units to ask for while no call waits, or only calls that a lease about to
+// begin covers. If there was no room, calls are refused until the reply arrives, at most for
+// timeout.
 func (d *demand) askAhead(p position, timeout time.Duration, now int64) (a ask) {
 	short := d.short
 	d.short = 0
@@ -84,15 +87,16 @@ func (d *demand) askAhead(p position, timeout time.Duration, now int64) (a ask) 
 	return a
 }
 
-// leasable reports whether the limit is large enough to be leased: two units a member and horizon.
+// leasable reports whether the limit is large enough to be leased: at least two units a member and
+// horizon.
 func (d *demand) leasable(limit int64) bool {
 	window := d.ring.Span() * int64(d.ring.Shape.Width())
 	return float64(limit)*float64(d.horizon) >= 2*float64(d.active)*float64(window)
 }
 
-// ahead returns the units that are wanted in a horizon, or until the bucket ends if that is soon after it: a
-// lease for the last few milliseconds would cost as much as any. Where there is room for all, it returns
-// those wanted until the bucket ends, so that one lease lasts for the bucket.
+// ahead returns the units wanted in a horizon, or until the bucket ends if it does so soon after: a
+// lease for the last few milliseconds would cost as much as any. If there is ample room, it returns
+// the units wanted until the end of the bucket, so that one lease lasts for the bucket.
 func (d *demand) ahead(p position, now int64) int64 {
 	left := p.edge.low - now
 	if left <= 0 { // of a bucket that begins
@@ -104,11 +108,11 @@ func (d *demand) ahead(p position, now int64) int64 {
 	return d.wanted.over(min(left, longest))
 }
 
-// isAmple reports whether the room that the store had last is enough for all, also if they want much more
-// soon: a third of the limit, and four times what all want in a bucket if they want as much as this member
-// does by now. Without the latter, a burst into an empty window would lease all of it for one bucket, and be
-// refused in the next. Where buckets are few, they make few commands, and what is leased for a whole one is
-// missing elsewhere.
+// isAmple reports whether the room at the store is enough for all members even if demand soon rises
+// steeply: at least a third of the limit, and four times the demand of all in a bucket if each
+// wants as much as this member now. Without the second condition, a burst into an empty window
+// would lease all of it for one bucket and be refused in the next. With few buckets, there are few
+// commands anyway, and units leased for a whole bucket would be missing elsewhere.
 func (d *demand) isAmple(limit int64) bool {
 	each := d.wanted.over(d.lasts())
 	return d.ring.Shape.Buckets >= fewBuckets && d.free >= limit/3 && d.free/4 >= each*max(d.active, 1)
@@ -116,11 +120,11 @@ func (d *demand) isAmple(limit int64) bool {
 
 const fewBuckets = 5
 
-// lasts returns how long a lease is good that begins with its bucket.
+// lasts returns the life of a lease that begins with its bucket.
 func (d *demand) lasts() int64 { return min(int64(d.ring.Shape.Width()), longest) }
 
-// keeps returns how long the rest of a lease waits for a command to go back with. Where there is room for
-// all, it waits for the command that fetches the next lease.
+// keeps returns how long the rest of a lease waits for a command to carry it back. If there is
+// ample room, it waits for the command that fetches the next lease.
 func (d *demand) keeps(limit int64) int64 {
 	if d.isAmple(limit) {
 		return d.lasts()
@@ -128,8 +132,8 @@ func (d *demand) keeps(limit int64) int64 {
 	return d.horizon * 5 / 6
 }
 
-// share returns the units to lease: ahead, and half as much again where there is room for all, as calls don't
-// come evenly.
+// share returns the units to lease: ahead, and half as much again if there is ample room, as calls
+// arrive unevenly.
 func (d *demand) share(p position, now int64) int64 {
 	units := d.ahead(p, now)
 	if d.isAmple(p.limit) {
@@ -138,7 +142,7 @@ func (d *demand) share(p position, now int64) int64 {
 	return units
 }
 
-// more returns the share, but where the lease ran out too soon at least twice the last one.
+// more returns the share, but at least twice the last grant if that lease ran out too soon.
 func (d *demand) more(p position, now int64) int64 {
 	if d.wanted.at != 0 && p.left > 0 {
 		return d.share(p, now)
@@ -146,7 +150,7 @@ func (d *demand) more(p position, now int64) int64 {
 	return max(d.share(p, now), 2*d.lastGrant)
 }
 
-// worthAsking reports whether units that are missing are worth a command.
+// worthAsking reports whether the missing units are worth a command.
 func (d *demand) worthAsking(short int64, p position, now int64) bool {
 	return short > 0 && now >= d.pause && !p.beginsSoon(now)
 }
@@ -156,27 +160,28 @@ func (d *demand) wantsNext(p position, now int64) bool {
 	return !p.next && now >= d.nextAt && now < p.edge.low && d.wanted.over(d.horizon) > 0
 }
 
-// wantsMore reports whether units of this bucket are running out.
+// wantsMore reports whether the units of this bucket are running out.
 func (d *demand) wantsMore(p position, now int64) bool {
 	return now >= d.pause && !p.beginsSoon(now) && p.few && d.ahead(p, now) > 0 && !d.suffices(p, now)
 }
 
-// suffices reports whether the lease has half as many units again as calls are expected to want of it.
+// suffices reports whether the lease has one and a half times the units that calls are expected to
+// want.
 func (d *demand) suffices(p position, now int64) bool {
 	wants := d.ahead(p, now)
 	return wants > 0 && wants+wants/2 <= p.left
 }
 
-// runsLow notes that few units are left, which is worth a command unless they will do.
+// runsLow records that few units are left, which is worth a command unless they suffice.
 func (d *demand) runsLow(p position, now int64) {
 	if now < d.pause || !d.suffices(p, now) {
 		d.short++
 	}
 }
 
-// by returns when a command that no call waits for is sent at the latest. Commands of other keys may join it
-// until then, since the lease lasts longer. A limit that is not leased, or a member that got much less than
-// it wanted, doesn't wait.
+// by returns the latest time to send a command that no call waits for. Commands of other keys may
+// join it until then, since the lease lasts longer. A limit that is not leased, or a member that
+// got much less than it wanted, doesn't wait.
 func (d *demand) by(limit, now int64) int64 {
 	if !d.leasable(limit) || d.pressed {
 		return now

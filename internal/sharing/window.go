@@ -13,25 +13,25 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// WindowConfig says which window members share.
+// WindowConfig configures a [Window].
 type WindowConfig struct {
-	// Shape is that of the window. Its buckets last at least four times Timeout, and whole microseconds.
+	// Shape is the window's shape. A bucket lasts at least four times Timeout, in whole
+	// microseconds.
 	Shape     stat.Shape
-	Threshold float64 // units in an interval, floored
-	Value     bool    // it is that of a single value, see Config.ValueCalls
+	Threshold float64 // units per interval, floored
+	Value     bool    // the window is of a single value, see Config.ValueCalls
 	cluster.Rule
 }
 
-// Window is a window that members share, as one of them sees it. What is said in [stat.Window]
-// about limits and shapes holds for all members together, in the store's time. It is safe for
-// concurrent use, and its methods never wait and never ask the store. Where units are missing they
-// have the member ask for more in the background; a call that would wait for those uses
-// [Member.Fetch].
+// Window is one member's view of a window that members share. Limits and shapes are as in
+// [stat.Window], for all members together and in the store's time. It is safe for concurrent use,
+// and its methods never wait and never ask the store. If units are missing, the member asks for
+// more in the background; a call that wants to wait for those uses [Member.Fetch].
 //
-// Four parts do the work: leases have the units that calls spend, demand says how much to ask for, round is
-// the exchange with the store, and fallback decides while the store is unreachable. The window has them see
-// each other's results. Its mutex guards all fields but rule, threshold, refused, and those that a part
-// excepts.
+// Four parts do the work: leases have the units that calls spend, demand says how much to ask for,
+// round is the exchange with the store, and fallback decides while the store is unreachable. The
+// window passes results between them. Its mutex guards all fields but rule, threshold, refused, and
+// the exceptions that a part names.
 type Window struct {
 	leases   leases
 	demand   demand
@@ -40,15 +40,16 @@ type Window struct {
 
 	base
 	rule      shared.Pointer[cluster.Rule]
-	threshold shared.Uint64 // its bits
+	threshold shared.Uint64 // float64 bits
 	value     bool
 	task      task
-	refused   shared.Int64 // calls, ever
-	waited    int64        // likewise
+	refused   shared.Int64 // calls, in total
+	waited    int64        // calls, in total
 }
 
-// Window returns the window of a key. All that use the same key and shape have one; one of another shape
-// begins with what the one before it has admitted here, if that is still in use. It needs no closing.
+// Window returns the window of a key. Callers with the same key and shape share one. A window of
+// another shape begins with the units that the previous one has admitted here, if that is still in
+// use. It needs no closing.
 func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
 	if err := cfg.Shape.Validate(); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
@@ -83,19 +84,18 @@ func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
 	return w, nil
 }
 
-var errThreshold = errors.New("cluster: a threshold is a number from 0 to 2^30")
+var errThreshold = errors.New("cluster: threshold is out of range: use 0 to 2^30")
 
-func validThreshold(x float64) bool { return x >= 0 && x <= mostUnits } // NaN is neither
+func validThreshold(x float64) bool { return x >= 0 && x <= mostUnits } // false for NaN
 
-// configure gives the window another threshold and another rule; it keeps its shape. What was
-// admitted still counts.
+// configure changes the threshold and the rule; the shape stays. Admitted units still count.
 func (w *Window) configure(threshold float64, rule cluster.Rule) {
 	rule = rule.Normalized()
 	w.rule.Store(&rule)
 	w.m.waitFor(rule.Timeout)
 	switch before := math.Float64frombits(w.threshold.Swap(math.Float64bits(threshold))); {
 	case before < threshold:
-		w.demand.room.forget() // there may be room
+		w.demand.room.forget() // the new limit may have room
 	case before > threshold:
 		now := w.m.clock.Now()
 		w.mu.Lock()
@@ -108,12 +108,12 @@ func (w *Window) configure(threshold float64, rule cluster.Rule) {
 // Timeout is the longest that a call waits for the store.
 func (w *Window) Timeout() time.Duration { return w.rule.Load().Timeout }
 
-// limit returns the units that a window holds, of all members together.
+// limit returns the units in a full window, of all members together.
 func (w *Window) limit() int64 {
 	return int64(min(w.m.ofAll(math.Float64frombits(w.threshold.Load()), w.rule.Load().Scope), mostUnits))
 }
 
-// positionLocked returns the state that the demand decides by.
+// positionLocked returns the input of the demand's decisions.
 func (w *Window) positionLocked() position {
 	s := &w.leases
 	return position{
@@ -122,31 +122,32 @@ func (w *Window) positionLocked() position {
 	}
 }
 
-// Stats are what a window, a throttle or a semaphore has done. The counters only grow.
+// Stats are the counters of a window, a throttle or a semaphore. Refused, Requests and Waited only
+// grow.
 type Stats struct {
-	Leased   int64 // units that are ready to be spent
-	Refused  int64 // calls, without asking the store
-	Requests int64 // commands that were sent
-	Waited   int64 // calls
-	Away     bool  // the store doesn't answer
-	Limit    int64 // of all members together
-	// Why is the latest error of the store while it is unreachable, in its words; empty while it isn't.
+	Leased      int64 // units ready to be spent
+	Refused     int64 // calls refused without asking the store
+	Requests    int64 // commands sent
+	Waited      int64 // calls that waited for the store
+	Unreachable bool  // the store doesn't answer, or the key is unusable
+	Limit       int64 // of all members together
+	// Why is the store's latest error while it is unreachable; otherwise "".
 	Why string
 }
 
-// Stats are what the window has done.
+// Stats returns the window's counters.
 func (w *Window) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return Stats{
 		Leased: w.leases.lease.units(), Refused: w.refused.Load(), Requests: w.round.requests, Waited: w.waited,
-		Away: w.unreachableLocked(), Limit: w.limit(), Why: w.broken.why(w.shard()),
+		Unreachable: w.unreachableLocked(), Limit: w.limit(), Why: w.broken.why(w.shard()),
 	}
 }
 
-// succeed has the window go on from what another one, whose place it takes, has admitted and still counts:
-// the store is charged at once. What either has leased goes back, for it was leased without a look at what
-// the other has admitted, and so does what the store is about to grant.
+// succeed takes over from the previous window of the key: units that it admitted and that still
+// count are charged at once. The leases of both go back, as they were granted without regard to
+// each other's admitted units, and so do grants in flight.
 func (w *Window) succeed(old *Window) {
 	now := w.m.clock.Now()
 	old.mu.Lock()
@@ -158,7 +159,7 @@ func (w *Window) succeed(old *Window) {
 
 	w.mu.Lock()
 	w.giveUpLocked(now)
-	w.demand.room.forget() // there is room for what goes back
+	w.demand.room.forget() // the returned units make room
 	for _, e := range entries {
 		if n := e.units() - e.passedOn; n > 0 {
 			to := w.round.account.of(w.round.ring.Bucket(old.round.ring.Begins(e.bucket+1) - 1))
@@ -166,7 +167,7 @@ func (w *Window) succeed(old *Window) {
 			to.at = now
 		}
 	}
-	w.round.account.passOn() // the other one knows of all this
+	w.round.account.passOn() // the other window has all this in its account
 	post := w.round.owes(now) && w.postLocked(now, now)
 	w.mu.Unlock()
 	if post {

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// fickle is a store that can be away.
+// fickle is a store that a test can disconnect.
 type fickle struct {
 	*cluster.Memory
 	away bool
@@ -28,7 +28,8 @@ func (f *fickle) Start(ctx context.Context, batch []store.Command, done func()) 
 	f.Memory.Start(ctx, batch, done)
 }
 
-// leasing is a window of half a minute that has leased some hundred units, and whose store has just gone away.
+// leasing returns a window of half a minute with some hundred leased units, whose store has just
+// become unreachable.
 func leasing(t *testing.T, threshold float64, on cluster.OnFailure) (*sharing.Window, *fickle, *clocks.Manual) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	clock.SetSleep(clocks.SleepAdvance)
@@ -53,16 +54,16 @@ func leasing(t *testing.T, threshold float64, on cluster.OnFailure) (*sharing.Wi
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 10 { // this one finds that out
+	for range 10 { // this call finds out
 		fetch(t, m, other, 1)
 	}
-	if f := w.Stats(); !f.Away || f.Leased < 100 {
+	if f := w.Stats(); !f.Unreachable || f.Leased < 100 {
 		t.Fatalf("%+v: the test needs a lease", f)
 	}
 	return w, store, clock
 }
 
-// takes is how many units the window admits one by one.
+// takes returns the number of units the window admits one by one.
 func takes(w *sharing.Window, clock clocks.Clock, most int) (n int64) {
 	for range most {
 		if _, ok := w.TryAdd(0, clock.Now(), 1); ok {
@@ -72,8 +73,8 @@ func takes(w *sharing.Window, clock clocks.Clock, most int) (n int64) {
 	return n
 }
 
-// Who looks while the store is away changes nothing: what is leased is spent nevertheless, and no more than that if
-// it is as much as the member's share.
+// Reading the state while the store is unreachable changes nothing: the lease is spent, and no more
+// than that if it is as large as the member's share.
 func TestLookingWithoutTheStore(t *testing.T) {
 	for _, threshold := range []float64{5_000, 50_000} {
 		var want int64
@@ -105,7 +106,7 @@ func TestLookingWithoutTheStore(t *testing.T) {
 	}
 }
 
-// A call larger than the lease has it given up if that makes room in the member's share.
+// A call larger than the lease makes the member give it up if that makes room in its share.
 func TestALargeCallWithoutTheStore(t *testing.T) {
 	w, _, clock := leasing(t, 50_000, cluster.Local)
 	if a := w.Look(clock.Now(), 4002); a != sharing.Refuses {
@@ -122,7 +123,7 @@ func TestALargeCallWithoutTheStore(t *testing.T) {
 	}
 }
 
-// What is left of a lease when it ends no longer counts in the member's share.
+// The unspent rest of a lease no longer counts in the member's share once the lease ends.
 func TestALeaseThatEndsWithoutTheStore(t *testing.T) {
 	w, _, clock := leasing(t, 50_000, cluster.Local)
 	w.Look(clock.Now(), 1)
@@ -132,8 +133,8 @@ func TestALeaseThatEndsWithoutTheStore(t *testing.T) {
 	}
 }
 
-// When a call may be let in that is refused without the store: where only that can say, when it is asked next.
-// Once that is due, nobody knows.
+// RetryAfter without the store: if only the store can say, the time of the next probe; unknown once
+// that is due.
 func TestRetryAfterOfAWindowWithoutTheStore(t *testing.T) {
 	w, _, clock := leasing(t, 5_000, cluster.Closed)
 	if wait, known := w.RetryAfter(clock.Now(), 1); wait != 0 || !known {
@@ -162,8 +163,8 @@ func TestRetryAfterOfAWindowWithoutTheStore(t *testing.T) {
 	}
 }
 
-// A call that was admitted without the store, and has waited since, may run as long as its units count where they
-// were counted: in the fallback's present bucket, while the store is away. known bug 168
+// A call admitted without the store that has waited since may run while its units count: in the
+// fallback's current bucket, while the store is unreachable. known bug 168
 func TestHoldsWithoutTheStore(t *testing.T) {
 	for on, next := range map[cluster.OnFailure]bool{cluster.Local: false, cluster.Open: true} {
 		t.Run(on.String(), func(t *testing.T) {
@@ -185,9 +186,9 @@ func TestHoldsWithoutTheStore(t *testing.T) {
 				t.Fatal("what was given back is gone")
 			}
 			store.away = false
-			clock.Advance(2 * time.Second) // somebody says that the member is there
+			clock.Advance(2 * time.Second) // a request announces the member
 			fetch(t, m, w, 1)
-			if w.Stats().Away {
+			if w.Stats().Unreachable {
 				t.Fatal("the store is back")
 			}
 			if w.Holds(clock.Now(), n.Token) {
@@ -197,7 +198,8 @@ func TestHoldsWithoutTheStore(t *testing.T) {
 	}
 }
 
-// A window of another shape begins with what the members have admitted in the one before. known bug 169
+// A window of another shape begins with the units that members admitted in the previous one. known
+// bug 169
 func TestAnotherShape(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := cluster.NewMemory(clock)
@@ -243,7 +245,7 @@ func TestAnotherShape(t *testing.T) {
 	if before < 900 {
 		t.Fatalf("%d admitted: what was admitted long ago counts no more", before)
 	}
-	use(time.Second) // back to the one before
+	use(time.Second) // back to the previous shape
 	if after = admit(500); before+after > 1000 {
 		t.Fatalf("%d admitted, %d before", after, before)
 	}
@@ -252,7 +254,8 @@ func TestAnotherShape(t *testing.T) {
 	}
 }
 
-// What two windows of one name have admitted counts once in each, however often one takes the other's place.
+// Units admitted by two windows of one name count once in each, however often they replace each
+// other.
 func TestShapesInTurn(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	m := join(t, cluster.NewMemory(clock), clock)
@@ -273,14 +276,14 @@ func TestShapesInTurn(t *testing.T) {
 	runtime.KeepAlive(m)
 }
 
-// A window that comes back after another shape has been tried admits no more than there is room for, whatever
-// it had leased before. known bug 169
+// A window that returns after another shape was tried admits no more than there is room for,
+// whatever it had leased before. known bug 169
 func TestShapeTriedAndRolledBack(t *testing.T) {
 	for seed := range int64(400) {
 		clock := clocks.NewManual(time.Unix(1_800_000_000, seed*7919000))
 		m := join(t, cluster.NewMemory(clock), clock)
 		windows := [2]*sharing.Window{}
-		// admit has calls come that want more than there is, and returns how many were admitted.
+		// admit makes more calls than fit, and returns the number admitted.
 		admit := func(i int) (admitted int) {
 			var err error
 			if windows[i], err = m.Window("orders", sharing.WindowConfig{
@@ -306,8 +309,8 @@ func TestShapeTriedAndRolledBack(t *testing.T) {
 	}
 }
 
-// A window that nobody used, and that is made anew, tells the store what was admitted as well: its commands are
-// no repeated ones. known bug 169
+// A window that was unused and is made again charges its admitted units as well: its commands don't
+// count as repeated. known bug 169
 func TestWindowMadeAnew(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	m := join(t, cluster.NewMemory(clock), clock)
@@ -325,14 +328,14 @@ func TestWindowMadeAnew(t *testing.T) {
 			if fetch(t, m, w, 1).Got {
 				admitted++
 			}
-			fetch(t, m, w, 1000) // has the store asked
+			fetch(t, m, w, 1000) // asks the store
 		}
 		return admitted
 	}
 	admit(use(2))
 	old := weak.Make(use(2))
 	w := use(5)
-	for range 200 { // until nobody uses the first one, and it has nothing left to do
+	for range 200 { // until the first window is unused and has nothing left to do
 		clock.Advance(100 * time.Millisecond)
 		runtime.GC()
 		if old.Value() == nil {
@@ -348,8 +351,8 @@ func TestWindowMadeAnew(t *testing.T) {
 	runtime.KeepAlive(w)
 }
 
-// A machine that was suspended has a lease of a bucket that is over. It drops the lease when it sees that its
-// clocks have parted: at the latest where half of it is spent.
+// After a suspension a lease may be of a past bucket. The member drops it when it sees the clocks
+// drift apart, at the latest when half of it is spent.
 func TestSuspendedMachine(t *testing.T) {
 	clock, theirs := clocks.NewManual(time.Unix(1_800_000_000, 0)), &hands{}
 	slept := int64(0)
@@ -366,7 +369,7 @@ func TestSuspendedMachine(t *testing.T) {
 	if leased < 50 {
 		t.Fatalf("%d leased", leased)
 	}
-	sleep(9 * time.Millisecond) // as if the clock were set by as much
+	sleep(9 * time.Millisecond) // like a clock set by as much
 	if _, ok := w.TryAdd(0, clock.Now(), leased/2); !ok {
 		t.Fatal("the lease is good")
 	}
@@ -388,7 +391,8 @@ func TestSuspendedMachine(t *testing.T) {
 	}
 }
 
-// What a member admitted without the store is charged soon after that is back, also where no call comes. known bug 208
+// Units admitted without the store are charged soon after it is back, even if no call comes. known
+// bug 208
 func TestChargedWithoutACall(t *testing.T) {
 	for calls, away := range map[int]bool{1: false, 20: true} {
 		clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
@@ -408,7 +412,7 @@ func TestChargedWithoutACall(t *testing.T) {
 				t.Fatal("it has a share")
 			}
 		}
-		if f := w.Stats(); f.Away != away {
+		if f := w.Stats(); f.Unreachable != away {
 			t.Fatalf("%+v", f)
 		}
 		store.away = false
@@ -422,7 +426,7 @@ func TestChargedWithoutACall(t *testing.T) {
 	}
 }
 
-// readAloud is a store that executes at once, and whose answers come when the test says so.
+// readAloud is a store that executes at once and answers on demand.
 type readAloud struct {
 	*cluster.Memory
 	dones []func()
@@ -433,7 +437,8 @@ func (s *readAloud) Start(ctx context.Context, batch []store.Command, done func(
 	s.dones = append(s.dones, done)
 }
 
-// A machine that was suspended while the store answered doesn't know how old the answer is. known bug 204
+// If a machine is suspended while the store answers, the age of the answer is unknown. known bug
+// 204
 func TestSuspendedWhileAsking(t *testing.T) {
 	clock, theirs := clocks.NewManual(time.Unix(1_800_000_000, 0)), &hands{}
 	theirs.now = clock.Now()
@@ -445,7 +450,7 @@ func TestSuspendedWhileAsking(t *testing.T) {
 		w.TryAdd(0, clock.Now(), 100)
 		s.TryAcquire(0, clock.Now(), 100)
 		theirs.now += int64(slept)
-		for asked := len(store.dones); asked > 0; asked-- { // what is asked afterwards is for later
+		for asked := len(store.dones); asked > 0; asked-- { // later requests are answered later
 			done := store.dones[0]
 			store.dones = store.dones[1:]
 			done()
@@ -462,8 +467,8 @@ func TestSuspendedWhileAsking(t *testing.T) {
 	}
 }
 
-// manyShare has so many others take a unit each of a window, so that a member's share of the room is small, and returns one
-// that asks a store which answers when the test says so.
+// manyShare lets a number of others take one unit each, so that a member's share of the room is
+// small, and returns a member whose store answers on demand.
 func manyShare(t *testing.T, threshold float64, others int) (*slowStore, *sharing.Window) {
 	s := newSlowStore(t)
 	for range others {
@@ -473,7 +478,7 @@ func manyShare(t *testing.T, threshold float64, others int) (*slowStore, *sharin
 	return s, share(t, s.m, threshold, cluster.Closed)
 }
 
-// A burst beyond a member's share of the room passes while there is room for all. known bug 221
+// A burst beyond a member's share passes while there is ample room. known bug 221
 func TestABurstWhereThereIsRoom(t *testing.T) {
 	s, w := manyShare(t, 1500, 29)
 	for range 100 {
@@ -483,7 +488,8 @@ func TestABurstWhereThereIsRoom(t *testing.T) {
 	s.want(0, 0, "of 100, where 1471 are free")
 }
 
-// What was leased within a larger limit goes back when the limit is lowered, and what is about to be granted too. known bug 224
+// Units leased within a larger limit go back when it is lowered, and so do grants in flight. known
+// bug 224
 func TestALoweredThreshold(t *testing.T) {
 	s := newSlowStore(t)
 	w := share(t, s.m, 2000, cluster.Closed)
@@ -507,7 +513,8 @@ func TestALoweredThreshold(t *testing.T) {
 	}
 }
 
-// Calls aren't refused once the member has handed back what filled the window. known bug 222
+// Calls are no longer refused once the member has handed back the units that filled the window.
+// known bug 222
 func TestRoomOfWhatWentBack(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	clock.SetSleep(clocks.SleepAdvance)

@@ -4,9 +4,9 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// This file applies replies: each part takes what concerns it, and then calls that wait are served.
+// This file applies replies: each part records its share, and then waiting calls are served.
 
-// answered applies the reply to a command, or notes that there is none.
+// answered applies the reply to a command, or records that there is none.
 func (w *Window) answered(c store.Command, sent, received int64, err error) {
 	t := c.(*store.Take)
 	if err == nil && w.forgets(t) {
@@ -14,25 +14,25 @@ func (w *Window) answered(c store.Command, sent, received int64, err error) {
 	}
 	if err == nil {
 		w.replied(t, sent, received)
-	} else if w.failed(t, received, err) { // no lock is held: the log's handler may be under this limit
+	} else if w.failed(t, received, err) { // no lock is held: the log handler may be subject to this limit
 		w.m.logBroken(w.key, err)
 	}
 }
 
-// forgets is that of the round.
+// forgets is round.forgets, under the mutex.
 func (w *Window) forgets(t *store.Take) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.round.forgets(t)
 }
 
-// replied is answered for a command that was executed.
+// replied handles a command that was executed.
 func (w *Window) replied(t *store.Take, sent, received int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	outdated := w.round.outdated
 	w.inFlight, w.round.outdated = false, false
-	if w.round.forgotten < mostFailures { // else it has yet to find the key that it left
+	if w.round.forgotten < mostFailures { // otherwise the store has yet to find the key it left behind
 		w.broken = broken{}
 	}
 	r := &t.Reply
@@ -52,7 +52,7 @@ func (w *Window) replied(t *store.Take, sent, received int64) {
 		w.closeLeasesLocked(received)
 	}
 	w.serveLocked(received)
-	w.round.asking = nil // it may be the last thing that refers to the call, and to what else that lacked
+	w.round.asking = nil // it may be the last reference to the call and its other needs
 	w.postLocked(received, w.demand.by(w.limit(), received))
 	if w.gone {
 		w.handBackAllLocked(received)
@@ -60,14 +60,14 @@ func (w *Window) replied(t *store.Take, sent, received int64) {
 	w.scheduleLocked(received)
 }
 
-// failed is answered for a command that the store did not answer, or did not execute. It reports whether the
-// key has turned out to be no window's.
+// failed handles a command that the store did not answer, or did not execute. It reports whether
+// the key turned out to be unusable.
 func (w *Window) failed(t *store.Take, now int64, err error) (broke bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.inFlight = false
 	w.round.failed(t, !is(err, store.ErrNotExecuted), now+w.demand.horizon)
-	if is(err, errForgets) { // as if it had never been there
+	if is(err, errForgets) { // as if the key had never been there
 		w.renewLocked(0, now)
 	}
 	broke = w.broken.note(err, now)
@@ -77,7 +77,7 @@ func (w *Window) failed(t *store.Take, now int64, err error) (broke bool) {
 	return broke
 }
 
-// renewLocked begins with an epoch: what is leased is worth nothing.
+// renewLocked begins an epoch: the leases are worthless.
 func (w *Window) renewLocked(epoch, now int64) {
 	if w.round.epoch != 0 {
 		w.closeLeasesLocked(now)
@@ -85,7 +85,7 @@ func (w *Window) renewLocked(epoch, now int64) {
 	w.round.renew(epoch, w.bucketAt)
 }
 
-// applyGrantLocked makes a lease of what the store has granted, and takes note of what it hasn't.
+// applyGrantLocked makes a lease of the granted units, and records the missing ones.
 func (w *Window) applyGrantLocked(t *store.Take, sent, received int64) {
 	r := &t.Reply
 	w.demand.look(t)
@@ -94,12 +94,12 @@ func (w *Window) applyGrantLocked(t *store.Take, sent, received int64) {
 	}
 	l := newLot(r, w.round.ring.Shape.Width(), sent, received, w.m.lag)
 	l.borrowed = r.Bucket > r.Current && t.Ahead == 0
-	if at := w.leases.lots.like(l, received); at != nil { // a store that works grants no more than the limit
+	if at := w.leases.lots.like(l, received); at != nil { // a correct store grants no more than the limit
 		r.Granted = min(r.Granted, mostUnits-at.granted)
 	}
 	l.granted = r.Granted
 	if r.Granted == 0 && w.standAsideLocked(t, received) {
-		return // the call asks once more, with what is handed back
+		return // the call asks once more, with the units handed back
 	}
 	w.demand.learn(t, w.limit(), w.round.edge, received, w.m.chance)
 	if r.Granted == 0 {
@@ -109,9 +109,9 @@ func (w *Window) applyGrantLocked(t *store.Take, sent, received int64) {
 		return
 	}
 	if r.Granted < t.Want && !l.borrowed {
-		w.round.lacked = r.Current
+		w.round.shortfall = r.Current
 	}
-	if received >= l.ends { // it took too long
+	if received >= l.ends { // it arrived too late
 		w.settleLocked(leftover{&l, r.Granted}, received)
 		return
 	}
@@ -123,17 +123,17 @@ func (w *Window) applyGrantLocked(t *store.Take, sent, received int64) {
 	}
 }
 
-// standAsideLocked hands back what the member has leased, if a call that waits was refused only since it
-// needs that, and can't have it: it is less than the call needs. It does so once for a call.
+// standAsideLocked hands back the leases if a waiting call was refused only because the member
+// itself holds units that the call can't use: too few for it. It does so once per call.
 func (w *Window) standAsideLocked(t *store.Take, now int64) bool {
 	x := w.round.asking
 	if len(w.waiters) == 0 || w.waiters[0] != x || x.retried || t.Need != x.need.Units {
 		return false
 	}
-	lacks, lease, nextLeft := t.Need-t.Reply.Room, w.leases.lease.units(), w.leases.nextLeft
+	missing, lease, nextLeft := t.Need-t.Reply.Room, w.leases.lease.units(), w.leases.nextLeft
 	switch {
-	case lacks <= lease:
-	case lacks <= lease+nextLeft && t.Need > nextLeft:
+	case missing <= lease:
+	case missing <= lease+nextLeft && t.Need > nextLeft:
 		w.settleLocked(w.leases.closeNext(), now)
 	default:
 		return false

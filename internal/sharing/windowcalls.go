@@ -6,7 +6,7 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// Ask says what TryAdd would do. It takes nothing; a call that is refused counts as such.
+// Ask returns the answer of TryAdd, but takes nothing. It counts a refused call.
 func (w *Window) Ask(now, n int64) (a Answer) {
 	if w.leases.lease.has(now, n) {
 		return Fits
@@ -22,21 +22,20 @@ func (w *Window) Ask(now, n int64) (a Answer) {
 	return a
 }
 
-// Look is Ask without a trace: it doesn't count a call that is refused either.
+// Look is Ask without side effects: it counts no refused call.
 func (w *Window) Look(now, n int64) Answer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.lookLocked(now, n)
 }
 
-// refuses reports whether the store has said that there is no room, also with what the lease has,
-// which would go back. While the lease lends only n beyond the limit is sure to be refused.
+// refuses reports whether the store has no room for n units, even with the lease handed back. While
+// the lease lends, only n beyond the limit is sure to be refused.
 func (w *Window) refuses(now, n int64) bool {
 	word := w.leases.lease.word.Load()
 	return word&lends == 0 && w.demand.room.refuses(now, n, unitsOf(word)) || n > w.limit()
 }
 
-// lookLocked is Look.
 func (w *Window) lookLocked(now, n int64) Answer {
 	w.rollLocked(now)
 	if !w.leases.lease.has(now, n) {
@@ -53,12 +52,12 @@ func (w *Window) lookLocked(now, n int64) Answer {
 		}
 		return Refuses
 	}
-	return Lacks
+	return NeedsMore
 }
 
-// TryAdd takes n units at now if the member has them. The token is what [Window.Cancel] wants. If
-// it has not, TryAdd returns false and has more fetched, unless there are none. The lane says
-// nothing about the call but which processor it is on, roughly, see [stat.Window].
+// TryAdd takes n units at now if the member has them, and returns the token for [Window.Cancel]. If
+// it has too few, TryAdd returns false and fetches more in the background, unless the store has
+// none. The lane is a hint of the processor that the call runs on, see [stat.Window].
 func (w *Window) TryAdd(lane uint32, now, n int64) (token int64, ok bool) {
 	number, ran, ok := w.leases.lease.take(lane, now, n)
 	if !ok {
@@ -73,7 +72,7 @@ func (w *Window) TryAdd(lane uint32, now, n int64) (token int64, ok bool) {
 	return lotToken(number), true
 }
 
-// tryAdd is TryAdd where that takes the mutex.
+// tryAdd is the slow path of TryAdd, under the mutex.
 func (w *Window) tryAdd(lane uint32, now, n int64) (token int64, ok bool) {
 	if w.refuses(now, n) {
 		w.refuse(n)
@@ -103,7 +102,7 @@ func (w *Window) tryAdd(lane uint32, now, n int64) (token int64, ok bool) {
 	switch {
 	case refused:
 		w.refuse(n)
-	case missed: // the call may have it fetched
+	case missed: // the call may fetch it
 		w.miss(n)
 	}
 	if post || ran {
@@ -118,17 +117,17 @@ func (w *Window) refuse(n int64) {
 	w.refused.Add(1)
 }
 
-// miss counts units that a call did without.
+// miss counts units that a call went without.
 func (w *Window) miss(n int64) { w.demand.missed.Add(n) }
 
-// runsLowLocked has more fetched, as few are left, unless they will do, and reports whether a flush may send
-// that.
+// runsLowLocked fetches more as few units are left, unless they suffice, and reports whether a
+// flush may send the command.
 func (w *Window) runsLowLocked(now int64) bool {
 	w.demand.runsLow(w.positionLocked(), now)
 	return w.postLocked(now, now)
 }
 
-// send has sent what may be sent. Either way it sees whether the machine was suspended.
+// send flushes if post is set. In any case it checks whether the machine was suspended.
 func (w *Window) send(post bool) {
 	if post {
 		w.m.flush(false)
@@ -137,8 +136,8 @@ func (w *Window) send(post bool) {
 	}
 }
 
-// RetryAfter returns how long after now n units may fit, by what the member knows; false if they never
-// will, or if time alone doesn't tell.
+// RetryAfter returns the time after which n units may fit, by the member's knowledge; false if they
+// never will, or if time alone doesn't tell.
 func (w *Window) RetryAfter(now, n int64) (time.Duration, bool) {
 	if n > w.limit() {
 		return 0, false
@@ -154,8 +153,8 @@ func (w *Window) RetryAfter(now, n int64) (time.Duration, bool) {
 	return w.retryFallbackLocked(now, n)
 }
 
-// Cancel gives n units back that TryAdd or Fetch took and that are not used: to the lease, to the
-// store if the lease is over, or to the fallback.
+// Cancel gives back n unused units from TryAdd or Fetch: to the lease, to the store if the lease is
+// over, or to the fallback.
 func (w *Window) Cancel(token, n int64) {
 	number := uint32(token >> tokenBits)
 	if token&(1<<tokenBits-1) != fromLot {
@@ -177,9 +176,9 @@ func (w *Window) Cancel(token, n int64) {
 	w.scheduleLocked(w.m.clock.Now())
 }
 
-// Holds reports whether a call that was granted units, and has waited since, may run at now: their
-// bucket is current, or, for what was granted without the store, that of the fallback is, and the
-// store is still unreachable. A call that may not run gives them back and wants others.
+// Holds reports whether a call that waited after it was granted units may run at now: their bucket
+// is still current; for units granted without the store, the fallback's bucket is, and the store is
+// still unreachable. A call that may not run gives them back and asks again.
 func (w *Window) Holds(now, token int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -189,8 +188,8 @@ func (w *Window) Holds(now, token int64) bool {
 	return w.leases.holds(uint32(token>>tokenBits), w.round.epoch, now)
 }
 
-// A token says where units are from, in its last two bits: from a lot, whose number is before them, from the
-// window of the fallback, whose bucket is, or from nowhere.
+// The last two bits of a token say where its units are from: a lot, whose number precedes them; the
+// fallback's window, whose bucket does; or nowhere.
 const (
 	fromLot = iota
 	fromFallback
@@ -198,5 +197,5 @@ const (
 	tokenBits = 2
 )
 
-// lotToken is the token of a lot: fromLot is 0.
+// lotToken returns the token of a lot; fromLot is 0.
 func lotToken(number uint32) int64 { return int64(number) << tokenBits }

@@ -7,10 +7,10 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// This file is for when the store is unreachable: the fallback decides, with what the other parts have.
+// This file decides without the store: fallback does, with the state of the other parts.
 
-// beginFallbackLocked has the fallback begin a window of its own. When that happens makes no difference to
-// calls, so it may be for somebody who only looks.
+// beginFallbackLocked makes the fallback's own window. When it is made doesn't matter to calls, so
+// a mere look may make it.
 func (w *Window) beginFallbackLocked(now int64) {
 	if w.fallback.local == nil {
 		w.rollLocked(now)
@@ -20,9 +20,9 @@ func (w *Window) beginFallbackLocked(now int64) {
 	w.fallback.begin(now, part, shape, w.round.account, w.leases.open(), w.m.chance)
 }
 
-// LocalShare returns the used units of the member's own share of the limit, that share, and its interval,
-// while the store is unreachable and the rule says [cluster.Local]; ok is false otherwise. What is leased
-// counts as used.
+// LocalShare returns the used units of the member's own share of the limit, the share, and its
+// interval, while the store is unreachable and the rule says [cluster.Local]; ok is false
+// otherwise. Leased units count as used.
 func (w *Window) LocalShare(now int64) (used, share int64, interval time.Duration, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -38,7 +38,7 @@ func (w *Window) LocalShare(now int64) (used, share int64, interval time.Duratio
 	return f.local.Sum(now), f.share.units, interval, true
 }
 
-// fallbackFitsLocked returns how the rule has the fallback decide, and what that says.
+// fallbackFitsLocked returns the fallback that the rule names, and its verdict.
 func (w *Window) fallbackFitsLocked(now, n int64) (how cluster.OnFailure, fits, afterClosing bool) {
 	if how = w.rule.Load().OnFailure; how == cluster.Local {
 		w.beginFallbackLocked(now)
@@ -57,21 +57,21 @@ func (w *Window) takeFallbackLocked(now, n int64) (token int64, ok bool) {
 	if fits || afterClosing {
 		token, ok = w.fallback.take(how, now, n)
 	}
-	if ok { // the store has yet to be charged with them
+	if ok { // charged to the store later
 		w.round.admit(store.Units{Bucket: w.bucketAt(now), Units: n}, now)
 	}
 	return token, ok
 }
 
-// cancelFallbackLocked is Cancel of what the fallback granted.
+// cancelFallbackLocked is Cancel of units that the fallback granted.
 func (w *Window) cancelFallbackLocked(token, n int64) {
 	if w.fallback.cancel(token, n) {
 		w.round.account.uncharge(n)
 	}
 }
 
-// retryFallbackLocked is RetryAfter while the store is unreachable. Where only the store can say, that is
-// when it is asked next, and not known if that is due: then it hasn't answered yet.
+// retryFallbackLocked is RetryAfter while the store is unreachable. If only the store can say, it
+// is the time of the next probe, and unknown while a probe is due.
 func (w *Window) retryFallbackLocked(now, n int64) (time.Duration, bool) {
 	how, fits, afterClosing := w.fallbackFitsLocked(now, n)
 	switch f := &w.fallback; {

@@ -35,7 +35,7 @@ func (w *Window) enter(x *waiter, now int64) {
 	}
 }
 
-// expire is for a call that waits no longer.
+// expire decides for a call that has waited for the longest time allowed.
 func (w *Window) expire(x *waiter, now int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -47,7 +47,7 @@ func (w *Window) expire(x *waiter, now int64) {
 
 func (w *Window) giveBack(n *Need) { w.Cancel(n.Token, n.Units) }
 
-// serveLocked gives calls that wait what there is, in their order, and refuses those that the store
+// serveLocked gives waiting calls the available units, in order, and refuses calls that the store
 // has no room for.
 func (w *Window) serveLocked(now int64) {
 	w.waiters = slices.DeleteFunc(w.waiters, func(x *waiter) bool {
@@ -63,7 +63,8 @@ func (w *Window) serveLocked(now int64) {
 	})
 }
 
-// giveBorrowedLocked gives the call that was first n borrowed units, and hands back what nobody takes.
+// giveBorrowedLocked gives the first call n borrowed units, and hands back the units that nobody
+// takes.
 func (w *Window) giveBorrowedLocked(l *lot, n, now int64) {
 	w.round.spend(store.Units{Bucket: l.bucket, Units: n}, l.starts)
 	for i, x := range w.waiters {
@@ -80,8 +81,8 @@ func (w *Window) giveBorrowedLocked(l *lot, n, now int64) {
 	w.returnLocked(store.Units{Bucket: l.bucket, Units: n})
 }
 
-// rejectAskingLocked refuses the call whose need the last command carried, if it still waits: it has had its
-// turn.
+// rejectAskingLocked refuses the call whose need the last command carried, if it still waits: it
+// has had its turn.
 func (w *Window) rejectAskingLocked() {
 	if len(w.waiters) > 0 && w.waiters[0] == w.round.asking {
 		w.miss(w.round.asking.need.Units)
@@ -90,7 +91,7 @@ func (w *Window) rejectAskingLocked() {
 	}
 }
 
-// failAllLocked decides for all calls that wait: the store didn't answer.
+// failAllLocked decides for all waiting calls: the store didn't answer.
 func (w *Window) failAllLocked(now int64) {
 	for _, x := range w.waiters {
 		w.fallBackLocked(x, now)

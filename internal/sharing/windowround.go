@@ -6,8 +6,8 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// This file begins and ends leases, and sends a command when there is a reason to. How much that asks for is
-// decided in wants.go; the reply is applied in windowanswer.go.
+// This file begins and ends leases, and sends commands when there is a reason to. The amount to ask
+// for is decided in wants.go; replies are applied in windowanswer.go.
 
 // rollLocked begins and ends leases.
 func (w *Window) rollLocked(now int64) {
@@ -25,13 +25,13 @@ func (w *Window) rollLocked(now int64) {
 	w.serveLocked(now)
 }
 
-// closeLeasesLocked ends the leases: what is unspent goes back.
+// closeLeasesLocked ends the leases and hands back their unspent units.
 func (w *Window) closeLeasesLocked(now int64) {
 	w.settleLocked(w.leases.closeCurrent(now), now)
 	w.settleLocked(w.leases.closeNext(), now)
 }
 
-// settleLocked accounts for a lot that is over, if there is one.
+// settleLocked accounts for an ended lot, if there is one.
 func (w *Window) settleLocked(over leftover, now int64) {
 	l := over.lot
 	if l == nil || l.epoch != w.round.epoch {
@@ -46,25 +46,25 @@ func (w *Window) settleLocked(over leftover, now int64) {
 	w.handBackLocked(store.Units{Bucket: l.bucket, Units: over.unspent})
 }
 
-// countSpentLocked has the demand count what was spent of the lease by now.
+// countSpentLocked reports the newly spent units of the lease to the demand.
 func (w *Window) countSpentLocked(now int64) {
 	w.demand.count(now, w.leases.newlySpent())
 }
 
-// handBackLocked has units sent back with the next command, or by themselves if none comes soon.
+// handBackLocked sends units back with the next command, or by themselves if none comes soon.
 func (w *Window) handBackLocked(u store.Units) {
 	if u.Units > 0 {
 		w.round.handBack(u, w.m.clock.Now()+w.demand.keeps(w.limit())+w.m.chance(w.demand.horizon/8))
 	}
 }
 
-// returnLocked is for units of a lot that is in no lease and that a call had.
+// returnLocked accepts units that a call gives back to a lot in no lease.
 func (w *Window) returnLocked(u store.Units) {
 	w.round.unspend(u)
 	w.handBackLocked(u)
 }
 
-// enterLocked notes that a bucket is current, and when it ends.
+// enterLocked records the current bucket and its end.
 func (w *Window) enterLocked(now int64, e edge) {
 	if w.round.enter(e) {
 		w.demand.enter(now, e, w.m.chance)
@@ -74,7 +74,7 @@ func (w *Window) enterLocked(now int64, e edge) {
 // bucketAt returns the store's bucket at a time of the member, by an estimate of the store's clock.
 func (w *Window) bucketAt(at int64) int64 { return w.round.ring.Bucket(w.m.storeTime(w.shard(), at)) }
 
-// postLocked has a command sent by that time, if there is something to send, and reports whether a flush may
+// postLocked posts a command for by if there is something to send, and reports whether a flush may
 // send it.
 func (w *Window) postLocked(now, by int64) bool {
 	by = unlessAwaited(w.waiters, by)
@@ -107,7 +107,7 @@ func (w *Window) hasCommandLocked(now int64) bool {
 	return w.demand.wantsNext(p, now) || w.demand.wantsMore(p, now)
 }
 
-// askLocked decides what a command asks for.
+// askLocked decides the units that a command asks for.
 func (w *Window) askLocked(now int64) ask {
 	w.countSpentLocked(now)
 	p := w.positionLocked()
@@ -118,7 +118,7 @@ func (w *Window) askLocked(now int64) ask {
 	return w.demand.askAhead(p, w.Timeout(), now)
 }
 
-// turn runs at a time that was planned.
+// turn runs at a planned time.
 func (w *Window) turn(now int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,7 +129,7 @@ func (w *Window) turn(now int64) {
 	}
 }
 
-// scheduleLocked plans when the window looks next.
+// scheduleLocked plans the next turn.
 func (w *Window) scheduleLocked(now int64) {
 	at := w.leases.changesAt()
 	if !w.inFlight && !w.posted && !w.gone {
@@ -137,7 +137,7 @@ func (w *Window) scheduleLocked(now int64) {
 			at = min(at, max(w.round.backAt, now+1))
 		}
 		at = min(at, w.demand.wakesAt(now))
-		if w.round.owes(now) { // no call may come that has it sent
+		if w.round.owes(now) { // no call may come that would send it
 			at = min(at, max(now+w.demand.horizon, w.shard().probeAt.Load()))
 		}
 	}
@@ -151,7 +151,7 @@ func (w *Window) scheduleLocked(now int64) {
 	w.m.plan(&w.task, max(at, now))
 }
 
-// command is the Take to send now.
+// command returns the Take to send now.
 func (w *Window) command(now int64) store.Command {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,13 +177,13 @@ func (w *Window) command(now int64) store.Command {
 	return t
 }
 
-// giveUpLocked hands back what is leased, and has what the store is about to grant go back as it comes.
+// giveUpLocked hands back the leases, and marks the grant in flight to go back when it arrives.
 func (w *Window) giveUpLocked(now int64) {
 	w.closeLeasesLocked(now)
 	w.round.outdated = w.inFlight
 }
 
-// drop gives the leases up, and what calls were lent that wait for it.
+// drop gives up the leases, and units borrowed by calls that wait for their bucket.
 func (w *Window) drop(now int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -201,8 +201,8 @@ func (w *Window) leave(now int64) {
 	w.handBackAllLocked(now)
 }
 
-// handBackAllLocked hands back what is leased, by a command of its own unless one is on its way: then its
-// answer does.
+// handBackAllLocked hands back the leases, by a command of its own unless one is in flight: then
+// its reply does so.
 func (w *Window) handBackAllLocked(now int64) {
 	w.closeLeasesLocked(now)
 	if !w.posted && !w.inFlight && (len(w.round.backs) > 0 || w.round.owes(now)) {
@@ -210,5 +210,5 @@ func (w *Window) handBackAllLocked(now int64) {
 	}
 }
 
-// until returns how long after now a time is, at least 0.
+// until returns the time from now to at, at least 0.
 func until(at, now int64) time.Duration { return time.Duration(max(0, at-now)) }

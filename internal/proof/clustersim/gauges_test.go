@@ -54,7 +54,7 @@ func permits(t *testing.T, seed uint64) (over, most int64) {
 						if g.TryAcquire(0, now, units) {
 							run(units)
 						}
-					case sharing.Lacks:
+					case sharing.NeedsMore:
 						need := []sharing.Need{{Limit: g, Units: units}}
 						if err := n.Member.Fetch(context.Background(), g.Timeout(), need); err != nil {
 							t.Error(err)
@@ -125,7 +125,7 @@ func TestTurns(t *testing.T) {
 							if wait, ok := g.TryTake(now, 1, maxWait); ok {
 								run(wait)
 							}
-						case sharing.Lacks:
+						case sharing.NeedsMore:
 							need := []sharing.Need{{Limit: g, Units: 1, MaxWait: maxWait}}
 							if err := n.Member.Fetch(context.Background(), g.Timeout(), need); err != nil {
 								t.Error(err)

@@ -56,7 +56,7 @@ func TestOutage(t *testing.T) {
 		}
 		w.Run(3 * time.Second)
 		for _, c := range callers {
-			if !c.Window.Stats().Away || c.Waited > 0 {
+			if !c.Window.Stats().Unreachable || c.Waited > 0 {
 				t.Errorf("seed %d: %d calls have waited, %+v", seed, c.Waited, c.Window.Stats())
 			}
 		}
@@ -65,7 +65,7 @@ func TestOutage(t *testing.T) {
 		var last time.Duration // until the last member was back
 		for at := time.Duration(0); at < within; at += step {
 			w.Run(step)
-			if slices.ContainsFunc(callers, func(c *Caller) bool { return c.Window.Stats().Away }) {
+			if slices.ContainsFunc(callers, func(c *Caller) bool { return c.Window.Stats().Unreachable }) {
 				last = at + step
 			}
 		}

@@ -140,7 +140,7 @@ func traffic(ctx context.Context, m *sharing.Member, windows []*sharing.Window, 
 				admitted.Add(1)
 				continue
 			}
-			if w.Ask(now, loadBatch) != sharing.Lacks {
+			if w.Ask(now, loadBatch) != sharing.NeedsMore {
 				continue
 			}
 			go func() {

@@ -286,7 +286,7 @@ func penstock(addr string, _ int) (func(context.Context) bool, func()) {
 			if _, ok := w.TryAdd(0, now, 1); ok {
 				return true
 			}
-			if w.Ask(now, 1) != sharing.Lacks {
+			if w.Ask(now, 1) != sharing.NeedsMore {
 				return false
 			}
 			need := []sharing.Need{{Limit: w, Units: 1}}
