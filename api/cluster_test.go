@@ -267,8 +267,8 @@ func TestAStoreThatAFileNames(t *testing.T) {
 		"flow: [{resource: a, threshold: 1, cluster: {}}]\n":                                    "flow[0].id: is required by cluster",
 		"flow: [{id: a, resource: a, threshold: 1, cluster: {scope: none, onFailure: open}}]\n": "flow[0].cluster.scope: is none",
 		"flow: [{id: a, resource: a, threshold: 1, cluster: global}]\n":                         "must be a mapping, as in `{scope: global}`",
-		"flow: [{id: a, resource: a, threshold: 1, interval: 100ms, cluster: {}}]\n":            "buckets: are of 10ms each",
-		"flow: [{id: a, resource: a, threshold: 2e9, cluster: {}}]\n":                           "a cluster shares limits up to",
+		"flow: [{id: a, resource: a, threshold: 1, interval: 100ms, cluster: {}}]\n":            "buckets: last 10ms each",
+		"flow: [{id: a, resource: a, threshold: 2e9, cluster: {}}]\n":                           "in a cluster must be at most",
 		"flow: [{id: a, resource: a, threshold: 1, cluster: {timeout: 2s}}]\n":                  "flow[0].cluster.timeout: is 2s",
 		"flow: [{id: a, resource: a, threshold: 1, behavior: warmUp, cluster: {}}]\n":           "each process warms up on its own",
 	} {

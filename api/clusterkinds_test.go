@@ -531,11 +531,11 @@ func TestFiguresOfSharedTurnsAndPermits(t *testing.T) {
 // A rule that members can't share is refused with an explanation.
 func TestSharedTurnsThatCannotBeCounted(t *testing.T) {
 	for want, change := range map[string]func(*flow.Rule){
-		"members share turns that are at least 1µs apart":      func(r *flow.Rule) { r.Threshold = 2e6 },
-		"members share turns that are at most 24h0m0s apart":   func(r *flow.Rule) { r.Threshold, r.Interval = 0.5, 24*time.Hour },
+		"in a cluster calls must be at least 1µs apart":        func(r *flow.Rule) { r.Threshold = 2e6 },
+		"in a cluster calls must be at most 24h0m0s apart":     func(r *flow.Rule) { r.Threshold, r.Interval = 0.5, 24*time.Hour },
 		"flow[0].cluster: has no meaning for behavior tokenBu": func(r *flow.Rule) { r.Behavior, r.MaxWait = flow.TokenBucket, 0 },
 		"flow[0].cluster: has no meaning for behavior warmUpT": func(r *flow.Rule) { r.Behavior = flow.WarmUpThrottle },
-		"a cluster shares limits up to":                        func(r *flow.Rule) { r.Threshold, r.Interval = 2e9, 24*time.Hour },
+		"in a cluster must be at most":                         func(r *flow.Rule) { r.Threshold, r.Interval = 2e9, 24*time.Hour },
 	} {
 		rule := turns
 		change(&rule)

@@ -8,27 +8,28 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
-// Config says how a Guard takes part in a cluster, see api.Config.Cluster. A rule file may name the store
-// instead.
+// Config makes a Guard a member of a cluster, see api.Config.Cluster. A rule file may name the
+// store instead.
 type Config struct {
 	Store store.Store
-	// Clock is the time of the limits; nil is the Guard's.
+	// Clock is the clock of the limits; nil means the Guard's.
 	Clock clocks.Clock
 	// Namespace separates limits: members of different namespaces share none. "" is a namespace
 	// too.
 	Namespace string
 	// Members is the expected number of members; 0 if unknown. This number, or the highest seen in
-	// ten minutes if that is more, is used while the store is away and for rules per member.
+	// ten minutes if that is more, counts while the store is unreachable and for rules per member.
 	Members int
-	// Timeout is how long the store has for an answer at least; 0 means as long as the most patient rule says.
+	// Timeout is the minimum time the store gets to answer; 0 means the longest timeout of any
+	// rule.
 	Timeout time.Duration
-	// ValueCalls is how many calls a second may make this member ask the store about single values of
-	// hotspot rules. Calls beyond that are treated as their rules say for when the store is away. 0
-	// means DefaultValueCalls.
+	// ValueCalls is the number of calls a second for which this member may ask the store about
+	// single values of hotspot rules. Further calls follow their rules' OnFailure. 0 means
+	// DefaultValueCalls.
 	ValueCalls int
-	// Secret is what values of hotspot rules are hashed with. All members must have the same.
+	// Secret is the key for hashing values of hotspot rules. All members must have the same.
 	Secret string
-	// Logger gets one message when the store goes away and one when it is back; nil is the
+	// Logger gets a message when the store becomes unreachable and when it is back; nil means the
 	// Guard's.
 	Logger *slog.Logger
 	// Seed makes the member's random choices repeatable; 0 means a random seed.

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// An hour of 1,000 rules and 100,000 hot values: of each kind of limit only those keys exist that were used within the
-// last intervals. known bug 99
+// After an hour of 1,000 rules and 100,000 hot values, only keys used within the last intervals
+// remain, for each kind of limit. known bug 99
 func TestKeysOfAnHour(t *testing.T) {
 	clock := &hands{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano()}
 	memory := cluster.NewMemory(clock)
@@ -23,7 +23,7 @@ func TestKeysOfAnHour(t *testing.T) {
 	for i := range keys {
 		keys[i] = fmt.Sprintf("{%d}", i)
 	}
-	until := map[int]int64{} // when the key of a limit may go
+	until := map[int]int64{} // when the key of a limit may expire
 	use := func(i int) {
 		o := store.Outcome{Key: keys[i]}
 		var c store.Command

@@ -10,9 +10,9 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// Memory is a [store.Store] within one process: for tests, for simulations, and for engines that share
-// limits only with each other. It does exactly what a store must, by the clock that it was made
-// with, and keeps nothing longer than needed.
+// Memory is a [store.Store] within one process: for tests, for simulations, and for engines that
+// share limits only with each other. It implements the contract exactly, by the clock it was made
+// with, and drops keys as soon as they expire.
 type Memory struct {
 	clock interface{ Now() int64 }
 
@@ -21,28 +21,28 @@ type Memory struct {
 	due  expiries
 }
 
-// record is what is stored under a key.
+// record is the entry of a key.
 type record struct {
 	key     string
 	value   value
-	expires int64 // when it may go
-	due     int64 // when to look at it next, at the latest
+	expires int64 // earliest removal
+	due     int64 // latest time of the next check
 }
 
-// value executes the commands of its kind and refuses those of others.
+// value executes commands of its kind and rejects others.
 type value interface {
-	// do returns how long after now to keep the value.
+	// do returns how long to keep the value.
 	do(c store.Command, now int64) (keep time.Duration, ok bool)
 }
 
-// NewMemory returns an empty store that goes by a clock: clocks.NewSystem() of core/clocks, in tests
-// the api.ManualClock of the Guards, or anything else that shows the nanoseconds since 1970. The clock
-// may go back.
+// NewMemory returns an empty store that uses a clock: clocks.NewSystem() of core/clocks, the
+// api.ManualClock of the Guards in tests, or any other that returns nanoseconds since 1970. The
+// clock may go backwards.
 func NewMemory(clock interface{ Now() int64 }) *Memory {
 	return &Memory{clock: clock, keys: map[string]*record{}}
 }
 
-// Do executes the commands. It doesn't wait, and so it doesn't look at the context.
+// Do executes the commands. It never waits, so it ignores the context.
 func (m *Memory) Do(_ context.Context, batch []store.Command) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,16 +53,16 @@ func (m *Memory) Do(_ context.Context, batch []store.Command) {
 	}
 }
 
-// Start is Do.
+// Start is Do, followed by done.
 func (m *Memory) Start(ctx context.Context, batch []store.Command, done func()) {
 	m.Do(ctx, batch)
 	done()
 }
 
-// Shard is 0: there is one.
+// Shard returns 0, the only shard.
 func (m *Memory) Shard(string) int { return 0 }
 
-// Keys is how many keys there are.
+// Keys returns the number of keys.
 func (m *Memory) Keys() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,7 +70,7 @@ func (m *Memory) Keys() int {
 	return len(m.keys)
 }
 
-// Delete removes a key, as a store that evicts it does. It reports whether the key existed.
+// Delete removes a key, like a store that evicts it, and reports whether the key existed.
 func (m *Memory) Delete(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,7 +87,7 @@ func (m *Memory) Flush() {
 	m.due = nil
 }
 
-// doLocked executes one command. The caller holds mu.
+// doLocked executes one command.
 func (m *Memory) doLocked(c store.Command, now int64) {
 	o := c.Result()
 	r := m.keys[o.Key]
@@ -117,7 +117,7 @@ func (m *Memory) doLocked(c store.Command, now int64) {
 	}
 }
 
-// newValue is what a command creates under a key that doesn't exist, nil for an unknown command.
+// newValue returns the value for a command whose key doesn't exist, nil for an unknown command.
 func newValue(c store.Command) value {
 	switch c.(type) {
 	case *store.Take:
@@ -132,8 +132,8 @@ func newValue(c store.Command) value {
 	return nil
 }
 
-// expireLocked removes keys whose time has come. Each key is in due once, at a time that was right when
-// it was put there: a key that lives longer by now goes back. The caller holds mu.
+// expireLocked removes expired keys. Each key is in due once, at the time that held when it was
+// queued: a key whose life was extended since then is queued again.
 func (m *Memory) expireLocked(now int64) {
 	for len(m.due) > 0 && m.due[0].due <= now {
 		r := m.due[0]
@@ -150,7 +150,7 @@ func (m *Memory) expireLocked(now int64) {
 	}
 }
 
-// expiries are the records, ordered by due.
+// expiries is a heap of records, ordered by due.
 type expiries []*record
 
 func (e expiries) Len() int           { return len(e) }

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/cluster/storetest"
 )
 
-// hands is a clock that a test sets, also back.
+// hands is a clock that a test sets, also backwards.
 type hands struct{ now int64 }
 
 func (h *hands) Now() int64 { return h.now }

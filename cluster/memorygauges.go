@@ -6,11 +6,11 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// memoryTurns are the turns of a [store.Turn] in a [Memory].
+// memoryTurns is the state of a [store.Turn] in a [Memory].
 type memoryTurns struct {
-	given bool  // any turn
-	last  int64 // the last of them
-	at    int64 // when the last command came
+	given bool  // whether last is set
+	last  int64 // the latest turn
+	at    int64 // time of the latest command
 }
 
 func (v *memoryTurns) do(c store.Command, now int64) (keep time.Duration, ok bool) {
@@ -36,10 +36,10 @@ func (v *memoryTurns) do(c store.Command, now int64) (keep time.Duration, ok boo
 type memoryPermits struct {
 	holders map[int64]*holder
 	total   int64
-	at      int64 // when the last command came
+	at      int64 // time of the latest command
 }
 
-// holder is a member that holds permits, or that held some recently: its seq is still kept.
+// holder is a member that holds permits, or held some recently: its seq is kept.
 type holder struct{ held, seq, expires int64 }
 
 func (v *memoryPermits) do(c store.Command, now int64) (keep time.Duration, ok bool) {
@@ -75,7 +75,7 @@ func (v *memoryPermits) do(c store.Command, now int64) (keep time.Duration, ok b
 	return v.life(now), true
 }
 
-// holds is how many permits the member has after this command.
+// holds returns the member's permits after this command.
 func holds(p *store.Permits, held, others, active int64) int64 {
 	keeps := max(p.Claim, min(held, p.Want))
 	free := max(0, p.Limit-others-keeps)
@@ -110,10 +110,10 @@ func (v *memoryPermits) life(now int64) (keep time.Duration) {
 	return keep
 }
 
-// memoryPresence is the members of a [store.Presence] in a [Memory], and when they expire.
+// memoryPresence holds the members of a [store.Presence] in a [Memory], and when they expire.
 type memoryPresence struct {
 	expires map[int64]int64
-	at      int64 // when the last command came
+	at      int64 // time of the latest command
 }
 
 func (v *memoryPresence) do(c store.Command, now int64) (keep time.Duration, ok bool) {

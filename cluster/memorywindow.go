@@ -6,8 +6,8 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// memoryWindow is the window of a [store.Take] in a [Memory]. The ring has a slot for each bucket that
-// counts and for each that can be borrowed from:
+// memoryWindow is the window of a [store.Take] in a [Memory]. The ring has a slot for each bucket
+// that counts and each that can be borrowed from:
 //
 //	head-span+1 ... head (the newest that was current) | head+1 ... head+ahead | head+ahead+1, see fold
 type memoryWindow struct {
@@ -16,15 +16,15 @@ type memoryWindow struct {
 	ahead  int64
 	counts []int64
 	head   int64
-	last   int64 // no bucket after it holds units; head or later
+	last   int64 // no later bucket holds units; at least head
 	epoch  int64
 
-	members, before  int64 // that took in head, and in the bucket before
-	lack, lackBefore int64 // members that got less than they wanted, likewise
-	seen             map[int64]sighting
+	members, before    int64 // members that took in head, and in the bucket before
+	short, shortBefore int64 // members that got less than they wanted, likewise
+	seen               map[int64]sighting
 }
 
-// sighting is the last command of a member, and head then.
+// sighting is the latest command of a member, and head at that time.
 type sighting struct{ seq, head int64 }
 
 func (w *memoryWindow) do(c store.Command, clock int64) (keep time.Duration, ok bool) {
@@ -48,8 +48,8 @@ func (w *memoryWindow) life() time.Duration {
 	return time.Duration(w.last-w.head+int64(w.ring.Shape.Buckets)+3) * w.ring.Shape.Width()
 }
 
-// roll brings the ring to the time of the clock. Where that was set back a little, head remains until
-// the clock is there again.
+// roll advances the ring to the clock. If the clock was set back a little, head stays until the
+// clock has caught up.
 func (w *memoryWindow) roll(t *store.Take, clock int64) {
 	to := t.Bucket(clock)
 	switch {
@@ -64,9 +64,9 @@ func (w *memoryWindow) roll(t *store.Take, clock int64) {
 	}
 }
 
-// fold moves all units to a bucket, under a new epoch: hand-backs name buckets that are no more. Those of head
-// and of coming buckets count once more: members that know nothing of it spend them until their buckets are over by the
-// clock that was. By the clock as it is now, that is a bucket later at most.
+// fold moves all units to a bucket, under a new epoch, since hand-backs name buckets that no longer
+// exist. Units of head and of coming buckets count a second time: members that haven't noticed
+// spend them until their buckets end by the old clock, at most a bucket later by the new one.
 func (w *memoryWindow) fold(to, epoch int64) {
 	var total, unspent, far int64
 	for _, n := range w.counts {
@@ -83,31 +83,31 @@ func (w *memoryWindow) fold(to, epoch int64) {
 		w.seen[member] = sighting{s.seq, to}
 	}
 	w.head, w.last, w.epoch = to, to, epoch
-	w.members, w.before, w.lack, w.lackBefore = 0, 0, 0, 0
+	w.members, w.before, w.short, w.shortBefore = 0, 0, 0, 0
 	*w.at(to) = total
 	if unspent > 0 {
 		w.put(to+far, unspent)
 	}
 }
 
-// reach is how far ahead units are counted at most: a bucket further than any can be borrowed from, and not so far
-// that a window between here and there has none of them.
+// reach returns how far ahead units are counted at most: one bucket beyond any that can be borrowed
+// from, but near enough that every window up to there holds some of them.
 func reach(r store.Ring) int64 { return min(int64(r.Shape.Buckets)+1, 2*r.Span()-1) }
 
-// advance opens buckets, and forgets those that they push out.
+// advance opens buckets, and drops the oldest.
 func (w *memoryWindow) advance(to int64) {
 	if to-w.head >= int64(len(w.counts)) {
 		clear(w.counts)
 	} else {
 		for b := w.head + 1; b <= to; b++ {
-			*w.at(b - w.span) = 0 // its slot is now the farthest bucket ahead
+			*w.at(b - w.span) = 0 // its slot becomes the farthest bucket ahead
 		}
 	}
-	w.before, w.lackBefore = 0, 0
+	w.before, w.shortBefore = 0, 0
 	if to == w.head+1 {
-		w.before, w.lackBefore = w.members, w.lack
+		w.before, w.shortBefore = w.members, w.short
 	}
-	w.members, w.lack = 0, 0
+	w.members, w.short = 0, 0
 	w.head = to
 	w.last = max(w.last, to)
 	for member, s := range w.seen {
@@ -117,7 +117,7 @@ func (w *memoryWindow) advance(to int64) {
 	}
 }
 
-// settle counts the member, and does what the command says of units that are out.
+// settle counts the member, and applies the command's hand-backs and charges.
 func (w *memoryWindow) settle(t *store.Take) {
 	if t.Need|t.Want != 0 && t.Seen != w.head {
 		w.members++
@@ -142,7 +142,7 @@ func (w *memoryWindow) settle(t *store.Take) {
 	}
 }
 
-// grant decides.
+// grant decides how many units the command gets.
 func (w *memoryWindow) grant(t *store.Take, now int64) {
 	r := &t.Reply
 	if t.Ahead > w.head {
@@ -157,7 +157,7 @@ func (w *memoryWindow) grant(t *store.Take, now int64) {
 		r.Granted = max(t.Need, min(t.Want, r.Room/w.sharers(r.Bucket)))
 		r.Room -= r.Granted
 		if r.Granted > 0 && r.Granted < t.Want && t.Shortfall != w.head {
-			w.lack++
+			w.short++
 		}
 		w.put(r.Bucket, r.Granted)
 	case t.Borrow > 0:
@@ -165,7 +165,7 @@ func (w *memoryWindow) grant(t *store.Take, now int64) {
 	}
 }
 
-// borrow grants the need in the first coming bucket that it fits.
+// borrow grants the need in the first coming bucket that has room for it.
 func (w *memoryWindow) borrow(t *store.Take, now int64) {
 	for b := w.head + 1; b <= w.head+w.ahead && w.ring.Begins(b) < now+int64(t.Borrow); b++ {
 		if room := w.room(b, t.Limit); t.Need <= room {
@@ -176,8 +176,8 @@ func (w *memoryWindow) borrow(t *store.Take, now int64) {
 	}
 }
 
-// room is how many units fit a bucket: in each window that contains it. Windows that end after
-// the last bucket which holds units hold less than those before.
+// room returns the number of units that fit a bucket, in every window that contains it. Windows
+// that end after the last bucket with units hold less than earlier ones.
 func (w *memoryWindow) room(bucket, limit int64) int64 {
 	sum := w.sum(bucket)
 	most := sum
@@ -188,7 +188,7 @@ func (w *memoryWindow) room(bucket, limit int64) int64 {
 	return max(0, limit-most)
 }
 
-// sum is what the window that ends with a bucket holds.
+// sum returns the units in the window that ends with a bucket.
 func (w *memoryWindow) sum(end int64) (sum int64) {
 	for b := max(end-w.span, w.head-w.span) + 1; b <= min(end, w.last); b++ {
 		sum += *w.at(b)
@@ -196,7 +196,7 @@ func (w *memoryWindow) sum(end int64) (sum int64) {
 	return sum
 }
 
-// free is how long it is until a unit fits: until the last full window is over.
+// free returns the time until a unit fits: until the last full window is over.
 func (w *memoryWindow) free(limit, now int64) time.Duration {
 	if limit <= 0 || w.room(w.head, limit) > 0 {
 		return 0
@@ -219,10 +219,10 @@ func (w *memoryWindow) free(limit, now int64) time.Duration {
 
 func (w *memoryWindow) active() int64 { return max(1, w.members, w.before) }
 
-// sharers is how many members share what fits a bucket.
+// sharers returns the number of members that share the room of a bucket.
 func (w *memoryWindow) sharers(bucket int64) int64 {
-	if w.lackBefore > 0 && bucket == w.head {
-		return min(w.active(), max(w.lackBefore, w.lack)+1)
+	if w.shortBefore > 0 && bucket == w.head {
+		return min(w.active(), max(w.shortBefore, w.short)+1)
 	}
 	return w.active()
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// alone is a member on a store that has trouble, with three windows for each onFailure.
+// alone is a member with a failing store, and three windows for each onFailure.
 type alone struct {
 	*testing.T
 	server *server.Server
@@ -30,7 +30,7 @@ type alone struct {
 	groups []*group
 }
 
-// group is a member, all of whose rules do the same while the store is away.
+// group is a member whose rules share one onFailure.
 type group struct {
 	failure cluster.OnFailure
 	member  *sharing.Member
@@ -44,7 +44,7 @@ const (
 
 var aloneShape = stat.Shape{Interval: time.Second, Buckets: 2}
 
-// key is the one that the store has a window under.
+// key returns the store's key of a window.
 func (g *group) key(window int) string {
 	return g.member.Key("window", strconv.Itoa(window), fmt.Sprintf("%d/%d/%t", aloneShape.Interval, aloneShape.Buckets, aloneShape.Strict))
 }
@@ -67,7 +67,7 @@ func newAlone(t *testing.T) *alone {
 	return a
 }
 
-// join is a member with some windows.
+// join adds a member with some windows.
 func (a *alone) join(url string, failure cluster.OnFailure, windows int) *group {
 	store, err := penstockredis.Open(url)
 	require.NoError(a, err)
@@ -80,7 +80,7 @@ func (a *alone) join(url string, failure cluster.OnFailure, windows int) *group 
 	return g
 }
 
-// split parts a group's windows by whether the second of three servers has their keys.
+// split divides a group's windows by whether the second of three servers has their keys.
 func (a *alone) split(g *group) (others, second *group) {
 	others, second = new(*g), new(*g)
 	others.windows, second.windows = nil, nil
@@ -94,7 +94,7 @@ func (a *alone) split(g *group) (others, second *group) {
 	return others, second
 }
 
-// windows gives a group some windows.
+// windows adds windows to a group.
 func (a *alone) windows(g *group, n int) {
 	for i := range n {
 		w, err := g.member.Window(strconv.Itoa(i), sharing.WindowConfig{
@@ -106,8 +106,8 @@ func (a *alone) windows(g *group, n int) {
 	}
 }
 
-// call makes a call under one rule. It reports whether the call was admitted, and whether it
-// waited for the store in vain.
+// call makes a call under one rule, and reports whether it was admitted, and whether it waited for
+// the store in vain.
 func (a *alone) call(g *group, w *sharing.Window) (admitted, inVain bool) {
 	now := a.clock.Now()
 	if _, ok := w.TryAdd(0, now, 1); ok {
@@ -121,7 +121,7 @@ func (a *alone) call(g *group, w *sharing.Window) (admitted, inVain bool) {
 	return need[0].Got, !need[0].Got
 }
 
-// shared waits until all rules are shared by the store.
+// shared waits until the store shares all rules.
 func (a *alone) shared() {
 	for _, g := range a.groups {
 		for _, w := range g.windows {
@@ -133,8 +133,8 @@ func (a *alone) shared() {
 	}
 }
 
-// away waits until nobody asks the store, and checks that few calls have waited for it until
-// then, and what becomes of calls from then on.
+// away waits until all rules have fallen back, and checks that few calls waited for the store
+// before, and how calls are decided afterwards.
 func (a *alone) away() {
 	for _, g := range a.groups {
 		inVain := 0
@@ -171,8 +171,8 @@ func (a *alone) away() {
 	}
 }
 
-// The store is away, in every way that there is: few calls wait for it, each rule does what it
-// says, and when it is back the limits are shared again.
+// The store becomes unreachable in every way: few calls wait for it, each rule follows its
+// onFailure, and once the store is back the limits are shared again.
 func TestAlone(t *testing.T) {
 	set := func(a *alone, args ...any) { require.NoError(a, a.client.Do(a.Context(), args...).Err()) }
 	for _, c := range []struct {
@@ -202,14 +202,14 @@ func TestAlone(t *testing.T) {
 			c.heal(a)
 			begin := time.Now()
 			a.shared()
-			// Two seconds are promised. TestOutage of internal/proof/clustersim holds members to that, on a clock that no busy
-			// machine can delay.
+			// The docs promise two seconds. TestOutage of internal/proof/clustersim checks that, on
+			// a clock that a busy machine can't delay.
 			t.Logf("shared again after %v", time.Since(begin).Round(time.Millisecond))
 		})
 	}
 }
 
-// What the store has forgotten or lost is no reason to be away: the limits stay shared.
+// A store that has forgotten keys or scripts stays in use: the limits stay shared.
 func TestForgetfulStore(t *testing.T) {
 	a := newAlone(t)
 	for _, command := range []string{"flushall", "script flush", "flushall"} {
@@ -222,12 +222,12 @@ func TestForgetfulStore(t *testing.T) {
 	a.shared()
 }
 
-// Half of the members are cut off: they do what their rules say, and the others share on.
+// Half of the members are cut off: they fall back to onFailure, and the others go on sharing.
 func TestHalfCutOff(t *testing.T) {
 	a := newAlone(t)
 	all := a.groups
 	for _, failure := range []cluster.OnFailure{cluster.Local, cluster.Open, cluster.Closed} {
-		all = append(all, a.join("redis://"+a.server.Addr, failure, 3)) // by another way
+		all = append(all, a.join("redis://"+a.server.Addr, failure, 3)) // on another connection
 	}
 	cut, others := all[:3], all[3:]
 	a.shared()
@@ -241,7 +241,7 @@ func TestHalfCutOff(t *testing.T) {
 	a.shared()
 }
 
-// A process that starts while the store is down works, and shares when it is up.
+// A process that starts while the store is down works, and shares once it is up.
 func TestStartWhileTheStoreIsDown(t *testing.T) {
 	a := newAlone(t)
 	a.server.Kill()
@@ -254,8 +254,8 @@ func TestStartWhileTheStoreIsDown(t *testing.T) {
 	a.shared()
 }
 
-// One of three servers is away, from the start or later, and is stopped or gone: only the rules whose keys it has do
-// without, and few calls wait for it. known bug 198
+// One of three servers is stopped or gone, from the start or later: only the rules with keys there
+// fall back, and few calls wait for it. known bug 198
 func TestRulesOfOneShardAway(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -306,7 +306,7 @@ func TestRulesOfOneShardAway(t *testing.T) {
 			}, patience, time.Millisecond)
 			assert.LessOrEqual(t, inVain, 20, "calls that waited in vain")
 			t.Logf("settled after %v, %d calls waited in vain", time.Since(begin).Round(time.Millisecond), inVain)
-			require.Eventually(t, func() bool { return calls(cut) == 0 }, patience, 10*time.Millisecond) // what is leased may be spent
+			require.Eventually(t, func() bool { return calls(cut) == 0 }, patience, 10*time.Millisecond) // until the leases are spent
 			a.groups = []*group{healthy}
 			a.shared()
 			for _, w := range healthy.windows {
@@ -322,8 +322,8 @@ func TestRulesOfOneShardAway(t *testing.T) {
 	}
 }
 
-// A server that is gone for good and whose slots another has: its rules find that out, though nobody tells them to look.
-// Before that, the keys that nobody has are nobody else's concern. known bug 211
+// If a server is gone and another takes over its slots, its rules find out by themselves. Until
+// then, keys without a server don't affect others. known bug 211
 func TestServerWhoseSlotsAnotherHas(t *testing.T) {
 	three := startThree(t)
 	a := &alone{T: t, clock: clocks.NewSystem()}
@@ -342,7 +342,7 @@ func TestServerWhoseSlotsAnotherHas(t *testing.T) {
 	healthy, cut := a.split(g)
 	a.groups = []*group{healthy}
 	a.shared()
-	// Members probe once a second. A busy machine sees fewer of these, and convicts nobody for that.
+	// Members probe once a second. A busy machine sees fewer probes, which is not a failure.
 	for begin := time.Now(); time.Since(begin) < 2*time.Second; time.Sleep(10 * time.Millisecond) {
 		for _, w := range g.windows {
 			_, _ = a.call(g, w)
@@ -358,7 +358,7 @@ func TestServerWhoseSlotsAnotherHas(t *testing.T) {
 	t.Logf("shared again after %v", time.Since(begin).Round(time.Millisecond))
 }
 
-// A server that is replaced while it is used. known bug 211
+// A server is replaced while in use. known bug 211
 func TestServerThatIsReplaced(t *testing.T) {
 	three := startThree(t)
 	a := &alone{T: t, clock: clocks.NewSystem()}
@@ -375,7 +375,7 @@ func TestServerThatIsReplaced(t *testing.T) {
 	t.Logf("shared again after %v", time.Since(begin).Round(time.Millisecond))
 }
 
-// After some seconds of calls only the keys of the last intervals are there.
+// After some seconds of calls only the keys of the last intervals remain.
 func TestKeysExpire(t *testing.T) {
 	a := newAlone(t)
 	a.shared()

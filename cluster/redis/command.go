@@ -10,18 +10,18 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// most is the largest number that scripts are given: Lua counts in doubles.
+// most is the largest number passed to scripts: Lua counts in doubles.
 const most = store.MostNumber - 1
 
-// call is a command as the server gets it.
+// call is a command in the server's form.
 type call struct {
 	script  script
 	args    []any // EVALSHA or EVAL, the script, the number of keys, keys, arguments
 	reply   func(numbers []int64)
-	numbers int // how many numbers the reply has
+	numbers int // count of numbers in the reply
 }
 
-// encode returns the script for a command and what it is called with.
+// encode returns the script call for a command.
 func (s *scripts) encode(c store.Command) (call, error) {
 	key := c.Result().Key
 	switch c := c.(type) {
@@ -85,14 +85,14 @@ func newCall(s script, keys, args []any, numbers int, reply func([]int64)) call 
 	return call{script: s, args: append(all, args...), numbers: numbers, reply: reply}
 }
 
-// withText is the call with the script's text, for a server that doesn't know that.
+// withText returns the call with the script's text, for a server that doesn't know the script.
 func (c *call) withText() []any {
 	args := append([]any(nil), c.args...)
 	args[0], args[1] = "eval", c.script.text
 	return args
 }
 
-// decode fills in the reply: a list of integers or, of a window, as many doubles.
+// decode fills in the reply: a list of integers or, for a window, as many doubles.
 func (c *call) decode(answer any) error {
 	numbers := make([]int64, 0, 9)
 	switch answer := answer.(type) {
@@ -111,13 +111,13 @@ func (c *call) decode(answer any) error {
 		}
 	}
 	if len(numbers) != c.numbers {
-		return fmt.Errorf("the store said %q, which is no reply to this command", answer)
+		return fmt.Errorf("reply %q doesn't fit the command", answer)
 	}
 	c.reply(numbers)
 	return nil
 }
 
-// packed appends numbers as doubles, which struct.unpack reads.
+// packed appends numbers as doubles, for struct.unpack.
 func packed(to []byte, numbers ...int64) []byte {
 	for _, n := range numbers {
 		to = binary.LittleEndian.AppendUint64(to, math.Float64bits(float64(n)))
@@ -125,10 +125,10 @@ func packed(to []byte, numbers ...int64) []byte {
 	return to
 }
 
-// clamped is a number that scripts can be given.
+// clamped limits n to the range that scripts accept.
 func clamped(n int64) int64 { return min(max(n, 0), most) }
 
-// micro is a duration in whole microseconds, rather more than less.
+// micro rounds a duration up to whole microseconds.
 func micro(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
 func nano(micros int64) int64 { return min(micros, math.MaxInt64/1000) * 1000 }

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/cluster/storetest"
 )
 
-// The store does what every store has to, by a server's own clock.
+// The store meets the contract, by the server's own clock.
 func TestConformance(t *testing.T) {
 	client := patient(t, start(t))
 	storetest.Run(t, storetest.Config{
@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// The same by a clock that is moved, also back.
+// The same with a clock that moves, also backwards.
 func TestConformanceOfMovedClocks(t *testing.T) {
 	client := patient(t, start(t))
 	var advance func(time.Duration)

@@ -1,10 +1,10 @@
-// Package penstockredis keeps the limits that a cluster of processes shares in a Redis or a
-// Valkey, from version 5 on: a single server, one behind Sentinels, or a Redis Cluster.
+// Package penstockredis keeps the limits that a cluster of processes shares in Redis or Valkey,
+// version 5 or later: a single server, one behind Sentinels, or a Redis Cluster.
 //
 //	guard, err := api.New(api.Config{Stores: penstockredis.Stores()})
 //
-// lets rule files name one by its URL, see [Open]. Importing the package does nothing else.
+// lets rule files name a store by its URL, see [Open]. Importing the package has no other effect.
 //
-// Each command of package cluster/store is one script, executed as a whole by the clock of the server.
-// What the server must provide, and how to set it up: docs/cluster.md.
+// Each command of package cluster/store is one script, executed atomically by the server's clock.
+// docs/cluster.md says what the server must provide, and how to set it up.
 package penstockredis

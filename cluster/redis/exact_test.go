@@ -30,17 +30,17 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Processes at full speed share limits on one Redis, while all sorts of things happen to them and
-// to it. Each looks again and again which bucket is current in the store's time, and notes what
-// it admitted between two looks. Only what lies wholly inside a window convicts, so a machine
-// that is slow makes the check see less, and nothing else. `make cluster-exact` takes its time.
+// Processes at full speed share limits on one Redis, while processes and server fail in many ways.
+// Each process keeps reading the current bucket in the store's time, and records the units it
+// admitted between two reads. Only units that lie wholly inside a window count against it, so a
+// slow machine makes the check less sensitive, but not wrong. `make cluster-exact` runs for longer.
 
 var (
 	exactFor = flag.Duration("exact.for", 0, "how long each part of TestExact takes; 0 is some rounds")
 	exactAll = flag.Bool("exact.all", false, "all limits at once, not a few")
 )
 
-// exactChild is the variable of the environment that tells a process of TestExact what to do.
+// exactChild is the environment variable with the job of a child process of TestExact.
 const exactChild = "PENSTOCK_EXACT"
 
 // exactRule is one limit of the test.
@@ -68,22 +68,22 @@ func exactRules(r *rand.Rand) (rules []exactRule) {
 	return rules
 }
 
-// exactJob is what a process does.
+// exactJob is the job of a process.
 type exactJob struct {
-	Store, Look string // ways to the server
+	Store, Look string // addresses of the server
 	Rules       []exactRule
 	Seed        uint64
 }
 
-// admitted are units that a process admitted between two looks at a limit, by which the buckets
-// From and To were current, both under one epoch.
+// admitted is the units that a process admitted between two reads of a limit, at which the buckets
+// From and To were current, both in one epoch.
 type admitted struct {
 	Rule            int
 	Epoch, From, To int64
 	Units           int64
 }
 
-// TestExactChild is a process of TestExact.
+// TestExactChild runs in the child processes of TestExact.
 func TestExactChild(t *testing.T) {
 	text := os.Getenv(exactChild)
 	if text == "" {
@@ -93,7 +93,7 @@ func TestExactChild(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(text), &job))
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent says so, or is no more
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent says so or dies
 		stop()
 	}()
 	seen := &rings{Store: penstockredis.Offset(quick(t, job.Store)), rings: map[exactShape]ringKey{}}
@@ -130,7 +130,7 @@ func TestExactChild(t *testing.T) {
 	m.Close()
 }
 
-// quick is a client as [penstockredis.Open] makes it, which waits for connections a little.
+// quick is a client like that of [penstockredis.Open], with a short wait for connections.
 func quick(t testing.TB, addr string) *redis.Client {
 	c := redis.NewClient(&redis.Options{
 		Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true, Protocol: 2, PipelinePoolSize: -1, DialerRetries: 1,
@@ -175,31 +175,31 @@ func (s *rings) of(rule exactRule) (ringKey, bool) {
 	return k, ok
 }
 
-// looker looks at all limits of a process, again and again.
+// looker keeps reading all limits of a process.
 type looker struct {
 	rings  *rings
 	to     *redis.Client
-	number atomic.Int64 // of the looks that are over
+	number atomic.Int64 // completed reads
 	rules  []looked
 }
 
-// looked is what was seen of a limit, and admitted meanwhile.
+// looked holds the reads of a limit, and the units admitted between them.
 type looked struct {
 	rule exactRule
 
 	mu    sync.Mutex
-	looks []seenBucket // by number, those from first on
+	looks []seenBucket // by number, starting at first
 	first int64
 	notes []note
 }
 
-// seenBucket is what one look saw: which bucket was current, and the epoch, 0 if that is not known.
+// seenBucket is the result of one read: the current bucket, and the epoch, 0 if unknown.
 type seenBucket struct{ bucket, epoch int64 }
 
-// note is what was admitted after look from was over and before look to+2 began.
+// note is units admitted after read from was over and before read to+2 began.
 type note struct{ from, to, units int64 }
 
-// again has one more look.
+// again reads once more.
 func (l *looker) again(ctx context.Context) {
 	seen := make([]seenBucket, len(l.rules))
 	pipe := l.to.Pipeline()
@@ -248,7 +248,7 @@ func (r *looked) note(from, to, units int64) {
 	r.notes = append(r.notes, note{from, to, units})
 }
 
-// settled are the notes between whose looks all is known, when so many looks are over.
+// settled returns the notes between reads that are complete, after a number of reads.
 func (r *looked) settled(looks int64) (done []admitted) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -275,8 +275,8 @@ func (r *looked) settled(looks int64) (done []admitted) {
 		}
 	}
 	r.notes = rest
-	// A worker that has read the number of looks and not noted anything yet may be far behind:
-	// then its note is lost.
+	// A worker that has read the number of reads and recorded nothing yet may be far behind: its
+	// note is then lost.
 	if forget := oldest - 1000 - r.first; forget > 0 {
 		r.looks = slices.Delete(r.looks, 0, int(forget))
 		r.first += forget
@@ -336,8 +336,8 @@ func (x worker) fetch(ctx context.Context, n int64, first bool) {
 	x.mine.note(before, x.look.number.Load(), n)
 }
 
-// exactly runs eight processes while trouble happens some times, for longer if -exact.for says so, and returns for each limit the most units
-// of a window.
+// exactly runs eight processes while trouble happens a number of times, or for -exact.for if that
+// is longer, and returns the most units in one window for each limit.
 func exactly(t *testing.T, rounds int, trouble func(x *exactStage)) []int64 {
 	seed := *chance.Seed
 	t.Logf("-seed=%d", seed)
@@ -393,7 +393,7 @@ type exactStage struct {
 	sums  map[admitted]int64
 	total int64
 
-	across bool // windows are summed up over all epochs: the clock is never set
+	across bool // sum windows over all epochs: the clock is never set
 }
 
 type process struct {
@@ -405,7 +405,7 @@ func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
 func (p *process) end() { _ = p.stop.Close() }
 
-// process starts one more.
+// process starts another process.
 func (x *exactStage) process() *process {
 	job, err := json.Marshal(exactJob{Store: x.ways[x.r.IntN(len(x.ways))], Look: x.server.Addr, Rules: x.rules, Seed: x.r.Uint64()})
 	require.NoError(x, err)
@@ -420,7 +420,7 @@ func (x *exactStage) process() *process {
 		lines := bufio.NewScanner(out)
 		for lines.Scan() {
 			var a admitted
-			if json.Unmarshal(lines.Bytes(), &a) == nil && a.Units > 0 { // the last line of a killed process is half
+			if json.Unmarshal(lines.Bytes(), &a) == nil && a.Units > 0 { // the last line of a killed process is incomplete
 				units := a.Units
 				a.Units = 0
 				x.mu.Lock()
@@ -440,7 +440,7 @@ func (x *exactStage) units() int64 {
 	return x.total
 }
 
-// most is, for each limit, the most units that lie wholly inside one of its windows.
+// most returns, for each limit, the most units that lie wholly inside one of its windows.
 func (x *exactStage) most() []int64 {
 	most := make([]int64, len(x.rules))
 	used := make([]int64, len(x.rules))
@@ -465,13 +465,13 @@ func (x *exactStage) most() []int64 {
 	return most
 }
 
-// clock sets the server's clock, as the scripts see it, forward or back.
+// clock moves the server's clock, as the scripts see it, forward or back.
 func (x *exactStage) clock(by time.Duration) {
 	require.NoError(x, x.client.IncrBy(x.Context(), penstockredis.ClockKey, by.Microseconds()).Err())
 }
 
-// No window is over its limit, whoever dies, sleeps, loses replies or repeats commands, and
-// whether the store stops or its clock is set back by more than the window.
+// No window exceeds its limit, whichever processes die, sleep, lose replies or repeat commands,
+// even if the store stops or its clock is set back by more than the window.
 func TestExact(t *testing.T) {
 	var rules []exactRule
 	most := exactly(t, 25, func(x *exactStage) {
@@ -501,22 +501,24 @@ func TestExact(t *testing.T) {
 	})
 	for i, rule := range rules {
 		require.LessOrEqual(t, most[i], int64(rule.Limit), rule.Name)
-		if *exactFor >= 30*time.Second { // long enough for looks that are close to each other
+		if *exactFor >= 30*time.Second { // long enough for reads close to each other
 			require.Greater(t, most[i], int64(rule.Limit)/3, "%s: the check sees too little to convict", rule.Name)
 		}
 	}
 }
 
-// Where the store forgets, by what is admitted before and after together the bound is one limit more.
+// If the store forgets, the units admitted before and after together stay within twice the limit.
 //
-// It forgets no more than once while what was granted before may be spent and in a window with it, which is three intervals:
-// who lacks nothing doesn't hear of it, and may spend what it has borrowed of a bucket that begins an interval later, lasts
+// The store forgets at most once while earlier grants may still be spent and share a window with
+// the loss, which is three intervals: a member that needs nothing doesn't notice, and may spend
+// units borrowed from a bucket that begins an interval later, lasts another, and shares a window
+// with the next.
 // another, and is in one window with the next.
 func TestForgotten(t *testing.T) {
 	var rules []exactRule
 	most := exactly(t, 1, func(x *exactStage) {
 		rules, x.across = x.rules, true
-		time.Sleep(3 * time.Second) // the bound holds if keys are lost once in three intervals; on a slow machine they are lost less often, which does no harm
+		time.Sleep(3 * time.Second) // the bound holds for one loss in three intervals; fewer losses do no harm
 		switch x.r.IntN(3) {
 		case 0:
 			require.NoError(x, x.client.FlushAll(x.Context()).Err())
@@ -536,9 +538,8 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
-// Where the store forgets, or its clock jumps, the bound is one limit more. A clock that is set
-// back by less than the window has units that were leased of the next bucket spent before that
-// starts over.
+// If the store forgets or its clock jumps, the bound is one limit more. When a clock is set back by
+// less than the window, units leased from the next bucket are spent before that starts again.
 func TestExactButForOneLimit(t *testing.T) {
 	var rules []exactRule
 	most := exactly(t, 25, func(x *exactStage) {

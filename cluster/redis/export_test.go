@@ -7,10 +7,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ClockKey holds the time of a [Movable] store, in microseconds.
+// ClockKey is the key with the time of a [Movable] store, in microseconds.
 const ClockKey = "{penstock:test}clock"
 
-// movableClock has scripts go by a clock that stands until a test sets it. Keys expire by it.
+// movableClock makes scripts use a clock that stands still until a test sets it. Keys expire by it.
 const movableClock = `
 local real, due = redis, '{penstock:test}due'
 now = tonumber(real.call('GET', '` + ClockKey + `'))
@@ -28,10 +28,9 @@ local redis = {error_reply = real.error_reply, call = function(name, key, ...)
 end}
 `
 
-// Packed is packed.
 var Packed = packed
 
-// Patient returns a store that waits for its server for as long as a test takes.
+// Patient returns a store with a timeout that is longer than any test.
 func Patient(client redis.UniversalClient) *Store {
 	s := &Store{client: client, timeout: time.Hour, scripts: makeScripts(clock)}
 	if c, ok := client.(*redis.ClusterClient); ok {
@@ -40,25 +39,24 @@ func Patient(client redis.UniversalClient) *Store {
 	return s
 }
 
-// Movable is [Patient], and goes by the clock under [ClockKey].
+// Movable returns a [Patient] store that uses the clock under [ClockKey].
 func Movable(client redis.UniversalClient) *Store {
 	s := Patient(client)
 	s.scripts = makeScripts(clock + movableClock)
 	return s
 }
 
-// offsetClock has scripts go by the server's clock, set forward or back by what is under
-// [ClockKey].
+// offsetClock makes scripts use the server's clock plus the offset under [ClockKey].
 const offsetClock = `
 now = now + (tonumber(redis.call('GET', '` + ClockKey + `') or '0'))
 `
 
-// Offset returns a store by that clock, with the timeout that the client has.
+// Offset returns a store with that clock and the client's timeout.
 func Offset(client *redis.Client) *Store {
 	return &Store{client: client, timeout: client.Options().ReadTimeout, scripts: makeScripts(clock + offsetClock)}
 }
 
-// LookScript says what the time is by that clock, which bucket is head, and the epoch.
+// LookScript returns the time by that clock, head and the epoch.
 const LookScript = `
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2] + (tonumber(redis.call('GET', '` + ClockKey + `') or '0'))
@@ -78,11 +76,9 @@ func Mistaken(client redis.UniversalClient, old, mistake string) *Store {
 	return s
 }
 
-// SlotOf is the slot of a key.
 var SlotOf = slotOf
 
-// Explained is what becomes of the error of a server.
 var Explained = explained
 
-// AskForever has reads of the slots wait for an answer without end.
+// AskForever removes the timeout from reads of the slots.
 func (s *Store) AskForever() { s.slots.timeout = 1 << 60 }

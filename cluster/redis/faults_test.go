@@ -24,7 +24,7 @@ var lasting = store.Ring{Shape: stat.Shape{Interval: 24 * time.Hour, Buckets: 1}
 
 var seqs atomic.Int64
 
-// take is a command of its own member.
+// take returns a command of a new member.
 func take(key string, need int64) *store.Take {
 	return &store.Take{
 		Outcome: store.Outcome{Key: "{" + key + "}"}, Caller: store.Caller{Member: 1, Seq: seqs.Add(1)}, Ring: lasting,
@@ -37,8 +37,8 @@ func do(s store.Store, c store.Command) error {
 	return c.Result().Err
 }
 
-// What a server answers that can't serve a command is told by name, and the next command is
-// served as soon as it can again.
+// If a server can't serve a command, the error names the reason, and the next command works as soon
+// as the server can serve it.
 func TestNamedAnswers(t *testing.T) {
 	s := start(t)
 	client := patient(t, s)
@@ -92,7 +92,7 @@ func TestNamedAnswers(t *testing.T) {
 	}
 }
 
-// A batch has an error for each command that has one, and replies for the others.
+// In a batch each command has its own error or reply.
 func TestErrorsAreOfOneCommand(t *testing.T) {
 	client := patient(t, start(t))
 	st := penstockredis.Patient(client)
@@ -112,7 +112,7 @@ func TestErrorsAreOfOneCommand(t *testing.T) {
 // stranger is a command that the store doesn't know.
 type stranger struct{ store.Outcome }
 
-// Nobody listens: certainly nothing was executed.
+// If no server listens, the command was certainly not executed.
 func TestServerAway(t *testing.T) {
 	s := start(t)
 	st, err := penstockredis.Open("redis://" + s.Addr + "?timeout=1s")
@@ -126,8 +126,8 @@ func TestServerAway(t *testing.T) {
 	require.Eventually(t, func() bool { return do(st, take("k", 1)) == nil }, patience, 10*time.Millisecond)
 }
 
-// A server that says nothing is waited for no longer than the timeout, and the error says that
-// nobody knows.
+// If a server doesn't answer, the store waits no longer than the timeout, and the error leaves open
+// whether the command was executed.
 func TestServerStopped(t *testing.T) {
 	s := start(t)
 	st, err := penstockredis.Open("redis://" + s.Addr)
@@ -141,7 +141,7 @@ func TestServerStopped(t *testing.T) {
 	require.NotErrorIs(t, err, store.ErrNotExecuted)
 }
 
-// A reply that is lost after the script was executed is not asked for again: a hand-back would
+// If a reply is lost after the script was executed, the command isn't sent again: a hand-back would
 // count twice.
 func TestNothingIsSentAgain(t *testing.T) {
 	var sent atomic.Int64
@@ -176,11 +176,11 @@ func TestNothingIsSentAgain(t *testing.T) {
 	require.EqualValues(t, before+1, sent.Load())
 }
 
-// commands are all that a user needs, in the words of docs/cluster.md.
+// commands are the permissions a user needs, as docs/cluster.md lists them.
 const commands = "+evalsha +eval +script|load +time +hmget +hgetall +hget +hkeys +hset +hdel +pexpire +pttl " +
 	"+zadd +zrem +zscore +zcard +zrange +zrangebyscore +zremrangebyscore +info"
 
-// A server that has what is needed passes. What is missing is said in a sentence.
+// A suitable server passes. Each problem is reported in a sentence.
 func TestProbe(t *testing.T) {
 	s := start(t)
 	client := patient(t, s)
@@ -199,7 +199,7 @@ func TestProbe(t *testing.T) {
 	require.NoError(t, probe())
 
 	require.NoError(t, client.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err())
-	require.EqualError(t, probe(), `maxmemory-policy is "allkeys-lru", which evicts counters before they are due, and with each goes a limit: set noeviction`)
+	require.EqualError(t, probe(), `maxmemory-policy is "allkeys-lru", which evicts counters early and so lifts limits: set noeviction`)
 	require.NoError(t, client.ConfigSet(t.Context(), "maxmemory-policy", "noeviction").Err())
 
 	for command := range strings.FieldsSeq(commands) {
@@ -223,9 +223,9 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// A server that refuses the user, the password or the database has executed nothing, and the error says
-// why. go-redis leaves no error on the commands of a pipeline whose connection could not be set up.
-// known bug 197
+// A server that refuses the user, the password or the database has executed nothing, and the error
+// has the reason. go-redis leaves no error on the commands of a pipeline whose connection could not
+// be set up. known bug 197
 func TestConnectionsThatAreRefused(t *testing.T) {
 	s := start(t)
 	require.NoError(t, patient(t, s).Do(t.Context(), "acl", "setuser", "shop", "on", ">secret", "resetkeys", "~*", "+@all").Err())

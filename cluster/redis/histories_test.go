@@ -22,24 +22,24 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// ledger is a window as the contract has it, by definition: how many units each bucket has. It is
-// a state of the model that histories are checked against.
+// ledger is a window by definition of the contract: the units in each bucket. It is the state of
+// the model that histories are checked against.
 type ledger struct {
-	clock, epoch, head  int64 // the epoch is 0 if there is no key
-	last                int64 // head or, if that is later, the last bucket that units were granted in
+	clock, epoch, head  int64 // epoch is 0 without a key
+	last                int64 // head or, if later, the last bucket with granted units
 	expires             int64
 	units, askers, seqs map[int64]int64
-	lackers             map[int64]int64
+	short               map[int64]int64
 }
 
-// play is what becomes of a ledger by a command, and what the command is told.
+// play applies a command, and returns the new ledger and the reply.
 func (l ledger) play(t *store.Take) (ledger, store.TakeReply) {
-	l.units, l.askers, l.lackers, l.seqs = maps.Clone(l.units), maps.Clone(l.askers), maps.Clone(l.lackers), maps.Clone(l.seqs)
+	l.units, l.askers, l.short, l.seqs = maps.Clone(l.units), maps.Clone(l.askers), maps.Clone(l.short), maps.Clone(l.seqs)
 	now, before := t.Bucket(l.clock), l
 	switch {
 	case l.epoch == 0:
 		l.epoch, l.head, l.last = t.NewEpoch, now, now
-		l.units, l.askers, l.lackers, l.seqs = map[int64]int64{}, map[int64]int64{}, map[int64]int64{}, map[int64]int64{}
+		l.units, l.askers, l.short, l.seqs = map[int64]int64{}, map[int64]int64{}, map[int64]int64{}, map[int64]int64{}
 	case now <= l.head-t.Span():
 		moved, end := map[int64]int64{now: l.sum(t, l.head-t.Span()+1, math.MaxInt64)}, now
 		if unspent := l.sum(t, l.head, math.MaxInt64); unspent > 0 {
@@ -49,13 +49,13 @@ func (l ledger) play(t *store.Take) (ledger, store.TakeReply) {
 		}
 		l.epoch, l.units, l.head, l.last = t.NextEpoch(l.epoch), moved, now, end
 		clear(l.askers)
-		clear(l.lackers)
+		clear(l.short)
 	}
 	l.head = max(l.head, now)
 	maps.DeleteFunc(l.units, func(b, n int64) bool { return b <= l.head-t.Span() || n == 0 })
 	old := func(b, _ int64) bool { return b < l.head-1 }
 	maps.DeleteFunc(l.askers, old)
-	maps.DeleteFunc(l.lackers, old)
+	maps.DeleteFunc(l.short, old)
 	if t.Need+t.Want > 0 && t.Seen != l.head {
 		l.askers[l.head]++
 	}
@@ -75,12 +75,12 @@ func (l ledger) play(t *store.Take) (ledger, store.TakeReply) {
 	if t.Need+t.Want > 0 && (t.Epoch == 0 || t.Epoch == l.epoch) {
 		if t.Need <= reply.Room {
 			sharers := reply.Active
-			if reply.Bucket == l.head && l.lackers[l.head-1] > 0 {
-				sharers = min(reply.Active, max(l.lackers[l.head-1], l.lackers[l.head])+1)
+			if reply.Bucket == l.head && l.short[l.head-1] > 0 {
+				sharers = min(reply.Active, max(l.short[l.head-1], l.short[l.head])+1)
 			}
 			reply.Granted = max(t.Need, min(t.Want, reply.Room/sharers))
 			if reply.Granted > 0 && reply.Granted < t.Want && t.Shortfall != l.head {
-				l.lackers[l.head]++
+				l.short[l.head]++
 			}
 		}
 		for b := l.head + 1; t.Need > reply.Room && reply.Granted == 0 && b <= l.head+int64(t.Shape.Buckets); b++ {
@@ -103,7 +103,7 @@ func (l ledger) play(t *store.Take) (ledger, store.TakeReply) {
 	return l, reply
 }
 
-// expired is the ledger without its key, if that has expired.
+// expired returns the ledger without its key, if that has expired.
 func (l ledger) expired() ledger {
 	if l.clock >= l.expires {
 		l.epoch = 0
@@ -111,7 +111,7 @@ func (l ledger) expired() ledger {
 	return l
 }
 
-// room is how many units fit each window that has the bucket.
+// room returns the number of units that fit every window that contains the bucket.
 func (l ledger) room(t *store.Take, bucket int64) int64 {
 	room := t.Limit
 	for end := bucket; end < bucket+t.Span(); end++ {
@@ -120,7 +120,7 @@ func (l ledger) room(t *store.Take, bucket int64) int64 {
 	return max(0, room)
 }
 
-// sum is what the buckets have, the first and the last included.
+// sum returns the units in the buckets from first to last, inclusive.
 func (l ledger) sum(t *store.Take, first, last int64) (sum int64) {
 	for b, n := range l.units {
 		if b >= first && b <= last && b > l.head-t.Span() {
@@ -130,25 +130,25 @@ func (l ledger) sum(t *store.Take, first, last int64) (sum int64) {
 	return sum
 }
 
-// step is one operation of a history: a command, or the clock that is set by some nanoseconds.
+// step is one operation of a history: a command, or an advance of the clock in nanoseconds.
 type step struct {
 	take *store.Take
 	by   int64
 }
 
-// told is what became of a command as far as its sender knows.
-type told struct {
+// outcome is the result of a command, as its sender knows it.
+type outcome struct {
 	reply store.TakeReply
 	known bool
 }
 
-// histories checks that commands are linearizable: in some order that agrees with when they were
-// sent and answered, each was executed as the contract says, and those that nobody knows of were
-// executed once or not at all.
+// histories checks that commands are linearizable: in some order that agrees with their times, each
+// was executed according to the contract, and commands without an outcome were executed once or not
+// at all.
 var histories = (&porcupine.NondeterministicModel{
 	Init: func() []any { return []any{ledger{}} },
 	Step: func(state, input, output any) []any {
-		l, in, out := state.(ledger), input.(step), output.(told)
+		l, in, out := state.(ledger), input.(step), output.(outcome)
 		if in.take == nil {
 			l.clock += in.by
 			return []any{l}
@@ -159,9 +159,9 @@ var histories = (&porcupine.NondeterministicModel{
 		}
 		if in.by == 0 {
 			l = l.expired()
-		} else { // the server's own clock, by which it may keep keys for a little longer
+		} else { // by the server's own clock, it may keep keys for a little longer
 			if out.reply.Now < l.clock {
-				return nil // it is never set back
+				return nil // it never goes back
 			}
 			l.clock = out.reply.Now
 			if out.reply.Epoch == in.take.NewEpoch {
@@ -182,8 +182,8 @@ var histories = (&porcupine.NondeterministicModel{
 	Equal: func(a, b any) bool { return reflect.DeepEqual(a, b) },
 }).ToModel()
 
-// play has four members lease, borrow, hand back and repeat themselves at one window, and returns
-// the history. Without a clock to move, each command's own time is what its reply says.
+// play makes four members lease, borrow, hand back and repeat commands on one window, and returns
+// the history. Without a movable clock, each reply has the command's time.
 func play(st store.Store, ring store.Ring, seed uint64, repeated func(*store.Take) bool, advance func(time.Duration)) []porcupine.Operation {
 	begin := time.Now()
 	var mu sync.Mutex
@@ -201,7 +201,7 @@ func play(st store.Store, ring store.Ring, seed uint64, repeated func(*store.Tak
 	for member := range int64(4) {
 		members.Go(func() {
 			r := rand.New(rand.NewPCG(seed, uint64(member)))
-			known, lacked := store.TakeReply{}, int64(0)
+			known, shortfall := store.TakeReply{}, int64(0)
 			for seq := range int64(12) {
 				if advance != nil && r.IntN(4) == 0 {
 					d := time.Duration(r.Int64N(2*int64(ring.Shape.Width()))) / time.Microsecond * time.Microsecond
@@ -213,11 +213,11 @@ func play(st store.Store, ring store.Ring, seed uint64, repeated func(*store.Tak
 					}
 					call := time.Since(begin)
 					advance(d)
-					note(porcupine.Operation{ClientId: int(member), Input: step{by: int64(d)}, Call: int64(call), Output: told{}, Return: int64(time.Since(begin))})
+					note(porcupine.Operation{ClientId: int(member), Input: step{by: int64(d)}, Call: int64(call), Output: outcome{}, Return: int64(time.Since(begin))})
 				}
 				c := &store.Take{
 					Outcome: store.Outcome{Key: "{history}"}, Caller: store.Caller{Member: 1 + member, Seq: 1 + seq}, Ring: ring,
-					Limit: 20, Need: r.Int64N(8), Seen: known.Current, Shortfall: lacked, Epoch: known.Epoch, NewEpoch: 2 + r.Int64N(store.MaxEpoch-1),
+					Limit: 20, Need: r.Int64N(8), Seen: known.Current, Shortfall: shortfall, Epoch: known.Epoch, NewEpoch: 2 + r.Int64N(store.MaxEpoch-1),
 				}
 				c.Want = c.Need * r.Int64N(3)
 				switch r.IntN(4) {
@@ -229,24 +229,24 @@ func play(st store.Store, ring store.Ring, seed uint64, repeated func(*store.Tak
 				if known.Granted > 0 && r.IntN(2) == 0 {
 					c.Backs = []store.Units{{Bucket: known.Bucket, Units: 1 + r.Int64N(known.Granted)}}
 					if r.IntN(4) == 0 {
-						c.Backs[0].Units += 20 // which no member does
+						c.Backs[0].Units += 20 // no real member does this
 					}
 				}
 				o := porcupine.Operation{ClientId: int(member), Input: step{take: c, by: own}, Call: int64(time.Since(begin))}
 				st.Do(context.Background(), []store.Command{c})
 				o.Return = int64(time.Since(begin))
-				o.Output = told{reply: c.Reply, known: c.Err == nil}
+				o.Output = outcome{reply: c.Reply, known: c.Err == nil}
 				if c.Err != nil {
 					o.Return = math.MaxInt64
 				} else {
 					known = c.Reply
 					if known.Granted > 0 && known.Granted < c.Want {
-						lacked = known.Current
+						shortfall = known.Current
 					}
 				}
 				note(o)
-				if repeated(c) { // once more, by a proxy
-					o.Output, o.Return = told{}, math.MaxInt64
+				if repeated(c) { // a proxy repeats it
+					o.Output, o.Return = outcome{}, math.MaxInt64
 					note(o)
 				}
 			}
@@ -260,7 +260,7 @@ var historyShapes = []stat.Shape{
 	{Interval: time.Second, Buckets: 1}, {Interval: time.Second, Buckets: 2, Strict: true}, {Interval: time.Second, Buckets: 5},
 }
 
-// By the server's own clock. Its buckets are so short that some end within a history.
+// By the server's own clock. Buckets are short enough that some end within a history.
 func TestHistories(t *testing.T) {
 	client := patient(t, start(t))
 	st := penstockredis.Patient(client)
@@ -273,7 +273,7 @@ func TestHistories(t *testing.T) {
 		history := play(st, ring, seed, func(*store.Take) bool { return false }, nil)
 		buckets := map[int64]bool{}
 		for _, o := range history {
-			buckets[o.Output.(told).reply.Current] = true
+			buckets[o.Output.(outcome).reply.Current] = true
 		}
 		turned += len(buckets) - 1
 		require.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(histories, history, 0), "seed %d", seed)
@@ -281,8 +281,8 @@ func TestHistories(t *testing.T) {
 	require.Positive(t, turned, "all commands of each history were in one bucket")
 }
 
-// By a way on which replies get lost after the command was executed, commands before, and some
-// come twice; and by a clock that is set forward and back.
+// On a connection that loses commands, loses replies after execution, and repeats some commands;
+// with a clock that moves forward and back.
 func TestHistoriesOfLostAndRepeatedCommands(t *testing.T) {
 	s := start(t)
 	client := patient(t, s)
@@ -292,7 +292,7 @@ func TestHistoriesOfLostAndRepeatedCommands(t *testing.T) {
 	}
 }
 
-// The check finds what was wrong once, or could be.
+// The check finds past mistakes, and possible ones.
 func TestHistoriesOfMistakes(t *testing.T) {
 	s := start(t)
 	client := patient(t, s)
@@ -305,7 +305,7 @@ func TestHistoriesOfMistakes(t *testing.T) {
 		"hand-backs of another epoch count":    {"seq > highest and epoch == has then", "seq > highest then"},
 		"only the present window is looked at": {"if sum > most then most = sum end", ""},
 		"a clock that is set back forgets":     {"u[at] = sum\n", "u[at] = 0\n"},
-		"nobody is told of a new epoch":        {"(epoch == 0 or epoch == has)", "true"},
+		"a new epoch is not reported":          {"(epoch == 0 or epoch == has)", "true"},
 		"a hand-back is more than there was":   {"max(0, u[b] - units)", "u[b] - units"},
 		"what fits is for the active":          {"lackBefore > 0 and target == at", "false"},
 		"nobody else has a share":              {"max(lackBefore, lack) + 1", "max(lackBefore, lack)"},
@@ -320,7 +320,7 @@ func TestHistoriesOfMistakes(t *testing.T) {
 				history := playBadly(t, s, client, seed, func(way redis.UniversalClient) *penstockredis.Store {
 					return penstockredis.Mistaken(way, c.old, c.mistake)
 				})
-				// To refute some histories takes for ever: then the next one is as good.
+				// Refuting some histories takes forever; then the next one will do.
 				if porcupine.CheckOperationsTimeout(histories, history, time.Second) == porcupine.Illegal {
 					return
 				}
@@ -330,7 +330,7 @@ func TestHistoriesOfMistakes(t *testing.T) {
 	}
 }
 
-// playBadly is play by a way that loses and repeats.
+// playBadly is play on a connection that loses and repeats commands.
 func playBadly(t *testing.T, s *server.Server, client *redis.Client, seed uint64, open func(redis.UniversalClient) *penstockredis.Store) []porcupine.Operation {
 	var mu sync.Mutex
 	r := rand.New(rand.NewPCG(seed, 100))
@@ -367,5 +367,5 @@ func playBadly(t *testing.T, s *server.Server, client *redis.Client, seed uint64
 			return bytes.Contains(command, penstockredis.Packed(nil, c.NewEpoch))
 		})
 	}, advance)
-	return append(history, porcupine.Operation{Input: step{by: micros * 1000}, Call: -2, Output: told{}, Return: -1})
+	return append(history, porcupine.Operation{Input: step{by: micros * 1000}, Call: -2, Output: outcome{}, Return: -1})
 }

@@ -15,8 +15,8 @@ import (
 
 var keysFor = flag.Duration("keys.for", 0, "how long TestHotKeysExpire goes on; 0 is 300 rounds")
 
-// 1,000 rules, and hot values that are others each time: on a server as well only those keys exist that
-// were used within the last intervals. `make cluster-exact` has it take a minute. known bug 99
+// With 1,000 rules and ever new hot values, a server holds only keys used within the last
+// intervals. `make cluster-exact` runs it for a minute. known bug 99
 func TestHotKeysExpire(t *testing.T) {
 	client := patient(t, start(t))
 	st := penstockredis.Patient(client)
@@ -49,8 +49,8 @@ func TestHotKeysExpire(t *testing.T) {
 	t.Logf("%d values and 1000 rules, at most %d keys at once", value, most)
 }
 
-// A key that was moved to a server whose clock is behind has brought along what was left of its life. As it is used there, it lives
-// for as long as any other: what it holds counts yet.
+// A key moved to a server whose clock is behind brings its remaining life along. Used there, it
+// lives as long as any other key: its units still count.
 func TestKeyThatMovedToAClockBehindLivesOn(t *testing.T) {
 	client := patient(t, start(t))
 	st := penstockredis.Offset(client)

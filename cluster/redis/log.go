@@ -11,17 +11,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// LogTo makes go-redis write its own lines to log, in place of the standard error: at most one a
-// second, and the next one says how many were left out. go-redis has one logger for all clients of
-// a program, so these are the lines of all. A Guard calls it for a store that a rule file names.
+// LogTo redirects go-redis's own log lines from standard error to log: at most one a second; the
+// next one has the number of lines left out. go-redis has one logger for all clients of a program,
+// so this affects all of them. A Guard calls it for a store that a rule file names.
 func (s *Store) LogTo(log *slog.Logger) { redis.SetLogger(&lines{log: log}) }
 
-// lines are those of go-redis, which are written in a log.
+// lines writes the lines of go-redis to a log.
 type lines struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
-	next    time.Time // when a line may be written again
+	next    time.Time // earliest time of the next line
 	leftOut int64
 }
 
@@ -30,7 +30,7 @@ const (
 	lineWidth = 400 // bytes
 )
 
-// Printf is called by go-redis, on goroutines of its own, too.
+// Printf implements the logger of go-redis, which calls it on goroutines of its own too.
 func (l *lines) Printf(ctx context.Context, format string, v ...any) {
 	now := time.Now()
 	l.mu.Lock()

@@ -38,7 +38,7 @@ func TestLinesOfGoRedis(t *testing.T) {
 	})
 }
 
-// What go-redis has to say is written in the log.
+// The lines of go-redis go to the log.
 func TestLogTo(t *testing.T) {
 	s, err := Open("redis://127.0.0.1:1/")
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func TestLogTo(t *testing.T) {
 	defer s.LogTo(slog.New(slog.DiscardHandler))
 	var lines counted
 	s.LogTo(slog.New(slog.NewTextHandler(&lines, nil)))
-	s.client.Pipeline().Expire(t.Context(), "key", time.Microsecond) // which it warns of, and nobody sends
+	s.client.Pipeline().Expire(t.Context(), "key", time.Microsecond) // go-redis warns of it; never sent
 	assert.Positive(t, lines.Load())
 }
 

@@ -14,7 +14,7 @@ func TestMain(m *testing.M) {
 	books.Main(m)
 }
 
-// silent is a log of go-redis.
+// silent discards the log of go-redis.
 type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}

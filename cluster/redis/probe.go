@@ -2,7 +2,7 @@ package penstockredis
 
 import (
 	"context"
-	_ "embed" // of the probe's script
+	_ "embed" // the probe's script
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,14 +15,14 @@ import (
 //go:embed lua/probe.lua
 var probeText string
 
-// Probe asks the server, or each master of a cluster, whether it can keep limits. The error says
-// what is missing, in a sentence each: a version before 5, a policy that evicts keys, commands that
-// the user may not use, scripts that don't run. It writes keys of its own, which are gone within a
-// second, and loads the scripts. A server that is away is an error too.
+// Probe checks that the server, or each master of a cluster, can keep limits. The error has a
+// sentence for each problem: a version before 5, a policy that evicts keys, commands that the user
+// may not run, scripts that don't run, or a server that is down. Probe loads the scripts, and
+// writes keys of its own that expire within a second.
 func (s *Store) Probe(ctx context.Context) error {
 	problems, err := s.probeScripts(ctx)
 	if err != nil {
-		return err // nor would anything else be answered
+		return err // all other requests would fail too
 	}
 	if s.slots == nil {
 		return errors.Join(append(problems, s.probeServer(ctx, s.client)...)...)
@@ -31,7 +31,7 @@ func (s *Store) Probe(ctx context.Context) error {
 	go func() {
 		defer close(found)
 		recovered := func() {
-			if reason := recover(); reason != nil { // a hook of the client
+			if reason := recover(); reason != nil { // in a hook of the client
 				found <- fmt.Errorf("a panic was recovered: %v", reason)
 			}
 		}
@@ -53,7 +53,8 @@ func (s *Store) Probe(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// probeScripts tries each command that the scripts use. The error is that there was no connection.
+// probeScripts tries each command that the scripts use. The error means that there was no
+// connection.
 func (s *Store) probeScripts(ctx context.Context) (problems []error, err error) {
 	key := "{penstock:probe:" + strconv.FormatUint(rand.Uint64(), 36) + "}"
 	denied, err := s.client.Eval(ctx, probeText, []string{key, key + ":set"}).StringSlice()
@@ -65,12 +66,12 @@ func (s *Store) probeScripts(ctx context.Context) (problems []error, err error) 
 		return []error{fmt.Errorf("scripts don't run: %w", explained(err))}, nil
 	}
 	for _, command := range denied {
-		problems = append(problems, fmt.Errorf("scripts can't use %s: see the commands in docs/cluster.md", command))
+		problems = append(problems, fmt.Errorf("scripts may not run %s: see the list in docs/cluster.md", command))
 	}
 	return problems, nil
 }
 
-// probeServer asks one server what it is, and has it load the scripts.
+// probeServer checks one server, and loads the scripts.
 func (s *Store) probeServer(ctx context.Context, server redis.Cmdable) (problems []error) {
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	for _, script := range []script{s.scripts.take, s.scripts.turn, s.scripts.permits, s.scripts.presence} {
@@ -79,13 +80,14 @@ func (s *Store) probeServer(ctx context.Context, server redis.Cmdable) (problems
 			break
 		}
 	}
-	// A user that may load may not be allowed to execute. This one changes nothing that anybody could see.
+	// A user that may load scripts may not be allowed to run them. This run changes nothing
+	// visible.
 	if err := server.EvalSha(ctx, s.scripts.presence.sha, nil).Err(); wordOf(err) == "NOPERM" {
 		wrong("scripts don't run: %w", explained(err))
 	}
 	text, err := server.Info(ctx).Result()
 	if err != nil {
-		wrong("the version and the eviction policy are unknown, as INFO fails: %w", explained(err))
+		wrong("INFO failed, so version and eviction policy are unknown: %w", explained(err))
 		return problems
 	}
 	info := map[string]string{}
@@ -99,7 +101,7 @@ func (s *Store) probeServer(ctx context.Context, server redis.Cmdable) (problems
 		wrong("the version is %q: 5.0 or later is needed", info["redis_version"])
 	}
 	if policy := info["maxmemory_policy"]; policy != "noeviction" {
-		wrong("maxmemory-policy is %q, which evicts counters before they are due, and with each goes a limit: "+
+		wrong("maxmemory-policy is %q, which evicts counters early and so lifts limits: "+
 			"set noeviction", policy)
 	}
 	if info["role"] == "slave" {

@@ -25,8 +25,8 @@ hotspot:
 - {id: values, resource: values, param: user, threshold: 3, interval: 2s, cluster: {onFailure: closed}}
 `
 
-// Rules of a file that are no windows of flow rules are shared by two engines over a real server: also
-// after that took half a second for each answer. No assertion depends on how fast the machine is.
+// Two engines share the rules of a file, other than flow windows, over a real server, also after it
+// took half a second for each answer. No assertion depends on the speed of the machine.
 func TestRulesOfAllKinds(t *testing.T) {
 	s := start(t)
 	var slow atomic.Bool
@@ -59,7 +59,7 @@ func TestRulesOfAllKinds(t *testing.T) {
 		t.Helper()
 		require.Eventually(t, is, patience, time.Millisecond, what)
 	}
-	// store is what each engine says of the store, rule by rule.
+	// store checks each engine's store state for every rule.
 	store := func(says string) bool {
 		for _, g := range guards {
 			for _, r := range g.RuleStats() {
@@ -71,7 +71,7 @@ func TestRulesOfAllKinds(t *testing.T) {
 		return true
 	}
 
-	// As many calls as both together may make in the time that has passed.
+	// The calls that both engines together may make in the time passed.
 	within := func(resource string, each int, atMost func(time.Duration) int) {
 		t.Helper()
 		n := make([]int, len(guards))
@@ -89,8 +89,8 @@ func TestRulesOfAllKinds(t *testing.T) {
 		})
 		assert.LessOrEqual(t, n[0]+n[1], atMost(time.Since(begin)), resource)
 	}
-	// While one engine has all permits the other has none. They are held for two seconds, if a machine is so busy
-	// that they can't be renewed; then nothing is shown, and the round begins anew.
+	// While one engine has all permits the other has none. They expire after two seconds if the
+	// machine is too busy to renew them; then the round starts again.
 	permits := func(resource string) {
 		t.Helper()
 		until(resource, func() bool {

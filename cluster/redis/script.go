@@ -11,7 +11,7 @@ import (
 //go:embed lua/clock.lua
 var clock string
 
-// text is what scripts that keep numbers as text have besides.
+// text precedes the scripts that store numbers as text.
 //
 //go:embed lua/text.lua
 var text string
@@ -28,13 +28,13 @@ var permitsBody string
 //go:embed lua/presence.lua
 var presenceBody string
 
-// script is a Lua script, and the name under which a server keeps it.
+// script is a Lua script and its SHA1, which is its name on a server.
 type script struct{ text, sha string }
 
-// scripts are all of them.
+// scripts holds one script for each kind of command.
 type scripts struct{ take, turn, permits, presence script }
 
-// makeScripts returns the scripts as they begin with a prelude.
+// makeScripts returns the scripts, each with the prelude before it.
 func makeScripts(prelude string) *scripts {
 	return &scripts{
 		take: makeScript(prelude, takeBody), turn: makeScript(prelude+text, turnBody),

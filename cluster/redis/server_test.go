@@ -13,16 +13,16 @@ import (
 	"github.com/penstock-go/penstock/cluster/redis/internal/server"
 )
 
-// patience is the wait for what is bound to happen: the limit of go test comes first.
+// patience is the wait for an event that must come; the limit of go test ends it earlier.
 const patience = time.Hour
 
-// start starts a Redis that ends with the test. Where there is none the test skips.
+// start starts a Redis that ends with the test. Without an installed Redis the test is skipped.
 func start(t testing.TB, args ...string) *server.Server {
 	t.Helper()
 	return startWith(t, "", args...)
 }
 
-// startWith starts one that reads a file.
+// startWith starts one with a configuration file.
 func startWith(t testing.TB, file string, args ...string) *server.Server {
 	t.Helper()
 	s, err := server.StartWith(t.TempDir(), file, args...)
@@ -34,7 +34,7 @@ func startWith(t testing.TB, file string, args ...string) *server.Server {
 	return s
 }
 
-// patient is a client that waits as long as it takes.
+// patient returns a client without a timeout.
 func patient(t testing.TB, s *server.Server) *redis.Client {
 	c := redis.NewClient(&redis.Options{
 		Addr: s.Addr, MaxRetries: -1, ContextTimeoutEnabled: true, Protocol: 2, PipelinePoolSize: -1,
@@ -44,7 +44,7 @@ func patient(t testing.TB, s *server.Server) *redis.Client {
 	return c
 }
 
-// movable is a store with a clock that stands until it is moved, and what moves it.
+// movable returns a store whose clock stands still, and a function that advances it.
 func movable(t testing.TB, client *redis.Client) (*penstockredis.Store, func(time.Duration)) {
 	require.NoError(t, client.Set(context.Background(), penstockredis.ClockKey, time.Now().UnixMicro(), 0).Err())
 	return penstockredis.Movable(client), func(d time.Duration) {

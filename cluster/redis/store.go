@@ -14,18 +14,18 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// Store is a [store.Store] in a Redis or a Valkey. It is safe for concurrent use. A store that
-// [Open] returned has to be closed.
+// Store is a [store.Store] in Redis or Valkey. It is safe for concurrent use. Close a store that
+// [Open] returned.
 //
-// It sends no command twice, except one that the server has certainly not executed because it
-// doesn't know the script, or is moving the key elsewhere. The error of a command that was
-// certainly not executed, for these reasons or others, wraps [store.ErrNotExecuted].
+// It sends no command twice, unless the server has certainly not executed it because it doesn't
+// know the script or is moving the key. The error of a command that was certainly not executed, for
+// these or other reasons, wraps [store.ErrNotExecuted].
 type Store struct {
 	client  redis.UniversalClient
 	owned   bool // by the store: Close closes it
 	timeout time.Duration
 	scripts *scripts
-	slots   *slots // nil unless it is a Redis Cluster
+	slots   *slots // nil without a Redis Cluster
 }
 
 var (
@@ -33,10 +33,10 @@ var (
 	_ store.Prober = (*Store)(nil)
 )
 
-// New returns a store that uses a client of the caller's, who closes it afterwards. The client is
-// refused unless it leaves it to others to try again: MaxRetries and MaxRedirects -1,
-// ContextTimeoutEnabled, and a ReadTimeout and WriteTimeout of at most a second, which is the
-// longest that a command then takes. It asks the network nothing.
+// New returns a store that uses the caller's client, which the caller closes afterwards. It makes
+// no network requests. The client must not retry by itself: MaxRetries and MaxRedirects must be -1,
+// ContextTimeoutEnabled must be set, and ReadTimeout and WriteTimeout, the longest that a command
+// takes, must be at most a second.
 func New(client redis.UniversalClient) (*Store, error) {
 	s := &Store{client: client, scripts: makeScripts(clock)}
 	var problems []error
@@ -46,7 +46,7 @@ func New(client redis.UniversalClient) (*Store, error) {
 			wrong("MaxRetries must be -1: a command that is sent again can hand units back twice")
 		}
 		if !contexts {
-			wrong("ContextTimeoutEnabled must be set: calls would wait for a server that is slow")
+			wrong("ContextTimeoutEnabled must be set: calls would wait for a slow server")
 		}
 		for _, timeout := range timeouts {
 			if timeout <= 0 || timeout > time.Second {
@@ -63,7 +63,7 @@ func New(client redis.UniversalClient) (*Store, error) {
 		o := client.Options()
 		check(o.MaxRetries, o.ContextTimeoutEnabled, o.ReadTimeout, o.WriteTimeout)
 		if o.MaxRedirects > 0 {
-			wrong("MaxRedirects must be -1: go-redis also sends commands again that way")
+			wrong("MaxRedirects must be -1: go-redis would repeat commands that way")
 		}
 		if o.ReadOnly {
 			wrong("ReadOnly, RouteByLatency and RouteRandomly must not be set: limits are kept by masters")
@@ -78,12 +78,12 @@ func New(client redis.UniversalClient) (*Store, error) {
 	return s, nil
 }
 
-// Close closes the client, if it is the store's own.
+// Close closes the client if the store owns it.
 func (s *Store) Close() error {
 	var err error
 	if s.slots != nil {
 		s.slots.end()
-		defer s.slots.group.Wait() // with the client closed, what is on its way ends
+		defer s.slots.group.Wait() // reads in flight end once the client is closed
 	}
 	if s.owned {
 		err = s.client.Close()
@@ -91,8 +91,8 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Shard returns the number of the cluster's server that has the key; of all keys the same one if there is one
-// server, or until the store has heard which has what. It asks the network nothing.
+// Shard returns the number of the cluster's server that has the key. It is the same for all keys if
+// there is one server, or until the store has read the slot table. It makes no network requests.
 func (s *Store) Shard(key string) int {
 	if s.slots == nil {
 		return 0
@@ -100,8 +100,8 @@ func (s *Store) Shard(key string) int {
 	return s.slots.shard(key)
 }
 
-// Do executes the commands: see [store.Store]. It returns when ctx ends; where ctx has no deadline,
-// also when the timeout is over.
+// Do executes the commands: see [store.Store]. It returns when ctx ends, or after the timeout if
+// ctx has no deadline.
 func (s *Store) Do(ctx context.Context, batch []store.Command) {
 	if _, patient := ctx.Deadline(); !patient {
 		var cancel context.CancelFunc
@@ -121,7 +121,7 @@ func (s *Store) Do(ctx context.Context, batch []store.Command) {
 		s.slots.learn()
 	}
 	send(ctx, s.client, calls, false)
-	stale := false // what is known of who has which slots
+	stale := false // the slot table may be outdated
 	var unknown []*pending
 	asked := map[string][]*pending{}
 	for _, p := range calls {
@@ -146,8 +146,8 @@ func (s *Store) Do(ctx context.Context, batch []store.Command) {
 			send(ctx, client, calls, true)
 		}
 	}
-	if stale && s.slots != nil { // else the URL is that of one server
-		s.slots.read() // which has go-redis read its own too
+	if stale && s.slots != nil { // otherwise the URL is of a single server
+		s.slots.read() // also makes go-redis read its own
 	}
 	for _, p := range calls {
 		p.outcome.Err = p.err
@@ -157,7 +157,7 @@ func (s *Store) Do(ctx context.Context, batch []store.Command) {
 	}
 }
 
-// pending is a call on its way.
+// pending is a call in flight.
 type pending struct {
 	call
 	outcome *store.Outcome
@@ -165,7 +165,7 @@ type pending struct {
 }
 
 // send executes the calls in one pipeline, and fills in their replies or errors. A server that keys
-// are being moved to answers only those that are asking.
+// are being moved to answers only calls with asking set.
 func send(ctx context.Context, client redis.Cmdable, calls []*pending, asking bool) {
 	if len(calls) == 0 {
 		return
@@ -180,7 +180,7 @@ func send(ctx context.Context, client redis.Cmdable, calls []*pending, asking bo
 	}
 	_, failed := pipe.Exec(ctx)
 	for i, p := range calls {
-		answer, err := answers[i].Result() // each command has its own error, unless the server refused the connection
+		answer, err := answers[i].Result() // errors are per command, unless the server refused the connection
 		switch {
 		case err != nil:
 		case answer == nil && failed != nil:
@@ -192,28 +192,28 @@ func send(ctx context.Context, client redis.Cmdable, calls []*pending, asking bo
 	}
 }
 
-// slots says which server has which slot of a Redis Cluster.
+// slots is the slot table of a Redis Cluster.
 type slots struct {
 	cluster *redis.ClusterClient
 	ctx     context.Context // of all reads, until end is called
 	end     func()
-	timeout time.Duration // of a read
+	timeout time.Duration // of one read
 	table   atomic.Pointer[[slotCount]uint16]
 
 	mu      sync.Mutex
 	asking  bool
 	again   bool // a key was elsewhere since the latest read began
 	asked   time.Time
-	numbers map[string]uint16 // of servers, by their address
+	numbers map[string]uint16 // of servers, by address
 	group   sync.WaitGroup
 }
 
 const (
 	slotCount = 16384
-	// A table of slots is read again at most this often.
+	// The minimum time between two reads of the slot table.
 	slotsEvery   = time.Second
 	slotsTimeout = time.Second
-	// While it isn't answered, so many tries are made, each so long after the one before.
+	// Without an answer, the number of attempts, and the delay between them.
 	slotsTries = 8
 	slotsAgain = 25 * time.Millisecond
 )
@@ -224,7 +224,7 @@ func newSlots(client *redis.ClusterClient) *slots {
 	return s
 }
 
-// shard is the number of the server that has the key's slot, or one that no server has, as long as that is unknown.
+// shard returns the number of the server with the key's slot, or slotCount while that is unknown.
 func (s *slots) shard(key string) int {
 	slot := slotOf(key)
 	if table := s.table.Load(); table != nil {
@@ -233,7 +233,7 @@ func (s *slots) shard(key string) int {
 	return slotCount
 }
 
-// learn reads the table in the background, if there is none yet or it is to be read again.
+// learn reads the table in the background if there is none yet or it is outdated.
 func (s *slots) learn() {
 	s.mu.Lock()
 	due := s.table.Load() == nil || s.again
@@ -243,7 +243,7 @@ func (s *slots) learn() {
 	}
 }
 
-// read reads the table in the background: at the next command after it was read just now.
+// read reads the table in the background; if it was read just now, at the next command.
 func (s *slots) read() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,7 +266,7 @@ func (s *slots) readNow() {
 	}
 	table := new([slotCount]uint16)
 	for slot := range table {
-		table[slot] = slotCount // no server's
+		table[slot] = slotCount // no server has it
 	}
 	for _, r := range ranges {
 		if len(r.Nodes) == 0 {
@@ -284,13 +284,13 @@ func (s *slots) readNow() {
 	s.table.Store(table)
 }
 
-// ask returns which server has which slots, nil if none says so. Before go-redis knows the masters it asks one
-// server after the other, in an order that it draws, and the first may be one that doesn't answer. So it is asked again
-// soon, while it may still answer, and the first answer counts.
+// ask returns the servers and their slots, nil without an answer. Before go-redis knows the
+// masters, it asks one server after the other in random order, and the first may be down. So ask
+// repeats the request soon, while earlier ones may still be answered, and takes the first answer.
 func (s *slots) ask() []redis.ClusterSlot {
 	ctx, cancel := context.WithTimeout(s.ctx, s.timeout)
 	defer cancel()
-	answers := make(chan []redis.ClusterSlot, slotsTries) // so that nobody need listen
+	answers := make(chan []redis.ClusterSlot, slotsTries) // buffered: late answers need no receiver
 	again := time.NewTicker(slotsAgain)
 	defer again.Stop()
 	tries, failed := 0, 0
@@ -316,9 +316,9 @@ func (s *slots) ask() []redis.ClusterSlot {
 	return nil
 }
 
-// askAll asks all masters, and passes on the first answer, or nil if there is none. It ends when all have answered, or when
-// ctx's time is over: go-redis reads until then, even if ctx is canceled. A hook of the client that panics is a server that
-// doesn't answer.
+// askAll asks all masters, and passes on the first answer, or nil. It ends when all have answered,
+// or at ctx's deadline: go-redis reads until then, even if ctx is canceled. A panic in a hook of
+// the client counts as no answer.
 func (s *slots) askAll(ctx context.Context, answers chan<- []redis.ClusterSlot) {
 	var first sync.Once
 	defer func() {
@@ -327,7 +327,7 @@ func (s *slots) askAll(ctx context.Context, answers chan<- []redis.ClusterSlot) 
 	}()
 	_ = s.cluster.ForEachMaster(ctx, func(ctx context.Context, client *redis.Client) error {
 		defer func() { _ = recover() }()
-		//lint:ignore SA1019 servers before 7.0 don't know the command that has taken its place
+		//lint:ignore SA1019 servers before 7.0 don't know the command that replaces it
 		answer, err := client.ClusterSlots(ctx).Result()
 		if err == nil && len(answer) > 0 {
 			first.Do(func() { answers <- answer })
@@ -336,7 +336,7 @@ func (s *slots) askAll(ctx context.Context, answers chan<- []redis.ClusterSlot) 
 	})
 }
 
-// client is the client of a master by its address, nil if there is none.
+// client returns the client of a master by its address, nil if there is none.
 func (s *slots) client(ctx context.Context, server string) (found *redis.Client) {
 	var mu sync.Mutex
 	_ = s.cluster.ForEachMaster(ctx, func(_ context.Context, client *redis.Client) error {
@@ -350,7 +350,7 @@ func (s *slots) client(ctx context.Context, server string) (found *redis.Client)
 	return found
 }
 
-// slotOf is the slot of a key in a Redis Cluster: CRC16 (XMODEM) of its hash tag.
+// slotOf returns the slot of a key in a Redis Cluster: CRC16 (XMODEM) of its hash tag.
 func slotOf(key string) uint16 {
 	if _, rest, ok := strings.Cut(key, "{"); ok {
 		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {

@@ -34,7 +34,7 @@ type three struct {
 	ids     [3]string
 }
 
-// Where the slots of the second and of the third server begin.
+// The first slots of the second and the third server.
 const (
 	secondFrom = 5461
 	thirdFrom  = 10923
@@ -56,7 +56,7 @@ func startThree(t *testing.T) *three {
 	}
 	require.Eventually(t, func() bool {
 		for _, client := range c.clients {
-			//lint:ignore SA1019 it is what the store asks too
+			//lint:ignore SA1019 the store uses it too
 			slots, err := client.ClusterSlots(t.Context()).Result()
 			if err != nil || len(slots) != 3 || !strings.Contains(client.ClusterInfo(t.Context()).Val(), "cluster_state:ok") {
 				return false
@@ -80,7 +80,7 @@ func (c *three) patient(t *testing.T) *redis.ClusterClient {
 	return client
 }
 
-// keyAt is a key whose slot is of server i.
+// keyAt returns a key with a slot of server i.
 func (c *three) keyAt(i int) string {
 	for n := 0; ; n++ {
 		key := "k" + strconv.Itoa(n)
@@ -90,7 +90,7 @@ func (c *three) keyAt(i int) string {
 	}
 }
 
-// A URL of one server that is one of several is told so. known bug 207
+// A URL of one server that is part of a cluster is reported. known bug 207
 func TestOneServerOfSeveral(t *testing.T) {
 	c := startThree(t)
 	st, err := penstockredis.Open("redis://" + c.servers[0].Addr)
@@ -102,8 +102,8 @@ func TestOneServerOfSeveral(t *testing.T) {
 	require.ErrorContains(t, err, "has moved to another server")
 }
 
-// The store does what every store has to in a Redis Cluster too, and knows which keys are together.
-// known bug 101
+// The store meets the contract in a Redis Cluster too, and knows which keys are together. known bug
+// 101
 func TestConformanceOfClusters(t *testing.T) {
 	c := startThree(t)
 	st := penstockredis.Patient(c.patient(t))
@@ -122,8 +122,8 @@ func TestConformanceOfClusters(t *testing.T) {
 	}
 }
 
-// While a slot is moved, a key that is not there any more is asked for where it goes. When it has
-// moved, the store hears of it. In between nothing is executed twice.
+// While a slot is being moved, a key that has left is requested at its new server. When the slot
+// has moved, the store learns of it. In between no command is executed twice.
 func TestMovedSlots(t *testing.T) {
 	c := startThree(t)
 	st := penstockredis.Patient(c.patient(t))
@@ -139,7 +139,7 @@ func TestMovedSlots(t *testing.T) {
 	assert.EqualValues(t, 7, first.Reply.Granted)
 	assert.EqualValues(t, 1, c.clients[2].DBSize(t.Context()).Val())
 	assert.EqualValues(t, 0, c.clients[0].DBSize(t.Context()).Val())
-	both := &store.Permits{ // of two keys, which neither server takes. known bug 212
+	both := &store.Permits{ // of two keys; neither server accepts it. known bug 212
 		Outcome: store.Outcome{Key: "{" + key + "}"}, Caller: store.Caller{Member: 1, Seq: 1}, Limit: 10, Need: 1, Want: 1, Expiry: time.Second,
 	}
 	err := do(st, both)
@@ -161,7 +161,7 @@ func TestMovedSlots(t *testing.T) {
 	}, patience, time.Millisecond)
 }
 
-// One of three servers is away: the keys of the others are kept.
+// With one of three servers down, the keys of the others work.
 func TestOneShardAway(t *testing.T) {
 	c := startThree(t)
 	st, err := penstockredis.Open(c.url("&timeout=1s"))
@@ -183,7 +183,7 @@ func TestOneShardAway(t *testing.T) {
 	}, patience, time.Millisecond)
 }
 
-// Each master is asked what it is.
+// Each master is probed.
 func TestProbeOfClusters(t *testing.T) {
 	c := startThree(t)
 	st := penstockredis.Patient(c.patient(t))
@@ -226,7 +226,7 @@ func TestSentinel(t *testing.T) {
 	}, patience, 50*time.Millisecond)
 }
 
-// TLS: the server's certificate is checked unless the URL says otherwise.
+// TLS: the server's certificate is checked unless the URL disables that.
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	certificate, key := selfSigned(t, dir)
@@ -267,7 +267,7 @@ func selfSigned(t *testing.T, dir string) (certificate, key string) {
 	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", secret)
 }
 
-// A store whose servers are all away closes, whatever it is asking them and however long that may take.
+// A store whose servers are all down closes, whatever requests are in flight.
 func TestCloseWhileServersAreAway(t *testing.T) {
 	st, err := penstockredis.Open("redis+cluster://127.0.0.1:1?addr=127.0.0.1:2")
 	require.NoError(t, err)

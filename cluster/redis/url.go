@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// defaultTimeout is the longest that a command takes, unless the URL says otherwise: members give up earlier, as their
-	// rules say.
+	// defaultTimeout is the longest that a command takes, unless the URL sets another: members give
+	// up earlier, according to their rules.
 	defaultTimeout = cluster.MaxTimeout
-	// longest is how long a connection made in the background, or a command that no call waits for,
-	// may take. Everything else ends with its context before that.
+	// longest is the limit for a connection made in the background, and for a command that no call
+	// waits for. Everything else ends with its context before that.
 	longest = time.Second
 )
 
-// schemes are what a URL may begin with.
+// schemes are the supported schemes of URLs.
 var schemes = map[string]func(url string) (redis.UniversalClient, time.Duration, error){
 	"redis":           openSingle,
 	"rediss":          openSingle,
@@ -36,14 +36,14 @@ var schemes = map[string]func(url string) (redis.UniversalClient, time.Duration,
 	"rediss+sentinel": openSentinel,
 }
 
-// ours are the parameters of go-redis that a URL must not set, and why.
+// ours are the parameters of go-redis that a URL must not set, with reasons.
 var ours = map[string]string{
 	"max_retries":               "commands are never sent again: a hand-back would count twice",
 	"max_redirects":             "commands are never sent again: a hand-back would count twice",
 	"min_retry_backoff":         "commands are never sent again",
 	"max_retry_backoff":         "commands are never sent again",
-	"dialer_retries":            "nobody waits for a server that is away",
-	"dialer_retry_timeout":      "nobody waits for a server that is away",
+	"dialer_retries":            "calls don't wait for an unreachable server",
+	"dialer_retry_timeout":      "calls don't wait for an unreachable server",
 	"dial_timeout":              "connections are made in the background",
 	"read_timeout":              "use timeout",
 	"write_timeout":             "use timeout",
@@ -55,7 +55,7 @@ var ours = map[string]string{
 	"use_disconnected_replicas": "limits are kept by masters",
 }
 
-// Stores are the schemes of URLs for api.Config.Stores, each with [Open].
+// Stores returns the schemes of URLs for api.Config.Stores, each with [Open].
 func Stores() map[string]func(url string) (store.Store, error) {
 	stores := map[string]func(string) (store.Store, error){}
 	for scheme := range schemes {
@@ -65,7 +65,7 @@ func Stores() map[string]func(url string) (store.Store, error) {
 }
 
 // Open returns a store by its URL. It makes no network requests, so it works while the server is
-// away.
+// down.
 //
 //	redis://user:password@host:6379/0           one server
 //	rediss://...                                by TLS
@@ -74,9 +74,9 @@ func Stores() map[string]func(url string) (store.Store, error) {
 //	redis+sentinel://host:26379/0?master_name=shop&addr=host2:26379&password=...
 //	                                            the master that Sentinels name
 //
-// URLs may have whatever go-redis reads from them, except what must not be changed: retries,
-// redirects, timeouts and replicas. A parameter of our own is timeout, the longest that a command
-// takes: from 1ms to 1s, 1s if it is missing, as members give up earlier anyway. Errors never quote the URL, which may hold a
+// URLs may have any parameter that go-redis reads, except for retries, redirects, timeouts and
+// replicas. The parameter timeout is the longest that a command takes, from 1ms to 1s; the default
+// is 1s, as members give up earlier anyway. Errors never quote the URL, which may contain a
 // password.
 func Open(address string) (*Store, error) {
 	scheme, _, _ := strings.Cut(address, ":")
@@ -98,12 +98,12 @@ func Open(address string) (*Store, error) {
 	return s, nil
 }
 
-// plain takes what is ours out of a URL, and leaves one that go-redis reads.
+// plain removes our parameters from a URL, and returns one that go-redis reads.
 func plain(address string) (string, time.Duration, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return "", 0, errors.New("the URL can't be read: in user and password, " +
-			"what is neither letter nor digit is to be written as %XX")
+		return "", 0, errors.New("the URL can't be parsed: " +
+			"percent-encode special characters in user and password")
 	}
 	query := u.Query()
 	for name := range query {
@@ -124,8 +124,8 @@ func plain(address string) (string, time.Duration, error) {
 	return u.String(), timeout, nil
 }
 
-// unread is the error of a URL that go-redis doesn't read. Where a password has a slash in it, the
-// path is a part of that.
+// unread is the error for a URL that go-redis can't read. If a password contains a slash, the rest
+// of it becomes part of the path.
 func unread(err error) error {
 	for _, quoting := range []string{"database number", "URL path"} {
 		if strings.Contains(err.Error(), quoting) {

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// Opening a store asks the network nothing, so a process starts while the server is away.
+// Opening a store makes no network requests, so a process can start while the server is down.
 func TestOpen(t *testing.T) {
 	for _, url := range []string{
 		"redis://127.0.0.1:1/3",
@@ -30,13 +30,13 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A URL that would have commands sent again, or calls wait, is refused with a sentence. None of
-// them quotes the URL.
+// A URL that would repeat commands or block calls is rejected, with an error that doesn't quote the
+// URL.
 func TestRefusedURLs(t *testing.T) {
 	for url, want := range map[string]string{
 		"":                                   "the URL must begin with one of redis://, redis+cluster://, redis+sentinel://, rediss://,",
 		"http://h":                           "the URL must begin with one of",
-		"redis://secret:secret@h:%zz":        "the URL can't be read: in user and password, what is neither letter nor digit is to be written as %XX",
+		"redis://secret:secret@h:%zz":        "the URL can't be parsed: percent-encode special characters in user and password",
 		"redis://h?max_retries=3&a=secret":   "the URL must not set max_retries: commands are never sent again: a hand-back would count twice",
 		"redis+cluster://h?max_redirects=1":  "the URL must not set max_redirects: commands are never sent again: a hand-back would count twice",
 		"redis://h?read_timeout=3s":          "the URL must not set read_timeout: use timeout",
@@ -58,7 +58,7 @@ func TestRefusedURLs(t *testing.T) {
 	}
 }
 
-// The options that go-redis has by itself send a command up to four times, for up to five seconds.
+// By default, go-redis sends a command up to four times, for up to five seconds.
 func TestRefusedClients(t *testing.T) {
 	c := redis.NewClient(&redis.Options{})
 	defer c.Close()
@@ -85,8 +85,8 @@ func TestRefusedClients(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// What the server certainly didn't execute is told apart from what nobody knows, in the words of
-// each version.
+// Commands that were certainly not executed are distinguished from the others, in the wording of each
+// version.
 func TestExplained(t *testing.T) {
 	for said, want := range map[string]error{
 		"NOSCRIPT No matching script.": store.ErrNotExecuted,
@@ -113,7 +113,7 @@ func TestExplained(t *testing.T) {
 	assert.NotErrorIs(t, penstockredis.Explained(errors.New("OOM")), store.ErrNotExecuted, "not the server's word")
 }
 
-// answer is an error that a server said.
+// answer is an error from a server.
 type answer string
 
 func (a answer) Error() string { return string(a) }

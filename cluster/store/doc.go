@@ -1,5 +1,5 @@
-// Package store is the protocol between a member of a cluster and the [Store] that its members share. It is for
-// authors of stores: a program that only uses one needs package cluster.
+// Package store is the protocol between the members of a cluster and their [Store]. Only authors of
+// stores need it; programs that use a store need package cluster.
 //
 // A store executes four kinds of [Command], each on one key and atomically:
 //
@@ -8,8 +8,10 @@
 //	Permits   sets how many permits of a semaphore a member holds
 //	Presence  announces a member, and counts the members
 //
-// The comment on each type says what the store does, and in which order. Package cluster/storetest checks a store
-// against that; package cluster has a Memory, which is the shortest store, and cluster/redis has one for servers.
+// The comment on each type defines the store's steps and their order. Package cluster/storetest
+// checks a store against it. The Memory in package cluster is the shortest store; cluster/redis has
+// the one for servers.
 //
-// Further kinds of command may come: a store gives one that it doesn't know an error that wraps [ErrNotExecuted].
+// More kinds of command may come: the error of a command that a store doesn't know must wrap
+// [ErrNotExecuted].
 package store

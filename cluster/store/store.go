@@ -8,94 +8,93 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Store is what members share. It goes by its own clock for everything it counts. It is safe for
-// concurrent use. Package storetest checks what a store must do.
+// Store is the state that members share. It uses its own clock for everything it counts. It is safe
+// for concurrent use. Package storetest checks an implementation.
 type Store interface {
-	// Do executes commands whose keys are all on one shard, each of them atomically and in
-	// this order, in one round trip. It fills in the reply or the error of each and returns
-	// when all have one, at the latest when ctx ends. Where no call waits, ctx has a deadline: the
-	// store may take until then, to connect for instance, whatever its usual limit. Do never sends
-	// a command again unless it was certainly not executed. A panic, or a reply that can't be one,
-	// such as one that was not filled in, counts as a store that doesn't answer.
+	// Do executes commands whose keys are all on one shard, each atomically and in this order, in
+	// one round trip. It fills in the reply or the error of each, and returns when all are done, at
+	// the latest when ctx ends. If no call waits, ctx has a deadline: the store may take until
+	// then, for instance to connect, whatever its usual limit. Do never sends a command again
+	// unless it was certainly not executed. A panic or an impossible reply, such as one not filled
+	// in, counts as no answer.
 	Do(ctx context.Context, batch []Command)
 	// Shard returns the number of the shard that a key is on, from 0: keys with the same number may
-	// be in one batch, and are out of reach together. A store that is one server returns 0. Members ask
-	// before each batch, and follow a key whose number has changed. Shard must return immediately. A
-	// panic counts as a store that doesn't answer, until a later call returns a number.
+	// be in one batch, and become unreachable together. A single server is shard 0. Members ask
+	// before each batch, and follow a key whose number changes. Shard must return at once. After a
+	// panic the store counts as unreachable, until a later call returns.
 	Shard(key string) int
 }
 
-// Prober is a store that can say what it lacks, such as a setting or a permission. A member asks it in the background when it
-// joins and each time that the store is back, and logs the error.
+// Prober is a store that can check its own setup, such as settings and permissions. A member calls
+// Probe in the background when it joins and each time the store is back, and logs the error.
 type Prober interface {
 	Probe(ctx context.Context) error
 }
 
-// Starter is a [Store] that need not be waited for: Start begins what Do does, and calls done once,
-// when the batch has its replies, from any goroutine and perhaps before Start returns. A member
-// calls it instead of Do. It is for stores within the process, so that a cluster runs on a clock
-// that a test moves.
+// Starter is a [Store] with an asynchronous Do: Start begins the batch, and calls done once, when
+// the batch has its replies, from any goroutine and perhaps before Start returns. A member calls it
+// instead of Do. It is for stores within the process, so that a cluster runs on a test's clock.
 type Starter interface {
 	Start(ctx context.Context, batch []Command, done func())
 }
 
 // Command is a [Take], a [Turn], a [Permits] or a [Presence].
 type Command interface {
-	// Result is what the command has in common with others: its key and its error.
+	// Result returns the part that all commands have: the key and the error.
 	Result() *Outcome
 }
 
-// Outcome is where a command goes, and whether it was executed.
+// Outcome is a command's key, and whether it was executed.
 type Outcome struct {
 	Key string
-	// Err is nil if Reply holds what the store said. Otherwise it is unknown whether the command
-	// was executed, unless Err wraps [ErrNotExecuted].
+	// Err is nil if the store has replied. Otherwise it is unknown whether the command was
+	// executed, unless Err wraps [ErrNotExecuted].
 	Err error
 }
 
 // Result returns the receiver.
 func (o *Outcome) Result() *Outcome { return o }
 
-// ErrNotExecuted is wrapped by the error of a command that the store has certainly not executed, nor
-// ever will.
+// ErrNotExecuted is wrapped by the error of a command that was certainly not executed and never
+// will be.
 var ErrNotExecuted = errors.New("the store did not execute the command")
 
-// ErrForeign is wrapped by the error of a command whose key holds something that no member wrote.
+// ErrForeign is wrapped by the error of a command whose key holds a value that no member wrote.
 var ErrForeign = errors.New("the key holds a value that is not of this library: remove it, or use another namespace")
 
-// ErrMoving is wrapped by the error of a command whose key is on its way from one server to another, and can't be used
-// meanwhile. It says nothing on whether the shard is away.
+// ErrMoving is wrapped by the error of a command whose key is being moved between servers and can't
+// be used meanwhile. The shard may be reachable all the same.
 var ErrMoving = errors.New("the key is being moved from one server to another")
 
-// MostNumber is the first integer that stores need not be able to count to: 2^53. All numbers in
-// commands and replies are below it, apart from durations in nanoseconds.
+// MostNumber is the limit of numbers that stores must be able to count: 2^53. All numbers in
+// commands and replies are below it, except for durations in nanoseconds.
 const MostNumber = 1 << 53
 
-// Caller says which member sends a command, and which of its commands it is.
+// Caller identifies a command: the member that sends it, and its number.
 type Caller struct {
-	// Member is the incarnation: a random number from 1 on, drawn when a member joins.
+	// Member identifies the incarnation: a random number from 1, drawn when a member joins.
 	Member int64
-	// Seq grows with each command that the member sends to a key, from 1. Where executing a command
-	// again would count something twice, a store refuses it if it has seen this number, or a higher
-	// one, from this member.
+	// Seq grows with each command that the member sends to a key, from 1. If executing a command
+	// again would count something twice, the store ignores that part when it has seen this number,
+	// or a higher one, from this member.
 	Seq int64
 }
 
 // Units is a number of units in a bucket.
 type Units struct {
-	Bucket int64 // the number of the bucket
+	Bucket int64 // the bucket's number
 	Units  int64
 }
 
-// Ring is a window as the store keeps it: a shape, and where its buckets begin.
-// Bucket b begins at Phase + b × width, in the store's time since 1970. A window counts
-// Span buckets, the current one included; those before it are forgotten.
+// Ring is a window as the store keeps it: a shape, and the offset of its buckets. Bucket b begins
+// at Phase + b × width, in the store's time since 1970. A window counts Span buckets, including the
+// current one; earlier ones are forgotten.
 type Ring struct {
-	Shape stat.Shape    // of buckets that last whole microseconds
+	Shape stat.Shape    // buckets last whole microseconds
 	Phase time.Duration // at least 0, less than a bucket
 }
 
-// Span is how many buckets count: as many as the shape has, or one more if it is strict.
+// Span returns the number of buckets that count: the shape's, and one more if it is strict.
 func (r Ring) Span() int64 {
 	if r.Shape.Strict {
 		return int64(r.Shape.Buckets) + 1
@@ -103,7 +102,7 @@ func (r Ring) Span() int64 {
 	return int64(r.Shape.Buckets)
 }
 
-// Bucket is the number of the bucket at a time, in nanoseconds since 1970.
+// Bucket returns the number of the bucket at a time, in nanoseconds since 1970.
 func (r Ring) Bucket(now int64) int64 {
 	width := int64(r.Shape.Width())
 	b := (now - int64(r.Phase)) / width
@@ -113,64 +112,66 @@ func (r Ring) Bucket(now int64) int64 {
 	return b
 }
 
-// Begins is when a bucket begins, in nanoseconds since 1970.
+// Begins returns the begin of a bucket, in nanoseconds since 1970.
 func (r Ring) Begins(bucket int64) int64 {
 	return int64(r.Phase) + bucket*int64(r.Shape.Width())
 }
 
 // Take leases units of a window, and hands units back.
 //
-// The store executes it in this order. The current bucket is head, the newest one that ever was current
-// by the clock: a borrowed bucket doesn't move head, and where the clock is set back, head lasts until the
-// clock gets to its end. Where the clock is behind head by the whole ring (Span buckets) or more, all
-// units that the key holds are moved to the bucket that is current by the clock, under a new epoch, and head
-// with them. Units of head and of coming buckets, which members may yet spend, are counted there and a second
-// time ahead of it: one bucket further than the last of them lay ahead, at most Shape.Buckets+1, or 1 where Span is.
+// The store executes these steps in order. The current bucket is head, the newest bucket that was
+// ever current by the clock: a borrowed bucket doesn't move head, and if the clock is set back,
+// head stays until the clock reaches its end. If the clock is behind head by the whole ring (Span
+// buckets) or more, all units of the key and head move to the bucket that is current by the clock,
+// under a new epoch. Units of head and of coming buckets, which members may still spend, are
+// counted there and a second time ahead of it: one bucket further ahead than the last of them was,
+// at most Shape.Buckets+1, or 1 if Span is 1.
 //
-//  1. A key that doesn't exist has NewEpoch as its epoch, one that was just moved as above the epoch that
-//     NextEpoch says.
+//  1. A key that doesn't exist gets NewEpoch as its epoch; a key that was just moved as above gets
+//     NextEpoch.
 //  2. A bucket counts the members that asked for units (Need or Want) and whose Seen was another
-//     bucket. active is that of the current bucket, this one included, or that of the one before,
-//     if that is more; at least 1.
-//  3. If Epoch is the key's and Seq was not seen: Backs are taken out of their buckets, as far as these
-//     hold so much, and Charges are added, whatever the limit; a bucket that no longer counts is
-//     ignored, and what is charged to one that has not begun goes to the current one.
-//  4. If Epoch is neither 0 nor the key's, nothing is granted: the member has to charge first what it
-//     has admitted. Nor if Need and Want are 0.
-//  5. The target is Ahead if that has not begun, at most Shape.Buckets ahead; else the current bucket.
-//     n units fit a bucket if every window that contains it, up to the one that ends with the last bucket
-//     that holds units, holds at most Limit-n. If Need doesn't fit nothing is granted there; else
-//     max(Need, min(Want, room/sharers)), where room is how many units fit.
-//     A bucket counts the members that were granted some units this way while it was current, but fewer than Want, and
-//     whose Lacked was another bucket. If the target is the current bucket, and the bucket before it counts any member, then
-//     sharers is the larger of the two buckets' counts plus one, at most active. Otherwise sharers is active.
-//  6. If Need fits nothing and Borrow is not 0, the first coming bucket that begins in less than
-//     Borrow by the clock, at most Shape.Buckets ahead, where Need fits is granted Need.
+//     bucket. active is the count of the current bucket, including this member, or of the previous
+//     one if that is higher; at least 1.
+//  3. If Epoch is the key's and Seq was not seen: Backs are subtracted from their buckets, down to 0,
+//     and Charges are added, whatever the limit. Buckets that no longer count are ignored; charges
+//     to a bucket that has not begun go to the current one.
+//  4. If Epoch is neither 0 nor the key's, nothing is granted: the member must first charge the
+//     units it has admitted. Nor if Need and Want are 0.
+//  5. The target is Ahead if that has not begun, at most Shape.Buckets ahead; otherwise the current
+//     bucket. n units fit a bucket if every window that contains it, up to the window that ends with
+//     the last bucket that holds units, holds at most Limit-n. If Need doesn't fit, nothing is
+//     granted there; otherwise max(Need, min(Want, room/sharers)), where room is the number of units
+//     that fit. A bucket counts the members that were granted some units this way while it was
+//     current, but fewer than Want, and whose Shortfall was another bucket. If the target is the
+//     current bucket and the previous one counts any such member, sharers is the larger of the two
+//     buckets' counts plus one, at most active. Otherwise sharers is active.
+//  6. If Need doesn't fit and Borrow is not 0, Need is granted in the first coming bucket where it
+//     fits that begins in less than Borrow by the clock, at most Shape.Buckets ahead.
 //
-// The key lives for at least (Buckets+2) × width after its last use, and is gone a width later. Where units were granted
-// in a coming bucket, it lives longer by as much as that lies ahead. What the store has seen of a
-// member is kept for Span+Buckets buckets after its last command.
+// The key lives for at least (Buckets+2) × width after its last use, and is gone a width later.
+// After a grant in a coming bucket, it lives longer by the distance to that bucket. What the store
+// has seen of a member is kept for Span+Buckets buckets after its last command.
 type Take struct {
 	Outcome
 	Caller
 	Ring
 	Limit int64 // units in a window, floored
-	Need  int64 // at least so many, or none
-	Want  int64 // more are welcome
-	// Seen is the bucket that was current by the last reply to a Take that asked for units, 0 if
-	// there was none.
+	Need  int64 // the least that is useful; fewer are not granted
+	Want  int64 // the most that is useful
+	// Seen is the current bucket of the latest reply to a Take that asked for units; 0 if there was
+	// none.
 	Seen int64
-	// Lacked is the bucket that was current by the last reply that granted some units, but fewer than Want, and not by
-	// Borrow; 0 if there was none.
+	// Shortfall is the current bucket of the latest reply that granted some units, but fewer than
+	// Want, and not by Borrow; 0 if there was none.
 	Shortfall int64
-	// Ahead is the coming bucket from which units are wanted, 0 for the current one. If it is set,
-	// Borrow is 0.
+	// Ahead is the coming bucket to take units from, 0 for the current one. If it is set, Borrow is
+	// 0.
 	Ahead int64
-	// Borrow is how long a call may wait for Need to fit a coming bucket; 0: it may not.
+	// Borrow is the longest wait of a call until Need fits a coming bucket; 0 if it may not wait.
 	Borrow time.Duration
 
-	Epoch    int64 // the key's by the last reply; 0 if the member has nothing there that counts
-	NewEpoch int64 // a random number from 2 to MaxEpoch, for a key that starts a new epoch
+	Epoch    int64 // the key's, by the latest reply; 0 if the member has no units there that count
+	NewEpoch int64 // a random number from 2 to MaxEpoch, for a new key
 	Backs    []Units
 	Charges  []Units
 
@@ -180,8 +181,9 @@ type Take struct {
 // MaxEpoch is the highest NewEpoch, 2^52.
 const MaxEpoch = 1 << 52
 
-// NextEpoch is the epoch of a key that had one and begins another: their sum, less 2^53-2 if that is 2^53 or
-// more. It depends on both, since the same command may come twice, and is then to begin a third.
+// NextEpoch returns the epoch after the given one: its sum with NewEpoch, less 2^53-2 if that is
+// 2^53 or more. It depends on both, since a command that is executed twice must begin another epoch
+// the second time.
 func (t *Take) NextEpoch(epoch int64) int64 {
 	if epoch += t.NewEpoch; epoch >= MostNumber {
 		epoch -= MostNumber - 2
@@ -192,35 +194,35 @@ func (t *Take) NextEpoch(epoch int64) int64 {
 // TakeReply is the store's reply to a [Take].
 type TakeReply struct {
 	Granted int64 // units
-	Bucket  int64 // that they were charged in
-	Current int64 // the bucket that is current
-	// Left is how long it is until the current bucket ends by the clock: more than 0, and more than its width
-	// where the clock was set back.
+	Bucket  int64 // the bucket they were charged in
+	Current int64 // the current bucket
+	// Left is the time until the current bucket ends by the clock: more than 0, and more than its
+	// width if the clock was set back.
 	Left time.Duration
-	Room int64 // how many more units fit the target bucket
-	// Free is how long until a unit fits, if no member hands any back; 0 if one fits now, or if the
+	Room int64 // further units that fit the target bucket
+	// Free is the time until a unit fits, if no member hands any back; 0 if one fits now, or if the
 	// limit is 0.
 	Free   time.Duration
 	Active int64 // members, see Take
-	Now    int64 // what the store's clock shows, in nanoseconds since 1970, even if it has been set back
+	Now    int64 // the store's clock, in nanoseconds since 1970, even if it was set back
 	Epoch  int64
 }
 
-// Turn leases turns of a throttle. The store keeps the time of the last turn that it gave away.
-// The first turn is Need × Spacing after that, or now if that has passed; each further one is of
-// one unit, Spacing after the one before. If the first would be more than Within from now, none is
-// given. Where the clock has been set back since the last command, the last turn is moved back by
-// as much. A command that is executed twice gives turns twice, and those of one reply are lost.
+// Turn leases turns of a throttle. The store keeps the time of the latest turn it gave out. The
+// first turn is Need × Spacing after that, or now if that has passed; each further turn is for one
+// unit, Spacing after the one before. If the first turn would be later than Within from now, none
+// is given. If the clock was set back since the latest command, the latest turn moves back by as
+// much. A command that is executed twice gives turns twice, and those of one reply are lost.
 //
-// After each command the store remembers the last turn, also once that has passed, for at least a
-// minute, and for Within + max(64, Need) × Spacing. So no call of up to 64 units comes too early, nor
-// does any where all have as many. A call of more units that comes when nothing is remembered, as
-// there was no command for so long and the latest was of fewer units, has its turn at once.
+// After each command the store remembers the latest turn, even after it has passed, for at least a
+// minute, and for Within + max(64, Need) × Spacing. So no call of up to 64 units comes too early,
+// nor does any call if all have equally many units. A call of more units gets its turn at once if
+// the store remembers none, because the latest command was long ago and had fewer units.
 type Turn struct {
 	Outcome
 	Spacing time.Duration // between two units, from 1 ns to 24 h
 	Need    int64         // units of the call that gets the first turn; Need × Spacing is below 2^52 ns, 52 days
-	Want    int64         // units in all, if that is more; so is Want × Spacing
+	Want    int64         // units in total, if more than Need; the same bound holds
 	Within  time.Duration
 
 	Reply TurnReply
@@ -228,33 +230,33 @@ type Turn struct {
 
 // TurnReply is the store's reply to a [Turn].
 type TurnReply struct {
-	Granted int64         // units: none, or Need or, if that is more, Want
-	Wait    time.Duration // until the first turn, also if it was not given
+	Granted int64         // units: 0, or the larger of Need and Want
+	Wait    time.Duration // until the first turn, even if it was not given
 	Now     int64         // see TakeReply
 }
 
-// Permits sets how many permits of a semaphore the member holds. The number is absolute: a second
-// execution changes nothing.
+// Permits sets the number of permits of a semaphore that the member holds. The number is absolute:
+// executing the command again changes nothing.
 //
-// The store first releases the permits of members that have expired. If it has seen Seq, or a
-// higher one, it changes only the time at which this member expires. Otherwise, where others is
-// what the other members hold, and held what this one holds:
+// The store first releases the permits of expired members. If it has seen Seq, or a higher one, it
+// only extends this member's expiry. Otherwise, if the other members hold others permits and this
+// one holds held:
 //
-//	keeps  max(Claim, min(held, Want)), also beyond the limit: calls that run have been let in
+//	keeps  max(Claim, min(held, Want)), even beyond the limit: running calls were let in
 //	free   Limit - others - keeps, at least 0
 //	holds  keeps if Need is beyond keeps + free; else max(keeps, Need, min(Want, keeps + free/active))
 //
-// active is the number of members that hold any, this one included. A member expires Expiry after
-// its last command. One that holds 0 doesn't count as a member, but its Seq is kept until then.
-// Where the clock has been set back since the last command, the times at which members expire are
-// moved by as much.
+// active is the number of members that hold permits, including this one. A member expires Expiry
+// after its latest command. A member with 0 permits doesn't count, but its Seq is kept until it
+// expires. If the clock was set back since the latest command, the members' expiries move by as
+// much.
 type Permits struct {
 	Outcome
 	Caller
 	Limit  int64
-	Claim  int64 // permits of calls that run
-	Need   int64 // permits in all: with fewer, the call that asks is refused
-	Want   int64 // permits in all that are welcome; those beyond are given back
+	Claim  int64 // permits of running calls
+	Need   int64 // permits in total: with fewer, the asking call is refused
+	Want   int64 // permits in total that are useful; the rest are given back
 	Expiry time.Duration
 
 	Reply PermitsReply
@@ -263,24 +265,24 @@ type Permits struct {
 // PermitsReply is the store's reply to a [Permits].
 type PermitsReply struct {
 	Held   int64 // by this member
-	Total  int64 // by all
-	Active int64 // members that hold any
+	Total  int64 // by all members
+	Active int64 // members that hold permits
 	Now    int64 // see TakeReply
 }
 
-// Presence announces a member, and asks how many there are. Members that have been silent for
-// Expiry don't count. For a clock that has been set back, see [Permits].
+// Presence announces a member, and returns the number of members. Members that have been silent for
+// Expiry don't count. If the clock is set back, see [Permits].
 type Presence struct {
 	Outcome
 	Caller
 	Expiry time.Duration
-	Leave  bool // the member goes
+	Leave  bool // the member leaves
 
 	Reply PresenceReply
 }
 
 // PresenceReply is the store's reply to a [Presence].
 type PresenceReply struct {
-	Members int64 // this one included, unless it leaves
+	Members int64 // including this one, unless it leaves
 	Now     int64 // see TakeReply
 }

@@ -12,7 +12,7 @@ import (
 
 var cases = []struct {
 	name  string
-	moves bool // the clock of the store
+	moves bool // needs a movable clock
 	run   func(*stage)
 }{
 	{name: "no more than the limit", run: func(s *stage) {
@@ -25,7 +25,7 @@ var cases = []struct {
 	{name: "the need comes before the share", run: func(s *stage) {
 		w := s.window("w", s.hours(2, false), 100)
 		for member := range int64(4) {
-			w.seen = 0 // like members that see this bucket for the first time
+			w.seen = 0 // as by members that see this bucket for the first time
 			w.take(1+member, 1, 1)
 		}
 		s.equal("a quarter of the room", w.take(1, 1, 100), 24)
@@ -161,7 +161,7 @@ var cases = []struct {
 		all.Wait()
 		s.equal("granted", granted.Load(), 100)
 	}},
-	{name: "a key of another kind is told", run: func(s *stage) {
+	{name: "a key of another kind is reported", run: func(s *stage) {
 		w := s.window("k", s.hours(2, false), 10)
 		w.take(1, 1, 1)
 		for _, c := range []store.Command{
@@ -207,7 +207,7 @@ var cases = []struct {
 		s.equal("the first", held(ask(1, 0, 1, 4)), 4)
 		more := ask(1, 4, 6, 6)
 		s.equal("more", held(more), 6)
-		s.equal("said twice", held(more), 6)
+		s.equal("sent twice", held(more), 6)
 		s.equal("a need that doesn't fit", held(ask(2, 0, 5, 5)), 0)
 		s.equal("one that does", held(ask(2, 0, 4, 8)), 4)
 		s.equal("calls that run", held(ask(3, 5, 5, 5)), 5)

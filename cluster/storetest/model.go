@@ -6,7 +6,7 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// model is what is stored under a key, straight from the words of the contract.
+// model is the state of a key, derived directly from the contract.
 type model interface {
 	// check replays a command that the store has executed, at the time in its reply.
 	check(s *stage, c store.Command)
@@ -25,14 +25,14 @@ func newModel(c store.Command) model {
 	}
 }
 
-// same fails the case unless the reply is what the model says.
+// same fails the case unless the reply is the model's.
 func same[T comparable](s *stage, c store.Command, got, want T) {
 	if got != want {
 		s.Fatalf("%s\nthe model says %+v", text(c), want)
 	}
 }
 
-// takes is a window: how many units each bucket holds.
+// takes is a window: the units in each bucket.
 type takes struct {
 	made    bool
 	expires int64
@@ -40,7 +40,7 @@ type takes struct {
 	head    int64
 	units   map[int64]int64
 	askers  map[int64]int64 // by bucket
-	lackers map[int64]int64 // by bucket
+	short   map[int64]int64 // members with a shortfall, by bucket
 	seq     map[int64]int64 // by member
 	seenAt  map[int64]int64
 }
@@ -56,7 +56,7 @@ func (m *takes) check(s *stage, c store.Command) {
 	}
 	switch {
 	case !m.made:
-		*m = takes{made: true, epoch: t.NewEpoch, head: bucket, units: map[int64]int64{}, askers: map[int64]int64{}, lackers: map[int64]int64{},
+		*m = takes{made: true, epoch: t.NewEpoch, head: bucket, units: map[int64]int64{}, askers: map[int64]int64{}, short: map[int64]int64{},
 			seq: map[int64]int64{}, seenAt: map[int64]int64{}}
 	case bucket <= m.head-t.Span():
 		var all, unspent, far int64
@@ -73,7 +73,7 @@ func (m *takes) check(s *stage, c store.Command) {
 		if unspent > 0 {
 			m.units[bucket+far] = unspent
 		}
-		m.askers, m.lackers, m.head, m.epoch = map[int64]int64{}, map[int64]int64{}, bucket, t.NextEpoch(m.epoch)
+		m.askers, m.short, m.head, m.epoch = map[int64]int64{}, map[int64]int64{}, bucket, t.NextEpoch(m.epoch)
 		for member := range m.seenAt {
 			m.seenAt[member] = bucket
 		}
@@ -118,12 +118,12 @@ func (m *takes) check(s *stage, c store.Command) {
 	if asks && (t.Epoch == 0 || t.Epoch == m.epoch) {
 		if t.Need <= want.Room {
 			sharers := active
-			if want.Bucket == m.head && m.lackers[m.head-1] > 0 {
-				sharers = min(active, max(m.lackers[m.head-1], m.lackers[m.head])+1)
+			if want.Bucket == m.head && m.short[m.head-1] > 0 {
+				sharers = min(active, max(m.short[m.head-1], m.short[m.head])+1)
 			}
 			want.Granted = max(t.Need, min(t.Want, want.Room/sharers))
 			if want.Granted > 0 && want.Granted < t.Want && t.Shortfall != m.head {
-				m.lackers[m.head]++
+				m.short[m.head]++
 			}
 			m.units[want.Bucket] += want.Granted
 			want.Room -= want.Granted
@@ -156,7 +156,7 @@ func (m *takes) check(s *stage, c store.Command) {
 	m.expires = clock + (last-m.head+int64(t.Shape.Buckets)+2)*width
 }
 
-// room is how many units fit a bucket: look at each window that contains it.
+// room returns the number of units that fit a bucket: in each window that contains it.
 func (m *takes) room(t *store.Take, bucket int64) int64 {
 	room := t.Limit
 	for end := bucket; end < bucket+t.Span(); end++ {
@@ -171,7 +171,7 @@ func (m *takes) room(t *store.Take, bucket int64) int64 {
 	return max(0, room)
 }
 
-// turns is when the last turn is, and until when that must be known.
+// turns is the time of the latest turn, and until when the store must remember it.
 type turns struct {
 	any               bool
 	last, at, expires int64
@@ -199,7 +199,7 @@ func (m *turns) check(s *stage, c store.Command) {
 	m.expires = max(now, m.last) + int64(max(time.Minute, t.Within+time.Duration(max(64, t.Need))*t.Spacing))
 }
 
-// permits is what each member holds.
+// permits holds each member's permits.
 type permits struct {
 	held, seq, expires map[int64]int64
 	at                 int64
@@ -239,7 +239,7 @@ func (m *permits) check(s *stage, c store.Command) {
 	same(s, c, p.Reply, want)
 }
 
-// presence is when each member expires.
+// presence holds each member's expiry.
 type presence struct {
 	expires map[int64]int64
 	at      int64
@@ -256,7 +256,7 @@ func (m *presence) check(s *stage, c store.Command) {
 	same(s, c, p.Reply, store.PresenceReply{Members: int64(len(m.expires)), Now: now})
 }
 
-// forget removes members whose time has come. Where the clock was set back, so are their times.
+// forget removes expired members. If the clock was set back, so are the expiries.
 func forget(expires map[int64]int64, at *int64, now int64, gone func(member int64)) {
 	for member := range expires {
 		if now < *at {

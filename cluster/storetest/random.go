@@ -8,14 +8,14 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// member is what a member that sends random commands knows.
+// member is the knowledge of a member that sends random commands.
 type member struct {
-	seen, lacked, epoch int64
-	known               []int64 // buckets that it was granted units in
+	seen, shortfall, epoch int64
+	known                  []int64 // buckets that it was granted units in
 }
 
-// randomTakes sends commands of any sort from some members, including ones that no real member
-// would send.
+// randomTakes sends random commands from some members, including ones that no real member would
+// send.
 func (s *stage) randomTakes(shape stat.Shape) {
 	r := s.random
 	width := int64(shape.Width() / time.Microsecond)
@@ -37,7 +37,7 @@ func (s *stage) randomTakes(shape stat.Shape) {
 			s.cfg.Advance(d)
 		}
 		if last != nil && r.IntN(10) == 0 {
-			again := *last // a proxy tries again
+			again := *last // a proxy retries
 			s.do(&again)
 			continue
 		}
@@ -45,7 +45,7 @@ func (s *stage) randomTakes(shape stat.Shape) {
 		m := &members[id]
 		t := &store.Take{
 			Outcome: store.Outcome{Key: key}, Caller: s.caller(int64(1 + id)), Ring: ring, Limit: []int64{20, 20, 20, 7, 0}[r.IntN(5)],
-			Need: r.Int64N(8), Seen: m.seen, Shortfall: m.lacked, Epoch: m.epoch, NewEpoch: 2 + r.Int64N(store.MaxEpoch-1),
+			Need: r.Int64N(8), Seen: m.seen, Shortfall: m.shortfall, Epoch: m.epoch, NewEpoch: 2 + r.Int64N(store.MaxEpoch-1),
 		}
 		t.Want = t.Need * r.Int64N(3)
 		switch r.IntN(6) {
@@ -70,7 +70,7 @@ func (s *stage) randomTakes(shape stat.Shape) {
 		s.do(t)
 		m.seen, m.epoch, last = t.Reply.Current, t.Reply.Epoch, t
 		if t.Reply.Granted > 0 && t.Reply.Granted < t.Want {
-			m.lacked = t.Reply.Current
+			m.shortfall = t.Reply.Current
 		}
 		if m.known = append(m.known, t.Reply.Bucket); len(m.known) > 3 {
 			m.known = m.known[1:]
@@ -92,7 +92,7 @@ func (s *stage) randomTurns() {
 	}
 }
 
-// randomPermits lets members join, ask, give back and fall silent.
+// randomPermits makes members join, ask, give back and fall silent.
 func (s *stage) randomPermits() {
 	r := s.random
 	var last *store.Permits

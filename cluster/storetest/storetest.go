@@ -1,10 +1,10 @@
-// Package storetest is what every [store.Store] is held to: named cases, and random commands
-// checked against a model that is too simple to be wrong. It is for tests.
+// Package storetest tests implementations of [store.Store]: with named cases, and with random
+// commands checked against a model that is too simple to be wrong.
 //
 //	storetest.Run(t, storetest.Config{New: func(t testing.TB) store.Store { ... }})
 //
-// The model goes by the time that each reply carries, so a store on a real server can be checked
-// however fast it answers. Cases that need a clock that can be set run where there is one.
+// The model uses the time in each reply, so a store on a real server can be tested however fast it
+// answers. Cases that set the clock run only if Config.Advance is set.
 package storetest
 
 import (
@@ -19,16 +19,16 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Config says which store is tested, and how.
+// Config describes the store under test.
 type Config struct {
-	// New returns a store that holds nothing under the keys of the test, which are random.
+	// New returns a store without values under the keys of the test, which are random.
 	New func(t testing.TB) store.Store
 	// Advance moves the clock of the store that New last returned, forward or back; nil if it can't
 	// be moved.
 	Advance func(d time.Duration)
-	// Commands is how many random ones there are of each kind; 0 means 5,000.
+	// Commands is the number of random commands of each kind; 0 means 5,000.
 	Commands int
-	// Seed is where the random numbers begin; 0 means 1.
+	// Seed is the seed of the random numbers; 0 means 1.
 	Seed uint64
 }
 
@@ -44,7 +44,7 @@ func Run(t *testing.T, cfg Config) {
 			}
 			seed := max(cfg.Seed, 1)
 			s := &stage{TB: t, cfg: cfg, store: cfg.New(t), random: rand.New(rand.NewPCG(seed, 0)), models: map[string]model{}}
-			// Unique, since the keys of earlier runs may still be on the server; no case depends on it.
+			// Unique, since keys of earlier runs may still be on the server; no case depends on it.
 			s.tag = fmt.Sprintf("{penstock:storetest:%x-", rand.Uint64())
 			c.run(s)
 			if t.Failed() {
@@ -54,7 +54,7 @@ func Run(t *testing.T, cfg Config) {
 	}
 }
 
-// stage is what a case runs on: a store, and the model of each key.
+// stage is the setting of a case: a store, and the model of each key.
 type stage struct {
 	testing.TB
 	cfg    Config
@@ -65,16 +65,16 @@ type stage struct {
 	seqs   int64
 }
 
-// key is a name in the store. All keys of a case may be on different shards.
+// key returns a key of the store. Keys of a case may be on different shards.
 func (s *stage) key(name string) string { return s.tag + name + "}" }
 
-// caller is the next command of a member.
+// caller returns the next caller of a member.
 func (s *stage) caller(member int64) store.Caller {
 	s.seqs++
 	return store.Caller{Member: member, Seq: s.seqs}
 }
 
-// do executes commands of one shard, and compares what the store says with the model.
+// do executes commands of one shard, and compares the replies with the model.
 func (s *stage) do(batch ...store.Command) {
 	s.Helper()
 	s.store.Do(s.Context(), batch)
@@ -90,10 +90,10 @@ func (s *stage) do(batch ...store.Command) {
 	}
 }
 
-// text is a command with its reply.
+// text formats a command with its reply.
 func text(c store.Command) string { return fmt.Sprintf("%+v", reflect.ValueOf(c).Elem().Interface()) }
 
-// hours is a ring whose current bucket lasts for the whole case: it began half a bucket ago.
+// hours returns a ring whose current bucket lasts for the whole case: it began half a bucket ago.
 func (s *stage) hours(buckets int, strict bool) store.Ring {
 	const width = time.Hour
 	probe := &store.Presence{Outcome: store.Outcome{Key: s.key("clock")}, Caller: s.caller(1), Expiry: time.Minute}
@@ -108,7 +108,7 @@ func (s *stage) hours(buckets int, strict bool) store.Ring {
 	}
 }
 
-// window is a key, and what the members that take there know of it.
+// window is a key, and its members' knowledge of it.
 type window struct {
 	*stage
 	ring  store.Ring
@@ -122,7 +122,7 @@ func (s *stage) window(name string, ring store.Ring, limit int64) *window {
 	return &window{stage: s, ring: ring, limit: limit, name: s.key(name)}
 }
 
-// command is a command of a member that knows what the last reply said.
+// command returns a command of a member that knows the latest reply.
 func (w *window) command(member, need, want int64) *store.Take {
 	return &store.Take{
 		Outcome: store.Outcome{Key: w.name}, Caller: w.caller(member), Ring: w.ring, Limit: w.limit,
@@ -130,7 +130,7 @@ func (w *window) command(member, need, want int64) *store.Take {
 	}
 }
 
-// send executes it and notes what the reply says.
+// send executes a command and records the reply.
 func (w *window) send(t *store.Take) store.TakeReply {
 	w.Helper()
 	w.do(t)
@@ -143,7 +143,7 @@ func (w *window) take(member, need, want int64) int64 {
 	return w.send(w.command(member, need, want)).Granted
 }
 
-// equal fails the case unless got is what is wanted.
+// equal fails the case unless got equals want.
 func (s *stage) equal(what string, got, want int64) {
 	s.Helper()
 	if got != want {
@@ -151,7 +151,7 @@ func (s *stage) equal(what string, got, want int64) {
 	}
 }
 
-// gone is a context that has ended.
+// gone returns a context that has ended.
 func gone() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

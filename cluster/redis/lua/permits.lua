@@ -1,8 +1,8 @@
--- Concurrency: sets how many permits a member holds. See store.Permits.
+-- A semaphore: sets the number of permits that a member holds. See store.Permits.
 --
--- KEYS[1] is a hash. p: permits that all hold. n: members that hold any. c: when the last command
--- came. m<member>: what a member holds, and its highest seq. KEYS[2] is a sorted set of members by
--- when they expire.
+-- KEYS[1] is a hash. p: permits held by all members. n: members that hold permits. c: time of the latest
+-- command. m<member>: a member's permits, and its highest seq. KEYS[2] is a sorted set of members by
+-- expiry.
 local key, expiries = KEYS[1], KEYS[2]
 local member, seq = ARGV[1], tonumber(ARGV[2])
 local limit, claim, need, want = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
@@ -17,7 +17,7 @@ end
 local held, last = string.match(got[4] or '0 0', '^(%d+) (%d+)$')
 held, last = tonumber(held), tonumber(last)
 
--- Where the clock was set back, all expire earlier by as much.
+-- If the clock was set back, all expire earlier by as much.
 local back = math.max(0, came - now)
 local gone, moved = redis.call('ZRANGEBYSCORE', expiries, '-inf', text(now + back)), {}
 for _, name in ipairs(gone) do

@@ -1,4 +1,4 @@
--- Says which of the commands of our scripts the user may not use.
+-- Returns the commands of our scripts that the user may not run.
 local hash, set = KEYS[1], KEYS[2]
 local denied = {}
 for _, command in ipairs({

@@ -1,28 +1,29 @@
--- A window: leases units of a bucket, and takes units back. See store.Take.
+-- A window: leases units of a bucket, and accepts hand-backs. See store.Take.
 --
--- KEYS[1] is a hash. Its values are doubles, 8 bytes each: one field is read and written faster than one for each bucket.
--- w: the number of head, the newest bucket that was ever current; the epoch; how many members have taken in head, and in
--- the bucket before; how many of those got some units but wanted more, likewise; then the units of each bucket from
--- head-span+1 to head or, if that is later, the last one that units were granted in. s<member>: the member's highest seq, and
--- head when it was seen.
+-- KEYS[1] is a hash. Its values are doubles, 8 bytes each, since one field is read and written faster
+-- than one for each bucket. w: head, the newest bucket that was ever current; the epoch; the members that
+-- took units in head, and in the bucket before; the members of these that got some units but wanted more,
+-- likewise; then the units of each bucket from head-span+1 to head or, if later, the last bucket with
+-- granted units. s<member>: the member's highest seq, and head at that time.
 --
--- ARGV[1] is the member's field. ARGV[2] are the numbers below, as doubles, since an argument costs more than a number; then
--- pairs of a bucket and units: so many backs, then the charges. The reply is doubles too.
+-- ARGV[1] is the member's field. ARGV[2] holds the numbers below, as doubles, since an argument costs more
+-- than a number; then pairs of a bucket and units: the backs, then the charges. The reply is doubles too.
 --
--- What it costs decides how many members a store can bear: it makes few calls, and looks up what it calls once.
+-- The cost of this script bounds the number of members: it makes few calls, and looks up functions once.
 local call, read, write, max, min = redis.call, struct.unpack, struct.pack, math.max, math.min
 local key, member, numbers = KEYS[1], ARGV[1], ARGV[2]
 local width, phase, span, buckets, limit, need, want, seen, lacked, ahead, borrow, seq, epoch, newEpoch, backs, more =
   read('<ddddddddddddddd', numbers)
 
--- doubles is the format of n of them.
+-- doubles returns the format of n doubles.
 local function doubles(n)
   if n <= 64 then return string.sub('<dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd', 1, n + 1) end
   return '<' .. string.rep('d', n)
 end
 
--- The current bucket by the clock, and how many nanoseconds of it have passed; below 0 if the clock was set back to before it,
--- see below. Nanoseconds since 1970 are beyond 2^53, but a bucket lasts whole microseconds.
+-- The current bucket by the clock, and the nanoseconds of it that have passed, negative if the clock was
+-- set back to before it, see below. Nanoseconds since 1970 exceed 2^53, but a bucket lasts whole
+-- microseconds.
 local micros = now % (width / 1000)
 local current = (now - micros) / (width / 1000)
 local passed = micros * 1000 - phase
@@ -30,10 +31,10 @@ if passed < 0 then
   current, passed = current - 1, passed + width
 end
 
--- u[at] are the units of the current bucket, u[last] the last ones.
+-- u[at] is the current bucket's units, u[last] the last bucket's.
 local u, at, last
 local head, has, here, before, lack, lackBefore
-local drop -- fields of members that are forgotten, if there are any
+local drop -- fields of forgotten members, if any
 local got = call('HMGET', key, 'w', member)
 local sighting = got[2]
 if not got[1] then
@@ -46,12 +47,12 @@ else
   head, has, here, before, lack, lackBefore = u[1], u[2], u[3], u[4], u[5], u[6]
   if head % 1 ~= 0 or head >= 2^53 or head <= -2^53 then return redis.error_reply(foreign) end
   at, last = 6 + span, n
-  u[n + 1] = nil -- where the next number would be
+  u[n + 1] = nil -- the slot after the last number
 end
 
 if head and current <= head - span then
-  -- The clock was set back by the ring or more: all that counts or is to come is moved to where
-  -- it is now. What may yet be spent, by the clock that was, counts once more where it may be.
+  -- The clock was set back by the ring or more: all units that count or are yet to come move to the
+  -- current bucket. Units that may still be spent by the old clock count once more ahead of it.
   local sum, unspent, far = 0, 0, 0
   for i = 7, last do
     sum = min(sum + u[i], 2^53)
@@ -72,7 +73,7 @@ if head and current <= head - span then
   u[at] = sum
   if unspent > 0 then u[last] = unspent end
 elseif head and current <= head then
-  if current < head then -- it was set back a little: head lasts until it is there again
+  if current < head then -- it was set back a little: head stays until the clock catches up
     current, passed = head, passed - (head - current) * width
   end
 elseif head and current <= head + span + buckets then
@@ -86,7 +87,7 @@ else
   for i = 1, span do u[i] = 0 end
 end
 local lasted, remembers = last, span + buckets
--- Members that are gone are forgotten in time, but their fields go once in a while.
+-- Members that are gone expire on time; their fields are deleted now and then.
 if head and head ~= current and math.floor(head / remembers) ~= math.floor(current / remembers) then
   drop = {}
   local all = call('HGETALL', key)

@@ -1,7 +1,7 @@
--- A throttle: leases turns in a row. See store.Turn.
+-- A throttle: leases consecutive turns. See store.Turn.
 --
--- KEYS[1] is a hash. t: when the last command came. a: the nanoseconds from then to the last turn
--- that was given, less than 0 if that had passed; none if no turn was.
+-- KEYS[1] is a hash. t: time of the latest command. a: nanoseconds from then to the latest turn given,
+-- negative if that had passed; missing if there was none.
 local key = KEYS[1]
 local spacing, need, want, within = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local got = redis.call('HMGET', key, 't', 'a')
@@ -10,7 +10,7 @@ if not at and (got[1] or got[2] or #redis.call('HKEYS', key) > 0) then return re
 
 local first = 0
 if last then
-  -- Where the clock was set back, the last turn is moved by as much.
+  -- If the clock was set back, the latest turn moves back by as much.
   last = last - math.max(0, now - at) * 1000
   first = math.max(0, last + need * spacing)
 end
@@ -24,7 +24,7 @@ if last then
 else
   redis.call('HSET', key, 't', text(now))
 end
--- A call of several units goes by turns that are long past.
+-- Turns long past count as now, even for a call of several units.
 local lives = math.max(0, last or 0) + math.max(60e9, within + math.max(64, need) * spacing)
 redis.call('PEXPIRE', key, text(math.ceil(lives / 1e6)))
 return {granted, math.min(first, 9e15), now}

@@ -22,11 +22,11 @@ const (
 	loadMembers = 20
 	loadRules   = 30
 	loadLimit   = 10_000 // of each rule
-	loadBatch   = 5      // units of a call
+	loadBatch   = 5      // units per call
 	loadSeconds = 8
 )
 
-// timed is a store that notes how long its answers take.
+// timed is a store that measures its response times.
 type timed struct {
 	*penstockredis.Store
 	mu   sync.Mutex
@@ -42,8 +42,8 @@ func (s *timed) Do(ctx context.Context, batch []store.Command) {
 	s.took = append(s.took, took)
 }
 
-// load has many members use many hot rules, just below their limits, and says what that costs the
-// server.
+// load runs many members with many hot rules just below their limits, and returns the server's cost
+// as text.
 func load() (string, error) {
 	dir, err := os.MkdirTemp("", "compare")
 	if err != nil {
@@ -127,7 +127,7 @@ func load() (string, error) {
 		took[len(took)/2].Round(10*time.Microsecond), took[len(took)*99/100].Round(10*time.Microsecond), used, float64(offered.Load())/seconds), nil
 }
 
-// traffic is what one member gets: its part of nine tenths of each limit. It counts the calls.
+// traffic is the load of one member: its part of nine tenths of each limit. It counts the calls.
 func traffic(ctx context.Context, m *sharing.Member, windows []*sharing.Window, clock *clocks.System, offered, admitted *atomic.Int64) {
 	const each = time.Second * loadBatch * loadMembers * 10 / (9 * loadLimit)
 	begin := time.Now()

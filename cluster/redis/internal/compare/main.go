@@ -1,8 +1,8 @@
-// Compare measures several ways to hold a limit in a Redis, on one server and in one run:
+// Compare measures several ways to keep a limit in Redis, on one server and in one run:
 //
 //	make cluster-compare
 //
-// It starts a server of its own. With -write the table goes into docs/cluster.md.
+// It starts a server of its own. With -write it updates the table in docs/cluster.md.
 package main
 
 import (
@@ -31,11 +31,10 @@ import (
 
 const (
 	members = 8
-	workers = 8 // of each member
+	workers = 8 // per member
 	limit   = 5000
-	offered = 3 * limit // a second, during a burst
-	// A burst lasts from burst/2 before a full second to burst/2 after it; there is one every two
-	// seconds.
+	offered = 3 * limit // per second, during a burst
+	// A burst lasts from burst/2 before a full second to burst/2 after it, every two seconds.
 	burst = 800 * time.Millisecond
 )
 
@@ -64,10 +63,10 @@ func main() {
 	}
 }
 
-// way is one way to hold the limit.
+// way is one way to keep the limit.
 type way struct {
 	name string
-	// member returns what decides a call for one member.
+	// member returns the function that decides a call for one member.
 	member func(addr string, i int) (admit func(ctx context.Context) bool, leave func())
 }
 
@@ -113,7 +112,7 @@ func version(addr string) string {
 	return c.InfoMap(context.Background(), "server").Item("Server", "redis_version")
 }
 
-// measure plays the bursts, and returns a row of the table.
+// measure runs the bursts, and returns a row of the table.
 func measure(w way, addr string, bursts int) (string, error) {
 	ctx := context.Background()
 	ask := client(addr)
@@ -129,7 +128,7 @@ func measure(w way, addr string, bursts int) (string, error) {
 	for i := range members {
 		admit, leave := w.member(addr, i)
 		admits, leaves = append(admits, admit), append(leaves, leave)
-		admit(ctx) // so that connections are there
+		admit(ctx) // opens connections
 	}
 	time.Sleep(time.Second)
 	before := usage(ask)
@@ -191,7 +190,7 @@ func measure(w way, addr string, bursts int) (string, error) {
 		took[len(took)/2].Round(time.Microsecond/10), took[len(took)*99/100].Round(time.Microsecond), keys), nil
 }
 
-// use is what the server has done.
+// use is the server's work.
 type use struct{ commands, seconds float64 }
 
 func usage(c *redis.Client) use {
@@ -203,7 +202,7 @@ func usage(c *redis.Client) use {
 	return use{number("Stats", "total_commands_processed"), number("CPU", "used_cpu_user") + number("CPU", "used_cpu_sys")}
 }
 
-// naive counts in a key named after the second, which never expires.
+// naive counts in a key named after the second, without an expiry.
 func naive(addr string, _ int) (func(context.Context) bool, func()) {
 	c := client(addr)
 	return func(ctx context.Context) bool {
@@ -212,10 +211,10 @@ func naive(addr string, _ int) (func(context.Context) bool, func()) {
 	}, func() { _ = c.Close() }
 }
 
-// envoy does what envoyproxy/ratelimit does: it counts in a key of the window and sets that to expire
-// in the same round trip. Two settings are not its defaults, and in its favour: windows that were seen
-// full are remembered (LOCAL_CACHE_SIZE_IN_BYTES is 0 by default), and keys live no longer than a
-// window (EXPIRATION_JITTER_MAX_SECONDS is 300, so they live up to five minutes longer).
+// envoy works like envoyproxy/ratelimit: it increments a key of the window and sets its expiry in
+// the same round trip. Two settings differ from the defaults, in its favour: windows seen full are
+// remembered (LOCAL_CACHE_SIZE_IN_BYTES is 0 by default), and keys live no longer than a window
+// (EXPIRATION_JITTER_MAX_SECONDS is 300 by default, so they live up to five minutes longer).
 func envoy(addr string, _ int) (func(context.Context) bool, func()) {
 	c := client(addr)
 	var mu sync.Mutex
@@ -244,7 +243,7 @@ func envoy(addr string, _ int) (func(context.Context) bool, func()) {
 	}, func() { _ = c.Close() }
 }
 
-// gcraScript holds a rate by one number: the theoretical arrival time of the next call.
+// gcraScript keeps a rate as one number: the theoretical arrival time of the next call.
 var gcraScript = redis.NewScript(`
 local clock = redis.call('TIME')
 local now = (clock[1] - 1483228800) + clock[2] / 1000000

@@ -10,22 +10,22 @@ import (
 	"sync"
 )
 
-// Fate is what a [Proxy] does with a command.
+// Fate is the way a [Proxy] treats a command.
 type Fate int
 
 const (
-	// Pass hands the command on, and its reply back.
+	// Pass forwards the command and its reply.
 	Pass Fate = iota
-	// Lose hands the command on and loses its reply, with the connection.
+	// Lose forwards the command and loses its reply, with the connection.
 	Lose
 	// Drop loses the command, with the connection.
 	Drop
-	// Repeat passes the command on twice, one after the other, as a proxy that retries does, and
-	// returns the second reply.
+	// Repeat forwards the command twice in a row, like a proxy that retries, and returns the second
+	// reply.
 	Repeat
 )
 
-// Proxy is a connection to a server on which commands and replies may get lost, or arrive twice.
+// Proxy forwards connections to a server, and may lose or repeat commands and replies.
 type Proxy struct {
 	Addr string
 
@@ -39,8 +39,7 @@ type Proxy struct {
 	shut  bool
 }
 
-// NewProxy returns a proxy to a server. The function says what happens to each command, which it
-// sees as it is sent; it is called concurrently.
+// NewProxy returns a proxy to a server. It calls fate for each command as it is sent, concurrently.
 func NewProxy(to string, fate func(command []byte) Fate) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -123,7 +122,7 @@ func (p *Proxy) serve(from net.Conn) {
 	}
 }
 
-// readValue reads a value of the protocol, raw: a command or a reply.
+// readValue reads a command or a reply of the protocol, raw.
 func readValue(r *bufio.Reader) ([]byte, error) {
 	line, err := r.ReadBytes('\n')
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package server starts Redis servers for tests and measurements, and ends them.
+// Package server starts and stops Redis servers for tests and measurements.
 package server
 
 import (
@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// ErrNotInstalled says that there is no redis-server here.
+// ErrNotInstalled means that redis-server is not installed.
 var ErrNotInstalled = errors.New("NOT TESTED AGAINST A REAL REDIS: " +
 	"redis-server is not installed (Debian: apt-get install redis-server)")
 
-// Server is a Redis on a port of this machine that is its own. It keeps nothing on disk.
+// Server is a Redis on a free port of this machine. It keeps nothing on disk.
 type Server struct {
 	Addr    string
 	dir     string
@@ -29,10 +29,10 @@ type Server struct {
 	ended   chan struct{}
 }
 
-// Start starts a server with further arguments and returns when it answers. Its files are in dir.
+// Start starts a server with further arguments, and returns when it answers. Its files are in dir.
 func Start(dir string, args ...string) (*Server, error) { return StartWith(dir, "", args...) }
 
-// StartWith is [Start] of a server that reads, and may write, a file, as Sentinels do.
+// StartWith is [Start] with a configuration file, which a Sentinel also writes.
 func StartWith(dir, file string, args ...string) (*Server, error) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		return nil, ErrNotInstalled
@@ -53,10 +53,10 @@ func StartWith(dir, file string, args ...string) (*Server, error) {
 	}
 }
 
-var errTaken = errors.New("somebody else listens on the port")
+var errTaken = errors.New("the port is in use")
 
-// freeAddr is an address that nothing listened on a moment ago. The port leaves room for the port
-// of a cluster's bus, which is 10,000 higher.
+// freeAddr returns an address that was free a moment ago. Its port leaves room for the port of a
+// cluster's bus, which is 10,000 higher.
 func freeAddr() (string, error) {
 	for {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -71,7 +71,7 @@ func freeAddr() (string, error) {
 	}
 }
 
-// Revive starts it on the same port.
+// Revive starts the server again on the same port.
 func (s *Server) Revive() error {
 	_, port, _ := net.SplitHostPort(s.Addr)
 	log := filepath.Join(s.dir, "log"+port)
@@ -113,8 +113,8 @@ func (s *Server) answers() bool {
 	return err == nil && bytes.Contains(said, []byte("process_id:"+strconv.Itoa(s.process.Process.Pid)+"\r\n"))
 }
 
-// Ask sends a command and returns its first reply, raw: for what no client is needed. An error
-// reply is one that begins with a minus.
+// Ask sends a command and returns its first reply, raw, without a client. An error reply begins
+// with a minus.
 func Ask(addr, command string) ([]byte, error) {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -144,7 +144,7 @@ func Ask(addr, command string) ([]byte, error) {
 	return said, nil
 }
 
-// Kill ends it immediately, and returns when it is gone.
+// Kill kills the server, and returns when it is gone.
 func (s *Server) Kill() {
 	if s.process == nil {
 		return
@@ -154,8 +154,8 @@ func (s *Server) Kill() {
 	s.process = nil
 }
 
-// Stop makes it do nothing, like a suspended machine, until [Server.Continue].
+// Stop suspends the server until [Server.Continue], like a suspended machine.
 func (s *Server) Stop() error { return s.process.Process.Signal(syscall.SIGSTOP) }
 
-// Continue lets it continue.
+// Continue resumes the server.
 func (s *Server) Continue() error { return s.process.Process.Signal(syscall.SIGCONT) }

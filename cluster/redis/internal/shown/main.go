@@ -28,7 +28,7 @@ func main() {
 	http.HandleFunc("GET /orders", orders)
 	server := &http.Server{Addr: "localhost:8080"}
 	ended := make(chan error, 1)
-	server.RegisterOnShutdown(func() { _ = guard.Drain(context.Background()) }) // nobody waits any longer
+	server.RegisterOnShutdown(func() { _ = guard.Drain(context.Background()) }) // the waiting calls are refused
 	context.AfterFunc(ctx, func() { ended <- server.Shutdown(context.Background()) })
 	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
 		log.Fatal(err)

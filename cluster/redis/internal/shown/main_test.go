@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The program that docs/cluster.md shows is main.go, which the build of this test compiles.
+// docs/cluster.md shows main.go; building this test compiles it.
 func TestProgramShown(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/cluster.md")
 	require.NoError(t, err)
