@@ -170,8 +170,8 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 		{`{"dialect": "sentinel-go", "flow": [{"resource": "a", "threshold": 1, "limitApp": "b"}]}`, "r:1:71: flow[0].limitApp: unknown field"},
 
 		// Rules that can't be expressed here.
-		{`[{"resource": "a", "count": 1, "clusterMode": true, "clusterConfig": {"flowId": 0}}]`, "r:1:70: [0].clusterConfig: needs flowId, a number from 1 on, by which all members know the rule: Sentinel drops a rule without"},
-		{`[{"resource": "a", "count": 1, "clusterMode": true, "clusterConfig": {"flowId": 1, "thresholdType": 2}}]`, "r:1:70: [0].clusterConfig: has thresholdType 2: use 0 for a threshold for each member, or 1 for one that all have together"},
+		{`[{"resource": "a", "count": 1, "clusterMode": true, "clusterConfig": {"flowId": 0}}]`, "r:1:70: [0].clusterConfig: needs flowId, a number from 1 on, which identifies the rule on all members: Sentinel drops a rule without"},
+		{`[{"resource": "a", "count": 1, "clusterMode": true, "clusterConfig": {"flowId": 1, "thresholdType": 2}}]`, "r:1:70: [0].clusterConfig: has thresholdType 2: use 0 for a threshold per member, or 1 for a global one"},
 		{`[{"resource": "a", "count": 1, "clusterMode": true, "controlBehavior": 1, "clusterConfig": {"flowId": 1}}]`, "r:1:47: [0].clusterMode: has no meaning for behavior warmUp: each process warms up on its own; remove it, or set behavior to reject or throttle"},
 		{`[{"resource": "a", "count": 1, "strategy": 1, "refResource": "b", "controlBehavior": 2}]`, "r:1:86: [0].controlBehavior: throttle does not go with relation associated, which counts another resource's traffic: use reject or warmUp"},
 		{`[{"resource": "a(?=b)", "regex": true, "count": 1}]`, "r:1:15: [0].resource: is not a valid regular expression: invalid or unsupported Perl syntax: \"(?=\""},
@@ -186,7 +186,7 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 		{`[{"resource": "a", "count": 1, "strategy": 1}]`, "r:1:2: [0].refResource: is required by strategy 1"},
 		{`[{"resource": "a", "count": 1, "controlBehavior": 4}]`, "r:1:51: [0].controlBehavior: is 4: use a number from 0 to 3"},
 		{`[{"resource": "a", "count": 1, "controlBehavior": 2, "maxQueueingTimeMs": 0}]`, "r:1:75: [0].maxQueueingTimeMs: is 0: use a number of milliseconds from 1 on"},
-		{`[{"qps": -1, "avgRt": -1}]`, "r:1:10: [0].qps: or another threshold is required: a rule without one is no limit, and Sentinel turns all system rules off if it is the last; remove the rule"},
+		{`[{"qps": -1, "avgRt": -1}]`, "r:1:10: [0].qps: or another threshold is required: without one the rule limits nothing, and as the last rule it turns all system rules off in Sentinel; remove the rule"},
 		{`[{"resource": "a", "timeWindow": 0, "count": 1, "minRequestAmount": 0}]`, "r:1:34: [0].timeWindow: is 0: use a number of seconds from 1 on"},
 		{`[{"resource": "a", "timeWindow": 1, "count": 1.5, "grade": 1}]`, "r:1:46: [0].count: is 1.5: use a share of the calls, from 0 to 1"},
 		{`[{"resource": "a", "metricType": 1, "paramIndex": 0, "threshold": 1}]`, "r:1:2: [0].durationInSec: is 0: use a number of seconds from 1 on"},
@@ -222,7 +222,7 @@ func TestFilesOfSentinelTellAllErrors(t *testing.T) {
 	assert.EqualError(t, err, strings.Join([]string{
 		`flow.json:2:30: [0].count: must be a number like 100 or 0.5, not the text "x"`,
 		`flow.json:3:52: [1].controlBehavior: is 9: use a number from 0 to 3`,
-		`flow.json:4:3: [2].clusterConfig: needs flowId, a number from 1 on, by which all members know the rule: Sentinel drops a rule without`,
+		`flow.json:4:3: [2].clusterConfig: needs flowId, a number from 1 on, which identifies the rule on all members: Sentinel drops a rule without`,
 		`flow.json:5:21: [3].cout: unknown field (did you mean "count"?)`,
 		`flow.json:6:30: [4].count: is 1e+30: use a finite number from 0 to 1e+15`,
 	}, "\n"))
@@ -269,24 +269,24 @@ func TestOptions(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	for _, c := range []struct{ data, want string }{
 		{`[{"resource": "a", "grade": 1, "count": 1.0, "timeWindow": 10}]`,
-			"r:1:41: [0].count: is 1, and Sentinel opens above it, which is never: the rule is read as `mode: off`; write a smaller ratio (never-opens)"},
+			"r:1:41: [0].count: is 1, and Sentinel opens only above it, so never: the rule is read as `mode: off`; write a smaller ratio (never-opens)"},
 		{`[{"resource": "a", "limitApp": "b,c", "count": 1}]`,
-			"r:1:32: [0].limitApp: is the name of one caller here, as in Sentinel, which splits at commas only in authority rules: write a rule for each caller (one-caller)"},
+			"r:1:32: [0].limitApp: is read as one caller's name, as in Sentinel, which splits at commas only in authority rules: write a rule for each caller (one-caller)"},
 		{`[{"resource": "a", "limitApp": "b", "grade": 2, "count": 1, "timeWindow": 10}]`,
-			"r:1:32: [0].limitApp: is left out: the rule is for all callers, as in Sentinel, which doesn't read it in rules of this kind (no-callers)"},
-		{`[{"resource": "a", "paramIdx": 0, "count": 1.5}]`, "r:1:44: [0].count: has a fraction, which is left out, as Sentinel does (whole-numbers)"},
+			"r:1:32: [0].limitApp: is ignored: the rule is for all callers, as in Sentinel, which ignores it in rules of this kind (no-callers)"},
+		{`[{"resource": "a", "paramIdx": 0, "count": 1.5}]`, "r:1:44: [0].count: has a fraction, which is dropped, as in Sentinel (whole-numbers)"},
 		{`[{"resource": "a", "paramIdx": 0, "count": 1, "controlBehavior": 1}]`,
-			"r:1:66: [0].controlBehavior: is read as 0, reject, as Sentinel does: a rule about values has that and 2, throttle (no-warm-up)"},
+			"r:1:66: [0].controlBehavior: is read as 0, reject, as in Sentinel: hotspot rules know only 0 and 2, throttle (no-warm-up)"},
 		{`[{"resource": "a", "limitApp": "b", "strategy": 0}, {"resource": "a", "limitApp": "c", "strategy": 1}]`,
 			"r:1:66: [1].resource: has an earlier rule, the only one that Sentinel applies; here both apply (second-rule)"},
 		{`[{"id": 3, "resource": "a", "count": 1}, {"id": 3, "resource": "b", "count": 1}]`,
 			"r:1:49: [1].id: is also the id of another rule; Sentinel ignores it, and this rule is loaded without one (same-id)"},
 		{`[{"resource": "a", "controlBehavior": 1, "threshold": 0.5, "statIntervalInMs": 1000}]`,
-			"r:1:55: [0].threshold: is less than one call per interval: here calls pass at that rate, where Sentinel refuses all of them (slow-throttle)"},
+			"r:1:55: [0].threshold: is less than one call per interval: here calls pass at that rate; Sentinel rejects all of them (slow-throttle)"},
 		{`[{"resource": "a", "tokenCalculateStrategy": 1, "threshold": 5, "statIntervalInMs": 5000, "warmUpPeriodSec": 10}]`,
-			"r:1:85: [0].statIntervalInMs: is what the whole warm-up goes by here; Sentinel warms up by calls per second, and compares the result with those per interval (warm-up-interval)"},
+			"r:1:85: [0].statIntervalInMs: applies to the whole warm-up here; Sentinel warms up by calls per second, and compares the result with calls per interval (warm-up-interval)"},
 		{`[{"resource": "a", "strategy": 2, "retryTimeoutMs": 1, "statIntervalMs": 1000, "statSlidingWindowBucketCount": 3, "threshold": 1}]`,
-			"r:1:112: [0].statSlidingWindowBucketCount: is read as 1, as Sentinel does, since it does not divide statIntervalMs (one-bucket)"},
+			"r:1:112: [0].statSlidingWindowBucketCount: is read as 1, as in Sentinel, since it does not divide statIntervalMs (one-bucket)"},
 	} {
 		p, err := ParseWith("r", []byte(c.data), ParseOptions{})
 		require.NoError(t, err, c.data)

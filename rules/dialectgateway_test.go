@@ -106,7 +106,7 @@ func TestGatewayRulesOfSentinelThatAreRefused(t *testing.T) {
 		{`[{"resource": "a", "count": 1, "paramItem": {"parse": 7}}]`, "r:1:46: [0].paramItem.parse: unknown field"},
 		{`[{"resource": "a", "count": 1, "paramItem": 7}]`, "r:1:45: [0].paramItem: must be a mapping"},
 		{`[{"resource": "a", "count": 1, "paramItem": {"pattern": "(", "matchStrategy": 2}}]`, "r:1:45: [0].paramItem: "},
-		{`[{"resource": "a", "resourceMode": 0, "count": 1, "clusterMode": true}]`, "r:1:66: [0].clusterMode: is true, and rules of gateways are not shared by a cluster: as a limit of this process alone the rule would mean something else, so write false if that is what you mean"},
+		{`[{"resource": "a", "resourceMode": 0, "count": 1, "clusterMode": true}]`, "r:1:66: [0].clusterMode: is true, but a cluster can't share gateway rules: write false for a limit of this process alone"},
 		{`[{"resource": "*", "resourceMode": 0, "count": 1}]`, "r:1:15: [0].resource: is \"*\""},
 		{`[{"apiName": "", "predicateItems": [{"pattern": "/a"}]}]`, "r:1:14: [0].apiName: is required: Sentinel drops a definition without"},
 		{`[{"apiName": "a", "predicateItems": []}]`, "r:1:37: [0].predicateItems: is empty: Sentinel drops a definition without paths"},

@@ -60,17 +60,17 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 		// A gateway's rule as the dashboard has it, and not as its clients read it.
 		{name: "r.json", data: `[{"id": 1, "resource": "search", "resourceMode": 0, "grade": 1, "count": 20, "interval": 2, "intervalUnit": 1, "burst": 0}]`, dialect: SentinelJava,
 			want:     Set{Gateway: []gateway.Rule{{ID: "1", Route: "search", Threshold: 20, Interval: 2 * time.Minute}}},
-			warnings: []string{"r.json:1:90: [0].interval: is the dashboard's, with intervalUnit, and is read as 120 s; a client of Sentinel reads intervalSec only, and takes 1 s without: write intervalSec (dashboard-interval)"}},
+			warnings: []string{"r.json:1:90: [0].interval: is a field of the dashboard, with intervalUnit, and is read as 120 s; Sentinel's clients read only intervalSec, with 1 s as the default: write intervalSec (dashboard-interval)"}},
 		{name: "r.json", data: `{"gwFlow": [{"resource": "search", "count": 20, "interval": 30}]}`, dialect: SentinelJava,
 			want:     Set{Gateway: []gateway.Rule{{Route: "search", Threshold: 20, Interval: 30 * time.Second}}},
-			warnings: []string{"r.json:1:61: gwFlow[0].interval: is the dashboard's, with intervalUnit, and is read as 30 s; a client of Sentinel reads intervalSec only, and takes 1 s without: write intervalSec (dashboard-interval)"}},
+			warnings: []string{"r.json:1:61: gwFlow[0].interval: is a field of the dashboard, with intervalUnit, and is read as 30 s; Sentinel's clients read only intervalSec, with 1 s as the default: write intervalSec (dashboard-interval)"}},
 		{name: "r.json", data: `{"gwFlow": [{"resource": "search", "count": 20, "intervalSec": 60, "interval": 1, "intervalUnit": 1}]}`, dialect: SentinelJava,
 			want: Set{Gateway: []gateway.Rule{{Route: "search", Threshold: 20, Interval: time.Minute}}}},
 
 		// Settings that Sentinel ignores.
 		{name: "r.json", data: `[{"apiName": "shop", "predicateItems": [{"pattern": "/a"}, {"items": [{"pattern": "/b"}]}]}]`, dialect: SentinelJava,
 			want:     Set{Groups: []gateway.Group{{ID: "shop", Paths: []gateway.Path{{Path: "/a"}}}}},
-			warnings: []string{"r.json:1:40: [0].predicateItems: number 1 is a group within the group, which Sentinel ignores, and so its paths are not in the group here either: list them in predicateItems (group-in-a-group)"}},
+			warnings: []string{"r.json:1:40: [0].predicateItems: number 1 is a nested group, which Sentinel ignores, so its paths are left out here too: list them in predicateItems (group-in-a-group)"}},
 		{name: "r.json", data: `[{"@type": "com.example.ApiDefinition", "apiName": "shop", "predicateItems": [{"@type": "com.example.ApiPathPredicateItem", "pattern": "/a"}]}]`, dialect: SentinelJava,
 			want:     Set{Groups: []gateway.Group{{ID: "shop", Paths: []gateway.Path{{Path: "/a"}}}}},
 			warnings: []string{"r.json:1:3: [0].@type: is a serializer's, which Sentinel ignores: remove it here and elsewhere in the file (serializer)"}},
@@ -121,9 +121,9 @@ func TestFilesAsPeopleHaveThemThatAreRefused(t *testing.T) {
 		{"r.json", `[{"ap": "shop", "rule": {"resource": "a", "count": 2}}]`, `r.json:1:3: [0].ap: unknown field (did you mean "app"?)`},
 		{"r.yaml", "flow:\n  - rule: {resource: a, threshold: 1}\n", "r.yaml:2:5: flow[0].rule: unknown field: only files of Sentinel's dashboards have rules in it; write its keys in its place"},
 
-		{"r.json", `[{"resource": "a", "resourceMode": 0, "count": 1, "intervalUnit": 1}]`, "r.json:1:67: [0].intervalUnit: goes with interval, which is not there: write intervalSec"},
+		{"r.json", `[{"resource": "a", "resourceMode": 0, "count": 1, "intervalUnit": 1}]`, "r.json:1:67: [0].intervalUnit: needs interval, which is missing: write intervalSec"},
 		{"r.json", `[{"resource": "a", "resourceMode": 0, "count": 1, "interval": 1, "intervalUnit": 4}]`, "r.json:1:82: [0].intervalUnit: is 4: use a number from 0 to 3"},
-		{"r.json", `[{"apiName": "shop", "predicateItems": [{"items": [{"pattern": "/b"}]}]}]`, "r.json:1:40: [0].predicateItems: has only groups within the group, which Sentinel ignores: list the paths themselves"},
+		{"r.json", `[{"apiName": "shop", "predicateItems": [{"items": [{"pattern": "/b"}]}]}]`, "r.json:1:40: [0].predicateItems: has only nested groups, which Sentinel ignores: list the paths themselves"},
 
 		// One foreign key does not hide the family.
 		{"r.json", `[{"resource": "a", "paramIdx": 0, "count": 1, "warmUpPeriodSec": 10}]`, "r.json:1:47: [0].warmUpPeriodSec: unknown field: flow rules have it, and these are paramflow rules, since they have paramIdx"},

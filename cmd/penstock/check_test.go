@@ -122,7 +122,7 @@ func TestSeveralFiles(t *testing.T) {
 d.yaml:2:3: error: is not YAML: did not find expected node content
   2 |   - resource: [
     |   ^
-e.json:1:54: warning: [0].count: is 1, and Sentinel opens above it, which is never: the rule is read as `+"`mode: off`"+`; write a smaller ratio (never-opens)
+e.json:1:54: warning: [0].count: is 1, and Sentinel opens only above it, so never: the rule is read as `+"`mode: off`"+`; write a smaller ratio (never-opens)
   1 | … "POST /payments", "grade": 1, "count": 1, "timeWindow": 10}]
     |                                          ^
 b.yml:4:9: error: flow[0].id: the id "twice" is also that of flow[1] in a.yaml:3:5: give each its own, or remove one

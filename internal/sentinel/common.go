@@ -10,17 +10,17 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// Warning is what a rule says to Sentinel and can't say here, or what it means otherwise.
+// Warning is a part of a Sentinel rule that is lost, or changes its meaning, in translation.
 type Warning struct {
 	Name  string // as in "never-opens"
-	Field string // of the rule of Sentinel
+	Field string // of Sentinel's rule
 	Text  string
 }
 
-// ID is the id of a rule: text, or a number. Sentinel's dashboard numbers rules, and 0 is none.
+// ID is a rule's id: text or a number. Sentinel's dashboard numbers rules; 0 means none.
 type ID string
 
-// SetScalar reads what a file has for an id.
+// SetScalar accepts a file's value for an id.
 func (id *ID) SetScalar(v any) error {
 	switch v := v.(type) {
 	case string:
@@ -42,7 +42,7 @@ func (id *ID) SetScalar(v any) error {
 // Text is text that may be written as a number or a boolean.
 type Text string
 
-// SetScalar reads what a file has for a text.
+// SetScalar accepts a file's value for a text.
 func (t *Text) SetScalar(v any) error {
 	*t = Text(fmt.Sprint(v))
 	return nil
@@ -55,7 +55,7 @@ func matchOf(regex bool) spec.Match {
 	return spec.MatchExact
 }
 
-// meaning is the meaning of one of Sentinel's numbers.
+// meaning translates one of Sentinel's numbers.
 func meaning[E any](field string, n int, meanings []E) (e E, err error) {
 	if n < 0 || n >= len(meanings) {
 		return e, spec.BadField(field, "is %d: use a number from 0 to %d", n, len(meanings)-1)
@@ -63,13 +63,13 @@ func meaning[E any](field string, n int, meanings []E) (e E, err error) {
 	return meanings[n], nil
 }
 
-// period is n units. What is beyond every range stays beyond it, and does not overflow.
+// period is n units, without overflow: a value that is out of range stays out of range.
 func period(n int, unit time.Duration) time.Duration {
 	most := int(min(int64(math.MaxInt64/unit), math.MaxInt))
 	return time.Duration(min(max(n, -most), most)) * unit
 }
 
-// unlessDefault is an interval as a rule would say it: one second goes without saying.
+// unlessDefault returns an interval as a rule writes it: 0 for the default, one second.
 func unlessDefault(interval time.Duration) time.Duration {
 	if interval == time.Second {
 		return 0
@@ -77,7 +77,7 @@ func unlessDefault(interval time.Duration) time.Duration {
 	return interval
 }
 
-// patience is a longest wait as a rule would say it: what 0 would say is the default.
+// patience returns the longest wait as a rule writes it, where 0 means the default.
 func patience(ms int) time.Duration {
 	if ms == 0 {
 		return 1
@@ -85,8 +85,8 @@ func patience(ms int) time.Duration {
 	return period(ms, time.Millisecond)
 }
 
-// probeTimeout is when a probe is no longer waited for. Sentinel waits without end; here that is
-// a minute at least, and the recovery time unless a rule says otherwise.
+// probeTimeout returns when a probe is given up. Sentinel waits forever; here it is at least a
+// minute, and the recovery time by default.
 func probeTimeout(recovery time.Duration) time.Duration {
 	if recovery >= time.Minute {
 		return 0
@@ -96,10 +96,10 @@ func probeTimeout(recovery time.Duration) time.Duration {
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// first is the first condition that holds, as an error.
+// first keeps the first error.
 type first struct{ err error }
 
-// bad notes what is wrong with a field, if something is and nothing was before.
+// bad records what is wrong with a field if is is true and there is no earlier error.
 func (f *first) bad(is bool, field, format string, args ...any) {
 	if is && f.err == nil {
 		f.err = spec.BadField(field, format, args...)

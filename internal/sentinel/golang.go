@@ -33,7 +33,7 @@ type GoFlow struct {
 	MemHighWaterMarkBytes  int     `yaml:"memHighWaterMarkBytes,omitempty"`
 }
 
-// The ways in which sentinel-golang makes a threshold of a rule.
+// The values of tokenCalculateStrategy.
 const (
 	goFixed = iota
 	goWarmUp
@@ -54,7 +54,7 @@ func (r GoFlow) MayOmit(key string) bool {
 	return key == "threshold" && r.TokenCalculateStrategy == goMemory
 }
 
-// Check says why sentinel-golang drops the rule, or can't read it.
+// Check returns the reason for which sentinel-golang drops the rule, or can't read it.
 func (r GoFlow) Check() error {
 	warmsUp := r.TokenCalculateStrategy == goWarmUp
 	var f first
@@ -67,7 +67,7 @@ func (r GoFlow) Check() error {
 	return f.err
 }
 
-// Native is the rule in our terms. A threshold is per interval in both.
+// Native translates the rule. A threshold is per interval in both.
 func (r GoFlow) Native() (rules []flow.Rule, warnings []Warning, err error) {
 	n := flow.Rule{ID: string(r.ID), Resource: r.Resource, Match: matchOf(r.Regex), Threshold: r.Threshold}
 	behaviors, err := meaning("tokenCalculateStrategy", r.TokenCalculateStrategy, goBehaviors)
@@ -95,7 +95,7 @@ func (r GoFlow) Native() (rules []flow.Rule, warnings []Warning, err error) {
 		n.WarmUpPeriod, n.ColdFactor = period(r.WarmUpPeriodSec, time.Second), cmp.Or(r.WarmUpColdFactor, 3)
 		if ms != 1000 {
 			warnings = append(warnings, Warning{"warm-up-interval", "statIntervalInMs",
-				"is what the whole warm-up goes by here; Sentinel warms up by calls per second, and compares the result with those per interval"})
+				"applies to the whole warm-up here; Sentinel warms up by calls per second, and compares the result with calls per interval"})
 		}
 	case goMemory:
 		n.Threshold, n.MemoryThreshold = r.LowMemUsageThreshold, r.HighMemUsageThreshold
@@ -103,13 +103,13 @@ func (r GoFlow) Native() (rules []flow.Rule, warnings []Warning, err error) {
 	}
 	if n.Behavior == flow.Throttle && n.Threshold > 0 && n.Threshold < 1 {
 		warnings = append(warnings, Warning{"slow-throttle", "threshold",
-			"is less than one call per interval: here calls pass at that rate, where Sentinel refuses all of them"})
+			"is less than one call per interval: here calls pass at that rate; Sentinel rejects all of them"})
 	}
 	return []flow.Rule{n}, warnings, nil
 }
 
-// goBuckets is how many buckets sentinel-golang counts an interval in: those of half a second that
-// it has of the last ten seconds, where they make up the interval, otherwise one.
+// goBuckets returns the number of buckets in which sentinel-golang counts an interval: half-second
+// buckets of its last ten seconds if they fit the interval, otherwise one.
 func goBuckets(intervalMs int) int {
 	const width, all = 500, 10_000
 	if intervalMs%width == 0 && intervalMs <= all {
@@ -134,7 +134,7 @@ type GoBreaker struct {
 
 var goStrategies = []breaker.Strategy{breaker.SlowRatio, breaker.ErrorRatio, breaker.ErrorCount}
 
-// Check says why sentinel-golang drops the rule, or can't read it.
+// Check returns the reason for which sentinel-golang drops the rule, or can't read it.
 func (r GoBreaker) Check() error {
 	ratio := r.Strategy < 2
 	var f first
@@ -149,7 +149,7 @@ func (r GoBreaker) Check() error {
 	return f.err
 }
 
-// Native is the rule in our terms. Both open at the threshold.
+// Native translates the rule. Both open at the threshold.
 func (r GoBreaker) Native() (rules []breaker.Rule, warnings []Warning, err error) {
 	n := breaker.Rule{
 		ID: string(r.ID), Resource: r.Resource, Threshold: r.Threshold,
@@ -171,7 +171,7 @@ func (r GoBreaker) Native() (rules []breaker.Rule, warnings []Warning, err error
 	}
 	if r.StatIntervalMs%n.Buckets != 0 {
 		n.Buckets = 1
-		warnings = append(warnings, Warning{"one-bucket", "statSlidingWindowBucketCount", "is read as 1, as Sentinel does, since it does not divide statIntervalMs"})
+		warnings = append(warnings, Warning{"one-bucket", "statSlidingWindowBucketCount", "is read as 1, as in Sentinel, since it does not divide statIntervalMs"})
 	}
 	return []breaker.Rule{n}, warnings, nil
 }
@@ -192,7 +192,7 @@ type GoHotspot struct {
 	SpecificItems     []GoItem `yaml:"specificItems,omitempty"`
 }
 
-// GoItem is a value with a limit of its own, as sentinel-golang's datasources write it.
+// GoItem is a value with its own limit, as sentinel-golang's datasources write it.
 type GoItem struct {
 	ValKind   int     `yaml:"valKind,omitempty"` // 0 whole number, 1 text, 2 boolean, 3 decimal
 	ValStr    Text    `yaml:"valStr"`
@@ -207,17 +207,17 @@ var (
 
 func text(s string) (any, error) { return s, nil }
 
-// Check says why sentinel-golang drops the rule.
+// Check returns the reason for which sentinel-golang drops the rule.
 func (r GoHotspot) Check() error {
 	var f first
 	f.bad(r.Resource == "", "resource", needsResource)
 	f.bad(!(r.Threshold >= 0), "threshold", "is %v: use a number from 0 on", r.Threshold)
 	f.bad(r.MetricType == 1 && r.DurationInSec <= 0, "durationInSec", "is %d: use a number of seconds from 1 on", r.DurationInSec)
-	f.bad(r.ParamKey != "" && r.ParamIndex != 0, "paramKey", "does not go with paramIndex %d: a rule looks at one argument, or at one attachment", r.ParamIndex)
+	f.bad(r.ParamKey != "" && r.ParamIndex != 0, "paramKey", "conflicts with paramIndex %d: a rule uses one argument or one attachment", r.ParamIndex)
 	return f.err
 }
 
-// Native is the rule in our terms. To sentinel-golang every threshold is a whole number.
+// Native translates the rule. In sentinel-golang every threshold is a whole number.
 func (r GoHotspot) Native() (rules []hotspot.Rule, warnings []Warning, err error) {
 	n := hotspot.Rule{ID: string(r.ID), Resource: r.Resource, Param: r.ParamKey, Threshold: r.Threshold, MaxValues: r.ParamsMaxCapacity}
 	if r.ParamKey == "" {
@@ -264,7 +264,7 @@ type GoSystem struct {
 
 var goSystemMetrics = []system.Metric{system.Load, system.RT, system.Concurrency, system.QPS, system.CPU}
 
-// Check says why sentinel-golang drops the rule.
+// Check returns the reason for which sentinel-golang drops the rule.
 func (r GoSystem) Check() error {
 	var f first
 	f.bad(!(r.TriggerCount >= 0), "triggerCount", "is %v: use a number from 0 on", r.TriggerCount)
@@ -272,8 +272,8 @@ func (r GoSystem) Check() error {
 	return f.err
 }
 
-// Native is the rule in our terms. sentinel-golang refuses as soon as the trigger is reached, by what
-// was there before the call; here the limit includes the call, so both admit as much.
+// Native translates the rule. sentinel-golang rejects once the trigger is reached, not counting the
+// new call; here the limit includes the call, so both admit the same number.
 func (r GoSystem) Native() (rules []system.Rule, warnings []Warning, err error) {
 	n := system.Rule{ID: string(r.ID), Threshold: r.TriggerCount}
 	if n.Metric, err = meaning("metricType", r.MetricType, goSystemMetrics); err != nil {
@@ -300,11 +300,11 @@ type GoIsolation struct {
 	ID         ID     `yaml:"id,omitempty"`
 	Resource   string `yaml:"resource,omitempty"`
 	Regex      bool   `yaml:"regex,omitempty"`
-	MetricType int    `yaml:"metricType,omitempty"` // 0 calls in flight, and nothing else
+	MetricType int    `yaml:"metricType,omitempty"` // 0 calls in flight, the only one
 	Threshold  int    `yaml:"threshold"`
 }
 
-// Check says why sentinel-golang drops the rule.
+// Check returns the reason for which sentinel-golang drops the rule.
 func (r GoIsolation) Check() error {
 	var f first
 	f.bad(r.Resource == "", "resource", needsResource)
@@ -313,7 +313,7 @@ func (r GoIsolation) Check() error {
 	return f.err
 }
 
-// Native is the rule in our terms.
+// Native translates the rule.
 func (r GoIsolation) Native() ([]isolation.Rule, []Warning, error) {
 	return []isolation.Rule{{ID: string(r.ID), Resource: r.Resource, Match: matchOf(r.Regex), Threshold: r.Threshold}}, nil, nil
 }

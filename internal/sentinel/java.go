@@ -14,21 +14,20 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// secondWindow is the window in which both Sentinels count unless they are configured, and
-// JavaColdFactor the cold factor of Java.
+// secondWindow is the default window of both Sentinels.
 var secondWindow = stat.Shape{Interval: time.Second, Buckets: 2}
 
-// JavaColdFactor divides the threshold of a cold resource.
+// JavaColdFactor is Java's default cold factor: the threshold of a cold resource is divided by it.
 const JavaColdFactor = 3
 
-// EveryCaller is what limitApp says where no caller is meant.
+// EveryCaller is the limitApp that stands for all callers.
 const EveryCaller = flow.OriginDefault
 
 func errCluster(on bool) error {
 	if !on {
 		return nil
 	}
-	return spec.BadField("clusterMode", "is true, and rules of gateways are not shared by a cluster: as a limit of this process alone the rule would mean something else, so write false if that is what you mean")
+	return spec.BadField("clusterMode", "is true, but a cluster can't share gateway rules: write false for a limit of this process alone")
 }
 
 // JavaFlow is a FlowRule.
@@ -46,27 +45,27 @@ type JavaFlow struct {
 	MaxQueueingTimeMs int     `yaml:"maxQueueingTimeMs,omitempty"`
 	ClusterMode       bool    `yaml:"clusterMode,omitempty"`
 
-	ClusterConfig *JavaCluster `yaml:"clusterConfig,omitempty"` // read with ClusterMode only
+	ClusterConfig *JavaCluster `yaml:"clusterConfig,omitempty"` // only with ClusterMode
 }
 
-// JavaFlowUnset is what Java takes where a file says nothing.
+// JavaFlowUnset holds Java's defaults.
 var JavaFlowUnset = JavaFlow{Grade: 1, WarmUpPeriodSec: 10, MaxQueueingTimeMs: 500}
 
-// What the numbers of a FlowRule stand for.
+// The meanings of the numbers of a FlowRule.
 var (
 	JavaMetrics   = []flow.Metric{flow.Concurrency, flow.QPS}
 	JavaRelations = []flow.Relation{flow.Direct, flow.Associated, flow.Chain}
 	JavaBehaviors = []flow.Behavior{flow.Reject, flow.WarmUp, flow.Throttle, flow.WarmUpThrottle}
 )
 
-// Queues reports whether the rule makes calls wait, if it is about their rate.
+// Queues reports whether the rule makes calls wait, if it limits their rate.
 func (r JavaFlow) Queues() bool { return r.ControlBehavior == 2 || r.ControlBehavior == 3 }
 
-// WarmsUp reports whether the rule warms up, if it is about the rate of calls.
+// WarmsUp reports whether the rule warms up, if it limits the rate of calls.
 func (r JavaFlow) WarmsUp() bool { return r.ControlBehavior == 1 || r.ControlBehavior == 3 }
 
-// Check says why Java drops the rule. Of one on calls in flight it looks at neither the strategy
-// nor the behavior.
+// Check returns the reason for which Java drops the rule. For a rule on calls in flight Java
+// ignores strategy and behavior.
 func (r JavaFlow) Check() error {
 	rate := r.Grade == 1
 	var f first
@@ -79,22 +78,22 @@ func (r JavaFlow) Check() error {
 	return f.err
 }
 
-// Native is the rule under Java's own settings.
+// Native translates the rule, with Java's default settings.
 func (r JavaFlow) Native() ([]flow.Rule, []Warning, error) {
 	n, err := r.In(secondWindow, JavaColdFactor)
 	var warnings []Warning
 	if strings.Contains(r.LimitApp, ",") {
 		warnings = append(warnings, Warning{"one-caller", "limitApp",
-			"is the name of one caller here, as in Sentinel, which splits at commas only in authority rules: write a rule for each caller"})
+			"is read as one caller's name, as in Sentinel, which splits at commas only in authority rules: write a rule for each caller"})
 	}
 	return []flow.Rule{n}, warnings, err
 }
 
-// In is the rule in a Java whose second window and cold factor are others.
+// In translates the rule for a Java with another second window and cold factor.
 //
-// A Java threshold is per second whatever the window; a native one is per interval. A Java
-// throttle looks at no window, and its threshold stays per second. A rule on calls in flight
-// ignores its behavior.
+// A Java threshold is per second whatever the window; a native one is per interval. A Java throttle
+// uses no window, so its threshold stays per second. A rule on calls in flight ignores its
+// behavior.
 func (r JavaFlow) In(shape stat.Shape, coldFactor int) (n flow.Rule, err error) {
 	n = flow.Rule{ID: string(r.ID), Resource: r.Resource, Match: matchOf(r.Regex), Threshold: r.Count}
 	if r.ClusterMode {
@@ -141,20 +140,20 @@ type JavaBreaker struct {
 	LimitApp           string  `yaml:"limitApp,omitempty"`
 	Regex              bool    `yaml:"regex,omitempty"`
 	Grade              int     `yaml:"grade,omitempty"` // 0 slow ratio, 1 error ratio, 2 error count
-	Count              float64 `yaml:"count"`           // the longest response time in ms, the ratio, or the number
+	Count              float64 `yaml:"count"`           // response time in ms, ratio, or number
 	SlowRatioThreshold float64 `yaml:"slowRatioThreshold,omitempty"`
 	TimeWindow         int     `yaml:"timeWindow,omitempty"` // seconds
 	MinRequestAmount   int     `yaml:"minRequestAmount,omitempty"`
 	StatIntervalMs     int     `yaml:"statIntervalMs,omitempty"`
 }
 
-// JavaBreakerUnset is what Java takes where a file says nothing.
+// JavaBreakerUnset holds Java's defaults.
 var JavaBreakerUnset = JavaBreaker{SlowRatioThreshold: 1, MinRequestAmount: 5, StatIntervalMs: 1000}
 
-// JavaStrategies are what the numbers of a DegradeRule stand for.
+// JavaStrategies are the meanings of a DegradeRule's grades.
 var JavaStrategies = []breaker.Strategy{breaker.SlowRatio, breaker.ErrorRatio, breaker.ErrorCount}
 
-// Check says why Java drops the rule.
+// Check returns the reason for which Java drops the rule.
 func (r JavaBreaker) Check() error {
 	slow := r.Grade == 0
 	var f first
@@ -168,9 +167,9 @@ func (r JavaBreaker) Check() error {
 	return f.err
 }
 
-// Native is the rule in our terms. Java counts in one bucket, and opens above a threshold where
-// we open at it. A share of 1 is never exceeded, so an error ratio of 1 is a rule that is off; a
-// slow ratio of 1 opens in Java too. Response times are compared in whole milliseconds there.
+// Native translates the rule. Java counts in one bucket, and opens above a threshold where this
+// library opens at it. A share of 1 is never exceeded, so an error ratio of 1 turns the rule off; a
+// slow ratio of 1 opens in Java too. Java compares response times in whole milliseconds.
 func (r JavaBreaker) Native() (rules []breaker.Rule, warnings []Warning, err error) {
 	n := breaker.Rule{
 		ID: string(r.ID), Resource: r.Resource, Match: matchOf(r.Regex), Buckets: 1,
@@ -192,7 +191,7 @@ func (r JavaBreaker) Native() (rules []breaker.Rule, warnings []Warning, err err
 		if r.Count >= 1 {
 			n.Threshold, n.Mode = 1, spec.Off
 			warnings = append(warnings, Warning{"never-opens", "count",
-				"is 1, and Sentinel opens above it, which is never: the rule is read as `mode: off`; write a smaller ratio"})
+				"is 1, and Sentinel opens only above it, so never: the rule is read as `mode: off`; write a smaller ratio"})
 		}
 	case breaker.ErrorCount:
 		n.Threshold = math.Floor(r.Count) + 1
@@ -200,15 +199,15 @@ func (r JavaBreaker) Native() (rules []breaker.Rule, warnings []Warning, err err
 	return []breaker.Rule{n}, append(warnings, noCallers(r.LimitApp)...), nil
 }
 
-// noCallers warns of a caller that is named where Sentinel doesn't look.
+// noCallers warns of a caller that Sentinel ignores.
 func noCallers(limitApp string) []Warning {
 	if blank(limitApp) || limitApp == EveryCaller {
 		return nil
 	}
-	return []Warning{{"no-callers", "limitApp", "is left out: the rule is for all callers, as in Sentinel, which doesn't read it in rules of this kind"}}
+	return []Warning{{"no-callers", "limitApp", "is ignored: the rule is for all callers, as in Sentinel, which ignores it in rules of this kind"}}
 }
 
-// JavaSystem is a SystemRule. What is below 0 is not set.
+// JavaSystem is a SystemRule. Negative fields are not set.
 type JavaSystem struct {
 	ID                ID      `yaml:"id,omitempty"`
 	HighestSystemLoad float64 `yaml:"highestSystemLoad,omitempty"`
@@ -218,17 +217,17 @@ type JavaSystem struct {
 	MaxThread         float64 `yaml:"maxThread,omitempty"`
 }
 
-// JavaSystemUnset is what Java takes where a file says nothing.
+// JavaSystemUnset holds Java's defaults.
 var JavaSystemUnset = JavaSystem{HighestSystemLoad: -1, HighestCPUUsage: -1, QPS: -1, AvgRT: -1, MaxThread: -1}
 
-// JavaSystemField is one threshold of a SystemRule, and what it is a limit of.
+// JavaSystemField is one threshold of a SystemRule, with its metric.
 type JavaSystemField struct {
 	Name   string
 	Metric system.Metric
 	of     func(JavaSystem) float64
 }
 
-// JavaSystemFields are all of them, in the order in which Java checks them.
+// JavaSystemFields are the thresholds, in the order in which Java checks them.
 var JavaSystemFields = []JavaSystemField{
 	{"qps", system.QPS, func(r JavaSystem) float64 { return r.QPS }},
 	{"maxThread", system.Concurrency, func(r JavaSystem) float64 { return r.MaxThread }},
@@ -237,16 +236,16 @@ var JavaSystemFields = []JavaSystemField{
 	{"highestCpuUsage", system.CPU, func(r JavaSystem) float64 { return r.HighestCPUUsage }},
 }
 
-// Check says why the rule does nothing in Java: worse than that, as the last one of a list it
-// turns all of them off.
+// Check returns an error if the rule sets no threshold: in Java it then does nothing, and as the
+// last one of a list it turns all of them off.
 func (r JavaSystem) Check() error {
 	if rules := r.In(secondWindow); len(rules) == 0 {
-		return spec.BadField("qps", "or another threshold is required: a rule without one is no limit, and Sentinel turns all system rules off if it is the last; remove the rule")
+		return spec.BadField("qps", "or another threshold is required: without one the rule limits nothing, and as the last rule it turns all system rules off in Sentinel; remove the rule")
 	}
 	return nil
 }
 
-// Native is the rule under Java's own settings.
+// Native translates the rule, with Java's default settings.
 func (r JavaSystem) Native() ([]system.Rule, []Warning, error) {
 	rules := r.In(secondWindow)
 	if len(rules) == 1 {
@@ -255,7 +254,7 @@ func (r JavaSystem) Native() ([]system.Rule, []Warning, error) {
 	return rules, nil, nil
 }
 
-// In are the rules, one for each threshold, in a Java whose second window is another.
+// In translates the rule for a Java with another second window, one rule for each threshold.
 func (r JavaSystem) In(shape stat.Shape) (rules []system.Rule) {
 	for _, f := range JavaSystemFields {
 		v := f.of(r)
@@ -280,7 +279,7 @@ func (r JavaSystem) In(shape stat.Shape) (rules []system.Rule) {
 	return rules
 }
 
-// milliseconds is a time that is a number with a fraction. One beyond every range stays beyond it.
+// milliseconds converts a number with a fraction. A number that is out of range stays out of range.
 func milliseconds(ms float64) time.Duration {
 	return time.Duration(math.Round(min(ms, 1e12) * float64(time.Millisecond)))
 }
@@ -290,23 +289,22 @@ type JavaAuthority struct {
 	ID       ID     `yaml:"id,omitempty"`
 	Resource string `yaml:"resource,omitempty"`
 	Regex    bool   `yaml:"regex,omitempty"`
-	LimitApp string `yaml:"limitApp,omitempty"` // callers, with commas between
+	LimitApp string `yaml:"limitApp,omitempty"` // callers, separated by commas
 	Strategy int    `yaml:"strategy,omitempty"` // 0 these only, 1 all but these
 }
 
-// JavaLists are what the numbers of an AuthorityRule stand for.
+// JavaLists are the meanings of an AuthorityRule's strategies.
 var JavaLists = []authority.List{authority.Allow, authority.Deny}
 
-// Check says why Java drops the rule.
+// Check returns the reason for which Java drops the rule.
 func (r JavaAuthority) Check() error {
 	var f first
 	f.bad(blank(r.Resource), "resource", needsResource)
-	f.bad(blank(r.LimitApp), "limitApp", "is required: name the callers, with commas between")
+	f.bad(blank(r.LimitApp), "limitApp", "is required: name the callers, separated by commas")
 	return f.err
 }
 
-// Native is the rule in our terms: callers without an origin pass, and the blanks around a name
-// don't belong to it.
+// Native translates the rule: callers without an origin pass, and blanks around names are dropped.
 func (r JavaAuthority) Native() ([]authority.Rule, []Warning, error) {
 	list, err := meaning("strategy", r.Strategy, JavaLists)
 	n := authority.Rule{
@@ -320,5 +318,5 @@ func (r JavaAuthority) Native() ([]authority.Rule, []Warning, error) {
 	return []authority.Rule{n}, nil, err
 }
 
-// Callers are the names as Java takes them, blanks included.
+// Callers returns the names as Java reads them, including blanks.
 func (r JavaAuthority) Callers() []string { return strings.Split(r.LimitApp, ",") }

@@ -11,12 +11,12 @@ import (
 // JavaCluster is a ClusterFlowConfig, or a ParamFlowClusterConfig.
 type JavaCluster struct {
 	FlowID                  ID    `yaml:"flowId,omitempty"`
-	ThresholdType           int   `yaml:"thresholdType,omitempty"` // 0 for each member, 1 for all of them
+	ThresholdType           int   `yaml:"thresholdType,omitempty"` // 0 for each member, 1 for all together
 	FallbackToLocalWhenFail Maybe `yaml:"fallbackToLocalWhenFail,omitempty"`
 	SampleCount             int   `yaml:"sampleCount,omitempty"`
 	WindowIntervalMs        int   `yaml:"windowIntervalMs,omitempty"`
 
-	// What concerns Sentinel's token server only.
+	// Used by Sentinel's token server only.
 	Strategy                int `yaml:"strategy,omitempty"`
 	ResourceTimeout         int `yaml:"resourceTimeout,omitempty"`
 	ResourceTimeoutStrategy int `yaml:"resourceTimeoutStrategy,omitempty"`
@@ -24,13 +24,13 @@ type JavaCluster struct {
 	ClientOfflineTime       int `yaml:"clientOfflineTime,omitempty"`
 }
 
-// Maybe is true, false, or not said.
-type Maybe struct{ said, is bool }
+// Maybe is true, false, or unset.
+type Maybe struct{ set, is bool }
 
-// Scalar returns what a file says.
+// Scalar returns the value as a file has it.
 func (m Maybe) Scalar() any { return m.is }
 
-// SetScalar reads what a file says.
+// SetScalar accepts a file's value.
 func (m *Maybe) SetScalar(v any) error {
 	is, ok := v.(bool)
 	if !ok {
@@ -40,17 +40,17 @@ func (m *Maybe) SetScalar(v any) error {
 	return nil
 }
 
-// shared is what a rule with clusterMode shares, under an ID that all members make alike. falls is what
-// fallbackToLocalWhenFail is where a file says nothing.
+// shared returns the ID and the cluster part of a rule with clusterMode; all members derive the
+// same ID. falls is the default of fallbackToLocalWhenFail.
 func (c *JavaCluster) shared(falls bool) (id string, r cluster.Rule, err error) {
 	if c == nil || c.FlowID == "" || c.FlowID[0] == '-' {
-		return "", r, spec.BadField("clusterConfig", "needs flowId, a number from 1 on, by which all members know the rule: Sentinel drops a rule without")
+		return "", r, spec.BadField("clusterConfig", "needs flowId, a number from 1 on, which identifies the rule on all members: Sentinel drops a rule without")
 	}
 	scopes := []cluster.Scope{cluster.PerMember, cluster.Global}
 	if c.ThresholdType < 0 || c.ThresholdType >= len(scopes) {
-		return "", r, spec.BadField("clusterConfig", "has thresholdType %d: use 0 for a threshold for each member, or 1 for one that all have together", c.ThresholdType)
+		return "", r, spec.BadField("clusterConfig", "has thresholdType %d: use 0 for a threshold per member, or 1 for a global one", c.ThresholdType)
 	}
-	if c.FallbackToLocalWhenFail.said {
+	if c.FallbackToLocalWhenFail.set {
 		falls = c.FallbackToLocalWhenFail.is
 	}
 	if r = (cluster.Rule{Scope: scopes[c.ThresholdType], OnFailure: cluster.Open}); falls {
@@ -59,7 +59,7 @@ func (c *JavaCluster) shared(falls bool) (id string, r cluster.Rule, err error) 
 	return "flowId-" + string(c.FlowID), r, nil
 }
 
-// window is the interval that the cluster counts in, and in how many buckets.
+// window returns the interval that the cluster counts in, and its number of buckets.
 func (c *JavaCluster) window() (interval time.Duration, buckets int) {
 	interval, buckets = time.Second, cluster.Buckets
 	if c.WindowIntervalMs != 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/rules/gateway"
 )
 
-// JavaGateway is a GatewayFlowRule. To Java it is a ParamFlowRule, also without a paramItem.
+// JavaGateway is a GatewayFlowRule. Java turns it into a ParamFlowRule, even without a paramItem.
 type JavaGateway struct {
 	ID                   ID         `yaml:"id,omitempty"`
 	Resource             string     `yaml:"resource,omitempty"`
@@ -25,43 +25,44 @@ type JavaGateway struct {
 	ParamItem            *JavaParam `yaml:"paramItem,omitempty"` // nil: all requests share the limit
 	ClusterMode          bool       `yaml:"clusterMode,omitempty"`
 
-	// What the dashboard has in the place of IntervalSec, and the library that reads rules doesn't.
+	// The dashboard writes these in place of IntervalSec; Sentinel's library ignores them.
 	Interval     int `yaml:"interval,omitempty"`
 	IntervalUnit int `yaml:"intervalUnit,omitempty"` // 0 seconds, 1 minutes, 2 hours, 3 days
 }
 
-// unsaid is a number that a file doesn't have.
-const unsaid = math.MinInt32
+// unset marks a number that is missing in a file.
+const unset = math.MinInt32
 
 var javaUnits = []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour}
 
-// JavaParam is a GatewayParamFlowItem: the part of a request each value of which has the limit.
+// JavaParam is a GatewayParamFlowItem: a part of the request; the limit applies to each of its
+// values.
 type JavaParam struct {
-	Index         int    `yaml:"index,omitempty"`         // Sentinel's own affair
+	Index         int    `yaml:"index,omitempty"`         // internal to Sentinel
 	ParseStrategy int    `yaml:"parseStrategy,omitempty"` // 0 client IP, 1 host, 2 header, 3 query, 4 cookie
 	FieldName     string `yaml:"fieldName,omitempty"`
 	Pattern       string `yaml:"pattern,omitempty"`
 	MatchStrategy int    `yaml:"matchStrategy,omitempty"` // 0 exact, 1 prefix, 2 regex, 3 contains
 }
 
-// JavaGatewayUnset is what Java takes where a file says nothing.
-var JavaGatewayUnset = JavaGateway{Grade: 1, IntervalSec: unsaid, MaxQueueingTimeoutMs: 500}
+// JavaGatewayUnset holds Java's defaults.
+var JavaGatewayUnset = JavaGateway{Grade: 1, IntervalSec: unset, MaxQueueingTimeoutMs: 500}
 
 var (
 	javaParams  = []gateway.Param{gateway.ClientIP, gateway.Host, gateway.Header, gateway.Query, gateway.Cookie}
 	javaMatches = []gateway.ValueMatch{gateway.Exact, gateway.Prefix, gateway.Regex, gateway.Contains}
 )
 
-// Check says why Java drops the rule.
+// Check returns the reason for which Java drops the rule.
 func (r JavaGateway) Check() error {
 	var f first
 	f.bad(blank(r.Resource), "resource", needsResource)
 	f.bad(!(r.Count >= 0), "count", "is %v: use a number from 0 on", r.Count)
 	f.bad(r.Burst < 0, "burst", "is %d: use a number from 0 on", r.Burst)
-	f.bad(r.IntervalSec != unsaid && r.IntervalSec <= 0, "intervalSec", "is %d: use a number of seconds from 1 on", r.IntervalSec)
+	f.bad(r.IntervalSec != unset && r.IntervalSec <= 0, "intervalSec", "is %d: use a number of seconds from 1 on", r.IntervalSec)
 	f.bad(r.ControlBehavior < 0, "controlBehavior", "is %d: use 0, reject, or 2, throttle", r.ControlBehavior)
-	if r.IntervalSec == unsaid {
-		f.bad(r.Interval == 0 && r.IntervalUnit != 0, "intervalUnit", "goes with interval, which is not there: write intervalSec")
+	if r.IntervalSec == unset {
+		f.bad(r.Interval == 0 && r.IntervalUnit != 0, "intervalUnit", "needs interval, which is missing: write intervalSec")
 		f.bad(r.Interval < 0, "interval", "is %d: use a number from 1 on", r.Interval)
 		f.bad(r.IntervalUnit < 0 || r.IntervalUnit >= len(javaUnits), "intervalUnit", "is %d: use a number from 0 to %d", r.IntervalUnit, len(javaUnits)-1)
 	}
@@ -72,20 +73,20 @@ func (r JavaGateway) Check() error {
 	return f.err
 }
 
-// interval is that of the rule, with a warning if only the dashboard understands it.
+// interval returns the rule's interval, with a warning if only the dashboard understands it.
 func (r JavaGateway) interval() (time.Duration, []Warning) {
 	switch {
-	case r.IntervalSec != unsaid:
+	case r.IntervalSec != unset:
 		return period(r.IntervalSec, time.Second), nil
 	case r.Interval == 0:
 		return time.Second, nil
 	}
 	interval := period(r.Interval, javaUnits[r.IntervalUnit])
 	return interval, []Warning{{"dashboard-interval", "interval", fmt.Sprintf(
-		"is the dashboard's, with intervalUnit, and is read as %.0f s; a client of Sentinel reads intervalSec only, and takes 1 s without: write intervalSec", interval.Seconds())}}
+		"is a field of the dashboard, with intervalUnit, and is read as %.0f s; Sentinel's clients read only intervalSec, with 1 s as the default: write intervalSec", interval.Seconds())}}
 }
 
-// Native is the rule in our terms. To Java every threshold is a whole number.
+// Native translates the rule. In Java every threshold is a whole number.
 func (r JavaGateway) Native() (rules []gateway.Rule, warnings []Warning, err error) {
 	if err := errCluster(r.ClusterMode); err != nil {
 		return nil, nil, err
@@ -117,7 +118,7 @@ func (r JavaGateway) Native() (rules []gateway.Rule, warnings []Warning, err err
 		case r.ControlBehavior == JavaThrottle:
 			n.Behavior, n.MaxWait = hotspot.Throttle, patience(r.MaxQueueingTimeoutMs)
 		case n.Param == gateway.None && r.Burst > 0 && n.Threshold >= 1:
-			// Java fills a bucket of as many as both; ours has room for one more than its burst.
+			// Java's bucket holds the sum of both; ours holds one more than its burst.
 			n.Behavior, n.Burst = hotspot.TokenBucket, int(min(n.Threshold+float64(r.Burst), math.MaxInt32))-1
 		case n.Param != gateway.None:
 			n.Window, n.Burst = hotspot.Refill, r.Burst
@@ -129,7 +130,7 @@ func (r JavaGateway) Native() (rules []gateway.Rule, warnings []Warning, err err
 	return []gateway.Rule{n}, warnings, nil
 }
 
-// applyTo makes the rule go by the values of the parameter.
+// applyTo makes the rule limit each value of the parameter.
 func (p JavaParam) applyTo(n *gateway.Rule) (warnings []Warning, err error) {
 	if n.Param, err = meaning("paramItem", p.ParseStrategy, javaParams); err != nil {
 		return nil, err
@@ -146,14 +147,14 @@ func (p JavaParam) applyTo(n *gateway.Rule) (warnings []Warning, err error) {
 	}
 	if n.ValueMatch == gateway.Prefix {
 		warnings = append(warnings, Warning{"prefix-of-a-value", "paramItem",
-			"has matchStrategy 1, prefix, for which Sentinel takes every value; here the rule looks only at those that begin so"})
+			"has matchStrategy 1, prefix, which in Sentinel matches every value; here it matches only values with that prefix"})
 	}
 	return warnings, nil
 }
 
-// JavaAPI is an ApiDefinition: paths that belong together.
+// JavaAPI is an ApiDefinition: a group of paths.
 type JavaAPI struct {
-	ID             ID         `yaml:"id,omitempty"` // the dashboard's own
+	ID             ID         `yaml:"id,omitempty"` // set by the dashboard
 	APIName        string     `yaml:"apiName"`
 	PredicateItems []JavaPath `yaml:"predicateItems"`
 }
@@ -163,16 +164,16 @@ type JavaPath struct {
 	Pattern       string `yaml:"pattern"`
 	MatchStrategy int    `yaml:"matchStrategy,omitempty"` // 0 exact, 1 a pattern as in /orders/**, 2 regex
 
-	// Items make it an ApiPredicateGroupItem, which Sentinel reads and never asks.
+	// Items make it an ApiPredicateGroupItem, which Sentinel reads and never evaluates.
 	Items []JavaPath `yaml:"items,omitempty"`
 }
 
 func (p JavaPath) isGroup() bool { return p.Pattern == "" && p.Items != nil }
 
-// MayOmit reports whether an item of its kind needs no such key.
+// MayOmit reports whether the item needs no such key.
 func (p JavaPath) MayOmit(key string) bool { return key == "pattern" && p.isGroup() }
 
-// Check says why Java drops the definition.
+// Check returns the reason for which Java drops the definition.
 func (a JavaAPI) Check() error {
 	var f first
 	f.bad(blank(a.APIName), "apiName", "is required: Sentinel drops a definition without")
@@ -180,13 +181,13 @@ func (a JavaAPI) Check() error {
 	return f.err
 }
 
-// Native is the group in our terms.
+// Native translates the group.
 func (a JavaAPI) Native() (groups []gateway.Group, warnings []Warning, err error) {
 	g := gateway.Group{ID: a.APIName}
 	for i, item := range a.PredicateItems {
 		if item.isGroup() {
 			warnings = append(warnings, Warning{"group-in-a-group", "predicateItems", fmt.Sprintf(
-				"number %d is a group within the group, which Sentinel ignores, and so its paths are not in the group here either: list them in predicateItems", i)})
+				"number %d is a nested group, which Sentinel ignores, so its paths are left out here too: list them in predicateItems", i)})
 			continue
 		}
 		paths, err := item.native()
@@ -196,7 +197,7 @@ func (a JavaAPI) Native() (groups []gateway.Group, warnings []Warning, err error
 		g.Paths = append(g.Paths, paths...)
 	}
 	if len(g.Paths) == 0 {
-		return nil, nil, spec.BadField("predicateItems", "has only groups within the group, which Sentinel ignores: list the paths themselves")
+		return nil, nil, spec.BadField("predicateItems", "has only nested groups, which Sentinel ignores: list the paths themselves")
 	}
 	return []gateway.Group{g}, warnings, nil
 }
@@ -213,15 +214,15 @@ func (p JavaPath) native() ([]gateway.Path, error) {
 	return nil, spec.BadField("matchStrategy", "is %d: use 0 for a path, 1 for a pattern, or 2 for an expression", p.MatchStrategy)
 }
 
-// antPaths are the paths that a pattern of Ant is about: a star is any part of a path, and two at the
-// end are whatever follows, if anything.
+// antPaths translates an Ant pattern: a star matches any part of a path, and two stars at the end
+// match the rest, if any.
 func antPaths(pattern string) ([]gateway.Path, error) {
 	base, all := strings.CutSuffix(pattern, "/**")
 	stars := false
 	for part := range strings.SplitSeq(base, "/") {
 		stars = stars || part == "*"
 		if part != "*" && strings.ContainsAny(part, "*?{}") || stars && all {
-			return nil, spec.BadField("pattern", "%q has wildcards that can't be written here: use matchStrategy 2 with a regular expression", pattern)
+			return nil, spec.BadField("pattern", "%q has unsupported wildcards: use matchStrategy 2 with a regular expression", pattern)
 		}
 	}
 	switch {

@@ -25,26 +25,26 @@ type JavaHotspot struct {
 	ParamFlowItemList []JavaItem `yaml:"paramFlowItemList,omitempty"`
 	ClusterMode       bool       `yaml:"clusterMode,omitempty"`
 
-	ClusterConfig *JavaCluster `yaml:"clusterConfig,omitempty"` // read with ClusterMode only
+	ClusterConfig *JavaCluster `yaml:"clusterConfig,omitempty"` // only with ClusterMode
 }
 
-// JavaItem is a ParamFlowItem: a value with a limit of its own.
+// JavaItem is a ParamFlowItem: a value with its own limit.
 type JavaItem struct {
 	Object    Text   `yaml:"object"`
-	ClassType string `yaml:"classType,omitempty"` // as in int or java.lang.Integer; text unless known
+	ClassType string `yaml:"classType,omitempty"` // such as int or java.lang.Integer; else text
 	Count     int    `yaml:"count"`
 }
 
-// JavaHotspotUnset is what Java takes where a file says nothing.
+// JavaHotspotUnset holds Java's defaults.
 var JavaHotspotUnset = JavaHotspot{Grade: 1, DurationInSec: 1}
 
-// JavaHotspotMetrics are what the grades of a ParamFlowRule stand for.
+// JavaHotspotMetrics are the meanings of a ParamFlowRule's grades.
 var JavaHotspotMetrics = []hotspot.Metric{hotspot.Concurrency, hotspot.QPS}
 
-// JavaThrottle is the ControlBehavior of one that makes calls wait.
+// JavaThrottle is the ControlBehavior of a rule that makes calls wait.
 const JavaThrottle = 2
 
-// Check says why Java drops the rule.
+// Check returns the reason for which Java drops the rule.
 func (r JavaHotspot) Check() error {
 	var f first
 	f.bad(blank(r.Resource), "resource", needsResource)
@@ -54,7 +54,7 @@ func (r JavaHotspot) Check() error {
 	return f.err
 }
 
-// Native is the rule in our terms. To Java every threshold is a whole number.
+// Native translates the rule. In Java every threshold is a whole number.
 func (r JavaHotspot) Native() (rules []hotspot.Rule, warnings []Warning, err error) {
 	n := hotspot.Rule{
 		ID: string(r.ID), Resource: r.Resource, Match: matchOf(r.Regex), Index: hotspot.At(r.ParamIdx), Threshold: math.Trunc(r.Count),
@@ -93,20 +93,20 @@ func (r JavaHotspot) Native() (rules []hotspot.Rule, warnings []Warning, err err
 	return []hotspot.Rule{n}, append(warnings, noCallers(r.LimitApp)...), nil
 }
 
-// fraction warns of a threshold that Java cuts to a whole number.
+// fraction warns of a threshold that Java truncates to a whole number.
 func fraction(count float64) []Warning {
 	if math.Trunc(count) == count {
 		return nil
 	}
-	return []Warning{{"whole-numbers", "count", "has a fraction, which is left out, as Sentinel does"}}
+	return []Warning{{"whole-numbers", "count", "has a fraction, which is dropped, as in Sentinel"}}
 }
 
 func noWarmUp() Warning {
 	return Warning{"no-warm-up", "controlBehavior",
-		"is read as 0, reject, as Sentinel does: a rule about values has that and 2, throttle"}
+		"is read as 0, reject, as in Sentinel: hotspot rules know only 0 and 2, throttle"}
 }
 
-// javaTypes are the types of values, by the names that Java has for them.
+// javaTypes parses values, by Java's names of their types.
 var javaTypes = map[string]func(string) (any, error){
 	"int": wholeNumber, "java.lang.Integer": wholeNumber,
 	"long": wholeNumber, "java.lang.Long": wholeNumber,
