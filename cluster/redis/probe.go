@@ -32,7 +32,7 @@ func (s *Store) Probe(ctx context.Context) error {
 		defer close(found)
 		recovered := func() {
 			if reason := recover(); reason != nil { // in a hook of the client
-				found <- fmt.Errorf("a panic was recovered: %v", reason)
+				found <- fmt.Errorf("recovered from a panic: %v", reason)
 			}
 		}
 		defer recovered()

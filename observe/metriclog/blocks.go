@@ -21,19 +21,19 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// Blocks is a slot that counts refusals for the block log, by the second, resource, rule, caller and
-// refused value. [Chain] has it; in another chain put it after the slot log.
+// Blocks is a slot that counts refusals for the block log, by second, resource, rule, caller and
+// refused value. It is safe for concurrent use, by one engine and one Log. [Chain] has it; in
+// another chain put it after the slot log.
 //
-// A refusal waits for no other and for no writer: where all of its shards are in use, or there
-// are 6,000 kinds of refusals within a second already, it counts under [node.OverflowName].
-// Without a Log that reads them, it keeps no more than that. The zero value is ready. It is safe
-// for concurrent use, by one engine and one Log.
+// A refusal never waits: if all of its shards are in use, or 6,000 kinds of refusals occurred
+// within a second, it counts under [node.OverflowName]. Without a Log that reads them, no more than
+// that is kept. The zero value is ready.
 type Blocks struct {
 	shards   [blockShards]blockShard
 	unlisted atomic.Int64 // units that found no place
 }
 
-// Chain is the standard chain with a slot Blocks in it. A Guard with this chain has a block log in
+// Chain returns the standard chain with a slot Blocks. A Guard with this chain has a block log in
 // addition to its metric log:
 //
 //	guard, err := api.New(api.Config{Chain: metriclog.Chain()})
@@ -41,7 +41,7 @@ type Blocks struct {
 //	log, err := metriclog.Start(guard, metriclog.Config{App: "shop"})
 func Chain() *slots.Chain { return slots.Default().With(new(Blocks), slots.After("log")) }
 
-// blocksOf is the slot in the chain of a Guard, nil if there is none.
+// blocksOf returns the slot in the chain of a Guard, nil if there is none.
 func blocksOf(g *api.Guard) *Blocks {
 	for _, s := range g.Config().Chain.Slots() {
 		if b, ok := s.(*Blocks); ok {
@@ -59,8 +59,8 @@ const (
 type blockShard struct {
 	mu     sync.Mutex
 	counts map[blockKey]int64
-	spare  map[blockKey]int64 // empty, for the next time that counts is taken
-	_      [40]byte           // to a cache line
+	spare  map[blockKey]int64 // empty, swapped in when counts is taken
+	_      [40]byte           // fills a cache line
 }
 
 // blockKey is a line of the block log without its count.
@@ -71,7 +71,7 @@ type blockKey struct {
 	value                         argument.Value
 }
 
-// Name is "blockLog".
+// Name returns "blockLog".
 func (*Blocks) Name() string { return "blockLog" }
 
 // Blocked counts the refusal.
@@ -95,8 +95,8 @@ func (b *Blocks) Blocked(c slots.Call, e *core.BlockError) {
 	b.unlisted.Add(c.Units())
 }
 
-// addLocked reports whether there was room for it. Values have half of the room: callers choose them, and
-// beyond that they are counted without. The caller holds mu.
+// addLocked counts a refusal, and reports whether there was room. Values have half of the room, as
+// callers choose them; beyond that, refusals are counted without the value.
 func (s *blockShard) addLocked(key blockKey, n int64) bool {
 	const most = maxBlocks / blockShards
 	_, ok := s.counts[key]
@@ -114,7 +114,7 @@ func (s *blockShard) addLocked(key blockKey, n int64) bool {
 	return true
 }
 
-// take moves what was counted into sums.
+// take moves the counts into sums.
 func (s *blockShard) take(sums map[blockKey]int64) {
 	s.mu.Lock()
 	counts := s.counts
@@ -129,7 +129,7 @@ func (s *blockShard) take(sums map[blockKey]int64) {
 	s.mu.Unlock()
 }
 
-// exceptions is what Sentinel calls a refusal of a kind.
+// exceptions are Sentinel's names for the kinds of refusals.
 var exceptions = map[core.Kind]string{
 	core.KindAuthority: "AuthorityException", core.KindSystem: "SystemBlockException", core.KindHotspot: "ParamFlowException",
 	core.KindFlow: "FlowException", core.KindBreaker: "DegradeException",
@@ -138,21 +138,21 @@ var exceptions = map[core.Kind]string{
 	core.KindCustom: "BlockException", core.KindNone: "BlockException",
 }
 
-// blockFile is the file that the block log is written to.
+// blockFile is the current file of the block log.
 type blockFile struct {
 	path     string
 	from     *Blocks
 	maxBytes int64
 	maxFiles int
 	location *time.Location
-	said     func(what, path string) // that others have touched a file
+	touched  func(what, path string) // reports that others have touched a file
 
 	file *os.File
 	size int64
-	sums map[blockKey]int64 // that were taken and not written
+	sums map[blockKey]int64 // taken and not written yet
 }
 
-// flush writes what was refused before a second.
+// flush writes the refusals before a second.
 func (f *blockFile) flush(before int64) error {
 	if f.sums == nil {
 		f.sums = make(map[blockKey]int64)
@@ -184,7 +184,7 @@ func (f *blockFile) flush(before int64) error {
 	return f.write(lines)
 }
 
-// append appends the line for that many refusals, without its end.
+// append appends the line for n refusals, without its end.
 func (k *blockKey) append(b []byte, location *time.Location, n int64) []byte {
 	b = time.Unix(k.second, 0).In(location).AppendFormat(b, time.DateTime)
 	b = append(b, "|1|"...)
@@ -200,13 +200,13 @@ func (k *blockKey) append(b []byte, location *time.Location, n int64) []byte {
 	return strconv.AppendInt(append(b, separator), n, 10)
 }
 
-// write appends lines by one write, to another file if this one would be too large. Where that
-// fails they are lost, and no part of them stays.
+// write appends lines in one write, to a new file if this one would become too large. If that
+// fails, the lines are lost, and no part of them stays.
 func (f *blockFile) write(lines []byte) error {
-	if f.file != nil { // others may write there as well, remove it, or cut it
+	if f.file != nil { // others may write to it, remove it, or truncate it
 		size, there := sizeOf(f.file)
 		if f.size = size; !there {
-			f.said("removed or renamed", f.path)
+			f.touched("removed or renamed", f.path)
 			_ = f.close()
 		}
 	}
@@ -228,7 +228,7 @@ func (f *blockFile) write(lines []byte) error {
 	return nil
 }
 
-// open opens the existing file, or makes one. It removes a partial line left by a crash.
+// open opens the existing file or creates one, and removes a partial line left by a crash.
 func (f *blockFile) open() (err error) {
 	if f.file, err = openOwn(f.path); err != nil {
 		return err
@@ -243,9 +243,9 @@ func (f *blockFile) open() (err error) {
 	return nil
 }
 
-// openOwn opens a file to append to it, or makes it. It follows no link and opens no device,
-// whatever other processes put there meanwhile: a file that it makes did not exist, and a file that
-// it opens is written to only if it is the regular file that was seen.
+// openOwn opens a file for appending, or creates it. It follows no link and opens no device,
+// whatever other processes put there meanwhile: a file that it creates did not exist, and an
+// existing file is written to only if it is the regular file that was checked.
 func openOwn(path string) (*os.File, error) {
 	seen, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -255,19 +255,19 @@ func openOwn(path string) (*os.File, error) {
 		return nil, err
 	}
 	if !seen.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file: %v", path, seen.Mode())
+		return nil, fmt.Errorf("%s is not a regular file: %v", path, seen.Mode())
 	}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	if opened, err := file.Stat(); err != nil || !os.SameFile(seen, opened) {
-		return nil, errors.Join(fmt.Errorf("%s was replaced while it was opened", path), err, file.Close())
+		return nil, errors.Join(fmt.Errorf("%s was replaced during opening", path), err, file.Close())
 	}
 	return file, nil
 }
 
-// wholeLines is where the last line of a file ends that has an end.
+// wholeLines returns the offset after the last complete line of a file.
 func wholeLines(f *os.File) (int64, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -287,7 +287,7 @@ func wholeLines(f *os.File) (int64, error) {
 	return 0, nil
 }
 
-// shift gives each file the next number; the oldest is removed.
+// shift renames each file to the next number, and removes the oldest.
 func (f *blockFile) shift() error {
 	name := func(i int) string {
 		if i == 0 {

@@ -13,9 +13,9 @@ import (
 
 const indexSuffix = ".idx"
 
-// BaseName is what the names of the files of an application's metric log begin with, as Sentinel
-// has it: in the application's name, dots and what doesn't belong in a file name are hyphens. A
-// pid of 0 is left out.
+// BaseName returns the prefix of the file names of an application's metric log, by Sentinel's
+// rules: in the application's name, dots and characters that don't belong in file names become
+// hyphens. A pid of 0 is left out.
 func BaseName(app string, pid int) string {
 	app = strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`./\:*?"<>|`, r) || r <= ' ' {
@@ -33,7 +33,7 @@ func pidSuffix(pid int) string {
 	return ".pid" + strconv.Itoa(pid)
 }
 
-// file is a file of the metric log: of a day, the first one or a further one.
+// file is a file of the metric log: the first or a later one of a day.
 type file struct {
 	path   string
 	day    string
@@ -64,7 +64,7 @@ func list(dir, base string) ([]file, error) {
 	return files, nil
 }
 
-// next is the file that follows the existing ones.
+// next returns the file that follows the existing ones.
 func next(files []file, dir, base, day string) file {
 	f := file{day: day}
 	for _, other := range files {

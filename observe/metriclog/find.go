@@ -15,25 +15,25 @@ import (
 	"time"
 )
 
-// How many rows are found at a time.
+// The limits on the number of rows.
 const (
 	usualLimit = 6_000
 	maxLimit   = 100_000
 )
 
-// Query says what [Find] looks for.
+// Query is the criteria of [Find].
 type Query struct {
-	From     time.Time // the second that this falls in is the first
-	To       time.Time // not included; zero is no end
-	Resource string    // "" is all
-	// Limit is how many rows are enough; the second in which that is reached is returned whole. 0
-	// means 6,000; at most 100,000.
+	From     time.Time // the second that contains From is the first
+	To       time.Time // exclusive; zero means no end
+	Resource string    // "" means all
+	// Limit is the number of rows after which the search ends with the current second; 0 means
+	// 6,000, at most 100,000.
 	Limit int
 }
 
-// Find searches the files of a metric log in a directory; see [BaseName] for what base is. It
-// returns the rows sorted by their seconds. A log may be written meanwhile, and by several
-// processes. Lines that can't be read are skipped; an error is about the directory or a file.
+// Find searches the files of a metric log in a directory; [BaseName] returns the base. It returns
+// the rows sorted by second. The log may be written meanwhile, even by several processes. Lines
+// that can't be read are skipped; an error is about the directory or a file.
 func Find(dir, base string, q Query) ([]Row, error) {
 	if q.Limit <= 0 {
 		q.Limit = usualLimit
@@ -47,7 +47,7 @@ func Find(dir, base string, q Query) ([]Row, error) {
 	var rows []Row
 	for _, f := range files {
 		found, err := q.read(f.path)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // removed since, since it was the oldest
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the oldest may have been removed meanwhile
 			return nil, err
 		}
 		rows = append(rows, found...)
@@ -56,7 +56,7 @@ func Find(dir, base string, q Query) ([]Row, error) {
 	return q.enough(rows), nil
 }
 
-// enough is as many rows as were asked for, and the rest of the last one's second.
+// enough returns the wanted number of rows, and the rest of the last row's second.
 func (q *Query) enough(rows []Row) []Row {
 	if len(rows) <= q.Limit {
 		return rows
@@ -86,7 +86,7 @@ func (q *Query) read(path string) (rows []Row, err error) {
 	for {
 		line, err := lines.ReadString('\n')
 		if errors.Is(err, io.EOF) {
-			return rows, nil // a line without an end may be only part of what was to be written
+			return rows, nil // a line without an end may be incomplete
 		}
 		if err != nil {
 			return nil, err
@@ -104,10 +104,11 @@ func (q *Query) read(path string) (rows []Row, err error) {
 	}
 }
 
-// entrySize is what a second takes in an index.
+// entrySize is the size of an index entry.
 const entrySize = 16
 
-// offset is where in data to begin to read for the first second that was asked for. Without an index, or with one that is damaged, that is the begin.
+// offset returns where to start reading in data for the first wanted second: the begin if the index
+// is missing or damaged.
 func (q *Query) offset(data *os.File) (int64, error) {
 	index, err := os.ReadFile(data.Name() + indexSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -130,23 +131,23 @@ func (q *Query) offset(data *os.File) (int64, error) {
 		entries, last = append(entries, e), e
 	}
 	i := sort.Search(len(entries), func(i int) bool { return entries[i].second >= q.From.Unix() })
-	// That seconds and offsets ascend makes it likely that all are right. Those between which the
-	// first second lies must be, or rows would be missing.
+	// Ascending seconds and offsets make it likely that all entries are right. The two around the
+	// first wanted second must be, or rows would be missing.
 	for _, e := range entries[max(i-1, 0):min(i+1, len(entries))] {
 		if !e.begins(data, info.Size()) {
 			return 0, nil
 		}
 	}
-	if i == 0 { // or there are no entries: it may be that only the index could not be written
+	if i == 0 { // no earlier entry: the index may be incomplete
 		return 0, nil
 	}
-	return entries[min(i, len(entries)-1)].offset, nil // after the last entry there may be more, if some are lost
+	return entries[min(i, len(entries)-1)].offset, nil // rows may follow the last entry
 }
 
-// entry is an index's entry for a second: where its lines begin.
+// entry is an index entry: a second, and the offset of its lines.
 type entry struct{ second, offset int64 }
 
-// begins reports whether the lines of the second begin there, or the data ends there.
+// begins reports whether the lines of the second start at the offset, or the data ends there.
 func (e entry) begins(data *os.File, size int64) bool {
 	if e.offset == size {
 		return true

@@ -24,13 +24,13 @@ import (
 )
 
 const (
-	killedDir   = "PENSTOCK_TEST_METRICLOG"       // names the directory for TestWriterProcess
-	killedFirst = "PENSTOCK_TEST_METRICLOG_FIRST" // and its first second
-	allKills    = "PENSTOCK_METRICLOG_KILLS"      // how many kills TestKills does
+	killedDir   = "PENSTOCK_TEST_METRICLOG"       // the directory of TestWriterProcess
+	killedFirst = "PENSTOCK_TEST_METRICLOG_FIRST" // its first second
+	allKills    = "PENSTOCK_METRICLOG_KILLS"      // number of kills in TestKills
 )
 
-// What the process that is killed does in a second since 1970, so that anybody can tell what its
-// logs should say of that second.
+// The counts of the killed process are a function of the second, so that anybody can tell the
+// expected log.
 func passes(second int64) int64   { return 1 + second%7 }
 func refusals(second int64) int64 { return second % 3 }
 
@@ -60,14 +60,14 @@ func TestWriterProcess(t *testing.T) {
 		}
 		clock.Advance(time.Second)
 		if _, err := fmt.Println(second); err != nil {
-			return // nobody listens any more
+			return // the parent is gone
 		}
 	}
 }
 
-// A process that is killed with kill -9, at whatever moment, leaves logs of which every file reads
-// back, and that have everything but the second which was running or being written. The next
-// process goes on beside them.
+// A process killed with kill -9 at any moment leaves logs whose files all read back, with
+// everything except the second that was current or being written. The next process adds files of
+// its own.
 func TestKills(t *testing.T) {
 	kills := 30
 	if testing.Short() {
@@ -91,12 +91,12 @@ func TestKills(t *testing.T) {
 		out, err := child.StdoutPipe()
 		require.NoError(t, err)
 		require.NoError(t, child.Start())
-		told := bufio.NewReader(out)
-		last := first - 1 // that is known to be over
+		lines := bufio.NewReader(out)
+		last := first - 1 // known to be over
 		tell := func() bool {
-			line, err := told.ReadString('\n')
+			line, err := lines.ReadString('\n')
 			if err != nil {
-				return false // perhaps in the midst of a number
+				return false // perhaps in the middle of a number
 			}
 			last, err = strconv.ParseInt(strings.TrimSpace(line), 10, 64)
 			require.NoError(t, err)
@@ -118,7 +118,7 @@ func TestKills(t *testing.T) {
 	t.Log(kills, "kills,", torn, "times a line had no end")
 }
 
-// checkKilled returns the second that comes after all that are in the logs.
+// checkKilled checks the logs, and returns the second after the last one in them.
 func checkKilled(t *testing.T, dir string, first, last int64) (next int64) {
 	t.Helper()
 	rows, err := Find(dir, "shop-metrics.log", Query{From: time.Unix(first, 0), Limit: maxLimit})
@@ -145,12 +145,12 @@ func checkKilled(t *testing.T, dir string, first, last int64) (next int64) {
 		_, err := q.read(f.path)
 		require.NoError(t, err)
 		info, err := os.Stat(f.path + indexSuffix)
-		if err == nil { // a kill may come before it is made
+		if err == nil { // a kill may come before it is created
 			require.Less(t, info.Size()%entrySize, int64(entrySize))
 		}
 	}
 
-	told := make(map[string]bool)
+	lines := make(map[string]bool)
 	paths, err := filepath.Glob(filepath.Join(dir, "sentinel-block.log*"))
 	require.NoError(t, err)
 	for _, path := range paths {
@@ -158,20 +158,20 @@ func checkKilled(t *testing.T, dir string, first, last int64) (next int64) {
 		require.NoError(t, err)
 		for line := range bytes.Lines(text) {
 			if bytes.HasSuffix(line, []byte("\n")) {
-				told[string(line)] = true
+				lines[string(line)] = true
 			}
 		}
 	}
 	for second := first; second <= last; second++ {
 		if n := refusals(second); n > 0 {
 			line := fmt.Sprintf("%s|1|closed,FlowException,default,,shut|%d\n", time.Unix(second, 0).UTC().Format(time.DateTime), n)
-			require.True(t, told[line], "the block log lacks %q", line)
+			require.True(t, lines[line], "the block log lacks %q", line)
 		}
 	}
 	return next + 1
 }
 
-// tornFiles is how many files end without the end of a line.
+// tornFiles returns the number of files without a line end at the end.
 func tornFiles(t *testing.T, dir string) (torn int) {
 	t.Helper()
 	files, err := list(dir, "shop-metrics.log")
@@ -186,8 +186,8 @@ func tornFiles(t *testing.T, dir string) (torn int) {
 	return torn
 }
 
-// The same at every byte that a log writes, as if the system had stopped the process within a
-// write: what is on the disk is what was written up to there.
+// The same for every byte that a log writes, as if the system had stopped the process within a
+// write: the disk has everything up to that byte.
 func TestStoppedAtEveryByte(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{MaxBytes: leastBytes})
@@ -198,7 +198,7 @@ func TestStoppedAtEveryByte(t *testing.T) {
 	type written struct {
 		path   string
 		data   []byte
-		second int // that is whole with the last byte
+		second int // complete with the last byte
 	}
 	var history []written
 	sizes := make(map[string]int)
@@ -209,7 +209,7 @@ func TestStoppedAtEveryByte(t *testing.T) {
 		clock.Advance(time.Second)
 		files, err := list(l.config.Dir, l.base)
 		require.NoError(t, err)
-		for _, path := range []string{files[len(files)-1].path + indexSuffix, files[len(files)-1].path} { // in the order in which they are written
+		for _, path := range []string{files[len(files)-1].path + indexSuffix, files[len(files)-1].path} { // in the order of writing
 			text, err := os.ReadFile(path)
 			require.NoError(t, err)
 			history = append(history, written{path, bytes.Clone(text[sizes[path]:]), i})
@@ -247,7 +247,7 @@ func TestStoppedAtEveryByte(t *testing.T) {
 				got++
 			}
 			require.Equal(t, whole, got)
-			if at := max(whole-2, 0); whole > 0 { // and by way of the index
+			if at := max(whole-2, 0); whole > 0 { // and through the index
 				rows, err = Find(dir, l.base, Query{From: start.Add(time.Duration(at) * time.Second), Resource: "orders"})
 				require.NoError(t, err)
 				require.Len(t, rows, whole-at)

@@ -13,19 +13,19 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
-// Config says where the logs lie and how large they become. The zero value is as Sentinel has
-// it: ~/logs/csp, and 50 MiB in each of 8 files.
+// Config sets the place and the size of the logs. The zero value has Sentinel's defaults:
+// ~/logs/csp, and 8 files of 50 MiB.
 type Config struct {
-	Dir      string // made if it is not there; "" is logs/csp in the user's home
-	App      string // what the files are called after; "" is the name of the program
-	PID      bool   // whether names have the number of the process, for several in one directory
-	MaxBytes int64  // of a file of the metric log; 0 is 50 MiB, and 1 KiB the least
+	Dir      string // created if missing; "" is logs/csp in the user's home
+	App      string // first part of the file names; "" is the program's name
+	PID      bool   // add the process ID to file names, for several processes in one directory
+	MaxBytes int64  // of one file of the metric log; 0 is 50 MiB, the minimum 1 KiB
 	MaxFiles int    // of the metric log, without the indexes; 0 is 8
 
-	BlockBytes int64 // of a file of the block log; 0 is 300 MiB, and 1 KiB the least
+	BlockBytes int64 // of one file of the block log; 0 is 300 MiB, the minimum 1 KiB
 	BlockFiles int   // of the block log; 0 is 3
 
-	// Location is what dates are in, and when a day begins; nil is time.Local.
+	// Location is the time zone of dates and days; nil is time.Local.
 	Location *time.Location
 }
 
@@ -35,7 +35,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Dir == "" {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return c, fmt.Errorf("metriclog: Config.Dir is empty, and there is no home: %w", err)
+			return c, fmt.Errorf("metriclog: Config.Dir is empty and the home directory is unknown: %w", err)
 		}
 		c.Dir = filepath.Join(home, "logs", "csp")
 	}
@@ -72,28 +72,26 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// Log writes the metric log and the block log of a Guard. It owns a timer, which reads what the
-// Guard has counted when a second of its clock is over; no call ever waits for it. A log that
-// has fallen behind, because the disk is slow, catches up on the last minute. It is safe for
-// concurrent use.
+// Log writes the metric log and the block log of a Guard. It is safe for concurrent use. It owns a
+// timer, which reads the Guard's counts at the end of each second of its clock; no call ever waits
+// for it. If the disk is slow and the log falls behind, it catches up on the last minute.
 type Log struct {
 	guard  *api.Guard
 	config Config
 	base   string
-	blocks *blockFile // nil if there is no block log
+	blocks *blockFile // nil without a block log
 
 	mu     sync.Mutex
-	next   time.Time // the first second that was not written
+	next   time.Time // the first second not written yet
 	output output
 	ended  bool
 	failed time.Time // when a failure was last logged
-	stop   func()    // the timer
+	stop   func()    // stops the timer
 }
 
-// Start begins to write the logs of a Guard, from the second in which it is called: the metric
-// log, and the block log if its chain has a slot [Blocks], as [Chain] does. The error says
-// what in the configuration it can't honour, or that the directory can't be made. Files are made
-// when there is something to write.
+// Start starts to write the logs of a Guard, from the current second: the metric log, and the block
+// log if its chain has a slot [Blocks], as [Chain] does. It returns an error if the configuration
+// is invalid or the directory can't be created. Files are created when there is something to write.
 func Start(g *api.Guard, config Config) (*Log, error) {
 	config, err := config.withDefaults()
 	if err != nil {
@@ -107,11 +105,11 @@ func Start(g *api.Guard, config Config) (*Log, error) {
 		pid = os.Getpid()
 	}
 	l := &Log{guard: g, config: config, base: BaseName(config.App, pid), next: second(g.Now())}
-	l.output = output{dir: config.Dir, base: l.base, maxBytes: config.MaxBytes, maxFiles: config.MaxFiles, said: l.touched}
+	l.output = output{dir: config.Dir, base: l.base, maxBytes: config.MaxBytes, maxFiles: config.MaxFiles, touched: l.touched}
 	if blocks := blocksOf(g); blocks != nil {
 		l.blocks = &blockFile{
 			path: filepath.Join(config.Dir, "sentinel-block.log"+pidSuffix(pid)), from: blocks,
-			maxBytes: config.BlockBytes, maxFiles: config.BlockFiles, location: config.Location, said: l.touched,
+			maxBytes: config.BlockBytes, maxFiles: config.BlockFiles, location: config.Location, touched: l.touched,
 		}
 	}
 	l.mu.Lock()
@@ -120,10 +118,10 @@ func Start(g *api.Guard, config Config) (*Log, error) {
 	return l, nil
 }
 
-// second is the begin of the second that a time of a Guard falls in.
+// second returns the begin of the second that a Guard's time falls in.
 func second(now int64) time.Time { return time.Unix(0, now).Truncate(time.Second) }
 
-// armLocked sets the timer for the end of the present second. The caller holds mu.
+// armLocked sets the timer for the end of the current second.
 func (l *Log) armLocked() {
 	now := time.Unix(0, l.guard.Now())
 	l.stop = clocks.Alarm(l.guard.Config().Clock, second(now.UnixNano()).Add(time.Second).Sub(now), l.ring)
@@ -135,9 +133,9 @@ func (l *Log) ring() {
 	if l.ended {
 		return
 	}
-	defer func() { // a clock of the user's that panics must not end the process, nor the log
+	defer func() { // a panic of a user's clock must end neither the process nor the log
 		if reason := recover(); reason != nil {
-			l.tellLocked(fmt.Errorf("a panic was recovered: %v", reason))
+			l.warnLocked(fmt.Errorf("recovered from a panic: %v", reason))
 			l.stop = clocks.Alarm(l.guard.Config().Clock, time.Second, l.ring)
 		}
 	}()
@@ -145,7 +143,7 @@ func (l *Log) ring() {
 	l.armLocked()
 }
 
-// flushLocked writes the seconds before until. The caller holds mu.
+// flushLocked writes the seconds before until.
 func (l *Log) flushLocked(until time.Time) {
 	var err error
 	rows := rowsUntil(l.guard, l.guard.Now(), l.next, until)
@@ -162,28 +160,28 @@ func (l *Log) flushLocked(until time.Time) {
 		err = errors.Join(err, l.blocks.flush(until.Unix()))
 	}
 	if err != nil {
-		l.tellLocked(err)
+		l.warnLocked(err)
 	}
 }
 
-// touched logs that a file is begun anew since somebody else has touched it.
+// touched logs that a new file is started because another process has touched the old one.
 func (l *Log) touched(what, path string) {
-	l.guard.Logger().Warn("penstock: metric log: a file was "+what+" by somebody else, another one is begun", "file", path)
+	l.guard.Logger().Warn("penstock: metric log: file was "+what+" by another process, starting a new one", "file", path)
 }
 
-// tellLocked logs that something was not written, at most once a minute. The caller holds mu.
-func (l *Log) tellLocked(err error) {
+// warnLocked logs that a second was not written, at most once a minute.
+func (l *Log) warnLocked(err error) {
 	if now := time.Now(); now.Sub(l.failed) >= time.Minute {
 		l.failed = now
 		l.guard.Logger().Error("penstock: metric log: a second was not written", "error", err)
 	}
 }
 
-// Find searches the files of the log, see the function [Find].
+// Find searches the files of the log, like the function [Find].
 func (l *Log) Find(q Query) ([]Row, error) { return Find(l.config.Dir, l.base, q) }
 
-// Close writes what was counted so far, including in the current second, ends the timer and closes
-// the files. Closing twice is fine.
+// Close writes all counts including those of the current second, stops the timer and closes the
+// files. Closing twice is safe.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -200,15 +198,15 @@ func (l *Log) Close() error {
 	return err
 }
 
-// output is the file that the metric log is written to, and its index.
+// output is the current file of the metric log, and its index.
 type output struct {
 	dir, base string
 	maxBytes  int64
 	maxFiles  int
 
-	said func(what, path string) // that others have touched a file
+	touched func(what, path string) // reports that others have touched a file
 
-	day     string // of the file, "" if there is none
+	day     string // of the file, "" without one
 	data    *os.File
 	index   *os.File
 	size    int64 // of data
@@ -216,8 +214,8 @@ type output struct {
 	buffer  []byte
 }
 
-// write writes the rows of a second. If that fails, what was written of it is removed, so that what
-// follows begins on a line of its own.
+// write writes the rows of a second. If that fails, it removes the part written, so that the next
+// rows start on a new line.
 func (o *output) write(at time.Time, rows []Row) error {
 	o.buffer = o.buffer[:0]
 	for _, row := range rows {
@@ -234,15 +232,15 @@ func (o *output) write(at time.Time, rows []Row) error {
 	var entry [entrySize]byte
 	binary.BigEndian.PutUint64(entry[:], uint64(at.Unix()))
 	binary.BigEndian.PutUint64(entry[8:], uint64(o.size))
-	// The entry comes first: a reader that finds it without its lines finds the end of the file,
-	// and one without an entry would miss the lines.
+	// The entry comes first: a reader that finds it without its lines sees the end of the file,
+	// while lines without an entry would be missed.
 	_, err := o.index.Write(entry[:])
 	if err == nil {
 		_, err = o.data.Write(o.buffer)
 	}
 	if err != nil {
 		if err := errors.Join(o.data.Truncate(o.size), o.index.Truncate(o.entries*entrySize)); err != nil {
-			o.day = "" // begin another file
+			o.day = "" // start a new file
 		}
 		return err
 	}
@@ -251,8 +249,8 @@ func (o *output) write(at time.Time, rows []Row) error {
 	return nil
 }
 
-// look makes write begin another file if the present one, or its index, is no longer where it was,
-// or is shorter: what is written there would be lost, or not be found.
+// look makes write start a new file if the current one, or its index, was removed, moved or
+// truncated: further rows would be lost, or not be found.
 func (o *output) look() {
 	if o.day == "" {
 		return
@@ -264,17 +262,17 @@ func (o *output) look() {
 		switch size, there := sizeOf(f.file); {
 		case !there:
 			o.day = ""
-			o.said("removed or renamed", f.file.Name())
+			o.touched("removed or renamed", f.file.Name())
 			return
 		case size < f.size:
 			o.day = ""
-			o.said("cut", f.file.Name())
+			o.touched("cut", f.file.Name())
 			return
 		}
 	}
 }
 
-// sizeOf is the size of an open file, and whether its path still leads to it.
+// sizeOf returns the size of an open file, and whether its path still leads to it.
 func sizeOf(f *os.File) (size int64, there bool) {
 	opened, err := f.Stat()
 	if err != nil {
@@ -284,9 +282,9 @@ func sizeOf(f *os.File) (size int64, there bool) {
 	return opened.Size(), err == nil && os.SameFile(opened, named)
 }
 
-// roll begins another file, removes the oldest, and points the link to it.
+// roll starts a new file, removes the oldest, and updates the link.
 func (o *output) roll(day string) error {
-	_ = o.close() // each second was written, or reported as lost, when it was over
+	_ = o.close() // each second was written or reported as lost when it ended
 	for {
 		files, err := list(o.dir, o.base)
 		if err != nil {
@@ -300,7 +298,7 @@ func (o *output) roll(day string) error {
 		if err != nil {
 			return err
 		}
-		_ = os.Remove(f.path + indexSuffix) // of a file that is gone, or a link to somewhere else
+		_ = os.Remove(f.path + indexSuffix) // left by a removed file, or a link to somewhere else
 		if o.index, err = os.OpenFile(f.path+indexSuffix, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
 			return errors.Join(err, o.close())
 		}
@@ -314,7 +312,7 @@ func (o *output) roll(day string) error {
 	}
 }
 
-// link makes the base name lead to the file; on a system without links, it does nothing.
+// link makes the base name point to the file; it does nothing on a system without links.
 func (o *output) link(path string) {
 	name := filepath.Join(o.dir, o.base)
 	if info, err := os.Lstat(name); err == nil && info.Mode()&os.ModeSymlink == 0 {

@@ -28,7 +28,7 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// The files of two seconds, to the byte, as a Sentinel writes them.
+// The files of two seconds are byte for byte as Sentinel writes them.
 func TestFiles(t *testing.T) {
 	clock := clocks.NewManual(start.Add(300 * time.Millisecond))
 	e, l := newLogged(t, clock, Config{})
@@ -72,9 +72,8 @@ func TestFiles(t *testing.T) {
 	}, lines(t, dir, "sentinel-block.log"))
 }
 
-// Closing writes what was counted by then, also in the second that is running, and what comes later
-// is not written.
-// A resource named like the rows of all inbound calls has rows of its own.
+// Closing writes all counts including those of the current second; later ones are not written. A
+// resource named like the rows of all inbound calls has its own rows.
 func TestAResourceNamedLikeTheTotal(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{})
@@ -90,7 +89,8 @@ func TestAResourceNamedLikeTheTotal(t *testing.T) {
 	}, lines(t, l.config.Dir, "shop-metrics.log"))
 }
 
-// The block log has the values that a hotspot rule refused. They leave room for other refusals, however many there are.
+// The block log has the values that a hotspot rule rejected. However many there are, they leave
+// room for other refusals.
 func TestValuesInTheBlockLog(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{})
@@ -126,7 +126,7 @@ func TestValuesInTheBlockLog(t *testing.T) {
 	assert.NotContains(t, string(text), node.OverflowName)
 }
 
-// Others delete, rename and cut the files. What comes then is in files that are there, and is said.
+// If others delete, rename or truncate files, the log starts new ones and reports it.
 func TestFilesThatOthersTouch(t *testing.T) {
 	clock := clocks.NewManual(start)
 	var text bytes.Buffer
@@ -143,9 +143,9 @@ func TestFilesThatOthersTouch(t *testing.T) {
 		require.Error(t, call(t, e, "closed", 1))
 		clock.Advance(time.Second)
 	}
-	said := func(n int) {
+	logged := func(n int) {
 		t.Helper()
-		assert.Equal(t, n, strings.Count(text.String(), "penstock: metric log: a file was"), text.String())
+		assert.Equal(t, n, strings.Count(text.String(), "penstock: metric log: file was"), text.String())
 		assert.NotContains(t, text.String(), "was not written")
 		text.Reset()
 	}
@@ -157,29 +157,29 @@ func TestFilesThatOthersTouch(t *testing.T) {
 	}
 	second()
 	second()
-	said(0)
+	logged(0)
 	assert.Equal(t, 2, rows())
 	log, blocks := filepath.Join(dir, "shop-metrics.log.2026-01-02"), filepath.Join(dir, "sentinel-block.log")
 
 	require.NoError(t, os.Remove(log))
 	require.NoError(t, os.Remove(blocks))
 	second()
-	said(2)
+	logged(2)
 	assert.Equal(t, 1, rows())
 	assert.Len(t, lines(t, dir, "sentinel-block.log"), 1)
 	second()
-	said(0)
+	logged(0)
 
 	require.NoError(t, os.Rename(blocks, blocks+".old"))
 	second()
-	said(1)
+	logged(1)
 	assert.Len(t, lines(t, dir, "sentinel-block.log"), 1)
 
 	// logrotate's create
 	require.NoError(t, os.Rename(blocks, blocks+".older"))
 	require.NoError(t, os.WriteFile(blocks, nil, 0o600))
 	second()
-	said(1)
+	logged(1)
 	assert.Len(t, lines(t, dir, "sentinel-block.log"), 1)
 
 	// logrotate's copytruncate
@@ -188,9 +188,9 @@ func TestFilesThatOthersTouch(t *testing.T) {
 	require.NoError(t, os.Truncate(newest, 0))
 	require.NoError(t, os.Truncate(blocks, 0))
 	second()
-	said(1)
+	logged(1)
 	second()
-	said(0)
+	logged(0)
 	assert.Equal(t, 2, rows())
 	assert.Len(t, lines(t, dir, "sentinel-block.log"), 2)
 
@@ -201,20 +201,20 @@ func TestFilesThatOthersTouch(t *testing.T) {
 		require.NoError(t, os.Remove(f))
 	}
 	second()
-	said(1)
+	logged(1)
 	assert.Equal(t, 3, rows())
 	require.NoError(t, l.Close())
 	require.NoError(t, e.Close())
 }
 
-// A block log that others cut is as long as they left it, and is not begun anew before it is full.
+// A block log that others truncate keeps its length, and rolls over only when full.
 func TestABlockLogThatOthersCutHasRoom(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{BlockBytes: leastBytes})
 	require.NoError(t, e.LoadRules(api.RuleSet{Flow: []flow.Rule{{ID: "shut", Resource: "closed", Threshold: 0}}}))
 	path := filepath.Join(l.config.Dir, "sentinel-block.log")
 	for range 2 {
-		for range 12 { // lines, which are more than half of a file
+		for range 12 { // lines, more than half of a file
 			require.Error(t, call(t, e, "closed", 1))
 			clock.Advance(time.Second)
 		}
@@ -243,7 +243,8 @@ func TestClose(t *testing.T) {
 	assert.Len(t, lines(t, l.config.Dir, "sentinel-block.log"), 1)
 }
 
-// Whichever byte of an index is wrong, and however many entries it lacks at its begin, all rows are found.
+// Whichever byte of an index is wrong, and however many entries are missing at its begin, all rows
+// are found.
 func TestADamagedIndex(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{})
@@ -274,7 +275,7 @@ func TestADamagedIndex(t *testing.T) {
 	check(good[:3*entrySize+5], "cut")
 }
 
-// What somebody put where a log is to be written is not written to, and the reason is told.
+// A file planted where a log is to be written is not written to, and the reason is logged.
 func TestPlantedLinks(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{})
@@ -290,7 +291,7 @@ func TestPlantedLinks(t *testing.T) {
 				t.Skip("this system or user can make no symbolic links: ", err)
 			}
 		}
-		l.output.day = "" // begin another file
+		l.output.day = "" // start a new file
 		_ = os.Remove(filepath.Join(l.config.Dir, "shop-metrics.log.2026-01-02"))
 		require.Error(t, call(t, e, "closed", 1))
 		require.ErrorContains(t, l.blocks.flush(e.Now()), "is no regular file")
@@ -304,7 +305,8 @@ func TestPlantedLinks(t *testing.T) {
 	}
 }
 
-// known bug 103. A timer that comes late, on a busy machine, writes all seconds since the last time.
+// known bug 103. A timer that fires late, on a busy machine, writes all seconds since the last
+// time.
 func TestALateTimer(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{})
@@ -319,7 +321,7 @@ func TestALateTimer(t *testing.T) {
 	assert.Len(t, rows, 5)
 }
 
-// A log that comes late, since the clock jumped, has the last minute all the same.
+// A late log, after a jump of the clock, has the last minute nevertheless.
 func TestRows(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, err := api.New(api.Config{Clock: clock, Chain: slots.NewChain()})
@@ -331,7 +333,7 @@ func TestRows(t *testing.T) {
 		require.NoError(t, call(t, e, "orders", 1))
 		clock.Advance(time.Second)
 	}
-	require.NoError(t, call(t, e, "orders", 1)) // the second that is running
+	require.NoError(t, call(t, e, "orders", 1)) // in the current second
 	rows := Rows(e, time.Time{}, start.Add(time.Hour))
 	require.Len(t, rows, 59)
 	assert.Equal(t, []time.Time{start.Add(11 * time.Second), start.Add(69 * time.Second)}, []time.Time{rows[0].At, rows[58].At})
@@ -365,7 +367,7 @@ func TestConfig(t *testing.T) {
 	assert.Equal(t, "a-b-c-metrics.log.pid12", BaseName("a.b/c", 12))
 }
 
-// The oldest files go; other files, and those of other logs, stay.
+// The oldest files are removed; other files, and those of other logs, stay.
 func TestRetention(t *testing.T) {
 	clock := clocks.NewManual(start)
 	dir := t.TempDir()
@@ -392,7 +394,7 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// The block log shifts its files, and goes on with one that is there.
+// The block log rotates its files, and continues an existing one.
 func TestBlockFiles(t *testing.T) {
 	clock := clocks.NewManual(start)
 	dir := t.TempDir()
@@ -419,7 +421,7 @@ func TestBlockFiles(t *testing.T) {
 	}
 }
 
-// known bug 173. More kinds of refusals than there is room for are told together.
+// known bug 173. Kinds of refusals beyond the limit are counted together.
 func TestBlocksHaveACap(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{})
@@ -435,8 +437,8 @@ func TestBlocksHaveACap(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("2026-01-02 15:00:00|1|%s,BlockException,default,,|%d", node.OverflowName, calls-listed), all[0])
 }
 
-// Calls never wait for the writer: refusals while a shard is taken go elsewhere, and none is lost
-// or counted twice.
+// Calls never wait for the writer: refusals during a flush of a shard go to another, and none is
+// lost or counted twice.
 func TestBlocksConserve(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{})
@@ -467,7 +469,7 @@ func TestBlocksConserve(t *testing.T) {
 	assert.Equal(t, callers*each, sum)
 }
 
-// What a disk takes only in part is taken back: what follows is whole.
+// A partial write is rolled back: the next one is whole.
 func TestFullDisk(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{})
@@ -478,12 +480,12 @@ func TestFullDisk(t *testing.T) {
 	whole, part := l.output.index, l.blocks.file
 	shut, err := os.Open(whole.Name())
 	require.NoError(t, err)
-	l.output.index = shut // which can't be written
+	l.output.index = shut // not writable
 	l.blocks.file = shut
 	l.mu.Unlock()
 	require.NoError(t, call(t, e, "orders", 2))
 	require.Error(t, call(t, e, "closed", 2))
-	clock.Advance(time.Second) // fails, and begins others
+	clock.Advance(time.Second) // fails, and starts new files
 	require.NoError(t, call(t, e, "orders", 3))
 	require.Error(t, call(t, e, "closed", 3))
 	clock.Advance(time.Second)
@@ -506,9 +508,9 @@ func TestParseRow(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                                       "metriclog: a line of 1 columns: use 11, or 10 without a date",
 		"1|2|3|4|5|6|7|8|9":                      "metriclog: a line of 9 columns: use 11, or 10 without a date",
-		"1|yesterday|a|1|2|3|4|5|6|7|8":          `metriclog: "yesterday" is no date`,
-		"1|a|1|2|3|four|5|6|7|8":                 `metriclog: "four" is no whole number`,
-		"1|a|1|2|3|99999999999999999999|5|6|7|8": `metriclog: "99999999999999999999" is no whole number`,
+		"1|yesterday|a|1|2|3|4|5|6|7|8":          `metriclog: "yesterday" is not a date`,
+		"1|a|1|2|3|four|5|6|7|8":                 `metriclog: "four" is not a whole number`,
+		"1|a|1|2|3|99999999999999999999|5|6|7|8": `metriclog: "99999999999999999999" is not a whole number`,
 	} {
 		_, err := ParseRow(line)
 		assert.EqualError(t, err, want)
@@ -533,13 +535,13 @@ func FuzzRow(f *testing.F) {
 	})
 }
 
-// known bug 102. A day is found again while it is written, and after: each second by itself, ranges, single
-// resources, and as many rows as were asked for. The indexes lead to the byte. In an ordinary run the day is
-// two hours around midnight.
+// known bug 102. A day can be searched while it is written, and afterwards: single seconds, ranges,
+// single resources, and limited numbers of rows. Index offsets are exact to the byte. By default
+// the day is two hours around midnight.
 func TestADay(t *testing.T) {
 	seconds := figure.Size(20*60, 2*60*60, 24*60*60, 24*60*60)
 	rng := chance.Source(t)
-	begin := start.Truncate(24 * time.Hour).Add(24*time.Hour - time.Duration(seconds/3)*time.Second) // midnight is a third on
+	begin := start.Truncate(24 * time.Hour).Add(24*time.Hour - time.Duration(seconds/3)*time.Second) // midnight after a third
 	clock := clocks.NewManual(begin)
 	e, l := newLogged(t, clock, Config{MaxBytes: int64(seconds) * 5, MaxFiles: 1000})
 	var want []Row
@@ -614,7 +616,7 @@ func TestADay(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "seconds of a metric log that are not found again", N: int64(seconds), Seed: *chance.Seed})
 }
 
-// Files of two processes, of which each has its own, are searched as one log.
+// Separate files of two processes are searched as one log.
 func TestTwoProcesses(t *testing.T) {
 	clock := clocks.NewManual(start)
 	dir := t.TempDir()
@@ -631,7 +633,7 @@ func TestTwoProcesses(t *testing.T) {
 	assert.Equal(t, []time.Time{start, start, start.Add(time.Second), start.Add(time.Second)}, []time.Time{rows[0].At, rows[1].At, rows[2].At, rows[3].At})
 }
 
-// A refusal allocates nothing for the log, once its kind is known.
+// A refusal of a known kind allocates nothing for the log.
 func TestBlocksAllocateNothing(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, _ := newLogged(t, clock, Config{})
@@ -640,7 +642,7 @@ func TestBlocksAllocateNothing(t *testing.T) {
 	race.AllocatesNothing(t, 100, func() { _, _ = e.Entry(ctx, "closed") })
 }
 
-// Without the slot there is no block log, and one that stands in a chain of the program's own is found.
+// Without the slot there is no block log; a slot in the program's own chain is found.
 func TestBlockLogWhereTheSlotIs(t *testing.T) {
 	for _, with := range []bool{false, true} {
 		clock, chain := clocks.NewManual(start), slots.Default()

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { books.Main(m) }
 
 var start = time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
 
-// newLogged returns an engine whose calls of "closed" are refused, with a log of it.
+// newLogged returns a guard that rejects calls of "closed", with its log.
 func newLogged(t testing.TB, clock *clocks.Manual, config Config, rules ...flow.Rule) (*api.Guard, *Log) {
 	t.Helper()
 	clock.SetSleep(clocks.SleepAdvance)
@@ -57,7 +57,7 @@ func call(t testing.TB, e *api.Guard, resource string, n int, opts ...api.Option
 	return err
 }
 
-// lines is a file line by line.
+// lines returns the lines of a file.
 func lines(t testing.TB, parts ...string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(parts...))
@@ -69,7 +69,7 @@ func lines(t testing.TB, parts ...string) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// names are what is in a directory.
+// names returns the names in a directory.
 func names(t testing.TB, dir string) (all []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

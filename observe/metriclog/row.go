@@ -9,33 +9,31 @@ import (
 	"unicode/utf8"
 )
 
-// Row is what one resource has counted in one second.
+// Row is the counts of one resource in one second.
 type Row struct {
-	At        time.Time     // when the second began
-	Resource  string        // as a file has it: see [Row.Append]
+	At        time.Time     // begin of the second
+	Resource  string        // as written in a file: see [Row.Append]
 	Pass      int64         // units admitted
 	Block     int64         // units refused
-	Complete  int64         // units completed, with an error or without
+	Complete  int64         // units completed, with or without an error
 	Exception int64         // units completed with an error
-	AvgRT     time.Duration // of the calls that completed; whole milliseconds in a file
-	Occupied  int64         // units among Pass that were borrowed from a coming bucket
-	InFlight  int64         // calls, when the row was made
-	Class     int           // what Sentinel calls classification: 0
+	AvgRT     time.Duration // of completed calls; whole milliseconds in a file
+	Occupied  int64         // units of Pass borrowed from a coming bucket
+	InFlight  int64         // calls in flight when the row was made
+	Class     int           // Sentinel's classification: 0
 }
 
 const separator = '|'
 
-// Append appends the line of the row in a file of the metric log, without its end; the date is
-// in the location of At. In the name, what separates columns or lines or can't be printed is an
-// underscore.
+// Append appends the row as a line of a metric log, without its end; the date is in the location of
+// At. In the name, separators, line breaks and unprintable characters become underscores.
 func (r Row) Append(b []byte) []byte {
 	b = append(strconv.AppendInt(b, r.At.UnixMilli(), 10), separator)
 	b = append(r.At.AppendFormat(b, time.DateTime), separator)
 	return r.rest(b)
 }
 
-// AppendThin appends the row without the date, as the command "metric" of Sentinel's command
-// API answers it.
+// AppendThin appends the row without the date, like the command "metric" of Sentinel's command API.
 func (r Row) AppendThin(b []byte) []byte {
 	return r.rest(append(strconv.AppendInt(b, r.At.UnixMilli(), 10), separator))
 }
@@ -49,24 +47,24 @@ func (r Row) rest(b []byte) []byte {
 	return b
 }
 
-// The columns of a line, with the date and without.
+// The numbers of columns, with and without the date.
 const (
 	columns     = 11
 	thinColumns = columns - 1
 )
 
-// ParseRow reads a line that [Row.Append] or [Row.AppendThin] wrote, or a Sentinel, without its
-// end. The time is in UTC.
+// ParseRow parses a line of [Row.Append], [Row.AppendThin] or Sentinel, without its end. The time
+// is in UTC.
 func ParseRow(line string) (Row, error) {
 	parts := strings.Split(line, string(separator))
 	if len(parts) == columns {
 		if _, err := time.Parse(time.DateTime, parts[1]); err != nil {
-			return Row{}, fmt.Errorf("metriclog: %q is no date", parts[1])
+			return Row{}, fmt.Errorf("metriclog: %q is not a date", parts[1])
 		}
 		parts = append(parts[:1], parts[2:]...)
 	}
 	if len(parts) != thinColumns {
-		return Row{}, fmt.Errorf("metriclog: a line of %d columns: use %d, or %d without a date", len(parts), columns, thinColumns)
+		return Row{}, fmt.Errorf("metriclog: line has %d columns: use %d, or %d without a date", len(parts), columns, thinColumns)
 	}
 	var numbers [thinColumns]int64
 	for i, part := range parts {
@@ -75,7 +73,7 @@ func ParseRow(line string) (Row, error) {
 		}
 		n, err := strconv.ParseInt(part, 10, 64)
 		if err != nil {
-			return Row{}, fmt.Errorf("metriclog: %q is no whole number", part)
+			return Row{}, fmt.Errorf("metriclog: %q is not a whole number", part)
 		}
 		numbers[i] = n
 	}
@@ -86,10 +84,10 @@ func ParseRow(line string) (Row, error) {
 	}, nil
 }
 
-// clean is a name as a file has it.
+// clean returns a name as written in a file.
 func clean(name string) string { return cleanOf(name, string(separator)) }
 
-// cleanOf is a name with underscores for the separators and for what would end its line.
+// cleanOf returns a name with underscores in place of separators and line breaks.
 func cleanOf(name, separators string) string {
 	unfit := func(r rune) bool {
 		return r == utf8.RuneError || !unicode.IsPrint(r) && r != ' ' || strings.ContainsRune(separators, r)

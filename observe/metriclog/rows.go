@@ -11,12 +11,11 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Rows reads what a Guard still knows of the last minute, without any file: the whole seconds
-// from the one that from falls in up to to, which is left out, and so is the second that is
-// still running. The inbound calls of all resources have rows of their own, under
-// [node.InboundName]; a resource of that name is shown with an underscore before it. Seconds in which
-// nothing happened have none. The oldest come first,
-// then they are sorted by name. Times are in UTC.
+// Rows returns a Guard's counts of the last minute, without any file: the whole seconds from the
+// one that contains from, up to but not including to, and never the current second. Seconds without
+// counts have no rows. The inbound calls of all resources together have rows under
+// [node.InboundName]; a resource of that name gets an underscore before it. Rows are sorted by
+// time, then by name. Times are in UTC.
 func Rows(g *api.Guard, from, to time.Time) []Row {
 	now := g.Now()
 	if running := second(now); to.After(running) {
@@ -25,11 +24,11 @@ func Rows(g *api.Guard, from, to time.Time) []Row {
 	return rowsUntil(g, now, from, to)
 }
 
-// rowsUntil is Rows with the second that is running, if to is later.
+// rowsUntil is Rows, including the current second if to is later.
 func rowsUntil(g *api.Guard, now int64, from, to time.Time) []Row {
 	view, err := stat.NewView(g.Nodes().Layout(), time.Minute, 60)
 	if err != nil {
-		panic(err) // the last minute is kept whatever the layout is
+		panic(err) // the last minute is kept in every layout
 	}
 	keep := func(start int64) bool {
 		at := start / int64(time.Second)
@@ -54,7 +53,7 @@ func rowsUntil(g *api.Guard, now int64, from, to time.Time) []Row {
 	g.EachResource(func(r *node.ClusterNode) {
 		if r.Entered() {
 			name := r.Name()
-			if name == node.InboundName { // whose rows mean all inbound calls
+			if name == node.InboundName { // reserved for all inbound calls
 				name = "_" + name
 			}
 			read(name, &r.StatisticNode)

@@ -1,6 +1,6 @@
-// Package penstockotel shows OpenTelemetry what a Guard counts: by asynchronous instruments, which
-// read totals when a reader of metrics asks, and by an event on the span of a call that is
-// refused. It uses the API only; which SDK there is, and where it sends to, is the program's choice.
+// Package penstockotel exports a Guard's counts to OpenTelemetry: through asynchronous instruments,
+// which read totals on collection, and as an event on the span of each refused call. It uses only
+// the API; the program chooses the SDK and its exporters.
 package penstockotel
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// Config says what is shown. The zero value is right for most.
+// Config configures the instruments. The zero value suits most programs.
 type Config struct {
-	// MaxResources is how many resources have attributes of their own; those beyond are
-	// counted together, as penstock.resource "__other__". 0 is 500.
+	// MaxResources is the maximum number of resources with their own attributes; further ones are
+	// counted together, as penstock.resource "__other__". 0 means 500.
 	MaxResources int
 }
 
@@ -37,23 +37,23 @@ const (
 	quantileKey = attribute.Key("penstock.quantile")
 )
 
-// Register makes the instruments of a Guard, which are read until unregister is called.
+// Register creates the instruments of a Guard, which are read until unregister is called.
 //
 //	unregister, err := penstockotel.Register(otel.GetMeterProvider(), guard, penstockotel.Config{})
 //
-// They are
+// The instruments are
 //
 //	penstock.entries           {entry}    units that asked, by penstock.result: pass or block
 //	penstock.errors            {entry}    units that completed with an error
-//	penstock.entry.time        s          response times of all calls that completed, added up
-//	penstock.entry.completed   {call}     those calls
-//	penstock.entry.percentile  s          by penstock.quantile, where Config.Percentiles of the Guard is on
-//	penstock.entries.active    {call}     calls that entered and did not exit
+//	penstock.entry.time        s          sum of the response times of completed calls
+//	penstock.entry.completed   {call}     completed calls
+//	penstock.entry.percentile  s          by penstock.quantile, if the Guard's Config.Percentiles is on
+//	penstock.entries.active    {call}     calls that entered and have not exited
 //	penstock.rule.refusals     {call}     calls that a rule refused, by penstock.rule and penstock.rule.type
-//	penstock.rule.threshold    1          what a flow, isolation or hotspot rule allows
-//	penstock.breaker.state     1          1 for the penstock.state that a breaker is in
+//	penstock.rule.threshold    1          threshold of a flow, isolation or hotspot rule
+//	penstock.breaker.state     1          1 for the breaker's current penstock.state
 //	penstock.waiting           {call}     calls that sleep until a rule lets them run
-//	penstock.internal.failures {failure}  panics of slots, without which the calls went on
+//	penstock.internal.failures {failure}  panics of slots; the calls went on without the slot
 func Register(provider metric.MeterProvider, guard *api.Guard, config Config) (unregister func() error, err error) {
 	i := instruments{guard: guard, reader: series.NewReader(guard, config.MaxResources)}
 	meter := provider.Meter(scope)
@@ -74,14 +74,14 @@ func Register(provider metric.MeterProvider, guard *api.Guard, config Config) (u
 	counter(&i.errors, "penstock.errors", "{entry}", "Units that completed with an error.")
 	counter(&i.completed, "penstock.entry.completed", "{call}", "Calls that completed and have a response time.")
 	counter(&i.refusals, "penstock.rule.refusals", "{call}", "Calls that a rule has refused since it was loaded.")
-	counter(&i.failures, "penstock.internal.failures", "{failure}", "Panics of slots, without which the calls went on.")
+	counter(&i.failures, "penstock.internal.failures", "{failure}", "Panics of slots; the calls went on without the slot.")
 	gauge(&i.percentile, "penstock.entry.percentile", "s", "Percentiles of the response times of the last minute.")
-	gauge(&i.threshold, "penstock.rule.threshold", "1", "What a rule allows.")
-	gauge(&i.state, "penstock.breaker.state", "1", "1 for the state that a breaker is in.")
-	upDown(&i.active, "penstock.entries.active", "{call}", "Calls that entered and did not exit.")
+	gauge(&i.threshold, "penstock.rule.threshold", "1", "Threshold of a rule.")
+	gauge(&i.state, "penstock.breaker.state", "1", "1 for the current state of a breaker.")
+	upDown(&i.active, "penstock.entries.active", "{call}", "Calls that entered and have not exited.")
 	upDown(&i.waiting, "penstock.waiting", "{call}", "Calls that sleep until a rule lets them run.")
 	time, failed := meter.Float64ObservableCounter("penstock.entry.time", metric.WithUnit("s"),
-		metric.WithDescription("Response times of the calls that completed, added up."))
+		metric.WithDescription("Sum of the response times of completed calls."))
 	i.time, all, err = time, append(all, time), errors.Join(err, failed)
 	if err != nil {
 		return nil, fmt.Errorf("penstock: %w", err)
@@ -103,7 +103,7 @@ type instruments struct {
 	active, waiting                                metric.Int64ObservableUpDownCounter
 }
 
-// observe reports what the Guard has counted by now.
+// observe reports the Guard's current counts.
 func (i *instruments) observe(_ context.Context, o metric.Observer) error {
 	with := func(attributes ...attribute.KeyValue) metric.ObserveOption {
 		return metric.WithAttributeSet(attribute.NewSet(attributes...))
@@ -139,17 +139,17 @@ func (i *instruments) observe(_ context.Context, o metric.Observer) error {
 	return nil
 }
 
-// Spans is a slot that adds an event to the span of a call that is refused, so that a trace shows
-// why there is no span of what was to be called. A Guard has it in its chain:
+// Spans is a slot that adds an event to the span of a refused call, so that a trace shows why the
+// expected child span is missing. Add it to a Guard's chain:
 //
 //	api.New(api.Config{Chain: slots.Default().With(penstockotel.Spans{}, slots.After("log"))})
 //
 // The event is "penstock.blocked", with error.type "penstock.blocked.flow" and the like,
-// penstock.resource, penstock.rule and penstock.rule.type. Values of arguments and callers are not
-// in it. A call whose span is not recorded, or that has none, costs next to nothing.
+// penstock.resource, penstock.rule and penstock.rule.type. It has no argument values and no
+// callers. A call without a recording span costs next to nothing.
 type Spans struct{}
 
-// Name is "spans".
+// Name returns "spans".
 func (Spans) Name() string { return "spans" }
 
 // Blocked adds the event.

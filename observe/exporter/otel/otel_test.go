@@ -115,7 +115,7 @@ func TestRegister(t *testing.T) {
 	assert.Empty(t, read(t, reader))
 }
 
-// A refusal is an event on the span of the call around it, and what passes is none.
+// A refusal is an event on the span around the call; an admitted call adds none.
 func TestSpans(t *testing.T) {
 	g, _ := newGuard(t)
 	recorder := tracetest.NewSpanRecorder()
@@ -137,7 +137,7 @@ func TestSpans(t *testing.T) {
 	}, events[0].Attributes)
 }
 
-// Resources whose names were one attribute are not added together.
+// Resources whose names would share an attribute are not merged.
 func TestNamesThatWereOneAttribute(t *testing.T) {
 	g, _ := newGuard(t)
 	names := []string{"__other__", "\xff", "\xfe", strings.Repeat("a", 200)}

@@ -1,9 +1,9 @@
-// Package penstockprometheus shows Prometheus what a Guard counts. A [Collector] reads totals when
-// it is scraped; between scrapes, and in calls, it does nothing.
+// Package penstockprometheus exports a Guard's counts to Prometheus. A [Collector] reads totals
+// when it is scraped; between scrapes, and during calls, it does nothing.
 //
 //	prometheus.MustRegister(penstockprometheus.NewCollector(guard, penstockprometheus.Config{}))
 //
-// Beside it are files to load: dashboard.json for Grafana and alerts.yaml for Prometheus.
+// The folder also has dashboard.json for Grafana and alerts.yaml for Prometheus.
 package penstockprometheus
 
 import (
@@ -21,21 +21,21 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// Config says what a Collector shows. The zero value is right for most.
+// Config configures a Collector. The zero value suits most programs.
 type Config struct {
-	// MaxResources is how many resources have series of their own; those beyond are counted
-	// together, as resource "__other__". 0 is 500.
+	// MaxResources is the maximum number of resources with their own series; further ones are
+	// counted together, as resource "__other__". 0 means 500.
 	MaxResources int
-	// ConstLabels are on every series.
+	// ConstLabels are added to every series.
 	ConstLabels prometheus.Labels
 }
 
-// Collector is a [prometheus.Collector] of a Guard. It is safe for concurrent use.
+// Collector is a [prometheus.Collector] for a Guard. It is safe for concurrent use.
 type Collector struct {
 	guard  *api.Guard
 	reader *series.Reader
 	descs  []*prometheus.Desc
-	remove func() // the listener for changes of breakers
+	remove func() // removes the listener for breaker changes
 
 	mu          sync.Mutex
 	transitions map[transition]float64
@@ -54,10 +54,10 @@ type Collector struct {
 	nodes, nodesMax, overflows          *prometheus.Desc
 }
 
-// transition is a change of a breaker's state, by labels.
+// transition is the labels of a breaker's state change.
 type transition struct{ resource, rule, from, to string }
 
-// NewCollector returns a Collector of a Guard. It counts the changes of breakers from now on,
+// NewCollector returns a Collector for a Guard. It counts state changes of breakers from now on,
 // until it is closed.
 func NewCollector(guard *api.Guard, config Config) *Collector {
 	c := &Collector{guard: guard, reader: series.NewReader(guard, config.MaxResources), transitions: make(map[transition]float64), grown: make(map[string]grown)}
@@ -68,46 +68,47 @@ func NewCollector(guard *api.Guard, config Config) *Collector {
 	}
 	c.entries = desc("entries_total", "Units that asked for a resource, by result: pass or block.", "resource", "result")
 	c.errors = desc("errors_total", "Units that completed with an error.", "resource")
-	c.duration = desc("entry_duration_seconds", "Response times of the calls that completed.", "resource")
-	c.inFlight = desc("inflight", "Calls that entered and did not exit.", "resource")
+	c.duration = desc("entry_duration_seconds", "Response times of completed calls.", "resource")
+	c.inFlight = desc("inflight", "Calls that entered and have not exited.", "resource")
 	c.inbound = desc("inbound_entries_total", "Units of inbound calls, of all resources together, by result: pass or block.", "result")
 	c.inboundErrors = desc("inbound_errors_total", "Units of inbound calls that completed with an error, of all resources together.")
 	c.waiting = desc("waiting", "Calls that sleep until a rule lets them run.")
-	c.failures = desc("internal_failures_total", "Panics of slots, without which the calls went on.")
-	c.leaked = desc("leaked_entries_total", "Calls that were reported since they did not exit in time.")
+	c.failures = desc("internal_failures_total", "Panics of slots; the calls went on without the slot.")
+	c.leaked = desc("leaked_entries_total", "Calls reported because they did not exit in time.")
 	c.refusals = desc("rule_refusals_total", "Calls that a rule has refused since it was loaded.", "rule", "type")
 	c.shadowRefusals = desc("rule_shadow_refusals_total", "Calls that a rule in shadow mode would have refused.", "rule", "type")
-	c.threshold = desc("rule_threshold", "What a flow, isolation or hotspot rule allows.", "resource", "rule", "type")
-	c.values = desc("hotspot_values", "Values that a hotspot rule tells apart at the moment.", "rule")
-	c.valueOverflows = desc("hotspot_value_overflows_total", "How often a value found no place and shared a limit with others.", "rule")
-	c.members = desc("cluster_members", "Members by which a shared limit is divided while the store is away.", "rule", "type")
-	c.leased = desc("cluster_leased", "Units of a shared limit that are at hand here.", "rule", "type")
-	c.away = desc("cluster_fallback", "1 while the store of a shared limit doesn't answer, and calls are judged without it.", "rule", "type")
+	c.threshold = desc("rule_threshold", "Threshold of a flow, isolation or hotspot rule.", "resource", "rule", "type")
+	c.values = desc("hotspot_values", "Values that a hotspot rule currently tracks.", "rule")
+	c.valueOverflows = desc("hotspot_value_overflows_total", "Calls whose value found no place and shared a limit with others.", "rule")
+	c.members = desc("cluster_members", "Members that divide a shared limit while the store is unreachable.", "rule", "type")
+	c.leased = desc("cluster_leased", "Units of a shared limit that this process has leased.", "rule", "type")
+	c.away = desc("cluster_fallback", "1 while the store of a shared limit is unreachable and onFailure decides calls.", "rule", "type")
 	c.requests = desc("cluster_lease_requests_total", "Requests to the store of a shared limit.", "rule", "type")
 	c.waited = desc("cluster_waits_total", "Calls that waited for the store of a shared limit.", "rule", "type")
 	c.withoutStore = desc("cluster_local_refusals_total", "Calls that a shared limit refused without asking the store.", "rule", "type")
-	c.breakerState = desc("circuit_breaker_state", "1 for the state that a breaker is in, 0 for the others.", "resource", "rule", "state")
-	c.breakerTransitions = desc("circuit_breaker_transitions_total", "Changes of breakers from one state to another.", "resource", "rule", "from", "to")
+	c.breakerState = desc("circuit_breaker_state", "1 for the current state of a breaker, 0 for the others.", "resource", "rule", "state")
+	c.breakerTransitions = desc("circuit_breaker_transitions_total", "State changes of breakers.", "resource", "rule", "from", "to")
 	c.reloads = desc("rules_reloads_total", "Loads of a source of rules, by result: success or failure.", "source", "result")
-	c.lastReload = desc("rules_last_reload_success_timestamp_seconds", "When a source of rules was loaded last.", "source")
-	c.cpu = desc("system_cpu_ratio", "The used share of the CPU time; only while a rule goes by it.")
-	c.load = desc("system_load1", "The load average of the last minute; only while a rule goes by it.")
-	c.memory = desc("system_memory_bytes", "The memory in use; only while a rule goes by it.")
-	c.nodes = desc("nodes", "Nodes of the tree that count against the cap, by kind; names in rules don't.", "kind")
-	c.nodesMax = desc("nodes_max", "How many nodes of a kind there may be.", "kind")
-	c.overflows = desc("node_overflows_total", "How often a name found no place in the tree and was counted on an overflow node.", "kind")
+	c.lastReload = desc("rules_last_reload_success_timestamp_seconds", "Time of the last successful load of a source of rules.", "source")
+	c.cpu = desc("system_cpu_ratio", "CPU use from 0 to 1; only while a rule uses it.")
+	c.load = desc("system_load1", "Load average of the last minute; only while a rule uses it.")
+	c.memory = desc("system_memory_bytes", "Memory in use; only while a rule uses it.")
+	c.nodes = desc("nodes", "Nodes of the tree that count towards the cap, by kind; names in rules don't.", "kind")
+	c.nodesMax = desc("nodes_max", "Maximum number of nodes of a kind.", "kind")
+	c.overflows = desc("node_overflows_total", "Calls whose name found no place in the tree and counted on an overflow node.", "kind")
 	c.remove = guard.OnBreaker(c.changed)
 	return c
 }
 
-// Close ends the counting of changes of breakers; what else there is can still be collected. It
-// need not be called where the Collector lives as long as the Guard.
+// Close stops counting breaker changes; everything else can still be collected. It need not be
+// called if the Collector lives as long as the Guard.
 func (c *Collector) Close() { c.remove() }
 
-// maxTransitions bounds the series of changes; those beyond are counted under [series.Other].
+// maxTransitions is the maximum number of series of changes; further ones are counted under
+// [series.Other].
 const maxTransitions = 5000
 
-// changed is called for each change of a breaker.
+// changed counts a breaker's state change.
 func (c *Collector) changed(change breaker.Change) {
 	t := transition{c.reader.LabelOf(change.Resource), series.Label(change.Rule), change.From.String(), change.To.String()}
 	c.mu.Lock()
@@ -125,7 +126,7 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends what the Guard has counted by now.
+// Collect sends the Guard's current counts.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	m := metrics(to)
 	c.resources(m)
@@ -159,7 +160,7 @@ func (c *Collector) rules(m metrics) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.grown
-	c.grown = make(map[string]grown) // without rules that are gone
+	c.grown = make(map[string]grown) // drops removed rules
 	grow := func(of, rule, kind string, now int64) float64 {
 		key := strings.Join([]string{of, kind, rule}, "\x00")
 		g := before[key]
@@ -198,20 +199,20 @@ func (c *Collector) rules(m metrics) {
 	}
 }
 
-// grown is a counter that never falls, of a sum that does: what a rule counts at a resource leaves with it.
+// grown is a counter that never falls, over a sum that may: a rule's counts for a resource leave
+// with the resource.
 type grown struct {
 	last  int64
 	total float64
 }
 
-// states are the states of breakers.
 var states = []breaker.State{breaker.Closed, breaker.Open, breaker.HalfOpen, breaker.Recovering, breaker.ForcedOpen, breaker.ForcedClosed}
 
 func (c *Collector) breakers(m metrics) {
 	for _, b := range c.guard.Breakers() {
 		resource := c.reader.LabelOf(b.Resource)
 		if resource == series.Other {
-			continue // their states can't be added up
+			continue // their states can't be summed
 		}
 		for _, s := range states {
 			value := 0.0
@@ -228,7 +229,7 @@ func (c *Collector) breakers(m metrics) {
 	}
 }
 
-// sources adds up the sources of one name: a file may be watched by itself and with its directory.
+// sources merges sources with one name: a file may be watched by itself and with its directory.
 func (c *Collector) sources(m metrics) {
 	var names []string
 	all := make(map[string]rules.Status)
@@ -282,7 +283,7 @@ func (c *Collector) engine(m metrics) {
 	}
 }
 
-// metrics is where a scrape goes to.
+// metrics receives the metrics of a scrape.
 type metrics chan<- prometheus.Metric
 
 func (m metrics) counter(d *prometheus.Desc, value float64, labels ...string) {

@@ -33,7 +33,7 @@ import (
 	penstockprometheus "github.com/penstock-go/penstock/observe/exporter/prometheus"
 )
 
-// newGuard returns a Guard that has seen some of everything, and a collector of it.
+// newGuard returns a Guard with some counts of every kind, and its collector.
 func newGuard(t testing.TB, config penstockprometheus.Config, rules api.RuleSet) (*api.Guard, *penstockprometheus.Collector, *api.ManualClock) {
 	t.Helper()
 	clock := api.NewManualClock(time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC))
@@ -69,7 +69,7 @@ func busy(t testing.TB, config penstockprometheus.Config) (*api.Guard, *penstock
 }
 
 const text = `
-# HELP penstock_circuit_breaker_state 1 for the state that a breaker is in, 0 for the others.
+# HELP penstock_circuit_breaker_state 1 for the current state of a breaker, 0 for the others.
 # TYPE penstock_circuit_breaker_state gauge
 penstock_circuit_breaker_state{resource="GET /carts",rule="trip",state="closed"} 0
 penstock_circuit_breaker_state{resource="GET /carts",rule="trip",state="forcedClosed"} 0
@@ -77,7 +77,7 @@ penstock_circuit_breaker_state{resource="GET /carts",rule="trip",state="forcedOp
 penstock_circuit_breaker_state{resource="GET /carts",rule="trip",state="halfOpen"} 0
 penstock_circuit_breaker_state{resource="GET /carts",rule="trip",state="open"} 1
 penstock_circuit_breaker_state{resource="GET /carts",rule="trip",state="recovering"} 0
-# HELP penstock_circuit_breaker_transitions_total Changes of breakers from one state to another.
+# HELP penstock_circuit_breaker_transitions_total State changes of breakers.
 # TYPE penstock_circuit_breaker_transitions_total counter
 penstock_circuit_breaker_transitions_total{from="closed",resource="GET /carts",rule="trip",to="open"} 1
 # HELP penstock_entries_total Units that asked for a resource, by result: pass or block.
@@ -86,7 +86,7 @@ penstock_entries_total{resource="GET /carts",result="block"} 2
 penstock_entries_total{resource="GET /carts",result="pass"} 2
 penstock_entries_total{resource="GET /orders",result="block"} 2
 penstock_entries_total{resource="GET /orders",result="pass"} 3
-# HELP penstock_entry_duration_seconds Response times of the calls that completed.
+# HELP penstock_entry_duration_seconds Response times of completed calls.
 # TYPE penstock_entry_duration_seconds summary
 penstock_entry_duration_seconds_sum{resource="GET /carts"} 0.004
 penstock_entry_duration_seconds_count{resource="GET /carts"} 2
@@ -100,7 +100,7 @@ penstock_errors_total{resource="GET /orders"} 0
 # TYPE penstock_inbound_entries_total counter
 penstock_inbound_entries_total{result="block"} 2
 penstock_inbound_entries_total{result="pass"} 3
-# HELP penstock_inflight Calls that entered and did not exit.
+# HELP penstock_inflight Calls that entered and have not exited.
 # TYPE penstock_inflight gauge
 penstock_inflight{resource="GET /carts"} 0
 penstock_inflight{resource="GET /orders"} 0
@@ -118,7 +118,7 @@ penstock_rule_shadow_refusals_total{rule="each",type="hotspot"} 0
 penstock_rule_shadow_refusals_total{rule="few",type="flow"} 0
 penstock_rule_shadow_refusals_total{rule="trip",type="breaker"} 0
 penstock_rule_shadow_refusals_total{rule="watch",type="flow"} 2
-# HELP penstock_rule_threshold What a flow, isolation or hotspot rule allows.
+# HELP penstock_rule_threshold Threshold of a flow, isolation or hotspot rule.
 # TYPE penstock_rule_threshold gauge
 penstock_rule_threshold{resource="GET /orders",rule="at-once",type="isolation"} 100
 penstock_rule_threshold{resource="GET /orders",rule="each",type="hotspot"} 1000
@@ -139,8 +139,7 @@ func TestCollect(t *testing.T) {
 	c.Close()
 }
 
-// Names that were one series fail no scrape and are not added together: those of resources, rules and
-// sources.
+// Names of resources, rules and sources that would share a label fail no scrape and are not merged.
 func TestNamesThatWereOneLabel(t *testing.T) {
 	long := strings.Repeat("a", 200)
 	names := []string{"__other__", "\xff", "\xfe", long}
@@ -184,15 +183,14 @@ func TestNamesThatWereOneLabel(t *testing.T) {
 	assert.Equal(t, 6*ruled, series["penstock_circuit_breaker_state"])
 	assert.Equal(t, ruled, series["penstock_circuit_breaker_transitions_total"])
 
-	// Among the others there is none of them that has the others' label.
+	// No other resource takes the label of all others.
 	few := prometheus.NewPedanticRegistry()
 	few.MustRegister(penstockprometheus.NewCollector(g, penstockprometheus.Config{MaxResources: 1}))
 	_, err = few.Gather()
 	require.NoError(t, err)
 }
 
-// The names and texts are as Prometheus wants them, and a registry that checks everything is
-// content.
+// Names and help texts follow Prometheus' conventions, and a pedantic registry accepts them.
 func TestLint(t *testing.T) {
 	_, c := busy(t, penstockprometheus.Config{ConstLabels: prometheus.Labels{"zone": "a"}})
 	problems, err := testutil.CollectAndLint(c)
@@ -227,7 +225,7 @@ func sums(t testing.TB, c prometheus.Collector, name string) map[string]float64 
 	return all
 }
 
-// Ten thousand names make as many series as there may be, and no call is missing from the sum.
+// Ten thousand names make only the maximum number of series, and the sum has all calls.
 func TestSeriesAreCapped(t *testing.T) {
 	g, c, clock := newGuard(t, penstockprometheus.Config{MaxResources: 10}, api.RuleSet{})
 	last, total := 0.0, 0
@@ -267,7 +265,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// Scrapes and calls go on side by side; counters never fall.
+// Scrapes and calls run concurrently; counters never fall.
 func TestConcurrentScrapes(t *testing.T) {
 	g, c, _ := newGuard(t, penstockprometheus.Config{MaxResources: 3}, api.RuleSet{})
 	var wg sync.WaitGroup
@@ -297,7 +295,7 @@ func TestConcurrentScrapes(t *testing.T) {
 	assert.EqualValues(t, 8000, sum)
 }
 
-// Loads of files are told by source.
+// Loads of files are counted by source.
 func TestReloads(t *testing.T) {
 	g, c, _ := newGuard(t, penstockprometheus.Config{}, api.RuleSet{})
 	path := filepath.Join(t.TempDir(), "rules.yaml")
@@ -314,8 +312,8 @@ penstock_rules_reloads_total{result="success",source=%[1]q} 1
 
 var metricName = regexp.MustCompile(`penstock_[a-z0-9_]+`)
 
-// The dashboard and the alerts name metrics that there are, and every metric of a resource is on the
-// dashboard.
+// The dashboard and the alerts use existing metrics, and the dashboard has every metric of a
+// resource.
 func TestFilesNameMetrics(t *testing.T) {
 	_, c := busy(t, penstockprometheus.Config{})
 	descs := make(chan *prometheus.Desc, 100)
@@ -384,7 +382,7 @@ func Example() {
 	// 2 series: what passed, and what was refused
 }
 
-// With percentiles, the durations have quantiles, of the last minute.
+// With percentiles, durations have quantiles, of the last minute.
 func TestQuantiles(t *testing.T) {
 	clock := api.NewManualClock(time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC))
 	g, err := api.New(api.Config{Clock: clock, Percentiles: true})
@@ -393,7 +391,7 @@ func TestQuantiles(t *testing.T) {
 	c := penstockprometheus.NewCollector(g, penstockprometheus.Config{})
 	call(t, g, clock, "orders", 10, nil)
 	require.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(`
-# HELP penstock_entry_duration_seconds Response times of the calls that completed.
+# HELP penstock_entry_duration_seconds Response times of completed calls.
 # TYPE penstock_entry_duration_seconds summary
 penstock_entry_duration_seconds{resource="orders",quantile="0.5"} 0.00199831
 penstock_entry_duration_seconds{resource="orders",quantile="0.95"} 0.00199831
@@ -406,7 +404,7 @@ penstock_entry_duration_seconds_count{resource="orders"} 10
 	assert.Empty(t, problems)
 }
 
-// fickle is a store that can be away.
+// fickle is a store that a test can disconnect.
 type fickle struct {
 	*cluster.Memory
 	away bool
@@ -423,7 +421,7 @@ func (s *fickle) Start(ctx context.Context, batch []store.Command, done func()) 
 	done()
 }
 
-// What rules tell of single values and of shared limits.
+// Metrics of single values and of shared limits.
 func TestValuesAndSharedLimits(t *testing.T) {
 	clock := api.NewManualClock(time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC))
 	clock.SetSleep(api.SleepAdvance)
@@ -464,7 +462,7 @@ func TestValuesAndSharedLimits(t *testing.T) {
 	clock.Advance(5 * time.Second)
 	call(t, g, clock, "orders", 3, nil)
 	assert.EqualValues(t, 1, gather()["penstock_cluster_fallback"])
-	clock.Advance(3 * time.Minute) // the resource leaves, and with it what was counted there
+	clock.Advance(3 * time.Minute) // the resource leaves, with its counts
 	require.Positive(t, g.Nodes().Evict(clock.Now()))
 	last := gather()
 	for _, name := range []string{"penstock_hotspot_value_overflows_total", "penstock_cluster_lease_requests_total"} {
@@ -472,7 +470,7 @@ func TestValuesAndSharedLimits(t *testing.T) {
 	}
 
 	shared.away = false
-	clock.Advance(2 * time.Second) // a probe finds it
+	clock.Advance(2 * time.Second) // a probe finds the store back
 	require.NoError(t, g.LoadRules(api.RuleSet{Hotspot: []hotspot.Rule{{
 		ID: "each", Resource: "orders", Param: "user", Threshold: 1000, Cluster: cluster.Rule{Scope: cluster.Global},
 	}}}))

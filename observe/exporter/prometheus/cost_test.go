@@ -20,10 +20,9 @@ import (
 	penstockprometheus "github.com/penstock-go/penstock/observe/exporter/prometheus"
 )
 
-// BenchmarkCallWhileWatched measures the median cost of a call with no clients, and while a hundred
-// streams of the dashboard are open, its page and all its figures are requested each second, and the
-// collector is scraped each second. The two take turns, many times, so that other work of the machine
-// slows both.
+// BenchmarkCallWhileWatched measures the median cost of a call without clients, and with a hundred
+// open streams of the dashboard, one request a second for its page and each API path, and one
+// scrape a second. The two alternate many times, so that other load on the machine affects both.
 func BenchmarkCallWhileWatched(b *testing.B) {
 	guard, err := api.New(api.Config{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(b, err)

@@ -14,9 +14,9 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// Every command that there is, by every method, from inside and outside of AllowFrom, with writes
-// allowed or not, from a web page or not, under names that are known or not: who is served, and
-// whether anything changes. known bug 166
+// Every command, with every method, from inside and outside of AllowFrom, with writes allowed or
+// not, from a web page or not, under known and unknown names: who is served, and whether anything
+// changes. known bug 166
 func TestAccess(t *testing.T) {
 	allow := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("2001:db8::/32")}
 	origins := []struct {
@@ -98,7 +98,7 @@ func TestAccess(t *testing.T) {
 	t.Logf("%d requests", asked)
 }
 
-// What Sentinel answers to a POST that is no form.
+// Sentinel's response to a POST that is not a form.
 func TestForms(t *testing.T) {
 	l := newLab(t, Config{AllowRuleWrites: true})
 	ask := func(kind, body string, length int64) *httptest.ResponseRecorder {
@@ -140,7 +140,7 @@ func TestConfig(t *testing.T) {
 	any4 := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}
 	for _, c := range []struct {
 		cfg  Config
-		want string // an address, or what the error says
+		want string // an address, or part of the error
 	}{
 		{Config{}, "127.0.0.1:8720"},
 		{Config{Address: "127.0.0.1"}, "127.0.0.1:8720"},
@@ -171,7 +171,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// A network of IPv4 may be written as one of IPv4-mapped addresses.
+// An IPv4 network may be written with IPv4-mapped addresses.
 func TestMappedNetworks(t *testing.T) {
 	full, err := (&Config{AllowFrom: []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}}).check()
 	require.NoError(t, err)

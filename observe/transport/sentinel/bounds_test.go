@@ -19,7 +19,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// Whatever stands at the address of a dashboard, the log gets a short line of it.
+// Whatever answers at the address of a dashboard, its log lines are short.
 func TestAnswersOfADashboardAreBounded(t *testing.T) {
 	for _, answer := range []string{
 		"HTTP/1.1 500 " + strings.Repeat("x\x1b", 4<<20) + "\r\n\r\n",
@@ -41,7 +41,7 @@ func TestAnswersOfADashboardAreBounded(t *testing.T) {
 		to, err := url.Parse("http://" + listener.Addr().String())
 		require.NoError(t, err)
 		h := newHeart(&checked{}, to, netip.MustParseAddrPort("127.0.0.1:1"), nil)
-		err = h.tell(t.Context())
+		err = h.report(t.Context())
 		require.Error(t, err)
 		assert.Less(t, len(err.Error()), 1_000, "%.100q", answer)
 		assert.NotContains(t, err.Error(), "\x1b")
@@ -49,7 +49,7 @@ func TestAnswersOfADashboardAreBounded(t *testing.T) {
 	}
 }
 
-// A save of many rules is a short line of the log, too.
+// A save of many rules is a short log line too.
 func TestSavesAreBoundedInTheLog(t *testing.T) {
 	l := newLab(t, Config{AllowRuleWrites: true})
 	var all []string
@@ -64,7 +64,7 @@ func TestSavesAreBoundedInTheLog(t *testing.T) {
 	}
 }
 
-// faultyStore is a store that fails in many words.
+// faultyStore is a store with a long error.
 type faultyStore struct{ Store }
 
 func (faultyStore) Name() string { return "faulty" }
@@ -72,12 +72,12 @@ func (faultyStore) Next(context.Context, string) (rules.Document, error) {
 	return rules.Document{}, errors.New(strings.Repeat("x", 10_000))
 }
 
-// So is one that fails.
+// A failed save is a short log line too.
 func TestSavesThatFailAreBoundedInTheLog(t *testing.T) {
 	l := newLab(t, Config{AllowRuleWrites: true, Store: faultyStore{}})
 	status, _ := l.dashboard().post("setRules", "type", "flow", "data", `[{"resource":"a","count":1,"grade":1}]`)
 	require.NotEqual(t, http.StatusOK, status)
-	assert.Contains(t, l.log.text(), "are refused")
+	assert.Contains(t, l.log.text(), "API rejected")
 	for line := range strings.Lines(l.log.text()) {
 		assert.Less(t, len(line), 2_000)
 	}
@@ -95,7 +95,7 @@ func (s slowStore) Next(ctx context.Context, after string) (rules.Document, erro
 	return s.Store.Next(ctx, after)
 }
 
-// While rules are saved, other commands are answered.
+// Other commands are answered while rules are saved.
 func TestASaveKeepsNoOtherCommandWaiting(t *testing.T) {
 	store := slowStore{rules.File{Path: filepath.Join(t.TempDir(), "rules.yaml")}, make(chan struct{}), make(chan struct{})}
 	l := newLab(t, Config{AllowRuleWrites: true, Store: store})
@@ -106,7 +106,7 @@ func TestASaveKeepsNoOtherCommandWaiting(t *testing.T) {
 		saved <- body
 	}()
 	<-store.asked
-	status, _ := d.get("cnode", "id", "a") // or the test hangs
+	status, _ := d.get("cnode", "id", "a") // a failure hangs the test
 	assert.Equal(t, http.StatusOK, status)
 	close(store.goOn)
 	assert.Equal(t, "success", <-saved)

@@ -22,13 +22,13 @@ import (
 // command is one path of the API.
 type command struct {
 	name   string
-	about  string // as Sentinel describes it
-	writes bool   // it changes something, so it takes POST only, and AllowRuleWrites
+	about  string // Sentinel's description
+	writes bool   // it changes something: POST only, and only with AllowRuleWrites
 	run    func(h *handler, ask question) (reply, error)
 }
 
-// commands are all that there are, in the order in which the command api lists them. The others of
-// Sentinel's need what Penstock does otherwise: they are unknown.
+// commands returns the supported commands, in the order in which the command api lists them.
+// Sentinel's others concern things that Penstock does differently: they are unknown.
 func commands() []command {
 	return []command{
 		{name: "api", about: "get all available command handlers", run: (*handler).api},
@@ -51,13 +51,13 @@ func commands() []command {
 	}
 }
 
-// question is what a command is asked.
+// question is a request of a command.
 type question struct {
 	url.Values
-	from string // the address of who asks
+	from string // the client's address
 }
 
-// reply is what a command answers.
+// reply is the response of a command.
 type reply struct {
 	contentType string
 	body        []byte
@@ -65,13 +65,13 @@ type reply struct {
 
 func text(s string) reply { return reply{"text/plain; charset=utf-8", []byte(s)} }
 
-// object is a value as JSON.
+// object returns a value as JSON.
 func object(v any) (reply, error) {
 	body, err := json.Marshal(v)
 	return reply{"application/json; charset=utf-8", body}, err
 }
 
-// refused is why a command doesn't do what it is asked, and the status that says so.
+// refused is the reason for which a command is not executed, with a status.
 type refused struct {
 	status int
 	why    string
@@ -87,8 +87,9 @@ func badRequest(format string, args ...any) error {
 	return refuse(http.StatusBadRequest, format, args...)
 }
 
-// handler answers commands. One is answered at a time, beside one that changes rules, so that however many ask, one goroutine looks
-// at the nodes and one answer is in the making; what was made is sent with nothing held.
+// handler answers commands. It answers one at a time, and beside it one that changes rules, so that
+// however many clients there are, one goroutine reads the nodes and one response is being made;
+// responses are sent without a lock.
 type handler struct {
 	guard *api.Guard
 	*checked
@@ -96,7 +97,7 @@ type handler struct {
 	cross    *http.CrossOriginProtection
 	one      sync.Mutex
 	writing  sync.Mutex    // in place of one, for commands that change rules
-	reading  chan struct{} // forms, before that
+	reading  chan struct{} // limits forms being read, before either
 }
 
 func newHandler(guard *api.Guard, c *checked) *handler {
@@ -104,16 +105,16 @@ func newHandler(guard *api.Guard, c *checked) *handler {
 }
 
 const (
-	maxForm  = 3 * rules.MaxFileSize // of quotes and braces a form makes three bytes
-	maxForms = 8                     // that are being read
-	maxShown = 100                   // columns of what a refusal repeats
+	maxForm  = 3 * rules.MaxFileSize // a form triples quotes and braces
+	maxForms = 8                     // being read at a time
+	maxShown = 100                   // columns of client text in an error
 )
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	if r.ContentLength != 0 && r.Body != nil {
-		// What no command reads, the server reads after the answer, for at most this long.
+		// The server reads the unread body after the response, for at most this long.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTimeout))
 	}
 	answer, err := h.answer(w, r)
@@ -132,10 +133,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (h *handler) answer(w http.ResponseWriter, r *http.Request) (reply, error) {
 	if !h.allows(r.RemoteAddr) {
-		return reply{}, refuse(http.StatusForbidden, "your address is not among those that the command API serves (AllowFrom)")
+		return reply{}, refuse(http.StatusForbidden, "the command API doesn't serve your address (AllowFrom)")
 	}
 	if !h.knows(r.Host) {
-		return reply{}, refuse(http.StatusForbidden, "ask for the command API by its IP address: its names are not known to it (Hosts)")
+		return reply{}, refuse(http.StatusForbidden, "unknown host name: use the IP address of the command API, or add the name (Hosts)")
 	}
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	if strings.TrimSpace(name) == "" {
@@ -153,7 +154,7 @@ func (h *handler) run(c *command, w http.ResponseWriter, r *http.Request) (reply
 	switch {
 	case r.Method == http.MethodPost:
 		if err := h.cross.Check(r); err != nil {
-			return reply{}, refuse(http.StatusForbidden, "a web page of another site can't ask this")
+			return reply{}, refuse(http.StatusForbidden, "a web page of another site can't send this request")
 		}
 		if err := h.form(w, r); err != nil {
 			return reply{}, err
@@ -163,7 +164,7 @@ func (h *handler) run(c *command, w http.ResponseWriter, r *http.Request) (reply
 		if !c.writes {
 			w.Header().Set("Allow", "GET, HEAD, POST")
 		}
-		return reply{}, refuse(http.StatusMethodNotAllowed, "%s doesn't go by %.20s", c.name, r.Method)
+		return reply{}, refuse(http.StatusMethodNotAllowed, "%s doesn't support %.20s", c.name, r.Method)
 	}
 	if c.writes && !h.AllowRuleWrites {
 		return reply{}, refuse(http.StatusForbidden, "rules can't be changed from here (AllowRuleWrites)")
@@ -173,7 +174,7 @@ func (h *handler) run(c *command, w http.ResponseWriter, r *http.Request) (reply
 		r.Form = r.URL.Query()
 	}
 	one := &h.one
-	if c.writes { // which may take seconds, and the store is asked as well
+	if c.writes { // it may take seconds, and involves the store
 		one = &h.writing
 	}
 	one.Lock()
@@ -181,8 +182,8 @@ func (h *handler) run(c *command, w http.ResponseWriter, r *http.Request) (reply
 	return c.run(h, question{r.Form, from})
 }
 
-// form reads a form that was sent. Only a few are read at the same time, so that those that are half
-// sent don't take the connections of all others.
+// form reads a form. Only a few are read at the same time, so that half-sent ones don't take the
+// connections of all others.
 func (h *handler) form(w http.ResponseWriter, r *http.Request) error {
 	kind := r.Header.Get("Content-Type")
 	if name, _, err := mime.ParseMediaType(kind); kind != "" && (err != nil || name != "application/x-www-form-urlencoded") {
@@ -199,7 +200,7 @@ func (h *handler) form(w http.ResponseWriter, r *http.Request) error {
 		defer func() { <-h.reading }()
 	default:
 		w.Header().Set("Retry-After", "1")
-		return refuse(http.StatusServiceUnavailable, "too many forms at once: try again")
+		return refuse(http.StatusServiceUnavailable, "too many concurrent forms: try again")
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(requestTimeout))
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
@@ -236,7 +237,8 @@ func (h *handler) basicInfo(question) (reply, error) {
 	}{hostname(), ip})
 }
 
-// ownIP is an address of the machine: the one that it listens at, or the first that is no loopback.
+// ownIP returns the machine's address: the one the API listens at, or the first that is not a
+// loopback address.
 func (h *handler) ownIP() string {
 	if ip := h.at.Addr(); !ip.IsUnspecified() {
 		return ip.WithZone("").String()
@@ -250,7 +252,8 @@ func (h *handler) ownIP() string {
 	return "127.0.0.1"
 }
 
-// clusterMode is the mode of a program that is neither client nor server of a Sentinel cluster.
+// clusterMode returns the mode of a program that is neither client nor server of a Sentinel
+// cluster.
 func (h *handler) clusterMode(question) (reply, error) {
 	return object(struct {
 		Mode            int   `json:"mode"`

@@ -19,7 +19,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// nodeVo is a node as the dashboard's JSON reader has it: whole numbers, and nothing else.
+// nodeVo is a node as the dashboard's JSON reader accepts it: only whole numbers.
 type nodeVo struct {
 	ID, ParentID, Resource                                                       string
 	ThreadNum                                                                    int32
@@ -36,7 +36,7 @@ func read[T any](t *testing.T, status int, body string) (v T) {
 	return v
 }
 
-// busyLab has two resources with a second of traffic, one of them below the other's limit.
+// busyLab has two resources with a second of traffic, one nested below the other.
 func busyLab(t *testing.T, cfg Config) *lab {
 	l := newLab(t, cfg)
 	require.NoError(t, l.LoadRules(api.RuleSet{Flow: []flow.Rule{{ID: "orders", Resource: "GET /orders", Threshold: 3}}}))
@@ -45,8 +45,8 @@ func busyLab(t *testing.T, cfg Config) *lab {
 	return l
 }
 
-// Each command of the page, as SentinelApiClient and MetricFetcher of dashboard 1.8.9 ask for it, and
-// as people do by curl.
+// Each command of the page, as SentinelApiClient and MetricFetcher of dashboard 1.8.9 send it, and
+// as people send it with curl.
 func TestDashboardReads(t *testing.T) {
 	l := busyLab(t, Config{})
 	d := l.dashboard()
@@ -151,7 +151,7 @@ func TestDashboardReads(t *testing.T) {
 	})
 }
 
-// What the dashboard's MetricFetcher makes of a line.
+// metricNode is a line as parsed by the dashboard's MetricFetcher.
 type metricNode struct {
 	ms                                                                int64
 	resource                                                          string
@@ -177,8 +177,8 @@ func readMetrics(t *testing.T, body string) (all []metricNode) {
 	return all
 }
 
-// MetricFetcher asks every six seconds for six of them that are over since two, in any order with
-// others, and misses none. known bug 167
+// MetricFetcher asks every six seconds for six seconds that ended two seconds ago, concurrently
+// with others, and misses none. known bug 167
 func TestDashboardFetchesMetrics(t *testing.T) {
 	l := newLab(t, Config{})
 	d := l.dashboard()
@@ -193,7 +193,7 @@ func TestDashboardFetchesMetrics(t *testing.T) {
 
 	held, err := l.Entry(t.Context(), "held")
 	require.NoError(t, err)
-	for range 40 { // in each second one more call than in the one before, and one held all the time
+	for range 40 { // each second has one call more than the previous, and one is in flight throughout
 		second := int(l.clock.Now()/int64(time.Second) - start.Unix())
 		l.call(second+1, time.Millisecond, "GET /orders", "")
 		l.clock.AdvanceTo(start.Add(time.Duration(second+1) * time.Second).UnixNano())
@@ -241,7 +241,7 @@ func TestMetric(t *testing.T) {
 	}
 }
 
-// The load is there while a rule goes by it.
+// The load is reported while a rule uses it.
 func TestMetricOfTheMachine(t *testing.T) {
 	l := newLab(t, Config{})
 	guard, err := api.New(api.Config{Clock: l.clock, Host: fixedHost{}})
@@ -260,7 +260,8 @@ func (fixedHost) Load(int64) (float64, error)       { return 2.5, nil }
 func (fixedHost) CPU(int64) (float64, error)        { return 0.25, nil }
 func (fixedHost) Memory(int64) (host.Memory, error) { return host.Memory{Used: 1, Limit: 2}, nil }
 
-// Commands that only Sentinel has, and none at all. The dashboard tells them by the begin of the text.
+// Commands that only Sentinel has, and an empty one. The dashboard detects them by the start of the
+// text.
 func TestUnknownCommands(t *testing.T) {
 	d := newLab(t, Config{AllowRuleWrites: true}).dashboard()
 	for _, name := range []string{
@@ -282,7 +283,7 @@ func TestUnknownCommands(t *testing.T) {
 	assert.True(t, strings.HasPrefix(body, "Unknown command `x\\n\\x1b[31myyy") && len(body) < 150, body)
 }
 
-// Rules as the dashboard's JSON writer has them: each type with the keys that it sends.
+// Rules as the dashboard's JSON writer sends them: each type with its keys.
 func TestDashboardEditsRules(t *testing.T) {
 	l := newLab(t, Config{AllowRuleWrites: true})
 	d := l.dashboard()
@@ -311,7 +312,7 @@ func TestDashboardEditsRules(t *testing.T) {
 	assert.Len(t, set.Hotspot, 1)
 	assert.Contains(t, l.log.text(), "from=127.0.0.1 in=memory change=\"+2 ~0 -0\"")
 
-	// What the dashboard reads and sends back changes nothing.
+	// Sending back what the dashboard has read changes nothing.
 	for _, p := range pushes {
 		status, list := d.get("getRules", "type", p.kind)
 		assert.Equal(t, http.StatusOK, status)
@@ -332,7 +333,7 @@ func TestDashboardEditsRules(t *testing.T) {
 	assert.Equal(t, "[]", body)
 }
 
-// Nothing is half applied, and the reason is told in words.
+// A rejected push changes nothing, and the error has the reason.
 func TestRefusedPushes(t *testing.T) {
 	l := newLab(t, Config{AllowRuleWrites: true})
 	d := l.dashboard()
@@ -364,7 +365,7 @@ func TestRefusedPushes(t *testing.T) {
 	assert.Equal(t, before, l.Rules())
 }
 
-// Java decodes the data once more than the form says.
+// Java decodes the data once more than the form requires.
 func TestDataIsDecodedTwice(t *testing.T) {
 	l := newLab(t, Config{AllowRuleWrites: true})
 	d := l.dashboard()

@@ -25,14 +25,13 @@ const (
 	heartTimeout = 3 * time.Second
 	maxAnswer    = 4 << 10
 
-	// version is what the dashboard takes the program for. The dashboard chooses how to ask by this
-	// number.
+	// version is the version reported to the dashboard, which chooses its requests by this number.
 	version = "1.8.9-penstock"
 )
 
 // heart reports the program to one dashboard.
 type heart struct {
-	app, ip  string // ip is "" where it isn't known yet
+	app, ip  string // ip is "" until it is known
 	hostname string
 	port     uint16
 	to       *url.URL
@@ -61,18 +60,18 @@ func hostname() string {
 	return name
 }
 
-// beat reports to the dashboard immediately and every ten seconds, until ctx ends. It logs when
-// that begins to fail, and when it succeeds again.
+// beat reports to the dashboard at once and every ten seconds, until ctx ends. It logs the first
+// failure and the next success.
 func (h *heart) beat(ctx context.Context) {
 	for {
-		err := h.tell(ctx)
+		err := h.report(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !h.failing:
-			h.log.Warn("penstock: a Sentinel dashboard can't be told of this program, trying on", "dashboard", h.to.Redacted(), "error", err)
+			h.log.Warn("penstock: can't report to Sentinel dashboard, retrying every 10 s", "dashboard", h.to.Redacted(), "error", err)
 		case err == nil && h.failing:
-			h.log.Info("penstock: a Sentinel dashboard lists this program", "dashboard", h.to.Redacted())
+			h.log.Info("penstock: Sentinel dashboard lists this program", "dashboard", h.to.Redacted())
 		}
 		h.failing = err != nil
 		select {
@@ -83,7 +82,7 @@ func (h *heart) beat(ctx context.Context) {
 	}
 }
 
-func (h *heart) tell(ctx context.Context) error {
+func (h *heart) report(ctx context.Context) error {
 	ip := h.ip
 	if ip == "" {
 		var err error
@@ -109,9 +108,9 @@ func (h *heart) tell(ctx context.Context) error {
 	response, err := h.client.Do(request)
 	if err != nil {
 		if failed, ok := errors.AsType[*url.Error](err); ok {
-			err = failed.Err // without the address, which may hold a password
+			err = failed.Err // without the address, which may contain a password
 		}
-		return errors.New(shown.Name(err.Error(), maxSaid)) // it may quote what was answered
+		return errors.New(shown.Name(err.Error(), maxLogged)) // it may quote the response
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
@@ -124,18 +123,18 @@ func (h *heart) tell(ctx context.Context) error {
 	}
 	switch err := json.Unmarshal(body, &answer); {
 	case response.StatusCode != http.StatusOK:
-		return fmt.Errorf("it answers %d %s", response.StatusCode, http.StatusText(response.StatusCode)) // not in its words
+		return fmt.Errorf("the response is %d %s", response.StatusCode, http.StatusText(response.StatusCode)) // without its body
 	case err != nil:
-		return errors.New("it answers what is no dashboard's answer")
+		return errors.New("the response is not a dashboard's")
 	case answer.Success != nil && !*answer.Success:
 		return fmt.Errorf("it refuses: %.200q", answer.Msg)
 	}
 	return nil
 }
 
-// localTo is the address of this machine that others see when it asks there. Nothing is sent.
+// localTo returns the address of this machine from which it reaches the dashboard. Nothing is sent.
 func localTo(ctx context.Context, to *url.URL) (string, error) {
-	port := cmp.Or(to.Port(), "80") // any will do
+	port := cmp.Or(to.Port(), "80") // any port will do
 	conn, err := new(net.Dialer).DialContext(ctx, "udp", net.JoinHostPort(to.Hostname(), port))
 	if err != nil {
 		return "", err

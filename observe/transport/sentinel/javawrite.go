@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// javaRule is a rule as Java has it.
+// javaRule is a rule of Sentinel for Java.
 type javaRule[R any] interface {
 	Check() error
 	Native() ([]R, []sentinel.Warning, error)
@@ -20,28 +20,28 @@ type javaRule[R any] interface {
 
 // object returns a rule as a JSON object; false if Java has no such rule.
 //
-// A rule is written only if Java's rule, read again, is the same rule except for what Java can't
-// express and what doesn't otherwise change which calls it refuses: its id, how its window is
-// divided, how many probes a breaker sends. A rule that says more than Java can is not written at
-// all. So what is shown is true, and sending it back unchanged changes nothing, see merge.
+// A rule is written only if Java's rule, read again, equals it except for parts that Java can't
+// express and that don't change which calls it refuses: its id, the buckets of its window, a
+// breaker's number of probes. A rule with other parts that Java can't express is not written. So
+// the output is accurate, and sending it back unchanged changes nothing, see merge.
 func (f familyOf[J, R]) object(r R) (object string, ok bool) {
 	full, err := f.normalized(r)
-	if err != nil || full.Info().Default() { // to Java "*" is a name
+	if err != nil || full.Info().Default() { // in Java "*" is a name
 		return "", false
 	}
-	said := f.said(full)
-	read, _, err := said.Native()
-	if err != nil || said.Check() != nil || len(read) != 1 {
+	form := f.toJava(full)
+	read, _, err := form.Native()
+	if err != nil || form.Check() != nil || len(read) != 1 {
 		return "", false
 	}
 	again, err := f.normalized(f.keep(read[0], full))
 	if err != nil || !spec.Equal(again, full) {
 		return "", false
 	}
-	return javaObject(said), true
+	return javaObject(form), true
 }
 
-// write returns the rules that Sentinel has too, as a JSON array.
+// write returns the rules that Sentinel knows too, as a JSON array.
 func (f familyOf[J, R]) write(set rules.Set) string {
 	all := []string{}
 	for _, r := range *f.in(&set) {
@@ -52,18 +52,19 @@ func (f familyOf[J, R]) write(set rules.Set) string {
 	return "[" + strings.Join(all, ",") + "]"
 }
 
-// merge returns the new version of the rules mine after a client that was shown them, and others,
-// has sent back a list. A rule that comes back as shown is unchanged. A rule that was changed keeps
-// its id and what Java can't express. Rules that were not shown stay, rules that don't come back
-// are removed, and the rest are new. mine and others have their defaults and ids written out.
+// merge returns the new version of the rules mine after a client, which was shown mine and others,
+// has sent back a list. A rule that comes back as shown is unchanged. A changed rule keeps its id
+// and the parts that Java can't express. Rules that were not shown stay, shown rules that don't
+// come back are removed, and the rest are new. mine and others have their defaults and ids filled
+// in.
 //
-// The others can't be changed. The first one that is missing, or is not what it was, is returned:
-// there is no push then.
+// The others can't be changed. If one is missing or changed, merge returns the first such rule and
+// no new version.
 func (f familyOf[J, R]) merge(mine, others, pushed []R) (rules []R, refused *R) {
-	came := make(map[string][]int) // by how Java says it: places in pushed
+	came := make(map[string][]int) // indexes in pushed, by Java's form of the rule
 	for i, p := range pushed {
 		object, ok := f.object(p)
-		if !ok { // which reads otherwise than it is written, as a breaker that never opens
+		if !ok { // it reads back differently, such as a breaker that never opens
 			object = strconv.Itoa(i)
 		}
 		came[object] = append(came[object], i)
@@ -82,7 +83,7 @@ func (f familyOf[J, R]) merge(mine, others, pushed []R) (rules []R, refused *R) 
 			return nil, &others[i]
 		}
 	}
-	var changed []int // places in rules, of those that may have been changed
+	var changed []int // indexes in rules that may have been changed
 	gone := make(map[int]bool)
 	for _, m := range mine {
 		if object, shown := f.object(m); shown && !claim(object) {
@@ -91,7 +92,7 @@ func (f familyOf[J, R]) merge(mine, others, pushed []R) (rules []R, refused *R) 
 		}
 		rules = append(rules, m)
 	}
-	like := make(map[string][]int, len(changed)) // those that are gone
+	like := make(map[string][]int, len(changed)) // rules that didn't come back
 	for _, at := range changed {
 		like[rules[at].Like()] = append(like[rules[at].Like()], at)
 	}
@@ -127,8 +128,8 @@ func (f familyOf[J, R]) valid(r R) bool {
 	return err == nil
 }
 
-// javaObject is a rule of Java's as its JSON has it. It is without an id: to Sentinel's dashboard
-// that is a number, and one of its own.
+// javaObject returns a rule as Java's JSON. It has no id: Sentinel's dashboard assigns numbers of
+// its own.
 func javaObject(rule any) string {
 	var b bytes.Buffer
 	v := reflect.ValueOf(rule)

@@ -21,7 +21,7 @@ import (
 
 const plainFlow = `"regex":false,"grade":1,"count":100,"strategy":0,"refResource":"","controlBehavior":0,"warmUpPeriodSec":10,"maxQueueingTimeMs":500,"clusterMode":false}`
 
-// A rule that Java has is written so that reading it gives the rule; any other is not written.
+// A rule that Java knows is written such that reading it gives the rule; others are not written.
 func TestJavaWriter(t *testing.T) {
 	flows := []struct {
 		rule flow.Rule
@@ -129,8 +129,8 @@ func writes[J javaRule[R], R spec.Rule](t *testing.T, name string, f familyOf[J,
 	}
 }
 
-// Each row is what a program has, as IDs of flow rules with their thresholds, what a dashboard
-// sends, and what becomes of it. known bug 165
+// Each row has a program's rules, as IDs of flow rules with their thresholds, the list that a
+// dashboard sends, and the result. known bug 165
 func TestJavaPush(t *testing.T) {
 	rule := func(resource string, threshold float64) flow.Rule {
 		return flow.Rule{ID: "id-" + resource, Resource: resource, Threshold: threshold}
@@ -144,7 +144,7 @@ func TestJavaPush(t *testing.T) {
 	rows := []struct {
 		name                 string
 		mine, others, pushed []flow.Rule
-		want                 []flow.Rule // nil where the others were touched
+		want                 []flow.Rule // nil if the others were touched
 		refused              string
 	}{
 		{name: "as it was", mine: of(rule("a", 1), hidden, rule("b", 2)), pushed: of(java("b", 2), java("a", 1)),
@@ -182,7 +182,7 @@ func TestJavaPush(t *testing.T) {
 	}
 }
 
-// What was pushed is what is shown then, whatever a breaker's threshold is made into.
+// Pushed rules are shown as pushed, whatever a breaker's threshold is converted to.
 func TestJavaPushAndShow(t *testing.T) {
 	for _, count := range []float64{0, 0.1, 0.3, 0.5, 0.7, 1.0 / 3, 0.999} {
 		java := sentinel.JavaBreakerUnset

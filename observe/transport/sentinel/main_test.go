@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { books.Main(m) }
 // start is a whole second.
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// lab is a Guard whose clock stands still, behind a command API.
+// lab is a Guard with a manual clock, behind a command API.
 type lab struct {
 	*api.Guard
 	*handler
@@ -65,7 +65,7 @@ func newLab(t *testing.T, cfg Config) *lab {
 	return l
 }
 
-// call makes calls that take so long each.
+// call makes n calls that take rt each.
 func (l *lab) call(n int, rt time.Duration, resource, origin string) {
 	l.t.Helper()
 	ctx := api.WithOrigin(context.Background(), origin)
@@ -80,7 +80,7 @@ func (l *lab) call(n int, rt time.Duration, resource, origin string) {
 	}
 }
 
-// dashboard asks as Sentinel's does.
+// dashboard sends requests like Sentinel's.
 type dashboard struct {
 	t   *testing.T
 	url string
@@ -92,8 +92,8 @@ func (l *lab) dashboard() dashboard {
 	return dashboard{l.t, server.URL}
 }
 
-// get asks as executeCommand of SentinelApiClient does where it has no application: parameters
-// are in the address.
+// get sends a request like executeCommand of SentinelApiClient without an application: parameters
+// are in the URL.
 func (d dashboard) get(command string, params ...string) (int, string) {
 	d.t.Helper()
 	at := d.url + "/" + command
@@ -103,7 +103,7 @@ func (d dashboard) get(command string, params ...string) (int, string) {
 	return d.ask(http.MethodGet, at, "", nil)
 }
 
-// post asks as it does for what changes something, of a program from 1.7.1 on.
+// post sends a request as for changes of a program from 1.7.1 on.
 func (d dashboard) post(command string, params ...string) (int, string) {
 	d.t.Helper()
 	return d.ask(http.MethodPost, d.url+"/"+command, values(params).Encode(), http.Header{"Content-Type": {"application/x-www-form-urlencoded; charset=UTF-8"}})

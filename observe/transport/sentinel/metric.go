@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Names in the metrics that belong to no resource.
+// The names in the metrics that belong to no resource.
 const (
 	inboundTotal = "__total_inbound_traffic__"
 	systemLoad   = "__system_load__"
@@ -24,16 +24,16 @@ const (
 	maxLines   = 12_000
 )
 
-// second is what a node counted in one second.
+// second is a node's counts in one second.
 type second struct {
 	name     string
 	start    int64 // ns
 	counts   stat.Counts
-	inFlight int64 // as it ended
+	inFlight int64 // at its end
 }
 
-// metric is a line for each resource and second from startTime to endTime, both included, in which
-// something was counted: of the last minute, and of seconds that are over.
+// metric returns a line for each resource and second with counts, from startTime to endTime
+// inclusive: only of the last minute, and of seconds that are over.
 func (h *handler) metric(ask question) (reply, error) {
 	if strings.TrimSpace(ask.Get("startTime")) == "" {
 		return text(""), nil
@@ -66,7 +66,7 @@ func (h *handler) metric(ask question) (reply, error) {
 		}
 		history = n.AppendHistory(history[:0], now)
 		inFlight := n.InFlight()
-		for _, b := range slices.Backward(history) { // back from now, to what was in flight then
+		for _, b := range slices.Backward(history) { // backwards from the calls in flight now
 			over := now-b.Start >= int64(time.Second)
 			if at := b.Start / int64(time.Millisecond); over && at >= from/1000*1000 && at <= to && counted(&b.Value) {
 				all = append(all, second{name, b.Start, b.Value, inFlight})
@@ -82,7 +82,7 @@ func (h *handler) metric(ask question) (reply, error) {
 	})
 	for _, r := range resources {
 		name := r.Name()
-		if name == inboundTotal || name == systemLoad || name == cpuUsage { // whose lines mean something else
+		if name == inboundTotal || name == systemLoad || name == cpuUsage { // these lines mean something else
 			name = "_" + name
 		}
 		collect(name, &r.StatisticNode)
@@ -104,7 +104,7 @@ func (h *handler) metric(ask question) (reply, error) {
 			name  string
 			value float64
 		}{{systemLoad, machine.Load}, {cpuUsage, machine.CPU}} {
-			if r.value > 0 { // as long as a rule depends on it
+			if r.value > 0 { // only while a rule uses it
 				thin(&out, begun, r.name, int64(r.value*10_000), 0, 0, 0, 0, 0, 0)
 			}
 		}
@@ -119,8 +119,7 @@ func counted(c *stat.Counts) bool {
 var lineName = strings.NewReplacer("|", "_", "\n", "_", "\r", "_", "\u2028", "_", "\u2029", "_", "\x85", "_", "\x00", "_")
 
 // thin writes a line of metrics: the second in ms, the name, pass, block, success, exception, the
-// mean response time in ms, occupied, calls in flight, and the kind of resource, which isn't known
-// here.
+// mean response time in ms, occupied, calls in flight, and the resource's type, unknown here.
 func thin(out *bytes.Buffer, start int64, name string, figures ...int64) {
 	line := strconv.AppendInt(out.AvailableBuffer(), start/int64(time.Millisecond), 10)
 	line = append(append(line, '|'), lineName.Replace(name)...)

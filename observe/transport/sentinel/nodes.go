@@ -16,7 +16,7 @@ import (
 	"github.com/penstock-go/penstock/observe/inspect"
 )
 
-// nodeJSON is a node as Sentinel's dashboard takes it. Rates are whole numbers.
+// nodeJSON is a node in the format of Sentinel's dashboard. Rates are whole numbers.
 type nodeJSON struct {
 	ID       string `json:"id,omitempty"`
 	ParentID string `json:"parentId,omitempty"`
@@ -48,7 +48,7 @@ func jsonOf(n *inspect.Node, at time.Time) nodeJSON {
 	}
 }
 
-// nameOf is what Sentinel calls a node.
+// nameOf returns Sentinel's name of a node.
 func nameOf(n *inspect.Node) string {
 	if n.Kind == inspect.NodeEntrance && n.Name == node.DefaultContext {
 		return node.SentinelDefaultContext
@@ -56,7 +56,7 @@ func nameOf(n *inspect.Node) string {
 	return n.Name
 }
 
-// jsonTree is the tree as a list, parents before children. A node has the same id each time.
+// jsonTree returns the tree as a list, parents before children. A node always has the same id.
 func (h *handler) jsonTree(question) (reply, error) {
 	tree := h.guard.Tree()
 	all := []nodeJSON{}
@@ -114,8 +114,8 @@ func (h *handler) systemStatus(question) (reply, error) {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// tree is the tree as text or, with an id, the part of the context with that name or, if there is
-// none, of the contexts with that in their names.
+// tree returns the tree as text or, with an id, the part of the context with that name or, if there
+// is none, of the contexts whose names contain it.
 func (h *handler) tree(ask question) (reply, error) {
 	tree := h.guard.Tree()
 	roots := []inspect.Node{tree.Root}
@@ -133,7 +133,7 @@ func (h *handler) tree(ask question) (reply, error) {
 	render := func(root inspect.Node) (lines string) {
 		var one strings.Builder
 		tree.Root = root
-		_ = tree.WriteSentinel(&one) // a builder takes everything
+		_ = tree.WriteSentinel(&one) // a builder never fails
 		lines, legend, _ = strings.Cut(one.String(), blankLines)
 		return lines
 	}
@@ -149,11 +149,11 @@ func (h *handler) tree(ask question) (reply, error) {
 
 const blankLines = "\r\n\r\n" // between the tree and its legend
 
-// The tables of cnode and origin.
+// The layout of the tables of cnode and origin.
 const (
 	maxNodes   = 30
 	maxOrigins = 120
-	maxColumn  = 79 // columns of a name on a line; the rest continues below
+	maxColumn  = 79 // columns of a name in a line; the rest continues below
 )
 
 var (
@@ -166,7 +166,7 @@ type column struct {
 	width int
 }
 
-// table writes nodes as Sentinel does: a number, the name, and figures.
+// table writes nodes like Sentinel: a number, the name, and figures.
 func table(out *bytes.Buffer, title string, columns []column, nodes []inspect.Node, figures func(*inspect.Node) []string) {
 	names := make([][]rune, len(nodes))
 	width := 0
@@ -182,7 +182,7 @@ func table(out *bytes.Buffer, title string, columns []column, nodes []inspect.No
 			if cells != nil {
 				cell = cells[i]
 			}
-			if len(cell) >= c.width { // a column of Java's is no wider, and runs into the next
+			if len(cell) >= c.width { // Java's column is no wider, and runs into the next
 				cell += " "
 			}
 			fmt.Fprintf(out, "%-*s", c.width, cell)
@@ -206,7 +206,7 @@ func table(out *bytes.Buffer, title string, columns []column, nodes []inspect.No
 	}
 }
 
-// double is a figure of a table, of two decimals at most.
+// double formats a figure of a table with at most two decimals.
 func double(v float64) string { return string(shown.AppendJavaDouble(nil, math.Round(v*100)/100)) }
 
 func (h *handler) cnode(ask question) (reply, error) {
@@ -239,7 +239,7 @@ func (h *handler) origin(ask question) (reply, error) {
 	}
 	tree := h.guard.Tree()
 	found, ok := tree.Resource(id)
-	for i := 0; !ok && i < len(tree.Resources); i++ { // inside a name, as there: not at its begin
+	for i := 0; !ok && i < len(tree.Resources); i++ { // within a name, like Sentinel: not at its start
 		found = &tree.Resources[i]
 		ok = strings.Index(found.Name, id) > 0
 	}

@@ -13,21 +13,21 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// asWritten is a list after a save, with rules as they were written: a rule that nobody has changed
-// is the one of mine, without defaults and without an id that it didn't have, and of one that was
-// changed so are the fields that were not. full are mine with defaults and ids.
+// asWritten returns a saved list with rules in their original form: an unchanged rule is the one of
+// mine, without defaults and without a generated id, and a changed rule keeps the unchanged fields
+// in that form. full is mine with defaults and ids.
 func (f familyOf[J, R]) asWritten(mine, full, list []R) []R {
 	lean, places := slices.Clone(list), placesOf(full)
 	for i, r := range list {
 		at, is := places[r.Info().ID]
 		if !is {
-			continue // it is new
+			continue // a new rule
 		}
 		if one := leaner(mine[at], full[at], r); f.same(one, r, full[at].Info().ID) {
 			lean[i] = one
 		}
 	}
-	// Ids that are made number equal rules by their order, which may have changed.
+	// Generated ids number equal rules by their order, which may have changed.
 	if again, err := spec.Normalize(f.kind, lean, f.normalized); err == nil && slices.EqualFunc(again, list, func(a, b R) bool {
 		return b.Info().ID == "" || a.Info().ID == b.Info().ID
 	}) {
@@ -36,7 +36,7 @@ func (f familyOf[J, R]) asWritten(mine, full, list []R) []R {
 	return list
 }
 
-// same reports whether two rules are, once they have their defaults and the id.
+// same reports whether two rules are equal, once they have their defaults and the id.
 func (f familyOf[J, R]) same(a, b R, id string) bool {
 	x, err := f.normalized(spec.WithID(a, id))
 	if err != nil {
@@ -46,7 +46,7 @@ func (f familyOf[J, R]) same(a, b R, id string) bool {
 	return err == nil && spec.Equal(x, y)
 }
 
-// leaner is now, with the fields as in written that are as in full.
+// leaner returns now, with the written form of the fields that are unchanged from full.
 func leaner[R any](written, full, now R) R {
 	w, f, n := reflect.ValueOf(written), reflect.ValueOf(full), reflect.ValueOf(&now).Elem()
 	for i := range n.NumField() {
@@ -57,9 +57,9 @@ func leaner[R any](written, full, now R) R {
 	return now
 }
 
-// rewritten is a document with the rules of one family as set has them; set is the whole of it. The
-// rest stays as it is written, with its comments and in its order, where the document has the
-// families as keys at the beginning of lines or is JSON. Otherwise all is written anew.
+// rewritten returns a document with the rules of one family as in set; set is all of the rules. The
+// rest of the document stays as written, with its comments and order, if it has the families as
+// keys at the beginning of lines or is JSON. Otherwise it is written anew.
 func rewritten(name string, doc []byte, f family, set rules.Set) ([]byte, error) {
 	isJSON := strings.HasSuffix(name, ".json")
 	anew, err := set.YAML()
@@ -105,7 +105,8 @@ func sectionsOf(doc []byte) (all []section) {
 	return all
 }
 
-// withoutLead cuts the comments and blank lines at the end of a text, which are about what follows.
+// withoutLead splits off the comments and blank lines at the end of a text, which belong to what
+// follows.
 func withoutLead(text string) (rest, lead string) {
 	lines := slices.Collect(strings.Lines(text))
 	n := len(lines)
@@ -144,7 +145,7 @@ func editedYAML(doc []byte, f family, set rules.Set) []byte {
 	return []byte(out.String())
 }
 
-// firstLines are the lines before the key of a section.
+// firstLines returns the lines before the key of a section.
 func firstLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -18,8 +18,8 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// A save changes what was edited: other families stay to the byte and where they are, other rules
-// as they were written, and so do the fields of an edited rule that were not.
+// A save changes only what was edited: other families stay byte for byte in their place, other
+// rules as written, and so do the unedited fields of an edited rule.
 func TestASaveChangesWhatWasEdited(t *testing.T) {
 	const breakers = `# what we call
 breaker:
@@ -94,7 +94,7 @@ func TestASaveOfJSON(t *testing.T) {
 `, string(text))
 }
 
-// Rules that the program has loaded are edited likewise, in memory.
+// Rules that the program has loaded are edited the same way, in memory.
 func TestASaveInMemory(t *testing.T) {
 	l := newLab(t, Config{AllowRuleWrites: true})
 	set := api.RuleSet{
@@ -112,7 +112,7 @@ func TestASaveInMemory(t *testing.T) {
 		return loaded, nil
 	}))
 
-	// Without the first, the second would have another id that is made: it is written out.
+	// Without the first, the second would get another generated id: it is written out.
 	_, list = d.get("getRules", "type", "flow")
 	_, rest, _ := strings.Cut(strings.TrimPrefix(list, "["), "},{")
 	_, body = d.post("setRules", "type", "flow", "data", "[{"+rest)
@@ -120,7 +120,7 @@ func TestASaveInMemory(t *testing.T) {
 	assert.Len(t, l.Rules().Flow, 2)
 }
 
-// Figures that are wider than their column don't run into the next, and have two decimals.
+// Figures wider than their column don't run into the next, and have two decimals.
 func TestColumnsOfTables(t *testing.T) {
 	assert.Equal(t, "4.37", double(4.367731244))
 	assert.Equal(t, "4.0", double(4))

@@ -21,35 +21,34 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// family is one type of rules that a dashboard reads and writes.
+// family is a type of rules that a dashboard reads and writes.
 type family interface {
-	// write returns the rules that Sentinel has too, as a JSON array.
+	// write returns the rules that Sentinel knows too, as a JSON array.
 	write(rules.Set) string
-	// push returns mine with its family as a dashboard wants it that was shown all, see merge.
-	// mine are rules among all.
+	// push returns mine with its family as sent by a dashboard that was shown all, see merge. mine
+	// is part of all.
 	push(mine, all, pushed rules.Set) (rules.Set, error)
-	// key is its key in a rule file.
+	// key returns the family's key in a rule file.
 	key() string
-	// alone is a set with its rules only.
+	// alone returns a set with the family's rules only.
 	alone(rules.Set) rules.Set
 }
 
-// familyOf is one family, with the rules R, which Java has as J.
+// familyOf is a family with rules R, in Java J.
 type familyOf[J javaRule[R], R spec.Rule] struct {
 	kind       core.Kind
 	in         func(*rules.Set) *[]R
 	normalized func(R) (R, error)
-	said       func(R) J          // the rule as Java says it, as far as it can
-	keep       func(new, old R) R // new, with what Java can't say as old has it
+	toJava     func(R) J          // translates a rule as well as Java allows
+	keep       func(new, old R) R // returns new, with the parts of old that Java can't express
 }
 
 func normalFlow(r flow.Rule) (flow.Rule, error) { return r.Normalized(sentinel.JavaColdFactor) }
 
-// hotType is what a list of hotspot rules is called among the others; its commands have names of
-// their own.
+// hotType is the type of hotspot rules, whose commands have their own names.
 const hotType = "paramFlow"
 
-// families are the families by the type that commands ask for, in lower case.
+// families holds the families by the type in commands, in lower case.
 var families = map[string]family{
 	"flow":      flowFamily,
 	"degrade":   breakerFamily,
@@ -59,19 +58,19 @@ var families = map[string]family{
 
 var (
 	flowFamily = familyOf[sentinel.JavaFlow, flow.Rule]{
-		core.KindFlow, func(s *rules.Set) *[]flow.Rule { return &s.Flow }, normalFlow, saidFlow, keepFlow,
+		core.KindFlow, func(s *rules.Set) *[]flow.Rule { return &s.Flow }, normalFlow, javaFlow, keepFlow,
 	}
 	breakerFamily = familyOf[sentinel.JavaBreaker, breaker.Rule]{
-		core.KindBreaker, func(s *rules.Set) *[]breaker.Rule { return &s.Breaker }, breaker.Rule.Normalized, saidBreaker, keepBreaker,
+		core.KindBreaker, func(s *rules.Set) *[]breaker.Rule { return &s.Breaker }, breaker.Rule.Normalized, javaBreaker, keepBreaker,
 	}
 	systemFamily = familyOf[sentinel.JavaSystem, system.Rule]{
-		core.KindSystem, func(s *rules.Set) *[]system.Rule { return &s.System }, system.Rule.Normalized, saidSystem, keepSystem,
+		core.KindSystem, func(s *rules.Set) *[]system.Rule { return &s.System }, system.Rule.Normalized, javaSystem, keepSystem,
 	}
 	authorityFamily = familyOf[sentinel.JavaAuthority, authority.Rule]{
-		core.KindAuthority, func(s *rules.Set) *[]authority.Rule { return &s.Authority }, authority.Rule.Normalized, saidAuthority, keepAuthority,
+		core.KindAuthority, func(s *rules.Set) *[]authority.Rule { return &s.Authority }, authority.Rule.Normalized, javaAuthority, keepAuthority,
 	}
 	hotFamily = familyOf[sentinel.JavaHotspot, hotspot.Rule]{
-		core.KindHotspot, func(s *rules.Set) *[]hotspot.Rule { return &s.Hotspot }, hotspot.Rule.Normalized, saidHotspot, keepHotspot,
+		core.KindHotspot, func(s *rules.Set) *[]hotspot.Rule { return &s.Hotspot }, hotspot.Rule.Normalized, javaHotspot, keepHotspot,
 	}
 )
 
@@ -95,7 +94,7 @@ func (f familyOf[J, R]) push(mine, all, pushed rules.Set) (rules.Set, error) {
 	return mine, nil
 }
 
-// placesOf are the places of rules by their IDs.
+// placesOf returns the indexes of rules by ID.
 func placesOf[R spec.Rule](rules []R) map[string]int {
 	places := make(map[string]int, len(rules))
 	for i := range rules {
@@ -111,7 +110,7 @@ func (f familyOf[J, R]) alone(set rules.Set) (only rules.Set) {
 	return only
 }
 
-// fixedError says that a rule can't be changed from here.
+// fixedError means that a rule can't be changed here.
 type fixedError struct {
 	kind core.Kind
 	id   string
@@ -137,12 +136,12 @@ func (h *handler) getRules(ask question) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return h.tell(f), nil
+	return h.report(f), nil
 }
 
-func (h *handler) getParamRules(question) (reply, error) { return h.tell(hotFamily), nil }
+func (h *handler) getParamRules(question) (reply, error) { return h.report(hotFamily), nil }
 
-func (h *handler) tell(f family) reply {
+func (h *handler) report(f family) reply {
 	return reply{"application/json; charset=utf-8", []byte(f.write(h.guard.Rules()))}
 }
 
@@ -161,7 +160,7 @@ func (h *handler) setParamRules(ask question) (reply, error) {
 	return h.set(hotFamily, hotType, ask)
 }
 
-// set replaces the rules of a family with those that were sent, all of them or none.
+// set replaces the rules of a family with the sent ones, all or none.
 func (h *handler) set(f family, kind string, ask question) (reply, error) {
 	pushed, err := rules.ParseWith(kind+"-rules.json", decoded(ask.Get("data")),
 		rules.ParseOptions{Dialect: rules.SentinelJava, Family: kind})
@@ -172,7 +171,7 @@ func (h *handler) set(f family, kind string, ask question) (reply, error) {
 	edit := func(mine rules.Set) (rules.Set, error) {
 		set, err := f.push(mine, h.guard.Rules(), pushed.Set)
 		if fixed, ok := errors.AsType[*fixedError](err); ok {
-			return set, fmt.Errorf("the %v rule %q is of %s, which can't be written from here: it must stay as it is", fixed.kind, fixed.id, h.others())
+			return set, fmt.Errorf("the %v rule %q is from %s, which can't be written from here: leave it unchanged", fixed.kind, fixed.id, h.others())
 		}
 		change = rules.Diff(mine, set)
 		return set, err
@@ -186,26 +185,26 @@ func (h *handler) set(f family, kind string, ask question) (reply, error) {
 	}
 	log := h.guard.Logger()
 	if err != nil {
-		log.Warn("penstock: rules that were sent by Sentinel's command API are refused", "type", kind, "from", ask.from, "error", shown.Name(err.Error(), maxSaid))
+		log.Warn("penstock: rules from Sentinel's command API rejected", "type", kind, "from", ask.from, "error", shown.Name(err.Error(), maxLogged))
 		return reply{}, err
 	}
-	log.Info("penstock: rules were changed by Sentinel's command API", "type", kind, "from", ask.from, "in", where,
-		"change", change.String(), "what", said(change.Lines()))
+	log.Info("penstock: rules changed by Sentinel's command API", "type", kind, "from", ask.from, "in", where,
+		"change", change.String(), "what", joined(change.Lines()))
 	pushed.Warn(log)
 	return text("success"), nil
 }
 
-// What the log gets of what others send.
+// The limits on logged text from clients.
 const (
-	maxSaid      = 400 // columns of a text
+	maxLogged    = 400 // columns of a text
 	maxSaidLines = 10
 )
 
-// said is lines in one, as far as a log has room for them.
-func said(lines []string) string {
+// joined joins lines into one, up to the limit for logs.
+func joined(lines []string) string {
 	var few []string
 	for _, line := range lines[:min(len(lines), maxSaidLines)] {
-		few = append(few, shown.Name(line, maxSaid))
+		few = append(few, shown.Name(line, maxLogged))
 	}
 	if more := len(lines) - maxSaidLines; more > 0 {
 		few = append(few, fmt.Sprintf("and %d more", more))
@@ -213,8 +212,8 @@ func said(lines []string) string {
 	return strings.Join(few, "; ")
 }
 
-// decoded is the list in data: Sentinel decodes it once more than the form says, and a client may
-// count on that.
+// decoded returns the list in data: Sentinel decodes it once more than the form requires, and
+// clients may rely on that.
 func decoded(data string) []byte {
 	if !json.Valid([]byte(data)) {
 		if again, err := url.QueryUnescape(data); err == nil && json.Valid([]byte(again)) {
@@ -224,7 +223,7 @@ func decoded(data string) []byte {
 	return []byte(data)
 }
 
-// others names the sources of rules that aren't written from here.
+// others names the sources of the rules that can't be written here.
 func (h *handler) others() string {
 	var names []string
 	for _, s := range h.guard.Status().Sources {
@@ -240,7 +239,7 @@ func (h *handler) others() string {
 
 const storeTimeout = 5 * time.Second
 
-// write edits the document of the store. Only the rules of the family change there.
+// write edits the document of the store. Only the rules of the family change.
 func (h *handler) write(f family, edit func(rules.Set) (rules.Set, error)) error {
 	ctx, done := context.WithTimeout(context.Background(), storeTimeout)
 	defer done()
@@ -253,7 +252,7 @@ func (h *handler) write(f family, edit func(rules.Set) (rules.Set, error)) error
 			return err
 		}
 		if parsed.Dialect != rules.Native {
-			return fmt.Errorf("%s holds rules of %v: convert it first, and what is written is native", h.Store.Name(), parsed.Dialect)
+			return fmt.Errorf("%s has rules in the format of %v: convert it to the native format first", h.Store.Name(), parsed.Dialect)
 		}
 		mine = parsed.Set
 	case !errors.Is(err, rules.ErrNotFound):

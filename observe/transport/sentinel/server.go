@@ -15,21 +15,21 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// Limits on what a client may use of the program.
+// The limits for clients.
 const (
 	maxConnections = 32
 	maxHeader      = 8 << 10
 	headerTimeout  = 2 * time.Second
 	requestTimeout = 10 * time.Second
-	unreadTimeout  = time.Second // to send a form that is not read, as the request is refused
+	unreadTimeout  = time.Second // to send a form that is not read, since the request is refused
 	idleTimeout    = 30 * time.Second
-	lastWords      = time.Second // that requests have when ctx ends
+	lastWords      = time.Second // for requests in flight when ctx ends
 )
 
-// ListenAndServe serves the command API of a Guard, and reports it to dashboards, until ctx ends;
-// then it returns nil. The error says why it can't begin or continue: an invalid Config, no free
-// port. It logs to the Guard's log where it listens, and each change of rules with its author's
-// address.
+// ListenAndServe serves the command API of a Guard, and reports the program to dashboards, until
+// ctx ends; then it returns nil. It returns an error if the Config is invalid, no port is free, or
+// serving fails. It logs to the Guard's log the address it listens at, and each change of rules
+// with the client's address.
 func ListenAndServe(ctx context.Context, guard *api.Guard, cfg Config) error {
 	c, err := cfg.check()
 	if err != nil {
@@ -49,7 +49,7 @@ func ListenAndServe(ctx context.Context, guard *api.Guard, cfg Config) error {
 		WriteTimeout:      requestTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          log.New(quiet{}, "", 0), // of clients that break off, and there may be many
+		ErrorLog:          log.New(quiet{}, "", 0), // there may be many errors of clients that disconnect
 	}
 	ctx, end := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -60,7 +60,7 @@ func ListenAndServe(ctx context.Context, guard *api.Guard, cfg Config) error {
 		last, done := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 		defer done()
 		if server.Shutdown(last) != nil {
-			_ = server.Close() // which a slow client has no say in
+			_ = server.Close() // doesn't wait for slow clients
 		}
 	})
 	for _, d := range c.dashboards {
@@ -77,7 +77,7 @@ func ListenAndServe(ctx context.Context, guard *api.Guard, cfg Config) error {
 	return nil
 }
 
-// quiet is a log of nothing.
+// quiet discards a log.
 type quiet struct{}
 
 func (quiet) Write(p []byte) (int, error) { return len(p), nil }
@@ -88,7 +88,7 @@ const (
 	betweenTries = 30 * time.Millisecond
 )
 
-// listen listens at an address or, where its port is taken, at one of the next ports.
+// listen listens at an address or, if its port is taken, at one of the next ports.
 func listen(ctx context.Context, at netip.AddrPort) (net.Listener, error) {
 	for try := 0; ; try++ {
 		port := int(at.Port()) + try/triesPerPort
@@ -99,7 +99,7 @@ func listen(ctx context.Context, at netip.AddrPort) (net.Listener, error) {
 		if try == 0 {
 			free, none := listenAt(ctx, at.Addr(), 0)
 			if none != nil {
-				return nil, err // the port is not what is wrong
+				return nil, err // another port wouldn't help
 			}
 			_ = free.Close()
 		}

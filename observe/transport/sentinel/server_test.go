@@ -27,7 +27,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// A dashboard is told of the program, and finds it where it was told.
+// The program registers with a dashboard, which finds it at the reported address.
 func TestListenAndServe(t *testing.T) {
 	l := newLab(t, Config{})
 	forms := make(chan url.Values, 100)
@@ -65,7 +65,7 @@ func TestListenAndServe(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }
 
-// Who finds a port taken takes the next one, as programs with Sentinel on one machine do.
+// If the port is taken, the next one is used, like programs with Sentinel on one machine.
 func TestPortIsTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestPortIsTaken(t *testing.T) {
 	assert.Greater(t, got, at.Port())
 	assert.Less(t, got, at.Port()+maxPorts)
 
-	_, err = listen(t.Context(), netip.MustParseAddrPort("192.0.2.1:8720")) // of nobody
+	_, err = listen(t.Context(), netip.MustParseAddrPort("192.0.2.1:8720")) // nobody's address
 	assert.Error(t, err)
 	ctx, end := context.WithCancel(t.Context())
 	end()
@@ -89,7 +89,7 @@ func TestPortIsTaken(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// Forms that are half sent keep no other request from being answered, and only a few may be read.
+// Half-sent forms don't block other requests, and only a few are read at a time.
 func TestHalfSentForms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		guard, err := api.New(api.Config{Clock: api.NewManualClock(time.Unix(1_700_000_000, 0)), Logger: slog.New(slog.DiscardHandler)})
@@ -119,7 +119,7 @@ func TestHalfSentForms(t *testing.T) {
 		assert.Equal(t, 503, <-codes)
 		assert.Equal(t, 200, ask("GET", nil))
 		for _, half := range sending {
-			go func() { // one that was refused reads no more
+			go func() { // a refused one reads no more
 				_, _ = io.WriteString(half, "a=b")
 				_ = half.Close()
 			}()
@@ -135,7 +135,7 @@ func TestHalfSentForms(t *testing.T) {
 	})
 }
 
-// More connections than there may be wait, and are served as others go.
+// Connections beyond the maximum wait, and are served as others end.
 func TestConnectionsAreBounded(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -163,7 +163,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		c := <-accepted
 		open.Add(-1) // before another can come
 		require.NoError(t, c.Close())
-		_ = c.Close() // which gives nothing back twice
+		_ = c.Close() // a second Close gives nothing back
 	}
 	require.NoError(t, b.Close())
 	_ = b.Close()
@@ -177,8 +177,8 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A dashboard is told every ten seconds. When that fails the log says so once, and once when it
-// works again.
+// The program reports to a dashboard every ten seconds. A failure is logged once, and so is the
+// next success.
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := Config{App: "orders", Dashboards: []string{"http://user:secret@dash"}}.check()
@@ -214,15 +214,15 @@ func TestHeartbeat(t *testing.T) {
 		}
 		assert.Len(t, asked, len(answers), "a redirection is not followed")
 		text := log.text()
-		assert.Equal(t, 2, strings.Count(text, "can't be told"), text)
+		assert.Equal(t, 2, strings.Count(text, "can't report to"), text)
 		assert.Contains(t, text, "unexpected EOF")
-		assert.Contains(t, text, "no dashboard's answer")
+		assert.Contains(t, text, "not a dashboard's")
 		assert.GreaterOrEqual(t, strings.Count(text, "lists this program"), 1, text)
 		assert.NotContains(t, text, "secret")
 	})
 }
 
-// Who listens at all addresses tells the one from which the dashboard is reached.
+// A program that listens at all addresses reports the one from which it reaches the dashboard.
 func TestLocalAddress(t *testing.T) {
 	ip, err := localTo(t.Context(), &url.URL{Scheme: "http", Host: "127.0.0.1:8080"})
 	require.NoError(t, err)
@@ -232,7 +232,7 @@ func TestLocalAddress(t *testing.T) {
 	assert.Equal(t, "127.0.0.1", ip)
 }
 
-// Rules of files that are watched can be seen, and not changed; those beside them can.
+// Rules of watched files can be read but not changed; other rules can.
 func TestRulesOfFilesStay(t *testing.T) {
 	l := newLab(t, Config{AllowRuleWrites: true})
 	path := filepath.Join(t.TempDir(), "rules.yaml")
@@ -250,10 +250,10 @@ func TestRulesOfFilesStay(t *testing.T) {
 	for _, data := range []string{"[]", strings.Replace(list, `"count":9`, `"count":10`, 1)} {
 		status, body := d.post("setRules", "type", "flow", "data", data)
 		assert.Equal(t, http.StatusBadRequest, status)
-		assert.Equal(t, `the flow rule "flow:file" is of `+path+", which can't be written from here: it must stay as it is", body)
+		assert.Equal(t, `the flow rule "flow:file" is from `+path+", which can't be written from here: leave it unchanged", body)
 	}
 	assert.Equal(t, map[string]float64{"file": 9, "code": 2, "hidden": 5}, thresholds(l.Rules()))
-	assert.Contains(t, l.log.text(), "are refused")
+	assert.Contains(t, l.log.text(), "API rejected")
 }
 
 func thresholds(set rules.Set) map[string]float64 {
@@ -264,7 +264,7 @@ func thresholds(set rules.Set) map[string]float64 {
 	return all
 }
 
-// With a store, rules are written there, and whoever watches it puts them in force.
+// With a store, rules are written there, and its watcher puts them in force.
 func TestRulesAreWrittenToTheStore(t *testing.T) {
 	for _, name := range []string{"rules.yaml", "rules.json"} {
 		path := filepath.Join(t.TempDir(), name)

@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// hostile are names of which some were one label, or that of all others.
+// hostile returns names that might share a label, or collide with Other.
 func hostile() []string {
 	long := strings.Repeat("a", 200)
 	names := []string{
 		Other, Other + "~", "__other__ ", "", "a", "\xff", "\xfe", "\xff\xff", "\uFFFD", "a\xffb", "a\uFFFDb",
 		long, long + "b", strings.Repeat("a", maxLabel), strings.Repeat("a", maxLabel+1), strings.Repeat("ü", 64), strings.Repeat("ü", 65),
 	}
-	for range 3 { // the label of each, and the label of that
+	for range 3 { // the label of each name, and the label of that
 		for _, name := range names {
 			names = append(names, Label(name))
 		}

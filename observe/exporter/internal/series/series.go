@@ -1,4 +1,4 @@
-// Package series is what exporters of metrics have in common: what each resource has counted, under
+// Package series holds the common part of metrics exporters: the counts of each resource, under
 // labels that are bounded in number and length, whatever callers ask for.
 package series
 
@@ -16,41 +16,38 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Other is the label of all resources beyond the most that have labels of their own.
+// Other is the label of all resources beyond the maximum.
 const Other = "__other__"
 
-// UsualMost is how many resources have labels of their own by default.
+// UsualMost is the default maximum number of resources with their own labels.
 const UsualMost = 500
 
-// maxLabel is the most bytes of a label.
+// maxLabel is the maximum length of a label in bytes.
 const maxLabel = 128
 
-// Resource is what a resource has counted since it was first asked for, or all others together.
+// Resource is the counts of a resource since its first call, or of all others together.
 type Resource struct {
 	Label    string
 	Totals   stat.Counts
 	InFlight int64
-	// Percentiles are of the last minute; the zero value for the others, and where
-	// Config.Percentiles is off.
+	// Percentiles are of the last minute; zero for the others, and if Config.Percentiles is off.
 	Percentiles stat.Percentiles
 }
 
-// Reader reads the resources of a Guard. A resource that has a label keeps it as long as it exists,
-// and one that is among the others stays there as long; so no sum ever falls because a resource
-// changes places, or leaves: what the others have counted is added up as it is counted. It is safe
-// for concurrent use.
+// Reader reads the resources of a Guard. It is safe for concurrent use. A resource with a label
+// keeps it as long as it exists, and a resource among the others stays there; so no sum falls
+// because a resource moves or leaves: the others' counts are summed as they grow.
 type Reader struct {
 	guard *api.Guard
 	most  int
 
 	mu    sync.Mutex
-	named map[string]bool        // with labels of their own
-	rest  map[string]stat.Counts // of the others, what is in other already
+	named map[string]bool        // with their own labels
+	rest  map[string]stat.Counts // the others' counts already included in other
 	other stat.Counts
 }
 
-// NewReader returns a reader that gives up to most resources labels of their own; 0 means
-// UsualMost.
+// NewReader returns a reader that gives up to most resources their own labels; 0 means UsualMost.
 func NewReader(guard *api.Guard, most int) *Reader {
 	if most <= 0 {
 		most = UsualMost
@@ -58,7 +55,7 @@ func NewReader(guard *api.Guard, most int) *Reader {
 	return &Reader{guard: guard, most: most, named: make(map[string]bool), rest: make(map[string]stat.Counts)}
 }
 
-// Resources are those that calls have asked for, by label; the others last, if there were any.
+// Resources returns the resources that calls have asked for, by label; the others last, if any.
 func (r *Reader) Resources() []Resource {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +82,7 @@ func (r *Reader) Resources() []Resource {
 			delete(r.rest, name)
 		}
 	}
-	slices.SortFunc(all, func(a, b found) int { // the busiest first, so that at the start they get the labels
+	slices.SortFunc(all, func(a, b found) int { // the busiest first, which get the labels at the start
 		if d := b.Totals.Total() - a.Totals.Total(); d != 0 {
 			return int(max(min(d, 1), -1))
 		}
@@ -115,8 +112,8 @@ func (r *Reader) Resources() []Resource {
 	return resources
 }
 
-// addDifference adds to sum what was counted between two readings of counters, each of which may be
-// a little older than another.
+// addDifference adds the growth between two readings of counters to sum. Counters of one reading
+// may differ slightly in age.
 func addDifference(sum, now, before *stat.Counts) {
 	since := func(now, before int64) int64 { return max(now-before, 0) }
 	sum.Pass += since(now.Pass, before.Pass)
@@ -130,7 +127,7 @@ func addDifference(sum, now, before *stat.Counts) {
 	sum.RT += max(now.RT-before.RT, 0)
 }
 
-// LabelOf is the current label of a resource, for rules and breakers that name one.
+// LabelOf returns the current label of a resource that a rule or breaker names.
 func (r *Reader) LabelOf(resource string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,9 +137,9 @@ func (r *Reader) LabelOf(resource string) string {
 	return Label(resource)
 }
 
-// Label is a name as a label: UTF-8, and of 128 bytes at most. No two names have one label, and no
+// Label returns a name as a label: UTF-8, at most 128 bytes. No two names share a label, and no
 // name has the label [Other]: a name that is cut, isn't UTF-8 or could be taken for another's label
-// ends with a digest of the whole, which is long enough that nobody finds two names with one.
+// ends with a digest of the whole, long enough to prevent collisions.
 func Label(name string) string {
 	if len(name) <= maxLabel && utf8.ValidString(name) && name != Other && !endsLikeDigest(name) {
 		return name
@@ -159,7 +156,7 @@ func Label(name string) string {
 
 const digestBytes = 16
 
-// endsLikeDigest reports whether a name ends as the labels do that have a digest.
+// endsLikeDigest reports whether a name ends like a label with a digest.
 func endsLikeDigest(name string) bool {
 	at := len(name) - 1 - hex.EncodedLen(digestBytes)
 	if at < 0 || name[at] != '~' {
@@ -168,13 +165,13 @@ func endsLikeDigest(name string) bool {
 	return strings.Trim(name[at+1:], "0123456789abcdef") == ""
 }
 
-// Threshold is what a rule allows.
+// Threshold is the threshold of a rule.
 type Threshold struct {
 	Rule, Type, Resource string // as in the rule, as a label
 	Value                float64
 }
 
-// Thresholds are the thresholds of the flow, isolation and hotspot rules in force.
+// Thresholds returns the thresholds of the flow, isolation and hotspot rules in force.
 func (r *Reader) Thresholds() (all []Threshold) {
 	set := r.guard.Rules()
 	add := func(kind core.Kind, id, resource string, value float64) {

@@ -30,7 +30,7 @@ func TestAlerts(t *testing.T) {
 	assert.GreaterOrEqual(t, len(names), 5)
 }
 
-// Prometheus understands each query of the dashboard, once Grafana has put in its variables.
+// Prometheus parses each query of the dashboard, with Grafana's variables filled in.
 func TestDashboard(t *testing.T) {
 	text, err := os.ReadFile("../dashboard.json")
 	require.NoError(t, err)

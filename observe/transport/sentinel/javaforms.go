@@ -16,9 +16,9 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// A value that is in no list of meanings is -1, and refused when it is read.
+// A value without a meaning in Java becomes -1, which is rejected on reading.
 
-func saidFlow(r flow.Rule) sentinel.JavaFlow {
+func javaFlow(r flow.Rule) sentinel.JavaFlow {
 	j := sentinel.JavaFlowUnset
 	j.Resource, j.LimitApp, j.Regex = r.Resource, r.Origin, r.Match == spec.MatchRegex
 	j.Grade, j.Count = slices.Index(sentinel.JavaMetrics, r.Metric), r.Threshold
@@ -44,8 +44,9 @@ func keepFlow(new, old flow.Rule) flow.Rule {
 	return new
 }
 
-// below is the number above which Java opens for a breaker that opens at a threshold here. Of the
-// two that differ by the last bit it is the one that people would write.
+// below returns the threshold of a Java breaker, which opens above it, for one that opens at
+// threshold here. Of the two candidates that differ in the last bit, it returns the one that people
+// would write.
 func below(threshold float64) float64 {
 	least := math.Nextafter(threshold, -1)
 	if len(strconv.FormatFloat(least, 'g', -1, 64)) < len(strconv.FormatFloat(threshold, 'g', -1, 64)) {
@@ -54,7 +55,7 @@ func below(threshold float64) float64 {
 	return threshold
 }
 
-func saidBreaker(r breaker.Rule) sentinel.JavaBreaker {
+func javaBreaker(r breaker.Rule) sentinel.JavaBreaker {
 	j := sentinel.JavaBreakerUnset
 	j.Resource, j.LimitApp, j.Regex = r.Resource, sentinel.EveryCaller, r.Match == spec.MatchRegex
 	j.Grade = slices.Index(sentinel.JavaStrategies, r.Strategy)
@@ -66,7 +67,7 @@ func saidBreaker(r breaker.Rule) sentinel.JavaBreaker {
 		j.Count, j.SlowRatioThreshold = float64(r.SlowRT/time.Millisecond), below(r.Threshold)
 	case breaker.ErrorRatio:
 		j.Count = below(r.Threshold)
-		if r.Threshold == 1 { // above which nothing is
+		if r.Threshold == 1 { // nothing is above it
 			j.Count = math.Nextafter(1, 0)
 		}
 	case breaker.ErrorCount:
@@ -79,14 +80,14 @@ func keepBreaker(new, old breaker.Rule) breaker.Rule {
 	new.ID, new.Buckets, new.Probes, new.ProbeTimeout = old.ID, old.Buckets, old.Probes, old.ProbeTimeout
 	switch {
 	case new.Strategy != old.Strategy:
-	case new.Strategy == breaker.ErrorCount && old.Threshold == 0 && new.Threshold == 1, // the first one, both
+	case new.Strategy == breaker.ErrorCount && old.Threshold == 0 && new.Threshold == 1, // both open at the first error
 		new.Strategy != breaker.ErrorCount && new.Threshold == math.Nextafter(old.Threshold, 2):
 		new.Threshold = old.Threshold
 	}
 	return new
 }
 
-func saidHotspot(r hotspot.Rule) sentinel.JavaHotspot {
+func javaHotspot(r hotspot.Rule) sentinel.JavaHotspot {
 	j := sentinel.JavaHotspotUnset
 	j.Resource, j.LimitApp, j.Regex = r.Resource, sentinel.EveryCaller, r.Match == spec.MatchRegex
 	j.Grade, j.Count = slices.Index(sentinel.JavaHotspotMetrics, r.Metric), r.Threshold
@@ -107,17 +108,17 @@ func saidHotspot(r hotspot.Rule) sentinel.JavaHotspot {
 	return j
 }
 
-// javaText is a value as an item has it.
+// javaText returns a value as an item has it.
 func javaText(value any) string {
 	if f, ok := value.(float64); ok {
 		return strconv.FormatFloat(f, 'g', -1, 64)
 	}
 	var text sentinel.Text
-	_ = text.SetScalar(value) // takes everything
+	_ = text.SetScalar(value) // accepts everything
 	return string(text)
 }
 
-// javaType is what the dashboard calls the type of a value.
+// javaType returns the dashboard's name of a value's type.
 func javaType(value any) string {
 	switch v := value.(type) {
 	case int64:
@@ -141,7 +142,7 @@ func keepHotspot(new, old hotspot.Rule) hotspot.Rule {
 	return new
 }
 
-func saidSystem(r system.Rule) sentinel.JavaSystem {
+func javaSystem(r system.Rule) sentinel.JavaSystem {
 	j := sentinel.JavaSystemUnset
 	switch r.Metric {
 	case system.QPS:
@@ -166,7 +167,7 @@ func keepSystem(new, old system.Rule) system.Rule {
 	return new
 }
 
-func saidAuthority(r authority.Rule) sentinel.JavaAuthority {
+func javaAuthority(r authority.Rule) sentinel.JavaAuthority {
 	return sentinel.JavaAuthority{
 		Resource: r.Resource, Regex: r.Match == spec.MatchRegex,
 		LimitApp: strings.Join(r.Origins, ","), Strategy: slices.Index(sentinel.JavaLists, r.List),
