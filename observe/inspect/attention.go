@@ -10,18 +10,18 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// attention yields a line for each thing that may need it.
+// attention yields a line for each thing that may need attention.
 func (t *Tree) attention(yield func(string) bool) {
 	stopped := false
-	tell := func(format string, args ...any) { stopped = stopped || !yield(fmt.Sprintf(format, args...)) }
+	report := func(format string, args ...any) { stopped = stopped || !yield(fmt.Sprintf(format, args...)) }
 	if t.Waiting > 0 {
-		tell("waiting calls: %d", t.Waiting)
+		report("waiting calls: %d", t.Waiting)
 	}
 	if t.Failures > 0 {
-		tell("slot panics: %d; each call went on without that slot", t.Failures)
+		report("slot panics: %d; each call went on without that slot", t.Failures)
 	}
 	if t.Leaked > 0 {
-		tell("calls that did not exit in time: %d; the log says who made them", t.Leaked)
+		report("calls that did not exit in time: %d; the log says who made them", t.Leaked)
 	}
 	for _, c := range []struct {
 		name string
@@ -33,21 +33,21 @@ func (t *Tree) attention(yield func(string) bool) {
 		{"origins", t.Caps.Origins},
 	} {
 		if c.Overflows > 0 {
-			tell("%s: %d of %d; %d times a name found no place and went to (overflow)", c.name, c.Used, c.Cap, c.Overflows)
+			report("%s: %d of %d; %d times a name found no place and went to (overflow)", c.name, c.Used, c.Cap, c.Overflows)
 		}
 	}
 	for i := range t.Rules {
 		r := &t.Rules[i]
 		if r.Mode == spec.Shadow {
-			tell("%s: would have refused %d calls", ruleName{r}, r.ShadowBlocked)
+			report("%s: would have refused %d calls", ruleName{r}, r.ShadowBlocked)
 		}
 		if r.Details != nil {
 			for _, line := range r.Details.Lines(t.At) {
-				tell("%s: %s", ruleName{r}, line)
+				report("%s: %s", ruleName{r}, line)
 			}
 		}
 	}
-	t.refusals(tell)
+	t.refusals(report)
 	unasked := 0
 	for i := range t.Rules {
 		r := &t.Rules[i]
@@ -58,18 +58,18 @@ func (t *Tree) attention(yield func(string) bool) {
 			continue
 		}
 		if r.Resource == "" {
-			tell("%s: not asked for yet, no call came in", ruleName{r})
+			report("%s: not asked for yet, no call came in", ruleName{r})
 		} else {
-			tell("%s: not asked for yet, no call came to %s", ruleName{r}, shown.Label(r.Resource))
+			report("%s: not asked for yet, no call came to %s", ruleName{r}, shown.Label(r.Resource))
 		}
 	}
 	if unasked > maxUnasked {
-		tell("rules not asked for yet: %d more", unasked-maxUnasked)
+		report("rules not asked for yet: %d more", unasked-maxUnasked)
 	}
 }
 
-// refusals reports the rules that refused most.
-func (t *Tree) refusals(tell func(format string, args ...any)) {
+// refusals reports the rules with most refusals.
+func (t *Tree) refusals(report func(format string, args ...any)) {
 	var all []*core.RuleStats
 	for i := range t.Rules {
 		if r := &t.Rules[i]; r.Refused > 0 {
@@ -82,20 +82,20 @@ func (t *Tree) refusals(tell func(format string, args ...any)) {
 		if r.Refused == 1 {
 			calls = "call"
 		}
-		tell("%s: refused %d %s", ruleName{r}, r.Refused, calls)
+		report("%s: refused %d %s", ruleName{r}, r.Refused, calls)
 	}
 	if more := len(all) - maxRefusing; more > 0 {
-		tell("rules that refused calls: %d more", more)
+		report("rules that refused calls: %d more", more)
 	}
 }
 
-// maxRefusing is how many rules are named that refused calls.
+// maxRefusing is the maximum number of named rules with refusals.
 const maxRefusing = 10
 
-// maxUnasked is how many rules are named that no call has asked for.
+// maxUnasked is the maximum number of named rules without calls.
 const maxUnasked = 10
 
-// ruleName is how a line about a rule begins.
+// ruleName is the start of a line about a rule.
 type ruleName struct{ *core.RuleStats }
 
 func (r ruleName) String() string {

@@ -37,8 +37,8 @@ func (l *lab) text() string {
 	return text.String()
 }
 
-// The states of breakers are in the text, beside the calls and below the tree, and in
-// the JSON of their resource.
+// The states of breakers are in the text, beside the calls and below the tree, and in the JSON of
+// their resource.
 func TestTreeTellsTheStatesOfBreakers(t *testing.T) {
 	l := newLab(t, engine.Config{})
 	l.breakers([]breaker.Rule{

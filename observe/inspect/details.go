@@ -9,8 +9,8 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// details are what the rules report of single resources, sorted by resource, then in the order of
-// the rules.
+// details are the rules' reports on single resources, sorted by resource, then in the order of the
+// rules.
 type details []core.ResourceDetails
 
 func newDetails(rules []core.RuleStats) details {
@@ -24,7 +24,7 @@ func newDetails(rules []core.RuleStats) details {
 	return d
 }
 
-// of returns those of one resource.
+// of returns the details of one resource.
 func (d details) of(resource string) details {
 	first, _ := slices.BinarySearchFunc(d, resource, func(r core.ResourceDetails, resource string) int {
 		return strings.Compare(r.About(), resource)
@@ -36,7 +36,7 @@ func (d details) of(resource string) details {
 	return d[first:end:end]
 }
 
-// mark is what is shown beside the calls of a resource with these details, "" if nothing.
+// mark returns the text beside the calls of a resource with these details, "" if there is none.
 func (d details) mark() (mark string) {
 	most := 0
 	for _, r := range d {
@@ -47,8 +47,8 @@ func (d details) mark() (mark string) {
 	return mark
 }
 
-// weight is about how many bytes a value takes beyond its own size: slices, maps and texts,
-// with all that is in them. What a pointer points to belongs to other code.
+// weight returns the approximate bytes of a value beyond its own size: slices, maps and texts, with
+// their elements. Data behind pointers belongs to other code.
 func weight(v reflect.Value) (bytes int) {
 	switch v.Kind() {
 	case reflect.String:

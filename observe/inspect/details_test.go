@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// tenth is a family that this package has never heard of. It has one rule.
+// tenth is a family unknown to this package. It has one rule.
 type tenth struct {
 	engine.Family
 	details core.Details
@@ -22,7 +22,6 @@ func (f tenth) Stats() []core.RuleStats {
 	return []core.RuleStats{{Kind: core.KindAuthority, ID: "new", Refused: 3, Details: f.details}}
 }
 
-// notes are its details.
 type notes struct {
 	Note      string `json:"note"`
 	resources []core.ResourceDetails
@@ -34,7 +33,7 @@ func (n notes) Lines(at time.Time) []string {
 
 func (n notes) Resources() []core.ResourceDetails { return n.resources }
 
-// badge is what it tells of a resource.
+// badge is its report on a resource.
 type badge struct {
 	Rule, Text string
 	resource   string
@@ -44,7 +43,7 @@ type badge struct {
 func (b badge) About() string       { return b.resource }
 func (b badge) Mark() (string, int) { return b.Text, b.urgency }
 
-// A family that shows its figures touches nothing here.
+// A new family's details need no change here.
 func TestDetailsOfAnyFamily(t *testing.T) {
 	l := newLab(t, engine.Config{})
 	require.NoError(t, l.Update(func(b *engine.SnapshotBuilder) error {

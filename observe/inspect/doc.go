@@ -1,5 +1,5 @@
-// Package inspect shows what an engine counts: as values, as text, as JSON and
-// over HTTP. It only reads.
+// Package inspect shows an engine's counts: as values, as text, as JSON and over HTTP. It only
+// reads.
 //
 // [Snapshot] copies the whole tree of nodes:
 //
@@ -11,10 +11,9 @@
 //	   └─ GET /orders             98     12  3.1ms  5873    719  3.4ms       4
 //	      └─ sql orders.select    98      0  1.2ms  5873      0  1.3ms       1
 //
-// [Tree.WriteSentinel] writes the same in the words of alibaba/Sentinel's tree
-// command, [Tree.MarshalJSON] for programs. [Handler] serves all of it.
+// [Tree.WriteSentinel] writes the tree like alibaba/Sentinel's tree command, [Tree.MarshalJSON] for
+// programs. [Handler] serves all formats.
 //
-// Names of resources, contexts and callers may come from outside. In text, what a
-// terminal would obey is escaped and what is too long is cut, so one node is one
-// line whatever its name.
+// Names of resources, contexts and callers may come from outside. In text, terminal control
+// characters are escaped and long names are cut, so each node is one line whatever its name.
 package inspect

@@ -21,21 +21,20 @@ const index = `penstock, read-only
 /rules   the rules in force as YAML; ?format=json for JSON
 `
 
-// Handler serves an engine's tree and the rules in force, which set returns, over
-// HTTP: GET and HEAD only, and nothing is ever changed. The path / lists what there
-// is. Mount it below a prefix with [http.StripPrefix].
+// Handler serves an engine's tree and the rules in force, which set returns, over HTTP: GET and
+// HEAD only, and nothing ever changes. The path / lists the others. Mount it below a prefix with
+// [http.StripPrefix].
 //
-// It knows no users. Whoever reaches it can see names of resources and callers, traffic and
-// rules, so the caller must decide which clients can reach it: listen on a loopback
-// address, or put authentication in front. A browser can be tricked into asking a
-// loopback address under another site's name, so put an allow-list of Host headers
-// in front as well where browsers run.
+// It has no users. Any client can see names of resources and callers, traffic and rules, so
+// restrict the clients: listen on a loopback address, or put authentication in front. A browser can
+// be tricked into asking a loopback address under another site's name, so if browsers run there,
+// put an allow-list of Host headers in front as well.
 //
 // Readers that arrive at the same time share one copy of the nodes, which is rendered as they read
 // it. At most 256 readers are served at the same time, and at most 32 MiB of copies are kept for
-// slow ones, over all paths together; further readers get 503 with Retry-After. One that doesn't
-// take 64 KiB a second is cut off after ten seconds. If the server's WriteTimeout is shorter, that
-// applies instead.
+// slow ones, over all paths together; further readers get 503 with Retry-After. A reader slower
+// than 64 KiB a second is cut off after ten seconds, or after the server's WriteTimeout if that is
+// shorter.
 func Handler(e *engine.Engine, set func() rules.Set) http.Handler {
 	h := newHandler(e, set)
 	mux := http.NewServeMux()
@@ -60,7 +59,7 @@ type handler struct {
 	yaml, json copies[rendered]
 }
 
-// rendered is a text, or why there is none.
+// rendered is a text, or the error in its place.
 type rendered struct {
 	body []byte
 	err  error
@@ -86,7 +85,7 @@ func newHandler(e *engine.Engine, set func() rules.Set) *handler {
 	}
 }
 
-// read has use read a tree as it is now, unless there are too many readers.
+// read calls use with the current tree, unless there are too many readers.
 func (h *handler) read(w http.ResponseWriter, use func(view)) {
 	if !h.trees.read(func(p *packed) { use(p.view()) }) {
 		busy(w)
@@ -135,8 +134,8 @@ func (h *handler) rules(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// formatOf is the format that the request asks for, the first one unless it says
-// otherwise. It replies itself if there is no such format.
+// formatOf returns the format that the request asks for, by default the first. It replies itself if
+// there is no such format.
 func formatOf(w http.ResponseWriter, r *http.Request, formats ...string) (format string, ok bool) {
 	w.Header().Set("Vary", "Accept")
 	asked := r.URL.Query().Get("format")

@@ -27,7 +27,7 @@ func inForce() rules.Set {
 	return rules.Set{Flow: []flow.Rule{{ID: "orders", Resource: "GET /orders", Threshold: 98}}}
 }
 
-// ask sends one request. Headers are name and value in turn.
+// ask sends one request. Headers alternate names and values.
 func ask(h http.Handler, method, path string, headers ...string) *http.Response {
 	r := httptest.NewRequest(method, path, nil)
 	for i := 0; i+1 < len(headers); i += 2 {
@@ -45,7 +45,7 @@ func body(t *testing.T, r *http.Response) string {
 	return string(data)
 }
 
-// shopText is how the text of the shop's tree begins.
+// shopText is the start of the shop's tree as text.
 const shopText = "                            last second         last minute             in\nmachine-root  "
 
 func TestHandler(t *testing.T) {
@@ -55,7 +55,7 @@ func TestHandler(t *testing.T) {
 		method, path, accept string
 		status               int
 		contentType          string
-		body                 string // how it starts
+		body                 string // its start
 	}{
 		{"GET", "/", "", 200, text, "penstock, read-only\n\n/tree "},
 		{"GET", "/tree", "", 200, text, shopText},
@@ -90,7 +90,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// What is kept for readers in few bytes says what [inspect.Snapshot] says.
+// The compact copies for readers render like [inspect.Snapshot].
 func TestRepliesAreTheTree(t *testing.T) {
 	overflown := newLab(t, engine.Config{Caps: small, Interval: 3 * time.Second, Buckets: 6})
 	for i := range 5 {
@@ -129,7 +129,7 @@ func TestRepliesAreTheTree(t *testing.T) {
 				resources, err = json.Marshal(tree.Resources)
 				require.NoError(t, err)
 			}
-			for range 2 { // the second time in what the first took
+			for range 2 { // the second time in the memory of the first
 				require.Equal(t, text(t, tree), body(t, ask(h, "GET", "/tree")))
 				require.Equal(t, sentinel(t, tree), body(t, ask(h, "GET", "/tree?format=sentinel")))
 				require.Equal(t, string(all), body(t, ask(h, "GET", "/tree?format=json")))

@@ -12,25 +12,26 @@ import (
 //
 //	at         the time, RFC 3339
 //	waiting    calls that sleep until a rule lets them run
-//	failures   panics of slots; the calls went on without
+//	failures   panics of slots; the calls went on without the slot
 //	leaked     calls reported because they did not exit in time
 //	caps       resources, contexts, calls and origins, each with
 //	           used, cap and overflows
 //	root       the tree; a node has children
 //	resources  the resources that calls asked for; a node has origins
 //	inbound    the inbound calls of all resources
-//	rules      what each rule has done since it was loaded: kind, id, resource, mode,
-//	           asked: whether a call has come that it could be about; refused: calls; shadowBlocked: calls that it would have refused, if it
-//	           is in shadow mode; and details, absent if there are none: what only
-//	           rules of its kind tell, see type Stats of the kind's package
+//	rules      each rule's counts since it was loaded: kind, id, resource, mode;
+//	           asked: whether a call has come that it could apply to; refused:
+//	           calls; shadowBlocked: calls that a rule in shadow mode would have
+//	           refused; and details, absent if there are none: see type Stats
+//	           of the kind's package
 //
-// Nodes are as [Node.MarshalJSON] says. Keys are never renamed or removed, but
-// others may be added. Every number is finite.
+// [Node.MarshalJSON] describes nodes. Keys are never renamed or removed, but others may be added.
+// Every number is finite.
 func (t Tree) MarshalJSON() ([]byte, error) {
 	return marshal(func(j *jsonWriter) { j.tree(t.view()) })
 }
 
-// MarshalJSON returns the node with all below it:
+// MarshalJSON returns the node with its descendants:
 //
 //	name, kind            kind is root, entrance, call, resource, origin or inbound
 //	escaped               the name as it stands in a URL, absent if it is valid UTF-8
@@ -45,25 +46,24 @@ func (t Tree) MarshalJSON() ([]byte, error) {
 //	maxCompletePerBucket  units completed in the best bucket of the second window
 //	maxCompletePerSecond  extrapolated: the rate if every bucket were like it
 //	inFlight              calls
-//	waiting               units borrowed from buckets that have not begun, or in a queue for permits
+//	waiting               units borrowed from coming buckets, or in a queue for permits
 //	second, lastSecond, minute, lifetime
 //	                      counts of the second window, the last whole second, the
 //	                      last 60 seconds, and since the node was made
-//	details               what rules tell of a resource in particular, each with its kind
-//	                      and rule; absent if there is nothing
+//	details               rules' reports on a resource, each with its kind
+//	                      and rule; absent if there are none
 //	children              of root, entrance and call, absent if there are none
 //	origins               of a resource, absent if there are none
 //
-// Counts are units: pass, block, total, complete, exception and occupied; calls:
-// entered and exited; and rtMs, the response times of the calls that exited added
-// up, with minRtMs, the least of them, absent if none did. In a name that is not valid UTF-8,
-// U+FFFD replaces what is invalid. The history of the last minute is left out, as it would be most
-// of the text.
+// Counts are units: pass, block, total, complete, exception and occupied; calls: entered and
+// exited; and rtMs, the sum of the response times of the exited calls, with minRtMs, the least of
+// them, absent if there were none. In a name that is not valid UTF-8, U+FFFD replaces invalid
+// parts. The history of the last minute is left out, as it would be most of the text.
 func (n Node) MarshalJSON() ([]byte, error) {
 	return marshal(func(j *jsonWriter) { j.nodes(n.visits) })
 }
 
-// headJSON is how the object of a tree begins.
+// headJSON is the start of a tree's object.
 type headJSON struct {
 	At       time.Time `json:"at"`
 	Waiting  int64     `json:"waiting"`
@@ -80,14 +80,14 @@ func newHeadJSON(t *Tree) headJSON {
 	}
 }
 
-// ruleJSON is a rule's figures, and what the text of a tree says of them.
+// ruleJSON is a rule's counts, with the lines about it in the tree's text.
 type ruleJSON struct {
 	*core.RuleStats
 	Lines []string   `json:"lines,omitempty"` // see core.Details
 	Marks []markJSON `json:"marks,omitempty"`
 }
 
-// markJSON is what is shown beside the calls of a resource.
+// markJSON is the mark beside the calls of a resource.
 type markJSON struct {
 	Resource string `json:"resource"`
 	Text     string `json:"text"`
@@ -121,7 +121,7 @@ type usageJSON struct {
 	Overflows int64 `json:"overflows"`
 }
 
-// nodeJSON is a node without what hangs below it.
+// nodeJSON is a node without its descendants.
 type nodeJSON struct {
 	Name     string   `json:"name"`
 	Escaped  string   `json:"escaped,omitempty"`
@@ -152,7 +152,7 @@ type nodeJSON struct {
 
 	Details []core.ResourceDetails `json:"details,omitempty"`
 
-	percentiles [3]float64 // what P50Ms and so on point to
+	percentiles [3]float64 // targets of P50Ms and so on
 }
 
 type countsJSON struct {
@@ -168,10 +168,10 @@ type countsJSON struct {
 	RTMs      float64  `json:"rtMs"`
 	MinRTMs   *float64 `json:"minRtMs,omitempty"`
 
-	least float64 // what MinRTMs points to
+	least float64 // target of MinRTMs
 }
 
-// of makes it the JSON of n. It must not be copied then.
+// of sets it to the JSON of n. It must not be copied afterwards.
 func (j *nodeJSON) of(n *Node) {
 	rates := n.Rates()
 	*j = nodeJSON{
@@ -218,7 +218,7 @@ func (j *countsJSON) of(c *stat.Counts) {
 	}
 }
 
-// avgRTMillis is the average response time without rounding to nanoseconds.
+// avgRTMillis returns the average response time without rounding to nanoseconds.
 func avgRTMillis(c *stat.Counts) float64 {
 	if c.Timed() <= 0 {
 		return 0

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/observe/inspect"
 )
 
-// jsonNode is what a program that reads the JSON would write down.
+// jsonNode is the shape that a reader of the JSON expects.
 type jsonNode struct {
 	Escaped              string
 	Name                 string
@@ -74,7 +74,7 @@ type jsonRule struct {
 	}
 }
 
-// jsonDetails are those of the rules of every kind.
+// jsonDetails are the details of the rules of every kind.
 type jsonDetails struct {
 	Threshold, Memory    float64
 	Values               int

@@ -8,14 +8,14 @@ import (
 	"iter"
 )
 
-// jsonWriter writes JSON piece by piece, so that no more than a node of it is in memory.
-// After an error it writes nothing.
+// jsonWriter writes JSON piece by piece, so that no more than one node of it is in memory. After an
+// error it writes nothing.
 type jsonWriter struct {
 	out   *bufio.Writer
 	value *json.Encoder // to piece
 	piece bytes.Buffer
 	node  nodeJSON // the latest
-	err   error    // of a value; out keeps its own
+	err   error    // of encoding a value; out keeps its own
 }
 
 func newJSONWriter(w io.Writer) *jsonWriter {
@@ -45,14 +45,14 @@ func (j *jsonWriter) flush() error {
 	return j.out.Flush()
 }
 
-// text writes what is JSON already.
+// text writes text that is JSON already.
 func (j *jsonWriter) text(s string) {
 	if j.err == nil {
 		_, j.err = j.out.WriteString(s)
 	}
 }
 
-// encode writes a value, without its last byte if more is to follow.
+// encode writes a value, without its last byte if more follows.
 func (j *jsonWriter) encode(v any, goesOn bool) {
 	if j.err != nil {
 		return
@@ -88,9 +88,9 @@ func (j *jsonWriter) tree(v view) {
 	j.text("]}")
 }
 
-// nodes writes nodes one after another, each with what is below it.
+// nodes writes nodes one after another, each with its descendants.
 func (j *jsonWriter) nodes(visits iter.Seq[visit]) {
-	open, first := 0, true // open is how many nodes are not at their end yet
+	open, first := 0, true // open is the number of unfinished nodes
 	for v := range visits {
 		for ; open > v.depth; open-- {
 			j.text("]}")

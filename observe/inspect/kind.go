@@ -2,13 +2,13 @@ package inspect
 
 import "github.com/penstock-go/penstock/internal/shown"
 
-// NodeKind is what a [Node] represents.
+// NodeKind is the kind of a [Node].
 type NodeKind uint8
 
-// The kinds of nodes. Root and entrance have no counters of their own: each of
-// their figures is the sum of their direct children.
+// The kinds of nodes. Root and entrance have no counters of their own: their figures are the sums
+// of their children's.
 const (
-	NodeRoot     NodeKind = iota // everything that came in
+	NodeRoot     NodeKind = iota // all calls
 	NodeEntrance                 // the calls of one context
 	NodeCall                     // the calls of one resource in one context
 	NodeResource                 // the calls of one resource, over all contexts

@@ -25,8 +25,8 @@ func TestMain(m *testing.M) { books.Main(m) }
 // start is a whole second.
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// lab is an engine whose clock stands still. At the end of its test, everything
-// that entered must have exited.
+// lab is an engine with a manual clock. At the end of the test, every call that entered must have
+// exited.
 type lab struct {
 	*engine.Engine
 	t     *testing.T
@@ -55,7 +55,7 @@ func (l *lab) rules(rules ...flow.Rule) {
 	require.NoError(l.t, l.Update(func(b *engine.SnapshotBuilder) error { return flow.Compile(b, rules) }))
 }
 
-// anywhere is no context in particular.
+// anywhere is a context without name or origin.
 var anywhere = context.Background()
 
 // from is a context of the given name and origin.
@@ -71,7 +71,7 @@ func (l *lab) enter(ctx context.Context, resource string, opts ...engine.Option)
 	return e
 }
 
-// call makes n calls that take so long each, one after the other.
+// call makes n calls in a row that take took each.
 func (l *lab) call(ctx context.Context, n int, took time.Duration, resource string, opts ...engine.Option) {
 	l.t.Helper()
 	for range n {
@@ -104,14 +104,14 @@ func sentinel(t *testing.T, tree inspect.Tree) string {
 	return out.String()
 }
 
-// found returns what a lookup found, which must be something.
+// found returns a lookup's result, which must exist.
 func found(t *testing.T, n *inspect.Node, ok bool) *inspect.Node {
 	t.Helper()
 	require.True(t, ok)
 	return n
 }
 
-// names lists nodes with their children, as in "root(a b(c))".
+// names formats nodes with their children, such as "root(a b(c))".
 func names(n *inspect.Node) string {
 	var below []string
 	for i := range n.Children {
@@ -132,12 +132,12 @@ func (broken) Take(*engine.Invocation) engine.Verdict { return engine.Verdict{} 
 
 func withBroken() *engine.Chain { return trial.Chain().With(broken{}, engine.After("flow")) }
 
-// failing is a writer that has no room.
+// failing is a writer that always fails.
 type failing struct{}
 
 var errFull = errors.New("full")
 
 func (failing) Write([]byte) (int, error) { return 0, errFull }
 
-// small is caps that are soon reached.
+// small is caps that are reached quickly.
 var small = node.Caps{Resources: 2, Contexts: 1, Calls: 3, Origins: 1}

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// How many resources /nodes shows at a time.
+// The limits on the number of resources in /nodes.
 const (
 	usualLimit = 1_000
 	maxLimit   = 10_000
@@ -34,7 +34,7 @@ func (h *handler) nodes(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// nodesQuery is what is asked of /nodes.
+// nodesQuery is the query of /nodes.
 type nodesQuery struct {
 	id            string
 	notZero       bool
@@ -45,7 +45,7 @@ func (q *nodesQuery) wants(n *Node) bool {
 	return strings.Contains(n.Name, q.id) && (!q.notZero || n.Minute.Total() > 0)
 }
 
-// count is how many resources are wanted, in whichever part.
+// count returns the total number of matching resources.
 func (q *nodesQuery) count(resources iter.Seq[visit]) (total int) {
 	for v := range resources {
 		if v.depth == 0 && q.wants(v.Node) {
@@ -55,7 +55,7 @@ func (q *nodesQuery) count(resources iter.Seq[visit]) (total int) {
 	return total
 }
 
-// part yields the resources of the part that is asked for, each followed by its callers.
+// part yields the resources of the requested part, each followed by its callers.
 func (q *nodesQuery) part(resources iter.Seq[visit]) iter.Seq[visit] {
 	return func(yield func(visit) bool) {
 		wanted, inside := 0, false

@@ -7,8 +7,8 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// pack copies what the engine counts, as [Snapshot] does, into about as much memory as
-// a copy took that ended there.
+// pack copies the engine's counts, like [Snapshot], into about as much memory as a previous copy
+// took that ended at expected.
 func pack(e *engine.Engine, expected packedPlace) *packed {
 	w := packers.Get().(*packer)
 	w.from, w.to = newReader(e), packs.Get().(*packed)
@@ -25,7 +25,7 @@ type packer struct {
 	node   Node    // the latest
 }
 
-// packers are those that have nothing to do.
+// packers pools idle packers.
 var packers = sync.Pool{New: func() any { return new(packer) }}
 
 func (w *packer) done() *packed {
@@ -54,8 +54,8 @@ func (w *packer) tree() {
 	w.all(0, 1, nil)
 }
 
-// all copies the nodes from a place of the stack on, with all that is below them, and
-// takes them off. It adds their figures to sum, if there is one.
+// all copies the nodes from a place of the stack on, with their descendants, and pops them. It adds
+// their figures to sum, if that is not nil.
 func (w *packer) all(first, depth int, sum *Stats) {
 	end := len(w.places)
 	for i := first; i < end; i++ {
@@ -78,10 +78,10 @@ func (w *packer) all(first, depth int, sum *Stats) {
 
 func (w *packer) put(n *Node, below int) {
 	p := w.to
-	if n.Kind != NodeCall { // whose name is a resource's
+	if n.Kind != NodeCall { // a call has its resource's name
 		p.named += len(n.Name)
 	}
-	if len(p.starts) == 0 { // the same for all
+	if len(p.starts) == 0 { // the same for all nodes
 		for _, b := range n.Buckets {
 			p.starts = append(p.starts, b.Start)
 		}

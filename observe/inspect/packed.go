@@ -7,16 +7,15 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// packed is a [Tree] without histories in about a hundred bytes for each node, for
-// readers that take their time: what they are sent is rendered as they read it. Nothing
-// in it changes while it is read.
+// packed is a [Tree] without histories, in about a hundred bytes for each node, for slow readers:
+// their replies are rendered as they read. It never changes while it is read.
 type packed struct {
 	head    Tree
 	details details
 	times   times
 
-	// The nodes are stored one after another, parents before children, and so are their names. The
-	// calls of an entrance come before it, since it is their sum.
+	// Nodes are stored one after another, parents before children, and so are their names. The
+	// calls of an entrance precede it, since it is their sum.
 	nodes     []byte
 	names     []string
 	entrances []packedEntrance
@@ -26,12 +25,12 @@ type packed struct {
 	named  int     // bytes of names that the engine may drop meanwhile
 }
 
-// packedPlace is the beginning of that many nodes side by side.
+// packedPlace is the start of count sibling nodes.
 type packedPlace struct{ node, name, count int }
 
 type packedEntrance struct{ own, calls packedPlace }
 
-// packs are those that are no longer read, so that reading a tree again and again makes no work for
+// packs pools copies that are no longer read, so that reading a tree repeatedly makes no work for
 // the garbage collector.
 var packs = sync.Pool{New: func() any { return new(packed) }}
 
@@ -42,10 +41,10 @@ func (p *packed) recycle() {
 	packs.Put(p)
 }
 
-// end is where the next node would go.
+// end returns the place of the next node.
 func (p *packed) end(count int) packedPlace { return packedPlace{len(p.nodes), len(p.names), count} }
 
-// size is about how many bytes it takes.
+// size returns its approximate size in bytes.
 func (p *packed) size() int {
 	size := cap(p.nodes) + p.named + sizeOf(p.names) + sizeOf(p.entrances) + sizeOf(p.details) + sizeOf(p.head.Rules) + p.times.size()
 	for i := range p.head.Rules {
@@ -54,10 +53,10 @@ func (p *packed) size() int {
 	return size
 }
 
-// sizeOf is the bytes of a slice, without those that its elements point to.
+// sizeOf returns the bytes of a slice, without data that its elements point to.
 func sizeOf[T any](s []T) int { return cap(s) * int(reflect.TypeFor[T]().Size()) }
 
-// expect makes room for as much as another took that ended there.
+// expect makes room for as much as an earlier copy took that ended at end.
 func (p *packed) expect(end packedPlace) {
 	if cap(p.nodes) < end.node {
 		p.nodes = make([]byte, 0, end.node+end.node/8)
@@ -67,7 +66,7 @@ func (p *packed) expect(end packedPlace) {
 	}
 }
 
-// apart are the counts that don't follow from the buckets.
+// apart returns the counts that can't be derived from the buckets.
 func (f *Stats) apart() [3]*stat.Counts {
 	return [...]*stat.Counts{&f.Minute, &f.LastSecond, &f.Lifetime}
 }

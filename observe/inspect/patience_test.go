@@ -18,8 +18,7 @@ import (
 	"github.com/penstock-go/penstock/observe/inspect"
 )
 
-// pipes is a listener whose connections keep nothing on the way: what is written is read
-// or waits.
+// pipes is a listener of unbuffered connections: a write waits until it is read.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -48,14 +47,14 @@ func (p *pipes) dial() net.Conn {
 	return here
 }
 
-// A reader that doesn't keep up is cut off, and no other. known bug 119
+// A reader that doesn't keep up is cut off; others are not. known bug 119
 func TestPatienceWithReaders(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		writeTimeout time.Duration
-		chunk        int64         // that is read at once
-		pause        time.Duration // after each
-		cut          time.Duration // when, 0 if not at all
+		chunk        int64         // bytes per read
+		pause        time.Duration // after each read
+		cut          time.Duration // when it is cut off, 0 for never
 	}{
 		{"reads at once", 0, 1 << 20, 0, 0},
 		{"reads 64 KiB a second", 0, 32 << 10, 500 * time.Millisecond, 0},
@@ -99,7 +98,7 @@ func TestPatienceWithReaders(t *testing.T) {
 	}
 }
 
-// readSlowly reads a reply in chunks with a pause after each; all after one pause if chunk
+// readSlowly reads a reply in chunks with a pause after each; everything after one pause if chunk
 // is 0.
 func readSlowly(conn net.Conn, chunk int64, pause time.Duration) (size int64, err error) {
 	if chunk == 0 {

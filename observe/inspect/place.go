@@ -9,22 +9,22 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// maxDepth is the deepest level of a tree, so that no rendering grows with the
-// square of how deeply calls are nested.
+// maxDepth is the deepest level of a tree, so that no rendering grows with the square of the
+// nesting.
 const maxDepth = 100
 
-// place is a node of the engine, and how a tree shows it.
+// place is a node of the engine, and its place in a tree.
 type place struct {
 	kind     NodeKind
 	name     string
 	overflow bool
-	counted  *node.StatisticNode // nil where the figures are sums
-	branch   *node.Branch        // what hangs below an entrance or a call
+	counted  *node.StatisticNode // nil if the figures are sums
+	branch   *node.Branch        // the descendants of an entrance or a call
 	cluster  *node.ClusterNode   // of a resource
 }
 
-// reader finds and reads the nodes of an engine as of one time. The places that it
-// appends are sorted as a tree shows them.
+// reader finds and reads the nodes of an engine as of one time. It appends places in the order of
+// the tree.
 type reader struct {
 	engine   *engine.Engine
 	now      int64
@@ -37,7 +37,7 @@ func newReader(e *engine.Engine) reader {
 	return reader{engine: e, now: e.Now(), interval: e.Tree().Layout().Interval(), overflow: overflow.ClusterNode}
 }
 
-// head is the tree without the entrances and the resources.
+// head returns the tree without entrances and resources.
 func (r reader) head() Tree {
 	tree := r.engine.Tree()
 	t := Tree{
@@ -75,8 +75,8 @@ func (r reader) entrances() (places []place) {
 	return places
 }
 
-// calls appends those of one level, all right below branch. At the last level, what is
-// further below joins them.
+// calls appends the calls of one level, the children of branch. At the last level, deeper calls
+// join them.
 func (r reader) calls(places []place, branch *node.Branch, depth int) []place {
 	calls := branch.Children()
 	for i := 0; depth == maxDepth && i < len(calls); i++ {
@@ -121,7 +121,7 @@ func (r reader) origins(places []place, c *node.ClusterNode) []place {
 	return places
 }
 
-// below appends the places right below one at depth.
+// below appends the children of a place at depth.
 func (r reader) below(places []place, p *place, depth int) []place {
 	switch {
 	case p.cluster != nil:
@@ -132,8 +132,7 @@ func (r reader) below(places []place, p *place, depth int) []place {
 	return places
 }
 
-// sortPlaces sorts by name. An overflow node comes after an ordinary one that happens to
-// have its name.
+// sortPlaces sorts by name. An overflow node follows an ordinary one with the same name.
 func sortPlaces(places []place) {
 	slices.SortFunc(places, func(a, b place) int {
 		if c := strings.Compare(a.name, b.name); c != 0 || a.overflow == b.overflow {

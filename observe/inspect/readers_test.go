@@ -26,8 +26,8 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// crowded is a lab with so many resources, each called in one context by one caller, and
-// named by a rule.
+// crowded is a lab with a number of resources, each called in one context by one caller, and named
+// by a rule.
 func crowded(t *testing.T, resources int) (*lab, func() rules.Set) {
 	l := newLab(t, engine.Config{})
 	set := rules.Set{}
@@ -42,21 +42,21 @@ func crowded(t *testing.T, resources int) (*lab, func() rules.Set) {
 		}
 	}
 	l.rules(set.Flow...)
-	l.tree() // which moves what was counted to where it stays for the minute
+	l.tree() // moves the counts to the minute's history
 	return l, func() rules.Set { return set }
 }
 
-// paths are what readers ask for in turn, the longest last.
+// paths are the readers' requests in turn, the longest last.
 var paths = []string{"/tree", "/tree?format=sentinel", "/rules", "/rules?format=json", "/nodes?limit=10000", "/tree?format=json"}
 
-// However many readers there are, and however slowly they read, they hold less than 64
-// MiB beyond the tree. known bug 119
+// However many readers there are, and however slowly they read, they hold less than 64 MiB beyond
+// the tree. known bug 119
 func TestMemoryOfReaders(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector takes memory of its own; it looks at TestReadersOfBothKinds")
 	}
 	l, set := crowded(t, 10_000)
-	defer debug.SetGCPercent(debug.SetGCPercent(10)) // it is about what readers hold, not about garbage
+	defer debug.SetGCPercent(debug.SetGCPercent(10)) // measures the readers' memory, not garbage
 	heap := watchHeap(t)
 	readers := figure.Size(12, 12, 100, 1000)
 	served := serveBothKinds(t, inspect.Handler(l.Engine, set), readers)
@@ -69,9 +69,9 @@ func TestReadersOfBothKinds(t *testing.T) {
 	require.Equal(t, 40, serveBothKinds(t, inspect.Handler(l.Engine, set), 40), "who never reads is in nobody's way where trees are small")
 }
 
-// serveBothKinds has so many readers read whole replies; then as many come, one after the
-// other, that never read theirs, and it returns how many of these got one; then come as
-// many that read. When the others have gone, there is room again.
+// serveBothKinds makes each readers read whole replies; then each more arrive in sequence that
+// never read, and it returns how many of these got a reply; then each more that read. When all
+// others have gone, there is room again.
 func serveBothKinds(t *testing.T, h http.Handler, each int) (served int) {
 	t.Helper()
 	server := httptest.NewServer(h)
@@ -134,8 +134,7 @@ func serveBothKinds(t *testing.T, h http.Handler, each int) (served int) {
 	return served
 }
 
-// watchHeap returns a function that tells how large the heap was at most, beyond what it
-// was in the beginning.
+// watchHeap returns a function that returns the maximum size of the heap beyond its initial size.
 func watchHeap(t *testing.T) (most func() int64) {
 	t.Helper()
 	runtime.GC()
@@ -157,8 +156,8 @@ func watchHeap(t *testing.T) (most func() int64) {
 	}
 }
 
-// heapBytes is what the latest collection has found in use. What a machine that is busy
-// with other things has not collected yet is not the readers'.
+// heapBytes returns the live bytes of the latest collection. Garbage that a busy machine has not
+// collected yet doesn't count.
 func heapBytes() int64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)

@@ -16,16 +16,17 @@ const (
 	yamlText  = "application/yaml; charset=utf-8"
 )
 
-// A reply goes out in chunks. Its reader has to take each within patience, and must not keep the
-// handler waiting longer than that plus pace for each of them, which means reading 64 KiB a second:
-// so a reader that doesn't read can't hold a copy for long. A server's WriteTimeout holds as well.
+// A reply goes out in chunks. The reader has to take each within patience, and must not keep the
+// handler waiting for longer than that plus pace for each chunk, which means reading 64 KiB a
+// second: so a reader that stalls can't hold a copy for long. A server's WriteTimeout applies as
+// well.
 const (
 	chunk    = 32 << 10
 	patience = 10 * time.Second
 	pace     = 500 * time.Millisecond
 )
 
-// reply sends what write renders. To answer HEAD, it only looks how much that is.
+// reply sends the output of write. For HEAD, it only counts its bytes.
 func reply(w http.ResponseWriter, r *http.Request, contentType string, write func(io.Writer) error) {
 	w.Header().Set("Content-Type", contentType)
 	if r.Method == http.MethodHead {
@@ -38,7 +39,7 @@ func reply(w http.ResponseWriter, r *http.Request, contentType string, write fun
 	out := chunks.Get().(*bufio.Writer)
 	out.Reset(newPatient(w, r))
 	defer func() {
-		out.Reset(nil) // which keeps nothing of this reply
+		out.Reset(nil) // keeps nothing of this reply
 		chunks.Put(out)
 	}()
 	if write(out) == nil {
@@ -48,7 +49,7 @@ func reply(w http.ResponseWriter, r *http.Request, contentType string, write fun
 
 var chunks = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, chunk) }}
 
-// counter counts what is written.
+// counter counts written bytes.
 type counter int64
 
 func (c *counter) Write(p []byte) (int, error) {
@@ -60,8 +61,8 @@ func (c *counter) Write(p []byte) (int, error) {
 type patient struct {
 	http.ResponseWriter
 	control *http.ResponseController
-	left    time.Duration // that the handler waits for the reader
-	latest  time.Time     // when the server's WriteTimeout is over; zero if it has none
+	left    time.Duration // how long the handler still waits for the reader
+	latest  time.Time     // the end of the server's WriteTimeout; zero if it has none
 }
 
 func newPatient(w http.ResponseWriter, r *http.Request) *patient {
@@ -79,7 +80,7 @@ func (p *patient) Write(b []byte) (written int, err error) {
 		if !p.latest.IsZero() && deadline.After(p.latest) {
 			deadline = p.latest
 		}
-		_ = p.control.SetWriteDeadline(deadline) // there may be none, in a test or behind a filter
+		_ = p.control.SetWriteDeadline(deadline) // a test or a filter may not support deadlines
 		n, err := p.ResponseWriter.Write(piece)
 		written += n
 		if err != nil {
@@ -90,7 +91,7 @@ func (p *patient) Write(b []byte) (written int, err error) {
 	return written, nil
 }
 
-// busy says that there are too many readers.
+// busy replies that there are too many readers.
 func busy(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
 	http.Error(w, "too many readers at once, or too slow ones: try again", http.StatusServiceUnavailable)

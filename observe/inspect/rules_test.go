@@ -47,7 +47,7 @@ func TestTreeTellsWhatRulesDid(t *testing.T) {
 	require.Equal(t, jsonRule{Kind: "flow", ID: "try", Resource: "r", Mode: "shadow", Asked: true, ShadowBlocked: 1}, got.Rules[1])
 }
 
-// half is a machine of which half of the memory is used.
+// half is a machine with half of its memory in use.
 type half struct{ err error }
 
 func (half) Load(int64) (float64, error) { return 0, nil }

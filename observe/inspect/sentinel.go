@@ -10,18 +10,16 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// WriteSentinel writes the tree as alibaba/Sentinel's tree command does, for its
-// tools and for people who are used to it:
+// WriteSentinel writes the tree like alibaba/Sentinel's tree command, for its tools and its users:
 //
 //	EntranceNode: machine-root(t:1 pq:2.0 bq:0.0 tq:2.0 rt:3.5 prq:1.0 1mp:2 1mb:0 1mt:2)
 //	-EntranceNode: http(t:1 pq:2.0 bq:0.0 tq:2.0 rt:3.5 prq:1.0 1mp:2 1mb:0 1mt:2)
 //	--GET /orders(t:1 pq:2.0 bq:0.0 tq:2.0 rt:3.5 prq:1.0 1mp:2 1mb:0 1mt:2)
 //
-// t is calls in flight; pq, bq and tq are units admitted, refused and both per
-// second, and prq those completed; rt is the average response time in milliseconds;
-// 1mp, 1mb and 1mt are units admitted, refused and both in the last minute. The default
-// context has the name that it has there, [node.SentinelDefaultContext]. A legend
-// follows, as there. It returns the first error of w.
+// t is calls in flight; pq, bq and tq are units admitted, refused and both per second, and prq
+// those completed; rt is the average response time in milliseconds; 1mp, 1mb and 1mt are units
+// admitted, refused and both in the last minute. The default context has Sentinel's name,
+// [node.SentinelDefaultContext]. A legend follows, as in Sentinel. It returns the first error of w.
 func (t Tree) WriteSentinel(w io.Writer) error { return t.view().writeSentinel(w) }
 
 func (v view) writeSentinel(w io.Writer) error {
@@ -55,6 +53,5 @@ func (v view) writeSentinel(w io.Writer) error {
 	return out.Flush()
 }
 
-// sentinelWidth is what a name is cut at here: far enough out for every name that
-// means something.
+// sentinelWidth is the maximum width of a name: enough for every meaningful one.
 const sentinelWidth = 256

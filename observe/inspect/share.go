@@ -2,48 +2,48 @@ package inspect
 
 import "sync"
 
-// What the readers of a handler may hold together: this many readers, each with a buffer of [chunk]
-// bytes and a stack, and this many bytes of copies. One copy may be larger, alone.
+// The limits for all readers of a handler: this many readers, each with a buffer of [chunk] bytes
+// and a stack, and this many bytes of copies. One copy alone may be larger.
 const (
 	maxReaders = 256
 	maxHeld    = 32 << 20
 )
 
-// room is what the readers of a handler share. It is safe for concurrent use.
+// room is the resources that the readers of a handler share. It is safe for concurrent use.
 type room struct {
-	making sync.Mutex // one copy at a time; before mu
+	making sync.Mutex // one copy at a time; locked before mu
 
 	mu      sync.Mutex
 	readers int
 	held    int // bytes of copies with readers
 }
 
-// copies makes copies for many readers. A tree of 10,000 resources is 25 MB as JSON and 3 MB as a copy, so
-// readers share copies, and each renders its own reply. Readers that arrive while one is being made share the next:
-// however many there are, one goroutine copies, and yet no reader gets a copy older than its
-// request. A copy is released with its last reader. It is safe for concurrent use.
+// copies makes copies for many readers. It is safe for concurrent use. A tree of 10,000 resources
+// is 25 MB as JSON and 3 MB as a copy, so readers share copies, and each renders its own reply.
+// Readers that arrive while one is being made share the next: one goroutine copies for all of them,
+// and yet no reader gets a copy older than its request. A copy is released with its last reader.
 type copies[T any] struct {
 	*room
 	make func() (c *T, size int)
-	drop func(*T) // what to do with one that is no longer read; may be nil
+	drop func(*T) // releases a copy that is no longer read; may be nil
 
-	// room.mu guards:
-	next   *edition[T] // what readers arriving now join; nil if there is none
+	// Guarded by room.mu:
+	next   *edition[T] // the copy that new readers join; nil if there is none
 	latest int         // the size of the latest copy
 }
 
-// edition is a copy and how many read it.
+// edition is a copy with its number of readers.
 type edition[T any] struct {
 	copy func() *T // nil if there was no room for it
 
-	// room.mu guards:
+	// Guarded by room.mu:
 	made    *T
 	size    int
 	readers int
 }
 
-// read has use read a copy that is made from now on. It returns false, and doesn't, if
-// there are too many readers, or they hold too much.
+// read calls use with a copy made from now on. It returns false, without calling use, if there are
+// too many readers, or they hold too much.
 func (c *copies[T]) read(use func(*T)) bool {
 	e := c.join()
 	if e == nil {
@@ -111,8 +111,8 @@ func (c *copies[T]) fill(e *edition[T]) *T {
 	return copied
 }
 
-// close sends readers that arrive from now on to another copy, before this one is begun. It reports
-// whether there may be room for this one.
+// close directs new readers to another copy, before this one is made. It reports whether there may
+// be room for this one.
 func (c *copies[T]) close() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,13 +11,13 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/chance"
 )
 
-// text is a copy for tests: when it was made, and whether it is let go of.
+// text is a copy for tests: when it was made, and whether it was released.
 type text struct {
 	made    int64
 	dropped atomic.Bool
 }
 
-// desk makes copies of the number of questions so far.
+// desk makes copies of the number of requests so far.
 type desk struct {
 	copies[text]
 	asked atomic.Int64
@@ -39,8 +39,8 @@ func newDesk(size func() int) *desk {
 	return d
 }
 
-// Nobody reads a copy that is older than the question, or that was let go of, and what
-// is held stays below the bound, unless one copy alone is larger. known bug 119
+// No reader gets a copy older than its request, or a released one, and the held bytes stay below
+// the limit, unless one copy alone is larger. known bug 119
 func TestCopiesForACrowd(t *testing.T) {
 	random := chance.Source(t)
 	var drawing sync.Mutex
@@ -81,7 +81,8 @@ func TestCopiesForACrowd(t *testing.T) {
 	t.Log(d.made, "copies,", turnedAway.Load(), "of 12,800 turned away")
 }
 
-// Who comes while a copy is being made shares the next with all others that do. known bug 119
+// A reader that arrives while a copy is being made shares the next with all others that do. known
+// bug 119
 func TestCopiesAreShared(t *testing.T) {
 	begun, goOn := make(chan bool), make(chan bool)
 	d := newDesk(func() int { return 1 })
@@ -124,7 +125,7 @@ func TestReadersBeyondTheBoundsAreTurnedAway(t *testing.T) {
 	size := maxHeld / 2
 	d := newDesk(func() int { return size })
 	var within func(n int, then func())
-	within = func(n int, then func()) { // so many readers, each with a copy of its own
+	within = func(n int, then func()) { // a number of readers, each with its own copy
 		if n == 0 {
 			then()
 			return
@@ -151,7 +152,7 @@ func TestReadersBeyondTheBoundsAreTurnedAway(t *testing.T) {
 	require.Zero(t, d.readers)
 }
 
-// A panic leaves room for the next.
+// A panic releases its room.
 func TestAPanicWhileACopyIsMade(t *testing.T) {
 	d := newDesk(func() int { return 1 })
 	inner := d.make

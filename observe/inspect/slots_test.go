@@ -13,12 +13,12 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// gate is a slot of a user's own that lets nobody in.
+// gate is a user's slot that rejects all calls.
 type gate struct{ trial.AskOnly }
 
 func (gate) Name() string { return "gate" }
 
-// What slots of the user's own have refused is said below the tree, and in its JSON.
+// Refusals by a user's slots appear below the tree, and in its JSON.
 func TestTreeTellsOfSlots(t *testing.T) {
 	l := newLab(t, engine.Config{Chain: trial.Chain().With(gate{func(inv *engine.Invocation) engine.Verdict {
 		return inv.RefuseWith("tenant is suspended\n", 403)

@@ -2,10 +2,9 @@ package inspect
 
 import "github.com/penstock-go/penstock/internal/engine"
 
-// Snapshot copies everything that the engine counts, as of one reading of its
-// clock. Each counter is exact; the nodes, and the counters of a node, are read one after another
-// while calls continue. No call waits for it: it takes the roll lock of one node after the other,
-// which calls only try to take.
+// Snapshot copies the engine's counts, as of one reading of its clock. Each counter is exact;
+// nodes, and the counters of a node, are read one after another while calls continue. No call waits
+// for it: it takes the roll lock of one node after another, which calls only try to take.
 func Snapshot(e *engine.Engine) Tree {
 	r := newReader(e)
 	t := r.head()
@@ -22,7 +21,7 @@ func Snapshot(e *engine.Engine) Tree {
 	return t
 }
 
-// copy copies the node at a place with all below it.
+// copy copies the node at a place with its descendants.
 func (r reader) copy(p *place, depth int, details details) Node {
 	n := Node{Name: p.name, Kind: p.kind, Overflow: p.overflow}
 	if p.counted != nil {

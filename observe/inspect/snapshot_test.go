@@ -53,7 +53,7 @@ func TestNestedCallsStandBelowTheirCallerSortedByName(t *testing.T) {
 		"1 entrance default", "2 call sql", "1 entrance job", "2 call sql",
 		"1 entrance web", "2 call items", "2 call orders", "3 call cache", "3 call sql",
 	}, walked)
-	for depth := range tree.Walk() { // stopping early is fine
+	for depth := range tree.Walk() { // stopping early is allowed
 		if depth == 2 {
 			break
 		}

@@ -9,40 +9,37 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Stats are what one node counted, as of one time. Each counter is exact, but they are read one
-// after another: while calls come and go, Lifetime may include a call that Second doesn't.
+// Stats are the counts of one node, as of one time. Each counter is exact, but they are read one
+// after another: under traffic, Lifetime may include a call that Second doesn't.
 //
-// The fields are raw counts; rates and response times are derived from them. So
-// the figures of a sum need no rules of their own: counts add up, and an average
-// response time is over all calls, whichever child completed them.
+// The fields are raw counts; rates and response times are derived from them. So sums need no
+// special rules: counts add up, and an average response time is over all calls, whichever child
+// completed them.
 type Stats struct {
-	// Interval is the length of the second window: one second, unless the engine
-	// is configured otherwise. Buckets is the window bucket by bucket, oldest first,
-	// also those without counts; Second is their sum.
+	// Interval is the length of the second window: one second, unless configured otherwise. Buckets
+	// are its buckets, oldest first, including empty ones; Second is their sum.
 	Interval time.Duration
 	Buckets  []stat.Bucket[stat.Counts]
 	Second   stat.Counts
 
-	// History is the last 60 seconds, whole or begun, by the clock and oldest
-	// first, without those in which nothing was counted. Minute is their sum, and
-	// LastSecond the one that ended last.
+	// History is the last 60 seconds of the clock, including the current one, oldest first, without
+	// empty ones. Minute is their sum, and LastSecond the latest complete one.
 	History    []stat.Bucket[stat.Counts]
 	Minute     stat.Counts
 	LastSecond stat.Counts
 
-	// Lifetime is everything since the node was made.
+	// Lifetime is all counts since the node was made.
 	Lifetime stat.Counts
 
-	// InFlight is the calls that entered and did not exit.
+	// InFlight is the number of calls that entered and have not exited.
 	InFlight int64
-	// Waiting is the units that prioritized calls borrowed from buckets that have
-	// not begun, and those that calls wait for in the queue of an isolation rule. Only a
-	// node that such a rule looks at can have some.
+	// Waiting is the number of units that prioritized calls borrowed from coming buckets, plus
+	// units of calls in the queue of an isolation rule. It is 0 on nodes that no such rule uses.
 	Waiting int64
 }
 
-// Rates are the counts of the second window per second: extrapolated where Interval is not
-// a second.
+// Rates returns the counts of the second window per second, extrapolated if Interval is not a
+// second.
 func (f *Stats) Rates() stat.Rates {
 	if f.Interval <= 0 {
 		return stat.Rates{}
@@ -50,24 +47,21 @@ func (f *Stats) Rates() stat.Rates {
 	return f.Second.Per(f.Interval)
 }
 
-// TotalRate is the units asked for per second of the second window, admitted or
-// refused.
+// TotalRate returns the units asked for per second of the second window, admitted or refused.
 func (f *Stats) TotalRate() float64 {
 	r := f.Rates()
 	return r.Pass + r.Block
 }
 
-// AvgRT is the mean response time of the calls that completed in the second
-// window, 0 if none did.
+// AvgRT returns the mean response time of the calls completed in the second window, 0 if there were
+// none.
 func (f *Stats) AvgRT() time.Duration { return f.Second.AvgRT() }
 
-// MinRT is the least response time in the second window; false if no call
-// completed.
+// MinRT returns the least response time in the second window; false if no call completed.
 func (f *Stats) MinRT() (time.Duration, bool) { return f.Second.MinRT() }
 
-// MaxComplete is the most units that completed in one bucket of the second
-// window. For a sum, it is the bucket in which most completed on all children
-// together.
+// MaxComplete returns the most units completed in one bucket of the second window. For a sum, it is
+// the bucket with the most on all children together.
 func (f *Stats) MaxComplete() int64 {
 	var most int64
 	for i := range f.Buckets {
@@ -76,7 +70,7 @@ func (f *Stats) MaxComplete() int64 {
 	return most
 }
 
-// MaxCompleteRate is [Stats.MaxComplete] per second, extrapolated: the rate if every bucket
+// MaxCompleteRate returns [Stats.MaxComplete] per second, extrapolated: the rate if every bucket
 // were like the best one. Sentinel calls it maxSuccessQps.
 func (f *Stats) MaxCompleteRate() float64 {
 	if f.Interval <= 0 {
@@ -85,7 +79,7 @@ func (f *Stats) MaxCompleteRate() float64 {
 	return float64(f.MaxComplete()) * float64(len(f.Buckets)) / f.Interval.Seconds()
 }
 
-// read copies the figures of a node at now, into the slices that are there.
+// read copies the counts of a node at now, reusing the slices.
 func (f *Stats) read(n *node.StatisticNode, now int64, interval time.Duration) {
 	*f = Stats{
 		Interval: interval,
@@ -107,7 +101,7 @@ func (f *Stats) read(n *node.StatisticNode, now int64, interval time.Duration) {
 	}
 }
 
-// add adds the figures of a node that was read at the same time.
+// add adds the counts of a node that was read at the same time.
 func (f *Stats) add(more *Stats) {
 	f.Buckets = addByStart(f.Buckets, more.Buckets)
 	f.Second.Add(&more.Second)
@@ -119,7 +113,7 @@ func (f *Stats) add(more *Stats) {
 	f.Waiting += more.Waiting
 }
 
-// addByStart adds each bucket to the one of the same start. Both lists are sorted.
+// addByStart adds each bucket to the one with the same start. Both lists are sorted.
 func addByStart(to, more []stat.Bucket[stat.Counts]) []stat.Bucket[stat.Counts] {
 	for i := range more {
 		start := more[i].Start

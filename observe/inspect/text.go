@@ -12,24 +12,23 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// How many columns a name gets: in a line of 80 with ordinary figures, and at least, however deep
+// The width of a name: in a line of 80 columns with ordinary figures, and at least, however deep
 // its node is.
 const (
 	labelWidth = 30
 	nameWidth  = 12
 )
 
-// WriteText writes the tree for people, one node a line, contexts without calls
-// left out. Each line has the units that passed and were refused and the mean response time,
-// in the last second (or what api.Config.Interval is, see [Stats.Second]) and in the last
-// minute, and the calls in flight. Units are counts and no rates, so none is extrapolated;
-// from 100,000 on they are rounded, as in 123k.
+// WriteText writes the tree for people, one node a line, without contexts that have no calls. It
+// returns the first error of w. Each line has the units passed and refused and the mean response
+// time, in the last second (or api.Config.Interval, see [Stats.Second]) and in the last minute, and
+// the calls in flight. Units are counts, not rates, so they are not extrapolated; from 100,000 on
+// they are rounded, as in 123k.
 //
-// Beside a call are the percentiles of its resource's response times in the last minute, in all
-// contexts, where api.Config.Percentiles is on, and the most urgent of what rules report of it.
-// Below the tree is what may need attention: calls that wait, slots that panicked, caps that were
-// reached, which rules refused most, what rules in shadow mode would have refused, and what else
-// rules report. It returns the first error of w.
+// Beside a call are the percentiles of its resource's response times in the last minute, over all
+// contexts, if api.Config.Percentiles is on, and the most urgent report of a rule on it. Below the
+// tree are lines that may need attention: waiting calls, panics of slots, full caps, the rules with
+// most refusals, refusals that rules in shadow mode would have made, and other reports of rules.
 func (t Tree) WriteText(w io.Writer) error { return t.view().writeText(w) }
 
 func (v view) writeText(w io.Writer) error {
@@ -46,7 +45,7 @@ func (v view) writeText(w io.Writer) error {
 			return err
 		}
 	}
-	before := "\n" // an empty line above the first
+	before := "\n" // an empty line before the first
 	for line := range v.head.attention {
 		out.WriteString(before)
 		out.WriteString(line)
@@ -60,11 +59,11 @@ func (v view) writeText(w io.Writer) error {
 
 // cells are the texts of a line: a label and figures.
 type cells struct {
-	text []byte // of all, one after another
+	text []byte // of all cells, concatenated
 	ends []int
 }
 
-// end ends a cell to whose text this much was appended.
+// end ends a cell, after its text was appended.
 func (c *cells) end(text []byte) {
 	c.text, c.ends = text, append(c.ends, len(text))
 }
@@ -81,9 +80,9 @@ func (c *cells) all() iter.Seq2[int, []byte] {
 	}
 }
 
-// lines yields a line for each node that is shown, good until the next.
+// lines yields a line for each shown node, valid until the next.
 func (v view) lines(yield func(*cells) bool) {
-	guides := [][]byte{nil, nil} // what draws the lines of the levels above, by depth
+	guides := [][]byte{nil, nil} // tree lines of the levels above, by depth
 	line := new(cells)
 	for n := range v.calls {
 		if n.Kind == NodeEntrance && n.below == 0 {
@@ -135,15 +134,14 @@ func (f *Stats) describe(line *cells) {
 	}
 }
 
-// headings are above the figures of a line: the root's line has them. Each three are for one span
-// of time; the last continues from the "in" above it.
+// headings stand above the figures: the root's line has them. Each three are for one span of time;
+// the last continues the "in" above it.
 var headings = [...]string{"pass", "block", "rt", "pass", "block", "rt", "flight"}
 
-// table is the widths of columns that lines are aligned in: the name, the figures, and what
-// else there is.
+// table is the widths of aligned columns: the name, the figures, and further ones.
 type table []int
 
-// fit makes the columns as wide as a line needs that has figures.
+// fit widens the columns for a line with figures.
 func (t *table) fit(line *cells) {
 	if len(line.ends) == 1 {
 		return
@@ -160,7 +158,7 @@ func (t *table) fit(line *cells) {
 		}
 		(*t)[i] = max((*t)[i], shown.Columns(text))
 	}
-	(*t)[0] = min((*t)[0], labelWidth) // a line that is deeper stands out
+	(*t)[0] = min((*t)[0], labelWidth) // a deeper line sticks out
 }
 
 // writeSpans writes the line above the headings.

@@ -62,7 +62,7 @@ flow rule flow:GET /orders: refused 12 calls
 `, text(t, l.tree()))
 }
 
-// One call a minute is seen whenever somebody looks.
+// One call a minute is always visible.
 func TestTextShowsLowTraffic(t *testing.T) {
 	l := newLab(t, engine.Config{})
 	for range 3 {
@@ -75,7 +75,7 @@ func TestTextShowsLowTraffic(t *testing.T) {
 	}
 }
 
-// The ten rules that refused most are named, the others counted.
+// The ten rules with most refusals are named, the others counted.
 func TestTextSaysWhichRulesRefused(t *testing.T) {
 	l := newLab(t, engine.Config{})
 	var all []flow.Rule
@@ -102,7 +102,7 @@ func TestTextSaysWhatNeedsAttention(t *testing.T) {
 	tree := newLab(t, engine.Config{}).tree()
 	tree.Waiting, tree.Failures = 3, 7
 	tree.Caps.Origins = inspect.Usage{Used: 10, Cap: 10, Overflows: 4}
-	tree.Caps.Contexts = inspect.Usage{Used: 5, Cap: 5} // full, but nothing was turned away
+	tree.Caps.Contexts = inspect.Usage{Used: 5, Cap: 5} // full, but no name was turned away
 	require.Equal(t, `machine-root
 
 waiting calls: 3
@@ -154,7 +154,7 @@ func TestANameIsOneLineWhateverItHolds(t *testing.T) {
 	}
 }
 
-// Whatever the names and the figures, calls nested five deep have 80 columns.
+// Whatever the names and figures, calls nested five deep fit in 80 columns.
 func TestOrdinaryNamesFitAnOrdinaryTerminal(t *testing.T) {
 	l := newLab(t, engine.Config{})
 	ctx := from("http", "")

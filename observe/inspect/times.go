@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// times are the percentiles of resources, by name; nil where there are none.
+// times holds the percentiles of resources, by name; nil if they are off.
 type times map[string]stat.Percentiles
 
 func newTimes(resources []Node) (t times) {
@@ -27,7 +27,7 @@ func (t *times) add(resource string, p stat.Percentiles) {
 	(*t)[resource] = p
 }
 
-// size is about how many bytes they take.
+// size returns its approximate size in bytes.
 func (t times) size() int {
 	return len(t) * int(reflect.TypeFor[string]().Size()+reflect.TypeFor[stat.Percentiles]().Size())
 }

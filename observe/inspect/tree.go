@@ -12,32 +12,30 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Tree is a copy of everything that an engine counts. It doesn't change by itself, so goroutines
-// may share one as long as none writes to it.
+// Tree is a copy of an engine's counts. It never changes, so goroutines may share one as long as
+// none writes to it.
 type Tree struct {
 	// At is the time of all figures, by the engine's clock.
 	At time.Time
-	// Root is above the entrances, each with the calls that came in there.
+	// Root is the parent of the entrances, each with its calls.
 	Root Node
-	// Resources are those that a call has asked for, by name, each with its callers.
-	// What only a rule names is not among them.
+	// Resources are the resources that a call has asked for, by name, each with its callers.
+	// Resources that only rules name are not included.
 	Resources []Node
-	// Inbound is the inbound calls of all resources.
+	// Inbound counts the inbound calls of all resources.
 	Inbound Node
 
-	// Rules is what each rule has done since it was loaded, in the order in which
-	// they were declared.
+	// Rules holds the counts of each rule since it was loaded, in the order of declaration.
 	Rules []core.RuleStats
 
-	// Waiting is how many calls were asleep when the copy was made, because a rule told them to
-	// wait.
+	// Waiting is the number of calls asleep when the copy was made, because a rule made them wait.
 	Waiting int64
-	// Failures is how often a slot panicked. The call went on without that slot.
+	// Failures is the number of panics of slots. The calls went on without the slot.
 	Failures int64
-	// Leaked is how many calls were reported because they did not exit in time, where
-	// api.Config.LeakAfter says to watch for that.
+	// Leaked is the number of calls reported because they did not exit in time, if
+	// api.Config.LeakAfter is set.
 	Leaked int64
-	// Caps is how full the tree is.
+	// Caps is the use of the tree's limits.
 	Caps Caps
 }
 
@@ -45,28 +43,26 @@ type Tree struct {
 type Node struct {
 	Name string
 	Kind NodeKind
-	// Overflow marks a node that represents all names beyond a cap.
+	// Overflow marks a node that stands for all names beyond a cap.
 	Overflow bool
 
 	Stats
 
-	// Children are sorted by name: below the root the entrances, below an entrance
-	// and a call the calls nested there. Calls below the 100th level are beside
-	// their caller instead of below it.
+	// Children are sorted by name: below the root the entrances, below an entrance and a call the
+	// nested calls. Calls below the 100th level are siblings of their callers.
 	Children []Node
 	// Origins are the callers of a resource, sorted by name.
 	Origins []Node
-	// Percentiles are of the response times of a resource within the last minute, the zero value
-	// where api.Config.Percentiles is off or nothing completed.
+	// Percentiles are of a resource's response times within the last minute; zero if
+	// api.Config.Percentiles is off or nothing completed.
 	Percentiles stat.Percentiles
-	// Details are what rules report of a resource, in the order of the rules, in types of their
-	// families.
+	// Details are the rules' reports on a resource, in the order of the rules; their types are in
+	// the families' packages.
 	Details []core.ResourceDetails
 }
 
-// Caps is how many nodes there are of each kind, how many there may be, and how
-// often a name found no place. What rules name, and the default context, is
-// outside the caps.
+// Caps is the number of nodes of each kind, its limit, and the number of overflows. Names in rules,
+// and the default context, don't count.
 type Caps struct {
 	Resources Usage
 	Contexts  Usage
@@ -74,17 +70,17 @@ type Caps struct {
 	Origins   Usage // pairs of resource and caller
 }
 
-// Usage is how far a cap is used up.
+// Usage is the use of a cap.
 type Usage struct {
 	Used int
 	Cap  int
-	// Overflows is how often a name found no place, and so a call was counted on an
+	// Overflows is the number of times that a name found no place and its call counted on an
 	// overflow node. A name that comes again counts again.
 	Overflows int64
 }
 
-// Walk yields the root and all below it with their depth, the root's being 0:
-// parents before children, children by name.
+// Walk yields the root and all nodes below it with their depth, 0 for the root: parents before
+// children, children by name.
 func (t Tree) Walk() iter.Seq2[int, *Node] {
 	return t.Root.all()
 }
@@ -105,8 +101,7 @@ func (n *Node) walk(depth int, yield func(int, *Node) bool) bool {
 	return true
 }
 
-// Resource returns the node of a resource over all contexts, if a call has asked
-// for it.
+// Resource returns the node of a resource over all contexts, if a call has asked for it.
 func (t Tree) Resource(name string) (*Node, bool) { return find(t.Resources, name) }
 
 // Origin returns the node of a caller of a resource.
@@ -123,8 +118,7 @@ func (t Tree) Entrance(context string) (*Node, bool) {
 	return find(t.Root.Children, cmp.Or(context, node.DefaultContext))
 }
 
-// Call returns the node of a resource in a context, however deep it is; "" is
-// the default context.
+// Call returns the node of a resource in a context, at any depth; "" is the default context.
 func (t Tree) Call(context, resource string) (*Node, bool) {
 	entrance, ok := t.Entrance(context)
 	if !ok {

@@ -14,8 +14,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// A rule that no call has come for shows as such until one does, refused or not: its name may
-// be one that nobody uses.
+// A rule without a call is listed as such until one comes, refused or not: nobody may use its name.
 func TestTreeTellsOfRulesThatNothingAskedFor(t *testing.T) {
 	l := newLab(t, engine.Config{})
 	l.rules(

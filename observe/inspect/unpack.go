@@ -35,7 +35,7 @@ func (p *packed) eachResource(yield func(visit) bool) {
 	u.all(p.resources.count, 0, yield)
 }
 
-// unpacker reads one node after the other.
+// unpacker reads one node after another.
 type unpacker struct {
 	*packed
 	rest  []byte
@@ -47,7 +47,7 @@ func (u *unpacker) goTo(place packedPlace) {
 	u.rest, u.names = u.nodes[place.node:], u.packed.names[place.name:]
 }
 
-// all visits that many nodes side by side, with everything below them.
+// all visits count sibling nodes with their descendants.
 func (u *unpacker) all(count, depth int, yield func(visit) bool) bool {
 	for i := range count {
 		below := u.next()
@@ -58,7 +58,7 @@ func (u *unpacker) all(count, depth int, yield func(visit) bool) bool {
 	return true
 }
 
-// next reads a node and returns how many hang right below it.
+// next reads a node and returns the number of its children.
 func (u *unpacker) next() int {
 	n := &u.node
 	kind := u.rest[0]

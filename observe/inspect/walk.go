@@ -2,23 +2,23 @@ package inspect
 
 import "iter"
 
-// visit is a node on the way through a tree, in the order in which it is written:
-// parents before children. The node is valid until the next visit; what is below it is visited
-// separately, and need not be in its fields.
+// visit is a node on a walk through a tree, in the order of output: parents before children. The
+// node is valid until the next visit; its descendants are visited separately, and need not be in
+// its fields.
 type visit struct {
 	*Node
 	depth int
-	below int  // how many nodes hang right below
-	last  bool // no sibling that is shown as text follows
+	below int  // number of children
+	last  bool // no sibling in the text follows
 }
 
-// view is a tree as the renderings see it, one node after the other, so that it need
-// not be in memory as a whole.
+// view is a tree for rendering, one node after another, so that it need not be in memory as a
+// whole.
 type view struct {
-	head      *Tree // without what hangs below the root, and without resources
+	head      *Tree // without the descendants of the root, and without resources
 	details   details
 	times     times
-	calls     iter.Seq[visit] // the root and all below
+	calls     iter.Seq[visit] // the root and its descendants
 	resources iter.Seq[visit] // each followed by its callers
 }
 
@@ -32,7 +32,7 @@ func (t *Tree) view() view {
 	}
 }
 
-// visits yields the node and all below it.
+// visits yields the node and its descendants.
 func (n *Node) visits(yield func(visit) bool) { n.visit(0, true, yield) }
 
 func (n *Node) visit(depth int, last bool, yield func(visit) bool) bool {

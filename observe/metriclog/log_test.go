@@ -294,7 +294,7 @@ func TestPlantedLinks(t *testing.T) {
 		l.output.day = "" // start a new file
 		_ = os.Remove(filepath.Join(l.config.Dir, "shop-metrics.log.2026-01-02"))
 		require.Error(t, call(t, e, "closed", 1))
-		require.ErrorContains(t, l.blocks.flush(e.Now()), "is no regular file")
+		require.ErrorContains(t, l.blocks.flush(e.Now()), "is not a regular file")
 		clock.Advance(time.Second)
 		data, err := os.ReadFile(other)
 		assert.Equal(t, there, err == nil)
@@ -506,8 +506,8 @@ func TestParseRow(t *testing.T) {
 	}
 	assert.Equal(t, "1767366000000|a|1|2|3|4|5|6|7|8", string(row.AppendThin(nil)))
 	for line, want := range map[string]string{
-		"":                                       "metriclog: a line of 1 columns: use 11, or 10 without a date",
-		"1|2|3|4|5|6|7|8|9":                      "metriclog: a line of 9 columns: use 11, or 10 without a date",
+		"":                                       "metriclog: line has 1 columns: use 11, or 10 without a date",
+		"1|2|3|4|5|6|7|8|9":                      "metriclog: line has 9 columns: use 11, or 10 without a date",
 		"1|yesterday|a|1|2|3|4|5|6|7|8":          `metriclog: "yesterday" is not a date`,
 		"1|a|1|2|3|four|5|6|7|8":                 `metriclog: "four" is not a whole number`,
 		"1|a|1|2|3|99999999999999999999|5|6|7|8": `metriclog: "99999999999999999999" is not a whole number`,

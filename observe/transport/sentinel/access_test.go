@@ -158,8 +158,8 @@ func TestConfig(t *testing.T) {
 		{Config{Dashboards: []string{"http://dash"}}, "App is required"},
 		{Config{App: "a", Dashboards: []string{"dash:8080"}}, "Dashboards"},
 		{Config{App: "a", Dashboards: []string{"ftp://user:secret@dash"}}, "Dashboards"},
-		{Config{App: strings.Repeat("x", 257)}, "the most is 256"},
-		{Config{IP: "orders.internal"}, "addresses only"},
+		{Config{App: strings.Repeat("x", 257)}, "the maximum is 256"},
+		{Config{IP: "orders.internal"}, "use an IP address such as"},
 	} {
 		full, err := c.cfg.check()
 		if err != nil {
