@@ -16,23 +16,23 @@ import (
 	"time"
 )
 
-// access is what a route asks of its clients.
+// access is a route's requirement for clients.
 type access uint8
 
 const (
 	open    access = iota // the page, which has no data
 	reads                 // data: the read token or the write token, if there is a read token
-	changes               // changes something, or shows what would change: the write token always
+	changes               // changes something, or shows its effect: always the write token
 )
 
-// route is one row of the table that the mux is made from and that the tests go through.
+// route is a row of the table that the mux is built from and that the tests iterate over.
 type route struct {
 	method, pattern string
 	access          access
 	serve           func(http.ResponseWriter, *http.Request) error
 }
 
-// problem is an error that its reader gets to see, with a status.
+// problem is an error for the client, with a status.
 type problem struct {
 	status int
 	text   string
@@ -44,13 +44,12 @@ func refuse(status int, format string, args ...any) *problem {
 	return &problem{status, fmt.Sprintf(format, args...)}
 }
 
-// policy says that the page may load only from its own origin, and that nothing may embed it.
+// policy restricts the page to loading from its own origin, and forbids embedding it.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// handler is everything that is served. In order: the name under which the server was asked, the
-// route, the origin of the request, its token, its body, and how many requests are answered at the
-// same time.
+// handler serves everything. It checks, in order: the host name of the request, the route, the
+// request's origin, its token, its body, and the number of concurrent requests.
 func (c *console) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range c.routes() {
@@ -78,20 +77,20 @@ func (c *console) handler() http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Referrer-Policy", "no-referrer")
 		if r.ContentLength != 0 && r.Body != nil {
-			// What no handler reads, the server reads after the answer, for at most this long.
+			// The server reads an unread body after the response, for at most this long.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime))
 		}
 		if !c.knows(r.Host) {
-			writeProblem(w, refuse(http.StatusForbidden, "the console is not served under this name: Config.Hosts has those that are"))
+			writeProblem(w, refuse(http.StatusForbidden, "the console is not served under this name: add it to Config.Hosts"))
 			return
 		}
 		mux.ServeHTTP(w, r)
 	})
 }
 
-// answer serves a request if there is room among those that are being answered.
+// answer serves a request if there is room among those being answered.
 func (c *console) answer(route route, w http.ResponseWriter, r *http.Request) error {
-	if route.pattern == eventsPath { // which has a limit of its own
+	if route.pattern == eventsPath { // it has its own limit
 		return route.serve(w, r)
 	}
 	select {
@@ -103,8 +102,8 @@ func (c *console) answer(route route, w http.ResponseWriter, r *http.Request) er
 	}
 }
 
-// readBody reads the body of a request that was admitted. It does so before the request is among
-// those that are being answered, so that one whose client is slow keeps no other from that.
+// readBody reads the body of an admitted request, before the request counts as being answered, so
+// that a slow client doesn't block others.
 func (c *console) readBody(w http.ResponseWriter, r *http.Request) error {
 	select {
 	case c.reading <- struct{}{}:
@@ -115,7 +114,7 @@ func (c *console) readBody(w http.ResponseWriter, r *http.Request) error {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(requestTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodySize))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return refuse(http.StatusRequestEntityTooLarge, "the most is %d bytes", bodySize)
+		return refuse(http.StatusRequestEntityTooLarge, "the maximum is %d bytes", bodySize)
 	}
 	if err != nil {
 		return refuse(http.StatusBadRequest, "the body can't be read: %v", err)
@@ -126,11 +125,11 @@ func (c *console) readBody(w http.ResponseWriter, r *http.Request) error {
 
 func tooMany(w http.ResponseWriter) error {
 	w.Header().Set("Retry-After", "1")
-	return refuse(http.StatusServiceUnavailable, "too many requests at once: try again")
+	return refuse(http.StatusServiceUnavailable, "too many concurrent requests: try again")
 }
 
-// knows reports whether the console may be asked under this name, with whatever port: that may be
-// forwarded. A name that resolves to this machine is not enough: any site can have one.
+// knows reports whether the console may be requested under this name, with any port, as ports may
+// be forwarded. A name that resolves to this machine is not enough: any site can have one.
 func (c *console) knows(hostPort string) bool {
 	host, bracketed := hostPort, false
 	if h, _, err := net.SplitHostPort(hostPort); err == nil {
@@ -146,14 +145,14 @@ func (c *console) knows(hostPort string) bool {
 	})
 }
 
-// admit says why a request is not answered, if it is not. Where a request for data comes from another site, the
-// browser would not show that the answer, but it would be made.
+// admit returns the reason for which a request is refused, nil if it is not. For a request from
+// another site, the browser would hide the response, but it would still be made.
 func (c *console) admit(route route, r *http.Request) error {
 	if route.access == open {
 		return nil
 	}
 	asked := *r
-	asked.Method = http.MethodPost // what reads is held to the same
+	asked.Method = http.MethodPost // the same rules for reads
 	if err := c.origins.Check(&asked); err != nil {
 		return refuse(http.StatusForbidden, "%v", err)
 	}
@@ -170,7 +169,7 @@ func (c *console) admit(route route, r *http.Request) error {
 	return nil
 }
 
-// bearer is the token of a header, "" if it is of another scheme. Schemes are written in any case.
+// bearer returns the token of a header, "" for another scheme. Schemes are case-insensitive.
 func bearer(header string) string {
 	scheme, token, _ := strings.Cut(strings.TrimLeft(header, " "), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -193,7 +192,7 @@ func writeProblem(w http.ResponseWriter, err error) {
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	body, _ := json.Marshal(map[string]string{"error": err.Error()}) // texts can be written
+	body, _ := json.Marshal(map[string]string{"error": err.Error()}) // strings can always be encoded
 	w.Header().Set("Content-Type", jsonType)
 	w.WriteHeader(status)
 	_, _ = w.Write(body)
@@ -201,19 +200,19 @@ func writeProblem(w http.ResponseWriter, err error) {
 
 const jsonType = "application/json; charset=utf-8"
 
-// answers is what all answers that clients have not read yet share. One is made at a time, and their
-// bytes have a bound: clients that don't read hold no more memory together than that.
+// answers is the shared limit of all unread responses. They are made one at a time, and their total
+// size is bounded: clients that don't read hold no more memory together than that.
 type answers struct {
-	making sync.Mutex // one at a time, as values are larger than their JSON; before console.making
+	making sync.Mutex // one at a time, as values are larger than their JSON; locked before console.making
 
 	mu   sync.Mutex
 	held int // bytes
 }
 
-// maxHeld is how many bytes of answers may be unread, besides one that is alone.
+// maxHeld is the maximum number of bytes of unread responses; one response alone may be larger.
 const maxHeld = 64 << 20
 
-// hold counts an answer of that many bytes, if there is room.
+// hold counts a response of n bytes, if there is room.
 func (a *answers) hold(n int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -230,7 +229,7 @@ func (a *answers) add(n int) {
 	a.held += n
 }
 
-// make is the JSON of a value, which counts as held.
+// make returns the JSON of a value, which counts as held.
 func (a *answers) make(value func() (any, error)) ([]byte, error) {
 	a.making.Lock()
 	defer a.making.Unlock()
@@ -241,7 +240,7 @@ func (a *answers) make(value func() (any, error)) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// reply answers with a value as JSON, or says that there are too many answers that nobody reads.
+// reply sends a value as JSON, or an error that there are too many unread responses.
 func (c *console) reply(w http.ResponseWriter, value func() (any, error)) error {
 	body, err := c.unread.make(value)
 	if err != nil {
@@ -253,7 +252,7 @@ func (c *console) reply(w http.ResponseWriter, value func() (any, error)) error 
 	return c.write(w, body)
 }
 
-// write sends an answer that is held.
+// write sends a response that is held.
 func (c *console) write(w http.ResponseWriter, body []byte) error {
 	defer c.unread.add(-len(body))
 	w.Header().Set("Content-Type", jsonType)

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// declared is what each route is for. One that is missing here, or is here and isn't there, fails the
+// declared holds the access of each route. A route that is missing here, or only here, fails the
 // matrix.
 var declared = map[string]access{
 	"GET /{$}":                  open,
@@ -37,7 +37,7 @@ var declared = map[string]access{
 }
 
 var (
-	// hosts are names under which the console is served, and not.
+	// hosts are names under which the console is served, or not.
 	hosts = map[string]bool{
 		"127.0.0.1:8719": true, "[::1]:8719": true, "console.example:80": true,
 		"evil.example:8719": false, "": false, "localhost.": false,
@@ -61,8 +61,8 @@ var (
 	methods = []string{"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "get"}
 )
 
-// Every route × method × token × Host × Origin, of the routes that the mux is made of, under each
-// configuration of tokens: exactly what is declared is let in, and nothing but POST changes anything.
+// Every route × method × token × Host × Origin, over the routes of the mux, for each configuration
+// of tokens: exactly the declared access is granted, and only POST changes anything.
 func TestBearer(t *testing.T) {
 	l := newLab(t, Config{ReadToken: readToken}, api.RuleSet{})
 	for header, want := range map[string]int{
@@ -75,8 +75,8 @@ func TestBearer(t *testing.T) {
 	}
 }
 
-// Clients that don't read hold a bounded number of bytes together, whatever they asked for, and small
-// answers still have room.
+// Clients that don't read hold a bounded number of bytes together, whatever they request, and small
+// responses still have room.
 func TestUnreadAnswersAreBounded(t *testing.T) {
 	l := newLab(t, Config{}, api.RuleSet{})
 	for i := range 3_000 {
@@ -115,7 +115,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	assert.Zero(t, l.console.unread.held)
 }
 
-// stalling is a client that doesn't read an answer that is large.
+// stalling is a client that doesn't read a large response.
 type stalling struct {
 	*httptest.ResponseRecorder
 	stalled chan<- int
@@ -161,7 +161,7 @@ func TestSecurityMatrix(t *testing.T) {
 			set := l.guard.Rules()
 			for pattern, served := range byPath {
 				path := strings.NewReplacer("{$}", "", "{name}", "a").Replace(pattern)
-				if path == eventsPath { // whose answer has no end
+				if path == eventsPath { // its response has no end
 					l.console.config.Streams = 0
 				} else {
 					l.console.config.Streams = 1
@@ -202,15 +202,15 @@ func TestSecurityMatrix(t *testing.T) {
 								case access == changes && token != writeToken:
 									want = http.StatusUnauthorized
 								case access == changes && path == "/api/rules/apply":
-									want = http.StatusConflict // it was not shown: but it was let in
+									want = http.StatusConflict // access granted, but it was not shown
 								case access == reads && cfg.ReadToken != "" && token != readToken && (cfg.WriteToken == "" || token != writeToken):
 									want = http.StatusUnauthorized
 								case path == "/api/explain":
-									want = http.StatusBadRequest // of which call?
+									want = http.StatusBadRequest // access granted, but there is no call in the query
 								case path == "/api/resource":
 									want = http.StatusNotFound
 								case path == eventsPath && method == "GET":
-									want = http.StatusServiceUnavailable // there is no room: but it was let in
+									want = http.StatusServiceUnavailable // access granted, but there is no room
 								}
 								w := l.do(r)
 								cases++
@@ -232,7 +232,8 @@ func TestSecurityMatrix(t *testing.T) {
 	}
 }
 
-// known bug 172. A name that resolves to this machine is not enough, and there are many ways to write one.
+// known bug 172. A name that resolves to this machine is not enough, and there are many ways to
+// write one.
 func TestHosts(t *testing.T) {
 	l := newLab(t, Config{Hosts: []string{"console.example", "[fd00::1]"}}, api.RuleSet{})
 	for host, ok := range map[string]bool{
@@ -256,15 +257,15 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		cfg  Config
 		want string
 	}{
-		{Config{Addr: "0.0.0.0:8719"}, "others can reach"},
-		{Config{Addr: ":8719"}, "others can reach"},
-		{Config{Addr: "[::]:8719"}, "others can reach"},
-		{Config{Addr: "10.0.0.1:8719", ReadToken: readToken}, "others can reach"},
-		{Config{Addr: "console.example:8719", ReadToken: readToken}, "others can reach"},
+		{Config{Addr: "0.0.0.0:8719"}, "other machines can reach"},
+		{Config{Addr: ":8719"}, "other machines can reach"},
+		{Config{Addr: "[::]:8719"}, "other machines can reach"},
+		{Config{Addr: "10.0.0.1:8719", ReadToken: readToken}, "other machines can reach"},
+		{Config{Addr: "console.example:8719", ReadToken: readToken}, "other machines can reach"},
 		{Config{Addr: "127.0.0.1"}, "missing port"},
 		{Config{Streams: -1}, "Streams is -1"},
 		{Config{WriteRules: true}, "needs a WriteToken"},
-		{Config{ReadToken: readToken, WriteToken: readToken}, "two that differ"},
+		{Config{ReadToken: readToken, WriteToken: readToken}, "use different tokens"},
 		{Config{ReadToken: "short"}, "ReadToken is shorter"},
 		{Config{WriteToken: "short"}, "WriteToken is shorter"},
 	} {
@@ -281,7 +282,7 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 	}
 }
 
-// Tokens are in no answer, no text and no log.
+// No response and no log contains a token.
 func TestTokensAreNotTold(t *testing.T) {
 	l := newLab(t, Config{ReadToken: readToken, WriteToken: writeToken, WriteRules: true}, api.RuleSet{})
 	var all strings.Builder

@@ -7,26 +7,26 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// alert is something that every page shows: what is in force may not be what was meant to be.
+// alert is a problem shown on every page: the rules in force may not be the intended ones.
 type alert struct {
 	What string `json:"what"` // "source" or "store"
-	// State of a source is failed, cached (its rules are from the cache) or stale (it has
-	// not been seen for long); that of a store is away.
+	// State of a source is failed, cached (its rules are from the cache) or stale (not confirmed
+	// for long); a store's is away.
 	State string    `json:"state"`
 	Name  string    `json:"name,omitempty"` // of the source
 	Since time.Time `json:"since,omitzero"`
 	Error string    `json:"error,omitempty"`
-	Rules int       `json:"rules,omitempty"` // whose store is away
+	Rules int       `json:"rules,omitempty"` // number of rules whose store is unreachable
 }
 
 const (
-	staleAfter = 10 * time.Minute // without having been seen: twice as long as the longest pause between looks
+	staleAfter = 10 * time.Minute // without confirmation: twice the longest pause between checks
 	maxAlerts  = 20
 	alertWidth = 300
 )
 
-// alerts are what is wrong at the moment with the sources of the rules, and with the store of shared
-// limits. now is the machine's time, by which sources are watched.
+// alerts returns the current problems with the sources of the rules, and with the store of shared
+// limits. now is the machine's time, which sources use.
 func (c *console) alerts(now time.Time) []alert {
 	var all []alert
 	for _, s := range c.guard.Status().Sources {
@@ -58,7 +58,8 @@ func alertOf(s rules.Status, now time.Time) (a alert, is bool) {
 	return a, true
 }
 
-// storeAway is how many rules do without their store. Where no rule is shared, that costs nothing.
+// storeAway returns the number of rules that decide without their store. It costs nothing if no
+// rule is shared.
 func (c *console) storeAway() (n int) {
 	if revision := c.guard.Engine().Rules().Revision; c.sharing.revision != revision || !c.sharing.known {
 		c.sharing = sharing{revision, true, c.guard.Rules().Shared()}
@@ -74,7 +75,7 @@ func (c *console) storeAway() (n int) {
 	return n
 }
 
-// sharing is whether rules of a revision have limits that a cluster shares.
+// sharing records whether rules of a revision have limits that a cluster shares.
 type sharing struct {
 	revision      uint64
 	known, shared bool

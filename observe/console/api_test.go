@@ -119,7 +119,7 @@ func TestAResourceWithAllThereIsOfIt(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, l.do(request("GET", "/api/resources/none", "")).Code)
 }
 
-// Where percentiles are counted they stand beside the mean of the minute, and nowhere where they aren't.
+// With percentiles on, they are beside the mean of the minute; otherwise they are absent.
 func TestPercentilesStandBesideTheMean(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		l := newLabOf(t, api.Config{Percentiles: on}, Config{}, api.RuleSet{})
@@ -155,7 +155,7 @@ func TestPercentilesStandBesideTheMean(t *testing.T) {
 	}
 }
 
-// Whatever a name contains, its resource is found.
+// A resource is found whatever its name contains.
 func TestNamesThatArePaths(t *testing.T) {
 	l := newLab(t, Config{}, api.RuleSet{})
 	for _, name := range []string{"GET /orders/{id}", "a//b", "..", "a?b#c", "<script>alert(1)</script>", "日本\u2028\x00\n", "%2e"} {
@@ -228,7 +228,7 @@ func TestHowFullHotspotRulesAre(t *testing.T) {
 	assert.InDelta(t, 0.9, *raw.Rules[0].Full, 1e-9)
 }
 
-// Rules whose limit a cluster shares say whether its store is away, whatever their family.
+// Rules of any family report that their store is unreachable.
 func TestRulesWhoseStoreIsAway(t *testing.T) {
 	clock := api.NewManualClock(begin)
 	store := &shutStore{Memory: cluster.NewMemory(clock)}
@@ -269,7 +269,7 @@ func TestRulesWhoseStoreIsAway(t *testing.T) {
 	assert.Equal(t, []alert{{What: "store", State: "away", Rules: 2}}, list.Alerts)
 }
 
-// A source that failed or is stale is told wherever the page gets its figures.
+// Every path that feeds the page reports failed and stale sources.
 func TestSourcesThatFailAreTold(t *testing.T) {
 	l := newLab(t, Config{}, api.RuleSet{})
 	dir := t.TempDir()
@@ -277,15 +277,15 @@ func TestSourcesThatFailAreTold(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("flow: [{id: few, resource: orders, threshold: 2}]"), 0o600))
 	require.NoError(t, l.guard.WatchRules(t.Context(), path))
 	l.call(1, "orders")
-	told := func() []alert {
+	shown := func() []alert {
 		var list resourcesReply
 		l.get("/api/resources", &list)
 		return list.Alerts
 	}
-	assert.Empty(t, told())
+	assert.Empty(t, shown())
 	require.NoError(t, os.WriteFile(path, []byte("flow: [{id: few, resource: orders, treshold: 2}]"), 0o600))
 	patience.Until(t, "the source fails", func() bool { return !l.guard.Status().OK })
-	all := told()
+	all := shown()
 	require.Len(t, all, 1)
 	assert.Equal(t, "source failed "+path, all[0].What+" "+all[0].State+" "+all[0].Name)
 	assert.Contains(t, all[0].Error, "treshold: unknown field")
@@ -311,7 +311,7 @@ func TestSourcesThatFailAreTold(t *testing.T) {
 	}
 }
 
-// shutStore is a store that may answer nothing.
+// shutStore is a store that can stop answering.
 type shutStore struct {
 	*cluster.Memory
 	shut bool
@@ -323,7 +323,7 @@ func (s *shutStore) Start(ctx context.Context, batch []store.Command, done func(
 	}
 }
 
-// Gateway rules are at work as rules of other families, and shown as they were written.
+// Gateway rules run as rules of other families, and are shown as written.
 func TestGatewayRulesAreShownAsWritten(t *testing.T) {
 	l := newLab(t, Config{WriteToken: writeToken, WriteRules: true}, api.RuleSet{Gateway: []gateway.Rule{
 		{ID: "all", Route: "orders", Threshold: 3}, {ID: "each", Route: "orders", Param: gateway.ClientIP, Threshold: 9},
@@ -353,7 +353,7 @@ func TestGatewayRulesAreShownAsWritten(t *testing.T) {
 	assert.Contains(t, made.Diff, "threshold 3 -> 7")
 }
 
-// everyKey is a rule file with every key that the schema has.
+// everyKey is a rule file with every key of the schema.
 const everyKey = `
 authority: [{id: who, resource: orders, origins: [acme]}]
 system: [{id: calls, metric: concurrency, threshold: 1000}]
@@ -395,7 +395,7 @@ func TestEveryKeyOfARuleFileIsShown(t *testing.T) {
 		}
 	}
 	l.get("/api/rules", &got)
-	shown := map[string]bool{"groups": true, "cluster": true} // which limit nothing by themselves
+	shown := map[string]bool{"groups": true, "cluster": true} // these limit nothing by themselves
 	for _, r := range got.Rules {
 		assert.NotEmpty(t, r.Rule, r.ID)
 		assert.Equal(t, r.ID, r.Rule["id"])
@@ -455,7 +455,7 @@ func TestExplain(t *testing.T) {
 	assert.Equal(t, known, now, "to look makes nothing")
 }
 
-// A call is asked about as the calls of a server are made: inbound, so that system rules judge it.
+// Explain assumes a call like those of server adapters: inbound, so that system rules apply.
 func TestExplainAssumesAnInboundCall(t *testing.T) {
 	l := newLab(t, Config{}, api.RuleSet{System: []system.Rule{{ID: "none", Metric: system.Concurrency, Threshold: 0}}})
 	ask := func(query string) (got struct {
@@ -561,7 +561,7 @@ data: {"at":"2026-03-01T12:00:00Z","rule":"b","resource":"sql","from":"closed","
 	assert.Contains(t, string(f.next()), "event: burst")
 }
 
-// sorted has the rows of a frame in the order of their names: resources come in wide.
+// sorted returns a frame with its rows sorted by name: resources may come in any order.
 func sorted(frame string) string {
 	head, rest, _ := strings.Cut(frame, `"resources":[`)
 	rows, tail, _ := strings.Cut(rest, "]}")
@@ -576,8 +576,8 @@ func sorted(frame string) string {
 	return head + `"resources":[` + strings.Join(list, "],") + "]]}" + tail
 }
 
-// A resource whose name is no UTF-8 can be told from others, and asked for by its address and, if nothing else is the
-// same in JSON, by what JSON has.
+// A resource with a name that is not UTF-8 is distinguishable, and can be requested by its escaped
+// name or, if no other resource has the same JSON, by the name in JSON.
 func TestNamesThatAreNoText(t *testing.T) {
 	l := newLab(t, Config{}, api.RuleSet{Hotspot: []hotspot.Rule{{ID: "all", Resource: "*", Param: "user", Threshold: 5}}})
 	names := []string{"bad\xff", "bad\xfe", "sole\xff\xff", "a b+&%é\xff", "sole"}

@@ -16,21 +16,21 @@ type breakerChange struct {
 	Resource string        `json:"resource"`
 	From     breaker.State `json:"from"`
 	To       breaker.State `json:"to"`
-	Value    float64       `json:"value"` // what tripped it, see breaker.Change
+	Value    float64       `json:"value"` // the value that tripped it, see breaker.Change
 	Why      string        `json:"why"`
 }
 
-// timelineLength is how many changes of breakers are kept, of all resources together.
+// timelineLength is the number of breaker changes kept, for all resources together.
 const timelineLength = 1_000
 
-// timeline is the last changes of breakers since the server began.
+// timeline holds the latest breaker changes since the server started.
 type timeline struct {
 	mu    sync.Mutex
 	ring  []breakerChange
-	total uint64 // so many were added; the last is at (total-1) % timelineLength
+	total uint64 // number of changes added; the last is at (total-1) % timelineLength
 }
 
-// add notes a change. The call that changes the breaker calls it.
+// add records a change. The call that changes the breaker runs it.
 func (t *timeline) add(c breaker.Change) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,8 +43,8 @@ func (t *timeline) add(c breaker.Change) {
 	t.total++
 }
 
-// since returns the changes after the first number ones, oldest first, as far as they are kept, and how
-// many there were in all.
+// since returns the kept changes after the first number ones, oldest first, and the total number of
+// changes.
 func (t *timeline) since(number uint64) (changes []breakerChange, total uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,7 +55,7 @@ func (t *timeline) since(number uint64) (changes []breakerChange, total uint64) 
 	return changes, t.total
 }
 
-// of are the changes at one resource, or with "" all, the newest first.
+// of returns the changes at one resource, or all for "", the newest first.
 func (t *timeline) of(resource string) []breakerChange {
 	all, _ := t.since(0)
 	all = slices.DeleteFunc(all, func(c breakerChange) bool { return resource != "" && c.Resource != resource })
@@ -66,7 +66,7 @@ func (t *timeline) of(resource string) []breakerChange {
 	return all
 }
 
-// serveBreakers lists what breakers do, and what they did.
+// serveBreakers lists the breakers' states and changes.
 func (c *console) serveBreakers(w http.ResponseWriter, _ *http.Request) error {
 	return c.reply(w, func() (any, error) {
 		c.making.Lock()

@@ -10,46 +10,47 @@ import (
 	"slices"
 )
 
-// DefaultAddr is where the console listens by default.
+// DefaultAddr is the default address of the console.
 const DefaultAddr = "127.0.0.1:8719"
 
-// Config says where the console listens, who may read and who may change rules. The zero value is
-// for one's own machine: loopback, no tokens, nothing can be changed.
+// Config says where the console listens, who may read and who may change rules. The zero value
+// suits a developer's own machine: loopback, no tokens, nothing can be changed.
 type Config struct {
-	// Addr is the address to listen on, "" is [DefaultAddr]. The port 0 takes a free one. An
-	// address that others can reach needs ReadToken and TLS, or Insecure.
+	// Addr is the address to listen on; "" means [DefaultAddr]. Port 0 takes a free one. An address
+	// that other machines can reach needs ReadToken and TLS, or Insecure.
 	Addr string
-	// TLS is the configuration with the certificate to serve HTTPS; nil is HTTP.
+	// TLS is the configuration with the certificate for HTTPS; nil means HTTP.
 	TLS *tls.Config
-	// Insecure allows an address that others can reach without ReadToken or TLS. Whoever reaches it then
-	// sees names of resources and callers, traffic and rules, and may intercept tokens in
+	// Insecure allows an address that other machines can reach without ReadToken or TLS. They can
+	// then see names of resources and callers, traffic and rules, and may intercept tokens in
 	// transit.
 	Insecure bool
 
-	// ReadToken has to come with every request for data, as "Authorization: Bearer TOKEN"; ""
-	// asks for none. The page itself holds no data and asks for the token.
+	// ReadToken is required in every request for data, as "Authorization: Bearer TOKEN"; ""
+	// requires none. The page itself has no data and asks for the token.
 	ReadToken string
-	// WriteToken has to come with every request that changes something, and may read as well. It is
-	// needed where WriteRules is set, and must differ from ReadToken.
+	// WriteToken is required in every request that changes something, and allows reading as well.
+	// It is required by WriteRules, and must differ from ReadToken.
 	WriteToken string
-	// WriteRules allows changing the rules that code has loaded (see api.Guard.LoadRules). Those
-	// of files and stores are changed where they are.
+	// WriteRules allows changing the rules that code has loaded (see api.Guard.LoadRules). Rules of
+	// files and stores are changed there.
 	WriteRules bool
 
-	// Hosts are further names, without a port, under which browsers may ask for the console: "localhost", "127.0.0.1",
-	// "[::1]" and the host of Addr are always allowed. Under any other name it answers 403, so
-	// that a page of another site can't make a browser ask under a name of its own.
+	// Hosts are further names, without a port, under which browsers may reach the console:
+	// "localhost", "127.0.0.1", "[::1]" and the host of Addr are always allowed. Under any other
+	// name it replies 403, so that a page of another site can't make a browser send requests under
+	// its own name.
 	Hosts []string
 
-	// Streams is how many clients of /api/events are served at the same time; 0 means 128. One
-	// beyond gets 503.
+	// Streams is the maximum number of concurrent clients of /api/events; 0 means 128. Further ones
+	// get 503.
 	Streams int
 
 	// Listening, if not nil, is called with the URL of the dashboard once it is served.
 	Listening func(url string)
 }
 
-// The usual number of streams, and the most.
+// The default and the maximum number of streams.
 const (
 	usualStreams = 128
 	maxStreams   = 10_000
@@ -58,7 +59,7 @@ const (
 // minToken is the minimum length of a token: 16 characters that can't be guessed.
 const minToken = 16
 
-// withDefaults fills in the defaults, or says what can't be honoured.
+// withDefaults fills in the defaults, and returns an error for an invalid field.
 func (c Config) withDefaults() (Config, error) {
 	c.Addr = cmp.Or(c.Addr, DefaultAddr)
 	c.Streams = cmp.Or(c.Streams, usualStreams)
@@ -71,9 +72,9 @@ func (c Config) withDefaults() (Config, error) {
 	case c.WriteRules && c.WriteToken == "":
 		return c, errors.New("penstock: console: Config.WriteRules needs a WriteToken")
 	case c.WriteToken != "" && c.WriteToken == c.ReadToken:
-		return c, errors.New("penstock: console: Config.WriteToken is the ReadToken: use two that differ")
+		return c, errors.New("penstock: console: Config.WriteToken equals ReadToken: use different tokens")
 	case !isLoopback(host) && !c.Insecure && (c.ReadToken == "" || c.TLS == nil):
-		return c, fmt.Errorf("penstock: console: others can reach %s: set ReadToken and TLS, or Insecure", c.Addr)
+		return c, fmt.Errorf("penstock: console: other machines can reach %s: set ReadToken and TLS, or Insecure", c.Addr)
 	}
 	for name, token := range map[string]string{"ReadToken": c.ReadToken, "WriteToken": c.WriteToken} {
 		if token != "" && len(token) < minToken {
@@ -87,8 +88,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// isLoopback reports whether only programs of this machine reach a host. A name other than
-// localhost may mean anything.
+// isLoopback reports whether only programs on this machine can reach a host. A name other than
+// localhost may resolve to anything.
 func isLoopback(host string) bool {
 	if host == "localhost" {
 		return true

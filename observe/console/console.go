@@ -7,18 +7,18 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// console is what the requests of one server share.
+// console is the state that the requests of one server share.
 type console struct {
 	guard  *api.Guard
 	config Config
 
 	origins   *http.CrossOriginProtection
-	reading   chan struct{} // as many as are being read
-	answering chan struct{} // as many as are being answered
+	reading   chan struct{} // one element for each body being read
+	answering chan struct{} // one element for each request being answered
 	requests  sync.WaitGroup
 	unread    answers
-	making    sync.Mutex // one answer is made at a time, so that readers take one processor at most
-	rules     ruleTexts  // guarded by making, as is sharing
+	making    sync.Mutex // one response is made at a time, so that readers use at most one processor
+	rules     ruleTexts  // guarded by making, like sharing
 	sharing   sharing
 	tree      http.Handler
 	changes   timeline
@@ -48,7 +48,7 @@ func (c *console) close() {
 
 const eventsPath = "/api/events"
 
-// routes is everything that is served. What is not listed here isn't.
+// routes returns everything that is served.
 func (c *console) routes() []route {
 	all := []route{
 		{"GET", "/api/tree", reads, c.serveTree},
@@ -65,7 +65,7 @@ func (c *console) routes() []route {
 	return append(all, pageRoutes()...)
 }
 
-// serveTree is the tree as package inspect writes it.
+// serveTree serves the tree in the format of package inspect.
 func (c *console) serveTree(w http.ResponseWriter, r *http.Request) error {
 	asked := r.Clone(r.Context())
 	asked.URL.Path, asked.URL.RawPath, asked.URL.RawQuery = "/tree", "", "format=json"

@@ -1,5 +1,5 @@
 // Package console serves a dashboard of a Guard, and the JSON API that the dashboard and the
-// command penstock read:
+// command penstock use:
 //
 //	go func() {
 //		if err := console.ListenAndServe(ctx, guard, console.Config{}); err != nil {
@@ -7,10 +7,10 @@
 //		}
 //	}()
 //
-// Then http://127.0.0.1:8719 shows in a browser what comes in, what is refused, and why. Without
-// further configuration only programs and browsers of the same machine reach it, and nothing can be
-// changed. docs/console.md has the API and what may be configured.
+// Then http://127.0.0.1:8719 shows traffic, refusals and their reasons in a browser. By default
+// only programs and browsers on the same machine can reach it, and nothing can be changed.
+// docs/console.md describes the API and the configuration.
 //
-// Whatever is served is read off the engine as package inspect reads it, so no call waits for a
-// reader. Importing this package starts nothing.
+// Like package inspect, it reads the engine without making calls wait. Importing this package
+// starts nothing.
 package console

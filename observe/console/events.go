@@ -11,20 +11,21 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// How far a client of /api/events may be behind: this many frames, and this long with one of them.
+// The limits for a lagging client of /api/events: the number of buffered frames, and the time for
+// one of them.
 const (
 	frameTime   = 5 * time.Second
 	frameBuffer = 4
-	maxTold     = 100 // changes of breakers, and bursts, that one frame reports
+	maxReported = 100 // breaker changes, and bursts, in one frame
 	restSeconds = 5   // without refusals, after which the next is a burst
 	settling    = 20 * time.Millisecond
 )
 
-// hub makes a frame a second for all streams. Nothing of it runs while there is none.
+// hub makes one frame a second for all streams. It runs only while there are some.
 //
-// Every frame is made once and handed to each stream's buffer without waiting. A stream whose
-// buffer is full is cut off, and one that doesn't take a frame within frameTime ends by itself; so
-// a slow stream delays no other, and no frame is kept for longer than a few seconds.
+// Every frame is made once and added to each stream's buffer without waiting. A stream with a full
+// buffer is cut off, and a stream that doesn't take a frame within frameTime ends; so a slow stream
+// delays no other, and no frame is kept for longer than a few seconds.
 type hub struct {
 	console *console
 	running sync.WaitGroup
@@ -37,14 +38,14 @@ type hub struct {
 
 // stream is one client.
 type stream struct {
-	frames chan []byte // closed when it is cut off; under the hub's lock, as everything that is sent
+	frames chan []byte // closed when the stream is cut off; sent to and closed under the hub's lock
 }
 
 func newHub(c *console) *hub {
 	return &hub{console: c, quit: make(chan struct{}), streams: make(map[*stream]struct{})}
 }
 
-// join begins a stream; nil if there are too many.
+// join adds a stream; nil if there are too many.
 func (h *hub) join() *stream {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,7 +67,7 @@ func (h *hub) leave(s *stream) {
 	delete(h.streams, s)
 }
 
-// close ends what makes frames.
+// close stops making frames.
 func (h *hub) close() {
 	close(h.quit)
 	h.running.Wait()
@@ -89,15 +90,15 @@ func (h *hub) run() {
 	}
 }
 
-// shielded is the next frame, nil where code of the user's panicked that figures come from, such as a
-// clock or an error of a source: the next frame tells what this one didn't.
+// shielded returns the next frame, nil if user code in it panicked, such as a clock or an error of
+// a source: the next frame reports what this one would have.
 func (h *hub) shielded(f *frames) (frame []byte) {
 	h.console.guard.Engine().Shield(func() { frame = f.next() })
 	return frame
 }
 
-// send hands a frame to every stream. It returns false if there is no client, and then the next
-// client starts from nothing.
+// send adds a frame to every stream. It returns false if there is no client; the next client then
+// starts afresh.
 func (h *hub) send(frame []byte) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -125,7 +126,7 @@ func (c *console) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	s := c.events.join()
 	if s == nil {
 		w.Header().Set("Retry-After", "10")
-		return refuse(http.StatusServiceUnavailable, "there are %d streams already: Config.Streams allows no more", c.config.Streams)
+		return refuse(http.StatusServiceUnavailable, "the limit of %d streams is reached (Config.Streams)", c.config.Streams)
 	}
 	defer c.events.leave(s)
 	control := http.NewResponseController(w)
@@ -149,17 +150,17 @@ func (c *console) serveEvents(w http.ResponseWriter, r *http.Request) error {
 
 const streamType = "text/event-stream"
 
-// frames makes what is streamed. It is used by one goroutine.
+// frames makes the frames. One goroutine uses it.
 type frames struct {
 	*console
-	last     int64            // the newest second that was reported
-	blocked  map[string]int64 // when a resource refused calls last; those that did lately
-	changed  uint64           // how many changes of breakers were reported
+	last     int64            // the latest reported second
+	blocked  map[string]int64 // the time of each resource's latest refusal; recent ones only
+	changed  uint64           // number of breaker changes reported
 	revision uint64
 	failure  time.Time
 }
 
-// newFrames begins: what was before is no event.
+// newFrames returns frames that start now: earlier events are not reported.
 func newFrames(c *console) *frames {
 	f := &frames{console: c, blocked: make(map[string]int64)}
 	_, f.changed = c.changes.since(0)
@@ -174,8 +175,8 @@ func newFrames(c *console) *frames {
 	return f
 }
 
-// next is the frame of the second that is over, with what happened since the last one; nil if none is
-// over yet.
+// next returns the frame of the second that has just ended, with the events since the previous one;
+// nil if it hasn't ended yet.
 func (f *frames) next() []byte {
 	read := f.reader()
 	second := read.end - int64(time.Second)
@@ -197,7 +198,7 @@ func (f *frames) next() []byte {
 	f.each(func(r *node.ClusterNode, overflow bool) {
 		counts, inFlight := r.LastSecond(read.now), r.InFlight()
 		if counts.Block > 0 {
-			if _, lately := f.blocked[r.Name()]; !lately && len(bursts) < maxTold {
+			if _, lately := f.blocked[r.Name()]; !lately && len(bursts) < maxReported {
 				bursts = append(bursts, burst{read.at(), r.Name(), counts.Block})
 			}
 			f.blocked[r.Name()] = second
@@ -236,7 +237,7 @@ func (f *frames) next() []byte {
 	b = f.appendReloads(b, read.at())
 	changes, total := f.changes.since(f.changed)
 	f.changed = total
-	for _, one := range changes[max(0, len(changes)-maxTold):] {
+	for _, one := range changes[max(0, len(changes)-maxReported):] {
 		b = appendEvent(b, "breaker", one)
 	}
 	return b
@@ -248,21 +249,21 @@ func (f *frames) alertsNow() []alert {
 	return f.alerts(time.Now())
 }
 
-// burst is that a resource began to refuse calls.
+// burst reports that a resource started to refuse calls.
 type burst struct {
 	At       time.Time `json:"at"`
 	Resource string    `json:"resource"`
 	Blocked  int64     `json:"blocked"` // in that second
 }
 
-// reload is that other rules are in force, or that a source could not be loaded.
+// reload reports that other rules are in force, or that a source could not be loaded.
 type reload struct {
 	At       time.Time `json:"at"`
 	Revision uint64    `json:"revision"`
 	Hash     string    `json:"hash,omitempty"`
-	Change   string    `json:"change,omitempty"` // as in "+1 ~0 -0"
+	Change   string    `json:"change,omitempty"` // such as "+1 ~0 -0"
 	Sources  []string  `json:"sources,omitempty"`
-	Source   string    `json:"source,omitempty"` // that failed
+	Source   string    `json:"source,omitempty"` // the source that failed
 	Error    string    `json:"error,omitempty"`
 }
 
@@ -293,13 +294,13 @@ func (f *frames) appendReloads(b []byte, at time.Time) []byte {
 func appendEvent(b []byte, name string, v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
-		return b // a number that JSON doesn't have; it doesn't occur
+		return b // a number that JSON can't express; it doesn't occur
 	}
 	return append(append(append(append(append(b, "event: "...), name...), "\ndata: "...), data...), "\n\n"...)
 }
 
-// quote is a text as JSON.
+// quote returns a text as JSON.
 func quote(text string) []byte {
-	data, _ := json.Marshal(text) // any text can be written
+	data, _ := json.Marshal(text) // strings can always be encoded
 	return data
 }

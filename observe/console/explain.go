@@ -13,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// serveExplain says what the rules would decide for a call if it arrived now, and what it has
-// assumed of the call where the query says nothing.
+// serveExplain returns what the rules would decide for a call arriving now, with the assumptions
+// made where the query is silent.
 func (c *console) serveExplain(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	ctx := api.WithOrigin(api.WithContext(r.Context(), q.Get("context")), q.Get("origin"))
@@ -35,8 +35,9 @@ func (c *console) serveExplain(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// assumptions are what a query doesn't say of the call, as it is assumed. A call is inbound, as
-// those of server adapters are: system rules judge no others, and would be missing from the answer.
+// assumptions returns the assumptions about parts of the call that the query leaves out. A call is
+// inbound, like those of server adapters: system rules apply to no others, and would be missing
+// from the answer.
 func assumptions(q url.Values) []string {
 	assumed := []string{}
 	for _, a := range []struct{ key, text string }{
@@ -55,10 +56,10 @@ func assumptions(q url.Values) []string {
 	return append(assumed, "no arguments")
 }
 
-// mostArgs bounds the number of an argument.
+// mostArgs limits the number of an argument.
 const mostArgs = 100
 
-// optionsOf are what a query says of a call.
+// optionsOf returns the options of a call from a query.
 func optionsOf(q url.Values) (opts []api.Option, err error) {
 	var args []any
 	inbound := true
@@ -97,7 +98,7 @@ func optionsOf(q url.Values) (opts []api.Option, err error) {
 				args[i] = argumentOf(value)
 			}
 		default:
-			return nil, refuse(http.StatusBadRequest, "%q is not known: use resource, context, origin, units, inbound, prioritized, endpoint and arg.NAME", shortened(key))
+			return nil, refuse(http.StatusBadRequest, "%q is unknown: use resource, context, origin, units, inbound, prioritized, endpoint and arg.NAME", shortened(key))
 		}
 	}
 	if inbound {
@@ -109,7 +110,7 @@ func optionsOf(q url.Values) (opts []api.Option, err error) {
 	return opts, nil
 }
 
-// argumentOf is what a value means: a number, true or false, or text, which anything in quotes is.
+// argumentOf parses a value: a number, true or false, or text; text may be quoted.
 func argumentOf(text string) any {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n

@@ -30,7 +30,7 @@ const (
 
 var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// lab is a console of a guard on a clock of its own, without a server.
+// lab is a console of a guard with a manual clock, without a server.
 type lab struct {
 	*testing.T
 	guard   *api.Guard
@@ -40,7 +40,7 @@ type lab struct {
 	handler http.Handler
 }
 
-// logged is a log that may be written to by many.
+// logged is a log for concurrent writers.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -63,7 +63,7 @@ func newLab(t *testing.T, cfg Config, set api.RuleSet) *lab {
 	return newLabOf(t, api.Config{}, cfg, set)
 }
 
-// newLabOf is of a guard that is configured otherwise than usual.
+// newLabOf returns a lab of a guard with another configuration.
 func newLabOf(t *testing.T, of api.Config, cfg Config, set api.RuleSet) *lab {
 	t.Helper()
 	l := &lab{T: t, clock: api.NewManualClock(begin), log: new(logged)}
@@ -82,7 +82,7 @@ func newLabOf(t *testing.T, of api.Config, cfg Config, set api.RuleSet) *lab {
 	return l
 }
 
-// call makes so many calls of a resource, one after the other.
+// call makes n calls of a resource in a row.
 func (l *lab) call(n int, resource string, opts ...engine.Option) (blocked int) {
 	return l.callFrom(l.Context(), n, resource, opts...)
 }
@@ -99,7 +99,7 @@ func (l *lab) callFrom(ctx context.Context, n int, resource string, opts ...engi
 	return blocked
 }
 
-// request is one of a client that does nothing wrong, unless told.
+// request returns a valid client request, with optional changes.
 func request(method, target, body string, change ...func(*http.Request)) *http.Request {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	r.Host = "127.0.0.1:8719"
@@ -122,7 +122,7 @@ func (l *lab) do(r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// get decodes an answer.
+// get decodes a response.
 func (l *lab) get(target string, into any) {
 	l.Helper()
 	w := l.do(request("GET", target, ""))

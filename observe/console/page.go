@@ -9,13 +9,13 @@ import (
 	"sync"
 )
 
-// The page is these files as they are: there is nothing to build. uPlot draws its charts; it is
-// a copy of version 1.6.32 (https://github.com/leeoniya/uPlot), under its own licence.
+// The page consists of these files, without a build step. uPlot draws its charts; it is a copy of
+// version 1.6.32 (https://github.com/leeoniya/uPlot), under its own licence.
 //
 //go:embed page
 var pageFiles embed.FS
 
-// pageFile is a file of the page and what it is served as.
+// pageFile is a file of the page, with its path and content type.
 type pageFile struct{ path, name, contentType string }
 
 var page = []pageFile{
@@ -56,8 +56,8 @@ func (f pageFile) read() []byte {
 
 func compressed(body []byte) []byte {
 	var b bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // there is that level
-	_, _ = w.Write(body)                                  // to memory, which doesn't fail
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // a valid level
+	_, _ = w.Write(body)                                  // memory never fails
 	_ = w.Close()
 	return b.Bytes()
 }

@@ -16,27 +16,28 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// rule is a rule in force, what it has done, and how full it is.
+// rule is a rule in force, with its counts and its fullness.
 type rule struct {
 	core.RuleStats
-	Rule     json.RawMessage `json:"rule,omitempty"` // as a rule file has it
-	List     string          `json:"list,omitempty"` // the list in which a rule file has it, if that isn't named like Kind
+	Rule     json.RawMessage `json:"rule,omitempty"` // as in a rule file
+	List     string          `json:"list,omitempty"` // its list in a rule file, if that isn't named like Kind
 	Measures []measure       `json:"measures,omitempty"`
-	// Full is the largest share of a limit that is used up, over Measures and, in the list of all
-	// rules, the values that a hotspot rule reports; absent if there is none.
+	// Full is the largest used share of a limit, over Measures and, in the list of all rules, the
+	// values that a hotspot rule reports; absent if there is none.
 	Full *float64 `json:"full,omitempty"`
-	// StoreAway says that a cluster shares the limit, and that its store doesn't answer.
+	// StoreAway reports that a cluster shares the limit, and that the store is unreachable.
 	StoreAway bool `json:"storeAway,omitempty"`
 }
 
-// measure is what a rule measures at one resource.
+// measure is a rule's measure of one resource.
 type measure struct {
 	Resource string       `json:"resource"`
-	Outcome  core.Outcome `json:"outcome"` // of a call of one unit, if it came now
+	Outcome  core.Outcome `json:"outcome"` // of a call of one unit arriving now
 	core.Measure
 }
 
-// ruleTexts are the rules as a rule file has them, by kind and ID. They are made once for a revision.
+// ruleTexts are the rules in the form of a rule file, by kind and ID. They are made once for each
+// revision.
 type ruleTexts struct {
 	revision uint64
 	texts    map[ruleName]json.RawMessage
@@ -44,7 +45,7 @@ type ruleTexts struct {
 
 type ruleName struct{ kind, id string }
 
-// of brings the texts up to date.
+// of updates the texts.
 func (t *ruleTexts) of(g *api.Guard) {
 	revision := g.Engine().Rules().Revision
 	if t.texts != nil && t.revision == revision {
@@ -53,7 +54,7 @@ func (t *ruleTexts) of(g *api.Guard) {
 	*t = ruleTexts{revision: revision, texts: make(map[ruleName]json.RawMessage)}
 	lists, err := listsOf(g.Rules())
 	if err != nil {
-		return // they are shown without
+		return // rules are shown without texts
 	}
 	for kind, list := range lists {
 		for _, text := range list {
@@ -65,8 +66,8 @@ func (t *ruleTexts) of(g *api.Guard) {
 	}
 }
 
-// listsOf are the rules of a set as a rule file has them, by family. What a file has as one mapping,
-// such as cluster, is a list of one here, which a file may have as well.
+// listsOf returns the rules of a set in the form of a rule file, by family. A mapping in a file,
+// such as cluster, becomes a list of one, which a file may have as well.
 func listsOf(set api.RuleSet) (map[string][]json.RawMessage, error) {
 	text, err := set.MarshalJSON()
 	if err != nil {
@@ -91,10 +92,10 @@ func listsOf(set api.RuleSet) (map[string][]json.RawMessage, error) {
 	return lists, nil
 }
 
-// gatewayList is the list of rules that are at work as flow or hotspot rules.
+// gatewayList is the list of rules that run as flow or hotspot rules.
 const gatewayList = "gateway"
 
-// ruleListLocked is every rule in force, without measures. The caller holds making.
+// ruleListLocked returns every rule in force, without measures. The caller holds making.
 func (c *console) ruleListLocked() []rule {
 	c.rules.of(c.guard)
 	figures := c.guard.RuleStats()
@@ -111,14 +112,14 @@ func (c *console) ruleListLocked() []rule {
 	return all
 }
 
-// How much is looked at to find how full rules are, and how much of that is reported for one rule.
+// The limits on the search for the fullest values, and on the number of values reported for a rule.
 const (
 	measuredResources = 1_000
 	measuredOrigins   = 8
 	toldMeasures      = 5
 )
 
-// measure asks the rules what they measure at one resource: for a call without a caller, and for
+// measure asks the rules for their measures of one resource: for a call without a caller, and for
 // calls of callers that rules name or that have called.
 func (c *console) measure(name string, add func(x core.ExplainedRule, origin string)) {
 	origins := []string{""}
@@ -140,8 +141,8 @@ func (c *console) measure(name string, add func(x core.ExplainedRule, origin str
 	}
 }
 
-// note adds what a rule measures at a resource, once. origin is whose call it was, for rules that
-// distinguish callers.
+// note adds a rule's measure of a resource, once. origin is the caller, for rules that distinguish
+// callers.
 func (r *rule) note(name string, x core.ExplainedRule, origin string) {
 	for _, m := range x.Measures {
 		m.For = cmp.Or(m.For, origin)
@@ -151,7 +152,7 @@ func (r *rule) note(name string, x core.ExplainedRule, origin string) {
 	}
 }
 
-// fill sorts the measures, the fullest first, and returns how full that one is.
+// fill sorts the measures, the fullest first, and returns the fullness of the first.
 func (r *rule) fill() {
 	share := func(m measure) float64 {
 		full, known := m.Full()
@@ -167,7 +168,7 @@ func (r *rule) fill() {
 	}
 }
 
-// fillByValue is fill, but also looks at what the rule reports of values: a call without a value
+// fillByValue is fill, but includes the values that the rule reports: a call without a value
 // measures none of them.
 func (r *rule) fillByValue() {
 	r.fill()
@@ -180,7 +181,7 @@ func (r *rule) fillByValue() {
 	}
 }
 
-// full is how much of the limit is used up, nil if that isn't known.
+// full returns the used share of the limit, nil if unknown.
 func full(m core.Measure) *float64 {
 	if share, known := m.Full(); known {
 		return &share
@@ -188,7 +189,7 @@ func full(m core.Measure) *float64 {
 	return nil
 }
 
-// terms are the fields, common to rules of several families, that say whom a rule limits, and to
+// terms are fields, common to rules of several families, that say which calls a rule limits, and to
 // how much.
 type terms struct {
 	Origin, Relation string
@@ -197,14 +198,14 @@ type terms struct {
 }
 
 func (r *rule) terms() (t terms) {
-	_ = json.Unmarshal(r.Rule, &t) // what a rule doesn't say is ""
+	_ = json.Unmarshal(r.Rule, &t) // missing fields are ""
 	return t
 }
 
-// ofAll reports whether the rule is about all callers together.
+// ofAll reports whether the rule applies to all callers together.
 func (t terms) ofAll() bool { return t.Origin == "" || t.Origin == "default" }
 
-// rulesOf are the rules that apply to a resource, in the order in which they are asked.
+// rulesOf returns the rules that apply to a resource, in the order of evaluation.
 func (c *console) rulesOf(name string, all []rule) []rule {
 	found := []rule{}
 	c.measure(name, func(x core.ExplainedRule, origin string) {
@@ -227,7 +228,7 @@ func (c *console) rulesOf(name string, all []rule) []rule {
 	return found
 }
 
-// limitOf is what the strictest rule of a rate lets through in a second from all callers.
+// limitOf returns the calls per second that the strictest rate rule for all callers admits.
 func limitOf(rules []rule) *float64 {
 	var least *float64
 	for i := range rules {
@@ -240,9 +241,9 @@ func limitOf(rules []rule) *float64 {
 		for _, m := range r.Measures {
 			limit := t.Threshold
 			switch {
-			case m.For != "": // which is one of many
+			case m.For != "": // one of many
 				continue
-			case m.Of == "units in "+interval.String(): // as it is now, where it moves
+			case m.Of == "units in "+interval.String(): // the current one, if it changes
 				limit = m.Limit
 			case m.Of == "wait for a turn" || m.Of == "tokens taken":
 			default:
@@ -274,11 +275,11 @@ type sourceStatus struct {
 	LastSuccess time.Time `json:"lastSuccess,omitzero"`
 	LastFailure time.Time `json:"lastFailure,omitzero"`
 	LastError   string    `json:"lastError,omitempty"`
-	Confirmed   time.Time `json:"confirmed,omitzero"` // when it was last seen to hold that
-	Cached      time.Time `json:"cached,omitzero"`    // when its rules were written to the cache that they are from
+	Confirmed   time.Time `json:"confirmed,omitzero"` // when it was last seen unchanged
+	Cached      time.Time `json:"cached,omitzero"`    // when the cache with its rules was written
 }
 
-// serveRules lists the rules in force and how full they are.
+// serveRules lists the rules in force and their fullness.
 func (c *console) serveRules(w http.ResponseWriter, _ *http.Request) error {
 	return c.reply(w, func() (any, error) { return c.ruleReply(), nil })
 }
@@ -303,7 +304,7 @@ func (c *console) ruleReply() rulesReply {
 	}
 	index := make(map[ruleName]*rule, len(answer.Rules))
 	ofAll := make(map[*rule]bool)
-	var names []string // those that rules name first, others as far as there is room
+	var names []string // names in rules first, others while there is room
 	for i := range answer.Rules {
 		r := &answer.Rules[i]
 		index[ruleName{r.Kind.String(), r.ID}] = r
@@ -340,7 +341,7 @@ func (c *console) ruleReply() rulesReply {
 	return answer
 }
 
-// hotValue is a value that a rule limits by itself, and that is asked for much.
+// hotValue is a frequent value that a rule limits by itself.
 type hotValue struct {
 	Rule     string       `json:"rule"`
 	Value    string       `json:"value"`
@@ -348,10 +349,10 @@ type hotValue struct {
 	Refused  int64        `json:"refused"`
 	InFlight int64        `json:"inFlight"`
 	Measure  core.Measure `json:"measure"`
-	Full     *float64     `json:"full,omitempty"` // the share of its limit that is used up, if that is known here
+	Full     *float64     `json:"full,omitempty"` // the used share of its limit, if known here
 }
 
-// hotValuesOf are the hot values of a rule at a resource, from the details of its family.
+// hotValuesOf returns the hot values of a rule at a resource, from the details of its family.
 func hotValuesOf(r rule, resource string) (all []hotValue) {
 	text, err := json.Marshal(r.Details)
 	var details struct {

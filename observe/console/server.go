@@ -14,26 +14,26 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// How long a client may take, and how much there may be at a time. Streams have limits of their
-// own: Config.Streams, and a deadline for each frame.
+// The limits of time and number for clients. Streams have their own: Config.Streams, and a deadline
+// for each frame.
 const (
 	headerTime  = 2 * time.Second
-	requestTime = 10 * time.Second // to send a request, or to take the answer
+	requestTime = 10 * time.Second // to send a request, or to read the response
 	idleTime    = 30 * time.Second
 	headerSize  = 8 << 10
 	bodySize    = 1 << 20
-	unreadTime  = time.Second // to send a body that is not read, as the request is refused
-	maxRequests = 32          // that are being answered
-	maxBodies   = 8           // that are being read, before that
+	unreadTime  = time.Second // to send a body that is not read, since the request is refused
+	maxRequests = 32          // being answered
+	maxBodies   = 8           // being read, before that
 	spareConns  = 64          // beside those of streams
 	endTime     = time.Second
 )
 
 // ListenAndServe serves the dashboard and API of a Guard until ctx ends; then it returns nil, once
-// nothing of it is running any longer. It returns an error immediately if the configuration can't
-// be honoured or the address can't be listened on.
+// everything of it has stopped. It returns an error at once if the configuration is invalid or it
+// can't listen at the address.
 //
-// While it serves, the engine keeps the last refusals of each resource (see
+// While it serves, the engine keeps the latest refusals of each resource (see
 // [api.Guard.KeepRefusals]).
 func ListenAndServe(ctx context.Context, guard *api.Guard, cfg Config) error {
 	cfg, err := cfg.withDefaults()
@@ -58,7 +58,7 @@ func serve(ctx context.Context, guard *api.Guard, cfg Config, listener net.Liste
 	listener = places
 	if cfg.TLS != nil {
 		secure := cfg.TLS.Clone()
-		secure.NextProtos = []string{"http/1.1"} // so that a stream is a connection, which can have a deadline
+		secure.NextProtos = []string{"http/1.1"} // each stream has its own connection and deadline
 		listener = tls.NewListener(listener, secure)
 	}
 	c := newConsole(guard, cfg)
@@ -88,7 +88,7 @@ func serve(ctx context.Context, guard *api.Guard, cfg Config, listener net.Liste
 	defer cancel()
 	err := server.Shutdown(last)
 	if err != nil {
-		err = server.Close() // who is still at it has had its time
+		err = server.Close() // requests still running have had their time
 	}
 	if e := <-served; !errors.Is(e, http.ErrServerClosed) {
 		err = errors.Join(err, e)
@@ -97,16 +97,16 @@ func serve(ctx context.Context, guard *api.Guard, cfg Config, listener net.Liste
 	return err
 }
 
-// bounded is a listener with a maximum number of connections. A further one takes the place of the
-// one that has been idle for longest. If none is, it waits until one ends or becomes idle, which
-// takes slow ones no longer than their deadlines.
+// bounded is a listener with a maximum number of connections. A further one replaces the connection
+// that has been idle for longest. If none is idle, it waits until one ends or becomes idle;
+// deadlines limit how long slow ones take.
 type bounded struct {
 	net.Listener
 	room chan struct{}
 
 	mu      sync.Mutex
-	idle    []*boundedConn // the one that has been for longest first
-	waiting bool           // a connection that needs a place
+	idle    []*boundedConn // the longest idle first
+	waiting bool           // a connection needs a place
 }
 
 func newBounded(l net.Listener, most int) *bounded {
@@ -136,7 +136,7 @@ func (b *bounded) makeRoom() {
 	}
 	b.mu.Unlock()
 	if longest != nil {
-		_ = longest.Close() // its owner sees that when it looks
+		_ = longest.Close() // its owner notices on the next read
 	}
 	b.room <- struct{}{}
 	b.mu.Lock()
@@ -144,7 +144,7 @@ func (b *bounded) makeRoom() {
 	b.mu.Unlock()
 }
 
-// note is what a server's ConnState is to be.
+// note implements a server's ConnState.
 func (b *bounded) note(c net.Conn, state http.ConnState) {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()

@@ -26,7 +26,7 @@ import (
 // started is a console that listens.
 type started struct {
 	url  string
-	stop func() // and waits until nothing of it is left
+	stop func() // waits until nothing of it is left
 }
 
 func start(t *testing.T, guard *api.Guard, cfg Config) started {
@@ -78,7 +78,7 @@ func TestItServesUntilItsContextEnds(t *testing.T) {
 	assert.Empty(t, guard.Refusals("a"))
 }
 
-// Without being told otherwise, it listens on loopback and nowhere else.
+// By default it listens on loopback only.
 func TestItListensOnLoopbackOnly(t *testing.T) {
 	s := start(t, newGuard(t), Config{})
 	port := s.url[strings.LastIndex(s.url, ":")+1:]
@@ -145,12 +145,12 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// A stream that nobody reads gets no more frames than its buffer has room for, is cut off, and the
-// others go on.
+// A stream that isn't read gets only the frames that fit its buffer and is cut off; the others go
+// on.
 func TestAStreamThatLagsIsCutOff(t *testing.T) {
 	l := newLab(t, Config{Streams: 2}, api.RuleSet{})
 	h := l.console.events
-	h.active = true // so that frames come from here alone
+	h.active = true // so that all frames come from here
 	slow, quick := h.join(), h.join()
 	require.NotNil(t, quick)
 	require.Nil(t, h.join())
@@ -173,7 +173,7 @@ func TestAStreamThatLagsIsCutOff(t *testing.T) {
 	assert.False(t, h.active, "nothing runs while nobody is there")
 }
 
-// Clients that never finish a request, or never read, don't keep others from being answered.
+// Clients that never finish a request, or never read, don't block others.
 func TestSlowClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: as long as slow clients have")
@@ -210,8 +210,8 @@ func TestLimitsOfRequests(t *testing.T) {
 	assert.Len(t, l.console.answering, maxRequests-1)
 }
 
-// Requests whose bodies are half sent are not among those that are being answered, however many
-// there are; nor may more than a few of them be read.
+// Half-sent requests don't count as being answered, however many there are; and only a few are read
+// at a time.
 func TestHalfSentBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, Config{WriteToken: writeToken, WriteRules: true}, api.RuleSet{})
@@ -235,7 +235,7 @@ func TestHalfSentBodies(t *testing.T) {
 		assert.Empty(t, l.console.answering)
 		assert.Equal(t, 200, l.do(request("GET", "/api/resources", "")).Code)
 		for _, half := range sending {
-			go func() { // one that was refused reads no more
+			go func() { // a refused one reads no more
 				_, _ = io.WriteString(half, "{}")
 				_ = half.Close()
 			}()
@@ -249,7 +249,7 @@ func TestHalfSentBodies(t *testing.T) {
 	})
 }
 
-// deadlines is a ResponseWriter that notes until when the request may be read.
+// deadlines is a ResponseWriter that records read deadlines.
 type deadlines struct {
 	http.ResponseWriter
 	until []time.Duration
@@ -260,7 +260,7 @@ func (d *deadlines) SetReadDeadline(at time.Time) error {
 	return nil
 }
 
-// A body that nobody reads, since the request is refused, has little time to be sent.
+// The body of a refused request has little time to arrive.
 func TestBodiesThatNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, Config{WriteToken: writeToken, WriteRules: true}, api.RuleSet{})
@@ -298,7 +298,7 @@ func TestTLS(t *testing.T) {
 	client.CloseIdleConnections()
 }
 
-// The page is small, and loads nothing from elsewhere.
+// The page is small, and loads nothing from other sites.
 func TestThePage(t *testing.T) {
 	l := newLab(t, Config{ReadToken: readToken}, api.RuleSet{})
 	total := 0
@@ -322,8 +322,7 @@ func TestThePage(t *testing.T) {
 	assert.LessOrEqual(t, total, 100_000, "bytes compressed")
 }
 
-// Connections that ask once and then say nothing keep nobody out: they give way to those that come. Neither do those
-// that become idle while somebody waits.
+// Idle connections give way to new ones, including connections that become idle while one waits.
 func TestIdleConnectionsGiveWay(t *testing.T) {
 	slow := make(chan struct{})
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -344,7 +343,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 		if path == "/slow" {
 			return
 		}
-		answer, err := http.ReadResponse(bufio.NewReader(conn), nil) // no deadline: it fails by the time limit of the tests
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil) // go test ends it
 		require.NoError(t, err)
 		require.NoError(t, answer.Body.Close())
 	}

@@ -28,7 +28,8 @@ type figures struct {
 	AvgRTMs   float64  `json:"avgRtMs"`
 	MinRTMs   *float64 `json:"minRtMs,omitempty"`
 
-	// Percentiles, of a resource's minute only; absent unless api.Config.Percentiles is on and calls completed.
+	// Percentiles of a resource's minute; absent unless api.Config.Percentiles is on and calls
+	// completed.
 	P50Ms *float64 `json:"p50Ms,omitempty"`
 	P95Ms *float64 `json:"p95Ms,omitempty"`
 	P99Ms *float64 `json:"p99Ms,omitempty"`
@@ -43,7 +44,7 @@ func figuresOf(c *stat.Counts) figures {
 	return f
 }
 
-// avgRT is the mean response time in milliseconds, without rounding to nanoseconds.
+// avgRT returns the mean response time in milliseconds, without rounding to nanoseconds.
 func avgRT(c *stat.Counts) float64 {
 	if c.Timed() <= 0 {
 		return 0
@@ -51,7 +52,7 @@ func avgRT(c *stat.Counts) float64 {
 	return math.Round(shown.Millis(c.RT)/float64(c.Timed())*1e6) / 1e6
 }
 
-// minute is how many seconds a history has. The last one has begun, the others are whole.
+// minute is the number of seconds in a history. The last one is current, the others are complete.
 const minute = 60
 
 // history is the last minute of a node, second by second.
@@ -68,7 +69,7 @@ type history struct {
 // reader reads nodes as of one time.
 type reader struct {
 	now     int64
-	end     int64 // the begin of the second that has begun
+	end     int64 // begin of the current second
 	scratch []stat.Bucket[stat.Counts]
 }
 
@@ -106,7 +107,7 @@ func (r *reader) history(n *node.StatisticNode) *history {
 	return h
 }
 
-// minute is the last minute of a resource, with percentiles where they are counted.
+// minute returns the last minute of a resource, with percentiles if they are on.
 func (r *reader) minute(of *node.ClusterNode, h *history) figures {
 	f := figuresOf(&h.minute)
 	if p := of.Percentiles(r.now); p.Count > 0 {
@@ -116,7 +117,7 @@ func (r *reader) minute(of *node.ClusterNode, h *history) figures {
 	return f
 }
 
-// each calls f with every resource that a call has asked for.
+// each calls f for every resource that a call has asked for.
 func (c *console) each(f func(r *node.ClusterNode, overflow bool)) {
 	overflow, _ := c.guard.FindResource(node.OverflowName)
 	c.guard.EachResource(func(r *node.ClusterNode) {
@@ -145,13 +146,13 @@ type briefHistory struct {
 	RTMs  [minute]float64 `json:"rtMs"`
 }
 
-// How many resources are shown at a time.
+// The limits on the number of resources in a list.
 const (
 	usualLimit = 1_000
 	maxLimit   = 10_000
 )
 
-// serveResources lists resources, those with most traffic first.
+// serveResources lists resources, by traffic.
 func (c *console) serveResources(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	limit, err := wholeNumber(q, "limit", usualLimit)
@@ -171,7 +172,7 @@ type resourcesReply struct {
 	At          time.Time `json:"at"`
 	EndUnix     int64     `json:"endUnix"`
 	Total       int       `json:"total"`
-	Percentiles bool      `json:"percentiles"` // are counted
+	Percentiles bool      `json:"percentiles"` // whether they are on
 	Resources   []brief   `json:"resources"`
 	Alerts      []alert   `json:"alerts,omitempty"`
 }
@@ -213,8 +214,7 @@ func (c *console) resources(query string, limit, offset int) resourcesReply {
 	return answer
 }
 
-// marks are what rules have to report beside the calls of resources, such as that a breaker is
-// open.
+// marks returns the rules' reports beside the calls of resources, such as an open breaker.
 func (c *console) marks() map[string][]string {
 	marks := make(map[string][]string)
 	for _, r := range c.guard.RuleStats() {
@@ -230,7 +230,7 @@ func (c *console) marks() map[string][]string {
 	return marks
 }
 
-// resource is all there is of one resource.
+// resource is everything about one resource.
 type resource struct {
 	At         time.Time `json:"at"`
 	EndUnix    int64     `json:"endUnix"`
@@ -243,8 +243,8 @@ type resource struct {
 	Minute     figures   `json:"minute"`
 	Lifetime   figures   `json:"lifetime"`
 	History    *history  `json:"history"`
-	// Limit is what the strictest flow rule lets through in a second from all callers; absent where
-	// there is none.
+	// Limit is the calls per second that the strictest flow rule for all callers admits; absent
+	// without one.
 	Limit     *float64               `json:"limit,omitempty"`
 	Origins   []origin               `json:"origins"`
 	HotValues []hotValue             `json:"hotValues"`
@@ -263,7 +263,7 @@ type origin struct {
 	Minute     figures `json:"minute"`
 }
 
-// refusal is one of the last refusals.
+// refusal is one of the latest refusals.
 type refusal struct {
 	First   time.Time `json:"first"`
 	Last    time.Time `json:"last"`
@@ -276,7 +276,8 @@ type refusal struct {
 	Reason  string    `json:"reason"`
 }
 
-// serveResource shows one resource. Its name may be in the path or in a query, since some can't be in a path.
+// serveResource shows one resource. Its name is in the path or in the query, since some names can't
+// be in a path.
 func (c *console) serveResource(w http.ResponseWriter, r *http.Request) error {
 	name := cmp.Or(r.PathValue("name"), r.URL.Query().Get("name"))
 	return c.reply(w, func() (any, error) { return c.resource(name) })
@@ -313,8 +314,8 @@ func (c *console) resource(name string) (*resource, error) {
 	return answer, nil
 }
 
-// find returns the resource of a name, which may be as JSON has one that isn't UTF-8, if no other
-// resource is the same there.
+// find returns the resource with a name. The name of a resource that isn't UTF-8 may be in its JSON
+// form, if no other resource has the same.
 func (c *console) find(name string) (found *node.ClusterNode, ok bool) {
 	if found, ok = c.guard.FindResource(name); ok || !strings.ContainsRune(name, utf8.RuneError) {
 		return found, ok
@@ -329,7 +330,7 @@ func (c *console) find(name string) (found *node.ClusterNode, ok bool) {
 	return found, same == 1
 }
 
-// asJSON is a name as a reader of its JSON has it.
+// asJSON returns a name as a reader of its JSON sees it.
 func asJSON(name string) string { return string([]rune(name)) }
 
 func (r *reader) origins(of *node.ClusterNode) []origin {
@@ -365,7 +366,7 @@ func (c *console) refusals(name string) []refusal {
 	return all
 }
 
-// wholeNumber is a number of a query, usual if it isn't there.
+// wholeNumber parses a number of a query, with a default.
 func wholeNumber(q url.Values, name string, usual int) (int, error) {
 	text := q.Get(name)
 	if text == "" {
@@ -378,5 +379,5 @@ func wholeNumber(q url.Values, name string, usual int) (int, error) {
 	return n, nil
 }
 
-// shortened is what an answer repeats of a text.
+// shortened limits a text that an error repeats.
 func shortened(text string) string { return shown.Name(text, 100) }

@@ -18,14 +18,13 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// edit is what is asked to be changed of the rules that code has loaded.
+// edit is a requested change of the rules that code has loaded.
 type edit struct {
-	// Rules are as in a rule file: each takes the place of the one of its family and ID, or is
-	// added.
+	// Rules have the form of a rule file: each replaces the rule of its family and ID, or is added.
 	Rules json.RawMessage `json:"rules,omitempty"`
-	// Remove are rules to be taken out.
+	// Remove are rules to remove.
 	Remove []ruleID `json:"remove,omitempty"`
-	// Proof is what the diff of this very change came with. Only /api/rules/apply reads it.
+	// Proof is the proof from the diff of this change. Only /api/rules/apply uses it.
 	Proof string `json:"proof,omitempty"`
 }
 
@@ -34,18 +33,18 @@ type ruleID struct {
 	ID   string `json:"id"`
 }
 
-// change is what an edit would do.
+// change is the effect of an edit.
 type change struct {
-	Change string `json:"change"` // as in "+0 ~1 -0"
+	Change string `json:"change"` // such as "+0 ~1 -0"
 	Diff   string `json:"diff"`   // for people
 	Proof  string `json:"proof"`  // that this diff was shown, for /api/rules/apply
 	lines  []string
 }
 
-// errShown ends an edit that was only to be shown.
+// errShown ends an edit that was only shown.
 var errShown = errors.New("shown")
 
-// serveDiff shows what an edit would change, and changes nothing.
+// serveDiff shows the effect of an edit, without applying it.
 func (c *console) serveDiff(w http.ResponseWriter, r *http.Request) error {
 	e, err := readEdit(r)
 	if err != nil {
@@ -66,7 +65,7 @@ func (c *console) serveDiff(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// serveApply applies an edit whose diff was shown, if that is still what it does.
+// serveApply applies an edit whose diff was shown, if its effect is still the same.
 func (c *console) serveApply(w http.ResponseWriter, r *http.Request) error {
 	e, err := readEdit(r)
 	if err != nil {
@@ -78,7 +77,7 @@ func (c *console) serveApply(w http.ResponseWriter, r *http.Request) error {
 			return set, err
 		}
 		if subtle.ConstantTimeCompare([]byte(made.Proof), []byte(e.Proof)) != 1 {
-			return set, refuse(http.StatusConflict, "this is not the change that was shown: ask /api/rules/diff for it and send its proof")
+			return set, refuse(http.StatusConflict, "this change was not shown: get its diff from /api/rules/diff and send its proof")
 		}
 		return set, nil
 	})
@@ -88,7 +87,7 @@ func (c *console) serveApply(w http.ResponseWriter, r *http.Request) error {
 		return unacceptable(err)
 	}
 	status := c.guard.Status()
-	log.Info("penstock: console: rules changed", "from", r.RemoteAddr, "change", made.Change, "what", made.told(),
+	log.Info("penstock: console: rules changed", "from", r.RemoteAddr, "change", made.Change, "what", made.logged(),
 		"revision", status.Number, "hash", status.Hash)
 	body, err := json.Marshal(struct {
 		Revision uint64 `json:"revision"`
@@ -102,14 +101,14 @@ func (c *console) serveApply(w http.ResponseWriter, r *http.Request) error {
 	return c.write(w, body)
 }
 
-// What the log gets of a change.
+// The limits on a logged change.
 const (
 	loggedWidth = 400
 	loggedLines = 10
 )
 
-// told is the change in one line, as far as a log has room for it.
-func (c change) told() string {
+// logged returns the change in one line, up to the limit for logs.
+func (c change) logged() string {
 	lines := c.lines
 	more := len(lines) - loggedLines
 	lines = slices.Clone(lines[:min(len(lines), loggedLines)])
@@ -122,7 +121,7 @@ func (c change) told() string {
 	return strings.Join(lines, "; ")
 }
 
-// unacceptable is an error of rules that can't be in force, alone or with those of other sources.
+// unacceptable is the error of rules that are invalid, alone or with those of other sources.
 func unacceptable(err error) error {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
@@ -138,7 +137,7 @@ func readEdit(r *http.Request) (e edit, err error) {
 	in.DisallowUnknownFields()
 	if err = in.Decode(&e); err == nil {
 		if _, more := in.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("there is more behind the object")
+			err = errors.New("there is more after the object")
 		}
 	}
 	if err != nil {
@@ -147,13 +146,13 @@ func readEdit(r *http.Request) (e edit, err error) {
 	return e, nil
 }
 
-// apply makes the set that the edit asks for, and says what that changes.
+// apply returns the set after the edit, and the change.
 func (e edit) apply(loaded api.RuleSet) (set api.RuleSet, made change, err error) {
 	lists, err := listsOf(loaded)
 	if err != nil {
-		return set, made, refuse(http.StatusConflict, "the rules that are loaded can't be written down, so they can't be changed here: %v", err)
+		return set, made, refuse(http.StatusConflict, "the loaded rules can't be encoded, so they can't be changed here: %v", err)
 	}
-	ids := make(map[string][]string) // the IDs of loaded, in its order, including those made from the fields
+	ids := make(map[string][]string) // the IDs of loaded, in order, including generated ones
 	for _, r := range rules.Diff(api.RuleSet{}, loaded).Added {
 		ids[r.Family] = append(ids[r.Family], r.ID)
 	}
@@ -166,7 +165,7 @@ func (e edit) apply(loaded api.RuleSet) (set api.RuleSet, made change, err error
 		at := slices.Index(ids[r.Kind], r.ID)
 		if at < 0 {
 			return set, made, refuse(http.StatusUnprocessableEntity,
-				"%s rule %q is not among those that code has loaded: change it where it comes from", shortened(r.Kind), shortened(r.ID))
+				"%s rule %q was not loaded by code: change it in its source", shortened(r.Kind), shortened(r.ID))
 		}
 		lists[r.Kind], ids[r.Kind] = slices.Delete(lists[r.Kind], at, at+1), slices.Delete(ids[r.Kind], at, at+1)
 	}
@@ -200,8 +199,8 @@ func (e edit) apply(loaded api.RuleSet) (set api.RuleSet, made change, err error
 	return set, change{diff.String(), diff.Text(), hex.EncodeToString(sum[:]), diff.Lines()}, nil
 }
 
-// put replaces the rules with the same IDs, and adds other rules at the end. The new rules are
-// first checked by themselves, so that errors are about what was sent.
+// put replaces rules with the same IDs, and adds others at the end. It first checks the new rules
+// by themselves, so that errors refer to the request.
 func (e edit) put(lists map[string][]json.RawMessage, ids map[string][]string) error {
 	var set api.RuleSet
 	if err := set.UnmarshalJSON(e.Rules); err != nil {

@@ -23,7 +23,7 @@ func writable(t *testing.T) *lab {
 
 func TestRulesAreChangedByWhatWasShown(t *testing.T) {
 	l := writable(t)
-	made := l.guard.Rules().Flow[0].ID // made from the fields
+	made := l.guard.Rules().Flow[0].ID // generated from the fields
 	edit := `{"rules":{"flow":[{"id":"` + made + `","resource":"orders","threshold":20},{"id":"new","resource":"new","threshold":1}]},"remove":[{"kind":"isolation","id":"four"}]`
 	before := l.guard.Rules()
 
@@ -37,7 +37,7 @@ func TestRulesAreChangedByWhatWasShown(t *testing.T) {
 	assert.Equal(t, before, l.guard.Rules(), "nothing has changed yet")
 
 	assert.Equal(t, http.StatusConflict, post(l, "/api/rules/apply", edit+"}", &applied))
-	assert.Contains(t, applied.Error, "not the change that was shown")
+	assert.Contains(t, applied.Error, "this change was not shown")
 	assert.Equal(t, http.StatusConflict, post(l, "/api/rules/apply", strings.Replace(edit, "20", "30", 1)+`,"proof":"`+shown.Proof+`"}`, &applied))
 	assert.Equal(t, before, l.guard.Rules())
 
@@ -58,7 +58,8 @@ func TestRulesAreChangedByWhatWasShown(t *testing.T) {
 	assert.Equal(t, http.StatusUnprocessableEntity, post(l, "/api/rules/apply", edit+`,"proof":"`+shown.Proof+`"}`, &applied), "the rule is gone already")
 }
 
-// The proof is of one change of one state: if the rules have changed meanwhile, it is shown anew.
+// The proof is for one change of one state: if the rules have changed meanwhile, a new diff is
+// shown.
 func TestWhatWasShownMustStillHold(t *testing.T) {
 	l := writable(t)
 	const edit = `{"rules":{"flow":[{"id":"search","resource":"search","threshold":6}]}`
@@ -99,7 +100,7 @@ func TestEditsThatAreRefused(t *testing.T) {
 	}
 }
 
-// However large an edit is, the log gets a short line of it, as of one that is refused.
+// Even a large edit is a short log line, applied or refused.
 func TestEditsAreBoundedInTheLog(t *testing.T) {
 	l := writable(t)
 	said := func() (what string) {

@@ -94,5 +94,5 @@ func (p *patient) Write(b []byte) (written int, err error) {
 // busy replies that there are too many readers.
 func busy(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
-	http.Error(w, "too many readers at once, or too slow ones: try again", http.StatusServiceUnavailable)
+	http.Error(w, "too many readers, or too slow ones: try again", http.StatusServiceUnavailable)
 }

@@ -1,4 +1,4 @@
-// Package browser_test has a real browser use the dashboard of package console.
+// Package browser_test uses the dashboard of package console with a real browser.
 package browser_test
 
 import (
@@ -42,10 +42,10 @@ var write = flag.String("write", "", "the folder for screenshots; none are made 
 
 const writeToken = "the-write-token-of-the-tests"
 
-// patience is the wait for what is bound to happen: the limit of go test comes first.
+// patience is the wait for an event that must come; the limit of go test ends it earlier.
 const patience = time.Hour
 
-// session is a browser that looks at the console of a guard.
+// session is a browser that shows the console of a guard.
 type session struct {
 	*testing.T
 	guard *api.Guard
@@ -56,14 +56,14 @@ type session struct {
 	problems []string
 }
 
-// open starts a console of a guard and a browser that looks at it. At the end the browser must have
-// nothing to complain of.
+// open starts a console of a guard, and a browser that shows it. At the end the browser must have
+// reported no problem.
 func open(t *testing.T, set api.RuleSet, cfg console.Config) *session {
 	t.Helper()
 	return openOf(t, api.Config{}, set, cfg)
 }
 
-// openOf is open for a guard that is configured otherwise than usual.
+// openOf is open for a guard with another configuration.
 func openOf(t *testing.T, of api.Config, set api.RuleSet, cfg console.Config) *session {
 	t.Helper()
 	binary := ""
@@ -96,14 +96,14 @@ func openOf(t *testing.T, of api.Config, set api.RuleSet, cfg console.Config) *s
 		require.NoError(t, err)
 	}
 
-	dir, err := os.MkdirTemp("", "chromium") //nolint:usetesting // what the browser still writes must not fail the test
+	dir, err := os.MkdirTemp("", "chromium") //nolint:usetesting // late writes of the browser must not fail the test
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	allocator, endBrowser := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(binary), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(dir),
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WSURLReadTimeout(patience), chromedp.WindowSize(1200, 800))...)
 	t.Cleanup(endBrowser)
-	tab, endTab := chromedp.NewContext(allocator, chromedp.WithErrorf(t.Logf)) // such as events that are too new for it
+	tab, endTab := chromedp.NewContext(allocator, chromedp.WithErrorf(t.Logf)) // such as events too new for chromedp
 	t.Cleanup(endTab)
 	var end context.CancelFunc
 	s.ctx, end = context.WithTimeout(tab, patience)
@@ -128,7 +128,7 @@ func openOf(t *testing.T, of api.Config, set api.RuleSet, cfg console.Config) *s
 	return s
 }
 
-// listen notes what the browser complains of.
+// listen records problems that the browser reports.
 func (s *session) listen(event any) {
 	problem := ""
 	switch e := event.(type) {
@@ -158,8 +158,8 @@ func (s *session) run(actions ...chromedp.Action) {
 	require.NoError(s, chromedp.Run(s.ctx, actions...))
 }
 
-// until waits until an expression of the page is true. It asks from outside: the page's policy lets nobody make
-// code of texts inside.
+// until waits until an expression on the page is true. It polls from outside: the page's policy
+// forbids evaluating text inside.
 func (s *session) until(expression string) {
 	s.Helper()
 	for end := time.Now().Add(patience); ; {
@@ -184,7 +184,7 @@ func (s *session) goTo(hash string) {
 	s.run(chromedp.Evaluate("location.hash = "+quote(hash), nil))
 }
 
-// shows waits until an element has a text in it.
+// shows waits until an element contains a text.
 func (s *session) shows(selector, text string) {
 	s.Helper()
 	s.until(fmt.Sprintf("!!document.querySelector(%s)?.textContent.includes(%s)", quote(selector), quote(text)))
@@ -193,7 +193,7 @@ func (s *session) shows(selector, text string) {
 func quote(text string) string {
 	data, err := json.Marshal(text)
 	if err != nil {
-		panic(err) // any text can be written
+		panic(err) // any string can be encoded
 	}
 	return string(data)
 }
@@ -204,7 +204,7 @@ func (s *session) call(resource string, opts ...api.Option) error {
 	return err
 }
 
-// every calls f again and again until the test ends.
+// every calls f repeatedly until the test ends.
 func (s *session) every(pause time.Duration, f func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -221,7 +221,7 @@ func (s *session) every(pause time.Duration, f func()) {
 	s.Cleanup(func() { close(quit); <-done })
 }
 
-// A block is seen in the list, the page left alone.
+// A block appears in the list without touching the page.
 func TestABlockAppears(t *testing.T) {
 	s := open(t, api.RuleSet{Flow: []flow.Rule{{ID: "few", Resource: "busy", Threshold: 20}}}, console.Config{})
 	s.every(10*time.Millisecond, func() { _ = s.call("busy") })
@@ -238,7 +238,7 @@ func TestABlockAppears(t *testing.T) {
 	s.shows("main", `flow rule "closed 0" blocked "closed 0"`) // its reason
 }
 
-// A limit is changed in the page, shown first, and traffic follows.
+// A limit is changed on the page, after its diff was shown, and traffic follows.
 func TestALimitIsChanged(t *testing.T) {
 	s := open(t, api.RuleSet{Flow: []flow.Rule{{ID: "few", Resource: "orders", Threshold: 0}}},
 		console.Config{WriteToken: writeToken, WriteRules: true})
@@ -257,14 +257,14 @@ func TestALimitIsChanged(t *testing.T) {
 	s.until(`/limit\/s\s*100\.0k/.test(document.querySelector("[data-part=figures]").innerText)`)
 	s.until(`/pass\/s\s*[1-9]/.test(document.querySelector("[data-part=figures]").innerText)`)
 	assert.EqualValues(t, 100000, s.guard.Rules().Flow[0].Threshold)
-	// The server answered 401 once, which the browser tells its console.
+	// The server replied 401 once, which the browser reports on its console.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.problems = slices.DeleteFunc(s.problems, func(p string) bool { return strings.Contains(p, "401") })
 }
 
-// What a resource's page tells beside its chart: percentiles, how full hot values are, what a shadow rule would
-// have refused, and what a breaker did.
+// A resource's page shows, beside its chart: percentiles, the hot values' fullness, refusals of
+// shadow rules, and breaker changes.
 func TestAResourcesPage(t *testing.T) {
 	s := open(t, api.RuleSet{
 		Flow:    []flow.Rule{{ID: "try", Resource: "orders", Threshold: 0, Mode: api.Shadow}},
@@ -302,7 +302,7 @@ func TestAResourcesPage(t *testing.T) {
 	s.shows("[data-part=sources]", "code")
 }
 
-// Rules whose limit a cluster shares are marked while its store doesn't answer, and only they are.
+// Only rules with a shared limit are marked while the store is unreachable.
 func TestAStoreThatIsAway(t *testing.T) {
 	shared := cluster.Rule{Scope: cluster.Global}
 	s := openOf(t, api.Config{Cluster: cluster.Config{Store: away{}}}, api.RuleSet{
@@ -320,7 +320,7 @@ func TestAStoreThatIsAway(t *testing.T) {
 	}
 }
 
-// The numbers of a hundred events have room beside them, which is all that the list keeps.
+// The list keeps a hundred events, whose numbers fit beside them.
 func TestNumbersOfEventsHaveRoom(t *testing.T) {
 	s := open(t, api.RuleSet{}, console.Config{})
 	s.until(`(() => {
@@ -330,7 +330,8 @@ func TestNumbersOfEventsHaveRoom(t *testing.T) {
 	})()`)
 }
 
-// A source that fails is told on every page, escaped, until it is right again. Explain asks as an inbound call, and says so.
+// A failed source is shown on every page, escaped, until it is well. Explain assumes an inbound
+// call, and says so.
 func TestASourceThatFails(t *testing.T) {
 	s := open(t, api.RuleSet{System: []system.Rule{{ID: "none", Metric: system.Concurrency, Threshold: 0}}}, console.Config{})
 	path := filepath.Join(t.TempDir(), "<b>rules.yaml")
@@ -361,7 +362,8 @@ var hostile = []string{
 	"a\u202egnp.exe", "line\nbreak\x00\x1b[31m", "../../etc", "..", "?q=1#x", "%2e%2e%2f", "\u2028", strings.Repeat("long", 200), "日本語", "' OR 1=1 --",
 }
 
-// A thousand resources, and names with markup: all are listed, found by typing, and opened; names stay text.
+// A thousand resources, and names with markup: all are listed, found by typing, and opened; names
+// stay text.
 func TestManyResourcesAndHostileNames(t *testing.T) {
 	s := open(t, api.RuleSet{}, console.Config{})
 	const many = 1000
@@ -408,7 +410,7 @@ func TestManyResourcesAndHostileNames(t *testing.T) {
 	assert.Zero(t, markup)
 }
 
-// Everything can be reached by keys, and has a name for those who listen.
+// Everything can be reached by keyboard, and has a name for screen readers.
 func TestKeyboardAndNames(t *testing.T) {
 	s := open(t, api.RuleSet{}, console.Config{})
 	for _, name := range []string{"alpha", "beta"} {
@@ -417,7 +419,7 @@ func TestKeyboardAndNames(t *testing.T) {
 	s.until(`document.querySelectorAll("#resources tbody tr").length === 2`)
 	s.run(chromedp.KeyEvent("/"))
 	s.until(`document.activeElement.id === "search"`)
-	s.run(chromedp.Evaluate(`document.getElementById("search").value = ""`, nil), chromedp.KeyEvent("beta\r")) // DevTools type the slash though the page takes it
+	s.run(chromedp.Evaluate(`document.getElementById("search").value = ""`, nil), chromedp.KeyEvent("beta\r")) // DevTools type the slash though the page handles it
 	s.shows("h1", "beta")
 	s.run(chromedp.Evaluate(`document.activeElement.blur()`, nil), chromedp.KeyEvent("\x1b"))
 	s.until(`location.hash === "#/"`)
@@ -435,7 +437,7 @@ func TestKeyboardAndNames(t *testing.T) {
 	}
 }
 
-// quickstart runs the example, and returns the address of its dashboard.
+// quickstart runs the example, and returns the URL of its dashboard.
 func quickstart(t *testing.T) (url string) {
 	program := filepath.Join(t.TempDir(), "quickstart")
 	build := exec.Command("go", "build", "-o", program, "./examples/quickstart")
@@ -453,7 +455,7 @@ func quickstart(t *testing.T) (url string) {
 	for lines.Scan() {
 		line := strings.TrimSpace(lines.Text())
 		if found && line != "" {
-			go func() { _, _ = io.Copy(io.Discard, out) }() // lest it waits for a reader
+			go func() { _, _ = io.Copy(io.Discard, out) }() // so that it doesn't wait for a reader
 			return line
 		}
 		found = found || strings.HasSuffix(line, "The dashboard is at")
@@ -469,12 +471,12 @@ func TestScreenshots(t *testing.T) {
 	if *write == "" {
 		t.Skip("makes pictures where -write says: make screenshots")
 	}
-	url := quickstart(t) // which ends after the browser
+	url := quickstart(t) // ends after the browser
 	s := open(t, api.RuleSet{}, console.Config{})
 	s.url = url
 	s.run(chromedp.Navigate(s.url))
 	s.shows("#resources", "GET /orders/{id}")
-	time.Sleep(65 * time.Second) // so that there is a whole history to see
+	time.Sleep(65 * time.Second) // fills the whole history
 	for _, shot := range []struct {
 		name, hash, scheme string
 		width, height      int64

@@ -18,14 +18,14 @@ import (
 	"github.com/penstock-go/penstock/observe/console"
 )
 
-// read is the value of an expression of the page.
+// read returns the value of an expression on the page.
 func read[V any](s *session, expression string) (v V) {
 	s.Helper()
 	s.run(chromedp.Evaluate(expression, &v))
 	return v
 }
 
-// What can't be seen of a name is written out: names that differ in nothing else don't look alike.
+// Invisible characters of names are written out, so that different names look different.
 func TestWhatNamesHide(t *testing.T) {
 	alike := []string{
 		"a b", " a b", "a b ", "a  b", "a\u00a0b", "a\u2003b", "a\tb", "ab", "a\u200bb", "a\u061cb", "a\u180eb", "a\u3164b", "a\u034fb",
@@ -40,7 +40,7 @@ func TestWhatNamesHide(t *testing.T) {
 			s.goTo("#/tree")
 		}
 		s.until(fmt.Sprintf(`document.querySelectorAll(%s).length === %d`, quote(links), len(alike)))
-		seen := make(map[string]string) // by what it looks like
+		seen := make(map[string]string) // by appearance
 		for _, l := range read[[][2]string](s, fmt.Sprintf(`[...document.querySelectorAll(%s)].map(a => [decodeURIComponent(a.hash.slice(4)), a.innerText])`, quote(links))) {
 			shown := strings.Map(func(r rune) rune {
 				if strings.ContainsRune("\u200b\u061c\u180e\u3164\u034f\u2800\U000E0041\ufe0f\ue000", r) {
@@ -55,8 +55,8 @@ func TestWhatNamesHide(t *testing.T) {
 	}
 }
 
-// A name without blanks breaks somewhere: no page becomes wider than the window, and the figures of other
-// resources stay where they are seen.
+// A long name without blanks wraps: no page becomes wider than the window, and other resources'
+// figures stay visible.
 func TestALongNameWidensNothing(t *testing.T) {
 	long := strings.Repeat("W", 1024)
 	s := open(t, api.RuleSet{
@@ -80,7 +80,8 @@ func TestALongNameWidensNothing(t *testing.T) {
 	}
 }
 
-// The form on the page of a resource asks about that resource, whose name an input can't hold: it has no lines.
+// The form on the page of a resource asks about that resource, even if an input can't hold its
+// name: it has line breaks.
 func TestExplainOfANameWithLines(t *testing.T) {
 	s := open(t, api.RuleSet{Flow: []flow.Rule{{ID: "lines", Resource: "line\nbreak", Threshold: 0}}}, console.Config{})
 	require.ErrorIs(t, s.call("line\nbreak"), api.ErrBlocked)
@@ -92,8 +93,8 @@ func TestExplainOfANameWithLines(t *testing.T) {
 	s.shows("form.ask + div", "no rule applies")
 }
 
-// An edit changes what was edited (known bug 237): numbers that JavaScript doesn't have stay what they are, on the page and in the
-// rule. The editor writes out what can't be seen.
+// An edit changes only the edited parts (known bug 237): numbers beyond JavaScript's range stay
+// exact, on the page and in the rule. The editor writes invisible characters out.
 func TestAnEditKeepsNumbers(t *testing.T) {
 	values := []hotspot.Exception{
 		{Value: hotspot.ValueOf(int64(9007199254740993)), Threshold: 7}, {Value: hotspot.ValueOf(uint64(18446744073709551615)), Threshold: 8},
@@ -104,7 +105,7 @@ func TestAnEditKeepsNumbers(t *testing.T) {
 	s.run(chromedp.Evaluate("sessionStorage.setItem('token', "+quote(writeToken)+")", nil), chromedp.Reload())
 	s.goTo("#/rules")
 	s.shows("[data-part=rules] code", `"value":9007199254740993,`)
-	// The table may be made anew at any time: no node of it is kept.
+	// The table may be rebuilt at any time: keep none of its nodes.
 	change := chromedp.Evaluate(`document.querySelector('button[aria-label="Change the rule users"]').click()`, nil)
 	s.run(change, chromedp.WaitVisible("#edit-text"))
 	text := read[string](s, `document.getElementById("edit-text").value`)
@@ -116,13 +117,13 @@ func TestAnEditKeepsNumbers(t *testing.T) {
 	changed := s.guard.Rules().Hotspot[0]
 	assert.EqualValues(t, 6, changed.Threshold)
 	assert.Equal(t, values, changed.Exceptions)
-	// It is one rule that is sent, whatever the text is.
+	// One rule is sent, whatever the text is.
 	s.run(change, chromedp.WaitVisible("#edit-text"),
 		chromedp.SetValue("#edit-text", `{"resource": "a", "threshold": 1, "param": "p"}], "flow": [{"resource": "b", "threshold": 1}`), chromedp.Click("#edit-show"))
 	s.until(`document.getElementById("edit-error").textContent !== ""`)
 }
 
-// A token with letters that a header can't have is wrong like any other: the page asks again.
+// A token with characters that a header can't have is wrong like any other: the page asks again.
 func TestATokenOfOtherLetters(t *testing.T) {
 	const token = "ключ-и-ещё-один"
 	s := open(t, api.RuleSet{}, console.Config{ReadToken: token})
@@ -136,10 +137,10 @@ func TestATokenOfOtherLetters(t *testing.T) {
 	s.shows("#resources", "orders")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.problems = nil // the server answered 401, which the browser tells its console
+	s.problems = nil // the server replied 401, which the browser reports on its console
 }
 
-// An address that was cut or typed leads to a page that says so.
+// A truncated or mistyped URL leads to a page that says so.
 func TestAMalformedAddress(t *testing.T) {
 	s := open(t, api.RuleSet{}, console.Config{})
 	for _, hash := range []string{"#/r/%", "#/r/%zz", "#/r/50%"} {
@@ -151,7 +152,7 @@ func TestAMalformedAddress(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	require.NotEmpty(t, s.problems)
-	for _, p := range s.problems { // the server answered 404
+	for _, p := range s.problems { // the server replied 404
 		assert.Contains(t, p, "404")
 	}
 	s.problems = nil
@@ -175,13 +176,13 @@ func TestPathsOfTheTree(t *testing.T) {
 	nested("web\ncallouter", "inner")()
 	s.goTo("#/tree")
 	const leaves = `[...document.querySelectorAll(".tree .leaf")].map(l => l.textContent.includes("1 in flight")).join()`
-	s.until(leaves + ` === "false,false,false"`) // that of the default context, and two calls
+	s.until(leaves + ` === "false,false,false"`) // the default context's, and two calls
 	defer nested("web", "outer", "inner")()
 	s.until(leaves + `.includes("true")`)
 	assert.Equal(t, "false,true,false", read[string](s, leaves))
 }
 
-// A rule leads to the resource that it names, and nowhere if it has a pattern.
+// A rule links to the resource that it names; a rule with a pattern has no link.
 func TestLinksOfRules(t *testing.T) {
 	s := open(t, api.RuleSet{Flow: []flow.Rule{
 		{ID: "one", Resource: "orders", Threshold: 1}, {ID: "rest", Resource: "*", Threshold: 1},
@@ -193,9 +194,9 @@ func TestLinksOfRules(t *testing.T) {
 	assert.Equal(t, []string{"orders"}, read[[]string](s, `[...document.querySelectorAll("[data-part=rules] a")].map(a => a.textContent)`))
 }
 
-// Names that aren't UTF-8 are resources of their own: with figures of their own, and a page that their link leads to.
+// Names that aren't UTF-8 are separate resources, with their own figures and a working link.
 func TestNamesThatAreNoText(t *testing.T) {
-	names := map[string]string{ // by what they look like
+	names := map[string]string{ // by appearance
 		`bad\xff`: "bad\xff", `bad\xfe`: "bad\xfe", "bad\ufffd": "bad\ufffd", `bad\u005cxff`: `bad\xff`, `\xed\xa0\x80`: "\xed\xa0\x80",
 		`a b+&#%\xc3\xa9\xff`: "a b+&#%é\xff", "bad%ff": "bad%ff",
 	}
