@@ -20,14 +20,14 @@ import (
 
 var dialectNames = []string{rules.Native.String(), rules.SentinelJava.String(), rules.SentinelGo.String()}
 
-// parseFlags are the flags that say how files are to be read.
+// parseFlags are the flags for reading files.
 type parseFlags struct{ dialect, family string }
 
 func (p *parseFlags) add(cmd *cobra.Command, name string) {
-	cmd.Flags().StringVar(&p.dialect, name, "", "read them as "+orList(dialectNames)+"\n(default: told by their keys)")
-	cmd.Flags().StringVar(&p.family, "family", "", "which rules a list without a name holds,\nas in flow or degrade")
+	cmd.Flags().StringVar(&p.dialect, name, "", "read them as "+orList(dialectNames)+"\n(default: detected by their keys)")
+	cmd.Flags().StringVar(&p.family, "family", "", "family of the rules in a list without a name,\nsuch as flow or degrade")
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, given string) pflag.NormalizedName {
-		if given == "dialect" || given == "from" { // each command takes both names
+		if given == "dialect" || given == "from" { // each command accepts both names
 			given = name
 		}
 		return pflag.NormalizedName(given)
@@ -35,7 +35,7 @@ func (p *parseFlags) add(cmd *cobra.Command, name string) {
 	_ = cmd.RegisterFlagCompletionFunc(name, fixed(dialectNames...))
 }
 
-// set sets the options that the flags are about.
+// set sets the options from the flags.
 func (p *parseFlags) set(cmd *cobra.Command, opts *rules.ParseOptions) error {
 	opts.Family = p.family
 	if p.dialect != "" && opts.Dialect.UnmarshalText([]byte(p.dialect)) != nil {
@@ -57,18 +57,18 @@ func (c *command) check() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "check FILE|DIR|-...",
-		Short: "Tell all that is wrong with rule files",
-		Long: `Check reads rule files as a program would load them, and tells every mistake
-of every file, with its line and column. Of a directory it reads the files
-that end in .yaml, .yml or .json. The files are taken together: an id that
-two of them have is a mistake, unless --later-wins says otherwise.
+		Short: "Report all mistakes in rule files",
+		Long: `Check reads rule files like a program that loads them, and reports every mistake
+of every file, with its line and column. In a directory it reads the files that
+end in .yaml, .yml or .json. The files are taken together: two rules with one id
+in different files are a mistake, unless --later-wins is set.
 
-Where there is no error, it also tells of rules that load and can't do what
-their author thinks, by codes that docs/lint.md explains, and of what rules
-of Sentinel say that has another meaning here.
+If there are no errors, it also reports rules that load but can't do what their
+author expects, with codes that docs/lint.md explains, and parts of Sentinel's
+rules that have another meaning here.
 
-Exit code: 0 if programs would load the files, 1 if not; with --strict, 2
-where they would, but there are warnings or notices.`,
+Exit code: 0 if programs can load the files, 1 if not; with --strict, 2 if they
+can but there are warnings or notices.`,
 		Example: `  penstock check rules.yaml
   penstock check --strict base.yaml services/
   penstock check --format github rules/`,
@@ -98,16 +98,16 @@ where they would, but there are warnings or notices.`,
 	how.add(cmd)
 	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 2 if there are warnings or notices")
 	cmd.Flags().DurationVar(&timeout, "timeout", 0,
-		"how long callers wait for an answer,\nfor rules that make them wait longer")
+		"how long callers wait for an answer,\nto find rules that make them wait longer")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
-	cmd.Flags().StringVar(&format, "format", "text", "how to tell: "+orList(formats))
+	cmd.Flags().StringVar(&format, "format", "text", "output format: "+orList(formats))
 	_ = cmd.RegisterFlagCompletionFunc("format", fixed(formats...))
 	return cmd
 }
 
 var formats = []string{"text", "json", "github"}
 
-// findings are what the linter has to say of the files together.
+// findings returns the linter's findings for the files together.
 func findings(files []ruleFile, timeout time.Duration) (found []fault) {
 	parsed := make([]rules.Parsed, len(files))
 	sources := make(map[string][]byte)
@@ -120,7 +120,7 @@ func findings(files []ruleFile, timeout time.Duration) (found []fault) {
 	return found
 }
 
-// checked reports what was found, and returns the exit code for it.
+// checked reports the faults, and returns their exit code.
 func (c *command) checked(files []ruleFile, faults []fault, format string, strict bool) (err error) {
 	of := make(map[severity]int)
 	for _, f := range faults {
@@ -134,7 +134,7 @@ func (c *command) checked(files []ruleFile, faults []fault, format string, stric
 			Warnings int         `json:"warnings"`
 			Notices  int         `json:"notices"`
 			Found    []jsonFault `json:"found"`
-			Needs    []string    `json:"needs,omitempty"` // what a program must have
+			Needs    []string    `json:"needs,omitempty"` // prerequisites of a program
 		}{jsonFiles(files), of[isError], of[isWarning], of[isNotice], toJSON(faults), needs(files)})
 	case "github":
 		err = annotations(c.out, faults)
@@ -161,10 +161,10 @@ func (c *command) checked(files []ruleFile, faults []fault, format string, stric
 	return nil
 }
 
-// needs says what a program must have to load the files: what limits that are shared by a cluster
-// depend on.
+// needs returns the prerequisites of a program that loads the files: those of limits that a cluster
+// shares.
 func needs(files []ruleFile) (all []string) {
-	var shared, told bool
+	var shared, named bool
 	for _, f := range files {
 		set := f.parsed.Set
 		shared = shared || slices.ContainsFunc(set.Flow, func(r flow.Rule) bool { return r.Shared() && r.Mode != spec.Off }) ||
@@ -175,14 +175,14 @@ func needs(files []ruleFile) (all []string) {
 			if c.Redis == "" || err != nil {
 				continue
 			}
-			told = true
-			all = append(all, fmt.Sprintf("what opens %s:// in api.Config.Stores, such as penstockredis.Stores()", u.Scheme))
+			named = true
+			all = append(all, fmt.Sprintf("a store for %s:// in api.Config.Stores, such as penstockredis.Stores()", u.Scheme))
 			if password, ok := u.User.Password(); ok && strings.HasPrefix(password, "$") {
 				all = append(all, password[1:]+" in its environment")
 			}
 		}
 	}
-	if shared && !told {
+	if shared && !named {
 		all = append(all, `a store for shared limits in api.Config.Cluster.Store; or add "cluster: {redis: URL}" to the top of the file`)
 	}
 	return all
@@ -190,7 +190,7 @@ func needs(files []ruleFile) (all []string) {
 
 type jsonFile struct {
 	File    string `json:"file"`
-	Dialect string `json:"dialect,omitempty"` // none if the file has errors
+	Dialect string `json:"dialect,omitempty"` // missing if the file has errors
 	Rules   int    `json:"rules"`
 }
 
@@ -205,7 +205,7 @@ func jsonFiles(files []ruleFile) (all []jsonFile) {
 	return all
 }
 
-// summary is the last line.
+// summary returns the last line.
 func (c *command) summary(files []ruleFile, of map[severity]int) string {
 	ruleCount := 0
 	for _, f := range files {

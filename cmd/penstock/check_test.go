@@ -42,12 +42,12 @@ breaker:
 brakers: []                     # a family that does not exist
 `
 
-// A file with ten different mistakes: all of them, with the line and the column, in one run.
+// A file with ten different mistakes: one run reports all of them, with line and column.
 func TestTenMistakes(t *testing.T) {
 	file := write(t, "rules.yaml", tenMistakes)
 	r := penstock(t, "", "check", "--json", file)
 	assert.Equal(t, exitErrors, r.code)
-	var told struct {
+	var got struct {
 		Files []struct {
 			File, Dialect string
 			Rules         int
@@ -58,12 +58,12 @@ func TestTenMistakes(t *testing.T) {
 			Line, Column                   int
 		}
 	}
-	require.NoError(t, json.Unmarshal([]byte(r.out), &told))
-	assert.Equal(t, 10, told.Errors)
-	assert.Zero(t, told.Warnings)
+	require.NoError(t, json.Unmarshal([]byte(r.out), &got))
+	assert.Equal(t, 10, got.Errors)
+	assert.Zero(t, got.Warnings)
 	lines := strings.Split(tenMistakes, "\n")
 	var found []string
-	for _, f := range told.Found {
+	for _, f := range got.Found {
 		assert.Equal(t, "error", f.Severity)
 		assert.Equal(t, file, f.File)
 		assert.NotEmpty(t, f.Problem)
@@ -97,7 +97,7 @@ func TestTenMistakes(t *testing.T) {
 	assert.Contains(t, r.out, "::error file="+file+",line=11,col=16,title=flow[3].threshold::flow[3].threshold: is -1: use a finite number from 0 to 1e+15\n")
 }
 
-// What is wrong with any file is told in one run, and with all of them together.
+// One run reports the mistakes of each file, and of all together.
 func TestSeveralFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -143,8 +143,8 @@ b.yml:4:9: error: flow[0].id: the id "twice" is also that of flow[1] in a.yaml:3
 	assert.Equal(t, result{exitOK, "2 files: ok, 3 rules\n", ""}, penstock(t, "", "check", "a.yaml", write(t, "f.yaml", "flow:\n  - {resource: x, threshold: 1}\n")))
 }
 
-// Rules that a cluster shares are not refused here, but by a program that lacks what they need: so
-// that is said, and is no finding.
+// Rules that a cluster shares are not rejected here, but by a program without their prerequisites:
+// check names those, and this is not a finding.
 func TestWhatAProgramNeeds(t *testing.T) {
 	const rule = "flow:\n  - {id: a, resource: x, threshold: 5, cluster: {}}\n"
 	said := func(args ...string) (out string) {
@@ -158,7 +158,7 @@ func TestWhatAProgramNeeds(t *testing.T) {
 `, said("--strict", inProgram))
 
 	inFile := write(t, "store.yaml", "cluster: {redis: 'rediss://app:$REDIS_PASSWORD@cache:6379/0', members: 2}\n"+rule)
-	assert.Equal(t, `It loads in a program that has what opens rediss:// in api.Config.Stores, such as penstockredis.Stores(), and REDIS_PASSWORD in its environment.
+	assert.Equal(t, `It loads in a program that has a store for rediss:// in api.Config.Stores, such as penstockredis.Stores(), and REDIS_PASSWORD in its environment.
 `, said("--strict", inFile))
 	assert.Contains(t, penstock(t, "", "check", "--json", inFile).out, `"needs": [`)
 
@@ -166,7 +166,7 @@ func TestWhatAProgramNeeds(t *testing.T) {
 	assert.Empty(t, said(off))
 }
 
-// Warnings are no errors, unless somebody wants them to be.
+// Warnings are not errors, unless --strict is set.
 func TestStrict(t *testing.T) {
 	java := write(t, "java.json", `[{"resource": "POST /payments", "grade": 1, "count": 1, "timeWindow": 10}]`)
 	assert.Equal(t, exitOK, penstock(t, "", "check", java).code)
@@ -178,8 +178,8 @@ func TestStrict(t *testing.T) {
 	assert.Equal(t, exitErrors, penstock(t, "", "check", "--strict", java, bad).code, "errors weigh more")
 }
 
-// Rules of two files that have no ids are one and the same if their ids would be, as where a program
-// loads both.
+// Rules without ids in two files collide if their generated ids do, as in a program that loads
+// both.
 func TestMadeIDs(t *testing.T) {
 	a := write(t, "a.yaml", "flow:\n  - {resource: GET /a, threshold: 1}\n  - {resource: GET /orders, threshold: 1}\n")
 	b := write(t, "b.json", `{"flow": [{"resource": "GET /orders", "threshold": 2}]}`)
@@ -188,7 +188,7 @@ func TestMadeIDs(t *testing.T) {
 	assert.Contains(t, r.out, b+`:1:11: error: flow[0]: the id "flow:GET /orders" is also that of flow[1] in `+a+":3:5: give each its own, or remove one\n")
 }
 
-// What check says of files together is what a program that watches them meets.
+// check treats files together like a program that watches them.
 func TestAsWatched(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -221,8 +221,7 @@ func TestAsWatched(t *testing.T) {
 	}
 }
 
-// Where later files win, what they replace is told, and nothing else is said of it; so it is for
-// every command.
+// With --later-wins, every command reports replaced rules, and nothing else about them.
 func TestLaterWins(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -235,7 +234,7 @@ func TestLaterWins(t *testing.T) {
 	assert.Equal(t, exitErrors, penstock(t, "", "try", dir, "GET /orders").code)
 	t.Chdir(dir)
 	r := penstock(t, "", "check", "--strict", "--later-wins", ".")
-	assert.Equal(t, result{exitOK, `b.yaml:2:10: notice: flow[0].id: the rule holds in the place of flow[0] in a.yaml:2:5 (overrides)
+	assert.Equal(t, result{exitOK, `b.yaml:2:10: notice: flow[0].id: the rule replaces flow[0] in a.yaml:2:5 (overrides)
   2 |   - {id: orders, resource: GET /orders, threshold: 50}
     |          ^
 2 files: ok, 2 rules, 1 notice
@@ -248,7 +247,7 @@ func TestLaterWins(t *testing.T) {
 	assert.Equal(t, result{}, penstock(t, "", "diff", "--later-wins", ".", one))
 }
 
-// What the linter has to say is told where there is no error, with a code; of all files together.
+// Without errors, check reports the linter's findings for all files together, with codes.
 func TestFindings(t *testing.T) {
 	base := write(t, "base.yaml", "flow:\n  - {id: all, resource: GET /orders, threshold: 100}\n")
 	mine := write(t, "mine.yaml", `flow:
@@ -285,7 +284,7 @@ $`, r.out)
 	assert.NotContains(t, penstock(t, "", "check", base, mine, bad).out, "PN002", "there are errors to mend first")
 }
 
-// What the dialect and the family are, files may leave to the flags.
+// Flags set the dialect and the family of files that don't show them.
 func TestDialectByFlag(t *testing.T) {
 	list := `[{"resource": "GET /orders"}]`
 	r := penstock(t, list, "check", "-")
@@ -295,7 +294,7 @@ func TestDialectByFlag(t *testing.T) {
 	assert.Equal(t, result{exitOK, "stdin: ok, 1 rule\n", ""}, r)
 }
 
-// What a file holds can't steer the terminal that its errors are shown on.
+// File contents can't send control sequences to the terminal that shows their errors.
 func TestExcerpts(t *testing.T) {
 	long := strings.Repeat("x", 200)
 	for _, c := range []struct {
@@ -332,7 +331,7 @@ func TestAnnotationsAreEscaped(t *testing.T) {
 	assert.Contains(t, r.out, "::flow[0].b%25: unknown field")
 }
 
-// The name of a file can't steer a terminal, nor look like lines of its own.
+// A file name can't send control sequences to a terminal, nor look like further lines.
 func TestCheckNamesThatSteer(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a\x1b[31m\nb.yaml: ok.yaml")
 	if runtime.GOOS == "windows" {
@@ -345,7 +344,7 @@ func TestCheckNamesThatSteer(t *testing.T) {
 	assert.NotContains(t, r.out+r.err, "\x1b")
 }
 
-// Of what can't be a rule file nothing is read: neither of a device or a pipe, nor of a file that is too large.
+// Devices, pipes and too large files are not read.
 func TestWhatIsNoRuleFileIsNotRead(t *testing.T) {
 	large := filepath.Join(t.TempDir(), "large.yaml")
 	require.NoError(t, os.WriteFile(large, make([]byte, rules.MaxFileSize+1), 0o644))

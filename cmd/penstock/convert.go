@@ -13,13 +13,13 @@ func (c *command) convert() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "convert [FILE|DIR|-]...",
-		Short: "Write rules of any dialect as a native file",
-		Long: `Convert reads a rule file of alibaba/Sentinel for Java, of sentinel-golang, or
-a native one, and writes a native file that means the same to standard output:
-YAML, or JSON with --json. Several files become one. Fields that mean something
-else here, or nothing, are told on standard error. Comments are not kept.
+		Short: "Convert rules of any dialect to a native file",
+		Long: `Convert reads rule files of alibaba/Sentinel for Java, of sentinel-golang, or
+native ones, and writes one native file with the same meaning to standard
+output: YAML, or JSON with --json. Fields with another meaning here, or none,
+are reported on standard error. Comments are not kept.
 
-Exit code: 0, or 1 if the file is not understood.`,
+Exit code: 0, or 1 if a file has errors.`,
 		Example: `  penstock convert --from sentinel-java flow-rules.json >rules.yaml
   penstock convert --from sentinel-go --family flow rules.json
   penstock convert flow-rules.json degrade-rules.json >rules.yaml

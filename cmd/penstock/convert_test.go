@@ -11,8 +11,8 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// The same twenty rules in three dialects are equal, and become the same text, which is in the form
-// that fmt gives.
+// The same twenty rules in three dialects are equal, and convert to the same text, in the format of
+// fmt.
 func TestTwentyRulesInThreeDialects(t *testing.T) {
 	want := read(t, filepath.Join("testdata", "twenty.yaml"))
 	set := parse(t, want)
@@ -40,7 +40,7 @@ func TestTwentyRulesInThreeDialects(t *testing.T) {
 	assert.Equal(t, result{exitOK, want, ""}, penstock(t, want, "fmt"))
 }
 
-// A list of each family in a file of its own, as users of Java have them, becomes one file.
+// Lists of each family in files of their own, as users of Java have them, become one file.
 func TestConvertSeveralFiles(t *testing.T) {
 	flows := write(t, "flow.json", `[{"resource": "GET /orders", "grade": 1, "count": 100}]`)
 	breakers := write(t, "degrade.json", `[{"resource": "POST /payments", "grade": 2, "count": 9, "timeWindow": 10}]`)
@@ -51,12 +51,13 @@ func TestConvertSeveralFiles(t *testing.T) {
 	assert.Len(t, set.Breaker, 1)
 }
 
-// A field that has no meaning here is told on standard error, so that the output stays a rule file.
+// A field without a meaning here is reported on standard error, so that the output stays a rule
+// file.
 func TestConvertTells(t *testing.T) {
 	r := penstock(t, `[{"resource": "POST /payments", "grade": 1, "count": 1, "timeWindow": 10}]`, "convert", "--from", "sentinel-java")
 	assert.Equal(t, exitOK, r.code)
 	assert.Equal(t, 1, parse(t, r.out).Len())
-	assert.Contains(t, r.err, "stdin:1:54: warning: [0].count: is 1, and Sentinel opens above it")
+	assert.Contains(t, r.err, "stdin:1:54: warning: [0].count: is 1, and Sentinel opens only above it")
 
 	r = penstock(t, `[{"resource": "GET /orders", "count": 5, "clusterMode": true}]`, "convert")
 	assert.Equal(t, exitErrors, r.code)
@@ -92,7 +93,7 @@ func TestDiff(t *testing.T) {
 	assert.Contains(t, r.err, "bad.yaml:1:7: error: flow: must be a list of rules")
 	assert.Equal(t, exitTrouble, penstock(t, "", "diff", old, filepath.Join(t.TempDir(), "missing")).code)
 
-	// Directories are compared as the rules in all of their files.
+	// Directories are compared by the rules in all of their files.
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("flow:\n  - {id: gone, resource: GET /gone, threshold: 1}\n"), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "b.yaml"), []byte("flow:\n  - {id: orders, resource: GET /orders, threshold: 100}\n"), 0o644))

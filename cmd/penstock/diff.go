@@ -21,12 +21,11 @@ func (c *command) diff() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
-		Short: "Tell which rules differ between two files, and in what",
-		Long: `Diff tells which rules two files or directories do not have in common, a line
-each: + added, ~ changed, with the fields, - removed. Rules are matched by
-their ids, or by their fields where they have none. Files that mean the same
-do not differ: not by their dialect, comments, order, or defaults that only
-one of them writes out.
+		Short: "Show which rules differ between two files",
+		Long: `Diff shows the rules in which two files or directories differ, one per line:
++ added, ~ changed, with the fields, - removed. Rules are matched by their ids,
+or by their fields if they have none. Files with the same meaning do not differ:
+dialects, comments, order, and written-out defaults don't matter.
 
 Exit code: 0 if nothing differs, 1 if something does, 2 for errors.`,
 		Example: `  penstock diff old.yaml new.yaml
@@ -71,9 +70,9 @@ Exit code: 0 if nothing differs, 1 if something does, 2 for errors.`,
 	return cmd
 }
 
-// trouble is an error that diff exits with.
+// trouble returns an error that makes diff exit with exitTrouble.
 func trouble(err error) error {
-	if _, told := errors.AsType[exit](err); told {
+	if _, reported := errors.AsType[exit](err); reported {
 		return exit(exitTrouble)
 	}
 	return err

@@ -21,8 +21,8 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts of docs/command.md anew")
 
-// The page is not of this module, so the go command takes the outcome of an earlier run for good
-// though it has changed. Its sum is of this module; package internal/proof/pages compares it with the page.
+// The page is in another module, so the go command would cache an earlier result though it has
+// changed. Its checksum is in this module; package internal/proof/pages compares it with the page.
 const (
 	page    = "../../docs/command.md"
 	pageSum = "testdata/command.md.sha256"
@@ -32,9 +32,8 @@ func sumOf(text string) string { return fmt.Sprintf("%x\n", sha256.Sum256([]byte
 
 var fenced = regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```$")
 
-// What the page shows is what happens. A block that names a file, as in "yaml rules.yaml", is that
-// file; one of console is commands and what they print, both streams, one after the other in one
-// folder.
+// The page shows actual output. A block that names a file, such as "yaml rules.yaml", is that file;
+// a console block has commands and their output, both streams, run in order in one folder.
 func TestDocs(t *testing.T) {
 	path, err := filepath.Abs(page)
 	require.NoError(t, err)
@@ -91,8 +90,8 @@ func TestDocs(t *testing.T) {
 	assert.Empty(t, strings.Join(differ, "\n"), "go test -run TestDocs -update writes it anew")
 }
 
-// played carries out a command line of a transcript and returns what a terminal would show. Commands
-// that ask a program have one to ask.
+// played runs a command line of a transcript and returns the text on the terminal. Commands that
+// ask a program reach one.
 func played(t *testing.T, line string, shown map[string]bool, program *served) string {
 	t.Helper()
 	line, status := strings.CutSuffix(line, "; echo $?")
@@ -116,7 +115,7 @@ func played(t *testing.T, line string, shown map[string]bool, program *served) s
 	}
 	text := all.String()
 	if args[1] == "version" {
-		text = "penstock v0.1.0\ngo1.26.0 linux/amd64\n" // of a build like any other
+		text = "penstock v0.1.0\ngo1.26.0 linux/amd64\n" // of a typical build
 	}
 	if status {
 		return text + strconv.Itoa(code) + "\n"
@@ -125,7 +124,7 @@ func played(t *testing.T, line string, shown map[string]bool, program *served) s
 	return text
 }
 
-// words are those of a command line, with quotes.
+// words splits a command line, respecting quotes.
 func words(line string) (all []string) {
 	for _, m := range regexp.MustCompile(`"([^"]*)"|(\S+)`).FindAllStringSubmatch(line, -1) {
 		all = append(all, m[1]+m[2])

@@ -13,18 +13,17 @@ func (c *command) explain() *cobra.Command {
 	var asJSON, watch bool
 	cmd := &cobra.Command{
 		Use:   "explain RULES...|URL RESOURCE",
-		Short: "Tell which rules a call would meet, and why",
-		Long: `Explain loads rule files, or all of a directory, and tells which rules a call
-to a resource would meet: in the order in which they are asked, why each
-applies, and what it measures and allows. Below stand rules that are about the
-name and do not apply, each with the reason, such as that another rule is
-nearer to the name.
+		Short: "Show which rules apply to a call, and why",
+		Long: `Explain loads rule files, or all files of a directory, and shows which rules
+apply to a call of a resource, in order of evaluation: why each one applies,
+what it measures, and its limit. Rules that name the resource but don't apply
+follow, each with the reason, such as a rule that matches the name more closely.
 
-The engine is a fresh one, so nothing is used up yet. With the address of a
-running program's console in the place of rule files, that program tells the
-same as of now; the flags about its machine mean nothing then.
+The engine is a new one, so no limit is used up. With the address of a running
+program's console in place of rule files, explain shows that program's current
+state; the flags for the machine then have no effect.
 
-Exit code: 0, or 1 for errors, whatever becomes of the call.`,
+Exit code: 0, or 1 for errors, whether the call passes or not.`,
 		Example: `  penstock explain rules.yaml "GET /orders"
   penstock explain rules.yaml "GET /orders" --origin acme
   penstock explain http://127.0.0.1:8719 "GET /orders" --watch
@@ -34,7 +33,7 @@ Exit code: 0, or 1 for errors, whatever becomes of the call.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			remote := isAddress(args[0])
 			if remote && len(args) > 2 {
-				return usage(cmd, fmt.Errorf("explain takes one address of a program, and a resource: %q is too much", args[2]))
+				return usage(cmd, fmt.Errorf("explain takes one address of a program, and a resource: extra argument %q", args[2]))
 			}
 			paths, resource := rulesAndResource(args)
 			caller, busy, err := who.of()
@@ -48,7 +47,7 @@ Exit code: 0, or 1 for errors, whatever becomes of the call.`,
 				return c.explainAt(args[0], resource, caller, asJSON, watch)
 			}
 			if watch {
-				return usage(cmd, errors.New("--watch is for a running program: its address stands in the place of rule files"))
+				return usage(cmd, errors.New("--watch is for a running program: give its address in place of rule files"))
 			}
 			set, err := c.load(paths, how)
 			if err != nil {
@@ -74,20 +73,20 @@ Exit code: 0, or 1 for errors, whatever becomes of the call.`,
 	who.add(cmd)
 	how.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
-	cmd.Flags().BoolVar(&watch, "watch", false, "again each second, of a running program")
+	cmd.Flags().BoolVar(&watch, "watch", false, "repeat every second, for a running program")
 	cmd.Flags().SortFlags = false
 	return cmd
 }
 
-// alone reports what a single call can't have.
+// alone returns an error for flags that a single call can't have.
 func (c caller) alone() error {
 	for _, a := range c.args {
 		if len(a.values) > 1 {
-			return fmt.Errorf("--arg %s is there twice: a call has one", a.name)
+			return fmt.Errorf("--arg %s is repeated: a call has one", a.name)
 		}
 	}
 	if len(c.endpoints) > 1 {
-		return fmt.Errorf("--endpoint is there twice: a call has one")
+		return fmt.Errorf("--endpoint is repeated: a call has one")
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ system:
   - {id: cpu, metric: cpu, threshold: 0.8, strategy: gate}
 `
 
-// Which rules apply, in the order of the chain, for this caller and no other.
+// The rules that apply to this caller, in the order of the chain.
 func TestExplain(t *testing.T) {
 	for _, c := range []struct {
 		args    []string
@@ -40,12 +40,12 @@ func TestExplain(t *testing.T) {
 		}
 		require.NoError(t, json.Unmarshal([]byte(r.out), &x))
 		assert.Equal(t, c.outcome, x.Outcome, "%q", c.args)
-		var told []string
+		var got []string
 		for _, rule := range x.Rules {
-			told = append(told, rule.ID+" "+rule.Outcome)
+			got = append(got, rule.ID+" "+rule.Outcome)
 			assert.NotEmpty(t, rule.Reason)
 		}
-		assert.Equal(t, c.rules, told, "%q", c.args)
+		assert.Equal(t, c.rules, got, "%q", c.args)
 		if c.args[0] == "GET /orders" {
 			require.Len(t, x.LeftOut, 1)
 			assert.Equal(t, "get", x.LeftOut[0].ID)
@@ -61,7 +61,7 @@ func TestExplain(t *testing.T) {
 
 	r := penstock(t, explained, "explain", "-", "GET /orders", "--arg", "user=1", "--arg", "user=2")
 	assert.Equal(t, exitErrors, r.code)
-	assert.Contains(t, r.err, "--arg user is there twice: a call has one")
+	assert.Contains(t, r.err, "--arg user is repeated: a call has one")
 	r = penstock(t, "flow: 1", "explain", "-", "GET /orders")
 	assert.Equal(t, exitErrors, r.code)
 	assert.Contains(t, r.err, "stdin:1:7: error: flow: must be a list of rules")

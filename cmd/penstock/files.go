@@ -16,27 +16,27 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// stdin is the argument that means standard input, and stdinName what errors call it.
+// stdin is the argument for standard input, and stdinName its name in errors.
 const (
 	stdin     = "-"
 	stdinName = "stdin"
 )
 
-// ruleFile is a file that was read, or why it couldn't be.
+// ruleFile is a file that was read, or the error of reading it.
 type ruleFile struct {
 	name   string
 	data   []byte
 	parsed rules.Parsed
 	err    error
-	over   map[ruleRef]bool // rules of the file that rules of later files replace
+	over   map[ruleRef]bool // rules that later files replace
 }
 
-// expand returns the files that the arguments mean: those that they name and, for a directory,
-// every rule file in it, in the order of their names, as api.WatchRules takes them.
+// expand returns the files for the arguments: named files and, for a directory, every rule file in
+// it, sorted by name, like api.WatchRules.
 func expand(args []string, opts rules.ParseOptions) (names []string, err error) {
 	for _, arg := range args {
 		if info, err := os.Stat(arg); arg == stdin || err != nil || !info.IsDir() {
-			names = append(names, arg) // a missing file is an error of the file
+			names = append(names, arg) // a missing file is reported as an error of the file
 			continue
 		}
 		files, err := rules.Files(arg, opts)
@@ -70,24 +70,24 @@ func (c *command) read(name string, opts rules.ParseOptions) ruleFile {
 		f.err = &rules.FileError{File: name, Problem: pathErr.Err.Error()}
 		return f
 	}
-	// The lines that errors are about are not worth waiting for a pipe, nor a device without an end.
+	// Don't wait for a pipe, or read an endless device, only to show lines of errors.
 	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && info.Size() <= rules.MaxFileSize {
 		f.data, _ = os.ReadFile(name)
 	}
 	return f
 }
 
-// together says how files are taken together.
+// together says how to combine files.
 type together struct {
 	rules.ParseOptions
-	laterWins bool // of two rules with the same id, the later file's wins
+	laterWins bool // of two rules with one id, the later file's wins
 }
 
 // add adds the flags.
 func (o *together) add(cmd *cobra.Command) {
 	allowWritable(cmd, &o.ParseOptions)
 	cmd.Flags().BoolVar(&o.laterWins, "later-wins", false,
-		"of two files with one id, the later one's rule\nholds, as after api.AllowOverrides")
+		"of two rules with one id, the later file's\nwins, as with api.AllowOverrides")
 }
 
 // allowWritable adds the flag of that name.
@@ -96,8 +96,7 @@ func allowWritable(cmd *cobra.Command, opts *rules.ParseOptions) {
 		"read files and directories that every user can write,\nwith a warning, as with api.Config.AllowWritable")
 }
 
-// readAll reads the files that the arguments mean, and combines them. faults are the faults of all
-// of them.
+// readAll reads and combines the files for the arguments. faults are the faults of all of them.
 func (c *command) readAll(args []string, opts together) (files []ruleFile, set rules.Set, faults []fault, err error) {
 	names, err := expand(args, opts.ParseOptions)
 	if err != nil {
@@ -123,7 +122,7 @@ func (c *command) readAll(args []string, opts together) (files []ruleFile, set r
 	return files, set, append(faults, twice...), nil
 }
 
-// writable are warnings of the arguments, and the files that they mean, that every user can write.
+// writable returns warnings for arguments, and their files, that every user can write.
 func writable(args, names []string) (faults []fault) {
 	for i, path := range slices.Concat(args, names) {
 		if i >= len(args) && slices.Contains(args, path) {
@@ -150,13 +149,13 @@ func (c *command) load(args []string, opts together) (rules.Set, error) {
 	return set, nil
 }
 
-// overrides is the code for a rule that replaces another. It is what was asked for.
+// overrides is the code for a rule that replaces another, with --later-wins.
 const overrides = "overrides"
 
-// combine returns the rules of all files as one set. Rules whose id also occurs in another file are
-// all refused, unless the later one wins: then the earlier one is turned off in its file, and is
-// not in the set. A rule without an id gets one made from its fields, as when a program loads the
-// files.
+// combine returns the rules of all files as one set. If two files have rules with the same id, both
+// are rejected, unless the later one wins: then the earlier one is turned off in its file, and is
+// not in the set. A rule without an id gets one generated from its fields, as when a program loads
+// the files.
 func combine(files []ruleFile, laterWins bool) (set rules.Set, faults []fault) {
 	first := make(map[string]ruleRef) // by family and id
 	for i := range files {
@@ -172,13 +171,13 @@ func combine(files []ruleFile, laterWins bool) (set rules.Set, faults []fault) {
 			at, earlier := here.place("id"), other.place("")
 			there := fmt.Sprintf("%s in %s:%d:%d", earlier.Path, earlier.File, earlier.Line, earlier.Column)
 			at.Problem = fmt.Sprintf("the id %q is also that of %s: give each its own, or remove one", r.ID, there)
-			told := fault{FileError: at, source: f.data}
+			notice := fault{FileError: at, source: f.data}
 			if laterWins {
-				told.Problem = "the rule holds in the place of " + there
-				told.severity, told.code = isNotice, overrides
+				notice.Problem = "the rule replaces " + there
+				notice.severity, notice.code = isNotice, overrides
 				other.turnOff()
 			}
-			faults = append(faults, told)
+			faults = append(faults, notice)
 		}
 	}
 	all := reflect.ValueOf(&set).Elem()
@@ -195,13 +194,13 @@ func combine(files []ruleFile, laterWins bool) (set rules.Set, faults []fault) {
 	return set, faults
 }
 
-// keyOf is what files call a field.
+// keyOf returns a field's key in files.
 func keyOf(f reflect.StructField) string {
 	key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 	return key
 }
 
-// ruleRef is a rule of a file.
+// ruleRef refers to a rule of a file.
 type ruleRef struct {
 	file   *ruleFile
 	family string
@@ -212,8 +211,7 @@ func (r ruleRef) place(field string) rules.FileError {
 	return r.file.parsed.Place(r.family, r.number, field)
 }
 
-// turnOff marks the rule as replaced by another, and turns it off for code that looks at its file
-// alone.
+// turnOff marks the rule as replaced, and turns it off for code that looks only at its file.
 func (r ruleRef) turnOff() {
 	f := r.file
 	if f.over == nil {

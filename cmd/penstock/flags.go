@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// rate is a number of calls in a time, as in 150/s.
+// rate is a number of calls per time, such as 150/s.
 type rate struct {
 	perSecond float64
 	text      string
@@ -24,7 +24,7 @@ func (r *rate) Set(s string) error {
 	number, unit, _ := strings.Cut(s, "/")
 	calls, err := strconv.ParseFloat(number, 64)
 	if err != nil || !(calls > 0) || math.IsInf(calls, 0) { // NaN is not more than 0
-		return fmt.Errorf("write calls and a time, as in 150/s, 9000/m or 1/10s")
+		return fmt.Errorf("use calls per time, such as 150/s, 9000/m or 1/10s")
 	}
 	after := unit
 	if unit == "" {
@@ -35,13 +35,13 @@ func (r *rate) Set(s string) error {
 	}
 	d, err := time.ParseDuration(unit)
 	if err != nil || d <= 0 {
-		return fmt.Errorf("%q is not a unit of time: write calls and a time, as in 150/s, 9000/m or 1/10s", after)
+		return fmt.Errorf("%q is not a unit of time: use calls per time, such as 150/s, 9000/m or 1/10s", after)
 	}
 	*r = rate{calls / d.Seconds(), s}
 	return nil
 }
 
-// share is a part of all calls, as in 10% or 0.1.
+// share is a part of all calls, such as 10% or 0.1.
 type share struct {
 	of   float64
 	text string
@@ -57,25 +57,25 @@ func (s *share) Set(text string) error {
 		v /= 100
 	}
 	if err != nil || !(v >= 0 && v <= 1) {
-		return fmt.Errorf("write a share from 0%% to 100%%, as in 10%% or 0.1")
+		return fmt.Errorf("use a share from 0%% to 100%%, such as 10%% or 0.1")
 	}
 	*s = share{v, text}
 	return nil
 }
 
-// arguments are the values of --arg, as in user=alice or 0=42.
+// arguments are the values of --arg, such as user=alice or 0=42.
 type arguments struct{ list []argument }
 
 func (a *arguments) String() string { return "" }
 func (a *arguments) Type() string   { return "K=V" }
 
-// mostArgs bounds the number of an argument.
+// mostArgs limits the number of an argument.
 const mostArgs = 100
 
 func (a *arguments) Set(text string) error {
 	name, value, ok := strings.Cut(text, "=")
 	if !ok || name == "" {
-		return fmt.Errorf("write a name or a number from 0, and a value, as in user=alice or 0=42")
+		return fmt.Errorf("use a name or a number from 0, and a value, such as user=alice or 0=42")
 	}
 	if i, err := strconv.Atoi(name); err == nil && (i < 0 || i >= mostArgs) {
 		return fmt.Errorf("arguments are numbered from 0 to %d", mostArgs-1)
@@ -88,8 +88,8 @@ func (a *arguments) Set(text string) error {
 	return nil
 }
 
-// argumentValue is what a value means: as in a rule file, a number, true or false, or text, which
-// anything in quotes is.
+// argumentValue parses a value like a rule file: a number, true or false, or text; text may be
+// quoted.
 func argumentValue(s string) any {
 	if text, err := strconv.Unquote(s); err == nil && s[0] == '"' {
 		return text
@@ -109,7 +109,7 @@ func argumentValue(s string) any {
 	return s
 }
 
-// callerFlags are the flags that say who calls, with what, and on what machine.
+// callerFlags are the flags for the caller, its arguments, and the machine.
 type callerFlags struct {
 	caller
 	args        arguments
@@ -120,17 +120,17 @@ type callerFlags struct {
 func (f *callerFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.origin, "origin", "", "the caller's `name`")
-	flags.StringVar(&f.context, "context", "", "the `name` of the way in, for rules by chain")
+	flags.StringVar(&f.context, "context", "", "`name` of the context, for rules with relation chain")
 	flags.Var(&f.args, "arg", "an argument, by its name or its number from 0")
 	flags.IntVar(&f.units, "units", 1, "units that a call takes")
-	flags.StringArrayVar(&f.endpoints, "endpoint", nil, "the `address` of who serves a call")
-	flags.BoolVar(&f.internal, "internal", false, "not from outside: no system rules")
-	flags.Var(&f.cpu, "cpu", "CPU use of the machine, as in 90%")
+	flags.StringArrayVar(&f.endpoints, "endpoint", nil, "`address` of the server of a call")
+	flags.BoolVar(&f.internal, "internal", false, "not inbound: no system rules")
+	flags.Var(&f.cpu, "cpu", "CPU use of the machine, such as 90%")
 	flags.Float64Var(&f.busy.load, "load", 0, "load of the machine")
-	flags.Var(&f.memory, "memory", "memory in use, as in 80%")
+	flags.Var(&f.memory, "memory", "memory in use, such as 80%")
 }
 
-// of returns what the flags say.
+// of returns the values of the flags.
 func (f *callerFlags) of() (caller, machine, error) {
 	f.caller.args = f.args.list
 	f.busy.cpu, f.busy.memory = f.cpu.of, f.memory.of
@@ -138,12 +138,12 @@ func (f *callerFlags) of() (caller, machine, error) {
 	case f.units < 1:
 		return f.caller, f.busy, fmt.Errorf("--units is %d: a call takes at least 1", f.units)
 	case f.busy.load < 0:
-		return f.caller, f.busy, fmt.Errorf("--load is %v: it is at least 0", f.busy.load)
+		return f.caller, f.busy, fmt.Errorf("--load is %v: use 0 or more", f.busy.load)
 	}
 	return f.caller, f.busy, nil
 }
 
-// short is a duration as people read it.
+// short formats a duration for people.
 func short(d time.Duration) string {
 	switch {
 	case d >= 10*time.Second:

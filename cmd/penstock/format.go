@@ -18,15 +18,14 @@ func (c *command) format() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fmt [FILE|DIR|-]...",
 		Short: "Format native rule files",
-		Long: `Fmt writes native rule files in one form: the keys of a rule in the order in
-which docs/rules.md has them, two blanks of indentation, comments at the ends
-of lines below each other. Comments stay, and so do the order of rules and
-single empty lines. What a file means never changes.
+		Long: `Fmt formats native rule files: the keys of a rule in the order of docs/rules.md,
+an indentation of two spaces, end-of-line comments aligned. Comments stay, and
+so do the order of rules and single empty lines. The meaning never changes.
 
-Without -w, -d or --check, the formatted text goes to standard output. A file
-of Sentinel's is to be converted first, and one with errors is not touched.
+Without -w, -d or --check, the formatted text goes to standard output. Convert
+Sentinel's files first; files with errors are not touched.
 
-Exit code: 0; 1 for errors, and where -d or --check finds a file that is not
+Exit code: 0; 1 for errors, or if -d or --check finds a file that is not
 formatted.`,
 		Example: `  penstock fmt -w rules/
   penstock fmt --check rules/
@@ -56,7 +55,7 @@ formatted.`,
 				}
 				switch {
 				case write && name == stdin:
-					err = errors.New("standard input can't be written to: leave out -w, or name a file")
+					err = errors.New("can't write to standard input: leave out -w, or name a file")
 				case diff && !same:
 					err = c.writeLineDiff(f.name, f.data, text)
 				case check && !same:
@@ -75,8 +74,8 @@ formatted.`,
 		},
 	}
 	cmd.Flags().BoolVarP(&write, "write", "w", false, "write the files, instead of standard output")
-	cmd.Flags().BoolVarP(&diff, "diff", "d", false, "tell what would change")
-	cmd.Flags().BoolVar(&check, "check", false, "name the files that are not formatted")
+	cmd.Flags().BoolVarP(&diff, "diff", "d", false, "show what would change")
+	cmd.Flags().BoolVar(&check, "check", false, "list files that are not formatted")
 	allowWritable(cmd, &opts)
 	return cmd
 }
@@ -93,7 +92,7 @@ func (c *command) tellOf(f ruleFile, err error) {
 	_ = c.report(c.err, faults)
 }
 
-// replace replaces a file: a reader sees the old text or the new one, never a part.
+// replace replaces a file atomically: a reader sees the old text or the new one.
 func replace(name string, text []byte) error {
 	target, err := filepath.EvalSymlinks(name)
 	if err != nil {

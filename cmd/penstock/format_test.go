@@ -98,7 +98,7 @@ func TestFormat(t *testing.T) {
 	assert.Equal(t, tidy, read(t, file))
 	info, err := os.Lstat(link)
 	require.NoError(t, err)
-	assert.NotZero(t, info.Mode()&os.ModeSymlink, "the link is one still")
+	assert.NotZero(t, info.Mode()&os.ModeSymlink, "the link is still one")
 	info, err = os.Stat(file)
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o640), info.Mode().Perm())
@@ -106,7 +106,7 @@ func TestFormat(t *testing.T) {
 	assert.Equal(t, result{}, penstock(t, "", "fmt", "-d", file))
 }
 
-// Texts of several lines stay as they are, whatever looks like a comment in them.
+// Multi-line texts stay as they are, even if parts look like comments.
 func TestFormatTexts(t *testing.T) {
 	const text = "flow:\n- threshold: 1\n  resource: |-\n    a\n\n\n    b # no comment\n- {resource: y,\n   threshold: 2}\n" +
 		"- resource: >-\n    z\n    w\n  threshold: 3\n- resource: \"q\n    r\"\n\n  threshold: 3 # end\n"
@@ -117,7 +117,7 @@ func TestFormatTexts(t *testing.T) {
 	assert.Contains(t, r.out, "  - resource: |-\n      a\n\n\n      b # no comment\n    threshold: 1\n")
 }
 
-// A mapping in a row that a comment follows gets no comma at its end, and is done at once.
+// A flow mapping before a comment gets no trailing comma, and one pass is enough.
 func TestFormatRowBeforeAComment(t *testing.T) {
 	const want = "flow:\n  - {resource: x, threshold: 1}\n  # of the first\n\n  # of the second\n\n  - resource: y\n    threshold: 2\n"
 	const text = "flow:\n  - {threshold: 1, resource: x}\n  # of the first\n# of the second\n\n  - threshold: 2\n    resource: y\n"
@@ -140,8 +140,8 @@ func TestFormatJSON(t *testing.T) {
 	assert.Equal(t, result{exitOK, want, ""}, penstock(t, want, "fmt"))
 }
 
-// A file that can't be read, that is none of ours or that would lose something is not touched, and
-// the others are formatted.
+// A file that can't be read, that is not native or that would lose something is not touched; the
+// others are formatted.
 func TestFormatLeavesAlone(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -156,7 +156,7 @@ func TestFormatLeavesAlone(t *testing.T) {
 	r := penstock(t, "", "fmt", "-w", dir)
 	assert.Equal(t, exitErrors, r.code)
 	assert.Contains(t, r.err, "a.yaml:2:19: error: flow[0].treshold: unknown field")
-	assert.Contains(t, r.err, "b.json: error: is a file of sentinel-java: penstock convert makes a native one of it")
+	assert.Contains(t, r.err, "b.json: error: is a file of sentinel-java: convert it with penstock convert first")
 	assert.Equal(t, "flow:\n  - {resource: x, threshold: 1}\n", read(t, filepath.Join(dir, "c.yaml")))
 	if read(t, filepath.Join(dir, "d.yaml")) != before {
 		assert.Contains(t, read(t, filepath.Join(dir, "d.yaml")), "# an odd place")
@@ -164,8 +164,7 @@ func TestFormatLeavesAlone(t *testing.T) {
 	assert.Equal(t, exitErrors, penstock(t, "flow: []", "fmt", "-w", "-").code)
 }
 
-// Whatever a file looks like: formatting changes nothing of what it means, loses no comment, and
-// is done at once.
+// For any file, formatting keeps the meaning and all comments, and one pass is enough.
 func TestFormatKeepsTheMeaning(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	refused := 0
@@ -185,7 +184,7 @@ func TestFormatKeepsTheMeaning(t *testing.T) {
 	assert.Zero(t, refused)
 }
 
-// drawFile draws a rule file as people leave them: keys in any order, comments and empty lines in
+// drawFile draws a rule file like people write them: keys in any order, comments and empty lines in
 // many places, indentation of any width.
 func drawFile(rng *rand.Rand) string {
 	var b strings.Builder
@@ -248,7 +247,7 @@ func drawFile(rng *rand.Rand) string {
 	return b.String()
 }
 
-// The rule files of this repository are as the command would have them.
+// The rule files of this repository are formatted.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "examples", "*", "*.yaml"))
 	require.NoError(t, err)

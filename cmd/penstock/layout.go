@@ -14,25 +14,25 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// errComment says that the parser would have lost a comment, or moved it to where it is none.
-var errComment = errors.New("is left as it is: a comment would be lost. " +
-	"Put each on a line of its own above what it is about, or at the end of that line")
+// errComment means that the parser would have lost a comment, or moved it where it doesn't belong.
+var errComment = errors.New("was not changed: a comment would be lost. " +
+	"Put each comment on a line above its key, or at the end of that line")
 
-// formatted returns the text of a file in its one form. It fails for a file that can't be loaded,
-// that is none of ours, or that would mean something else.
+// formatted returns the formatted text of a file. It fails for a file that can't be loaded, that is
+// not native, or whose meaning would change.
 func (f ruleFile) formatted() ([]byte, error) {
 	switch {
 	case f.err != nil:
 		return nil, f.err
 	case f.parsed.Dialect != rules.Native:
-		return nil, fmt.Errorf("is a file of %v: penstock convert makes a native one of it", f.parsed.Dialect)
+		return nil, fmt.Errorf("is a file of %v: convert it with penstock convert first", f.parsed.Dialect)
 	}
 	format := formatYAML
 	if json.Valid(f.data) {
 		format = formatJSON
 	}
 	text, err := format(f.data)
-	if err == nil { // a second time, for commas that the encoder adds before a comment
+	if err == nil { // a second pass, for commas that the encoder adds before a comment
 		text, err = format(text)
 	}
 	if err != nil {
@@ -40,13 +40,13 @@ func (f ruleFile) formatted() ([]byte, error) {
 	}
 	again, err := rules.ParseWith(f.name, text, rules.ParseOptions{})
 	if err != nil || !reflect.DeepEqual(again.Set, f.parsed.Set) {
-		return nil, errors.New("is left as it is: formatted, it would mean something else. Please report it, with the file")
+		return nil, errors.New("was not changed: formatting would change its meaning. Please report this, with the file")
 	}
 	return text, nil
 }
 
-// keyOrder is the keys of rules by family, in the order in which they are written; keys of a list
-// within a rule are under the family and the list, as in "hotspot.exceptions".
+// keyOrder is the order of the keys of rules, by family; keys of a list within a rule are under the
+// family and the list, such as "hotspot.exceptions".
 var keyOrder = orderOfKeys()
 
 func orderOfKeys() map[string][]string {
@@ -68,7 +68,7 @@ func orderOfKeys() map[string][]string {
 	return order
 }
 
-// rank is where a key is written. The alias regex is written where match is.
+// rank returns the position of a key. The alias regex has the position of match.
 func rank(order []string, key string) int {
 	if key == "regex" {
 		key = "match"
@@ -79,8 +79,8 @@ func rank(order []string, key string) int {
 	return len(order)
 }
 
-// arrange puts the keys of all rules below n in their order, and takes away the styles that the
-// author's editor left. name is what n belongs to.
+// arrange sorts the keys of all rules below n, and removes the styles of the author's editor. name
+// is the place of n.
 func arrange(n *yaml.Node, name string) {
 	switch n.Kind {
 	case yaml.DocumentNode:
@@ -112,8 +112,8 @@ func arrange(n *yaml.Node, name string) {
 	}
 }
 
-// raise moves what is above the first key of an item above the item: there is no line for it
-// between the dash and the key.
+// raise moves comments above the first key of an item above the item: between the dash and the key
+// there is no line for them.
 func raise(item *yaml.Node) {
 	if item.Kind != yaml.MappingNode || len(item.Content) == 0 || item.Style&yaml.FlowStyle != 0 {
 		return
@@ -132,10 +132,10 @@ func raise(item *yaml.Node) {
 	first.HeadComment = ""
 }
 
-// emptyMark is how the comment that represents an empty line begins.
+// emptyMark is the start of a comment that represents an empty line.
 const emptyMark = "#penstock-empty-line"
 
-// formatYAML formats a file of YAML. The parser keeps comments and drops empty lines, so these pass
+// formatYAML formats a YAML file. The parser keeps comments and drops empty lines, so these pass
 // through it as artificial comments.
 func formatYAML(data []byte) ([]byte, error) {
 	data = bytes.ReplaceAll(bytes.TrimPrefix(data, []byte("\uFEFF")), []byte("\r\n"), []byte("\n"))
@@ -162,8 +162,8 @@ func formatYAML(data []byte) ([]byte, error) {
 	return text, nil
 }
 
-// markEmpty replaces every run of empty lines with a comment, indented as far as what follows,
-// unless the run is within a text of several lines.
+// markEmpty replaces every run of empty lines with a comment, indented like the next line, except
+// in multi-line texts.
 func markEmpty(data []byte, mark string) []byte {
 	within := textLines(data)
 	lines := strings.Split(strings.TrimRight(string(data), "\n \t"), "\n")
@@ -185,7 +185,7 @@ func markEmpty(data []byte, mark string) []byte {
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// textLines are the lines, from 1, that belong to a text of several.
+// textLines returns the lines, from 1, that belong to multi-line texts.
 func textLines(data []byte) map[int]bool {
 	within := make(map[int]bool)
 	var doc yaml.Node
@@ -218,7 +218,7 @@ func textLines(data []byte) map[int]bool {
 	return within
 }
 
-// opens reports whether a line is a key whose value is on the lines that follow.
+// opens reports whether a line is a key whose value is on the following lines.
 func opens(line string) bool {
 	if at := commentAt(line); at >= 0 {
 		line = strings.TrimRight(line[:at], " ")
@@ -226,8 +226,8 @@ func opens(line string) bool {
 	return strings.HasSuffix(line, ":")
 }
 
-// unmark makes empty lines of the comments again, none at the begin or end of a list or of the
-// file, and no two.
+// unmark turns the comments back into empty lines, except at the begin or end of a list or of the
+// file, and never two in a row.
 func unmark(text []byte, mark string) []byte {
 	within := textLines(text)
 	var out []string
@@ -247,7 +247,7 @@ func unmark(text []byte, mark string) []byte {
 	return []byte(strings.TrimRight(strings.Join(out, "\n"), "\n") + "\n")
 }
 
-// align puts the comments at the ends of lines that follow each other below each other.
+// align aligns end-of-line comments of consecutive lines.
 func align(text []byte) []byte {
 	lines, within := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), textLines(text)
 	for i := 0; i < len(lines); {
@@ -269,8 +269,8 @@ func align(text []byte) []byte {
 	return []byte(strings.Join(lines, "\n") + "\n")
 }
 
-// commentAt returns where the comment of a line begins, or -1. A line of a text of several is taken
-// for one of its own.
+// commentAt returns the offset of a line's comment, or -1. It treats a line of a multi-line text
+// like any other.
 func commentAt(line string) int {
 	quote := byte(0)
 	for i := 0; i < len(line); i++ {
@@ -302,7 +302,7 @@ func comments(data []byte) (all []string) {
 	return all
 }
 
-// formatJSON formats a file of JSON.
+// formatJSON formats a JSON file.
 func formatJSON(data []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -317,7 +317,7 @@ func formatJSON(data []byte) ([]byte, error) {
 	return append(out.Bytes(), '\n'), nil
 }
 
-// arrangeJSON writes the next value, the keys of rules in their order.
+// arrangeJSON writes the next value, with the keys of rules in order.
 func arrangeJSON(out *bytes.Buffer, dec *json.Decoder, name string) error {
 	token, err := dec.Token()
 	if err != nil {

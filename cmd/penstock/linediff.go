@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// writeLineDiff writes what would change of a file, in unified form.
+// writeLineDiff writes the change of a file as a unified diff.
 func (c *command) writeLineDiff(name string, old, new []byte) error {
 	var b strings.Builder
 	b.WriteString(c.paint(c.out, bold, "--- "+name) + "\n" + c.paint(c.out, bold, "+++ "+name+" (formatted)") + "\n")
@@ -30,10 +30,10 @@ func splitLines(text []byte) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// hunk is a part of two texts that differs, with lines around it that don't.
+// hunk is a differing part of two texts, with the lines around it.
 type hunk struct {
 	old, new   int // the first line, from 1
-	olds, news int // how many lines
+	olds, news int // numbers of lines
 	lines      []string
 }
 
@@ -41,11 +41,11 @@ func (h hunk) head() string {
 	return fmt.Sprintf("@@ -%d,%d +%d,%d @@", h.old, h.olds, h.new, h.news)
 }
 
-const around = 3 // lines that are shown around what differs
+const around = 3 // context lines shown around a difference
 
-// hunks compares two texts line by line. The common beginning and end are left out first; what is
-// between is compared by the longest common subsequence, in time and space proportional to the
-// product, and beyond mostLines replaced as a whole.
+// hunks compares two texts line by line. It skips the common begin and end, and compares the rest
+// by the longest common subsequence, in time and space proportional to the product of their
+// lengths; beyond mostLines it replaces the rest as a whole.
 func hunks(old, new []string) []hunk {
 	ops := compareLines(old, new)
 	var all []hunk
@@ -77,8 +77,8 @@ func hunks(old, new []string) []hunk {
 	return all
 }
 
-// lineOp is a line that stays, is removed or is added, and how many lines of both texts are before
-// it.
+// lineOp is a line that stays, is removed or is added, with the number of lines before it in both
+// texts.
 type lineOp struct {
 	sign     byte
 	text     string

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Where programs are asked, unless the command line says otherwise, and how.
+// Defaults and limits of requests to programs.
 const (
 	usualURL   = "http://127.0.0.1:8719"
 	tokenName  = "PENSTOCK_TOKEN"
@@ -25,14 +25,14 @@ const (
 	watchEvery = time.Second
 )
 
-// program is a running program that is asked by the JSON of its console.
+// program is a running program, queried through the JSON of its console.
 type program struct {
 	at     *url.URL
 	token  string
 	client *http.Client
 }
 
-// program is the one that an argument is the address of.
+// program returns the program at an address.
 func (c *command) program(address string) (*program, error) {
 	address = cmp.Or(address, usualURL)
 	if !strings.Contains(address, "://") {
@@ -40,23 +40,23 @@ func (c *command) program(address string) (*program, error) {
 	}
 	at, err := url.Parse(address)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return nil, fmt.Errorf("%q is no address of a program: write one as in %s", address, usualURL)
+		return nil, fmt.Errorf("%q is not the address of a program: use one such as %s", address, usualURL)
 	}
 	return &program{at, c.env(tokenName), &http.Client{
 		Timeout:   askTimeout,
 		Transport: c.transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // the token must go nowhere else
+			return http.ErrUseLastResponse // the token must not go anywhere else
 		},
 	}}, nil
 }
 
-// isAddress reports whether an argument is the address of a program, and no file.
+// isAddress reports whether an argument is a program's address, not a file.
 func isAddress(arg string) bool {
 	return strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://")
 }
 
-// ask returns the answer to a question.
+// ask sends a request and returns the answer.
 func (p *program) ask(ctx context.Context, path string, query url.Values) ([]byte, error) {
 	at := p.at.JoinPath(path)
 	at.RawQuery = query.Encode()
@@ -82,43 +82,43 @@ func (p *program) ask(ctx context.Context, path string, query url.Values) ([]byt
 	body, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s breaks off: %w", p.at.Host, err)
+		return nil, fmt.Errorf("%s ended the answer early: %w", p.at.Host, err)
 	case len(body) > mostAnswer:
-		return nil, fmt.Errorf("%s answers more than %d MiB", p.at.Host, mostAnswer>>20)
+		return nil, fmt.Errorf("the answer of %s exceeds %d MiB", p.at.Host, mostAnswer>>20)
 	case response.StatusCode == http.StatusUnauthorized:
-		return nil, fmt.Errorf("%s wants a token: set %s", p.at.Host, tokenName)
+		return nil, fmt.Errorf("%s requires a token: set %s", p.at.Host, tokenName)
 	case response.StatusCode != http.StatusOK:
 		var answer struct{ Error string }
 		if json.Unmarshal(body, &answer) == nil && answer.Error != "" {
 			return nil, fmt.Errorf("%s: %s", p.at.Host, safe(answer.Error, mostShown))
 		}
-		return nil, fmt.Errorf("%s answers %s: is there a console of Penstock?", p.at.Host, safe(response.Status, mostShown))
+		return nil, fmt.Errorf("%s answers %s: is it a Penstock console?", p.at.Host, safe(response.Status, mostShown))
 	}
 	return body, nil
 }
 
-const mostShown = 200 // columns of a text that comes from the program
+const mostShown = 200 // columns of a text from the program
 
-// answer reads the answer to a question.
+// answer decodes the answer to a request.
 func answer[T any](ctx context.Context, p *program, path string, query url.Values) (v T, err error) {
 	body, err := p.ask(ctx, path, query)
 	if err != nil {
 		return v, err
 	}
 	if err := json.Unmarshal(body, &v); err != nil {
-		return v, fmt.Errorf("%s answers what is no JSON of a console: %w", p.at.Host, err)
+		return v, fmt.Errorf("the answer of %s is not a console's JSON: %w", p.at.Host, err)
 	}
 	return v, nil
 }
 
-// What the console answers, as far as it is shown.
+// The parts of the console's JSON that are shown.
 type (
 	figuresJSON struct {
 		Pass, Block, Complete, Exception int64
 		AvgRTMs                          float64
 		percentilesJSON
 	}
-	// percentilesJSON are nil where percentiles are not counted, or nothing completed.
+	// percentilesJSON are nil if percentiles are off, or nothing completed.
 	percentilesJSON struct{ P50Ms, P95Ms, P99Ms *float64 }
 	historyJSON     struct {
 		Pass, Block []int64
@@ -187,7 +187,7 @@ type (
 	}
 )
 
-// watching repeats f once a second, above what it has written before, until it is interrupted.
+// watching runs f once a second, over its previous output, until it is interrupted.
 func (c *command) watching(watch bool, f func(ctx context.Context, out io.Writer) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -213,7 +213,7 @@ func (c *command) watching(watch bool, f func(ctx context.Context, out io.Writer
 		before := ""
 		switch {
 		case c.terminal(c.out) && watch:
-			before = "\x1b[H\x1b[2J" // the screen, from its top
+			before = "\x1b[H\x1b[2J" // clears the screen
 		case !first:
 			before = "\n"
 		}
@@ -226,7 +226,7 @@ func (c *command) watching(watch bool, f func(ctx context.Context, out io.Writer
 	}
 }
 
-// indented is JSON as it came, for people.
+// indented writes JSON with indentation.
 func indented(out io.Writer, body []byte) error {
 	var v any
 	dec := json.NewDecoder(strings.NewReader(string(body)))

@@ -23,7 +23,7 @@ import (
 	"github.com/penstock-go/penstock/observe/console"
 )
 
-// served is a program with a console, whose clock stands still.
+// served is a program with a console and a manual clock.
 type served struct {
 	*api.Guard
 	t     *testing.T
@@ -31,7 +31,7 @@ type served struct {
 	url   string
 }
 
-// serve runs a console until the test is over.
+// serve runs a console until the end of the test.
 func serve(t *testing.T, cfg console.Config, change ...func(*api.Config)) *served {
 	t.Helper()
 	s := &served{t: t, clock: api.NewManualClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}
@@ -54,7 +54,7 @@ func serve(t *testing.T, cfg console.Config, change ...func(*api.Config)) *serve
 	return s
 }
 
-// RoundTrip asks the program, whatever it is asked as.
+// RoundTrip sends the request to the program, whatever its address.
 func (s *served) RoundTrip(r *http.Request) (*http.Response, error) {
 	at, err := url.Parse(s.url)
 	if err != nil {
@@ -65,8 +65,8 @@ func (s *served) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// shop is a program that has had two minutes of traffic: orders, of which some are refused, with a
-// query below them, and searches by two callers.
+// shop is a program with two minutes of traffic: orders, some of them refused, with a nested query,
+// and searches by two callers.
 func shop(t *testing.T, cfg console.Config, change ...func(*api.Config)) *served {
 	s := serve(t, cfg, change...)
 	require.NoError(t, s.LoadRules(api.RuleSet{
@@ -151,7 +151,7 @@ func TestLiveOnce(t *testing.T) {
 
 func withPercentiles(cfg *api.Config) { cfg.Percentiles = true }
 
-// Where percentiles are counted, they stand wherever response times do.
+// With percentiles on, they are beside all response times.
 func TestLivePercentiles(t *testing.T) {
 	s := shop(t, console.Config{}, withPercentiles)
 	golden(t, "resources-percentiles.txt", s.ask(t, "resources").out)
@@ -160,7 +160,7 @@ func TestLivePercentiles(t *testing.T) {
 	assert.Contains(t, tree, "p50 2.9ms p95")
 }
 
-// With --watch it is printed again and again, until somebody interrupts.
+// With --watch the output repeats until it is interrupted.
 func TestWatch(t *testing.T) {
 	s := shop(t, console.Config{})
 	watched := func(args ...string) string {
@@ -190,13 +190,13 @@ func TestWatch(t *testing.T) {
 	assert.Contains(t, got.err, "--watch is for a running program")
 }
 
-// What goes wrong is told in words, and a token is told to nobody else.
+// Errors are explained, and a token is sent only to its program.
 func TestLiveTrouble(t *testing.T) {
 	const token = "canary-token-0123456789"
 	s := shop(t, console.Config{ReadToken: token})
 	got := s.ask(t, "resources")
 	assert.Equal(t, 1, got.code)
-	assert.Equal(t, "penstock: 127.0.0.1:8719 wants a token: set PENSTOCK_TOKEN\n", got.err)
+	assert.Equal(t, "penstock: 127.0.0.1:8719 requires a token: set PENSTOCK_TOKEN\n", got.err)
 
 	var out, errs strings.Builder
 	std := streams{out: &out, err: &errs, env: func(name string) string {
@@ -213,10 +213,10 @@ func TestLiveTrouble(t *testing.T) {
 		text, body string
 		want       string
 	}{
-		{404, "404 Not Found", "", "penstock: shop answers 404 Not Found: is there a console of Penstock?\n"},
+		{404, "404 Not Found", "", "penstock: shop answers 404 Not Found: is it a Penstock console?\n"},
 		{400, "400 Bad Request", `{"error":"no \u001b[31m such thing"}`, `penstock: shop: no \x1b[31m such thing` + "\n"},
-		{302, "302 Found", "", "penstock: shop answers 302 Found: is there a console of Penstock?\n"},
-		{200, "200 OK", "[]x", "penstock: shop answers what is no JSON of a console: invalid character 'x' after top-level value\n"},
+		{302, "302 Found", "", "penstock: shop answers 302 Found: is it a Penstock console?\n"},
+		{200, "200 OK", "[]x", "penstock: the answer of shop is not a console's JSON: invalid character 'x' after top-level value\n"},
 	}
 	for _, a := range answers {
 		errs.Reset()
@@ -272,7 +272,7 @@ func TestTexts(t *testing.T) {
 	assert.Equal(t, "·········· -0 %", strings.ReplaceAll(fullness(-1), "  0", "-0"))
 }
 
-// golden holds a text against a file of testdata.
+// golden compares a text with a file of testdata.
 func golden(t *testing.T, name, text string) {
 	t.Helper()
 	path := "testdata/" + name

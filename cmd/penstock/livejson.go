@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// treeJSON is the tree as inspect writes it.
+// treeJSON is the tree in the JSON of package inspect.
 type treeJSON struct {
 	At                        time.Time
 	Waiting, Failures, Leaked int64
@@ -27,7 +27,7 @@ type treeJSON struct {
 	}
 }
 
-// ruleDetails are what the program reports of a rule for its family, ready to be shown.
+// ruleDetails are the details of a rule's family, ready to be shown.
 type ruleDetails struct {
 	Told  []string `json:"lines"`
 	Marks []mark
@@ -49,7 +49,7 @@ func (d ruleDetails) Resources() []core.ResourceDetails {
 	return all
 }
 
-// mark is what is shown beside the calls of a resource.
+// mark is a mark beside the calls of a resource.
 type mark struct {
 	Resource, Text string
 	Urgency        int

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// liveCommand is a command that asks a program for something and prints it.
+// liveCommand is a command that requests a path of a program and prints the answer.
 func (c *command) liveCommand(name, short, long, path string, query url.Values, show func(out io.Writer, p *program, ctx context.Context) error) *cobra.Command {
 	var asJSON, watch bool
 	cmd := &cobra.Command{
@@ -44,16 +44,16 @@ given. A token for it is read from the environment: ` + tokenName + `.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
-	cmd.Flags().BoolVar(&watch, "watch", false, "again each second, until interrupted")
+	cmd.Flags().BoolVar(&watch, "watch", false, "repeat every second, until interrupted")
 	cmd.Flags().SortFlags = false
 	return cmd
 }
 
 func (c *command) tree() *cobra.Command {
 	return c.liveCommand("tree", "Print the tree of calls of a running program",
-		`Tree prints the calls of a running program as a tree: below each way in the
-resources, nested as the calls are, with what passed and was refused in the
-last second and the last minute, mean response times, and calls in flight.`,
+		`Tree prints the calls of a running program as a tree: below each context its
+resources, nested like the calls, with the calls passed and refused in the last
+second and the last minute, mean response times, and calls in flight.`,
 		"api/tree", nil, func(out io.Writer, p *program, ctx context.Context) error {
 			tree, err := answer[treeJSON](ctx, p, "api/tree", nil)
 			if err != nil {
@@ -66,12 +66,11 @@ last second and the last minute, mean response times, and calls in flight.`,
 func (c *command) resources() *cobra.Command {
 	query := url.Values{"limit": {"10000"}}
 	return c.liveCommand("resources", "Print the resources of a running program",
-		`Resources prints the resources of a running program, those with most traffic in
-the last minute first: what passed and was refused in the last second and the
-last minute, the mean response time, calls in flight, and a bar for each three
-seconds of the minute, of all that asked. Where percentiles are counted, there
-are the median and the 95th and 99th percentile of response times of the last
-minute, in the place of their mean and of the bars.`,
+		`Resources prints the resources of a running program, by traffic in the last
+minute: the calls passed and refused in the last second and the last minute, the
+mean response time, calls in flight, and a bar for all calls of each three
+seconds of the minute. With percentiles on, the median and the 95th and 99th
+percentile of the last minute replace the mean and the bars.`,
 		"api/resources", query, func(out io.Writer, p *program, ctx context.Context) error {
 			all, err := answer[resourcesJSON](ctx, p, "api/resources", query)
 			if err != nil {
@@ -105,7 +104,7 @@ func writeResources(out io.Writer, all resourcesJSON) {
 	}
 }
 
-// percentile is a percentile of response times, nil if there is none.
+// percentile formats a percentile of response times; it may be nil.
 func percentile(ms *float64) string {
 	if ms == nil {
 		return "-"
@@ -115,9 +114,9 @@ func percentile(ms *float64) string {
 
 func (c *command) rules() *cobra.Command {
 	return c.liveCommand("rules", "Print the rules of a running program",
-		`Rules prints the rules that are in force in a running program: what each one has
+		`Rules prints the rules in force in a running program: the calls each one has
 refused since it was loaded, or would have in shadow mode, and how much of its
-limit is used now.`,
+limit is in use.`,
 		"api/rules", nil, func(out io.Writer, p *program, ctx context.Context) error {
 			all, err := answer[rulesJSON](ctx, p, "api/rules", nil)
 			if err != nil {
@@ -132,7 +131,7 @@ func writeRules(out io.Writer, all rulesJSON) {
 	for _, s := range all.Sources {
 		state := plural(s.Rules, "rule")
 		if !s.OK {
-			state += ", and not as it is now: " + safe(s.LastError, mostShown)
+			state += ", latest load failed: " + safe(s.LastError, mostShown)
 		}
 		fmt.Fprintf(out, "%s: %s\n", safe(s.Source, 60), state)
 	}
@@ -161,13 +160,13 @@ func ruleLine(r ruleJSON) string {
 		line += "store away"
 	case r.Full != nil:
 		line += fullness(*r.Full)
-	case len(r.Measures) > 0 && r.Measures[0].AtHand: // how full it is only the store of the cluster knows
+	case len(r.Measures) > 0 && r.Measures[0].AtHand: // only the cluster's store knows the total
 		line += tally(int64(r.Measures[0].Measured)) + " of " + tally(int64(r.Measures[0].Limit)) + " at hand"
 	}
 	return strings.TrimRight(line, " ")
 }
 
-// fullness is a share as a bar.
+// fullness draws a share as a bar.
 func fullness(full float64) string {
 	const width = 10
 	used := int(math.Round(max(0, min(1, full)) * width))
@@ -193,7 +192,7 @@ func (c *command) explainAt(address, resource string, caller caller, asJSON, wat
 	set("endpoint", strings.Join(caller.endpoints, ""))
 	query.Set("inbound", strconv.FormatBool(!caller.internal))
 	for _, a := range caller.args {
-		value, err := json.Marshal(a.values[0]) // text in quotes, whatever it looks like
+		value, err := json.Marshal(a.values[0]) // quoted text, whatever it looks like
 		if err != nil {
 			return err
 		}

@@ -1,16 +1,17 @@
 // Penstock works on rule files: it checks, converts, compares and formats them, and shows what
-// their rules would do, without a program that uses them.
+// their rules would do, without a program that uses them. It also shows running programs that serve
+// a console.
 //
-//	penstock new                                    # a rule file to begin with
+//	penstock new                                    # a starter rule file
 //	penstock check rules/                           # every mistake, with its line and column
-//	penstock convert --from sentinel-java flow.json # a native file of one of Sentinel's
+//	penstock convert --from sentinel-java flow.json # a native file from Sentinel's
 //	penstock diff old.yaml new.yaml                 # which rules differ, and in which fields
 //	penstock fmt -w rules.yaml                      # keys in order, comments kept
-//	penstock explain rules.yaml "GET /orders"       # which rules a call would meet, and why
+//	penstock explain rules.yaml "GET /orders"       # which rules apply to a call, and why
 //	penstock try rules.yaml "GET /orders" --rate 150/s --for 10s
 //
-// Nothing here opens a connection, and only fmt -w, new, man and try --svg write files.
-// docs/command.md has a page of examples.
+// Only the commands that show running programs open connections, and only fmt -w, new, man and try
+// --svg write files. docs/command.md has examples.
 package main
 
 import (

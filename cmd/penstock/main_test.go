@@ -14,13 +14,13 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// result is what a run of the command comes to.
+// result is the result of a run of the command.
 type result struct {
 	code     int
 	out, err string
 }
 
-// penstock runs the command with some text as its standard input.
+// penstock runs the command with some standard input.
 func penstock(t *testing.T, in string, args ...string) result {
 	t.Helper()
 	var out, err bytes.Buffer
@@ -50,8 +50,8 @@ func parse(t *testing.T, text string) rules.Set {
 	return set
 }
 
-// Without replace directives, and only so, go install takes the program; and what it requires is a
-// version of the library that can be there.
+// go install accepts only a program without replace directives, and the version of the library it
+// requires must exist.
 func TestCanBeInstalled(t *testing.T) {
 	mod := read(t, "go.mod")
 	assert.NotRegexp(t, `(?m)^\s*replace\b`, mod)
@@ -78,7 +78,7 @@ func TestColor(t *testing.T) {
 	assert.False(t, c.colored(null), "a terminal that knows no colors")
 }
 
-// Long work shows how far it is, on a terminal only, not at once and not all the time.
+// Long work shows its progress, only on a terminal, after a delay and at intervals.
 func TestProgress(t *testing.T) {
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	require.NoError(t, err)
@@ -91,10 +91,10 @@ func TestProgress(t *testing.T) {
 	now = now.Add(progressAfter)
 	p.at(0.2)
 	assert.True(t, p.visible)
-	assert.Equal(t, now, p.told)
+	assert.Equal(t, now, p.drawn)
 	now = now.Add(progressEvery / 2)
 	p.at(0.3)
-	assert.NotEqual(t, now, p.told)
+	assert.NotEqual(t, now, p.drawn)
 	p.done()
 
 	var text bytes.Buffer
@@ -106,7 +106,7 @@ func TestProgress(t *testing.T) {
 	assert.Empty(t, text.String())
 }
 
-// Every command says what is wrong with how it was called, and where to read on.
+// Every command reports wrong usage, and where to read on.
 func TestUsage(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -120,14 +120,14 @@ func TestUsage(t *testing.T) {
 		{[]string{"diff", "a"}, "diff needs two files or directories", exitTrouble},
 		{[]string{"diff", "-", "-"}, "only one of the two can be standard input", exitTrouble},
 		{[]string{"diff", "--jsn", "a", "b"}, "unknown flag: --jsn", exitTrouble},
-		{[]string{"diff", "a", "b", "c"}, `"c" is too much`, exitTrouble},
+		{[]string{"diff", "a", "b", "c"}, `extra argument "c"`, exitTrouble},
 		{[]string{"explain", "GET /orders"}, "explain needs rule files or directories or the address of a program's console, and a resource", exitErrors},
 		{[]string{"try", "x"}, "try needs rule files or directories, and a resource", exitErrors},
-		{[]string{"try", "x", "y", "--rate", "fast"}, "write calls and a time, as in 150/s, 9000/m or 1/10s", exitErrors},
+		{[]string{"try", "x", "y", "--rate", "fast"}, "use calls per time, such as 150/s, 9000/m or 1/10s", exitErrors},
 		{[]string{"try", "x", "y", "--rate", "5/w"}, `"w" is not a unit of time`, exitErrors},
-		{[]string{"try", "x", "y", "--rate", "1e9/s"}, "10000000000 calls are too many", exitErrors},
-		{[]string{"try", "x", "y", "--errors", "200%"}, "write a share from 0% to 100%", exitErrors},
-		{[]string{"try", "x", "y", "--arg", "user"}, "write a name or a number from 0, and a value", exitErrors},
+		{[]string{"try", "x", "y", "--rate", "1e9/s"}, "10000000000 calls exceed the maximum", exitErrors},
+		{[]string{"try", "x", "y", "--errors", "200%"}, "use a share from 0% to 100%", exitErrors},
+		{[]string{"try", "x", "y", "--arg", "user"}, "use a name or a number from 0, and a value", exitErrors},
 		{[]string{"try", "x", "y", "--arg", "-1=2"}, "arguments are numbered from 0 to 99", exitErrors},
 		{[]string{"try", "x", "y", "--for", "-1s"}, "--for is -1s", exitErrors},
 		{[]string{"man"}, "man needs one directory", exitErrors},
@@ -151,7 +151,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 	}
 }
 
-// The starter is as a careful author would leave it, and is never written over a file.
+// The starter file passes all checks, and never overwrites a file.
 func TestNew(t *testing.T) {
 	t.Chdir(t.TempDir())
 	r := penstock(t, "", "new")
@@ -163,7 +163,7 @@ func TestNew(t *testing.T) {
 	require.NoError(t, os.WriteFile("mine.yaml", []byte("mine"), 0o644))
 	r = penstock(t, "", "new", "mine.yaml")
 	assert.Equal(t, exitErrors, r.code)
-	assert.Contains(t, r.err, "mine.yaml is there already, and is left as it is")
+	assert.Contains(t, r.err, "mine.yaml exists already")
 	assert.Equal(t, "mine", read(t, "mine.yaml"))
 
 	assert.Equal(t, result{exitOK, string(starter), ""}, penstock(t, "", "new", "-"))
@@ -175,7 +175,7 @@ func TestVersionAndManPages(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "man1")
 	require.Equal(t, exitOK, penstock(t, "", "man", dir).code)
 	page := read(t, filepath.Join(dir, "penstock-check.1"))
-	assert.Contains(t, page, "Tell all that is wrong with rule files")
+	assert.Contains(t, page, "Report all mistakes in rule files")
 	assert.Contains(t, page, `"Jan 2026"`)
 	for _, name := range []string{"penstock.1", "penstock-try.1", "penstock-fmt.1", "penstock-diff.1"} {
 		assert.FileExists(t, filepath.Join(dir, name))
@@ -188,7 +188,7 @@ func TestSchema(t *testing.T) {
 	assert.Equal(t, "# yaml-language-server: $schema="+rules.SchemaURL, first, "the starter names it")
 }
 
-// A completion script for each shell, and words for what is typed.
+// There is a completion script for each shell, and completions for arguments.
 func TestCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		r := penstock(t, "", "completion", shell)

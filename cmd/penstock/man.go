@@ -12,9 +12,9 @@ func (c *command) man() *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
 		Short: "Write the man pages",
-		Long: `Man writes a man page for each command into a directory, which is made if it is
-not there. Pages that are there are overwritten. They bear today's date, or
-that of the environment variable SOURCE_DATE_EPOCH.`,
+		Long: `Man writes a man page for each command into a directory, which it creates if
+necessary. It overwrites existing pages. They bear today's date, or that of the
+environment variable SOURCE_DATE_EPOCH.`,
 		Example: `  penstock man ~/.local/share/man/man1`,
 		Args:    args(1, 1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {

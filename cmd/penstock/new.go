@@ -16,9 +16,9 @@ var starter []byte
 func (c *command) new() *cobra.Command {
 	return &cobra.Command{
 		Use:   "new [FILE|-]",
-		Short: "Write a rule file to begin with",
-		Long: `New writes a commented rule file to begin with: rules.yaml, unless you name
-another one, or to standard output for -. It never overwrites a file.`,
+		Short: "Write a starter rule file",
+		Long: `New writes a commented starter rule file: to rules.yaml, to the file you name,
+or to standard output for -. It never overwrites a file.`,
 		Args:              args(0, 1, "one file, or - for standard output"),
 		ValidArgsFunction: ruleFiles,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -29,7 +29,7 @@ another one, or to standard output for -. It never overwrites a file.`,
 			}
 			f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 			if errors.Is(err, fs.ErrExist) {
-				return fmt.Errorf("%s is there already, and is left as it is: name another file", name)
+				return fmt.Errorf("%s exists already: name another file", name)
 			}
 			if err != nil {
 				return err

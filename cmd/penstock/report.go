@@ -16,15 +16,15 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// fault is something that is wrong with a file, or that its author should know.
+// fault is a mistake in a file, or a hint for its author.
 type fault struct {
 	rules.FileError
 	severity severity
-	code     string // as in "never-opens" or "PN002"; "" of an error
-	source   []byte // the file, for the line
+	code     string // such as "never-opens" or "PN002"; "" for an error
+	source   []byte // the file's text, for the excerpt
 }
 
-// severity is how bad a fault is. The zero value is an error.
+// severity is the severity of a fault. The zero value is an error.
 type severity string
 
 const (
@@ -37,13 +37,13 @@ func (s severity) String() string { return cmp.Or(string(s), "error") }
 
 var severityColors = map[severity]string{isError: red, isWarning: yellow, isNotice: blue}
 
-// failed reports whether one of them is an error.
+// failed reports whether there is an error.
 func failed(faults []fault) bool {
 	return slices.ContainsFunc(faults, func(f fault) bool { return f.severity == isError })
 }
 
-// faultsOf returns the errors of files that err joins. Reports that aren't about a file are
-// omitted, unless there are no others.
+// faultsOf returns the errors about files that err joins. Other errors are omitted, unless there
+// are only others.
 func faultsOf(err error) []fault {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []fault
@@ -85,7 +85,7 @@ func (c *command) report(w io.Writer, faults []fault) error {
 	return err
 }
 
-// harmless returns a name without what could steer a terminal or end a line.
+// harmless returns a name without control sequences and line breaks.
 func harmless(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -95,14 +95,14 @@ func harmless(name string) string {
 	}, name)
 }
 
-// A long line is cut to an excerpt of this many characters, this many of them before the caret.
+// The size of an excerpt of a long line, and the part of it before the caret.
 const (
 	excerptWidth  = 68
 	excerptBefore = 40
 )
 
-// excerpt returns a line of a file and a line with a caret below its column, both without what
-// could steer a terminal; of a long one, the part around the column.
+// excerpt returns a line of a file, and a line with a caret below its column, both without control
+// sequences; of a long line, the part around the column.
 func excerpt(source []byte, line, column int) (text, caret string, ok bool) {
 	if line < 1 || column < 1 {
 		return "", "", false
@@ -118,7 +118,7 @@ func excerpt(source []byte, line, column int) (text, caret string, ok bool) {
 	if strings.TrimSpace(s) == "" || !utf8.ValidString(s) {
 		return "", "", false
 	}
-	chars := []rune(harmless(strings.ReplaceAll(s, "\t", " "))) // as wide as the column says
+	chars := []rune(harmless(strings.ReplaceAll(s, "\t", " "))) // one column each
 	at := min(column-1, len(chars))
 	before, after := "", ""
 	from := 0
@@ -133,7 +133,7 @@ func excerpt(source []byte, line, column int) (text, caret string, ok bool) {
 	return text, strings.Repeat(" ", utf8.RuneCountInString(before)+at-from) + "^", true
 }
 
-// jsonFault is a fault as programs read it.
+// jsonFault is a fault in JSON.
 type jsonFault struct {
 	Severity string `json:"severity"`
 	File     string `json:"file"`
@@ -160,7 +160,7 @@ func writeJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// annotations writes faults as GitHub Actions reads them from a log, each at its line.
+// annotations writes faults in the format that GitHub Actions reads from a log, each at its line.
 func annotations(w io.Writer, faults []fault) error {
 	var b strings.Builder
 	for _, f := range faults {
@@ -185,15 +185,15 @@ func annotations(w io.Writer, faults []fault) error {
 	return err
 }
 
-// data escapes what ends a message there.
+// data escapes characters that end a message.
 var data = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 
-// property also escapes what ends a property.
+// property also escapes characters that end a property.
 func property(s string) string {
 	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(data.Replace(s))
 }
 
-// count is a number and what it counts.
+// count formats a number with its noun.
 func count(n int, one string) string {
 	if n == 1 {
 		return "1 " + one

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// resources are the names that rules are about, sorted.
+// resources returns the names in rules, sorted.
 func resources(set rules.Set) (names []string) {
 	for info := range infos(set) {
 		if info.Named() && !slices.Contains(names, info.Resource) {
@@ -20,7 +20,7 @@ func resources(set rules.Set) (names []string) {
 	return names
 }
 
-// infos yields what all rules have in common, family by family.
+// infos yields the common part of all rules, family by family.
 func infos(set rules.Set) iter.Seq[spec.Info] {
 	return func(yield func(spec.Info) bool) {
 		all := reflect.ValueOf(set)

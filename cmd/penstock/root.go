@@ -8,19 +8,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The exit codes. diff has its own, as diff(1) does.
+// The exit codes. diff has its own, like diff(1).
 const (
 	exitOK       = 0
-	exitErrors   = 1 // of the files, or of how the command was called
-	exitFindings = 2 // only findings, and check --strict
+	exitErrors   = 1 // in the files, or in the usage of the command
+	exitFindings = 2 // only findings, with check --strict
 )
 
-// exit is an error that was already reported, or has nothing to report: only the code is left.
+// exit is an error with only an exit code: it was reported already, or there is nothing to report.
 type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// run carries out a command line and returns its exit code.
+// run runs a command line and returns its exit code.
 func run(args []string, std streams) int {
 	c := &command{streams: std, color: auto}
 	root := c.root()
@@ -29,7 +29,7 @@ func run(args []string, std streams) int {
 	if err == nil {
 		return exitOK
 	}
-	if code, told := errors.AsType[exit](err); told {
+	if code, reported := errors.AsType[exit](err); reported {
 		return int(code)
 	}
 	c.tell(err)
@@ -43,10 +43,10 @@ func run(args []string, std streams) int {
 type command struct {
 	streams
 	color   colorMode
-	trouble int // what to exit with for errors, if not exitErrors
+	trouble int // exit code for errors, if not exitErrors
 }
 
-// tell writes an error for people: faults in files as check shows them.
+// tell writes an error for people, with faults in files as check shows them.
 func (c *command) tell(err error) {
 	if faults := faultsOf(err); len(faults) > 0 {
 		_ = c.report(c.err, faults)
@@ -63,12 +63,12 @@ func (c *command) root() *cobra.Command {
 		Use:   "penstock",
 		Short: "Check, convert, compare and try rule files, and watch programs",
 		Long: `Penstock works on rule files: native ones, YAML or JSON, and those of
-alibaba/Sentinel for Java and sentinel-golang; and it shows running programs
+alibaba/Sentinel for Java and sentinel-golang. It also shows running programs
 that serve a console: top, tree, resources, rules, and explain with an address.
 
-The exit code is 0 if all is well and 1 for errors; check --strict exits with
-2 where there are findings only, and diff as diff(1) does. A file called -
-is standard input.`,
+The exit code is 0 for success and 1 for errors; check --strict exits with 2 if
+there are only findings, and diff exits like diff(1). The file name - means
+standard input.`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
@@ -87,7 +87,7 @@ is standard input.`,
 	return root
 }
 
-// usageError is an error of how a command was called.
+// usageError is an error in the usage of a command.
 type usageError struct {
 	error
 	command string
@@ -95,14 +95,14 @@ type usageError struct {
 
 func usage(cmd *cobra.Command, err error) error { return usageError{err, cmd.CommandPath()} }
 
-// args is a check of the number of arguments whose error says what is missing.
+// args checks the number of arguments; its error names the missing ones.
 func args(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
 		switch {
 		case len(given) < least:
 			return usage(cmd, fmt.Errorf("%s needs %s", cmd.Name(), what))
 		case most >= 0 && len(given) > most:
-			return usage(cmd, fmt.Errorf("%s takes %s: %q is too much", cmd.Name(), what, given[most]))
+			return usage(cmd, fmt.Errorf("%s takes %s: extra argument %q", cmd.Name(), what, given[most]))
 		}
 		return nil
 	}
@@ -113,7 +113,7 @@ func fixed(words ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// ruleFiles completes names of rule files.
+// ruleFiles completes the names of rule files.
 func ruleFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
 }

@@ -11,12 +11,12 @@ func (c *command) schema() *cobra.Command {
 		Use:   "schema",
 		Short: "Write the JSON Schema of rule files",
 		Long: `Schema writes the JSON Schema of native rule files, as of this version. Editors
-that know it check what is typed and complete it: those with a YAML language
-server need one line at the begin of a file,
+use it to check and complete what you type. An editor with a YAML language
+server needs one line at the top of a file,
 
   # yaml-language-server: $schema=rules.schema.json
 
-with the path of the schema, or its address, which penstock new writes there.`,
+with the path or the URL of the schema; penstock new writes that line.`,
 		Example: `  penstock schema >rules.schema.json`,
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {

@@ -10,21 +10,21 @@ import (
 	"github.com/penstock-go/penstock/core/host"
 )
 
-// simulation runs calls on a clock of its own, which moves from one event to the next: a call that
-// arrives, one whose wait is over, one that has done its work, an alarm of the engine. Each call is
-// a coroutine, and only one of them runs at any time, so the same calls have the same outcome on
-// every machine. It is the Clock and the Host of the engine that is tried.
+// simulation runs calls on a clock of its own, which advances from event to event: a call arrives,
+// a wait ends, a call finishes, an alarm of the engine rings. Each call is a coroutine, and only
+// one runs at any time, so the same calls have the same outcome on every machine. It is the Clock
+// and the Host of the engine under test.
 type simulation struct {
 	now    int64
 	events events
 	order  int
-	runs   *fiber   // the call that runs, or nil
-	asleep []*fiber // whose sleep a context can end, in the order in which they went to sleep
-	active int      // calls that have begun and not ended
+	runs   *fiber   // the running call, or nil
+	asleep []*fiber // sleeping calls that a context can wake, in the order of falling asleep
+	active int      // calls that have started and not finished
 	busy   machine
 }
 
-// machine is how busy the machine seems to rules that look at it.
+// machine is the machine's load as rules see it.
 type machine struct{ load, cpu, memory float64 }
 
 // fiber is a call.
@@ -32,11 +32,10 @@ type fiber struct {
 	next  func() (struct{}, bool)
 	yield func(struct{}) bool
 	ctx   context.Context // of its sleep
-	naps  int             // how often it has slept
+	naps  int             // number of sleeps so far
 }
 
-// event is something that happens at a time; events of the same time happen in the order in which
-// they were planned.
+// event is a function to run at a time; events at the same time run in the order of planning.
 type event struct {
 	at    int64
 	order int
@@ -69,7 +68,7 @@ func (s *simulation) at(t int64, do func()) {
 	heap.Push(&s.events, event{max(t, s.now), s.order, do})
 }
 
-// call begins a call, which is the only thing that runs until it sleeps or ends.
+// call starts a call, which runs alone until it sleeps or ends.
 func (s *simulation) call(do func()) {
 	f := new(fiber)
 	f.next, _ = iter.Pull(func(yield func(struct{}) bool) {
@@ -81,7 +80,7 @@ func (s *simulation) call(do func()) {
 	s.resume(f)
 }
 
-// resume runs a call until it sleeps or ends, and then those whose sleep that has ended.
+// resume runs a call until it sleeps or ends, and then the calls whose sleep that has ended.
 func (s *simulation) resume(f *fiber) {
 	s.runs = f
 	f.next()
@@ -90,13 +89,13 @@ func (s *simulation) resume(f *fiber) {
 		select {
 		case <-s.asleep[i].ctx.Done():
 			s.resume(s.asleep[i])
-			return // that has looked at all of them
+			return // it has checked all of them
 		default:
 		}
 	}
 }
 
-// step moves the clock to the next event, which happens then. It returns false if there is none.
+// step advances the clock to the next event and runs it. It returns false if there is none.
 func (s *simulation) step() bool {
 	if len(s.events) == 0 {
 		return false
@@ -107,10 +106,10 @@ func (s *simulation) step() bool {
 	return true
 }
 
-// Now is the time.
+// Now returns the time.
 func (s *simulation) Now() int64 { return s.now }
 
-// Sleep makes the running call wait for d, or until ctx ends.
+// Sleep suspends the running call for d, or until ctx ends.
 func (s *simulation) Sleep(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil || d <= 0 {
 		return err
@@ -139,7 +138,7 @@ func (s *simulation) Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// Alarm calls ring when d has passed.
+// Alarm calls ring after d.
 func (s *simulation) Alarm(d time.Duration, ring func()) (stop func()) {
 	stopped := false
 	s.at(s.now+int64(d), func() {
@@ -150,24 +149,23 @@ func (s *simulation) Alarm(d time.Duration, ring func()) (stop func()) {
 	return func() { stopped = true }
 }
 
-// Load is what the machine is said to have.
+// Load returns the configured load.
 func (s *simulation) Load(int64) (float64, error) { return s.busy.load, nil }
 
-// CPU likewise.
+// CPU returns the configured CPU use.
 func (s *simulation) CPU(int64) (float64, error) { return s.busy.cpu, nil }
 
-// Memory likewise, of a machine with 16 GiB.
+// Memory returns the configured use, of a machine with 16 GiB.
 func (s *simulation) Memory(int64) (host.Memory, error) {
 	const limit = 16 << 30
 	return host.Memory{Used: int64(s.busy.memory * limit), Limit: limit}, nil
 }
 
-// callContext is the context of a call whose caller waits only until a time on the clock of the
-// simulation.
+// callContext is the context of a call whose caller waits only until a time of the simulation.
 type callContext struct {
 	context.Context
 	deadline int64
 }
 
-// Deadline is when the caller gives up.
+// Deadline returns the time when the caller gives up.
 func (c callContext) Deadline() (time.Time, bool) { return time.Unix(0, c.deadline), true }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The size of a drawing, and where its axes are.
+// The size of a drawing, and the place of its axes.
 const (
 	svgWidth, svgHeight           = 720, 280
 	svgLeft, svgTop               = 56, 44
@@ -18,10 +18,11 @@ const (
 	svgInnerHeight                = svgHeight - svgTop - svgBottom
 	svgGridLines                  = 4
 	svgMostLabels                 = 12
-	svgGap                float64 = 0.15 // of a column
+	svgGap                float64 = 0.15 // of a column's width
 )
 
-// drawing is the outcome as a picture: a column for each second, what passed below what was refused.
+// drawing returns the outcome as a picture: a column for each second, with refused calls above
+// passed ones.
 func drawing(t traffic, rate string, out outcome) string {
 	n := step(len(out.seconds))
 	all := rows(out.seconds, n)
@@ -76,7 +77,7 @@ func drawing(t traffic, rate string, out outcome) string {
 	return b.String()
 }
 
-// ceiling is the next number that divides the axis evenly.
+// ceiling returns the next number that divides the axis evenly.
 func ceiling(n int) int {
 	for unit := 1; ; unit *= 10 {
 		for _, m := range []int{4, 8, 12, 16, 20, 24, 32} {

@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// streams are what a run of the command has of the world.
+// streams is the environment of a run of the command.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 	env      func(string) string
 	now      func() time.Time // for progress only
 
-	transport http.RoundTripper          // how programs are asked; nil is by the network
-	pause     func(d time.Duration) bool // waits, or says that it was interrupted; nil is for real
+	transport http.RoundTripper          // connects to programs; nil means the network
+	pause     func(d time.Duration) bool // waits, or returns false if interrupted; nil means a real wait
 }
 
-// system is what the process has.
+// system returns the environment of the process.
 func system() streams {
 	return streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv, now: time.Now}
 }
 
-// colorMode is when colors are used.
+// colorMode says when to use colors.
 type colorMode string
 
 const (
@@ -47,7 +47,7 @@ func (m *colorMode) Set(s string) error {
 	return nil
 }
 
-// The colors, as terminals know them.
+// The terminal codes of the colors.
 const (
 	red    = "31"
 	green  = "32"
@@ -57,7 +57,7 @@ const (
 	faint  = "2"
 )
 
-// paint colors a text that goes to w, if colors are to be used there.
+// paint colors a text for w, if colors are in use there.
 func (c *command) paint(w io.Writer, color, text string) string {
 	if !c.colored(w) || text == "" {
 		return text
@@ -75,7 +75,7 @@ func (c *command) colored(w io.Writer) bool {
 	return c.env("NO_COLOR") == "" && c.terminal(w)
 }
 
-// terminal reports whether w is one that understands control sequences.
+// terminal reports whether w understands control sequences.
 func (c *command) terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok || c.env("TERM") == "dumb" {
@@ -85,18 +85,17 @@ func (c *command) terminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// progress is a line on the terminal of the errors that says how far long work is. Where there
-// is no terminal it says nothing.
+// progress is a line on standard error with the progress of long work. It prints nothing if that is
+// not a terminal.
 type progress struct {
 	c       *command
 	what    string
 	begun   time.Time
-	told    time.Time
+	drawn   time.Time
 	visible bool
 }
 
-// Work that is done before progressAfter shows no progress; progressEvery is how often progress is
-// redrawn.
+// Work shorter than progressAfter shows no progress; progressEvery is the interval of updates.
 const (
 	progressAfter = 500 * time.Millisecond
 	progressEvery = 100 * time.Millisecond
@@ -110,16 +109,16 @@ func (c *command) progress(what string) *progress {
 	return p
 }
 
-// at says that so large a share is done.
+// at reports the share that is done.
 func (p *progress) at(share float64) {
 	if p.begun.IsZero() {
 		return
 	}
 	now := p.c.now()
-	if now.Sub(p.begun) < progressAfter || now.Sub(p.told) < progressEvery {
+	if now.Sub(p.begun) < progressAfter || now.Sub(p.drawn) < progressEvery {
 		return
 	}
-	p.told, p.visible = now, true
+	p.drawn, p.visible = now, true
 	fmt.Fprintf(p.c.err, "\r%s: %3.0f %%", p.what, 100*share)
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// lines is a text of several lines in which nothing steers a terminal.
+// lines returns a multi-line text without control sequences.
 func lines(text string) string {
 	var all []string
 	for line := range strings.Lines(text) {
@@ -19,8 +19,8 @@ func lines(text string) string {
 	return strings.Join(all, "")
 }
 
-// safe is a text from a program made safe for a terminal: on one line, no wider than width, and
-// without control sequences.
+// safe returns a program's text made safe for a terminal: one line, at most width wide, without
+// control sequences.
 func safe(text string, width int) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -34,12 +34,12 @@ func safe(text string, width int) string {
 	return ansi.Truncate(b.String(), width, "…")
 }
 
-// padded is a safe text that is as wide as width.
+// padded returns a safe text padded to width.
 func padded(text string, width int) string {
 	return text + strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
 }
 
-// tally is a number in at most five columns.
+// tally formats a number in at most five columns.
 func tally(n int64) string {
 	for _, unit := range []struct {
 		least int64
@@ -59,7 +59,7 @@ func tally(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// millis is a mean response time, of so many calls.
+// millis formats a mean response time of a number of calls.
 func millis(ms float64, of int64) string {
 	switch {
 	case of == 0:
@@ -76,7 +76,7 @@ func millis(ms float64, of int64) string {
 	return fmt.Sprintf("%.0fµs", ms*1000)
 }
 
-// asked is all that asked in each second.
+// asked returns the total of each second.
 func asked(h historyJSON) []float64 {
 	all := make([]float64, len(h.Pass))
 	for i := range all {
@@ -98,8 +98,8 @@ func floats(all []int64) []float64 {
 
 var eighths = []rune(" ▁▂▃▄▅▆▇█")
 
-// sparks draws values as that many bars, the last being the newest; the highest fills its line.
-// Where there are more values than bars, a bar is the highest of several.
+// sparks draws values as bars, the newest last; the highest value fills a line. With more values
+// than bars, a bar is the highest of several values.
 func sparks(values []float64, width int) string {
 	if width <= 0 || len(values) == 0 {
 		return ""
@@ -128,7 +128,7 @@ func reversed(values []float64) []float64 {
 	return out
 }
 
-// plural is a number of things.
+// plural formats a number of things.
 func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -14,18 +14,18 @@ func (c *command) top() *cobra.Command {
 	return &cobra.Command{
 		Use:   "top [URL]",
 		Short: "Watch a running program",
-		Long: `Top shows the calls of a running program as they come: a tree or a list, with
-what passed and was refused each second, response times, calls in flight, and
-the last minute as bars. A resource has a view of its own, with its rules, who
-calls it, and the last refusals.
+		Long: `Top shows the calls of a running program live: a tree or a list, with the calls
+passed and refused each second, response times, calls in flight, and the last
+minute as bars. Each resource has its own view, with its rules, its callers, and
+the latest refusals.
 
   ↑ ↓ PgUp PgDn   move           t       tree or list
   Enter           the resource   s       sort by traffic, name, blocks, response
   Esc             back                   times or calls in flight
-  /               find           r       the other way round
-  Space           stand still    q       end
+  /               find           r       reverse the order
+  Space           pause          q       quit
 
-In the tree, the bars are those of the resource in all contexts.
+In the tree, the bars are those of the resource over all contexts.
 
 URL is the address of the program's console, ` + usualURL + ` unless
 given. A token for it is read from the environment: ` + tokenName + `.`,
@@ -38,7 +38,7 @@ given. A token for it is read from the environment: ` + tokenName + `.`,
 				return err
 			}
 			if _, err := p.ask(context.Background(), "api/resources", url.Values{"limit": {"1"}}); err != nil {
-				return err // before the screen is taken
+				return err // before the screen is taken over
 			}
 			program := tea.NewProgram(newTop(p, c.colored(c.out)), tea.WithInput(c.in), tea.WithOutput(c.out))
 			_, err = program.Run()
@@ -48,17 +48,17 @@ given. A token for it is read from the environment: ` + tokenName + `.`,
 	}
 }
 
-// frame is what a program answered at one time.
+// frame is a program's answers at one time.
 type frame struct {
 	resources resourcesJSON
-	tree      *treeJSON   // nil while the list is shown
-	detail    *detailJSON // nil while no resource is
-	name      string      // of which it is
+	tree      *treeJSON   // nil if the list is shown
+	detail    *detailJSON // nil unless a resource is shown
+	name      string      // of the resource in detail
 	err       error
-	periodic  bool // another one is to follow a second later
+	periodic  bool // the next one follows a second later
 }
 
-// top is what is on the screen. Update changes a copy of it, as bubbletea wants it, so nothing
+// top is the state of the screen. Update changes a copy of it, as bubbletea requires, so nothing
 // here is shared.
 type top struct {
 	program *program
@@ -66,18 +66,18 @@ type top struct {
 
 	width, height int
 	frame         frame
-	troubled      error // why the last question has no answer; what was there before stays
-	still         bool
+	troubled      error // the latest error; earlier data stays visible
+	paused        bool
 
-	list    bool // and no tree
+	list    bool // the list instead of the tree
 	sort    sortKey
 	reverse bool
 	find    string
 	typing  bool
-	chosen  string // the key of the chosen row
-	first   int    // row on the screen
-	open    string // the resource whose view is open
-	scroll  int    // lines of it that are above the screen
+	chosen  string // the key of the selected row
+	first   int    // first visible row
+	open    string // the resource shown in detail
+	scroll  int    // lines scrolled off its top
 	help    bool
 }
 
@@ -85,14 +85,14 @@ func newTop(p *program, colors bool) top {
 	return top{program: p, colors: colors, width: 80, height: 24}
 }
 
-// tick says that it is time to ask again.
+// tick triggers the next request.
 type tick struct{}
 
-// Init asks immediately.
+// Init sends the first request.
 func (m top) Init() tea.Cmd { return m.ask(true) }
 
-// ask returns the question for what is shown. Only a periodic one is followed by others, so that
-// there is one a second, plus those that keys ask for.
+// ask returns the request for the current view. Only a periodic one is followed by others, so there
+// is one a second, plus any that keys trigger.
 func (m top) ask(periodic bool) tea.Cmd {
 	p, tree, open := m.program, !m.list && m.open == "", m.open
 	return func() tea.Msg {
@@ -111,13 +111,13 @@ func (m top) ask(periodic bool) tea.Cmd {
 	}
 }
 
-// mostInTree is how many resources a program may have for its tree to be asked for each second: that of
-// hundreds of thousands would take hundreds of MiB. Beyond, the list is shown.
+// mostInTree is the maximum number of resources for requesting the tree each second: with hundreds
+// of thousands it would take hundreds of MiB. Beyond it, the list is shown.
 const mostInTree = 10_000
 
 func pointer[T any](v T, err error) (*T, error) { return &v, err }
 
-// Update takes what happened: a key, an answer, another size.
+// Update handles a key, an answer, or a new size.
 func (m top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -139,9 +139,9 @@ func (m top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// take takes an answer, unless the screen is frozen.
+// take applies an answer, unless the screen is paused.
 func (m *top) take(f frame) {
-	if m.troubled = f.err; f.err != nil || m.still && !m.frame.resources.At.IsZero() {
+	if m.troubled = f.err; f.err != nil || m.paused && !m.frame.resources.At.IsZero() {
 		return
 	}
 	if f.detail != nil {
@@ -157,7 +157,7 @@ func (m *top) take(f frame) {
 	m.frame = f
 }
 
-// typed takes a key while a name is typed.
+// typed handles a key while a name is typed.
 func (m top) typed(key tea.KeyPressMsg) top {
 	switch key.String() {
 	case "enter":
@@ -198,7 +198,7 @@ func (m top) pressed(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	case "?":
 		m.help = !m.help
 	case "space":
-		m.still = !m.still
+		m.paused = !m.paused
 	case "up", "k":
 		m.move(-1)
 	case "down", "j":
@@ -237,7 +237,7 @@ func (m top) pressed(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// move moves the choice, or what is to be seen of a resource.
+// move moves the selection, or scrolls a resource's view.
 func (m *top) move(by int) {
 	if m.open != "" {
 		m.scroll = max(0, min(m.scroll+by, len(m.detailLines())-m.rowsHigh()))

@@ -19,7 +19,7 @@ import (
 	"github.com/penstock-go/penstock/observe/console"
 )
 
-// screen is what top would be on a terminal.
+// screen is top on a terminal.
 type screen struct {
 	top
 	t *testing.T
@@ -34,7 +34,7 @@ func newScreen(t *testing.T, s *served) *screen {
 	return sc
 }
 
-// answer has the program answer.
+// answer makes the program answer.
 func (s *screen) answer(cmd tea.Cmd) {
 	s.t.Helper()
 	if cmd != nil {
@@ -49,7 +49,7 @@ func (s *screen) send(msg tea.Msg) tea.Cmd {
 	return cmd
 }
 
-// press presses keys, and has the program answer what they ask.
+// press presses keys, and makes the program answer the requests.
 func (s *screen) press(keys ...string) {
 	s.t.Helper()
 	special := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "up": tea.KeyUp, "down": tea.KeyDown, "pgdown": tea.KeyPgDown, "pgup": tea.KeyPgUp,
@@ -70,7 +70,7 @@ func (s *screen) press(keys ...string) {
 	}
 }
 
-// text is the screen, after a look whether it fits.
+// text returns the screen, after checking that it fits.
 func (s *screen) text() string {
 	s.t.Helper()
 	text := s.View().Content
@@ -107,7 +107,7 @@ func TestTopNamesWhoWasRefused(t *testing.T) {
 	assert.Contains(t, s.text(), "vvv…  from ooo")
 }
 
-// The console's answer has who was refused, and for which value.
+// The console's answer has the caller and the value of refusals.
 func TestTopReadsWhoWasRefused(t *testing.T) {
 	program := shop(t, console.Config{})
 	require.NoError(t, program.LoadRules(api.RuleSet{Hotspot: []hotspot.Rule{{ID: "users", Resource: "GET /search", Param: "user", Threshold: 0}}}))
@@ -118,7 +118,7 @@ func TestTopReadsWhoWasRefused(t *testing.T) {
 	assert.Contains(t, s.text(), `  "ann"  from acme`)
 }
 
-// The tree of a program with very many resources is not asked for each second.
+// The tree of a program with very many resources is not requested each second.
 func TestTopOfManyResources(t *testing.T) {
 	s := newScreen(t, shop(t, console.Config{}))
 	require.NotNil(t, s.frame.tree)
@@ -133,7 +133,7 @@ func TestTopOfManyResources(t *testing.T) {
 	assert.NotContains(t, s.text(), "too many")
 }
 
-// huge is a program with so many resources, and a list of the paths that it was asked for.
+// huge is a program with a number of resources, and a list of the requested paths.
 type huge struct {
 	resources int
 	asked     []string
@@ -196,12 +196,12 @@ func TestTopSortsAndFinds(t *testing.T) {
 	s.press("enter", "t")
 	assert.Equal(t, "machine-root, http, GET /orders, sql orders.select", names(), "with what is above it")
 	s.press("/", "n", "o", "n", "e", "enter")
-	assert.Contains(t, s.text(), "no resource is called so")
+	assert.Contains(t, s.text(), "no resource has this name")
 	s.press("down", "enter", "esc")
 	assert.Contains(t, s.text(), "machine-root")
 }
 
-// The choice stays with its row as others come and go, and the screen follows it.
+// The selection stays with its row as others come and go, and the screen follows it.
 func TestTopMoves(t *testing.T) {
 	program := shop(t, console.Config{})
 	for i := range 40 {
@@ -233,34 +233,34 @@ func TestTopMoves(t *testing.T) {
 	}
 }
 
-// A program that doesn't answer any more leaves what was there, and is asked again each second.
+// If a program stops answering, its last data stays visible, and it is asked again each second.
 func TestTopTrouble(t *testing.T) {
 	s := newScreen(t, shop(t, console.Config{}))
 	cmd := s.send(frame{err: errors.New("shop doesn't answer:\n\x1b[2J"), periodic: true})
 	assert.NotNil(t, cmd, "the next question")
-	assert.Contains(t, s.text(), `shop doesn't answer:\n\x1b[2J; trying on`)
+	assert.Contains(t, s.text(), `shop doesn't answer:\n\x1b[2J; retrying`)
 	assert.Contains(t, s.text(), "GET /orders")
 	assert.NotNil(t, s.send(tick{}))
 	s.answer(s.Init())
-	assert.NotContains(t, s.text(), "trying on")
+	assert.NotContains(t, s.text(), "retrying")
 
 	empty := newScreen(t, serve(t, console.Config{}))
 	assert.Contains(t, empty.text(), "machine-root")
 	empty.press("t")
-	assert.Contains(t, empty.text(), "no call has come yet")
+	assert.Contains(t, empty.text(), "no calls yet")
 	empty.press("down", "enter", "end")
 
 	fresh := &screen{newTop(s.program, false), t}
 	assert.Contains(t, fresh.text(), "asking…")
 }
 
-// While it stands still, answers change nothing.
+// While it is paused, answers change nothing.
 func TestTopStandsStill(t *testing.T) {
 	program := shop(t, console.Config{})
 	s := newScreen(t, program)
 	s.press("space")
 	before := s.text()
-	assert.Contains(t, before, "standing still")
+	assert.Contains(t, before, "paused")
 	program.call(t, 3, "http", "newest", "", "")
 	s.answer(s.Init())
 	assert.Equal(t, before, s.text())
@@ -302,7 +302,7 @@ func TestTopPicture(t *testing.T) {
 	golden(t, "top.svg", picture(s.text(), s.width))
 }
 
-// picture draws a screen: each piece of one color begins where it does on a terminal.
+// picture draws a screen: each piece of one color starts at its place on a terminal.
 func picture(screen string, width int) string {
 	const across, down, margin = 8.4, 18, 12
 	lines := strings.Split(strings.TrimSuffix(screen, "\n"), "\n")

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// sortKey is what rows are sorted by.
+// sortKey is the order of the rows.
 type sortKey int
 
 const (
@@ -25,10 +25,10 @@ func (k sortKey) String() string {
 
 // row is a line of the screen: a resource, or a node of the tree.
 type row struct {
-	key      string // what identifies it while others come and go
-	name     string // of the resource, "" of what is none
+	key      string // identifies it while others come and go
+	name     string // of the resource, "" for another node
 	label    string
-	guide    string // what draws the lines of a tree
+	guide    string // tree lines
 	figures  resourceJSON
 	overflow bool
 }
@@ -50,10 +50,10 @@ func (m top) chosenRow() (row, bool) {
 	return rows[m.indexOf(rows)], true
 }
 
-// rowsHigh is how many rows there is room for.
+// rowsHigh returns the number of rows that fit.
 func (m top) rowsHigh() int { return max(1, m.height-4) }
 
-// rows are the rows that are to be seen, if there is room.
+// rows returns the rows of the view.
 func (m top) rows() []row {
 	if m.list || m.frame.tree == nil {
 		return m.listRows()
@@ -80,7 +80,7 @@ func (m top) found(name string) bool {
 	return m.find == "" || strings.Contains(strings.ToLower(name), strings.ToLower(m.find))
 }
 
-// compare compares by the sort key: the most first, but names from the first.
+// compare compares by the sort key: descending, but names ascending.
 func (m top) compare(a, b *resourceJSON) int {
 	c := 0
 	switch m.sort {
@@ -99,8 +99,8 @@ func (m top) compare(a, b *resourceJSON) int {
 	return c
 }
 
-// treeRows appends a node and those below it. During a search for a name, only nodes of that name
-// and those above them are shown.
+// treeRows appends a node and its descendants. During a search, only matching nodes and their
+// ancestors are shown.
 func (m top) treeRows(rows []row, n *nodeJSON, above, guide, below string, resources map[string]*resourceJSON) []row {
 	r := row{key: fmt.Sprintf("%s\x00%s %v", above, n.Name, n.Overflow), label: n.Name, guide: guide, overflow: n.Overflow, figures: figuresOfNode(n)}
 	if n.Kind.String() == "call" {

@@ -9,8 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// View draws the screen: a line of what it is about, the heads of the columns, the rows, and a line of
-// keys.
+// View draws the screen: a title line, the column heads, the rows, and a line of keys.
 func (m top) View() tea.View {
 	v := tea.NewView(m.text())
 	v.AltScreen = true
@@ -45,15 +44,15 @@ Esc             back
 /               find a name
 t               tree or list
 s               sort by traffic, name, blocks, response times, calls in flight
-r               the other way round
-Space           stand still
-q               end
+r               reverse the order
+Space           pause
+q               quit
 
-pass/s and blk/s are units of the last second that is over, rt is the mean of
-the last minute, in is calls in flight, and the bars are all that asked in the
-last minute; in the tree, those of the resource in all contexts. Where the
-program counts percentiles, p95 is what 95 of 100 calls of the resource took at
-most, in the last minute and all contexts.
+pass/s and blk/s are units of the last complete second, rt is the mean of the
+last minute, in is calls in flight, and the bars are all calls of the last
+minute; in the tree, those of the resource over all contexts. If the program has
+percentiles on, p95 is the 95th percentile of the resource's response times over
+the last minute and all contexts.
 `
 
 func (m top) title() string {
@@ -74,8 +73,8 @@ func (m top) title() string {
 	if t := m.frame.tree; t != nil && t.Waiting > 0 {
 		parts = append(parts, fmt.Sprintf("%d waiting", t.Waiting))
 	}
-	if m.still {
-		parts = append(parts, "standing still")
+	if m.paused {
+		parts = append(parts, "paused")
 	}
 	return strings.Join(parts, " · ")
 }
@@ -85,9 +84,9 @@ func (m top) foot() string {
 	case m.typing:
 		return m.line("find: " + safe(m.find, m.width-8) + "▏")
 	case m.troubled != nil:
-		return m.paint(red, m.line(safe(m.troubled.Error(), m.width-16)+"; trying on"))
+		return m.paint(red, m.line(safe(m.troubled.Error(), m.width-16)+"; retrying"))
 	case m.open != "":
-		return m.paint(faint, m.line("Esc back  ↑↓ move  Space stand still  q back"))
+		return m.paint(faint, m.line("Esc back  ↑↓ move  Space pause  q back"))
 	}
 	order := m.sort.String()
 	if m.reverse {
@@ -97,10 +96,10 @@ func (m top) foot() string {
 	if m.find != "" {
 		keys += ": " + safe(m.find, 20)
 	}
-	return m.paint(faint, m.line(keys+"  ? help  q end"))
+	return m.paint(faint, m.line(keys+"  ? help  q quit"))
 }
 
-// body is the heads of the columns and the rows.
+// body returns the column heads and the rows.
 func (m top) body() []string {
 	if m.frame.resources.At.IsZero() {
 		return []string{"asking…"}
@@ -115,9 +114,9 @@ func (m top) body() []string {
 	rows := m.rows()
 	if len(rows) == 0 {
 		if m.find != "" {
-			return append(lines, "no resource is called so")
+			return append(lines, "no resource has this name")
 		}
-		return append(lines, "no call has come yet")
+		return append(lines, "no calls yet")
 	}
 	chosen := m.indexOf(rows)
 	first := max(0, min(m.first, len(rows)-1, chosen))
@@ -128,9 +127,9 @@ func (m top) body() []string {
 	return lines
 }
 
-// columns are the widths of names and of bars.
+// columns returns the widths of names and of bars.
 func (m top) columns() (name, sparks int) {
-	figures := 31 // columns of them, with the blanks between, and the mark of the choice
+	figures := 31 // columns of figures, including blanks and the selection mark
 	if m.frame.resources.Percentiles {
 		figures += 7
 	}
@@ -171,7 +170,7 @@ func (m top) row(r *row, chosen bool, name, width int) string {
 	return m.line(text + block + rest)
 }
 
-// detailLines is the view of a resource.
+// detailLines returns the view of a resource.
 func (m top) detailLines() []string {
 	d := m.frame.detail
 	if d == nil || m.frame.name != m.open {
@@ -254,7 +253,7 @@ func (m top) paint(color, text string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// line is a text on one line of the screen.
+// line returns a text as one line of the screen.
 func (m top) line(text string) string {
 	return strings.TrimRight(ansi.Truncate(text, m.width, "…"), " ")
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// traffic is the calls that are played.
+// traffic describes the simulated calls.
 type traffic struct {
 	resource string
 	caller
-	rate       float64 // a second
+	rate       float64 // per second
 	length     time.Duration
-	responds   time.Duration // how long the guarded code takes
-	patience   time.Duration // how long a caller waits; 0 is for as long as the rule says
+	responds   time.Duration // duration of the guarded code
+	patience   time.Duration // longest wait of a caller; 0 means as long as the rule allows
 	priority   float64       // share
 	failures   float64       // share
 	random     bool          // calls arrive at random times
@@ -32,42 +32,42 @@ type traffic struct {
 	progressed func(share float64)
 }
 
-// mostCalls is how many calls are played at most: some seconds' work.
+// mostCalls is the maximum number of calls: a few seconds' work.
 const mostCalls = 5_000_000
 
-// outcome is what happened to the calls.
+// outcome is the result of the calls.
 type outcome struct {
 	seconds  []second
 	waits    []time.Duration // of the calls that passed after a wait, sorted
 	asked    int
 	passed   int
 	refused  int
-	longest  time.Duration // until the last call has ended
-	by       []refusals    // those that refused most first
-	shadow   []refusals    // the refusals of rules in shadow mode, which let calls pass
+	longest  time.Duration // until the end of the last call
+	by       []refusals    // by number of refusals, the most first
+	shadow   []refusals    // of rules in shadow mode, which let calls pass
 	breakers []string
-	ruled    bool // a rule is about the resource
+	ruled    bool // a rule applies to the resource
 }
 
-// second is what happened within one.
+// second is the result of one second.
 type second struct {
 	asked, passed, refused int
 	waited                 int           // calls that passed after a wait
-	waits                  time.Duration // all together
+	waits                  time.Duration // in total
 	longest                time.Duration
-	inFlight               int // at most
+	inFlight               int // maximum
 }
 
-// refusals are the calls that a rule refused.
+// refusals counts the calls that a rule refused.
 type refusals struct {
 	Rule  string `json:"rule"` // family and id
 	Calls int    `json:"calls"`
 }
 
-// start is when the traffic begins: the begin of a second, as of every other unit.
+// start is the start of the traffic: the begin of a second, and of every larger unit.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// play plays the traffic through an engine with these rules.
+// play runs the traffic through an engine with these rules.
 func (t traffic) play(set rules.Set) (out outcome, err error) {
 	sim, guard, err := t.busy.guard(set)
 	if err != nil {
@@ -79,7 +79,8 @@ func (t traffic) play(set rules.Set) (out outcome, err error) {
 		out.breakers = append(out.breakers, turn)
 	})
 	p := player{traffic: t, sim: sim, guard: guard, out: &out, by: make(map[string]int)}
-	// A stream of random numbers for each purpose: more failures don't make other calls prioritized.
+	// A stream of random numbers for each purpose: more failures don't change which calls are
+	// prioritized.
 	p.arrivals, p.priorities, p.fails = stream(t.seed, 1), stream(t.seed, 2), stream(t.seed, 3)
 	p.arrive(0)
 	for (p.coming || sim.active > 0) && p.err == nil && sim.step() {
@@ -98,7 +99,7 @@ func (t traffic) play(set rules.Set) (out outcome, err error) {
 	return out, p.err
 }
 
-// guard returns a guard with these rules on a machine of this kind, and its clock.
+// guard returns a guard with these rules on such a machine, and its clock.
 func (m machine) guard(set rules.Set) (*simulation, *api.Guard, error) {
 	sim := newSimulation(start, m)
 	guard, err := api.New(api.Config{Clock: sim, Host: sim, Logger: slog.New(slog.DiscardHandler)})
@@ -124,7 +125,7 @@ func ranked(by map[string]int) []refusals {
 	return all
 }
 
-// player is one play of the traffic.
+// player is one run of the traffic.
 type player struct {
 	traffic
 	sim                         *simulation
@@ -133,12 +134,12 @@ type player struct {
 	by                          map[string]int
 	arrivals, priorities, fails *rand.Rand
 	number                      int  // of the next call
-	coming                      bool // there is one
+	coming                      bool // there is a next call
 	inFlight                    int
 	err                         error
 }
 
-// arrive plans the next call, that long after the start.
+// arrive plans the next call at a time after the start.
 func (p *player) arrive(after float64) {
 	if p.coming = after < p.length.Seconds(); !p.coming {
 		return
@@ -158,7 +159,7 @@ func (p *player) arrive(after float64) {
 	})
 }
 
-// second is the row of the present time.
+// second returns the row of the current time.
 func (p *player) second() *second {
 	i := int((p.sim.now - start.UnixNano()) / int64(time.Second))
 	for len(p.out.seconds) <= i {
@@ -169,7 +170,7 @@ func (p *player) second() *second {
 
 var errFailed = errors.New("failed")
 
-// call is what a caller does.
+// call runs call number n.
 func (p *player) call(n int) {
 	begun := p.sim.now
 	p.out.asked++
@@ -213,23 +214,23 @@ func (p *player) call(n int) {
 	e.ExitOn(&err)
 }
 
-// caller says who calls, and with what.
+// caller describes the callers and their arguments.
 type caller struct {
 	origin    string
 	context   string
 	args      []argument
 	units     int
-	endpoints []string // calls go to them in turn
-	internal  bool     // the call doesn't come from outside
+	endpoints []string // used in turn
+	internal  bool     // the call is not inbound
 }
 
-// argument is a name, or a number, and the values that calls have in turn.
+// argument is a name or a number, and the values that calls use in turn.
 type argument struct {
 	name   string
 	values []any
 }
 
-// options are those of call number n.
+// options returns the options of call number n.
 func (c caller) options(n int) (context.Context, []api.Option) {
 	ctx := context.Background()
 	if c.context != "" {

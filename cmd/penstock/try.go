@@ -21,18 +21,17 @@ func (c *command) try() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "try RULES... RESOURCE",
 		Short: "Play traffic through rules, and show what passes",
-		Long: `Try loads rule files, or all of a directory, and plays calls to one resource
-through the real engine, on a clock of its own: minutes take moments, and the
-same command comes to the same figures on every machine. It shows what passes
-second by second, what is refused and by which rule, and how long calls wait.
+		Long: `Try loads rule files, or all files of a directory, and simulates calls of one
+resource with the real engine, on a clock of its own: minutes take moments, and
+the same command has the same result on every machine. It shows the calls passed
+and refused each second, the rules that refused them, and how long calls waited.
 
-Calls come evenly, or with --random as those of many independent callers. Each
-takes the time that --rt says, so that limits of calls at once fill up, and
-queues are as long as they would be. Which calls are prioritized or fail is
-drawn by --seed. Of --arg with one name, calls have the values in turn, and
-so of --endpoint.
+Calls arrive evenly, or with --random like those of many independent callers.
+Each takes the time --rt, so limits on concurrent calls fill up, and queues have
+realistic lengths. The seed decides which calls are prioritized or fail. Repeat
+--arg with one name, or --endpoint, to use several values in turn.
 
-Exit code: 0, or 1 for errors, whatever passes.`,
+Exit code: 0, or 1 for errors, whether calls pass or not.`,
 		Example: `  penstock try rules.yaml "GET /orders" --rate 150/s --for 10s
   penstock try rules.yaml "POST /reports" --rate 20/s --rt 200ms --random
   penstock try rules.yaml "GET /search" --arg user=ann --arg user=bob
@@ -74,17 +73,17 @@ Exit code: 0, or 1 for errors, whatever passes.`,
 		},
 	}
 	f := cmd.Flags()
-	f.Var(&calls, "rate", "how many calls come")
-	f.DurationVar(&t.length, "for", 10*time.Second, "how long calls come")
-	f.DurationVar(&t.responds, "rt", 20*time.Millisecond, "how long a call takes once it runs")
+	f.Var(&calls, "rate", "calls per time")
+	f.DurationVar(&t.length, "for", 10*time.Second, "duration of the traffic")
+	f.DurationVar(&t.responds, "rt", 20*time.Millisecond, "time that a running call takes")
 	f.Var(&priority, "priority", "prioritized calls, as in 10%")
-	f.Var(&failures, "errors", "calls that fail, as in 5%")
-	f.BoolVar(&t.random, "random", false, "calls come at random times")
-	f.Uint64Var(&t.seed, "seed", 1, "what is drawn at random")
-	f.DurationVar(&t.patience, "timeout", 0, "how long a caller waits (default: as rules say)")
+	f.Var(&failures, "errors", "share of calls that fail, such as 5%")
+	f.BoolVar(&t.random, "random", false, "calls arrive at random times")
+	f.Uint64Var(&t.seed, "seed", 1, "seed of the random numbers")
+	f.DurationVar(&t.patience, "timeout", 0, "longest wait of a caller (default: the rules' limit)")
 	who.add(cmd)
 	how.add(cmd)
-	f.StringVar(&svg, "svg", "", "write a chart to this `file`, too")
+	f.StringVar(&svg, "svg", "", "also write a chart to this `file`")
 	f.BoolVar(&asJSON, "json", false, "write JSON")
 	f.SortFlags = false
 	return cmd
@@ -95,25 +94,25 @@ func (t traffic) check() error {
 	case t.resource == "":
 		return fmt.Errorf("the resource has no name")
 	case t.length <= 0:
-		return fmt.Errorf("--for is %v: calls come for some time, as in 10s", t.length)
+		return fmt.Errorf("--for is %v: use a positive duration such as 10s", t.length)
 	case t.responds < 0:
-		return fmt.Errorf("--rt is %v: a call takes no less than 0s", t.responds)
+		return fmt.Errorf("--rt is %v: use 0s or more", t.responds)
 	case t.patience < 0:
-		return fmt.Errorf("--timeout is %v: a caller waits for some time, as in 1s", t.patience)
+		return fmt.Errorf("--timeout is %v: use a positive duration such as 1s", t.patience)
 	}
 	if calls := t.rate * t.length.Seconds(); calls > mostCalls {
-		return fmt.Errorf("%.0f calls are too many, the most is %d: lower --rate or --for", calls, mostCalls)
+		return fmt.Errorf("%.0f calls exceed the maximum of %d: lower --rate or --for", calls, mostCalls)
 	}
 	return nil
 }
 
-// rulesAndResource takes arguments apart: the last one is a resource.
+// rulesAndResource splits arguments into paths and the resource, which is last.
 func rulesAndResource(args []string) (paths []string, resource string) {
 	last := len(args) - 1
 	return args[:last], args[last]
 }
 
-// rulesThenResource completes a rule file, and then the resources that it names.
+// rulesThenResource completes a rule file, then the resources it names.
 func (c *command) rulesThenResource(
 	cmd *cobra.Command, args []string, part string,
 ) (words []string, then cobra.ShellCompDirective) {
@@ -126,10 +125,11 @@ func (c *command) rulesThenResource(
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
-// tableRows is how many rows a table has at most: several seconds are one row of a long play.
+// tableRows is the maximum number of rows of a table: in a long run, a row stands for several
+// seconds.
 const tableRows = 60
 
-// step is how many seconds make a row, out of that many in all.
+// step returns the number of seconds in a row.
 func step(seconds int) int {
 	for _, n := range []int{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800} {
 		if (seconds+n-1)/n <= tableRows {
@@ -139,7 +139,7 @@ func step(seconds int) int {
 	return 3600 * (1 + seconds/3600/tableRows)
 }
 
-// rows joins seconds to rows of n.
+// rows merges n seconds into each row.
 func rows(seconds []second, n int) (all []second) {
 	for part := range slices.Chunk(seconds, n) {
 		var row second
@@ -157,9 +157,9 @@ func rows(seconds []second, n int) (all []second) {
 	return all
 }
 
-const barWidth = 24 // with it, a line has 80 characters
+const barWidth = 24 // makes lines of 80 characters
 
-// table is the outcome as text.
+// table returns the outcome as text.
 func (c *command) table(t traffic, rate string, out outcome) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s for %s, each takes %s%s\n\n",
@@ -188,7 +188,7 @@ func (c *command) table(t traffic, rate string, out outcome) string {
 	return b.String()
 }
 
-// bars are how long the bars of a row are, most being the longest one.
+// bars returns the lengths of a row's bars; most is the length of the longest one.
 func bars(passed, refused, most int) (p, r int) {
 	length := func(n int) int {
 		if n == 0 {
@@ -200,7 +200,7 @@ func bars(passed, refused, most int) (p, r int) {
 	return p, min(length(refused), barWidth-p)
 }
 
-// rateOf writes out the unit that was left out.
+// rateOf adds a missing unit.
 func rateOf(text string) string {
 	if !strings.Contains(text, "/") {
 		return text + "/s"
@@ -208,7 +208,7 @@ func rateOf(text string) string {
 	return text
 }
 
-// drawn says what of the traffic is drawn at random.
+// drawn describes the random parts of the traffic.
 func drawn(t traffic) string {
 	var what []string
 	if t.random {
@@ -230,13 +230,13 @@ func percent(share float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", 100*share), ".0") + " %"
 }
 
-// mostTold is how many rules, and how many changes of breakers, are reported.
-const mostTold = 10
+// mostReported is the maximum number of reported rules, and of breaker changes.
+const mostReported = 10
 
-// summary sums up the figures.
+// summary returns the totals as text.
 func summary(out outcome) (lines []string) {
 	if out.asked == 0 {
-		return []string{"No call came."}
+		return []string{"No calls."}
 	}
 	line := fmt.Sprintf("%s of %d calls passed (%s)",
 		amount(out.passed, out.asked), out.asked, percent(float64(out.passed)/float64(out.asked)))
@@ -246,11 +246,11 @@ func summary(out outcome) (lines []string) {
 	}
 	lines = append(lines, line+".")
 	if !out.ruled {
-		lines = append(lines, "No rule is about these calls: is the name of the resource right?")
+		lines = append(lines, "No rule applies to these calls: is the name of the resource right?")
 	}
 	list := func(what string, all []refusals) {
 		for i, r := range all {
-			if i == mostTold {
+			if i == mostReported {
 				lines = append(lines, fmt.Sprintf("... and %s.", count(len(all)-i, "other rule")))
 				break
 			}
@@ -261,7 +261,7 @@ func summary(out outcome) (lines []string) {
 	list("refused %s", out.by)
 	list("would have refused %s (shadow)", out.shadow)
 	for i, turn := range out.breakers {
-		if i == mostTold {
+		if i == mostReported {
 			lines = append(lines, fmt.Sprintf("... and %s.", count(len(out.breakers)-i, "other turn")))
 			break
 		}
@@ -280,7 +280,7 @@ func amount(n, of int) string {
 	return fmt.Sprint(n)
 }
 
-// quantile of sorted durations.
+// quantile returns a quantile of sorted durations.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }

@@ -35,7 +35,7 @@ system:
   - {id: cpu, metric: cpu, threshold: 0.8, strategy: gate}
 `
 
-// tried is what the command says of some traffic.
+// tried returns the command's result for some traffic.
 func tried(t *testing.T, args ...string) jsonTry {
 	t.Helper()
 	r := penstock(t, trial, append([]string{"try", "-", "--json"}, args...)...)
@@ -68,7 +68,7 @@ func TestTryReject(t *testing.T) {
 	}
 }
 
-// Calls queue in a throttle for as long as it says, and leave it when their callers give up.
+// Calls queue in a throttle up to its limit, and leave when their callers give up.
 func TestTryThrottle(t *testing.T) {
 	out := tried(t, "POST /reports", "--rate", "10/s", "--for", "4s")
 	assert.Equal(t, 40, out.Asked)
@@ -86,7 +86,7 @@ func TestTryThrottle(t *testing.T) {
 	assert.Equal(t, "flow reports", out.RefusedBy[0].Rule)
 }
 
-// Calls take time, so a limit of calls at once fills up, and a queue before it.
+// Calls take time, so a limit on concurrent calls fills up, and so does its queue.
 func TestTryIsolation(t *testing.T) {
 	out := tried(t, "GET /search", "--rate", "100/s", "--rt", "20ms", "--for", "2s")
 	assert.Zero(t, out.Refused, "two at once are enough")
@@ -107,7 +107,7 @@ func TestTryBreaker(t *testing.T) {
 	assert.Zero(t, tried(t, "POST /payments", "--rate", "20/s", "--errors", "10%").Refused)
 }
 
-// Who calls, with what, and on what machine.
+// Callers, arguments, and the machine.
 func TestTryCallers(t *testing.T) {
 	passed := func(args ...string) int {
 		return tried(t, append(args, "--rate", "10/s", "--for", "1s")...).Passed
@@ -124,7 +124,7 @@ func TestTryCallers(t *testing.T) {
 	assert.Equal(t, 10, passed("GET /other", "--cpu", "70%"))
 }
 
-// Whoever runs it and however often: the same command has the same outcome, and another seed has another.
+// The command is deterministic: the same seed has the same outcome, another seed another.
 func TestTryIsDeterministic(t *testing.T) {
 	args := []string{"try", "-", "GET /search", "--rate", "80/s", "--rt", "70ms", "--random", "--priority", "20%", "--errors", "10%", "--for", "5s"}
 	first := penstock(t, trial, args...)
@@ -136,7 +136,7 @@ func TestTryIsDeterministic(t *testing.T) {
 	assert.Contains(t, first.out, "(random times, 20 % prioritized, 10 % fail; seed 1)")
 }
 
-// Prioritized calls borrow from the next bucket, and nobody else does.
+// Only prioritized calls borrow from the next bucket.
 func TestTryPriority(t *testing.T) {
 	set := "flow:\n  - {id: a, resource: a, threshold: 10, buckets: 2}\n"
 	waits := func(priority string) int {
@@ -177,7 +177,7 @@ func TestTryDraws(t *testing.T) {
 	assert.Equal(t, exitErrors, r.code)
 }
 
-// A long play has a table that can be read, and takes moments.
+// A long run has a readable table, and takes moments.
 func TestTryLong(t *testing.T) {
 	r := penstock(t, trial, "try", "-", "GET /orders", "--rate", "1/s", "--for", "1h")
 	require.Equal(t, exitOK, r.code, r.err)
@@ -197,10 +197,10 @@ func TestTryRefusesBadRules(t *testing.T) {
 	assert.Empty(t, r.out)
 }
 
-// A name that no rule is about is told, in case it is misspelt.
+// A resource without a rule is reported, in case its name is misspelt.
 func TestTryWithoutRule(t *testing.T) {
 	set := "flow:\n  - {resource: GET /orders, threshold: 100}\n"
-	hint := "\nNo rule is about these calls: is the name of the resource right?\n"
+	hint := "\nNo rule applies to these calls: is the name of the resource right?\n"
 	assert.Contains(t, penstock(t, set, "try", "-", "GET /oders", "--for", "1s").out, hint)
 	assert.NotContains(t, penstock(t, set, "try", "-", "GET /orders", "--for", "1s").out, hint)
 }
@@ -214,8 +214,8 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// Sleeps end at their time, in the order in which they began, or when their context does; and what
-// happens at one time happens in the order in which it was planned.
+// Sleeps end at their time, in the order in which they began, or with their context; events at the
+// same time run in the order of planning.
 func TestSimulation(t *testing.T) {
 	s := newSimulation(start, machine{})
 	var log []string
@@ -250,7 +250,7 @@ func TestSimulation(t *testing.T) {
 	assert.Equal(t, []string{"1s a", "1s a again", "1s b is woken", "1s alarm", "1s c", "2s b"}, log)
 }
 
-// All that a rule file of the examples names can be tried.
+// All resources in the rule files of the examples can be tried.
 func TestTryExamples(t *testing.T) {
 	file := filepath.Join("..", "..", "examples", "quickstart", "rules.yaml")
 	names := resources(parse(t, read(t, file)))

@@ -11,7 +11,7 @@ import (
 func (c *command) version() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Tell which version this is",
+		Short: "Print the version",
 		Args:  args(0, 0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			info, _ := debug.ReadBuildInfo()
@@ -22,8 +22,7 @@ func (c *command) version() *cobra.Command {
 	}
 }
 
-// versionOf is the version that the program was installed as, and the commit that it was built
-// from where that is known.
+// versionOf returns the version that the program was installed as, and its commit if known.
 func versionOf(info *debug.BuildInfo) string {
 	if info == nil || info.Main.Version == "" {
 		return "(devel)"

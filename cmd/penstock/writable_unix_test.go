@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What every user can write is refused, as by a program, unless that is allowed: then there is one warning of each.
+// Files that every user can write are rejected, as by a program, unless allowed: then each gets one
+// warning.
 func TestWhatEveryUserCanWrite(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.Mkdir("d", 0o755))
