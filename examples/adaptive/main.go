@@ -1,5 +1,5 @@
-// Adaptive shows a limit that need not be known: sixteen workers serve whatever arrives, 20 ms a
-// call. First the rule only watches, then it is enforced, and then half of the workers go and come
+// Adaptive shows a limit that nobody has to know: sixteen workers serve all calls, 20 ms each.
+// First the rule runs in shadow mode, then it is enforced; then half of the workers leave, and come
 // back.
 //
 //	go run ./examples/adaptive
@@ -37,7 +37,7 @@ func run(w io.Writer) error {
 		what    string
 		mode    api.Mode
 		workers int
-		rate    int // calls a second
+		rate    int // calls per second
 	}{
 		{"a quiet time, in shadow mode", api.Shadow, 16, 500},
 		{"more comes than can be served", api.Shadow, 16, 840},
@@ -70,11 +70,11 @@ func run(w io.Writer) error {
 	return nil
 }
 
-// service is a number of workers, and a queue of calls in front of them.
+// service is a number of workers, with a queue of calls before them.
 type service struct {
 	clock *api.ManualClock
 	guard *api.Guard
-	line  []call // the first of them are being worked at
+	line  []call // the first ones are in progress
 	calls int
 	tally
 }
@@ -90,7 +90,7 @@ type tally struct {
 	took            time.Duration
 }
 
-// step lets a millisecond go by.
+// step simulates a millisecond.
 func (s *service) step(workers, rate int) {
 	const step = time.Millisecond
 	s.calls += rate

@@ -1,5 +1,5 @@
-// Authority shows who may call: an allow list that lets two callers in, a deny list that
-// keeps one out, and a caller without a name.
+// Authority shows who may call: an allow list with two callers, a deny list with one, and a caller
+// without a name.
 //
 //	go run ./examples/authority
 package main
@@ -41,7 +41,7 @@ func run(w io.Writer) error {
 	}
 	for _, resource := range []string{"POST /refunds", "GET /orders", "GET /health"} {
 		for _, caller := range []string{"back-office", "crawler", "balancer", ""} {
-			// The caller is the one that the program has found out, not what a header claims.
+			// The caller is authenticated by the program, not taken from a header.
 			ctx := api.WithOrigin(api.WithContext(context.Background(), "http"), caller)
 			err := guard.Do(ctx, resource, func(context.Context) error { return nil })
 			verdict := "may"

@@ -1,10 +1,9 @@
-// Basic shows the calls that guarded code makes: Entry and Exit, Do, Call, and what to
-// read off a refusal.
+// Basic shows the calls that guard code: Entry and Exit, Do, Call, and the details of a refusal.
 //
 //	go run ./examples/basic
 //
-// The package functions use a default engine. It logs refusals, at most a line a second
-// for each rule: that is the WARN on standard error.
+// The package functions use a default engine. It logs refusals, at most one line a second for each
+// rule: these are the WARN lines on standard error.
 package main
 
 import (
@@ -40,7 +39,7 @@ func run(w io.Writer) error {
 		err := order(ctx)
 		fmt.Fprintf(w, "order %d: %v\n", n+1, err)
 
-		// Every refusal is errors.Is(err, api.ErrBlocked); the *api.BlockError says more.
+		// errors.Is(err, api.ErrBlocked) holds for every refusal; the *api.BlockError has details.
 		if blocked, ok := errors.AsType[*api.BlockError](err); ok {
 			limit, _ := blocked.Limit()
 			wait, known := blocked.RetryAfter()
@@ -49,8 +48,8 @@ func run(w io.Writer) error {
 		}
 	}
 
-	// Do enters, runs and exits. The function's error comes back and marks the call as
-	// failed, and so does a panic.
+	// Do enters, runs and exits. The function's error is returned and marks the call as failed, and
+	// so does a panic.
 	err = api.Do(ctx, "send mail", func(context.Context) error {
 		return errors.New("no such mailbox")
 	})
@@ -62,7 +61,7 @@ func run(w io.Writer) error {
 	})
 	fmt.Fprintln(w, "items:", items, err)
 
-	// Everything was counted, with and without rules.
+	// Everything is counted, with and without rules.
 	for _, r := range api.Tree().Resources {
 		n := r.Lifetime
 		fmt.Fprintf(w, "%-12s %d passed, %d blocked, %d failed\n", r.Name, n.Pass, n.Block, n.Exception)
@@ -70,14 +69,14 @@ func run(w io.Writer) error {
 	return nil
 }
 
-// order is guarded by hand: the shortest way, and the one without a closure.
+// order is guarded by hand: the shortest code without a closure.
 func order(ctx context.Context) error {
 	e, err := api.Entry(ctx, "GET /orders")
 	if err != nil {
 		return err // refused: don't run
 	}
-	defer e.Exit() // or, to count a failure as one: defer e.ExitOn(&err), err being a named result
+	defer e.Exit() // or, to count failures: defer e.ExitOn(&err), with err a named result
 
-	// Here is what is guarded.
+	// The guarded code goes here.
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func Example() {
-	defer api.SetDefault(nil)() // an engine of its own for this run
+	defer api.SetDefault(nil)() // a fresh engine for this run
 
 	if err := run(os.Stdout); err != nil {
 		fmt.Println(err)

@@ -1,5 +1,5 @@
-// Breaker shows how a breaker stops calls to something that is down, and how it finds
-// out that it is back.
+// Breaker shows how a breaker stops calls to a failed service, and how it detects that the service
+// is back.
 //
 //	go run ./examples/breaker
 package main
@@ -42,7 +42,7 @@ func run(w io.Writer) error {
 	})
 
 	// Opens when half of the calls in a second fail, if there were at least ten; probes after five
-	// seconds; and takes three steps of two seconds to let all calls in again.
+	// seconds; and admits all calls again in three steps of two seconds.
 	err = guard.LoadRules(api.RuleSet{Breaker: []breaker.Rule{{
 		Resource: "users", Threshold: 0.5, MinCalls: 10, Interval: time.Second, Recovery: 5 * time.Second, Ramp: 2 * time.Second,
 	}}})
@@ -70,7 +70,7 @@ func run(w io.Writer) error {
 		fmt.Fprintf(w, "second %2d: %d asked, %3d passed, %2d failed, %3d refused\n", second, asked, passed, failed, asked-passed)
 	}
 
-	// By hand, for as long as the migration takes.
+	// Opened by hand, for the duration of a migration.
 	if err := guard.ForceBreaker("breaker:users", "users", breaker.ForceOpen); err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
-// keep keeps a store in this process's memory, also for others, and says at which address they
-// find it. It's enough for a laptop: when this process ends, what was counted is gone.
+// keep keeps a store in this process's memory, serves it to others, and returns its address. It
+// suits a laptop: the counts are lost when this process ends.
 func keep() (store.Store, string, error) {
 	store := cluster.NewMemory(clocks.NewSystem())
 	server := rpc.NewServer()
@@ -29,8 +29,7 @@ func keep() (store.Store, string, error) {
 	return store, l.Addr().String(), nil
 }
 
-// Request is a batch of commands on its way to the store. Reply is the same, with what the store
-// said.
+// Request is a batch of commands for the store. Reply is the same batch with the store's replies.
 type (
 	Request struct{ Commands []Command }
 	Reply   struct{ Commands []Command }
@@ -55,7 +54,7 @@ func (c Command) of() store.Command {
 	}
 }
 
-// remote executes what others send.
+// remote executes the commands of other processes.
 type remote struct{ store store.Store }
 
 // Do executes a batch.
@@ -74,7 +73,7 @@ func (r *remote) Do(in *Request, out *Reply) error {
 	return nil
 }
 
-// dialed is a store that another process keeps.
+// dialed is a store in another process.
 type dialed struct {
 	address string
 	mu      sync.Mutex
@@ -83,10 +82,10 @@ type dialed struct {
 
 func dial(address string) *dialed { return &dialed{address: address} }
 
-// Shard is 0: there is one.
+// Shard returns 0, the only shard.
 func (d *dialed) Shard(string) int { return 0 }
 
-// Do sends the commands, once, and waits for what the store says.
+// Do sends the commands, once, and waits for the replies.
 func (d *dialed) Do(ctx context.Context, batch []store.Command) {
 	err := d.do(ctx, batch)
 	for _, c := range batch {

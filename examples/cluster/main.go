@@ -6,12 +6,12 @@
 // limit holds for all of them together. After some seconds one is killed, and the others take over
 // its share; then it comes back.
 //
-// The count is kept by one of them, and the others reach it over the network. With
+// One of the processes keeps the count, and the others reach it over the network. With
 //
 //	GOWORK=off go run -C examples/cluster . -redis redis://127.0.0.1:6379
 //
-// it is kept in Redis. The files, in the order to read them: member.go (a process of the cluster),
-// main.go, embedded.go (the store that a process keeps, for those who have no Redis at hand).
+// Redis keeps it. The files, in reading order: member.go (a process of the cluster), main.go,
+// embedded.go (the store in a process, for those without Redis at hand).
 package main
 
 import (
@@ -35,14 +35,14 @@ import (
 )
 
 const (
-	limit   = 1000 // calls a second, of all processes together
-	offered = 800  // by each of them
+	limit   = 1000 // calls per second, of all processes together
+	offered = 800  // by each process
 	members = 3
 )
 
 func main() {
-	redis := flag.String("redis", "", "the URL of a Redis; without it, one of the processes keeps the store")
-	seconds := flag.Int("seconds", 12, "how long it runs")
+	redis := flag.String("redis", "", "URL of a Redis; by default, one of the processes keeps the store")
+	seconds := flag.Int("seconds", 12, "duration of the run")
 	flag.Parse()
 	if job := os.Getenv(jobVariable); job != "" {
 		exit(member(job, os.Stdin, os.Stdout))
@@ -60,19 +60,19 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// settings are what tests change.
+// settings are the parameters that tests change.
 type settings struct {
 	out     io.Writer
 	redis   string
 	seconds int
 }
 
-// processes are what runs, as the one that started them sees them.
+// processes are the started processes, as seen by the one that started them.
 type processes struct {
 	store string // its address, or the URL of a Redis
 
 	mu       sync.Mutex
-	admitted [members]map[int64]int // calls, by the second
+	admitted [members]map[int64]int // calls, by second
 }
 
 // process is one of them.
@@ -82,13 +82,13 @@ type process struct {
 	ended chan struct{}
 }
 
-// end has the process leave the cluster, and waits until it has.
+// end makes the process leave the cluster, and waits until it has.
 func (p *process) end() {
 	_ = p.stdin.Close()
 	<-p.ended
 }
 
-// run starts the processes, and prints a line a second.
+// run starts the processes, and prints a line each second.
 func run(ctx context.Context, s settings) error {
 	where, err := place(ctx, s.redis)
 	if err != nil {
@@ -135,19 +135,19 @@ func run(ctx context.Context, s settings) error {
 		}
 	}
 	fmt.Fprintln(s.out, "\nUnder steady overload a strict window of 10 buckets admits 10/11 of its limit.\n"+
-		"The sum is also lower where a process didn't spend all that it had leased.")
+		"The sum is lower still if a process didn't spend its whole lease.")
 	return nil
 }
 
-// place says where the store is, once it has answered: without it each process would have its share of the limit, and that
-// would look the same.
+// place returns the place of the store, once it has answered: without it each process would have
+// its share of the limit, and that would look the same.
 func place(ctx context.Context, redis string) (string, error) {
 	if redis == "" {
 		return "kept by process 1", nil
 	}
 	at, err := url.Parse(redis)
 	if err != nil || at.Host == "" && at.Path == "" {
-		return "", errors.New("-redis is no URL: use one such as redis://127.0.0.1:6379")
+		return "", errors.New("-redis is not a URL: use one such as redis://127.0.0.1:6379")
 	}
 	store, err := penstockredis.Open(redis)
 	if err != nil {
@@ -166,7 +166,7 @@ func place(ctx context.Context, redis string) (string, error) {
 	}
 }
 
-// line is what was admitted in a second.
+// line formats the calls admitted in a second.
 func (c *processes) line(second int, unix int64) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,7 +186,7 @@ func (c *processes) line(second int, unix int64) string {
 	return b.String()
 }
 
-// start starts process i. Without a Redis, the first one keeps the store and says where.
+// start starts process i. Without a Redis, the first one keeps the store and reports its address.
 func (c *processes) start(i int) (*process, error) {
 	program, err := os.Executable()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The processes that the example starts are this program: a test's are tests.
+// The processes that the example starts run this program; in a test, that is the test.
 func TestMain(m *testing.M) {
 	if job := os.Getenv(jobVariable); job != "" {
 		exit(member(job, os.Stdin, os.Stdout))
@@ -26,7 +26,7 @@ func TestRun(t *testing.T) {
 	check(t, out.String(), "kept by process 1")
 }
 
-// check reads what was printed: a line for each second, and what became of process 2.
+// check checks the output: a line for each second, and the fate of process 2.
 func check(t *testing.T, text, store string) {
 	assert.Contains(t, text, "3 processes offer 800 calls a second each; 1000 a second are allowed in total.\nThe store: "+store+"\n")
 	lines := strings.Split(strings.TrimSpace(text), "\n")
@@ -37,7 +37,7 @@ func check(t *testing.T, text, store string) {
 	for _, line := range lines[4:] {
 		columns := strings.Fields(line)
 		if len(columns) != 6 {
-			continue // it says what became of process 2
+			continue // a line about process 2
 		}
 		sum, err := strconv.Atoi(columns[4])
 		require.NoError(t, err, text)
@@ -68,7 +68,7 @@ func TestRunOnRedis(t *testing.T) {
 
 func TestRedisThatDoesNotAnswer(t *testing.T) {
 	var out bytes.Buffer
-	assert.ErrorContains(t, run(t.Context(), settings{out: &out, seconds: 1, redis: "localhost:6379"}), "no URL")
+	assert.ErrorContains(t, run(t.Context(), settings{out: &out, seconds: 1, redis: "localhost:6379"}), "not a URL")
 	err := run(t.Context(), settings{out: &out, seconds: 1, redis: "redis://ann:topsecret@127.0.0.1:1"})
 	require.ErrorContains(t, err, "connection refused")
 	assert.NotContains(t, err.Error()+out.String(), "topsecret")

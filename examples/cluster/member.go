@@ -16,16 +16,16 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// jobVariable is the variable of the environment that tells a process what to do.
+// jobVariable is the environment variable with the job of a process.
 const jobVariable = "PENSTOCK_EXAMPLE_CLUSTER"
 
-// job is what a process is told to do.
+// job is the parameters of a process.
 type job struct {
-	Store string // the URL of a Redis, or the address of another process; "" means that this process keeps it
+	Store string // the URL of a Redis, or the address of another process; "" means this process
 }
 
-// member is a process of the cluster: it makes calls until in ends, and writes where the store
-// is, and then each second how many calls were admitted.
+// member is a process of the cluster: it makes calls until in ends, and writes the place of the
+// store, and then, each second, the number of calls admitted.
 func member(text string, in io.Reader, out io.Writer) error {
 	var job job
 	if err := json.Unmarshal([]byte(text), &job); err != nil {
@@ -34,7 +34,7 @@ func member(text string, in io.Reader, out io.Writer) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go func() {
-		_, _ = io.Copy(io.Discard, in) // it ends with the process that started this one
+		_, _ = io.Copy(io.Discard, in) // ends with the process that started this one
 		stop()
 	}()
 
@@ -48,12 +48,12 @@ func member(text string, in io.Reader, out io.Writer) error {
 
 	guard, err := api.New(api.Config{
 		Cluster: cluster.Config{Store: store, Namespace: "example", Members: members, Logger: slog.Default()},
-		Logger:  slog.New(slog.DiscardHandler), // it would tell of each second in which calls were refused
+		Logger:  slog.New(slog.DiscardHandler), // it would log each second with refused calls
 	})
 	if err != nil {
 		return err
 	}
-	defer guard.Close() // hands back what is unspent, and leaves the cluster
+	defer guard.Close() // hands back unspent units, and leaves the cluster
 	if err := guard.LoadRules(api.RuleSet{Flow: []flow.Rule{{
 		ID: "orders", Resource: "orders", Threshold: limit, // of all processes together
 		Cluster: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Local},
@@ -65,12 +65,12 @@ func member(text string, in io.Reader, out io.Writer) error {
 	calls(ctx, out, func() bool {
 		entry, err := guard.Entry(ctx, "orders")
 		defer entry.Exit()
-		return err == nil // nearly all calls are decided by the process's own lease
+		return err == nil // the process's own lease decides nearly all calls
 	})
 	return nil
 }
 
-// open opens the store, and says where the others find it.
+// open opens the store, and returns its address for the others.
 func open(where string) (store.Store, string, error) {
 	switch {
 	case where == "":
@@ -83,7 +83,7 @@ func open(where string) (store.Store, string, error) {
 	}
 }
 
-// calls makes them, evenly spread.
+// calls makes calls, evenly spaced.
 func calls(ctx context.Context, out io.Writer, admit func() bool) {
 	begin, made, admitted := time.Now(), 0, 0
 	second := begin.Unix()

@@ -7,7 +7,7 @@ import (
 
 var _ = opened
 
-// opened is what docs/cluster.md shows.
+// opened is the code that docs/cluster.md shows.
 func opened() (*api.Guard, error) {
 	guard, err := api.New(api.Config{Stores: penstockredis.Stores()})
 	return guard, err

@@ -1,6 +1,5 @@
-// Customslot shows slots of your own in the chain: one that refuses calls for a reason of
-// your own, one that takes from a pool of connections and gives back, and one that records
-// how long calls took.
+// Customslot shows your own slots in the chain: one refuses calls for its own reason, one takes
+// from a pool of connections and returns to it, and one records the duration of calls.
 //
 //	go run ./examples/customslot
 package main
@@ -19,8 +18,8 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// tenants refuses the calls of tenants that are suspended. It takes nothing of anybody, so
-// it is a slots.AskOnly: one function, whose answer is the verdict.
+// tenants refuses calls of suspended tenants. It reserves nothing, so it is a slots.AskOnly: one
+// function, which returns the verdict.
 type tenants struct{ slots.AskOnly }
 
 func (tenants) Name() string { return "tenants" }
@@ -30,7 +29,7 @@ func newTenants(suspended map[string]bool) tenants {
 		if suspended[c.Origin()] {
 			return c.Refuse("tenant is suspended")
 		}
-		return slots.Verdict{} // nothing against it
+		return slots.Verdict{} // no objection
 	}}
 }
 
@@ -39,7 +38,7 @@ type connections struct{ free atomic.Int64 }
 
 func (*connections) Name() string { return "connections" }
 
-// Ask is the early look. It takes nothing, and may be left out.
+// Ask is the early check. It takes nothing, and is optional.
 func (p *connections) Ask(c slots.Call) slots.Verdict {
 	if p.free.Load() > 0 {
 		return slots.Verdict{}
@@ -47,8 +46,8 @@ func (p *connections) Ask(c slots.Call) slots.Verdict {
 	return c.Refuse("no connection is free")
 }
 
-// Take decides: it checks and takes in one step. What is reserved is given back when the call
-// exits, or immediately if a slot behind this one refuses it.
+// Take decides: it checks and takes in one step. The reservation is returned when the call exits,
+// or at once if a later slot refuses the call.
 func (p *connections) Take(c slots.Call) slots.Verdict {
 	for free := p.free.Load(); free > 0; free = p.free.Load() {
 		if p.free.CompareAndSwap(free, free-1) {
@@ -59,13 +58,13 @@ func (p *connections) Take(c slots.Call) slots.Verdict {
 	return c.Refuse("no connection is free")
 }
 
-// Direct says that Take never makes a call wait, so the slot need not be asked first.
+// Direct reports that Take never makes a call wait, so Ask is not needed first.
 func (*connections) Direct() bool { return true }
 
 func (p *connections) GiveBack(units int64, _ time.Time) { p.free.Add(units) }
 
-// stopwatch records calls that took long. Slots run on the caller's goroutine, between the
-// call and its answer: keep them short, and safe for concurrent use.
+// stopwatch records slow calls. Slots run on the caller's goroutine, between the call and its
+// answer: keep them short, and safe for concurrent use.
 type stopwatch struct {
 	limit time.Duration
 	slow  func(resource string, took time.Duration)

@@ -1,5 +1,5 @@
-// A reverse proxy with API groups: two requests a minute for each tenant to all that is a shop's,
-// whatever the route, and one search at a time for each client.
+// A reverse proxy with API groups: each tenant may make two requests a minute to the shop, over all
+// its routes, and each client one search at a time.
 package main
 
 import (
@@ -72,7 +72,7 @@ func main() {
 	}
 }
 
-// route names the route of a request: the gateway's own table would.
+// route returns the route of a request; a gateway would use its own table.
 func route(r *http.Request) string {
 	first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch first {

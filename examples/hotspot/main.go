@@ -1,5 +1,5 @@
-// Hotspot shows limits for single values: each user on its own, with more for some and
-// nothing for others, and a limit on reports at the same time.
+// Hotspot shows limits for single values: one for each user, more for some and nothing for others,
+// and a limit on concurrent reports.
 //
 //	go run ./examples/hotspot
 package main
@@ -33,7 +33,7 @@ func run(w io.Writer) error {
 	err = guard.LoadRules(api.RuleSet{Hotspot: []hotspot.Rule{
 		{
 			ID: "users", Resource: "GET /orders", Param: "user",
-			Threshold: 3, // a second
+			Threshold: 3, // per second
 			Exceptions: []hotspot.Exception{
 				{Value: hotspot.ValueOf("batch"), Threshold: 8},
 				{Value: hotspot.ValueOf("banned"), Threshold: 0},

@@ -1,5 +1,5 @@
-// Isolation shows a limit on calls in flight, with a queue for those that don't fit:
-// for work that can't be done more than so often at the same time.
+// Isolation shows a limit on calls in flight, with a queue for the others: for work that allows
+// only limited concurrency.
 //
 //	go run ./examples/isolation
 package main
@@ -26,7 +26,7 @@ func main() {
 }
 
 func run(w io.Writer) error {
-	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) // a call that waits is parked
+	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) // a waiting call is parked
 	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func run(w io.Writer) error {
 	defer guard.Close()
 	err = guard.LoadRules(api.RuleSet{Isolation: []isolation.Rule{{
 		Resource:  "render pdf",
-		Threshold: 2, // at once
+		Threshold: 2, // concurrent calls
 		MaxQueue:  3,
 		MaxWait:   10 * time.Second,
 	}}})
@@ -69,7 +69,7 @@ func run(w io.Writer) error {
 	return nil
 }
 
-// desk reports what happens to calls.
+// desk reports the outcome of calls.
 type desk struct {
 	mu    sync.Mutex
 	w     io.Writer

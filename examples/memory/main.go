@@ -1,6 +1,5 @@
-// Memory shows a rule that gives less as the process uses more memory: a cache grows
-// until most of the limit is used, is dropped, and every other second 120
-// exports are asked for.
+// Memory shows a rule whose threshold falls as the process uses more memory: a cache grows until
+// most of the limit is in use, then it is dropped; every other second 120 exports are requested.
 //
 //	go run ./examples/memory
 package main
@@ -36,7 +35,7 @@ func run(w io.Writer) error {
 	defer guard.Close()
 	err = guard.LoadRules(api.RuleSet{Flow: []flow.Rule{{
 		Resource:        "POST /export",
-		Threshold:       100,             // a second, as long as
+		Threshold:       100,             // per second, while
 		LowMemory:       flow.Share(0.5), // at most half of the limit is used
 		HighMemory:      flow.Share(0.9),
 		MemoryThreshold: 10, // from nine tenths on
@@ -46,7 +45,7 @@ func run(w io.Writer) error {
 	}
 	for i, mib := range []int64{512, 1024, 1280, 1536, 1792, 1990, 1990, 600, 600} {
 		container.used = mib << 20
-		clock.Advance(2 * time.Second) // and with it the memory is sampled
+		clock.Advance(2 * time.Second) // also samples the memory
 		passed := 0
 		for range 120 {
 			e, err := guard.Entry(context.Background(), "POST /export")
@@ -60,19 +59,19 @@ func run(w io.Writer) error {
 	return nil
 }
 
-// container is where the process runs, with its limit. Without one the guard looks at
-// the machine and the control group that it really runs in.
+// container is the container that the process runs in, with its limit. By default the guard uses
+// the machine and the actual control group.
 type container struct{ used, limit int64 }
 
-// Memory is what is used, and what may be.
+// Memory returns the memory in use, and the limit.
 func (c *container) Memory(int64) (host.Memory, error) {
 	return host.Memory{Used: c.used, Limit: c.limit}, nil
 }
 
-// Load and CPU are not asked for: no rule looks at them.
+// Load is unused: no rule needs it.
 func (c *container) Load(int64) (float64, error) { return 0, errUnread }
 
-// CPU is not asked for.
+// CPU is unused too.
 func (c *container) CPU(int64) (float64, error) { return 0, errUnread }
 
 var errUnread = errors.New("no rule looks at it")

@@ -1,5 +1,5 @@
-// Package migrating_test holds what docs/migrating.md says against the libraries that it is about: the old limiter
-// or breaker and the rule that takes its place get the same calls at the same times.
+// Package migrating_test checks docs/migrating.md against the libraries it covers: the old limiter
+// or breaker and the rule that replaces it get the same calls at the same times.
 package migrating_test
 
 import (
@@ -33,7 +33,8 @@ import (
 
 var errDown = errors.New("down")
 
-// guardOf has the rules of a file beside this test. docs/migrating.md shows each of these files.
+// guardOf returns a guard with the rules of a file beside this test. docs/migrating.md shows each
+// of these files.
 func guardOf(t *testing.T, file string, cfg api.Config) *api.Guard {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -47,7 +48,7 @@ func guardOf(t *testing.T, file string, cfg api.Config) *api.Guard {
 	return g
 }
 
-// passes says whether a call of the guard gets in. It ends at once.
+// passes reports whether the guard admits a call. The call ends at once.
 func passes(t *testing.T, g *api.Guard, resource string, opts ...api.Option) bool {
 	t.Helper()
 	e, err := g.Entry(t.Context(), resource, opts...)
@@ -59,7 +60,7 @@ func passes(t *testing.T, g *api.Guard, resource string, opts ...api.Option) boo
 	return true
 }
 
-// A token bucket admits what rate.Limiter admits, call by call.
+// A token bucket admits the same calls as rate.Limiter.
 func TestRateAllow(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	clock := api.NewManualClock(start)
@@ -68,7 +69,7 @@ func TestRateAllow(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	now, refused := start, 0
 	for i := range 20_000 {
-		// Whole milliseconds and one: never at the instant at which a token comes back, where the one rounds
+		// Whole milliseconds plus a microsecond: never the instant of a new token, where one rounds
 		// a float and the other a nanosecond.
 		step := time.Duration(random.IntN(17))*time.Millisecond + time.Microsecond
 		now = now.Add(step)
@@ -83,7 +84,7 @@ func TestRateAllow(t *testing.T) {
 	assert.Greater(t, refused, 1000)
 }
 
-// A throttle has calls wait as long as rate.Limiter with a burst of one.
+// A throttle makes calls wait as long as rate.Limiter with a burst of one.
 func TestRateWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guardOf(t, "ratewait.yaml", api.Config{})
@@ -102,7 +103,7 @@ func TestRateWait(t *testing.T) {
 	})
 }
 
-// A hotspot rule is a map of limiters.
+// A hotspot rule acts like a map of limiters.
 func TestRatePerKey(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	clock := api.NewManualClock(start)
@@ -122,7 +123,7 @@ func TestRatePerKey(t *testing.T) {
 	}
 }
 
-// breakers plays calls that go well or badly, and pauses: both let the same calls in.
+// breakers makes calls that succeed or fail, and pauses: both admit the same calls.
 func breakers(t *testing.T, g *api.Guard, resource string, old func(fails bool) (admitted bool)) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(5, 6))
@@ -163,7 +164,8 @@ func TestGobreaker(t *testing.T) {
 	})
 }
 
-// Windows of gobreaker begin with each state, ours by the clock, so they are compared within one.
+// Windows of gobreaker start with each state, ours follow the clock, so the comparison stays within
+// one.
 func TestGobreakerByRatio(t *testing.T) {
 	for failed, opens := range map[int]bool{11: false, 12: true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -216,7 +218,8 @@ func TestFailsafeBreaker(t *testing.T) {
 	})
 }
 
-// Calls at once wait equally long at a smooth rate limiter and at a throttle, and so many are refused.
+// Concurrent calls wait equally long in a smooth rate limiter and in a throttle, and equally many
+// are refused.
 func TestFailsafeRateLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		old := ratelimiter.NewSmoothBuilder[string](100, time.Second).Build()
@@ -277,7 +280,7 @@ func TestFailsafeBulkhead(t *testing.T) {
 	})
 }
 
-// What a command of hystrix has unless it is configured, is in hystrix.yaml.
+// hystrix.yaml has the defaults of a hystrix command.
 func TestHystrix(t *testing.T) {
 	set := guardOf(t, "hystrix.yaml", api.Config{}).Rules()
 	assert.EqualValues(t, hystrix.DefaultMaxConcurrent, set.Isolation[0].Threshold)
@@ -286,9 +289,9 @@ func TestHystrix(t *testing.T) {
 	assert.EqualValues(t, hystrix.DefaultSleepWindow, set.Breaker[0].Recovery.Milliseconds())
 }
 
-// The rules that sentinel-golang reads from sentinel.json admit the same calls of Penstock, which reads the same file.
+// Penstock reads the same sentinel.json as sentinel-golang, and admits the same calls.
 func TestSentinel(t *testing.T) {
-	// What is counted of a resource outlives its rules, so a second run begins after the first.
+	// Counts of a resource outlive its rules, so a second run starts after the first.
 	start := lastOfOld.Truncate(time.Minute).Add(time.Hour)
 	clock := api.NewManualClock(start)
 	g := guardOf(t, "sentinel.json", api.Config{Clock: clock})
@@ -347,10 +350,9 @@ func TestSentinel(t *testing.T) {
 	assert.Greater(t, refused[base.BlockTypeCircuitBreaking], 100)
 }
 
-// lastOfOld is when the last run of TestSentinel ended, by the clock of sentinel-golang.
+// lastOfOld is the end of the latest run of TestSentinel, by sentinel-golang's clock.
 var lastOfOld = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// oldClock is sentinel-golang's.
 type oldClock struct{ now time.Time }
 
 func (c *oldClock) Now() time.Time            { return c.now }

@@ -18,7 +18,7 @@ import (
 
 var _ = before
 
-// written is what docs/migrating.md shows for rules in Go.
+// written is the code that docs/migrating.md shows for rules in Go.
 func written(flowRules []*sentinelflow.Rule, breakerRules []*sentinelbreaker.Rule) ([]byte, error) {
 	return json.MarshalIndent(map[string]any{
 		"flowRules":           flowRules,
@@ -26,7 +26,7 @@ func written(flowRules []*sentinelflow.Rule, breakerRules []*sentinelbreaker.Rul
 	}, "", "  ")
 }
 
-// Rules in Go, written so, are those of the file that has them.
+// Rules in Go, written this way, equal those of the file.
 func TestRulesInGo(t *testing.T) {
 	text, err := written([]*sentinelflow.Rule{
 		{Resource: "GET /orders", Threshold: 10, StatIntervalInMs: 1000},
@@ -41,7 +41,7 @@ func TestRulesInGo(t *testing.T) {
 	assert.Equal(t, want, guardOf(t, of, api.Config{}).Rules())
 }
 
-// before is what docs/migrating.md shows of sentinel-golang.
+// before is the sentinel-golang code that docs/migrating.md shows.
 func before(work func() error) error {
 	e, blocked := sentinel.Entry("GET /orders", sentinel.WithTrafficType(base.Inbound))
 	if blocked != nil {

@@ -1,5 +1,5 @@
-// Nested shows where calls belong: in a context (the way they come in), with an origin (who makes
-// them), and inside each other. Rules can look at each.
+// Nested shows the place of calls: in a context (the way they come in), with an origin (the
+// caller), and inside each other. Rules can use each of these.
 //
 //	go run ./examples/nested
 package main
@@ -24,7 +24,7 @@ func main() {
 }
 
 func run(w io.Writer) error {
-	// A clock that stands still until it is moved makes every run the same.
+	// A manual clock makes every run the same.
 	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -32,11 +32,11 @@ func run(w io.Writer) error {
 	}
 	defer guard.Close()
 	err = guard.LoadRules(api.RuleSet{Flow: []flow.Rule{
-		// acme has a limit of its own; every other caller has this one, each for itself.
+		// acme has its own limit; each other caller has this one for itself.
 		{Resource: "GET /orders", Origin: "acme", Threshold: 3},
 		{Resource: "GET /orders", Origin: flow.OriginOther, Threshold: 1},
-		// Calls that come in through the context "batch" get two queries a second. Others don't
-		// count towards that, and are not limited by it.
+		// Calls in the context "batch" get two queries a second. Other calls don't count towards
+		// that, and are not limited by it.
 		{Resource: "sql orders", Relation: flow.Chain, Ref: "batch", Threshold: 2},
 	}})
 	if err != nil {
@@ -45,18 +45,17 @@ func run(w io.Writer) error {
 
 	query := func(ctx context.Context) error {
 		return guard.Do(ctx, "sql orders", func(context.Context) error {
-			clock.Advance(time.Millisecond) // the time it takes
+			clock.Advance(time.Millisecond) // the query takes this long
 			return nil
 		})
 	}
 
-	// An origin must be something you know, such as the owner of an API key, and not
-	// what a request says of itself.
+	// An origin must be verified, such as the owner of an API key, not a claim of the request.
 	for _, caller := range []string{"acme", "globex", "initech"} {
 		ctx := api.WithOrigin(api.WithContext(context.Background(), "web"), caller)
 		for range 4 {
-			// Do hands on the context of the call: what uses it is nested. With Entry,
-			// that context is e.Context().
+			// Do passes on the context of the call; calls made with it are nested. With Entry, the
+			// context is e.Context().
 			err := guard.Do(ctx, "GET /orders", query)
 			fmt.Fprintf(w, "%-8s %s\n", caller, verdict(err))
 		}

@@ -1,4 +1,4 @@
-// A server of net/http in one line: three greetings a minute, the fourth is refused.
+// A net/http server with one guarded handler: three greetings a minute; the fourth is refused.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Outlier shows how single servers that fail are left out while the others serve: a
-// client with an http.RoundTripper that picks among three servers on this machine.
+// Outlier shows how failing servers are ejected while the others serve: a client with an
+// http.RoundTripper that picks among three servers on this machine.
 //
 //	go run ./examples/outlier
 package main
@@ -42,7 +42,7 @@ func (b *balancer) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 			continue
 		}
 		resp, err = b.send(r, host)
-		if api.KindOf(err) != api.KindOutlier { // else it was ejected in between
+		if api.KindOf(err) != api.KindOutlier { // otherwise it was ejected in between
 			return resp, err
 		}
 	}
@@ -54,7 +54,7 @@ func (b *balancer) send(r *http.Request, host string) (resp *http.Response, err 
 	if err != nil {
 		return nil, err
 	}
-	var failure error // of the server: an answer such as "not found" is none
+	var failure error // of the server; an answer such as "not found" is not a failure
 	defer e.ExitOn(&failure)
 	r = r.Clone(r.Context())
 	r.URL.Host = host
@@ -76,9 +76,9 @@ func run(w io.Writer) error {
 	}
 	defer guard.Close()
 
-	// A server is left out when half of its calls in a second fail, if there were five;
-	// after two seconds one call asks whether it is back. At most half of the servers are left out
-	// at the same time.
+	// A server is ejected when half of its calls in a second fail, if there were at least five;
+	// after two seconds one call probes it. At most half of the servers are ejected at the same
+	// time.
 	err = guard.LoadRules(api.RuleSet{Outlier: []outlier.Rule{{
 		Resource: "payments", Threshold: 0.5, MinCalls: 5, Interval: time.Second, Recovery: 2 * time.Second, MaxEjected: 0.5,
 	}}})
@@ -119,7 +119,7 @@ func run(w io.Writer) error {
 		}
 		out := "nobody"
 		if ejected := guard.Ejected("payments"); len(ejected) > 0 {
-			out = name[ejected[0]] // one of three is all that may be
+			out = name[ejected[0]] // at most one of three
 		}
 		fmt.Fprintf(w, "%-21s a %2d, b %2d, c %2d, failed %2d, ejected: %s\n", what,
 			served[hosts[0]], served[hosts[1]], served[hosts[2]], failed, out)
@@ -134,7 +134,7 @@ func run(w io.Writer) error {
 		{"", [3]bool{2: true}},
 		{"", [3]bool{2: true}},
 		{"", [3]bool{2: true}},
-		{"b fails as well", [3]bool{1: true, 2: true}}, // no more than one of three is left out
+		{"b fails as well", [3]bool{1: true, 2: true}}, // still at most one
 		{"", [3]bool{1: true, 2: true}},
 		{"all work again", [3]bool{}},
 		{"", [3]bool{}},

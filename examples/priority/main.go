@@ -1,7 +1,7 @@
-// Priority shows what prioritized calls get that others don't. A full limit does not refuse
-// one: it borrows from the next bucket of the window, waits until that begins, and counts
-// there. So important calls get through a burst, and the limit still holds. In a queue it goes
-// before those that wait, and every second call that leaves is one of the others.
+// Priority shows the privileges of prioritized calls. If the limit is used up, such a call borrows
+// from the next bucket of the window, waits until that begins, and counts there. So important calls
+// get through a burst, and the limit still holds. In a queue it goes before waiting calls, and
+// every second call that leaves is one of the others.
 //
 //	go run ./examples/priority
 package main
@@ -28,7 +28,7 @@ func main() {
 
 func run(w io.Writer) error {
 	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	clock.SetSleep(api.SleepAdvance) // a call that waits moves the clock
+	clock.SetSleep(api.SleepAdvance) // a waiting call advances the clock
 	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func run(w io.Writer) error {
 	start := clock.Now()
 	pay := func(opts ...api.Option) bool {
 		e, err := guard.Entry(context.Background(), "POST /pay", opts...)
-		e.Exit() // of a refused call it does nothing
+		e.Exit() // no effect on a refused call
 		return err == nil
 	}
 	burst := func() (passed int) {
@@ -69,10 +69,10 @@ func run(w io.Writer) error {
 	say("... has waited for the next bucket: %t", passed)
 	say("12 calls: %d pass, for one of the 10 was borrowed", burst())
 
-	clock.SetSleep(api.SleepPark) // from here on, calls wait until the clock is moved
+	clock.SetSleep(api.SleepPark) // from here on, calls wait until the clock advances
 	calls := []string{"newsletter 1", "newsletter 2", "newsletter 3", "receipt 1", "receipt 2"}
 	left := make(chan string, len(calls)+1)
-	ctx, cancel := context.WithCancel(context.Background()) // as that of a request
+	ctx, cancel := context.WithCancel(context.Background()) // like a request's context
 	defer cancel()
 	mail := func(name string, opts ...api.Option) {
 		err := guard.Do(ctx, "POST /mail", func(context.Context) error {
@@ -94,7 +94,7 @@ func run(w io.Writer) error {
 		clock.AwaitParked(i + 1)
 	}
 	for waiting := len(calls); waiting > 0; waiting-- {
-		clock.AwaitParked(waiting) // an overtaken call wakes at the time it was told, and keeps waiting
+		clock.AwaitParked(waiting) // an overtaken call wakes at its first time, and goes on waiting
 		clock.Advance(100 * time.Millisecond)
 		say("%s", <-left)
 	}

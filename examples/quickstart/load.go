@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// stream is requests of one kind at a steady rate, whatever the answers: an open loop, like many
-// independent clients. Its rule is the one that limits it.
+// stream is requests of one kind at a steady rate, independent of the responses: an open loop, like
+// many independent clients. rule is the rule that limits it.
 type stream struct {
 	name   string
 	rule   string
 	method string
 	path   string
 	key    string // of the API
-	rate   int    // requests a second
+	rate   int    // requests per second
 
-	offered atomic.Int64 // their time had come
+	offered atomic.Int64 // due
 	passed  atomic.Int64 // answered 200
 	blocked atomic.Int64 // answered 429
 	failed  atomic.Int64 // anything else
-	unsent  atomic.Int64 // no worker was free to send them
+	unsent  atomic.Int64 // due, but no worker was free
 }
 
 func newStreams() []*stream {
@@ -36,11 +36,11 @@ func newStreams() []*stream {
 	}
 }
 
-// workers is how many requests of a stream can be on their way at once. The throttle
-// keeps 40/s × 400 ms = 16 waiting; the others are answered in milliseconds.
+// workers is the number of concurrent requests of a stream. The throttle keeps 40/s × 400 ms = 16
+// waiting; the others are answered in milliseconds.
 const workers = 32
 
-// load is all streams at work.
+// load runs all streams.
 type load struct {
 	streams    []*stream
 	start, end time.Time // end is zero if there is none
@@ -51,9 +51,9 @@ type load struct {
 	running   sync.WaitGroup
 }
 
-// startLoad sends requests for that many seconds, or until ctx ends if that is 0. It begins with
-// the next second of the clock, as the windows of the rules do: then no line of the table is about
-// parts of two windows.
+// startLoad sends requests for some seconds, or until ctx ends if seconds is 0. It starts with the
+// next second of the clock, like the windows of the rules, so that each line of the table covers
+// one window.
 func startLoad(ctx context.Context, url string, seconds int) *load {
 	l := &load{
 		streams:   newStreams(),
@@ -81,15 +81,15 @@ func startLoad(ctx context.Context, url string, seconds int) *load {
 	return l
 }
 
-// stop ends the load. When it returns nothing of it is left.
+// stop ends the load, and returns when all its goroutines have ended.
 func (l *load) stop() {
 	l.cancel()
 	l.running.Wait()
 	l.transport.CloseIdleConnections()
 }
 
-// schedule hands out requests, each at its own time. If all workers are busy it continues: a load
-// that waits for the server would hide how overloaded that is.
+// schedule hands out requests, each at its time. It doesn't wait for busy workers: a load that
+// waits for the server would hide an overload.
 func (l *load) schedule(ctx context.Context, s *stream, due chan<- struct{}) {
 	defer close(due)
 	for i := 0; ; i++ {
@@ -109,7 +109,7 @@ func (l *load) schedule(ctx context.Context, s *stream, due chan<- struct{}) {
 func (l *load) send(ctx context.Context, client *http.Client, s *stream) {
 	status, err := l.request(ctx, client, s)
 	switch {
-	case ctx.Err() != nil: // it's over
+	case ctx.Err() != nil: // the load has ended
 	case err == nil && status == http.StatusOK:
 		s.passed.Add(1)
 	case err == nil && status == http.StatusTooManyRequests:
@@ -132,11 +132,11 @@ func (l *load) request(ctx context.Context, client *http.Client, s *stream) (sta
 		return 0, err
 	}
 	defer response.Body.Close()
-	_, err = io.Copy(io.Discard, response.Body) // so that the connection is used again
+	_, err = io.Copy(io.Discard, response.Body) // so that the connection is reused
 	return response.StatusCode, err
 }
 
-// counts are the outcomes of the requests of a stream.
+// counts are the outcomes of a stream's requests.
 type counts struct{ offered, passed, blocked, failed, unsent int64 }
 
 func (s *stream) counts() counts {
@@ -151,7 +151,7 @@ func (c counts) minus(d counts) counts {
 	return counts{c.offered - d.offered, c.passed - d.passed, c.blocked - d.blocked, c.failed - d.failed, c.unsent - d.unsent}
 }
 
-// counts returns those of each stream, and all together.
+// counts returns the counts of each stream, and their sum.
 func (l *load) counts() (each []counts, all counts) {
 	for _, s := range l.streams {
 		c := s.counts()
@@ -160,7 +160,7 @@ func (l *load) counts() (each []counts, all counts) {
 	return each, all
 }
 
-// sleepUntil returns false if ctx ends before the time has come.
+// sleepUntil returns false if ctx ends first.
 func sleepUntil(ctx context.Context, at time.Time) bool {
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()

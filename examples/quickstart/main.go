@@ -1,19 +1,19 @@
-// Quickstart is Penstock at work in one command:
+// Quickstart shows Penstock at work in one command:
 //
 //	go run ./examples/quickstart
 //
-// It starts an HTTP server on a loopback port, guarded by rules.yaml, sends it more
-// requests than the rules allow for ten seconds, and shows what came of them: a line
-// a second, a summary with every limit, and the tree of calls.
+// It starts an HTTP server on a loopback port, guarded by rules.yaml, sends it more requests than
+// the rules allow for ten seconds, and shows the outcome: a line each second, a summary with every
+// limit, and the tree of calls.
 //
 //	go run ./examples/quickstart -serve
 //
-// runs until Ctrl-C, so that you can send requests of your own and edit the rules while they are at
-// work. It prints the address of the dashboard.
+// runs until Ctrl-C, so that you can send your own requests and edit the rules meanwhile. It prints
+// the address of the dashboard.
 //
-// The exit code is 0, after Ctrl-C too, and 1 if something failed or a limit did not
-// hold. The files, in the order to read them: rules.yaml, server.go (how a service is
-// guarded), main.go, load.go, table.go, report.go, rulefile.go.
+// The exit code is 0, also after Ctrl-C, and 1 if something failed or a limit did not hold. The
+// files, in reading order: rules.yaml, server.go (how to guard a service), main.go, load.go,
+// table.go, report.go, rulefile.go.
 package main
 
 import (
@@ -36,12 +36,12 @@ import (
 )
 
 func main() {
-	serve := flag.Bool("serve", false, "go on until Ctrl-C, for curl and for editing rules.yaml meanwhile")
+	serve := flag.Bool("serve", false, "run until Ctrl-C, to use curl and edit rules.yaml meanwhile")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program immediately
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 
 	s := settings{out: os.Stdout, terminal: isTerminal(os.Stdout), seconds: 10}
 	if *serve {
@@ -53,15 +53,15 @@ func main() {
 	}
 }
 
-// settings are what a test sets otherwise.
+// settings are the parameters that tests change.
 type settings struct {
 	out      io.Writer
 	terminal bool   // out can show a progress line
-	rules    string // the rule file; "" finds the one that comes with the program
-	seconds  int    // how long to send requests; 0 is until the context ends
+	rules    string // the rule file; "" means the one that comes with the program
+	seconds  int    // duration of the load; 0 means until the context ends
 }
 
-// run starts everything, waits for the end, and leaves nothing behind.
+// run starts everything, waits for the end, and cleans up.
 func run(ctx context.Context, s settings) (err error) {
 	out := &console{w: s.out, terminal: s.terminal}
 	file, remove, err := findRules(s.rules)
@@ -71,10 +71,10 @@ func run(ctx context.Context, s settings) (err error) {
 	defer remove()
 
 	guard, err := api.New(api.Config{
-		// The engine logs refusals, at most a line a second for each rule. Here the
-		// table tells, and lines in between would garble it.
+		// The engine logs refusals, at most one line a second for each rule. The table shows them
+		// here, and log lines would garble it.
 		Logger:      slog.New(slog.DiscardHandler),
-		Percentiles: s.seconds == 0, // the dashboard shows them
+		Percentiles: s.seconds == 0, // for the dashboard
 	})
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func run(ctx context.Context, s settings) (err error) {
 		return err
 	}
 
-	// The server listens on loopback only: anyone who reaches it may read /tree, /nodes and /rules.
+	// The server listens on loopback only: every client can read /tree, /nodes and /rules.
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -124,7 +124,8 @@ func run(ctx context.Context, s settings) (err error) {
 	return out.report(result)
 }
 
-// serveDashboard serves the dashboard of the guard, at its usual address if that is free. stop ends it.
+// serveDashboard serves the dashboard of the guard, at its default address if that is free. stop
+// ends it.
 func serveDashboard(ctx context.Context, guard *api.Guard) (url string, stop func() error, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	for _, addr := range []string{dashboard.DefaultAddr, "127.0.0.1:0"} {
@@ -141,7 +142,7 @@ func serveDashboard(ctx context.Context, guard *api.Guard) (url string, stop fun
 	return "", nil, err
 }
 
-// shutDown ends the server, which has a while for the calls in flight.
+// shutDown shuts the server down, with some time for the calls in flight.
 func shutDown(server *http.Server, served <-chan error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -30,7 +30,7 @@ func TestEveryStreamHasItsRule(t *testing.T) {
 	}
 }
 
-// The whole program, for two seconds: run fails if more passed than a limit allows.
+// The whole program runs for two seconds: run fails if more calls passed than a limit allows.
 func TestLimitsHold(t *testing.T) {
 	before := runtime.NumGoroutine()
 	var out screen
@@ -53,7 +53,7 @@ func TestLimitsHold(t *testing.T) {
 	nothingLeft(t, before, text)
 }
 
-// The rules are edited while they are at work, well and badly.
+// The rules are edited during the run, correctly and incorrectly.
 func TestEditingRules(t *testing.T) {
 	before := runtime.NumGoroutine()
 	file := rulesCopy(t)
@@ -68,7 +68,7 @@ func TestEditingRules(t *testing.T) {
 	status, _ := get(t, out.url()+"/hello")
 	assert.Equal(t, http.StatusOK, status)
 
-	// Nobody may pass any more.
+	// From now on no call passes.
 	write(t, file, strings.Replace(string(original), "threshold: 2\n", "threshold: 0\n", 1))
 	eventually(t, "the new threshold", func() bool {
 		status, _ := get(t, out.url()+"/hello")
@@ -86,7 +86,7 @@ func TestEditingRules(t *testing.T) {
 	status, _ = get(t, out.url()+"/hello")
 	assert.Equal(t, http.StatusTooManyRequests, status)
 
-	// Once more than a few are allowed, who is refused is told for how long.
+	// With a threshold again, a refused client gets a Retry-After.
 	write(t, file, strings.Replace(string(original), "threshold: 2\n", "threshold: 1\n", 1))
 	eventually(t, "a refusal that ends", func() bool {
 		status, header := get(t, out.url()+"/hello")
@@ -114,7 +114,7 @@ func TestUnknownKeysAreRefused(t *testing.T) {
 
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, out.url()+"/catalog", nil)
 	require.NoError(t, err)
-	r.Header.Set("X-API-Key", "acme") // a name is no key
+	r.Header.Set("X-API-Key", "acme") // a name is not a key
 	response, err := http.DefaultClient.Do(r)
 	require.NoError(t, err)
 	response.Body.Close()
@@ -158,7 +158,7 @@ func TestProgressIsErased(t *testing.T) {
 	assert.Equal(t, "half\r    \ra line\n", out.String())
 }
 
-// screen collects what the program prints.
+// screen collects the program's output.
 type screen struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -176,7 +176,7 @@ func (s *screen) String() string {
 	return s.buf.String()
 }
 
-// url is where the server is, "" until it is known.
+// url returns the server's URL, "" until it is printed.
 func (s *screen) url() string { return regexp.MustCompile(`http://[\d.:]+`).FindString(s.String()) }
 
 func get(t *testing.T, url string) (status int, header http.Header) {
@@ -200,14 +200,14 @@ func rulesCopy(t *testing.T) string {
 	return file
 }
 
-// write replaces a file as one should: by a new one.
+// write replaces a file atomically, by a new one.
 func write(t *testing.T, file, text string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(file+".new", []byte(text), 0o600))
 	require.NoError(t, os.Rename(file+".new", file))
 }
 
-// patience is the time left of go test's limit: a shorter one would fail on a busy machine.
+// patience returns the time left of go test's limit: a shorter one would fail on a busy machine.
 func patience(t *testing.T) time.Duration {
 	if end, ok := t.Deadline(); ok {
 		return time.Until(end) - 5*time.Second
@@ -224,7 +224,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// passedOf is the average number of requests a second that passed, out of the summary.
+// passedOf returns the average number of requests a second that passed, from the summary.
 func passedOf(t *testing.T, text, stream string) float64 {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -238,8 +238,8 @@ func passedOf(t *testing.T, text, stream string) float64 {
 	return 0
 }
 
-// nothingLeft waits until the goroutines are as many as before, and finds nobody
-// listening. printed has the server's address in it.
+// nothingLeft waits until the number of goroutines is as before, and checks that nothing listens.
+// printed contains the server's address.
 func nothingLeft(t *testing.T, before int, printed string) {
 	t.Helper()
 	http.DefaultClient.CloseIdleConnections()

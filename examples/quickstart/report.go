@@ -9,18 +9,18 @@ import (
 	"github.com/penstock-go/penstock/observe/inspect"
 )
 
-// result is what came of the load.
+// result is the outcome of the load.
 type result struct {
 	seconds int
 	streams []*stream
 	counts  []counts // of each stream
 	tree    inspect.Tree
 	rules   api.RuleSet
-	edited  bool // the rules changed meanwhile
+	edited  bool // the rules changed during the run
 }
 
-// report prints how the measured rates compare with the limits, and the tree. It is an
-// error if a limit did not hold.
+// report prints the measured rates beside the limits, and the tree. It returns an error if a limit
+// did not hold.
 func (c *console) report(r result) error {
 	if r.seconds == 0 {
 		return nil // Ctrl-C came early
@@ -46,7 +46,7 @@ func (c *console) report(r result) error {
 			float64(n.passed)/seconds, float64(n.blocked)/seconds, limit, beyond)
 	}
 	if all.failed+all.unsent > 0 {
-		c.printf("Besides, %d requests failed, and %d were not sent: this machine is busy.\n", all.failed, all.unsent)
+		c.printf("Also, %d requests failed, and %d were not sent: this machine is busy.\n", all.failed, all.unsent)
 	}
 
 	var tree strings.Builder
@@ -59,7 +59,7 @@ func (c *console) report(r result) error {
 	case broken != nil:
 		return fmt.Errorf("more passed than the limit of %s allows", strings.Join(broken, ", "))
 	case r.edited:
-		c.printf("The rules changed meanwhile, so the averages are of several limits.\n")
+		c.printf("The rules changed during the run, so the averages cover several limits.\n")
 	default:
 		c.printf("Every limit held: of %.0f requests a second %.0f passed, where the rules allow\nat most %.0f.\n",
 			float64(all.offered)/seconds, float64(all.passed)/seconds, allowed)
@@ -67,8 +67,8 @@ func (c *console) report(r result) error {
 	return nil
 }
 
-// ruleOf returns the rule that limits the rate of a stream, unless an edit took it out
-// or made something else of it.
+// ruleOf returns the rule that limits the rate of a stream, unless an edit removed it or changed
+// its kind.
 func (r result) ruleOf(s *stream) (flow.Rule, bool) {
 	for _, rule := range r.rules.Flow {
 		if rule.ID == s.rule {
@@ -78,8 +78,8 @@ func (r result) ruleOf(s *stream) (flow.Rule, bool) {
 	return flow.Rule{}, false
 }
 
-// mostIn is the most that a rule lets through in that many seconds: its threshold for each
-// interval, and once more because they need not begin where an interval does.
+// mostIn returns the most calls that a rule admits in that many seconds: its threshold for each
+// interval, and once more, as they need not start with an interval.
 func mostIn(seconds float64, rule flow.Rule) float64 {
 	return rule.Threshold * (seconds/rule.Interval.Seconds() + 1)
 }

@@ -10,9 +10,9 @@ import (
 //go:embed rules.yaml
 var embeddedRules []byte
 
-// findRules returns the rule file to watch: the one asked for, otherwise the rules.yaml beside the
-// source, so that it can be edited where it is read. If there is none, or it can't be edited (the
-// module cache), a copy of the one built in is written to a temporary folder, which remove deletes.
+// findRules returns the rule file to watch: the requested one, otherwise the rules.yaml beside the
+// source, so that it can be edited in place. If there is none, or it is not editable (in the module
+// cache), it writes a copy of the embedded one to a temporary folder, which remove deletes.
 func findRules(asked string) (file string, remove func(), err error) {
 	remove = func() {}
 	if asked != "" {
@@ -23,7 +23,7 @@ func findRules(asked string) (file string, remove func(), err error) {
 			return shorten(file), remove, nil
 		}
 	}
-	// Built with -trimpath, perhaps, and run from the repository's root.
+	// Perhaps built with -trimpath, and run from the repository's root.
 	if file := filepath.Join("examples", "quickstart", "rules.yaml"); editable(file) {
 		return file, remove, nil
 	}
@@ -40,17 +40,17 @@ func findRules(asked string) (file string, remove func(), err error) {
 	return file, remove, nil
 }
 
-// editable reports whether its owner, but not every user, may write file: package rules refuses a
-// rule file that every user can change.
+// editable reports whether the owner, but not every user, may write the file: package rules rejects
+// a rule file that every user can change.
 func editable(file string) bool {
 	info, err := os.Stat(file)
 	if err != nil || !info.Mode().IsRegular() || info.Mode()&0o200 == 0 {
 		return false
 	}
-	return info.Mode()&0o002 == 0 || runtime.GOOS == "windows" // which has no such modes
+	return info.Mode()&0o002 == 0 || runtime.GOOS == "windows" // Windows has no such modes
 }
 
-// shorten returns the path as seen from the working directory, if file is below it.
+// shorten returns a path relative to the working directory, if the file is below it.
 func shorten(file string) string {
 	dir, err := os.Getwd()
 	if err != nil {

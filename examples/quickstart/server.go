@@ -14,16 +14,16 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// callers says who an API key belongs to. The origin that rules see comes from here,
-// never from what a request says of itself: a caller that could choose it would choose one with
-// room left. (A real service keeps hashes of its keys, not the keys.)
+// callers maps API keys to their owners. The origin in rules comes from here, never from a claim of
+// the request: a caller that could choose it would choose one with room left. (A real service
+// stores hashes of its keys.)
 var callers = map[string]string{
 	"":            "anonymous",
 	"demo-acme":   "acme",
 	"demo-globex": "globex",
 }
 
-// shop is the service to guard.
+// shop is the guarded service.
 type shop struct {
 	guard *api.Guard
 	waits waits
@@ -37,15 +37,15 @@ func (s *shop) routes() http.Handler {
 	mux.Handle("GET /catalog", s.guarded(s.catalog))
 	mux.Handle("POST /reports", s.guarded(s.report))
 
-	status := s.guard.Handler() // what the guard counts, and its rules; read only
+	status := s.guard.Handler() // the guard's counts and rules, read-only
 	for _, path := range []string{"/tree", "/nodes", "/rules"} {
 		mux.Handle("GET "+path, status)
 	}
 	return mux
 }
 
-// guarded makes a handler a guarded call. The resource is the pattern of the route and not the path
-// of the request, as clients can make up any number of paths.
+// guarded makes a handler a guarded call. The resource is the pattern of the route, not the path of
+// the request, as clients can make up any number of paths.
 func (s *shop) guarded(handle func(context.Context, http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, ok := callers[r.Header.Get("X-API-Key")]
@@ -65,8 +65,8 @@ func (s *shop) guarded(handle func(context.Context, http.ResponseWriter, *http.R
 	})
 }
 
-// answerError answers 429 to a call that a rule refused, its own or one nested in it,
-// and says when to come back where the rule knows.
+// answerError answers 429 to a call that a rule refused, its own or a nested one, with a
+// Retry-After if the rule knows it.
 func answerError(w http.ResponseWriter, err error) {
 	blocked, ok := errors.AsType[*api.BlockError](err)
 	if !ok {
@@ -79,8 +79,8 @@ func answerError(w http.ResponseWriter, err error) {
 	http.Error(w, blocked.Error(), http.StatusTooManyRequests)
 }
 
-// The handlers. Their context is that of the guarded call, so what they call with it
-// is nested in it: that is how the tree gets its branches.
+// The handlers. Their context is that of the guarded call, so calls made with it are nested: this
+// gives the tree its branches.
 
 func (s *shop) hello(_ context.Context, w http.ResponseWriter, _ *http.Request) error {
 	fmt.Fprintln(w, "hello")
@@ -124,7 +124,7 @@ func (s *shop) report(ctx context.Context, w http.ResponseWriter, _ *http.Reques
 	return err
 }
 
-// query is a guarded call to something that takes that long.
+// query is a guarded call of something that takes a given time.
 func (s *shop) query(ctx context.Context, resource string, takes time.Duration) error {
 	return s.guard.Do(ctx, resource, func(ctx context.Context) error { return work(ctx, takes) })
 }
@@ -138,13 +138,13 @@ func work(ctx context.Context, takes time.Duration) error {
 	}
 }
 
-// waits are how long admitted calls waited for their turn.
+// waits records how long admitted calls waited for their turn.
 type waits struct {
 	mu  sync.Mutex
 	all []time.Duration
 }
 
-// add notes a wait. Anything shorter than a millisecond is a verdict, not a wait.
+// add records a wait. Less than a millisecond is the time of a decision, not a wait.
 func (w *waits) add(d time.Duration) {
 	if d < time.Millisecond {
 		return
@@ -154,7 +154,7 @@ func (w *waits) add(d time.Duration) {
 	w.all = append(w.all, d)
 }
 
-// take returns the median and the 99th percentile since the last time.
+// take returns the median and the 99th percentile since the previous call.
 func (w *waits) take() (p50, p99 time.Duration) {
 	w.mu.Lock()
 	all := w.all

@@ -12,13 +12,12 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// console writes whole lines, from several goroutines, and below them a line of
-// progress that goes away with the next one.
+// console writes whole lines from several goroutines, with a progress line below them.
 type console struct {
 	mu       sync.Mutex
 	w        io.Writer
 	terminal bool
-	progress int // columns of the line of progress
+	progress int // columns of the progress line
 }
 
 func (c *console) printf(format string, args ...any) {
@@ -52,7 +51,7 @@ func (c *console) intro(url, page, file string, n, seconds int) {
 	c.printf("A server at %s under the %d rules of\n%s.\n\n", url, n, file)
 	if seconds > 0 {
 		c.printf("It gets more requests than they allow, for %d s; Ctrl-C ends it earlier.\n"+
-			"A wait is the time that a call had to queue before it passed.\n\n", seconds)
+			"A wait is the time that an admitted call spent in a queue.\n\n", seconds)
 		return
 	}
 	c.printf(`It gets more requests than they allow, until Ctrl-C. The dashboard is at
@@ -62,22 +61,22 @@ func (c *console) intro(url, page, file string, n, seconds int) {
 In another terminal:
 
   curl -i %[1]s/hello
-      three times: the third is refused and told when to retry
+      three times: the third is refused, with the time to retry
   curl -i -H "X-API-Key: demo-acme" %[1]s/catalog
-      as a caller with a limit of its own, which the load uses up, too
+      as a caller with its own limit, which the load uses as well
   curl %[1]s/tree
-      what is counted; also %[1]s/nodes
+      the counts; also %[1]s/nodes
   curl %[1]s/rules
       the rules in force
 
 Edit %[2]s, say the threshold of orders:
-what you save holds within a second, and the table shows it.
+changes take effect within a second, and the table shows them.
 
 `, url, file, page)
 }
 
-// watch prints a line each second until the load or ctx ends, and returns what the
-// whole seconds came to.
+// watch prints a line each second until the load or ctx ends, and returns the result of the whole
+// seconds.
 func (c *console) watch(ctx context.Context, l *load, s *shop) result {
 	sofar := result{streams: l.streams}
 	var before counts
@@ -88,7 +87,7 @@ func (c *console) watch(ctx context.Context, l *load, s *shop) result {
 		second := l.start.Add(time.Duration(n) * time.Second)
 		last := second.Equal(l.end)
 		if last {
-			// Just before the end: the tree shows the second behind it.
+			// Just before the end, so that the tree shows the past second.
 			c.wait(ctx, l, second.Add(-20*time.Millisecond))
 			sofar.tree = s.guard.Tree()
 		}
@@ -109,8 +108,7 @@ func (c *console) watch(ctx context.Context, l *load, s *shop) result {
 	}
 }
 
-// wait returns at the given time, or false when ctx ends. A terminal sees the time go
-// by.
+// wait returns true at the given time, or false when ctx ends. On a terminal it shows the progress.
 func (c *console) wait(ctx context.Context, l *load, until time.Time) bool {
 	for c.terminal && time.Until(until) > 100*time.Millisecond {
 		c.showProgress(progress(time.Since(l.start), l.end.Sub(l.start)))
@@ -131,7 +129,7 @@ func progress(gone, whole time.Duration) string {
 	return fmt.Sprintf("%7.1f s of %.0f [%-*s]", gone.Seconds(), whole.Seconds(), width, done)
 }
 
-// reloaded reports what a change of the rule file did.
+// reloaded reports a change of the rule file.
 func (c *console) reloaded(r api.Reload) {
 	switch {
 	case r.Err != nil:

@@ -1,5 +1,5 @@
-// Shadow shows how to try a limit on live traffic before it limits anything: a rule in
-// mode shadow decides and counts what it would have refused, and every call passes.
+// Shadow shows how to try a limit on live traffic before it limits anything: a rule in shadow mode
+// decides and counts the calls it would have refused, and every call passes.
 //
 //	go run ./examples/shadow
 package main
@@ -43,8 +43,8 @@ func run(w io.Writer) error {
 		before = total
 	}
 
-	// That looks right, so now the rule may do what it said. It begins with what the resource
-	// has counted: without a pause that would be too much for a while.
+	// The limit looks right, so enforce it. The rule starts with the resource's counts: without a
+	// pause, those would exceed it for a while.
 	clock.Advance(2 * time.Second)
 	rule.Mode = api.Enforce
 	if err := guard.LoadRules(api.RuleSet{Flow: []flow.Rule{rule}}); err != nil {
@@ -56,13 +56,13 @@ func run(w io.Writer) error {
 	return nil
 }
 
-// figures are how many calls the one rule has refused since it was loaded, and would have.
+// figures returns the number of calls that the rule has refused since it was loaded, or would have.
 func figures(guard *api.Guard) (refused, shadowBlocked int64) {
 	rule := guard.RuleStats()[0]
 	return rule.Refused, rule.ShadowBlocked
 }
 
-// oneSecond makes that many calls, evenly spaced, and returns how many passed.
+// oneSecond makes rate calls, evenly spaced, and returns the number that passed.
 func oneSecond(guard *api.Guard, clock *api.ManualClock, rate int) (passed int) {
 	end := clock.Now() + int64(time.Second)
 	for range rate {

@@ -1,6 +1,6 @@
-// System shows a process that protects itself: a machine that can serve 400 calls a
-// second gets 1200, first with a gate on its CPU use, which swings between all and
-// nothing, then with a steady rule, which finds out how much it can take.
+// System shows a process that protects itself: a machine that can serve 400 calls a second gets
+// 1200, first with a gate on its CPU use, which swings between all and nothing, then with a steady
+// rule, which finds the sustainable rate.
 //
 //	go run ./examples/system
 package main
@@ -62,13 +62,13 @@ func overload(w io.Writer, rule system.Rule) error {
 	return nil
 }
 
-// server has four processors, which the calls in flight share. Each takes 10 ms of one, and tells
-// the rules how busy it is.
+// server has four processors, which the calls in flight share. Each call takes 10 ms of one. It
+// reports its CPU use to the rules.
 type server struct {
 	clock  *api.ManualClock
 	guard  *api.Guard
 	jobs   []*job
-	worked time.Duration // since it was asked last
+	worked time.Duration // since the previous reading
 	asked  int64
 	use    float64
 }
@@ -83,7 +83,7 @@ const (
 	work       = 10 * time.Millisecond
 )
 
-// quarter lets a quarter of a second go by in which calls come, and says how many passed.
+// quarter simulates a quarter of a second of calls, and returns the number that passed.
 func (s *server) quarter(rate int) (passed int) {
 	const step = time.Millisecond
 	for ms := range 250 {
@@ -107,7 +107,7 @@ func (s *server) quarter(rate int) (passed int) {
 	return passed
 }
 
-// CPU is the share of the processors' time that was used since it was asked last.
+// CPU returns the used share of the processors' time since the previous reading.
 func (s *server) CPU(now int64) (float64, error) {
 	if passed := time.Duration(now - s.asked); s.asked != 0 && passed > 0 {
 		s.use = s.worked.Seconds() / (processors * passed.Seconds())
@@ -116,8 +116,8 @@ func (s *server) CPU(now int64) (float64, error) {
 	return s.use, nil
 }
 
-// Load is not asked for: no rule looks at it.
+// Load is unused: no rule needs it.
 func (s *server) Load(int64) (float64, error) { return 0, nil }
 
-// Memory is not asked for either.
+// Memory is unused too.
 func (s *server) Memory(int64) (host.Memory, error) { return host.Memory{}, nil }

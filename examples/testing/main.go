@@ -1,12 +1,12 @@
-// Testing shows how to test a rule file: load it into a guard with a clock that only
-// moves when told to, replay a script of calls, and compare the verdicts. Hours pass in
-// microseconds, and the result is the same on every run.
+// Testing shows how to test a rule file: load it into a guard with a manual clock, replay a script
+// of calls, and compare the verdicts. Hours pass in microseconds, and the result is the same on
+// every run.
 //
 //	go run ./examples/testing
 //	go test ./examples/testing
 //
-// The program prints the verdicts on the script below; main_test.go expects them. For
-// rules of your own, copy that, bench and the script.
+// The program prints the verdicts for the script below; main_test.go checks them. For your own
+// rules, copy the test, bench and the script.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 //go:embed rules.yaml
 var ruleFile []byte
 
-// bench is a guard to try rules on.
+// bench is a guard for testing rules.
 type bench struct {
 	guard *api.Guard
 	clock *api.ManualClock
@@ -35,10 +35,10 @@ type bench struct {
 func newBench(file []byte) (*bench, error) {
 	set, err := api.ParseRules("rules.yaml", file)
 	if err != nil {
-		return nil, err // file, line, column, and what is wrong
+		return nil, err // file, line, column, and the mistake
 	}
 	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	clock.SetSleep(api.SleepRecord) // a call that must wait says so, and continues
+	clock.SetSleep(api.SleepRecord) // the wait of a call is recorded, and the call continues
 	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func newBench(file []byte) (*bench, error) {
 	return &bench{guard, clock, clock.Now()}, guard.LoadRules(set)
 }
 
-// call makes a call that long after the start, and returns its outcome.
+// call makes a call at a time after the start, and returns its outcome.
 func (b *bench) call(at time.Duration, resource string) string {
 	b.clock.AdvanceTo(b.start + int64(at))
 	before := len(b.clock.Slept())
@@ -79,7 +79,7 @@ func run(w io.Writer) error {
 	return nil
 }
 
-// script is calls and what is to become of them, in the order of time.
+// script lists calls with their expected outcomes, in order of time.
 var script = []struct {
 	at       time.Duration
 	resource string
@@ -90,7 +90,7 @@ var script = []struct {
 	{400 * time.Millisecond, "POST /checkout", "pass"},
 	{999 * time.Millisecond, "POST /checkout", "block"},
 	{time.Second, "POST /checkout", "block"},
-	{1020 * time.Millisecond, "POST /checkout", "pass"}, // the window forgets a fiftieth of a second at a time
+	{1020 * time.Millisecond, "POST /checkout", "pass"}, // the window slides by fiftieths of a second
 
 	{2 * time.Second, "POST /refund", "pass"},
 	{2 * time.Second, "POST /refund", "wait 500ms"},

@@ -20,7 +20,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// A mistake in the file is a failing test and not a surprise in production.
+// A mistake in the file fails a test instead of surprising production.
 func TestMistake(t *testing.T) {
 	_, err := newBench([]byte("flow:\n  - resource: POST /checkout\n    treshold: 3\n"))
 	if err == nil {
@@ -29,7 +29,7 @@ func TestMistake(t *testing.T) {
 	t.Log(err)
 }
 
-// The program's output, so that it can't change unseen.
+// The program's output, pinned.
 func Example() {
 	if err := run(os.Stdout); err != nil {
 		fmt.Println(err)

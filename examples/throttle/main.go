@@ -32,7 +32,7 @@ func run(w io.Writer) error {
 	defer guard.Close()
 	err = guard.LoadRules(api.RuleSet{Flow: []flow.Rule{{
 		Resource:  "send mail",
-		Threshold: 10, // a second: one every 100 ms
+		Threshold: 10, // per second: one every 100 ms
 		Behavior:  flow.Throttle,
 		MaxWait:   400 * time.Millisecond,
 	}}})
@@ -42,7 +42,7 @@ func run(w io.Writer) error {
 	ctx := context.Background()
 
 	fmt.Fprintln(w, "one call after the other:")
-	clock.SetSleep(api.SleepAdvance) // a call that waits moves the clock
+	clock.SetSleep(api.SleepAdvance) // a waiting call advances the clock
 	start := clock.Now()
 	for n := range 5 {
 		if err := send(ctx, guard); err != nil {
@@ -53,7 +53,7 @@ func run(w io.Writer) error {
 
 	clock.Advance(time.Second)
 	fmt.Fprintln(w, "seven at once, a second later:")
-	clock.SetSleep(api.SleepRecord) // a wait is noted, and time stands still
+	clock.SetSleep(api.SleepRecord) // a wait is recorded, and the clock stands still
 	for n := range 7 {
 		before := len(clock.Slept())
 		err := send(ctx, guard)

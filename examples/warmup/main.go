@@ -1,6 +1,6 @@
-// Warmup draws what a warm-up rule admits. A service that was idle (empty caches, no
-// connections) gets a third of its limit, and all of it once it has been used for a
-// while; after a quiet time it is cold again.
+// Warmup draws the calls that a warm-up rule admits. A service that was idle (empty caches, no
+// connections) gets a third of its limit, and all of it after some use; after a quiet time it is
+// cold again.
 //
 //	go run ./examples/warmup
 //
@@ -21,7 +21,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-const offered = 150 // calls a second, evenly spaced
+const offered = 150 // calls per second, evenly spaced
 
 func main() {
 	if err := run(os.Stdout); err != nil {
@@ -59,7 +59,7 @@ func run(w io.Writer) error {
 	return nil
 }
 
-// oneSecond makes a second's calls and returns how many passed.
+// oneSecond makes a second's calls and returns the number that passed.
 func oneSecond(guard *api.Guard, clock *api.ManualClock) (passed int) {
 	end := clock.Now() + int64(time.Second)
 	for range offered {

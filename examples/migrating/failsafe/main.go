@@ -1,4 +1,5 @@
-// A call with limits and a breaker by Penstock, and with retries, a time limit and a fallback by failsafe-go.
+// A call with limits and a breaker by Penstock, and with retries, a timeout and a fallback by
+// failsafe-go.
 package main
 
 import (
@@ -26,28 +27,29 @@ func main() {
 
 	ask := &service{}
 	price := guarded(ask.price)
-	for _, down := range []int{0, 2, 100, 100} { // how many attempts fail
+	for _, down := range []int{0, 2, 100, 100} { // number of failing attempts
 		ask.attempts, ask.down = 0, down
 		answer, err := price(context.Background())
 		fmt.Printf("%d attempts: %s, %v\n", ask.attempts, answer, err)
 	}
 }
 
-// guarded adds what Penstock doesn't do. Each attempt is a call of its own, so retries count against limits, and
-// the breaker sees every failure. The last policy is next to the call.
+// guarded adds the parts that Penstock doesn't have. Each attempt is a separate call, so retries
+// count against limits, and the breaker sees every failure. The last policy is next to the call.
 func guarded(ask func(context.Context) (string, error)) func(context.Context) (string, error) {
 	executor := failsafe.With(
 		fallback.NewWithResult("yesterday's price"),
 		retrypolicy.NewBuilder[string]().
-			AbortOnErrors(api.ErrBlocked). // a refusal is no reason to ask again at once
+			AbortOnErrors(api.ErrBlocked). // don't retry a refused call at once
 			WithMaxRetries(3).WithBackoff(time.Millisecond, 10*time.Millisecond).
 			Build(),
 	)
 	return func(ctx context.Context) (string, error) {
 		return executor.WithContext(ctx).GetWithExecution(func(x failsafe.Execution[string]) (string, error) {
 			return api.Call(x.Context(), "prices", func(ctx context.Context) (string, error) {
-				// Inside of the call: context.DeadlineExceeded is a failure to the breaker. A timeout of
-				// failsafe-go outside cancels the context, and context.Canceled is none.
+				// Inside the call: context.DeadlineExceeded is a failure to the breaker. A timeout
+				// of failsafe-go around the call cancels the context, and context.Canceled is not a
+				// failure.
 				ctx, cancel := context.WithTimeout(ctx, time.Second)
 				defer cancel()
 				return ask(ctx)
@@ -56,7 +58,7 @@ func guarded(ask func(context.Context) (string, error)) func(context.Context) (s
 	}
 }
 
-// service represents a service elsewhere.
+// service represents a remote service.
 type service struct{ attempts, down int }
 
 func (s *service) price(context.Context) (string, error) {

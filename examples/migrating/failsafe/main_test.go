@@ -35,13 +35,13 @@ func newGuard(t *testing.T, set api.RuleSet) *api.Guard {
 	return g
 }
 
-// hang waits until nobody waits for it.
+// hang blocks until its context ends.
 func hang(ctx context.Context) (string, error) {
 	<-ctx.Done()
 	return "", ctx.Err()
 }
 
-// A time limit inside of the call opens the breaker; one around it doesn't.
+// A timeout inside the call opens the breaker; one around it doesn't.
 func TestWhereTheTimeLimitBelongs(t *testing.T) {
 	for name, inside := range map[string]bool{"inside": true, "around": false} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestWhereTheTimeLimitBelongs(t *testing.T) {
 	}
 }
 
-// Each hedge is a call of its own, that a limit can refuse; the one that comes too late is no failure.
+// Each hedge is a separate call that a limit can refuse; the slower one is not a failure.
 func TestHedgesAreCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuard(t, api.RuleSet{
