@@ -26,8 +26,8 @@ var clusterRows = []row{
 	{
 		invariant:   "Members that fell short leave a share for the next member that asks.",
 		declaration: "cluster.memoryWindow.sharers",
-		old:         `max(w.lackBefore, w.lack)+1`,
-		new:         `max(w.lackBefore, w.lack, 1)`,
+		old:         `max(w.shortBefore, w.short)+1`,
+		new:         `max(w.shortBefore, w.short, 1)`,
 		test:        "go test -run ^TestNowAndThen$ ./internal/proof/clustersim",
 	},
 	{
