@@ -71,7 +71,7 @@ func (m *Member) armLocked() {
 func (m *Member) ring() {
 	defer func() {
 		if reason := recover(); reason != nil {
-			m.cfg.Logger.Error("penstock: recovered from a panic in a cluster member, which continues in a second", "panic", reason, "stack", string(debug.Stack()))
+			m.cfg.Logger.Error("penstock: recovered from a panic in a cluster member; it continues in one second", "panic", reason, "stack", string(debug.Stack()))
 			clocks.Alarm(m.clock, time.Second, m.ring)
 		}
 	}()

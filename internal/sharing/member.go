@@ -71,7 +71,7 @@ func Join(cfg cluster.Config) (*Member, error) {
 		return nil, fmt.Errorf("cluster: %d members: use 1 to %d, or 0 if unknown", cfg.Members, mostMembers)
 	}
 	if cfg.Timeout != 0 && (cfg.Timeout < cluster.MinTimeout || cfg.Timeout > cluster.MaxTimeout) {
-		return nil, fmt.Errorf("cluster: a timeout of %v: use %v to %v", cfg.Timeout, cluster.MinTimeout, cluster.MaxTimeout)
+		return nil, fmt.Errorf("cluster: timeout %v is out of range: use %v to %v", cfg.Timeout, cluster.MinTimeout, cluster.MaxTimeout)
 	}
 	if cfg.ValueCalls = cmp.Or(cfg.ValueCalls, cluster.DefaultValueCalls); cfg.ValueCalls < 0 {
 		return nil, fmt.Errorf("cluster: %d calls a second for single values: use 1 or more, or 0 for %d", cfg.ValueCalls, cluster.DefaultValueCalls)

@@ -60,7 +60,7 @@ func (m *Member) Semaphore(key string, cfg SemaphoreConfig) (*Semaphore, error) 
 	cfg.Expiry = cmp.Or(cfg.Expiry, defaultExpiry)
 	switch {
 	case cfg.Expiry < time.Second || cfg.Expiry > time.Minute:
-		return nil, fmt.Errorf("cluster: an expiry of %v: use 1s to 1m", cfg.Expiry)
+		return nil, fmt.Errorf("cluster: expiry %v is out of range: use 1s to 1m", cfg.Expiry)
 	case !validThreshold(cfg.Threshold):
 		return nil, errThreshold
 	}

@@ -42,7 +42,7 @@ type Throttle struct {
 func (m *Member) Throttle(key string, cfg ThrottleConfig) (*Throttle, error) {
 	switch {
 	case cfg.Interval < time.Millisecond || cfg.Interval > 24*time.Hour:
-		return nil, fmt.Errorf("cluster: an interval of %v: use 1ms to 24h", cfg.Interval)
+		return nil, fmt.Errorf("cluster: interval %v is out of range: use 1ms to 24h", cfg.Interval)
 	case !validThreshold(cfg.Threshold):
 		return nil, errThreshold
 	case cfg.Threshold == 0:

@@ -312,7 +312,7 @@ func TestAStoreThatIsAway(t *testing.T) {
 	s.every(5*time.Millisecond, func() { _ = s.call("orders", api.Param("user", "ann")) })
 	for _, page := range []string{"#/", "#/tree", "#/breakers", "#/explain"} {
 		s.goTo(page)
-		s.shows("#alerts", "The store of shared limits is away: 2 rules")
+		s.shows("#alerts", "The store of shared limits is unreachable: 2 rules")
 	}
 	for _, page := range []string{"#/rules", "#/r/orders"} {
 		s.goTo(page)

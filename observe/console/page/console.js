@@ -8,10 +8,10 @@ const main = $("main");
 
 const hidden = /[\p{C}\p{DI}\p{Zl}\p{Zp}\u2800]|(?! )\p{Zs}/gu;
 const escape = c => Array.from({ length: c.length }, (_, i) => "\\u" + c.charCodeAt(i).toString(16).padStart(4, "0")).join("");
-// label is a line of text with what can't be seen, or would turn what stands around it, written out.
+// label returns a one-line text with invisible and direction-changing characters written out.
 const label = text => text.replace(hidden, escape);
 const lines = text => text.split("\n").map(label).join("\n");
-// spaced is a label with the blanks that HTML drops; named is one of a name that may have what only looks written out.
+// spaced returns a label with the blanks that HTML drops; named does so for a name that may contain text that only looks escaped.
 const spaced = text => label(text.replace(/^ | $| (?= )/g, escape));
 const named = name => spaced(name.replace(/\\(?=u[0-9a-f]{4}|x[0-9a-f]{2})/g, escape));
 
@@ -26,13 +26,13 @@ function h(tag, props, ...children) {
   return e;
 }
 const bdi = name => h("bdi", null, named(name));
-const quoted = text => h("bdi", null, spaced(text)); // of what the server has written out already
+const quoted = text => h("bdi", null, spaced(text)); // of text that the server has escaped already
 
-// An address is a name as it stands in a URL. Resources are told apart by it: what isn't UTF-8 in a name is lost in
-// its text, and escaped is the address of such a name.
+// An address is a name in URL form, which identifies a resource: bytes that aren't UTF-8 are lost in the name's text,
+// and escaped is the address of such a name.
 const address = (name, escaped) => escaped || encodeURIComponent(name);
 const link = (name, escaped) => h("a", { href: "#/r/" + address(name, escaped) }, nameAt(address(name, escaped)));
-// written is the name of an address, with bytes that aren't UTF-8 written out; proper the address in what may be none.
+// written returns the name of an address, with invalid UTF-8 written out; proper returns a valid address.
 const written = at => at.replace(/(?:%[0-9a-f]{2})+/gi, run => {
   try { return decodeURIComponent(run); } catch { return run.toLowerCase().replace(/%([89a-f].)/g, "\\x$1").replace(/%(..)/g, (_, x) => String.fromCharCode(parseInt(x, 16))); }
 });
@@ -49,9 +49,9 @@ const share = f => Math.round(f * 100) + " %";
 // ---- the API ----
 
 let token = sessionStorage.getItem("token") || "";
-let asking; // one question for a token at a time
+let asking; // one prompt for a token at a time
 
-// bytes is a text as a header can have it: in UTF-8, without what no header has.
+// bytes returns a text for a header: in UTF-8, without characters that headers can't have.
 const bytes = text => String.fromCharCode(...new TextEncoder().encode(text.replace(/[\0-\x1f\x7f]/g, "")));
 
 function askToken(why) {
@@ -83,7 +83,7 @@ async function ask(path, options = {}) {
   }
 }
 
-// exact keeps the value of an exception as it is written, where JavaScript has no such number. inexact finds one
+// exact keeps the written form of an exception's value that JavaScript can't represent. inexact finds such a value
 // in a rule that a browser without raw JSON has changed.
 const exact = (key, v, at) => key === "value" && inexact(v) && JSON.rawJSON ? JSON.rawJSON(at.source) : v;
 const inexact = v => Number.isInteger(v) && !Number.isSafeInteger(v);
@@ -97,14 +97,14 @@ async function get(path, options) {
 
 const post = (path, body) => get(path, { method: "POST", headers: { "Content-Type": "application/json" }, body });
 
-// ---- what is known of the resources ----
+// ---- known resources ----
 
 const known = new Map(); // by address
-let end = 0;             // the last whole second
-let timed = false;       // percentiles are counted
+let end = 0;             // the last complete second
+let timed = false;       // percentiles are on
 
 function learn(r) {
-  const whole = list => list.slice(0, minute - 1); // the last one has just begun
+  const whole = list => list.slice(0, minute - 1); // the last one is incomplete
   const at = address(r.name, r.escaped);
   known.set(at, {
     at, name: r.name, escaped: r.escaped, overflow: r.overflow, inFlight: r.inFlight, waiting: r.waiting, marks: r.marks || [],
@@ -128,7 +128,7 @@ const last = list => list[list.length - 1] || 0;
 function takeFrame(frame) {
   showAlerts(frame.alerts);
   if (frame.endUnix <= end) return;
-  if (frame.endUnix > end + 1) { loadResources().catch(tell); return; }
+  if (frame.endUnix > end + 1) { loadResources().catch(fail); return; }
   end = frame.endUnix;
   const rows = new Map(frame.resources.map(row => [address(row[0], row[8]), row]));
   for (const [at, [name, , , , , , , , escaped]] of rows) {
@@ -149,7 +149,7 @@ function takeFrame(frame) {
 
 // ---- alerts, on every page ----
 
-const states = { failed: "was not loaded, its last good rules stay", cached: "was not reached, its rules are from the cache", stale: "has not been seen lately" };
+const states = { failed: "could not be loaded; its last good rules stay", cached: "is unreachable; its rules are from the cache", stale: "was not confirmed lately" };
 let alerting = "[]";
 function showAlerts(list = []) {
   const text = JSON.stringify(list);
@@ -157,7 +157,7 @@ function showAlerts(list = []) {
   alerting = text;
   const since = a => a.since ? ", " + new Date(a.since).toLocaleString([], { hour12: false }) : "";
   $("alerts").replaceChildren(...list.map(a => h("p", null, a.what === "store" ?
-    "The store of shared limits is away: " + a.rules + (a.rules === 1 ? " rule does" : " rules do") + " as onFailure says" :
+    "The store of shared limits is unreachable: " + a.rules + (a.rules === 1 ? " rule falls" : " rules fall") + " back to onFailure" :
     ["Rules of ", quoted(a.name), " – the source " + states[a.state] + since(a) + (a.error ? ": " + label(a.error) : "")])));
 }
 
@@ -185,7 +185,7 @@ const on = {
 };
 
 let marking;
-function loadMarks() { // what frames don't tell: soon, and once for many
+function loadMarks() { // data missing in frames: delayed, once for several
   marking ||= setTimeout(() => {
     marking = undefined;
     get("/api/resources?limit=10000").then(all => all.resources.forEach(r => {
@@ -223,7 +223,7 @@ async function listen() {
   }
 }
 
-// ---- charts: all by uPlot ----
+// ---- charts, by uPlot ----
 
 const color = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 const seconds = Array.from({ length: minute - 1 }, (_, i) => i);
@@ -254,16 +254,16 @@ function bigChart(box) {
   return plot;
 }
 
-// ---- views. One is open; it has what happens to it while it is ----
+// ---- views: the open one handles events ----
 
 let view = {};
 let leave = () => {};
 
-// stale keeps what is shown: the server may be back soon. A mistake of this page is told in the browser's console.
+// stale keeps the view: the server may be back soon. A bug of this page is reported on the browser's console.
 const stale = e => { if (e.name !== "AbortError") console.error(e); };
-const tell = e => { if (e.name !== "AbortError") main.replaceChildren(h("p", { class: "bad", role: "alert" }, label(e.message))); };
+const fail = e => { if (e.name !== "AbortError") main.replaceChildren(h("p", { class: "bad", role: "alert" }, label(e.message))); };
 
-// part is a piece of a view that is made anew only when its content is another.
+// part is a piece of a view that is rebuilt only when its content changes.
 function part(box, key, value, make) {
   const text = JSON.stringify(value);
   box.was ||= {};
@@ -276,7 +276,7 @@ function showResources() {
   const body = h("tbody");
   const head = h("p", { class: "dim", role: "status" });
   const sheet = h("table", { id: "resources" },
-      h("caption", { class: "hidden" }, "Resources, those with most traffic in the last minute first"),
+      h("caption", { class: "hidden" }, "Resources, by traffic in the last minute"),
       h("thead", null, h("tr", null,
         h("th", { scope: "col" }, "Resource"),
         h("th", { scope: "col", class: "n" }, "pass/s"), h("th", { scope: "col", class: "n" }, "block/s"),
@@ -287,7 +287,7 @@ function showResources() {
       body);
   main.replaceChildren(h("h1", null, "Resources"), head, h("div", { class: "scroll" }, sheet));
   const rows = new Map();
-  const seen = new Set(); // rows on the screen: only they have charts and are kept up to date
+  const seen = new Set(); // visible rows: only they have charts and are updated
   const watch = new IntersectionObserver(entries => entries.forEach(e => {
     const row = e.target.row;
     if (e.isIntersecting) { seen.add(row); draw(row); } else { seen.delete(row); drop(row); }
@@ -352,7 +352,7 @@ function showResources() {
     resources: all,
     marks: () => seen.forEach(draw),
     frame: () => {
-      // Rows stay where they are while somebody is at them.
+      // Rows stay in place while somebody uses them.
       if (ticks++ % 3 === 0 && !body.matches(":hover") && !body.contains(document.activeElement)) sort();
       if (timed && ticks % 5 === 0) loadMarks();
       seen.forEach(draw);
@@ -378,7 +378,7 @@ function fullness(full, m) {
   if (full === undefined) return h("span", { class: "dim" }, m?.atHand ? whole(m.measured) + " of " + whole(m.limit) + " at hand" : "–");
   const i = h("i");
   i.style.width = Math.min(100, full * 100) + "%";
-  let text = share(full); // of a rule that is as full as one of its values there is no measure
+  let text = share(full); // a rule that is as full as one of its values has no measure
   if (m) text += " (" + whole(m.measured) + " of " + whole(m.limit) + (m.unit ? " " + m.unit : "") + ", " + m.of + (m.for ? ", " + spaced(m.for) : "") + ")";
   return h("span", null, h("span", { class: "full" + (full >= 1 ? " over" : full >= .8 ? " much" : ""), "aria-hidden": "true" }, i), text);
 }
@@ -386,7 +386,7 @@ function fullness(full, m) {
 function ruleRow(r, writable) {
   return [
     [h("span", { class: "dim" }, (r.list || r.kind) + " "), bdi(r.id), r.mode !== "enforce" && h("span", { class: "mark plain" }, r.mode),
-      r.storeAway && h("span", { class: "mark", title: "The store that holds this limit doesn't answer" }, "store away")],
+      r.storeAway && h("span", { class: "mark", title: "The store of this limit doesn't answer" }, "store away")],
     h("code", null, label(summary(r.rule))),
     fullness(r.full, r.measures?.[0]),
     r.mode === "shadow" ? whole(r.shadowBlocked) + " would have been" : whole(r.refused),
@@ -405,11 +405,11 @@ function ruleTable(list, withResource) {
     list.map(r => withResource ? [!r.resource ? h("span", { class: "dim" }, "all") : r.resource === "*" || r.rule?.match ? bdi(r.resource) : link(r.resource), ...ruleRow(r, writable)] : ruleRow(r, writable)), "No rule applies.");
 }
 
-// whyOf is why a breaker is in its state, and what it had counted when it opened.
+// whyOf returns the reason of a breaker's state, and its counts when it opened.
 const whyOf = b => label(b.why || "") + (b.trip ? " – opened " + clock(b.trip.at) + " with " + whole(b.trip.bad) + " bad of " + whole(b.trip.calls) : "");
 
 function timeline(changes, now) {
-  if (changes.length === 0) return h("p", { class: "empty" }, "No breaker has changed.");
+  if (changes.length === 0) return h("p", { class: "empty" }, "No breaker changes.");
   const lines = new Map();
   for (const c of changes) {
     const key = JSON.stringify([c.rule, c.resource]);
@@ -447,7 +447,7 @@ function showResource(at) {
       data = await get("/api/resource?name=" + at, { signal: stop.signal });
       if (!stop.signal.aborted) show();
     } catch (e) {
-      data ? stale(e) : tell(e);
+      data ? stale(e) : fail(e);
     } finally {
       busy = false;
     }
@@ -469,9 +469,9 @@ function showResource(at) {
     ].flat().filter(Boolean));
     part(main, "rules", data.rules, list => ruleTable(list, false));
     part(main, "refusals", data.refusals, list => table(["When", "Calls", "Why", "Caller", "Value"],
-      list.map(r => [clock(r.last), String(r.count), quoted(r.reason), r.origin ? bdi(r.origin) : "", r.value ? quoted(r.value) : ""]), "None was refused lately."));
+      list.map(r => [clock(r.last), String(r.count), quoted(r.reason), r.origin ? bdi(r.origin) : "", r.value ? quoted(r.value) : ""]), "No recent refusals."));
     part(main, "origins", data.origins, list => table(["Caller", "pass/s", "block/s", "passed in a minute", "blocked in a minute", "in flight"],
-      list.map(o => [bdi(o.name), whole(o.lastSecond.pass), whole(o.lastSecond.block), whole(o.minute.pass), whole(o.minute.block), String(o.inFlight)]), "No call has said who makes it."));
+      list.map(o => [bdi(o.name), whole(o.lastSecond.pass), whole(o.lastSecond.block), whole(o.minute.pass), whole(o.minute.block), String(o.inFlight)]), "No call has an origin."));
     part(main, "hot", data.hotValues, list => table(["Value", "Rule", "How full now", "Passed", "Refused", "In flight"],
       list.map(v => [quoted(v.value), bdi(v.rule), fullness(v.full, v.measure), whole(v.passed), whole(v.refused), String(v.inFlight)]), "No rule limits single values here."));
     part(main, "breakers", [data.breakers, data.changes], () => [
@@ -486,9 +486,9 @@ function showResource(at) {
 
 function showTree() {
   const box = h("div", { class: "tree" });
-  main.replaceChildren(h("h1", null, "Tree"), h("p", { class: "dim" }, "Calls by the context that they came in through, and below the call that they are nested in: units a second that passed, were blocked, and the response time."), box);
+  main.replaceChildren(h("h1", null, "Tree"), h("p", { class: "dim" }, "Calls by context, nested like the calls: units per second passed and blocked, and the response time."), box);
   const folded = new Set(), built = new Map();
-  let times = new Map(); // p95 by resource, where somebody counts them
+  let times = new Map(); // p95 by resource, if percentiles are on
   const stop = new AbortController();
   const figures = n => whole(n.lastSecond.pass) + " pass, " + whole(n.lastSecond.block) + " block, " + ms(n.lastSecond.exited ? n.lastSecond.rtMs / n.lastSecond.exited : 0) + (times.has(address(n.name, n.escaped)) && n.kind === "call" ? ", p95 " + ms(times.get(address(n.name, n.escaped))) : "") + (n.inFlight ? ", " + n.inFlight + " in flight" : "");
   const pathOf = (above, n) => above + JSON.stringify([n.kind, address(n.name, n.escaped)]);
@@ -516,7 +516,7 @@ function showTree() {
       was = shape;
       built.clear();
       box.replaceChildren(h("ul", null, node(root, "")));
-    } catch (e) { was ? stale(e) : tell(e); }
+    } catch (e) { was ? stale(e) : fail(e); }
   }
   let ticks = 0;
   view = { name: "tree", frame: () => { if (known.size < 200 || ticks++ % 5 === 0) load(); } };
@@ -526,7 +526,7 @@ function showTree() {
 
 function showRules() {
   main.replaceChildren(h("h1", null, "Rules"), h("p", { class: "dim", "data-part": "head" }), h("div", { class: "scroll", "data-part": "rules" }),
-    h("h2", null, "Where they come from"), h("div", { class: "scroll", "data-part": "sources" }));
+    h("h2", null, "Sources"), h("div", { class: "scroll", "data-part": "sources" }));
   const stop = new AbortController();
   let busy = false, loaded = false;
   async function load() {
@@ -542,7 +542,7 @@ function showRules() {
       part(main, "rules", list, l => ruleTable(l, true));
       part(main, "sources", all.sources, l => table(["Source", "Rules", "Loaded", "Problem"], l.map(s =>
         [bdi(s.source), String(s.rules), s.lastSuccess ? clock(s.lastSuccess) : "–", s.ok ? "" : h("span", { class: "bad" }, label(s.lastError || "not loaded"))]), "No rules were loaded."));
-    } catch (e) { loaded ? stale(e) : tell(e); } finally { busy = false; }
+    } catch (e) { loaded ? stale(e) : fail(e); } finally { busy = false; }
   }
   let ticks = 0;
   view = { name: "rules", frame: () => { if (ticks++ % 2 === 0) load(); }, reload: load, search: load };
@@ -561,14 +561,14 @@ function showBreakers() {
       part(main, "states", all.breakers, l => table(["Breaker", "Resource", "State", "Since", "Why", "Calls", "Bad", "Neutral", "Next probe"], l.map(b =>
         [bdi(b.rule), link(b.resource), h("b", { class: b.state === "closed" ? "pass" : "block" }, b.state), b.since ? clock(b.since) : "", whyOf(b), whole(b.calls), whole(b.bad), whole(b.neutral || 0), b.retryAt ? clock(b.retryAt) : ""]), "There are no breakers, or no call has needed one yet."));
       part(main, "changes", all.changes, l => timeline(l, all.at));
-    } catch (e) { loaded ? stale(e) : tell(e); }
+    } catch (e) { loaded ? stale(e) : fail(e); }
   }
   view = { name: "breakers", frame: load, breaker: load };
   leave = () => stop.abort();
   load();
 }
 
-// explainForm is about the resource of an address, if it has one, also where an input can't hold its name: one with line feeds.
+// explainForm asks about the resource of an address, if there is one, even if an input can't hold its name (with line feeds).
 function explainForm(at) {
   const field = (name, text, value, more) => h("label", null, text, h("input", { name, value, autocomplete: "off", spellcheck: "false", ...more }));
   const out = h("div", { role: "status" });
@@ -585,24 +585,24 @@ function explainForm(at) {
     try {
       const x = await get("/api/explain?resource=" + resource + "&" + q);
       out.replaceChildren(h("pre", null, lines(x.text)),
-        h("p", { class: "dim" }, x.assumed.length > 0 ? "Assumed of the call: " + x.assumed.join(", ") + "." : ""));
+        h("p", { class: "dim" }, x.assumed.length > 0 ? "Assumed about the call: " + x.assumed.join(", ") + "." : ""));
     } catch (e) { out.replaceChildren(h("p", { class: "bad" }, label(e.message))); }
   } },
     field("resource", "Resource", written(at), { required: true }), field("origin", "Caller", ""), field("context", "Context", ""),
-    field("units", "Units", "1", { inputmode: "numeric" }), field("args", "Arguments, as in user=ann 0=7", ""),
-    h("label", null, h("span", null, "Inbound: from outside, system rules judge it "), h("input", { name: "inbound", type: "checkbox", class: "box", checked: true })),
-    h("button", { class: "main" }, "What would become of a call now?"));
+    field("units", "Units", "1", { inputmode: "numeric" }), field("args", "Arguments, such as user=ann 0=7", ""),
+    h("label", null, h("span", null, "Inbound: system rules apply "), h("input", { name: "inbound", type: "checkbox", class: "box", checked: true })),
+    h("button", { class: "main" }, "Explain a call"));
   const given = form.elements.resource.value;
   return h("div", null, form, out);
 }
 
 function showExplain() {
-  main.replaceChildren(h("h1", null, "Explain"), h("p", { class: "dim" }, "What the rules would make of a call if it came now. Nothing is counted for it."), explainForm(""));
+  main.replaceChildren(h("h1", null, "Explain"), h("p", { class: "dim" }, "What the rules would decide for a call arriving now. It isn't counted."), explainForm(""));
   view = { name: "explain" };
   leave = () => {};
 }
 
-// ---- changing a rule: shown first, then applied as shown ----
+// ---- changing a rule: first its diff is shown, then it is applied ----
 
 function edit(r) {
   const box = $("edit-dialog"), text = $("edit-text"), apply = $("edit-apply"), error = $("edit-error"), diff = $("edit-diff");
@@ -615,7 +615,7 @@ function edit(r) {
   const send = async (path, more) => {
     error.textContent = "";
     try {
-      JSON.parse(text.value); // it is one value; it is sent as it is written
+      JSON.parse(text.value); // checks that it is one value; it is sent as written
       return await post(path, `{"rules":{${JSON.stringify(r.list || r.kind)}:[${text.value}]}${more}}`);
     } catch (e) { error.textContent = label(e.message); }
   };
@@ -629,7 +629,7 @@ function edit(r) {
   box.showModal();
 }
 
-// ---- moving around ----
+// ---- navigation ----
 
 const views = [["#/", showResources], ["#/tree", showTree], ["#/rules", showRules], ["#/breakers", showBreakers], ["#/explain", showExplain]];
 
