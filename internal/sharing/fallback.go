@@ -119,8 +119,8 @@ func (f *fallback) take(how cluster.OnFailure, now, n int64) (token int64, ok bo
 	return int64(receipt)<<tokenBits | fromFallback, true
 }
 
-// cancel gives n units back, and reports whether they need no charging. Units of earlier buckets
-// stay charged until their bucket ends.
+// cancel gives n units back to the local window, and reports whether they came from there, so that
+// they need no charging. Other units stay charged until their bucket ends.
 func (f *fallback) cancel(token, n int64) bool {
 	if token&(1<<tokenBits-1) != fromFallback || f.local == nil {
 		return false

@@ -32,7 +32,7 @@ func (w *Window) replied(t *store.Take, sent, received int64) {
 	defer w.mu.Unlock()
 	outdated := w.round.outdated
 	w.inFlight, w.round.outdated = false, false
-	if w.round.forgotten < mostFailures { // otherwise the store has yet to find the key it left behind
+	if w.round.forgotten < mostFailures { // otherwise the store may still be losing the key
 		w.broken = broken{}
 	}
 	r := &t.Reply
@@ -123,8 +123,8 @@ func (w *Window) applyGrantLocked(t *store.Take, sent, received int64) {
 	}
 }
 
-// standAsideLocked hands back the leases if a waiting call was refused only because the member
-// itself holds units that the call can't use: too few for it. It does so once per call.
+// standAsideLocked hands back the leases if a waiting call was refused only for want of the units in
+// them, which are too few for the call. It does so once per call.
 func (w *Window) standAsideLocked(t *store.Take, now int64) bool {
 	x := w.round.asking
 	if len(w.waiters) == 0 || w.waiters[0] != x || x.retried || t.Need != x.need.Units {

@@ -26,8 +26,8 @@ type Query struct {
 	From     time.Time // the second that contains From is the first
 	To       time.Time // exclusive; zero means no end
 	Resource string    // "" means all
-	// Limit is the number of rows after which the search ends with the current second; 0 means
-	// 6,000, at most 100,000.
+	// Limit is the number of rows to find; the second in which it is reached is returned whole.
+	// 0 means 6,000; at most 100,000.
 	Limit int
 }
 
