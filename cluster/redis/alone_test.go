@@ -306,7 +306,7 @@ func TestRulesOfOneShardAway(t *testing.T) {
 			}, patience, time.Millisecond)
 			assert.LessOrEqual(t, inVain, 20, "calls that waited in vain")
 			t.Logf("settled after %v, %d calls waited in vain", time.Since(begin).Round(time.Millisecond), inVain)
-			require.Eventually(t, func() bool { return calls(cut) == 0 }, patience, 10*time.Millisecond) // until the leases are spent
+			require.Eventually(t, func() bool { return calls(cut) == 0 }, patience, 10*time.Millisecond) // leases may be spent
 			a.groups = []*group{healthy}
 			a.shared()
 			for _, w := range healthy.windows {

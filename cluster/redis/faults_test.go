@@ -204,7 +204,7 @@ func TestProbe(t *testing.T) {
 
 	for command := range strings.FieldsSeq(commands) {
 		require.NoError(t, client.Do(t.Context(), "acl", "setuser", "shop", "-"+command[1:]).Err())
-		require.ErrorContains(t, probe(), "see the commands in docs/cluster.md", command)
+		require.ErrorContains(t, probe(), "see the list in docs/cluster.md", command)
 		require.NoError(t, client.Do(t.Context(), "acl", "setuser", "shop", command).Err())
 	}
 	require.NoError(t, client.Do(t.Context(), "replicaof", "127.0.0.1", "1").Err())
@@ -238,8 +238,8 @@ func TestConnectionsThatAreRefused(t *testing.T) {
 		return c.Err, st.Probe(t.Context())
 	}
 	for url, says := range map[string]string{
-		"redis://shop:wrong@" + s.Addr:           "the server refuses the user or the password",
-		"redis://nobody:secret@" + s.Addr:        "the server refuses the user or the password",
+		"redis://shop:wrong@" + s.Addr:           "the server rejects the user or the password",
+		"redis://nobody:secret@" + s.Addr:        "the server rejects the user or the password",
 		"redis://shop:secret@" + s.Addr + "/999": "DB index is out of range",
 	} {
 		err, probed := commands(url)
@@ -251,6 +251,6 @@ func TestConnectionsThatAreRefused(t *testing.T) {
 	require.NoError(t, patient(t, s).ConfigSet(t.Context(), "requirepass", "secret").Err())
 	err, probed := commands("redis://" + s.Addr)
 	require.ErrorIs(t, err, store.ErrNotExecuted)
-	require.ErrorContains(t, err, "the server wants a password")
-	require.ErrorContains(t, probed, "the server wants a password")
+	require.ErrorContains(t, err, "the server requires a password")
+	require.ErrorContains(t, probed, "the server requires a password")
 }

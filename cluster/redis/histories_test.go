@@ -299,7 +299,7 @@ func TestHistoriesOfMistakes(t *testing.T) {
 	for name, c := range map[string]struct{ old, mistake string }{
 		"borrowed buckets move time": {"local state = ", `local moved = ahead == 0 and target - at or 0
 			local state = struct.pack('<' .. string.rep('d', 6 + span + last - at - moved),
-				current + moved, has, here, before, lack, lackBefore, unpack(u, at + moved - span + 1, last))
+				current + moved, has, here, before, short, shortBefore, unpack(u, at + moved - span + 1, last))
 			local right = `},
 		"hand-backs count twice":               {"seq > highest and epoch == has then", "epoch == has then"},
 		"hand-backs of another epoch count":    {"seq > highest and epoch == has then", "seq > highest then"},
@@ -307,8 +307,8 @@ func TestHistoriesOfMistakes(t *testing.T) {
 		"a clock that is set back forgets":     {"u[at] = sum\n", "u[at] = 0\n"},
 		"a new epoch is not reported":          {"(epoch == 0 or epoch == has)", "true"},
 		"a hand-back is more than there was":   {"max(0, u[b] - units)", "u[b] - units"},
-		"what fits is for the active":          {"lackBefore > 0 and target == at", "false"},
-		"nobody else has a share":              {"max(lackBefore, lack) + 1", "max(lackBefore, lack)"},
+		"what fits is for the active":          {"shortBefore > 0 and target == at", "false"},
+		"nobody else has a share":              {"max(shortBefore, short) + 1", "max(shortBefore, short)"},
 		"shares are of the limit":              {"math.floor(left / sharers)", "limit"},
 		"a bucket that opens keeps its units":  {"for i = last + 1, at do u[i] = 0 end", "for i = last + 1, at do u[i] = u[last] end"},
 		"what is borrowed dies with its key":   {"if head ~= current or last > lasted or passed < 0 then", "if head ~= current then"},

@@ -16,25 +16,25 @@ import (
 func TestLinesOfGoRedis(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer
-		said := func() string {
+		logged := func() string {
 			defer text.Reset()
 			_, line, _ := strings.Cut(text.String(), "level=")
 			return line
 		}
 		l := &lines{log: slog.New(slog.NewTextHandler(&text, nil))}
 		l.Printf(t.Context(), "connection %d: %v\n", 7, "refused")
-		assert.Equal(t, "WARN msg=\"penstock: go-redis\" line=\"connection 7: refused\"\n", said())
+		assert.Equal(t, "WARN msg=\"penstock: go-redis\" line=\"connection 7: refused\"\n", logged())
 		l.Printf(t.Context(), "again")
 		l.Printf(t.Context(), "and again")
-		assert.Empty(t, said())
+		assert.Empty(t, logged())
 		time.Sleep(linePause)
 		l.Printf(t.Context(), "%s", strings.Repeat("x\n", 10_000))
-		line := said()
+		line := logged()
 		assert.Less(t, len(line), 800)
 		assert.Contains(t, line, "leftOut=2")
 		time.Sleep(linePause)
 		l.Printf(t.Context(), "later")
-		assert.NotContains(t, said(), "leftOut")
+		assert.NotContains(t, logged(), "leftOut")
 	})
 }
 

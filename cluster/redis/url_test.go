@@ -88,7 +88,7 @@ func TestRefusedClients(t *testing.T) {
 // Commands that were certainly not executed are distinguished from the others, in the wording of each
 // version.
 func TestExplained(t *testing.T) {
-	for said, want := range map[string]error{
+	for text, want := range map[string]error{
 		"NOSCRIPT No matching script.": store.ErrNotExecuted,
 		"MOVED 1 127.0.0.1:1":          store.ErrNotExecuted,
 		"LOADING Redis is loading":     store.ErrNotExecuted,
@@ -105,10 +105,10 @@ func TestExplained(t *testing.T) {
 		"NOPERM User shop has no permissions to run the 'evalsha' command":                                                                     store.ErrNotExecuted,
 		"ERR max number of clients reached": nil,
 	} {
-		err := penstockredis.Explained(answer(said))
-		require.ErrorContains(t, err, said)
-		assert.Equal(t, errors.Is(want, store.ErrNotExecuted), errors.Is(err, store.ErrNotExecuted), said)
-		assert.Equal(t, errors.Is(want, store.ErrForeign), errors.Is(err, store.ErrForeign), said)
+		err := penstockredis.Explained(answer(text))
+		require.ErrorContains(t, err, text)
+		assert.Equal(t, errors.Is(want, store.ErrNotExecuted), errors.Is(err, store.ErrNotExecuted), text)
+		assert.Equal(t, errors.Is(want, store.ErrForeign), errors.Is(err, store.ErrForeign), text)
 	}
 	assert.NotErrorIs(t, penstockredis.Explained(errors.New("OOM")), store.ErrNotExecuted, "not the server's word")
 }

@@ -496,7 +496,7 @@ func TestRefillsGoTogether(t *testing.T) {
 		commands += len(b)
 	}
 	if buckets := 30 * 20; silent > buckets/4 {
-		t.Fatalf("for %d calls that lack units nothing was sent, in %d buckets", silent, buckets)
+		t.Fatalf("for %d calls short of units nothing was sent, in %d buckets", silent, buckets)
 	}
 	if admitted < 14_700 || commands < 300 || 2*commands < 3*len(store.batches) {
 		t.Fatalf("%d of 15000 calls admitted, %d commands in %d batches", admitted, commands, len(store.batches))

@@ -43,7 +43,7 @@ func TestSimPermits(t *testing.T) {
 				used := p.giveUp()
 				counted = max(used, p.good.Load()) // reported to the store
 				if running > counted {
-					s.Failf("%d run, and the store is told of %d", running, counted)
+					s.Failf("%d run, and the store counts %d", running, counted)
 				}
 				mu.Unlock()
 				mu.Lock()

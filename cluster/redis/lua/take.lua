@@ -12,7 +12,7 @@
 -- The cost of this script bounds the number of members: it makes few calls, and looks up functions once.
 local call, read, write, max, min = redis.call, struct.unpack, struct.pack, math.max, math.min
 local key, member, numbers = KEYS[1], ARGV[1], ARGV[2]
-local width, phase, span, buckets, limit, need, want, seen, lacked, ahead, borrow, seq, epoch, newEpoch, backs, more =
+local width, phase, span, buckets, limit, need, want, seen, shortfall, ahead, borrow, seq, epoch, newEpoch, backs, more =
   read('<ddddddddddddddd', numbers)
 
 -- doubles returns the format of n doubles.
@@ -33,7 +33,7 @@ end
 
 -- u[at] is the current bucket's units, u[last] the last bucket's.
 local u, at, last
-local head, has, here, before, lack, lackBefore
+local head, has, here, before, short, shortBefore
 local drop -- fields of forgotten members, if any
 local got = call('HMGET', key, 'w', member)
 local sighting = got[2]
@@ -44,7 +44,7 @@ else
   local n = #got[1] / 8
   if n < 6 + span or n > 7 + span + buckets or n % 1 ~= 0 then return redis.error_reply(foreign) end
   u = {read(doubles(n), got[1])}
-  head, has, here, before, lack, lackBefore = u[1], u[2], u[3], u[4], u[5], u[6]
+  head, has, here, before, short, shortBefore = u[1], u[2], u[3], u[4], u[5], u[6]
   if head % 1 ~= 0 or head >= 2^53 or head <= -2^53 then return redis.error_reply(foreign) end
   at, last = 6 + span, n
   u[n + 1] = nil -- the slot after the last number
@@ -67,7 +67,7 @@ if head and current <= head - span then
   else
     has = has - (2^53 - 2) + newEpoch
   end
-  head, here, before, lack, lackBefore, sighting = nil, 0, 0, 0, 0, nil
+  head, here, before, short, shortBefore, sighting = nil, 0, 0, 0, 0, nil
   u, at, last = {}, span, span + far
   for i = 1, last do u[i] = 0 end
   u[at] = sum
@@ -80,10 +80,10 @@ elseif head and current <= head + span + buckets then
   at = at + current - head
   for i = last + 1, at do u[i] = 0 end
   last = max(last, at)
-  if current ~= head + 1 then here, lack = 0, 0 end
-  before, lackBefore, here, lack = here, lack, 0, 0
+  if current ~= head + 1 then here, short = 0, 0 end
+  before, shortBefore, here, short = here, short, 0, 0
 else
-  u, at, last, here, before, lack, lackBefore = {}, span, span, 0, 0, 0, 0
+  u, at, last, here, before, short, shortBefore = {}, span, span, 0, 0, 0, 0
   for i = 1, span do u[i] = 0 end
 end
 local lasted, remembers = last, span + buckets
@@ -154,9 +154,9 @@ local granted, left = 0, max(0, limit - full(u, last, span, target))
 if asks and (epoch == 0 or epoch == has) then
   if need <= left then
     local sharers = active
-    if lackBefore > 0 and target == at then sharers = min(active, max(lackBefore, lack) + 1) end
+    if shortBefore > 0 and target == at then sharers = min(active, max(shortBefore, short) + 1) end
     granted = max(need, min(want, math.floor(left / sharers)))
-    if granted > 0 and granted < want and lacked ~= current then lack = lack + 1 end
+    if granted > 0 and granted < want and shortfall ~= current then short = short + 1 end
   elseif borrow > 0 and need <= limit then
     local i = opens(u, last, span, at, limit - need)
     if i <= at + buckets and (i - at) * width - passed < borrow then
@@ -176,7 +176,7 @@ if limit > 0 and (target ~= at or left == 0) and full(u, last, span, at) >= limi
   free = (opens(u, last, span, at, limit - 1) - at) * width - passed
 end
 
-local state = write(doubles(6 + span + last - at), current, has, here, before, lack, lackBefore, unpack(u, at - span + 1, last))
+local state = write(doubles(6 + span + last - at), current, has, here, before, short, shortBefore, unpack(u, at - span + 1, last))
 if seq > highest then
   call('HSET', key, 'w', state, member, write('<dd', seq, current))
 else

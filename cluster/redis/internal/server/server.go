@@ -96,11 +96,11 @@ func (s *Server) Revive() error {
 		select {
 		case <-ended:
 			s.process = nil
-			said, _ := os.ReadFile(log)
-			if bytes.Contains(said, []byte("in use")) {
+			output, _ := os.ReadFile(log)
+			if bytes.Contains(output, []byte("in use")) {
 				return errTaken
 			}
-			return fmt.Errorf("redis-server has ended: %s", said)
+			return fmt.Errorf("redis-server has ended: %s", output)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -109,8 +109,8 @@ func (s *Server) Revive() error {
 
 // answers reports whether it is this server that answers at the address.
 func (s *Server) answers() bool {
-	said, err := Ask(s.Addr, "INFO server")
-	return err == nil && bytes.Contains(said, []byte("process_id:"+strconv.Itoa(s.process.Process.Pid)+"\r\n"))
+	output, err := Ask(s.Addr, "INFO server")
+	return err == nil && bytes.Contains(output, []byte("process_id:"+strconv.Itoa(s.process.Process.Pid)+"\r\n"))
 }
 
 // Ask sends a command and returns its first reply, raw, without a client. An error reply begins
