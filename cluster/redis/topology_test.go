@@ -102,8 +102,8 @@ func TestOneServerOfSeveral(t *testing.T) {
 	require.ErrorContains(t, err, "has moved to another server")
 }
 
-// The store meets the contract in a Redis Cluster too, and knows which keys are together. known bug
-// 101
+// The store meets the contract in a Redis Cluster too, and knows which keys are together.
+// known bug 101
 func TestConformanceOfClusters(t *testing.T) {
 	c := startThree(t)
 	st := penstockredis.Patient(c.patient(t))

@@ -145,8 +145,8 @@ func TestLeaseGoesBackByItself(t *testing.T) {
 	}
 }
 
-// A member's lease doesn't keep out its own calls: it goes back, and the call asks once more. known
-// bug 180
+// A member's lease doesn't keep out its own calls: it goes back, and the call asks once more.
+// known bug 180
 func TestLeaseIsInNobodysWay(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	m := join(t, cluster.NewMemory(clock), clock)
@@ -271,8 +271,8 @@ func TestBorrowingThatIsAlmostInTime(t *testing.T) {
 	}
 }
 
-// A prioritized call of more units than the limit never fits, and the store isn't asked. known bug
-// 213
+// A prioritized call of more units than the limit never fits, and the store isn't asked.
+// known bug 213
 func TestPrioritizedThatNeverFits(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	m := join(t, cluster.NewMemory(clock), clock)
@@ -566,8 +566,8 @@ func (s *untilItLeaves) Do(ctx context.Context, batch []store.Command) {
 	s.Store.Do(ctx, batch)
 }
 
-// An unusable key is logged without a lock: the log handler may be subject to the same limit. known
-// bug 185
+// An unusable key is logged without a lock: the log handler may be subject to the same limit.
+// known bug 185
 func TestLogUnderItsOwnLimit(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	var w *sharing.Window
@@ -635,8 +635,8 @@ type badError struct{}
 func (badError) Error() string { return "bad" }
 func (badError) Is(error) bool { panic("of an error") }
 
-// An error whose methods panic is a failure of the store; after it the window goes on. known bug
-// 175
+// An error whose methods panic is a failure of the store; after it the window goes on.
+// known bug 175
 func TestStoreWhoseErrorPanics(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := &failing{Memory: cluster.NewMemory(clock), err: badError{}}
@@ -812,8 +812,8 @@ func TestCloseUnderTraffic(t *testing.T) {
 	}
 }
 
-// A store gets as long to answer as the most patient rule allows, whatever the configuration. known
-// bug 196
+// A store gets as long to answer as the most patient rule allows, whatever the configuration.
+// known bug 196
 func TestTimeoutOfARule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := clocks.NewSystem()

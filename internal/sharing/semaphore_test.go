@@ -56,8 +56,8 @@ func (r *running) turn(t *testing.T) {
 	}
 }
 
-// A rule in shadow mode counts the calls it would refuse, also before the store has answered. known
-// bug 201
+// A rule in shadow mode counts the calls it would refuse, also before the store has answered.
+// known bug 201
 func TestPermitsThatAreTried(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := &onItsWay{Memory: cluster.NewMemory(clock)}
@@ -329,8 +329,8 @@ func TestPermitsOfASuspendedMachine(t *testing.T) {
 	}
 }
 
-// A semaphore whose key holds a foreign value reports it, and doesn't ask for each call. known bug
-// 194
+// A semaphore whose key holds a foreign value reports it, and doesn't ask for each call.
+// known bug 194
 func TestKeyThatIsNoSemaphores(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	logged := 0

@@ -33,8 +33,8 @@ func (s starting) Start(ctx context.Context, batch []store.Command, done func())
 	done()
 }
 
-// A store that violates its contract counts as unreachable, and each member has its share. known
-// bug 175
+// A store that violates its contract counts as unreachable, and each member has its share.
+// known bug 175
 func TestStoreThatIsNone(t *testing.T) {
 	replies := func(take store.TakeReply) custom {
 		return func(_ context.Context, batch []store.Command) {

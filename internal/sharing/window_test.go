@@ -198,8 +198,8 @@ func TestHoldsWithoutTheStore(t *testing.T) {
 	}
 }
 
-// A window of another shape begins with the units that members admitted in the previous one. known
-// bug 169
+// A window of another shape begins with the units that members admitted in the previous one.
+// known bug 169
 func TestAnotherShape(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := cluster.NewMemory(clock)
@@ -391,8 +391,8 @@ func TestSuspendedMachine(t *testing.T) {
 	}
 }
 
-// Units admitted without the store are charged soon after it is back, even if no call comes. known
-// bug 208
+// Units admitted without the store are charged soon after it is back, even if no call comes.
+// known bug 208
 func TestChargedWithoutACall(t *testing.T) {
 	for calls, away := range map[int]bool{1: false, 20: true} {
 		clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
@@ -437,8 +437,8 @@ func (s *readAloud) Start(ctx context.Context, batch []store.Command, done func(
 	s.dones = append(s.dones, done)
 }
 
-// If a machine is suspended while the store answers, the age of the answer is unknown. known bug
-// 204
+// If a machine is suspended while the store answers, the age of the answer is unknown.
+// known bug 204
 func TestSuspendedWhileAsking(t *testing.T) {
 	clock, theirs := clocks.NewManual(time.Unix(1_800_000_000, 0)), &hands{}
 	theirs.now = clock.Now()
@@ -488,8 +488,8 @@ func TestABurstWhereThereIsRoom(t *testing.T) {
 	s.want(0, 0, "of 100, where 1471 are free")
 }
 
-// Units leased within a larger limit go back when it is lowered, and so do grants in flight. known
-// bug 224
+// Units leased within a larger limit go back when it is lowered, and so do grants in flight.
+// known bug 224
 func TestALoweredThreshold(t *testing.T) {
 	s := newSlowStore(t)
 	w := share(t, s.m, 2000, cluster.Closed)

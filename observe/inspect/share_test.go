@@ -81,8 +81,8 @@ func TestCopiesForACrowd(t *testing.T) {
 	t.Log(d.made, "copies,", turnedAway.Load(), "of 12,800 turned away")
 }
 
-// A reader that arrives while a copy is being made shares the next with all others that do. known
-// bug 119
+// A reader that arrives while a copy is being made shares the next with all others that do.
+// known bug 119
 func TestCopiesAreShared(t *testing.T) {
 	begun, goOn := make(chan bool), make(chan bool)
 	d := newDesk(func() int { return 1 })
