@@ -6,7 +6,7 @@ import (
 )
 
 // DefaultNode counts the calls of one resource in one context. Its place is below the node it was
-// first called from, and never changes.
+// first called from, and doesn't change until it leaves.
 type DefaultNode struct {
 	entrance *EntranceNode
 	cluster  *ClusterNode

@@ -101,10 +101,12 @@ func (r *Registry[T, V]) Obtain(name string, now int64) (V, bool) {
 	if v, ok := r.Find(name); ok {
 		return v, true
 	}
-	return r.obtain(name, now, r.build)
+	return r.obtain(name, now, r.build, nil)
 }
 
-func (r *Registry[T, V]) obtain(name string, now int64, build func(name string) V) (V, bool) {
+// obtain is Obtain for a name that was not found, with functions of the caller's: build makes a
+// member, and back, which may be nil, is called with one that is brought back, before others see it.
+func (r *Registry[T, V]) obtain(name string, now int64, build func(name string) V, back func(V)) (V, bool) {
 	if r.budget.full() && r.room != nil {
 		r.room(now)
 	}
@@ -118,16 +120,18 @@ func (r *Registry[T, V]) obtain(name string, now int64, build func(name string) 
 		var none V
 		return none, false
 	}
-	return r.putLocked(name, build), true
+	return r.putLocked(name, build, back), true
 }
 
 // putLocked makes a member, or brings back the one that has left, if anything still refers to it.
 // It keeps a copy of the name, because the caller's may be part of a whole request. The caller
 // holds mu.
-func (r *Registry[T, V]) putLocked(name string, build func(name string) V) V {
+func (r *Registry[T, V]) putLocked(name string, build func(name string) V, back func(V)) V {
 	v := V(r.gone[name].Value())
 	if v == nil {
 		v = build(strings.Clone(name))
+	} else if back != nil {
+		back(v)
 	}
 	delete(r.gone, name)
 	r.items.store(v)
@@ -147,7 +151,7 @@ func (r *Registry[T, V]) pin(name string, build func(name string) V) V {
 	r.reserveLocked(name)
 	v, ok := r.Find(name)
 	if !ok {
-		v = r.putLocked(name, build)
+		v = r.putLocked(name, build, nil)
 	}
 	return v
 }

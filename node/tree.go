@@ -194,7 +194,8 @@ func (t *Tree) Call(e *EntranceNode, c *ClusterNode, parent *DefaultNode, now in
 		n = c.calls.pin(e.name, build)
 	} else {
 		var ok bool
-		if n, ok = c.calls.obtain(e.name, now, build); !ok {
+		back := func(n *DefaultNode) { t.moveBelow(n, parent) }
+		if n, ok = c.calls.obtain(e.name, now, build, back); !ok {
 			return t.Call(t.overflow, c, nil, now)
 		}
 	}
@@ -203,12 +204,12 @@ func (t *Tree) Call(e *EntranceNode, c *ClusterNode, parent *DefaultNode, now in
 	return n
 }
 
-// place puts a call node into the tree, unless it is there already: below the parent that it was made
-// with or, if that is not in the same context or has left, below the entrance.
+// place puts a call node into the tree, unless it is there already: below the parent that it was made,
+// or brought back, with or, if that is not in the same context or has left, below the entrance.
 //
 // Another goroutine may find a node, and call from it, before the goroutine that made it has placed
-// it. So a parent that isn't in the tree yet is placed first, as are its own parents. That ends, and
-// makes no cycle, because a parent exists before the nodes that are made with it.
+// it. So a parent that isn't in the tree yet is placed first, as are its own parents. Each is asked for
+// its parent once, so that ends even if nodes that were brought back name each other.
 //
 // A node that is removed from its registry is removed from the tree after that. So place checks
 // afterwards whether the node is still registered, and holds placing until then: a node that is
@@ -222,6 +223,7 @@ func (t *Tree) place(n *DefaultNode, now int64) {
 // placeLocked is place for a caller that holds placing; it lets go of it to look for an entrance.
 func (t *Tree) placeLocked(n *DefaultNode, now int64) {
 	parent := n.below
+	n.below = nil
 	if parent != nil && parent.Context() != n.Context() {
 		parent = nil
 	}
@@ -243,10 +245,18 @@ func (t *Tree) placeLocked(n *DefaultNode, now int64) {
 			}
 		}
 	}
-	n.below = nil // it must not keep nodes that have left
 	if registered, _ := n.cluster.calls.Find(n.entrance.name); registered != n {
 		n.takeOutLocked()
 	}
+}
+
+// moveBelow prepares a node that is brought back: it is placed below the node that calls it now, and
+// whoever finds it may place nodes below it at once.
+func (t *Tree) moveBelow(n, parent *DefaultNode) {
+	n.close(false)
+	t.placing.Lock()
+	n.below = parent
+	t.placing.Unlock()
 }
 
 func (t *Tree) unplace(n *DefaultNode) {

@@ -154,18 +154,26 @@ func TestSimResourceLeaves(t *testing.T) {
 }
 
 // known bug 241: two callers come by the same path, and the one that finds the other's node calls
-// from there before that has its place. Whoever is first, the nested call is below it.
+// from there before that has its place. Whoever is first, the nested call is below it, whether the
+// nodes are new or brought back.
 func TestSimNestedCallsStandBelowTheirCaller(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		tree, _ := simTree(nil)
 		web := tree.Entrance("web", epoch)
 		outer, middle, inner := tree.newCluster("outer"), tree.newCluster("middle"), tree.newCluster("inner")
+		path := func() {
+			n := tree.Call(web, outer, nil, epoch)
+			n = tree.Call(web, middle, n, epoch)
+			tree.Call(web, inner, n, epoch)
+		}
+		if s.Rand.IntN(2) == 0 {
+			path()
+			for _, c := range []*ClusterNode{inner, middle, outer} {
+				c.calls.Evict(epoch)
+			}
+		}
 		for range 2 {
-			s.Named("caller", func() {
-				n := tree.Call(web, outer, nil, epoch)
-				n = tree.Call(web, middle, n, epoch)
-				tree.Call(web, inner, n, epoch)
-			})
+			s.Named("caller", path)
 		}
 		s.Check(func() {
 			below := web.Children()

@@ -455,8 +455,9 @@ func TestTreePlacesNothingBelowAResourceThatLeaves(t *testing.T) {
 	require.ElementsMatch(t, []string{"web/a", "web/b", "web/a/c"}, paths(tree))
 }
 
-// Two nodes left and come back at the same time, each called from the other: both are registered,
-// neither has a place yet. They must not end up below each other, outside the tree.
+// Two nodes left and come back at the same time, each called from the other: both
+// are registered, neither stands yet. They must not end up below each other, where
+// nobody finds them.
 func TestTreeHasNoCircles(t *testing.T) {
 	tree, o := newTree(t, Caps{})
 	web := tree.Entrance("web", epoch)
@@ -466,11 +467,23 @@ func TestTreeHasNoCircles(t *testing.T) {
 		n.cluster.calls.Evict(epoch)
 		n.cluster.calls.Restore("web", n)
 	}
-	require.Same(t, a, tree.Call(web, a.cluster, b, epoch))
-	require.Same(t, b, tree.Call(web, b.cluster, a, epoch))
+	tree.moveBelow(a, b)
+	tree.moveBelow(b, a)
 	tree.place(a, epoch)
 	tree.place(b, epoch)
-	require.ElementsMatch(t, []string{"web/a", "web/b"}, paths(tree))
+	require.ElementsMatch(t, []string{"web/a", "web/a/b"}, paths(tree))
+}
+
+// A node that left and is brought back stands below the node that calls it then.
+func TestNodeComesBackBelowItsCaller(t *testing.T) {
+	tree, o := newTree(t, Caps{})
+	web := tree.Entrance("web", epoch)
+	outer := tree.Call(web, o.Pin("outer"), nil, epoch)
+	inner := tree.Call(web, o.Pin("inner"), outer, epoch)
+	inner.cluster.calls.Evict(epoch)
+	require.Equal(t, []string{"web/outer"}, paths(tree))
+	require.Same(t, inner, tree.Call(web, inner.cluster, outer, epoch))
+	require.ElementsMatch(t, []string{"web/outer", "web/outer/inner"}, paths(tree))
 }
 
 // A node that had a child when it was marked, and lost it before it was checked, is still open to
