@@ -85,6 +85,10 @@ func (s *leases) grant(l lot, now int64) (in *lot, over leftover) {
 		default:
 			over = s.closeCurrent(now)
 		}
+		if over.lot != nil { // add may use its place
+			ended := *over.lot
+			over.lot = &ended
+		}
 		l.granted = 0
 		in = s.lots.add(l, s.cur, s.next)
 	}

@@ -48,9 +48,10 @@ func (d *permitDemand) ask(calls waiting, p permitPosition) (need, want int64) {
 	return need, max(want, need, more)
 }
 
-// keep plans when spare permits go back.
-func (d *permitDemand) keep(now int64, spare bool) {
-	if d.idleAt == never && spare {
+// keep plans when spare permits go back. It asks whether there are any only if that is not planned
+// yet, because the answer takes back the permits that were lent to lanes.
+func (d *permitDemand) keep(now int64, spare func() bool) {
+	if d.idleAt == never && spare() {
 		d.idleAt = now + idlePermits
 	}
 }

@@ -18,7 +18,7 @@ func permitsScript(s *scenario) script {
 	position := func() permitPosition {
 		return permitPosition{limit, p.inUse.InUse(), p.good.Load(), r.room(limit), r.active}
 	}
-	keep := func() { d.keep(s.now, max(p.good.Load(), r.held) > p.inUse.InUse()) }
+	keep := func() { d.keep(s.now, func() bool { return max(p.good.Load(), r.held) > p.inUse.InUse() }) }
 	return script{
 		"limit": func() string { limit = s.units(); return "" },
 		"acquire": func() string {

@@ -260,7 +260,7 @@ func (s *Semaphore) fallbackLimitLocked() int64 {
 func (s *Semaphore) attendLocked(now int64) {
 	s.attend.Store(true) // earlier releases are seen here, later ones see attend
 	s.serveLocked(now)
-	s.demand.keep(now, max(s.permits.good.Load(), s.round.held) > s.permits.inUse.InUse())
+	s.demand.keep(now, func() bool { return max(s.permits.good.Load(), s.round.held) > s.permits.inUse.InUse() })
 	if len(s.waiters) == 0 && s.demand.idleAt != never {
 		s.attend.Store(false)
 	}
