@@ -77,7 +77,7 @@ const (
 	MatchExact  = spec.MatchExact  // the resource with exactly that name
 	MatchRegex  = spec.MatchRegex  // resources whose whole name matches a regular expression
 	MatchPrefix = spec.MatchPrefix // resources whose name begins with the text before the final star
-	MatchPath   = spec.MatchPath   // resources whose name has the same parts between slashes, where a star matches any part
+	MatchPath   = spec.MatchPath   // resources with the same parts between slashes; a star matches any part
 )
 
 // AnyResource is the Resource of a rule for all resources without a rule of their own.

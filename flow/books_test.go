@@ -104,7 +104,7 @@ func TestWindowsHoldWhatPassed(t *testing.T) {
 		orders := g.resource("orders")
 		check(&orders.StatisticNode, 0, 1, 2)
 		for o := range 3 {
-			if n, ok := orders.Origins().Find(fmt.Sprint("o", o)); ok && r > 20 { // created while calls were running: see node.StatisticNode.Window
+			if n, ok := orders.Origins().Find(fmt.Sprint("o", o)); ok && r > 20 { // see node.StatisticNode.Window
 				check(&n.StatisticNode, o)
 			}
 		}

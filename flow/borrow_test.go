@@ -238,7 +238,7 @@ func TestBorrowerAheadIsSeenWhenAsked(t *testing.T) {
 	}
 	g.run([]step{
 		{1375 * ms, "orders from b", 1, "pass"},
-		{1615 * ms, "orders from a first", 1, "260ms"}, // rule "others" has room, and is charged when the call runs
+		{1615 * ms, "orders from a first", 1, "260ms"}, // "others" is charged when the call runs
 	})
 	g.at(1792 * ms)
 	assert.Equal(t, "others", refusedBy("orders from a first"))

@@ -72,7 +72,8 @@ func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 			break
 		}
 	}
-	if longest.Borrowed || inv.Prioritized() && len(rs.sharing) > 0 { // shared rules are asked later, and lend too
+	// Shared rules are asked later, and lend too.
+	if longest.Borrowed || inv.Prioritized() && len(rs.sharing) > 0 {
 		rs.openWindowsOnPath(inv)
 	}
 	return longest

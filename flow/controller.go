@@ -61,7 +61,7 @@ func newController(t *table, at *engine.Binding, r Rule, record *engine.Record, 
 	case r.Threshold == 0:
 		c.enforcer = closed{c, c.enforcer}
 	}
-	if r.leases() || r.Mode == spec.Off || at.Looks { // counts on no node; a rule that is off only keeps state for later
+	if r.leases() || r.Mode == spec.Off || at.Looks { // a rule that is off only keeps state
 		return c, nil
 	}
 	return c, c.openMeters(at.Now, old)

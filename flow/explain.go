@@ -16,7 +16,7 @@ func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 				j.Outcome, j.Why = core.NotJudged, c.concern(inv, rs)
 			}
 			if len(j.Measures) > 0 && c.rule.Relation == Associated {
-				j.Measures[0].For, j.Measures[0].Remaining = c.rule.Ref, nil // such calls take nothing from Ref
+				j.Measures[0].For, j.Measures[0].Remaining = c.rule.Ref, nil // takes nothing from Ref
 			}
 			all = append(all, j)
 		}

@@ -39,7 +39,8 @@ func TestWarmUpAtLowRates(t *testing.T) {
 			assert.Equal(t, c.cold, g.passes(2*all, "orders"), "cold")
 			g.clock.Advance(time.Second)
 			assert.Equal(t, all-c.cold, g.passes(2*all, "orders"), "as much as that has warmed it up")
-			distance := c.interval / time.Duration(all) * time.Duration(c.factor) // between calls that don't warm it up
+			// The distance between calls that don't warm it up.
+			distance := c.interval / time.Duration(all) * time.Duration(c.factor)
 			g.clock.Advance(max(c.interval+c.period, distance+time.Second))
 			assert.Equal(t, c.cold, g.passes(2*all, "orders"), "cold again")
 

@@ -104,7 +104,7 @@ const (
 	MaxWarmUpPeriod = 24 * time.Hour
 	MaxColdFactor   = 1000
 	MaxWaitLimit    = 24 * time.Hour
-	MaxThrottle     = family.MaxRate // units per second that a throttle can space, or that a token bucket can gain
+	MaxThrottle     = family.MaxRate // units per second of a throttle or a token bucket
 	MaxBurst        = family.MaxBurst
 	MaxThreshold    = 1e15
 )

@@ -76,7 +76,7 @@ type Buckets struct {
 // BucketStats holds the fill level of a resource's token bucket.
 type BucketStats struct {
 	Resource string  `json:"resource"`
-	Tokens   float64 `json:"tokens"` // tokens left: units that may pass at once, plus the fraction of the next one
+	Tokens   float64 `json:"tokens"` // units that may pass at once, plus the fraction of the next
 	Size     int64   `json:"size"`   // of a full bucket: the burst plus the unit that is due
 }
 

@@ -17,7 +17,7 @@ import (
 // associated rule takes nothing: it reads the window of another resource.
 type window struct {
 	*controller
-	one     *stat.Window // window of the one node that the rule always counts on; nil if the node depends on the call
+	one     *stat.Window // of the only node; nil if the node depends on the call
 	limit   int64        // of a plain rule
 	plain   bool         // enforces a fixed limit in one, for every call of the resource
 	callers *callers     // nil unless each caller has a window of its own

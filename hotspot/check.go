@@ -132,7 +132,8 @@ func (c *controller) fitsLocked(s *shard, x *cell, v *argument.Value, now, n int
 		}
 		return s.firstAfter(q).Wait(now, q.cost(n)) <= c.rule.MaxWait
 	case x == nil && c.rule.Metric == QPS && c.windows(&s.rest):
-		return n <= q.size && (q.private || c.usedLocked(&s.rest, now, q) <= q.size-n) // a new cell starts as a copy of the rest
+		// A new cell starts as a copy of the rest.
+		return n <= q.size && (q.private || c.usedLocked(&s.rest, now, q) <= q.size-n)
 	case x == nil:
 		begin := s.newCell(now, q)
 		x = &begin

@@ -72,7 +72,8 @@ func (c *controller) explain(inv *engine.Invocation, v argument.Value, n int64, 
 			fresh.turnsLocked().NotBefore(leaves.last()) // as the floor will require
 		}
 		m := c.explainCellLocked(inv, &fresh, n, q, j)
-		j.About = j.About || leaves != nil && !j.Next.IsZero() // by then the value may get the place of another
+		// By then the value may get the place of another.
+		j.About = j.About || leaves != nil && !j.Next.IsZero()
 		return m
 	}
 	var asked core.Judgement
@@ -92,7 +93,8 @@ func (s *shard) findsRoomLocked(now int64, rule *controller) (leaves *cell, ok b
 	if len(s.ring) < s.room {
 		return nil, true
 	}
-	for i := 1; i <= min(maxLook, len(s.ring)) && len(s.ring) == s.room; i++ { // over room, one eviction is not enough
+	// If the ring is over its room, one eviction is not enough.
+	for i := 1; i <= min(maxLook, len(s.ring)) && len(s.ring) == s.room; i++ {
 		if x := s.ring[(s.hand+i)%len(s.ring)]; rule.forgettableLocked(x, now) {
 			return x, true
 		}

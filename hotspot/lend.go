@@ -58,7 +58,7 @@ type hotValue struct {
 
 	holder  engine.Holder    // of the units that calls take
 	until   shared.Int64     // the last instant at which lent units and a shown refusal are valid
-	token   shared.Int64     // identifies the source of the units: the number of the window's bucket, or the time of the filling
+	token   shared.Int64     // the number of the window's bucket, or the time of the filling
 	refusal shared.Uint64    // number(32) | the fewest units that are refused(32), 0 if none is shown
 	block   *core.BlockError // set before the first refusal is shown, and never changed
 
@@ -74,7 +74,7 @@ type hotLane struct {
 	credit  lending.Credit
 	refused shared.Uint64 // calls(24) | units(40)
 
-	counted uint32 // version of credit up to which calls that spent have been counted; guarded by the shard's lock
+	counted uint32 // version of credit up to which calls are counted; guarded by the shard's lock
 	_       [108]byte
 }
 

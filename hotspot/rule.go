@@ -106,7 +106,7 @@ const (
 	MinInterval   = stat.MinInterval
 	MaxInterval   = stat.MaxInterval
 	MaxWaitLimit  = 24 * time.Hour
-	MaxThrottle   = family.MaxRate // units per second that a throttle can space, or that a token bucket can gain
+	MaxThrottle   = family.MaxRate // units per second of a throttle or a token bucket
 	MaxThreshold  = 1e15
 	MaxIndex      = 1000
 	MaxMaxValues  = 1_000_000

@@ -107,9 +107,10 @@ func TestValueIsKeptWhileTheRestQueues(t *testing.T) {
 	assert.Equal(t, "pass", g.outcome(user("b")), "the first of the rest")
 	g.at(4 * ms)
 	assert.Equal(t, "6ms", g.outcome(user("a")))
-	leave := g.parked(user("b"), engine.Units(3))  // until 30 ms
-	g.at(20 * ms)                                  // from here on, a new value could take the place of a
-	second := g.parked(user("c"), engine.Units(3)) // enough units that its turn is still to come when the first call gives up
+	leave := g.parked(user("b"), engine.Units(3)) // until 30 ms
+	g.at(20 * ms)                                 // from here on, a new value could take the place of a
+	// Enough units that its turn is still to come when the first call gives up.
+	second := g.parked(user("c"), engine.Units(3))
 	third := g.parked(user("a"), engine.Units(2))
 	leave()
 	second()
