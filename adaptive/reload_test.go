@@ -68,7 +68,7 @@ func TestReload(t *testing.T) {
 	assert.EqualValues(t, 20, s.limit().Limit, "a rule that was gone knows nothing")
 }
 
-// A rule that can't be honoured changes nothing.
+// An invalid rule changes nothing.
 func TestRefusedReload(t *testing.T) {
 	g := newGuard(t, at(2))
 	require.Error(t, g.Update(func(b *engine.SnapshotBuilder) error {

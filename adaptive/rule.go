@@ -60,7 +60,7 @@ const (
 )
 
 // Normalized returns the rule with every default filled in. It returns a [spec.FieldError] for the
-// first field that can't be honoured.
+// first invalid field.
 func (r Rule) Normalized() (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
 	r.Floor = cmp.Or(r.Floor, DefaultFloor)

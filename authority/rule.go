@@ -42,7 +42,7 @@ type Rule struct {
 }
 
 // Normalized returns the rule with every default filled in and its names trimmed. It returns a
-// [spec.FieldError] for the first field that can't be honoured.
+// [spec.FieldError] for the first invalid field.
 func (r Rule) Normalized() (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
 	switch {

@@ -116,7 +116,7 @@ const (
 )
 
 // Normalized returns the rule with defaults filled in for every field that it reads. It returns a
-// [spec.FieldError] for the first field that can't be honoured. coldFactor is the engine's.
+// [spec.FieldError] for the first invalid field. coldFactor is the engine's.
 func (r Rule) Normalized(coldFactor int) (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
 	if err := cmp.Or(r.checkNames(), r.checkEnums(), r.checkRead(), r.checkShared()); err != nil {

@@ -117,7 +117,7 @@ const (
 const defaultMaxValues = 10_000
 
 // Normalized returns the rule with defaults filled in for every field that it reads. It returns a
-// [spec.FieldError] for the first field that can't be honoured.
+// [spec.FieldError] for the first invalid field.
 func (r Rule) Normalized() (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
 	if err := cmp.Or(r.checkNames(), r.checkEnums(), r.checkShared()); err != nil {

@@ -30,8 +30,7 @@ type Cluster struct {
 // MaxMembers is the highest Cluster.Members.
 const MaxMembers = 1 << 20
 
-// Normalized returns c unchanged. It returns a [spec.FieldError] for the first field that can't be
-// honoured.
+// Normalized returns c unchanged. It returns a [spec.FieldError] for the first invalid field.
 func (c Cluster) Normalized() (Cluster, error) {
 	if c.Members < 0 || c.Members > MaxMembers {
 		return c, spec.BadField("members", "is %d: use a number from 1 to %d, or leave it out", c.Members, MaxMembers)

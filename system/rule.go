@@ -54,7 +54,7 @@ const (
 )
 
 // Normalized returns the rule with defaults filled in for every field that it reads. It returns a
-// [spec.FieldError] for the first field that can't be honoured.
+// [spec.FieldError] for the first invalid field.
 func (r Rule) Normalized() (Rule, error) {
 	if err := r.checkEnums(); err != nil {
 		return r, err

@@ -34,8 +34,7 @@ type Path struct {
 // MaxPaths is the most paths in a group.
 const MaxPaths = 1000
 
-// Normalized returns the group. It returns a [spec.FieldError] for the first field that can't be
-// honoured.
+// Normalized returns the group. It returns a [spec.FieldError] for the first invalid field.
 func (g Group) Normalized() (Group, error) {
 	if g.ID == "" {
 		return g, spec.BadField("id", "is required: rules refer to the group by it")

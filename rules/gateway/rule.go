@@ -76,7 +76,7 @@ func (r Rule) Target() string {
 }
 
 // Normalized returns the rule with defaults filled in for every field that it reads. It returns a
-// [spec.FieldError] for the first field that can't be honoured.
+// [spec.FieldError] for the first invalid field.
 func (r Rule) Normalized() (Rule, error) {
 	switch {
 	case r.Route == "" && r.Group == "":
