@@ -27,16 +27,19 @@ import (
 //
 // # Reading order
 //
-// Each file begins with its invariants. windowring.go: which buckets are kept. windowword.go: the
-// word through which calls count without mu, bit by bit. windowadd.go: how a call counts through
-// it, and why the count is exact. windowborrow.go: units from later buckets. windowlend.go: units
-// lent to processors ahead of their calls, if they contend for the word. windowseed.go and
-// windowera.go: how one window continues another, and how calls find their units there.
+// windowring.go: which buckets are kept. windowword.go: the word through which calls count without
+// mu, bit by bit. windowadd.go: how a call counts through it, and why the count is exact.
+// windowborrow.go: units from later buckets. windowlend.go: units lent to processors ahead of their
+// calls, if they contend for the word. windowseed.go and windowera.go: how one window continues
+// another, and how calls find their units there.
+//
+// All of them use two words of windowera.go: a [Receipt] holds the bucket and the era of a call's
+// units, and an era is a number that changes when one window is handed over to another.
 type Window struct {
 	newest  shared.Int64                    // mirrors head
 	word    shared.Uint64                   // mirrors total, or is ahead of it; see word
 	era     shared.Uint64                   // changes under mu
-	credits shared.Pointer[lending.Credits] // nil if nothing was lent for a while; changes under mu
+	credits shared.Pointer[lending.Credits] // nil unless calls contended lately; changes under mu
 
 	failed shared.Uint32 // swaps of the word that failed in this bucket
 
@@ -108,8 +111,8 @@ func (w *Window) HasRoom(now, n, limit int64) bool {
 	return w.total <= limit-n
 }
 
-// AddAt counts n units on a lane, whatever the total, in the bucket of at, which may lie ahead of
-// now within the window's look-ahead. It returns a receipt for them.
+// AddAt counts n units on a lane, whatever the total, in the bucket of at, and returns a receipt for
+// them. A past time counts as now, and a time beyond the look-ahead in the last bucket of that.
 func (w *Window) AddAt(lane uint32, now, at, n int64) Receipt {
 	if at <= now {
 		r, _ := w.TryAdd(lane, now, n, math.MaxInt64)
@@ -126,7 +129,7 @@ func (w *Window) AddAt(lane uint32, now, at, n int64) Receipt {
 // Cancel takes n units out of the bucket they were counted in, unless that has expired, and out of
 // every window that they were handed over to.
 func (w *Window) Cancel(r Receipt, n int64) {
-	w.close() // lent units may stay: n units of the bucket are not lent
+	w.lockOnly() // no need to collect: these n units are not lent
 	bucket, era := w.findLocked(r)
 	if w.keepsLocked(bucket) {
 		w.putLocked(bucket, -n)
@@ -142,8 +145,8 @@ func (w *Window) Cancel(r Receipt, n int64) {
 	}
 }
 
-// Within reports whether the window holds at most limit wherever the bucket of the receipt counts.
-// A call with units in the window uses it to check a second limit.
+// Within reports whether the window stays within limit for as long as the bucket of the receipt
+// counts. It is for a second limit on a call that has units in the window.
 func (w *Window) Within(r Receipt, limit int64) bool {
 	if seen := w.load(); !seen.closed() && seen.total() <= limit {
 		return true // nothing is borrowed: the total only falls
@@ -179,8 +182,8 @@ func (w *Window) RetryAfter(now, n, limit int64) (time.Duration, bool) {
 	if n > limit {
 		return 0, false
 	}
-	// They fit in the first bucket after which the window keeps their room while that bucket
-	// counts. The last borrowed bucket expires after ahead+span.
+	// They fit from the first bucket on for whose whole span there is room. The last borrowed
+	// bucket expires after ahead+span.
 	total, first := w.total, w.head
 	for b := w.head; b < first+w.span && b <= w.head+w.ahead+w.span; b++ {
 		if b > w.head {

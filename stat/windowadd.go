@@ -14,10 +14,10 @@ import "github.com/penstock-go/penstock/internal/lending"
 //
 // Every writer stores the word before newest. So a caller that loads newest and then the word, and
 // finds its time before the end of that bucket, holds a total that was exact at the instant of the
-// second load and belongs to the bucket it would join (or to a newer one, which it would also have
-// to join by then). If that total leaves no room, a serial order in which the call arrived at that
-// instant rejects it too, even while the word is closed: the word then holds the earlier state, and
-// the goroutine that closed it comes later in the order. If it leaves room and the word is open for
+// second load and belongs to the bucket it would join (or to a newer one, which is then the one to
+// join). If that total leaves no room, a serial order in which the call arrived at that instant
+// rejects it too, even while the word is closed: the word then holds the earlier state, and the
+// goroutine that closed it comes later in the order. If it leaves room and the word is open for
 // that bucket, the swap is the instant at which the call is admitted. While units are lent the
 // total is too high by their number, and rejects no call (see windowlend.go).
 //
@@ -61,7 +61,7 @@ func (w *Window) tryAddOn(lane uint32, now, n, limit int64) (r Receipt, ok bool)
 		if total > limit-n && !seen.lends() {
 			return 0, false
 		}
-		// Even if the word began to lend after this call looked:
+		// The lock collects or lends; c is nil if lending began after it was loaded.
 		if total > limit-n || c != nil && c.Part(limit-n-total) > 0 {
 			return w.tryAddWithMutex(lane, now, n, limit)
 		}
@@ -77,7 +77,7 @@ func (w *Window) tryAddOn(lane uint32, now, n, limit int64) (r Receipt, ok bool)
 
 // tryAddWithMutex is TryAdd with mu.
 func (w *Window) tryAddWithMutex(lane uint32, now, n, limit int64) (r Receipt, ok bool) {
-	w.close()
+	w.lockOnly()
 	if w.total > limit-n {
 		w.collectLocked()
 	}

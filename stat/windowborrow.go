@@ -2,12 +2,12 @@ package stat
 
 import "time"
 
-// Borrowing: units are counted in buckets that have not begun, and may move to another bucket.
+// Borrowing: units are counted in buckets that have not begun, and can be moved to another bucket.
 //
 // # Invariants
 //
-//  1. Wherever a bucket with borrowed units counts, the window holds at most the limit under which they
-//     were borrowed, as known at that time: units counted later look ahead as well, see fitsLocked.
+//  1. As long as a bucket with borrowed units counts, the window is within the limit under which they
+//     were borrowed, as was known then: units counted later look ahead as well, see fitsLocked.
 //  2. While anything is borrowed the word is closed: every call takes mu and looks ahead.
 
 // TryBorrow takes n units from a bucket that has not begun, so that the caller may run when it
@@ -38,7 +38,8 @@ func (w *Window) CanBorrow(now, n, limit int64, maxWait time.Duration) (wait tim
 
 // Rebook is [Window.TryBorrow] for a caller that already holds n units in a bucket: on success they
 // are moved, otherwise they stay. Units that have been handed over stay unless the caller followed
-// them first (see [Window.Follow]).
+// them first (see [Window.Follow]). If their bucket has expired, there is nothing to move: ok is
+// true, and the wait 0.
 func (w *Window) Rebook(now int64, held Receipt, n, limit int64, maxWait time.Duration) (wait time.Duration, r Receipt, ok bool) {
 	w.lock()
 	defer w.unlock()
@@ -78,7 +79,8 @@ func (w *Window) Move(held Receipt, at, n, limit int64) Receipt {
 	return w.receiptLocked(to)
 }
 
-// borrowableLocked needs mu.
+// borrowableLocked returns the first coming bucket that n units can be borrowed from, and the wait
+// until it begins; false if none begins in less than maxWait.
 func (w *Window) borrowableLocked(now, n, limit int64, maxWait time.Duration) (wait time.Duration, bucket int64, ok bool) {
 	if w.waiting >= limit {
 		return 0, 0, false

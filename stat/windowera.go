@@ -15,11 +15,11 @@ import "slices"
 // where they are. [Window.Cancel] continues in the successors, and in theirs; [Window.Follow]
 // returns where a call's units are now.
 //
-// An era is identified by its last bits: 11 in a receipt, and in the word that is swapped without
-// the lock enough to distinguish seven. Of the possible eras, the latest is assumed. If that is
-// wrong, units may stay that could have been given back, but no unit is given back twice. It takes
-// 2,048 hand-overs of one window while a call holds units there, or seven between the swap and the
-// next step of the call.
+// A receipt has an era's last 11 bits, and the word that is swapped without the lock a mark that
+// distinguishes seven eras. Of the possible eras, the latest is assumed. If that is wrong, units
+// may stay that could have been given back, but no unit is given back twice. It takes 2,048
+// hand-overs of one window while a call holds units there, or seven between the swap and the next
+// step of the call.
 
 // successor is a window that another one was handed over to, and the mapping of its buckets.
 type successor struct {
@@ -117,9 +117,9 @@ func (w *Window) receiptLocked(bucket int64) Receipt { return receiptOf(bucket, 
 // place of another are nowhere.
 func (w *Window) findLocked(r Receipt) (bucket int64, era uint64) {
 	bucket, era = r.split()
-	now := w.era.Load()
-	if era = now - (now-era)%eras; era < w.born {
-		return nowhere, now
+	current := w.era.Load()
+	if era = current - (current-era)%eras; era < w.born {
+		return nowhere, current
 	}
 	return bucket, era
 }

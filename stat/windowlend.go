@@ -30,7 +30,7 @@ import (
 // A call is rejected by a total in which nothing is lent, or under mu after collecting. So the
 // verdicts are those of a window that never lends.
 
-// cell returns all cells, the lane's cell and its content; nil if there are none.
+// cell returns all cells, the lane's cell and its content; nil, nil and 0 if there are none.
 func (w *Window) cell(lane uint32) (all *lending.Credits, cell *lending.Cell, credit uint64) {
 	if all = w.credits.Load(); all == nil {
 		return nil, nil, 0

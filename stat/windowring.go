@@ -5,8 +5,8 @@ package stat
 // # Invariants
 //
 // total is the sum of the buckets that count, waiting that of the buckets ahead. head only moves
-// forward, in rollLocked and nowhere else. Several buckets share a slot of counts; it holds the one
-// that the window keeps, and is zero if it keeps none.
+// forward, in rollLocked and nowhere else. counts has one element for each kept bucket, at its
+// number modulo the length.
 
 // rollLocked opens the bucket of now and all before it. It is the only place where head moves, and
 // it only moves forward.
@@ -26,7 +26,7 @@ func (w *Window) rollLocked(now int64) {
 		opened, expired := w.atLocked(w.head), w.atLocked(w.head-w.span)
 		w.waiting -= *opened
 		w.total += *opened - *expired
-		*expired = 0 // its slot is now the farthest bucket ahead
+		*expired = 0 // its element is now that of the farthest bucket ahead
 	}
 }
 

@@ -20,9 +20,9 @@ func (w *Window) seed(now, t, n int64) {
 	}
 }
 
-// SeedFrom counts the units of another window of any shape, borrowed units included. A count that
-// covers several buckets here goes to the newest of them. Calls that hold some of these units hold
-// them here too, see [Window.Follow].
+// SeedFrom counts the units of another window of any shape. The units of a bucket that covers
+// several buckets here go to the newest of these that has begun; borrowed units go to the bucket in
+// which theirs begins. Calls that hold some of these units hold them here too, see [Window.Follow].
 //
 // The old window must have been made before this one, here and in Reseed.
 func (w *Window) SeedFrom(old *Window, now int64) {
@@ -37,9 +37,9 @@ func (w *Window) SeedFrom(old *Window, now int64) {
 	w.takeOverLocked(old.handOverLocked(w, now))
 }
 
-// Reseed makes the window count exactly the units of old, then calls then, all in one step: only
-// units that old counts later are missing. Both windows must meter the same calls. Units taken here
-// earlier are gone; giving them back does nothing.
+// Reseed makes the window count exactly the units of old and calls the function then, all in one
+// step: only units that old counts later are missing. Both windows must meter the same calls. Units
+// taken here earlier are gone; giving them back does nothing.
 func (w *Window) Reseed(old *Window, now int64, then func()) {
 	old.lock()
 	defer old.unlock()

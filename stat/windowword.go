@@ -10,10 +10,12 @@ package stat
 //
 // # Invariants
 //
-// While mu is free the word equals packedLocked: it is open unless something is borrowed or total
-// doesn't fit, and then the field total is exact. A call that takes mu closes the word first and
-// adds the units counted by the word meanwhile to the newest bucket; so a swap never meets a window
-// that is being changed. The word is stored before newest, see [Window.TryAdd].
+// When mu is released, the word equals packedLocked; then each swap adds units to the word's total
+// alone. The word is open unless something is borrowed or the total doesn't fit. While it is closed
+// there are no swaps, and Window.total is up to date. A call that takes mu closes the word and adds
+// the units that swaps have counted to the newest bucket, before anything else; so a swap never
+// meets a window that is being changed. Only contend takes mu without that: it changes no count.
+// The word is stored before newest, see [Window.TryAdd].
 type word uint64
 
 const (
@@ -40,12 +42,12 @@ func (x word) takes(newest, total int64) bool {
 	return x&(closed|newestBits) == word(newest)<<newestAt&newestBits && uint64(total) < maxTotal
 }
 
-// era returns the latest era up to now that the word may belong to.
-func (x word) era(now uint64) uint64 {
+// era returns the latest era up to the current one that the word may belong to.
+func (x word) era(current uint64) uint64 {
 	if x&eraBits == 0 {
 		return 0
 	}
-	return now - (now-uint64(x&eraBits>>eraAt))%eraMarks
+	return current - (current-uint64(x&eraBits>>eraAt))%eraMarks
 }
 
 // eraMark distinguishes an era from the six before it, and the first, whose mark is 0, from all.
@@ -78,13 +80,13 @@ func (w *Window) swap(x word, n int64) bool {
 
 // lock takes mu, closes the word and collects lent units: the state under mu is then complete.
 func (w *Window) lock() {
-	w.close()
+	w.lockOnly()
 	w.collectLocked()
 }
 
-// close takes mu and closes the word. Units counted without the lock are now in the newest bucket,
-// as are units that lanes may still spend.
-func (w *Window) close() {
+// lockOnly takes mu and closes the word, but collects nothing. Units counted without the lock are
+// now in the newest bucket, as are units that lanes may still spend.
+func (w *Window) lockOnly() {
 	w.mu.Lock()
 	if w.load().closed() { // it was left closed
 		return
