@@ -79,10 +79,11 @@ func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	return longest
 }
 
-// openWindowsOnPath creates the windows in which a call that borrows will count because of its
-// path, though their rules apply to other callers. If the first of those callers created the
-// window, it would start from the node's counts. A borrower is counted when it is admitted: too
-// early for its bucket if Sleep returned early, as on a test clock, or by a tick on a coarse clock.
+// openWindowsOnPath creates the windows in which a call that borrows will count because it comes
+// through the context that the rule names, though the rule applies to other callers. If the first
+// of those callers created the window, it would start from the node's counts. A borrower is counted
+// when it is admitted: too early for its bucket if Sleep returned early, as on a test clock, or by
+// a tick on a coarse clock.
 func (rs *checker) openWindowsOnPath(inv *engine.Invocation) {
 	for _, c := range rs.takers {
 		if c.rule.Relation != Chain || c.window == nil || owned(c.meter) {

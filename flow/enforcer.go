@@ -58,7 +58,7 @@ func (c *controller) retake(inv *engine.Invocation, n *node.StatisticNode, take 
 		}
 	}
 	if v.Block != nil {
-		inv.GiveBackFrom(before) // the only way to undo a take in shadow mode
+		inv.GiveBackFrom(before) // a shadow rule's refusal makes the engine give nothing back
 	}
 	return v
 }

@@ -84,7 +84,7 @@ func (e *leased) ask(inv *engine.Invocation, _ *node.StatisticNode) engine.Verdi
 	return e.limitFor(inv).Ask(inv, inv.Units())
 }
 
-// take rehearses the call, and counts a refusal itself.
+// take rehearses the call; Rehearse counts the refusal, so take returns none.
 func (e *leased) take(inv *engine.Invocation, _ *node.StatisticNode) engine.Verdict {
 	family.Rehearse(inv, e.record, e.limitAmong)
 	return engine.Verdict{}

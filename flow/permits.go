@@ -32,15 +32,15 @@ func (e permits) take(inv *engine.Invocation, n *node.StatisticNode) engine.Verd
 // takeAt takes units of the node's semaphore, unless an earlier rule took them already: then the
 // total, including the call, must be within this limit too.
 func (e permits) takeAt(inv *engine.Invocation, n *node.StatisticNode, limit int64) engine.Verdict {
-	g := n.NeedSemaphore(e.meter.Owner)
-	if inv.HoldsSemaphore(g) {
+	s := n.NeedSemaphore(e.meter.Owner)
+	if inv.HoldsSemaphore(s) {
 		if !e.has(n, 0, limit) {
 			return e.refuse()
 		}
 		return engine.Verdict{}
 	}
-	if g.TryAcquire(inv.Lane(), inv.Units(), limit) || n.Settle(g) && g.TryAcquire(inv.Lane(), inv.Units(), limit) {
-		inv.ReserveSemaphore(g)
+	if s.TryAcquire(inv.Lane(), inv.Units(), limit) || n.Settle(s) && s.TryAcquire(inv.Lane(), inv.Units(), limit) {
+		inv.ReserveSemaphore(s)
 		return engine.Verdict{}
 	}
 	return e.refuse()
@@ -48,8 +48,8 @@ func (e permits) takeAt(inv *engine.Invocation, n *node.StatisticNode, limit int
 
 // has reports whether the given number of further units is within the limit.
 func (e permits) has(n *node.StatisticNode, units, limit int64) bool {
-	g := n.NeedSemaphore(e.meter.Owner)
-	return g.Fits(units, limit) || n.Settle(g) && g.Fits(units, limit)
+	s := n.NeedSemaphore(e.meter.Owner)
+	return s.Fits(units, limit) || n.Settle(s) && s.Fits(units, limit)
 }
 
 // retryAfter is unknown: it depends on calls that exit.
@@ -58,10 +58,10 @@ func (permits) retryAfter(int64) (wait time.Duration, known bool) { return 0, fa
 func (permits) idle(int64) bool { return true } // the node owns the semaphore
 
 func (e permits) explain(inv *engine.Invocation, n *node.StatisticNode, j *core.Judgement) {
-	g, limit := n.LookSemaphore(e.meter.Owner), e.lookLimit(inv.Now(), n)
-	n.Settle(g)
-	if !g.Fits(inv.Units(), limit) {
+	s, limit := n.LookSemaphore(e.meter.Owner), e.lookLimit(inv.Now(), n)
+	n.Settle(s)
+	if !s.Fits(inv.Units(), limit) {
 		j.Outcome = core.Refused
 	}
-	j.Measures = []core.Measure{engine.MeasureUnits("units in flight", g.InUse(), limit)}
+	j.Measures = []core.Measure{engine.MeasureUnits("units in flight", s.InUse(), limit)}
 }

@@ -21,9 +21,9 @@ type scope struct {
 	node *node.StatisticNode
 }
 
-// fixed reports whether the rule always counts on the same node. A rule in shadow mode pins no
+// oneNode reports whether the rule always counts on the same node. A rule in shadow mode pins no
 // node, so any node but the resource's own may be evicted and replaced.
-func (s *scope) fixed() bool {
+func (s *scope) oneNode() bool {
 	return s.node != nil || s.rule.Mode != spec.Shadow &&
 		(s.rule.Relation == Associated || s.rule.Relation == Direct && s.rule.Origin != OriginOther)
 }

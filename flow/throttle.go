@@ -38,7 +38,8 @@ func (t *throttle) take(inv *engine.Invocation, cost meter.Moment, maxWait time.
 	return wait, ok
 }
 
-// retryAfter returns the time until the next unit would be accepted, prioritized or not.
+// retryAfter returns the time until the next unit would be accepted, prioritized or not; 0 or
+// less if it would be accepted now.
 func (t *throttle) retryAfter(now int64, cost meter.Moment, maxWait time.Duration) time.Duration {
 	wait, _ := t.fits(now, cost, maxWait, false)
 	return wait - maxWait

@@ -46,7 +46,7 @@ func (e *window) open(now int64, old *controller) (s *succession) {
 		if s == nil { // otherwise it is handed over before any call is decided by it
 			seed = e.seed(n, old)
 		}
-		if w := n.Window(now, e.meter, seed); e.fixed() {
+		if w := n.Window(now, e.meter, seed); e.oneNode() {
 			e.one = w
 		}
 	}
@@ -89,7 +89,8 @@ func (e *window) takeAt(inv *engine.Invocation, n *node.StatisticNode, limit int
 	return e.takeIn(inv, n, e.on(n, inv.Now()), limit)
 }
 
-// fits reports whether the call has room in w. A call under an associated rule takes nothing in w.
+// fits reports whether the call has room in w. A call that an associated rule only checks doesn't
+// count in w.
 func (e *window) fits(w *stat.Window, now, units, limit int64) bool {
 	if e.rule.Relation == Associated {
 		return w.HasRoom(now, units, limit)
@@ -174,7 +175,8 @@ func (e *window) retryAfter(now int64) (wait time.Duration, known bool) {
 	return e.one.RetryAfter(now, 1, e.lookLimit(now, &e.resource.StatisticNode))
 }
 
-// idle also reads a window that has outlived the node it was created on.
+// idle reports whether the rule's one window counts nothing, even if it has outlived the node it was
+// created on; true if the window depends on the call.
 func (e *window) idle(now int64) bool {
 	return e.one == nil || e.one.Sum(now) == 0 && e.one.Waiting(now) == 0
 }
@@ -201,8 +203,8 @@ func (e *window) explain(inv *engine.Invocation, n *node.StatisticNode, j *core.
 	j.Measures = []core.Measure{m}
 }
 
-// on returns the rule's window on the node it counts on. A window created now continues that of the
-// previous rule, in which calls that were not counted yet may have taken.
+// on returns the rule's window on the node it counts on. If made now, it continues the previous
+// rule's window, which may hold units that no node has counted.
 //
 // The window of an associated rule is looked up each time: it is at another resource, where it may
 // be dropped just as the rule comes into force.

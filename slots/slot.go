@@ -15,7 +15,7 @@ type Slot interface {
 	Name() string
 }
 
-// Preparer is called first, before any slot decides.
+// Preparer is called first, before any slot decides: the place to count arrivals, for example.
 type Preparer interface {
 	Prepare(Call)
 }
@@ -29,14 +29,14 @@ type Preparer interface {
 //
 // A Checker may have one more method:
 //
-//	Direct() bool // Take never makes a call wait, and need not be asked before
+//	Direct() bool // Take never makes a call wait, and may run without Ask
 type Checker interface {
 	Ask(Call) Verdict
 	Take(Call) Verdict
 }
 
 // AskOnly makes a [Checker] from a function that takes nothing: its answer is its verdict, which
-// must not be a wait. It may be called twice for one call, as Ask and as Take.
+// must not ask for a wait. It may be called twice for one call, as Ask and as Take.
 type AskOnly func(Call) Verdict
 
 // Ask calls the function.

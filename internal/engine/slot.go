@@ -31,7 +31,7 @@ type Preparer interface {
 //
 //	Recheck(*Invocation) Verdict   // see Rechecker
 //	Shadow(*Invocation)          // see ShadowChecker, with Modes
-//	Direct() bool                  // Take never makes a call wait, and need not be asked before
+//	Direct() bool                  // Take never makes a call wait, and may run without Ask
 //	Shares() Sharer                // see Sharer
 type Checker interface {
 	Ask(*Invocation) Verdict
