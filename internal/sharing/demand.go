@@ -88,8 +88,8 @@ func (d *demand) enter(now int64, e edge, rand random) {
 // begin records that the next lease has begun with the granted units.
 func (d *demand) begin(granted int64) { d.short, d.lastGrant = 0, granted }
 
-// look records the free units that a reply reports.
-func (d *demand) look(t *store.Take) {
+// noteRoom records the free units that a reply reports.
+func (d *demand) noteRoom(t *store.Take) {
 	d.free = t.Reply.Room
 	if t.Need|t.Want == 0 {
 		d.room.units.Store(max(d.room.units.Load(), t.Reply.Room)) // also room made by hand-backs
@@ -109,23 +109,23 @@ func (d *demand) learn(t *store.Take, limit int64, e edge, now int64, rand rando
 }
 
 // limited is learn for a reply that granted too little: calls beyond the room are refused until
-// some may be free, at most for a second; then one call asks the store.
+// some may be free, for at most a second and 5/16 of the horizon; then one call asks the store.
 func (d *demand) limited(t *store.Take, e edge, now int64, rand random) {
 	r := &t.Reply
-	var free int64
+	var pauseFor int64
 	switch {
 	case r.Granted > 0: // a share: once all members have theirs, the rest is shared out again
-		free = d.horizon / 3
+		pauseFor = d.horizon / 3
 		if d.pressed = max(t.Need, t.Want) > 2*r.Granted; d.pressed { // others want less of it
-			free = d.horizon / 8
+			pauseFor = d.horizon / 8
 		}
 	case r.Free > 0:
-		free = longer(r.Free)
+		pauseFor = atMost(r.Free)
 	default: // a smaller request would fit
-		free = max(e.high-now, d.horizon/6)
+		pauseFor = max(e.high-now, d.horizon/6)
 	}
-	free = min(free, longest)
-	d.pause = now + free + rand(d.horizon/4)
+	pauseFor = min(pauseFor, longest)
+	d.pause = now + pauseFor + rand(d.horizon/4)
 	room := int64(0)
 	if r.Granted == 0 {
 		room = r.Room

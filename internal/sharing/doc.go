@@ -13,8 +13,8 @@
 //
 // # The parts of a limit
 //
-// A [Window] composes four parts. Each type states its invariant first, and knows neither the
-// member nor the store:
+// A [Window] composes four parts. Each type states its invariant first; no part knows the member or
+// the store:
 //
 //	leases    the units that calls spend, now and in the next bucket       testdata/leases.txt
 //	demand    how much to ask the store for, and when                      testdata/demand.txt

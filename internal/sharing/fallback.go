@@ -138,7 +138,7 @@ func (f *fallback) holds(now, token int64) bool {
 	if f.local == nil {
 		return false
 	}
-	current, _ := f.local.TryAdd(0, now, 0, math.MaxInt64)
+	current, _ := f.local.TryAdd(0, now, 0, math.MaxInt64) // no units: only for the bucket's receipt
 	return current == stat.Receipt(token>>tokenBits)
 }
 
@@ -164,8 +164,8 @@ type turnFallback struct {
 	last int64 // the latest turn given without the store
 }
 
-// next returns the time of the next turn, a gap after the latest one of the store or the fallback.
-// The gap spans the calls of all members, as each has its share of the turns.
+// next returns the time of the turn one gap after the latest, whoever gave that: the store or the
+// fallback. The gap spans the calls of all members, as each has its share of the turns.
 func (f *turnFallback) next(latest, gap int64) int64 { return max(f.last, latest) + gap }
 
 // take gives a call the next turn, unless it would wait longer than maxWait. If takes is false, it

@@ -55,9 +55,9 @@ const (
 func lotOf(word uint64) uint32  { return uint32(word >> lotShift) }
 func unitsOf(word uint64) int64 { return int64(word & unitsMask) }
 
-// take takes n units at now. ran reports whether few remain. If it fails, the holder of the mutex
+// take takes n units at now. ranLow reports whether few remain. If it fails, the holder of the mutex
 // may still find some, see draw.
-func (l *lease) take(lane uint32, now, n int64) (number uint32, ran, ok bool) {
+func (l *lease) take(lane uint32, now, n int64) (number uint32, ranLow, ok bool) {
 	for all := l.lanes.Load(); all != nil; {
 		cell := all.Of(lane)
 		credit := cell.Load() // first, see above
@@ -79,7 +79,7 @@ func (l *lease) take(lane uint32, now, n int64) (number uint32, ran, ok bool) {
 }
 
 // takeShared takes n units from the word.
-func (l *lease) takeShared(now, n int64) (number uint32, ran, ok bool) {
+func (l *lease) takeShared(now, n int64) (number uint32, ranLow, ok bool) {
 	for {
 		word := l.word.Load()
 		units := unitsOf(word)
@@ -166,17 +166,17 @@ func (l *lease) units() (units int64) {
 }
 
 // draw is take from the word and all lanes. It fails only if all together are too few.
-func (l *lease) draw(now, n int64) (number uint32, ran, ok bool) {
-	if number, ran, ok = l.takeShared(now, n); !ok {
+func (l *lease) draw(now, n int64) (number uint32, ranLow, ok bool) {
+	if number, ranLow, ok = l.takeShared(now, n); !ok {
 		l.collect()
-		number, ran, ok = l.takeShared(now, n)
+		number, ranLow, ok = l.takeShared(now, n)
 	}
-	return number, ran, ok
+	return number, ranLow, ok
 }
 
 // lend moves a part of the units to a lane that has fewer than n, if there are lanes, and reports
 // whether few remain.
-func (l *lease) lend(lane uint32, now, n int64) (ran bool) {
+func (l *lease) lend(lane uint32, now, n int64) (ranLow bool) {
 	all := l.lanes.Load()
 	if all == nil || lending.Held(all.Of(lane).Load()) >= n {
 		return false

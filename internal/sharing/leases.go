@@ -5,8 +5,8 @@ package sharing
 //
 // Invariant: each granted unit is in one place. Units of lot cur are in lease until the lot ends,
 // units of lot next are in nextLeft, and a call owns the units it took until it gives them back.
-// The method that ends a lot, or finds that it has ended, returns the unspent units once; the
-// caller hands them back.
+// The unspent units of a lot are a result, once, of the method that ends it or finds that it has
+// ended; the caller hands them back.
 //
 // The window's mutex guards all fields but lease, from which calls take without it.
 type leases struct {
@@ -70,8 +70,8 @@ func (o leftover) close() leftover {
 	return o
 }
 
-// grant adds a lot granted at now to the lease of its bucket, or makes it that lease in place of an
-// ended one. A borrowed lot is in no lease: the borrowing call owns its units.
+// grant adds l, granted at now, to the lease of its bucket, or makes it that lease; the one it
+// replaces is over. A borrowed lot is in no lease: the borrowing call owns its units.
 func (s *leases) grant(l lot, now int64) (in *lot, over leftover) {
 	n := l.granted
 	in = s.lots.like(l, now)
@@ -144,8 +144,8 @@ func (s *leases) newlySpent() int64 {
 // units returns the units of both leases.
 func (s *leases) units() int64 { return s.lease.units() + s.nextLeft }
 
-// open returns the lots of both leases; each may be nil.
-func (s *leases) open() [2]*lot { return [2]*lot{s.lots.find(s.cur), s.lots.find(s.next)} }
+// curAndNext returns the lots of both leases; each may be nil.
+func (s *leases) curAndNext() [2]*lot { return [2]*lot{s.lots.find(s.cur), s.lots.find(s.next)} }
 
 // changesAt returns the next time at which a lease begins or ends.
 func (s *leases) changesAt() int64 {

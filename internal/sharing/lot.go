@@ -80,11 +80,11 @@ func newLot(r *store.TakeReply, width time.Duration, sent, received, lag int64) 
 	l := lot{bucket: r.Bucket, epoch: r.Epoch, starts: received, granted: r.Granted}
 	left := r.Left
 	if ahead := r.Bucket - r.Current; ahead > 0 {
-		l.starts += longer(left+time.Duration(ahead-1)*width) + lag
+		l.starts += atMost(left+time.Duration(ahead-1)*width) + lag
 		left += time.Duration(ahead) * width
-		l.ends = min(sent+shorter(left), l.starts+longest)
+		l.ends = min(sent+atLeast(left), l.starts+longest)
 	} else {
-		l.ends = sent + shorter(min(left, time.Duration(longest)))
+		l.ends = sent + atLeast(min(left, time.Duration(longest)))
 	}
 	l.ends -= lag
 	return l
@@ -99,17 +99,18 @@ type edge struct {
 
 // newEdge returns the edge that a reply reports.
 func newEdge(r *store.TakeReply, sent, received, lag int64) edge {
-	return edge{r.Current, sent + shorter(r.Left) - lag, received + longer(r.Left) + lag}
+	return edge{r.Current, sent + atLeast(r.Left) - lag, received + atMost(r.Left) + lag}
 }
 
 // at returns the edge once a coming bucket is current.
 func (e edge) at(bucket int64, width time.Duration) edge {
 	ahead := time.Duration(bucket-e.bucket) * width
-	return edge{bucket, e.low + shorter(ahead), e.high + longer(ahead)}
+	return edge{bucket, e.low + atLeast(ahead), e.high + atMost(ahead)}
 }
 
 // longest is the maximum life of a lease.
 const longest = int64(time.Second)
 
-func shorter(d time.Duration) int64 { return int64(d) - int64(d)/drift }
-func longer(d time.Duration) int64  { return int64(d) + int64(d)/drift }
+// atLeast and atMost bound a time that the store's clock measures, by the member's clock.
+func atLeast(d time.Duration) int64 { return int64(d) - int64(d)/drift }
+func atMost(d time.Duration) int64  { return int64(d) + int64(d)/drift }

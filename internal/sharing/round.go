@@ -19,7 +19,7 @@ type round struct {
 	seen      int64 // Take.Seen
 	shortfall int64 // Take.Shortfall
 	backs     []store.Units
-	backAt    int64 // when backs are sent even without another command; never if empty
+	backAt    int64 // when backs are sent even without another command
 	account   account
 	asking    *waiter // the call whose need the command in flight carries
 	outdated  bool    // the grant of the command in flight goes back at once
@@ -87,9 +87,9 @@ func (r *round) enter(e edge) (another bool) {
 	return another
 }
 
-// isCurrent reports whether a bucket is current: it is no older than the latest, or so much older
-// that the store's clock must have been set back.
-func (r *round) isCurrent(bucket int64) bool {
+// advances reports whether a bucket of the store takes the place of the latest: it is no older, or so
+// much older that the store's clock must have been set back.
+func (r *round) advances(bucket int64) bool {
 	return bucket >= r.edge.bucket || bucket+r.ring.Span() <= r.edge.bucket
 }
 
@@ -127,10 +127,10 @@ func (r *round) replied(t *store.Take) (renews bool) {
 
 // failed records that there is no reply. Hand-backs are kept, until a time, only if the store has
 // certainly not executed the command.
-func (r *round) failed(t *store.Take, executed bool, until int64) {
+func (r *round) failed(t *store.Take, mayHaveExecuted bool, until int64) {
 	r.account.charged(false)
 	r.asking, r.outdated = nil, false
-	if !executed {
+	if !mayHaveExecuted {
 		r.backs = append(r.backs, t.Backs...)
 		r.backAt = until
 	}

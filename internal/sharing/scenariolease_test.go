@@ -67,7 +67,16 @@ func leasesScript(s *scenario) script {
 			return lines(handsBack(l.closeCurrent(s.now)), handsBack(l.closeNext()))
 		},
 		// renew begins a new epoch: the store lost the key.
-		"renew": func() string { epoch++; return "" },
+		"renew": func() string {
+			ended := ""
+			for _, o := range []leftover{l.closeCurrent(s.now), l.closeNext()} {
+				if o.lot != nil {
+					ended += fmt.Sprintf("lot %d is over: %d spent, %d gone\n", o.lot.number, o.spent(), o.unspent)
+				}
+			}
+			epoch++
+			return ended
+		},
 		"next":  func() string { return span(l.changesAt()).String() },
 	}
 }
@@ -104,7 +113,7 @@ func demandScript(s *scenario) script {
 		},
 		"spent": func() string {
 			d.count(s.now, s.units())
-			return fmt.Sprintf("%d in a bucket", d.wanted.over(d.lasts()))
+			return fmt.Sprintf("%d wanted in a bucket", d.wanted.over(d.lasts()))
 		},
 		"miss": func() string { d.missed.Add(s.units()); return "" },
 		// have sets the state of the leases.
@@ -133,7 +142,7 @@ func demandScript(s *scenario) script {
 			t := &store.Take{Need: last.need, Want: last.want, Ahead: last.ahead}
 			t.Reply = store.TakeReply{Granted: s.units(), Room: s.num("room", 0), Current: p.edge.bucket}
 			t.Reply.Free = span(s.at("free", 0))
-			d.look(t)
+			d.noteRoom(t)
 			d.learn(t, p.limit, p.edge, s.now, middle)
 			d.lastGrant = t.Reply.Granted
 			if s.now >= d.room.until.Load() {

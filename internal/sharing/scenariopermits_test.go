@@ -55,7 +55,7 @@ func permitsScript(s *scenario) script {
 			sent.Reply = store.PermitsReply{Held: s.num("held", 0), Total: s.num("total", 0)}
 			sent.Reply.Active = s.num("members", 1)
 			p.good.Store(r.replied(sent, s.now))
-			p.expires.Store(s.now + shorter(expiry))
+			p.expires.Store(s.now + atLeast(expiry))
 			d.fullUntil = 0
 			if p.good.Load() < sent.Need {
 				d.full(s.now, func(n int64) int64 { return n / 2 })

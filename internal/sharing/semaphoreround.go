@@ -99,7 +99,7 @@ func (s *Semaphore) apply(c *store.Permits, sent, received int64, err error) (br
 		good, s.round.renewAt = min(good, limit), received
 	}
 	s.permits.good.Store(good) // before expires: see permits.take
-	s.permits.expires.Store(sent + shorter(c.Expiry) - s.m.lag)
+	s.permits.expires.Store(sent + atLeast(c.Expiry) - s.m.lag)
 	s.demand.fullUntil = 0
 	s.serveLocked(received)
 	if missing := c.Need - c.Claim; missing > 0 && good < c.Need {

@@ -46,7 +46,7 @@ type turnRound struct {
 
 // replied records the granted turns, or the time until the next one.
 func (r *turnRound) replied(c *store.Turn, sent int64) {
-	first := sent + shorter(c.Reply.Wait)
+	first := sent + atLeast(c.Reply.Wait)
 	if spacing := int64(c.Spacing); c.Reply.Granted == 0 {
 		r.last = max(r.last, first-times(c.Need, spacing))
 	} else {

@@ -21,7 +21,7 @@ type turns struct {
 // newTurns returns the turns that a reply grants. The first counts as one, however many units it is
 // for; lag is the staleness of the member's clock.
 func newTurns(c *store.Turn, received, lag int64) turns {
-	return turns{received + longer(c.Reply.Wait) + lag, c.Reply.Granted - c.Need + 1, int64(c.Spacing)}
+	return turns{received + atMost(c.Reply.Wait) + lag, c.Reply.Granted - c.Need + 1, int64(c.Spacing)}
 }
 
 // take gives a call of n units the turn of its last unit, and returns the time until then. If takes

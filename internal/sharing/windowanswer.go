@@ -42,7 +42,7 @@ func (w *Window) replied(t *store.Take, sent, received int64) {
 	w.fallback = fallback{} // the store has answered
 	w.rollLocked(received)
 	w.demand.active = r.Active
-	if w.round.isCurrent(r.Current) {
+	if w.round.advances(r.Current) {
 		w.enterLocked(received, newEdge(r, sent, received, w.m.lag))
 	}
 	if t.Epoch == 0 || t.Epoch == r.Epoch {
@@ -88,7 +88,7 @@ func (w *Window) renewLocked(epoch, now int64) {
 // applyGrantLocked makes a lease of the granted units, and records the missing ones.
 func (w *Window) applyGrantLocked(t *store.Take, sent, received int64) {
 	r := &t.Reply
-	w.demand.look(t)
+	w.demand.noteRoom(t)
 	if t.Need|t.Want == 0 {
 		return
 	}

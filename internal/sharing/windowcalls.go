@@ -59,11 +59,11 @@ func (w *Window) lookLocked(now, n int64) Answer {
 // it has too few, TryAdd returns false and fetches more in the background, unless the store has
 // none. The lane is a hint of the processor that the call runs on, see [stat.Window].
 func (w *Window) TryAdd(lane uint32, now, n int64) (token int64, ok bool) {
-	number, ran, ok := w.leases.lease.take(lane, now, n)
+	number, ranLow, ok := w.leases.lease.take(lane, now, n)
 	if !ok {
 		return w.tryAdd(lane, now, n)
 	}
-	if ran {
+	if ranLow {
 		w.mu.Lock()
 		post := w.runsLowLocked(now)
 		w.mu.Unlock()
@@ -80,12 +80,12 @@ func (w *Window) tryAdd(lane uint32, now, n int64) (token int64, ok bool) {
 	}
 	w.mu.Lock()
 	w.rollLocked(now)
-	number, ran, ok := w.leases.lease.draw(now, n)
+	number, ranLow, ok := w.leases.lease.draw(now, n)
 	post, refused, missed := false, false, false
 	switch {
 	case ok:
 		token = lotToken(number)
-		if ran = w.leases.lease.lend(lane, now, n) || ran; ran {
+		if ranLow = w.leases.lease.lend(lane, now, n) || ranLow; ranLow {
 			post = w.runsLowLocked(now)
 		}
 	case w.refuses(now, n):
@@ -105,7 +105,7 @@ func (w *Window) tryAdd(lane uint32, now, n int64) (token int64, ok bool) {
 	case missed: // the call may fetch it
 		w.miss(n)
 	}
-	if post || ran {
+	if post || ranLow {
 		w.send(post)
 	}
 	return token, ok

@@ -17,7 +17,7 @@ func (w *Window) beginFallbackLocked(now int64) {
 	}
 	shape := w.round.ring.Shape
 	part := shareOf(w.limit(), w.m.Members(), shape.Interval)
-	w.fallback.begin(now, part, shape, w.round.account, w.leases.open(), w.m.chance)
+	w.fallback.begin(now, part, shape, w.round.account, w.leases.curAndNext(), w.m.chance)
 }
 
 // LocalShare returns the used units of the member's own share of the limit, the share, and its

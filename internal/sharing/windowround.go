@@ -183,7 +183,7 @@ func (w *Window) giveUpLocked(now int64) {
 	w.round.outdated = w.inFlight
 }
 
-// drop gives up the leases, and units borrowed by calls that wait for their bucket.
+// drop gives up the leases, and ends what was granted to calls that still wait.
 func (w *Window) drop(now int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
