@@ -11,7 +11,7 @@ import (
 // engine drains.
 type abandoned struct {
 	*core.BlockError
-	cause, ended error // the context's error, and its cause if that differs; or ErrDraining twice
+	cause, ended error // the context's cause and its error, which may be equal; or ErrDraining twice
 }
 
 func abandon(b *core.BlockError, cause error, ctx context.Context) error {
@@ -31,8 +31,8 @@ func (e *abandoned) Error() string {
 	return text
 }
 
-// ContextCause returns the [context.Cause] of the call's context. A method Cause would look like
-// that of errors that wrap others.
+// ContextCause returns the [context.Cause] of the call's context. It isn't named Cause, because
+// some errors have a method Cause that returns the wrapped error.
 func (e *abandoned) ContextCause() error { return e.ended }
 
 // Unwrap exposes the rejection and the context's error to errors.Is and errors.As.

@@ -9,26 +9,27 @@ import (
 	"github.com/penstock-go/penstock/internal/meter"
 )
 
-// waiter is the place of a call in a queue, with the terms of the rule that put it there.
+// waiter is a queued call: its place in the queue, and the limits of the rule that queued it.
 type waiter struct {
 	place *meter.Waiter
 	until int64 // time at which its rule rejects it
 	by    *core.BlockError
 }
 
-// placeHolder is a place in a queue, or the units that were granted there.
+// placeHolder holds a place in a queue, or the units that were granted there.
 type placeHolder struct{ *meter.Waiter }
 
 func (h placeHolder) GiveBack(*Reservation, int64) { h.Leave() }
 
-// ReservePlace records a place in the queue of a semaphore that the call does not wait for, unlike
-// [Invocation.Await]; at exit the call leaves the queue, or gives back the units granted there.
+// ReservePlace records a place in the queue of a semaphore. Unlike with [Invocation.Await], the
+// call doesn't wait for its units; at exit the call leaves the queue, or gives back the units
+// granted there.
 func (inv *Invocation) ReservePlace(w *meter.Waiter) {
 	inv.Reserve(Reservation{Holder: placeHolder{w}, Units: inv.units, UntilExit: true})
 }
 
-// Await records a place in the queue that the call must wait for: until units are granted there,
-// for at most maxWait. If that time or the context ends first, the call is rejected by by.
+// Await records a place in a queue: the call must wait until units are granted there, for at most
+// maxWait. If that time or the context ends first, by rejects the call.
 //
 // That wait begins when the call has served the waits of other rules. Meanwhile the call holds
 // everything else it was granted. So a call may be in only one queue: two calls, each next in line
@@ -43,9 +44,9 @@ func (inv *Invocation) Await(w *meter.Waiter, maxWait time.Duration, by *core.Bl
 // Awaits reports whether the call is queued.
 func (inv *Invocation) Awaits() bool { return inv.waiter != nil }
 
-// awaitGrant waits for the grant that the call is queued for, and reports whether it came; if not,
-// cause is the reason, nil if its time ran out or it lost its place. before is called as soon as
-// the call sleeps.
+// awaitGrant waits for the grant that the call is queued for, and reports whether it got it. If
+// not, cause is the reason, or nil if its time ran out or it lost its place. before is called as
+// soon as the call sleeps.
 func (inv *Invocation) awaitGrant(before func()) (returned func(), ok bool, cause error) {
 	w, draining := inv.waiter.place, &inv.engine.drain
 	rest := time.Duration(inv.waiter.until - inv.now)
@@ -70,7 +71,7 @@ func (inv *Invocation) awaitGrant(before func()) (returned func(), ok bool, caus
 			returned, err = clocks.SleepCall(wake, inv.engine.clock, rest, before)
 		}
 		if wake.Woken() {
-			err = nil // it was woken, or its context has ended
+			err = nil // woken, or its context has ended
 		}
 	}
 	switch ended := inv.ctx.Err(); {

@@ -9,11 +9,11 @@ import (
 
 // # How a resource gets its rules
 //
-// The state of rules (windows, queues, values, breakers) is kept at the resource they apply to, and
-// passes from one rule set to the next there, once. An update prepares every known resource for the
-// next set, one by one, and then publishes the set with a single store. Until then, all calls use
-// the current set; from then on all use the next one, whatever their resource. So a decision is
-// made under one set, and no later decision under an earlier set.
+// The state of rules (windows, queues, values, breakers) is kept at the resource they apply to,
+// where each rule set passes it on to the next, once. An update prepares every known resource for
+// the next set, one by one, and then publishes the set with a single store. Until then, all calls
+// use the current set; from then on all use the next one, regardless of their resource. So a
+// decision is made under one set, and no later decision under an earlier set.
 //
 //   - No call waits for a load. A call that finds its resource bound to the set in force takes no
 //     lock; a resource is prepared without a lock; and under the lock of a single resource
@@ -25,10 +25,10 @@ import (
 //     current set is built again with the same controllers. A resource that is further behind,
 //     such as one that has just returned, is left to its next call, or to the update once it has
 //     published.
-//   - If rules of the current set are bound after a resource was prepared, because it is new or
-//     was pending, the prepared part is built again from the state by then: by the next call, or
-//     by the update once it has published. State that was handed over is not handed over again:
-//     calls under way may have taken from both, and give back to both.
+//   - If rules of the current set are bound after a resource was prepared, because it is new or was
+//     pending, the prepared part is built again from the current state, by the next call or by the
+//     update once it has published. State that was handed over is not handed over again: calls
+//     under way may have taken from both, and give back to both.
 //   - A call that binds reads the set in force under the resource's lock. So nothing of an older set
 //     is built at a resource once the resource uses the next set.
 //   - Expressions that are new in a set are matched by the next call, because matching takes long
@@ -45,8 +45,8 @@ type prepared struct {
 	built map[any]any // controllers, by their predecessors
 }
 
-// lookUp returns the rules in force for a resource under that name, at a time. called tells whether
-// a call looks them up, not a reader.
+// lookUp returns the rules in force for a resource under that name, at a time. called is true if a
+// call looks them up, and false for a reader.
 func (e *Engine) lookUp(r *Resource, name string, now int64, called bool) *binding {
 	if r == e.resources.overflow {
 		return e.lookUpBeyond(name, now, called)
@@ -63,7 +63,8 @@ func (e *Engine) lookUp(r *Resource, name string, now int64, called bool) *bindi
 	return b
 }
 
-// built returns the controllers that were prepared for a set, nil if none were. It needs mu.
+// built returns the controllers that were prepared for a set, or nil if there are none. It needs
+// mu.
 func (r *Resource) built(set *Snapshot) map[any]any {
 	if r.next.set == set {
 		return r.next.built
@@ -71,8 +72,8 @@ func (r *Resource) built(set *Snapshot) map[any]any {
 	return nil
 }
 
-// rebind stores the binding of a set. Anything prepared for a coming set doesn't include what was
-// built now. It needs mu.
+// rebind stores the binding of a set. Anything prepared for the next set doesn't include these
+// controllers. It needs mu.
 func (r *Resource) rebind(set *Snapshot, b *binding) {
 	r.bound.Store(b)
 	if r.next.b = nil; r.next.set == set {
@@ -90,8 +91,8 @@ func (r *Resource) turnLocked(set *Snapshot) *binding {
 }
 
 // lookUpBeyond returns the rules for a name beyond the cap. The calls share a node and its limits,
-// but each is subject to the rules of its own name. So rules are looked up for each call, and
-// matched before taking the lock that all of these calls contend for.
+// but each is subject to the rules of its own name. So each call looks up its rules, and matches
+// them before it takes the lock that all of these calls contend for.
 func (e *Engine) lookUpBeyond(name string, now int64, called bool) *binding {
 	for {
 		set := e.rules.Load()
@@ -166,7 +167,7 @@ func (e *Engine) handOver(set *Snapshot, r *Resource, last *binding, built map[a
 }
 
 // queuesCalls reports whether a call is in a queue of the resource. A call that takes a place there
-// looks up the rules in force afterwards, see [Engine.reload]: so either that call finds that the
+// looks up the rules in force afterwards (see [Engine.reload]), so either that call finds that the
 // resource is pending, or the update finds the call.
 func (r *Resource) queuesCalls() bool {
 	for _, g := range r.Meters().Semaphores() {
@@ -193,7 +194,7 @@ type search struct {
 	matched [kinds]pattern.Matched
 	pending bool // incomplete: the name is still to be matched
 	called  bool // a call looks for them
-	looks   bool // no call will be judged by the result, see Binding.Looks
+	looks   bool // the result decides on no call; see Binding.Looks
 }
 
 // match finds the expressions of all families that match a name. last, which may be nil, is the
@@ -207,7 +208,7 @@ func (s *Snapshot) match(name string, last *binding) (matched [kinds]pattern.Mat
 	return matched
 }
 
-// known is match limited to earlier matches.
+// known is like match, but returns only earlier matches.
 func (s *Snapshot) known(last *binding) (matched [kinds]pattern.Matched) {
 	for kind, family := range s.families {
 		if family != nil {
@@ -218,7 +219,7 @@ func (s *Snapshot) known(last *binding) (matched [kinds]pattern.Matched) {
 }
 
 // bindLocked builds the controllers of a set's rules at a resource from the state held there, and
-// hands over. built may be nil, see prepared. The caller holds the resource's lock, or is prepare.
+// hands over. built may be nil; see prepared. The caller holds the resource's lock, or is prepare.
 func (e *Engine) bindLocked(set *Snapshot, r *Resource, last *binding, s search, built map[any]any, now int64) *binding {
 	b := &binding{set: set, revision: set.Revision, known: set.Revision}
 	var sites []*Binding
@@ -256,9 +257,9 @@ func (e *Engine) bindLocked(set *Snapshot, r *Resource, last *binding, s search,
 	return e.chain.bind(b)
 }
 
-// remember makes the windows of a pending resource begin as of now, the time of the load, though
-// the next call makes them. A call that waited looks up the rules before it runs, see
-// [Engine.reload]; so the only calls counted there meanwhile are calls that the load overtook.
+// remember makes the windows of a pending resource begin at now, the time of the load, although the
+// next call makes them. A call that waited looks up the rules before it runs (see [Engine.reload]),
+// so until then only calls that were under way during the load are counted there.
 func (r *Resource) remember(now int64) {
 	for _, n := range nodesOf(r) {
 		n.Remember(now)

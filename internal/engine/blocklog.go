@@ -6,8 +6,8 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// blocked is a topic of the block log: the rejections by one rule at one resource. Its lines name
-// the caller and the value of the first rejection that they count.
+// blocked is a topic of the block log: the rejections by one rule at one resource. Each line names
+// the caller and the value of the first rejection that it counts.
 type blocked struct {
 	b *core.BlockError
 	*refusals

@@ -90,7 +90,7 @@ func (c *Chain) enlist(p Parts) bool {
 	return checks || p.Preparer != nil || p.Passed != nil || p.Blocked != nil || p.Completed != nil
 }
 
-// in resolves the slot under the rules of a binding: its checker, whether it judges calls, and
+// in resolves the slot under the rules of a binding: its checker, whether it decides on calls, and
 // whether it has rules in shadow mode.
 func (s checkingSlot) in(b *binding) (slot checkingSlot, holds bool, shadows ShadowChecker) {
 	if s.kind != core.KindNone {
@@ -133,16 +133,16 @@ func (c *Chain) checkingAt(b *binding, at stage, step int) string {
 	return ""
 }
 
-// Position is the place where [Chain.With] inserts a slot.
+// Position says where [Chain.With] inserts a slot.
 type Position struct {
 	slot  string
 	after bool
 }
 
-// Before returns the place right before the named slot.
+// Before returns the position right before the named slot.
 func Before(slot string) Position { return Position{slot: slot} }
 
-// After returns the place right after the named slot.
+// After returns the position right after the named slot.
 func After(slot string) Position { return Position{slot: slot, after: true} }
 
 // With returns a new chain with one more slot. It panics if there is no slot of that name.

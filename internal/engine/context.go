@@ -29,12 +29,12 @@ type placed struct {
 
 type contextKey struct{}
 
-// WithContext returns a context whose calls use the named context, see api.WithContext.
+// WithContext returns a context whose calls use the named context; see api.WithContext.
 func WithContext(ctx context.Context, name string) context.Context {
 	return carrying(ctx, &Context{name: name, origin: ContextOf(ctx).Origin()})
 }
 
-// WithOrigin returns a context whose calls are made by origin, see api.WithOrigin.
+// WithOrigin returns a context whose calls are made by origin; see api.WithOrigin.
 func WithOrigin(ctx context.Context, origin string) context.Context {
 	c := &Context{origin: origin}
 	if from := ContextOf(ctx); from != nil {

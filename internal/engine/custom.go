@@ -10,14 +10,14 @@ import (
 )
 
 // Refuse returns the verdict with which a custom slot rejects a call: its error is of
-// [core.KindCustom] and has the reason in place of a rule's ID. The rejection is counted and logged
-// like that of a rule, and allocates nothing, except for the first call of a resource with that
-// reason. So there should be few reasons, such as "tenant is suspended"; beyond 64 on one resource,
-// all others are reported as "other reasons".
+// [core.KindCustom] and has the reason in place of a rule's ID. It is counted and logged like a
+// rule's rejection. It allocates only for the first call of a resource with that reason. So there
+// should be few reasons, such as "tenant is suspended"; beyond 64 on one resource, all others are
+// reported as "other reasons".
 func (inv *Invocation) Refuse(reason string) Verdict { return inv.RefuseWith(reason, 0) }
 
-// RefuseWith is [Invocation.Refuse] with the HTTP status that adapters use, from 400 to 599, or the
-// corresponding gRPC code. Without one, or with another, that is 503.
+// RefuseWith is like [Invocation.Refuse], but also sets the HTTP status that adapters use, from 400
+// to 599, or the corresponding gRPC code. Any other value means 503.
 func (inv *Invocation) RefuseWith(reason string, status int) Verdict {
 	return Verdict{Block: inv.resource.custom(cause{reason, status})}
 }

@@ -13,7 +13,7 @@ import (
 // Invariant, under mu: each call that sleeps until its turn is in the list that begins with first,
 // and each that sleeps until it gets a permit has the context of its sleep in permits. Drain sets
 // on, and wakes all of them. A call registers before it sleeps, and doesn't sleep if on is already
-// set. After each sleep it reads on, and sleeps again only if it isn't set: its nap remains ended
+// set. After each sleep it reads on, and sleeps again only if on isn't set; its nap stays ended
 // until it has read on.
 type drain struct {
 	on shared.Bool
@@ -36,7 +36,7 @@ func (d *drain) begin() {
 	}
 }
 
-// join adds a call to the list; false if the engine drains.
+// join adds a call to the list, or returns false if the engine drains.
 func (d *drain) join(inv *Invocation) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -64,7 +64,7 @@ func (d *drain) leave(inv *Invocation) {
 	inv.ahead, inv.behind = nil, nil
 }
 
-// joinForPermit is join for a call that waits for a permit.
+// joinForPermit is like join, but for a call that waits for a permit.
 func (d *drain) joinForPermit(w *clocks.Waking) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

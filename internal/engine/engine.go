@@ -37,8 +37,8 @@ type Config struct {
 
 // Engine runs calls through a chain under one set of rules, and counts them on one tree. It doesn't
 // load rules: that is the task of a Guard in package api. It is safe for concurrent use. It owns no
-// goroutine. Until Close it has a timer if it watches for leaks, one while the log has more to
-// report than its first lines, and one for each periodic task of its rules (see [Engine.Every]).
+// goroutine. Until Close it has a timer if it watches for leaks, another while the log has
+// unreported events, and one for each periodic task of its rules (see [Engine.Every]).
 type Engine struct {
 	config    Config
 	clock     clocks.Clock
@@ -48,8 +48,8 @@ type Engine struct {
 	tree      *node.Tree
 	resources *resources
 	rules     shared.Pointer[Snapshot]
-	// keepers counts the callers that want the last rejections kept, and 1<<32 for each listener. Each
-	// rejection reads it, so it is placed beside fields that seldom change.
+	// keepers counts the callers that want the last rejections kept, and 1<<32 for each listener.
+	// Each rejection reads it, so it is next to fields that seldom change.
 	keepers  shared.Int64
 	feed     *refusalFeed // listeners for rejections
 	updating shared.Mutex // one update at a time
@@ -135,8 +135,8 @@ func (c Config) withDefaults() (Config, error) {
 // Config returns the configuration with defaults filled in.
 func (e *Engine) Config() Config { return e.config }
 
-// Now returns the time of the engine: that of its clock, except that it doesn't go back when the
-// clock is set back.
+// Now returns the time on the engine's clock, except that it doesn't decrease when the clock is set
+// back.
 func (e *Engine) Now() int64 {
 	switch {
 	case e.system != nil:
@@ -261,9 +261,9 @@ func (e *Engine) failed(reason any, now int64, slot func() string) {
 // Close writes the outstanding log lines about rejections and changes of breakers, passes the last
 // rejections to the listeners of [Engine.OnBlocked], and ends the reports of leaks and the tasks of
 // [Engine.Every]; when it returns none of these runs, so a log handler or a listener must not call
-// it. Calls are still judged and counted afterwards, by the rules in force. Load, CPU and memory
-// use are no longer sampled: rules that depend on them keep the last samples. Close may be called
-// twice.
+// it. Afterwards the rules in force still decide on calls, and calls are still counted. Load, CPU
+// and memory use are no longer sampled: rules that depend on them keep the last samples. Close may
+// be called twice.
 func (e *Engine) Close() error {
 	if e.leaks != nil {
 		e.leaks.close()

@@ -17,7 +17,7 @@ import (
 // has ended, or its deadline comes before the call's turn, the call is rejected immediately. In a
 // queue for a permit the turn isn't known, and the call waits until the deadline.
 //
-// A panic of a slot is recovered, see [Engine.Failures]. A panic of the clock or the context
+// A panic of a slot is recovered; see [Engine.Failures]. A panic of the clock or the context
 // propagates to the caller, and the call holds nothing.
 func (e *Engine) Enter(ctx context.Context, name string, opts []Option) (Entry, error) {
 	inv, err := e.begin(ctx, name, opts)
@@ -112,7 +112,7 @@ func (inv *Invocation) able(v *Verdict) (ok bool) {
 	return ok
 }
 
-// named returns by, or a rejection without a rule if by is nil.
+// named returns by or, if that is nil, a rejection without a rule.
 func (inv *Invocation) named(by *core.BlockError) *core.BlockError {
 	if by == nil {
 		by = NewCounted(core.BlockError{Resource: inv.resource.Name()}, nil, nil, nil)

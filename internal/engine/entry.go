@@ -7,16 +7,16 @@ import (
 )
 
 // Entry is an admitted call. It is a small value that must be exited once, from any goroutine and
-// in any order; further exits do nothing, even when the state behind it serves another call by
-// then. The methods of the zero value do nothing. It is safe for concurrent use.
+// in any order; further exits do nothing, even if the state behind it already serves another call.
+// The methods of the zero value do nothing. It is safe for concurrent use.
 //
 // # Why a stale handle does no harm
 //
 // The state carries a word: a generation and a few flags. An entry remembers its generation. Exit
 // moves the word to the next generation by compare-and-swap, which only one caller can win; Fail
 // sets a flag by compare-and-swap of the whole word, so it fails when the generation has changed.
-// Context and Fail read fields; they set the busy flag meanwhile, and Exit waits for it to clear,
-// so an entry never reads fields of another call.
+// While Context and Fail read fields, they set the busy flag, and Exit waits for it to clear, so an
+// entry never reads fields of another call.
 type Entry struct {
 	inv        *Invocation
 	generation uint64
@@ -55,7 +55,7 @@ func (e Entry) Exit() {
 	}
 }
 
-// Fail reports the error with which the call ended, see api.Admitted.
+// Fail reports the error with which the call ended; see api.Admitted.
 func (e Entry) Fail(err error) {
 	if e.inv == nil || err == nil {
 		return
@@ -94,8 +94,8 @@ type Nested struct {
 	in   placed
 }
 
-// ContextIn is Context made in child, which the caller may embed in an object of its own. For an
-// entry that has exited, or the zero Entry, it makes nothing.
+// ContextIn is like Context, but makes it in child, which the caller may embed in its own object.
+// For an entry that has exited, or the zero Entry, it makes nothing.
 func (e Entry) ContextIn(child *Nested) context.Context {
 	if e.inv == nil || !e.set(flagBusy) {
 		child.Context = context.Background()
@@ -118,8 +118,8 @@ func (e Entry) ContextIn(child *Nested) context.Context {
 	return child
 }
 
-// origins returns the name that the call asked for and the context that it came with, "" and nil if
-// it has exited.
+// origins returns the name that the call asked for and the context that it came with, or "" and nil
+// if it has exited.
 func (e Entry) origins() (name string, ctx context.Context) {
 	if !e.set(flagBusy) {
 		return "", nil

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// repeated is a periodic task. Its timer is set when the last run is over, so two runs never
+// repeated is a periodic task. Its timer is set when the last run has returned, so two runs never
 // overlap.
 type repeated struct {
 	engine *Engine
@@ -22,7 +22,7 @@ type repeated struct {
 
 // Every calls f each time a period has passed on the engine's clock, until stop is called or the
 // engine is closed; after Close no run starts. A clocks.Manual calls f as it advances. A panic of f
-// counts as an internal failure, see [Engine.Failures]. stop doesn't wait for a run that is under
+// counts as an internal failure; see [Engine.Failures]. stop doesn't wait for a run that is under
 // way; [Engine.Close] does, so f must not call Close.
 func (e *Engine) Every(period time.Duration, f func(now int64)) (stop func()) {
 	r := &repeated{engine: e, period: period, f: f}

@@ -13,17 +13,17 @@ import (
 // Explainer is a [Checker] that can explain its verdict on a call: the rules of every family, and
 // custom slots that implement it.
 //
-// Explain is called for a call that does not take place: the call has everything that a caller
-// passes, but is counted nowhere. So Explain takes nothing, records nothing, and leaves no trace.
-// It returns a judgement for each rule that would judge the call, in the order of evaluation; the
-// judgement of a custom slot needs no Rule. It is called without a lock, and concurrently.
+// Explain is called for a hypothetical call, which has everything that a caller passes, but is
+// counted nowhere. So Explain takes nothing, records nothing, and leaves no trace. It returns a
+// judgement for each rule that would be evaluated, in the order of evaluation; the judgement of a
+// custom slot needs no Rule. It is called without a lock, and concurrently.
 type Explainer interface {
 	Explain(*Invocation) []core.Judgement
 }
 
-// Explain returns the verdicts of the rules on a call that arrived now, see api.Explain. It takes
-// the locks that a reader of the tree takes, and holds them as long. It allocates its result and,
-// for a resource that doesn't exist, the state that its rules would have.
+// Explain returns the verdicts of the rules on a call that arrived now; see api.Explain. It takes
+// the same locks as a reader of the tree, for as long. It allocates its result and, for a resource
+// that doesn't exist, the state that its rules would have.
 func (e *Engine) Explain(ctx context.Context, name string, opts []Option) (core.Explanation, error) {
 	inv, err := e.begin(ctx, name, opts)
 	if err != nil {
@@ -116,8 +116,8 @@ func (inv *Invocation) conclude(x *core.Explanation) {
 	}
 }
 
-// look finds the resource and nodes for a call that does not take place. Missing ones are
-// made outside the tree, visible to no other call; known reports whether the resource existed.
+// look finds the resource and nodes for a hypothetical call. Missing ones are made outside the
+// tree, visible to no other call; known reports whether the resource existed.
 func (inv *Invocation) look(name string) (known bool) {
 	e := inv.engine
 	r, known := e.FindResource(name)
@@ -136,10 +136,10 @@ func (inv *Invocation) look(name string) (known bool) {
 	return known
 }
 
-// lookAt is lookUp for readers. Existing state of the rules in force at the resource is used; state
-// that they would have there for the first time is built separately, and not kept. The resource is
-// brought up to date only if it still uses older rules, as it does until the update gets to it:
-// state is handed over once.
+// lookAt is like lookUp, but for readers. Existing state of the rules in force at the resource is
+// used; state that they would have there for the first time is built separately, and not kept. The
+// resource is brought up to date only if it still uses older rules, as it does until the update
+// gets to it: state is handed over once.
 func (e *Engine) lookAt(r *Resource, name string, now int64) *binding {
 	beyond := r == e.resources.overflow
 	set := e.rules.Load()
@@ -172,7 +172,7 @@ func (inv *Invocation) after(wait time.Duration) time.Time {
 	return time.Unix(0, inv.now+int64(wait)).UTC()
 }
 
-// JudgeRefused records that the call is rejected, and when it would be admitted, if known.
+// JudgeRefused records that the call is rejected and, if known, when it would be admitted.
 func (inv *Invocation) JudgeRefused(j *core.Judgement, after time.Duration, known bool) {
 	j.Outcome = core.Refused
 	if known {
@@ -180,8 +180,8 @@ func (inv *Invocation) JudgeRefused(j *core.Judgement, after time.Duration, know
 	}
 }
 
-// JudgeWait records that the call waits that long or, if ok is false, that it is rejected until the
-// wait is at most maxWait.
+// JudgeWait records that the call waits for the given time or, if ok is false, that it is rejected
+// until the wait is at most maxWait.
 func (inv *Invocation) JudgeWait(j *core.Judgement, wait time.Duration, ok bool, maxWait time.Duration) {
 	switch {
 	case !ok:
@@ -191,7 +191,7 @@ func (inv *Invocation) JudgeWait(j *core.Judgement, wait time.Duration, ok bool,
 	}
 }
 
-// JudgeTokens judges a call of n units by a token bucket that holds size.
+// JudgeTokens records the decision of a token bucket that holds size on a call of n units.
 func (inv *Invocation) JudgeTokens(j *core.Judgement, b meter.TokenBucket, n, size int64) {
 	switch {
 	case n > size:

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// Ignore marks an error as an answer of the guarded code, see api.Ignore.
+// Ignore marks an error as a regular response of the guarded code; see api.Ignore.
 func Ignore(err error) error {
 	if err == nil {
 		return nil
@@ -21,7 +21,7 @@ type ignored struct{ error }
 
 func (e *ignored) Unwrap() error { return e.error }
 
-// Certain marks an error as a failure already, see api.Certain.
+// Certain marks an error as a certain failure; see api.Certain.
 func Certain(err error) error {
 	if err == nil {
 		return nil
@@ -37,7 +37,7 @@ func (e *certain) Unwrap() error { return e.error }
 // immutable once published.
 type failWhen map[string]func(error) bool
 
-// FailWhen sets the function that decides which errors of the calls of one resource are failures,
+// FailWhen sets the function that decides which errors of the calls of one resource are failures;
 // see api.Guard.FailWhen.
 func (e *Engine) FailWhen(resource string, failed func(error) bool) {
 	for {
@@ -55,8 +55,8 @@ func (e *Engine) FailWhen(resource string, failed func(error) bool) {
 	}
 }
 
-// failureOf returns the function that decides which errors of a resource's calls are failures, nil
-// if none was set.
+// failureOf returns the function that decides which errors of a resource's calls are failures, or
+// nil if none was set.
 func (e *Engine) failureOf(resource string) func(error) bool {
 	if named := e.failWhen.Load(); named != nil && len(*named) > 0 {
 		if failed := (*named)[resource]; failed != nil {
@@ -67,8 +67,8 @@ func (e *Engine) failureOf(resource string) func(error) bool {
 }
 
 // judge returns the flag that this error sets on an entry's call: flagFailed, flagNeutral, or 0 if
-// the error is an answer. If the deciding function panics, the call failed. The context, which is
-// custom code, is asked while the entry isn't busy, because Exit waits for that.
+// the error is a regular response. If the deciding function panics, the call failed. The context is
+// custom code, so it is asked while the entry isn't busy: Exit waits for a busy entry.
 func (e *Engine) judge(entry Entry, err error) (flag uint64) {
 	flag = flagFailed
 	sure, judged := err.(*certain) //nolint:errorlint // it is marked for Fail, and nobody wraps it
@@ -95,8 +95,8 @@ func (e *Engine) judge(entry Entry, err error) (flag uint64) {
 	return flag
 }
 
-// byContext returns the flag of an error that no function decides about. The cause of a cancel
-// isn't considered: it may be the time that another call took.
+// byContext returns the flag of an error that no function decides on. It ignores the cause of a
+// cancel, which may be a timeout of another call.
 func byContext(ctx context.Context, err error) uint64 {
 	switch ended := ctx.Err(); {
 	case errors.Is(ended, context.Canceled):

@@ -16,23 +16,23 @@ import (
 // takes from them as from any other limit. A call that needs more units fetches them, and waits for
 // that:
 //
-//   - All rules are asked, those of shared limits last. A call that some rule rejects needs nothing.
-//     A call that needs units fetches all of them in one round, before it takes anything, and
-//     from then on holds them. The clock is read again, and the rules are asked again.
+//   - All rules are asked, rules with shared limits last. A call that some rule rejects needs
+//     nothing. A call that needs units fetches all of them in one round, before it takes anything,
+//     and from then on holds them. The clock is read again, and the rules are asked again.
 //   - Taking never fetches. A call that needs units at that point, because its rules were not asked
 //     before or other calls were quicker, fetches them when all other rules have taken.
 //   - Units of a lease are valid for a short time only (Want.Fleeting). A call that has to wait for
-//     another rule does not keep them meanwhile: it gives them back, or has not taken them, and
-//     fetches them after its wait. Then it waits at most once more, for the fetched units.
+//     another rule does not hold them during its wait: it gives them back, or has not taken them,
+//     and fetches them afterwards. Then it waits at most once more, for the fetched units.
 //
-// However often a call fetches, its total wait for that is at most the longest timeout of its first
-// wants.
+// A call waits for its fetches for at most the longest timeout of its first wants, however many
+// fetches it makes.
 
 // Fetcher fetches the units that calls need of limits shared with other processes.
 type Fetcher interface {
 	// Fetch decides on all wants, and reserves its grants. It waits for at most atMost; if that is
-	// 0 it decides locally. The error is that of the context, if that ended first; then nothing is
-	// reserved.
+	// 0 it decides locally. If the context ends first, it returns the context's error and reserves
+	// nothing.
 	Fetch(ctx context.Context, atMost time.Duration, wants []Want) error
 }
 
@@ -40,20 +40,21 @@ type Fetcher interface {
 type Want struct {
 	Limit   any           // of the fetcher
 	Units   int64         // units that the call takes
-	MaxWait time.Duration // maximum wait of the call for the grant; 0: none
+	MaxWait time.Duration // maximum wait of the call for the grant; 0 means none
 
 	// Holder takes back a grant; By rejects the call without one. Timeout is the maximum wait of
-	// the call for the answer.
+	// the call for the reply.
 	Holder  Holder
 	By      *core.BlockError
 	Timeout time.Duration
 	// UntilExit is true if the call holds the units until it exits, Fleeting if they are valid for
-	// a short time only: a call that waits longer for something else must not keep them meanwhile.
+	// a short time only: a call that waits longer for something else must not keep them while it
+	// waits.
 	UntilExit, Fleeting bool
 
-	// The fetcher's answer: whether the want is granted, the fetcher's Token for it, and the wait
-	// of the call before it may run; Borrowed if that wait is for a later bucket, in which the call
-	// is counted.
+	// The fetcher's reply: whether the want is granted, the fetcher's Token for it, and the wait of
+	// the call before it may run. Borrowed is set if that wait is for a later bucket, in which the
+	// call is counted.
 	Got      bool
 	Token    int64
 	Wait     time.Duration
@@ -70,8 +71,8 @@ type Want struct {
 // [Invocation.HeldFor]).
 type Sharer interface {
 	Checker
-	// Wants makes the call want everything that it doesn't hold, or no longer holds, see
-	// [Invocation.Want]: it is also called after a wait, see [Invocation.HandBack].
+	// Wants makes the call want everything that it doesn't hold, or no longer holds; see
+	// [Invocation.Want]. It is also called after a wait; see [Invocation.HandBack].
 	Wants(*Invocation)
 }
 
@@ -95,8 +96,8 @@ var needsMore = new(core.BlockError)
 // fetches after that wait.
 const untilFetched = time.Nanosecond
 
-// Want records a need of the call. If it arose in Ask, Ask returns this verdict once all other
-// rules of the checker were asked: if one rejects the call, the call needs nothing.
+// Want records a need of the call. In Ask, return this verdict only once all other rules of the
+// checker were asked: if one of them rejects the call, the call needs nothing.
 func (inv *Invocation) Want(from Fetcher, w Want) Verdict {
 	if inv.fetching == nil {
 		inv.fetching = new(fetching)
@@ -118,7 +119,7 @@ func (inv *Invocation) findWants() {
 	}
 }
 
-// NeedsMore reports whether the verdict is that of a call with wants.
+// NeedsMore reports whether the verdict says that the call has wants.
 func (v Verdict) NeedsMore() bool { return v.Block == needsMore }
 
 // WantLater makes the call fetch its wants when all checkers have taken, after its wait if it has
@@ -128,11 +129,11 @@ func (inv *Invocation) WantLater() {
 	inv.waits = true
 }
 
-// Patient reports whether the call may wait for a fetch: not if it has done so already.
+// Patient reports whether the call may wait for a fetch. It may do so only once.
 func (inv *Invocation) Patient() bool { return !inv.fetched }
 
-// HeldFor returns the call's reservation with a holder, and the wait until it is valid; nil if it
-// holds nothing.
+// HeldFor returns the call's reservation with a holder, and the wait until it is valid; or nil if
+// it holds nothing.
 func (inv *Invocation) HeldFor(h Holder) (r *Reservation, wait time.Duration) {
 	for i := range inv.held {
 		if r := &inv.held[i]; r.Holder == h {
@@ -227,10 +228,10 @@ func (inv *Invocation) handBack(wait time.Duration) {
 // HandBack gives back one of the reservations, which the call then no longer holds.
 func (inv *Invocation) HandBack(r *Reservation) {
 	r.giveBack(inv)
-	*r = Reservation{Holder: nothing{}} // the numbers of the others don't change, see follows
+	*r = Reservation{Holder: nothing{}} // the numbers of the others don't change; see follows
 }
 
-// nothing is the holder of reservations handed back.
+// nothing is the holder of reservations that were handed back.
 type nothing struct{}
 
 func (nothing) GiveBack(*Reservation, int64) {}
@@ -265,7 +266,7 @@ func (inv *Invocation) fetchLater(returned *func()) (v Verdict, by *core.BlockEr
 		v, by, cause = inv.fetch(clocks.Calling(inv.ctx, inv.engine.clock, returned))
 	}
 	if inv.fetched = true; v.Wait > 0 {
-		inv.firm = v.Wait // its turns have come
+		inv.firm = v.Wait // its turns are due
 	}
 	return v, by, cause
 }

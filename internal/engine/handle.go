@@ -12,8 +12,8 @@ import (
 // must not be copied once used.
 //
 // It doesn't keep the resource in the tree: an idle resource leaves as if there were no handle, and
-// comes back with the next call. The resource that a handle still points to then is the one that
-// its name would get back anyway, see [node.Registry].
+// returns with the next call. The handle then still points to the resource that a lookup of its
+// name would return; see [node.Registry].
 type Handle struct {
 	name  string
 	found shared.Pointer[Resource]
@@ -25,7 +25,7 @@ func NewHandle(name string) *Handle { return &Handle{name: name} }
 // Name returns the resource's name.
 func (h *Handle) Name() string { return h.name }
 
-// EnterBy is [Engine.Enter] for the resource of a handle.
+// EnterBy is like [Engine.Enter], but takes a handle instead of a name.
 func (e *Engine) EnterBy(ctx context.Context, h *Handle, opts []Option) (Entry, error) {
 	inv, err := e.begin(ctx, h.name, opts)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Invocation is one call on its way through the chain. Slots read it, and leave their findings and
+// Invocation is one call on its way through the chain. Slots read it, and record their findings and
 // reservations on it. It belongs to the goroutine that makes the call, is pooled, and must not be
 // kept.
 type Invocation struct {
-	// word has the generation and flags, see Entry. It outlives the call.
+	// word has the generation and flags; see Entry. It outlives the call.
 	word        shared.Uint64
 	engine      *Engine
 	lane        uint32 // nearly an index of the processor, since the pool keeps objects per processor
@@ -29,11 +29,11 @@ type Invocation struct {
 	values      []Occurrence           // last result of ArgValues
 	places      map[argument.Value]int // index of values, if those are many
 	index       *places                // of held and completions, if those are many
-	turns       []*turn                // turns that the call waits for; behind them, those of earlier calls
+	turns       []*turn                // turns that the call waits for; then unused turns of earlier calls
 	nap         clocks.Nap
 	fetching    *fetching // nil until some call that the invocation served had wants
 
-	ahead, behind *Invocation // its neighbors among the calls that sleep, see drain
+	ahead, behind *Invocation // its neighbors among the calls that sleep; see drain
 
 	// The size is a whole number of cache lines (on 64 bits; a test pins it), so that the
 	// invocations of two processors, side by side on the heap, never share one.
@@ -48,17 +48,17 @@ type call struct {
 	bound    *binding
 
 	began  int64         // when the call asked to enter
-	now    int64         // when it is judged, released or exits
+	now    int64         // when it is decided on, released or exits
 	runs   int64         // when a call that borrowed is to run, 0 for others
-	waited int64         // its wait before it ran, see ServiceTime
-	firm   time.Duration // minimum wait, whatever happens to its turns
+	waited int64         // its wait before it ran; see ServiceTime
+	firm   time.Duration // minimum wait, regardless of its turns
 	units  int64
 	args   []any
 
 	endpoint string // server of the call, "" if not given
 
 	step  int   // number of the step in the stage
-	stage stage // progress through the chain, see steps
+	stage stage // progress through the chain; see steps
 
 	inbound     bool
 	prioritized bool
@@ -90,7 +90,7 @@ type call struct {
 // Engine returns the engine that the call runs through.
 func (inv *Invocation) Engine() *Engine { return inv.engine }
 
-// Lane returns the lane on which the call is counted, see [stat.Counters].
+// Lane returns the lane on which the call is counted; see [stat.Counters].
 func (inv *Invocation) Lane() uint32 { return inv.lane }
 
 // Now returns the time of the current phase: when the call asked to enter, was released after a
@@ -104,7 +104,7 @@ func (inv *Invocation) Began() int64 { return inv.began }
 // start of the bucket that it borrowed from.
 func (inv *Invocation) Runs() int64 { return max(inv.now, inv.runs) }
 
-// LongLived reports whether the call has no response time, see the option of that name.
+// LongLived reports whether the call has no response time; see the option of that name.
 func (inv *Invocation) LongLived() bool { return inv.longLived }
 
 // RT returns the response time of the call, which exits now, since it asked to enter: never
@@ -116,8 +116,8 @@ func (inv *Invocation) RT() time.Duration {
 	return time.Duration(max(0, inv.now-inv.began))
 }
 
-// ServiceTime is [Invocation.RT] without the call's own waits for rules: in a throttle or a queue,
-// for a borrowed bucket, for the store of a shared limit. Waits of nested calls are part of it.
+// ServiceTime is [Invocation.RT] less the call's own waits for rules: in a throttle or a queue, for
+// a borrowed bucket, for the store of a shared limit. It includes waits of nested calls.
 func (inv *Invocation) ServiceTime() time.Duration {
 	if inv.longLived {
 		return Untimed
@@ -125,7 +125,7 @@ func (inv *Invocation) ServiceTime() time.Duration {
 	return time.Duration(max(0, inv.now-inv.began-inv.waited))
 }
 
-// Untimed is the response time of calls that have none, see [LongLived].
+// Untimed is the response time of calls that have none; see [LongLived].
 const Untimed time.Duration = -1
 
 // Borrowed reports whether the call waits, or waited, for a borrowed bucket.
@@ -143,21 +143,21 @@ func (inv *Invocation) Prioritized() bool { return inv.prioritized }
 // Args returns the arguments given with the call.
 func (inv *Invocation) Args() []any { return inv.args }
 
-// Endpoint returns the server of the call, "" if the caller didn't name it; see [Endpoint].
+// Endpoint returns the server of the call, or "" if the caller didn't name it; see [Endpoint].
 func (inv *Invocation) Endpoint() string { return inv.endpoint }
 
 // Failed reports whether the call was marked failed, which is known when it completes.
 func (inv *Invocation) Failed() bool { return inv.failed }
 
-// Neutral reports whether the end of the call tells nothing about the resource, which is known when
-// it completes: its own context was cancelled, or a nested call was rejected; see [Entry.Fail]. A
-// call that failed is not neutral.
+// Neutral reports whether the call's result says nothing about the resource, because its own
+// context was cancelled or a nested call was rejected; see [Entry.Fail]. It is known when the call
+// completes. A call that failed is not neutral.
 func (inv *Invocation) Neutral() bool { return inv.neutral }
 
 // Resource returns the resource of the call.
 func (inv *Invocation) Resource() *Resource { return inv.resource }
 
-// Origin returns the name of the caller, "" if there is none.
+// Origin returns the name of the caller, or "" if there is none.
 func (inv *Invocation) Origin() string {
 	if inv.context == nil {
 		return ""
@@ -224,17 +224,17 @@ func (inv *Invocation) addNode(n *node.StatisticNode) {
 	inv.nodeLen++
 }
 
-// Node returns the call node, nil before the node selector ran.
+// Node returns the call node, or nil before the node selector ran.
 func (inv *Invocation) Node() *node.DefaultNode { return inv.node }
 
-// OriginNode returns the node of the caller, nil if the call has none.
+// OriginNode returns the node of the caller, or nil if the call has none.
 func (inv *Invocation) OriginNode() *node.OriginNode { return inv.origin }
 
-// Nodes returns the nodes that the call is counted on, see [Invocation.Writes].
+// Nodes returns the nodes that the call is counted on; see [Invocation.Writes].
 func (inv *Invocation) Nodes() []*node.StatisticNode { return inv.nodes[:inv.nodeLen] }
 
 // Writes reports whether the call is to be counted on node i itself. If not, that node includes the
-// counts of the call node, see [node.DefaultNode.Joint].
+// counts of the call node; see [node.DefaultNode.Joint].
 func (inv *Invocation) Writes(i int) bool { return i != 1 || !inv.joint }
 
 // Counted returns the Nodes on which the call was counted as passed. Only there may its completion

@@ -15,8 +15,8 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Leaks returns the calls that have not exited for at least [Config.LeakAfter], the oldest first;
-// none if that is 0.
+// Leaks returns the calls that have not exited for at least [Config.LeakAfter], the oldest first,
+// or nil if that is 0.
 func (e *Engine) Leaks() []core.Leak {
 	if e.leaks == nil {
 		return nil
@@ -48,8 +48,8 @@ const (
 	maxFrames  = 32
 )
 
-// leakWatch remembers admitted calls until they exit, and reports each that stays too long, once.
-// It looks when the oldest is due, but at most eight times per after.
+// leakWatch remembers admitted calls until they exit, and reports each call that runs too long,
+// once. It looks when the oldest is due, but at most eight times per after.
 type leakWatch struct {
 	engine *Engine
 	after  int64
@@ -140,7 +140,7 @@ func (w *leakWatch) arm(d int64) {
 	w.stop = clocks.Alarm(w.engine.clock, time.Duration(d), w.ring)
 }
 
-// close ends the reports, and waits for the one that is being written.
+// close ends the reports, and waits for a report that is being written.
 func (w *leakWatch) close() {
 	w.mu.Lock()
 	w.ended = true

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// LogTopic is a subject that the log reports in at most one line a second, such as the rejections
+// LogTopic is a subject that the log reports in at most one line per second, such as the rejections
 // by a rule at a resource, or the changes of a breaker. The first event is logged immediately;
 // events in the second after a line are logged together, when the next one happens or by a timer of
 // the engine, within two seconds of that line. Its methods are safe for concurrent use.
@@ -38,8 +38,8 @@ type LogLine struct {
 //
 // A topic is on the list of the timer while next isn't 0, or its line is being written. A caller
 // first counts an event as unreported and then reads next. The timer first sets next to 0 and then
-// checks for unreported events. So either the timer finds the events counted meanwhile, or the
-// caller finds 0 and writes the line.
+// checks for unreported events. So either the timer finds the new events, or the caller finds 0 and
+// writes the line.
 type LogPace struct {
 	next   shared.Int64 // time from which a line is due; 0 means always
 	listed bool         // under the mu of lineLog, as is fresh
@@ -53,7 +53,7 @@ func (p *LogPace) due(now int64) bool {
 }
 
 // Bounds on logged names, which may come from outside: the columns of a name, and the approximate
-// bytes a second of all lines of one kind.
+// bytes per second of all lines of one kind.
 const (
 	loggedWidth  = 256
 	loggedSecond = 64 << 10
@@ -65,26 +65,26 @@ const (
 func logged(name string) string { return shown.Name(name, loggedWidth) }
 
 // lineLog writes the lines of one kind of topics. It bounds their bytes, since there are as many
-// topics as names, and a caller can keep inventing those. Events without room in a second are
-// reported as one number, in a later one. It is safe for concurrent use. The handler is never
+// topics as names, and a caller can keep inventing names. Events that don't fit in a second are
+// reported as one number, in a later second. It is safe for concurrent use. The handler is never
 // called under its lock.
 type lineLog struct {
 	engine *Engine
-	beyond string // message for events without room
+	beyond string // message for events that don't fit
 
 	mu       shared.Mutex
 	begun    bool
 	end      int64 // of the current second
 	left     int   // bytes
-	unlisted int64 // events without room, not reported yet
+	unlisted int64 // events that didn't fit, not reported yet
 
 	topics []LogTopic // topics with recent lines
 	stop   func()     // the timer; nil while none runs
-	closed bool       // no timer runs any longer
+	closed bool       // no timer runs from now on
 }
 
-// Log writes a line about a topic if one is due: at most one a second, and about 64 KiB of lines of
-// all topics. Other events are reported together with later ones, or by a timer.
+// Log writes a line about a topic if one is due: at most one per second, and about 64 KiB per
+// second for all topics. Other events are reported together with later ones, or by a timer.
 func (e *Engine) Log(t LogTopic, now int64) {
 	if t.LogPace().due(now) {
 		e.changeLog.report(t, now)
@@ -190,12 +190,12 @@ func (l *lineLog) ring(now int64) {
 }
 
 // next takes the first topic off the list, and returns the time at which a line about it would have
-// been due. It returns nil, and puts the topic at the end, if its last line is too fresh for
+// been due. It returns nil, and puts the topic at the end, if its last line is too recent for
 // another.
 func (l *lineLog) next(now int64) (t LogTopic, due int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.topics) == 0 { // it was flushed meanwhile
+	if len(l.topics) == 0 { // flushed in the meantime
 		return nil, 0
 	}
 	t = l.topics[0]
@@ -211,7 +211,7 @@ func (l *lineLog) next(now int64) (t LogTopic, due int64) {
 	return t, due
 }
 
-// flush logs the remaining events, in a second of its own; no timer runs from then on. more calls
+// flush logs the remaining events, in a second by themselves; no timer runs afterwards. more calls
 // its argument with topics that may not be listed because they changed after an earlier flush.
 func (l *lineLog) flush(more func(func(LogTopic))) {
 	l.mu.Lock()

@@ -10,9 +10,9 @@ type Occurrence struct {
 	Times int64
 }
 
-// ArgValues returns the values of an argument of the call, except nil: one, or for a slice that of
-// each element. An index below 0 counts from the end, -1 being the last; if there is no such
-// argument there are no values. The slice is the invocation's: the next call of ArgValues or
+// ArgValues returns the values of an argument of the call, except nil: one, or for a slice one per
+// element. An index below 0 counts from the end, -1 being the last; if there is no such argument
+// there are no values. The result belongs to the invocation: the next call of ArgValues or
 // ParamValues overwrites it.
 func (inv *Invocation) ArgValues(index int) []Occurrence {
 	inv.valued = true
@@ -26,8 +26,8 @@ func (inv *Invocation) ArgValues(index int) []Occurrence {
 	return inv.values
 }
 
-// ParamValue returns the value attached under a name, nil if there is none or it is that of nil.
-// sole is false if there are several; then see [Invocation.ParamValues].
+// ParamValue returns the value attached under a name, or nil if nothing is or the attachment is
+// nil. sole is false if there are several; then see [Invocation.ParamValues].
 func (inv *Invocation) ParamValue(name string) (v *argument.Value, sole bool) {
 	for i := range inv.params {
 		if p := &inv.params[i]; p.name == name && !p.value.IsNone() {
@@ -40,7 +40,7 @@ func (inv *Invocation) ParamValue(name string) (v *argument.Value, sole bool) {
 	return v, true
 }
 
-// ParamValues is [Invocation.ArgValues] for the attachments of a name.
+// ParamValues is like [Invocation.ArgValues], but for the values attached under a name.
 func (inv *Invocation) ParamValues(name string) []Occurrence {
 	inv.valued = true
 	inv.values = inv.values[:0]

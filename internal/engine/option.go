@@ -33,8 +33,8 @@ const (
 // Inbound marks a call that comes from outside; see api.Inbound, as for all options below.
 func Inbound() Option { return Option{kind: optionInbound} }
 
-// InboundWithin is [Inbound] for servers that limit the time of a call's answer; left returns the
-// remaining time.
+// InboundWithin is like [Inbound], but for servers that limit the time until a call's response;
+// left returns the remaining time.
 func InboundWithin(left func(context.Context) (time.Duration, bool)) Option {
 	return Option{kind: optionInboundWithin, args: []any{left}}
 }
@@ -44,7 +44,7 @@ func Units(n int) Option {
 	return Option{kind: optionUnits, param: param{value: argument.Int(int64(n))}}
 }
 
-// Prioritized lets the call borrow from a later bucket, and go before others in a queue.
+// Prioritized lets the call borrow from a later bucket, and jump ahead of others in a queue.
 func Prioritized() Option { return Option{kind: optionPrioritized} }
 
 // Args sets the arguments of the call.
@@ -103,7 +103,7 @@ func (inv *Invocation) attach(o *Option) {
 	argument.Each(o.args[0], func(v argument.Value) { *inv.param() = param{o.param.name, v} })
 }
 
-// param returns the place of the next attachment.
+// param returns a pointer to the next attachment.
 func (inv *Invocation) param() *param {
 	n := len(inv.params)
 	if n == cap(inv.params) {

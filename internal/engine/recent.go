@@ -19,7 +19,7 @@ type recent struct {
 	next int // position of the next one, in place of the oldest
 }
 
-// noted is a Refusal in its stored form. Its Block has the rest.
+// noted is a Refusal in its stored form. Its Block has the other fields.
 type noted struct {
 	first, last, count int64
 	block              *core.BlockError
@@ -65,7 +65,7 @@ func (r *recent) list() (all []core.Refusal) {
 }
 
 // KeepRefusals makes the engine keep the last rejections of each resource until every caller has
-// called its release, see api.Guard.KeepRefusals.
+// called its release; see api.Guard.KeepRefusals.
 func (e *Engine) KeepRefusals() (release func()) {
 	e.keepers.Add(1)
 	var done shared.Bool
@@ -79,7 +79,7 @@ func (e *Engine) KeepRefusals() (release func()) {
 	}
 }
 
-// Refusals returns the last rejections of a resource, the newest first, see api.Guard.Refusals.
+// Refusals returns the last rejections of a resource, the newest first; see api.Guard.Refusals.
 func (e *Engine) Refusals(resource string) []core.Refusal {
 	if uint32(e.keepers.Load()) == 0 {
 		return nil
@@ -111,7 +111,7 @@ func (inv *Invocation) keep(b *core.BlockError, keepers int64) {
 			return
 		}
 		if kept = at.Load(); kept == nil {
-			return // released meanwhile
+			return // released in the meantime
 		}
 	}
 	kept.note(inv, b)

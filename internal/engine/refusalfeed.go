@@ -19,7 +19,7 @@ func (e *Engine) OnBlocked(f func(core.Refusal)) (remove func()) { return e.feed
 type refusalFeed struct {
 	engine *Engine
 	shards [feedShards]feedShard
-	missed shared.Int64 // calls without room
+	missed shared.Int64 // calls that didn't fit
 
 	mu        shared.Mutex
 	listeners []*func(core.Refusal) // replaced as a whole
@@ -164,7 +164,8 @@ func (t *refusalFeed) deliver(now int64) {
 	}
 }
 
-// close delivers the rest, and drops the listeners. The engine's periodic tasks have ended.
+// close delivers the remaining rejections, and drops the listeners. The engine's periodic tasks
+// have ended.
 func (t *refusalFeed) close() {
 	t.mu.Lock()
 	closed := t.closed

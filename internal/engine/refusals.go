@@ -35,7 +35,8 @@ type refusals struct {
 	direct shared.Pointer[Record]
 }
 
-// counted is the rule behind a rejection that an engine counts, nil if there are no more details.
+// counted is the rule behind a rejection that an engine counts, or nil if there are no more
+// details.
 type counted struct {
 	rule core.Refuser
 	*refusals
@@ -64,7 +65,7 @@ func refusalsOf(b *core.BlockError) *refusals {
 }
 
 // NewCounted returns the rejection that b describes. It is counted in the record of its rule and,
-// for the block log, by itself or together with with if that is not nil. So a changed rule
+// for the block log, by itself or, if with is not nil, together with with. So a changed rule
 // continues its count, and the rejections of single values count as their rule's. rule and record
 // may be nil.
 func NewCounted(b core.BlockError, rule core.Refuser, record *Record, with *core.BlockError) *core.BlockError {
@@ -74,7 +75,7 @@ func NewCounted(b core.BlockError, rule core.Refuser, record *Record, with *core
 	} else {
 		r = new(refusals)
 	}
-	r.record.Store(record) // a new one if with is of a rule with that ID that was gone meanwhile
+	r.record.Store(record) // a new one if with is from a rule with that ID that was removed in between
 	r.direct.Store(nil)
 	return core.NewBlockError(b, &counted{rule, r})
 }
@@ -83,7 +84,7 @@ func NewCounted(b core.BlockError, rule core.Refuser, record *Record, with *core
 const logPause = int64(time.Second)
 
 // NoteRefusal counts a rejection of the call for the block log, and keeps it among the last ones of
-// its resource if those are wanted. It reports whether a line is due, at most once a second, for
+// its resource if that is wanted. It reports whether a line is due, at most once per second, for
 // [Engine.LogBlocked] to write.
 func (inv *Invocation) NoteRefusal(b *core.BlockError) (due bool) {
 	if keepers := inv.engine.keepers.Load(); keepers != 0 {

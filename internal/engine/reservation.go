@@ -69,7 +69,7 @@ func (r *Reservation) LowerLimit(limit int64) { r.Undo = min(r.Undo, limit) }
 // Reserve records a grant.
 func (inv *Invocation) Reserve(r Reservation) { inv.held = append(inv.held, r) }
 
-// ReserveUnits is Reserve for units that the call holds until it is admitted.
+// ReserveUnits is like Reserve, but for units that the call holds until it is admitted.
 func (inv *Invocation) ReserveUnits(h Holder, units, token int64) {
 	inv.reserve(units, token, 0, false).Holder = h
 }
@@ -96,8 +96,8 @@ func (inv *Invocation) nextReservation() *Reservation {
 func (inv *Invocation) Reservations() int { return len(inv.held) }
 
 // GiveBackFrom gives back all reservations but the first n, the last one first, for a rule that
-// makes several grants and finds that it can't make them all. A reservation that has meanwhile
-// followed one of the first n isn't that rule's, and stays.
+// makes several grants and finds that it can't make them all. A later reservation that follows one
+// of the first n isn't that rule's, and stays.
 func (inv *Invocation) GiveBackFrom(n int) {
 	inv.forgetHeld(n)
 	var kept []Reservation
@@ -140,7 +140,8 @@ func (inv *Invocation) HeldBucket(w *stat.Window) *Reservation {
 	return nil
 }
 
-// FindBucket is HeldBucket for a rule that looks for many windows, one after another.
+// FindBucket is like HeldBucket, but faster for a rule that looks for many windows, one after
+// another.
 func (inv *Invocation) FindBucket(w *stat.Window) *Reservation {
 	if len(inv.held) > fewHeld {
 		return inv.heldAt(w)
@@ -167,8 +168,8 @@ func (inv *Invocation) Follow() {
 }
 
 // Rebook moves the call's units in a window to a later bucket, under the lowest limit of all rules
-// under which the call took units there, and returns the wait for it; if there is no room it returns
-// false, and the units stay.
+// under which the call took units there, and returns the wait for it. If there is no room it
+// returns false, and the units stay.
 func (inv *Invocation) Rebook(w *stat.Window, limit int64, maxWait time.Duration) (wait time.Duration, ok bool) {
 	inv.Follow()
 	r := inv.HeldBucket(w)
@@ -187,7 +188,7 @@ func (inv *Invocation) MeterBucket(w *stat.Window) {
 		return
 	}
 	receipt := w.AddAt(inv.lane, inv.now, inv.Runs(), inv.units)
-	if inv.Follow(); inv.FindBucket(w) != nil { // the window took over meanwhile
+	if inv.Follow(); inv.FindBucket(w) != nil { // the window took over in the meantime
 		w.Cancel(receipt, inv.units)
 	}
 }
@@ -203,8 +204,8 @@ func (inv *Invocation) findSemaphore(g *meter.Semaphore) *Reservation {
 	return inv.heldSemaphore(g)
 }
 
-// heldSemaphore is findSemaphore for few reservations. It looks from the end, because permits are
-// taken late.
+// heldSemaphore is like findSemaphore, but for few reservations. It looks from the end, because
+// permits are taken late.
 func (inv *Invocation) heldSemaphore(g *meter.Semaphore) *Reservation {
 	for i := len(inv.held) - 1; i >= 0; i-- {
 		if inv.held[i].semaphore == g {
@@ -269,7 +270,7 @@ func (inv *Invocation) unsettled() bool {
 }
 
 // settle corrects the unseen units of semaphores, once the completion is counted. Until then this
-// call prevented that, or a semaphore made as it left took it for a call still running; and a call
+// call prevented that, or a semaphore made as it exited counted it as still running; and a call
 // that waits in the queue for that permit will not settle anything.
 func (inv *Invocation) settle() {
 	for _, n := range inv.Counted() {
@@ -289,7 +290,7 @@ func (inv *Invocation) giveBack() {
 	}
 }
 
-// release gives back the units held until exit. If no call waits for them, nothing can go wrong.
+// release gives back the units held until exit. If no call waits for them, nothing can panic.
 func (inv *Invocation) release() {
 	held := inv.held
 	for i := len(held) - 1; i >= 0; i-- {
@@ -345,8 +346,8 @@ func (inv *Invocation) unwindSome(all bool) {
 }
 
 // chargeAt moves the call's units to the bucket in which it will run, in every window where the
-// limit allows it. Elsewhere they stay in the bucket of the decision, where they hold the limit
-// just as well.
+// limit allows it. Elsewhere they stay in the bucket of the decision, where they count toward the
+// limit just as well.
 func (inv *Invocation) chargeAt(at int64) {
 	inv.Follow()
 	for i := range inv.held {

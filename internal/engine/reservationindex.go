@@ -12,8 +12,8 @@ type places struct {
 	left      int // number of Invocation.completions in it
 }
 
-// heldAt returns the reservation in a window or of a semaphore, for a call that holds many, nil if
-// there is none.
+// heldAt returns the reservation in a window or of a semaphore, for a call that holds many, or nil
+// if there is none.
 func (inv *Invocation) heldAt(what any) *Reservation {
 	p := inv.indexes()
 	for ; p.indexed < len(inv.held); p.indexed++ {
@@ -34,7 +34,7 @@ func (inv *Invocation) heldAt(what any) *Reservation {
 	return nil
 }
 
-// Left returns the call's completion with a completer, nil if there is none.
+// Left returns the call's completion with a completer, or nil if there is none.
 func (inv *Invocation) Left(c Completer) *Completion {
 	if len(inv.completions) <= fewHeld {
 		for i := range inv.completions {

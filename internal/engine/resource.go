@@ -19,11 +19,11 @@ type Resource struct {
 	next prepared // guarded by mu
 
 	// bound is the state of the rules here. A call that finds the engine's rule set in it uses it;
-	// other calls look further, see [Engine.lookUp]. So one set of rules serves a whole decision,
+	// other calls look further; see [Engine.lookUp]. So one set of rules serves a whole decision,
 	// and the hot path looks nothing up.
 	bound shared.Pointer[binding]
 
-	// askUntil is the time until which rules are asked before any takes, see [Invocation.direct].
+	// askUntil is the time until which rules are asked before any takes; see [Invocation.direct].
 	askUntil shared.Int64
 
 	reasons shared.Pointer[map[cause]*core.BlockError] // see Invocation.Refuse; replaced as a whole
@@ -38,9 +38,9 @@ type binding struct {
 	known    uint64 // revision up to whose expressions the name has been matched
 
 	rules      [kinds]Checker  // of the families
-	checkers   []Checker       // those of the chain that judge calls here, in order
-	recheckers []Rechecker     // those of them that are asked again after a wait
-	shadows    []ShadowChecker // those with rules in shadow mode
+	checkers   []Checker       // checkers of the chain that decide on calls here, in order
+	recheckers []Rechecker     // checkers that are asked again after a wait
+	shadows    []ShadowChecker // checkers with rules in shadow mode
 	sharers    []sharer        // the last of the checkers: may have to fetch units
 	direct     bool            // each can take without being asked: see Invocation.direct
 	asksFirst  bool            // as there are several, they are asked for a while after a rejection
@@ -52,7 +52,7 @@ type kept struct {
 	held any
 }
 
-// heldBy returns a family's state at the resource, nil if there is none. b may be nil.
+// heldBy returns a family's state at the resource, or nil if there is none. b may be nil.
 func (b *binding) heldBy(kind core.Kind) any {
 	if b != nil {
 		for _, k := range b.held {
@@ -72,7 +72,7 @@ func (b *binding) matchedUpTo() uint64 {
 	return b.known
 }
 
-// Held returns a family's state at the resource, nil if there is none.
+// Held returns a family's state at the resource, or nil if there is none.
 func (r *Resource) Held(kind core.Kind) any { return r.bound.Load().heldBy(kind) }
 
 // bind finds the slots of the chain that have rules in the binding.
@@ -122,8 +122,8 @@ func (r *Resource) Idle(now int64) bool {
 	return true
 }
 
-// depart drops the rule set when the resource leaves: it may be long until the resource comes back
-// or is forgotten. The state of the rules here goes with it.
+// depart drops the rule set when the resource leaves, because a long time may pass until the
+// resource returns or is forgotten. The state of the rules here is dropped with it.
 func (r *Resource) depart() {
 	r.recent.Store(nil)
 	for {

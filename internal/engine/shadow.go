@@ -4,8 +4,8 @@ package engine
 // enforced rule has rejected the call: so they change no verdict, not even which calls are asked
 // before they take, and they count no call that is rejected anyway.
 //
-// They must take units only from meters of their own: a window, a semaphore or a table that no
-// enforced rule uses. These don't keep a node from leaving, see [meter.ShadowOwner].
+// They must take units only from their own meters: a window, a semaphore or a table that no
+// enforced rule uses. These don't keep a node from leaving; see [meter.ShadowOwner].
 type ShadowChecker interface {
 	// Modes reports whether there are enforced rules, and rules in shadow mode. Without the former
 	// the Checker is not asked for a verdict, without the latter Shadow is not called.

@@ -13,13 +13,13 @@ type Slot interface {
 	Name() string
 }
 
-// Preparer finds the nodes of a call before it is judged.
+// Preparer finds the nodes of a call before any rule decides on it.
 type Preparer interface {
 	Prepare(*Invocation)
 }
 
-// Checker judges a call: the rules of a family that apply to its resource (see [Family].Bind), or a
-// custom slot.
+// Checker decides on a call. It is made of the rules of a family that apply to the call's resource
+// (see [Family].Bind), or is a custom slot.
 //
 // Take decides. It reserves its grants on the invocation (see [Invocation.Reserve]), and a
 // rejection by a later slot gives them back. Ask is the early look: it takes nothing, and a
@@ -59,8 +59,8 @@ type CompleteRecorder interface {
 	Completed(*Invocation)
 }
 
-// FamilySlot is the place of a family of rules in the chain, where the rules returned by
-// [Family].Bind judge the call. Calls of a resource without such rules skip the slot.
+// FamilySlot is the slot of a family of rules in the chain, where the rules returned by
+// [Family].Bind decide on the call. Calls of a resource without such rules skip the slot.
 type FamilySlot core.Kind
 
 // Name returns the family's name.
@@ -77,7 +77,7 @@ type Verdict struct {
 	Borrowed bool
 }
 
-// longest keeps the one of two waits that counts.
+// longest keeps the wait that counts, of two.
 func (v *Verdict) longest(next Verdict) {
 	if next.Wait > 0 && next.Outlasts(*v) {
 		*v = next

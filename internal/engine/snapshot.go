@@ -34,10 +34,10 @@ type Family interface {
 	Match(name string, held any, revision uint64) pattern.Matched
 	Known(held any, revision uint64) pattern.Matched
 	Latest() uint64
-	// Bind returns the rules that apply to a resource, nil if there are none, and stores their
+	// Bind returns the rules that apply to a resource, or nil if there are none, and stores their
 	// state there (see Index.Hold of package family). Taking over from older rules happens in
-	// [Binding.BeforeUse]. Bind is called under the resource's lock; but an update may call Bind of
-	// the next set meanwhile.
+	// [Binding.BeforeUse]. Bind is called under the resource's lock, but an update may concurrently
+	// call Bind of the next set.
 	Bind(at *Binding) Checker
 	// Names adds the names in the enforced rules. They have nodes outside the caps as long as rules
 	// name them.
@@ -64,7 +64,7 @@ type Need struct {
 	Meter     meter.Meter // for a semaphore, only the owner matters
 }
 
-// Role selects one of a resource's nodes.
+// Role selects nodes of a resource.
 type Role uint8
 
 // The roles.
@@ -78,7 +78,7 @@ const (
 // Rules returns the current rule set.
 func (e *Engine) Rules() *Snapshot { return e.rules.Load() }
 
-// Attached returns the value attached to the set, see [SnapshotBuilder.Attach]; nil if there is
+// Attached returns the value attached to the set (see [SnapshotBuilder.Attach]), or nil if there is
 // none.
 func (s *Snapshot) Attached() any { return s.attached }
 

@@ -21,8 +21,8 @@ func (e *Engine) dropUnneeded(set *Snapshot, names *Names) {
 	}
 }
 
-// looks returns the meters that rules read on nodes of other resources, by resource; those of all
-// inbound calls under the empty name.
+// looks returns the meters that rules read on nodes of other resources, by resource; meters of all
+// inbound calls have the empty name.
 func (s *Snapshot) looks() map[string][]Need {
 	looks := make(map[string][]Need)
 	for _, family := range s.families {
@@ -33,10 +33,10 @@ func (s *Snapshot) looks() map[string][]Need {
 	return looks
 }
 
-// trim drops the meters of a resource's nodes that no rule needs any longer. It holds the
-// resource's lock, because bindings are built there with meters before they are visible. A rule of
-// another resource that only reads may be built meanwhile: such a rule looks up its meter again if
-// that was dropped.
+// trim drops the meters of a resource's nodes that rules no longer need. It holds the resource's
+// lock, because bindings are built there with meters before they are visible. A rule of another
+// resource that only reads may be built concurrently; it looks up its meter again if that was
+// dropped.
 func (s *Snapshot) trim(r *Resource, looks []Need) {
 	if !metered(r) {
 		return

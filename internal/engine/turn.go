@@ -9,17 +9,17 @@ import (
 	"github.com/penstock-go/penstock/internal/meter"
 )
 
-// TakeTurn takes the next turn in a queue for the call, at its cost, if the wait for it, which it
-// returns, is at most maxWait. The caller holds the lock of the queue. The call gives the turn back
-// if it is rejected. If the turn is awaited, the call doesn't run before it: the rule makes it
-// wait, for at least as long. If not, the call runs when it may, and has its turn then.
+// TakeTurn takes the next turn in a queue for the call, at the given cost, if the wait for it is at
+// most maxWait. It returns that wait. The caller holds the lock of the queue. The call gives the
+// turn back if it is rejected. If the turn is awaited, the rule makes the call wait at least until
+// then. If not, the call runs when it may, and uses its turn then.
 //
-// A call is in the queue until its turn: it may leave, be overtaken, advance or, after a stall, be
-// postponed.
+// A call is in the queue until its turn: it may leave, advance, fall behind a prioritized call or,
+// after a stall, be postponed.
 //
-// A prioritized call overtakes others. If its own turn is not awaited, because the rule only
-// watches, it overtakes only calls like itself: calls that have waited since the rule was enforced
-// are not pushed back by a call that doesn't wait.
+// A prioritized call jumps ahead of others. If its own turn is not awaited, because the rule only
+// watches, it jumps ahead only of calls like itself: it doesn't push back calls that have waited
+// since the rule was enforced.
 func (inv *Invocation) TakeTurn(q *meter.Pacer, cost meter.Moment, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
 	first := inv.prioritized && (awaited || !q.Awaited())
 	at, wait := q.Next(inv.now, cost, first)
@@ -34,8 +34,8 @@ func (inv *Invocation) TakeTurn(q *meter.Pacer, cost meter.Moment, maxWait time.
 	return wait, true
 }
 
-// WaitAtLeast sets a minimum wait, whichever calls leave its queues: the rule makes the call wait
-// for something other than a turn, or for more than a turn.
+// WaitAtLeast sets a minimum wait, regardless of the calls that leave its queues: the rule makes
+// the call wait for something other than a turn, or for longer than until its turn.
 func (inv *Invocation) WaitAtLeast(wait time.Duration) { inv.firm = max(inv.firm, wait) }
 
 // holdTurn records a granted turn.
@@ -82,7 +82,7 @@ func (inv *Invocation) nextTurn() *turn {
 //
 // The call sleeps once, until the latest of its turns. If it has several, or also waits for
 // something else, it announces the end of its sleep in each queue: if a call behind it there sleeps
-// too long, it wakes for its own turn there, wakes that call, and sleeps on.
+// too long, it wakes for its own turn there, wakes that call, and goes back to sleep.
 func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned func(), cause error) {
 	draining := &inv.engine.drain
 	if !draining.join(inv) {
@@ -98,7 +98,7 @@ func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned f
 		latest = inv.now + int64(max(left, wait))
 	}
 	for {
-		if until > latest { // prioritized calls have gone before this one
+		if until > latest { // prioritized calls have jumped ahead of this one
 			if until = latest; until <= inv.now {
 				return before, errNoTimeToAnswer
 			}
@@ -126,7 +126,7 @@ func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned f
 }
 
 // errNoTimeToAnswer is the reason if a turn was postponed so far that the server would have no time
-// to answer.
+// to respond.
 var errNoTimeToAnswer = errors.New("the turn comes too late for an answer")
 
 // lookForTurns returns the time of the latest turn that the call awaits, or firm if that is later.
@@ -149,7 +149,7 @@ func (inv *Invocation) linger(until int64) {
 	}
 }
 
-// runTurns takes the turns of a call that runs now, though not all may have come.
+// runTurns takes the turns of a call that runs now, although some may not be due yet.
 func (inv *Invocation) runTurns() {
 	for _, x := range inv.turns {
 		x.Run()

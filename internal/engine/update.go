@@ -7,8 +7,8 @@ import (
 // SnapshotBuilder collects the families of the next revision.
 type SnapshotBuilder struct {
 	Engine *Engine
-	// Sharing connects families with the limits shared with other processes, nil if there is none:
-	// see family.Compile. The engine doesn't use it.
+	// Sharing connects families with the limits shared with other processes, or is nil; see
+	// family.Compile. The engine doesn't use it.
 	Sharing  any
 	previous *Snapshot
 	next     *Snapshot
@@ -28,16 +28,17 @@ func (b *SnapshotBuilder) Compiled(kind core.Kind) Family { return b.next.famili
 func (b *SnapshotBuilder) Put(kind core.Kind, family Family) { b.next.families[kind] = family }
 
 // Attach puts v into force with the revision, and removes it with it, for readers of
-// [Snapshot.Attached]: a value that judges no call, but must be of the same revision as the rules.
+// [Snapshot.Attached]: a value that decides on no call, but must be of the same revision as the
+// rules.
 func (b *SnapshotBuilder) Attach(v any) { b.next.attached = v }
 
 // OnComplete makes the engine notify a completer at the end of every call while the revision is in
-// force, whatever rules the call was admitted under; its token is 0.
+// force, regardless of the rules under which the call was admitted; its token is 0.
 func (b *SnapshotBuilder) OnComplete(c Completer) { b.next.completers = append(b.next.completers, c) }
 
-// BeforePublishing registers f to be called when nothing can fail any longer, right before the next
-// revision is published: the place for irreversible steps. f receives the time, and must not call
-// custom code, such as the clock. For single resources, see [Binding.BeforeUse].
+// BeforePublishing registers f to be called right before the next revision is published, when
+// nothing can fail. Irreversible steps belong in f. f receives the time, and must not call custom
+// code, such as the clock. For single resources, see [Binding.BeforeUse].
 func (b *SnapshotBuilder) BeforePublishing(f func(now int64)) { b.last = append(b.last, f) }
 
 // Update replaces the rules of the engine: build puts every family's rules into the builder. If it

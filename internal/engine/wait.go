@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
-// notYet is before for a call that has not slept yet.
+// notYet is the before of a call that has not slept yet.
 func notYet() {}
 
 // queue waits without a lock, for the longest wait of any rule and then for its turn in the queue,
@@ -37,9 +37,9 @@ func (inv *Invocation) queue(v Verdict, before func()) (Entry, error) {
 	return inv.entry(), nil
 }
 
-// wait returns nil if the call may run now that its wait is over, otherwise its rejection, and the
-// error of the context that ended the wait, nil if there was none. If the clock or the context
-// panics, or ends the goroutine, the call is rejected.
+// wait returns nil if the call may run now that it has waited; otherwise it returns the rejection
+// and the error of the context that ended the wait, or nil if there was none. If the clock or the
+// context panics, or ends the goroutine, the call is rejected.
 func (inv *Invocation) wait(v Verdict, before func()) (returned func(), by *core.BlockError, cause error) {
 	returned = before
 	if by = v.By; v.Wait <= 0 {
@@ -80,7 +80,7 @@ func (inv *Invocation) wait(v Verdict, before func()) (returned func(), by *core
 		inv.now = max(inv.now, e.Now())
 	}
 	if ok {
-		e.reload(inv) // before it is counted, see [Resource.remember]
+		e.reload(inv) // before it is counted; see [Resource.remember]
 		by, inv.waited = nil, inv.now-inv.began
 	}
 	if cause != nil && e.drain.on.Load() {
@@ -91,7 +91,7 @@ func (inv *Invocation) wait(v Verdict, before func()) (returned func(), by *core
 }
 
 // inTime reports whether a wait ends before the context's deadline, and leaves a server time to
-// answer.
+// respond.
 func (inv *Invocation) inTime(wait time.Duration) bool {
 	if inv.ctx.Err() != nil {
 		return false
@@ -103,7 +103,7 @@ func (inv *Invocation) inTime(wait time.Duration) bool {
 	return !ok || until >= wait
 }
 
-// untilDeadline returns the time to the context's deadline; false if it has none.
+// untilDeadline returns the time to the context's deadline, or false if it has none.
 func (inv *Invocation) untilDeadline() (time.Duration, bool) {
 	deadline, ok := inv.ctx.Deadline()
 	if !ok {
@@ -112,8 +112,8 @@ func (inv *Invocation) untilDeadline() (time.Duration, bool) {
 	return clocks.Until(inv.engine.clock, deadline), true
 }
 
-// untilAnswer returns the time that the call may still wait so that its server has time to answer;
-// false if that is not known.
+// untilAnswer returns the time that the call may still wait so that its server has time to respond,
+// or false if that is not known.
 func (inv *Invocation) untilAnswer() (time.Duration, bool) {
 	if inv.left == nil {
 		return 0, false

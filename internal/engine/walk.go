@@ -10,16 +10,16 @@ type stage uint8
 const (
 	_ stage = iota // no stage: a step did not return
 	preparing
-	asking     // every checker looks, see direct
+	asking     // every checker looks; see direct
 	taking     // every checker decides
 	shadowing  // rules in shadow mode decide on calls that were not rejected
-	wanting    // find the wants of the call, see fetch.go
+	wanting    // find the wants of the call; see fetch.go
 	rechecking // recheckers are asked again after a wait
 	admitting  // the recorders record that the call was admitted
 	returning  // reservations are given back
 	refusing   // the recorders record that it was rejected
 	completing // the clock is read, then the recorders record that the call has ended
-	telling    // then the completers are notified, those of the rule set first
+	telling    // then the completers are notified, starting with the rule set's
 
 	stops // from here on, the stages at which walk stops
 
@@ -39,7 +39,7 @@ func (inv *Invocation) walk(s stage, v *Verdict) stage {
 	return inv.resume(v)
 }
 
-// resume is walk from the current stage.
+// resume continues walk from the current stage.
 func (inv *Invocation) resume(v *Verdict) stage {
 	s := inv.steps(v)
 	for s < stops {
@@ -208,7 +208,7 @@ func (inv *Invocation) interrupted(reason any) stage {
 	return at
 }
 
-// slotAt returns the name of the slot that a step belongs to, "" if it is no slot's.
+// slotAt returns the name of the slot that a step belongs to, or "" if it belongs to none.
 func (inv *Invocation) slotAt(at stage, step int) string {
 	chain := inv.engine.chain
 	var slot any
@@ -237,7 +237,7 @@ func (inv *Invocation) slotAt(at stage, step int) string {
 // # When rules need not be asked
 //
 // Every checker is asked before any takes, so that a call that will be rejected takes nothing that
-// others would miss meanwhile. If no call is rejected, asking is wasted. So if none of several
+// others need in the meantime. If no call is rejected, asking is wasted. So if none of several
 // checkers has rejected a call of the resource lately, and none makes calls wait, they take
 // immediately, in order; and a call that is then rejected gives its units back, just like a call
 // that was asked and then finds that another was quicker. From that call on, all checkers are asked
