@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
-// Config makes a Guard a member of a cluster, see api.Config.Cluster. A rule file may name the
+// Config makes a Guard a member of a cluster; see api.Config.Cluster. A rule file may name the
 // store instead.
 type Config struct {
 	Store store.Store
@@ -17,13 +17,12 @@ type Config struct {
 	// Namespace separates limits: members of different namespaces share none. "" is a namespace
 	// too.
 	Namespace string
-	// Members is the expected number of members; 0 if unknown. This number, or the highest seen in
-	// ten minutes if that is more, counts while the store is unreachable and for rules per member.
+	// Members is the expected number of members; 0 means unknown. This number or, if higher, the
+	// highest seen in ten minutes is used while the store is unreachable and for rules per member.
 	Members int
-	// Timeout is the minimum time the store gets to answer; 0 means the longest timeout of any
-	// rule.
+	// Timeout is the minimum time the store has to reply; 0 means the longest timeout of any rule.
 	Timeout time.Duration
-	// ValueCalls is the number of calls a second for which this member may ask the store about
+	// ValueCalls is the number of calls per second for which this member may ask the store about
 	// single values of hotspot rules. Further calls follow their rules' OnFailure. 0 means
 	// DefaultValueCalls.
 	ValueCalls int

@@ -53,7 +53,7 @@ func (m *Memory) Do(_ context.Context, batch []store.Command) {
 	}
 }
 
-// Start is Do, followed by done.
+// Start executes the commands like Do, then calls done.
 func (m *Memory) Start(ctx context.Context, batch []store.Command, done func()) {
 	m.Do(ctx, batch)
 	done()
@@ -117,7 +117,7 @@ func (m *Memory) doLocked(c store.Command, now int64) {
 	}
 }
 
-// newValue returns the value for a command whose key doesn't exist, nil for an unknown command.
+// newValue returns the value for a command whose key doesn't exist, or nil for an unknown command.
 func newValue(c store.Command) value {
 	switch c.(type) {
 	case *store.Take:

@@ -6,7 +6,7 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// memoryTurns is the state of a [store.Turn] in a [Memory].
+// memoryTurns is the throttle of [store.Turn] in a [Memory].
 type memoryTurns struct {
 	given bool  // whether last is set
 	last  int64 // the latest turn

@@ -9,7 +9,7 @@ import (
 // memoryWindow is the window of a [store.Take] in a [Memory]. The ring has a slot for each bucket
 // that counts and each that can be borrowed from:
 //
-//	head-span+1 ... head (the newest that was current) | head+1 ... head+ahead | head+ahead+1, see fold
+//	head-span+1 ... head (the newest that was current) | head+1 ... head+ahead | head+ahead+1; see fold
 type memoryWindow struct {
 	ring   store.Ring
 	span   int64
@@ -20,7 +20,7 @@ type memoryWindow struct {
 	epoch  int64
 
 	members, before    int64 // members that took in head, and in the bucket before
-	short, shortBefore int64 // members that got less than they wanted, likewise
+	short, shortBefore int64 // members that got less than they wanted there
 	seen               map[int64]sighting
 }
 
@@ -64,9 +64,9 @@ func (w *memoryWindow) roll(t *store.Take, clock int64) {
 	}
 }
 
-// fold moves all units to a bucket, under a new epoch, since hand-backs name buckets that no longer
-// exist. Units of head and of coming buckets count a second time: members that haven't noticed
-// spend them until their buckets end by the old clock, at most a bucket later by the new one.
+// fold moves all units to a bucket, under a new epoch, since returned units name buckets that no
+// longer exist. Units of head and of later buckets count twice: members that haven't noticed spend
+// them until their buckets end by the old clock, at most a bucket later by the new one.
 func (w *memoryWindow) fold(to, epoch int64) {
 	var total, unspent, far int64
 	for _, n := range w.counts {
@@ -117,7 +117,7 @@ func (w *memoryWindow) advance(to int64) {
 	}
 }
 
-// settle counts the member, and applies the command's hand-backs and charges.
+// settle counts the member, and applies the command's returned units and charges.
 func (w *memoryWindow) settle(t *store.Take) {
 	if t.Need|t.Want != 0 && t.Seen != w.head {
 		w.members++
@@ -165,7 +165,7 @@ func (w *memoryWindow) grant(t *store.Take, now int64) {
 	}
 }
 
-// borrow grants the need in the first coming bucket that has room for it.
+// borrow grants the need in the first upcoming bucket that has room for it.
 func (w *memoryWindow) borrow(t *store.Take, now int64) {
 	for b := w.head + 1; b <= w.head+w.ahead && w.ring.Begins(b) < now+int64(t.Borrow); b++ {
 		if room := w.room(b, t.Limit); t.Need <= room {
@@ -196,7 +196,7 @@ func (w *memoryWindow) sum(end int64) (sum int64) {
 	return sum
 }
 
-// free returns the time until a unit fits: until the last full window is over.
+// free returns the time until a unit fits: until the last full window ends.
 func (w *memoryWindow) free(limit, now int64) time.Duration {
 	if limit <= 0 || w.room(w.head, limit) > 0 {
 		return 0

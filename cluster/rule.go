@@ -8,8 +8,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Rule says how a cluster shares the limit of a rule. With the zero value the limit is this
-// process's own. In a rule file it is
+// Rule says how a cluster shares the limit of a rule. With the zero value the limit applies to this
+// process only. In a rule file it is
 //
 //	cluster: {scope: global, onFailure: local, timeout: 20ms}
 //
@@ -19,8 +19,8 @@ type Rule struct {
 	Scope Scope `yaml:"scope,omitempty"`
 	// OnFailure decides calls while the store is unreachable. The zero value is Local.
 	OnFailure OnFailure `yaml:"onFailure,omitempty"`
-	// Timeout is the longest that a call waits for the store in total, for all its rules together.
-	// 1 ms to 1 s; 0 means 20 ms.
+	// Timeout is the maximum time that a call waits for the store, for all its rules together: 1 ms
+	// to 1 s; 0 means 20 ms.
 	Timeout time.Duration `yaml:"timeout,omitempty"`
 }
 
@@ -119,9 +119,9 @@ type Scope uint8
 
 // The scopes.
 const (
-	None      Scope = iota // not shared: each process has its own
+	None      Scope = iota // not shared: each process has its own limit
 	Global                 // one limit for all members together
-	PerMember              // for all members together, multiplied by their number
+	PerMember              // one limit for all members together, multiplied by their number
 )
 
 var scopeNames = shown.NewEnum[Scope]("scope", "none", "global", "perMember")

@@ -59,7 +59,7 @@ func TestRuleRefuses(t *testing.T) {
 		{flow.Rule{Behavior: flow.TokenBucket, Metric: flow.Concurrency}, "behavior: tokenBucket does not go with metric concurrency: use reject"},
 		{flow.Rule{Behavior: flow.TokenBucket, Relation: flow.Associated, Ref: "x"},
 			"behavior: tokenBucket does not go with relation associated, which counts another resource's traffic: use reject or warmUp"},
-		{flow.Rule{Threshold: 2e9, Behavior: flow.TokenBucket}, "threshold: is 2e+09 a second: a token bucket fills with at most 1e+09 a second"},
+		{flow.Rule{Threshold: 2e9, Behavior: flow.TokenBucket}, "threshold: is 2e+09 per second: a token bucket fills with at most 1e+09 per second"},
 		{flow.Rule{Burst: 1}, "burst: has no meaning for behavior reject: remove it, or set behavior to tokenBucket"},
 		{flow.Rule{Burst: 1, Behavior: flow.Throttle}, "burst: has no meaning for behavior throttle: remove it, or set behavior to tokenBucket"},
 		{flow.Rule{Burst: 1, Metric: flow.Concurrency}, "burst: has no meaning for metric concurrency: remove it, or set metric to qps"},

@@ -111,7 +111,7 @@ func TestHotspotRulesAreRefused(t *testing.T) {
 		{"{resource: a, index: 0, threshold: 1, burst: 1, metric: concurrency}", "1:58: hotspot[0].burst: has no meaning for metric concurrency: remove it, or set metric to qps"},
 		{"{resource: a, index: 0, threshold: 1, behavior: tokenBucket, maxWait: 1s}", "1:83: hotspot[0].maxWait: has no meaning for behavior tokenBucket: remove it, or set behavior to throttle"},
 		{"{resource: a, index: 0, threshold: 1, behavior: tokenBucket, metric: concurrency}", "1:61: hotspot[0].behavior: tokenBucket does not go with metric concurrency: use reject"},
-		{"{resource: a, index: 0, threshold: 1e12, behavior: tokenBucket}", "1:48: hotspot[0].threshold: is 1e+12 a second: a token bucket fills with at most 1e+09 a second"},
+		{"{resource: a, index: 0, threshold: 1e12, behavior: tokenBucket}", "1:48: hotspot[0].threshold: is 1e+12 per second: a token bucket fills with at most 1e+09 per second"},
 		{"{resource: a, index: 0, threshold: 1, behavior: tokenBucket, burst: -1}", "1:81: hotspot[0].burst: is -1: use a number from 0 to 1000000000"},
 		{"{resource: a, index: 0, threshold: 0.1, behavior: tokenBucket, burst: 1000000000}", "1:83: hotspot[0].burst: is 1000000000: at a threshold of 0.1 the bucket would take more than 73 years to fill; use less"},
 		{"{resource: a, index: 0, threshold: 1, burst: 1000000000, behavior: tokenBucket, exceptions: [{value: x, threshold: 0.1}]}", "1:58: hotspot[0].burst: is 1000000000: at a threshold of 0.1 the bucket would take more than 73 years to fill; use less"},

@@ -171,8 +171,8 @@ func (a *alone) away() {
 	}
 }
 
-// The store becomes unreachable in every way: few calls wait for it, each rule follows its
-// onFailure, and once the store is back the limits are shared again.
+// However the store becomes unreachable, few calls wait for it, each rule follows its onFailure,
+// and once the store is back the limits are shared again.
 func TestAlone(t *testing.T) {
 	set := func(a *alone, args ...any) { require.NoError(a, a.client.Do(a.Context(), args...).Err()) }
 	for _, c := range []struct {
@@ -217,12 +217,12 @@ func TestForgetfulStore(t *testing.T) {
 		require.NoError(t, a.client.Do(t.Context(), words(command)...).Err())
 		a.shared()
 	}
-	a.server.Kill() // and comes back empty
+	a.server.Kill() // and restarts empty
 	require.NoError(t, a.server.Revive())
 	a.shared()
 }
 
-// Half of the members are cut off: they fall back to onFailure, and the others go on sharing.
+// If half of the members are cut off, they fall back to onFailure, and the others go on sharing.
 func TestHalfCutOff(t *testing.T) {
 	a := newAlone(t)
 	all := a.groups

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/cluster/storetest"
 )
 
-// The store meets the contract, by the server's own clock.
+// The store meets the contract on the server's own clock.
 func TestConformance(t *testing.T) {
 	client := patient(t, start(t))
 	storetest.Run(t, storetest.Config{
@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// The same with a clock that moves, also backwards.
+// It also does so on a clock that moves, even backwards.
 func TestConformanceOfMovedClocks(t *testing.T) {
 	client := patient(t, start(t))
 	var advance func(time.Duration)

@@ -3,7 +3,7 @@
 //
 //	guard, err := api.New(api.Config{Stores: penstockredis.Stores()})
 //
-// lets rule files name a store by its URL, see [Open]. Importing the package has no other effect.
+// lets rule files name a store by its URL; see [Open]. Importing the package has no other effect.
 //
 // Each command of package cluster/store is one script, executed atomically by the server's clock.
 // docs/cluster.md says what the server must provide, and how to set it up.

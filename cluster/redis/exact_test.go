@@ -36,14 +36,14 @@ import (
 // slow machine makes the check less sensitive, but not wrong. `make cluster-exact` runs for longer.
 
 var (
-	exactFor = flag.Duration("exact.for", 0, "how long each part of TestExact takes; 0 is some rounds")
-	exactAll = flag.Bool("exact.all", false, "all limits at once, not a few")
+	exactFor = flag.Duration("exact.for", 0, "how long each part of TestExact takes; 0 means some rounds")
+	exactAll = flag.Bool("exact.all", false, "test all limits at once, not only a few")
 )
 
 // exactChild is the environment variable with the job of a child process of TestExact.
 const exactChild = "PENSTOCK_EXACT"
 
-// exactRule is one limit of the test.
+// exactRule describes one limit in the test.
 type exactRule struct {
 	Name  string
 	Limit float64
@@ -55,7 +55,7 @@ func exactRules(r *rand.Rand) (rules []exactRule) {
 		for _, buckets := range []int{1, 2, 10} {
 			for _, strict := range []bool{false, true} {
 				rules = append(rules, exactRule{
-					Name: fmt.Sprintf("%v a second, %d buckets, strict %t", limit, buckets, strict), Limit: limit,
+					Name: fmt.Sprintf("%v per second, %d buckets, strict %t", limit, buckets, strict), Limit: limit,
 					Shape: stat.Shape{Interval: time.Second, Buckets: buckets, Strict: strict},
 				})
 			}
@@ -130,7 +130,7 @@ func TestExactChild(t *testing.T) {
 	m.Close()
 }
 
-// quick is a client like that of [penstockredis.Open], with a short wait for connections.
+// quick returns a client like [penstockredis.Open]'s, but with a short wait for connections.
 func quick(t testing.TB, addr string) *redis.Client {
 	c := redis.NewClient(&redis.Options{
 		Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true, Protocol: 2, PipelinePoolSize: -1, DialerRetries: 1,
@@ -193,10 +193,10 @@ type looked struct {
 	notes []note
 }
 
-// seenBucket is the result of one read: the current bucket, and the epoch, 0 if unknown.
+// seenBucket is the result of one read: the current bucket, and the epoch, or 0 if unknown.
 type seenBucket struct{ bucket, epoch int64 }
 
-// note is units admitted after read from was over and before read to+2 began.
+// note is the units admitted after read from ended and before read to+2 began.
 type note struct{ from, to, units int64 }
 
 // again reads once more.
@@ -470,8 +470,8 @@ func (x *exactStage) clock(by time.Duration) {
 	require.NoError(x, x.client.IncrBy(x.Context(), penstockredis.ClockKey, by.Microseconds()).Err())
 }
 
-// No window exceeds its limit, whichever processes die, sleep, lose replies or repeat commands,
-// even if the store stops or its clock is set back by more than the window.
+// No window exceeds its limit when processes die, sleep, lose replies or repeat commands, even if
+// the store stops or its clock is set back by more than the window.
 func TestExact(t *testing.T) {
 	var rules []exactRule
 	most := exactly(t, 25, func(x *exactStage) {
@@ -483,7 +483,7 @@ func TestExact(t *testing.T) {
 			p.signal(syscall.SIGKILL)
 			x.processes[i] = x.process()
 		case 1:
-			p.end() // it hands back, and leaves
+			p.end() // it returns its units, and leaves
 			x.processes[i] = x.process()
 		case 2, 3:
 			p.signal(syscall.SIGSTOP)
@@ -513,7 +513,6 @@ func TestExact(t *testing.T) {
 // the loss, which is three intervals: a member that needs nothing doesn't notice, and may spend
 // units borrowed from a bucket that begins an interval later, lasts another, and shares a window
 // with the next.
-// another, and is in one window with the next.
 func TestForgotten(t *testing.T) {
 	var rules []exactRule
 	most := exactly(t, 1, func(x *exactStage) {

@@ -66,10 +66,10 @@ local head, epoch = struct.unpack('<dd', window)
 return {now, head, epoch}
 `
 
-// Mistaken is [Movable] with a mistake in the script of windows.
+// Mistaken is like [Movable], but with a mistake in the script for windows.
 func Mistaken(client redis.UniversalClient, old, mistake string) *Store {
 	if strings.Count(takeBody, old) != 1 {
-		panic("the script says " + old + " not once")
+		panic("the script must contain this once: " + old)
 	}
 	s := Movable(client)
 	s.scripts.take = makeScript(clock+movableClock, strings.Replace(takeBody, old, mistake, 1))

@@ -126,7 +126,7 @@ func TestServerAway(t *testing.T) {
 	require.Eventually(t, func() bool { return do(st, take("k", 1)) == nil }, patience, 10*time.Millisecond)
 }
 
-// If a server doesn't answer, the store waits no longer than the timeout, and the error leaves open
+// If a server doesn't reply, the store waits no longer than the timeout, and the error leaves open
 // whether the command was executed.
 func TestServerStopped(t *testing.T) {
 	s := start(t)
@@ -141,8 +141,8 @@ func TestServerStopped(t *testing.T) {
 	require.NotErrorIs(t, err, store.ErrNotExecuted)
 }
 
-// If a reply is lost after the script was executed, the command isn't sent again: a hand-back would
-// count twice.
+// If a reply is lost after the script was executed, the command isn't sent again: returned units
+// would count twice.
 func TestNothingIsSentAgain(t *testing.T) {
 	var sent atomic.Int64
 	var lose atomic.Bool

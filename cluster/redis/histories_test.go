@@ -22,10 +22,10 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// ledger is a window by definition of the contract: the units in each bucket. It is the state of
-// the model that histories are checked against.
+// ledger is a window as the contract defines it, with the units in each bucket. Histories are
+// checked against this model.
 type ledger struct {
-	clock, epoch, head  int64 // epoch is 0 without a key
+	clock, epoch, head  int64 // epoch is 0 if there is no key
 	last                int64 // head or, if later, the last bucket with granted units
 	expires             int64
 	units, askers, seqs map[int64]int64
@@ -161,7 +161,7 @@ var histories = (&porcupine.NondeterministicModel{
 			l = l.expired()
 		} else { // by the server's own clock, it may keep keys for a little longer
 			if out.reply.Now < l.clock {
-				return nil // it never goes back
+				return nil // it is never set back
 			}
 			l.clock = out.reply.Now
 			if out.reply.Epoch == in.take.NewEpoch {
@@ -260,7 +260,8 @@ var historyShapes = []stat.Shape{
 	{Interval: time.Second, Buckets: 1}, {Interval: time.Second, Buckets: 2, Strict: true}, {Interval: time.Second, Buckets: 5},
 }
 
-// By the server's own clock. Buckets are short enough that some end within a history.
+// Histories on the server's own clock are linearizable. Buckets are short enough that some end
+// within a history.
 func TestHistories(t *testing.T) {
 	client := patient(t, start(t))
 	st := penstockredis.Patient(client)
@@ -281,8 +282,8 @@ func TestHistories(t *testing.T) {
 	require.Positive(t, turned, "all commands of each history were in one bucket")
 }
 
-// On a connection that loses commands, loses replies after execution, and repeats some commands;
-// with a clock that moves forward and back.
+// Histories are linearizable on a connection that loses commands, loses replies after execution,
+// and repeats some commands, with a clock that moves forward and back.
 func TestHistoriesOfLostAndRepeatedCommands(t *testing.T) {
 	s := start(t)
 	client := patient(t, s)
@@ -301,17 +302,17 @@ func TestHistoriesOfMistakes(t *testing.T) {
 			local state = struct.pack('<' .. string.rep('d', 6 + span + last - at - moved),
 				current + moved, has, here, before, short, shortBefore, unpack(u, at + moved - span + 1, last))
 			local right = `},
-		"hand-backs count twice":               {"seq > highest and epoch == has then", "epoch == has then"},
-		"hand-backs of another epoch count":    {"seq > highest and epoch == has then", "seq > highest then"},
+		"returned units count twice":           {"seq > highest and epoch == has then", "epoch == has then"},
+		"units of another epoch are returned":  {"seq > highest and epoch == has then", "seq > highest then"},
 		"only the present window is looked at": {"if sum > most then most = sum end", ""},
 		"a clock that is set back forgets":     {"u[at] = sum\n", "u[at] = 0\n"},
 		"a new epoch is not reported":          {"(epoch == 0 or epoch == has)", "true"},
-		"a hand-back is more than there was":   {"max(0, u[b] - units)", "u[b] - units"},
+		"more is returned than there was":      {"max(0, u[b] - units)", "u[b] - units"},
 		"what fits is for the active":          {"shortBefore > 0 and target == at", "false"},
 		"nobody else has a share":              {"max(shortBefore, short) + 1", "max(shortBefore, short)"},
 		"shares are of the limit":              {"math.floor(left / sharers)", "limit"},
 		"a bucket that opens keeps its units":  {"for i = last + 1, at do u[i] = 0 end", "for i = last + 1, at do u[i] = u[last] end"},
-		"what is borrowed dies with its key":   {"if head ~= current or last > lasted or passed < 0 then", "if head ~= current then"},
+		"borrowed units die with their key":    {"if head ~= current or last > lasted or passed < 0 then", "if head ~= current then"},
 		"a repeated command's epoch is anew":   {"has = has + newEpoch", "has = newEpoch"},
 		"a clock that stands still is on time": {"passed - (head - current) * width", "0"},
 	} {
@@ -320,7 +321,7 @@ func TestHistoriesOfMistakes(t *testing.T) {
 				history := playBadly(t, s, client, seed, func(way redis.UniversalClient) *penstockredis.Store {
 					return penstockredis.Mistaken(way, c.old, c.mistake)
 				})
-				// Refuting some histories takes forever; then the next one will do.
+				// Refuting some histories takes forever; then the next history will do.
 				if porcupine.CheckOperationsTimeout(histories, history, time.Second) == porcupine.Illegal {
 					return
 				}
@@ -330,7 +331,7 @@ func TestHistoriesOfMistakes(t *testing.T) {
 	}
 }
 
-// playBadly is play on a connection that loses and repeats commands.
+// playBadly is like play, but on a connection that loses and repeats commands.
 func playBadly(t *testing.T, s *server.Server, client *redis.Client, seed uint64, open func(redis.UniversalClient) *penstockredis.Store) []porcupine.Operation {
 	var mu sync.Mutex
 	r := rand.New(rand.NewPCG(seed, 100))

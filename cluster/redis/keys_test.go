@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-var keysFor = flag.Duration("keys.for", 0, "how long TestHotKeysExpire goes on; 0 is 300 rounds")
+var keysFor = flag.Duration("keys.for", 0, "how long TestHotKeysExpire runs; 0 means 300 rounds")
 
 // With 1,000 rules and ever new hot values, a server holds only keys used within the last
 // intervals. `make cluster-exact` runs it for a minute. known bug 99

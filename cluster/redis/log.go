@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// LogTo redirects go-redis's own log lines from standard error to log: at most one a second; the
-// next one has the number of lines left out. go-redis has one logger for all clients of a program,
+// LogTo redirects go-redis's own log lines from standard error to log, at most one per second; the
+// next line has the number of lines left out. go-redis has one logger for all clients of a program,
 // so this affects all of them. A Guard calls it for a store that a rule file names.
 func (s *Store) LogTo(log *slog.Logger) { redis.SetLogger(&lines{log: log}) }
 
@@ -30,7 +30,7 @@ const (
 	lineWidth = 400 // bytes
 )
 
-// Printf implements the logger of go-redis, which calls it on goroutines of its own too.
+// Printf implements the logger of go-redis, which also calls it on its own goroutines.
 func (l *lines) Printf(ctx context.Context, format string, v ...any) {
 	now := time.Now()
 	l.mu.Lock()

@@ -18,7 +18,7 @@ var probeText string
 // Probe checks that the server, or each master of a cluster, can keep limits. The error has a
 // sentence for each problem: a version before 5, a policy that evicts keys, commands that the user
 // may not run, scripts that don't run, or a server that is down. Probe loads the scripts, and
-// writes keys of its own that expire within a second.
+// writes its own keys, which expire within a second.
 func (s *Store) Probe(ctx context.Context) error {
 	problems, err := s.probeScripts(ctx)
 	if err != nil {

@@ -25,8 +25,8 @@ hotspot:
 - {id: values, resource: values, param: user, threshold: 3, interval: 2s, cluster: {onFailure: closed}}
 `
 
-// Two engines share the rules of a file, other than flow windows, over a real server, also after it
-// took half a second for each answer. No assertion depends on the speed of the machine.
+// Two engines share the rules in a file, other than flow windows, over a real server, even after
+// each of its replies took half a second. No assertion depends on the speed of the machine.
 func TestRulesOfAllKinds(t *testing.T) {
 	s := start(t)
 	var slow atomic.Bool

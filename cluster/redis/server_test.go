@@ -13,7 +13,8 @@ import (
 	"github.com/penstock-go/penstock/cluster/redis/internal/server"
 )
 
-// patience is the wait for an event that must come; the limit of go test ends it earlier.
+// patience is the maximum wait for an event that must happen; the timeout of go test ends it
+// earlier.
 const patience = time.Hour
 
 // start starts a Redis that ends with the test. Without an installed Redis the test is skipped.
@@ -22,7 +23,7 @@ func start(t testing.TB, args ...string) *server.Server {
 	return startWith(t, "", args...)
 }
 
-// startWith starts one with a configuration file.
+// startWith is like start, but with a configuration file.
 func startWith(t testing.TB, file string, args ...string) *server.Server {
 	t.Helper()
 	s, err := server.StartWith(t.TempDir(), file, args...)

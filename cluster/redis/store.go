@@ -18,8 +18,8 @@ import (
 // [Open] returned.
 //
 // It sends no command twice, unless the server has certainly not executed it because it doesn't
-// know the script or is moving the key. The error of a command that was certainly not executed, for
-// these or other reasons, wraps [store.ErrNotExecuted].
+// know the script or is moving the key. If a command was certainly not executed, for these or other
+// reasons, its error wraps [store.ErrNotExecuted].
 type Store struct {
 	client  redis.UniversalClient
 	owned   bool // by the store: Close closes it
@@ -35,8 +35,8 @@ var (
 
 // New returns a store that uses the caller's client, which the caller closes afterwards. It makes
 // no network requests. The client must not retry by itself: MaxRetries and MaxRedirects must be -1,
-// ContextTimeoutEnabled must be set, and ReadTimeout and WriteTimeout, the longest that a command
-// takes, must be at most a second.
+// ContextTimeoutEnabled must be set, and ReadTimeout and WriteTimeout, the maximum duration of a
+// command, must be at most a second.
 func New(client redis.UniversalClient) (*Store, error) {
 	s := &Store{client: client, scripts: makeScripts(clock)}
 	var problems []error
@@ -165,7 +165,7 @@ type pending struct {
 }
 
 // send executes the calls in one pipeline, and fills in their replies or errors. A server that keys
-// are being moved to answers only calls with asking set.
+// are being moved to accepts only calls with asking set.
 func send(ctx context.Context, client redis.Cmdable, calls []*pending, asking bool) {
 	if len(calls) == 0 {
 		return
@@ -213,7 +213,7 @@ const (
 	// The minimum time between two reads of the slot table.
 	slotsEvery   = time.Second
 	slotsTimeout = time.Second
-	// Without an answer, the number of attempts, and the delay between them.
+	// The number of attempts without a reply, and the delay between them.
 	slotsTries = 8
 	slotsAgain = 25 * time.Millisecond
 )
@@ -284,13 +284,14 @@ func (s *slots) readNow() {
 	s.table.Store(table)
 }
 
-// ask returns the servers and their slots, nil without an answer. Before go-redis knows the
+// ask returns the servers and their slots, or nil without a reply. Before go-redis knows the
 // masters, it asks one server after the other in random order, and the first may be down. So ask
-// repeats the request soon, while earlier ones may still be answered, and takes the first answer.
+// soon repeats the request, while replies to earlier requests may still arrive, and uses the first
+// reply.
 func (s *slots) ask() []redis.ClusterSlot {
 	ctx, cancel := context.WithTimeout(s.ctx, s.timeout)
 	defer cancel()
-	answers := make(chan []redis.ClusterSlot, slotsTries) // buffered: late answers need no receiver
+	answers := make(chan []redis.ClusterSlot, slotsTries) // buffered: late replies need no receiver
 	again := time.NewTicker(slotsAgain)
 	defer again.Stop()
 	tries, failed := 0, 0
@@ -316,9 +317,9 @@ func (s *slots) ask() []redis.ClusterSlot {
 	return nil
 }
 
-// askAll asks all masters, and passes on the first answer, or nil. It ends when all have answered,
-// or at ctx's deadline: go-redis reads until then, even if ctx is canceled. A panic in a hook of
-// the client counts as no answer.
+// askAll asks all masters, and passes on the first reply, or nil. It ends when all have replied, or
+// at ctx's deadline: go-redis reads until then, even if ctx is canceled. A panic in a hook of the
+// client counts as no reply.
 func (s *slots) askAll(ctx context.Context, answers chan<- []redis.ClusterSlot) {
 	var first sync.Once
 	defer func() {
@@ -336,7 +337,7 @@ func (s *slots) askAll(ctx context.Context, answers chan<- []redis.ClusterSlot) 
 	})
 }
 
-// client returns the client of a master by its address, nil if there is none.
+// client returns the client of a master by its address, or nil if there is none.
 func (s *slots) client(ctx context.Context, server string) (found *redis.Client) {
 	var mu sync.Mutex
 	_ = s.cluster.ForEachMaster(ctx, func(_ context.Context, client *redis.Client) error {

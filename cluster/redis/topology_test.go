@@ -139,7 +139,7 @@ func TestMovedSlots(t *testing.T) {
 	assert.EqualValues(t, 7, first.Reply.Granted)
 	assert.EqualValues(t, 1, c.clients[2].DBSize(t.Context()).Val())
 	assert.EqualValues(t, 0, c.clients[0].DBSize(t.Context()).Val())
-	both := &store.Permits{ // of two keys; neither server accepts it. known bug 212
+	both := &store.Permits{ // on two keys; neither server accepts it. known bug 212
 		Outcome: store.Outcome{Key: "{" + key + "}"}, Caller: store.Caller{Member: 1, Seq: 1}, Limit: 10, Need: 1, Want: 1, Expiry: time.Second,
 	}
 	err := do(st, both)
@@ -267,7 +267,7 @@ func selfSigned(t *testing.T, dir string) (certificate, key string) {
 	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", secret)
 }
 
-// A store whose servers are all down closes, whatever requests are in flight.
+// A store whose servers are all down can be closed, even with requests in flight.
 func TestCloseWhileServersAreAway(t *testing.T) {
 	st, err := penstockredis.Open("redis+cluster://127.0.0.1:1?addr=127.0.0.1:2")
 	require.NoError(t, err)

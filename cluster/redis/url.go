@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// defaultTimeout is the longest that a command takes, unless the URL sets another: members give
-	// up earlier, according to their rules.
+	// defaultTimeout is the maximum duration of a command, unless the URL sets another; members
+	// give up earlier, according to their rules.
 	defaultTimeout = cluster.MaxTimeout
 	// longest is the limit for a connection made in the background, and for a command that no call
 	// waits for. Everything else ends with its context before that.
@@ -38,8 +38,8 @@ var schemes = map[string]func(url string) (redis.UniversalClient, time.Duration,
 
 // ours are the parameters of go-redis that a URL must not set, with reasons.
 var ours = map[string]string{
-	"max_retries":               "commands are never sent again: a hand-back would count twice",
-	"max_redirects":             "commands are never sent again: a hand-back would count twice",
+	"max_retries":               "commands are never sent again: units given back would count twice",
+	"max_redirects":             "commands are never sent again: units given back would count twice",
 	"min_retry_backoff":         "commands are never sent again",
 	"max_retry_backoff":         "commands are never sent again",
 	"dialer_retries":            "calls don't wait for an unreachable server",
@@ -75,7 +75,7 @@ func Stores() map[string]func(url string) (store.Store, error) {
 //	                                            the master that Sentinels name
 //
 // URLs may have any parameter that go-redis reads, except for retries, redirects, timeouts and
-// replicas. The parameter timeout is the longest that a command takes, from 1ms to 1s; the default
+// replicas. The parameter timeout is the maximum duration of a command, from 1ms to 1s; the default
 // is 1s, as members give up earlier anyway. Errors never quote the URL, which may contain a
 // password.
 func Open(address string) (*Store, error) {
@@ -124,8 +124,8 @@ func plain(address string) (string, time.Duration, error) {
 	return u.String(), timeout, nil
 }
 
-// unread is the error for a URL that go-redis can't read. If a password contains a slash, the rest
-// of it becomes part of the path.
+// unread is the error for a URL that go-redis can't read. If a password contains a slash, the
+// remainder of it becomes part of the path.
 func unread(err error) error {
 	for _, quoting := range []string{"database number", "URL path"} {
 		if strings.Contains(err.Error(), quoting) {

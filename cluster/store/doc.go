@@ -3,7 +3,7 @@
 //
 // A store executes four kinds of [Command], each on one key and atomically:
 //
-//	Take      leases units of a window, and hands units back
+//	Take      leases units of a window, and returns units
 //	Turn      leases turns of a throttle
 //	Permits   sets how many permits of a semaphore a member holds
 //	Presence  announces a member, and counts the members
@@ -12,6 +12,6 @@
 // checks a store against it. The Memory in package cluster is the shortest store; cluster/redis has
 // the one for servers.
 //
-// More kinds of command may come: the error of a command that a store doesn't know must wrap
+// More kinds of command may be added: the error for a command that a store doesn't know must wrap
 // [ErrNotExecuted].
 package store

@@ -14,9 +14,9 @@ type Store interface {
 	// Do executes commands whose keys are all on one shard, each atomically and in this order, in
 	// one round trip. It fills in the reply or the error of each, and returns when all are done, at
 	// the latest when ctx ends. If no call waits, ctx has a deadline: the store may take until
-	// then, for instance to connect, whatever its usual limit. Do never sends a command again
-	// unless it was certainly not executed. A panic or an impossible reply, such as one not filled
-	// in, counts as no answer.
+	// then, for instance to connect, regardless of its usual limit. Do never sends a command again
+	// unless it was certainly not executed. A panic or an impossible reply, such as a missing one,
+	// counts as no reply.
 	Do(ctx context.Context, batch []Command)
 	// Shard returns the number of the shard that a key is on, from 0: keys with the same number may
 	// be in one batch, and become unreachable together. A single server is shard 0. Members ask
@@ -55,15 +55,15 @@ type Outcome struct {
 // Result returns the receiver.
 func (o *Outcome) Result() *Outcome { return o }
 
-// ErrNotExecuted is wrapped by the error of a command that was certainly not executed and never
+// ErrNotExecuted is wrapped by the error for a command that was certainly not executed and never
 // will be.
 var ErrNotExecuted = errors.New("the store did not execute the command")
 
-// ErrForeign is wrapped by the error of a command whose key holds a value that no member wrote.
+// ErrForeign is wrapped by the error for a command whose key holds a value that no member wrote.
 var ErrForeign = errors.New("the key holds a value that is not of this library: remove it, or use another namespace")
 
-// ErrMoving is wrapped by the error of a command whose key is being moved between servers and can't
-// be used meanwhile. The shard may be reachable all the same.
+// ErrMoving is wrapped by the error for a command whose key can't be used while it is being moved
+// between servers. The shard may still be reachable.
 var ErrMoving = errors.New("the key is being moved from one server to another")
 
 // MostNumber is the limit of numbers that stores must be able to count: 2^53. All numbers in
@@ -117,24 +117,24 @@ func (r Ring) Begins(bucket int64) int64 {
 	return int64(r.Phase) + bucket*int64(r.Shape.Width())
 }
 
-// Take leases units of a window, and hands units back.
+// Take leases units of a window, and returns units.
 //
 // The store executes these steps in order. The current bucket is head, the newest bucket that was
 // ever current by the clock: a borrowed bucket doesn't move head, and if the clock is set back,
 // head stays until the clock reaches its end. If the clock is behind head by the whole ring (Span
 // buckets) or more, all units of the key and head move to the bucket that is current by the clock,
-// under a new epoch. Units of head and of coming buckets, which members may still spend, are
-// counted there and a second time ahead of it: one bucket further ahead than the last of them was,
-// at most Shape.Buckets+1, or 1 if Span is 1.
+// under a new epoch. Units of head and of later buckets, which members may still spend, are counted
+// there and again ahead of it: one bucket further ahead than the last of them was, at most
+// Shape.Buckets+1, or 1 if Span is 1.
 //
 //  1. A key that doesn't exist gets NewEpoch as its epoch; a key that was just moved as above gets
 //     NextEpoch.
 //  2. A bucket counts the members that asked for units (Need or Want) and whose Seen was another
 //     bucket. active is the count of the current bucket, including this member, or of the previous
 //     one if that is higher; at least 1.
-//  3. If Epoch is the key's and Seq was not seen: Backs are subtracted from their buckets, down to 0,
-//     and Charges are added, whatever the limit. Buckets that no longer count are ignored; charges
-//     to a bucket that has not begun go to the current one.
+//  3. If Epoch is the key's and Seq was not seen: Backs are subtracted from their buckets, down to
+//     0, and Charges are added, regardless of the limit. Buckets that no longer count are ignored;
+//     charges to a bucket that has not begun go to the current one.
 //  4. If Epoch is neither 0 nor the key's, nothing is granted: the member must first charge the
 //     units it has admitted. Nor if Need and Want are 0.
 //  5. The target is Ahead if that has not begun, at most Shape.Buckets ahead; otherwise the current
@@ -145,32 +145,32 @@ func (r Ring) Begins(bucket int64) int64 {
 //     current, but fewer than Want, and whose Shortfall was another bucket. If the target is the
 //     current bucket and the previous one counts any such member, sharers is the larger of the two
 //     buckets' counts plus one, at most active. Otherwise sharers is active.
-//  6. If Need doesn't fit and Borrow is not 0, Need is granted in the first coming bucket where it
-//     fits that begins in less than Borrow by the clock, at most Shape.Buckets ahead.
+//  6. If Need doesn't fit and Borrow is not 0, Need is granted in the first upcoming bucket where
+//     it fits that begins in less than Borrow by the clock, at most Shape.Buckets ahead.
 //
 // The key lives for at least (Buckets+2) × width after its last use, and is gone a width later.
-// After a grant in a coming bucket, it lives longer by the distance to that bucket. What the store
+// After a grant in a later bucket, it lives longer by the distance to that bucket. What the store
 // has seen of a member is kept for Span+Buckets buckets after its last command.
 type Take struct {
 	Outcome
 	Caller
 	Ring
 	Limit int64 // units in a window, floored
-	Need  int64 // the least that is useful; fewer are not granted
-	Want  int64 // the most that is useful
-	// Seen is the current bucket of the latest reply to a Take that asked for units; 0 if there was
-	// none.
+	Need  int64 // minimum number of useful units; fewer units are not granted
+	Want  int64 // maximum number of useful units
+	// Seen is the current bucket of the latest reply to a Take that asked for units, or 0 if there
+	// was none.
 	Seen int64
 	// Shortfall is the current bucket of the latest reply that granted some units, but fewer than
-	// Want, and not by Borrow; 0 if there was none.
+	// Want, and not by Borrow, or 0 if there was none.
 	Shortfall int64
-	// Ahead is the coming bucket to take units from, 0 for the current one. If it is set, Borrow is
-	// 0.
+	// Ahead is the later bucket to take units from, or 0 for the current one. If it is set, Borrow
+	// is 0.
 	Ahead int64
-	// Borrow is the longest wait of a call until Need fits a coming bucket; 0 if it may not wait.
+	// Borrow is the longest wait of a call until Need fits a later bucket, or 0 if it may not wait.
 	Borrow time.Duration
 
-	Epoch    int64 // the key's, by the latest reply; 0 if the member has no units there that count
+	Epoch    int64 // the key's, by the latest reply, or 0 if the member has no units there that count
 	NewEpoch int64 // a random number from 2 to MaxEpoch, for a new key
 	Backs    []Units
 	Charges  []Units
@@ -200,10 +200,10 @@ type TakeReply struct {
 	// width if the clock was set back.
 	Left time.Duration
 	Room int64 // further units that fit the target bucket
-	// Free is the time until a unit fits, if no member hands any back; 0 if one fits now, or if the
+	// Free is the time until a unit fits, if no member returns any, or 0 if one fits now or the
 	// limit is 0.
 	Free   time.Duration
-	Active int64 // members, see Take
+	Active int64 // members; see Take
 	Now    int64 // the store's clock, in nanoseconds since 1970, even if it was set back
 	Epoch  int64
 }
@@ -211,8 +211,8 @@ type TakeReply struct {
 // Turn leases turns of a throttle. The store keeps the time of the latest turn it gave out. The
 // first turn is Need × Spacing after that, or now if that has passed; each further turn is for one
 // unit, Spacing after the one before. If the first turn would be later than Within from now, none
-// is given. If the clock was set back since the latest command, the latest turn moves back by as
-// much. A command that is executed twice gives turns twice, and those of one reply are lost.
+// is given. If the clock was set back since the latest command, the latest turn moves back by the
+// same amount. A command that is executed twice gives turns twice, and those of one reply are lost.
 //
 // After each command the store remembers the latest turn, even after it has passed, for at least a
 // minute, and for Within + max(64, Need) × Spacing. So no call of up to 64 units comes too early,
@@ -248,15 +248,15 @@ type TurnReply struct {
 //
 // active is the number of members that hold permits, including this one. A member expires Expiry
 // after its latest command. A member with 0 permits doesn't count, but its Seq is kept until it
-// expires. If the clock was set back since the latest command, the members' expiries move by as
-// much.
+// expires. If the clock was set back since the latest command, the members' expiries move back by
+// the same amount.
 type Permits struct {
 	Outcome
 	Caller
 	Limit  int64
 	Claim  int64 // permits of running calls
 	Need   int64 // permits in total: with fewer, the asking call is refused
-	Want   int64 // permits in total that are useful; the rest are given back
+	Want   int64 // permits in total that are useful; the others are given back
 	Expiry time.Duration
 
 	Reply PermitsReply
@@ -271,7 +271,7 @@ type PermitsReply struct {
 }
 
 // Presence announces a member, and returns the number of members. Members that have been silent for
-// Expiry don't count. If the clock is set back, see [Permits].
+// Expiry don't count. For a clock that is set back, see [Permits].
 type Presence struct {
 	Outcome
 	Caller

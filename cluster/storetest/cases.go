@@ -19,7 +19,7 @@ var cases = []struct {
 		w := s.window("w", s.hours(2, false), 10)
 		s.equal("granted", w.take(1, 1, 8), 8)
 		s.equal("beyond the limit", w.take(1, 3, 3), 0)
-		s.equal("the rest", w.take(1, 1, 5), 2)
+		s.equal("the remainder", w.take(1, 1, 5), 2)
 		s.equal("of nothing", w.take(1, 1, 1), 0)
 	}},
 	{name: "the need comes before the share", run: func(s *stage) {
@@ -31,17 +31,17 @@ var cases = []struct {
 		s.equal("a quarter of the room", w.take(1, 1, 100), 24)
 		s.equal("a need", w.take(2, 50, 100), 50)
 	}},
-	{name: "a hand-back counts once", run: func(s *stage) {
+	{name: "a returned unit counts once", run: func(s *stage) {
 		w := s.window("w", s.hours(2, true), 10)
 		s.equal("granted", w.take(1, 10, 10), 10)
 		back := w.command(1, 0, 0)
 		back.Backs = []store.Units{{Bucket: w.seen, Units: 4}}
 		w.send(back)
 		w.send(back) // as a proxy that retries would
-		s.equal("what came back", w.take(1, 1, 10), 4)
+		s.equal("after units were returned", w.take(1, 1, 10), 4)
 		s.equal("more than once", w.take(1, 1, 10), 0)
 	}},
-	{name: "a hand-back that was overtaken doesn't count", run: func(s *stage) {
+	{name: "returned units that arrive after a later command don't count", run: func(s *stage) {
 		w := s.window("w", s.hours(2, true), 10)
 		s.equal("granted", w.take(1, 10, 10), 10)
 		late := w.command(1, 0, 0)
@@ -50,7 +50,7 @@ var cases = []struct {
 		w.send(late)
 		s.equal("room", w.take(1, 1, 10), 0)
 	}},
-	{name: "a hand-back of another epoch doesn't count", run: func(s *stage) {
+	{name: "returned units of another epoch don't count", run: func(s *stage) {
 		w := s.window("w", s.hours(2, true), 10)
 		s.equal("granted", w.take(1, 10, 10), 10)
 		back := w.command(1, 0, 0)
@@ -59,7 +59,7 @@ var cases = []struct {
 		w.send(back)
 		s.equal("room", w.take(1, 1, 10), 0)
 	}},
-	{name: "a hand-back is no more than the bucket holds", run: func(s *stage) {
+	{name: "returned units are at most what the bucket holds", run: func(s *stage) {
 		w := s.window("w", s.hours(2, true), 10)
 		s.equal("granted", w.take(1, 3, 3), 3)
 		back := w.command(1, 0, 0)
@@ -75,9 +75,9 @@ var cases = []struct {
 		s.equal("granted with it", w.send(charge).Granted, 0)
 		back := w.command(1, 1, 100)
 		back.Backs = []store.Units{{Bucket: w.seen, Units: 22}}
-		s.equal("granted when it is back", w.send(back).Granted, 9)
+		s.equal("granted when the unit is back", w.send(back).Granted, 9)
 	}},
-	{name: "who doesn't know the epoch charges first", run: func(s *stage) {
+	{name: "a member that doesn't know the epoch charges first", run: func(s *stage) {
 		w := s.window("w", s.hours(2, false), 10)
 		w.take(1, 1, 1)
 		stranger := w.command(2, 1, 1)
@@ -95,7 +95,7 @@ var cases = []struct {
 		s.equal("its bucket", r.Bucket, r.Current+1)
 		s.equal("room now", w.take(1, 1, 100), 0)
 	}},
-	{name: "who may wait borrows", run: func(s *stage) {
+	{name: "a call that may wait borrows", run: func(s *stage) {
 		w := s.window("w", s.hours(2, true), 10)
 		w.take(1, 10, 10)
 		c := w.command(1, 3, 100)
@@ -118,11 +118,11 @@ var cases = []struct {
 		s.equal("granted", w.take(1, 4, 4), 4)
 		far := w.command(1, 1, 2)
 		far.Ahead = w.seen + stat.MaxBuckets
-		s.equal("in the last one that can be borrowed from", w.send(far).Granted, 2)
-		s.equal("the rest", w.take(1, 1, 100), 4)
+		s.equal("in the last bucket that can be borrowed from", w.send(far).Granted, 2)
+		s.equal("the remainder", w.take(1, 1, 100), 4)
 		s.equal("of nothing", w.take(1, 1, 1), 0)
 	}},
-	{name: "each key for itself, in one batch", run: func(s *stage) {
+	{name: "keys are independent, in one batch", run: func(s *stage) {
 		ring := s.hours(2, false)
 		var batch []store.Command
 		shard := 0
@@ -137,7 +137,7 @@ var cases = []struct {
 		}
 		s.do(batch...)
 	}},
-	{name: "at once, by many", run: func(s *stage) {
+	{name: "many members at once", run: func(s *stage) {
 		ring := s.hours(2, false)
 		key := s.key("w")
 		var granted atomic.Int64
@@ -176,7 +176,7 @@ var cases = []struct {
 		}
 		s.equal("granted after it", w.take(1, 1, 1), 1)
 	}},
-	{name: "every command has its answer, also when time is over", run: func(s *stage) {
+	{name: "every command gets its reply, even after the deadline", run: func(s *stage) {
 		w := s.window("k", s.hours(2, false), 10)
 		t := w.command(1, 1, 1)
 		s.store.Do(gone(), []store.Command{t})
@@ -209,11 +209,11 @@ var cases = []struct {
 		s.equal("more", held(more), 6)
 		s.equal("sent twice", held(more), 6)
 		s.equal("a need that doesn't fit", held(ask(2, 0, 5, 5)), 0)
-		s.equal("one that does", held(ask(2, 0, 4, 8)), 4)
+		s.equal("a need that fits", held(ask(2, 0, 4, 8)), 4)
 		s.equal("calls that run", held(ask(3, 5, 5, 5)), 5)
 		late := ask(1, 0, 0, 0)
 		s.equal("given back", held(ask(1, 2, 2, 2)), 2)
-		s.equal("overtaken", held(late), 2)
+		s.equal("a command that arrives after a later one", held(late), 2)
 	}},
 	{name: "members come and go", run: func(s *stage) {
 		say := func(member int64, leave bool) int64 {
@@ -248,13 +248,13 @@ var cases = []struct {
 		s.equal("in the bucket that was current", r.Bucket, head)
 		s.equal("which lasts", int64(r.Left), ring.Begins(head+1)-r.Now)
 	}},
-	{name: "what is to come begins when a clock that was set back gets there", moves: true, run: func(s *stage) {
+	{name: "a later bucket begins when a clock that was set back gets there", moves: true, run: func(s *stage) {
 		ring := store.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}
 		w := s.window("w", ring, 10)
 		w.take(1, 6, 6)
 		c := w.command(1, 6, 6)
 		c.Ahead = w.seen + 1
-		s.equal("what isn't there ahead", w.send(c).Granted, 0)
+		s.equal("ahead, where nothing fits", w.send(c).Granted, 0)
 		s.cfg.Advance(-400 * time.Millisecond)
 		borrow := func(wait time.Duration) store.TakeReply {
 			c := w.command(1, 6, 6)
@@ -262,7 +262,7 @@ var cases = []struct {
 			return w.send(c)
 		}
 		second := time.Duration(ring.Begins(c.Reply.Current+2) - w.send(w.command(1, 0, 0)).Now)
-		s.equal("borrowed by who waits less", borrow(second).Granted, 0)
+		s.equal("borrowed with a shorter wait", borrow(second).Granted, 0)
 		s.equal("borrowed", borrow(second+1).Granted, 6)
 	}},
 	{name: "a repeated command never gives a key an epoch that it had", moves: true, run: func(s *stage) {
@@ -278,7 +278,7 @@ var cases = []struct {
 			had[epoch] = true
 		}
 	}},
-	{name: "a clock that is set back by far forgets nothing", moves: true, run: func(s *stage) {
+	{name: "a clock that is set back a lot forgets nothing", moves: true, run: func(s *stage) {
 		ring := store.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 10, Strict: true}}
 		w := s.window("w", ring, 10)
 		w.take(1, 3, 3)
@@ -289,15 +289,15 @@ var cases = []struct {
 		if c := w.command(1, 1, 100); w.send(c).Granted != 0 || w.epoch == epoch {
 			s.Fatalf("%s", text(c))
 		}
-		s.equal("the rest, as three may yet be spent", w.take(1, 1, 100), 1)
+		s.equal("the remainder, as three may yet be spent", w.take(1, 1, 100), 1)
 		s.cfg.Advance(time.Second)
 		s.equal("while they count", w.take(1, 1, 100), 0)
 		s.cfg.Advance(100 * time.Millisecond)
-		s.equal("while those count that were spent later", w.take(1, 1, 100), 7)
+		s.equal("while the units count that were spent later", w.take(1, 1, 100), 7)
 		s.cfg.Advance(100 * time.Millisecond)
 		s.equal("after it", w.take(1, 1, 100), 3)
 	}},
-	{name: "what was leased of the current bucket counts as long as it may be spent", moves: true, run: func(s *stage) {
+	{name: "units leased from the current bucket count as long as they may be spent", moves: true, run: func(s *stage) {
 		ring := store.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}
 		w := s.window("w", ring, 5)
 		s.cfg.Advance(time.Duration(ring.Begins(1+w.send(w.command(1, 0, 0)).Current)-w.send(w.command(1, 0, 0)).Now) + time.Millisecond)
@@ -313,10 +313,10 @@ var cases = []struct {
 		const most = store.MostNumber - 1
 		w := s.window("w", s.hours(1, false), most)
 		s.equal("granted", w.take(1, most-1, most-1), most-1)
-		s.equal("the rest", w.take(2, 1, 1), 1)
+		s.equal("the remainder", w.take(2, 1, 1), 1)
 		s.equal("beyond it", w.take(1, 1, 1), 0)
 	}},
-	{name: "a clock that is set back by far forgets nothing that is to come", moves: true, run: func(s *stage) {
+	{name: "a clock that is set back a lot forgets nothing in later buckets", moves: true, run: func(s *stage) {
 		ring := store.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 2, Strict: true}}
 		w := s.window("w", ring, 5)
 		w.send(w.command(1, 0, 0))
@@ -327,11 +327,11 @@ var cases = []struct {
 		w.send(w.command(1, 0, 0))
 		s.equal("while all counts", w.take(1, 1, 1), 0)
 		s.cfg.Advance(1500 * time.Millisecond) // they may have been spent half a second ago
-		s.equal("what was to come", w.take(1, 1, 5), 1)
+		s.equal("from the later bucket", w.take(1, 1, 5), 1)
 		s.cfg.Advance(1500 * time.Millisecond)
 		s.equal("after it", w.take(1, 1, 5), 5)
 	}},
-	{name: "what is borrowed outlives its key's idle time", moves: true, run: func(s *stage) {
+	{name: "borrowed units outlive their key's idle time", moves: true, run: func(s *stage) {
 		ring := store.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}
 		w := s.window("w", ring, 10)
 		w.take(1, 10, 10)
@@ -340,13 +340,13 @@ var cases = []struct {
 		r := w.send(c)
 		s.equal("granted", r.Granted, 10)
 		s.cfg.Advance(time.Duration(r.Bucket-r.Current) * ring.Shape.Width())
-		s.equal("when it has come", w.take(1, 1, 1), 0)
+		s.equal("when the borrowed bucket is current", w.take(1, 1, 1), 0)
 		s.cfg.Advance(ring.Shape.Width())
 		s.equal("while it counts", w.take(1, 1, 1), 0)
 		s.cfg.Advance(ring.Shape.Width())
 		s.equal("after it", w.take(1, 1, 1), 1)
 	}},
-	{name: "a key that nobody uses goes, and comes with another epoch", moves: true, run: func(s *stage) {
+	{name: "an unused key expires, and returns with another epoch", moves: true, run: func(s *stage) {
 		ring := store.Ring{Shape: stat.Shape{Interval: time.Second, Buckets: 10}}
 		w := s.window("w", ring, 10)
 		w.take(1, 10, 10)

@@ -6,7 +6,7 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// model is the state of a key, derived directly from the contract.
+// model keeps the state of a key, derived directly from the contract.
 type model interface {
 	// check replays a command that the store has executed, at the time in its reply.
 	check(s *stage, c store.Command)

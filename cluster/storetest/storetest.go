@@ -3,8 +3,8 @@
 //
 //	storetest.Run(t, storetest.Config{New: func(t testing.TB) store.Store { ... }})
 //
-// The model uses the time in each reply, so a store on a real server can be tested however fast it
-// answers. Cases that set the clock run only if Config.Advance is set.
+// The model uses the time in each reply, so it can test a store on a real server, however slow that
+// is. Cases that set the clock run only if Config.Advance is set.
 package storetest
 
 import (
@@ -23,8 +23,8 @@ import (
 type Config struct {
 	// New returns a store without values under the keys of the test, which are random.
 	New func(t testing.TB) store.Store
-	// Advance moves the clock of the store that New last returned, forward or back; nil if it can't
-	// be moved.
+	// Advance moves the clock of the store that New last returned, forward or back. It is nil if
+	// the clock can't be moved.
 	Advance func(d time.Duration)
 	// Commands is the number of random commands of each kind; 0 means 5,000.
 	Commands int

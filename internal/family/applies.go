@@ -32,7 +32,7 @@ func (t *Index[R, C]) For(name string) []R {
 // applies reports whether the state of rule i at a resource is to be kept there. which are the
 // rules that apply to it or, while its matching expressions are not known yet, the rules that apply
 // without them. A rule that is off keeps its state, since it is not looked up; and the overflow
-// resource stands for any name, so every rule except those for other names may come to apply there.
+// resource stands for any name, so every rule except rules for other names may come to apply there.
 func (t *Index[R, C]) applies(i int, at *engine.Binding, which []int) bool {
 	name := at.Resource.Name()
 	info := t.rules[i].Info()

@@ -13,7 +13,7 @@ const (
 	MaxBurst = 1_000_000_000
 )
 
-// BucketSize returns the number of units that a token bucket holds: a burst, and the one that is
+// BucketSize returns the number of units that a token bucket holds: a burst, and the unit that is
 // due.
 func BucketSize(burst int) int64 { return int64(burst) + 1 }
 
@@ -22,7 +22,7 @@ func CheckBucket(field string, threshold float64, interval time.Duration, burst 
 	perSecond := threshold / interval.Seconds()
 	switch {
 	case perSecond > MaxRate:
-		return spec.BadField(field, "is %g a second: a token bucket fills with at most %g a second", perSecond, float64(MaxRate))
+		return spec.BadField(field, "is %g per second: a token bucket fills with at most %g per second", perSecond, float64(MaxRate))
 	case burst < 0 || burst > MaxBurst:
 		return spec.BadField("burst", "is %d: use a number from 0 to %d", burst, MaxBurst)
 	case burst != 0 && threshold > 0 && meter.UnitCost(interval, threshold).Times(BucketSize(burst)).Endless():

@@ -12,7 +12,7 @@ import (
 
 // Choices returns, for each rule that matches a name, whether it applies there and why. resource is
 // the name of the resource that stands for it, which differs if this name is beyond the cap.
-// Choices matches expressions afresh.
+// Choices matches expressions again.
 func (t *Index[R, C]) Choices(name, resource string) (choices []core.Choice) {
 	which := t.which(name, t.match(name, pattern.Matched{}))
 	if resource == node.OverflowName && name != resource {

@@ -13,12 +13,12 @@ import (
 )
 
 // Compiled is an [Index] with the methods that most families share. A family that embeds it in its
-// own table adds Bind, and overrides the methods that differ: Needs, if its rules count on nodes,
-// Looks, if on those of other resources, and Names, if they name more than resources.
+// own table adds Bind, and overrides the methods that differ: Needs if its rules count on nodes,
+// Looks if they count on nodes of other resources, and Names if they name more than resources.
 type Compiled[R spec.Rule, C any] struct {
 	*Index[R, C]
 	Engine   *engine.Engine
-	Member   *sharing.Member // for rules with limits shared by a cluster; nil if there is none
+	Member   *sharing.Member // for rules with limits shared by a cluster, or nil
 	Revision uint64          // of the rules
 	kind     core.Kind
 }
@@ -60,8 +60,8 @@ func Compile[R spec.Rule, C any](b *engine.SnapshotBuilder, kind core.Kind, rule
 // Itself is for [Compile], which fills in the result.
 func (t *Compiled[R, C]) Itself() *Compiled[R, C] { return t }
 
-// Names adds the resources named in the rules. A rule in shadow mode adds nothing: a node outside
-// the caps would be one more for the others.
+// Names adds the resources named in the rules. A rule in shadow mode adds nothing: it must not
+// change which nodes exist for others.
 func (t Compiled[R, C]) Names(names *engine.Names) {
 	for _, rule := range t.All() {
 		if info := rule.Info(); info.Mode == spec.Enforce && info.Named() {
@@ -70,7 +70,7 @@ func (t Compiled[R, C]) Names(names *engine.Names) {
 	}
 }
 
-// Match is [engine.Family.Match].
+// Match implements [engine.Family].
 func (t Compiled[R, C]) Match(name string, held any, revision uint64) pattern.Matched {
 	return t.match(name, knownBefore[R, C](held, revision))
 }
@@ -81,12 +81,12 @@ func (t *Index[R, C]) match(name string, before pattern.Matched) pattern.Matched
 	return t.expressions.Match(name, name == node.OverflowName, before)
 }
 
-// Known is [engine.Family.Known].
+// Known implements [engine.Family].
 func (t Compiled[R, C]) Known(held any, revision uint64) pattern.Matched {
 	return t.expressions.Known(knownBefore[R, C](held, revision))
 }
 
-// Latest is [engine.Family.Latest].
+// Latest implements [engine.Family].
 func (t Compiled[R, C]) Latest() uint64 { return t.expressions.Latest() }
 
 // Pending reports whether a name that has been matched up to a revision might still match
@@ -110,8 +110,8 @@ func (t Compiled[R, C]) Needs(any, uint64, func(engine.Need)) {}
 // Looks passes nothing: no rule counts on a node of another resource.
 func (t Compiled[R, C]) Looks(func(resource string, n engine.Need)) {}
 
-// HeldBy returns the family's state at a resource, nil if there is none: of these rules or, while
-// they come into force, of the previous ones.
+// HeldBy returns the family's state at a resource, or nil if there is none: these rules' state or,
+// while they come into force, the previous rules'.
 func (t Compiled[R, C]) HeldBy(r *engine.Resource) *Kept[R, C] {
 	h, _ := r.Held(t.kind).(*Kept[R, C])
 	return h

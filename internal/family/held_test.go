@@ -22,7 +22,7 @@ type compiled struct {
 	family.Compiled[rule, controller]
 }
 
-// bound are the controllers that judge a call.
+// bound are the controllers that decide on a call.
 type bound []*controller
 
 func (b bound) Ask(*engine.Invocation) engine.Verdict  { return engine.Verdict{} }
@@ -105,8 +105,8 @@ func TestNamedResourcesAreReady(t *testing.T) {
 	assert.Len(t, f.bound(t, "xyz"), 1)
 }
 
-// State at a resource leaves with it, and comes back with it if it was in use: to the rules in
-// force by then. known bug 87
+// State at a resource leaves with it and, if it was in use, returns with it, to the rules in force
+// at that time. known bug 87
 func TestResourcesTakeAlongWhatTheyHold(t *testing.T) {
 	e, clock := newEngine(t, engine.Config{})
 	all, named := rule{ID: "a", resource: ".*", match: spec.MatchRegex}, rule{ID: "b", resource: "orders"}
@@ -153,7 +153,7 @@ func TestRulesGoOnFromThoseBefore(t *testing.T) {
 		{"off", []rule{{ID: "r", resource: "orders", value: 1, mode: spec.Off}}, "built"},
 		{"another ID", []rule{{ID: "s", resource: "orders", value: 1}}, "built"},
 		{"another ID, and changed", []rule{{ID: "s", resource: "orders", value: 2}}, "built"},
-		{"a second one like it", []rule{before, {ID: "s", resource: "orders", value: 1}}, "fresh"},
+		{"a second rule like it", []rule{before, {ID: "s", resource: "orders", value: 1}}, "fresh"},
 		{"its ID for another, and another ID", []rule{{ID: "r", resource: "orders", value: 2}, {ID: "s", resource: "orders", value: 1}}, "fresh"},
 		{"its ID for another, and a number", []rule{{ID: "r", resource: "orders", value: 2}, {ID: "r#2", resource: "orders", value: 1}}, "built"},
 		{"another resource", []rule{{ID: "r", resource: "carts", value: 1}}, "none"},
@@ -187,8 +187,8 @@ func TestRulesGoOnFromThoseBefore(t *testing.T) {
 	}
 }
 
-// A rule that is off keeps its state, and continues from it, also if it changes to an expression
-// that doesn't match any longer, and back.
+// A rule that is off keeps its state, and continues from it, even if it changes to an expression
+// that doesn't match, and back.
 func TestWhatIsOffGoesOn(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{})
 	on := rule{ID: "a", resource: "or.*", match: spec.MatchRegex}
@@ -206,7 +206,7 @@ func TestWhatIsOffGoesOn(t *testing.T) {
 }
 
 // A resource without calls goes through any number of loads like others. Only the expressions of
-// its state are matched: the others are with the next call.
+// its state are matched; the next call matches the others.
 func TestLoadsWithoutCalls(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{})
 	a := rule{ID: "a", resource: "or.*", match: spec.MatchRegex}
@@ -245,7 +245,7 @@ func TestNobodyWaitsForALoad(t *testing.T) {
 	}
 	slow := maker
 	slow.Build = func(r rule, _ *engine.Record, at *engine.Binding, old *controller) *controller {
-		if at.Resource.Name() == "orders" { // in the midst of being handed over
+		if at.Resource.Name() == "orders" { // while it is being handed over
 			call("orders")
 			call(fmt.Sprintf("new %d", calls))
 		}

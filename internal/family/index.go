@@ -13,7 +13,7 @@ import (
 
 // Index has the rules of a family in one revision: which of them apply to a resource, in the order
 // of declaration, and which rule continues which of the previous revision. Their state is kept at
-// the resources, see [Kept]. An Index is immutable.
+// the resources; see [Kept]. An Index is immutable.
 type Index[R spec.Rule, C any] struct {
 	maker    Maker[R, C]
 	revision uint64
@@ -23,26 +23,26 @@ type Index[R spec.Rule, C any] struct {
 	numbers     map[string]int   // of the rules, by ID
 	selection   selection        // of the rules that are not off, by name
 	expressions pattern.Expressions
-	patterns    []*pattern.Expression // of the rules; nil for rules that have none or are off
+	patterns    []*pattern.Expression // of the rules, or nil for rules that have none or are off
 
 	before     uint64               // previous revision, of the keys of successors
 	successors map[string]successor // by the ID of the older rule
 	joined     uint64               // first revision in which the same member shared the limits of rules
 }
 
-// Maker tells how a family builds controllers from its rules.
+// Maker builds a family's controllers from its rules.
 type Maker[R spec.Rule, C any] struct {
 	// Normalized returns the rule with its defaults filled in, or an error. [NewTable], whose rules
 	// are already normalized, calls neither Normalized nor Refusal.
 	Normalized func(R) (R, error)
 	// Build makes the controller of a rule for a resource; old is the controller of the previous
-	// rule there, perhaps of one that was off, or nil. Rejections by the controller count in the
-	// rule's record. Build must not call custom code, such as the clock.
+	// rule there, which may have been off, or nil. Rejections by the controller count in the rule's
+	// record. Build must not call custom code, such as the clock.
 	Build func(rule R, record *engine.Record, at *engine.Binding, old *C) *C
 	// Rule returns the rule of a controller. It must not be changed.
 	Rule func(*C) *R
-	// Idle reports whether the controller of an enforced rule can be forgotten without harm; nil if
-	// all can. Those of other rules always can.
+	// Idle reports whether the controller of an enforced rule can be forgotten without harm; nil
+	// means that all can. Controllers of other rules always can.
 	Idle func(c *C, now int64) bool
 	// Refusal returns the rejection of a controller.
 	Refusal func(*C) *core.BlockError

@@ -43,7 +43,7 @@ func (h *Kept[R, C]) All() iter.Seq[*C] {
 	}
 }
 
-// Common returns the state shared by the controllers, see [engine.Binding]. A nil Kept has none.
+// Common returns the state shared by the controllers; see [engine.Binding]. A nil Kept has none.
 func (h *Kept[R, C]) Common() any {
 	if h == nil {
 		return nil
@@ -64,7 +64,7 @@ func (h *Kept[R, C]) Idle(now int64) bool {
 	return true
 }
 
-// find returns the controller of a rule, nil if there is none.
+// find returns the controller of a rule, or nil if there is none.
 func (h *Kept[R, C]) find(rule int) *C {
 	if i, ok := slices.BinarySearchFunc(h.made, made[C]{rule: rule}, compareRules[C]); ok {
 		return h.made[i].controller
@@ -73,8 +73,8 @@ func (h *Kept[R, C]) find(rule int) *C {
 }
 
 // Hold builds the state of the rules at a resource, and keeps it there. It returns the controllers
-// that judge calls for the name that the resource stands for, in the order of their rules; none
-// before the name has been matched.
+// that decide on calls for the name that the resource stands for, in the order of their rules, or
+// none until the name has been matched.
 //
 // If a rule did not change, its controller continues unchanged. If it did, or if another member now
 // shares its limit, the new one is built from the old one.
@@ -117,8 +117,8 @@ func (t *Index[R, C]) Hold(at *engine.Binding) []*C {
 	return controllers
 }
 
-// atHomeOnly reports whether a rule doesn't judge calls beyond the cap. An enforced rule gets nodes
-// for its names, so it need not; a rule in shadow mode gets none.
+// atHomeOnly reports whether a rule doesn't decide on calls beyond the cap. An enforced rule gets
+// nodes for its names, so it need not; a rule in shadow mode gets none.
 func (t *Index[R, C]) atHomeOnly(rule int) bool {
 	info := t.rules[rule].Info()
 	return info.Mode == spec.Shadow && info.Named() && info.Resource != node.OverflowName

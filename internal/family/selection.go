@@ -8,12 +8,12 @@ import (
 )
 
 // selection finds the rules that apply to a name, apart from regular expressions, which apply to
-// every name that they match. Of the others the most specific apply: those for exactly that name;
-// without any, those of the pattern that spells out most of it; without any, those for any
-// resource. No later step looks at the name.
+// every name that they match. Of the others the most specific apply: rules for exactly that name;
+// if there are none, rules with the pattern that spells out most of it; if there are none either,
+// rules for any resource. No later step looks at the name.
 //
 // Only enforced rules exclude others: a rule in shadow mode changes no verdict, so it applies
-// beside the rules it would replace.
+// alongside the rules it would replace.
 type selection struct {
 	named    map[string][]candidate
 	wild     pattern.Wildcards
@@ -53,7 +53,7 @@ func (s *selection) add(rule int, info spec.Info) {
 }
 
 // choose returns the rules that apply to a name, given the rules whose expressions match it. Only
-// rules for any resource depend on those.
+// rules for any resource depend on the latter.
 func (s *selection) choose(name string, matched []int, enforced func(rule int) bool) (chosen []int) {
 	chosen = matched
 	add := func(level []candidate) (decided bool) {

@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/chance"
 )
 
-// Of the rules with stars, the one that spells out most of a name applies to it, unless a rule
+// Of the rules with stars, the rule that spells out most of a name applies to it, unless a rule
 // names it.
 func TestTableNearestRules(t *testing.T) {
 	tb := table(t,
@@ -135,8 +135,8 @@ func about(rules []rule, name string) (ids []string) {
 	return ids
 }
 
-// known bug 145: random rules apply as found by reading one after the other: in a table, and in an
-// engine whose rules change while it knows the names.
+// known bug 145: random rules apply as a scan of all rules finds, both in a table and in an engine
+// whose rules change while it knows the names.
 func TestRulesThatApply(t *testing.T) {
 	random := chance.Source(t)
 	e, _ := newEngine(t, engine.Config{})
@@ -164,8 +164,8 @@ func TestRulesThatApply(t *testing.T) {
 	}
 }
 
-// A rule with a star continues as others come and go, and starts over if a more specific one was in
-// force meanwhile.
+// A rule with a star continues as others come and go, and starts over if a more specific rule was
+// in force in between.
 func TestNearestRuleGoesOn(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{})
 	users, other := rule{ID: "users", resource: "users/*", match: spec.MatchPath}, rule{ID: "x", resource: "x"}
@@ -183,7 +183,7 @@ func TestNearestRuleGoesOn(t *testing.T) {
 	assert.Same(t, second[0], f.bound(t, "users/2")[0])
 }
 
-// Finding the rules of a name costs nothing for rules that don't match it.
+// The cost of finding a name's rules doesn't depend on rules that don't match it.
 func TestRulesThatDoNotMatchCostNothing(t *testing.T) {
 	allocations := func(n int) float64 {
 		rules := make([]rule, 0, 2*n)

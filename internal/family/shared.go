@@ -28,8 +28,8 @@ func checkShared[R spec.Rule](member *sharing.Member, kind core.Kind, rules []R)
 	return nil
 }
 
-// memberOf returns the member of a cluster through which a load's rules share limits, nil if there
-// is none.
+// memberOf returns the member of a cluster through which a load's rules share limits, or nil if
+// there is none.
 func memberOf(b *engine.SnapshotBuilder) *sharing.Member {
 	m, _ := b.Sharing.(*sharing.Member)
 	return m
@@ -41,7 +41,7 @@ const needsStore = "needs a store shared by the members: write `cluster: {redis:
 
 // Shared is a rule's limit that a cluster shares, at one resource, or for one caller or value
 // there: see [NewSharedWindow], [NewSharedThrottle] and [NewSharedSemaphore]. Calls take units of
-// its lease, and fetch missing ones, see engine.Fetcher. It is safe for concurrent use.
+// its lease, and fetch missing units; see engine.Fetcher. It is safe for concurrent use.
 type Shared interface {
 	engine.Holder
 	// Ask returns the rule's verdict on a call of n units.
@@ -51,9 +51,9 @@ type Shared interface {
 	// Want records that a call that has taken, and perhaps waited, wants n units, unless it still
 	// holds them.
 	Want(inv *engine.Invocation, n int64)
-	// RetryAfter returns the time from now until one unit may fit; false if that can't be known.
+	// RetryAfter returns the time from now until one unit may fit, or false if that can't be known.
 	RetryAfter(now int64) (time.Duration, bool)
-	// Explain is Ask with its measure, and leaves no trace.
+	// Explain returns Ask's verdict with its measure, and leaves no trace.
 	Explain(inv *engine.Invocation, n int64, j *core.Judgement) core.Measure
 
 	// Measure returns the measure that Explain uses for a call of one unit at now.
@@ -62,7 +62,7 @@ type Shared interface {
 	Idle(now int64) bool
 
 	// askShadow and takeShadow are Ask and Take for a rule in shadow mode: a call without enough
-	// units runs, and need returns the units it would fetch, see Rehearse.
+	// units runs, and need returns the units it would fetch; see Rehearse.
 	askShadow(inv *engine.Invocation, n int64) sharing.Answer
 	takeShadow(inv *engine.Invocation, n int64) sharing.Answer
 	need(inv *engine.Invocation, n int64) (*sharing.Member, sharing.Need)
@@ -110,7 +110,7 @@ func (f fetcher) Fetch(ctx context.Context, atMost time.Duration, wants []engine
 // SharedRule is an enforced rule with limits shared by a cluster, at one resource.
 type SharedRule interface {
 	// SharedLimit returns the i-th limit of the rule that the call takes from, and the number of
-	// units; nil if there are fewer.
+	// units, or nil if there are fewer limits.
 	SharedLimit(inv *engine.Invocation, i int) (Shared, int64)
 }
 
@@ -118,7 +118,7 @@ type SharedRule interface {
 // implement engine.Sharer.
 type SharedRules []SharedRule
 
-// Sharer returns rs as an engine.Sharer, nil if it is empty.
+// Sharer returns rs as an engine.Sharer, or nil if it is empty.
 func (rs SharedRules) Sharer() engine.Sharer {
 	if len(rs) == 0 {
 		return nil
@@ -133,7 +133,7 @@ func (rs SharedRules) Direct() bool {
 	return len(rs) == 1 && ok && direct.Direct()
 }
 
-// Ask returns the first rejection; otherwise the verdict of a call with wants, or its longest wait.
+// Ask returns the first rejection; otherwise that the call has wants, or its longest wait.
 func (rs SharedRules) Ask(inv *engine.Invocation) engine.Verdict { return rs.all(inv, Shared.Ask) }
 
 // Take lets every rule take. It returns the first rejection or, if there is none, the longest wait.

@@ -17,7 +17,7 @@ type sharedSemaphore struct {
 }
 
 // NewSharedSemaphore returns the semaphore of a key, which rejects calls with refusal. Its rule has
-// been validated: see cluster.Rule.
+// been validated; see cluster.Rule.
 func NewSharedSemaphore(m *sharing.Member, key string, c sharing.SemaphoreConfig, refusal *core.BlockError) Shared {
 	return &sharedSemaphore{fetcher{m}, must(m.Semaphore(key, c)), refusal, storeAway[c.OnFailure]}
 }
@@ -35,7 +35,7 @@ func (s *sharedSemaphore) Ask(inv *engine.Invocation, n int64) engine.Verdict {
 	return inv.Want(s.fetcher, s.want(n))
 }
 
-// Take takes units. A call that waits for another rule holds its units meanwhile.
+// Take takes units. A call that waits for another rule holds its units during the wait.
 func (s *sharedSemaphore) Take(inv *engine.Invocation, n int64) engine.Verdict {
 	if r, _ := inv.HeldFor(s); r != nil {
 		return engine.Verdict{}

@@ -6,9 +6,9 @@ import (
 )
 
 // Rehearse makes a rule in shadow mode take from its limits the units that it would take if it were
-// enforced, and counts a call that it would reject in record. No call waits for that: one without
-// enough units runs while they are fetched, and is counted when the store has answered. limit is
-// the rule's, see [SharedRule].
+// enforced, and counts a call that it would reject in record. No call waits for that: a call
+// without enough units runs while they are fetched, and is counted when the store has replied.
+// limit is the rule's; see [SharedRule].
 func Rehearse(inv *engine.Invocation, record *engine.Record, limit func(*engine.Invocation, int) (Shared, int64)) {
 	refused, before := &record.ShadowBlocked, inv.Reservations()
 	short := false
@@ -43,7 +43,7 @@ func Rehearse(inv *engine.Invocation, record *engine.Record, limit func(*engine.
 	if !short {
 		return
 	}
-	// All are fetched together, so that all go back if one is rejected.
+	// All are fetched together, so that all are returned if one is rejected.
 	var member *sharing.Member
 	var needs []sharing.Need
 	for i := 0; ; i++ {

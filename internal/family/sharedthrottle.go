@@ -9,7 +9,7 @@ import (
 )
 
 // sharedThrottle is a throttle that members share. A turn that a call doesn't use is lost, and no
-// call overtakes another of as many units.
+// call jumps ahead of another of as many units.
 type sharedThrottle struct {
 	fetcher  fetcher
 	throttle *sharing.Throttle
@@ -19,7 +19,7 @@ type sharedThrottle struct {
 }
 
 // NewSharedThrottle returns the throttle of a key, which rejects calls that would wait longer than
-// maxWait with refusal. Its rule has been validated: see cluster.Rule.
+// maxWait with refusal. Its rule has been validated; see cluster.Rule.
 func NewSharedThrottle(m *sharing.Member, key string, c sharing.ThrottleConfig, maxWait time.Duration, refusal *core.BlockError) Shared {
 	return &sharedThrottle{fetcher{m}, must(m.Throttle(key, c)), maxWait, refusal, storeAway[c.OnFailure]}
 }

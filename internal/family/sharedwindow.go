@@ -18,9 +18,8 @@ type sharedWindow struct {
 	borrows  bool
 }
 
-// NewSharedWindow returns the window of a key, which rejects calls with refusal. In one that
-// borrows, prioritized calls wait for a later bucket. Its rule has been validated: see
-// cluster.Rule.
+// NewSharedWindow returns the window of a key, which rejects calls with refusal. If it may borrow,
+// prioritized calls wait for a later bucket. Its rule has been validated; see cluster.Rule.
 func NewSharedWindow(m *sharing.Member, key string, c sharing.WindowConfig, borrows bool, refusal *core.BlockError) Shared {
 	return &sharedWindow{fetcher{m}, must(m.Window(key, c)), refusal, c.Shape.Interval, storeAway[c.OnFailure], borrows}
 }

@@ -14,7 +14,7 @@ type successor struct {
 }
 
 // stale reports whether another member, which is about to leave its cluster, shares the limit of a
-// controller from another revision: then its successor is built though the rule is the same.
+// controller from another revision: then its successor is built even if the rule is the same.
 func (t *Index[R, C]) stale(revision uint64, rule int) bool {
 	r, ok := any(t.rules[rule]).(shareable)
 	return ok && r.Shared() && t.rules[rule].Info().Mode != spec.Off && revision < t.joined
@@ -36,13 +36,13 @@ func (t *Index[R, C]) successor(revision uint64, c *C) (rule int, unchanged, ok 
 
 // follow finds, for each rule of an older table, the rule that continues it, by the older one's ID.
 // IDs decide, but a number added to a generated ID only tells which rule came first. So a rule
-// continues, in this order,
+// continues, in this order of preference,
 //
-//   - the one that is the same;
-//   - one that is the same except for its ID, if the IDs differ only in the number, or the old one
-//     is gone and the new one was not there;
-//   - the one with its ID;
-//   - one that is like it (see [spec.Rule]), if both IDs are as before.
+//   - the rule that is the same;
+//   - a rule that is the same except for its ID, if the IDs differ only in the number, or the old
+//     one is gone and the new one was not there;
+//   - the rule with its ID;
+//   - a rule that is like it (see [spec.Rule]), if both IDs are as before.
 func (t *Index[R, C]) follow(old *Index[R, C]) map[string]successor {
 	m := matching[R]{
 		found: make(map[string]successor, len(t.rules)),
@@ -74,7 +74,7 @@ func (t *Index[R, C]) follow(old *Index[R, C]) map[string]successor {
 type matching[R spec.Rule] struct {
 	found map[string]successor
 	old   map[string]R    // by ID
-	ids   map[string]bool // of the new ones
+	ids   map[string]bool // IDs of the new rules
 }
 
 // match pairs rules with equal keys, in the order of declaration, if their IDs may differ that way.

@@ -17,7 +17,7 @@ end
 local held, last = string.match(got[4] or '0 0', '^(%d+) (%d+)$')
 held, last = tonumber(held), tonumber(last)
 
--- If the clock was set back, all expire earlier by as much.
+-- If the clock was set back, all expire earlier by the same amount.
 local back = math.max(0, came - now)
 local gone, moved = redis.call('ZRANGEBYSCORE', expiries, '-inf', text(now + back)), {}
 for _, name in ipairs(gone) do

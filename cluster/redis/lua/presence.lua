@@ -1,10 +1,10 @@
 -- Presence: announces a member, and counts the members. See store.Presence.
 --
--- KEYS[1] is a sorted set of members by expiry. '@' is no member: its score is the time of the latest
+-- KEYS[1] is a sorted set of members by expiry. '@' is not a member: its score is the time of the latest
 -- command.
 local key, member, expiry, leave = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1'
 local back = math.max(0, (number(redis.call('ZSCORE', key, '@')) or now) - now)
--- If the clock was set back, all expire earlier by as much.
+-- If the clock was set back, all expire earlier by the same amount.
 local entries = {text(now), '@'}
 if back > 0 then
   local all = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')

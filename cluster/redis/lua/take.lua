@@ -1,4 +1,4 @@
--- A window: leases units of a bucket, and accepts hand-backs. See store.Take.
+-- A window: leases units of a bucket, and accepts returned units. See store.Take.
 --
 -- KEYS[1] is a hash. Its values are doubles, 8 bytes each, since one field is read and written faster
 -- than one for each bucket. w: head, the newest bucket that was ever current; the epoch; the members that
@@ -22,7 +22,7 @@ local function doubles(n)
 end
 
 -- The current bucket by the clock, and the nanoseconds of it that have passed, negative if the clock was
--- set back to before it, see below. Nanoseconds since 1970 exceed 2^53, but a bucket lasts whole
+-- set back to before it; see below. Nanoseconds since 1970 exceed 2^53, but a bucket lasts whole
 -- microseconds.
 local micros = now % (width / 1000)
 local current = (now - micros) / (width / 1000)
@@ -132,7 +132,7 @@ local function full(u, last, n, i)
   end
   return most
 end
--- opens is the first coming bucket that units fit: the one after the last window that holds more than room.
+-- opens is the first upcoming bucket that units fit: the one after the last window that holds more than room.
 local function opens(u, last, n, at, room)
   local sum, i, fits = 0, at, at + 1
   for j = at - n + 1, at do sum = sum + u[j] end
@@ -183,7 +183,7 @@ else
   call('HSET', key, 'w', state)
 end
 -- The key lives until bucket last+buckets+3 begins, when no window has counted its units for two buckets. That is
--- said again only where it has changed, or where the server's clock is behind: a key that was moved there has brought along
+-- set again only where it has changed, or where the server's clock is behind: a key that was moved there has brought along
 -- only what was left of its life.
 if head ~= current or last > lasted or passed < 0 then
   call('PEXPIRE', key, string.format('%.0f', math.ceil(((last - at + buckets + 3) * width - passed) / 1000000)))

@@ -10,7 +10,7 @@ if not at and (got[1] or got[2] or #redis.call('HKEYS', key) > 0) then return re
 
 local first = 0
 if last then
-  -- If the clock was set back, the latest turn moves back by as much.
+  -- If the clock was set back, the latest turn moves back by the same amount.
   last = last - math.max(0, now - at) * 1000
   first = math.max(0, last + need * spacing)
 end

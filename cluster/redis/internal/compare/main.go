@@ -2,7 +2,7 @@
 //
 //	make cluster-compare
 //
-// It starts a server of its own. With -write it updates the table in docs/cluster.md.
+// It starts its own server. With -write it updates the table in docs/cluster.md.
 package main
 
 import (

@@ -154,5 +154,5 @@ func readValue(r *bufio.Reader) ([]byte, error) {
 		}
 		return line, nil
 	}
-	return nil, fmt.Errorf("%q is nothing of the protocol", line)
+	return nil, fmt.Errorf("%q is not part of the protocol", line)
 }

@@ -29,10 +29,10 @@ type Server struct {
 	ended   chan struct{}
 }
 
-// Start starts a server with further arguments, and returns when it answers. Its files are in dir.
+// Start starts a server with further arguments, and returns when it responds. Its files are in dir.
 func Start(dir string, args ...string) (*Server, error) { return StartWith(dir, "", args...) }
 
-// StartWith is [Start] with a configuration file, which a Sentinel also writes.
+// StartWith is like [Start], but with a configuration file, to which a Sentinel also writes.
 func StartWith(dir, file string, args ...string) (*Server, error) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		return nil, ErrNotInstalled
@@ -107,7 +107,7 @@ func (s *Server) Revive() error {
 	return nil
 }
 
-// answers reports whether it is this server that answers at the address.
+// answers reports whether this server, and no other, responds at the address.
 func (s *Server) answers() bool {
 	output, err := Ask(s.Addr, "INFO server")
 	return err == nil && bytes.Contains(output, []byte("process_id:"+strconv.Itoa(s.process.Process.Pid)+"\r\n"))
