@@ -8,14 +8,14 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Rule says how a cluster shares the limit of a rule. With the zero value the limit applies to this
+// Rule describes how a cluster shares a rule's limit. With the zero value the limit applies to this
 // process only. In a rule file it is
 //
 //	cluster: {scope: global, onFailure: local, timeout: 20ms}
 //
 // All fields are optional; `cluster: {}` is a global limit.
 type Rule struct {
-	// Scope says which members share the limit. The zero value is None.
+	// Scope determines which members share the limit. The zero value is None.
 	Scope Scope `yaml:"scope,omitempty"`
 	// OnFailure decides calls while the store is unreachable. The zero value is Local.
 	OnFailure OnFailure `yaml:"onFailure,omitempty"`
@@ -114,7 +114,7 @@ func (r Rule) Normalized() Rule {
 	return r
 }
 
-// Scope says which members share a limit.
+// Scope determines which members share a limit.
 type Scope uint8
 
 // The scopes.

@@ -342,7 +342,7 @@ func TestServerWhoseSlotsAnotherHas(t *testing.T) {
 	healthy, cut := a.split(g)
 	a.groups = []*group{healthy}
 	a.shared()
-	// Members probe once a second. A busy machine sees fewer probes, which is not a failure.
+	// Members probe once per second. A busy machine sees fewer probes, which is not a failure.
 	for begin := time.Now(); time.Since(begin) < 2*time.Second; time.Sleep(10 * time.Millisecond) {
 		for _, w := range g.windows {
 			_, _ = a.call(g, w)

@@ -12,9 +12,9 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// answers are the server errors after which the script has certainly not run, by their first word.
-// Scripts read before they write, and a server that is full, read-only or not allowed to write
-// rejects the first write.
+// answers explains the server errors after which the script has certainly not run, by their first
+// word. Scripts read before they write, and a server that is full, read-only or not allowed to
+// write rejects the first write.
 var answers = map[string]string{
 	"NOSCRIPT":    "the server doesn't know the script",
 	"MOVED":       "the key has moved to another server of the cluster",

@@ -35,8 +35,8 @@ import (
 //     and most names may never be called again: until then the resource is pending. But a name
 //     with a queued call is matched by the update, since there may be no further call to bring the
 //     queue up to date.
-//   - The update doesn't find a resource that has left the registry. When the resource comes back,
-//     its state is matched to rules by their IDs.
+//   - The update doesn't find a resource that has left the registry. When the resource returns, its
+//     state is matched to rules by their IDs.
 
 // prepared is the binding of a resource for the next set.
 type prepared struct {

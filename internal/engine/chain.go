@@ -133,7 +133,7 @@ func (c *Chain) checkingAt(b *binding, at stage, step int) string {
 	return ""
 }
 
-// Position says where [Chain.With] inserts a slot.
+// Position determines where [Chain.With] inserts a slot.
 type Position struct {
 	slot  string
 	after bool

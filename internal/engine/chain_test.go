@@ -92,7 +92,8 @@ func wait(*engine.Invocation) engine.Verdict {
 	return engine.Verdict{Wait: time.Second, By: refusal("queue")}
 }
 
-// A slot behind one that rejects isn't asked, and one behind a rejection in Take doesn't take.
+// Slots behind a slot that rejects in Ask aren't asked; slots behind one that rejects in Take don't
+// take.
 func TestFirstRefusalWins(t *testing.T) {
 	never := func(*engine.Invocation) engine.Verdict { t.Error("asked"); return engine.Verdict{} }
 	for _, tt := range []struct {
@@ -162,7 +163,7 @@ func TestChainRefuses(t *testing.T) {
 		build func()
 		want  string
 	}{
-		{"two of a name", func() { engine.NewChain(a, &fake{name: "a"}) }, `penstock: two slots named "a" in one chain`},
+		{"two slots with one name", func() { engine.NewChain(a, &fake{name: "a"}) }, `penstock: two slots named "a" in one chain`},
 		{"no role", func() { engine.NewChain(nameOnly{}) },
 			`penstock: slot "idle" plays no role: give it a method of Preparer, Checker, Rechecker or one of the recorders`},
 		{"nowhere", func() { engine.NewChain(a).With(&fake{name: "b"}, engine.After("x")) }, `penstock: no slot "x" in the chain: it has ["a"]`},

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
-// A slot that takes later sees whether the call will wait; a slot that is asked doesn't.
+// A slot that takes later sees whether the call will wait; it doesn't see that when it is asked.
 func TestWaitsIsKnownToLaterSlots(t *testing.T) {
 	var asked, before, after, again []bool
 	wait := time.Duration(0)
@@ -50,8 +50,8 @@ type ender struct{ heard *[]int64 }
 func (e *ender) Complete(_ *engine.Invocation, token int64) { *e.heard = append(*e.heard, token) }
 
 // Completers are notified of the end of a call, after its reservations are given back, in the order
-// of registration. Those of a rejected call aren't, nor are those of the call that the state served
-// before.
+// of registration. Completers of a rejected call aren't notified, nor are completers of the call
+// that the state served before.
 func TestCompleters(t *testing.T) {
 	var heard []int64
 	who := &ender{&heard}

@@ -101,8 +101,8 @@ func TestNestedCallsOfAnotherOriginOrContext(t *testing.T) {
 	}
 }
 
-// A child context stays valid when its parent's entry is over, and when the parent's node has left
-// the tree.
+// A child context stays valid when its parent's entry has exited, and when the parent's node has
+// left the tree.
 func TestChildOutlivesItsParent(t *testing.T) {
 	e, clock := newEngine(t, engine.Config{})
 	parent := call(t, e, engine.WithOrigin(engine.WithContext(t.Context(), "web"), "app"), "orders")
@@ -139,7 +139,7 @@ func TestEntryContextEndsWithTheCallers(t *testing.T) {
 	assert.ErrorIs(t, child.Err(), context.Canceled)
 }
 
-// A call nested in one of another engine is placed below this engine's entrance.
+// A call nested in another engine's call is placed below this engine's entrance.
 func TestTwoEngines(t *testing.T) {
 	first, _ := newEngine(t, engine.Config{})
 	second, _ := newEngine(t, engine.Config{})

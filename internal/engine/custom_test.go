@@ -28,8 +28,8 @@ func closed(reason *string) gate {
 	}}
 }
 
-// A custom slot rejects under its own name. The rejection is counted and logged like that of a
-// rule, and the one error serves all calls of the resource.
+// A custom slot rejects under its own name. The rejection is counted and logged like a rule's, and
+// one error serves all calls of the resource.
 func TestRefuse(t *testing.T) {
 	var log lines
 	reason := "maintenance"
@@ -42,7 +42,7 @@ func TestRefuse(t *testing.T) {
 	assert.Same(t, err, again)
 	assert.EqualValues(t, 2, resource(t, e, "orders").Totals().Block)
 	require.NoError(t, e.Close())
-	require.Len(t, log.all(), 2, "one at once, the rest at the end")
+	require.Len(t, log.all(), 2, "one at once, the others at the end")
 	assert.Contains(t, log.all()[0], "kind=custom resource=orders rule=maintenance count=1")
 	assert.Contains(t, log.all()[1], "count=1")
 	assert.Zero(t, e.Failures())

@@ -58,7 +58,7 @@ func (q *quick) Stats() []core.RuleStats                          { return nil }
 func (q *quick) EachError(func(*core.BlockError))                 {}
 
 // twoQuick returns an engine with two such families, in a chain with more slots before and behind
-// them, and the record of their calls.
+// them, and a record of their calls.
 func twoQuick(t *testing.T, more ...engine.Slot) (e *engine.Engine, clock *clocks.Manual, first, second *quick, heard func() []string) {
 	t.Helper()
 	var said []string
@@ -98,7 +98,7 @@ func (r *refusals) Blocked(*engine.Invocation, *core.BlockError) {
 }
 
 // Families that have not rejected a call lately take immediately. After a rejection all are asked
-// before any takes, for a while; and likewise for a prioritized call.
+// before any takes, for a while, and so they are for a prioritized call.
 func TestNobodyIsAskedInVain(t *testing.T) {
 	e, clock, _, second, heard := twoQuick(t)
 	atOnce := []string{"first takes", "second takes"}
@@ -167,8 +167,7 @@ func TestPanicWhileDecidingAtOnce(t *testing.T) {
 	}
 }
 
-// A recorder that panics on a rejection doesn't keep others from recording it, and the call is
-// over.
+// A recorder that panics on a rejection doesn't keep others from recording it, and the call ends.
 func TestPanicWhileARefusalAtOnceIsRecorded(t *testing.T) {
 	odd, last := &refusals{name: "odd", do: func() { panic("boom") }}, &refusals{name: "last"}
 	e, _, first, second, heard := twoQuick(t, odd, last)
@@ -182,7 +181,7 @@ func TestPanicWhileARefusalAtOnceIsRecorded(t *testing.T) {
 	assert.Zero(t, resource(t, e, "orders").Totals().Entered)
 }
 
-// All are asked from the moment that one has rejected, also while the rejection is recorded.
+// All are asked from the moment that one has rejected, even while the rejection is recorded.
 func TestWaryBeforeTheRefusalIsRecorded(t *testing.T) {
 	odd := &refusals{name: "odd"}
 	e, _, _, second, heard := twoQuick(t, odd)

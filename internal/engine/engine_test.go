@@ -88,7 +88,7 @@ func TestUpdateIsAllOrNothing(t *testing.T) {
 	enter(t, e, t.Context()).Exit()
 }
 
-// A family that an update leaves out has no rules any longer.
+// A family that an update leaves out no longer has rules.
 func TestUpdateReplacesEverything(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{}, flow.Rule{Resource: "orders", Threshold: 0})
 	require.NoError(t, e.Update(func(*engine.SnapshotBuilder) error { return nil }))
@@ -110,7 +110,7 @@ func TestCloseFlushesTheBlockLog(t *testing.T) {
 	require.Len(t, log.all(), 2)
 	assert.Contains(t, log.all()[1], `kind=flow resource=orders rule=r count=2`)
 	_, err := e.Enter(t.Context(), "orders", nil)
-	require.ErrorIs(t, err, core.ErrBlocked, "still judged")
+	require.ErrorIs(t, err, core.ErrBlocked, "rules still apply")
 }
 
 // known bug 105: the state kept about resources that left is bounded too.

@@ -78,8 +78,7 @@ func TestEntriesExitInAnyOrderOnAnyGoroutine(t *testing.T) {
 	}
 }
 
-// A stale handle has no effect, whatever is done with it while its state serves another call. known
-// bug 53
+// No method of a stale handle has an effect while its state serves another call. known bug 53
 func TestStaleEntry(t *testing.T) {
 	failure := errors.New("x")
 	for _, tt := range []struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 )
 
-// bell is a clock that stands still, whose alarms ring at the test's command.
+// bell is a clock that stands still, and whose alarms ring when the test says so.
 type bell struct {
 	*clocks.Manual
 	rings []func()
@@ -43,7 +43,7 @@ func TestSimEvery(t *testing.T) {
 		stop := e.Every(time.Second, run)
 		for range 2 {
 			s.Go(func() {
-				for range 2 { // a timer that has fired can't be stopped any longer
+				for range 2 { // a timer that has fired can no longer be stopped
 					if n := len(clock.rings); n > 0 && clock.rings[n-1] != nil {
 						ring := clock.rings[n-1]
 						clock.rings[n-1] = nil

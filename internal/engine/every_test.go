@@ -66,8 +66,8 @@ func TestEveryStopsItself(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-// With a clock of another kind the machine's timer runs, never twice at once. When Close returns
-// nothing runs any longer.
+// With another kind of clock the task runs on the machine's timer, never twice at once. When Close
+// returns nothing runs.
 func TestEveryByTheMachinesTimer(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{Clock: clocks.NewSystem()})
 	var running, runs atomic.Int64

@@ -36,8 +36,8 @@ func failed(t *testing.T, e *engine.Engine, name string, err error) bool {
 	return r.Totals().Exception > before
 }
 
-// A resource's own function takes precedence over the general one, and doesn't see errors that are
-// never asked about.
+// A resource's own function takes precedence over the general one, and isn't called for errors that
+// no function decides on.
 func TestFailWhen(t *testing.T) {
 	refused := &core.BlockError{Kind: core.KindFlow, Resource: "other", Rule: "rule"}
 	all := func(error) bool { return true }
@@ -69,7 +69,7 @@ func TestFailWhen(t *testing.T) {
 	}
 }
 
-// The last function set applies, also to calls that are under way, until it is removed.
+// The last function set applies, even to calls that are under way, until it is removed.
 func TestFailWhenIsSaidAnew(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{})
 	assert.True(t, failed(t, e, "orders", errNotFound))
@@ -89,7 +89,7 @@ func TestFailWhenIsSaidAnew(t *testing.T) {
 	entry.Fail(errNotFound)
 	entry.Exit()
 	assert.EqualValues(t, 3, resource(t, e, "orders").Totals().Exception)
-	entry.Fail(errDown) // it is over
+	entry.Fail(errDown) // it has ended
 }
 
 // If the function panics, the call failed, the panic is counted, and the call ends like any other.
@@ -117,8 +117,8 @@ func TestFailWhenIsAskedUnderNoLock(t *testing.T) {
 	assert.True(t, failed(t, e, "orders", errNotFound))
 }
 
-// The function belongs to the name that a call asks for: when rules are loaded, when the resource
-// has left and comes back, and beyond the cap, where resources share a node.
+// The function applies to the name that a call asks for, even when rules are loaded, when the
+// resource leaves and returns, and beyond the cap, where resources share a node.
 func TestFailWhenOutlivesResources(t *testing.T) {
 	e, clock := newEngine(t, engine.Config{Caps: node.Caps{Resources: 1}})
 	for _, name := range []string{"orders", "carts"} {
@@ -129,7 +129,7 @@ func TestFailWhenOutlivesResources(t *testing.T) {
 		for _, name := range []string{"orders", "carts"} {
 			assert.False(t, failed(t, e, name, errNotFound), name)
 			assert.True(t, failed(t, e, name, errDown), name)
-			assert.True(t, failed(t, e, "mail", errNotFound), "nobody said anything of it")
+			assert.True(t, failed(t, e, "mail", errNotFound), "no function is set")
 		}
 	}
 	check()
@@ -142,8 +142,8 @@ func TestFailWhenOutlivesResources(t *testing.T) {
 	check()
 }
 
-// Each call is judged by its own resource's function, whatever is set meanwhile, and a stale entry
-// never by that of the call that has its place by then.
+// Each call uses its own resource's function, even while functions are set, and a stale entry never
+// uses the function of the call that now has its state.
 func TestFailWhenWhileCallsAreMade(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{})
 	own := make(map[string]error)

@@ -25,8 +25,8 @@ import (
 //     another rule does not hold them during its wait: it gives them back, or has not taken them,
 //     and fetches them afterwards. Then it waits at most once more, for the fetched units.
 //
-// A call waits for its fetches for at most the longest timeout of its first wants, however many
-// fetches it makes.
+// Regardless of the number of its fetches, a call waits for them for at most the longest timeout of
+// its first wants.
 
 // Fetcher fetches the units that calls need of limits shared with other processes.
 type Fetcher interface {
@@ -212,7 +212,7 @@ func (inv *Invocation) hold(w *Want) {
 }
 
 // handBack gives back, before the call waits that long or for a permit, units that expire earlier.
-// It keeps units that become valid only when the wait is over.
+// It keeps units that become valid only when the wait ends.
 func (inv *Invocation) handBack(wait time.Duration) {
 	until := inv.now + int64(wait)
 	if inv.Awaits() {

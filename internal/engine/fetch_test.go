@@ -16,7 +16,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// faraway is a fetcher that answers after so long, with the grants it was given.
+// faraway is a fetcher that replies after a delay, with the given grants.
 type faraway struct {
 	clock  *clocks.Manual
 	takes  time.Duration
@@ -147,8 +147,8 @@ func sharedEngine(t *testing.T, slotsOf ...engine.Slot) (*engine.Engine, *clocks
 	return e, clock
 }
 
-// A call fetches its wants of several limits in one round, and then it is asked again, at the time
-// by then.
+// A call fetches its wants of several limits in one round, and then its rules are asked again, at
+// the new time.
 func TestAllThatACallLacksIsFetchedAtOnce(t *testing.T) {
 	from := &faraway{takes: 3 * time.Millisecond}
 	a, b := newLeased("a", from), newLeased("b", from)
@@ -162,7 +162,7 @@ func TestAllThatACallLacksIsFetchedAtOnce(t *testing.T) {
 	b.units = 1
 	entry, err := e.Enter(t.Context(), "orders", nil)
 	require.NoError(t, err)
-	assert.Equal(t, [][]any{{"a"}}, from.rounds, "b has it at hand")
+	assert.Equal(t, [][]any{{"a"}}, from.rounds, "b has the units at hand")
 	entry.Exit()
 	entry, err = e.Enter(t.Context(), "orders", nil)
 	require.NoError(t, err)
@@ -170,10 +170,10 @@ func TestAllThatACallLacksIsFetchedAtOnce(t *testing.T) {
 	assert.Equal(t, []time.Duration{0, 3e6, 3e6, 6e6}, asked)
 	assert.Zero(t, e.Waiting())
 	entry.Exit()
-	assert.Empty(t, append(a.back, b.back...), "what a call ran with is spent")
+	assert.Empty(t, append(a.back, b.back...), "units of a call that ran are spent")
 }
 
-// A call that some rule rejects fetches nothing, whether the rule comes before or behind.
+// A call that some rule rejects fetches nothing, regardless of the order of the rules.
 func TestARefusedCallFetchesNothing(t *testing.T) {
 	from := new(faraway)
 	a, b := newLeased("a", from), newLeased("b", from)
@@ -200,11 +200,11 @@ func TestARefusedCallFetchesNothing(t *testing.T) {
 	b.full = false
 	entry, err := e.Enter(t.Context(), "orders", nil)
 	require.NoError(t, err)
-	assert.Equal(t, [][]any{{"d", "b"}}, from.rounds, "of the calls before nothing is wanted")
+	assert.Equal(t, [][]any{{"d", "b"}}, from.rounds, "wants of earlier calls are gone")
 	entry.Exit()
 }
 
-// Grants go back if another want is not granted, or if a rule rejects the call meanwhile.
+// Grants are returned if another want is not granted, or if a rule then rejects the call.
 func TestWhatWasFetchedGoesBack(t *testing.T) {
 	from := new(faraway)
 	a, b := newLeased("a", from), newLeased("b", from)
@@ -230,7 +230,7 @@ func TestWhatWasFetchedGoesBack(t *testing.T) {
 	assert.Equal(t, []int64{8}, b.back)
 }
 
-// The context ends while the call waits for its wants.
+// If the context ends while the call waits for its wants, the call is rejected.
 func TestContextEndsWhileACallFetches(t *testing.T) {
 	from := &faraway{takes: time.Second}
 	a := newLeased("a", from)
@@ -261,7 +261,7 @@ func TestAFetcherThatPanics(t *testing.T) {
 	assert.EqualValues(t, 1, resource(t, e, "orders").Totals().Block)
 }
 
-// A call that was not asked, or finds that others were quicker, fetches when all have taken.
+// A call that was not asked, or finds that others were quicker, fetches once all rules have taken.
 func TestWhoFindsNothingAsItTakesFetchesThen(t *testing.T) {
 	from := new(faraway)
 	a := newLeased("a", from)
@@ -305,8 +305,8 @@ func TestWhoWaitsForAnotherRuleFetchesAfterThat(t *testing.T) {
 	assert.Equal(t, error(a.by), err)
 }
 
-// On a Manual clock, a call that sleeps again after its wait, as it fetches or waits for its
-// grants, is woken in turn by the same Advance.
+// On a Manual clock, one Advance wakes a call that sleeps, and wakes it again if it then fetches or
+// waits for its grants.
 func TestManualClockWakesACallThatFetchesAfterItsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := &faraway{takes: time.Millisecond, grant: func(w *engine.Want) { w.Got, w.Wait = true, 30*time.Millisecond }}
@@ -327,7 +327,8 @@ func TestManualClockWakesACallThatFetchesAfterItsWait(t *testing.T) {
 	})
 }
 
-// Units at hand are not kept through an unforeseen wait: they go back, and the call fetches others.
+// Units at hand are not kept through an unexpected wait: they are returned, and the call fetches
+// others.
 func TestUnitsOfALeaseAreNotTakenThroughAWait(t *testing.T) {
 	from := new(faraway)
 	a, b := newLeased("a", from), newLeased("b", from)
@@ -343,13 +344,13 @@ func TestUnitsOfALeaseAreNotTakenThroughAWait(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, [][]any{{"b"}, {"a"}}, from.rounds)
 	assert.Equal(t, []int64{-1}, a.back)
-	assert.Empty(t, b.back, "for that the call has waited")
+	assert.Empty(t, b.back, "the call has waited for its bucket")
 	assert.Equal(t, 30*time.Millisecond, since(clock))
 	assert.Equal(t, []time.Duration{30 * time.Millisecond}, clock.Slept())
 	entry.Exit()
 }
 
-// However often a call fetches, it waits for that no longer than once.
+// A call that fetches several times waits no longer than for one fetch.
 func TestACallFetchesForOneTimeoutInAll(t *testing.T) {
 	from := &faraway{takes: time.Second}
 	a, b := newLeased("a", from), newLeased("b", from)
@@ -386,7 +387,7 @@ func TestOtherWaitsAreNoPartOfTheTimeout(t *testing.T) {
 	entry.Exit()
 }
 
-// A deadline before the bucket rejects the call, and its fetched units go back.
+// A deadline before the bucket rejects the call, and its fetched units are returned.
 func TestDeadlineBeforeWhatWasFetched(t *testing.T) {
 	from := new(faraway)
 	a := newLeased("a", from)

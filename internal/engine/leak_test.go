@@ -29,8 +29,8 @@ func leaky(t testing.TB, e *engine.Engine, name string) engine.Entry {
 	return entry
 }
 
-// A call that does not exit is reported once, when it is due, with the code that made it. One that
-// exits in time never is. known bug 55
+// A call that does not exit is reported once, when it is due, with the code that made it. A call
+// that exits in time never is. known bug 55
 func TestLeakIsReported(t *testing.T) {
 	var log lines
 	e, clock := newEngine(t, engine.Config{LeakAfter: time.Minute, Logger: log.logger()})
@@ -76,7 +76,7 @@ func TestLeakIsReported(t *testing.T) {
 	again.Exit()
 }
 
-// Calls of one resource and stack make one line, which counts them.
+// Calls of one resource with one stack are reported in one line, with their number.
 func TestLeaksOfOneStackMakeOneLine(t *testing.T) {
 	var log lines
 	e, clock := newEngine(t, engine.Config{LeakAfter: time.Second, Logger: log.logger()})
@@ -99,7 +99,7 @@ func TestLeaksOfOneStackMakeOneLine(t *testing.T) {
 	}
 }
 
-// A name chosen by an outsider can't make a line of its own. known bug 104
+// A name chosen by an outsider can't add a line of its own. known bug 104
 func TestLeakOfAHostileName(t *testing.T) {
 	var log lines
 	e, clock := newEngine(t, engine.Config{LeakAfter: time.Second, Logger: log.logger()})
@@ -110,8 +110,8 @@ func TestLeakOfAHostileName(t *testing.T) {
 	entry.Exit()
 }
 
-// The age counts from admission, not from the beginning of the wait; a waiting call is no leak, and
-// neither is a rejected one.
+// The age counts from admission, not from the beginning of the wait; a waiting call is not a leak,
+// nor is a rejected one.
 func TestLeaksAreOfCallsThatRun(t *testing.T) {
 	e, clock := newEngine(t, engine.Config{LeakAfter: time.Second, Chain: trial.Chain().With(waiter(), engine.After("flow"))},
 		flow.Rule{Resource: "closed", Threshold: 0})
@@ -135,7 +135,7 @@ func TestLeaksAreOfCallsThatRun(t *testing.T) {
 	entry.Exit()
 }
 
-// On the machine's clock a timer looks; Close ends it, and nothing is left.
+// With the machine's clock, leaks are found by a timer, which Close stops.
 func TestLeaksOnTheSystemClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lines
@@ -149,14 +149,14 @@ func TestLeaksOnTheSystemClock(t *testing.T) {
 		late := leaky(t, e, "orders")
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		assert.Len(t, log.all(), 1, "nobody reports any more")
-		assert.Len(t, e.Leaks(), 2, "they are known still")
+		assert.Len(t, log.all(), 1, "no more reports")
+		assert.Len(t, e.Leaks(), 2, "they are still known")
 		entry.Exit()
 		late.Exit()
 	})
 }
 
-// A custom clock whose Sleep does nothing doesn't make the search loop.
+// A custom clock whose Sleep does nothing doesn't make the search spin.
 func TestLeaksBesideAClockThatDoesNotSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(sleeplessClock)
@@ -179,7 +179,7 @@ type sleeplessClock struct{ now atomic.Int64 }
 func (c *sleeplessClock) Now() int64                                 { return c.now.Load() }
 func (c *sleeplessClock) Sleep(context.Context, time.Duration) error { return nil }
 
-// However the clock sleeps, advancing it finds leaks.
+// Advancing a clock finds leaks in every sleep mode.
 func TestLeaksInEverySleepMode(t *testing.T) {
 	for _, mode := range []clocks.SleepMode{clocks.SleepPark, clocks.SleepRecord, clocks.SleepAdvance} {
 		e, clock := newEngine(t, engine.Config{LeakAfter: time.Minute})
@@ -222,8 +222,8 @@ func (h handler) Handle(_ context.Context, r slog.Record) error { h(r); return n
 func (h handler) WithAttrs([]slog.Attr) slog.Handler            { return h }
 func (h handler) WithGroup(string) slog.Handler                 { return h }
 
-// A leak's memory is bounded: beyond a number, calls are not watched, which is logged, and places
-// come free as calls exit.
+// A leak's memory is bounded: beyond a number, calls are not watched, which is logged, and slots
+// become free as calls exit.
 func TestLeaksAreBounded(t *testing.T) {
 	var log lines
 	e, clock := newEngine(t, engine.Config{LeakAfter: time.Second, Logger: log.logger()})
@@ -248,7 +248,7 @@ func TestLeaksAreBounded(t *testing.T) {
 	entry.Exit()
 }
 
-// Calls come, go and stay on many goroutines while others look.
+// Calls begin, end and leak on many goroutines while others list the leaks.
 func TestLeaksUnderFire(t *testing.T) {
 	e, clock := newEngine(t, engine.Config{LeakAfter: time.Second})
 	const workers, rounds = 8, 500
@@ -293,7 +293,8 @@ func TestLeaksUnderFire(t *testing.T) {
 	assert.Empty(t, e.Leaks())
 }
 
-// Off is the default, and lists nothing. On, nothing is allocated once the states are there.
+// The watch is off by default, and then lists nothing. If it is on, calls allocate nothing once the
+// states exist.
 func TestLeakWatchOffAndOn(t *testing.T) {
 	off, clock := newEngine(t, engine.Config{})
 	entry := leaky(t, off, "orders")

@@ -211,8 +211,9 @@ func (l *lineLog) next(now int64) (t LogTopic, due int64) {
 	return t, due
 }
 
-// flush logs the remaining events, in a second by themselves; no timer runs afterwards. more calls
-// its argument with topics that may not be listed because they changed after an earlier flush.
+// flush logs the remaining events, with the full budget of a new second; no timer runs afterwards.
+// more calls its argument with topics that may not be listed because they changed after an earlier
+// flush.
 func (l *lineLog) flush(more func(func(LogTopic))) {
 	l.mu.Lock()
 	topics, now := l.topics, l.end

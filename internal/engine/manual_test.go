@@ -17,7 +17,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// There is no time before 1900 and none after 2100. known bug 124
+// The clock shows no time before 1900 or after 2100. known bug 124
 func TestManualClockAtItsEnds(t *testing.T) {
 	for at, want := range map[time.Time]time.Time{
 		time.Unix(0, 0).AddDate(-1968, 0, 0): year1900,
@@ -45,8 +45,8 @@ func TestManualClockAtItsEnds(t *testing.T) {
 	assert.Equal(t, year2100.UnixNano(), c.Now())
 }
 
-// Periodic tasks don't prevent a leap of years: each runs a million times, then once more, and not
-// at all if time stands still.
+// Periodic tasks don't prevent a leap of years: each runs a million times, then once more. None
+// runs while time stands still.
 func TestManualClockLeapsOverWhatRepeats(t *testing.T) {
 	e, c := newEngine(t, engine.Config{})
 	c.AdvanceTo(year1900.UnixNano())
@@ -152,7 +152,7 @@ func TestAdvanceWakesInOrder(t *testing.T) {
 	done.Wait()
 }
 
-// The order holds for random waits, also when sleepers arrive between two advances.
+// The order holds for random waits, even when sleepers arrive between two advances.
 func TestAdvanceWakesRandomSleepersInOrder(t *testing.T) {
 	rnd := random(t)
 	type wake struct {
@@ -186,7 +186,7 @@ func TestAdvanceWakesRandomSleepersInOrder(t *testing.T) {
 	assert.Equal(t, want, woken)
 }
 
-// A sleep cancelled before the clock advanced doesn't wake up, whatever the schedule.
+// A sleep cancelled before the clock advanced never wakes up, regardless of scheduling.
 func TestCancelThenAdvance(t *testing.T) {
 	c := clocks.NewManual(start)
 	for range 500 {
@@ -200,7 +200,7 @@ func TestCancelThenAdvance(t *testing.T) {
 	}
 }
 
-// A cancellation that races with the wake-up ends in one of the two, and no sleeper is left behind.
+// A cancellation that races with the wake-up either wins or loses, and no sleeper is left behind.
 // known bug 58, 59
 func TestCancelRacingWithTheWakeUp(t *testing.T) {
 	c := clocks.NewManual(start)

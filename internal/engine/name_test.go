@@ -12,8 +12,8 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// Names have 1024 bytes at most: of a resource, a context and a caller. Longer ones are kept
-// nowhere. known bug 114
+// Names of resources, contexts and callers have at most 1024 bytes. Longer names are kept nowhere.
+// known bug 114
 func TestLongNamesAreInvalid(t *testing.T) {
 	longest := strings.Repeat("x", pattern.MaxName)
 	tooLong := longest + "x"
@@ -25,7 +25,7 @@ func TestLongNamesAreInvalid(t *testing.T) {
 		{resource: "orders", origin: tooLong, want: "penstock: invalid call: the name of the caller has more than 1024 bytes"},
 	} {
 		ctx := engine.WithOrigin(engine.WithContext(t.Context(), tt.context), tt.origin)
-		for range 2 { // pooled state is as new
+		for range 2 { // pooled state is like new
 			entry, err := e.Enter(ctx, tt.resource, nil)
 			nested, nestedErr := e.EnterBy(ctx, engine.NewHandle(tt.resource), nil)
 			if tt.want == "" {

@@ -35,7 +35,7 @@ func TestEntryContext(t *testing.T) {
 	e.Exit()
 }
 
-// A call may turn out to be long-lived late, without effect on the next one in its place.
+// A call may turn out late to be long-lived, without effect on the next call in its state.
 func TestSetLongLived(t *testing.T) {
 	clock := api.NewManualClock(time.Unix(1_700_000_000, 0))
 	g, err := api.New(api.Config{Clock: clock})

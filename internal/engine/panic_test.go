@@ -46,8 +46,8 @@ var positions = map[string]engine.Position{
 	"last":              engine.After("flow"),
 }
 
-// Whatever slot panics, in whatever phase: the caller never sees it, the slots after it run, every
-// count balances, it is counted, and the next call is unaffected. known bug 54
+// If any slot panics in any phase, the caller never sees it, the slots after it run, every count
+// balances, the panic is counted, and the next call is unaffected. known bug 54
 func TestPanicInASlot(t *testing.T) {
 	const allowed = 4
 	reject := flow.Rule{Resource: "orders", Threshold: allowed, Interval: time.Hour}
@@ -105,7 +105,7 @@ func TestPanicInASlot(t *testing.T) {
 					default:
 						ran = []string{"Prepare", "Ask", "Take", "Passed", "Completed"}
 					}
-					assert.Equal(t, ran, seen, "the slots behind the one that panicked")
+					assert.Equal(t, ran, seen, "the slots behind the slot that panicked")
 					want := int64(0)
 					if fired {
 						want = 1
@@ -115,7 +115,7 @@ func TestPanicInASlot(t *testing.T) {
 					armed = false
 					for range 2 {
 						err := call()
-						assert.Equal(t, tt.blocked, err != nil, "calls to come: %v", err)
+						assert.Equal(t, tt.blocked, err != nil, "later calls: %v", err)
 					}
 					totals := resource(t, e, "orders").Totals()
 					assert.Equal(t, totals.Entered, totals.Exited)
@@ -135,8 +135,7 @@ func TestPanicInASlot(t *testing.T) {
 	}
 }
 
-// A slot that panics opens itself, not the slots around it: a limit that others set holds, and so
-// does a wait.
+// A slot that panics fails open, but the slots around it don't: their limits and waits still hold.
 func TestPanicOpensItsSlotOnly(t *testing.T) {
 	for _, phase := range []string{"Prepare", "Ask", "Take"} {
 		for _, place := range []string{"first", "before the checks", "last"} {
@@ -313,7 +312,7 @@ func TestPanicInAHolder(t *testing.T) {
 	}
 }
 
-// Panics at random places of random calls, several of them open at a time.
+// Counts balance after panics at random points of random calls, several of them open at a time.
 func TestRandomPanics(t *testing.T) {
 	rnd := random(t)
 	chance := 20 // one in
@@ -353,7 +352,7 @@ func TestRandomPanics(t *testing.T) {
 	}
 	assert.Greater(t, e.Failures(), int64(1000))
 
-	// Nothing is left of them: the limits are there to the last unit.
+	// They hold nothing: the limits are available to the last unit.
 	chance = 0
 	clock.Advance(time.Minute)
 	open = nil

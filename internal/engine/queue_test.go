@@ -41,8 +41,8 @@ func newTaker(t *testing.T) *taker {
 	return k
 }
 
-// The call waits once, for the longest of all waits, and is rejected in the name of the rule that
-// asked for it.
+// The call waits once, for the longest of all waits. If it is rejected, the error names the rule
+// that asked for that wait.
 func TestOneWaitTheLongest(t *testing.T) {
 	says := func(name string, d time.Duration) *fake {
 		return &fake{name: name, take: func(*engine.Invocation) engine.Verdict {
@@ -58,7 +58,7 @@ func TestOneWaitTheLongest(t *testing.T) {
 		{name: "first", waits: []time.Duration{3, 2, 1}, want: 3, by: "a"},
 		{name: "middle", waits: []time.Duration{1, 3, 2}, want: 3, by: "b"},
 		{name: "last", waits: []time.Duration{1, 2, 3}, want: 3, by: "c"},
-		{name: "a tie goes to the first", waits: []time.Duration{0, 3, 3}, want: 3, by: "b"},
+		{name: "the first wins a tie", waits: []time.Duration{0, 3, 3}, want: 3, by: "b"},
 		{name: "nothing below zero", waits: []time.Duration{-1, 0, -3}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestNilContext(t *testing.T) {
 	assert.Equal(t, "app", engine.ContextOf(engine.WithOrigin(engine.WithContext(none, "web"), "app")).Origin())
 }
 
-// A context that ends while the call waits gives everything back, and the error has its reason.
+// A context that ends while the call waits gives everything back, and the error has its cause.
 // known bug 58, 61
 func TestContextEndsDuringTheWait(t *testing.T) {
 	k := newTaker(t)
@@ -198,8 +198,8 @@ func TestContextEndsDuringTheWait(t *testing.T) {
 	assert.Zero(t, totals.Pass)
 }
 
-// The same on the real clock, in fake time: a thousand waits, a third of them ended by their
-// context, some at the instant of the grant.
+// Everything is given back on the real clock too, in fake time: after a thousand waits, a third of
+// them ended by their context, some at the instant of the grant.
 func TestWaitsOnTheSystemClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTaker(t)
@@ -251,8 +251,8 @@ func TestWaitInNobodysName(t *testing.T) {
 	assert.Zero(t, time.Duration(e.Failures()))
 }
 
-// A slot sees the time at which the call asked, and in later phases that at which it was released
-// and at which it exited.
+// A slot sees the time at which the call asked and, in later phases, the times at which it was
+// released and exited.
 func TestTimesOfACall(t *testing.T) {
 	var clock *clocks.Manual
 	seen := map[string]time.Duration{}
@@ -278,7 +278,7 @@ func TestTimesOfACall(t *testing.T) {
 	}, seen)
 }
 
-// A clock that goes back within a call gives it no negative time. known bug 23, 25, 26
+// A clock that is set back during a call gives it no negative times. known bug 23, 25, 26
 func TestClockThatGoesBack(t *testing.T) {
 	c := &steppedClock{now: start.UnixNano()}
 	e, _ := newEngine(t, engine.Config{Clock: c, Chain: trial.Chain().With(waiter(), engine.After("flow"))})
@@ -298,7 +298,7 @@ func (c *steppedClock) Sleep(context.Context, time.Duration) error { return nil 
 
 var errOwn = errors.New("own")
 
-// The error of a custom context comes through.
+// The error from a custom context is returned.
 func TestOwnContextError(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{Clock: failingClock{}, Chain: trial.Chain().With(waiter(), engine.After("flow"))})
 	_, err := e.Enter(t.Context(), "orders", []engine.Option{engine.Args(time.Second)})
@@ -311,8 +311,8 @@ type failingClock struct{}
 func (failingClock) Now() int64                                 { return start.UnixNano() }
 func (failingClock) Sleep(context.Context, time.Duration) error { return errOwn }
 
-// A call that would have to wait and can't takes nothing, not even for an instant: in a queue,
-// others may have come behind by the time it is given back.
+// A call that would have to wait and can't takes nothing, not even for an instant: others may have
+// queued behind it before it gives its turn back.
 func TestWhoCantWaitTakesNothing(t *testing.T) {
 	took := 0
 	slot := &fake{name: "queue",

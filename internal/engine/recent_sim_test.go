@@ -9,8 +9,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 )
 
-// Calls are rejected while the last caller of KeepRefusals releases. Nothing is kept of them then:
-// the next caller finds no rejections of an earlier time, and the memory is free. known bug 170
+// Calls are rejected while the last caller of KeepRefusals releases. Afterwards none of them is
+// kept: the next caller finds no earlier rejections, and the memory is free. known bug 170
 func TestSimRefusalsAreLetGo(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		e, err := NewEngine(Config{Chain: NewChain()})

@@ -58,7 +58,7 @@ func TestRefusalsAreKeptForWhoeverAsks(t *testing.T) {
 	require.Empty(t, e.Refusals("orders"))
 	release = e.KeepRefusals()
 	defer release()
-	require.Empty(t, e.Refusals("orders"), "those of another time are gone")
+	require.Empty(t, e.Refusals("orders"), "the earlier rejections are gone")
 }
 
 // Calls rejected concurrently record as many rejections as they can, and none waits for another.

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/core/argument"
 )
 
-// note makes a call of one lane record the rejection.
+// note makes a call on one lane record the rejection.
 func note(b *core.BlockError, lane uint32, now int64) (refusals int64, due bool) {
 	inv := Invocation{engine: new(Engine), lane: lane}
 	inv.now = now
@@ -48,7 +48,7 @@ func TestNoteConservesRefusals(t *testing.T) {
 	assert.Zero(t, refusalsOf(b).unlogged())
 }
 
-// The first rejection is reported immediately, also if the clock is before 1970.
+// The first rejection is reported immediately, even if the clock is before 1970.
 func TestNoteIsDueAtFirst(t *testing.T) {
 	for _, now := range []int64{0, 1, 1_700_000_000_000_000_000, -1, -int64(20 * 365 * 24 * time.Hour)} {
 		b := NewCounted(core.BlockError{}, nil, nil, nil)
@@ -79,6 +79,6 @@ func TestRefusalsCountedTogether(t *testing.T) {
 	assert.Zero(t, refusalsOf(ann).unlogged())
 	other := NewCounted(says, nil, record, nil)
 	_, due = note(other, 0, 2)
-	assert.True(t, due, "which is told by itself")
-	assert.EqualValues(t, 3, record.Refused.Load(), "and is the rule's all the same")
+	assert.True(t, due, "it is reported by itself")
+	assert.EqualValues(t, 3, record.Refused.Load(), "it still counts as the rule's")
 }

@@ -26,7 +26,7 @@ type Reservation struct {
 	UntilExit bool
 
 	kind      reservationKind
-	fleeting  bool             // byLease: the units are valid for a short time only, see fetch.go
+	fleeting  bool             // byLease: the units are valid for a short time only; see fetch.go
 	follows   int32            // inWindow: number of the followed reservation, from 1; 0 for others
 	window    *stat.Window     // nil except for inWindow
 	semaphore *meter.Semaphore // nil except for inFlight and confirmed

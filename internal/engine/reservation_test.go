@@ -20,7 +20,7 @@ func (h *taker) GiveBack(r *Reservation, _ int64) {
 	}
 }
 
-// A reservation is filled in where one of an earlier call was: nothing of that is left.
+// A reservation reuses the memory of an earlier call's, and keeps none of its fields.
 func TestReservationHasNothingOfTheOneBefore(t *testing.T) {
 	w, err := stat.NewWindow(stat.Shape{Interval: time.Second, Buckets: 1})
 	require.NoError(t, err)

@@ -98,9 +98,9 @@ func TestTimeOfAClockThatIsNotSet(t *testing.T) {
 	assert.Equal(t, clock.Now(), e.Now())
 }
 
-// Whatever a clock does, time goes back by less than a reading's grain, and between two steps it
+// However a clock is set, time goes back by less than a reading's grain, and between two steps it
 // passes as on the clock. A clock that is never set loses no more than twice the tolerance, a grain
-// and the time between two readings; from then on its time is the clock's. known bug 30
+// and the time between two readings; afterwards its time is the clock's. known bug 30
 func TestTimeOfAClockThatLeaps(t *testing.T) {
 	const (
 		grain     = 100 * time.Microsecond
@@ -165,7 +165,7 @@ func (c *lateClock) Now() int64 {
 	return now
 }
 
-// Delayed callers are not steps of the clock.
+// Delayed callers don't count as steps of the clock.
 func TestLateReadersAreNoSteps(t *testing.T) {
 	c := &lateClock{random: random(t)}
 	e, _ := newEngine(t, engine.Config{Clock: c})
@@ -184,8 +184,8 @@ func TestLateReadersAreNoSteps(t *testing.T) {
 	assert.LessOrEqual(t, now, c.now.Load(), "as the clock shows it")
 }
 
-// The same while the clock is set back by an hour, again and again: no time is gained by it, and
-// only that between two readings lost. known bug 28, 30
+// That also holds while the clock is set back by an hour again and again: no time is gained, and
+// only the time between two readings is lost. known bug 28, 30
 func TestManyReadersOfAClockThatIsSetBack(t *testing.T) {
 	const readers, readings, steps = 8, 2000, 50
 	c := newWallClock()

@@ -15,8 +15,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// Rules that are replaced in the midst of a decision apply from the next call on: one that was
-// asked under the old set takes under it too. known bug 66
+// Rules that are replaced during a decision apply to the next call: a call that was asked under the
+// old set also takes under it. known bug 66
 func TestDecisionIsUnderOneSet(t *testing.T) {
 	open := flow.Rule{ID: "r", Resource: "orders", Threshold: 1000}
 	shut := flow.Rule{ID: "r", Resource: "orders", Threshold: 0}
@@ -112,7 +112,7 @@ func (f tidied) Needs(held any, known uint64, need func(engine.Need)) {
 	f.Family.Needs(held, known, need)
 }
 
-// Of many concurrent updates, each continues from the one before. known bug 70
+// With many concurrent updates, each continues from the previous one. known bug 70
 func TestUpdatesComeOneAfterTheOther(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{})
 	first := e.Rules().Revision
@@ -134,7 +134,7 @@ func TestUpdatesComeOneAfterTheOther(t *testing.T) {
 	assert.Equal(t, first+goroutines*each, e.Rules().Revision)
 }
 
-// A listener for every rejection may make a call that needs rules of its own, and load rules. known
+// A listener for every rejection may make a call, which then needs rules, and may load rules. known
 // bug 60
 func TestRefusalsAreToldUnderNoLock(t *testing.T) {
 	e, _ := newEngine(t, engine.Config{}, flow.Rule{Resource: "orders.*", Match: spec.MatchRegex, Threshold: 1000})

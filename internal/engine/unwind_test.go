@@ -15,7 +15,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// apart runs f on a goroutine of its own, which may end it, and returns its panic.
+// apart runs f on a separate goroutine, which f may end, and returns its panic.
 func apart(f func()) (reason any) {
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -34,7 +34,7 @@ type oddClock struct {
 
 func (c *oddClock) Now() int64 { c.now(); return c.Manual.Now() }
 
-// Sleep hides that of a ManualClock, and the type hides its other ways to sleep.
+// Sleep hides ManualClock's Sleep, and the type hides its other ways to sleep.
 func (c *oddClock) Sleep(ctx context.Context, d time.Duration) error {
 	c.sleep()
 	return c.Manual.Sleep(ctx, d)
@@ -87,7 +87,7 @@ func TestPanicDuringTheWait(t *testing.T) {
 					assert.Equal(t, "boom", reason)
 				}
 				odd.now, odd.sleep = nothing, nothing
-				manual.Advance(time.Minute) // a call that it woke would delay it
+				manual.Advance(time.Minute) // if it woke a call, that would delay it
 				assert.Zero(t, k.semaphore.InUse(), "permits are back")
 				assert.Zero(t, k.window.Sum(start.UnixNano()), "units are back")
 				assert.Equal(t, int64(1), resource(t, e, "orders").Totals().Block)
@@ -95,7 +95,7 @@ func TestPanicDuringTheWait(t *testing.T) {
 
 				manual.SetSleep(clocks.SleepAdvance)
 				entry, err := e.Enter(t.Context(), "orders", []engine.Option{engine.Args(time.Second)})
-				require.NoError(t, err, "the next call is as if nothing had been")
+				require.NoError(t, err, "the next call is as if nothing had happened")
 				entry.Exit()
 			})
 		}

@@ -125,14 +125,14 @@ func TestResourcesTakeAlongWhatTheyHold(t *testing.T) {
 	assert.Equal(t, before, f.bound(t, "orders"), "a resource that is named by a rule doesn't leave")
 	made := 0
 	f.Each(func(*controller) { made++ })
-	assert.Equal(t, 2, made, "who has left is not shown")
+	assert.Equal(t, 2, made, "a resource that has left is not shown")
 
 	all.value = 1
 	put(t, e, all, named)
 	all.value = 2
 	f = put(t, e, rule{ID: "c", resource: ".*", match: spec.MatchRegex}, all, named)
 	again := f.bound(t, "carts")
-	require.Same(t, r, resource(t, e, "carts"), "somebody still has it")
+	require.Same(t, r, resource(t, e, "carts"), "a caller still has it")
 	require.Len(t, again, 2)
 	assert.Nil(t, again[0].old)
 	assert.Same(t, carts[0], again[1].old)

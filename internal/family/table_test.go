@@ -104,7 +104,7 @@ func TestTableRefusesAPatternThatIsNone(t *testing.T) {
 	require.ErrorContains(t, err, `rule "r": is not a valid regular expression: missing closing ): "("`)
 }
 
-// Many small expressions are bounded together like one large one.
+// Many small expressions are bounded together, like one large expression.
 func TestTableBoundsItsPatterns(t *testing.T) {
 	make := func(n int, mode spec.Mode) error {
 		var rules []rule
@@ -116,10 +116,10 @@ func TestTableBoundsItsPatterns(t *testing.T) {
 	}
 	require.NoError(t, make(50, spec.Enforce))
 	require.EqualError(t, make(51, spec.Shadow), `rule "r50" brings the regular expressions to 51000 steps, the most is 50000`)
-	require.NoError(t, make(51, spec.Off), "which are not compiled")
+	require.NoError(t, make(51, spec.Off), "rules that are off are not compiled")
 }
 
-// A default rule applies to names without any other enforced rule, except those it excludes.
+// A default rule applies to names without any other enforced rule, except names it excludes.
 func TestTableDefaultRules(t *testing.T) {
 	all := rule{ID: "all", resource: "*", exclude: "x,y"}
 	tb := table(t, all,
@@ -139,7 +139,7 @@ func TestTableDefaultRules(t *testing.T) {
 	before := f.bound(t, "a")
 	require.Len(t, before, 1)
 	f = put(t, e, all)
-	assert.Same(t, before[0], f.bound(t, "a")[0], "what is still there goes on")
+	assert.Same(t, before[0], f.bound(t, "a")[0], "the remaining controllers continue")
 	assert.Nil(t, f.bound(t, "own")[0].old)
 	f = put(t, e, all, rule{ID: "own", resource: "a"})
 	assert.Equal(t, "own", ids(f.For("a")))

@@ -8,7 +8,7 @@ func (m *Member) SetWall(wall func() int64) {
 	m.wallAhead = wall() - m.clock.Now()
 }
 
-// Late returns the number of undecided calls, see [Late].
+// Late returns the number of undecided calls; see [Late].
 func (m *Member) Late() int64 { return m.late.Load() }
 
 const MostLate = mostLate

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// slowStore is a member whose store answers on demand, with a rule in shadow mode.
+// slowStore is a member whose store replies on demand, with a rule in shadow mode.
 type slowStore struct {
 	*testing.T
 	clock   *clocks.Manual
@@ -31,7 +31,7 @@ func newSlowStore(t *testing.T) *slowStore {
 	return s
 }
 
-// answer answers all batches, including those sent meanwhile.
+// answer replies to all batches, including batches sent in the meantime.
 func (s *slowStore) answer() {
 	for len(s.store.dones) > 0 {
 		s.store.answer()
@@ -56,7 +56,7 @@ func (s *slowStore) want(refused, late int64, when string) {
 	}
 }
 
-// Calls of rules in shadow mode are decided when the store has answered, like waiting calls.
+// Calls under rules in shadow mode are decided when the store has replied, like waiting calls.
 func TestLate(t *testing.T) {
 	s := newSlowStore(t)
 	w, g := share(t, s.m, 2, cluster.Closed), space(t, s.m, 10, time.Second, cluster.Closed)
@@ -66,9 +66,9 @@ func TestLate(t *testing.T) {
 	for range 5 {
 		s.m.FetchShadow([]sharing.Need{{Limit: g, Units: 1, MaxWait: 250 * time.Millisecond}}, 0, &s.refused)
 	}
-	s.want(0, 10, "before the answers")
+	s.want(0, 10, "before the replies")
 	s.answer()
-	s.want(3+2, 0, "after the answers")
+	s.want(3+2, 0, "after the replies")
 	for _, f := range []sharing.Stats{w.Stats(), g.Stats()} {
 		if f.Waited != 0 {
 			t.Errorf("%d calls have waited", f.Waited)
@@ -76,8 +76,8 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// Without an answer within the wait of a call, the limit follows its onFailure; likewise when the
-// member leaves. known bug 216
+// If no reply comes within a call's wait, or if the member leaves, the limit follows its onFailure.
+// known bug 216
 func TestLateWithoutAnAnswer(t *testing.T) {
 	for on, refused := range map[cluster.OnFailure]int64{cluster.Local: 5, cluster.Open: 0, cluster.Closed: 8} {
 		t.Run(on.String(), func(t *testing.T) {
@@ -105,16 +105,16 @@ func TestLateWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// Only a limited number of calls is decided late. More of them are decided at once, by onFailure.
+// Only a limited number of calls is decided late. Further calls are decided at once, by onFailure.
 func TestTooManyLate(t *testing.T) {
 	s := newSlowStore(t)
 	w := share(t, s.m, 3, cluster.Closed)
 	for range sharing.MostLate + 5 {
 		s.call(w)
 	}
-	s.want(5, sharing.MostLate, "before the answer")
+	s.want(5, sharing.MostLate, "before the reply")
 	s.answer()
-	s.want(sharing.MostLate+5-3, 0, "after the answer")
+	s.want(sharing.MostLate+5-3, 0, "after the reply")
 }
 
 // If one limit refuses a call, the other gets its unit back; so does the limit of a call that
@@ -127,7 +127,7 @@ func TestLateUnitsGoBack(t *testing.T) {
 	refused := s.call(w, g)
 	s.answer()
 	s.want(1, 0, "no turn")
-	refused.Abandon() // its unit goes back anyway
+	refused.Abandon() // its unit is returned anyway
 	for _, answered := range []bool{false, true} {
 		s.clock.Advance(time.Millisecond)
 		l := s.call(w)
@@ -230,11 +230,11 @@ func TestLateKeepsNoLimit(t *testing.T) {
 	}
 	runtime.KeepAlive(latest)
 	if alive > 1 {
-		t.Errorf("%d windows of 50 that nobody uses are alive", alive)
+		t.Errorf("%d of 50 unused windows are alive", alive)
 	}
 }
 
-// Units granted to a call that is refused as the member leaves go back. known bug 219
+// Units granted to a call that is refused as the member leaves are returned. known bug 219
 func TestLateAsTheMemberGoes(t *testing.T) {
 	s := newSlowStore(t)
 	a, b := s.window(1, 1), s.window(2, 1)

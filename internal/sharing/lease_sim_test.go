@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// leaseBooks accounts for the lots of a lease: no lot may be overspent, and no unit lost.
+// leaseBooks records the units of a lease's lots: no lot may be overspent, and no unit lost.
 type leaseBooks struct {
 	s     *schedules.Schedule
 	lease lease
@@ -21,10 +21,10 @@ type leaseBooks struct {
 		end                    int64
 	}
 	cur     uint32 // guarded by mu
-	cancels bool   // units come back, so there may be more than before
+	cancels bool   // units are returned, so there may be more than before
 }
 
-// took records units that a call has taken at its time.
+// took records the units that a call has taken, at the call's time.
 func (b *leaseBooks) took(number uint32, at, n int64) {
 	lot := &b.lots[number]
 	if number == 0 || at >= lot.end {
@@ -58,7 +58,7 @@ func (b *leaseBooks) callAt(now int64, lane uint32, n int64) (number uint32) {
 	return number
 }
 
-// cancel gives units back; units of a lot that is over count as spent.
+// cancel gives units back; units of a lot that has ended count as spent.
 func (b *leaseBooks) cancel(number uint32, n int64) {
 	b.lots[number].spent -= n // before others can take them
 	if !b.lease.giveBack(number, n) {
@@ -66,7 +66,7 @@ func (b *leaseBooks) cancel(number uint32, n int64) {
 	}
 }
 
-// turn closes the lot and opens the next one, by a clock that was read at that time.
+// turn closes the lot and opens the next one, with the given reading of the clock.
 func (b *leaseBooks) turn(at, units, width int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,9 +131,9 @@ func TestSimLease(t *testing.T) {
 	})
 }
 
-// known bug 187: a call is on its lane while the lot ends there and the next one begins, on time or
-// by a clock that its opener read long ago, so that it ends earlier. Another call makes the lease
-// lend again.
+// known bug 187: a call is on its lane while the lot ends there and the next lot begins, either on
+// time or by a clock that its opener read long ago, so that it ends earlier. Another call makes the
+// lease lend again.
 func TestSimLeaseEverySchedule(t *testing.T) {
 	for name, c := range map[string]struct {
 		width, now, opened int64 // first lot's length; time of the calls; time of the second's opener

@@ -25,12 +25,12 @@ import (
 // tenth is a window of one second in ten buckets.
 var tenth = stat.Shape{Interval: time.Second, Buckets: 10}
 
-// hands is a clock that a test sets, also backwards.
+// hands is a clock that a test sets, even backwards.
 type hands struct{ now int64 }
 
 func (h *hands) Now() int64 { return h.now }
 
-// seeds gives each member a seed of its own.
+// seeds gives each member its own seed.
 var seeds atomic.Uint64
 
 func join(t *testing.T, store store.Store, clock clocks.Clock) *sharing.Member {
@@ -101,17 +101,17 @@ func TestFetchReserves(t *testing.T) {
 		t.Fatal(wait, ok)
 	}
 	if a := w.Ask(clock.Now(), 1); a == sharing.Refuses {
-		t.Fatal("a refused 7 refuses a 1")
+		t.Fatal("after 7 units were refused, 1 is refused too")
 	}
 	if a := w.Ask(clock.Now(), 11); a != sharing.Refuses {
-		t.Fatal("more than the limit:", a)
+		t.Fatal("a call above the limit isn't refused:", a)
 	}
 	if _, ok := w.RetryAfter(clock.Now(), 11); ok {
-		t.Fatal("more than the limit never fits")
+		t.Fatal("a call above the limit gets a time to retry")
 	}
 	w.Cancel(n.Token, 4)
 	if _, ok := w.TryAdd(0, clock.Now(), 4); !ok {
-		t.Fatal("what was given back is gone")
+		t.Fatal("units that were given back are gone")
 	}
 }
 
@@ -125,7 +125,7 @@ func TestFetchOfACallThatHasGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := fetch(t, m, w, 10); !n.Got {
-		t.Fatal("it took them along")
+		t.Fatal("a cancelled call still has the units")
 	}
 }
 
@@ -136,16 +136,16 @@ func TestLeaseGoesBackByItself(t *testing.T) {
 	wa, wb := share(t, a, 900, cluster.Closed), share(t, b, 900, cluster.Closed)
 	fetch(t, a, wa, 100) // and another hundred that nobody spends
 	if n := fetch(t, b, wb, 760); n.Got {
-		t.Fatal("there are no more than 700")
+		t.Fatal("more than 700 were granted")
 	}
 	for i := 0; !fetch(t, b, wb, 760).Got; i++ {
-		if clock.Advance(100 * time.Millisecond); i == 15 { // b may go on refusing for a second
-			t.Fatal("what nobody has spent is not there")
+		if clock.Advance(100 * time.Millisecond); i == 15 { // b may keep refusing for a second
+			t.Fatal("unspent units are not available")
 		}
 	}
 }
 
-// A member's lease doesn't keep out its own calls: it goes back, and the call asks once more.
+// A member's lease doesn't keep out its own calls: it is returned, and the call asks once more.
 // known bug 180
 func TestLeaseIsInNobodysWay(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
@@ -156,11 +156,11 @@ func TestLeaseIsInNobodysWay(t *testing.T) {
 		t.Fatalf("%d leased", n)
 	}
 	if n := fetch(t, m, w, 801); n.Got {
-		t.Fatal("more than the limit")
+		t.Fatal("more than the limit was granted")
 	}
 	fetch(t, m, w, 1)
 	if n := fetch(t, m, w, 799); !n.Got {
-		t.Fatalf("it has leased what the call needs: %+v", w.Stats())
+		t.Fatalf("the lease keeps out the call: %+v", w.Stats())
 	}
 }
 
@@ -172,7 +172,7 @@ func TestCloseHandsBack(t *testing.T) {
 	fetch(t, a, wa, 100)
 	a.Close()
 	if n := fetch(t, b, wb, 800); !n.Got {
-		t.Fatal("what nobody has spent is not there")
+		t.Fatal("unspent units are not available")
 	}
 }
 
@@ -191,14 +191,14 @@ func TestKeyThatWasEvictedIsCharged(t *testing.T) {
 	admitted := 0
 	for range 600 {
 		if n := fetch(t, m, w, 1); !n.Got {
-			t.Fatal("there is room")
+			t.Fatal("a call was refused, but there is room")
 		}
 		admitted++
 	}
 	if !store.Delete(windowKey(m)) {
-		t.Fatal("there is no such key")
+		t.Fatal("the key doesn't exist")
 	}
-	clock.Advance(110 * time.Millisecond) // the lease is over
+	clock.Advance(110 * time.Millisecond) // the lease has ended
 	for range 30 {                        // a member with a share asks again within milliseconds
 		for n := fetch(t, m, w, 1); n.Got; n = fetch(t, m, w, 1) {
 			admitted++
@@ -210,8 +210,8 @@ func TestKeyThatWasEvictedIsCharged(t *testing.T) {
 	}
 }
 
-// A call that may wait is granted units of a coming bucket. That bucket isn't current yet: other
-// grants are of the current one.
+// A call that may wait is granted units of a later bucket. That bucket isn't current yet, so other
+// grants are from the current one.
 func TestBorrowingMovesNoTime(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	m := join(t, cluster.NewMemory(clock), clock)
@@ -226,22 +226,22 @@ func TestBorrowingMovesNoTime(t *testing.T) {
 		t.Fatalf("%+v, %v", needs[0], err)
 	}
 	if w.Holds(clock.Now(), needs[0].Token) {
-		t.Fatal("its bucket has not begun")
+		t.Fatal("the units are valid before their bucket begins")
 	}
 	clock.Advance(needs[0].Wait)
 	if !w.Holds(clock.Now(), needs[0].Token) {
-		t.Fatal("its bucket has begun")
+		t.Fatal("the units aren't valid in their bucket")
 	}
 	if n := fetch(t, m, w, 1); n.Got {
-		t.Fatal("an eleventh in a second")
+		t.Fatal("an eleventh call in a second was admitted")
 	}
 	clock.Advance(time.Second + 100*time.Millisecond)
 	if n := fetch(t, m, w, 10); !n.Got {
-		t.Fatal("the window is empty")
+		t.Fatal("a call was refused, but the window is empty")
 	}
 }
 
-// A prioritized call that may wait exactly until its bucket by the store's clock asks once, though
+// A prioritized call that may wait exactly until its bucket by the store's clock asks once, even if
 // the member's clock makes the wait a little longer. known bug 203
 func TestBorrowingThatIsAlmostInTime(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
@@ -256,7 +256,7 @@ func TestBorrowingThatIsAlmostInTime(t *testing.T) {
 		if err := m.Fetch(t.Context(), w.Timeout(), needs); err != nil {
 			t.Fatal(err)
 		}
-		if n := w.Stats().Requests - before; n > 2 { // one may hand back a late grant
+		if n := w.Stats().Requests - before; n > 2 { // one may return a late grant
 			t.Fatalf("a call that may wait %v made %d requests", wait, n)
 		}
 		if needs[0].Got {
@@ -266,13 +266,13 @@ func TestBorrowingThatIsAlmostInTime(t *testing.T) {
 			return
 		}
 		if wait > 1100*time.Millisecond {
-			t.Fatal("no call may borrow")
+			t.Fatal("no call borrows")
 		}
 	}
 }
 
-// A prioritized call of more units than the limit never fits, and the store isn't asked.
-// known bug 213
+// A prioritized call for more units than the limit never fits, and the store isn't asked. known bug
+// 213
 func TestPrioritizedThatNeverFits(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	m := join(t, cluster.NewMemory(clock), clock)
@@ -366,12 +366,12 @@ func TestShareOfLessThanOne(t *testing.T) {
 			t.Errorf("limit %v: %d of %v members have admitted a call in the first second", c.limit, int(first), c.members)
 		}
 		if got < 0.9*120*c.perSecond || got > 1.05*120*c.perSecond {
-			t.Errorf("limit %v: %v admitted in two minutes, of %v a second", c.limit, got, c.perSecond)
+			t.Errorf("limit %v: %v admitted in two minutes, of %v per second", c.limit, got, c.perSecond)
 		}
 	}
 }
 
-// A share of one unit in more than the longest interval is none. known bug 210
+// A share of one unit in more than the longest interval is no share. known bug 210
 func TestShareOfNone(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	m, err := sharing.Join(cluster.Config{Store: down{}, Clock: clock, Members: 1_000_000})
@@ -387,7 +387,7 @@ func TestShareOfNone(t *testing.T) {
 	}
 	for range 20 {
 		if fetch(t, m, w, 1).Got {
-			t.Fatal("one of a million members has one call of all")
+			t.Fatal("a member of a million gets the only call")
 		}
 		clock.Advance(time.Minute)
 	}
@@ -396,7 +396,7 @@ func TestShareOfNone(t *testing.T) {
 	}
 }
 
-// onItsWay is a store that answers on demand.
+// onItsWay is a store that replies on demand.
 type onItsWay struct {
 	*cluster.Memory
 	batches [][]store.Command
@@ -408,7 +408,7 @@ func (s *onItsWay) Start(_ context.Context, batch []store.Command, done func()) 
 	s.dones = append(s.dones, done)
 }
 
-// answer answers the oldest batch.
+// answer replies to the oldest batch.
 func (s *onItsWay) answer() {
 	done := s.dones[0]
 	s.Do(context.Background(), s.batches[len(s.batches)-len(s.dones)])
@@ -460,7 +460,7 @@ func TestManyKeysFewBatches(t *testing.T) {
 	}
 }
 
-// Commands that no call waits for are batched, even if the store answers at once. A call that needs
+// Commands that no call waits for are batched, even if the store replies at once. A call that needs
 // units sends them, unless the lease of the next bucket begins within a round trip. known bug 183
 func TestRefillsGoTogether(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
@@ -496,7 +496,7 @@ func TestRefillsGoTogether(t *testing.T) {
 		commands += len(b)
 	}
 	if buckets := 30 * 20; silent > buckets/4 {
-		t.Fatalf("for %d calls short of units nothing was sent, in %d buckets", silent, buckets)
+		t.Fatalf("nothing was sent for %d calls short of units, in %d buckets", silent, buckets)
 	}
 	if admitted < 14_700 || commands < 300 || 2*commands < 3*len(store.batches) {
 		t.Fatalf("%d of 15000 calls admitted, %d commands in %d batches", admitted, commands, len(store.batches))
@@ -537,7 +537,7 @@ func shareMany(t *testing.T, m *sharing.Member, n int, threshold float64) (all [
 	return all
 }
 
-// A leaving member hands back units that a reply in flight grants. known bug 184
+// A leaving member returns units that a reply in flight grants. known bug 184
 func TestCloseWhileAsking(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	memory := cluster.NewMemory(clock)
@@ -547,11 +547,11 @@ func TestCloseWhileAsking(t *testing.T) {
 	m.Close()
 	other := join(t, memory, clock)
 	if n := fetch(t, other, share(t, other, 1000, cluster.Closed), 1000); !n.Got {
-		t.Fatal("the member has gone, and units are leased to it")
+		t.Fatal("the member has left, but units are leased to it")
 	}
 }
 
-// untilItLeaves is a store that answers a member as it leaves.
+// untilItLeaves is a store that replies to a member as it leaves.
 type untilItLeaves struct {
 	store.Store
 	leaves chan struct{}
@@ -590,7 +590,7 @@ func TestLogUnderItsOwnLimit(t *testing.T) {
 	select {
 	case <-done:
 	case <-time.After(patience.Of(t)):
-		t.Fatal("the log's handler waits for the window")
+		t.Fatal("the log handler waits for the window")
 	}
 	if logged == 0 {
 		t.Fatal("nothing was logged")
@@ -635,7 +635,7 @@ type badError struct{}
 func (badError) Error() string { return "bad" }
 func (badError) Is(error) bool { panic("of an error") }
 
-// An error whose methods panic is a failure of the store; after it the window goes on.
+// An error whose methods panic counts as a failure of the store; afterwards the window recovers.
 // known bug 175
 func TestStoreWhoseErrorPanics(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
@@ -646,11 +646,11 @@ func TestStoreWhoseErrorPanics(t *testing.T) {
 	store.err = nil
 	clock.Advance(10 * time.Second)
 	if n := fetch(t, m, w, 1); !n.Got {
-		t.Fatal("the store is well, and the window never asks again")
+		t.Fatal("the store works, but the window never asks again")
 	}
 }
 
-// On real goroutines no unit is spent twice, and all come back.
+// On real goroutines no unit is spent twice, and all are returned.
 func TestLeaseIsSpentOnce(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	m := join(t, cluster.NewMemory(clock), clock)
@@ -675,7 +675,7 @@ func TestLeaseIsSpentOnce(t *testing.T) {
 		admitted.Add(1)
 	}
 	if n := admitted.Load(); n != 4000 {
-		t.Fatalf("%d admitted beside 1000, of 5000: %+v", n, w.Stats())
+		t.Fatalf("%d admitted besides 1000, of 5000: %+v", n, w.Stats())
 	}
 }
 
@@ -702,7 +702,7 @@ func TestSpendingAllocatesNothing(t *testing.T) {
 // slow is a store with a delay, like one on a server.
 type slow struct{ store.Store }
 
-// Members on goroutines, with a store that answers on others, never exceed the limit, use most of
+// Members on goroutines, with a store that replies on others, never exceed the limit, use most of
 // it under load, and leave no goroutine running.
 func TestOnGoroutines(t *testing.T) {
 	clock := clocks.NewSystem()
@@ -807,13 +807,13 @@ func TestCloseUnderTraffic(t *testing.T) {
 		stop()
 		calls.Wait()
 		if n := asked.Load(); n > 0 {
-			t.Fatalf("%d batches after it has closed", n)
+			t.Fatalf("%d batches after it was closed", n)
 		}
 	}
 }
 
-// A store gets as long to answer as the most patient rule allows, whatever the configuration.
-// known bug 196
+// A store has as long to reply as the most patient rule allows, even if the configuration says
+// less. known bug 196
 func TestTimeoutOfARule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := clocks.NewSystem()
@@ -877,8 +877,8 @@ func (s *checkedStore) Probe(context.Context) error {
 	return nil
 }
 
-// A store that comes back is probed again: it may have been unreachable at the start, or be another
-// server.
+// A store that becomes reachable is probed again: it may have been unreachable at the start, or be
+// another server now.
 func TestProbeOfAStoreThatIsBack(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	clock.SetSleep(clocks.SleepAdvance)
@@ -890,13 +890,13 @@ func TestProbeOfAStoreThatIsBack(t *testing.T) {
 		fetch(t, m, w, 1)
 	}
 	if !w.Stats().Unreachable {
-		t.Fatal("it isn't away")
+		t.Fatal("the store isn't unreachable")
 	}
 	store.away = false
 	clock.Advance(2 * time.Second)
 	fetch(t, m, w, 1)
 	if w.Stats().Unreachable {
-		t.Fatal("it isn't back")
+		t.Fatal("the store is still unreachable")
 	}
 	<-store.asked
 }

@@ -23,7 +23,7 @@ type scattered struct {
 	mixed    int             // batches for two servers with known keys
 	inVain   int             // batches for a server that is down
 	keys     map[string]bool // all requested keys
-	turned   int             // how far the servers have changed places
+	turned   int             // how far the servers have rotated
 	restless bool
 }
 
@@ -78,8 +78,9 @@ func scatter(t *testing.T) (*sharing.Member, *scattered, *clocks.Manual) {
 	return join(t, s, clock), s, clock
 }
 
-// A member that first learns one place for all keys corrects that: with one of three servers down
-// from the start, only that server's limits fall back, and few calls wait for it. known bug 198
+// A member that first learns one location for all keys corrects that: with one of three servers
+// down from the start, only that server's limits fall back, and few calls wait for it. known bug
+// 198
 func TestOneServerOfThreeIsDown(t *testing.T) {
 	m, store, clock := scatter(t)
 	store.down[1] = true
@@ -156,7 +157,7 @@ func TestKeysThatMove(t *testing.T) {
 		call()
 		clock.Advance(time.Millisecond)
 	}
-	store.turned++ // the keys' values stay behind
+	store.turned++ // the keys' values aren't moved
 	store.down[1] = true
 	for range 60 {
 		call()
@@ -171,7 +172,7 @@ func TestKeysThatMove(t *testing.T) {
 			t.Errorf("window %d has admitted %d of 90", i, admitted[i])
 		}
 	}
-	meet := 0 // keys that meet the server that is down, or met it and have sent nothing since
+	meet := 0 // keys on the server that is down, or keys that asked it and have sent nothing since
 	for key := range store.keys {
 		was := (store.server(key) + len(store.down) - 1) % len(store.down)
 		if store.down[store.server(key)] || store.down[was] {
@@ -179,14 +180,14 @@ func TestKeysThatMove(t *testing.T) {
 		}
 	}
 	if away == 0 || away > meet {
-		t.Errorf("%d windows do without the store, %d have met the server that is down", away, meet)
+		t.Errorf("%d windows do without the store, %d asked the server that is down", away, meet)
 	}
 	if store.mixed > 0 {
 		t.Errorf("%d batches were for two servers", store.mixed)
 	}
 }
 
-// If a store names another server for a key each time, calls still get answers.
+// If a store names another server for a key each time, calls still get replies.
 func TestStoreThatIsRestless(t *testing.T) {
 	m, store, clock := scatter(t)
 	store.memories[1], store.memories[2] = store.memories[0], store.memories[0]
@@ -206,8 +207,8 @@ func TestStoreThatIsRestless(t *testing.T) {
 	}
 }
 
-// A store that loses each key at once, for want of memory, counts as unreachable: it isn't charged
-// again and again. known bug 199
+// A store that loses each key at once, because it lacks memory, counts as unreachable: it isn't
+// charged again and again. known bug 199
 func TestStoreThatForgets(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	var log strings.Builder

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// A call makes a few requests at most, however odd its numbers, even if the store answers at once
+// A call makes a few requests at most, even with odd numbers, and even if the store replies at once
 // and no time passes: the store's reply decides.
 func TestFewRequestsACall(t *testing.T) {
 	games := 1000

@@ -13,9 +13,9 @@ import (
 
 var update = flag.Bool("update", false, "write what the scenarios of testdata print")
 
-// The files in testdata are transcripts of each part of a limit alone: no store, no member, no
+// Each file in testdata is a transcript of one part of a limit alone, without store, member or
 // goroutine. A command is a line; its output is indented below. Time is in milliseconds: a number
-// before a command sets the clock. Random numbers are in the middle of their range.
+// before a command sets the clock. Each random number is the middle of its range.
 //
 //	go test ./internal/sharing -run TestScenarios -update    rewrites the output
 func TestScenarios(t *testing.T) {

@@ -18,7 +18,7 @@ func leasesScript(s *scenario) script {
 		if o.lot == nil {
 			return ""
 		}
-		return fmt.Sprintf("lot %d is over: %d spent, hands back %d of bucket %d",
+		return fmt.Sprintf("lot %d has ended: %d spent, returns %d of bucket %d",
 			o.lot.number, o.spent(), o.unspent, o.lot.bucket)
 	}
 	return script{
@@ -42,14 +42,14 @@ func leasesScript(s *scenario) script {
 			case !ok:
 				return "none, " + left()
 			case few:
-				return fmt.Sprintf("ok, of lot %d, few are left: %s", number, left())
+				return fmt.Sprintf("ok, from lot %d, few are left: %s", number, left())
 			}
-			return fmt.Sprintf("ok, of lot %d, %s", number, left())
+			return fmt.Sprintf("ok, from lot %d, %s", number, left())
 		},
 		"return": func() string {
 			number, n := uint32(s.num("lot", 0)), s.units()
 			if over := l.giveBack(number, n, epoch); over != nil {
-				return fmt.Sprintf("lot %d is in no lease: hands back %d of bucket %d", number, n, over.bucket)
+				return fmt.Sprintf("lot %d is in no lease: returns %d of bucket %d", number, n, over.bucket)
 			}
 			return fmt.Sprintf("%s, and %d of the next bucket", left(), l.nextLeft)
 		},
@@ -99,7 +99,7 @@ func demandScript(s *scenario) script {
 		case a.want <= a.need:
 			return fmt.Sprintf("asks for %d", a.need)
 		}
-		return fmt.Sprintf("asks for %d, %d at least", a.want, a.need)
+		return fmt.Sprintf("asks for %d, at least %d", a.want, a.need)
 	}
 	return script{
 		"limit":   func() string { p.limit = s.units(); return "" },
@@ -148,7 +148,7 @@ func demandScript(s *scenario) script {
 			if s.now >= d.room.until.Load() {
 				return ""
 			}
-			return fmt.Sprintf("refuses more than %d until %v, asks again from %v on",
+			return fmt.Sprintf("refuses more than %d until %v, asks again at %v or later",
 				d.room.units.Load(), span(d.room.until.Load()), span(d.pause))
 		},
 		"refuses": func() string { return fmt.Sprint(d.room.refuses(s.now, s.units(), 0)) },

@@ -38,7 +38,7 @@ func permitsScript(s *scenario) script {
 			if d.idleAt == never {
 				return use()
 			}
-			return fmt.Sprintf("%s, what is idle goes back at %v", use(), span(d.idleAt))
+			return fmt.Sprintf("%s, idle permits are returned at %v", use(), span(d.idleAt))
 		},
 		"command": func() string {
 			used := p.inUse.InUse()
@@ -74,7 +74,7 @@ func permitsScript(s *scenario) script {
 	}
 }
 
-// turnsScript drives the parts of a throttle of 500 turns a second.
+// turnsScript drives the parts of a throttle of 500 turns per second.
 func turnsScript(s *scenario) script {
 	spacing := int64(2 * time.Millisecond)
 	var t turns
@@ -83,7 +83,7 @@ func turnsScript(s *scenario) script {
 	var sent *store.Turn
 	left := func() string { return fmt.Sprintf("%d left", t.left) }
 	return script{
-		// take makes a call of some units that waits no longer than maxWait for its turn.
+		// take makes a call for some units that waits no longer than maxWait for its turn.
 		"take": func() string {
 			n, within := s.units(), span(s.at("within", 0))
 			wait, ok := t.take(s.now, n, within, true)

@@ -80,9 +80,9 @@ func roundScript(s *scenario) script {
 			}
 			return fmt.Sprintf("epoch %d%s", t.Epoch, text)
 		},
-		// reply answers the latest command.
+		// reply replies to the latest command.
 		"reply": func() string { return reply(s.num("epoch", r.epoch)) },
-		// forget sends a command, answered by a store that has just created the key again.
+		// forget sends a command, to which a store replies that has just created the key again.
 		"forget": func() string {
 			sent = r.command(ask{need: 1}, true, false)
 			return reply(r.epoch + 1)
@@ -125,7 +125,7 @@ func fallbackScript(s *scenario) script {
 			fits, afterClosing := f.fits(how, s.now, n, leased)
 			closed := ""
 			if afterClosing {
-				closed = fmt.Sprintf("gives up %d that are leased", leased)
+				closed = fmt.Sprintf("gives up %d leased units", leased)
 				f.ended(lots[0], leased)
 				leased = 0
 			}

@@ -56,8 +56,8 @@ func (r *running) turn(t *testing.T) {
 	}
 }
 
-// A rule in shadow mode counts the calls it would refuse, also before the store has answered.
-// known bug 201
+// A rule in shadow mode counts the calls it would refuse, even before the store has replied. known
+// bug 201
 func TestPermitsThatAreTried(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := &onItsWay{Memory: cluster.NewMemory(clock)}
@@ -104,8 +104,8 @@ func TestPermitsThatAreTriedByTwo(t *testing.T) {
 	}
 }
 
-// A key that is being moved is requested once a second, and its store stays reachable meanwhile.
-// known bug 212
+// A key that is being moved is requested once per second, and its store stays reachable. known bug
+// 212
 func TestPermitsThatAreMoved(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := &failing{Memory: cluster.NewMemory(clock), err: fmt.Errorf("%w, %w", store.ErrMoving, store.ErrNotExecuted)}
@@ -137,7 +137,7 @@ func TestCloseWhileAskingForPermits(t *testing.T) {
 	m.Close()
 	other := join(t, memory, clock)
 	if r := (&running{m: other, s: permits(t, other, 10, cluster.Closed)}); !r.call(t, 10) {
-		t.Fatal("the member has gone, and has permits")
+		t.Fatal("the member has left, but has permits")
 	}
 }
 
@@ -151,7 +151,7 @@ func TestPermitsBeyondTheLimitComeBack(t *testing.T) {
 		m := join(t, store, clock)
 		members = append(members, &running{m: m, s: permits(t, m, 2, cluster.Open)})
 	}
-	for range 10 { // they find the store unreachable, and each starts a call
+	for range 10 { // each finds the store unreachable, and starts a call
 		for _, r := range members[:3] {
 			r.call(t, 1)
 			r.s.Release(0, 1)
@@ -159,7 +159,7 @@ func TestPermitsBeyondTheLimitComeBack(t *testing.T) {
 	}
 	for _, r := range members[:3] {
 		if !r.call(t, 1) {
-			t.Fatal("the rule says open")
+			t.Fatal("a call was refused, but onFailure is open")
 		}
 	}
 	store.away = false
@@ -222,7 +222,7 @@ func TestPermitsComeDown(t *testing.T) {
 				clock.Advance(20 * time.Millisecond)
 			}
 			if n := sum(); n > int64(limit) || n < int64(limit)-1 {
-				t.Errorf("%d run in the end, the limit is %v", n, limit)
+				t.Errorf("%d calls run at the end, but the limit is %v", n, limit)
 			}
 		})
 	}
@@ -234,17 +234,17 @@ func TestALargeCallRefusesNoSmallOne(t *testing.T) {
 	m := join(t, cluster.NewMemory(clock), clock)
 	r := &running{m: m, s: permits(t, m, 10, cluster.Closed)}
 	if !r.call(t, 6) {
-		t.Fatal("6 of 10 are refused")
+		t.Fatal("6 of 10 permits are refused")
 	}
 	for i := range 50 {
 		if r.call(t, 5) {
-			t.Fatal("11 of 10 run")
+			t.Fatal("11 of 10 permits are granted")
 		}
 		if a := r.s.Ask(clock.Now(), 5); i > 0 && a != sharing.Refuses {
-			t.Errorf("asked once more: %v", a)
+			t.Errorf("the next Ask returns %v", a)
 		}
 		if !r.call(t, 3) { // more than the member holds in advance
-			t.Fatal("3 of 4 are refused")
+			t.Fatal("3 of 4 permits are refused")
 		}
 		r.units -= 3
 		r.s.Release(0, 3)
@@ -252,8 +252,8 @@ func TestALargeCallRefusesNoSmallOne(t *testing.T) {
 	}
 }
 
-// While a batch is in flight the alarm doesn't ring for commands that wait for it: in a synctest
-// bubble, time would stand still. known bug 190
+// While a batch is in flight the alarm doesn't ring for commands that wait for it. If it did, time
+// would stand still in a synctest bubble. known bug 190
 func TestIdlePermitsWaitForTheBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := clocks.NewSystem()
@@ -275,7 +275,7 @@ func TestIdlePermitsWaitForTheBatch(t *testing.T) {
 		}
 		call := func(name string, units int64) {
 			if !calls[name].call(t, units) {
-				t.Errorf("%d of %s are refused", units, name)
+				t.Errorf("%s: a call of %d units was refused", name, units)
 				return
 			}
 			calls[name].s.Release(0, units)
@@ -315,13 +315,13 @@ func TestPermitsOfASuspendedMachine(t *testing.T) {
 	m.SetWall(func() int64 { return theirs.now })
 	mine := &running{m: m, s: permits(t, m, 10, cluster.Closed)}
 	if !mine.call(t, 10) {
-		t.Fatal("none runs")
+		t.Fatal("no call runs")
 	}
 	mine.s.Release(0, 10)
 	theirs.now += int64(time.Minute) // the member's own clock stood still
 	other := join(t, store, clocks.NewManual(time.Unix(0, theirs.now)))
 	if theirs := (&running{m: other, s: permits(t, other, 10, cluster.Closed)}); !theirs.call(t, 10) {
-		t.Fatal("none runs elsewhere")
+		t.Fatal("no call of another member runs")
 	}
 	fetch(t, m, share(t, m, 1000, cluster.Closed), 1) // a call reads the clock
 	if mine.s.TryAcquire(0, clock.Now(), 1) {
@@ -329,8 +329,8 @@ func TestPermitsOfASuspendedMachine(t *testing.T) {
 	}
 }
 
-// A semaphore whose key holds a foreign value reports it, and doesn't ask for each call.
-// known bug 194
+// A semaphore whose key holds a foreign value reports that, and doesn't ask for each call. known
+// bug 194
 func TestKeyThatIsNoSemaphores(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	logged := 0
@@ -344,7 +344,7 @@ func TestKeyThatIsNoSemaphores(t *testing.T) {
 	r := &running{m: m, s: permits(t, m, 10, cluster.Closed)}
 	for range 100 {
 		if r.call(t, 1) || r.s.TryAcquire(0, clock.Now(), 1) {
-			t.Fatal("a call runs, though the rule says closed")
+			t.Fatal("a call runs, but onFailure is closed")
 		}
 		clock.Advance(25 * time.Millisecond)
 	}
@@ -356,11 +356,11 @@ func TestKeyThatIsNoSemaphores(t *testing.T) {
 	r.call(t, 1)
 	clock.Advance(time.Second)
 	if ok, f := r.call(t, 1), r.s.Stats(); !ok || f.Unreachable || f.Why != "" {
-		t.Fatalf("the key is well: %t, %+v", ok, f)
+		t.Fatalf("the key is usable: %t, %+v", ok, f)
 	}
 }
 
-// A semaphore with onFailure closed probes its shard by itself: no other key may be there.
+// A semaphore with onFailure closed probes its shard by itself, since no other key may be there.
 func TestClosedSemaphoreComesBack(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := apart{&failing{Memory: cluster.NewMemory(clock), err: store.ErrNotExecuted}, map[string]int{}}
@@ -372,7 +372,7 @@ func TestClosedSemaphoreComesBack(t *testing.T) {
 	}
 	for range 50 {
 		if call() {
-			t.Fatal("a call runs, though the rule says closed")
+			t.Fatal("a call runs, but onFailure is closed")
 		}
 	}
 	store.err = nil
@@ -384,7 +384,7 @@ func TestClosedSemaphoreComesBack(t *testing.T) {
 	}
 }
 
-// Held counts other members' permits only until they expire, from the store's latest answer.
+// Held counts other members' permits from the store's latest reply, only until they expire.
 func TestWhatOthersHold(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	clock.SetSleep(clocks.SleepAdvance)
@@ -428,8 +428,8 @@ type setClock struct {
 
 func (c *setClock) Now() int64 { return c.Clock.Now() + int64(c.ahead) }
 
-// The permits of a killed member come back within two seconds, and a member that pauses for less
-// keeps its own, whatever the clocks of all members and the store show, even if the store's is set
+// The permits of a killed member are free within two seconds, and a member that pauses for less
+// keeps its own, regardless of the clocks of all members and the store, even if the store's is set
 // back.
 func TestPermitsOfTheDeadOnClocksFarApart(t *testing.T) {
 	const tick = 5 * time.Millisecond
@@ -484,8 +484,8 @@ func TestPermitsOfTheDeadOnClocksFarApart(t *testing.T) {
 	}
 }
 
-// A command with a shorter expiry than the rule has when the reply arrives keeps the permits only
-// for the shorter one: after that no call gets one, as another member may hold them. known bug 239
+// If a command's expiry is shorter than the rule's when the reply arrives, the shorter one limits
+// the permits: afterwards no call gets one, as another member may hold them. known bug 239
 func TestExpiryThatIsRaisedWhileAsking(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	memory := cluster.NewMemory(clock)
@@ -507,7 +507,7 @@ func TestExpiryThatIsRaisedWhileAsking(t *testing.T) {
 	for len(store.dones) > 0 {
 		store.answer()
 	}
-	for range 200 { // the member's requests get no answer meanwhile
+	for range 200 { // the member's requests get no reply in this time
 		if one.TryAcquire(0, clock.Now(), 10) {
 			one.Release(0, 10)
 		}
@@ -515,7 +515,7 @@ func TestExpiryThatIsRaisedWhileAsking(t *testing.T) {
 	}
 	taken := int64(0)
 	for range 10 {
-		if other.TryAcquire(0, clock.Now(), 1) || other.TryAcquire(0, clock.Now(), 1) { // the first one asks
+		if other.TryAcquire(0, clock.Now(), 1) || other.TryAcquire(0, clock.Now(), 1) { // the first call asks
 			taken++
 		}
 	}
@@ -523,12 +523,12 @@ func TestExpiryThatIsRaisedWhileAsking(t *testing.T) {
 		taken++
 	}
 	if taken > 10 {
-		t.Fatalf("%d calls run at once, of 10", taken)
+		t.Fatalf("%d calls run at once under a limit of 10", taken)
 	}
 }
 
-// A threshold that is lowered while a command is in flight holds at once: the reply is to a larger
-// limit, and the store is asked again immediately. known bug 240
+// A threshold that is lowered while a command is in flight applies at once: the reply is for a
+// larger limit, so the store is asked again immediately. known bug 240
 func TestThresholdThatIsLoweredWhileAsking(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := &onItsWay{Memory: cluster.NewMemory(clock)}
@@ -540,13 +540,13 @@ func TestThresholdThatIsLoweredWhileAsking(t *testing.T) {
 	permits(t, m, 4, cluster.Closed)
 	store.answer()
 	if s.TryAcquire(0, clock.Now(), 5) {
-		t.Fatal("five calls run, of 4")
+		t.Fatal("five calls run under a limit of 4")
 	}
 	for len(store.dones) > 0 {
 		store.answer()
 	}
 	if !s.TryAcquire(0, clock.Now(), 4) {
-		t.Fatal("four calls don't run, of 4")
+		t.Fatal("fewer than four calls run under a limit of 4")
 	}
 	if held, limit := s.Held(); held != 4 || limit != 4 {
 		t.Fatalf("%d held, of %d", held, limit)

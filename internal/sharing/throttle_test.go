@@ -40,13 +40,13 @@ func turn(t *testing.T, m *sharing.Member, g *sharing.Throttle, now, units int64
 	return need[0].Got
 }
 
-// A call whose MaxWait ends just before its turn is refused by the store, though the member can't
-// tell, since its clock may be slower: it doesn't ask again. known bug 202
+// The store refuses a call whose MaxWait ends just before its turn. The member can't tell, since
+// its clock may be slower, but it doesn't ask again. known bug 202
 func TestTurnThatIsAlmostInTime(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := cluster.NewMemory(clock)
 	other, m := join(t, store, clock), join(t, store, clock)
-	for range 2 { // the first one runs at once, the second in 20 ms
+	for range 2 { // the first call runs at once, the second in 20 ms
 		if !turn(t, other, space(t, other, 1000, time.Second, cluster.Closed), clock.Now(), 20, time.Second) {
 			t.Fatal("a call has no turn")
 		}
@@ -77,11 +77,11 @@ func TestTurnsThatAreFarApart(t *testing.T) {
 		clock.Advance(time.Minute + time.Second)
 	}
 	if ran != 1 {
-		t.Fatalf("%d calls ran in three minutes, at 6 an hour", ran)
+		t.Fatalf("%d calls ran in three minutes, at 6 per hour", ran)
 	}
 }
 
-// redisTurns is a store with the least that the contract demands: Redis counts to 2^53.
+// redisTurns is a store that only meets the minimum of the contract: Redis counts to 2^53.
 type redisTurns struct{ *cluster.Memory }
 
 func (s redisTurns) Start(ctx context.Context, batch []store.Command, done func()) {
@@ -120,11 +120,11 @@ func TestTurnsOfManyUnits(t *testing.T) {
 					}
 				}
 				if a, _ := g.Look(clock.Now(), units, time.Minute); a == sharing.Fits || ran != 1 {
-					t.Fatalf("%d of 10 calls ran, the first should; the next one %v", ran, a)
+					t.Fatalf("%d of 10 calls ran, only the first should; the next call: %v", ran, a)
 				}
 				other := join(t, store, clock)
 				if g := space(t, other, 24, 24*time.Hour, cluster.Closed); turn(t, other, g, clock.Now(), units, time.Minute) {
-					t.Fatal("one of another member")
+					t.Fatal("a call of another member ran")
 				}
 				if f := g.Stats(); f.Unreachable == up {
 					t.Fatalf("%+v", f)
@@ -172,7 +172,7 @@ func TestRetryAfterWithoutTheStore(t *testing.T) {
 }
 
 // A foreign key is logged once, and the throttle falls back to its onFailure until the key is
-// usable; it looks once a second. The log handler may be subject to the same limit.
+// usable, which it checks once per second. The log handler may be subject to the same limit.
 func TestKeyThatIsNoThrottles(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	var g *sharing.Throttle
@@ -190,7 +190,7 @@ func TestKeyThatIsNoThrottles(t *testing.T) {
 	g = space(t, m, 1000, time.Second, cluster.Closed)
 	for range 100 {
 		if turn(t, m, g, clock.Now(), 1, 0) {
-			t.Fatal("a call has its turn, though the rule says closed")
+			t.Fatal("a call has its turn, but onFailure is closed")
 		}
 		g.TryTake(clock.Now(), 1, 0)
 		clock.Advance(25 * time.Millisecond)
@@ -206,7 +206,7 @@ func TestKeyThatIsNoThrottles(t *testing.T) {
 	turn(t, m, g, clock.Now(), 1, 0)
 	clock.Advance(time.Second)
 	if ok, f := turn(t, m, g, clock.Now(), 1, 0), g.Stats(); !ok || f.Unreachable || f.Why != "" {
-		t.Fatalf("the key is well: %t, %+v", ok, f)
+		t.Fatalf("the key is usable: %t, %+v", ok, f)
 	}
 }
 
@@ -223,7 +223,7 @@ func (s apart) Shard(key string) int {
 	return s.shards[key]
 }
 
-// A throttle with onFailure closed probes its shard by itself: no other key may be there.
+// A throttle with onFailure closed probes its shard by itself, since no other key may be there.
 func TestClosedThrottleComesBack(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := apart{&failing{Memory: cluster.NewMemory(clock), err: store.ErrNotExecuted}, map[string]int{}}
@@ -235,7 +235,7 @@ func TestClosedThrottleComesBack(t *testing.T) {
 	}
 	for range 50 {
 		if call() {
-			t.Fatal("a call has its turn, though the rule says closed")
+			t.Fatal("a call has its turn, but onFailure is closed")
 		}
 	}
 	if f := g.Stats(); !f.Unreachable || f.Requests > 10 {

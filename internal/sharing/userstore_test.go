@@ -25,7 +25,7 @@ func (custom) Shard(string) int { return 0 }
 
 func (f custom) Do(ctx context.Context, batch []store.Command) { f(ctx, batch) }
 
-// starting is one that answers asynchronously.
+// starting is a custom store that replies asynchronously.
 type starting struct{ custom }
 
 func (s starting) Start(ctx context.Context, batch []store.Command, done func()) {
@@ -56,7 +56,7 @@ func TestStoreThatIsNone(t *testing.T) {
 		"panics":            func(context.Context, []store.Command) { panic("a store's mistake") },
 		"panics with nil":   func(context.Context, []store.Command) { panic(nil) },
 		"ends goroutine":    func(context.Context, []store.Command) { runtime.Goexit() },
-		"answers nothing":   func(context.Context, []store.Command) {},
+		"never replies":     func(context.Context, []store.Command) {},
 		"grants less":       bad(func(r *store.TakeReply) { r.Granted = -1 }),
 		"grants too much":   bad(func(r *store.TakeReply) { r.Granted = 1 << 40 }),
 		"grants the past":   bad(func(r *store.TakeReply) { r.Bucket-- }),
@@ -146,8 +146,8 @@ func TestPanicOfAStoreIsTold(t *testing.T) {
 	})
 }
 
-// A store whose Do never returns is unreachable, is probed at a limited rate, and doesn't keep a
-// member from leaving. known bug 175
+// A store whose Do never returns counts as unreachable, is probed at a limited rate, and doesn't
+// keep a member from leaving. known bug 175
 func TestStoreThatNeverReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -176,7 +176,7 @@ func TestStoreThatNeverReturns(t *testing.T) {
 		time.Sleep(time.Hour)
 		mu.Lock()
 		if hanging > 70 {
-			t.Errorf("%d calls of a store that answers none", hanging)
+			t.Errorf("%d calls of a store that never returns", hanging)
 		}
 		mu.Unlock()
 		begin := time.Now()
@@ -189,8 +189,8 @@ func TestStoreThatNeverReturns(t *testing.T) {
 	})
 }
 
-// A store whose connections take longer to make than a call may wait is unreachable only until one
-// stands: commands that no call waits for may take that long. known bug 181
+// A store that takes longer to connect than a call may wait is unreachable only until it has a
+// connection: commands that no call waits for may take that long. known bug 181
 func TestStoreThatIsSlowToConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := clocks.NewSystem()
@@ -330,7 +330,7 @@ func (s *hesitant) Start(ctx context.Context, batch []store.Command, done func()
 	s.Memory.Start(ctx, batch, done)
 }
 
-// Keys with unknown shards share no batch. known bug 175
+// Keys with unknown shards are never in the same batch. known bug 175
 func TestKeysThatMayBeAnywhere(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	store := &hesitant{Memory: cluster.NewMemory(clock), asked: map[string]int{}}
@@ -364,8 +364,8 @@ type ahead struct {
 
 func (a ahead) Now() int64 { return a.Clock.Now() + int64(a.by) }
 
-// Units that a member admitted before it first reached the store count there, whatever the store's
-// clock. known bug 176
+// Units that a member admitted before it first reached the store count there, regardless of the
+// store's clock. known bug 176
 func TestChargedByTheTimeOfTheStore(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, 0, time.Hour} {
 		clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
@@ -384,7 +384,7 @@ func TestChargedByTheTimeOfTheStore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const steps = 50 // a second
+		const steps = 50 // per second
 		var admitted []int
 		for step := range 4 * steps {
 			away = step < steps*3/2

@@ -54,7 +54,7 @@ func leasing(t *testing.T, threshold float64, on cluster.OnFailure) (*sharing.Wi
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 10 { // this call finds out
+	for range 10 { // one of these calls finds that out
 		fetch(t, m, other, 1)
 	}
 	if f := w.Stats(); !f.Unreachable || f.Leased < 100 {
@@ -73,8 +73,8 @@ func takes(w *sharing.Window, clock clocks.Clock, most int) (n int64) {
 	return n
 }
 
-// Reading the state while the store is unreachable changes nothing: the lease is spent, and no more
-// than that if it is as large as the member's share.
+// Reading the state while the store is unreachable changes nothing: the lease can be spent, and
+// nothing beyond it if it is as large as the member's share.
 func TestLookingWithoutTheStore(t *testing.T) {
 	for _, threshold := range []float64{5_000, 50_000} {
 		var want int64
@@ -99,7 +99,7 @@ func TestLookingWithoutTheStore(t *testing.T) {
 				want = got
 			}
 			if got != want {
-				t.Errorf("%s: %d pass, otherwise %d", name, got, want)
+				t.Errorf("%s: %d pass, want %d", name, got, want)
 			}
 			want = got
 		}
@@ -110,20 +110,20 @@ func TestLookingWithoutTheStore(t *testing.T) {
 func TestALargeCallWithoutTheStore(t *testing.T) {
 	w, _, clock := leasing(t, 50_000, cluster.Local)
 	if a := w.Look(clock.Now(), 4002); a != sharing.Refuses {
-		t.Fatal(a, "1000 of 5000 are spent")
+		t.Fatal(a, "although 1000 of 5000 are spent")
 	}
 	if a := w.Look(clock.Now(), 3990); a != sharing.Fits {
 		t.Fatal(a)
 	}
 	if _, ok := w.TryAdd(0, clock.Now(), 3990); !ok {
-		t.Fatal("refused, where Look said that it fits")
+		t.Fatal("refused, but Look reported that it fits")
 	}
 	if n := takes(w, clock, 1000); n > 10 {
 		t.Fatal(n, "more than the share")
 	}
 }
 
-// The unspent rest of a lease no longer counts in the member's share once the lease ends.
+// Unspent units of a lease no longer count in the member's share once the lease ends.
 func TestALeaseThatEndsWithoutTheStore(t *testing.T) {
 	w, _, clock := leasing(t, 50_000, cluster.Local)
 	w.Look(clock.Now(), 1)
@@ -133,12 +133,12 @@ func TestALeaseThatEndsWithoutTheStore(t *testing.T) {
 	}
 }
 
-// RetryAfter without the store: if only the store can say, the time of the next probe; unknown once
-// that is due.
+// RetryAfter without the store: if only the store knows, it is the time until the next probe, or
+// unknown once that is due.
 func TestRetryAfterOfAWindowWithoutTheStore(t *testing.T) {
 	w, _, clock := leasing(t, 5_000, cluster.Closed)
 	if wait, known := w.RetryAfter(clock.Now(), 1); wait != 0 || !known {
-		t.Fatal(wait, known, "there is a lease")
+		t.Fatal(wait, known, "although there is a lease")
 	}
 	takes(w, clock, 2000)
 	wait, known := w.RetryAfter(clock.Now(), 1)
@@ -147,23 +147,23 @@ func TestRetryAfterOfAWindowWithoutTheStore(t *testing.T) {
 	}
 	w.Look(clock.Now()+int64(wait), 1)
 	if wait, known := w.RetryAfter(clock.Now()+int64(wait), 1); wait != 0 || known {
-		t.Fatal(wait, known, "it is due")
+		t.Fatal(wait, known, "although the probe is due")
 	}
 
 	w, _, clock = leasing(t, 5_000, cluster.Open)
 	takes(w, clock, 2000)
 	if wait, known := w.RetryAfter(clock.Now(), 1); wait != 0 || !known {
-		t.Fatal(wait, known, "all pass")
+		t.Fatal(wait, known, "although all calls pass")
 	}
 
 	w, _, clock = leasing(t, 5_000, cluster.Local)
 	takes(w, clock, 2000)
 	if wait, known := w.RetryAfter(clock.Now(), 1); wait < 20*time.Second || !known {
-		t.Fatal(wait, known, "the share is used up")
+		t.Fatal(wait, known, "although the share is used up")
 	}
 }
 
-// A call admitted without the store that has waited since may run while its units count: in the
+// A call that was admitted without the store, and has waited, may run while its units count: in the
 // fallback's current bucket, while the store is unreachable. known bug 168
 func TestHoldsWithoutTheStore(t *testing.T) {
 	for on, next := range map[cluster.OnFailure]bool{cluster.Local: false, cluster.Open: true} {
@@ -174,25 +174,25 @@ func TestHoldsWithoutTheStore(t *testing.T) {
 			w := share(t, m, 10, on)
 			n := fetch(t, m, w, 8)
 			if !n.Got || !w.Holds(clock.Now(), n.Token) {
-				t.Fatalf("%+v: it may run at once", n)
+				t.Fatalf("the call can't run at once: %+v", n)
 			}
 			clock.Advance(100 * time.Millisecond)
 			if holds := w.Holds(clock.Now(), n.Token); holds != next {
-				t.Fatalf("%t in the next bucket", holds)
+				t.Fatalf("units valid in the next bucket: %t", holds)
 			}
 			w.Cancel(n.Token, 8)
 			n = fetch(t, m, w, 10)
 			if !n.Got {
-				t.Fatal("what was given back is gone")
+				t.Fatal("units that were given back are gone")
 			}
 			store.away = false
 			clock.Advance(2 * time.Second) // a request announces the member
 			fetch(t, m, w, 1)
 			if w.Stats().Unreachable {
-				t.Fatal("the store is back")
+				t.Fatal("the store is still unreachable")
 			}
 			if w.Holds(clock.Now(), n.Token) {
-				t.Fatal("the store shares the limit again, and knows nothing of this call")
+				t.Fatal("the units are still valid, but the store, which shares the limit again, doesn't count them")
 			}
 		})
 	}
@@ -215,7 +215,7 @@ func TestAnotherShape(t *testing.T) {
 			}
 		}
 	}
-	// admit makes as many calls at both members, in a fifth of a second.
+	// admit makes the same number of calls at both members, in a fifth of a second.
 	admit := func(calls int) (admitted int) {
 		for i := range calls {
 			for j, m := range members {
@@ -243,19 +243,19 @@ func TestAnotherShape(t *testing.T) {
 	clock.Advance(2200 * time.Millisecond)
 	before = admit(500)
 	if before < 900 {
-		t.Fatalf("%d admitted: what was admitted long ago counts no more", before)
+		t.Fatalf("%d admitted, but old calls no longer count", before)
 	}
 	use(time.Second) // back to the previous shape
 	if after = admit(500); before+after > 1000 {
 		t.Fatalf("%d admitted, %d before", after, before)
 	}
 	if windows[0] != old {
-		t.Fatal("a shape has one window")
+		t.Fatal("two windows for one shape")
 	}
 }
 
-// Units admitted by two windows of one name count once in each, however often they replace each
-// other.
+// Units admitted by two windows of one name count once in each, even if they replace each other
+// often.
 func TestShapesInTurn(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	m := join(t, cluster.NewMemory(clock), clock)
@@ -276,8 +276,8 @@ func TestShapesInTurn(t *testing.T) {
 	runtime.KeepAlive(m)
 }
 
-// A window that returns after another shape was tried admits no more than there is room for,
-// whatever it had leased before. known bug 169
+// A window that is restored after another shape was tried admits no more than there is room for,
+// regardless of its earlier leases. known bug 169
 func TestShapeTriedAndRolledBack(t *testing.T) {
 	for seed := range int64(400) {
 		clock := clocks.NewManual(time.Unix(1_800_000_000, seed*7919000))
@@ -309,7 +309,7 @@ func TestShapeTriedAndRolledBack(t *testing.T) {
 	}
 }
 
-// A window that was unused and is made again charges its admitted units as well: its commands don't
+// A window that was unused and is made again charges its admitted units too: its commands don't
 // count as repeated. known bug 169
 func TestWindowMadeAnew(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
@@ -343,7 +343,7 @@ func TestWindowMadeAnew(t *testing.T) {
 		}
 	}
 	if old.Value() != nil {
-		t.Fatal("a window that nobody uses is still there")
+		t.Fatal("an unused window is still there")
 	}
 	if tried, back := admit(w)+admit(w), admit(use(2))+admit(use(2)); tried != 60 || back > 40 || back == 0 {
 		t.Fatalf("%d admitted, and then %d", tried, back)
@@ -351,8 +351,8 @@ func TestWindowMadeAnew(t *testing.T) {
 	runtime.KeepAlive(w)
 }
 
-// After a suspension a lease may be of a past bucket. The member drops it when it sees the clocks
-// drift apart, at the latest when half of it is spent.
+// After a suspension a lease may be for a past bucket. The member drops it when it sees that the
+// clocks have drifted apart, at the latest when half of it is spent.
 func TestSuspendedMachine(t *testing.T) {
 	clock, theirs := clocks.NewManual(time.Unix(1_800_000_000, 0)), &hands{}
 	slept := int64(0)
@@ -369,25 +369,25 @@ func TestSuspendedMachine(t *testing.T) {
 	if leased < 50 {
 		t.Fatalf("%d leased", leased)
 	}
-	sleep(9 * time.Millisecond) // like a clock set by as much
+	sleep(9 * time.Millisecond) // like a clock set by the same amount
 	if _, ok := w.TryAdd(0, clock.Now(), leased/2); !ok {
-		t.Fatal("the lease is good")
+		t.Fatal("a valid lease was dropped")
 	}
 	sleep(time.Minute)
 	old, ok := w.TryAdd(0, clock.Now(), 1) // half is spent
 	if !ok {
-		t.Fatal("nobody has looked at a clock")
+		t.Fatal("the lease was dropped before anybody read a clock")
 	}
 	fresh, ok := w.TryAdd(0, clock.Now(), 1)
 	if ok && fresh == old {
-		t.Fatal("it goes on to spend what it had leased a minute ago")
+		t.Fatal("it still spends units leased a minute ago")
 	}
 	all := fetch(t, m, w, 1000).Got
 	if ok && all {
-		t.Fatal("more than the limit")
+		t.Fatal("more than the limit was granted")
 	}
 	if !all && !fetch(t, m, w, 900).Got {
-		t.Fatal("what counted a minute ago counts no more")
+		t.Fatal("units from a minute ago still count")
 	}
 }
 
@@ -409,7 +409,7 @@ func TestChargedWithoutACall(t *testing.T) {
 		w := window(m)
 		for range calls {
 			if !fetch(t, m, w, 1).Got {
-				t.Fatal("it has a share")
+				t.Fatal("a call was refused within the member's share")
 			}
 		}
 		if f := w.Stats(); f.Unreachable != away {
@@ -421,12 +421,12 @@ func TestChargedWithoutACall(t *testing.T) {
 		}
 		other := join(t, store, clock)
 		if n := fetch(t, other, window(other), 100); n.Got {
-			t.Errorf("what %d calls were admitted to without the store doesn't count", calls)
+			t.Errorf("the units of %d calls admitted without the store don't count", calls)
 		}
 	}
 }
 
-// readAloud is a store that executes at once and answers on demand.
+// readAloud is a store that executes at once and replies on demand.
 type readAloud struct {
 	*cluster.Memory
 	dones []func()
@@ -437,8 +437,7 @@ func (s *readAloud) Start(ctx context.Context, batch []store.Command, done func(
 	s.dones = append(s.dones, done)
 }
 
-// If a machine is suspended while the store answers, the age of the answer is unknown.
-// known bug 204
+// If a machine is suspended while the store replies, the age of the reply is unknown. known bug 204
 func TestSuspendedWhileAsking(t *testing.T) {
 	clock, theirs := clocks.NewManual(time.Unix(1_800_000_000, 0)), &hands{}
 	theirs.now = clock.Now()
@@ -450,17 +449,17 @@ func TestSuspendedWhileAsking(t *testing.T) {
 		w.TryAdd(0, clock.Now(), 100)
 		s.TryAcquire(0, clock.Now(), 100)
 		theirs.now += int64(slept)
-		for asked := len(store.dones); asked > 0; asked-- { // later requests are answered later
+		for asked := len(store.dones); asked > 0; asked-- { // replies to later requests come later
 			done := store.dones[0]
 			store.dones = store.dones[1:]
 			done()
 		}
 		_, leased := w.TryAdd(0, clock.Now(), 1)
 		if leased != (slept == 0) {
-			t.Errorf("after %v a unit of the lease is spent: %t", slept, leased)
+			t.Errorf("after a sleep of %v, the lease has units: %t", slept, leased)
 		}
 		if has := s.TryAcquire(0, clock.Now(), 1); slept > 0 && has {
-			t.Errorf("after %v a call has a permit", slept)
+			t.Errorf("after a sleep of %v, a call has a permit", slept)
 		}
 		clock.Advance(time.Second)
 		theirs.now += int64(time.Second)
@@ -468,7 +467,7 @@ func TestSuspendedWhileAsking(t *testing.T) {
 }
 
 // manyShare lets a number of others take one unit each, so that a member's share of the room is
-// small, and returns a member whose store answers on demand.
+// small, and returns a member whose store replies on demand.
 func manyShare(t *testing.T, threshold float64, others int) (*slowStore, *sharing.Window) {
 	s := newSlowStore(t)
 	for range others {
@@ -488,7 +487,7 @@ func TestABurstWhereThereIsRoom(t *testing.T) {
 	s.want(0, 0, "of 100, where 1471 are free")
 }
 
-// Units leased within a larger limit go back when it is lowered, and so do grants in flight.
+// Units leased under a larger limit are returned when it is lowered, and so are grants in flight.
 // known bug 224
 func TestALoweredThreshold(t *testing.T) {
 	s := newSlowStore(t)
@@ -513,8 +512,8 @@ func TestALoweredThreshold(t *testing.T) {
 	}
 }
 
-// Calls are no longer refused once the member has handed back the units that filled the window.
-// known bug 222
+// Calls are no longer refused once the member has returned the units that filled the window. known
+// bug 222
 func TestRoomOfWhatWentBack(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	clock.SetSleep(clocks.SleepAdvance)
@@ -524,12 +523,12 @@ func TestRoomOfWhatWentBack(t *testing.T) {
 	if !all.Got || fetch(t, m, w, 1).Got || w.Ask(clock.Now(), 1) != sharing.Refuses {
 		t.Fatal("the window isn't full")
 	}
-	clock.Advance(700 * time.Millisecond) // the call's bucket is over
+	clock.Advance(700 * time.Millisecond) // the call's bucket has ended
 	w.Cancel(all.Token, 1000)
 	for asked := w.Stats().Requests; w.Stats().Requests == asked; {
 		clock.Advance(time.Millisecond)
 	}
 	if a := w.Ask(clock.Now(), 1); a == sharing.Refuses {
-		t.Fatalf("a call %v, and all units are back", a)
+		t.Fatalf("a call gets %v, but all units are back", a)
 	}
 }
