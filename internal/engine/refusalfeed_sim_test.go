@@ -11,7 +11,7 @@ import (
 )
 
 // Calls are rejected while earlier rejections are delivered, and at the end the engine is closed:
-// every rejection is delivered once, by itself or in the number of those that didn't fit.
+// every rejection is delivered once, by itself or in the number of rejections that didn't fit.
 func TestSimRefusalsAreTold(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		e, err := NewEngine(Config{Chain: NewChain()})

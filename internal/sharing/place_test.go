@@ -207,7 +207,7 @@ func TestStoreThatIsRestless(t *testing.T) {
 	}
 }
 
-// A store that loses each key at once, because it lacks memory, counts as unreachable: it isn't
+// A store that is short of memory, and loses each key at once, counts as unreachable: it isn't
 // charged again and again. known bug 199
 func TestStoreThatForgets(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
