@@ -222,8 +222,8 @@ func (h handler) Handle(_ context.Context, r slog.Record) error { h(r); return n
 func (h handler) WithAttrs([]slog.Attr) slog.Handler            { return h }
 func (h handler) WithGroup(string) slog.Handler                 { return h }
 
-// A leak's memory is bounded: beyond a number, calls are not watched, which is logged, and slots
-// become free as calls exit.
+// A leak's memory is bounded: beyond a number, calls are not watched, which is logged, and there is
+// room again as calls exit.
 func TestLeaksAreBounded(t *testing.T) {
 	var log lines
 	e, clock := newEngine(t, engine.Config{LeakAfter: time.Second, Logger: log.logger()})

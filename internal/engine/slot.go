@@ -77,7 +77,7 @@ type Verdict struct {
 	Borrowed bool
 }
 
-// longest keeps the wait that counts, of two.
+// longest replaces v with next if next's wait counts.
 func (v *Verdict) longest(next Verdict) {
 	if next.Wait > 0 && next.Outlasts(*v) {
 		*v = next

@@ -120,9 +120,9 @@ func load() (string, error) {
 	stop()
 	all.Wait()
 	slices.Sort(took)
-	return fmt.Sprintf("%d members with %d hot rules of %d a second, 10 buckets: "+
-		"%.0f scripts a second of %.1f µs each in %.0f round trips, %.0f %% of one core of Redis; "+
-		"the median round trip takes %v and the 99th of a hundred %v. %.1f %% of %.0f calls a second were admitted.\n",
+	return fmt.Sprintf("%d members with %d hot rules of %d per second, 10 buckets: "+
+		"%.0f scripts per second of %.1f µs each in %.0f round trips, %.0f %% of one core of Redis; "+
+		"the median round trip takes %v and the 99th percentile is %v. %.1f %% of %.0f calls per second were admitted.\n",
 		loadMembers, loadRules, loadLimit, scripts/seconds, micros/scripts, float64(len(took))/seconds, 100*(after.seconds-before.seconds)/seconds,
 		took[len(took)/2].Round(10*time.Microsecond), took[len(took)*99/100].Round(10*time.Microsecond), used, float64(offered.Load())/seconds), nil
 }

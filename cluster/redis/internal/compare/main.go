@@ -71,7 +71,7 @@ type way struct {
 }
 
 var ways = []way{
-	{"a key a second, `INCR`", naive},
+	{"a key per second, `INCR`", naive},
 	{"Envoy's ratelimit: `INCRBY` and `EXPIRE`, full keys remembered", envoy},
 	{"GCRA: one timestamp, a script per call", gcra},
 	{"Penstock: a strict window of 10 buckets, leased", penstock},
@@ -89,7 +89,7 @@ func run(bursts int) (string, error) {
 	}
 	defer s.Kill()
 	var b strings.Builder
-	fmt.Fprintf(&b, "| | most admitted in a second | calls admitted | commands a call, those in scripts too | processor time of Redis a call | a call takes, median and 99th | keys afterwards |\n|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(&b, "| | most admitted in a second | calls admitted | commands per call, including commands in scripts | processor time of Redis per call | duration of a call, median and 99th percentile | keys afterwards |\n|---|---|---|---|---|---|---|\n")
 	for _, w := range ways {
 		row, err := measure(w, s.Addr, bursts)
 		if err != nil {
@@ -97,7 +97,7 @@ func run(bursts int) (string, error) {
 		}
 		b.WriteString(row)
 	}
-	fmt.Fprintf(&b, "\n%d members with %d goroutines each, a limit of %d a second, %d bursts of %v at %d a second, the edge of a second in the middle of each. Redis %s, %d processors that client and server share, %s.\n",
+	fmt.Fprintf(&b, "\n%d members with %d goroutines each, a limit of %d per second, %d bursts of %v at %d per second, the edge of a second in the middle of each. Redis %s, %d processors that client and server share, %s.\n",
 		members, workers, limit, bursts, burst, offered, version(s.Addr), runtime.NumCPU(), runtime.Version())
 	return b.String(), nil
 }
