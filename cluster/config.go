@@ -20,7 +20,8 @@ type Config struct {
 	// Members is the expected number of members; 0 means unknown. This number or, if higher, the
 	// highest seen in ten minutes is used while the store is unreachable and for rules per member.
 	Members int
-	// Timeout is the minimum time the store has to reply; 0 means the longest timeout of any rule.
+	// Timeout is the minimum time that the store is given to reply; 0 means the longest timeout of
+	// any rule.
 	Timeout time.Duration
 	// ValueCalls is the number of calls per second for which this member may ask the store about
 	// single values of hotspot rules. Further calls follow their rules' OnFailure. 0 means

@@ -72,7 +72,7 @@ func denied(err error) bool {
 }
 
 // wordOf returns the error's name, if it is known. Servers before 7.0 put the error of a command
-// within a script after some words.
+// within a script behind some other words.
 func wordOf(err error) string {
 	if !isAnswer(err) {
 		return ""

@@ -3,7 +3,7 @@
 //
 // A store executes four kinds of [Command], each on one key and atomically:
 //
-//	Take      leases units of a window, and returns units
+//	Take      leases units of a window, and takes back unspent units
 //	Turn      leases turns of a throttle
 //	Permits   sets how many permits of a semaphore a member holds
 //	Presence  announces a member, and counts the members

@@ -117,7 +117,7 @@ func (r Ring) Begins(bucket int64) int64 {
 	return int64(r.Phase) + bucket*int64(r.Shape.Width())
 }
 
-// Take leases units of a window, and returns units.
+// Take leases units of a window, and takes back unspent units.
 //
 // The store executes these steps in order. The current bucket is head, the newest bucket that was
 // ever current by the clock: a borrowed bucket doesn't move head, and if the clock is set back,

@@ -133,7 +133,8 @@ func (rs SharedRules) Direct() bool {
 	return len(rs) == 1 && ok && direct.Direct()
 }
 
-// Ask returns the first rejection; otherwise that the call has wants, or its longest wait.
+// Ask returns the first rejection; if there is none, the verdict that the call has wants; if it has
+// none, its longest wait.
 func (rs SharedRules) Ask(inv *engine.Invocation) engine.Verdict { return rs.all(inv, Shared.Ask) }
 
 // Take lets every rule take. It returns the first rejection or, if there is none, the longest wait.
