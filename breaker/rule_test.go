@@ -30,7 +30,7 @@ func TestDefaults(t *testing.T) {
 func TestRefusedRules(t *testing.T) {
 	for want, r := range map[string]breaker.Rule{
 		`resource: is required: name the resource, or use "*" for all`:                                                                          {},
-		`match: is regex, but resource "*" is every resource without a rule of its own: remove it`:                                              {Resource: "*", Match: spec.MatchRegex},
+		`match: is regex, but resource "*" stands for every resource without a rule of its own: remove it`:                                      {Resource: "*", Match: spec.MatchRegex},
 		`exclude: only goes with resource "*", a prefix or a path: remove it`:                                                                   {Resource: "orders", Exclude: []string{"a"}},
 		`exclude: lists an empty name: remove it`:                                                                                               {Resource: "*", Exclude: []string{""}},
 		"resource: is not a valid regular expression: missing closing ): \"(\"":                                                                 {Resource: "(", Match: spec.MatchRegex},

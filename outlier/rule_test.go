@@ -35,7 +35,7 @@ func TestDefaults(t *testing.T) {
 func TestBadRules(t *testing.T) {
 	for want, change := range map[string]func(*outlier.Rule){
 		`resource: is required: name the resource that the endpoints serve`:                                              func(r *outlier.Rule) { r.Resource = "" },
-		`match: is path, but resource "*" is every resource without a rule of its own: remove it`:                        func(r *outlier.Rule) { r.Resource, r.Match = "*", spec.MatchPath },
+		`match: is path, but resource "*" stands for every resource without a rule of its own: remove it`:                func(r *outlier.Rule) { r.Resource, r.Match = "*", spec.MatchPath },
 		`threshold: is 1.5: use a share of the calls, from 0 to 1`:                                                       func(r *outlier.Rule) { r.Threshold = 1.5 },
 		`slowRT: is required by strategy slowRatio: set the duration above which a call is slow`:                         func(r *outlier.Rule) { r.Strategy = breaker.SlowRatio },
 		`mode: 7 is unknown: use api.Enforce, api.Shadow or api.Off`:                                                     func(r *outlier.Rule) { r.Mode = 7 },
