@@ -11,10 +11,10 @@ import (
 )
 
 // families are the packages of the rule families. None imports another, except outlier, which
-// judges endpoints with breakers.
+// uses breakers to eject endpoints.
 const families = "flow isolation adaptive breaker outlier hotspot system authority"
 
-// public packages are the ones that programs and nested modules may build on.
+// public lists the packages that programs and nested modules may build on.
 const public = "api observe/inspect observe/metriclog rules rules/lint rules/gateway rules/sources/httpsource slots cluster cluster/store cluster/storetest core core/argument core/clocks core/pattern core/spec node stat core/host " + families
 
 // layers lists the packages of this module that each package may import, lowest layer first. A name
@@ -29,7 +29,7 @@ var layers = []layer{
 
 	{"stat", "internal/lending internal/shared"},
 	{"internal/meter", "internal/lending internal/shared stat"}, // units in flight, turns and tokens
-	{"core/host", ""}, // the machine's figures from the system's files
+	{"core/host", ""}, // the machine's load and CPU use from the system's files
 	{"node", "internal/meter internal/shared stat"},
 	{"core/clocks", "internal/shared internal/shown stat"},                 // the engine's clocks
 	{"core/argument", ""},                                                  // the values of calls' arguments
@@ -39,7 +39,7 @@ var layers = []layer{
 	{"cluster", "cluster/store internal/shown core/clocks core/spec stat"}, // the words for limits that several processes share
 	{"cluster/storetest", "cluster/store stat"},                            // the test cases for stores
 	{"internal/sharing", "cluster cluster/store internal/lending internal/meter internal/safelog internal/shared internal/shown core/clocks stat"}, // members, their leases, and their requests
-	{"core", "internal/shown core/argument core/spec"}, // the words: refusals, figures, explanations
+	{"core", "internal/shown core/argument core/spec"}, // the words: refusals, stats, explanations
 	{"internal/sampler", "internal/shared core/host"},  // the machine, read while a rule needs it
 	{"internal/engine", "core internal/meter internal/safelog internal/shared internal/shown node stat core/host core/clocks core/argument core/pattern core/spec internal/sampler"},
 	{"internal/family", "cluster core internal/engine internal/meter internal/sharing core/pattern core/spec node stat"}, // which rules apply, and their state
@@ -100,7 +100,7 @@ var layers = []layer{
 	{"internal/proof/*", "*"}, // test tools, and tests of the whole
 }
 
-// testTools are only for tests and for each other, whatever a row says.
+// testTools may be imported only by tests and by each other, regardless of their rows.
 var testTools = []string{"internal/proof/arch", "internal/proof/books", "internal/proof/chance", "internal/proof/figure", "internal/proof/patience", "internal/proof/plant", "internal/proof/race", "internal/proof/replay", "internal/proof/schedules", "internal/proof/trial"}
 
 type layer struct {

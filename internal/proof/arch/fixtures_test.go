@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Each check gets code that it must report, and beside it code that it must accept.
+// Each check gets code that it must report, and similar code that it must accept.
 func TestChecksReport(t *testing.T) {
 	rows := []layer{{"low", ""}, {"high", "low"}, {"examples/*", "high"}, {"open", "*"}, {"internal/proof/*", "*"}}
 	checkLayers := func(m tree) []string { return m.checkLayers(rows) }

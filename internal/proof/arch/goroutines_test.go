@@ -108,7 +108,7 @@ func TestLoggersOfTheUserAreWrapped(t *testing.T) {
 			x, _ := s.X.(*ast.Ident)
 			isSlog := x != nil && x.Name == "slog"
 			if (s.Sel.Name == "Logger" && !isSlog || s.Sel.Name == "Default" && isSlog) && dir != "internal/safelog" && loggers[path.Join(dir, path.Base(name))] == "" {
-				t.Errorf("%v: a logger of the user's: wrap it by safelog.New, or use Engine.Logger", fset.Position(n.Pos()))
+				t.Errorf("%v: logger passed in by the user: wrap it with safelog.New, or use Engine.Logger", fset.Position(n.Pos()))
 			}
 			return true
 		})

@@ -1,7 +1,7 @@
 package main
 
 // attack is one way to make an engine break a promise. run runs one round of it: it draws the load
-// from the round, compares the results with the promises, and returns what was wrong, or nil.
+// from the round, compares the results with the promises, and returns the violation, or nil.
 type attack struct {
 	name    string
 	promise string

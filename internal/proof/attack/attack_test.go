@@ -58,8 +58,8 @@ func TestRoundsRepeat(t *testing.T) {
 	}
 }
 
-// Two guards, one with additional rules in shadow mode, give the same answers to every call and
-// have the same nodes, whatever the caps, while rules are loaded, change their mode and nodes are
+// Two guards, one with additional rules in shadow mode, give every call the same verdict and keep
+// the same nodes under any caps, while rules are loaded and change their mode and nodes are
 // evicted. known bug 127
 func TestShadowRulesAtTheCaps(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one thing happens at a time; two would take turns at each collection
@@ -181,7 +181,7 @@ func TestWhatAStormPromises(t *testing.T) {
 		"the highest of the lowest":  {[]rules.Set{both(permits(spec.Enforce, 5), queue(spec.Enforce, 3, 0)), queue(spec.Enforce, 4, 0)}, 4, true},
 		"at some time there is none": {[]rules.Set{queue(spec.Enforce, 3, 0), queue(spec.Shadow, 3, 0)}, 0, false},
 		"another rule takes over":    {[]rules.Set{queue(spec.Enforce, 3, 0), both(permits(spec.Enforce, 5), queue(spec.Shadow, 3, 0))}, 5, true},
-		// Found by a night: queued calls all run, whatever the other rule does with new ones.
+		// Found by a run overnight: queued calls all run, regardless of what the other rule does with new ones.
 		"another rule takes over from a queue": {[]rules.Set{queue(spec.Enforce, 3, 10), both(permits(spec.Enforce, 5), queue(spec.Shadow, 3, 10))}, 0, false},
 		"a queue goes on":                      {[]rules.Set{queue(spec.Enforce, 3, 10), queue(spec.Enforce, 2, 10)}, 3, true},
 	} {

@@ -69,7 +69,7 @@ func byHand(r *round) error {
 	return nil
 }
 
-// reported waits for the outcome of a write, and checks that it is the expected one.
+// reported waits for the outcome of a write, and checks it.
 func (s *sourceRound) reported(holds string) error {
 	ctx, cancel := context.WithTimeout(s.ctx, 20*time.Second)
 	defer cancel()

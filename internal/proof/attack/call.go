@@ -53,7 +53,7 @@ func drawValue(r *round, values int) any {
 	return r.IntN(values)
 }
 
-// options returns the options of the call.
+// options returns the call's options.
 func (c *call) options() (opts []engine.Option) {
 	if c.units != 1 {
 		opts = append(opts, api.Units(int(c.units)))

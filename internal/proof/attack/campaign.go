@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// campaign is one run of the command: rounds of the attacks in turn, until the time is over or a
+// campaign is one run of the command: rounds of the attacks in turn, until the time is up or a
 // promise is broken.
 type campaign struct {
 	attacks []attack
@@ -44,7 +44,7 @@ type finding struct {
 // longer than this hangs.
 const patience = 2 * time.Minute
 
-// run runs rounds until the time is over, always of the attack that has had the least time, and at
+// run runs rounds until the time is up, always of the attack that has had the least time, and at
 // least one of each. It stops at the first broken promise.
 func (c *campaign) run() *finding {
 	c.tallies = make([]tally, len(c.attacks))
@@ -97,8 +97,8 @@ func (c *campaign) clear() {
 	}
 }
 
-// make runs a round and returns what was wrong, if anything. A panic is wrong, and so is a round
-// that doesn't end: its goroutines may be left.
+// make runs a round and returns the reason if it failed. A panic is a failure, and so is a round
+// that doesn't end, which may leave its goroutines behind.
 func (c *campaign) make(a attack, r *round) (reason string) {
 	over := make(chan string, 1)
 	go func() {

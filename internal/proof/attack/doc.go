@@ -10,17 +10,17 @@
 // promise, the steps before it and how to repeat them, and exits with 1. A round that runs alone,
 // with -round, prints all of its steps.
 //
-// An attack is a function in a file of its own and a line in attack.go. It runs one round after the
+// An attack is a function in its own file and a line in attack.go. It runs one round after the
 // other, each from a seed, so that a round can be repeated: exactly if it has one caller at a time;
 // if callers race, they race for the same things.
 //
 // # What it relies on
 //
 // Expectations come from the documents, and from a log of the calls, their times and their
-// outcomes: never from the engine's own counters alone. Package model and its drawer judge the
-// verdicts of one call after the other. Here callers race, services stall, machines are overloaded
-// and slots panic: attacks check bounds that need no such log, or compare two guards, or ask the
-// model (instants).
+// outcomes: never from the engine's own counters alone. Package model and its drawer check the
+// verdicts of calls made one after the other. Here callers race, services stall, machines are
+// overloaded and slots panic: attacks check bounds that need no such log, or compare two guards, or
+// ask the model (instants).
 //
 // # The files
 //
@@ -28,5 +28,5 @@
 //	attack                   the list
 //	draw, call, reshape      random rules and calls, and every way to change rules
 //	stage                    a clock on which callers sleep, and one thing happens at a time
-//	the others               an attack each, by its name
+//	other files              one attack each, named after it
 package main

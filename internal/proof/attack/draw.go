@@ -53,8 +53,8 @@ func fit[R any](list []R, normalized func(R) (R, error)) {
 
 func normalizedFlow(rule flow.Rule) (flow.Rule, error) { return rule.Normalized(3) }
 
-// drawSet returns rules of all families, each family with up to most, and every rule with an ID of
-// its own that names its family.
+// drawSet returns rules of all families, at most most of each. Every rule has a unique ID that
+// names its family.
 func drawSet(r *round, most int) (set rules.Set) {
 	for i := range r.IntN(most + 1) {
 		set.Authority = append(set.Authority, drawAuthority(r, fmt.Sprintf("authority %d", i)))

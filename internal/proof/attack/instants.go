@@ -90,8 +90,8 @@ func instantSet(r *round) rules.Set {
 	return set
 }
 
-// instantRules returns the rules of a set that are enforced and make no call wait, and that the
-// model knows completely, whoever comes first.
+// instantRules returns the enforced rules of a set that make no call wait and that the model covers
+// completely, regardless of the order of the calls.
 func instantRules(r *round, set rules.Set) rules.Set {
 	set = withMode(r, set, spec.Enforce, "")
 	set.Breaker, set.Outlier, set.Adaptive = nil, nil, nil
@@ -173,7 +173,7 @@ func atOnce(r *round, g *api.Guard, m *model.Model) ([]*call, error) {
 			}
 		}
 		if m.Ask(probe) == nil {
-			return nil, fmt.Errorf("%s; there was room for %d units beside everything that others may have held for a moment", c, probe.Units)
+			return nil, fmt.Errorf("%s; there was room for %d units on top of everything that others may have held for a moment", c, probe.Units)
 		}
 		m.Refused(c.model, block.Kind, block.Rule)
 	}

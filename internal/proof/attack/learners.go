@@ -75,12 +75,12 @@ type job struct {
 	left  time.Duration // of its work
 }
 
-// limits returns the figures that the rule shows.
+// limits returns the rule's stats.
 func (s *service) limits() adaptive.LimitStats {
 	return s.guard.Tree().Rules[0].Details.(adaptive.Stats).Limits[0]
 }
 
-// run sends calls for a while, at a rate a second.
+// run sends rate calls per second for the given time.
 func (s *service) run(workers int, rate float64, lasts time.Duration) error {
 	for range lasts / ms {
 		for s.backlog += rate / 1000; s.backlog >= 1; s.backlog-- {
@@ -110,11 +110,11 @@ func (s *service) come() error {
 	case n > s.rule.Ceiling:
 		return fmt.Errorf("%d are in flight, above the ceiling of %d", n, s.rule.Ceiling)
 	case err != nil && n < s.rule.Floor:
-		return fmt.Errorf("a call is refused beside %d in flight, below the floor of %d", n, s.rule.Floor)
+		return fmt.Errorf("a call is refused with %d in flight, below the floor of %d", n, s.rule.Floor)
 	case looks && err == nil && int64(n) > limit.InForce:
 		return fmt.Errorf("a call was admitted as number %d, but the limit is %d", n, limit.InForce)
 	case looks && err != nil && int64(n) < limit.InForce:
-		return fmt.Errorf("a call was refused beside %d in flight, but the limit is %d", n, limit.InForce)
+		return fmt.Errorf("a call was refused with %d in flight, but the limit is %d", n, limit.InForce)
 	}
 	return nil
 }

@@ -58,8 +58,8 @@ func (p *loaded) value(now int64, value float64) (float64, error) {
 	return value, nil
 }
 
-// step plays a millisecond in which calls come at a rate a second. come returns an error if a call
-// was wrongly admitted or refused.
+// step plays a millisecond in which calls arrive at the given rate per second. come returns an
+// error if a call was wrongly admitted or refused.
 func (p *loaded) step(rate float64, come func(admitted bool) error) error {
 	for range p.Due(rate) {
 		e, err := p.guard.Entry(context.Background(), "orders", api.Inbound())

@@ -34,7 +34,7 @@ func loads(r *round) error {
 	return nil
 }
 
-// heapOf returns n rules of a shape.
+// heapOf returns n rules of the given shape.
 func heapOf(h heapShape, n int) (set rules.Set) {
 	for i := range n {
 		h.add(&set, i)

@@ -13,10 +13,10 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// machines really overloads a simulated machine, until system rules for its load, its processors or
-// the response times act. For a yes-or-no rule, each call must get the answer that follows from the
+// machines overloads a simulated machine until system rules for its load, its processors or the
+// response times act. Under a yes-or-no rule, each call must get the verdict that follows from the
 // readings and the log of completions; a steady rule must settle, use the machine's capacity, and
-// admit everybody again when the crowd has gone.
+// admit everybody again when the crowd has dispersed.
 func machines(r *round) error {
 	rule := system.Rule{ID: "host", Metric: pick(r, system.CPU, system.CPU, system.RT, system.Load)}
 	switch rule.Metric {
@@ -64,7 +64,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// judge returns what is wrong with a call's answer, if anything.
+// judge returns an error if a call's verdict is wrong.
 func (p *loaded) judge(rule system.Rule, admitted bool) error {
 	now := p.clock.Now()
 	if rule.Metric == system.RT {
@@ -171,7 +171,7 @@ func (p *loaded) oneCeiling(admitted bool) error {
 		p.lowest = min(p.lowest, p.InFlight())
 	}
 	if p.highest >= p.lowest {
-		return fmt.Errorf("between two readings a call was admitted beside %d in flight, but another refused beside %d", p.highest, p.lowest)
+		return fmt.Errorf("between two readings a call was admitted with %d in flight, but another was refused with %d", p.highest, p.lowest)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func (n *nerves) own(p any) error {
 	return errNervous
 }
 
-// nervousSlot plays every role, holds something of its own, and refuses now and then.
+// nervousSlot plays every role, holds its own resources, and refuses now and then.
 type nervousSlot struct {
 	*nerves
 	name string

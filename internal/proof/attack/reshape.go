@@ -65,7 +65,7 @@ func reshapeFamily[R spec.Rule](r *round, old []R, mode func(*R) *spec.Mode, cha
 	return next
 }
 
-// withMode returns the rules of a set in one mode, with a prefix before their IDs.
+// withMode returns the rules of a set, all in the given mode and with the prefix before their IDs.
 func withMode(r *round, set rules.Set, mode spec.Mode, prefix string) rules.Set {
 	for i := range set.Authority {
 		set.Authority[i].Mode, set.Authority[i].ID = mode, prefix+set.Authority[i].ID

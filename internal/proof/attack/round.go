@@ -65,7 +65,7 @@ func (r *round) last() []string {
 	return slices.Clone(r.steps[max(0, len(r.steps)-kept):])
 }
 
-// cleanup registers f to run when the round is over, the last one first.
+// cleanup registers f to run when the round ends, the last one first.
 func (r *round) cleanup(f func() error) { r.cleanups = append(r.cleanups, f) }
 
 // end cleans up, and returns an error about anything left behind.
@@ -83,8 +83,8 @@ var start = time.Unix(1_700_000_000, 0)
 // silent discards what attacks learn otherwise.
 var silent = slog.New(slog.DiscardHandler)
 
-// guard returns a guard, on a manual clock unless the configuration has another. When the round is
-// over every call must have ended; then it must hold nothing, and no slot may have panicked.
+// guard returns a guard, on a manual clock unless the configuration has another. When the round
+// ends, every call must have ended; then the guard must hold nothing, and no slot may have panicked.
 func (r *round) guard(cfg api.Config) (*api.Guard, *clocks.Manual) {
 	g, clock := r.bareGuard(cfg)
 	r.cleanup(func() error {
@@ -96,7 +96,7 @@ func (r *round) guard(cfg api.Config) (*api.Guard, *clocks.Manual) {
 	return g, clock
 }
 
-// bareGuard is guard for an attack that checks the remains itself.
+// bareGuard is like guard, but leaves the checks at the end of the round to the attack.
 func (r *round) bareGuard(cfg api.Config) (*api.Guard, *clocks.Manual) {
 	if cfg.Clock == nil {
 		cfg.Clock = clocks.NewManual(start)
@@ -113,8 +113,8 @@ func (r *round) bareGuard(cfg api.Config) (*api.Guard, *clocks.Manual) {
 	return g, clock
 }
 
-// settled returns what a guard still holds although no call should be running. Don't use the guard
-// after that.
+// settled returns an error if a guard still holds something when no call should be running. Don't
+// use the guard afterwards.
 func settled(g *api.Guard) error {
 	var errs []error
 	for _, problem := range books.Unsettled(g.Engine()) {
@@ -123,7 +123,7 @@ func settled(g *api.Guard) error {
 	return errors.Join(errs...)
 }
 
-// folder returns a directory that is removed when the round is over.
+// folder returns a directory that is removed when the round ends.
 func (r *round) folder() string {
 	dir, err := os.MkdirTemp("", "attack-")
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 )
 
 // shadows makes the same calls on two guards; one has the rules of the other and some more in
-// shadow mode. Both must give the same answer to every call, and have the same nodes, however few
-// values the rules may know and however few nodes there may be.
+// shadow mode. Both must give every call the same verdict, and have the same nodes, even under low
+// caps on values and nodes.
 func shadows(r *round) error {
-	// An evicted node that comes back is as before, or new if it has been collected meanwhile: that
+	// An evicted node that is called again is as before, or new if it has been garbage-collected: that
 	// must happen to both guards at once.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	sets := drawShadowSets(r)
@@ -119,7 +119,7 @@ func shadows(r *round) error {
 	return nil
 }
 
-// shadowSide is one of the two guards.
+// shadowSide holds one of the two guards.
 type shadowSide struct {
 	stage            *stage
 	guard            *api.Guard
@@ -141,8 +141,8 @@ func (s *shadowSide) call(r *round, c call, endpoint string, fails bool) string 
 		return s.guard.Entry(from(ctx, c.context, c.origin), c.resource, opts...)
 	})
 	s.waiting = append(s.waiting, sc)
-	// How long it sleeps at first is not compared: a call with a place in the queue of a shadow
-	// rule may wake to notify those behind it, and sleeps on. When it runs is compared.
+	// The first sleep is not compared: a call that is queued at a shadow rule may wake to notify
+	// the calls behind it, and go back to sleep. The time at which it runs is compared.
 	return fmt.Sprintf("%d of %d wait; ", len(s.waiting), s.calls) + s.look()
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// shadowSets are the rules enforced on two guards, and the shadow rules of one of them.
+// shadowSets holds the rules enforced on two guards, and the shadow rules of one of them.
 type shadowSets struct {
 	hold, shadow rules.Set
 	// quiet are rules that refuse nobody. They alternate between the two: when a rule that was in
@@ -74,8 +74,8 @@ func (s *shadowSets) both(r *round) [2]rules.Set {
 }
 
 // change prepares a load: some rules change, some enforced ones are dropped or moved to shadow
-// mode, and the quiet rules change places. A rule under which calls wait goes on judging
-// them, with what it has learned since: so none is taken out while anybody waits.
+// mode, and the quiet rules are reordered. A rule under which calls wait keeps deciding about
+// them, with everything it has learned since: so none is taken out while anybody waits.
 //
 // It reports whether an enforced expression changes. Resources that were not called since another
 // one was loaded, perhaps in shadow mode, remember more precisely than the others when calls
@@ -153,7 +153,7 @@ func strange(r *round, c *call) {
 	}
 }
 
-// joined returns the rules of two sets, those of the first before the others.
+// joined returns the rules of a, followed by the rules of b.
 func joined(a, b rules.Set) rules.Set {
 	return rules.Set{
 		Authority: slices.Concat(a.Authority, b.Authority), System: slices.Concat(a.System, b.System),
@@ -163,7 +163,7 @@ func joined(a, b rules.Set) rules.Set {
 	}
 }
 
-// merge returns the rules of two sets as one, those of each in their order.
+// merge returns the rules of two sets as one, and keeps the order within each set.
 func merge(r *round, a, b rules.Set) rules.Set {
 	return rules.Set{
 		Authority: mixed(r, a.Authority, b.Authority), System: mixed(r, a.System, b.System),

@@ -88,7 +88,7 @@ func (s *sourceRound) distinct() rules.Set {
 	return rules.Set{Flow: []flow.Rule{rule}}
 }
 
-// holds reports whether all flow rules of a set are in another.
+// holds reports whether all contains every flow rule of some.
 func holds(all, some rules.Set) bool {
 	for _, rule := range some.Flow {
 		if !slices.ContainsFunc(all.Flow, func(r flow.Rule) bool { return spec.Equal(r, rule) }) {

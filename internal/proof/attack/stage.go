@@ -12,7 +12,7 @@ import (
 
 // stage is a clock with the callers that sleep on it. One thing happens at a time: a caller that
 // asks, is woken or is canceled runs until it has returned or sleeps again, together with callers
-// that it woke. So repeating a round gives the same round, although every caller is a goroutine.
+// that it woke. So a repeated round runs the same way, even though every caller is a goroutine.
 type stage struct {
 	exiting sync.Mutex // held while a call exits; before mu
 
@@ -37,7 +37,7 @@ type caller struct {
 	err      error
 	returned bool
 	came     int64         // when it asked
-	sleeps   time.Duration // how long it went to sleep for, 0 if it didn't
+	sleeps   time.Duration // how long it went to sleep for, or 0 if it didn't
 	at       int64         // when it returned
 	cancel   context.CancelFunc
 }
@@ -76,7 +76,7 @@ func (s *stage) Sleep(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 	}
-	s.exiting.Lock() // one thing at a time: woken callers continue when the exit is over
+	s.exiting.Lock() // one thing at a time: woken callers continue when the exit has returned
 	defer s.exiting.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (s *stage) enter(parent context.Context, ask func(context.Context) (api.Adm
 }
 
 // exit ends a running call. It passes on the call's units before breakers count its end, so callers
-// that it wakes must not be asked meanwhile: their answers would depend on timing.
+// that it wakes must not run until it returns: their verdicts would depend on timing.
 func (s *stage) exit(e api.Admitted) {
 	s.exiting.Lock()
 	defer s.exiting.Unlock()

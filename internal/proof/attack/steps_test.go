@@ -53,10 +53,10 @@ func TestOneLoad(t *testing.T) {
 	}
 }
 
-// The number of statements executed by loads of an odd shape grows with the number of rules, not
-// with its square, whatever the shape: four times as many rules take four times as many steps, plus
-// at most a fourteenth. A build of this test with coverage counts them, so a slow machine changes
-// nothing. known bug 126
+// For every odd shape, the number of statements executed by a load grows linearly with the number
+// of rules, not quadratically: four times as many rules take four times as many steps, plus at most
+// a fourteenth. A build of this test with coverage counts them, so a slow machine changes nothing.
+// known bug 126
 func TestLoadsTakeLinearSteps(t *testing.T) {
 	figure.AtNight(t) // it builds a program
 	race.OneGoroutine(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// stormCaller is one of the callers.
+// stormCaller represents one of the callers.
 type stormCaller struct {
 	*storm
 	number int

@@ -56,9 +56,9 @@ func (s *storm) inFlight(name string, all []stormEntry) error {
 	return nil
 }
 
-// mostAtOnce returns the most units of a resource that some enforced rule allowed at any time;
-// false if at some time there was none, or a queue's rule stopped being enforced: then all queued
-// calls run, and the other rules have decided about them before.
+// mostAtOnce returns the most units of a resource that some enforced rule allowed at any time, or
+// false if at some time there was no such rule, or a queue's rule stopped being enforced: then all
+// queued calls run, and the other rules have decided on them before.
 func (s *storm) mostAtOnce(name string) (most int64, ok bool) {
 	queues := make(map[string]bool) // rules that have had a queue
 	for _, set := range s.sets {
@@ -135,7 +135,7 @@ func (s *storm) inIntervals(all []stormEntry) error {
 }
 
 // boundOf returns the shortest real interval for which a rule promised a limit, and the highest
-// that it promised; false if it wasn't in effect all the time.
+// limit that it promised, or false if it wasn't in effect all the time.
 func (s *storm) boundOf(id string) (span, most int64, ok bool) {
 	rate, burst, buckets := 0.0, int64(0), 0
 	for _, set := range s.sets {

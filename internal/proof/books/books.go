@@ -79,8 +79,8 @@ func unsettled(engines []*engine.Engine) (problems []string) {
 	return problems
 }
 
-// stray names the goroutines beyond the number before the tests. Ending goroutines get time,
-// until go test's limit. Fuzzing leaves one of its own.
+// stray names the goroutines beyond the number before the tests. Goroutines that are ending get
+// time, up to go test's limit. Fuzzing itself leaves one.
 func stray(before int, begin time.Time) (problems []string) {
 	if fuzz := flag.Lookup("test.fuzz"); fuzz != nil && fuzz.Value.String() != "" {
 		return nil
@@ -111,9 +111,9 @@ func strayWithin(before int, patience time.Duration) (problems []string) {
 	return problems
 }
 
-// Unsettled lists what an engine still holds although no call should be running: nothing if the
-// books are balanced. It looks at the windows as of two days later, which empties them: don't use
-// the engine after that.
+// Unsettled lists everything an engine still holds when no call should be running, which is nothing
+// if the books balance. It reads the windows as of two days later, which empties them: don't use
+// the engine afterwards.
 func Unsettled(e *engine.Engine) (problems []string) {
 	note := func(where, what string, n int64) {
 		if n != 0 {

@@ -84,7 +84,7 @@ func TestUnsettledSeesTheOverflow(t *testing.T) {
 	assert.Empty(t, Unsettled(e))
 }
 
-// A wait, and what the call holds meanwhile.
+// Unsettled reports a waiting call and everything that it holds.
 func TestUnsettledSeesACallThatWaits(t *testing.T) {
 	e, clock := newEngine(t, node.Caps{})
 	done := make(chan struct{})
@@ -125,7 +125,7 @@ func TestUnsettledSeesWhatNobodyHolds(t *testing.T) {
 	assert.Equal(t, []string{"orders|units borrowed|7", "orders|units in a window two days later|5"}, whats(Unsettled(e)))
 }
 
-// Keep notifies its own test, and a collected engine is no problem of Main's.
+// Keep reports to its own test, and Main ignores an engine that has been garbage-collected.
 func TestKeep(t *testing.T) {
 	e, _ := newEngine(t, node.Caps{})
 	entry, err := e.Enter(t.Context(), "orders", nil)
@@ -159,8 +159,8 @@ func (r *recorder) end() {
 	}
 }
 
-// A goroutine that is ending gets time; others are reported. They are more than other
-// tests can have left to end meanwhile.
+// A goroutine that is ending gets time; others are reported. There are more of them than other
+// tests can have left running.
 func TestStrayGoroutines(t *testing.T) {
 	const many = 100
 	before := runtime.NumGoroutine()

@@ -39,7 +39,7 @@ func Source(t testing.TB) *rand.Rand {
 	return Stream(t, 0)
 }
 
-// Stream is Source for a test with several streams: each number has its own, all from one seed.
+// Stream is like Source, but gives a test several streams: one per number, all from one seed.
 func Stream(t testing.TB, number uint64) *rand.Rand {
 	t.Helper()
 	t.Logf("-seed=%d", *Seed)

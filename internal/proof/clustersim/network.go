@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/cluster/store"
 )
 
-// Server is the store of a world, with a clock of its own and a replica that lags a little.
+// Server is the world's store, with its own clock and a replica that lags a little.
 type Server struct {
 	world  *World
 	Clock  *Clock
@@ -27,7 +27,7 @@ type Server struct {
 	heads map[string]int64
 	books map[string]*Book
 	taken map[taker]int64 // commands in the current bucket
-	// MostTaken is the most commands of one member for one key in one bucket.
+	// MostTaken is the maximum number of commands of one member for one key in one bucket.
 	MostTaken int64
 }
 

@@ -127,7 +127,7 @@ type Book struct {
 // admission is a number of units at a true time.
 type admission struct{ at, units int64 }
 
-// NewBook returns the book of a window that nodes will share.
+// NewBook returns a Book for a window that nodes will share.
 func (s *Server) NewBook(name string, cfg sharing.WindowConfig) *Book {
 	return &Book{server: s, name: name, config: cfg, limit: int64(cfg.Threshold), units: map[int64]int64{}}
 }

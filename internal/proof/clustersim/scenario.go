@@ -21,8 +21,8 @@ type Setup struct {
 	For           time.Duration // after a second for warming up, or an interval; two with several keys
 	// Moves sends all traffic to one member at a time, and to the next one after this time.
 	Moves time.Duration
-	// First is the share of all traffic that comes to the first member; the others get the rest. 0
-	// means equal shares.
+	// First is the share of all traffic that arrives at the first member; the others get the
+	// remainder. 0 means equal shares.
 	First float64
 	// Unready disables leases of the next bucket.
 	Unready bool

@@ -10,8 +10,8 @@ import (
 
 var second = stat.Shape{Interval: time.Second, Buckets: 10, Strict: true}
 
-// With and without room, few calls wait, none for long, few commands are sent, and as much is
-// admitted as by a window in one process, evenly. docs/cluster.md promises these figures. known bug
+// With and without room, few calls wait, none waits for long, few commands are sent, and as much is
+// admitted as by a window in one process, evenly. docs/cluster.md promises these numbers. known bug
 // 225
 func TestPrice(t *testing.T) {
 	length := 12 * time.Second // 10,000 units a member and more
@@ -58,7 +58,7 @@ func TestRoom(t *testing.T) {
 	}
 	setup.Moves, setup.Members, setup.Offered = 0, 1, 0.3
 	most := 1.3
-	if lending.Always { // half of a lease is lent at its first call, so the member sees at once whether the rest will suffice
+	if lending.Always { // half of a lease is lent at its first call, so the member sees at once whether the remainder will suffice
 		most = 2
 	}
 	if o := Play(setup, 1); o.Over > 0 || o.Used < 0.99 || o.Requests > most {
@@ -66,8 +66,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// If one member has most of the traffic, it gets what the others leave. docs/cluster.md has the
-// least of these figures. known bug 227
+// If one member has most of the traffic, it gets the units that the others leave. docs/cluster.md
+// states the minimum of these numbers. known bug 227
 func TestSkew(t *testing.T) {
 	for _, roundTrip := range []time.Duration{time.Millisecond, 5 * time.Millisecond} {
 		for offered, used := range map[float64]float64{0.9: 0.965, 1.2: 0.98, 1.5: 0.99} {
@@ -79,8 +79,8 @@ func TestSkew(t *testing.T) {
 	}
 }
 
-// A member with occasional calls and no lease for them finds room beside a member that takes as
-// much as it can. known bug 228
+// A member with occasional calls and no lease for them still finds room when another member takes
+// as much as it can. known bug 228
 func TestNowAndThen(t *testing.T) {
 	setup := Setup{Members: 9, Limit: 1000, Shape: second, RoundTrip: time.Millisecond, Units: 1, For: time.Minute}
 	for offered, rest := range map[float64]float64{1.1: 0.7, 1.5: 0.55} { // one window would admit 0.82 and 0.62 of them

@@ -9,7 +9,7 @@ import (
 )
 
 // Story is one run for a picture: the units that each of four members admits while traffic moves,
-// one of them leaves and comes back, and the store is unreachable for a while.
+// one of them leaves and rejoins, and the store is unreachable for a while.
 type Story struct {
 	Limit    int64
 	Step     time.Duration

@@ -1,5 +1,5 @@
-// Package clustersim simulates whole clusters on a virtual clock: members with clocks of their own,
-// a store behind a network that delays, loses and repeats messages, and calls. The same seed gives
+// Package clustersim simulates whole clusters on a virtual clock: members with their own clocks, a
+// store behind a network that delays, loses and repeats messages, and calls. The same seed gives
 // the same run. The units that members admit are checked against the limit in the store's time.
 package clustersim
 
@@ -87,8 +87,8 @@ func (e *events) Pop() any {
 	return x
 }
 
-// Clock is a machine's clock: it runs at a rate of its own, and belongs to a process that can be
-// stopped for a while. It is a clocks.Clock.
+// Clock is a machine's clock: it runs at its own rate, and belongs to a process that can be stopped
+// for a while. It is a clocks.Clock.
 type Clock struct {
 	Late time.Duration // maximum delay of alarms
 
@@ -101,7 +101,7 @@ type Clock struct {
 	asleep  []*call
 }
 
-// NewClock returns a clock that is ahead of the true time and runs at a rate.
+// NewClock returns a clock that is ahead of the true time by ahead and runs at the given rate.
 func (w *World) NewClock(ahead time.Duration, rate float64) *Clock {
 	c := &Clock{world: w, ahead: int64(ahead), since: w.now, rate: rate}
 	w.clocks = append(w.clocks, c)
@@ -189,7 +189,7 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// wake continues the calls whose sleep is over.
+// wake resumes the calls whose sleep has ended.
 func (c *Clock) wake() {
 	for i := 0; i < len(c.asleep); i++ {
 		if x := c.asleep[i]; x.woken || x.ctx.Err() != nil {

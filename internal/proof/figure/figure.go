@@ -36,17 +36,17 @@ func AtNight(t testing.TB) {
 
 // Figure is one result of a check.
 type Figure struct {
-	// Name says what was measured, such as "over-admissions, window".
+	// Name describes the measurement, such as "over-admissions, window".
 	Name  string
 	Value float64
-	// Unit is that of Value and AtMost, "" for a count.
+	// Unit is the unit of Value and AtMost, or "" for a count.
 	Unit string
 	// AtMost is the target. If AtLeast is set, that is the target instead.
 	AtMost  float64
 	AtLeast float64 `json:",omitempty"`
 	// N is the number of trials, such as entries, schedules or rewrites.
 	N int64
-	// Seed repeats the run; 0 if nothing in it is random.
+	// Seed repeats the run, or is 0 if nothing in it is random.
 	Seed uint64
 	// Test is the test that reported it, and Package its folder. Report fills them
 	// in.

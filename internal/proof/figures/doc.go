@@ -2,7 +2,7 @@
 // ordinary test run, and prints one table.
 //
 //	go run ./internal/proof/figures              all of them: make figures
-//	go run ./internal/proof/figures ./stat       those of a package
+//	go run ./internal/proof/figures ./stat       the checks of one package
 //	go run ./internal/proof/figures -write       keep the table in figures.md, its summary in docs/reliability.md
 //	FIGURES=long go run ./internal/proof/figures the sizes for a night
 //

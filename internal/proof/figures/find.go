@@ -72,7 +72,7 @@ var reporters = map[string][]string{
 }
 
 // reports reports whether a file calls one of reporters. The tests of package schedules itself do,
-// and have no figures.
+// but report no figures.
 func reports(file *ast.File) (found bool) {
 	if file.Name.Name == "schedules_test" {
 		return false
@@ -123,5 +123,5 @@ func flagsFor(file *ast.File) ([]string, error) {
 			return way.flags, nil
 		}
 	}
-	return nil, fmt.Errorf("it reports a figure under a build constraint that no entry of ways meets: add one in internal/proof/figures/find.go")
+	return nil, fmt.Errorf("it reports a figure under a build constraint that no entry of ways satisfies: add one in internal/proof/figures/find.go")
 }

@@ -83,7 +83,7 @@ func runChecks(root, size string, checks []check) (results []result, failed []st
 	return results, failed
 }
 
-// run runs the check and reads its figures, also if it fails.
+// run runs the check and reads its figures, even if it fails.
 func (r *result) run(root, size string) (output string, err error) {
 	file, err := os.CreateTemp("", "figures-*.jsonl")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // claims are the statements that figures support, in the page's words. A figure belongs to the
-// first claim whose names match its own; other figures are in the last row.
+// first claim with a matching name; the remaining figures are in the last row.
 var claims = []struct {
 	text  string
 	names *regexp.Regexp

@@ -30,7 +30,7 @@ func TestSummaryIsOfTheTable(t *testing.T) {
 	shown, err := tables.Kept(root+summaryFile, "summary")
 	require.NoError(t, err)
 	assert.Equal(t, "\n"+summary(kept)+"\n", shown)
-	assert.Len(t, strings.Split(strings.TrimSpace(shown), "\n"), 2+len(claims)+1, "a row for each claim, and one for the rest")
+	assert.Len(t, strings.Split(strings.TrimSpace(shown), "\n"), 2+len(claims)+1, "the summary needs a row for each claim, and one for the remaining figures")
 }
 
 // rows reads the figures back from a table in the page: names, values, targets and trials.
