@@ -100,7 +100,7 @@ func hystrixBreaker(asked keys) limits {
 			Timeout: 60_000, MaxConcurrentRequests: 10_000, RequestVolumeThreshold: 1, SleepWindow: int(never / time.Millisecond),
 		})
 		if asked.isClosed(key) {
-			// It counts on a goroutine of its own, so call until it has counted.
+			// It counts on a separate goroutine, so call until it has counted.
 			for errors.Is(hystrix.Do(list[key], func() error { return errDown }, nil), errDown) {
 				time.Sleep(time.Millisecond)
 			}

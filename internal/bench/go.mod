@@ -1,5 +1,5 @@
-// Penstock beside the libraries that people choose instead. A module of its own, so that nothing of
-// them reaches those who require the engine.
+// Benchmarks of Penstock and the libraries that people choose instead. It is a separate module, so
+// that requiring the engine doesn't pull in those libraries.
 module github.com/penstock-go/penstock/internal/bench
 
 go 1.26.0

@@ -13,15 +13,15 @@ import (
 // contender is a library at a job that several can do, used as its users would.
 type contender struct {
 	name string
-	less string // work of Penstock's that it leaves out
+	less string // work that Penstock does and it doesn't
 	// open makes limits for the keys.
 	open func(asked keys) limits
 }
 
-// keys are limited separately. The last ones are closed: nearly every call of theirs is refused.
+// keys are limited separately. The last ones are closed: nearly all of their calls are refused.
 type keys struct {
 	all, closed int
-	named       bool // the limit of a key is found by its name
+	named       bool // a key's limit is looked up by name
 	cached      bool // the library reads a cached clock, not the machine's
 }
 

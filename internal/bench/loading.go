@@ -57,8 +57,8 @@ var oddShapes = map[string]func(i int) flow.Rule{
 	},
 }
 
-// loadingOdd measures replacing n rules of one of the odd shapes with changed ones, in
-// milliseconds: the median of the slowest shape, and its name.
+// loadingOdd measures, for each odd shape, how long it takes to replace n rules with changed ones.
+// It returns the median of the slowest shape, in milliseconds, and the shape's name.
 func loadingOdd(n, rounds int) (most float64, shape string) {
 	for name, rule := range oddShapes {
 		var times []float64

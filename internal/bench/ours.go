@@ -140,7 +140,7 @@ func callers(name string) rules.Set {
 	return rules.Set{Authority: []authority.Rule{{Resource: resource, Origins: []string{name}}}}
 }
 
-// six returns rules of the families that neither learn a limit nor judge endpoints.
+// six returns rules of the families that neither learn a limit nor eject endpoints.
 func six() rules.Set {
 	return rules.Set{
 		Authority: callers("app").Authority,
@@ -266,7 +266,7 @@ func (w way) loop(g *api.Guard, ctx context.Context) func(n int) bool {
 	}
 }
 
-// apart returns the work of callers that share nothing: each has a guard of its own.
+// apart returns the work of callers that share nothing: each has its own guard.
 func (w way) apart(callers int) measure.Work {
 	all := make([]measure.Work, callers)
 	for i := range all {

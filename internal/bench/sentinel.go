@@ -26,7 +26,7 @@ var startSentinel = sync.OnceFunc(func() {
 })
 
 // sentinelLimits guards calls by the names of their keys. Rules belong to the process, so each job
-// has names of its own.
+// uses its own names.
 func sentinelLimits(list []string) limits {
 	return limits{call: func(key int, work func()) bool {
 		e, refused := sentinel.Entry(list[key])

@@ -55,7 +55,7 @@ With n callers it is the time between two calls of all of them.
 type measured struct {
 	ways                map[string]measure.Result // alone on one processor
 	pairs               map[string]measure.Result // two callers on two
-	apart               map[string]measure.Result // the same, each with a guard of its own
+	apart               map[string]measure.Result // the same, each with its own guard
 	onePair             map[string]measure.Result // the same calls, alone, in the same run
 	throttled, borrowed waited
 	throttledEnds       waited // in a context that can end

@@ -1,4 +1,4 @@
-// What the middleware of web frameworks costs. A module of its own, since frameworks bring much along.
+// What the middleware of web frameworks costs. A separate module, since frameworks have many dependencies.
 module github.com/penstock-go/penstock/internal/bench/http
 
 go 1.26.0

@@ -32,12 +32,12 @@ type Work struct {
 	Stop func() // may be nil
 }
 
-// Plan says how much is measured.
+// Plan sets the extent of a measurement.
 type Plan struct {
 	Rounds int
 	Most   int           // rounds of a case if too few are calm; 0 is Rounds
 	Batch  time.Duration // of one case in one round
-	// Progress is called with the progress; may be nil.
+	// Progress is called after each step, if it isn't nil.
 	Progress func(done, all int)
 }
 

@@ -18,7 +18,7 @@ type Table struct {
 
 type row struct {
 	cells []string
-	note  string // on a line of its own below
+	note  string // on a separate line below
 }
 
 // NewTable returns a table with these column heads.

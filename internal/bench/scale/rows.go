@@ -24,8 +24,8 @@ const (
 // row is a kind of traffic on one hot resource.
 type row struct {
 	name string
-	// start makes all callers share a Guard, or gives each one of its own: then processors share
-	// nothing.
+	// start makes all callers share a Guard or, if each, gives every caller its own: then processors
+	// share nothing.
 	start func(callers int, each bool) measure.Work
 }
 

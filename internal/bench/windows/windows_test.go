@@ -62,7 +62,7 @@ func since(admitted []int64, from int64) (n int) {
 	return n
 }
 
-// aligned counts the calls in the bucket of now and in those before it.
+// aligned counts the calls in the current bucket and in those before it.
 func aligned(buckets int64, strict bool) func([]int64, int64) bool {
 	width := int64(interval) / buckets
 	if strict {
@@ -125,7 +125,7 @@ func calls(random *rand.Rand) (times []int64) {
 			now += random.Int64N(int64(interval) / 5)
 		case 6, 7:
 			now += random.Int64N(int64(interval) / limit)
-		case 9: // an interval after an earlier call, or a nanosecond beside that
+		case 9: // an interval after an earlier call, give or take a nanosecond
 			now = max(now, times[max(0, len(times)-1-random.IntN(2*limit))]+int64(interval)+random.Int64N(3)-1)
 		case 8:
 			for range random.IntN(limit) {
@@ -166,7 +166,7 @@ func TestKindsAreTheirTwins(t *testing.T) {
 	}
 }
 
-// At one instant, each kind admits exactly its burst, whatever the number of callers.
+// At one instant, each kind admits exactly its burst, regardless of the number of callers.
 func TestKindsAreExactForACrowd(t *testing.T) {
 	for _, kind := range windows.Kinds {
 		limiter := kind.New(1000, time.Second)

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// agree compares all figures of the engine with the model's: every node, window, semaphore and
+// agree compares all counts of the engine with the model's: every node, window, semaphore and
 // rule. So anything left behind by a refused call shows at the next step.
 func (m *machine) agree() {
 	e := m.guard.Engine()

@@ -50,13 +50,13 @@ type ended struct {
 	bad bool
 }
 
-// stamp is the state of a breaker that admitted a call.
+// stamp records which breaker admitted a call, and in which epoch.
 type stamp struct {
 	breaker *Breaker
 	epoch   int
 }
 
-// Breakers returns those of the rules at the existing resources.
+// Breakers returns the breakers of the rules at the existing resources.
 func (m *Model) Breakers() []*Breaker { return m.breakers }
 
 // watching returns the breakers of a resource, in the order of their rules.
@@ -153,7 +153,7 @@ func (m *Model) admit(c *Call) *By {
 	return nil
 }
 
-// Refuser returns the breaker that would refuse a call which has waited, nil if it would run.
+// Refuser returns the breaker that would refuse a call that has waited, or nil if the call would run.
 func (m *Model) Refuser(c *Call) *By {
 	for _, b := range c.watchers {
 		if b.holds && b.refuses(m.now) {

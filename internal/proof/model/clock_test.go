@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// clock can be set forth and back. Each sleep on it is passed to the test, which wakes the sleepers
-// one after the other.
+// clock can be set forward and back. Each sleep on it is passed to the test, which wakes the
+// sleepers one after the other.
 type clock struct {
 	now    atomic.Int64
 	asleep chan *nap
@@ -38,7 +38,7 @@ func (c *clock) at() time.Time { return time.Unix(0, c.Now()) }
 // Alarm never rings: the test triggers timed work.
 func (*clock) Alarm(time.Duration, func()) (stop func()) { return func() {} }
 
-// Sleep ends when the test wakes the call, whatever the time is then.
+// Sleep ends when the test wakes the call, regardless of the time.
 func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
 	n := &nap{wait: d, wake: make(chan struct{}), ctx: ctx, of: ctx.Value(whose{}).(*handle)}
 	c.asleep <- n

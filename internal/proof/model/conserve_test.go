@@ -115,7 +115,7 @@ func TestConservation(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "counts lost or doubled", Value: float64(lost), N: int64(writers * perWriter), Seed: *chance.Seed})
 }
 
-// look reads the totals of a node and returns what is wrong with them.
+// look reads the totals of a node and describes any error in them.
 func (s *sum) look(n *node.StatisticNode, base, was stat.Counts) (got stat.Counts, problem string) {
 	answered, passed, left := s.answered.Load(), s.passed.Load(), s.left.Load()
 	got = n.Totals()

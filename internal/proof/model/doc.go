@@ -1,13 +1,13 @@
 // Package model defines what an engine must do with a sequence of calls. It keeps a list of all
-// calls, and works out each answer anew from that list and docs/rules. It is too simple to be
-// wrong, and shares no code with the engine.
+// calls, and computes each verdict from scratch from that list and docs/rules. It is too simple to
+// be wrong, and shares no code with the engine.
 //
 //	m := model.New(model.Config{Now: clock.Now()})
 //	m.Load(guard.Rules())
 //	c := &model.Call{Resource: "orders", Units: 1}
 //	m.Enter(c)                     // sets c.State, c.By (the rule) and c.Wait
 //	m.Advance(c.Wake())            // time passes
-//	m.Run(c)                       // its wait is over
+//	m.Run(c)                       // its wait has ended
 //	m.Exit(c, false)
 //
 // It covers authority, system, hotspot, flow, isolation and breaker rules, enforced and in shadow
@@ -15,9 +15,9 @@
 // (adaptive and outlier rules, system rules of strategy steady), limits shared by a cluster, the
 // caps on nodes and values, or rules with a prefix or a path.
 //
-// It has two users: package replay, which replays records of Java's Sentinel, and the drawer in
-// this package's tests, which draws rules and calls of all kinds. A failure of the drawer names its
-// history, and
+// It has two users: package replay, which replays traces recorded from the Java Sentinel, and the
+// drawer in this package's tests, which draws rules and calls of all kinds. A failure of the drawer
+// names its history, and
 //
 //	go test ./internal/proof/model -run 'TestDrawn$' -history=17
 //

@@ -64,7 +64,7 @@ func newDrawer(rnd *rand.Rand) *drawer {
 	case 12: // queues of two families
 		d.families["flow"], d.families["hotspot"], d.resources = true, true, d.resources[:1]
 		d.behaviors, d.values, d.waits = []flow.Behavior{flow.Throttle, flow.WarmUpThrottle}, []hotspot.Behavior{hotspot.Throttle}, []time.Duration{5 * time.Second}
-	case 15: // calls that wait and are judged by their duration
+	case 15: // calls that wait, under breakers that look at their duration
 		d.families["flow"], d.families["isolation"], d.families["breaker"], d.resources = d.often(70), d.often(70), true, d.resources[:1]
 		d.behaviors, d.thresholds, d.trips = []flow.Behavior{flow.Throttle}, []float64{3, 4, 5, 10}, []breaker.Strategy{breaker.SlowRatio}
 	case 0, 1, 2, 3:

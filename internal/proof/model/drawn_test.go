@@ -15,8 +15,8 @@ func TestMain(m *testing.M) { books.Main(m) }
 
 var history = flag.Int("history", -1, "draw this history alone")
 
-// known bug 18, 21, 22, 53, 54, 72, 125: the engine agrees with the model, call by call, wait by
-// wait and figure by figure, whatever happens in between.
+// known bug 18, 21, 22, 53, 54, 72, 125: the engine agrees with the model on every call, wait and
+// count, regardless of what happens in between.
 func TestDrawn(t *testing.T) {
 	draw(t, "steps that differ from the model", figure.Size(60, 300, 10_000, 200_000), false)
 }

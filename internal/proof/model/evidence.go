@@ -10,13 +10,12 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 )
 
-// The following methods answer questions about a call that has been entered: on which grounds it
-// was decided. They are for package replay.
+// The following methods tell package replay on which grounds a call was decided.
 
 // Units are the units counted in the windows of a node.
 type Units struct {
 	Now    int64 // at present
-	Most   int64 // at most while the current bucket counts, with units borrowed meanwhile
+	Most   int64 // maximum while the current bucket counts, including units borrowed in that time
 	Coming int64 // in buckets that have not begun
 }
 
@@ -39,8 +38,8 @@ func (m *Model) Units(kind, resource, name string, without *Call) (u Units) {
 	return u
 }
 
-// Overtakes reports whether a call may overtake others in a queue, or comes to one in which calls
-// have been overtaken.
+// Overtakes reports whether a call may jump ahead of others in a queue, or joins one in which a
+// call has done so.
 func (m *Model) Overtakes(c *Call) bool {
 	overtakes := func(q *queue) bool {
 		return q.overtaken || c.Prioritized && slices.ContainsFunc(q.waiting, func(x *turn) bool { return x.call != c })
@@ -60,7 +59,7 @@ func (m *Model) Overtakes(c *Call) bool {
 	return false
 }
 
-// WaitOf returns how long a call has to wait for its turn under a flow rule, 0 if it has no turn.
+// WaitOf returns how long a call has to wait for its turn under a flow rule, or 0 if it has no turn.
 func (m *Model) WaitOf(c *Call, rule string) time.Duration {
 	for _, l := range m.of(c.Resource) {
 		for _, x := range c.turns {
@@ -72,10 +71,10 @@ func (m *Model) WaitOf(c *Call, rule string) time.Duration {
 	return 0
 }
 
-// Borrowed reports whether the longest wait of a call is for a coming bucket.
+// Borrowed reports whether the longest wait of a call is for an upcoming bucket.
 func (c *Call) Borrowed() bool { return c.borrowed }
 
-// Borrows reports whether some rule has lent the call units of a coming bucket.
+// Borrows reports whether some rule has lent the call units of an upcoming bucket.
 func (c *Call) Borrows() bool { return c.firm != 0 }
 
 // AskValues returns the first hotspot rule that would refuse a call, or else the wait that the
@@ -109,7 +108,7 @@ func (m *Model) HeldOf(c *Call, rule string, x argument.Value) (units int64) {
 	return units
 }
 
-// TurnOf returns the turn of a call in the queue of a value, in units of 2^-32 ns; nil if it has
+// TurnOf returns the turn of a call in the queue of a value, in units of 2^-32 ns, or nil if it has
 // none.
 func (m *Model) TurnOf(c *Call, rule string, x argument.Value) *big.Int {
 	for _, v := range m.valuedOf(c.Resource, spec.Enforce) {

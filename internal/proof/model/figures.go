@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// figures are a node's counts of the calls of [from, to).
+// figures are a node's counts of the calls in [from, to).
 type figures struct {
 	Pass, Block, Exception, Complete, Occupied, Entered, Exited int64
 	RT                                                          time.Duration

@@ -107,7 +107,7 @@ func (l *limiter) breadth() int {
 	return slices.Index([]string{"ref", "call", "origin", "cluster"}, strings.Replace(l.role(), "origin", "call", 1))
 }
 
-// abundance returns units a second, or concurrent units.
+// abundance returns the limit in units per second, or in concurrent units.
 func (l *limiter) abundance() float64 {
 	if l.rule.Metric == flow.Concurrency {
 		return l.rule.Threshold
@@ -166,8 +166,8 @@ func (l *limiter) borrows(c *Call) bool {
 	return c.Prioritized && l.rule.Behavior == flow.Reject && l.kind == core.KindFlow
 }
 
-// fits returns a rule's answer when it is asked, and the wait. A rule that only looks answers for
-// the present.
+// fits reports whether a rule would admit the call when asked, and after what wait. A rule that
+// only looks decides for the present.
 func (m *Model) fits(l *limiter, c *Call) (wait time.Duration, ok bool) {
 	switch {
 	case l.rule.Threshold == 0:
@@ -265,10 +265,10 @@ func (m *Model) takeOf(l *limiter, c *Call) verdict {
 	return verdict{wait: wait, by: l.by(), borrowed: true}
 }
 
-// warmth is the token bucket of a warm-up: c units a second, f the cold factor.
+// warmth is the token bucket of a warm-up: c is the rate in units per second, f the cold factor.
 type warmth struct {
 	c, f    float64
-	low     bool // there is no whole token between warning and full
+	low     bool // warning and full are less than a token apart
 	warning float64
 	full    float64
 	stored  float64
@@ -309,7 +309,7 @@ func (w *warmth) goOn(old *warmth) {
 	}
 }
 
-// at returns the rate in units a second. The first call in a second settles the bucket.
+// at returns the rate in units per second. The first call in a second settles the bucket.
 func (w *warmth) at(m *Model, p place) float64 {
 	second := floorDiv(m.now, int64(time.Second))
 	if !w.begun || second > w.second {

@@ -21,7 +21,7 @@ type valued struct {
 	values   map[argument.Value]*value
 }
 
-// value is the state of one value.
+// value holds the state of one value.
 type value struct {
 	bucket        *bucket // of tokens
 	queue         *queue
@@ -207,7 +207,7 @@ func (v *valued) by(m *Model, o occurrence) *By {
 	return by
 }
 
-// ask returns the rule's refusal of a call, nil if it has none.
+// ask returns the rule's refusal of a call, or nil if the rule would admit it.
 func (v *valued) ask(m *Model, c *Call) *By {
 	all := v.of(c)
 	for _, o := range all {
@@ -221,8 +221,8 @@ func (v *valued) ask(m *Model, c *Call) *By {
 	return nil
 }
 
-// direct reports whether a call takes without being asked, which makes its value known although it
-// is refused: there is only one value, and one rule for it.
+// direct reports whether a call takes units without asking first, which makes its value known even
+// if it is refused: there is only one value, and one rule for it.
 func (m *Model) direct(c *Call, v *valued) bool {
 	of := func(rules int) bool { return rules == 0 }
 	return m.config.Direct && !c.Prioritized && v.rule.Param != "" && v.rule.Metric == hotspot.QPS && v.rule.Behavior != hotspot.Throttle &&

@@ -49,7 +49,7 @@ func (m *Model) Load(set rules.Set) {
 	m.remember()
 }
 
-// named carries over the figures of rules, and creates the resources that enforced rules name.
+// named carries over the stats of rules, and creates the resources that enforced rules name.
 func named[R spec.Rule](m *Model, tallies map[ruleKey]*Figures, kind core.Kind, rules []R) {
 	for _, r := range rules {
 		info := r.Info()
@@ -177,7 +177,7 @@ func (l *limiter) goesOnFrom(old *limiter) bool {
 }
 
 // meterOf distinguishes the meters of rules. A shadow rule that takes has its own, and keeps them
-// as long as it counts the same calls; a rule whose shape changed has windows of its own era.
+// as long as it counts the same calls; a rule whose shape changed gets windows of a new era.
 func (m *Model) meterOf(l, old *limiter) (own owner, era meter.Era) {
 	goesOn := l.goesOnFrom(old)
 	switch {

@@ -161,7 +161,7 @@ func (m *machine) enter() {
 	m.start(c, h)
 }
 
-// start makes the call that the model has judged.
+// start makes the call that the model has decided on.
 func (m *machine) start(c *Call, h *handle) {
 	opts := []engine.Option{api.Units(int(c.Units)), api.Args(c.Args...)}
 	for _, v := range c.Params["user"] {
@@ -198,8 +198,8 @@ func (m *machine) start(c *Call, h *handle) {
 	m.settle()
 }
 
-// mayWake reports whether a call may wake early: one that has overtaken others, and waits for
-// something else besides, wakes for its turn there to notify those behind it.
+// mayWake reports whether a call may wake early: a call that has jumped ahead in a queue, and also
+// waits for something else, wakes at its turn in the queue to notify the calls behind it.
 func (c *Call) mayWake() bool {
 	return c.Prioritized && len(c.turns) > 0 && (len(c.turns) > 1 || c.borrowed)
 }
@@ -241,7 +241,7 @@ func (c *Call) verdict() string {
 	return "passes"
 }
 
-// pick chooses one of the calls in a state, nil if there is none.
+// pick chooses one of the calls in a state, or returns nil if there is none.
 func (m *machine) pick(s State) *Call {
 	var calls []*Call
 	for _, c := range m.model.calls {
@@ -271,7 +271,7 @@ var errRefused = fmt.Errorf("nested: %w", core.ErrBlocked)
 
 func (m *machine) end(c *Call, err error, elsewhere bool) {
 	h := m.open[c]
-	left := h.ctx.Err() != nil // no deadline passes, see epoch
+	left := h.ctx.Err() != nil // no deadline passes; see epoch
 	c.Neutral = err != nil && (left || errors.Is(err, errRefused))
 	m.note("ends with %v, left %v: %v", err, left, c)
 	m.model.Exit(c, errors.Is(err, errStumbled) && !left)
@@ -300,7 +300,7 @@ func (m *machine) again() {
 		e.Exit()
 		e.ExitOn(&err)
 		if engine.ContextOf(e.Context()) != nil {
-			m.fail("an entry that is over gives a context")
+			m.fail("an entry that has ended returns a context")
 		}
 	}
 	for name, units := range map[string]int{"": 1, "a": 1<<20 + 1} {

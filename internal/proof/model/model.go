@@ -20,7 +20,7 @@ type Config struct {
 	Interval time.Duration // of the second window; 0 means a second
 	Buckets  int           // of that; 0 means 2
 	Occupy   time.Duration // how long a borrowing call may wait; 0 means 500 ms
-	Direct   bool          // there are no slots beside the families
+	Direct   bool          // there are no slots other than the families
 }
 
 // Model is a second, simple engine, for one caller at a time.
@@ -104,7 +104,7 @@ func cluster(resource string) place { return place{kind: "cluster", resource: re
 
 var inboundRoot = place{kind: "inbound"}
 
-// State is the state of a call.
+// State is a call's state.
 type State int
 
 // The states of a call.
@@ -123,12 +123,12 @@ type Call struct {
 	Inbound, Prioritized      bool
 	Params                    map[string][]any
 	Args                      []any
-	Left                      time.Duration // until its deadline, 0 if it has come or the context has ended; Endless if there is none
+	Left                      time.Duration // until its deadline: 0 if it has passed or the context has ended, Endless if there is none
 	Neutral                   bool          // its end says nothing about the resource, as known at Exit
 
 	State State
 	By    *By           // the rule that it waits for, or that refused it
-	Wait  time.Duration // imposed on it, 0 if it waits only for a permit
+	Wait  time.Duration // imposed on it, or 0 if it waits only for a permit
 
 	nodes    []place // that count it
 	began    int64
@@ -138,7 +138,7 @@ type Call struct {
 	borrowed bool
 	waits    bool     // some rule makes it wait
 	wake     int64    // when a call that waits for turns wakes, as things stand
-	firm     int64    // not before this, whatever happens to its turns
+	firm     int64    // not before this, regardless of its turns
 	turns    []*turn  // in queues
 	queued   *waiter  // its place in an isolation rule's queue
 	undo     []func() // gives back what else it took, if it is refused later
@@ -239,13 +239,13 @@ func (m *Model) ruled(resource string) bool {
 		len(about(m, m.set.Isolation, resource))+len(about(m, m.set.Breaker, resource)) > 0
 }
 
-// Ask returns the first rule that would refuse a call, nil if none would.
+// Ask returns the first rule that would refuse a call, or nil if none would.
 func (m *Model) Ask(c *Call) *By {
 	c.place()
 	return m.ask(c).refused
 }
 
-// Refused records a call that a rule has refused, whatever the model says.
+// Refused records that a rule has refused a call, even if the model would admit it.
 func (m *Model) Refused(c *Call, kind core.Kind, id string) {
 	m.arrive(c)
 	m.refuse(c, m.by(kind, id))
@@ -416,8 +416,8 @@ func (m *Model) release(c *Call) {
 	}
 }
 
-// Wake returns when a waiting call wakes next, as things stand: for its turn, or since its time in
-// the queue for a permit is over.
+// Wake returns when a waiting call wakes next, as things stand: at its turn, or when its time in
+// the queue for a permit runs out.
 func (c *Call) Wake() int64 {
 	if c.queued == nil || c.wake > c.began && c.State == Waiting && !c.queued.attended {
 		return c.wake
@@ -436,7 +436,7 @@ func (m *Model) Look(c *Call, slept int64) {
 	m.rewake()
 }
 
-// Turned handles a call whose turn has come. It reports whether it still waits for a permit.
+// Turned handles a call whose turn is due. It reports whether the call still waits for a permit.
 func (m *Model) Turned(c *Call) bool {
 	if c.queued == nil || c.queued.granted || c.queued.until <= m.now {
 		return false
@@ -445,7 +445,7 @@ func (m *Model) Turned(c *Call) bool {
 	return true
 }
 
-// Run handles a call whose wait is over: it runs, unless it has no permit or a breaker refuses it
+// Run handles a call whose wait has ended: it runs, unless it has no permit or a breaker refuses it
 // now.
 func (m *Model) Run(c *Call) {
 	if !c.Granted() {

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// expression is an expression of the rules of a family.
+// expression is a pattern in the rules of a family.
 type expression struct {
 	kind    core.Kind
 	pattern string

@@ -19,7 +19,7 @@ type turn struct {
 	call    *Call // nil for the last unit of a token bucket that the queue continues
 	queue   *queue
 	awaited bool // the call doesn't run before
-	first   bool // it overtakes
+	first   bool // it jumps ahead
 	cost    *big.Int
 	at      *big.Int // as things stand, if it is awaited
 
@@ -70,9 +70,10 @@ func (q *queue) after(i int, now int64, cost *big.Int) (*big.Int, time.Duration)
 	}
 }
 
-// spot returns the position of an overtaking call among the waiting ones, and what the next one has
-// paid then. It stands behind the last that has overtaken. The others pay for it in order, each
-// with the rest of its own cost; it stands before the first that can pay the whole rest.
+// spot returns the position of a prioritized call among the waiting ones, and the payment of the
+// call behind it. The prioritized call queues behind the last one that jumped ahead. The others pay
+// for it in order, each with the remainder of its own cost; it queues before the first that can pay
+// the whole remainder.
 func (q *queue) spot(now int64, cost *big.Int) (i int, paid payment) {
 	paid = q.paid
 	for j, x := range q.waiting {
@@ -175,7 +176,7 @@ func (x *turn) look(now, by int64) {
 	}
 }
 
-// come grants a turn, and those before it, whatever the time.
+// come grants a turn, and those before it, regardless of the time.
 func (x *turn) come() {
 	for slices.Contains(x.queue.waiting, x) {
 		x.queue.grant()
@@ -203,7 +204,7 @@ func (x *turn) leave(now int64) {
 	q.advance(now)
 }
 
-// last returns the latest turn of all, granted or awaited, nil if there was none.
+// last returns the latest turn of all, granted or awaited, or nil if there was none.
 func (q *queue) last() *big.Int {
 	all := slices.Concat(q.granted, q.waiting)
 	if len(all) == 0 {
@@ -219,7 +220,7 @@ func (q *queue) follow(at *big.Int) {
 	}
 }
 
-// takeTurn gives a call a turn that is at most maxWait away. A prioritized call overtakes; if its
+// takeTurn gives a call a turn that is at most maxWait away. A prioritized call jumps ahead; if its
 // own turn is not awaited, it delays no waiting call.
 func (m *Model) takeTurn(q *queue, c *Call, cost *big.Int, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
 	first := c.Prioritized && (awaited || !slices.ContainsFunc(q.waiting, func(x *turn) bool { return x.awaited }))

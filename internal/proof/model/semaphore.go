@@ -22,11 +22,11 @@ type semaphore struct {
 	paid      int64     // by the first of them, for served calls
 }
 
-// waiter is the place of a call in a queue for permits.
+// waiter is a call in a queue for permits.
 type waiter struct {
 	call     *Call
 	by       *By
-	paid     int64 // what the one behind had paid when it came, if it overtakes
+	paid     int64 // payment of the call behind it when it arrived, if it jumped ahead
 	until    int64 // when it gives up
 	attended bool  // no turn is left to wait for
 	granted  bool
@@ -57,7 +57,7 @@ func (m *Model) semaphoreOn(p place, own owner) *semaphore {
 	return g
 }
 
-// last returns the position of the last call that has overtaken.
+// last returns the position of the last call that has jumped ahead.
 func (g *semaphore) last() (n int) {
 	for i, w := range g.queue {
 		if w.call.Prioritized {
@@ -176,7 +176,7 @@ type line struct {
 	queue    *semaphore
 }
 
-// tightest returns the isolation rule that decides at a resource, nil if none is enforced.
+// tightest returns the isolation rule that decides at a resource, or nil if none is enforced.
 func (m *Model) tightest(resource string) (tightest *isolation.Rule) {
 	for _, r := range about(m, m.set.Isolation, resource) {
 		if r.Mode != spec.Enforce {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// advance moves the clock and lets calls run whose wait is over, one by one.
+// advance moves the clock and runs the calls whose wait has ended, one by one.
 func (m *machine) advance() { m.advanceBy(m.step()) }
 
 func (m *machine) advanceBy(d time.Duration) {
@@ -98,7 +98,7 @@ func (m *machine) follow(c *Call) {
 	// advanced.
 	case sleeps && c.queued != nil && turn && (ready || !c.queued.granted && c.queued.until != c.wake && h.nap.wait == time.Duration(c.queued.until-m.model.now)):
 		if !m.model.Turned(c) {
-			m.fail("%v sleeps on for %v", c, h.nap.wait)
+			m.fail("%v goes back to sleep for %v", c, h.nap.wait)
 		}
 		return
 	case sleeps:
@@ -114,8 +114,7 @@ func (m *machine) follow(c *Call) {
 	}
 }
 
-// event waits until a call sleeps, or has its answer. Other notified calls may go to sleep
-// meanwhile.
+// event waits until a call sleeps or returns. Other notified calls may go to sleep before it does.
 func (m *machine) event(h *handle) (got result, sleeps bool) {
 	for {
 		select {
@@ -130,8 +129,8 @@ func (m *machine) event(h *handle) (got result, sleeps bool) {
 	}
 }
 
-// grain is the minimum step of the engine's time if the clock can be set: it ignores less, see
-// core.
+// grain is the minimum step of the engine's time if the clock can be set: it ignores smaller steps;
+// see core.
 const grain = int64(200 * time.Microsecond)
 
 // tick moves the clock forward. The engine's time moves as far, or less if the clock was set back

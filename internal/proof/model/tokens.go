@@ -30,8 +30,8 @@ func newBucket(interval time.Duration, threshold float64) *bucket {
 	return &bucket{missing: new(big.Rat), drip: allTime, latest: allTime, unit: unitOf(interval, threshold)}
 }
 
-// unitOf returns the time from one unit to the next at a rate, in a float64 and to 2^-32 ns,
-// rounded up; 73 years if none ever comes.
+// unitOf returns the time from one unit to the next at a rate of threshold per interval, computed
+// in a float64 and rounded up to 2^-32 ns, or 73 years if no unit ever becomes available.
 func unitOf(interval time.Duration, threshold float64) *big.Int {
 	if threshold == 0 {
 		return parts(1 << 61)

@@ -90,7 +90,7 @@ func (w *window) fits(bucket, n, limit int64) bool {
 	return true
 }
 
-// borrow finds a coming bucket for n units: the first at whose begin the remaining units, the
+// borrow finds an upcoming bucket for n units: the first at whose begin the remaining units, the
 // borrowed ones and n are within the limit.
 func (w *window) borrow(now, n, limit int64, timeout time.Duration) (bucket int64, wait time.Duration, ok bool) {
 	borrowed := w.waiting()
@@ -203,7 +203,7 @@ func (m *Model) seed(w *window) {
 	m.seedWith(w, others)
 }
 
-// seedWith is seed with calls that were counted in one place.
+// seedWith is like seed, for calls that were counted in one place.
 func (m *Model) seedWith(w *window, calls []*Call) {
 	known := m.remembers(w.on)
 	fine := int64(m.config.Interval) / int64(m.config.Buckets)    // the node's bucket width

@@ -134,7 +134,7 @@ var (
 )
 
 // judge derives the mutant's outcome from go test's output. The command runs one test, so a crash
-// of the program fails that test.
+// of the program counts as a failure of that test.
 func (r row) judge(output string, failed bool) outcome {
 	test, _ := r.testName()
 	switch m := failing.FindStringSubmatch(output); {

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// The code on the pages of adapters that aren't modules of their own. That of the others is in
-// their modules, in page_test.go.
+// The code on the pages of adapters in the main module. The code on the pages of nested modules is
+// in those modules, in page_test.go.
 var (
 	_ = listened
 	_ = handled

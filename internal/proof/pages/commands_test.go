@@ -97,12 +97,12 @@ func pagesWithCommands(t *testing.T) []string {
 	return found
 }
 
-// givenIn returns the folder in which the commands of a page run: for an adapter's page, that of
-// its module.
+// givenIn returns the folder in which the commands of a page run: for an adapter's page, the folder
+// of its module.
 func givenIn(page string) string {
 	dir, name := filepath.Split(strings.TrimSuffix(page, ".md"))
 	switch {
-	case filepath.Clean(dir) != "adapters", name == "nethttp": // no module of its own
+	case filepath.Clean(dir) != "adapters", name == "nethttp": // not a separate module
 		return ".."
 	case name == "sqldriver": // its example is one
 		return filepath.Join("..", "adapters", name, "postgres")

@@ -39,8 +39,8 @@ func TestProgramShown(t *testing.T) {
 	}
 }
 
-// The README's program in a module of its own: it runs, refuses, and follows a file that is edited
-// meanwhile.
+// The README's program, built as a separate module, runs, refuses calls, and picks up edits of its
+// rule file.
 func TestProgramShownRuns(t *testing.T) {
 	t.Chdir(docs)
 	figure.AtNight(t) // it builds a program

@@ -26,8 +26,8 @@ func TestEveryQuestionEndsInARule(t *testing.T) {
 	assert.Equal(t, 10, found)
 }
 
-// The rule files that migrating.md shows beside other libraries are the ones that examples/migrating
-// runs beside them.
+// The rule files that migrating.md shows next to other libraries' code are the files that
+// examples/migrating runs.
 func TestPairsShownArePlayed(t *testing.T) {
 	t.Chdir(docs)
 	var shown []string

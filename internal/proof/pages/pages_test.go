@@ -126,7 +126,7 @@ func TestFilesOfSentinelShown(t *testing.T) {
 	}
 }
 
-// Every key of Sentinel's rules has a row, and every warning a paragraph.
+// Every key in Sentinel's rules has a row, and every warning a paragraph.
 func TestEveryKeyOfSentinelIsDescribed(t *testing.T) {
 	t.Chdir(docs)
 	text, err := os.ReadFile("sentinel.md")

@@ -32,7 +32,7 @@ func Of(t testing.TB) (left time.Duration) {
 	return most
 }
 
-// Until polls until ok holds, and fails the test when its time is over.
+// Until polls until ok holds, and fails the test when its time runs out.
 func Until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(Of(t)); !ok(); time.Sleep(time.Millisecond) {

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-// limited is a test with a limit of its own.
+// limited is a test with its own deadline.
 type limited struct {
 	testing.TB
 	end  time.Time

@@ -66,8 +66,8 @@ func (content) Name() string { return "content" }
 
 func nothing(slots.Call) slots.Verdict { return slots.Verdict{} }
 
-// sixFamilies makes calls judged by a rule of each of six families, and refused by none: inbound,
-// with a caller and a value, on four nodes.
+// sixFamilies makes calls that are checked by a rule of each of six families and refused by none:
+// inbound, with a caller and a value, on four nodes.
 func sixFamilies() func(int) {
 	g := newGuard(api.Config{}, rules.Set{
 		Authority: []authority.Rule{{Resource: hot, Origins: []string{"app"}}},
@@ -155,7 +155,7 @@ func newGuard(cfg api.Config, set rules.Set) *api.Guard {
 	return g
 }
 
-// flowRules returns n rules of the hot resource that never refuse.
+// flowRules returns n rules for the hot resource that never refuse.
 func flowRules(n int) rules.Set { return rules.Set{Flow: ruled(n, hot)} }
 
 // twoFamilies returns a flow rule that never refuses, and an isolation rule of that many calls.
@@ -172,7 +172,7 @@ func elsewhere(n int) rules.Set {
 	return rules.Set{Flow: append(set, ruled(1, hot)...)}
 }
 
-// ruled returns rules of a resource that never refuse.
+// ruled returns n rules for a resource that never refuse.
 func ruled(n int, resource string) []flow.Rule {
 	set := make([]flow.Rule, n)
 	for i := range set {

@@ -12,7 +12,7 @@
 // -ratios each scenario runs in thousands of batches of a few microseconds, all scenarios in turn,
 // and the quickest batch of each counts. The bounds apply to ratios of such minima within one run,
 // mostly to two readings of the clock, since a call can't do without those; they are far from the
-// usual ratios. docs/benchmarks.md has the figures.
+// usual ratios. docs/benchmarks.md lists the measured ratios.
 //
 // A measurement that fails is repeated, three times in all.
 package main

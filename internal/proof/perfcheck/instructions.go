@@ -15,7 +15,7 @@ import (
 // slack is the allowed excess of a count over its figure, as a share.
 const slack = 0.03
 
-// countedWith is the compiler of the figures in scenario.go: another one generates other
+// countedWith is the compiler behind the counts in scenario.go: another one generates other
 // instructions.
 const countedWith = "go1.26"
 
@@ -28,7 +28,7 @@ const (
 // counter returns the program that counts instructions, or says why there is none here.
 func counter() (valgrind string, err error) {
 	if runtime.GOARCH != "amd64" {
-		return "", fmt.Errorf("the figures are for amd64, and this is %s", runtime.GOARCH)
+		return "", fmt.Errorf("instruction counts are for amd64, and this is %s", runtime.GOARCH)
 	}
 	if valgrind, err = exec.LookPath("valgrind"); err != nil {
 		return "", errors.New("valgrind is not installed")
@@ -60,7 +60,7 @@ func checkInstructions(valgrind string) bool {
 		ok = ok && !s.exceeds(per)
 	}
 	if compiler := runtime.Version(); !ok && !strings.HasPrefix(compiler, countedWith+".") {
-		fmt.Printf("the figures are of %s, and this is %s, which may explain the difference\n", countedWith, compiler)
+		fmt.Printf("the counts are for %s, and this is %s, which may explain the difference\n", countedWith, compiler)
 	}
 	return ok
 }
@@ -108,7 +108,7 @@ func (s *scenario) runCounted() {
 	counted(run)
 }
 
-// growStack has the stack moved before anything is counted, see misses.
+// growStack has the stack moved before anything is counted; see misses.
 //
 //go:noinline
 func growStack() (b byte) {

@@ -26,7 +26,7 @@ func main() {
 	}
 	switch {
 	case !ok:
-		fmt.Println("perfcheck: the hot path exceeds its limits, see FAIL above")
+		fmt.Println("perfcheck: the hot path exceeds its limits; see FAIL above")
 		os.Exit(1)
 	case missing != nil:
 		fmt.Printf("perfcheck: INSTRUCTIONS ARE NOT COUNTED: %v\n", missing)

@@ -90,7 +90,7 @@ func (b *page) legend(pairs ...string) {
 	}
 }
 
-// panel is an area with time from left to right, and figures from 0 up to most.
+// panel is an area with time from left to right, and values from 0 up to most.
 type panel struct {
 	top, high float64
 	from, to  time.Duration
@@ -102,7 +102,7 @@ func (p panel) x(at time.Duration) float64 {
 }
 func (p panel) y(v float64) float64 { return p.top + p.high*(1-v/p.most) }
 
-// frame draws the area, with lines at these figures and these times.
+// frame draws the area, with lines at the given values, and one every so often.
 func (p panel) frame(b *page, figures []float64, every time.Duration) {
 	b.rect("box", edge, p.top, inner, p.high)
 	for _, v := range figures {

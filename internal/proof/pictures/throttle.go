@@ -18,7 +18,7 @@ type arrival struct {
 	prioritized bool
 }
 
-// queued sends calls to a throttle, each on a goroutine of its own if it waits.
+// queued sends calls to a throttle, each on its own goroutine if it waits.
 func queued(rule flow.Rule, calls []arrival) error {
 	g, clock, err := ruled(api.RuleSet{Flow: []flow.Rule{rule}})
 	if err != nil {
@@ -44,7 +44,7 @@ func queued(rule flow.Rule, calls []arrival) error {
 		if c.prioritized {
 			opts = append(opts, api.Prioritized())
 		}
-		ctx, cancel := context.WithCancel(context.Background()) // a context that can end: such calls can be overtaken
+		ctx, cancel := context.WithCancel(context.Background()) // a context that can end: others can jump ahead of such calls
 		defer cancel()
 		x, err := g.Explain(ctx, rule.Resource, opts...)
 		if err != nil {
@@ -74,8 +74,8 @@ func queued(rule flow.Rule, calls []arrival) error {
 	return nil
 }
 
-// throttle shows when calls come and when they run: at even distances, and prioritized ones before
-// others.
+// throttle shows when calls arrive and when they run: at even distances, and prioritized ones
+// before others.
 func throttle() (string, error) {
 	const ms = time.Millisecond
 	var burst []arrival
@@ -109,8 +109,8 @@ func throttle() (string, error) {
 	return b.ended(), nil
 }
 
-// lanes draws calls between the line on which they come and the one on which they run. Simultaneous
-// calls stand side by side.
+// lanes draws calls between the line on which they arrive and the line on which they run.
+// Simultaneous calls are drawn side by side.
 func lanes(b *page, top float64, title string, to, every time.Duration, calls []arrival) {
 	p := panel{top: top, high: 96, from: -every, to: to + every, most: 1}
 	b.text("", edge, top-8, title)

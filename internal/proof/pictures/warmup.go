@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// The rule of docs/rules/flow.md: 100 a second, ten seconds, a third when cold.
+// The rule in docs/rules/flow.md: 100 per second, warming up for ten seconds, a third when cold.
 const (
 	warm   = 100.0
 	period = 10.0 // seconds
@@ -35,7 +35,7 @@ func limitAt(seconds, pause, resumed float64) float64 {
 	}
 }
 
-// warmUp shows the calls that pass in each second beside the limit in theory.
+// warmUp shows the calls that pass in each second next to the theoretical limit.
 func warmUp() (string, error) {
 	const pause, resumed, end = 14, 19, 32
 	g, clock, err := ruled(api.RuleSet{Flow: []flow.Rule{{Resource: "GET /search", Threshold: warm, Behavior: flow.WarmUp}}})

@@ -32,7 +32,7 @@ type job struct {
 	end       func()
 }
 
-// Due returns how many calls arrive in this step, at a rate a second.
+// Due returns how many calls arrive in this step, at the given rate per second.
 func (p *Plant) Due(rate float64) (calls int) {
 	p.backlog += rate * Step.Seconds()
 	calls = int(p.backlog)

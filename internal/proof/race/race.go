@@ -13,8 +13,8 @@ func OneGoroutine(t testing.TB) {
 }
 
 // AllocatesNothing calls f, then calls it runs times more, and fails t if those calls allocated.
-// Under the race detector f runs as often, but allocations are not judged: a sync.Pool then drops
-// some of its objects.
+// Under the race detector f runs as often, but allocations don't count: a sync.Pool then drops some
+// of its objects.
 func AllocatesNothing(t testing.TB, runs int, f func()) {
 	t.Helper()
 	if n := testing.AllocsPerRun(runs, f); n != 0 && !Enabled {

@@ -12,7 +12,7 @@ import (
 type activeRule struct {
 	flow.Rule
 	pattern *regexp.Regexp // nil for a plain name
-	system  bool           // it is a limit of the system rules
+	system  bool           // it comes from the system rules
 }
 
 func activate(rules []flow.Rule) ([]activeRule, error) {

@@ -44,7 +44,7 @@ func TranslateAuthority(rules []JavaAuthorityRule) (native []authority.Rule, lat
 	return native, later, dropped
 }
 
-// java returns the rule as in a file of Java's.
+// java returns the rule in the form of Java's rule files.
 func (r JavaAuthorityRule) java() sentinel.JavaAuthority {
 	return sentinel.JavaAuthority{
 		ID: sentinel.ID(r.ID), Resource: r.Resource, LimitApp: r.LimitApp, Strategy: number([]string{"white", "black"}, r.Strategy, 0),

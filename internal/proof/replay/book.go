@@ -10,8 +10,8 @@ import (
 
 const defaultContext = node.DefaultContext
 
-// book records the calls of a trace in a list that is searched for every question. It says what our
-// figures must be if they differ from Java's, and what the windows and semaphores count; and it is
+// book records the calls of a trace in a list that is searched for every question. It computes our
+// figures where they differ from Java's, and the counts of the windows and semaphores; and it is
 // the evidence on which the table explains a difference.
 type book struct {
 	interval, width int64 // of the second window and of its buckets, ns
@@ -26,7 +26,7 @@ type book struct {
 // place is a call node.
 type place struct{ context, resource string }
 
-// call is one call as our engine judged it.
+// call is one call, with our engine's verdict.
 type call struct {
 	m           *model.Call
 	id          int
@@ -43,7 +43,7 @@ type call struct {
 	asked    int64 // when it asked to enter
 	wait     time.Duration
 	released int64 // when its pass is counted: after the wait, if the clock moves
-	borrowed bool  // the wait is for a coming bucket
+	borrowed bool  // the wait is for an upcoming bucket
 	blocked  bool
 
 	exited bool

@@ -76,7 +76,7 @@ func (p *player) watching(resource string) (twins []*twin) {
 	return twins
 }
 
-// awaited handles a call whose wait is over: the breakers are asked again. If the reply is wrong,
+// awaited handles a call whose wait has ended: the breakers are asked again. If the reply is wrong,
 // nothing has changed.
 func (p *player) awaited(l *live, r reply) error {
 	by := p.model.Refuser(l.m)

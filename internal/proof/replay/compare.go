@@ -70,7 +70,7 @@ func (j *judge) fail(format string, args ...any) {
 	}
 }
 
-// diverge records the first changed decision, that of the current call.
+// diverge records that the decision about the current call is the first to differ.
 func (j *judge) diverge(row, format string, args ...any) {
 	j.outcome.Row, j.outcome.After, j.outcome.Change = row, 1, fmt.Sprintf(format, args...)
 }

@@ -57,7 +57,7 @@ func (e breakerEvent) equal(f breakerEvent) bool {
 		(e.Value == nil) == (f.Value == nil) && (e.Value == nil || near(*e.Value, *f.Value))
 }
 
-// inspectBreaker compares the state of a breaker, if the operation is about one.
+// inspectBreaker compares a breaker's state, if the operation is about one.
 func (j *judge) inspectBreaker(op *Op) {
 	if op.Expect.State == nil {
 		return
@@ -113,7 +113,7 @@ func lateCounted(j *judge, op *Op, got []breakerEvent) bool {
 	return false
 }
 
-// waitCounted: the response time that Java judges includes the wait in a queue.
+// waitCounted: the response time that Java's breaker sees includes the wait in a queue.
 func waitCounted(j *judge, op *Op, got []breakerEvent) bool {
 	events := slices.Concat(got, op.Expect.Events)
 	for _, t := range j.twins {
@@ -124,14 +124,14 @@ func waitCounted(j *judge, op *Op, got []breakerEvent) bool {
 	return false
 }
 
-// slowed is waitCounted for a verdict that follows from it.
+// slowed is like waitCounted, but for a verdict instead of a state change.
 func slowed(m *moment) bool {
 	return slices.ContainsFunc(m.watching(m.call.place.resource), func(t *twin) bool {
 		return (t.Rule.ID == m.want.Rule || t.Rule.ID == m.got.rule) && t.tookWaits(m.now())
 	})
 }
 
-// strayed is lateCounted for a verdict that follows from it.
+// strayed is like lateCounted, but for a verdict instead of a state change.
 func strayed(m *moment) bool {
 	return slices.ContainsFunc(m.watching(m.call.place.resource), func(t *twin) bool {
 		return (t.Rule.ID == m.want.Rule || t.Rule.ID == m.got.rule) && t.strayed(m.now())

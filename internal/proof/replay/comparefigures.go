@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/observe/inspect"
 )
 
-// inspect compares the figures of the tree. Every figure must be the book's; and it must be Java's,
-// unless the table explains the difference.
+// inspect compares the figures of the tree. Every figure must equal the book's; and it must equal
+// Java's, unless the table explains the difference.
 func (j *judge) inspect(op *Op) {
 	if op.Node.Context == "" && (op.Node.Kind == "call" || op.Node.Kind == "entrance") {
 		op.Node.Context = defaultContext

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// The conditions of the table's rows, in its order: those about verdicts are here, those about
+// The conditions of the table's rows, in its order: conditions on verdicts are here, conditions on
 // figures in conditionsfigures.go.
 
 func (c *call) odd() bool { return c.oddCount }
@@ -32,7 +32,7 @@ func beyondCaps(m *moment) bool {
 }
 
 const (
-	javaContexts  = 2000 // names, beside the default context
+	javaContexts  = 2000 // names, in addition to the default context
 	javaResources = 6000
 )
 
@@ -182,7 +182,7 @@ func bookedElsewhere(m *moment) bool {
 	})
 }
 
-// overtaken: a prioritized call goes before waiting ones, but has no priority in a queue of Java's.
+// overtaken: a prioritized call jumps ahead of waiting ones, but has no priority in Java's queues.
 func overtaken(m *moment) bool { return m.model.Overtakes(m.call.m) }
 
 // decidedTogether: Java asks one rule after the other, sleeps in between, and a queue keeps the
@@ -197,8 +197,8 @@ func decidedTogether(m *moment) bool {
 	return m.any(func(x applied) bool { return x.queues() && m.line(x, m.call).apart })
 }
 
-// waitedInVain: Java made a call wait and then refused it. The rest is the same, unless the clock
-// has moved meanwhile.
+// waitedInVain: Java made a call wait and then refused it. Everything else is the same, unless the
+// clock moved during the wait.
 func waitedInVain(m *moment) bool {
 	queued := m.hot.java.wait > 0
 	for _, x := range m.rules {

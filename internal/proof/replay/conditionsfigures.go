@@ -65,8 +65,8 @@ func (d *difference) javaTimes(ref NodeRef) (calls, units int64, sum, least floa
 	return calls, units, sum, least, passed
 }
 
-// javaAverage returns Java's average response time of a node and the passed units: over units, and
-// for a sum of nodes weighted by what passed on each child.
+// javaAverage returns Java's average response time per unit of a node, and the passed units. For a
+// sum of nodes, Java weights the average by the units that passed on each child.
 func (d *difference) javaAverage(ref NodeRef) (avg, passed float64) {
 	if ref.Kind != "entrance" && ref.Kind != "root" {
 		_, units, sum, _, passed := d.javaTimes(ref)
@@ -84,8 +84,8 @@ func (d *difference) javaAverage(ref NodeRef) (avg, passed float64) {
 	return avg / max(1, passed), passed
 }
 
-// childrenSummed: Java sums only some figures of the children; the others are those of an empty
-// node, and the average is weighted by what passed.
+// childrenSummed: Java sums only some figures of the children; the others are as for an empty node,
+// and the average is weighted by the passed units.
 func childrenSummed(d *difference) bool {
 	switch {
 	case !d.summed():

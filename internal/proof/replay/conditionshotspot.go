@@ -10,7 +10,7 @@ import (
 )
 
 // The conditions of the table's rows about hotspot rules. In all of them the difference is about a
-// hotspot rule, and the two machines give Java's answer and ours.
+// hotspot rule, and the two machines give Java's verdict and ours.
 
 // hotspotDiffers reports whether f holds for a rule that made the difference and one of
 // the values that it looks at.

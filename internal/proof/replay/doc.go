@@ -3,8 +3,8 @@
 // figure, history, tree, and the clock. Every verdict is compared twice:
 //
 //   - with our promise (promise.go). Each rule has a twin here that is too simple to be
-//     wrong, and works its answer out from a list of all earlier calls: who would be
-//     refused and by what rule, and how long a call waits;
+//     wrong, and computes its verdict from a list of all earlier calls: which call
+//     each rule would refuse, and how long a call waits;
 //
 //   - with Java's. A trace fails at its first difference that the table does not
 //     explain (table.go).
@@ -15,9 +15,9 @@
 // PENSTOCK_GOLDEN lists further folders, separated by colons; every *.json and *.json.gz below is a
 // trace.
 //
-// If a row of the table explains a decision that differs, the rest of the trace can't be compared
-// with Java's outcomes. It is replayed all the same: every verdict is compared with its promise,
-// and every figure must count exactly the calls that were made (model.go).
+// If a row of the table explains a decision that differs, the remainder of the trace can't be
+// compared with Java's outcomes. It is replayed all the same: every verdict is compared with its
+// promise, and every figure must count exactly the calls that were made (model.go).
 //
 // Traces with rules of families that don't exist yet are skipped. Those with system rules contain
 // the machine's values; the engine reads them there.

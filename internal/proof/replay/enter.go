@@ -47,8 +47,7 @@ func (v verdict) String() string {
 	return s
 }
 
-// enter asks for a resource. It returns when the call is judged: it has returned, or begins to
-// wait.
+// enter enters a resource. It returns when the call has returned or begins to wait.
 func (p *player) enter(op *Op) *moment {
 	l := p.arrive(op)
 	hot := p.hot.judge(p.model, l.call, p.javaNow)

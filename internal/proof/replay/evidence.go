@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/model"
 )
 
-// clues are the table's evidence beside the book.
+// clues hold the table's evidence that isn't in the book.
 type clues struct {
 	lines       map[flowKey]*line
 	lookedAt    map[NodeRef]bool // nodes on which Java booked borrowers of other resources
@@ -23,7 +23,7 @@ type clues struct {
 // flowKey names a flow rule on a resource: a pattern has a limit for each.
 type flowKey struct{ rule, resource string }
 
-// line is the known state of Java's queue of the calls to one resource under one rule.
+// line tracks Java's queue for the calls to one resource under one rule.
 type line struct {
 	queued  int64 // calls that queued since the queue was idle
 	apart   bool  // Java keeps room for a call that it refused then, or gave it room later (D12)
@@ -80,7 +80,7 @@ func (p *player) record(m *moment) {
 
 // drift returns how far the wait for a rule may be from Java's. Java rounds the cost of each call,
 // and so is off by half a unit for each call that queued since the queue was idle, including this
-// one. The unit is a millisecond, or a nanosecond for throttles above 1000 a second or whose
+// one. The unit is a millisecond, or a nanosecond for throttles above 1000 per second or whose
 // rounded threshold doesn't divide 1000. A throttle whose whole threshold divides 1000 rounds
 // nothing. If Java computes in milliseconds, it uses the clock's, without fractions that a sleep
 // may have added; and if rounded waits have moved the clock, it shows another time.
@@ -104,7 +104,7 @@ func (p *player) drift(x applied, c *call) time.Duration {
 	return off + queued*time.Millisecond/2 + truncated
 }
 
-// moment is a judged call: Java's answer, ours, and the rules that apply.
+// moment is a call with Java's verdict, ours, and the rules that apply.
 type moment struct {
 	*player
 	call  *call

@@ -11,13 +11,13 @@ import (
 
 // family is an existing family of rules.
 type family struct {
-	keys []string // in a trace's rules; any of them replaces the rules of the family
+	keys []string // in a trace's rules; any of them replaces the family's rules
 	// translate puts the native rules into the player's set. Its effects recorded in l happen once
 	// they are in effect.
 	translate func(p *player, java Rules, l *loading) error
 }
 
-// families lists the known ones, in the order in which a call is judged.
+// families lists the known families, in the order in which they check a call.
 var families = []family{
 	{[]string{"authority"}, (*player).translateAuthority},
 	{[]string{"system"}, (*player).translateSystem},

@@ -79,8 +79,8 @@ func (b *book) minute(ref NodeRef, now int64) map[int64]*tally {
 	return seconds
 }
 
-// snapshot returns the figures that a node must show at now, except those of waiting calls; nil if
-// there is no such node.
+// snapshot returns the figures that a node must show at now, without waiting calls, or nil if there
+// is no such node.
 func (b *book) snapshot(ref NodeRef, now int64) figures {
 	if !b.exists(ref) {
 		return nil

@@ -10,8 +10,7 @@ func (r *activeRule) tokens() (warning, full float64) {
 	return warning, warning + math.Floor(2*perPeriod/(1+factor))
 }
 
-// slow reports whether there is no whole token between Java's marks: then ours are not
-// rounded.
+// slow reports whether Java's two marks coincide: then ours are not rounded.
 func (r *activeRule) slow() bool {
 	warning, full := r.tokens()
 	return warning == full

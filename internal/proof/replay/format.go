@@ -100,7 +100,7 @@ type Expect struct {
 	RetryAtMs *float64       `json:"retryAtMs"`
 }
 
-// wait returns the wait in the trace, to the nanosecond, 0 if there was none.
+// wait returns the wait in the trace, to the nanosecond, or 0 if there was none.
 func (e *Expect) wait() time.Duration {
 	if e.WaitMs == nil {
 		return 0
@@ -110,7 +110,7 @@ func (e *Expect) wait() time.Duration {
 
 func (e *Expect) verdict() verdict { return verdict{e.Result, e.wait(), e.BlockedBy, e.Rule} }
 
-// borrows reports whether the call waited for a coming bucket.
+// borrows reports whether the call waited for an upcoming bucket.
 func (e *Expect) borrows() bool { return strings.Contains(e.Via, "borrow") }
 
 func fromMs(ms float64) time.Duration {

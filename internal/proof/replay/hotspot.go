@@ -24,7 +24,7 @@ type hotRule struct {
 	values map[argument.Value]*hotValue
 }
 
-// hotValue is the known state of a value.
+// hotValue holds the known state of a value.
 type hotValue struct {
 	// Java's, in milliseconds.
 	javaFilled, javaLeft, javaLast, javaCalls int64
@@ -33,7 +33,7 @@ type hotValue struct {
 	listed, charged, replaced bool
 }
 
-// hotVerdict is a machine's answer: the rule that refuses, or the wait of the call.
+// hotVerdict is a machine's verdict: the rule that refuses, or the call's wait.
 type hotVerdict struct {
 	rule string
 	wait time.Duration
@@ -98,7 +98,7 @@ func (r *hotRule) threshold(v argument.Value) int64 {
 	return int64(r.Threshold)
 }
 
-// judge returns the answers of the two machines to a call, which Java's machine then has charged.
+// judge returns both machines' verdicts on a call, and charges the call to Java's machine.
 func (h *hotspots) judge(ours *model.Model, c *call, javaNow int64) *hotMoment {
 	m := &hotMoment{}
 	for _, r := range h.rules {

@@ -26,7 +26,7 @@ type JavaHotspotRule struct {
 	Items             []JavaItem `json:"items"`
 }
 
-// JavaItem is a value with a limit of its own.
+// JavaItem is a value with its own limit.
 type JavaItem struct {
 	Value json.RawMessage `json:"value"`
 	Count float64         `json:"count"`
@@ -61,7 +61,7 @@ func (r JavaHotspotRule) seconds() int64 { return int64(orElse(r.DurationSec, 1)
 // javaTypes are Java's names for the types of arguments. It treats others as text.
 var javaTypes = map[string]string{"int64": "long", "float64": "double", "bool": "boolean"}
 
-// java returns the rule as in a file of Java's.
+// java returns the rule in the form of Java's rule files.
 func (r JavaHotspotRule) java() (rule sentinel.JavaHotspot, err error) {
 	unset := sentinel.JavaHotspotUnset
 	rule = sentinel.JavaHotspot{

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// find returns the node that ref names, nil if there is none.
+// find returns the node that ref names, or nil if there is none.
 func find(tree inspect.Tree, ref NodeRef) *inspect.Node {
 	var n *inspect.Node
 	switch ref.Kind {

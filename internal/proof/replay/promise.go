@@ -4,7 +4,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/model"
 )
 
-// promised returns our promise for a call, in the traces' words: the model's answer.
+// promised returns our promise for a call, which is the model's verdict in the traces' words.
 func (p *player) promised(c *model.Call) verdict {
 	p.model.Enter(c)
 	switch c.State {

@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// player replays the operations of one trace on a Guard of its own, and keeps the book.
+// player replays the operations of one trace on its own Guard, and keeps the book.
 type player struct {
 	config  Config
 	guard   *api.Guard
@@ -119,7 +119,7 @@ func (p *player) wake() (wrong error) {
 		}
 		r, ok := p.reply(l)
 		if !ok {
-			return fmt.Errorf("call %d, which asked at %v, sleeps on at %v, and should have run at %v",
+			return fmt.Errorf("call %d, which asked at %v, still sleeps at %v, but should have run at %v",
 				l.id, p.sinceEpoch(l.asked), p.sinceEpoch(p.due), p.sinceEpoch(l.released))
 		}
 		p.waiting = slices.DeleteFunc(slices.Clone(all), func(w *live) bool { return w == l })
@@ -161,7 +161,7 @@ func (p *player) reply(l *live) (r reply, ok bool) {
 func (p *player) retime(now int64) {
 	for _, l := range slices.Clone(p.waiting) {
 		released := max(now, l.m.Wake())
-		if released > l.released && l.aside == "" { // it was overtaken
+		if released > l.released && l.aside == "" { // another call jumped ahead
 			l.aside = "B8"
 		}
 		if released != l.released {
@@ -171,8 +171,8 @@ func (p *player) retime(now int64) {
 	}
 }
 
-// next returns the waiting call that runs next: of several at one time, the one that has known it
-// longest.
+// next returns the waiting call that runs next. If several are due at the same time, it is the call
+// whose time was set first.
 func (p *player) next() *live {
 	return slices.MinFunc(p.waiting, func(a, b *live) int { return cmp.Compare(a.released, b.released) })
 }

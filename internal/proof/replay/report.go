@@ -73,7 +73,7 @@ func (r *Report) Details(w io.Writer) {
 	defer r.mu.Unlock()
 	fmt.Fprintf(w, "  %d enters: %d asked, with the verdict that we promise; %d of them is Java's as well (%.1f %%)\n",
 		r.enters, r.kept, r.alike, 100*r.share(r.alike))
-	fmt.Fprintf(w, "  before a decision changes: %d agree in everything (%.1f %%), %d but for what a row explains aside (together %.1f %%)\n",
+	fmt.Fprintf(w, "  before a decision changes: %d agree in everything (%.1f %%), %d except for asides that a row explains (together %.1f %%)\n",
 		r.agreed, 100*r.share(r.agreed), r.compared()-r.agreed, 100*r.share(r.compared()))
 	fmt.Fprintf(w, "  %d operations were compared, %d figures agree\n", r.ops, r.figures)
 	fmt.Fprintf(w, "  %-8s %8s %8s %8s %8s %8s\n", "row", "traces", "enters", "share", "asides", "figures")
@@ -155,11 +155,11 @@ func (r *Report) Check() error {
 	return errors.Join(append(problems, r.atLeast(leastCompared, leastAlike))...)
 }
 
-// CheckFurther is Check for another set, with one ceiling for every row. A set of n traces differs
-// by chance from the one in testdata: of 5000 samples of 173 of those, all but one in a thousand
-// had at least 56 % compared and 85 % alike, and at most 11.3 % by one row, which is as far off as
-// 1.55, 0.72 and 0.75 by the root of n. Beside that there is room for another mix of seeds and
-// windows. A small set is no measure at all.
+// CheckFurther is like Check, but for another set of traces, with one ceiling for every row. A set
+// of n traces differs by chance from the set in testdata: of 5000 samples of 173 traces from there,
+// all but one in a thousand had at least 56 % compared and 85 % alike, and at most 11.3 % explained
+// by one row, deviations of 1.55, 0.72 and 0.75 over the root of n. On top of that there is room
+// for another mix of seeds and windows. A small set proves nothing.
 func (r *Report) CheckFurther() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

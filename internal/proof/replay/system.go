@@ -22,7 +22,7 @@ type JavaSystemRule struct {
 	MaxCpuUsage    *float64 `json:"maxCpuUsage"`
 }
 
-// java returns the rule as in a file of Java's. Java ignores CPU limits above 1.
+// java returns the rule in the form of Java's rule files. Java ignores CPU limits above 1.
 func (r JavaSystemRule) java() sentinel.JavaSystem {
 	rule := sentinel.JavaSystemUnset
 	for into, v := range map[*float64]*float64{
@@ -147,8 +147,8 @@ func (m *moment) differ(metrics ...system.Metric) bool {
 // checksOff: Java has turned all checks off.
 func checksOff(m *moment) bool { return m.checks.off && m.got.blockedBy == "system" }
 
-// oneTooMany: in Java a limit of n calls admits n+1, whatever their units: it refuses if more than
-// n are in flight. Java's next check may refuse the call instead.
+// oneTooMany: in Java a limit of n calls admits n+1, regardless of their units: it refuses if more
+// than n are in flight. Java's next check may refuse the call instead.
 func oneTooMany(m *moment) bool {
 	return m.got.blockedBy == "system" && m.any(func(x applied) bool {
 		calls, _ := m.book.inFlight(x.node, m.now())
@@ -162,7 +162,7 @@ func otherEvidence(m *moment) bool {
 	return m.differ(system.Load) && m.servable != m.javaServable()
 }
 
-// averageFlips: Java's mean response time is over units, ours over calls; the limit lies between.
+// averageFlips: Java averages response times per unit, we per call; the limit lies in between.
 func averageFlips(m *moment) bool {
 	if !m.differ(system.RT) {
 		return false

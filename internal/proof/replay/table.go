@@ -3,29 +3,30 @@ package replay
 import "github.com/penstock-go/penstock/flow"
 
 // A row is one deliberate difference from Java. It covers the smallest set of differences that its
-// id stands for, and requires evidence, in numbers if possible: that a limit was reached for Java
-// but not for us, that a wait differs by no more than rounding. It never looks at the name of a
-// trace.
+// id stands for, and requires evidence, in numbers if possible: for example, that a limit was
+// reached for Java but not for us, or that a wait differs only by rounding. It never looks at the
+// name of a trace.
 //
 // Our own promise is checked for every call and figure, explained or not: a verdict must match
 // promise.go, and a figure must match the book (model.go).
 type row struct {
 	id string // in semantics.md §3
 
-	// decision explains a verdict that is not Java's: the rest of its trace can't be compared.
+	// decision explains a verdict that differs from Java's: the remainder of the trace can't be
+	// compared.
 	decision func(m *moment) bool
 	// aside explains a verdict that differs from Java's only in the wait or the rule, without
 	// consequences.
 	aside func(m *moment) bool
 	// figure explains a figure.
 	figure func(d *difference) bool
-	// event is an effect of Java's that we don't have.
+	// event is an effect in Java that we don't have.
 	event event
-	// events explains changes of breakers that Java's don't make, or make too; the rest can't be
-	// compared, unless eventsAside says that it can.
+	// events explains breaker state changes that happen only here or only in Java. The remainder of
+	// the trace can't be compared unless eventsAside is set.
 	events      func(j *judge, op *Op, got []breakerEvent) bool
 	eventsAside bool
-	// state explains the state of a breaker.
+	// state explains a breaker's state.
 	state func(j *judge, rule string) bool
 }
 

@@ -17,7 +17,7 @@ type JavaFlowRule struct {
 	Regex             bool    `json:"regex"`
 	LimitApp          string  `json:"limitApp"` // "default" if empty
 	Grade             string  `json:"grade"`    // qps (default) or concurrency
-	Count             float64 `json:"count"`    // per second, whatever the window
+	Count             float64 `json:"count"`    // per second, regardless of the window
 	Strategy          string  `json:"strategy"` // direct (default), associate or chain
 	RefResource       string  `json:"refResource"`
 	ControlBehavior   string  `json:"controlBehavior"`   // reject (default), warmUp, throttle or warmUpThrottle
@@ -70,7 +70,7 @@ func TranslateFlow(rules []JavaFlowRule, shape stat.Shape, coldFactor int) (nati
 	})
 }
 
-// java returns the rule as in a file of Java's.
+// java returns the rule in the form of Java's rule files.
 func (r JavaFlowRule) java() (id string, rule sentinel.JavaFlow) {
 	unset := sentinel.JavaFlowUnset
 	rule = sentinel.JavaFlow{
@@ -92,9 +92,9 @@ func (r JavaFlowRule) queues() bool {
 	return rule.Queues()
 }
 
-// translate returns the native rules for those of a trace, in their order, and the rules without a
-// native counterpart. java returns the ID of a rule and the rest of it: Java treats rules with an
-// equal rest as one.
+// translate returns the native rules for the rules of a trace, in the same order, and the rules
+// without a native counterpart. java splits a rule into its ID and its content: Java treats rules
+// with equal content as one.
 func translate[R any, J interface {
 	comparable
 	Check() error

@@ -56,7 +56,7 @@ func nativeBreaker(r sentinel.JavaBreaker) (breaker.Rule, error) {
 	return rules[0].Normalized()
 }
 
-// java returns the rule as in a file of Java's.
+// java returns the rule in the form of Java's rule files.
 func (r JavaBreakerRule) java() (id string, rule sentinel.JavaBreaker) {
 	unset := sentinel.JavaBreakerUnset
 	rule = sentinel.JavaBreaker{

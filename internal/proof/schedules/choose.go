@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// chooser decides which of the ready callers continues. me is the running one, nil if it can't
-// continue.
+// chooser decides which of the ready callers continues. me is the running caller, or nil if it
+// can't continue.
 type chooser interface {
 	choose(s *Schedule, me *task) *task
 	// played reports whether the schedule turned out to be one that was played before.

@@ -1,5 +1,5 @@
-// Package schedules runs concurrent code under a scheduler of its own, one interleaving after
-// another: a number of random ones, or all of them.
+// Package schedules runs concurrent code under its own scheduler, one interleaving after another: a
+// number of random ones, or all of them.
 //
 // The engine's packages take shared state from package internal/shared. Built with the tag sim,
 // each of its types asks the current [Schedule] before every access which caller continues. The

@@ -33,8 +33,8 @@ func Random(t *testing.T, make func(*Schedule)) {
 	explore(t, 20_000, make)
 }
 
-// Sample is Random for machines that are whole engines and take longer: a twentieth as many
-// schedules.
+// Sample is like Random, but plays a twentieth as many schedules: for machines that are whole
+// engines and take longer.
 func Sample(t *testing.T, make func(*Schedule)) {
 	t.Helper()
 	explore(t, 1_000, make)
@@ -108,7 +108,7 @@ func Exhaustive(t *testing.T, most int, make func(*Schedule)) {
 		}
 		switch n++; {
 		case n >= stop:
-			t.Logf("stopped after %d schedules: make figures runs them all", n)
+			t.Logf("stopped after %d schedules; make figures runs them all", n)
 			workers.stop()
 			return
 		case n >= most:
@@ -119,9 +119,9 @@ func Exhaustive(t *testing.T, most int, make func(*Schedule)) {
 	noteFigure(t, figure.Figure{Name: "violations: " + t.Name() + ", every schedule", N: int64(n)})
 }
 
-// SampleOrAll is Exhaustive for machines that are whole engines: if FIGURES asks for the larger
-// size, it plays every schedule, otherwise as many random ones as Sample. The first of the
-// exhaustive ones would differ in their last steps only.
+// SampleOrAll is for machines that are whole engines. If FIGURES asks for the larger size, it plays
+// every schedule, like Exhaustive; otherwise it plays as many random schedules as Sample, since the
+// first exhaustive ones would differ only in their last steps.
 func SampleOrAll(t *testing.T, most int, make func(*Schedule)) {
 	t.Helper()
 	if figure.Size(0, 0, 1, 1) == 0 {

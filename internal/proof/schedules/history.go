@@ -17,8 +17,8 @@ type operation[M any] struct {
 	replay       func(M) bool
 }
 
-// Do runs an operation and records it. do returns its name for reports, and a check against a
-// model, which applies the operation there and reports whether the answer would have been the same.
+// Do runs an operation and records it. do returns its name for reports, and a function that applies
+// the operation to a model and reports whether the result is the same.
 func (h *History[M]) Do(do func() (name func() string, replay func(M) bool)) {
 	h.clock++
 	began := h.clock
@@ -27,8 +27,8 @@ func (h *History[M]) Do(do func() (name func() string, replay func(M) bool)) {
 	h.ops = append(h.ops, operation[M]{name, began, h.clock, replay})
 }
 
-// Linearizable reports whether the operations give the same answers in some serial order that keeps
-// each operation before the ones that began after its end. clone copies a model.
+// Linearizable reports whether the operations give the same results in some serial order in which
+// each operation precedes the operations that began after its end. clone copies a model.
 func (h *History[M]) Linearizable(start M, clone func(M) M) bool {
 	return h.extend(start, clone, 0)
 }

@@ -48,14 +48,14 @@ type task struct {
 	pending  access      // its next step
 	blocked  any         // the lock that it waits for
 	until    func() bool // the condition that it waits for
-	wake     int64       // when the clock ends its sleep, 0 if it doesn't sleep
+	wake     int64       // when the clock ends its sleep, or 0 if it doesn't sleep
 	done     bool
 }
 
 // Go adds a caller. It starts when the schedule does.
 func (s *Schedule) Go(run func()) { s.Named(fmt.Sprint("caller ", len(s.tasks)+1), run) }
 
-// Named is Go for a caller with a name, which traces show.
+// Named is like Go, but gives the caller a name, which traces show.
 func (s *Schedule) Named(name string, run func()) {
 	s.tasks = append(s.tasks, &task{schedule: s, number: len(s.tasks), name: name, run: run})
 }
@@ -110,8 +110,8 @@ func (s *Schedule) switchTo(t *task) {
 	me.worker.suspend()
 }
 
-// choose returns the caller that continues, nil if all have returned. me is the running one if it
-// could continue, or nil.
+// choose returns the caller that continues, or nil if all have returned. me is the running caller
+// if it could continue, or nil.
 func (s *Schedule) choose(me *task) *task {
 	if len(s.waiting) > 0 {
 		s.release()

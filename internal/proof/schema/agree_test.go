@@ -146,7 +146,7 @@ func fieldsOf(t *testing.T, rule reflect.Type) (all []field) {
 	return append(all, field{"regex", false, []any{true, false, "true", 1, nil}}, field{"unknown", false, []any{1}})
 }
 
-// judge passes a rule to both. It returns whether both accepted it, and whether both refused it.
+// judge passes a rule to both. It reports whether both accepted it, and whether both refused it.
 type judge struct {
 	valid  func(doc any) error
 	family string
@@ -172,9 +172,9 @@ func (j judge) agree(t *testing.T, rule map[string]any) (taken bool) {
 	return refused == nil
 }
 
-// The schema and the loader agree on every field of every family, alone and beside others. Every
-// field is right in some rule, and makes a right one wrong: so a field that is new, removed, or has
-// another range is found.
+// The schema and the loader agree on every field of every family, alone and combined with others.
+// Every field is valid in some rule and invalidates another valid one: so the test finds a field
+// that is new, removed, or has another range.
 func TestSchemaAgreesWithTheLoader(t *testing.T) {
 	schema := compiled(t)
 	used, played := make(map[string]bool), int64(0)

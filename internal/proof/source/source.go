@@ -29,13 +29,13 @@ func Root() (string, error) {
 }
 
 // Each calls f with the name and the text of every Go file below the root of fsys, in order,
-// whatever its build tags and module. It skips folders that the go command skips. An error of f
-// ends it.
+// regardless of build tags and modules. It skips folders that the go command skips, and stops at
+// the first error from f.
 func Each(fsys fs.FS, f func(name string, text []byte) error) error {
 	return each(fsys, passedOver, f)
 }
 
-// EachOfModule is Each for the module at the root of fsys, without nested modules.
+// EachOfModule is like Each, but skips nested modules.
 func EachOfModule(fsys fs.FS, f func(name string, text []byte) error) error {
 	return each(fsys, func(dir string) bool {
 		_, err := fs.Stat(fsys, path.Join(dir, "go.mod"))

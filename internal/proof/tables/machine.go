@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Machine says on which machine and commit figures were taken.
+// Machine describes the machine and commit on which numbers were measured.
 type Machine struct {
 	Processor string // the model
 	Platform  string

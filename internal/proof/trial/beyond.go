@@ -16,10 +16,10 @@ type Limit struct {
 	Mode     spec.Mode
 }
 
-// BeyondTheCap checks that calls in flight beyond the cap count on when the rule gets another ID,
-// or is switched off for a while, in effect or in shadow mode; and that another rule that has the
-// old ID then is unaffected by them. There only the semaphore knows of them. compile makes rules of
-// a family from limits.
+// BeyondTheCap checks that calls in flight beyond the cap still count when the rule gets another
+// ID, or is switched off for a while, enforced or in shadow mode; and that they don't affect another
+// rule that then has the old ID. Beyond the cap, only the semaphore knows of the calls. compile
+// makes rules of a family from limits.
 func BeyondTheCap(t *testing.T, compile func(b *engine.SnapshotBuilder, limits []Limit) error) {
 	for _, mode := range []spec.Mode{spec.Enforce, spec.Shadow} {
 		rule := Limit{ID: "api", Resource: "/api/.*", Units: 2, Mode: mode}

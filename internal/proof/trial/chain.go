@@ -19,8 +19,8 @@ func Slot(name string) engine.Slot {
 	panic("no slot " + name)
 }
 
-// AskOnly makes a [engine.Checker] of a function that takes nothing: its answer is its verdict. It
-// must not answer wait. It may run twice for one call, as Ask and as Take.
+// AskOnly is a function used as an [engine.Checker] that takes nothing. It returns the verdict,
+// which must not be a wait. It may run twice for one call, as Ask and as Take.
 type AskOnly func(*engine.Invocation) engine.Verdict
 
 // Ask calls the function.

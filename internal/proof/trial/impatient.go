@@ -11,10 +11,10 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// Impatient runs callers that offer twice the rate of a throttle: 100 calls a second, evenly, to
-// "orders", for the given seconds. Each is canceled after 200 ms, as by a client that leaves,
-// without a deadline; so they leave in order of arrival. It returns how many pass in each second.
-// Time is that of a synctest bubble.
+// Impatient runs callers that offer twice the rate of a throttle: 100 calls per second, evenly, to
+// "orders", for the given seconds. Each is canceled after 200 ms, like a call without a deadline
+// whose client disconnects; so they leave in order of arrival. It returns how many pass in each
+// second. It must run in a synctest bubble.
 func Impatient(t *testing.T, seconds int, load func(*engine.Engine), opts ...engine.Option) []int {
 	t.Helper()
 	passed := make([]int, seconds+1)

@@ -2,8 +2,8 @@ package trial
 
 import "sync"
 
-// Together calls f(0) to f(n-1), each on a goroutine of its own, and returns when all have
-// returned. No call begins before every goroutine runs, so that they meet.
+// Together calls f(0) to f(n-1), each on its own goroutine, and returns when all have returned. No
+// call begins before every goroutine runs, so that the calls overlap.
 func Together(n int, f func(i int)) {
 	var begin, done sync.WaitGroup
 	begin.Add(n)

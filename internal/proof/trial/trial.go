@@ -1,4 +1,4 @@
-// Package trial holds common parts of the rule families' tests: an engine under test, its figures,
+// Package trial holds common parts of the rule families' tests: an engine under test, its stats,
 // callers that begin together, and checks for the rules of every family.
 package trial
 

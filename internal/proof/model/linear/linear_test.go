@@ -82,7 +82,7 @@ func (r *recorder) overlapping() (n int) {
 	return n
 }
 
-// windowOp is an operation on a window and its answer.
+// windowOp is an operation on a window and its result.
 type windowOp struct {
 	what          string
 	now, n, limit int64
@@ -165,7 +165,7 @@ func windowModel(shape stat.Shape) porcupine.Model {
 				for b := s.head; b < s.head+span; b++ {
 					a.ok = a.ok && sum(b)+o.n <= o.limit
 				}
-			case "borrow": // the first coming bucket at whose begin the remaining and borrowed units and these fit
+			case "borrow": // the first upcoming bucket at whose begin the remaining and borrowed units and these fit
 				borrowed := s.between(s.head+1, s.head+ahead)
 				for b := s.head + 1; b <= s.head+ahead && borrowed < o.limit && !a.ok; b++ {
 					if a.bucket, a.wait = b, time.Duration(b*width-o.now); a.wait >= longestLoan {
@@ -227,8 +227,8 @@ var linearShapes = []stat.Shape{
 	{Interval: 40 * time.Millisecond, Buckets: 2}, {Interval: 40 * time.Millisecond, Buckets: 4}, {Interval: 40 * time.Millisecond, Buckets: 2, Strict: true}, {Interval: 10 * time.Millisecond, Buckets: 1},
 }
 
-// known bug 1, 10: whatever goroutines do to one window at once, late callers included, there is a
-// serial order in which each would have got the same answer.
+// known bug 1, 10: for any concurrent operations on one window, late callers included, there is a
+// serial order in which each would have returned the same result.
 func TestWindowIsLinearizable(t *testing.T) {
 	histories := figure.Size(200, 2000, 25_000, 1_000_000)
 	overlaps := 0

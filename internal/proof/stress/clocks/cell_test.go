@@ -183,7 +183,7 @@ func (tr *trial) instant(t testing.TB) {
 	tr.guard.Engine().Now() // others read the time too
 }
 
-// meanwhile does the work beside the calls while the clock is set.
+// meanwhile does other work while calls run and the clock is set.
 func (tr *trial) meanwhile(t testing.TB) {
 	if !tr.armed {
 		return

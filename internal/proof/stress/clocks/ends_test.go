@@ -113,7 +113,7 @@ func begun(t testing.TB, seed uint64, sampled bool, begin int64) *played {
 	return p
 }
 
-// call enters, and records the answer.
+// call enters, and records the result.
 func (p *played) call(t testing.TB, r *rand.Rand) {
 	var names []string
 	for _, f := range p.set.Flow {
@@ -170,7 +170,7 @@ func (p *played) tree(t testing.TB) {
 	require.NoError(t, err)
 }
 
-// close ends everything and returns the answers.
+// close ends everything and returns the results.
 func (p *played) close(t testing.TB) string {
 	for _, e := range p.open {
 		e.Exit()
@@ -184,8 +184,8 @@ func (p *played) close(t testing.TB) string {
 
 var gaps = []time.Duration{0, 0, 1, ms, 10 * ms, 99 * ms, 300 * ms, time.Second, 3 * time.Second, 61 * time.Second}
 
-// story plays calls of every kind from a time on, with a leap in the middle, and returns the
-// answers and its duration without the leap.
+// story plays calls of every kind, starting at begin and with a leap in the middle, and returns the
+// results and its duration without the leap.
 func story(t testing.TB, seed uint64, sampled bool, begin int64, leap time.Duration) (heard string, took time.Duration) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	p := begun(t, seed, sampled, begin)
@@ -223,8 +223,8 @@ type place struct {
 	leap  time.Duration
 }
 
-// The rules' answers don't depend on the position in a clock's range, nor on the length of a leap.
-// known bug 124
+// The rules' verdicts depend neither on the position in a clock's range nor on the length of a
+// leap. known bug 124
 func TestStoriesAreTheSameAtTheEnds(t *testing.T) {
 	rnd := random(t)
 	const year2026, rest = 1_767_225_600_000_000_000, 50 * 24 * time.Hour // after that nothing is remembered

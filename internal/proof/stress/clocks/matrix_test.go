@@ -151,7 +151,7 @@ func (tr *trial) checkWindow(r flow.Rule) {
 		most   int
 	}{{exact, most}, {whole, 2 * most}} {
 		if at, n := busiest(engine, bound.length, nil); n > bound.most {
-			tr.problem("%d of %d within %v of the engine's time, from %v on", n, bound.most, bound.length, time.Duration(at-tr.clock.begin))
+			tr.problem("%d calls, %d allowed, within %v of the engine's time, starting at %v", n, bound.most, bound.length, time.Duration(at-tr.clock.begin))
 		}
 		stepped := func(from, to int64) int {
 			if tr.leapt(time.Duration(from)-500*ms, time.Duration(to)) { // a call that runs then may have waited
@@ -160,7 +160,7 @@ func (tr *trial) checkWindow(r flow.Rule) {
 			return 0
 		}
 		if at, n := busiest(real, bound.length-tolerance, stepped); n > bound.most {
-			tr.problem("%d of %d within %v of real time, from %v on", n, bound.most, bound.length, time.Duration(at))
+			tr.problem("%d calls, %d allowed, within %v of real time, starting at %v", n, bound.most, bound.length, time.Duration(at))
 		}
 	}
 }

@@ -21,7 +21,7 @@ const (
 // source is a wall clock that a test moves and sets. It is for one goroutine.
 type source struct {
 	begin int64
-	real  time.Duration // has passed, whatever the clock shows
+	real  time.Duration // has passed, regardless of the clock
 	set   time.Duration // by how much the clock was set
 
 	parks  bool // sleepers let time pass; otherwise sleeps are only recorded
@@ -56,8 +56,8 @@ func (s *source) Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// Alarm never rings: the machine's timer, which a guard would use otherwise, rings on a goroutine
-// of its own.
+// Alarm never rings: the machine's timer, which a guard would use otherwise, rings on a separate
+// goroutine.
 func (s *source) Alarm(time.Duration, func()) (stop func()) { return func() {} }
 
 // waited returns the length of the waits since the first n.

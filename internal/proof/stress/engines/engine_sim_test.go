@@ -60,14 +60,14 @@ func enter(e *engine.Engine, resource string, opts ...engine.Option) (engine.Ent
 	return entry, err == nil
 }
 
-// calls are the ones currently running guarded code.
+// calls is the set of calls currently running guarded code.
 type calls map[*int]bool
 
 func (c calls) begin() *int { id := new(int); c[id] = true; return id }
 
-// known bug 2: a permit is never given twice, whenever a concurrency rule with the limit 1 is
-// loaded. Of the calls that ask after the load, none runs beside another, nor beside one admitted
-// without the rule.
+// known bug 2: a permit is never given twice, at whatever moment a concurrency rule with the limit
+// 1 is loaded. A call that asks after the load never runs together with another such call, nor with
+// a call admitted without the rule.
 func TestSimConcurrencyRuleUnderTraffic(t *testing.T) {
 	rule := flow.Rule{ID: "one", Resource: "a", Metric: flow.Concurrency, Threshold: 1}
 	schedules.Sample(t, func(s *schedules.Schedule) {
@@ -91,7 +91,7 @@ func TestSimConcurrencyRuleUnderTraffic(t *testing.T) {
 					}
 					for other := range there {
 						if under[id] && before[other] {
-							s.Failf("admitted beside a call that was there before the rule")
+							s.Failf("admitted while a call from before the rule was running")
 						}
 					}
 					s.Clock().Now() // some work

@@ -19,9 +19,10 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// known bug 1, 2, 20: a rule of each of five families judges calls that some of them refuse,
-// directly at first and, once a call was refused, with an ask before. None of their limits is ever
-// exceeded; units of refused calls are back, so that as many pass as the lowest limit allows.
+// known bug 1, 2, 20: a rule of each of five families checks calls, and some of the rules refuse.
+// At first calls take units directly; after a refusal, they ask before they take. No limit is ever
+// exceeded, and units of refused calls are returned, so that as many pass as the lowest limit
+// allows.
 func TestSimFamiliesAtOnce(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		e := newEngine(s, trial.Chain(), node.Caps{})

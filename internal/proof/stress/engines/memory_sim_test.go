@@ -25,10 +25,10 @@ func (m *memory) Memory(int64) (host.Memory, error) {
 	return host.Memory{Used: m.used, Limit: 100}, nil
 }
 
-// The threshold falls while calls are being decided. If a call passed that came after the fall,
-// nothing exceeds the low threshold from then on, whatever earlier calls had seen: they had taken
-// before the fall, or look again and see it. Few schedules distinguish the two, so there are as
-// many as for machines smaller than an engine.
+// The threshold falls while calls are being decided. Once a call that arrived after the fall has
+// passed, nothing exceeds the low threshold, whichever threshold earlier calls had seen: they took
+// their units before the fall, or look again and see it. Few schedules distinguish the two, so the
+// test plays as many as for machines smaller than an engine.
 func TestSimThresholdThatFalls(t *testing.T) {
 	const most, least = 3, 1
 	low := 100 * time.Millisecond // between two turns
@@ -103,7 +103,7 @@ func newMemoryEngine(s *schedules.Schedule, shows host.Source, rules ...flow.Rul
 	if err != nil {
 		panic(err)
 	}
-	_ = e.Close() // no timer samples beside the schedule
+	_ = e.Close() // no timer samples outside the schedule
 	load(s, e, rules...)
 	s.Check(func() {
 		for _, problem := range books.Unsettled(e) {

@@ -24,10 +24,10 @@ import (
 
 const turn = 10 * time.Millisecond
 
-// client is a context that ends when its client leaves.
+// client is a context that ends when the client disconnects.
 type client struct {
 	quitter
-	over  bool          // it has its answer
+	over  bool          // its call has returned
 	never chan struct{} // makes it a context that may end
 }
 
@@ -143,10 +143,10 @@ func enterNow(e *engine.Engine) (engine.Entry, bool) {
 	return entry, err == nil
 }
 
-// known bug 16, 49, 128: calls of one and two units come to the queue of a rule or of a value, at
-// one instant or one after the other, and clients leave at any moment. Two running calls are never
-// closer than the later one's cost. Nobody waits for turns that nobody takes: a call runs when it
-// may after the one before it, when it came, or when somebody left.
+// known bug 16, 49, 128: calls of one and two units join the queue of a rule or of a value, at one
+// instant or one after the other, and clients disconnect at any moment. Two running calls are never
+// closer than the later one's cost. No call waits for an abandoned turn: each runs once the cost
+// after the previous call allows, on arrival, or when another client disconnects.
 func TestSimQueue(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		e := newEngine(s, trial.Chain(), node.Caps{})
@@ -190,9 +190,9 @@ func TestSimQueuesOfValues(t *testing.T) {
 }
 
 // known bug 72, 128: calls wait in several queues at once, of enforced and shadow rules, and
-// perhaps for a permit as well or before a breaker, while rules change their rate, their mode or
-// their behavior, and come and go. Nobody waits longer than the longest wait, and at the end
-// nothing is held and a new call is the first.
+// perhaps for a permit as well or at a breaker, while rules are added and removed, and change their
+// rate, mode or behavior. No call waits longer than the longest wait, and at the end nothing is
+// held and the queues are empty for a new call.
 func TestSimQueuesAsRulesChange(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		e := newEngine(s, trial.Chain(), node.Caps{})

@@ -24,9 +24,9 @@ func (r registrar) Completed(inv *engine.Invocation) {
 	r.completed(inv.Units(), inv.Failed())
 }
 
-// known bug 53, 56, 65: the state of a call that has ended serves the next one at once, while
-// handles of the old call are still used: to exit again, to fail, for a context. Each call
-// completes once, failed only if its own handle failed it, and a context is the call's own or none.
+// known bug 53, 56, 65: the next call reuses the state of an ended call at once, while handles of
+// the old call are still used: to exit again, to fail, for a context. Each call completes once, is
+// failed only by its own handle, and a handle returns its own call's context or none.
 func TestSimRecycling(t *testing.T) {
 	// fate is the outcome of a call, and what its callers asked for.
 	type fate struct {
@@ -71,7 +71,7 @@ func TestSimRecycling(t *testing.T) {
 					fates = append(fates, f)
 					entry, err := e.Enter(ctx, "r", []engine.Option{engine.Units(len(fates))})
 					if err != nil {
-						s.Failf("refused: %v", err)
+						s.Failf("a call was refused: %v", err)
 						return
 					}
 					c := call{entry, f}

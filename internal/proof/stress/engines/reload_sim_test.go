@@ -43,8 +43,8 @@ func TestSimReloadOfAShape(t *testing.T) {
 			r.Interval, r.Buckets, r.Window = shapes[i].Interval, shapes[i].Buckets, shapes[i].Window
 			return r
 		}
-		// Another rule keeps one of the shapes throughout, or has the same as this one, or always
-		// another; or there is none.
+		// Another rule keeps one of the shapes throughout, or always has the same shape as this rule,
+		// or always a different one; or there is no other rule.
 		beside := s.Rand.IntN(6)
 		set := func(i int) []flow.Rule {
 			other := rule([]int{0, 1, 2, i, (i + 1) % 3, 0}[beside])
@@ -63,7 +63,7 @@ func TestSimReloadOfAShape(t *testing.T) {
 						continue
 					}
 					if admitted++; admitted > 2 {
-						s.Failf("%d admitted of 2 by a rule for %v %q, shapes %d and then %v, beside %d", admitted, kind.Relation, kind.Origin, first, loads, beside)
+						s.Failf("%d calls admitted, 2 allowed, by a rule for %v %q: shape %d, then %v; other rule: case %d", admitted, kind.Relation, kind.Origin, first, loads, beside)
 					}
 					entry.Exit()
 				}

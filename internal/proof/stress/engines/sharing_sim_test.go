@@ -35,7 +35,7 @@ const cacheLine = 64
 
 func (l *lines) note(object any, write bool) {
 	if _, pool := object.(*shared.Pool); pool || object == nil {
-		return // each processor has a pool of its own
+		return // each processor has its own pool
 	}
 	line := reflect.ValueOf(object).Pointer() / cacheLine
 	var by []string
@@ -66,10 +66,10 @@ func watch(call func()) *lines {
 	return l
 }
 
-// A refused call writes to no cache line that a call on another lane touches, whatever rule refuses
-// it; otherwise processors would wait for each other all the time when most calls are refused. The
-// values of hotspot rules have a mutex each, and are exempt. Plain reads beside the atomics are not
-// seen here: see TestTallyLaneTouchesItsOwnCell in package stat. known bug 110
+// A refused call writes to no cache line that a call on another lane touches, whichever rule
+// refuses it; otherwise processors would wait for each other all the time when most calls are
+// refused. The values of hotspot rules have a mutex each, and are exempt. Plain reads, as opposed
+// to atomics, are not seen here: see TestTallyLaneTouchesItsOwnCell in package stat. known bug 110
 func TestSimRefusalsShareNothing(t *testing.T) {
 	const hot = "hot"
 	type setup = func(b *engine.SnapshotBuilder) error
@@ -86,7 +86,7 @@ func TestSimRefusalsShareNothing(t *testing.T) {
 		"nothing is let in":                 {rules: flowRule(flow.Rule{Threshold: 0})},
 		"a limit that is used up":           {rules: flowRule(flow.Rule{Threshold: 3}), pass: 3},
 		"a limit of which lanes had a part": {rules: flowRule(flow.Rule{Threshold: 3}), pass: 3, lent: true},
-		"a rule in a window of its own shape": {
+		"a rule whose window has its own shape": {
 			rules: flowRule(flow.Rule{Threshold: 3, Buckets: 5}), pass: 3,
 		},
 		"concurrency": {rules: flowRule(flow.Rule{Metric: flow.Concurrency, Threshold: 3}), pass: 3},
@@ -124,7 +124,7 @@ func TestSimRefusalsShareNothing(t *testing.T) {
 				_, err := e.Enter(context.Background(), hot, c.opts)
 				require.Error(t, err)
 			}
-			onAnother := func() *lines { // the pool hands out the last one returned, and each has a lane of its own
+			onAnother := func() *lines { // the pool hands out the last one returned, and each has its own lane
 				defer enter("other").Exit()
 				return watch(refuse)
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// revision is the rules of a family, reduced to the number of their revision.
+// revision stands for a family's rules: only the number of their revision.
 type revision int
 
 func (r revision) Bind(*engine.Binding) engine.Checker            { return r }

@@ -19,9 +19,9 @@ func loadSystem(s *schedules.Schedule, e *engine.Engine, rules ...system.Rule) {
 	}
 }
 
-// known bug 1, 2, 72: inbound calls of two resources share the limits of the system rules, while
-// these are edited. No more pass than the QPS limit, whatever the shape of its window meanwhile;
-// and never do more run than the other limit allows.
+// known bug 1, 2, 72: inbound calls of two resources share the limits of the system rules while the
+// rules are edited. No more calls pass than the QPS limit allows, even if the shape of its window
+// changes; and no more run at once than the other limit allows.
 func TestSimSystemRules(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		e := newEngine(s, trial.Chain(), node.Caps{})

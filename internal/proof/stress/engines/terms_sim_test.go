@@ -15,9 +15,9 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// A call fails fast and ends while its breaker's rule changes to judge slow calls. Neither rule has
-// enough evidence to open the breaker: under the old one too few calls failed, under the new one
-// none was slow. known bug 66
+// A call fails fast and ends while its breaker's rule changes from failures to slow calls. Neither
+// rule has enough evidence to open the breaker: under the old one too few calls failed, under the
+// new one none was slow. known bug 66
 func TestSimTermsChangeAsACallEnds(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		e := newEngine(s, trial.Chain(), node.Caps{})

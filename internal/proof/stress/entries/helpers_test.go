@@ -40,7 +40,7 @@ func newEngine(t testing.TB, cfg engine.Config, rules ...flow.Rule) *engine.Engi
 	return e
 }
 
-// apart runs f on a goroutine of its own, which f may end, and returns the value of its panic.
+// apart runs f on a separate goroutine, which f may end, and returns the value of its panic.
 func apart(f func()) (reason any) {
 	var done sync.WaitGroup
 	done.Go(func() {

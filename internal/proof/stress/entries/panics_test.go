@@ -185,7 +185,7 @@ func (c *trial) broken() {
 		c.problem("failures are counted where nothing broke off")
 	}
 	if returned && c.fired == 0 && admitted == c.blocked {
-		c.problem("without a break it should be admitted: %v, but the error is %v", !c.blocked, err)
+		c.problem("nothing broke off, so admitted should be %v, but the error is %v", !c.blocked, err)
 	}
 
 	if admitted {

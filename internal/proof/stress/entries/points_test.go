@@ -67,7 +67,7 @@ func (s *slot) Prepare(inv *engine.Invocation) {
 	})
 }
 
-// judge is the inner slot, or the rules that judge in its place.
+// judge returns the inner slot, or the rules that decide instead.
 func (s *slot) judge(inv *engine.Invocation) any {
 	if family, ok := s.inner.(engine.FamilySlot); ok {
 		return inv.Rules(core.Kind(family))
@@ -126,8 +126,8 @@ func (s *slot) Completed(inv *engine.Invocation) {
 	})
 }
 
-// late is a slot behind all others that holds something of its own, and refuses where configured:
-// everything before it must be given back.
+// late is a slot behind all others that holds its own resources, and refuses where configured:
+// then everything taken before it must be returned.
 type late struct {
 	*breaker
 	refuse, refuseAgain *core.BlockError

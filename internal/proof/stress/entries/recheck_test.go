@@ -22,9 +22,9 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// A call waits for a permit or for a turn, and meanwhile a breaker opens: the call is refused when
-// its wait is over, and gives back everything that it has taken: its units of every rule, its
-// permits, and the turn, which the next call gets.
+// A breaker opens while a call waits for a permit or for a turn: the call is refused at the end of
+// its wait, and returns everything that it has taken: its units of every rule, its permits, and the
+// turn, which goes to the next call.
 func TestRefusedWhenItsWaitIsOver(t *testing.T) {
 	const limit, turn, recovery = 10, time.Minute, time.Minute + time.Second
 	for name, wait := range map[string]rules.Set{
@@ -75,7 +75,7 @@ func TestRefusedWhenItsWaitIsOver(t *testing.T) {
 				clock.Advance(turn)
 				require.Equal(t, core.KindBreaker, core.KindOf(<-waits))
 
-				clock.Advance(recovery - turn) // sooner than a turn after the one that it had
+				clock.Advance(recovery - turn) // less than a turn after the turn that it had
 				require.Zero(t, g.Engine().Waiting())
 				r, _ := g.Engine().FindResource("orders")
 				for _, w := range append(r.Meters().Windows(), g.Engine().Tree().Inbound().Meters().Windows()...) {

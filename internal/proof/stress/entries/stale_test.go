@@ -34,7 +34,7 @@ func TestEveryMethodIsUsed(t *testing.T) {
 	for _, entry := range []reflect.Type{reflect.TypeFor[engine.Entry](), reflect.TypeFor[*engine.Entry]()} {
 		for method := range entry.Methods() {
 			methods[method.Name] = true
-			assert.Contains(t, uses, method.Name, "say what can be done with it when the entry is over")
+			assert.Contains(t, uses, method.Name, "say what can be done with it when the entry has ended")
 		}
 	}
 	for name := range uses {
@@ -42,8 +42,7 @@ func TestEveryMethodIsUsed(t *testing.T) {
 	}
 }
 
-// user is one goroutine with a resource of its own, so that it knows exactly what is in flight
-// there.
+// user is one goroutine with its own resource, so that it knows exactly what is in flight there.
 type user struct {
 	engine   *engine.Engine
 	resource *engine.Resource
@@ -138,7 +137,7 @@ func TestUseAfterExit(t *testing.T) {
 				u.check(0)
 				over[rnd.IntN(len(over))].Store(&first)
 
-				second := u.enter() // most likely with the state of the first
+				second := u.enter() // most likely reuses the state of the first
 				for _, use := range all[:1+round%len(all)] {
 					if !use(first) {
 						u.harmed++

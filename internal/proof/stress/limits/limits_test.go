@@ -43,7 +43,7 @@ func newBook(r flow.Rule) *book {
 	return b
 }
 
-// room returns what the rule has left at a time, by the book.
+// room returns the units that the rule has left at a time, according to the book.
 func (b *book) room(now int64) int64 {
 	room := int64(b.rule.Threshold)
 	for i := range b.span {
@@ -52,8 +52,8 @@ func (b *book) room(now int64) int64 {
 	return room
 }
 
-// close enters a round into the book. It returns the excess over the room, and how much was refused
-// although there was room.
+// close enters a round into the book. It returns the units admitted beyond the room, and the units
+// refused despite room.
 func (b *book) close(now, asked int64) (over, under int64) {
 	n, room := b.round.Swap(0), b.room(now)
 	b.admitted[now/b.width] += n
@@ -62,9 +62,9 @@ func (b *book) close(now, asked int64) (over, under int64) {
 }
 
 // known bug 1, 20, 62: in each round all callers ask at one instant for more than there is. Exactly
-// what the book has room for is admitted, whatever the rule's shape, and wherever in its buckets
-// the clock stands. A concurrency rule runs beside it; its admitted calls are counted in the
-// guarded code.
+// as many units are admitted as the book has room for, for every shape of the rule, and wherever in
+// its buckets the clock stands. The guarded code counts the calls that another rule, for
+// concurrency, admits at the same time.
 func TestLimitsAgainstABook(t *testing.T) {
 	entries := figure.Size(200_000, 3_000_000, 100_000_000, 1_000_000_000)
 	if race.Enabled {

@@ -60,9 +60,10 @@ func (w *witness) see(inv *engine.Invocation) {
 	w.origins.see(&inv.OriginNode().StatisticNode)
 }
 
-// Calls on a few names at a time, always about to be evicted: evictions run beside them, and new
-// names press on the caps. Whatever leaves and comes back, each call is counted once on a node of
-// each kind, each exit where its call was, and nothing with a call in flight is evicted.
+// Calls use a few names at a time whose nodes are always about to be evicted: evictions run
+// concurrently, and new names fill the caps. Even if a name's node is evicted and created again,
+// each call is counted once on a node of each kind, each exit on the node of its call, and nothing
+// with a call in flight is evicted.
 func TestEvictionsLoseNoCall(t *testing.T) {
 	r := random(t)
 	calls := size(20_000, 20_000, 1_000_000, 10_000_000)
@@ -95,7 +96,7 @@ func TestEvictionsLoseNoCall(t *testing.T) {
 					g.clock.Advance(2 * time.Minute)
 					g.evict()
 				}
-				name := nameOf(turn*8 + r.IntN(8)) // with a context and a caller of its own
+				name := nameOf(turn*8 + r.IntN(8)) // with its own context and caller
 				e, err := g.enter(name, name, name)
 				if err != nil {
 					refused.Add(1)
@@ -120,7 +121,7 @@ func TestEvictionsLoseNoCall(t *testing.T) {
 	const places = 6 + 1 // the largest cap, and the overflow
 	for what, seen := range map[string]*nodeSet{"resources": &w.resources, "call nodes": &w.calls, "origins": &w.origins} {
 		counts, nodes := seen.sum()
-		require.Greater(t, nodes, places, "%s came and went", what)
+		require.Greater(t, nodes, places, "%s should be evicted and created again", what)
 		lost := entered.Load() + refused.Load() - counts.Entered - counts.Block
 		require.Equal(t, entered.Load(), counts.Entered, what)
 		require.Equal(t, entered.Load(), counts.Exited, what)

@@ -17,8 +17,8 @@ import (
 )
 
 // Names that collide under a hash that outsiders can compute would turn a lookup into a search. All
-// names are kept in Go's maps, whose hash nobody can compute, so the code has no hash of its own:
-// none of package hash, and no constants of one.
+// names are kept in Go's maps, whose hash nobody can compute. So the code computes no hash itself:
+// it imports nothing from package hash and has no constants of a hash.
 func TestNoHashThatOutsidersCanCompute(t *testing.T) {
 	constants := []string{"16777619", "2166136261", "1099511628211", "14695981039346656037", "5381"} // FNV, djb2
 	files := 0

@@ -34,7 +34,7 @@ type flood struct {
 	// is such a rule.
 	limited func(g *guard) *stat.Counters
 	// beside means that every resource gets an overflow node for its calls and one for its callers,
-	// the only nodes beside the caps.
+	// the only nodes beyond the caps.
 	beside bool
 	// again means that names come again in other seconds, so that nodes grow minute windows and
 	// lanes.

@@ -32,7 +32,7 @@ func TestCyclingNamesRaiseNoLimit(t *testing.T) {
 	name := ""
 	for i := range n {
 		if i%100 == 0 {
-			runtime.GC() // a node that is only remembered is dropped, see node.Registry
+			runtime.GC() // a node that is only remembered is dropped; see node.Registry
 		}
 		if r.IntN(5) == 0 { // else the same once more
 			g.clock.Advance(time.Duration(r.Int64N(int64(4 * time.Second))))
@@ -53,7 +53,7 @@ func TestCyclingNamesRaiseNoLimit(t *testing.T) {
 		beyond += int64(max(0, len(times)-limit))
 	}
 	require.Equal(t, limit, worst, "they do get their limit")
-	require.Greater(t, len(seen), 4, "more names had a node than there are places: nodes came and went")
+	require.Greater(t, len(seen), 4, "more names should have had a node than the cap allows: nodes must be evicted and created again")
 	require.Positive(t, g.tree.Resources().Overflows())
 	figure.Report(t, figure.Figure{Name: "admissions that cycling names gained", Value: float64(beyond), N: int64(n), Seed: *seed})
 }

@@ -15,7 +15,7 @@ type badFile struct {
 	says       string
 }
 
-// rule returns a file of one rule with these fields beside the resource.
+// rule returns a file with one rule, which has these fields in addition to the resource.
 func rule(fields string) string { return "flow:\n  - {resource: orders, " + fields + "}\n" }
 
 // two returns a file of two rules.
@@ -69,7 +69,7 @@ var badFiles = []badFile{
 	// The wrong shape.
 	{name: "a family that is a mapping", data: "flow: {resource: orders, threshold: 1}\n", at: "1:7", says: "flow: this is one rule: put it in [ ]"},
 	{name: "a rule that is nothing", data: "flow:\n  -\n", at: "2:4", says: "flow[0]: must be a mapping, as in `{resource: GET"},
-	{name: "an unknown family beside a good one", data: good + "hot: []\n", at: "3:1", says: "hot: unknown family"},
+	{name: "an unknown family next to a known one", data: good + "hot: []\n", at: "3:1", says: "hot: unknown family"},
 	{name: "a rule file of Sentinel", data: `[{"resource": "a", "limitApp": "default", "grade": 1, "count": 20, "clusterMode": true}]`, at: "1:2", says: "[0].clusterConfig: needs flowId"},
 	{name: "a rule file of sentinel-golang", data: `[{"resource": "a", "tokenCalculateStrategy": 9, "controlBehavior": 0, "threshold": 20}]`, at: "1:46", says: "[0].tokenCalculateStrategy: is 9: use a number from 0 to 2"},
 

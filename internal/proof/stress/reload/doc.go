@@ -1,5 +1,5 @@
-// Package reload proves that loading rules admits nothing extra, forgets nothing and is never
-// visible half-way, whatever the moment and whatever the file contains.
+// Package reload proves that loading rules, at any moment and from any file, admits nothing extra,
+// forgets nothing and is never visible half-way.
 //
 //   - a thousand loads in one instant of a clock that stands still, of rules that
 //     change in every way a rule can;

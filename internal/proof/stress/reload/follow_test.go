@@ -40,7 +40,7 @@ var holders = []holder{
 	{"flow, of other callers", func(interval time.Duration, buckets int, mode spec.Mode) rules.Set {
 		return rules.Set{Flow: []flow.Rule{{ID: "holds", Resource: "orders", Origin: flow.OriginOther, Threshold: 10, Interval: interval, Buckets: buckets, Mode: mode, Window: flow.Ring}}}
 	}, onOrigin},
-	{"flow, beside one that stays", func(interval time.Duration, buckets int, mode spec.Mode) rules.Set {
+	{"flow, next to an unchanged rule", func(interval time.Duration, buckets int, mode spec.Mode) rules.Set {
 		return rules.Set{Flow: []flow.Rule{
 			{ID: "stays", Resource: "orders", Threshold: 20, Interval: time.Hour, Buckets: 10, Window: flow.Ring},
 			{ID: "holds", Resource: "orders", Threshold: 10, Interval: interval, Buckets: buckets, Mode: mode, Window: flow.Ring},
@@ -184,7 +184,7 @@ func follow(t *testing.T, h holder, wait func(*rules.Set), shapes []shape, runs 
 	}
 }
 
-// A borrower waits for a coming bucket, and its rule changes its shape: nothing stays borrowed
+// A borrower waits for an upcoming bucket, and its rule changes its shape: nothing stays borrowed
 // after it has given up, and once it has run it counts once. known bug 123
 func TestBorrowersFollowTheirWindow(t *testing.T) {
 	for _, tt := range []struct {
@@ -243,9 +243,9 @@ func TestBorrowersFollowTheirWindow(t *testing.T) {
 	}
 }
 
-// A call waits for a coming bucket and for its turn, and both windows that count it change their
-// shape: in each it holds what it held, once, whichever of the two it waits for longer; and nothing
-// once it has given up. known bug 123
+// A call waits for an upcoming bucket and for its turn, and both windows that count it change their
+// shape: in each it keeps its units, counted once, whichever of the two it waits for longer; and it
+// holds nothing once it has given up. known bug 123
 func TestBorrowersThatQueueFollowBothWindows(t *testing.T) {
 	for _, turn := range []time.Duration{200 * ms, 3 * time.Second} {
 		for _, runs := range []bool{false, true} {
@@ -277,7 +277,7 @@ func borrowAndQueue(t *testing.T, turn time.Duration, runs bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var done sync.WaitGroup
-	for range 2 { // the first has the turn of now, and waits for the bucket alone
+	for range 2 { // the first has the current turn, and waits only for the bucket
 		done.Go(func() {
 			if e, err := g.Entry(ctx, "orders", api.Prioritized()); err == nil {
 				e.Exit()

@@ -112,7 +112,7 @@ var changes = []change{
 	{name: "threshold", set: edit(func(r *flow.Rule, i int) { r.Threshold /= float64(1 + i%2) })},
 	{name: "threshold, down to nothing", set: edit(func(r *flow.Rule, i int) { r.Threshold *= float64(1 - i%2) })},
 	{name: "interval", set: edit(func(r *flow.Rule, i int) { r.Interval = max(r.Interval, time.Second) * time.Duration(1+i%5) })},
-	{name: "interval, beside a rule that keeps it", set: func(r flow.Rule, i int) []flow.Rule {
+	{name: "interval, next to a rule that keeps it", set: func(r flow.Rule, i int) []flow.Rule {
 		l := looser(r)
 		r.ID, l.ID = "r", "l"
 		r.Interval = max(r.Interval, time.Second) * time.Duration(1+i%5)
@@ -134,7 +134,7 @@ var changes = []change{
 	{name: "order of three, one of which goes", set: func(r flow.Rule, i int) []flow.Rule {
 		return swapped(i, other, r, looser(r))[:3-i%2*i/2%2]
 	}},
-	{name: "others come and go", set: func(r flow.Rule, i int) []flow.Rule { return []flow.Rule{other, r}[1-i%2:] }},
+	{name: "others are added and removed", set: func(r flow.Rule, i int) []flow.Rule { return []flow.Rule{other, r}[1-i%2:] }},
 	{name: "name and pattern", set: edit(func(r *flow.Rule, i int) {
 		r.ID = "r"
 		if i%2 == 1 {

@@ -95,7 +95,7 @@ func (f *foreign) Memory(int64) (host.Memory, error) {
 	return host.Memory{Used: 6 << 20, Limit: 10 << 20}, nil
 }
 
-// life is a Guard and its answers.
+// life is a Guard and its results.
 type life struct {
 	*api.Guard
 	t     *testing.T
@@ -176,7 +176,7 @@ func (l *life) end() {
 	}
 }
 
-// pointers matches addresses of families' figures: their contents are compared as JSON.
+// pointers matches addresses of families' stats: their contents are compared as JSON.
 var pointers = regexp.MustCompile(`0x[0-9a-f]{6,}`)
 
 // state returns everything visible of the engine, except the idle node of a resource that only a
@@ -188,7 +188,7 @@ func (l *life) state() (all []string) {
 	tree.Caps.Resources.Used = 0
 	tree.Caps.Calls.Used = 0
 	note("%s", pointers.ReplaceAllString(fmt.Sprintf("%+v", tree), "pointer"))
-	text, err := json.Marshal(tree) // with the families' figures of their rules
+	text, err := json.Marshal(tree) // including the families' stats of their rules
 	note("%s, %v", text, err)
 	for _, b := range l.Breakers() {
 		note("%+v", b)

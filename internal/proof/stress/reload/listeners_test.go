@@ -69,7 +69,7 @@ func TestListenerReenters(t *testing.T) {
 		assert.Greater(t, g.Rules().Len(), 1)
 		cancel()
 		assert.NoError(t, g.LoadRules(byHand))
-		assert.Equal(t, 1, g.Rules().Len(), "the rules of the watch that has ended")
+		assert.Equal(t, 1, g.Rules().Len(), "a load should replace the rules of an ended watch")
 		assert.NoError(t, g.LoadRulesFile(second))
 		assert.NoError(t, g.WatchRules(t.Context(), second))
 	}
@@ -98,7 +98,7 @@ func TestWatchersComeAndGoWhileTheyTell(t *testing.T) {
 			for i := range 3 {
 				ctx, cancel := context.WithCancel(t.Context())
 				err := g.WatchRules(ctx, path)
-				for errors.As(err, new(*rules.FileError)) { // another watch has rules of the same ids
+				for errors.As(err, new(*rules.FileError)) { // another watch has rules with the same ids
 					runtime.Gosched()
 					err = g.WatchRules(ctx, path)
 				}

@@ -18,9 +18,9 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// Calls of every kind are in flight while the rules that admitted them shrink, change or go, and
-// end in any order. The books that every Guard here keeps must balance, and a rule that comes back
-// counts the calls that are still running. known bug 64
+// Calls of every kind are in flight while the rules that admitted them shrink, change or are
+// removed, and end in any order. The books that every Guard here keeps must balance, and a rule
+// that is restored counts the calls that are still running. known bug 64
 func TestRulesShrinkUnderCallsInFlight(t *testing.T) {
 	random := random(t)
 	for _, k := range kinds {

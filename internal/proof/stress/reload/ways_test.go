@@ -10,7 +10,7 @@ import (
 type way struct {
 	name    string
 	rewrite func(path string, data []byte) error
-	halves  bool // half a file that looks like a whole one lies there meanwhile
+	halves  bool // for a while, path holds half a file that looks complete
 }
 
 var ways = []way{

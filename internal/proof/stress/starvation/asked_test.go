@@ -111,7 +111,7 @@ func history(t *testing.T, r *rand.Rand) (asked, wrong int) {
 			}()
 			synctest.Wait()
 			if behind.asked && !behind.took {
-				t.Logf("every rule had room when asked, and one refused: %+v", set)
+				t.Logf("every rule had room when asked, but one of them refused: %+v", set)
 				wrong++
 			}
 		}

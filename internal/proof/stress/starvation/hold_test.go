@@ -23,11 +23,11 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// A garbage collection empties pools, sleeping calls keep what they took out of them, and nested
-// ones take one more each: so lanes are handed out anew again and again. After 100 collections,
-// with a thousand calls asleep, no node has more lanes than the cap; the semaphore is exact at
-// every step, and when all calls have exited, on other goroutines than the entering ones, the
-// books balance. known bug 3, 56, 59
+// A garbage collection empties pools, waiting calls keep the objects that they took out of them,
+// and nested calls take one more each: so lanes are assigned again and again. After 100
+// collections, with a thousand calls waiting, no node has more lanes than the cap; the semaphore is
+// exact at every step, and when all calls have exited, on other goroutines than the entering ones,
+// the books balance. known bug 3, 56, 59
 func TestCollectionsAndSleepers(t *testing.T) {
 	sleepers := figure.Size(100, 400, 5000, 20_000)
 	collections := figure.Size(10, 100, 200, 1000)

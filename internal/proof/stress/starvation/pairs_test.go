@@ -31,7 +31,7 @@ const (
 	honest  = 4 // of them, with wants calls each a round
 	wants   = 2
 	demand  = honest * wants
-	names   = 3 // of the crowd where each name has a limit of its own
+	names   = 3 // of the crowd if each name has its own limit
 	room    = demand + names
 	round   = 3 * time.Second // after which every window is empty
 )
@@ -130,14 +130,14 @@ func TestEveryPair(t *testing.T) {
 			for _, refuserFirst := range []bool{false, true} {
 				wrong, asked := contest(t, s, r, refuserFirst, false, rounds)
 				if wrong > 0 {
-					t.Logf("%s beside %s: %d of %d", s.name, r.name, wrong, asked)
+					t.Logf("%s with %s: %d of %d refused", s.name, r.name, wrong, asked)
 				}
 				sum := asThingsAre[s.class()]
 				asThingsAre[s.class()] = tally{sum.refused + wrong, sum.asked + asked}
 
 				wrong, asked = contest(t, s, r, refuserFirst, true, rounds)
 				if wrong > 0 {
-					t.Logf("%s beside %s, many asked at once: %d of %d", s.name, r.name, wrong, asked)
+					t.Logf("%s with %s, many asked at once: %d of %d refused", s.name, r.name, wrong, asked)
 				}
 				forced = tally{forced.refused + wrong, forced.asked + asked}
 			}
@@ -230,7 +230,7 @@ func contest(t *testing.T, s shared, r refuser, refuserFirst, yields bool, round
 	}, func() {
 		clock.Advance(round)
 		if r.rule.Ref == "busy" {
-			e, err := g.Entry(t.Context(), "busy") // the crowd has no room beside it
+			e, err := g.Entry(t.Context(), "busy") // leaves no room for the crowd
 			require.NoError(t, err)
 			e.Exit()
 		}
