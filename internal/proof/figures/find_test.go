@@ -41,5 +41,5 @@ func TestFindChecks(t *testing.T) {
 	assert.EqualError(t, err, "no test in ./d reports a figure")
 
 	_, err = findChecks(fstest.MapFS{"a/a_test.go": file("//go:build never\n\n", "", call)})
-	assert.ErrorContains(t, err, "a/a_test.go: it reports a figure under a build constraint that no entry of ways meets")
+	assert.ErrorContains(t, err, "a/a_test.go: it reports a figure under a build constraint that no entry of ways satisfies")
 }

@@ -102,7 +102,8 @@ func (p panel) x(at time.Duration) float64 {
 }
 func (p panel) y(v float64) float64 { return p.top + p.high*(1-v/p.most) }
 
-// frame draws the area, with lines at the given values, and one every so often.
+// frame draws the area, with horizontal lines at the given values and vertical lines at the given
+// interval.
 func (p panel) frame(b *page, figures []float64, every time.Duration) {
 	b.rect("box", edge, p.top, inner, p.high)
 	for _, v := range figures {
@@ -123,7 +124,7 @@ func (p panel) curve(b *page, class string, step time.Duration, f func(time.Dura
 	fmt.Fprintf(b, "  <path class=\"%s\" d=\"M%s\"/>\n", class, path.String()[1:])
 }
 
-// bar draws v from the bottom, or from below if something stands there.
+// bar draws v as a bar that starts at below, or at the bottom if below is 0.
 func (p panel) bar(b *page, class string, from, to time.Duration, below, v float64) {
 	if v > 0 {
 		b.rect(class, p.x(from)+1, p.y(below+v), p.x(to)-p.x(from)-2, p.y(below)-p.y(below+v))

@@ -19,7 +19,7 @@ type behavior struct {
 	context string
 	origin  string
 
-	// set returns the rules to load if they aren't rule and also, which then only state the
+	// set returns the rules to load instead of rule and also, which then only state the
 	// promise.
 	set     func(change bool) rules.Set
 	samples bool          // the machine is sampled at every instant
@@ -75,7 +75,7 @@ var behaviors = []behavior{
 	// Calls take two pauses: those during which the clock leaps end as slow ones, and expire an
 	// interval later.
 	{name: "system, response time", rule: unbounded, set: inbound(system.Rule{Metric: system.RT, MaxRT: 3 * pause}), may: true, grace: 2 * pause},
-	// On a machine that is too busy all the time.
+	// On a machine that is always too busy.
 	{name: "system, cpu", rule: unbounded, set: inbound(system.Rule{Metric: system.CPU, Threshold: 0.5}), samples: true, refuses: true},
 	{name: "system, cpu by BBR", rule: unbounded, set: inbound(system.Rule{Metric: system.CPU, Threshold: 0.5, Strategy: system.BBR}), samples: true, refuses: true},
 	{name: "memory", rule: reject, set: byMemory, samples: true, refuses: true},
@@ -101,7 +101,7 @@ func inbound(r system.Rule) func(change bool) rules.Set {
 	}
 }
 
-// byMemory returns a rule whose threshold comes to the limit when three quarters of the memory are
+// byMemory returns a rule whose threshold equals the limit when three quarters of the memory are
 // used, and its edited version.
 func byMemory(change bool) rules.Set {
 	r := reject
@@ -112,7 +112,7 @@ func byMemory(change bool) rules.Set {
 	return rules.Set{Flow: []flow.Rule{r}}
 }
 
-// reaches reports whether calls come through that phase.
+// reaches reports whether calls go through the phase.
 func (b behavior) reaches(p phase) bool {
 	switch p {
 	case duringWait, afterWait:

@@ -27,7 +27,7 @@ const (
 	length  = 4500 * ms
 )
 
-// cell is one field of the matrix.
+// cell is one cell of the matrix.
 type cell struct {
 	behavior
 	phase phase

@@ -40,8 +40,8 @@ var (
 	lastTime  = clocks.NewManual(time.Unix(0, math.MaxInt64)).Now()
 )
 
-// everyKind returns rules of all families and behaviors, most of them on a resource each. With
-// sampled some look at the machine, which is then sampled a million times in a leap.
+// everyKind returns rules of all families and behaviors, most of them on separate resources. If
+// sampled is set, some look at the machine, which is then sampled a million times in a leap.
 func everyKind(seed uint64, sampled bool) rules.Set {
 	r := rand.New(rand.NewPCG(seed, 1))
 	threshold := func() float64 { return float64(1 + r.IntN(4)) }
@@ -86,7 +86,7 @@ func everyKind(seed uint64, sampled bool) rules.Set {
 	return set
 }
 
-// played is one engine and everything that it has answered.
+// played is one engine and the results of all its calls.
 type played struct {
 	set   rules.Set
 	clock *clocks.Manual
@@ -212,8 +212,9 @@ func story(t testing.TB, seed uint64, sampled bool, begin int64, leap time.Durat
 	return p.close(t), took
 }
 
-// dated matches what depends on the date: the mean throughput over a span that includes the leap,
-// how long a breaker has been open, and the order of values, whose heat is halved at fixed dates.
+// dated matches text that depends on the date: the mean throughput over a span that includes the
+// leap, how long a breaker has been open, and the order of values, whose heat is halved at fixed
+// dates.
 var dated = regexp.MustCompile(`; hottest .*|; [-0-9.e]+/s\n| for [0-9]+m?s\b`)
 
 // place is the start of a story, and the length of its leap.
@@ -254,8 +255,8 @@ func TestStoriesAreTheSameAtTheEnds(t *testing.T) {
 	}
 }
 
-// Whatever the time and the length of a leap, calls are answered, the tree is shown and nothing
-// panics; and a clock that stands at its end admits no more than a limit.
+// At any time, and after a leap of any length, calls return, the tree is shown and nothing panics;
+// and a clock that stands at its end admits no more than a limit.
 func TestEveryLeapWithinTheRange(t *testing.T) {
 	rnd := random(t)
 	places := []int64{math.MinInt64, firstTime, firstTime + 1, -1, 0, 1, lastTime - int64(time.Second), lastTime - 1, lastTime, math.MaxInt64}

@@ -13,14 +13,14 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
-// stacks returns those of all goroutines.
+// stacks returns the stacks of all goroutines.
 func stacks() string {
 	text := make([]byte, 1<<20)
 	return string(text[:runtime.Stack(text, true)])
 }
 
-// Without calls nothing runs: after a burst, neither an engine nor its clock has a goroutine or a
-// timer left that an hour would wake. known bug 31
+// Without calls nothing runs: after a burst, neither an engine nor its clock keeps a goroutine or a
+// timer that would fire within an hour. known bug 31
 func TestIdleEngineRunsNothing(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

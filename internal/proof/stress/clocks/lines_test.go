@@ -24,9 +24,9 @@ func newGuard(t testing.TB, clock clocks.Clock, flowRules ...flow.Rule) *api.Gua
 	return g
 }
 
-// The clocks of two processors differ, and callers read now one and now the other. The first leap
-// ahead can't be distinguished from idle time. After it, a minute of real time admits a minute's
-// worth and not more, and nobody waits longer than an interval. known bug 28, 30
+// The clocks of two processors differ, and callers read sometimes one and sometimes the other. The
+// first leap ahead can't be distinguished from idle time. After it, a minute of real time admits no
+// more than a minute's worth, and no call waits longer than an interval. known bug 28, 30
 func TestClocksOfTwoProcessors(t *testing.T) {
 	rnd := random(t)
 	problems, calls := 0, 0

@@ -16,8 +16,8 @@ var sizes = []time.Duration{ms, 5 * ms, 10 * ms, 100 * ms, time.Second, 2 * time
 // tolerance is the longest allowed standstill of time: see core's steady clock.
 const tolerance = 10 * ms
 
-// The matrix: every step at every phase under every behavior. An ordinary run plays a fifth of the
-// steps with each, other ones each time. known bug 23, 24, 25, 26
+// The matrix tries every step at every phase under every behavior. An ordinary run plays a fifth of
+// the steps with each combination, a different fifth each time. known bug 23, 24, 25, 26
 func TestStepMatrix(t *testing.T) {
 	rnd := random(t)
 	begins := figure.Size(1, 1, 4, 40)
@@ -103,8 +103,8 @@ func (tr *trial) sleepsUnread() bool {
 	return tr.parks && slices.Contains([]phase{beforeAsk, beforeTake, beforeRecord, duringWait}, tr.phase)
 }
 
-// leapt reports whether the time was set forward between two points of real time: with the clock,
-// or with one that is set right again after it made time stand still.
+// leapt reports whether the time was set forward between two points of real time: together with the
+// clock, or because the clock was corrected after it had made time stand still.
 func (tr *trial) leapt(from, to time.Duration) bool {
 	at := tr.setAt
 	switch {
@@ -116,9 +116,9 @@ func (tr *trial) leapt(from, to time.Duration) bool {
 	return at >= 0 && at >= from && at <= to
 }
 
-// checkWindow: any interval of all buckets but one sees at most the limit (strict: of all buckets),
-// and one of all buckets at most twice that. In real time, each step forward may add the limit
-// once.
+// checkWindow: any interval one bucket shorter than the window (strict: as long as the window) sees
+// at most the limit, and an interval as long as the window at most twice the limit. In real time,
+// each step forward may add the limit once.
 func (tr *trial) checkWindow(r flow.Rule) {
 	if r.Interval == 0 {
 		r.Interval = interval
@@ -165,8 +165,8 @@ func (tr *trial) checkWindow(r flow.Rule) {
 	}
 }
 
-// busiest returns the largest number of times in a half-open interval of that length, minus the
-// allowance there, and where that interval begins.
+// busiest returns the largest number of times in a half-open interval of the given length, minus
+// the allowance there, and the start of that interval.
 func busiest(times []int64, length time.Duration, allowed func(from, to int64) int) (at int64, most int) {
 	if length <= 0 {
 		return 0, 0
@@ -203,8 +203,8 @@ func (tr *trial) checkSpacing() {
 	}
 }
 
-// checkBucket: no interval sees more than its burst and the units that come in it. In real time,
-// each step forward may fill the bucket once.
+// checkBucket: no interval sees more than the burst and the units added during the interval. In
+// real time, each step forward may fill the bucket once.
 func (tr *trial) checkBucket(r flow.Rule) {
 	const cost = interval / limit
 	most := r.Burst + 1

@@ -39,7 +39,7 @@ func chain(at func(phase), passed func(*engine.Invocation), completed func(*engi
 		With(taken{at}, engine.After("flow"))
 }
 
-// outer comes before all others.
+// outer is the slot before all others.
 type outer struct {
 	at                func(phase)
 	passed, completed func(*engine.Invocation)
@@ -51,14 +51,14 @@ func (o outer) Passed(inv *engine.Invocation)                { o.passed(inv) }
 func (o outer) Blocked(*engine.Invocation, *core.BlockError) { o.at(duringRefuse) }
 func (o outer) Completed(inv *engine.Invocation)             { o.at(duringExit); o.completed(inv) }
 
-// asked comes before the rules: when it takes, all have been asked.
+// asked is the slot before the rules: when it takes, all have been asked.
 type asked struct{ at func(phase) }
 
 func (asked) Name() string                                 { return "asked" }
 func (asked) Ask(*engine.Invocation) (v engine.Verdict)    { return v }
 func (a asked) Take(*engine.Invocation) (v engine.Verdict) { a.at(beforeTake); return v }
 
-// taken comes after the rules.
+// taken is the slot after the rules.
 type taken struct{ at func(phase) }
 
 func (taken) Name() string                                    { return "taken" }

@@ -60,7 +60,7 @@ func (s *source) Sleep(ctx context.Context, d time.Duration) error {
 // goroutine.
 func (s *source) Alarm(time.Duration, func()) (stop func()) { return func() {} }
 
-// waited returns the length of the waits since the first n.
+// waited returns the total length of the waits after the first n.
 func (s *source) waited(n int) (sum time.Duration) {
 	for _, d := range s.slept[n:] {
 		sum += d

@@ -19,9 +19,9 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// Idle nodes are swept while the clock is set at random, and calls of more names than there are
-// places make room by themselves. A name with a call in flight keeps its node, and no name or
-// caller gets more than its limit by leaving and coming back. known bug 27, 107
+// Idle nodes are swept while the clock is set at random, and calls with more names than the cap
+// evict idle nodes themselves. A name with a call in flight keeps its node, and no name or caller
+// exceeds its limit by losing its node and getting a new one. known bug 27, 107
 func TestSweepOnASteppedClock(t *testing.T) {
 	rnd := random(t)
 	const names, each = 12, 3
@@ -46,7 +46,7 @@ func TestSweepOnASteppedClock(t *testing.T) {
 			calls++
 			name, from := fmt.Sprint("key", rnd.IntN(names)), fmt.Sprint("o", rnd.IntN(4))
 			if rnd.IntN(4) == 0 {
-				name = "pinned" // stays, but its callers come and go
+				name = "pinned" // stays, but its callers are evicted
 			}
 			e, err := g.Entry(api.WithOrigin(api.WithContext(t.Context(), fmt.Sprint("c", rnd.IntN(4))), from), name)
 			if err == nil {

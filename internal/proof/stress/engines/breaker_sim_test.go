@@ -19,10 +19,10 @@ import (
 
 var errDown = errors.New("down")
 
-// known bug 78, 81, 84: callers come at once, or queue at a throttle, to two breakers that are due
-// and have a permit each, and some give up while they wait. Never do more run than there are
-// probes; a probe of one breaker that the other refuses is not lost, and when all are gone
-// successful calls close both.
+// known bug 78, 81, 84: calls arrive at once, or queue at a throttle, at two breakers that are due
+// for a probe and have one permit each, and some give up while they wait. No more calls run than
+// there are probes; a probe of one breaker that the other refuses is not lost, and when all calls
+// have ended, successful calls close both breakers.
 func TestSimBreakerBehindAQueue(t *testing.T) {
 	all := []flow.Rule{
 		{ID: "at once", Resource: "a", Threshold: 2, Metric: flow.Concurrency},

@@ -17,9 +17,9 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 )
 
-// Calls come to a throttle and a queue, at once or later, and somewhere in between the engine
-// drains: from then on no call waits. A waiting call is admitted before, or refused as the engine
-// drains.
+// Calls arrive at a throttle and a queue, at once or later, and at some point the engine drains:
+// afterwards no call waits. A waiting call is either admitted before that, or refused when the
+// engine drains.
 func TestSimDrain(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		clock := s.Clock()

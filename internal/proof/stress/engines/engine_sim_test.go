@@ -25,8 +25,8 @@ var (
 	silent = slog.New(slog.DiscardHandler)
 )
 
-// newEngine returns an engine on the schedule's clock, whose counters lend from the beginning or
-// once they are contended. At the end it must hold nothing.
+// newEngine returns an engine on the schedule's clock, whose counters lend from the start or once
+// they are contended. At the end the engine must hold nothing.
 func newEngine(s *schedules.Schedule, chain *engine.Chain, caps node.Caps, rules ...flow.Rule) *engine.Engine {
 	s.Clock().Set(start)
 	lending.Always = s.Rand.IntN(2) == 0
@@ -54,7 +54,7 @@ func load(s *schedules.Schedule, e *engine.Engine, rules ...flow.Rule) {
 	}
 }
 
-// enter asks for a resource; callers do this between their own steps.
+// enter enters a resource; callers do this between their own steps.
 func enter(e *engine.Engine, resource string, opts ...engine.Option) (engine.Entry, bool) {
 	entry, err := e.Enter(context.Background(), resource, opts)
 	return entry, err == nil

@@ -15,9 +15,9 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// known bug 105, 107: calls come to a full or nearly full tree while idle nodes are evicted, and
+// known bug 105, 107: calls enter a full or nearly full tree while idle nodes are evicted, and
 // sometimes the clock leaps so that everything is idle. A limit set by a pattern holds for every
-// name, a running call is never lost from the tree, and no count is lost.
+// name, a running call never disappears from the tree, and no count is lost.
 func TestSimEviction(t *testing.T) {
 	rule := flow.Rule{ID: "each", Resource: "[ab]", Match: spec.MatchRegex, Metric: flow.Concurrency, Threshold: 1}
 	schedules.Sample(t, func(s *schedules.Schedule) {
@@ -37,7 +37,7 @@ func TestSimEviction(t *testing.T) {
 					if running[name]++; running[name] > 1 && places == 2 {
 						s.Failf("%d calls of %s at the same time, the limit is 1", running[name], name)
 					}
-					// With one place for two names, the call may be one of the overflow's.
+					// With room for one of two names, the call may be counted on the overflow.
 					if r, ok := e.FindResource(name); places == 2 && (!ok || r.InFlight() == 0) {
 						s.Failf("%s is in the tree and shows nothing in flight", name)
 					}
@@ -58,9 +58,9 @@ func TestSimEviction(t *testing.T) {
 	})
 }
 
-// Two rules on one resource, and calls that want more than one of them has. Neither limit is ever
-// exceeded, and a call refused by one leaves nothing with the other: as soon as no call is being
-// decided, all of its room is back.
+// Two rules apply to one resource, and calls want more than one of them has. Neither limit is ever
+// exceeded, and a call refused by one rule leaves nothing behind at the other: as soon as no call
+// is being decided, all of its units are available again.
 func TestSimTwoRules(t *testing.T) { // known bug 18, 19
 	rules := []flow.Rule{
 		{ID: "many", Resource: "a", Threshold: 3, Buckets: 1},
@@ -108,9 +108,9 @@ func TestSimTwoRules(t *testing.T) { // known bug 18, 19
 	})
 }
 
-// known bug 58, 61: callers queue at a throttle behind a permit each, and contexts end at the
-// instant of the grant. A call runs or is refused, never both; no permit and no turn is lost, and
-// running calls keep their distance.
+// known bug 58, 61: callers acquire a permit each and then queue at a throttle, and contexts end at
+// the instant of the grant. A call runs or is refused, never both; no permit and no turn is lost,
+// and running calls keep their distance.
 func TestSimCancelledWait(t *testing.T) {
 	rules := []flow.Rule{
 		{ID: "spaced", Resource: "a", Threshold: 10, Behavior: flow.Throttle, MaxWait: time.Second},

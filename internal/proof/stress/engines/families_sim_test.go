@@ -70,7 +70,7 @@ func TestSimFamiliesAtOnce(t *testing.T) {
 			if passed == 0 {
 				s.Failf("nobody passed")
 			}
-			// The rest of the limits is available to calls that come now, one after the other.
+			// The remaining units are available to calls that arrive now, one after the other.
 			for ; passed < most; passed++ {
 				entry, err := e.Enter(context.Background(), "a", []engine.Option{engine.Inbound(), engine.Param("user", "ann")})
 				if err != nil {

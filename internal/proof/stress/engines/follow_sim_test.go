@@ -17,7 +17,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// quitter is a context that ends when somebody says so.
+// quitter is a context that ends on demand.
 type quitter struct {
 	context.Context
 	ended bool
@@ -30,9 +30,9 @@ func (q *quitter) Err() error {
 	return nil
 }
 
-// known bug 123: calls take units of a rule's window and are queued behind another, give up, are
-// refused or run, while the rule changes its shape, once or twice, and perhaps another one keeps
-// the window that it had. At the end each window counts each call that ran once, and nothing else.
+// known bug 123: calls take units from a rule's window and queue at another rule, give up, are
+// refused or run, while the first rule changes its shape, once or twice, and a third one may keep
+// the old window in use. At the end each window counts each call that ran once, and nothing else.
 func TestSimWhatWaitsFollowsItsWindow(t *testing.T) {
 	shapes := []flow.Rule{
 		{Interval: time.Second, Buckets: 2, Window: flow.Ring},

@@ -16,9 +16,9 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// known bug 72: a rule is loaded in another shape while time advances and calls that have taken its
-// units are refused by another family, so that they give these back: to the old rule's window, to
-// the new one's, or to both. When the old units have expired, exactly as many pass as the limit
+// known bug 72: a rule is loaded in another shape while time advances and another family refuses
+// calls that have taken the rule's units. The calls return them: to the old rule's window, to the
+// new one's, or to both. When the old units have expired, exactly as many calls pass as the limit
 // allows.
 func TestSimReloadOfAShapeWhileCallsGiveBack(t *testing.T) {
 	const limit = 2

@@ -14,10 +14,10 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// known bug 72: rules are loaded, by a name or by an expression that the name must be matched with,
-// in this shape or that, while the first calls of the name find their rules and idle resources are
-// evicted. Whatever is prepared for a new set, made again, handed over or matched late: never more
-// than the limit, and a decision uses one set.
+// known bug 72: rules are loaded, for a name or for an expression that must match the name, in
+// various shapes, while the first calls to the name find their rules and idle resources are
+// evicted. Even if state is prepared for a new set, rebuilt, handed over or matched late, no more
+// calls pass than the limit allows, and each decision uses one set.
 func TestSimLoads(t *testing.T) {
 	shapes := []flow.Rule{
 		{Interval: time.Second, Buckets: 2},

@@ -37,7 +37,7 @@ func newClient() *client {
 
 func (c *client) Done() <-chan struct{} { return c.never }
 
-// run is a call that has run.
+// run records a call that has run.
 type run struct {
 	user     int
 	at, cost int64
@@ -53,7 +53,7 @@ type queued struct {
 	exact   bool  // one queue, which nobody changes
 }
 
-// comes adds a call of that many units after a while; its client may leave.
+// comes adds a call that arrives after a while, and whose client may disconnect.
 func (q *queued) comes(user int) {
 	s, clock := q.s, q.s.Clock()
 	units := 1 + s.Rand.IntN(2)
@@ -120,8 +120,8 @@ func (q *queued) spaced(same func(a, b run) bool) {
 	}
 }
 
-// ends checks the end of a schedule: nobody waits, and when the queues are idle a new call is the
-// first.
+// ends checks the end of a schedule: no call waits, and when the queues are idle a new call runs at
+// once.
 func (q *queued) ends() {
 	if n := q.e.Waiting(); n != 0 {
 		q.s.Failf("%d wait in the end", n)
@@ -172,8 +172,8 @@ func loadValues(s *schedules.Schedule, e *engine.Engine, rules ...hotspot.Rule) 
 	}
 }
 
-// known bug 16, 87, 128: the same with several values and a rule that can distinguish one. Two running
-// calls of a value are never closer than the later one's cost.
+// known bug 16, 87, 128: the same with several values and a rule that can track only one. Two
+// running calls of a value are never closer than the later one's cost.
 func TestSimQueuesOfValues(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		e := newEngine(s, trial.Chain(), node.Caps{})

@@ -14,7 +14,7 @@ import (
 
 var errOwn = errors.New("the call's own failure")
 
-// registrar is a slot that records what completes, by the units of the call.
+// registrar is a slot that records completed calls by their units.
 type registrar struct {
 	completed func(units int64, failed bool)
 }
@@ -28,7 +28,7 @@ func (r registrar) Completed(inv *engine.Invocation) {
 // the old call are still used: to exit again, to fail, for a context. Each call completes once, is
 // failed only by its own handle, and a handle returns its own call's context or none.
 func TestSimRecycling(t *testing.T) {
-	// fate is the outcome of a call, and what its callers asked for.
+	// fate is the outcome of a call, and the operations that its callers requested.
 	type fate struct {
 		completed, failed int
 		mayFail, mustFail bool

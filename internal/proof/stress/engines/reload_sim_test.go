@@ -15,9 +15,10 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// known bug 72: rules are loaded in other shapes, and back, while calls decide under the old ones
-// or the new, on nodes, or even a resource, that may not have existed when the rules were compiled.
-// Another rule applies to the same calls. All in one instant: never more than the limit.
+// known bug 72: rules are loaded in other shapes, and back, while calls are decided under the old
+// rules or the new ones, on nodes, or even a resource, that may not have existed when the rules
+// were compiled. Another rule applies to the same calls. It all happens in one instant, in which
+// no more calls may pass than the limit allows.
 func TestSimReloadOfAShape(t *testing.T) {
 	kinds := []flow.Rule{
 		{},
@@ -77,8 +78,8 @@ func TestSimReloadOfAShape(t *testing.T) {
 	})
 }
 
-// known bug 72: the first call of a caller comes as the rule for other callers changes its shape.
-// Its node may be made before, during or after the handover of the units.
+// known bug 72: a caller's first call arrives as the rule for other callers changes its shape. Its
+// node may be created before, during or after the handover of the units.
 func TestSimReloadOfAShapeAsACallerComes(t *testing.T) {
 	ctx := engine.WithOrigin(context.Background(), "app")
 	schedules.Sample(t, func(s *schedules.Schedule) {

@@ -24,8 +24,8 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// lines records which cache lines a call touches, by the atomics and mutexes there, and from where.
-// It is a scheduler that changes nothing.
+// lines records which cache lines a call touches through atomics and mutexes, and from where. It is
+// a scheduler that changes nothing.
 type lines struct {
 	touched map[uintptr]string
 	written map[uintptr]string

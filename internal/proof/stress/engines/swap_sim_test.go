@@ -40,9 +40,9 @@ func (w witness) Take(inv *engine.Invocation) engine.Verdict {
 }
 func (w witness) Recheck(inv *engine.Invocation) engine.Verdict { return w.saw(inv, engine.Verdict{}) }
 
-// known bug 66, 69, 70: rules are replaced by two loaders while calls decide. Each decision sees
-// one revision of all families, from its first question to the last after a wait; never an older
-// one than the call before it saw; and never none.
+// known bug 66, 69, 70: two loaders replace rules while calls are decided. Each decision sees one
+// revision of all families, from its first check to the last one after a wait, and never an older
+// revision than the previous call saw, or none.
 func TestSimRuleSwap(t *testing.T) {
 	schedules.Sample(t, func(s *schedules.Schedule) {
 		seen := make(map[int64]revision) // by the units of the call, which are unique

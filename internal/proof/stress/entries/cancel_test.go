@@ -16,13 +16,13 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
-// A wait of each kind, on a resource with room for permits.
+// Each kind of wait, on a resource with this many permits.
 const permits = 2
 
 var waits = []struct {
 	name  string
 	rules []flow.Rule
-	// spend is the number of calls that come first, so that the next must wait.
+	// spend is the number of calls made first, so that the next one must wait.
 	spend int
 	pause time.Duration
 	opts  []engine.Option
@@ -36,8 +36,8 @@ var waits = []struct {
 }
 
 // The context ends right before the grant, right after it, or on another goroutine at the same
-// instant. The call runs or is refused, never both; it has what it took, or nothing; and the next
-// call finds its place free. known bug 58, 59, 61
+// instant. The call runs or is refused, never both; it holds everything that it took, or nothing;
+// and the next call takes its place. known bug 58, 59, 61
 func TestCancelAtTheGrant(t *testing.T) {
 	rounds := figure.Size(30, 400, 5_000, 50_000)
 	wrong, n := 0, 0

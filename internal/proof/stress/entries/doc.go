@@ -10,6 +10,6 @@
 //   - Ended handles are used in every way while the state behind them serves other
 //     calls, which never notice.
 //   - Contexts end at the very instant at which a wait does: a call runs or is refused,
-//     never both, and its units are in the right place.
+//     never both, and its units are counted in the right place.
 //   - Guarded code panics, ends its goroutine, or is not there at all.
 package entries

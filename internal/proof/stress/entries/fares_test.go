@@ -30,8 +30,8 @@ const (
 	room = 3 // of every semaphore
 )
 
-// fares are every behavior with each of its outcomes. All rules are on the resource orders, and all
-// have room for most, or room, once time has passed.
+// fares lists every behavior with each of its outcomes. All rules are on the resource orders, and
+// all have room for most calls, or for room if it is set, once time has passed.
 func fares() []fare {
 	rule := func(change func(*flow.Rule)) flow.Rule {
 		r := flow.Rule{Resource: "orders", Threshold: most, Interval: time.Second, Buckets: 2, Window: flow.Ring}

@@ -24,8 +24,8 @@ import (
 // exits breaks off before it has counted one. It is our own and does nothing that could panic.
 const uncountable = "statistic before Completed"
 
-// Whatever breaks off, wherever, on whatever course of the call: nothing is lost. known bug 54, 56,
-// 57, 58, 63
+// Nothing is lost if anything breaks off, at any point and on any course of a call. known bug 54,
+// 56, 57, 58, 63
 func TestBreakingOffAtEveryPoint(t *testing.T) {
 	all := []string{"panic", "Goexit", "fault"}
 	each := figure.Size(0, 1, len(all), len(all)) // of these at each point; 0: at every fourth
@@ -37,7 +37,7 @@ func TestBreakingOffAtEveryPoint(t *testing.T) {
 			t.Fatalf("%s, and nothing breaks off:\n\t%s", f.name, strings.Join(problems, "\n\t"))
 		}
 		for _, point := range points() {
-			// Until the break a call behaves as the unbroken one did.
+			// Up to the break, a call behaves as the unbroken one did.
 			if whole.seen[point] == 0 || point == uncountable {
 				continue
 			}
@@ -223,7 +223,7 @@ func (c *trial) verdicts(returned, admitted bool) {
 	}
 }
 
-// afterwards checks the remains, and that the limits are unchanged.
+// afterwards checks that nothing is left behind, and that the limits are unchanged.
 func (c *trial) afterwards() {
 	now := c.clock.manual.Now()
 	if c.last.held != 0 {

@@ -42,8 +42,8 @@ func (b *breaker) at(point string) {
 	}
 }
 
-// slot plays every role. It stands alone, or around another slot, which then runs between the two
-// points that it makes of each role.
+// slot plays every role, alone or around another slot. In the second case each role has two points,
+// and the inner slot runs between them.
 type slot struct {
 	*breaker
 	name  string
@@ -52,7 +52,8 @@ type slot struct {
 
 func (s *slot) Name() string { return s.name }
 
-// around makes two points of a role, one if the slot stands alone.
+// around calls run between the two points of a role, of which there is only one if the slot stands
+// alone.
 func (s *slot) around(role string, run func()) {
 	s.at(s.name + " before " + role)
 	run()
@@ -145,14 +146,14 @@ func (l *late) Recheck(*engine.Invocation) engine.Verdict {
 	return engine.Verdict{Block: l.refuseAgain}
 }
 
-// GiveBack breaks off after its work, to test what others hold.
+// GiveBack breaks off after its work, to test that other slots release theirs.
 func (l *late) GiveBack(*engine.Reservation, int64) {
 	l.held--
 	l.at("holder")
 }
 
-// chain returns the standard one with a breaker around each slot and one between each two, and last
-// behind all.
+// chain returns the standard chain with a breaker around each slot and between each two slots, and
+// with last behind all of them.
 func (b *breaker) chain(last *late) *engine.Chain {
 	standard := slices.DeleteFunc((*engine.Chain)(slots.Default()).Slots(), func(s engine.Slot) bool {
 		return !slices.Contains([]string{"nodeSelector", "clusterBuilder", "log", "statistic", "flow"}, s.Name())
@@ -176,7 +177,7 @@ func (c *clock) Now() int64 {
 	return c.manual.Now()
 }
 
-// count returns how often it was called for name before, while armed.
+// count returns how often it has been called for name while armed.
 func (b *breaker) count(name string) int {
 	if !b.armed {
 		return 0

@@ -17,8 +17,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
-// uses are the operations on an ended handle, by method. Each reports whether the method answered
-// as one of an ended entry does.
+// uses lists the operations on an ended handle, by method. Each reports whether the method behaved
+// as it must on an ended entry.
 var uses = map[string][]func(engine.Entry) bool{
 	"Exit":         {func(e engine.Entry) bool { e.Exit(); return true }},
 	"Fail":         {func(e engine.Entry) bool { e.Fail(errBroken); return true }},
@@ -53,7 +53,7 @@ type user struct {
 	harmed   int64
 }
 
-// check records that a live call was affected if the calls in flight are not as expected.
+// check records an error if the number of calls in flight shows that a live call was affected.
 func (u *user) check(want int64) {
 	if u.resource.Meters().Semaphore(nil).InUse() != want {
 		u.harmed++

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-// pair is a guard that is asked before each call, and one that never is.
+// pair is a guard that explains each call before it is made, and one that never explains.
 type pair struct {
 	*testing.T
 	*rand.Rand
@@ -121,7 +121,7 @@ func (p *pair) drawCall() call {
 	return c
 }
 
-// few reports whether values may come to share limits.
+// few reports whether values may end up sharing limits.
 func few(rule hotspot.Rule) bool { return rule.MaxValues < 10 }
 
 func (p *pair) explain(c call) api.Explanation {

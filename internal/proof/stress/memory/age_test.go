@@ -46,7 +46,7 @@ func (g *guard) there() (nodes []string) {
 	return nodes
 }
 
-// Without any timer or reader, a new name takes the place of an idle one at its cap.
+// Without any timer or reader, a new name replaces an idle one once the cap is reached.
 func TestNewNamesTakeThePlaceOfIdleOnes(t *testing.T) {
 	for name, c := range map[string]struct {
 		caps node.Caps
@@ -94,13 +94,13 @@ func TestNewNamesTakeThePlaceOfIdleOnes(t *testing.T) {
 	}
 }
 
-// known bug 87: nodes with anything to remember stay, for as long as they have it.
+// known bug 87: a node stays as long as it holds state that matters.
 func TestNodesInUseStay(t *testing.T) {
 	inner := func(r flow.Rule) flow.Rule { r.Resource, r.Interval = "inner", 10*time.Minute; return r }
 	for _, c := range []struct {
 		name string
 		rule flow.Rule
-		// use uses shape's nodes, and returns how to end that.
+		// use puts shape's nodes in use, and returns a function that ends the use.
 		use   func(g *guard) (end func())
 		stays []string
 		// until is the time when even those may be evicted, if nothing ends it.

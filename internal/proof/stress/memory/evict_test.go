@@ -33,7 +33,7 @@ func (s *nodeSet) see(n *node.StatisticNode) {
 	}
 }
 
-// sum adds up what was counted on all of them.
+// sum adds up the counts of all nodes.
 func (s *nodeSet) sum() (counts stat.Counts, nodes int) {
 	s.Range(func(n, _ any) bool {
 		all := n.(*node.StatisticNode).Totals()
@@ -135,8 +135,7 @@ func TestEvictionsLoseNoCall(t *testing.T) {
 	t.Logf("%d were evicted", evicted)
 }
 
-// held reports whether a call in flight is found where one of that name must be: on its resource,
-// or on the overflow.
+// held reports whether a call in flight is found on the resource of that name, or on the overflow.
 func held(g *guard, name string) bool {
 	r, ok := g.Engine().FindResource(name)
 	return ok && r.InFlight() > 0 || g.overflow().InFlight() > 0

@@ -51,8 +51,7 @@ func overflowOrigin(g *guard) *stat.Counters {
 	return nil
 }
 
-// nameOf returns names of one length, so that those of the flood cost the same as those of the
-// fill.
+// nameOf returns names of equal length, so that a name costs the same in the flood as in the fill.
 func nameOf(i int) string { return "name" + strconv.Itoa(1e9+i) }
 
 func mixed(g *guard, i int) bool { return g.call(nameOf(i), nameOf(i), nameOf(i)) }
@@ -181,8 +180,8 @@ func (f *flood) run(t *testing.T, n, step int) {
 		beyond += max(0, admitted-limit)
 	}
 
-	// An evicted node is remembered until it was collected and the next sweep comes. How many
-	// sweeps that takes depends on the collector, so one more is made after it came.
+	// An evicted node is remembered until the first sweep after its garbage collection. The number
+	// of sweeps until then depends on the collector, so one more is made afterwards.
 	between := heap()
 	if step < n {
 		g.clock.Advance(pause)

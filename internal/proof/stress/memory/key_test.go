@@ -15,9 +15,9 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// known bug 87: inventing names doesn't reset a name's limit. Whatever else comes, and ages out, a
-// name with its own node is admitted its limit in an interval of any length; its node stays as long
-// as the window remembers it.
+// known bug 87: inventing names doesn't reset a name's limit. Regardless of other names that arrive
+// and age out, a name with its own node is admitted up to its limit in an interval of any length;
+// its node stays as long as the window remembers its calls.
 func TestCyclingNamesRaiseNoLimit(t *testing.T) {
 	r := random(t)
 	const limit, names = 3, 200

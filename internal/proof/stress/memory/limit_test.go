@@ -19,7 +19,7 @@ import (
 // full is caps that a few calls reach.
 var full = node.Caps{Resources: 2, Contexts: 2, Calls: 2, Origins: 2}
 
-// fillUp takes every place of the caps, and keeps them taken until the test ends.
+// fillUp fills every cap, and keeps it full until the test ends.
 func (g *guard) fillUp(t *testing.T) {
 	for i := range 2 {
 		e, err := g.enter("full"+strconv.Itoa(i), "full"+strconv.Itoa(i), "full"+strconv.Itoa(i))
@@ -29,8 +29,8 @@ func (g *guard) fillUp(t *testing.T) {
 	require.Equal(t, [4]int{2, 2, 2, 2}, g.used())
 }
 
-// known bug 107: whatever a rule limits with, names that share the overflow share its limit, and
-// get all of it.
+// known bug 107: under every kind of limit, names that share the overflow share its limit, and can
+// use all of it.
 func TestOverflowKeepsEveryKindOfLimit(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -82,7 +82,7 @@ func total(c *stat.Counters) int64 {
 	return all.Total()
 }
 
-// Names in rules have their nodes and their whole limit, however full the caps are.
+// Names in rules have their nodes and their whole limit, even if the caps are full.
 func TestWhatRulesNameIsBesideTheCaps(t *testing.T) {
 	g := newGuard(t, api.Config{Caps: full},
 		flow.Rule{ID: "name", Resource: "vip", Threshold: 9, Window: flow.Ring},

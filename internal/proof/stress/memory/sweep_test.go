@@ -31,7 +31,7 @@ func (s *searched) Clusters() iter.Seq[*node.ClusterNode] {
 }
 
 // A flood of new names must not become a flood of searches for idle nodes: each name of each kind
-// finds its cap full, and one of them a second searches.
+// finds its cap full, but only one per second searches.
 func TestAFloodSearchesOnceASecond(t *testing.T) {
 	layout, err := stat.NewLayout(time.Second, 2, 1)
 	require.NoError(t, err)

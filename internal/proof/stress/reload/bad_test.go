@@ -20,14 +20,14 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// keeps is a good file, whose rules must stay in effect whatever comes.
+// keeps is a good file, whose rules must stay in effect throughout.
 const keeps = `flow:
   - {id: none, resource: orders, threshold: 0}
   - {id: some, resource: carts, threshold: 3, interval: 1h}
 `
 
-// stands fails unless the rules of keeps are in effect: both the shown ones and the deciding
-// ones.
+// stands fails unless the rules of keeps are in effect, both the rules shown and the rules that
+// decide.
 func stands(t *testing.T, g guard, rs *engine.Snapshot, spent int) {
 	t.Helper()
 	want, err := rules.Parse("", []byte(keeps))
@@ -89,8 +89,8 @@ func reports(t *testing.T, err error, path string, bad badFile) {
 	assert.Contains(t, problem, bad.says, bad.name)
 }
 
-// The same by watching: each bad file is reported and counted once and shown in the
-// status, and a good one that follows is applied.
+// The same with a watched file: each bad version is reported and counted once and shown in the
+// status, and a good version that follows is applied.
 // known bug 73
 func TestWatchedBadFilesLeaveTheGoodSet(t *testing.T) {
 	type watched struct {

@@ -23,7 +23,7 @@ var endpoints = []string{
 	"/rules", "/rules?format=yaml", "/rules?format=json",
 }
 
-// askAll requests every endpoint and fails unless it is answered.
+// askAll requests every endpoint and fails unless each responds.
 func askAll(t *testing.T, h http.Handler) {
 	t.Helper()
 	for _, path := range endpoints {

@@ -62,7 +62,7 @@ func onOrigin(g *api.Guard) []meter.MeteredWindow {
 	return n.Meters().Windows()
 }
 
-// What makes the calls wait.
+// The reasons for calls to wait.
 var waits = []struct {
 	name string
 	add  func(*rules.Set)
@@ -86,8 +86,8 @@ type shape struct {
 }
 
 // Calls wait, and the window of a rule that they have taken from changes its shape. Calls that give
-// up leave nothing there; calls that run count once; and in between they hold what they held
-// before. known bug 123
+// up leave nothing there; calls that run count once; and in between they keep their units. known
+// bug 123
 func TestWhatWaitsFollowsItsWindow(t *testing.T) {
 	const hour = time.Hour
 	changes := map[string][]shape{

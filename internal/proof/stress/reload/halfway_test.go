@@ -14,9 +14,9 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// A load in which the user's clock or machine panics, or ends the goroutine, wherever it is called:
-// the previous rules stay in effect as if nobody had tried, and everything continues. So everything
-// is done twice, with the accident and without the load. known bug 73
+// If the user's clock or machine panics or ends the goroutine during a load, at any of its calls,
+// the previous rules stay in effect as if nobody had tried, and everything continues. So the test
+// does everything twice, once with the accident and once without the load. known bug 73
 func TestAccidentInALoad(t *testing.T) {
 	set := parsed(t, after)
 	for way, accident := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
@@ -25,7 +25,7 @@ func TestAccidentInALoad(t *testing.T) {
 			for loaded := false; !loaded; points++ {
 				name := fmt.Sprintf("%s, call %d, -seed=%d", way, points+1, seed)
 				a, b := newLife(t, seed, accident), newLife(t, seed, accident)
-				// Both live on, and are alike after.
+				// Both continue, and end up in the same state.
 				live := func(steps int) bool {
 					a.live(steps)
 					b.live(steps)

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { books.Main(m) }
 
 var start = time.Unix(1_700_000_000, 0)
 
-// silent discards what tests learn otherwise.
+// silent discards log lines that tests check in other ways.
 var silent = slog.New(slog.DiscardHandler)
 
 // guard is a Guard under test, on a clock that stands still. Queued calls run at once and are
@@ -42,8 +42,8 @@ func newGuard(t testing.TB, inForce ...flow.Rule) guard {
 	return g
 }
 
-// newGuardOn returns a Guard on the given clock, nil for the machine's. It is closed at the end and
-// must hold nothing then.
+// newGuardOn returns a Guard on the given clock; nil means the machine's. The Guard is closed at
+// the end and must hold nothing then.
 func newGuardOn(t testing.TB, clock clocks.Clock) *api.Guard {
 	t.Helper()
 	g, err := api.New(api.Config{Clock: clock, Logger: silent})

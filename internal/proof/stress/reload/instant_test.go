@@ -13,8 +13,9 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// A thousand loads in one instant, and a call after each that leaves the rule enforced: together
-// exactly as many pass as under one unchanged rule. No meters pile up. known bug 72
+// A thousand loads happen in one instant, with a call after each load that leaves the rule
+// enforced. Together exactly as many calls pass as under one unchanged rule, and no meters pile up.
+// known bug 72
 func TestThousandLoadsInOneInstant(t *testing.T) {
 	loads := figure.Size(24, 24, 1000, 1000)
 	extra, n := 0, 0
@@ -111,7 +112,7 @@ func TestWhatPassedWithoutTheRuleCounts(t *testing.T) {
 	}
 }
 
-// A rule that alternates between two behaviors has one queue, however often, and one count.
+// A rule that alternates between two behaviors any number of times has one queue and one count.
 func TestBehaviorsBackAndForth(t *testing.T) {
 	behaviors := []flow.Behavior{flow.Reject, flow.Throttle, flow.WarmUp, flow.WarmUpThrottle, flow.Throttle, flow.TokenBucket}
 	for _, some := range [][]flow.Behavior{behaviors[:2], behaviors[2:4], behaviors[1:3], behaviors[4:], behaviors} {

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// kind is a rule for "orders", with the number of calls that it admits in one instant to the
-// callers of these tests, who come from "app" through "web".
+// kind is a rule for "orders", with the number of calls that it admits in one instant. The callers
+// in these tests have the origin "app" and the context "web".
 type kind struct {
 	name string
 	rule flow.Rule
@@ -19,7 +19,7 @@ type kind struct {
 	open bool // the calls stay in flight
 }
 
-// kinds has every behavior, metric, relation and choice of callers.
+// kinds covers every behavior, metric, relation and choice of callers.
 var kinds = []kind{
 	{name: "reject", rule: flow.Rule{Threshold: 10}, most: 10},
 	{name: "reject, strict", rule: flow.Rule{Threshold: 10, Window: flow.Strict}, most: 10},
@@ -47,7 +47,7 @@ var kinds = []kind{
 	{name: "warm-up and throttle", rule: flow.Rule{Threshold: 30, Behavior: flow.WarmUpThrottle}, most: 6},
 }
 
-// windows reports whether the rule counts calls in windows of nodes: these know the calls that
+// windows reports whether the rule counts calls in windows of nodes, which include the calls that
 // passed without the rule.
 func (k kind) windows() bool { return k.rule.Behavior == flow.Reject || k.rule.Behavior == flow.WarmUp }
 
@@ -57,7 +57,7 @@ func (k kind) queues() bool {
 }
 
 // mostOf returns how many calls the rule admits in one instant while it changes this way. For a
-// queue it is found by queuing: each slot is the current rule's cost behind the last one.
+// queue it is found by queuing: each turn follows the previous one by the current rule's cost.
 func (k kind) mostOf(c change, loads int) int {
 	if !k.queues() {
 		return k.most

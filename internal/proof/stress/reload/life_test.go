@@ -68,7 +68,7 @@ outlier: [{id: endpoints, resource: orders, threshold: 0.2, minCalls: 1, maxEjec
 
 var errService = errors.New("the service failed")
 
-// foreign is the user's code: a clock and a machine. One call of theirs ends in an accident.
+// foreign is the user's code: a clock and a machine. One call to them panics or ends its goroutine.
 type foreign struct {
 	*clocks.Manual
 	calls    int // until the accident; 0 is never

@@ -43,9 +43,9 @@ func finishes(t testing.TB, what string, f func()) {
 	}
 }
 
-// A listener may do everything except wait for itself: look at the rules and the tree, make calls,
-// try to load rules, end the watch that notifies it, and then load rules and watch another file.
-// known bug 60, 75
+// A listener may do anything except wait for itself: read the rules and the tree, make calls, try
+// to load rules, end the watch that notifies it, and then load rules and watch another file. known
+// bug 60, 75
 func TestListenerReenters(t *testing.T) {
 	first, second := writeVersion(t, "first.yaml", 1), writeVersion(t, "second.yaml", 2)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -81,9 +81,9 @@ func TestListenerReenters(t *testing.T) {
 	finishes(t, "Close", func() { assert.NoError(t, g.Close()) })
 }
 
-// Files are watched one after the other, each while earlier ones may still report what they saw.
-// Nobody waits forever, nobody is notified after the end, and Close leaves nothing. known bug 75,
-// 108
+// Files are watched one after the other, while earlier watches may still be reporting. Nothing
+// waits forever, no listener is notified after the end, and Close leaves nothing behind. known bug
+// 75, 108
 func TestWatchersComeAndGoWhileTheyTell(t *testing.T) {
 	paths := []string{writeVersion(t, "a.yaml", 1), writeVersion(t, "b.yaml", 2), writeVersion(t, "c.yaml", 3)}
 	var closed atomic.Bool
@@ -116,7 +116,7 @@ func TestWatchersComeAndGoWhileTheyTell(t *testing.T) {
 	finishes(t, "Close again", func() { assert.NoError(t, g.Close()) })
 }
 
-// Close while a file is loaded for the first time ends that, and nothing of it stays. known bug 108
+// Close during the first load of a file ends the load, and nothing of it stays. known bug 108
 func TestCloseDuringTheFirstLoad(t *testing.T) {
 	path := writeVersion(t, "rules.yaml", 1)
 	telling, end := make(chan struct{}), make(chan struct{})

@@ -16,9 +16,9 @@ import (
 // A burst in which a writer was held up that long between two halves proves nothing.
 const believed = 50 * time.Millisecond
 
-// The rule files of many Guards are rewritten in every way, in bursts, while callers ask all the
-// time. Every decision uses one whole set, no caller ever finds no rules, and after each burst its
-// last version takes effect: the watcher lives. known bug 67, 68, 69, 73
+// The rule files of many Guards are rewritten in every way, in bursts, under constant calls. Every
+// decision uses one whole set, no caller ever finds no rules, and the last version of each burst
+// takes effect, which shows that the watcher is alive. known bug 67, 68, 69, 73
 func TestRewritesUnderLoad(t *testing.T) {
 	const perBurst = 10
 	random := random(t)
@@ -85,7 +85,7 @@ func percentile(values []time.Duration, p int) time.Duration {
 	return values[min(len(values)*p/100, len(values)-1)]
 }
 
-// Each way alone is noticed, each time, and soon: within a fifth of a second on an otherwise idle
+// Every rewrite in each of the ways is noticed within a fifth of a second on an otherwise idle
 // machine.
 func TestFromFileToDecision(t *testing.T) {
 	sites := newSites(t, len(ways))

@@ -65,8 +65,8 @@ func TestRulesShrinkUnderCallsInFlight(t *testing.T) {
 	}
 }
 
-// Calls wait in a queue, or for borrowed units, while the rule that made them wait shrinks or goes.
-// Each runs at the promised time or gives up, and nothing is left. known bug 64
+// Calls wait in a queue, or for borrowed units, while the rule that made them wait shrinks or is
+// removed. Each runs at the promised time or gives up, and nothing is left. known bug 64
 func TestRulesShrinkUnderWaitingCalls(t *testing.T) {
 	queue := flow.Rule{ID: "r", Resource: "orders", Threshold: 10, Behavior: flow.Throttle, MaxWait: 10 * time.Second}
 	borrow := flow.Rule{ID: "r", Resource: "orders", Threshold: 5}

@@ -132,7 +132,7 @@ func (s *site) check(ctx context.Context) {
 	}
 }
 
-// refuser returns the rule that refuses a call, "" if it passes.
+// refuser returns the rule that refuses a call, or "" if the call passes.
 func (s *site) refuser(ctx context.Context, resource string) string {
 	e, err := s.Entry(ctx, resource)
 	e.Exit()

@@ -31,16 +31,16 @@ import (
 )
 
 // last is a slot behind all others: it sees whether all of them accepted the call when asked, and
-// whether all of them took it then.
+// again when they took it.
 type last struct{ asked, took bool }
 
 func (*last) Name() string                                 { return "last" }
 func (l *last) Ask(*engine.Invocation) (v engine.Verdict)  { l.asked = true; return v }
 func (l *last) Take(*engine.Invocation) (v engine.Verdict) { l.took = true; return v }
 
-// If calls come one after the other, no rule that accepted a call when asked refuses it when
+// If calls are made one after the other, no rule that accepted a call when asked refuses it when
 // taking. So a refusal names the first rule in the order of the chain and of the file, and an
-// accepted call is lost only to quicker ones. known bug 115
+// accepted call can fail only because other calls were quicker. known bug 115
 func TestWhoIsAskedAndFitsTakes(t *testing.T) {
 	histories := figure.Size(20, 60, 5000, 100_000)
 	asked, wrong := 0, 0
@@ -55,9 +55,9 @@ func TestWhoIsAskedAndFitsTakes(t *testing.T) {
 	})
 }
 
-// history runs calls under rules of all families that come, wait, give up, leave and meet other
-// rules. It returns how many there were, and for how many the named rule differed from the one when
-// asked.
+// history makes calls under rules of all families; the calls wait, give up, are canceled and meet
+// changed rules. It returns the number of calls, and for how many of them the refusing rule differed
+// from the rule when asked.
 func history(t *testing.T, r *rand.Rand) (asked, wrong int) {
 	behind := new(last)
 	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))

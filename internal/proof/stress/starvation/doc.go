@@ -4,6 +4,6 @@
 // Every kind of rule that refuses a crowd is paired with every kind of rule that the crowd shares
 // with a few honest callers, in both orders. The shared rule has room for everything that the
 // honest ones want and for the little that the crowd is entitled to, so if it refuses an honest
-// call, the reason is units that a refused call held for an instant. All callers come at once, on a
-// clock that stands still, round by round.
+// call, the reason is units that a refused call held for an instant. In each round all callers call
+// at once, on a clock that stands still.
 package starvation

@@ -33,9 +33,9 @@ func (b *between) Take(*engine.Invocation) (v engine.Verdict) {
 	return v
 }
 
-// A call that was accepted when asked and then comes too late is refused by the rule that concerns
-// the fewest callers, and of those by the scarcest. So it never held units of the others. known bug
-// 19
+// A call that was accepted when asked, but takes too late, is refused by the rule that applies to
+// the fewest callers, and among equals by the scarcest. So it never held units of other rules. known
+// bug 19
 func TestNarrowAndScarceTakeFirst(t *testing.T) {
 	for _, tt := range []struct {
 		name          string

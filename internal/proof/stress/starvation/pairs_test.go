@@ -93,11 +93,11 @@ var refusers = []refuser{
 	{name: "a path's queue", rule: flow.Rule{Threshold: 1, Behavior: flow.Throttle, MaxWait: 1, Relation: flow.Chain, Ref: "bad"}, context: "bad"},
 	{name: "another resource", rule: flow.Rule{Threshold: 1, Relation: flow.Associated, Ref: "busy", Origin: "bad"}, origin: "bad"},
 	{name: "a window too small for a batch", rule: flow.Rule{Threshold: room, Interval: 2 * time.Second}, units: room + 1},
-	// A batch of these fits into the shared limit, but not here.
+	// A batch fits into the shared limit, but not into this one.
 	{name: "a window too short for a batch", rule: flow.Rule{Threshold: room - 1, Interval: 500 * time.Millisecond}, units: room},
 	{name: "permits too few for a batch", rule: flow.Rule{Threshold: room, Metric: flow.Concurrency}, units: room + 1},
 	{name: "a window closed for good", rule: flow.Rule{Threshold: 0, Origin: "bad"}, origin: "bad"},
-	// Its rule grants, and then the call has no time to wait.
+	// The rule grants a turn, but the call has no time to wait for it.
 	{name: "a context that has ended", rule: flow.Rule{Threshold: 1, Behavior: flow.Throttle, MaxWait: time.Hour, Origin: "bad"}, origin: "bad", ended: true},
 }
 
@@ -239,7 +239,7 @@ func contest(t *testing.T, s shared, r refuser, refuserFirst, yields bool, round
 	return int(refused.Load()), rounds * demand
 }
 
-// everybody runs work on every caller at once, round by round, and between before each.
+// everybody runs work on every caller at once, round by round, and calls between before each round.
 func everybody(rounds int, work func(caller int), between func()) {
 	var workers, done sync.WaitGroup
 	start := make([]chan struct{}, callers)
