@@ -77,7 +77,7 @@ var concurrencies = usable([]contender{
 	}},
 })
 
-// permits returns the permits of a key: more than there are callers, or none.
+// permits returns a key's permits: more than there are callers, or none.
 func permits(asked keys, key int) int {
 	if asked.isClosed(key) {
 		return 0

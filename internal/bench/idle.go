@@ -21,8 +21,8 @@ type idleness struct {
 }
 
 // settle lets earlier work finish. The runtime returns unused memory to the system bit by bit, for
-// seconds: after the rows with many resources that took a millisecond of each second, which the
-// engine is not to blame for.
+// seconds: after the rows with many resources that took a millisecond of each second, for which the
+// engine is not responsible.
 func settle() {
 	debug.FreeOSMemory()
 	time.Sleep(200 * time.Millisecond) // a coarse clock's ticker ends after ten without a reading

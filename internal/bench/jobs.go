@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/internal/bench/measure"
 )
 
-// contender is a library at a job that several can do, used as its users would.
+// contender is a library doing a job that several can do, used as its users would.
 type contender struct {
 	name string
 	less string // work that Penstock does and it doesn't

@@ -104,7 +104,7 @@ func (b *bench) inBrief(what string, ratios ...string) {
 	b.rows[at].ratios = append(b.rows[at].ratios, ratios...)
 }
 
-// sizes say how much is measured.
+// sizes set the extent of the measurements.
 type sizes struct {
 	rounds    int
 	most      int // rounds if few are calm

@@ -51,7 +51,7 @@ func memoryOf(resources int) (busy, idle float64) {
 	each := func() float64 { return float64(heap()-before) / float64(resources) }
 	busy = each()
 
-	// Remains of idle resources may be freed when somebody looks, or when others are called.
+	// State of idle resources may be freed when the tree is read, or when others are called.
 	for range 90 {
 		clock.Advance(time.Second)
 		call(list[:1])

@@ -20,7 +20,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// rates limit calls per time: 10⁹ a second for an open key, one a day for a closed one.
+// rates limit calls per time: 10⁹ per second for an open key, one per day for a closed one.
 var rates = usable([]contender{
 	{"penstock", "", penstockRate},
 	{sentinelGo, "check and count are two steps: not exact under concurrency", sentinelRate},

@@ -237,7 +237,7 @@ func (b *bench) lines(m *measured) (lines []line) {
 	return lines
 }
 
-// mostAllocs returns the allocations of the way with the most, and its name.
+// mostAllocs returns the highest allocation count of any way, and the way's name.
 func mostAllocs(ways map[string]measure.Result) (most float64, which string) {
 	var some []string
 	for _, w := range waysNamed() {

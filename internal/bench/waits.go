@@ -57,7 +57,7 @@ func waits(ctx context.Context, rule flow.Rule, n int, opts ...engine.Option) wa
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	// A call that came late finds room at once, so it doesn't wait and isn't counted.
+	// A late call finds room at once, so it doesn't wait and isn't counted.
 	for range 3 * n {
 		if len(beyond) == n {
 			break

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// GCRA is the leaky bucket as a single word: the time of the next call if all came evenly. A call
-// may come earlier than that by the burst.
+// GCRA is the leaky bucket as a single word: the time of the next call if all were evenly spaced. A
+// call may be early by the burst.
 type GCRA struct {
 	next  atomic.Int64
 	cost  int64 // the time from one call to the next at an even rate

@@ -148,8 +148,7 @@ func TestExamplesCanBeCopied(t *testing.T) {
 	report(t, thisModule(t).checkExamples())
 }
 
-// checkExamples requires the tests of examples to import only packages of this module that programs
-// can build on.
+// checkExamples requires that the tests of examples import only public packages of this module.
 func (t tree) checkExamples() (problems []string) {
 	for _, f := range t.files {
 		if !f.test || !isExample(f.dir) {
@@ -175,7 +174,7 @@ func rowOf(rows []layer, dir string) (layer, bool) {
 	return layer{}, false
 }
 
-// matchesAny reports whether one of the names is pkg, or is a folder's /* and pkg lies below it.
+// matchesAny reports whether one of the names is pkg, or ends in /* and pkg lies below that folder.
 func matchesAny(names []string, pkg string) bool {
 	for _, name := range names {
 		folder, all := strings.CutSuffix(name, "*")

@@ -61,8 +61,8 @@ var loggers = map[string]string{
 var programs = []string{"examples", "example", "internal/proof", "internal/bench", "cmd", "internal/tools", "cluster/redis/internal",
 	"adapters/conformance", "adapters/internal/meet", "adapters/internal/rpctest", "cluster/storetest"} // for tests
 
-// A goroutine of ours that runs the user's code without recovery ends the program when that panics.
-// So each place that starts one is reviewed.
+// If one of our goroutines runs the user's code without recover, a panic there ends the program. So
+// each place that starts a goroutine is reviewed.
 func TestUserCodeIsShieldedOnOurGoroutines(t *testing.T) {
 	seen := map[string]bool{}
 	each(t, func(dir, name string, f *ast.File, fset *token.FileSet) {

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-// Some rounds of every attack, with a fixed seed: more of them, and other seeds, are for the night.
+// Runs a few rounds of every attack with a fixed seed; nightly runs play more, with other seeds.
 func TestAttacks(t *testing.T) {
 	for _, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestShadowRulesAtTheCaps(t *testing.T) {
 	}
 }
 
-// A broken promise ends the command with status 1, and says how to repeat it.
+// A broken promise ends the command with status 1 and prints how to repeat the round.
 func TestCommandReports(t *testing.T) {
 	all := attacks
 	defer func() { attacks = all }()
@@ -164,7 +164,7 @@ func TestReportIsNarrow(t *testing.T) {
 	}
 }
 
-// The bounds that storms use for changing rules are the ones promised by the rules.
+// While rules change, storms check the bounds that the rules promise.
 func TestWhatAStormPromises(t *testing.T) {
 	permits := func(mode spec.Mode, threshold float64) rules.Set {
 		return rules.Set{Flow: []flow.Rule{{Resource: "users", Metric: flow.Concurrency, Origin: flow.OriginDefault, Threshold: threshold, Mode: mode}}}

@@ -27,7 +27,7 @@ func (c *call) asModel() *model.Call {
 	}
 }
 
-// drawCall returns a random call, with that many different values.
+// drawCall returns a random call, with values drawn from that many.
 func drawCall(r *round, values int) *call {
 	c := &call{
 		resource: pick(r, resources...), context: pick(r, contexts...), origin: pick(r, origins...),
@@ -45,7 +45,7 @@ func drawCall(r *round, values int) *call {
 	return c
 }
 
-// drawValue returns a number, or a list of some.
+// drawValue returns a number or a list of numbers.
 func drawValue(r *round, values int) any {
 	if r.one(6) {
 		return []int{r.IntN(values), r.IntN(values)}

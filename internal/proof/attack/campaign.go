@@ -130,12 +130,12 @@ func (c *campaign) make(a attack, r *round) (reason string) {
 	}
 }
 
-// head returns the begin of a stack.
+// head returns the beginning of a stack.
 func head(stack []byte) []byte {
 	return bytes.Join(bytes.SplitN(stack, []byte("\n"), 30)[:min(29, bytes.Count(stack, []byte("\n")))], []byte("\n"))
 }
 
-// report writes what was offered and checked, and what was found.
+// report writes the work of each attack, and the finding if there is one.
 func (c *campaign) report(out io.Writer, found *finding) {
 	fmt.Fprintf(out, "attack: seed %d, %s on %d processors, %s\n\n", c.seed, c.took.Round(time.Millisecond),
 		runtime.GOMAXPROCS(0), runtime.Version())

@@ -4,7 +4,7 @@
 //	go run ./internal/proof/attack -rounds 10          that many rounds of each attack
 //	go run ./internal/proof/attack -for 8h
 //	go run ./internal/proof/attack -only storms,shadows
-//	go run ./internal/proof/attack -list               the attacks, and what each demands
+//	go run ./internal/proof/attack -list               the attacks and the promise that each checks
 //
 // It prints what it offered and what it checked. At the first broken promise it stops, prints the
 // promise, the steps before it and how to repeat them, and exits with 1. A round that runs alone,

@@ -36,8 +36,8 @@ func draw[R any](make func() R, normalized func(R) (R, error)) R {
 	}
 }
 
-// onlyRead returns a set that was changed field by field, without fields that its rules don't read
-// now, and with the defaults of the others.
+// onlyRead takes a set that was changed field by field. It returns the set without fields that its
+// rules no longer read, and with defaults filled in for the others.
 func onlyRead(set rules.Set) rules.Set {
 	fit(set.Flow, normalizedFlow)
 	fit(set.Hotspot, hotspot.Rule.Normalized)
@@ -83,7 +83,7 @@ func drawSet(r *round, most int) (set rules.Set) {
 	return set
 }
 
-// drawName returns a resource, or an expression for some.
+// drawName returns a resource, or an expression that matches some.
 func drawName(r *round) (name string, match spec.Match) {
 	if r.one(5) {
 		return pick(r, patterns...), spec.MatchRegex
@@ -95,7 +95,7 @@ func drawMode(r *round) spec.Mode {
 	return pick(r, spec.Enforce, spec.Enforce, spec.Enforce, spec.Enforce, spec.Shadow, spec.Off)
 }
 
-// drawThreshold returns one that a few dozen calls reach, mostly.
+// drawThreshold returns a threshold that, mostly, a few dozen calls reach.
 func drawThreshold(r *round) float64 {
 	return pick(r, 0, 0.5, 1, 1, 1.5, 2, 2, 3, 3, 4, 5, 7, 10, 20, 50, 1000)
 }

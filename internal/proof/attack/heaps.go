@@ -15,7 +15,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// heapShape is many rules that share something, and calls that meet them.
+// heapShape describes many rules that share something, and calls to which they apply.
 type heapShape struct {
 	name string
 	add  func(set *rules.Set, i int)

@@ -18,9 +18,9 @@ import (
 
 // instants sends 64 callers at one instant, each with some calls, under random rules of several
 // families that refuse. In the next instant, some of the running calls end, or the rules change.
-// Calls admitted at an instant must be admitted by the model too, one after the other: no rule has
-// admitted more than it has. Nor may a rule have refused calls that it had room for when all had
-// come.
+// Calls admitted at an instant must be admitted by the model too, one after the other, so no rule
+// has exceeded its limit. Nor may a rule have refused calls that it had room for after all of them
+// had been decided.
 func instants(r *round) error {
 	g, clock := r.guard(api.Config{})
 	m := model.New(model.Config{Now: clock.Now(), Direct: true})

@@ -11,10 +11,10 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// learners really overloads a simulated service, whose number of workers changes, until an adaptive
-// rule has learned how many calls it can serve at once. No call may be admitted beyond the current
-// limit, nor be refused within it; and in the end the service works near its capacity, with calls
-// that take little longer than their work.
+// learners overloads a simulated service, whose number of workers changes, until an adaptive rule
+// has learned how many calls it can serve at once. No call may be admitted beyond the current limit
+// or refused within it; and in the end the service works near its capacity, with calls that take
+// little longer than their work.
 func learners(r *round) error {
 	rule := adaptive.Rule{ID: "learn", Resource: "search", Floor: 1 + r.IntN(3), Ceiling: 100 + r.IntN(200), Start: 10 + r.IntN(40)}
 	s := &service{round: r, takes: time.Duration(5+r.IntN(36)) * ms, rule: rule}

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/plant"
 )
 
-// loaded is a simulated machine that a guard reads, with the history of the calls that came to it.
+// loaded is a simulated machine that a guard reads, with the history of its calls.
 type loaded struct {
 	plant.Plant
 	guard *api.Guard
@@ -88,7 +88,7 @@ func (p *loaded) begin(e api.Admitted) {
 	})
 }
 
-// reading returns the latest that the engine has taken.
+// reading returns the latest value that the engine has read.
 func (p *loaded) reading() (value float64, known bool) {
 	if len(p.readings) == 0 {
 		return 0, false
@@ -97,7 +97,7 @@ func (p *loaded) reading() (value float64, known bool) {
 	return last.value, !last.failed
 }
 
-// within returns the calls that ended in the buckets of a window as of now.
+// within returns the calls that ended in the given buckets of a window.
 func (p *loaded) within(s shape, from, to int64) (n int, sum, least time.Duration) {
 	for _, c := range slices.Backward(p.ended) {
 		if s.number(c.at) < from {

@@ -42,8 +42,8 @@ func heapOf(h heapShape, n int) (set rules.Set) {
 	return set
 }
 
-// crowded returns a guard with the rules whose n names have been called under them. Waiting calls
-// move the clock on.
+// crowded returns a guard with n rules of the shape, after calls to each of their names. Waiting
+// calls advance the clock.
 func crowded(r *round, h heapShape, n int) (*api.Guard, rules.Set, error) {
 	clock := clocks.NewManual(start)
 	clock.SetSleep(clocks.SleepAdvance)

@@ -107,7 +107,7 @@ func (p *loaded) servable(now int64) (bool, string) {
 	return float64(p.InFlight()) <= most, fmt.Sprintf(", of %.2f that can be served at once", most)
 }
 
-// settles offers little, then far too much, then little again.
+// settles offers light load, then far too much, then light load again.
 func settles(r *round, p *loaded, rule system.Rule, serves float64) error {
 	run := func(rate float64, samples int) (admitted, done, inFlight []float64, err error) {
 		for range samples {
@@ -160,7 +160,7 @@ func settles(r *round, p *loaded, rule system.Rule, serves float64) error {
 }
 
 // oneCeiling checks that between two readings a steady rule admits calls up to some number in
-// flight and none beyond.
+// flight and none above it.
 func (p *loaded) oneCeiling(admitted bool) error {
 	if p.seen != len(p.readings) {
 		p.seen, p.highest, p.lowest = len(p.readings), -1, math.MaxInt

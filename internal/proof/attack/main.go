@@ -12,7 +12,7 @@ import (
 
 func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// command is the program without its process. It returns the exit status.
+// command is the program apart from its process. It returns the exit status.
 func command(args []string, out, errs io.Writer) int {
 	flags := flag.NewFlagSet("attack", flag.ContinueOnError)
 	flags.SetOutput(errs)
@@ -61,7 +61,7 @@ func seedOf(text string) uint64 {
 	return 1
 }
 
-// choose returns the attacks of those names, in the order of the list.
+// choose returns the attacks with the given names, in the order of the list.
 func choose(names string) ([]attack, error) {
 	if names == "" {
 		return attacks, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// nerves breaks off now and then.
+// nerves makes user code panic now and then.
 type nerves struct {
 	*round
 	share int // once in so many times
@@ -28,7 +28,7 @@ type nerves struct {
 // errNervous is the value of all its panics.
 var errNervous = errors.New("nervous")
 
-// at marks a place where something may break off.
+// at marks a point at which user code may panic.
 func (n *nerves) at(where string) {
 	n.mu.Lock()
 	breaks := !n.calmed && n.one(n.share)
@@ -42,21 +42,22 @@ func (n *nerves) at(where string) {
 	}
 }
 
-// chance returns true once in that many times. Callers that wake together share the result.
+// chance returns true about once in the given number of times. Callers that wake together share the
+// result.
 func (n *nerves) chance(times int) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.one(times)
 }
 
-// calm sets whether nothing breaks off from now on.
+// calm stops panics if down is set, or lets them happen again.
 func (n *nerves) calm(down bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.calmed = down
 }
 
-// own takes a recovered value. A panic with any other value is a bug.
+// own checks a recovered value. A panic with any value but errNervous is a bug.
 func (n *nerves) own(p any) error {
 	if p == nil {
 		return nil
@@ -105,7 +106,7 @@ func (s *nervousSlot) Recheck(c slots.Call) slots.Verdict {
 
 func (s *nervousSlot) Blocked(slots.Call, *core.BlockError) { s.at("blocked") }
 
-// nervousClock is the stage, and breaks off when it is read or slept on.
+// nervousClock is the stage, but may panic when it is read or slept on.
 type nervousClock struct {
 	*stage
 	nerves *nerves

@@ -47,8 +47,8 @@ func outliers(r *round) error {
 		now := g.Ejected("orders")
 		known, out := 0, len(now)
 		for endpoint, at := range chosen {
-			// An ejected endpoint is known for some time after it was due, and one that was let
-			// back in because others were dropped, as if it had been chosen then.
+			// An ejected endpoint stays known for some time after its ejection was due to end. So does
+			// one that was readmitted because others were dropped, as if it had been chosen then.
 			if slices.Contains(now, endpoint) {
 				chosen[endpoint] = clock.Now()
 			}

@@ -15,7 +15,7 @@ import (
 )
 
 // panics makes every piece of user code panic now and then: slots, the clock, contexts, loggers,
-// listeners, and the function that decides about failures. Whatever panics, the guard continues,
+// listeners, and the function that classifies failures. After each panic the guard continues and
 // rules can still be loaded, and in the end nothing is held and no call is lost.
 func panics(r *round) error {
 	n := &nerves{round: r, share: pick(r, 20, 100), calmed: true}
@@ -64,7 +64,7 @@ type panicRound struct {
 	waiting, running []*call
 }
 
-// something is a call, the end of one, some time, or a load.
+// something makes or ends a call, lets time pass, or loads rules.
 func (p *panicRound) something() {
 	p.offered.Add(1)
 	switch k := p.IntN(10); {

@@ -11,9 +11,9 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// reshape returns a set in which some rules have changed, in every way in which a rule can: its
-// limit, its interval, its buckets, its behavior; and some are off, or in shadow mode, or back, or
-// gone, or moved.
+// reshape returns a set in which some rules have changed in any way in which a rule can: limit,
+// interval, buckets or behavior; and others are switched off or on, put in shadow mode, removed or
+// reordered.
 func reshape(r *round, set rules.Set) (next rules.Set) {
 	next = set
 	flowMode := func(rule *flow.Rule) *spec.Mode { return &rule.Mode }

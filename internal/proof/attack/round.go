@@ -80,7 +80,7 @@ func (r *round) end() (err error) {
 // start is the initial time of the clocks of rounds: an arbitrary whole second.
 var start = time.Unix(1_700_000_000, 0)
 
-// silent discards what attacks learn otherwise.
+// silent discards log lines that attacks check in other ways.
 var silent = slog.New(slog.DiscardHandler)
 
 // guard returns a guard, on a manual clock unless the configuration has another. When the round
@@ -133,10 +133,10 @@ func (r *round) folder() string {
 	return dir
 }
 
-// pick returns one of several things.
+// pick returns one of the given values.
 func pick[T any](r *round, of ...T) T { return of[r.IntN(len(of))] }
 
-// one returns true once in n times.
+// one returns true about once in n times.
 func (r *round) one(n int) bool { return r.IntN(n) == 0 }
 
 // between returns a duration from a to b.

@@ -194,7 +194,7 @@ func (s *shadowSide) end() (answers string, err error) {
 	return "", fmt.Errorf("%d calls wait for a thousand minutes", len(s.waiting))
 }
 
-// resources returns the names that have one, in order.
+// resources returns the names that have a resource, in order.
 func (s *shadowSide) resources() (names []string) {
 	s.guard.Engine().EachResource(func(r *engine.Resource) {
 		if r.Name() != node.OverflowName {
@@ -205,7 +205,7 @@ func (s *shadowSide) resources() (names []string) {
 	return names
 }
 
-// places returns which names have a node, and how many found none.
+// places returns the names that have a node, and the number of calls that got none.
 func (s *shadowSide) places() string {
 	e := s.guard.Engine()
 	var names []string

@@ -46,7 +46,7 @@ func drawShadowSets(r *round) *shadowSets {
 	return s
 }
 
-// drawQuiet returns rules that refuse nobody, and know nothing that nodes don't.
+// drawQuiet returns rules that refuse nobody, and hold no state beyond that of nodes.
 func drawQuiet(r *round) (set rules.Set) {
 	for range r.IntN(4) {
 		rule := drawFlow(r, "flow")
@@ -67,7 +67,7 @@ func drawQuiet(r *round) (set rules.Set) {
 	return set
 }
 
-// both returns the rules without those in shadow mode, and all.
+// both returns the rules without shadow rules, and all rules.
 func (s *shadowSets) both(r *round) [2]rules.Set {
 	hold := joined(s.quiet, s.hold)
 	return [2]rules.Set{hold, merge(r, hold, joined(s.quietShadow, s.shadow))}
@@ -140,7 +140,7 @@ func drawCaps(r *round) node.Caps {
 	return node.Caps{Resources: 1 + r.IntN(6), Contexts: 1 + r.IntN(6), Calls: 1 + r.IntN(6), Origins: 1 + r.IntN(6)}
 }
 
-// strange gives some calls names that no rule names.
+// strange gives some calls names that appear in no rule.
 func strange(r *round, c *call) {
 	if r.one(2) {
 		c.resource = pick(r, "o1", "o2", "s1", "s2", "x")

@@ -24,7 +24,7 @@ type stage struct {
 	slept   time.Duration // of the latest sleeper
 }
 
-// nap is a caller who sleeps.
+// nap is one sleep of a caller.
 type nap struct {
 	ctx   context.Context
 	wake  int64
@@ -112,7 +112,7 @@ func (s *stage) enter(parent context.Context, ask func(context.Context) (api.Adm
 	return c
 }
 
-// exit ends a running call. It passes on the call's units before breakers count its end, so callers
+// exit ends a running call. It releases the call's units before breakers count its end, so callers
 // that it wakes must not run until it returns: their verdicts would depend on timing.
 func (s *stage) exit(e api.Admitted) {
 	s.exiting.Lock()
@@ -120,8 +120,8 @@ func (s *stage) exit(e api.Admitted) {
 	e.Exit()
 }
 
-// settle returns when every caller has returned or sleeps. It must follow everything that may wake
-// somebody.
+// settle returns when every caller has returned or sleeps. It must follow every step that may wake
+// a caller.
 func (s *stage) settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,8 +147,8 @@ func (s *stage) next(t int64) (at int64, n *nap) {
 	return at, n
 }
 
-// advance moves the clock to t. Sleepers wake up one after the other as their time comes; after
-// each, when nobody runs, then is called to check the state.
+// advance moves the clock to t. Sleepers wake up one after the other, each at its time; after each
+// one, when nobody runs, advance calls then to check the state.
 func (s *stage) advance(t int64, then func() error) error {
 	for {
 		at, n := s.next(t)

@@ -18,7 +18,7 @@ type stormCaller struct {
 	rand   *rand.Rand
 }
 
-// one makes a call that succeeds or doesn't.
+// one makes one call, which may succeed or fail.
 func (c *stormCaller) one() {
 	made := drawCall(&round{Rand: c.rand}, 8)
 	ctx := from(c.ctx, made.context, made.origin)

@@ -16,8 +16,8 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// storms runs 64 callers on the machine's own clock, under random rules that change all the time:
-// they leave while they wait, fail, panic, end their goroutine or exit twice. Admitted calls are
+// storms runs 64 callers on the machine's own clock, under random rules that change all the time.
+// The callers cancel waits, fail, panic, end their goroutine or exit twice. Admitted calls are
 // logged with the times before and after, and compared with the most that the rules allowed at any
 // time; in the end every count must match the callers' own.
 func storms(r *round) error {
@@ -93,7 +93,7 @@ func stormSet(r *round) rules.Set {
 	return onlyRead(set)
 }
 
-// blow starts the callers, and loads rules all the while.
+// blow starts the callers, and keeps loading rules while they run.
 func (s *storm) blow() error {
 	var over atomic.Bool
 	var all sync.WaitGroup

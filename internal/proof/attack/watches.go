@@ -63,8 +63,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// goroutinesBeyond returns by how many goroutines exceed most, after ending ones have had
-// all the time that a busy machine may need.
+// goroutinesBeyond returns the number of goroutines above most, after giving ending ones as
+// much time as a busy machine may need.
 func goroutinesBeyond(most int) int {
 	for until := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > most && time.Now().Before(until); {
 		time.Sleep(ms)

@@ -23,13 +23,13 @@ import (
 
 var (
 	mu sync.Mutex
-	// kept are the engines to check at the end. A collected one can't hold anything for anybody,
-	// and a thousand of them would use up the tests' memory.
+	// kept are the engines to check at the end. The pointers are weak: an engine that has been
+	// collected can't hold anything, and a thousand engines would use up the tests' memory.
 	kept []weak.Pointer[engine.Engine]
 )
 
-// Main runs the tests of a package, and fails if an engine of theirs, or one of those given here,
-// still holds anything, or a goroutine that they started has not ended.
+// Main runs the tests of a package, and fails if one of their engines or of the given engines still
+// holds anything, or if a goroutine that they started has not ended.
 //
 //	func TestMain(m *testing.M) { books.Main(m) }
 func Main(m *testing.M, engines ...*engine.Engine) {

@@ -38,7 +38,7 @@ func newEngine(t *testing.T, caps node.Caps, extra ...engine.Slot) (*engine.Engi
 	return e, clock
 }
 
-// whats returns the problems without their numbers.
+// whats strips the numbers from problems.
 func whats(problems []string) (all []string) {
 	for _, p := range problems {
 		what, _, _ := strings.Cut(strings.ReplaceAll(p, ": ", "|"), ", should")
@@ -47,7 +47,7 @@ func whats(problems []string) (all []string) {
 	return all
 }
 
-// An open call is seen on each of its nodes, in its semaphore, and nowhere once it has exited.
+// An open call shows on each of its nodes and in its semaphore, and nowhere once it has exited.
 func TestUnsettledSeesAnOpenCall(t *testing.T) {
 	e, _ := newEngine(t, node.Caps{})
 	entry, err := e.Enter(engine.WithOrigin(engine.WithContext(t.Context(), "web"), "app"), "orders", []engine.Option{engine.Inbound(), engine.Units(2)})

@@ -1,5 +1,5 @@
 // Package chance seeds the random tests. The seed is 1, or the value of PENSTOCK_SEED, so that the
-// same tree gives the same result; a night's run sets another. A failing test prints the seed, and
+// same tree gives the same result; nightly runs set another. A failing test prints the seed, and
 // the flag -seed repeats it:
 //
 //	go test ./flow -run '^TestThrottleTable$' -seed=7

@@ -24,8 +24,7 @@ func members(w *World, s *Server, most int) []*Node {
 	return nodes
 }
 
-// permits simulates calls that run for a while, and returns by how many permits the limit was
-// exceeded.
+// permits simulates calls that run for a while, and returns the permits granted beyond the limit.
 func permits(t *testing.T, seed uint64) (over, most int64) {
 	w := NewWorld(seed)
 	defer w.End()
@@ -93,8 +92,8 @@ func TestPermits(t *testing.T) {
 	}
 }
 
-// A call keeps a distance of its cost to other calls of its member, and at most a round trip less
-// to those of others; and no more calls run than the rate has turns for.
+// A call keeps a distance of its cost from other calls of its member, and at most a round trip less
+// from calls of other members; and no more calls run than the rate has turns for.
 func TestTurns(t *testing.T) {
 	some := 0
 	for i := range uint64(size()) / 4 {

@@ -146,7 +146,7 @@ func (s *Server) count(t *store.Take) {
 	s.MostTaken = max(s.MostTaken, s.taken[x])
 }
 
-// clone copies commands as they were sent.
+// clone copies commands, to keep them as they were sent.
 func clone(batch []store.Command) []store.Command {
 	copies := make([]store.Command, len(batch))
 	for i, c := range batch {

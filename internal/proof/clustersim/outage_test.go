@@ -11,7 +11,8 @@ import (
 )
 
 // When the store becomes unreachable, few calls wait for it and none longer than its timeout; when
-// it is back, members return one after the other, and within two seconds all share the limit again.
+// it is reachable again, members reconnect one after the other, and within two seconds all share
+// the limit again.
 func TestOutage(t *testing.T) {
 	const within, step = 2 * time.Second, 10 * time.Millisecond
 	for seed := range uint64(5) {
@@ -33,7 +34,7 @@ func TestOutage(t *testing.T) {
 			}
 			w.After(time.Duration(1+w.Random.Int64N(int64(time.Millisecond))), next)
 		}
-		// busiest returns how many commands came in the busiest 50 ms.
+		// busiest returns the number of commands in the busiest 50 ms.
 		busiest := func(d time.Duration) int64 {
 			s.Busiest = 0
 			w.Run(d)
@@ -99,7 +100,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// However many limits a call has, and whatever happens to the store, it waits at most one timeout.
+// A call waits at most one timeout, even under several limits and through any failure of the store.
 // known bug 96
 func TestThreeLimits(t *testing.T) {
 	for name, trouble := range map[string]func(*Server, *Link){

@@ -92,8 +92,8 @@ func TestNowAndThen(t *testing.T) {
 	}
 }
 
-// The few calls of such members mostly wait for the store; near the end of a bucket they don't wait
-// for two replies in vain. known bug 229
+// The few calls of such members mostly wait for the store, but near the end of a bucket they don't
+// wait for two replies in vain. known bug 229
 func TestWaitsNowAndThen(t *testing.T) {
 	for offered, long := range map[float64]float64{0.5: 0.0006, 1.2: 0.0002} {
 		o := Play(Setup{Members: 10, Limit: 1000, Shape: second, RoundTrip: 5 * time.Millisecond, Offered: offered, Units: 1, For: 4 * time.Minute, First: 0.9}, 1)
@@ -103,7 +103,8 @@ func TestWaitsNowAndThen(t *testing.T) {
 	}
 }
 
-// If all traffic moves from one member to another each interval, the limit follows within that.
+// If all traffic moves from one member to another each interval, the limit follows within an
+// interval.
 func TestFollows(t *testing.T) {
 	o := Play(Setup{Members: 20, Limit: 10_000, Shape: second, RoundTrip: 5 * time.Millisecond, Offered: 1.2, Units: 1, For: 6 * time.Second, Moves: time.Second}, 1)
 	if o.Over > 0 || o.Used < 0.95 || o.Most > 20 {
@@ -126,7 +127,7 @@ func TestLoadIsSpread(t *testing.T) {
 	}
 }
 
-// Leases of the next bucket pay: most calls don't wait at the edge of a bucket. known bug 162
+// Leases of the next bucket pay off: most calls don't wait at the edge of a bucket. known bug 162
 func TestEdges(t *testing.T) {
 	o := Play(Setup{Members: 20, Limit: 10_000, Shape: second, RoundTrip: 5 * time.Millisecond, Offered: 0.9, Units: 1, For: 2 * time.Second}, 1)
 	if o.Waited > 0.05 {

@@ -14,8 +14,8 @@ type Story struct {
 	Limit    int64
 	Step     time.Duration
 	Admitted [][]int64 // of each member, step by step
-	// The steps at which the store becomes unreachable and is back, and the last member is gone and
-	// back.
+	// The steps at which the store becomes unreachable and reachable again, and at which the last
+	// member leaves and rejoins.
 	Away, Back, Gone, Again int
 }
 

@@ -13,8 +13,8 @@ import (
 type Trouble struct {
 	Name  string
 	Bound float64 // relative to the limit, in one interval
-	// guess is the number of members that each is configured with; 0 means the true number. With a
-	// guess the store is unreachable from the start, so that no member can correct it.
+	// guess is the number of members that each member is configured with; 0 means the true number.
+	// With a guess the store is unreachable from the start, so that no member can correct it.
 	guess  int
 	uneven bool
 	closed bool // nothing is decided without the store
@@ -32,7 +32,7 @@ type stage struct {
 	callers []*Caller
 }
 
-// join puts a new member in a place.
+// join adds a new member at a position.
 func (s *stage) join(place int) {
 	r := s.world.Random
 	l := s.server.NewLink(s.world.NewClock(time.Duration(r.Int64N(int64(time.Hour))), 1+(r.Float64()-0.5)/1000))
@@ -95,8 +95,8 @@ var Troubles = []Trouble{
 	{Name: "it jumps back by an hour", Bound: 1, begin: func(s *stage, _ time.Duration) { s.server.Clock.Step(-time.Hour) }},
 }
 
-// Play simulates it with a seed, and returns the most that was admitted in any interval of real
-// time, relative to the limit.
+// Play simulates the failure with a seed. It returns the most units admitted in any interval of
+// real time, relative to the limit.
 func (tr Trouble) Play(seed uint64) float64 {
 	w := NewWorld(seed)
 	defer w.End()
@@ -136,7 +136,7 @@ func (tr Trouble) Play(seed uint64) float64 {
 	return float64(book.MostIn(shape.Interval)) / troubleLimit
 }
 
-// Worst returns the worst result of some seeds.
+// Worst returns the worst result over the given number of seeds.
 func (tr Trouble) Worst(seeds int) (worst float64) {
 	for seed := range uint64(seeds) {
 		worst = max(worst, tr.Play(1+seed))

@@ -6,7 +6,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
-// Whatever happens, the excess over the limit stays within the bounds in docs/cluster.md.
+// In every failure, the excess over the limit stays within the bounds in docs/cluster.md.
 func TestTroubles(t *testing.T) {
 	seeds := figure.Size(1, 2, 5, 50)
 	for _, tr := range Troubles {

@@ -37,7 +37,7 @@ func (w *World) At(t int64, f func()) (cancel func()) {
 	return func() { e.do = nil }
 }
 
-// After is At relative to now.
+// After is like At, but relative to now.
 func (w *World) After(d time.Duration, f func()) (cancel func()) { return w.At(w.now+int64(d), f) }
 
 // Run plays all events for a duration.
@@ -116,13 +116,13 @@ func (c *Clock) Now() int64 {
 // Step sets the clock.
 func (c *Clock) Step(d time.Duration) { c.ahead += int64(d) }
 
-// Stop stops the process for a while. Its events are postponed until then.
+// Stop stops the process for a while, and postpones its events until it continues.
 func (c *Clock) Stop(d time.Duration) { c.resumes = max(c.resumes, c.world.now+int64(d)) }
 
 // Stopped reports whether the process is stopped.
 func (c *Clock) Stopped() bool { return c.world.now < c.resumes }
 
-// in calls f after a time on this clock, or when the process continues.
+// in calls f after a time on this clock, or when the process continues if it is stopped then.
 func (c *Clock) in(d time.Duration, f func()) (cancel func()) {
 	over := false
 	var run func()

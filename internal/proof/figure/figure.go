@@ -48,8 +48,7 @@ type Figure struct {
 	N int64
 	// Seed repeats the run, or is 0 if nothing in it is random.
 	Seed uint64
-	// Test is the test that reported it, and Package its folder. Report fills them
-	// in.
+	// Test is the test that reported it, and Package the test's folder. Report sets both.
 	Test    string
 	Package string
 }

@@ -18,7 +18,7 @@ const root = "../../../"
 
 var update = flag.Bool("update", false, "write the summary of the page")
 
-// The page on reliability has the summary of the table. -update writes it.
+// The page on reliability has the current summary of the table. -update writes it.
 func TestSummaryIsOfTheTable(t *testing.T) {
 	text, err := tables.Kept(root+tableFile, "figures")
 	require.NoError(t, err)

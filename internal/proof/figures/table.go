@@ -37,7 +37,7 @@ func (t table) missed() (n int) {
 	return n
 }
 
-// line is one line of the table: its cells except the name, which takes the width that they leave.
+// line is one line of the table: its cells except the name, which takes the remaining width.
 type line struct {
 	name  string
 	cells [5]string
@@ -102,7 +102,7 @@ func lineOf(f figure.Figure) line {
 	return l
 }
 
-// bound returns the upper bound of the rate after none in n trials, with 95 % confidence.
+// bound returns the upper bound of the rate, with 95 % confidence, if n trials showed none.
 func bound(f figure.Figure) string {
 	if f.Value != 0 || f.AtLeast != 0 || f.N == 0 {
 		return ""

@@ -73,8 +73,8 @@ func (m *machine) agree() {
 	m.agreeOnBreakers()
 }
 
-// agreeOnBreakers compares the changes that breakers reported since the last time, and their
-// states.
+// agreeOnBreakers compares the changes that breakers have reported since the last comparison, and
+// their states.
 func (m *machine) agreeOnBreakers() {
 	m.mu.Lock()
 	heard := m.heard
@@ -141,7 +141,7 @@ func (m *machine) agreeOn(p place, n *node.StatisticNode) {
 	}
 }
 
-// agreeOnTokens compares the tokens left in the bucket of a rule.
+// agreeOnTokens compares the tokens left in a rule's bucket.
 func (m *machine) agreeOnTokens(l *limiter, f core.RuleStats) {
 	if l.rule.Behavior != flow.TokenBucket || l.rule.Threshold == 0 || l.rule.Mode == spec.Off {
 		return

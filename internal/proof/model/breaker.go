@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// Breaker is a breaker: its ended calls, and its state.
+// Breaker is the model of a breaker: its ended calls, and its state.
 type Breaker struct {
 	Rule     breaker.Rule
 	Resource string
@@ -24,7 +24,7 @@ type Breaker struct {
 	model *Model
 }
 
-// Probe is a call that tests a resource, and the end of the wait for it.
+// Probe is a call that tests a resource, and the time until which the breaker waits for it.
 type Probe struct {
 	Call  *Call
 	Until int64
@@ -71,8 +71,8 @@ func (m *Model) watching(resource string) (all []*Breaker) {
 	return all
 }
 
-// applyBreakers puts the breaker rules into effect. A breaker keeps its state, and its counts
-// unless it counts other calls now.
+// applyBreakers puts the breaker rules into effect. A breaker keeps its state, and also its counts
+// unless it now counts other calls.
 func (m *Model) applyBreakers(names []string) {
 	m.breakers = slices.DeleteFunc(m.breakers, func(b *Breaker) bool {
 		return !slices.ContainsFunc(about(m, m.set.Breaker, b.Resource), func(r breaker.Rule) bool { return r.ID == b.Rule.ID })
@@ -195,8 +195,8 @@ func (b *Breaker) drop(c *Call) {
 // Late reports whether the breaker admitted a call in an earlier state, or not at all.
 func (b *Breaker) Late(c *Call) bool { return !slices.Contains(c.stamps, stamp{b, b.Epoch}) }
 
-// end counts an ended call. One without an outcome is treated as never admitted, unless it was slow
-// and the breaker counts slow calls.
+// end counts an ended call. A call without an outcome is treated as never admitted, unless it was
+// slow and the breaker counts slow calls.
 func (b *Breaker) end(c *Call, now int64) {
 	if b.Late(c) {
 		return

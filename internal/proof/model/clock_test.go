@@ -28,7 +28,7 @@ type nap struct {
 // whose is the context key of a call's handle.
 type whose struct{}
 
-// notified reports whether the call should look again, though it sleeps.
+// notified reports whether a sleeping call should look again.
 func (n *nap) notified() bool { return n.ctx.Err() != nil }
 
 func (c *clock) Now() int64 { return c.now.Load() }
@@ -48,8 +48,8 @@ func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
 
 var errStumbled = errors.New("a slot that panics")
 
-// stumbler is a slot that panics in configured phases and does nothing else; together with the
-// units it takes before that, it shows whether everything is given back.
+// stumbler is a slot that panics in configured phases and otherwise only takes units, which shows
+// whether everything is returned after a panic.
 type stumbler struct {
 	name  string
 	armed map[string]bool
@@ -89,8 +89,7 @@ func (s *stumbler) Passed(slots.Call)                    { s.step("passed") }
 func (s *stumbler) Blocked(slots.Call, *core.BlockError) { s.step("blocked") }
 func (s *stumbler) Completed(slots.Call)                 { s.step("completed") }
 
-// doubter is a stumbler that is asked again after a wait, so no waiting call knows that it will
-// run.
+// doubter is a stumbler that is asked again after a wait, so no waiting call is certain to run.
 type doubter struct{ *stumbler }
 
 func (s doubter) Recheck(slots.Call) slots.Verdict {

@@ -28,7 +28,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// sum counts the steps of callers at a node, each before it begins and again after its end. The
+// sum counts the callers' steps at a node, each once before it begins and once after its end. The
 // node's counts lie in between.
 type sum struct{ asked, answered, passed, leaving, left, failed atomic.Int64 }
 
@@ -140,7 +140,7 @@ func (s *sum) look(n *node.StatisticNode, base, was stat.Counts) (got stat.Count
 	return got, ""
 }
 
-// write makes calls and sums them up.
+// write makes calls and adds them up.
 func write(t *testing.T, g *api.Guard, rnd *rand.Rand, calls int, sums map[place]*sum) {
 	type inside struct {
 		entry api.Admitted

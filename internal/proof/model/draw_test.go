@@ -81,7 +81,7 @@ func newDrawer(rnd *rand.Rand) *drawer {
 	return d
 }
 
-// pick returns one of several, with equal chances.
+// pick returns one of the given values, with equal chances.
 func pick[T any](d *drawer, from ...T) T { return from[d.IntN(len(from))] }
 
 // often returns true with the given percentage.
@@ -110,8 +110,8 @@ func (d *drawer) mode() spec.Mode {
 
 func (d *drawer) resource() string { return pick(d, d.resources...) }
 
-// pattern returns a name or an expression. Counting rules with an expression begin when a call is
-// first made under them, which the model doesn't follow: they get names.
+// pattern returns a name or an expression. Counting rules with an expression start at the first
+// call made under them, which the model doesn't follow: they get names.
 func (d *drawer) pattern() (string, spec.Match) {
 	if d.often(20) {
 		return pick(d, ".*", "[ab]"), spec.MatchRegex

@@ -21,8 +21,8 @@ func TestDrawn(t *testing.T) {
 	draw(t, "steps that differ from the model", figure.Size(60, 300, 10_000, 200_000), false)
 }
 
-// known bug 23, 24, 25, 26: the same with a clock that is set back now and then. Nothing stalls
-// because of that, and nothing counts twice.
+// known bug 23, 24, 25, 26: the same holds with a clock that is set back now and then. Nothing
+// stalls because of that, and nothing counts twice.
 func TestDrawnOnAClockThatIsSet(t *testing.T) {
 	draw(t, "steps that differ from the model on a clock that is set back", figure.Size(20, 100, 3000, 50_000), true)
 }

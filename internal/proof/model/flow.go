@@ -36,7 +36,7 @@ func (l *limiter) by() *By {
 	return &By{Kind: l.kind, ID: l.rule.ID, Figures: l.Figures, again: l.again}
 }
 
-// again returns when a call of one unit may retry.
+// again returns the time after which a call of one unit may retry.
 func (l *limiter) again(c *Call) (wait time.Duration, known, looked bool) {
 	switch {
 	case l.rule.Threshold == 0:
@@ -59,7 +59,7 @@ func (l *limiter) meters() bool {
 	return l.rule.Metric == flow.QPS && !l.queues() && l.rule.Behavior != flow.TokenBucket
 }
 
-// shape returns that of the rule's window, zero if it has none.
+// shape returns the shape of the rule's window, or the zero value if it has none.
 func (l *limiter) shape() stat.Shape {
 	if !l.meters() {
 		return stat.Shape{}
@@ -152,7 +152,7 @@ func (m *Model) limitOf(l *limiter, c *Call) int64 {
 	return int64(min(threshold, max(least, rate*l.rule.Interval.Seconds())))
 }
 
-// costOf returns the time that a call takes in the queue.
+// costOf returns the time that a call occupies in the queue.
 func (m *Model) costOf(l *limiter, c *Call) *big.Int {
 	perUnit := float64(l.rule.Interval) / l.rule.Threshold
 	if l.warm != nil {
@@ -276,7 +276,7 @@ type warmth struct {
 	second  int64
 	begun   bool
 
-	// For a low one: the place that settled it, how many units had passed there, and the second of
+	// If low: the place that settled it, how many units had passed there, and the second of
 	// the last one, if any.
 	by       place
 	total    int64

@@ -53,8 +53,8 @@ type occurrence struct {
 	units int64
 }
 
-// of returns the values of a call that the rule looks at, in order. A call without any has an empty
-// text if the rule limits such calls.
+// of returns the values of a call that the rule looks at, in order. A call without any has the
+// empty text as its value if the rule limits such calls.
 func (v *valued) of(c *Call) []occurrence {
 	all := v.given(c)
 	if len(all) == 0 && (v.rule.Missing == hotspot.MissingShared || v.rule.Missing == hotspot.MissingRefuse) {
@@ -128,7 +128,7 @@ func (v *valued) cost(o occurrence) *big.Int {
 	return cost
 }
 
-// bucketOf returns the token bucket of a value. An unknown value has a full one.
+// bucketOf returns a value's token bucket, which is full for an unknown value.
 func (v *valued) bucketOf(x argument.Value) *bucket {
 	if b := v.value(x).bucket; b != nil {
 		return b
@@ -136,8 +136,8 @@ func (v *valued) bucketOf(x argument.Value) *bucket {
 	return newBucket(v.rule.Interval, v.threshold(x))
 }
 
-// fillingOf returns the units of a value for an arriving call: refilled by the first that comes
-// more than an interval after the last refill.
+// fillingOf returns a value's units for an arriving call. The first call that arrives more than an
+// interval after the last refill refills them.
 func (v *valued) fillingOf(x argument.Value, now int64) filling {
 	f := v.value(x).filled
 	switch {
@@ -290,8 +290,8 @@ func (v *valued) takeOne(m *Model, c *Call, o occurrence) (wait time.Duration, o
 	return 0, true
 }
 
-// giveBack undoes a call's taking of units refilled at that time, and the refill if nobody else
-// used it: a call that is refused elsewhere begins no interval.
+// giveBack returns units that a call took from the refill at the given time, and undoes the refill
+// if no other call used it: a call that is refused elsewhere begins no interval.
 func (x *value) giveBack(at, units int64) {
 	switch at {
 	case x.filled.at:
@@ -304,7 +304,7 @@ func (x *value) giveBack(at, units int64) {
 	}
 }
 
-// watch lets a shadow rule take: for all values of the call, or for none.
+// watch lets a shadow rule take units for all values of the call, or for none.
 func (v *valued) watch(m *Model, c *Call) {
 	turns, undo, atExit := len(c.turns), len(c.undo), len(c.atExit)
 	if v.take(m, c).refused == nil {
@@ -370,8 +370,8 @@ func (v *valued) follow(m *Model, old *valued) {
 	}
 }
 
-// goOn gives a value the state that the rule needs, from that of the previous rules. When a refill
-// was used is unknown: now.
+// goOn gives a value the state that the rule needs, derived from the state of the previous rules.
+// It is unknown when a refill was used; the model assumes now.
 func (v *valued) goOn(m *Model, x argument.Value, known *value) {
 	fills := v.rule.Metric == hotspot.QPS && v.rule.Behavior == hotspot.Reject && v.rule.Window == hotspot.Refill
 	switch old := known.window; {

@@ -31,9 +31,9 @@ func most(grants []grant, length int64) (most int64) {
 }
 
 // known bug 9, 29: a plain window of n buckets of width L sees at most its limit in every real
-// interval of (n-1)·L and at most twice the limit in every one of n·L; a strict one at most the
-// limit in every one of n·L. Checks every interval of random histories with callers who are late,
-// borrow, and give back.
+// interval of (n-1)·L and at most twice the limit in every interval of n·L; a strict window sees at
+// most the limit in every interval of n·L. The test checks every interval of random histories with
+// callers who are late, borrow, and return units.
 func TestIntervals(t *testing.T) {
 	d := &drawer{Rand: chance.Source(t)}
 	intervals := int64(0)

@@ -236,8 +236,8 @@ func (l *limiter) fixed() bool {
 	return false
 }
 
-// nodesOf returns the nodes that a rule counts on; for other callers, which it doesn't name, those
-// with meters.
+// nodesOf returns the nodes that a rule counts on. For a rule about other callers, whose names it
+// doesn't list, these are the callers' nodes with meters.
 func (m *Model) nodesOf(l *limiter) (nodes []place) {
 	resource := l.resource
 	switch {
@@ -260,8 +260,8 @@ func (m *Model) nodesOf(l *limiter) (nodes []place) {
 	return nodes
 }
 
-// metered reports whether a node has meters that a rule may use: an enforced rule shares those of
-// other enforced rules.
+// metered reports whether a node has meters that a rule may use: an enforced rule shares meters
+// with other enforced rules.
 func (m *Model) metered(p place, l *limiter) bool {
 	seen := func(on place, o owner) bool { return on == p && (l.shadow() || o == everybody) }
 	return slices.ContainsFunc(m.windows, func(w *window) bool { return seen(w.on, w.owner) }) ||
@@ -282,8 +282,8 @@ func (m *Model) heritage(p place, l, old *limiter) *window {
 	}
 	w := m.findWindow(p, old.shape(), old.own, old.era)
 	if w == nil && l.meters() && old.meters() && l.shape() != old.shape() && l.goesOnFrom(old) {
-		// The previous rule had taken nothing here. It gets a window, so that none of its calls
-		// makes one during the handover; another rule may share it, and keeps it.
+		// The previous rule had taken nothing here. It gets a window so that none of its calls
+		// creates one during the handover; another rule that shares the window keeps it.
 		w = m.windowOn(p, old, nil)
 	}
 	return w

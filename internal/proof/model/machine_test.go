@@ -121,7 +121,7 @@ func (m *machine) fail(format string, args ...any) {
 	m.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(m.steps[max(0, len(m.steps)-90):], "\n"))
 }
 
-// note notes a step.
+// note records a step.
 func (m *machine) note(format string, args ...any) {
 	m.steps = append(m.steps, fmt.Sprintf("  %v ", time.Duration(m.model.now-epoch.UnixNano()))+fmt.Sprintf(format, args...))
 }
@@ -255,8 +255,7 @@ func (m *machine) pick(s State) *Call {
 	return pick(m.drawer, calls...)
 }
 
-// exit ends a call, perhaps with an error, perhaps after its caller has left, perhaps on another
-// goroutine.
+// exit ends a call, perhaps with an error, after its context was canceled, or on another goroutine.
 func (m *machine) exit() {
 	if c := m.pick(Running); c != nil {
 		if h := m.open[c]; h.gives && !h.above && m.often(40) {
@@ -367,7 +366,7 @@ func (m *machine) busy() {
 	m.show(pick(m.drawer, 0.0, 3, 100), pick(m.drawer, 0.0, 0.9))
 }
 
-// reckons reports whether a system rule of strategy bbr is enforced.
+// reckons reports whether a system rule with strategy bbr is enforced.
 func (m *machine) reckons() bool {
 	return slices.ContainsFunc(m.model.set.System, func(r system.Rule) bool { return r.Strategy == system.BBR && r.Mode == spec.Enforce })
 }

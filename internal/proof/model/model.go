@@ -72,7 +72,7 @@ type ruleKey struct {
 // Figures count the calls that a rule has refused, or would have in shadow mode.
 type Figures struct{ Refused, ShadowBlocked int64 }
 
-// Figures returns those of a rule.
+// Figures returns the counts of a rule.
 func (m *Model) Figures(kind core.Kind, id string) Figures {
 	if f := m.tallies[ruleKey{kind, id}]; f != nil {
 		return *f
@@ -97,7 +97,7 @@ func (m *Model) by(kind core.Kind, id string) *By {
 	return &By{Kind: kind, ID: id, Figures: f}
 }
 
-// place is a node: a resource's, or one for a context or caller of it.
+// place is a node: a resource's, or the node of one of its contexts or callers.
 type place struct{ kind, resource, name string }
 
 func cluster(resource string) place { return place{kind: "cluster", resource: resource} }
@@ -307,8 +307,8 @@ func (m *Model) ask(c *Call) (longest verdict) {
 	return longest
 }
 
-// take lets the rules take: in each family rules that only look first, rules about few calls before
-// those about all, and among these the scarcest first.
+// take lets the rules take units. In each family, rules that only look come first, then rules for
+// few calls before rules for all, and among these the scarcest first.
 func (m *Model) take(c *Call) (longest verdict) {
 	if c.Inbound {
 		for _, l := range m.systemTakers() {
@@ -407,7 +407,7 @@ func (m *Model) refuse(c *Call, by *By) {
 	m.release(c)
 }
 
-// release gives back the units of semaphores that a call holds.
+// release returns the semaphore units that a call holds.
 func (m *Model) release(c *Call) {
 	for _, g := range m.semaphores {
 		delete(g.holders, c)

@@ -28,7 +28,8 @@ type turn struct {
 	paid, before payment
 }
 
-// payment holds a waiting turn's payments to turns that overtook it: never more than its own cost.
+// payment holds a waiting turn's payments to turns that jumped ahead of it: never more than its own
+// cost.
 type payment struct {
 	by  *turn
 	sum *big.Int
@@ -53,7 +54,8 @@ func whole(at *big.Int) int64 {
 	return math.MaxInt64
 }
 
-// after returns the turn behind i of the waiting ones: a cost after the last of them, or at once.
+// after returns the turn behind the first i waiting turns: a cost after the last of them, or at
+// once.
 func (q *queue) after(i int, now int64, cost *big.Int) (*big.Int, time.Duration) {
 	all := slices.Concat(q.granted, q.waiting[:i])
 	if len(all) == 0 {
@@ -142,15 +144,15 @@ func (q *queue) line() {
 	}
 }
 
-// advance grants the turns that have come by now.
+// advance grants the turns that are due by now.
 func (q *queue) advance(now int64) {
 	for len(q.waiting) > 0 && whole(q.waiting[0].at) <= now {
 		q.grantDue(now)
 	}
 }
 
-// grantDue grants a turn that has come. It and all turns behind it are delayed if the waiting call
-// should have looked by now, for longer than the turn's cost, and than 50 ms.
+// grantDue grants a turn that is due. The turn and all turns behind it are delayed if the waiting
+// call is overdue by more than both the turn's cost and 50 ms.
 func (q *queue) grantDue(now int64) {
 	x := q.waiting[0]
 	if late := now - max(whole(x.at), x.call.wake); late > max(whole(x.cost), int64(50*time.Millisecond)) && x.awaited {
@@ -169,7 +171,7 @@ func (q *queue) grant() {
 	q.waiting = q.waiting[1:]
 }
 
-// look grants a turn at now, and those before it that have come by then.
+// look grants a turn at now, and the turns before it that are due by then.
 func (x *turn) look(now, by int64) {
 	for slices.Contains(x.queue.waiting, x) && whole(x.queue.waiting[0].at) <= by {
 		x.queue.grantDue(now)
@@ -183,8 +185,8 @@ func (x *turn) come() {
 	}
 }
 
-// leave gives a turn up: those behind it advance, but not into the past. A granted one is lost if
-// there is a later one.
+// leave gives up a turn: the turns behind it advance, but not into the past. A granted turn is lost
+// if there is a later one.
 func (x *turn) leave(now int64) {
 	q := x.queue
 	q.advance(now)
@@ -213,7 +215,7 @@ func (q *queue) last() *big.Int {
 	return all[len(all)-1].at
 }
 
-// follow makes all later turns come after a time, unless calls wait.
+// follow schedules all later turns after the given time, unless calls wait.
 func (q *queue) follow(at *big.Int) {
 	if before := q.last(); len(q.waiting) == 0 && (before == nil || before.Cmp(at) < 0) {
 		q.granted = append(q.granted, &turn{queue: q, at: at})

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 )
 
-// semaphore counts units that are inside, or wait elsewhere and hold their place. For isolation
-// rules it has a queue.
+// semaphore counts the units of calls that run, or that wait elsewhere and hold permits. For
+// isolation rules it has a queue.
 type semaphore struct {
 	on        place
 	owner     owner
@@ -40,7 +40,7 @@ func (g *semaphore) inUse() (units int64) {
 	return units
 }
 
-// semaphoreOn returns the semaphore of a node. A new one counts the calls that are inside.
+// semaphoreOn returns a node's semaphore. A new one counts the calls in flight.
 func (m *Model) semaphoreOn(p place, own owner) *semaphore {
 	for _, g := range m.semaphores {
 		if g.on == p && g.owner == own && !g.rehearsed {
@@ -67,8 +67,8 @@ func (g *semaphore) last() (n int) {
 	return n
 }
 
-// spot returns the position of a prioritized call of that many units: behind the last prioritized
-// one, and before the first that has some of its allowance left, or nothing just then.
+// spot returns the position of a prioritized call of the given units: behind the last prioritized
+// call, and before the first call whose allowance covers the remaining cost.
 func (g *semaphore) spot(units int64) (i int, paid int64) {
 	due := units + g.paid
 	if i = g.last(); i > 0 {
@@ -94,12 +94,12 @@ func (g *semaphore) next(c *Call) bool {
 
 func (g *semaphore) fits(units int64) bool { return units <= g.limit && g.inUse() <= g.limit-units }
 
-// mayJoin reports whether a call would be served, or find a place in a queue of at most longest.
+// mayJoin reports whether a call would be served, or would fit in a queue of at most longest.
 func (g *semaphore) mayJoin(c *Call, limit, longest int) bool {
 	return c.Units <= int64(limit) && (len(g.queue) < longest || g.next(c) && g.inUse()+c.Units <= int64(limit))
 }
 
-// join serves a call, or gives it a place. With neither it is refused.
+// join serves a call or queues it. If it can do neither, the call is refused.
 func (g *semaphore) join(c *Call, longest int, until int64) (got bool, w *waiter) {
 	switch {
 	case c.Units > g.limit:
@@ -135,8 +135,8 @@ func (g *semaphore) advance() {
 	}
 }
 
-// remove takes a call out of the queue. The payments of an ordinary one go with it, to the
-// prioritized ones right before it.
+// remove takes a call out of the queue, together with the payments that an ordinary call has made
+// to the prioritized calls right before it.
 func (g *semaphore) remove(w *waiter) {
 	i := slices.Index(g.queue, w)
 	g.queue = slices.Delete(g.queue, i, i+1)
@@ -193,7 +193,7 @@ func (m *Model) tightest(resource string) (tightest *isolation.Rule) {
 // lineOf returns the queue of a resource.
 func (m *Model) lineOf(resource string) *semaphore { return m.semaphoreOn(cluster(resource), permits) }
 
-// join acquires permits for a call, or a place in their queue.
+// join acquires permits for a call, or queues it for them.
 func (m *Model) join(c *Call, r *isolation.Rule) bool {
 	got, w := m.lineOf(c.Resource).join(c, r.MaxQueue, m.now+int64(r.MaxWait))
 	if w != nil {
@@ -206,7 +206,7 @@ func (m *Model) join(c *Call, r *isolation.Rule) bool {
 	return got || w != nil
 }
 
-// rehearse acquires permits, or a place, of a shadow rule for a call.
+// rehearse acquires a shadow rule's permits for a call, or queues it for them.
 func (m *Model) rehearse(c *Call, l *line) {
 	g := l.queue
 	for _, w := range slices.Clone(g.queue) {
@@ -253,8 +253,8 @@ func (m *Model) limited(g *semaphore) bool {
 	return m.tightest(g.on.resource) != nil
 }
 
-// setLimits applies the rules' current limits, also to waiting calls. Without any rule they all
-// run.
+// setLimits applies the rules' current limits, including to waiting calls. Without any rule they
+// all run.
 func (m *Model) setLimits() {
 	for _, g := range m.semaphores {
 		if g.owner == permits {

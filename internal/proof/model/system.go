@@ -23,8 +23,8 @@ func counting(r system.Rule) (f flow.Rule, counts bool) {
 	return f, r.Metric == system.QPS || r.Metric == system.Concurrency
 }
 
-// gate is a system rule on the response time, with the calls that have ended since it exists or
-// were known by then, and their times if known.
+// gate is a system rule on the response time. It holds the calls that have ended since the rule was
+// loaded or were known by then, and their times if known.
 type gate struct {
 	rule  system.Rule
 	ended []timed
@@ -87,7 +87,7 @@ func (m *Model) overloaded(r system.Rule) bool {
 	return false
 }
 
-// slow reports whether the mean of the calls within the interval is above the limit.
+// slow reports whether the mean response time within the interval is above the limit.
 func (g *gate) slow(now int64) bool {
 	var sum, n int64
 	width := int64(g.rule.Interval) / int64(g.rule.Buckets)
@@ -106,8 +106,8 @@ func (g *gate) complete(c *Call) {
 	}
 }
 
-// Servable reports whether one more call is fine though the machine is busy: at most one is in
-// flight, or no more than throughput times least response time, in the second window and the last
+// Servable reports whether one more call is acceptable on a busy machine: at most one is in flight,
+// or no more than throughput times minimum response time, in the second window and in the last
 // whole second. Without any completed call there is no evidence.
 func (m *Model) Servable() bool {
 	inFlight := 0

@@ -25,7 +25,7 @@ type taking struct {
 	returned bool
 }
 
-// newBucket returns a full one.
+// newBucket returns a full bucket.
 func newBucket(interval time.Duration, threshold float64) *bucket {
 	return &bucket{missing: new(big.Rat), drip: allTime, latest: allTime, unit: unitOf(interval, threshold)}
 }
@@ -52,7 +52,7 @@ func (b *bucket) come(now int64) {
 	b.drip = now
 }
 
-// units returns the number of units that come in a time.
+// units returns the number of units that drip in during a time.
 func (b *bucket) units(time *big.Int) *big.Rat { return new(big.Rat).SetFrac(time, b.unit) }
 
 func (b *bucket) fits(now, n, size int64) bool {

@@ -41,7 +41,8 @@ func (w *window) number(t int64) int64 { return floorDiv(t, w.width()) }
 func (w *window) head() int64          { return w.number(w.newest) }
 func (w *window) see(now int64)        { w.newest = max(w.newest, now) }
 
-// add charges units. Expired charges are dropped, unless their call waits: it is not charged again.
+// add charges units. It drops expired charges, unless their call waits and so won't be charged
+// again.
 func (w *window) add(c *charge) {
 	if len(w.charges) >= 256 {
 		w.charges = slices.DeleteFunc(w.charges, func(old *charge) bool {

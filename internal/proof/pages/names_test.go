@@ -21,7 +21,7 @@ var (
 	exported = regexp.MustCompile(`\b([a-z]\w*)\.([A-Z]\w*)(?:\.([A-Z]\w*))?`)
 )
 
-// ofOthers are names of other libraries whose packages are called like one of ours.
+// ofOthers are names from other libraries' packages that have the same name as one of ours.
 var ofOthers = map[string]bool{
 	"sentinel.InitDefault": true, "sentinel.Entry": true, "sentinel.TraceError": true, "flow.LoadRules": true, // sentinel-golang
 }

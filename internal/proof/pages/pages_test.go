@@ -66,7 +66,7 @@ func pagesOfRules(t *testing.T) []string {
 	return append(pages, "rules.md", "cluster.md")
 }
 
-// Every rule file on a page loads. One marked bad is refused with the error that is shown after it.
+// Every rule file on a page loads. A file marked bad is refused with the error shown after it.
 func TestRuleFilesShown(t *testing.T) {
 	t.Chdir(docs)
 	for _, page := range append(pagesOfRules(t), "../README.md", "migrating.md", "choosing.md") {
@@ -92,8 +92,8 @@ func TestRuleFilesShown(t *testing.T) {
 	}
 }
 
-// Every Sentinel file on a page loads, and becomes the native one shown after it. One without that
-// is refused with the shown error, or loads with the shown warning.
+// Every Sentinel file on a page loads, and becomes the native file shown after it. If none is shown,
+// it is refused with the shown error, or loads with the shown warning.
 func TestFilesOfSentinelShown(t *testing.T) {
 	t.Chdir(docs)
 	shown := append(blocks(t, "sentinel.md"), blocks(t, "migrating.md")...)

@@ -34,8 +34,8 @@ type calls struct {
 
 func (c calls) setup() func(int) { return c.on(c.guard()) }
 
-// on are the calls on a guard. The compiler puts Entry into its loop, as it does in most programs, only where on itself is
-// not put elsewhere.
+// on makes the calls on a guard. The compiler inlines Entry into the loop, as it does in most
+// programs, only if on itself is not inlined elsewhere.
 //
 //go:noinline
 func (c calls) on(g *api.Guard) func(int) {
@@ -86,13 +86,13 @@ func sixFamilies() func(int) {
 	}
 }
 
-// turnAtOnce makes calls of a throttle that have their turn when they come.
+// turnAtOnce makes calls under a throttle whose turn is due on arrival.
 func turnAtOnce(opts []engine.Option) func() func(int) {
 	return calls{opts: opts, rules: rules.Set{
 		Flow: []flow.Rule{{Resource: hot, Threshold: 1e9, Behavior: flow.Throttle}}}}.setup
 }
 
-// turnAwaited makes calls of a throttle that each wait for their turn.
+// turnAwaited makes calls under a throttle that each wait for their turn.
 func turnAwaited(ctx context.Context, opts ...engine.Option) func() func(int) {
 	return func() func(int) {
 		g := newGuard(api.Config{Clock: new(moved)}, rules.Set{
@@ -158,12 +158,12 @@ func newGuard(cfg api.Config, set rules.Set) *api.Guard {
 // flowRules returns n rules for the hot resource that never refuse.
 func flowRules(n int) rules.Set { return rules.Set{Flow: ruled(n, hot)} }
 
-// twoFamilies returns a flow rule that never refuses, and an isolation rule of that many calls.
+// twoFamilies returns a flow rule that never refuses, and an isolation rule with the given limit.
 func twoFamilies(inFlight int) rules.Set {
 	return rules.Set{Flow: ruled(1, hot), Isolation: []isolation.Rule{{Resource: hot, Threshold: inFlight}}}
 }
 
-// elsewhere returns n rules of other resources, and one of the hot one.
+// elsewhere returns n rules for other resources, and one for the hot resource.
 func elsewhere(n int) rules.Set {
 	var set []flow.Rule
 	for i := range n {

@@ -67,8 +67,8 @@ func checkInstructions(valgrind string) bool {
 
 func (s *scenario) exceeds(per float64) bool { return per > s.instructions*(1+slack) }
 
-// misses reports whether callgrind has lost the calls: it follows the stack pointer, and mistakes a
-// large move for a return.
+// misses reports whether callgrind has lost track of the calls: it follows the stack pointer, and
+// mistakes a large move for a return.
 func (s *scenario) misses(per float64) bool { return per < s.instructions/2 }
 
 // verdict also reports a figure so high that a new cost could hide below it.

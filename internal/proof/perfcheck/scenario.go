@@ -49,7 +49,7 @@ var scenarios = []scenario{
 	}},
 	{name: "no rule", of: clock, most: 3.7, instructions: 1571, setup: calls{}.setup},
 
-	// One rule of each family alone. Without a family's name it is flow's.
+	// One rule of each family alone. A name without a family means flow.
 	{name: "one rule", of: clock, most: 4.4, instructions: 1802, setup: calls{rules: flowRules(1)}.setup},
 	{name: "one authority rule", of: clock, most: 5, instructions: 2012,
 		setup: calls{ctx: fromApp, rules: rules.Set{
@@ -77,8 +77,7 @@ var scenarios = []scenario{
 		setup: calls{opts: toEndpoint, rules: rules.Set{
 			Outlier: []outlier.Rule{{Resource: hot, Threshold: 0.5}}}}.setup},
 
-	// Some of these after processors have contended for their counters: the cost of the lanes, some
-	// 3 %.
+	// Some of these after processors have contended for their counters: the lanes cost about 3 %.
 	{name: "contended rule", of: "one rule", most: 1.5, instructions: 1856,
 		setup: calls{rules: flowRules(1)}.contended},
 	{name: "contended system", of: "one system rule", most: 1.5, instructions: 2176,
@@ -107,9 +106,9 @@ var scenarios = []scenario{
 		setup: calls{rules: twoFamilies(0)}.setup},
 	{name: "a turn at once", of: "one rule", most: 1.8, instructions: 2272, setup: turnAtOnce(nil)},
 	{name: "a prioritized turn", of: "one rule", most: 1.9, instructions: 2314, setup: turnAtOnce(prioritized)},
-	// It waits on a clock that the wait moves, so the machine's timers don't matter.
+	// The wait itself advances the clock, so the machine's timers don't matter.
 	{name: "a turn awaited", of: "one rule", most: 3.4, instructions: 4726, setup: turnAwaited(context.Background())},
-	// If the context may end, that wakes the call, too.
+	// If the context may end, its end also wakes the call.
 	{name: "one that can be left", of: "one rule", most: 7.5, instructions: 7122, setup: turnAwaited(endsSometime)},
 	{name: "a prioritized one", of: "one rule", most: 5.5, instructions: 4927,
 		setup: turnAwaited(context.Background(), prioritized...)},

@@ -18,7 +18,7 @@ const (
 
 // limitAt returns the limit in theory: passing calls take tokens from the store, and the limit
 // depends on the store. With slope k and u tokens above the line, u' = -1/(k·u + 1/C), which the
-// root solves. Without calls the store gains C a second.
+// root solves. Without calls the store gains C per second.
 func limitAt(seconds, pause, resumed float64) float64 {
 	const full = 500 // tokens above the line
 	slope := (1/cold - 1/warm) / full

@@ -40,7 +40,7 @@ func (p *Plant) Due(rate float64) (calls int) {
 	return calls
 }
 
-// Begin starts a call. It waits for idle, works for cpu, and then end is called.
+// Begin starts a call. The call waits for idle and works for cpu, and then end is called.
 func (p *Plant) Begin(cpu, idle time.Duration, end func()) {
 	p.jobs = append(p.jobs, job{cpu, idle, end})
 }

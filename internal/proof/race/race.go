@@ -1,4 +1,4 @@
-// Package race lets tests know whether the race detector is on: then long tests do less, and
+// Package race reports to tests whether the race detector is on: then long tests do less, and
 // allocations can't be counted.
 package race
 

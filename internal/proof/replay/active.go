@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// activeRule is a rule in force.
+// activeRule is a rule in effect.
 type activeRule struct {
 	flow.Rule
 	pattern *regexp.Regexp // nil for a plain name
@@ -115,7 +115,7 @@ func (p *player) selects(r *activeRule, c *call) bool {
 	return r.Origin == c.origin
 }
 
-// namesOrigin reports whether a rule of the resource is for that caller alone.
+// namesOrigin reports whether a rule for the resource applies to that caller alone.
 func (p *player) namesOrigin(resource, origin string) bool {
 	return origin != flow.OriginDefault && origin != flow.OriginOther &&
 		slices.ContainsFunc(p.rules, func(r activeRule) bool { return r.covers(resource) && r.Origin == origin })

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/model"
 )
 
-// twin records calls of an older state that Java may count or decide by, for one breaker.
+// twin records, for one breaker, calls of an older state that Java may count or use for decisions.
 type twin struct {
 	*model.Breaker
 	epoch  int
@@ -108,13 +108,13 @@ func (t *twin) end(c *call, now int64) {
 	t.astray = t.strayed(now)
 }
 
-// tookWaits reports whether Java counts or decides by the wait of a call.
+// tookWaits reports whether Java counts or uses the wait of a call.
 func (t *twin) tookWaits(now int64) bool {
 	since := floor(now, int64(t.Rule.Interval))
 	return t.State != breaker.Open && slices.ContainsFunc(t.waited, func(at int64) bool { return at >= since })
 }
 
-// strayed reports whether Java counts or decides by a call of an older state, or considers a probe
+// strayed reports whether Java counts or uses a call of an older state, or still considers a probe
 // in flight that we have given up on.
 func (t *twin) strayed(now int64) bool {
 	since := floor(now, int64(t.Rule.Interval))

@@ -99,8 +99,8 @@ func noTokens(m *moment) bool {
 	})
 }
 
-// startedWarm: the first call fills the tokens; Java does so by the time since 1970, and not at all
-// if none is already the warning mark.
+// startedWarm: the first call fills the tokens; Java fills them by the time since 1970, and not at
+// all if the warning mark is zero.
 func startedWarm(m *moment) bool {
 	return m.any(func(x applied) bool {
 		first := m.now()
@@ -138,8 +138,8 @@ func roundedWait(m *moment) bool {
 	})
 }
 
-// roundedFlip: the wait is so close to nothing, or to the longest, that Java's rounding decides. Or
-// a wait that ended at the turn of a second did so in another second, which matters for warm-up.
+// roundedFlip: the wait is so close to zero, or to the maximum, that Java's rounding decides. Or a
+// wait that ended near the edge of a second did so in another second, which matters for warm-up.
 func roundedFlip(m *moment) bool {
 	turned := func(c *call) bool { return !c.blocked && parted(c.released, c.javaReleased, int64(time.Second)) }
 	refused, refusedByJava := m.got.result == "block", m.want.Result == "block"
@@ -159,7 +159,8 @@ func roundedFlip(m *moment) bool {
 	})
 }
 
-// passedBy: in Java a borrower leaves the chain. We ask the later rules as well, and they count it.
+// passedBy: in Java a borrower skips the rest of the chain. We also ask the later rules, and they
+// count it.
 func passedBy(m *moment) bool {
 	if m.want.borrows() && m.after(m.borrowedBy()) {
 		return true

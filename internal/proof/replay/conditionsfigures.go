@@ -20,8 +20,8 @@ type difference struct {
 // summed reports whether the node is the sum of others.
 func (d *difference) summed() bool { return d.ref.Kind == "entrance" || d.ref.Kind == "root" }
 
-// within reports whether a number of units accounts for the difference, if the field counts passes
-// and such.
+// within reports whether a number of units explains the difference, if the field is a count of
+// units.
 func (d *difference) within(units int64) bool {
 	most := float64(units)
 	switch {
@@ -205,7 +205,7 @@ var borrowedFigures = []string{
 	"passQps", "totalQps", "waiting", "previousPassQps", "totalPass", "totalRequest", "pass", "occupiedPass",
 }
 
-// blockedLater: Java counts the refusal of a call that it made wait before after the wait.
+// blockedLater: if Java makes a call wait and then refuses it, it counts the refusal after the wait.
 func blockedLater(d *difference) bool {
 	return slices.Contains(blockFigures, d.field) && d.config.Sleep != "record" &&
 		d.book.some(d.ref, func(c *call) bool { return c.java.Result == "block" && c.java.WaitMs != nil })

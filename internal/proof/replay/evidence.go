@@ -141,13 +141,13 @@ func (m *moment) borrowedBy() int { return slices.IndexFunc(m.rules, m.lends) }
 
 func (m *moment) now() int64 { return m.call.asked }
 
-// index returns the position of a rule among the applicable ones, -1 if it does not.
+// index returns the position of a rule among the applicable ones, or -1 if it doesn't apply.
 func (m *moment) index(id string) int {
 	return slices.IndexFunc(m.rules, func(x applied) bool { return x.ID == id })
 }
 
-// any reports whether one of the decisive rules satisfies f: the refusing ones, or if none refused,
-// the applicable ones.
+// any reports whether one of the decisive rules satisfies f. These are the refusing rules or, if
+// none refused, all applicable rules.
 func (m *moment) any(f func(x applied) bool) bool {
 	refused := m.want.Result == "block" || m.got.result == "block"
 	return slices.ContainsFunc(m.rules, func(x applied) bool {
@@ -177,8 +177,8 @@ func (p *player) unitsOn(ref NodeRef, without *model.Call) model.Units {
 // used returns the units that the window of a rule counts before the call.
 func (m *moment) used(x applied) int64 { return m.units(x).Now }
 
-// recently reports whether a call that satisfies f is in the window of a rule: was decided or
-// released, or runs, within it.
+// recently reports whether a call that satisfies f was decided or released, or runs, within the
+// window of a rule.
 func (m *moment) recently(x applied, f func(c *call) bool) bool {
 	return x.windowed() && m.book.some(x.node, func(c *call) bool {
 		return max(c.released, c.runs()) >= x.oldest(m.now()) && f(c)

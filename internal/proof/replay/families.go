@@ -62,7 +62,7 @@ func (p *player) load(java Rules) (*loading, error) {
 
 func (r Rules) has(key string) bool { return r[key] != nil }
 
-// listOf decodes the rules under one key; none if the key is missing.
+// listOf decodes the rules under one key, or returns none if the key is missing.
 func listOf[R any](r Rules, key string) (rules []R, err error) {
 	if list, ok := r[key]; ok {
 		err = json.Unmarshal(list, &rules)

@@ -39,7 +39,7 @@ func (c Config) occupyTimeout() time.Duration {
 // Rules are lists of rules by family.
 type Rules map[string]json.RawMessage
 
-// families returns those with at least one rule.
+// families returns the families with at least one rule.
 func (r Rules) families() []string {
 	var families []string
 	for family, list := range r {

@@ -135,7 +135,7 @@ const (
 	leastAlike    = 0.9
 )
 
-// Check compares the rows with their ceilings. It is for the traces that those were measured on.
+// Check compares the rows with their ceilings, for the traces on which the ceilings were measured.
 func (r *Report) Check() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

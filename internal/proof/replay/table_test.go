@@ -29,7 +29,7 @@ func load(t *testing.T, name string) *Trace {
 	return trace
 }
 
-// Whatever is wrong in a passing trace, the run reports where and what.
+// If any part of a passing trace is changed, the run reports where and how it differs.
 func TestDifferencesFail(t *testing.T) {
 	for _, test := range []struct {
 		what, trace, old, new string

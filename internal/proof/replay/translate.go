@@ -41,8 +41,8 @@ var (
 	behaviors  = []string{"reject", "warmUp", "throttle", "warmUpThrottle"}
 )
 
-// number returns the number of a name; other if the name is empty, and -1, which Java doesn't know,
-// for an unknown name.
+// number returns the number of a name, or other if the name is empty, or -1, which Java doesn't
+// know, if the name is unknown.
 func number(names []string, name string, other int) int {
 	if name == "" {
 		return other

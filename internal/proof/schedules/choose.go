@@ -40,8 +40,8 @@ func (c random) choose(s *Schedule, me *task) *task {
 
 func (random) played() bool { return false }
 
-// exhaustive plays every order of accesses that matters: of two schedules that differ only in the
-// order of accesses that don't clash, it plays one. (It keeps sleep sets, after Godefroid: after a
+// exhaustive plays every order of accesses that matters: if two schedules differ only in the order
+// of accesses that don't clash, it plays one of them. (It keeps sleep sets, after Godefroid: once a
 // caller's access has been tried first, it is not tried again on the other branches until something
 // clashes with it.)
 type exhaustive struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// The scheduler finds the race it should: an update that is read, computed and stored loses one of
-// two, and one that is a single step doesn't.
+// The scheduler finds a planted race: of two updates that load, compute and store, one is lost; an
+// update in a single step is not.
 func TestSchedulerFindsALostUpdate(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -62,8 +62,8 @@ func TestSchedulerPlaysEachOrderOnce(t *testing.T) {
 	}
 }
 
-// A mutex excludes others, TryLock fails while somebody holds it, and a waiting caller continues
-// when it is free.
+// A mutex excludes other callers, TryLock fails while one holds it, and a waiting caller continues
+// when the mutex is free.
 func TestSchedulerMutex(t *testing.T) {
 	failed := false
 	schedules.Exhaustive(t, 1000, func(s *schedules.Schedule) {

@@ -100,7 +100,7 @@ func (s *Schedule) play() {
 	}
 }
 
-// switchTo lets another caller continue, and returns when it is this one's turn.
+// switchTo lets another caller continue, and returns when this one may continue.
 func (s *Schedule) switchTo(t *task) {
 	me := s.running
 	if t == me {

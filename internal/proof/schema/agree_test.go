@@ -68,7 +68,7 @@ type field struct {
 
 var longText = strings.Repeat("x", 1025)
 
-// valuesFor returns the values to try in a field of a type.
+// valuesFor returns the values to try in a field of the given type.
 func valuesFor(t *testing.T, typ reflect.Type) (values []any, enum bool) {
 	t.Helper()
 	common := []any{nil, "nonsense", map[string]any{}, []any{[]any{}}}

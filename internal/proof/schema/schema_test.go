@@ -62,8 +62,8 @@ func TestIsASchema(t *testing.T) {
 	require.NoError(t, meta.Validate(instance(t, rules.Schema())))
 }
 
-// Every rule file that somebody may copy names the schema in its first line, by an address that
-// works wherever the copy lies, and is valid.
+// Every rule file that users may copy is valid, and names the schema in its first line, by an
+// address that works from any location.
 func TestExamples(t *testing.T) {
 	schema := compiled(t)
 	found := 0
@@ -129,7 +129,7 @@ func TestFilesOfTheLoadersTests(t *testing.T) {
 	}
 }
 
-// Sentinel's files are not described; a file must declare that it is one.
+// The schema doesn't describe Sentinel's files; such a file must declare its dialect.
 func TestDialects(t *testing.T) {
 	schema := compiled(t)
 	for text, valid := range map[string]bool{

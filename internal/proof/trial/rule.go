@@ -12,8 +12,8 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// EveryFieldCounts checks that a rule differs from one with another value in any single field.
-// others are values for fields of types that it can't change by itself.
+// EveryFieldCounts checks that changing any single field makes a rule unequal. others are values
+// for fields whose types it can't change by itself.
 func EveryFieldCounts[R spec.Rule](t *testing.T, rule R, others ...any) {
 	t.Helper()
 	fields := reflect.TypeFor[R]()
@@ -56,7 +56,7 @@ func change(t *testing.T, f reflect.Value, others []any) {
 }
 
 // IDs checks that rules get different IDs, a configured ID is kept, and two equal rules are
-// refused. one and like are for "orders" and differ in fields that don't make another rule.
+// refused. one and like are for "orders" and differ only in fields that aren't part of the identity.
 func IDs[R spec.Rule](t *testing.T, kind core.Kind, normalized func(R) (R, error), one, like R) {
 	t.Helper()
 	rules, err := spec.Normalize(kind, []R{one, like, spec.WithID(one, "mine")}, normalized)
@@ -79,9 +79,9 @@ func IDs[R spec.Rule](t *testing.T, kind core.Kind, normalized func(R) (R, error
 	}
 }
 
-// OnlyRead returns a rule without the fields that it doesn't read: fields made meaningless by its
-// metric, its behavior and the like are rejected, and drawing fields one by one makes such rules
-// up.
+// OnlyRead returns a rule without the fields that it doesn't read. Normalization rejects fields that
+// have no effect under the rule's metric or behavior, and drawing fields one by one produces such
+// rules.
 func OnlyRead[R any](rule R, normalized func(R) (R, error)) R {
 	for {
 		_, err := normalized(rule)

@@ -67,7 +67,7 @@ func Refused(t testing.TB, e *engine.Engine, by core.Kind, opts ...engine.Option
 	}
 }
 
-// Figures returns those of the rule with an ID.
+// Figures returns the stats of the rule with the given ID.
 func Figures(t testing.TB, e *engine.Engine, id string) core.RuleStats {
 	t.Helper()
 	for _, f := range e.Rules().RuleStats() {
@@ -79,7 +79,7 @@ func Figures(t testing.TB, e *engine.Engine, id string) core.RuleStats {
 	return core.RuleStats{}
 }
 
-// Details returns those of the rule with an ID, in the type of its family.
+// Details returns the details of the rule with the given ID, in the type of its family.
 func Details[D core.Details](t testing.TB, e *engine.Engine, id string) (d D) {
 	t.Helper()
 	d, ok := Figures(t, e, id).Details.(D)

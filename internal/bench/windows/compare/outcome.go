@@ -38,7 +38,7 @@ func (o outcome) worst() (most int) {
 	return most
 }
 
-// busiest returns the most of these times that lie in one second.
+// busiest returns the maximum number of these times within one second.
 func busiest(times []int64) (most int) {
 	first := 0
 	for i, at := range times {

@@ -25,7 +25,7 @@ type result struct {
 	outage   time.Duration
 }
 
-// results are those of all kinds, and at the end of ours behind an engine.
+// results holds the results of all kinds, and last those of ours behind an engine.
 var results = sync.OnceValue(func() (all []result) {
 	played := traffics()
 	var reference []outcome

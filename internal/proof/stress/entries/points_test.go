@@ -52,7 +52,7 @@ type slot struct {
 
 func (s *slot) Name() string { return s.name }
 
-// around calls run between the two points of a role, of which there is only one if the slot stands
+// around calls run between the two points of a role, or after its only point if the slot stands
 // alone.
 func (s *slot) around(role string, run func()) {
 	s.at(s.name + " before " + role)
