@@ -29,7 +29,7 @@ func (t tree) checkBooks() (problems []string) {
 	for dir, name := range tested {
 		if !kept[dir] {
 			problems = append(problems, t.problem(name,
-				"%s has tests that nobody checks in the end: add func TestMain(m *testing.M) { books.Main(m) }", dir))
+				"%s has tests without a final check: add func TestMain(m *testing.M) { books.Main(m) }", dir))
 		}
 	}
 	slices.Sort(problems)

@@ -121,7 +121,7 @@ func TestChecksReport(t *testing.T) {
 			"c/c_test.go": "package c\nimport \"testing\"\nfunc ExampleC() {}\nfunc TestMain(m *testing.M) { books.Main(m) }\nvar books struct{ Main func(any) }",
 			"d/d_test.go": "package d\nimport \"example.com/m/internal/proof/books\"\nfunc BenchmarkD() { books.Main(nil) }",
 		}, []string{
-			"a/a_test.go:4: a has tests that nobody checks in the end", "b/b_test.go:6: b has", "c/c_test.go:3: c has", "d/d_test.go:3: d has",
+			"a/a_test.go:4: a has tests without a final check", "b/b_test.go:6: b has", "c/c_test.go:3: c has", "d/d_test.go:3: d has",
 		}},
 
 		{"docs: present or not needed", tree.checkDocs, map[string]string{

@@ -61,7 +61,7 @@ func byHand(r *round) error {
 			return err
 		}
 		s.offered.Add(1)
-		s.step("the file comes to hold %s", next)
+		s.step("the file now holds %s", next)
 		if err := s.reported(next); err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (s *sourceRound) reported(holds string) error {
 	defer cancel()
 	select {
 	case <-ctx.Done():
-		return fmt.Errorf("a file has held %s for 20 s, and no reload is reported", holds)
+		return fmt.Errorf("a file has held %s for 20 s, but no reload was reported", holds)
 	case reload := <-s.reloads:
 		good := holds == "rules 0" || holds == "rules 1"
 		if good != (reload.Err == nil) {

@@ -39,15 +39,15 @@ func learners(r *round) error {
 		slices.Sort(s.took)
 		median := s.took[len(s.took)/2]
 		limit := s.limits()
-		r.step("%d workers, %v a call, %.0f a second come: %d of %d served, half of them in %v; limit %d",
+		r.step("%d workers, %v per call, %.0f calls arrive per second: %d of %d served, half of them in %v; limit %d",
 			workers, s.takes, over, s.served, could, median, limit.Limit)
 		r.checked.Add(2)
 		switch {
 		case s.served < could*8/10:
-			return fmt.Errorf("%d workers, %v a call, of %.0f calls a second: %d were served in 20 s, of %d; the limit is %d",
+			return fmt.Errorf("%d workers, %v per call, %.0f calls per second: %d were served in 20 s, of %d; the limit is %d",
 				workers, s.takes, over, s.served, could, limit.Limit)
 		case median > 2*s.takes+5*ms:
-			return fmt.Errorf("%d workers, %v a call, of %.0f calls a second: half of them took more than %v; the limit is %d",
+			return fmt.Errorf("%d workers, %v per call, %.0f calls per second: half of them took more than %v; the limit is %d",
 				workers, s.takes, over, median, limit.Limit)
 		}
 	}

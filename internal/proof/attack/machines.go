@@ -36,7 +36,7 @@ func machines(r *round) error {
 	}
 	rule = p.guard.Rules().System[0]
 	serves := p.CPUs / cpu.Seconds() // a second
-	r.step("%+v on %v processors, %v of them and %v of waiting a call: %.0f a second", rule, p.CPUs, cpu, idle, serves)
+	r.step("%+v on %v processors, each call works for %v and waits for %v: %.0f calls per second", rule, p.CPUs, cpu, idle, serves)
 	defer func() { r.offered.Add(int64(p.offered)) }()
 	if rule.Strategy == system.Steady && rule.Metric != system.RT {
 		return settles(r, p, rule, serves)
@@ -50,7 +50,7 @@ func machines(r *round) error {
 				return p.judge(rule, admitted)
 			})
 			if err != nil {
-				return fmt.Errorf("%.0f calls a second come: %w", rate, err)
+				return fmt.Errorf("at %.0f calls per second: %w", rate, err)
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func (p *loaded) judge(rule system.Rule, admitted bool) error {
 		n, sum, _ := p.within(s, s.number(now)-s.span()+1, s.number(now))
 		mean := sum / time.Duration(max(1, n))
 		if (mean <= rule.MaxRT) != admitted && mean != rule.MaxRT {
-			return fmt.Errorf("the mean of the %d calls that ended in %v is %v: admitted: %v", n, rule.Interval, mean, admitted)
+			return fmt.Errorf("the mean of the %d calls that ended in %v is %v, and admitted is %v", n, rule.Interval, mean, admitted)
 		}
 		return nil
 	}
@@ -83,7 +83,7 @@ func (p *loaded) judge(rule system.Rule, admitted bool) error {
 		may, why = p.servable(now)
 	}
 	if may != admitted {
-		return fmt.Errorf("%s is %v, with a threshold of %v; %d in flight%s: admitted: %v", rule.Metric, value, rule.Threshold, p.InFlight(), why, admitted)
+		return fmt.Errorf("%s is %v, with a threshold of %v; %d in flight%s; admitted is %v", rule.Metric, value, rule.Threshold, p.InFlight(), why, admitted)
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func settles(r *round, p *loaded, rule system.Rule, serves float64) error {
 	}
 	r.checked.Add(1)
 	if got := mean(admitted); got < 0.98*quiet-4 {
-		return fmt.Errorf("half of the allowed rate comes, %.0f a second, but %.0f are admitted", quiet, got)
+		return fmt.Errorf("half of the allowed rate is offered, %.0f per second, but %.0f are admitted", quiet, got)
 	}
 	over := serves * (1.5 + 2.5*r.Float64())
 	if _, _, _, err = run(over, 24); err != nil {
@@ -141,9 +141,9 @@ func settles(r *round, p *loaded, rule system.Rule, serves float64) error {
 		return err
 	}
 	r.checked.Add(3)
-	r.step("overload of %.0f a second: %.0f admitted, %.0f done, %.1f in flight (most %.0f)", over, mean(admitted), mean(done), mean(inFlight), slices.Max(inFlight))
+	r.step("overload of %.0f per second: %.0f admitted, %.0f done, %.1f in flight (maximum %.0f)", over, mean(admitted), mean(done), mean(inFlight), slices.Max(inFlight))
 	if got := mean(done); got < 0.8*rule.Threshold*serves {
-		return fmt.Errorf("overloaded with %.0f a second, it does %.0f of %.0f, and the threshold is %.2f", over, got, serves, rule.Threshold)
+		return fmt.Errorf("overloaded with %.0f per second, it does %.0f of %.0f, and the threshold is %.2f", over, got, serves, rule.Threshold)
 	}
 	if _, _, _, err = run(quiet, 24); err != nil {
 		return err
@@ -154,7 +154,7 @@ func settles(r *round, p *loaded, rule system.Rule, serves float64) error {
 	}
 	r.checked.Add(1)
 	if got := mean(admitted); got < 0.98*quiet-4 {
-		return fmt.Errorf("the crowd has gone, %.0f a second come, but %.0f are admitted", quiet, got)
+		return fmt.Errorf("the crowd has dispersed, %.0f calls arrive per second, but %.0f are admitted", quiet, got)
 	}
 	return nil
 }

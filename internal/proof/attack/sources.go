@@ -184,7 +184,7 @@ func (s *sourceRound) await(set rules.Set) error {
 		select {
 		case <-s.reloads:
 		case <-limit:
-			return fmt.Errorf("a file was written 20 s ago, and not loaded:\n%s", want)
+			return fmt.Errorf("a file was written 20 s ago, but has not been loaded:\n%s", want)
 		}
 	}
 	s.checked.Add(1)

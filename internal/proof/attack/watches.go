@@ -45,7 +45,7 @@ func manyWatches(r *round) error {
 	grown := heap() - before
 	r.checked.Add(2)
 	if left > 0 {
-		return fmt.Errorf("%d watches have ended, but %d of their goroutines are left", times, left)
+		return fmt.Errorf("%d watches have ended, but %d of their goroutines remain", times, left)
 	}
 	if most := int64(times * 32 << 10); grown > most {
 		return fmt.Errorf("%d watches of a file of %d rules have ended, but still hold %d KiB each", times, len(set.Flow), grown/times>>10)

@@ -53,7 +53,7 @@ func TestOutage(t *testing.T) {
 		s.Down = true
 		w.Run(500 * time.Millisecond)
 		if n := requests() - before; n > 20 {
-			t.Errorf("seed %d: %d commands until nobody asks any more", seed, n)
+			t.Errorf("seed %d: %d commands before members stop asking", seed, n)
 		}
 		w.Run(3 * time.Second)
 		for _, c := range callers {
@@ -70,9 +70,9 @@ func TestOutage(t *testing.T) {
 				last = at + step
 			}
 		}
-		t.Logf("%d commands in the busiest 50 ms, %d when it is back; the last member is back after %v", steady, s.Busiest, last)
+		t.Logf("%d commands in the busiest 50 ms, %d when the store is back; the last member reconnects after %v", steady, s.Busiest, last)
 		if s.Busiest > 2*steady {
-			t.Errorf("seed %d: %d commands in 50 ms when it is back, %d before", seed, s.Busiest, steady)
+			t.Errorf("seed %d: %d commands in 50 ms when the store is back, %d before", seed, s.Busiest, steady)
 		}
 		if last >= within {
 			t.Errorf("seed %d: a member is not back after %v", seed, within)
@@ -92,7 +92,7 @@ func TestOutage(t *testing.T) {
 		for _, c := range callers {
 			least, most = min(least, c.Admitted), max(most, c.Admitted)
 		}
-		t.Logf("within two seconds from then on, a member admits %d to %d", least, most)
+		t.Logf("in the next two seconds, a member admits %d to %d", least, most)
 		if least < 500 {
 			t.Errorf("seed %d: one of %d members has admitted %d of %d", seed, members, least, 2*10_000)
 		}

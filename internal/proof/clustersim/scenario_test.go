@@ -37,7 +37,7 @@ func TestPrice(t *testing.T) {
 			case o.Waited > most || o.Longest > longest:
 				t.Errorf("%v offered, %v: %.3f of the calls wait, for up to %v", offered, roundTrip, o.Waited, o.Longest)
 			case o.Requests > 6 || o.Most > 20:
-				t.Errorf("%v offered, %v: %.1f commands a bucket, at most %d", offered, roundTrip, o.Requests, o.Most)
+				t.Errorf("%v offered, %v: %.1f commands per bucket, at most %d", offered, roundTrip, o.Requests, o.Most)
 			case o.Fair < 0.9 && !testing.Short():
 				t.Errorf("%v offered, %v: one has %.2f of another", offered, roundTrip, o.Fair)
 			}
@@ -135,6 +135,6 @@ func TestEdges(t *testing.T) {
 	}
 	o = Play(Setup{Members: 20, Limit: 10_000, Shape: second, RoundTrip: 5 * time.Millisecond, Offered: 0.5, Units: 1, For: 2 * time.Second, Unready: true}, 1)
 	if o.Used < 0.99 {
-		t.Errorf("without them, %.3f used of half a limit: members ask for ever more", o.Used)
+		t.Errorf("without them, %.3f used of half a limit: members keep asking for more", o.Used)
 	}
 }

@@ -25,9 +25,9 @@ type result struct {
 	figures []figure.Figure
 }
 
-// runChecks runs the checks, continues when one fails, and returns the names of those that failed.
-// Checks that measure run first, one after the other, since they would disturb each other; then
-// checks that count violations in schedules run in parallel, on one processor each.
+// runChecks runs the checks, continues when one fails, and returns the failures. Checks that
+// measure run first, one after the other, since they would disturb each other; then checks that
+// count violations in schedules run in parallel, on one processor each.
 func runChecks(root, size string, checks []check) (results []result, failed []string) {
 	workspace, err := modulesIn(root)
 	if err != nil {

@@ -160,7 +160,7 @@ func (m *machine) agreeOnRetry(c *Call, refusal *core.BlockError) {
 	}
 	want, isKnown, looked := c.By.again(c)
 	if wait, known := refusal.RetryAfter(); looked && (known != isKnown || known && max(0, wait) != want) {
-		m.fail("%v may come again after %v, known %v; the model: %v, %v", c, wait, known, want, isKnown)
+		m.fail("%v may retry after %v, known %v; the model says %v, %v", c, wait, known, want, isKnown)
 	}
 }
 

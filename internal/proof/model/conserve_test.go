@@ -131,7 +131,7 @@ func (s *sum) look(n *node.StatisticNode, base, was stat.Counts) (got stat.Count
 	all, gone := got.Total()-base.Total(), got.Complete-base.Complete
 	switch {
 	case all < answered || all > asked:
-		return got, fmt.Sprintf("%d units counted, %d were answered before and %d had asked after", all, answered, asked)
+		return got, fmt.Sprintf("%d units counted, but %d had returned before and %d had asked after", all, answered, asked)
 	case got.Pass-base.Pass < passed:
 		return got, fmt.Sprintf("%d units passed, %d had before", got.Pass-base.Pass, passed)
 	case gone < left || gone > leaving:

@@ -27,7 +27,7 @@ func TestFilesThatPagesNameExist(t *testing.T) {
 			assert.FileExists(t, filepath.Join("..", filepath.FromSlash(string(m[1]))), page)
 		}
 	}
-	require.Greater(t, named, 50, "are they found at all?")
+	require.Greater(t, named, 50, "the test found too few")
 }
 
 // The transcripts of command.md were played in their current form. The test that plays them is in

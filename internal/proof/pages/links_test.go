@@ -71,5 +71,5 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			}
 		}
 	}
-	assert.Greater(t, links, 400, "are they found at all?")
+	assert.Greater(t, links, 400, "the test found too few")
 }

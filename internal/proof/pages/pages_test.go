@@ -188,7 +188,7 @@ func TestThePictureShowsEverySlot(t *testing.T) {
 	rest := string(picture)
 	for _, name := range trial.Chain().Names() {
 		_, after, ok := strings.Cut(rest, `data-slot="`+name+`"`)
-		require.True(t, ok, "%s comes after those before it", name)
+		require.True(t, ok, "%s should follow the slots before it", name)
 		rest = after
 	}
 }

@@ -217,7 +217,7 @@ func TestCodeShown(t *testing.T) {
 			}
 			for _, part := range dots.Split(unindented(text), -1) {
 				assert.True(t, slices.ContainsFunc(sources, func(source string) bool { return strings.Contains(source, part) }),
-					"%s: no file of Go has this:\n%s", page, part)
+					"%s: no Go file contains this:\n%s", page, part)
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func TestOutputShownFits(t *testing.T) {
 			}
 		}
 	}
-	assert.Greater(t, lines, 1000, "are they found at all?")
+	assert.Greater(t, lines, 1000, "the test found too few")
 }
 
 func fits(t *testing.T, page, line string) {

@@ -49,7 +49,7 @@ func checkInstructions(valgrind string) bool {
 			per, err = s.count(valgrind)
 		}
 		if err == nil && s.misses(per) {
-			err = fmt.Errorf("valgrind saw %.0f a call of about %.0f", per, s.instructions)
+			err = fmt.Errorf("valgrind saw %.0f instructions per call, of about %.0f", per, s.instructions)
 		}
 		if err != nil {
 			fmt.Printf("%-20s instructions can't be counted: %v  FAIL\n", s.name, err)

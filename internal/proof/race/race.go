@@ -18,6 +18,6 @@ func OneGoroutine(t testing.TB) {
 func AllocatesNothing(t testing.TB, runs int, f func()) {
 	t.Helper()
 	if n := testing.AllocsPerRun(runs, f); n != 0 && !Enabled {
-		t.Errorf("%v allocations a call, want none", n)
+		t.Errorf("%v allocations per call, want none", n)
 	}
 }

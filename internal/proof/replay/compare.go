@@ -165,7 +165,7 @@ func (j *judge) runs(parent int) bool {
 func (j *judge) compareVerdict(m *moment) {
 	want := m.want.verdict()
 	if m.hot.asleep && j.config.Sleep != "record" {
-		j.diverge("D12", "Java makes call %d wait and asks the next rule then", m.call.id)
+		j.diverge("D12", "Java makes call %d wait before it asks the next rule", m.call.id)
 		return
 	}
 	if m.got == want {

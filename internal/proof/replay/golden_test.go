@@ -17,7 +17,7 @@ func TestGolden(t *testing.T) {
 			t.Error(err)
 		}
 		for _, id := range embedded.Unused() {
-			t.Errorf("row %q explains nothing any more: remove it", id)
+			t.Errorf("row %q no longer explains anything: remove it", id)
 		}
 	}
 	if folders := os.Getenv("PENSTOCK_GOLDEN"); folders != "" {

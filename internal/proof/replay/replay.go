@@ -130,7 +130,7 @@ func (p *player) wake() (wrong error) {
 		}
 		l.pending <- r
 		p.waiting = slices.Clone(all)
-		wrong = cmp.Or(wrong, fmt.Errorf("call %d had to wait %v, and then: %w", l.id, l.wait, err))
+		wrong = cmp.Or(wrong, fmt.Errorf("call %d had to wait %v, and then failed: %w", l.id, l.wait, err))
 	}
 	return wrong
 }

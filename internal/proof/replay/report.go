@@ -180,17 +180,17 @@ func (r *Report) atMost(most float64, ids ...string) error {
 		enters += r.after[id]
 	}
 	if share := r.share(enters); share > most {
-		return fmt.Errorf("row %q exempts %.2f %% of the enters, the most is %.2f %%", ids, 100*share, 100*most)
+		return fmt.Errorf("row %q exempts %.2f %% of the enters, the maximum is %.2f %%", ids, 100*share, 100*most)
 	}
 	return nil
 }
 
 func (r *Report) atLeast(compared, alike float64) error {
 	if share := r.share(r.compared()); share < compared {
-		return fmt.Errorf("%.2f %% of the enters were compared and agree, the least is %.2f %%", 100*share, 100*compared)
+		return fmt.Errorf("%.2f %% of the enters were compared and agree, the minimum is %.2f %%", 100*share, 100*compared)
 	}
 	if share := r.share(r.alike); share < alike {
-		return fmt.Errorf("%.2f %% of the verdicts are Java's, the least is %.2f %%", 100*share, 100*alike)
+		return fmt.Errorf("%.2f %% of the verdicts are Java's, the minimum is %.2f %%", 100*share, 100*alike)
 	}
 	return nil
 }

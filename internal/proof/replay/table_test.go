@@ -35,11 +35,11 @@ func TestDifferencesFail(t *testing.T) {
 		what, trace, old, new string
 		says                  string
 	}{
-		{"a pass that is none", "flow-reject-basic",
+		{"a pass that Java refused", "flow-reject-basic",
 			`"id":5,"resource":"r","expect":{"result":"pass"}`,
 			`"id":5,"resource":"r","expect":{"result":"block","blockedBy":"flow","rule":"f1"}`,
 			`op 4: expected block by flow rule "f1", got pass`},
-		{"a refusal that is none", "flow-reject-basic",
+		{"a refusal of a call that Java passed", "flow-reject-basic",
 			`"result":"block","blockedBy":"flow","rule":"f1"`, `"result":"pass"`,
 			`op 5: expected pass, got block by flow rule "f1"`},
 		{"another rule", "flow-reject-multi-rules", `"rule":"f3"`, `"rule":"f1"`,

@@ -112,7 +112,7 @@ func Exhaustive(t *testing.T, most int, make func(*Schedule)) {
 			workers.stop()
 			return
 		case n >= most:
-			t.Fatalf("%d schedules and more: make the machine smaller", n)
+			t.Fatalf("more than %d schedules: make the machine smaller", n)
 		}
 	}
 	workers.stop()

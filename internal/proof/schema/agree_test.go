@@ -163,10 +163,10 @@ func (j judge) agree(t *testing.T, rule map[string]any) (taken bool) {
 	invalid := j.valid(instance(t, text))
 	switch {
 	case refused == nil && invalid != nil:
-		require.Fail(t, "the loader takes what the schema refuses", "%.2000s\n%v", text, invalid)
+		require.Fail(t, "the loader accepts a rule that the schema refuses", "%.2000s\n%v", text, invalid)
 	case refused != nil && invalid == nil:
 		i := slices.IndexFunc(unsaid, func(reason string) bool { return regexp.MustCompile(reason).MatchString(refused.Error()) })
-		require.GreaterOrEqual(t, i, 0, "the schema takes what the loader refuses: %.2000s\n%v", text, refused)
+		require.GreaterOrEqual(t, i, 0, "the schema accepts a rule that the loader refuses: %.2000s\n%v", text, refused)
 		j.used[unsaid[i]] = true
 	}
 	return refused == nil
@@ -221,15 +221,15 @@ func TestSchemaAgreesWithTheLoader(t *testing.T) {
 		}
 		for _, f := range fields {
 			if f.key != "unknown" && (f.key != "regex" || right["match"]) {
-				assert.True(t, right[f.key], "no rule of %s was right with %s: add values to try", list.Name, f.key)
+				assert.True(t, right[f.key], "no %s rule was valid with %s: add values to try", list.Name, f.key)
 			}
 			if f.key != "id" && f.key != "param" { // any text is right there
-				assert.True(t, wrong[f.key], "no rule of %s was wrong for its %s: add values to try", list.Name, f.key)
+				assert.True(t, wrong[f.key], "no %s rule was invalid because of its %s: add values to try", list.Name, f.key)
 			}
 		}
 	}
 	for _, reason := range unsaid {
-		assert.True(t, used[reason], "the loader never says %q: is it gone?", reason)
+		assert.True(t, used[reason], "the loader never says %q: remove it if that error no longer exists", reason)
 	}
 	figure.Report(t, figure.Figure{Name: "rules of which the schema and the loader say different things", N: played})
 }

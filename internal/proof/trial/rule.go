@@ -51,7 +51,7 @@ func change(t *testing.T, f reflect.Value, others []any) {
 	case reflect.Slice:
 		f.Set(reflect.MakeSlice(f.Type(), f.Len()+1, f.Len()+1))
 	default:
-		t.Fatalf("a field of type %v: give another value for it", f.Type())
+		t.Fatalf("a field has type %v: pass another value for it", f.Type())
 	}
 }
 

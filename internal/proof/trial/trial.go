@@ -63,7 +63,7 @@ func Refused(t testing.TB, e *engine.Engine, by core.Kind, opts ...engine.Option
 	entry, err := e.Enter(t.Context(), "orders", opts)
 	entry.Exit()
 	if !errors.Is(err, core.ErrBlocked) || core.KindOf(err) != by {
-		t.Fatalf("the call ended with %v, not refused by %v", err, by)
+		t.Fatalf("the call ended with %v instead of a refusal by %v", err, by)
 	}
 }
 

@@ -108,7 +108,7 @@ func play(t testing.TB, c cell) *trial {
 		tr.shadowBlocked += f.ShadowBlocked
 	}
 	if tr.setAt < 0 {
-		tr.problem("the phase never came")
+		tr.problem("the phase was never reached")
 	}
 	if n := guard.Engine().Failures(); n > 0 {
 		tr.problem("%d slots panicked", n)

@@ -52,7 +52,7 @@ func TestClocksOfTwoProcessors(t *testing.T) {
 			// Whole intervals, one that has begun, one more at the leap, and the queue.
 			most := limit*(int(length/interval)+2) + limit/2 + 1
 			if admitted > most {
-				t.Errorf("clocks %v apart: %d admitted, %d at most", apart, admitted, most)
+				t.Errorf("clocks %v apart: %d admitted, %d allowed", apart, admitted, most)
 				problems++
 			}
 			if most := interval + interval/10 + 2*tolerance; longest > most {

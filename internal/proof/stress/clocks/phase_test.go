@@ -23,7 +23,7 @@ const (
 	duringReload phase = "during a reload"
 	duringEvict  phase = "while idle nodes are evicted"
 	duringTree   phase = "while the tree is read"
-	duringRetry  phase = "while a refused caller asks when to come again"
+	duringRetry  phase = "while a refused caller asks when to retry"
 )
 
 var phases = []phase{

@@ -92,13 +92,13 @@ func TestSimBreakerBehindAQueue(t *testing.T) {
 			for range 2 {
 				entry, ok := enter(e, "a")
 				if !ok {
-					s.Failf("nobody is let in: %v", e.Rules().Family(core.KindBreaker).(interface{ Status() []breaker.Status }).Status())
+					s.Failf("no call is admitted: %v", e.Rules().Family(core.KindBreaker).(interface{ Status() []breaker.Status }).Status())
 				}
 				entry.Exit()
 				s.Clock().Advance(time.Second)
 			}
 			if state["one"] != breaker.Closed || state["two"] != breaker.Closed {
-				s.Failf("%v after two calls that went well", state)
+				s.Failf("%v after two successful calls", state)
 			}
 		})
 	})

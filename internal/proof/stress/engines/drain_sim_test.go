@@ -53,7 +53,7 @@ func TestSimDrain(t *testing.T) {
 				entry, err := e.Enter(ctx, name, nil)
 				switch now := clock.Now(); {
 				case drained >= 0 && now > max(came, drained):
-					s.Failf("a call that came at %v waits until %v, and the engine drains since %v", came-start, now-start, drained-start)
+					s.Failf("a call that arrived at %v waits until %v, but the engine has been draining since %v", came-start, now-start, drained-start)
 				case err != nil && !errors.Is(err, core.ErrDraining):
 					s.Failf("a call is refused: %v", err)
 				case err == nil:
@@ -76,10 +76,10 @@ func TestSimDrain(t *testing.T) {
 		})
 		s.Check(func() {
 			if n := e.Waiting(); n != 0 {
-				s.Failf("%d wait in the end", n)
+				s.Failf("%d calls still wait at the end", n)
 			}
 			if err := e.Drain(context.Background()); err != nil {
-				s.Failf("calls run in the end")
+				s.Failf("calls still run at the end")
 			}
 		})
 	})

@@ -39,7 +39,7 @@ func TestSimEviction(t *testing.T) {
 					}
 					// With room for one of two names, the call may be counted on the overflow.
 					if r, ok := e.FindResource(name); places == 2 && (!ok || r.InFlight() == 0) {
-						s.Failf("%s is in the tree and shows nothing in flight", name)
+						s.Failf("%s is in the tree but shows nothing in flight", name)
 					}
 					running[name]--
 					entry.Exit()

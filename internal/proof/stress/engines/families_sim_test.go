@@ -80,7 +80,7 @@ func TestSimFamiliesAtOnce(t *testing.T) {
 				entry.Exit()
 			}
 			if _, err := e.Enter(context.Background(), "a", []engine.Option{engine.Inbound(), engine.Param("user", "ann")}); err == nil {
-				s.Failf("one more than %d passed", most)
+				s.Failf("more than %d passed", most)
 			}
 			s.Clock().Set(start + int64(time.Hour))
 		})

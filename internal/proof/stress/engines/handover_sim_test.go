@@ -49,7 +49,7 @@ func TestSimReloadOfAShapeWhileCallsGiveBack(t *testing.T) {
 		loaded(first)
 		holds, ok := enter(e, "a", engine.Inbound())
 		if !ok {
-			s.Failf("the first is refused")
+			s.Failf("the first call is refused")
 		}
 		width := int64(shapes[next].Interval) / int64(shapes[next].Buckets)
 		s.Go(func() {

@@ -49,7 +49,7 @@ func TestSimLoads(t *testing.T) {
 						continue
 					}
 					if admitted++; admitted > 2 {
-						s.Failf("%d admitted of 2, loads %+v", admitted, loads)
+						s.Failf("%d calls admitted, 2 allowed, loads %+v", admitted, loads)
 					}
 					entry.Exit()
 				}

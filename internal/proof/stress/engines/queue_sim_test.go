@@ -87,7 +87,7 @@ func (q *queued) comes(user int) {
 		case err == nil:
 			q.ran(run{user, now, int64(units) * int64(turn)}, came)
 		case waited > 0 && !errors.Is(err, context.Canceled) && core.KindOf(err) != core.KindIsolation:
-			s.Failf("a call waited for %v and was refused then: %v", waited, err)
+			s.Failf("a call waited for %v and was then refused: %v", waited, err)
 		}
 		if err == nil {
 			entry.Exit()
@@ -112,7 +112,7 @@ func (q *queued) spaced(same func(a, b run) bool) {
 		for _, before := range slices.Backward(q.runs[:i]) {
 			if same(before, r) {
 				if gap := r.at - before.at; gap < r.cost {
-					q.s.Failf("two of user %d run %v apart, the later one costs %v", r.user, time.Duration(gap), time.Duration(r.cost))
+					q.s.Failf("two calls of user %d run %v apart, but the later one costs %v", r.user, time.Duration(gap), time.Duration(r.cost))
 				}
 				break
 			}
@@ -124,11 +124,11 @@ func (q *queued) spaced(same func(a, b run) bool) {
 // once.
 func (q *queued) ends() {
 	if n := q.e.Waiting(); n != 0 {
-		q.s.Failf("%d wait in the end", n)
+		q.s.Failf("%d calls still wait at the end", n)
 	}
 	q.s.Clock().Set(q.s.Clock().Now() + int64(10*time.Second))
 	if _, fits := enterNow(q.e); !fits {
-		q.s.Failf("who comes last finds somebody before it")
+		q.s.Failf("the last call finds another one queued")
 	}
 }
 

@@ -93,7 +93,7 @@ func TestSimReloadOfAShapeAsACallerComes(t *testing.T) {
 					return
 				}
 				if admitted++; admitted > 1 {
-					s.Failf("%d admitted of 1", admitted)
+					s.Failf("%d calls admitted, 1 allowed", admitted)
 				}
 				entry.Exit()
 			})

@@ -83,9 +83,9 @@ func TestSimRefusalsShareNothing(t *testing.T) {
 		opts  []engine.Option
 		lent  bool // to lanes, by windows
 	}{
-		"nothing is let in":                 {rules: flowRule(flow.Rule{Threshold: 0})},
-		"a limit that is used up":           {rules: flowRule(flow.Rule{Threshold: 3}), pass: 3},
-		"a limit of which lanes had a part": {rules: flowRule(flow.Rule{Threshold: 3}), pass: 3, lent: true},
+		"no call is admitted":          {rules: flowRule(flow.Rule{Threshold: 0})},
+		"a limit that is used up":      {rules: flowRule(flow.Rule{Threshold: 3}), pass: 3},
+		"a limit partly held by lanes": {rules: flowRule(flow.Rule{Threshold: 3}), pass: 3, lent: true},
 		"a rule whose window has its own shape": {
 			rules: flowRule(flow.Rule{Threshold: 3, Buckets: 5}), pass: 3,
 		},

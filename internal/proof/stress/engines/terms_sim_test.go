@@ -33,7 +33,7 @@ func TestSimTermsChangeAsACallEnds(t *testing.T) {
 		e.Rules().Family(core.KindBreaker).(interface {
 			Listen(func(breaker.Change)) func()
 		}).Listen(func(c breaker.Change) {
-			s.Failf("no call was slow, and it is %v, by %v", c.To, c.Value)
+			s.Failf("no call was slow, but the breaker is %v, by %v", c.To, c.Value)
 		})
 		s.Go(func() {
 			entry, err := e.Enter(t.Context(), "orders", nil)

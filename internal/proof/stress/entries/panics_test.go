@@ -34,7 +34,7 @@ func TestBreakingOffAtEveryPoint(t *testing.T) {
 	for _, f := range fares() {
 		whole := newTrial(t, f, "", "")
 		if problems := whole.run(); len(problems) > 0 {
-			t.Fatalf("%s, and nothing breaks off:\n\t%s", f.name, strings.Join(problems, "\n\t"))
+			t.Fatalf("%s, if nothing breaks off:\n\t%s", f.name, strings.Join(problems, "\n\t"))
 		}
 		for _, point := range points() {
 			// Up to the break, a call behaves as the unbroken one did.
@@ -69,7 +69,7 @@ func TestBreakingOffAtEveryPoint(t *testing.T) {
 	}
 	for _, point := range points() {
 		if point != uncountable && !reached[point] {
-			t.Errorf("no call came to %q", point)
+			t.Errorf("no call reached %q", point)
 		}
 	}
 	figure.Report(t, figure.Figure{Name: "counters out of balance after a panic", Value: float64(wrong), N: int64(broken)})
@@ -178,11 +178,11 @@ func (c *trial) broken() {
 	case !returned && c.fired == 0:
 		c.problem("the call did not return")
 	case broke && !outside && c.engine.Failures() == 0:
-		c.problem("a failure that nobody counts")
+		c.problem("a failure was not counted")
 	case broke && !outside && !strings.HasPrefix(c.point, "logger") && c.engine.Failures() != int64(c.fired):
-		c.problem("%d failures are counted, should be %d", c.engine.Failures(), c.fired)
+		c.problem("%d failures are counted, want %d", c.engine.Failures(), c.fired)
 	case c.fired == 0 && c.engine.Failures() != 0:
-		c.problem("failures are counted where nothing broke off")
+		c.problem("failures are counted although nothing broke off")
 	}
 	if returned && c.fired == 0 && admitted == c.blocked {
 		c.problem("nothing broke off, so admitted should be %v, but the error is %v", !c.blocked, err)
@@ -199,7 +199,7 @@ func (c *trial) verdicts(returned, admitted bool) {
 	r, ok := c.engine.FindResource("orders")
 	if !ok {
 		if returned {
-			c.problem("the resource is not there")
+			c.problem("the resource is missing")
 		}
 		return
 	}
@@ -216,7 +216,7 @@ func (c *trial) verdicts(returned, admitted bool) {
 		want++
 	}
 	if counted != want {
-		c.problem("%d calls are counted as passed and %d as refused, together it should be %d", totals.Pass, totals.Block, want)
+		c.problem("%d calls are counted as passed and %d as refused, want a total of %d", totals.Pass, totals.Block, want)
 	}
 	if totals.Pass > int64(len(c.admittedAt)) {
 		c.problem("%d calls are counted as passed, %d were", totals.Pass, len(c.admittedAt))
@@ -227,7 +227,7 @@ func (c *trial) verdicts(returned, admitted bool) {
 func (c *trial) afterwards() {
 	now := c.clock.manual.Now()
 	if c.last.held != 0 {
-		c.problem("%d reservations were not given back", c.last.held)
+		c.problem("%d reservations were not returned", c.last.held)
 	}
 	if n := c.engine.Waiting(); n != 0 {
 		c.problem("%d calls are shown as waiting", n)
@@ -265,7 +265,7 @@ func (c *trial) afterwards() {
 	// A day later, simultaneous calls get everything that the rules allow.
 	c.clock.manual.Advance(24 * time.Hour)
 	if got, want := c.admits(), admitted(c.fare); len(got) != want {
-		c.problem("then %d calls are admitted at once, should be %d", len(got), want)
+		c.problem("afterwards %d simultaneous calls are admitted, want %d", len(got), want)
 	}
 	c.problems = append(c.problems, books.Unsettled(c.engine)...)
 }

@@ -104,7 +104,7 @@ func TestUseAfterExit(t *testing.T) {
 		done.Go(func() {
 			r, ok := e.FindResource(strconv.Itoa(i))
 			if !ok {
-				t.Error("the rule's resource is not there")
+				t.Error("the rule's resource is missing")
 				return
 			}
 			u := &user{engine: e, resource: r, name: r.Name(), ctx: engine.WithOrigin(context.Background(), r.Name())}

@@ -139,8 +139,8 @@ func (p *pair) enter(c call) (ran bool, err error) {
 	for i, g := range p.guards {
 		both[i], errs[i] = g.Entry(c.ctx, c.resource, c.opts...)
 	}
-	require.Equal(p, fmt.Sprint(errs[1]), fmt.Sprint(errs[0]), "who is asked does the same: %s", c.text)
-	require.Equal(p, p.clocks[1].Now(), p.clocks[0].Now(), "and waits for as long")
+	require.Equal(p, fmt.Sprint(errs[1]), fmt.Sprint(errs[0]), "explaining changed the outcome: %s", c.text)
+	require.Equal(p, p.clocks[1].Now(), p.clocks[0].Now(), "explaining changed the wait")
 	if errs[0] == nil {
 		p.open = append(p.open, both)
 	}
@@ -151,7 +151,7 @@ func (p *pair) enter(c call) (ran bool, err error) {
 func (p *pair) check(c call) {
 	p.Helper()
 	x := p.explain(c)
-	require.Equal(p, x, p.explain(c), "to ask changes nothing")
+	require.Equal(p, x, p.explain(c), "explaining changed the state")
 	over := &ended{Context: c.ctx, asked: new(int)}
 	if over.is = p.IntN(3) == 0; over.is {
 		c.ctx = over
@@ -318,6 +318,6 @@ func TestExplainedAndThenDone(t *testing.T) {
 			trees[i] = string(tree)
 			require.NoError(t, g.Close())
 		}
-		require.Equal(t, trees[1], trees[0], "the tree of who is asked is that of who isn't")
+		require.Equal(t, trees[1], trees[0], "explaining changed the tree")
 	}
 }

@@ -84,7 +84,7 @@ func TestNewNamesTakeThePlaceOfIdleOnes(t *testing.T) {
 			c.call(g, "first")
 			g.clock.Advance(59 * time.Second)
 			c.call(g, "second")
-			assert.False(t, c.find(g, "second"), "the place is taken")
+			assert.False(t, c.find(g, "second"), "the cap should be full")
 			assert.EqualValues(t, 1, c.over(g))
 			g.clock.Advance(time.Second)
 			c.call(g, "third")

@@ -52,7 +52,7 @@ func TestCyclingNamesRaiseNoLimit(t *testing.T) {
 		worst = max(worst, len(times))
 		beyond += int64(max(0, len(times)-limit))
 	}
-	require.Equal(t, limit, worst, "they do get their limit")
+	require.Equal(t, limit, worst, "names should get their limit")
 	require.Greater(t, len(seen), 4, "more names should have had a node than the cap allows: nodes must be evicted and created again")
 	require.Positive(t, g.tree.Resources().Overflows())
 	figure.Report(t, figure.Figure{Name: "admissions that cycling names gained", Value: float64(beyond), N: int64(n), Seed: *seed})

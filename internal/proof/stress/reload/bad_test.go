@@ -106,7 +106,7 @@ func TestWatchedBadFilesLeaveTheGoodSet(t *testing.T) {
 		case r := <-all[i].reloads:
 			return r
 		case <-time.After(patience.Of(t)):
-			t.Fatalf("%s: no reload came: %+v", badFiles[i].name, all[i].Status())
+			t.Fatalf("%s: no reload was reported: %+v", badFiles[i].name, all[i].Status())
 			return rules.Reload{}
 		}
 	}
@@ -165,8 +165,8 @@ func TestUnreadableFilesLeaveTheGoodSet(t *testing.T) {
 		"a link to itself": func(path string) error {
 			return each(func() error { return os.Remove(path) }, func() error { return os.Symlink(path, path) })
 		},
-		"for every user to write":     func(path string) error { return os.Chmod(path, 0o666) },
-		"in a directory that is gone": func(path string) error { return os.RemoveAll(filepath.Dir(path)) },
+		"for every user to write":         func(path string) error { return os.Chmod(path, 0o666) },
+		"in a directory that was removed": func(path string) error { return os.RemoveAll(filepath.Dir(path)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "dir", "rules.yaml")

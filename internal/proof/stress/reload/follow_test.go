@@ -153,7 +153,7 @@ func follow(t *testing.T, h holder, wait func(*rules.Set), shapes []shape, runs 
 	for _, s := range shapes {
 		clock.Advance(time.Second)
 		load(s)
-		holds(10, "as the rules have changed")
+		holds(10, "after the rules changed")
 	}
 	if runs {
 		first.Exit()
@@ -162,14 +162,14 @@ func follow(t *testing.T, h holder, wait func(*rules.Set), shapes []shape, runs 
 			synctest.Wait()
 		}
 		require.Zero(t, g.Engine().Waiting())
-		holds(10, "as they have run")
+		holds(10, "after they ran")
 		return
 	}
 	cancel()
 	synctest.Wait()
 	first.Exit()
 	done.Wait()
-	holds(1, "as they have given up")
+	holds(1, "after they gave up")
 	if len(shapes) > 0 && shapes[len(shapes)-1].mode == spec.Enforce {
 		clock.SetSleep(clocks.SleepRecord)
 		passed := 0

@@ -47,7 +47,7 @@ func TestAccidentInALoad(t *testing.T) {
 					traces++
 				}
 			}
-			assert.Equal(t, 3, points, "the clock is asked where it is still possible to fail, and once more")
+			assert.Equal(t, 3, points, "a load should read the clock while it can still fail, and once more")
 			figure.Report(t, figure.Figure{Name: "loads with a " + way + " of the clock or the machine that left a trace", Value: float64(traces), N: int64(points), Seed: seed})
 		}
 	}
@@ -75,7 +75,7 @@ func TestFailedLoadKeepsNothing(t *testing.T) {
 		}
 	}
 	_, there = l.Engine().FindResource("fresh")
-	require.True(t, there, "this is about a load that came so far")
+	require.True(t, there, "the load should have got this far")
 	l.Engine().Tree().Evict(l.from.Manual.Now())
 	_, there = l.Engine().FindResource("fresh")
 	assert.False(t, there)

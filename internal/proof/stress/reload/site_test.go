@@ -155,7 +155,7 @@ func (s *site) await(n int64) error {
 		select {
 		case <-s.news:
 		case <-late:
-			return fmt.Errorf("version %d has not come, %d is in force", n, s.version.Load())
+			return fmt.Errorf("version %d has not been loaded, %d is in effect", n, s.version.Load())
 		}
 	}
 	return nil
