@@ -30,7 +30,7 @@ func TestKnownBugsHaveTests(t *testing.T) {
 	page, err := os.ReadFile("known-bugs.md")
 	require.NoError(t, err)
 	rows := bugRow.FindAllStringSubmatch(string(page), -1)
-	assert.Len(t, rows, strings.Count(string(page), "\n| ")-1, "rows of the table, its head apart")
+	assert.Len(t, rows, strings.Count(string(page), "\n| ")-1, "rows of the table, without its head")
 	known := make(map[string]bool)
 	for i, row := range rows {
 		assert.Equal(t, fmt.Sprint(i+1), row[1], "rows are numbered from 1")
