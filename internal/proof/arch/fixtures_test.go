@@ -59,8 +59,8 @@ func TestChecksReport(t *testing.T) {
 		}, nil},
 		{"surface: a name too many", few, map[string]string{
 			"low/a.go": "package low\ntype Mode int\nconst Name = \"x\"\nfunc New() {}",
-		}, []string{"low/a.go:4: low shows 3 names, 2 at most: what users don't need belongs below internal: Mode Name New"}},
-		{"surface: a package that has moved", few, map[string]string{"high/a.go": "package high"}, []string{"low is not there, or shows nothing"}},
+		}, []string{"low/a.go:4: low exports 3 names, 2 at most: move names that users don't need below internal: Mode Name New"}},
+		{"surface: a package that has moved", few, map[string]string{"high/a.go": "package high"}, []string{"low doesn't exist, or exports nothing"}},
 
 		{"examples: tests", tree.checkExamples, map[string]string{
 			"examples/e/a_test.go":       "package main\nimport (\n\"example.com/m/api\"\n\"example.com/m/internal/proof/books\"\n\"example.com/m/core/clocks\"\n)",

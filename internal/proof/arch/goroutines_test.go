@@ -78,7 +78,7 @@ func TestUserCodeIsShieldedOnOurGoroutines(t *testing.T) {
 				}
 				place := dir + "." + function.Name.Name
 				if seen[place] = true; goroutines[place] == "" {
-					t.Errorf("%v: %s starts a goroutine or a timer that doesn't recover: recover there, or run what the user gave by Engine.Shield, and add a row to goroutines in internal/proof/arch that says so",
+					t.Errorf("%v: %s starts a goroutine or a timer that doesn't recover: recover there, or run the user's code with Engine.Shield, and add a row to goroutines in internal/proof/arch that says so",
 						fset.Position(n.Pos()), place)
 				}
 				return true

@@ -58,7 +58,7 @@ func (t tree) checkLinks() (problems []string) {
 						}
 					}
 					if !ok || !packages[dir].has(link[2], link[3]) {
-						problems = append(problems, t.problem(line, "%s leads to nothing: name what is declared here or in a package that is imported here",
+						problems = append(problems, t.problem(line, "%s leads to nothing: name a declaration in this package or in one that it imports",
 							strings.TrimSpace(link[0])))
 					}
 				}

@@ -34,11 +34,11 @@ func (t tree) checkSurface(most map[string]int) (problems []string) {
 	}
 	for dir, n := range most {
 		if len(names[dir]) == 0 {
-			problems = append(problems, dir+" is not there, or shows nothing")
+			problems = append(problems, dir+" doesn't exist, or exports nothing")
 		}
 		if len(names[dir]) > n {
 			slices.Sort(names[dir])
-			problems = append(problems, t.problem(at[dir], "%s shows %d names, %d at most: what users don't need belongs below internal: %s",
+			problems = append(problems, t.problem(at[dir], "%s exports %d names, %d at most: move names that users don't need below internal: %s",
 				dir, len(names[dir]), n, strings.Join(names[dir], " ")))
 		}
 	}

@@ -90,7 +90,7 @@ func TestPlainWords(t *testing.T) {
 	}
 	for _, a := range allowed {
 		if !a.used {
-			t.Errorf("words.txt: %q in %s covers nothing: remove it", a.phrase, a.path)
+			t.Errorf("words.txt: %q in %s matches nothing: remove it", a.phrase, a.path)
 		}
 	}
 }

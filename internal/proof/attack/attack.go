@@ -13,11 +13,11 @@ type attack struct {
 var attacks = []attack{
 	{"instants", "64 simultaneous callers get exactly the available units", "calls; rules and refusals", instants},
 	{"storms", "no limit is exceeded and no count lost while rules change", "calls; intervals and counts", storms},
-	{"panics", "whatever panics, nothing is held at the end", "calls; panics", panics},
-	{"outliers", "no more endpoints are ejected than a rule allows, and they come back", "calls; verdicts and endpoints", outliers},
+	{"panics", "nothing is held at the end, even if user code panics", "calls; panics", panics},
+	{"outliers", "a rule ejects no more endpoints than it allows, and readmits them", "calls; verdicts and endpoints", outliers},
 	{"machines", "system rules protect a machine that is really overloaded", "calls; verdicts", machines},
 	{"learners", "an adaptive rule finds a service's capacity", "calls; verdicts", learners},
-	{"sources", "sources go together or say why not, and rules reported as loaded are in effect", "loads; outcomes", sources},
-	{"shadows", "a rule in shadow mode changes no verdict, whatever the caps", "calls on two guards; verdicts", shadows},
+	{"sources", "conflicting sources are refused, and rules reported as loaded are in effect", "loads; outcomes", sources},
+	{"shadows", "a rule in shadow mode changes no verdict under any caps", "calls on two guards; verdicts", shadows},
 	{"loads", "a load of any shape is linear in its rules", "rules; loads", loads},
 }

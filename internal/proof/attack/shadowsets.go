@@ -30,7 +30,7 @@ type shadowSets struct {
 
 func drawShadowSets(r *round) *shadowSets {
 	s := &shadowSets{hold: drawSet(r, 2), shadow: drawSet(r, 3), pause: pick(r, ms, 100*ms, 100*ms, 3000*ms)}
-	if r.one(2) { // values that find no place, as others come and go
+	if r.one(2) { // values beyond the cap, as others are evicted
 		s.pause = pick(r, 10*ms, 100*ms, 1000*ms)
 		s.hold = rules.Set{Hotspot: []hotspot.Rule{drawHotspot(r, "hotspot")}}
 		s.shadow.Hotspot = append(s.shadow.Hotspot, drawHotspot(r, "hotspot"))

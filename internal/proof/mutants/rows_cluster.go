@@ -3,14 +3,14 @@ package main
 // clusterRows break limits that members share through a store.
 var clusterRows = []row{
 	{
-		invariant:   "Units borrowed from a coming bucket don't make it the current one.",
+		invariant:   "Units borrowed from an upcoming bucket don't make it the current one.",
 		declaration: "cluster.memoryWindow.borrow",
 		old:         `w.put(b, t.Need)`,
 		new:         `w.put(b, t.Need); w.advance(b)`,
 		test:        "go test -run ^TestMemoryIsAStore$ ./cluster",
 	},
 	{
-		invariant:   "Units that are handed back twice count once.",
+		invariant:   "Units that are returned twice count once.",
 		declaration: "cluster.memoryWindow.settle",
 		old:         `!fresh || t.Epoch != w.epoch`,
 		new:         `t.Epoch != w.epoch`,
@@ -31,7 +31,7 @@ var clusterRows = []row{
 		test:        "go test -run ^TestNowAndThen$ ./internal/proof/clustersim",
 	},
 	{
-		invariant:   "A lease of a coming bucket starts no earlier than the bucket.",
+		invariant:   "A lease of an upcoming bucket starts no earlier than the bucket.",
 		declaration: "internal/sharing.newLot",
 		old:         `starts: received`,
 		new:         `starts: sent`,
@@ -55,7 +55,7 @@ var clusterRows = []row{
 		test: "go test -tags sim -run ^TestSimLeaseEverySchedule$ ./internal/sharing",
 	},
 	{
-		invariant:   "Permits are withdrawn before the permits in use are counted, so no call takes one that is given up.",
+		invariant:   "Permits are withdrawn before the permits in use are counted, so no call takes a permit that is being returned.",
 		declaration: "internal/sharing.permits.giveUp",
 		old:         `if used = p.inUse.InUse(); used == 0`,
 		new:         `if used == 0`,

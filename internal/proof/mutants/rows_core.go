@@ -3,7 +3,7 @@ package main
 // coreRows break decisions, entries, updates and the registry of resources.
 var coreRows = []row{
 	{
-		invariant:   "A refused call gives back what earlier rules granted it.",
+		invariant:   "A refused call returns the units that earlier rules granted it.",
 		declaration: "internal/engine.Invocation.steps",
 		old:         `inv.giveBack(); inv.stage, inv.step = refusing, 0`,
 		new:         `inv.stage, inv.step = refusing, 0`,
@@ -28,7 +28,7 @@ var coreRows = []row{
 		test: "go test -run ^TestPanicInASlot$ ./internal/engine",
 	},
 	{
-		invariant:   "A second Exit changes nothing, even if the state serves another call by then.",
+		invariant:   "A second Exit changes nothing, even if another call already uses the state.",
 		declaration: "internal/engine.Entry.Exit",
 		old: `
 			case w>>flagBits != e.generation:
@@ -43,7 +43,7 @@ var coreRows = []row{
 		test: "go test -run ^TestStaleEntry$ ./internal/engine",
 	},
 	{
-		invariant:   "Engine time never goes back, whatever the clock does.",
+		invariant:   "Engine time never goes back, even if the clock does.",
 		declaration: "internal/engine.Engine.Now",
 		old: `
 			switch {

@@ -58,7 +58,7 @@ var familyRows = []row{
 		test:        "go test -run ^TestOnlyAFullBucketIsForgotten$ ./hotspot",
 	},
 	{
-		invariant:   "A probe whose call another rule refuses is given back.",
+		invariant:   "A probe is returned if another rule refuses its call.",
 		declaration: "breaker.controller.take",
 		old:         `if got.probe`,
 		new:         `if got.probe && false`,

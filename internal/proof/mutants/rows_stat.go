@@ -37,7 +37,7 @@ var statRows = []row{
 		test:        "go test -run ^TestWindowBoundsOverRealTime$ ./stat",
 	},
 	{
-		invariant:   "A window subtracts no units that it did not take over from the window before.",
+		invariant:   "A window subtracts no units that it did not take over from the previous window.",
 		declaration: "stat.Window.findLocked",
 		old:         `era < w.born`,
 		new:         `era < w.born && false`,
@@ -79,14 +79,14 @@ var statRows = []row{
 		test: "go test -tags sim -run ^TestSimWindowThatLends$ ./stat",
 	},
 	{
-		invariant:   "Units that lanes hold unspent refuse no call.",
+		invariant:   "Unspent units held by lanes cause no refusal.",
 		declaration: "stat.Window.tryAddOn",
 		old:         `total > limit-n && !seen.lends()`,
 		new:         `total > limit-n`,
 		test:        "go test -run ^TestWindowCollectsBeforeItRefuses$ ./stat",
 	},
 	{
-		invariant:   "A lane opens each bucket once, however many callers wait for the lock.",
+		invariant:   "A lane opens each bucket once, even if many callers wait for the lock.",
 		declaration: "stat.Counters.turn",
 		old:         `newest := l.newest.Load(); if start <= newest.start.Load() { return newest }; c.beginSliceLocked(start)`,
 		new:         `c.beginSliceLocked(start)`,
@@ -139,14 +139,14 @@ var statRows = []row{
 		test: "go test -run ^TestGoodputOfImpatientCallers$ ./flow",
 	},
 	{
-		invariant:   "A waiter is overtaken by no more units than it asks for.",
+		invariant:   "No more units jump ahead of a waiter than it asks for.",
 		declaration: "internal/meter.ranks.spot",
 		old:         `due.Later(p.cost) == p.cost`,
 		new:         `true`,
 		test:        "go test -run ^TestTurnsAreOvertaken$ ./internal/meter",
 	},
 	{
-		invariant:   "After a stall calls run spaced: turns that are too late move on.",
+		invariant:   "After a stall, calls still run spaced: overdue turns are postponed.",
 		declaration: "internal/meter.Pacer.grantDue",
 		old:         `late <= max(x.cost.ns, lateness)`,
 		new:         `late <= int64(time.Hour)`,
