@@ -13,7 +13,7 @@ import (
 // contender is a library doing a job that several can do, used as its users would.
 type contender struct {
 	name string
-	less string // work that Penstock does and it doesn't
+	less string // work that Penstock does but it doesn't
 	// open makes limits for the keys.
 	open func(asked keys) limits
 }

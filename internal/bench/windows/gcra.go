@@ -10,7 +10,7 @@ import (
 type GCRA struct {
 	next  atomic.Int64
 	cost  int64 // the time from one call to the next at an even rate
-	ahead int64 // how far calls may come early
+	ahead int64 // how early calls may be
 }
 
 // NewGCRA returns a bucket that has leaked dry.

@@ -16,7 +16,7 @@ type Ours struct {
 
 // NewOurs returns a window of that many buckets, one more if it is strict.
 func NewOurs(limit int64, interval time.Duration, buckets int, strict bool) *Ours {
-	interval -= interval % time.Duration(buckets) // whole nanoseconds a bucket
+	interval -= interval % time.Duration(buckets) // whole nanoseconds per bucket
 	w, err := stat.NewWindow(stat.Shape{Interval: interval, Buckets: buckets, Strict: strict})
 	if err != nil {
 		panic(err) // the shapes here are valid

@@ -8,7 +8,7 @@ import (
 // Tokens is a token bucket. It fills at an even rate, up to the burst, and each call takes a token.
 type Tokens struct {
 	mu    sync.Mutex
-	cost  int64 // of a call: the time in which a token comes
+	cost  int64 // of a call: the time in which a token is added
 	most  int64
 	level int64 // in the same unit
 	last  int64
@@ -25,7 +25,7 @@ func (t *Tokens) Allow(now int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.level = min(t.most, t.level+max(0, now-t.last))
-	t.last = now // also if the clock was set back
+	t.last = now // even if the clock was set back
 	if t.level < t.cost {
 		return false
 	}

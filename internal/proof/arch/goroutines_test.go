@@ -47,7 +47,7 @@ var goroutines = map[string]string{
 var loggers = map[string]string{
 	"internal/engine/engine.go":  "safelog wraps it",
 	"internal/sharing/member.go": "likewise",
-	"internal/sharing/batch.go":  "that of the member, which is wrapped",
+	"internal/sharing/batch.go":  "the member's logger, which is wrapped",
 	"internal/sharing/shard.go":  "likewise",
 	"internal/sharing/broken.go": "likewise",
 	"internal/sharing/agenda.go": "likewise",

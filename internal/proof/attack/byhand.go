@@ -42,7 +42,7 @@ func byHand(r *round) error {
 		}
 		next := pick(s.round, "rules 0", "rules 0", "rules 1", "nonsense", "wrong", "refused")
 		if next == holds {
-			continue // no change, so not reported
+			continue // unchanged, so not reported
 		}
 		holds, refuses = next, next == "refused"
 		switch next {

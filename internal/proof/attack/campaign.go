@@ -17,8 +17,8 @@ type campaign struct {
 	attacks []attack
 	seed    uint64
 	lasts   time.Duration
-	rounds  int       // of each attack, 0 for as many as there is time for
-	round   int       // the only one to run, 0 for as many as there is time for
+	rounds  int       // of each attack; 0 means as many as there is time for
+	round   int       // the only one to run; 0 means as many as there is time for
 	screen  io.Writer // for progress, or nil
 
 	tallies []tally // as attacks

@@ -35,7 +35,7 @@ func machines(r *round) error {
 		return err
 	}
 	rule = p.guard.Rules().System[0]
-	serves := p.CPUs / cpu.Seconds() // a second
+	serves := p.CPUs / cpu.Seconds() // per second
 	r.step("%+v on %v processors, each call works for %v and waits for %v: %.0f calls per second", rule, p.CPUs, cpu, idle, serves)
 	defer func() { r.offered.Add(int64(p.offered)) }()
 	if rule.Strategy == system.Steady && rule.Metric != system.RT {

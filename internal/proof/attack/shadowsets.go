@@ -46,7 +46,7 @@ func drawShadowSets(r *round) *shadowSets {
 	return s
 }
 
-// drawQuiet returns rules that refuse nobody, and hold no state beyond that of nodes.
+// drawQuiet returns rules that refuse nobody, and hold no state beyond the nodes' state.
 func drawQuiet(r *round) (set rules.Set) {
 	for range r.IntN(4) {
 		rule := drawFlow(r, "flow")
@@ -83,7 +83,7 @@ func (s *shadowSets) both(r *round) [2]rules.Set {
 func (s *shadowSets) change(r *round, waited bool) (expression bool) {
 	s.loads++
 	what := r.IntN(4)
-	if what == 0 { // not when others go: it might be mistaken for one of those by another name
+	if what == 0 { // not when others are removed: it might be mistaken for one of them under another name
 		rule := drawFlow(r, "flow "+string(rune('A'+s.loads)))
 		rule.Mode = spec.Enforce
 		s.hold.Flow = append(slices.Clone(s.hold.Flow), rule)

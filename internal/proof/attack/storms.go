@@ -49,7 +49,7 @@ type storm struct {
 	*round
 	guard   *api.Guard
 	set     rules.Set
-	sets    []rules.Set // every one that was in effect
+	sets    []rules.Set // every set that was in effect
 	nervous atomic.Int64
 
 	calls, left, passed, refused atomic.Int64

@@ -63,7 +63,7 @@ func TestOutage(t *testing.T) {
 		}
 		s.Down = false
 		s.Busiest = 0
-		var last time.Duration // until the last member was back
+		var last time.Duration // until the last member had reconnected
 		for at := time.Duration(0); at < within; at += step {
 			w.Run(step)
 			if slices.ContainsFunc(callers, func(c *Caller) bool { return c.Window.Stats().Unreachable }) {
@@ -83,7 +83,7 @@ func TestOutage(t *testing.T) {
 			}
 			c.Admitted = 0
 		}
-		book.log = nil // units admitted on the way back may exceed the limit: see docs/cluster.md
+		book.log = nil // units admitted while members reconnect may exceed the limit; see docs/cluster.md
 		w.Run(2 * time.Second)
 		if most := book.MostIn(second.Interval); most > 10_000 || most < 9_500 {
 			t.Errorf("seed %d: %d admitted in a second", seed, most)

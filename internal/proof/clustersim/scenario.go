@@ -31,14 +31,14 @@ type Setup struct {
 // Outcome is the result of a setup.
 type Outcome struct {
 	Over      int64         // units beyond the limit, at worst
-	Used      float64       // admitted units, relative to those of one window in one process
+	Used      float64       // admitted units, relative to one window in one process
 	Waited    float64       // calls that waited for the store, or for a lease to begin
 	Longest   time.Duration // longest such wait
 	Long      float64       // share of waiting calls whose wait exceeded two of the longest round trips
 	Requests  float64       // commands per member, key and bucket
-	Most      int64         // commands of a member for a key in one bucket, at most
+	Most      int64         // maximum number of commands of a member for a key in one bucket
 	Peak      float64       // commands in the busiest 50 ms, relative to the mean
-	Fair      float64       // units admitted by the member with the least, relative to the one with the most
+	Fair      float64       // minimum units admitted by a member, relative to the maximum
 	PerSecond float64       // commands
 	Rest      float64       // admitted share of the calls to all members but the first
 }
@@ -70,7 +70,7 @@ func Play(setup Setup, seed uint64) (o Outcome) {
 			callers[i] = append(callers[i], caller)
 		}
 	}
-	rate := setup.Offered * float64(setup.Limit) / setup.Shape.Interval.Seconds() / float64(setup.Units) // calls a second and key
+	rate := setup.Offered * float64(setup.Limit) / setup.Shape.Interval.Seconds() / float64(setup.Units) // calls per second and key
 	each := func(int) float64 { return rate }
 	switch {
 	case setup.First > 0:

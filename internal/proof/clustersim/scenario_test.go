@@ -84,7 +84,7 @@ func TestSkew(t *testing.T) {
 func TestNowAndThen(t *testing.T) {
 	setup := Setup{Members: 9, Limit: 1000, Shape: second, RoundTrip: time.Millisecond, Units: 1, For: time.Minute}
 	for offered, rest := range map[float64]float64{1.1: 0.7, 1.5: 0.55} { // one window would admit 0.82 and 0.62 of them
-		others := 8.0 / float64(setup.Limit) // calls a second, relative to the limit
+		others := 8.0 / float64(setup.Limit) // calls per second, relative to the limit
 		setup.Offered, setup.First = offered+others, offered/(offered+others)
 		if o := Play(setup, 1); o.Over > 0 || o.Rest < rest || o.Used < 0.98 {
 			t.Errorf("%v offered: %+v", offered, o)

@@ -48,7 +48,7 @@ func Tell() Story {
 			if alive[i] {
 				callers[i].Take(1, 0)
 			}
-			rate := 1500.0 // calls a second: one and a half times the limit
+			rate := 1500.0 // calls per second: one and a half times the limit
 			if now := w.now - begin; now > int64(30*st.Step) && now < int64(60*st.Step) {
 				rate = [4]float64{4500, 500, 500, 500}[i]
 			}

@@ -203,7 +203,7 @@ func (b *Breaker) end(c *Call, now int64) {
 	}
 	bad := c.failed
 	if b.Rule.Strategy == breaker.SlowRatio {
-		bad = time.Duration(now-c.at) > b.Rule.SlowRT // from when it ran, not from when it came
+		bad = time.Duration(now-c.at) > b.Rule.SlowRT // counted from when it ran, not from its arrival
 	}
 	switch {
 	case !bad && c.Neutral:

@@ -258,7 +258,7 @@ func (v *valued) takeOne(m *Model, c *Call, o occurrence) (wait time.Duration, o
 		}
 		return wait, ok
 	}
-	x := v.know(o.Value) // also if it is refused
+	x := v.know(o.Value) // even if it is refused
 	if _, ok = v.fits(m, c, o); !ok {
 		return 0, false
 	}

@@ -92,7 +92,7 @@ func grantsOf(t *testing.T, d *drawer, shape stat.Shape, limit int64) (grants []
 			}
 		case what == "cancel" && len(grants) > 0:
 			i := d.IntN(len(grants))
-			if grants[i].at+int64(shape.Interval) > newest { // it has not run its course
+			if grants[i].at+int64(shape.Interval) > newest { // the history has not ended
 				w.Cancel(stat.Receipt(grants[i].bucket), grants[i].n)
 				grants = slices.Delete(grants, i, i+1)
 			}

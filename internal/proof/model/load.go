@@ -276,7 +276,7 @@ func (m *Model) heritage(p place, l, old *limiter) *window {
 	case old.rule.Mode == spec.Shadow && l.rule.Mode == spec.Enforce:
 		return nil // a shadow rule doesn't know the real traffic
 	case !l.sameCalls(old):
-		return nil // it counted other calls
+		return nil // the old rule counted other calls
 	case old.window != nil:
 		return old.window
 	}

@@ -91,7 +91,7 @@ type By struct {
 
 func (m *Model) by(kind core.Kind, id string) *By {
 	f := m.tallies[ruleKey{kind, id}]
-	if f == nil { // of a removed rule that a call still waits under
+	if f == nil { // of a removed rule under which a call still waits
 		f = new(Figures)
 	}
 	return &By{Kind: kind, ID: id, Figures: f}
@@ -341,7 +341,7 @@ func (m *Model) take(c *Call) (longest verdict) {
 		}
 		longest = longest.longer(v)
 	}
-	for _, l := range takers { // a borrowing call counts there too, whichever calls the rule is about
+	for _, l := range takers { // a borrowing call counts there too, for every kind of rule
 		if longest.borrowed && !l.shadow() && l.rule.Relation == flow.Chain && l.rule.Ref == c.Context && l.meters() && l.own.all() {
 			m.windowOf(l, c)
 		}

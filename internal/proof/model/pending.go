@@ -16,7 +16,7 @@ type expression struct {
 // pending records which resources are yet to be matched by expressions of a load: the next call
 // does that. Until then a resource remembers its counts at the first such load.
 type pending struct {
-	born    map[expression]uint64 // the revision that brought it
+	born    map[expression]uint64 // the revision that added it
 	matched map[string]uint64     // the last matched revision, by resource
 	since   map[string]int64      // when it began to remember, by resource
 }

@@ -126,7 +126,7 @@ func (q *queue) take(c *Call, now int64, cost *big.Int, first, awaited bool) {
 			q.paid = paid
 		}
 		if q.granted = append(q.granted, x); len(q.granted) > 400 {
-			q.granted = q.granted[200:] // nobody leaves a turn that so many came after
+			q.granted = q.granted[200:] // no call leaves a turn that has so many behind it
 		}
 	default:
 		x.paid = paid

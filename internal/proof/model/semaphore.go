@@ -16,7 +16,7 @@ type semaphore struct {
 	on        place
 	owner     owner
 	holders   map[*Call]bool
-	rehearsed bool // of a shadow rule: nobody waits, but calls have places in the queue
+	rehearsed bool // of a shadow rule: no call waits, but calls are queued
 	limit     int64
 	queue     []*waiter // in serving order
 	paid      int64     // by the first of them, for served calls

@@ -250,7 +250,7 @@ func unindented(code string) string {
 	return strings.Join(lines, "\n")
 }
 
-// The slots in slots.md are those of the example, which runs.
+// The slots in slots.md match the example, which runs.
 func TestSlotsShownAreTheExample(t *testing.T) {
 	t.Chdir(docs)
 	example, err := os.ReadFile("../examples/customslot/main.go")

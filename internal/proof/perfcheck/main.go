@@ -66,7 +66,7 @@ const (
 	usualBatch = 50 // calls: some ten microseconds
 )
 
-// measure returns the cost of a call of each scenario: that of its quickest batch, in nanoseconds.
+// measure returns the cost of a call of each scenario in its quickest batch, in nanoseconds.
 func measure(run []func(int)) map[string]float64 {
 	best := make([]time.Duration, len(run))
 	for round := range batches {

@@ -131,7 +131,7 @@ var scenarios = []scenario{
 	{name: "four nodes", of: clock, most: 5.8, instructions: 2366,
 		setup: calls{opts: inbound, ctx: fromApp, rules: flowRules(1)}.setup},
 	// A batch has enough calls to look like dense traffic to the clock, even on a slow machine.
-	// Under valgrind it never does: the count would be that of an idle clock.
+	// Under valgrind it never does: the count would be as for an idle clock.
 	{name: "coarse clock", of: clock, most: 3.2, batch: 1000,
 		setup: calls{rules: flowRules(1), clock: clocks.NewCoarse}.setup},
 	{name: "names in turn", of: clock, most: 4.8, instructions: 1850, setup: namesInTurn},

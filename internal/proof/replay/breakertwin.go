@@ -15,10 +15,10 @@ import (
 type twin struct {
 	*model.Breaker
 	epoch  int
-	late   []int64 // when calls of an older state ended while this one counted
+	late   []int64 // end times of calls of an older state while this one counted
 	slowed bool    // tookWaits when the latest call ended
 	astray bool    // had strayed when the latest call ended
-	waited []int64 // when calls of this state ended that Java counts as slow because they had waited
+	waited []int64 // end times of calls of this state that Java counts as slow because they had waited
 }
 
 // breakerEvent is a change of state, in the traces' form.

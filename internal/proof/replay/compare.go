@@ -45,7 +45,7 @@ func replay(trace *Trace, table []row, o *Outcome) error {
 	}
 	j := &judge{player: p, table: table, outcome: o}
 	err = j.play(trace, ops)
-	if finished := p.finish(); err == nil { // also after a failure, for the waiting calls
+	if finished := p.finish(); err == nil { // even after a failure, for the waiting calls
 		err = finished
 	}
 	return err

@@ -70,7 +70,7 @@ func (j *judge) inspectBreaker(op *Op) {
 	if resource == "" {
 		resource = j.breakers[i].Resource
 	}
-	got := breaker.Status{State: breaker.Closed} // also for one that is off, or was never asked
+	got := breaker.Status{State: breaker.Closed} // even for a breaker that is off or was never asked
 	for _, s := range j.guard.Breakers() {
 		if s.Rule == op.Rule && s.Resource == resource {
 			got = s

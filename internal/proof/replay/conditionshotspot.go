@@ -96,7 +96,7 @@ func summedWait(m *moment) bool {
 				turn.Cmp(new(big.Int).Lsh(big.NewInt(x.javaLast*int64(time.Millisecond)), 32)) == 0
 		}
 	}
-	if m.got.result == "block" { // both refuse, Java after it has made the call wait in vain
+	if m.got.result == "block" { // both refuse, but Java only after a wait
 		return m.want.WaitMs != nil && m.got.wait == 0 && m.got.rule == m.want.Rule && listed(m)
 	}
 	return same && m.config.Sleep == "record" && listAtOnce(m)

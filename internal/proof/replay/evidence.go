@@ -27,7 +27,7 @@ type flowKey struct{ rule, resource string }
 type line struct {
 	queued  int64 // calls that queued since the queue was idle
 	apart   bool  // Java keeps room for a call that it refused then, or gave it room later (D12)
-	skipped int64 // when the last borrower ran that Java let pass (B3)
+	skipped int64 // when the last borrower that Java let pass ran (B3)
 }
 
 func (p *player) line(x applied, c *call) *line {

@@ -3,7 +3,7 @@ package replay
 // Outcome is the result of replaying one trace.
 type Outcome struct {
 	Name    string
-	Skipped string // the families that don't exist yet, "" if the trace was replayed
+	Skipped string // the families that don't exist yet, or "" if the trace was replayed
 	Failure error
 
 	Ops     int // operations that were compared, up to the first changed decision
@@ -13,7 +13,7 @@ type Outcome struct {
 	Alike   int // the same in the whole trace
 	Figures int // figures equal to Java's
 
-	Row       string         // of the first changed decision, "" if there is none
+	Row       string         // of the first changed decision, or "" if there is none
 	Change    string         // its description
 	After     int            // enters at and after it
 	Asides    map[string]int // by row, other verdicts and loads that differ slightly from Java's

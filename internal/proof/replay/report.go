@@ -59,7 +59,7 @@ func (r *Report) Add(o *Outcome) {
 	}
 }
 
-// Summary returns the one line about everything.
+// Summary returns one line about all traces.
 func (r *Report) Summary() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,7 +120,7 @@ var ceilings = []struct {
 	{0.04, []string{"B7 C1"}},
 	{0.016, []string{"E3 E8"}}, // four traces, in which calls take so long that they outlive a state
 	{0.0233, []string{"F1"}},
-	{0.0161, []string{"B8"}}, // six traces in which prioritized calls come to queues
+	{0.0161, []string{"B8"}}, // six traces in which prioritized calls join queues
 	// Hotspot rules on concurrency: nearly all of these traces have calls of several units, and
 	// operations after the first one that matters can't be compared with Java's. They are still
 	// compared with our own machine, verdict by verdict.

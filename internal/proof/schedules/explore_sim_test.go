@@ -112,7 +112,7 @@ func TestSchedulerRepeats(t *testing.T) {
 	one, two := run(), run()
 	for i := range one {
 		if one[i] != two[i] {
-			t.Fatalf("step %d was that of %d first and of %d then", i, one[i], two[i])
+			t.Fatalf("step %d was by caller %d at first and by %d later", i, one[i], two[i])
 		}
 	}
 }

@@ -23,7 +23,7 @@ type behavior struct {
 	// promise.
 	set     func(change bool) rules.Set
 	samples bool          // the machine is sampled at every instant
-	grace   time.Duration // callers may be refused for that much longer than elsewhere
+	grace   time.Duration // callers may be refused for this much longer than under other behaviors
 
 	waits   bool // some calls have to wait
 	parks   bool // waiting calls let time pass

@@ -242,7 +242,7 @@ func TestStoriesAreTheSameAtTheEnds(t *testing.T) {
 			{"to the last", whole(lastTime) - int64(took+rest), rest},
 			{"and far leaps", firstTime, most},
 		}
-		if sampled { // each takes a second, so an ordinary run has one, another each time
+		if sampled { // each takes a second, so an ordinary run plays one, a different one each time
 			rnd.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
 			places = places[:figure.Size(1, 1, len(places), len(places))]
 		}

@@ -51,7 +51,7 @@ func TestCancelAtTheGrant(t *testing.T) {
 				admitted, refused := int64(0), int64(0)
 				for range rounds {
 					n++
-					clock.Advance(time.Hour) // to a time when all is idle, at the begin of a bucket
+					clock.Advance(time.Hour) // to the beginning of a bucket when everything is idle
 					clock.AdvanceTo(clock.Now()/int64(time.Second)*int64(time.Second) + int64(time.Second))
 					for range wait.spend {
 						entry, err := e.Enter(t.Context(), "orders", nil)

@@ -28,7 +28,7 @@ const uncountable = "statistic before Completed"
 // 56, 57, 58, 63
 func TestBreakingOffAtEveryPoint(t *testing.T) {
 	all := []string{"panic", "Goexit", "fault"}
-	each := figure.Size(0, 1, len(all), len(all)) // of these at each point; 0: at every fourth
+	each := figure.Size(0, 1, len(all), len(all)) // of these at each point; 0 means at every fourth
 	broken, wrong, turn := 0, 0, 0
 	reached := map[string]bool{}
 	for _, f := range fares() {

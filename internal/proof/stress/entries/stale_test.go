@@ -63,7 +63,7 @@ func (u *user) check(want int64) {
 func (u *user) enter() engine.Entry {
 	entry, err := u.engine.Enter(u.ctx, u.name, nil)
 	if err != nil {
-		u.harmed++ // there is room, unless somebody else's exit was lost
+		u.harmed++ // there is room, unless another call's exit was lost
 		return entry
 	}
 	u.entered++

@@ -171,7 +171,7 @@ func (p *pair) check(c call) {
 		require.True(p, blocked, report())
 		by := x.Rules[x.By]
 		if by.Kind == api.KindHotspot && slices.ContainsFunc(p.set.Hotspot, few) {
-			break // if values share limits another rule may be quicker
+			break // if values share limits, another rule may allow a retry sooner
 		}
 		require.Zero(p, *over.asked, report())
 		require.Equal(p, [2]any{by.Kind, by.ID}, [2]any{block.Kind, block.Rule}, report())

@@ -80,7 +80,7 @@ func newFlooded(t *testing.T) *guard {
 // fill fills every cap with nodes that were called just now.
 func (f *flood) fill(t *testing.T, g *guard) {
 	for i := range capEach {
-		if f.name == "origins" { // those of the resource with the rule have windows
+		if f.name == "origins" { // origins of the resource with the rule have windows
 			g.call(nameOf(-1-i), "", nameOf(-1-i))
 		} else {
 			mixed(g, -1-i)

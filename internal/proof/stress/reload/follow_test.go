@@ -189,7 +189,7 @@ func follow(t *testing.T, h holder, wait func(*rules.Set), shapes []shape, runs 
 func TestBorrowersFollowTheirWindow(t *testing.T) {
 	for _, tt := range []struct {
 		shape
-		together int64 // with the four that came before, while those count
+		together int64 // with the four earlier calls, while they count
 	}{
 		{shape{2 * time.Second, 2, spec.Enforce}, 7},
 		{shape{time.Second, 10, spec.Enforce}, 7}, // their time within the bucket is not known

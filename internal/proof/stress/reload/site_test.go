@@ -170,7 +170,7 @@ func readers(t testing.TB, sites []*site) (stop func()) {
 		running.Go(func() {
 			for k := i; !done.Load(); k++ {
 				sites[k%len(sites)].check(ctx)
-				runtime.Gosched() // or writers and watchers come too rarely
+				runtime.Gosched() // or writers and watchers run too rarely
 			}
 		})
 	}

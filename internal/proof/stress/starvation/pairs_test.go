@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { books.Main(m) }
 
 const (
 	callers = 64
-	honest  = 4 // of them, with wants calls each a round
+	honest  = 4 // of them, each with wants calls per round
 	wants   = 2
 	demand  = honest * wants
 	names   = 3 // of the crowd if each name has its own limit
@@ -75,7 +75,7 @@ type refuser struct {
 	name            string
 	rule            flow.Rule
 	context, origin string // of the crowd
-	many            bool   // the crowd comes under many names
+	many            bool   // the crowd uses many names
 	units           int
 	ended           bool // the crowd's contexts have ended
 }
