@@ -18,11 +18,11 @@ type Rule struct {
 	// ID names the rule in errors, logs and statistics, and links it to its predecessor on a
 	// reload. If empty, it is derived from the other fields.
 	ID string `yaml:"id,omitempty"`
-	// Resource is the name passed to api.Entry, or a pattern as Match says. Required. "*" applies
+	// Resource is the name passed to api.Entry, or a pattern; see Match. Required. "*" applies
 	// to every resource that no other enforced adaptive rule applies to. Each resource has a limit
 	// of its own.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources. The zero value is api.MatchExact. api.MatchPrefix
+	// Match determines how Resource names resources. The zero value is api.MatchExact. api.MatchPrefix
 	// matches all names that begin with the text before the star at the end of Resource, as in "GET
 	// /users/*". api.MatchPath compares the parts between slashes, where a star matches any part,
 	// as in "GET /users/*/orders". A rule of these two kinds applies to a name only if no enforced
@@ -43,7 +43,7 @@ type Rule struct {
 	// to a minute; 0 means 500 ms. If calls are few, or their durations vary much, it observes
 	// longer by itself.
 	Window time.Duration `yaml:"window,omitempty"`
-	// Mode says whether the limit is enforced. The zero value is api.Enforce.
+	// Mode determines whether the limit is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 

@@ -16,10 +16,10 @@ type Rule struct {
 	// ID names the rule in errors, logs and statistics, and links it to its predecessor on a
 	// reload. If empty, it is derived from the other fields.
 	ID string `yaml:"id,omitempty"`
-	// Resource is the name passed to api.Entry, or a pattern as Match says. Required. "*" applies
+	// Resource is the name passed to api.Entry, or a pattern; see Match. Required. "*" applies
 	// to every resource that no other enforced authority rule applies to.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources. The zero value is api.MatchExact. api.MatchPrefix
+	// Match determines how Resource names resources. The zero value is api.MatchExact. api.MatchPrefix
 	// matches all names that begin with the text before the star at the end of Resource, as in "GET
 	// /users/*". api.MatchPath compares the parts between slashes, where a star matches any part,
 	// as in "GET /users/*/orders". A rule of these two kinds applies to a name only if no enforced
@@ -37,7 +37,7 @@ type Rule struct {
 	// AllowAnonymous admits callers without an origin under an allow list, which refuses them
 	// otherwise. A deny list can't name them and always admits them.
 	AllowAnonymous bool `yaml:"allowAnonymous,omitempty"`
-	// Mode says whether the rule is enforced. The zero value is api.Enforce.
+	// Mode determines whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 

@@ -28,8 +28,8 @@ func (m *machine) asks(now int64) (ok bool, number uint64) {
 	return now >= m.gate.Load(), 0
 }
 
-// draws counts a call that asks while the machine recovers, and reports whether it is its turn.
-// known is false when the recovery is over.
+// draws counts a call that asks while the machine recovers, and reports whether it is admitted.
+// known is false once the recovery has ended.
 func (m *machine) draws(now int64) (turn, known bool) {
 	step := rampStep(now-m.since.Load(), m.terms.Load().Ramp)
 	if step == len(rampShares) {
@@ -58,8 +58,8 @@ func (m *machine) admit(now int64) (admission, Change) {
 // rampShares are the steps of a recovery: one call in that many passes.
 var rampShares = [...]uint64{100, 10, 2}
 
-// rampStep returns the step of the ramp at a time after its start, or the number of steps once the
-// ramp is over.
+// rampStep returns the step of the ramp at the given time after its start, or the number of steps
+// once the ramp has ended.
 func rampStep(after int64, ramp time.Duration) int {
 	if ramp <= 0 {
 		return len(rampShares)
@@ -67,8 +67,8 @@ func rampStep(after int64, ramp time.Duration) int {
 	return int(min(max(0, after/int64(ramp)), int64(len(rampShares))))
 }
 
-// admitLocked is admit for a call that found the gate open. A refused call leaves no trace, not
-// even its time.
+// admitLocked is like admit, but for a call that found the gate open. A refused call leaves no
+// trace, not even its time.
 func (m *machine) admitLocked(now int64) (admission, Change) {
 	m.lock()
 	defer m.unlock()

@@ -31,8 +31,8 @@ func (c Change) notify() {
 	}
 }
 
-// listeners are the functions to call when a breaker changes its state, see api.Guard.OnBreaker.
-// The zero value has none. Safe for concurrent use.
+// listeners are the functions to call when a breaker changes its state; see api.Guard.OnBreaker. The
+// zero value has none. Safe for concurrent use.
 type listeners struct {
 	mu   shared.Mutex
 	list shared.Pointer[[]*listener] // replaced as a whole

@@ -28,9 +28,9 @@ func EndOf(inv *engine.Invocation) End {
 	return End{Took: inv.ServiceTime(), Failed: inv.Failed(), Neutral: inv.Neutral()}
 }
 
-// complete counts the end of a call, unless the state that admitted it is over, or the terms don't
-// judge such calls. A probe past its timeout still counts. The terms in effect now decide whether
-// the call was bad.
+// complete counts the end of a call, unless the state that admitted it has ended or the terms ignore
+// such calls. A probe past its timeout still counts. The terms in effect now decide whether the call
+// was bad.
 //
 // A neutral call changes nothing, as if it had not been admitted: no result is counted, no streak
 // of good probes ends, and its probe slot is free at once. That happens under mu, as in giveBack:

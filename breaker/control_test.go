@@ -64,8 +64,8 @@ func TestForcedWhileHalfOpen(t *testing.T) {
 	assert.Equal(t, breaker.ForcedOpen, g.state("b"))
 }
 
-// Listeners are called without locks: they may do anything that callers and operators can, and be
-// added and removed meanwhile.
+// Listeners are called without locks: they may do anything that callers and operators can, and may
+// be added and removed at any time.
 // known bug 60, 75
 func TestListenersMayDoAnything(t *testing.T) {
 	rule := quick("b")
@@ -159,7 +159,7 @@ func TestFailures(t *testing.T) {
 	assert.Equal(t, int64(1), g.status("b", "orders").Bad, "a panic is a failure, whoever thinks what of errors")
 }
 
-// A breaker for every resource that has none of its own, each with its own state.
+// Every resource without a breaker rule gets the default breaker, each with its own state.
 func TestDefaultBreaker(t *testing.T) {
 	all := quick("all")
 	all.Resource, all.Exclude = "*", []string{"health"}
@@ -190,7 +190,7 @@ func TestDefaultBreaker(t *testing.T) {
 	assert.Equal(t, "all", g.call("health", 0, nil))
 }
 
-// Names beyond the cap on resources share one breaker of a rule for all.
+// Names beyond the cap on resources share one breaker if the rule applies to all resources.
 // known bug 107
 func TestDefaultBreakerBeyondTheCap(t *testing.T) {
 	all := quick("all")
@@ -340,7 +340,7 @@ func TestReload(t *testing.T) {
 	assert.Equal(t, "pass", g.calls("g"))
 }
 
-// A rule for a resource that is evicted and comes back with a call in flight.
+// A resource is evicted and returns while a call is in flight; its rule still applies.
 func TestResourceComesBack(t *testing.T) {
 	g := newGuard(t, breaker.Rule{ID: "b", Resource: "o.*", Match: spec.MatchRegex, Threshold: 1, MinCalls: 2})
 	e := g.open("orders")

@@ -43,7 +43,7 @@ func (c *controller) log(change Change) {
 	})
 }
 
-// RetryAfter returns the time until the breaker admits a call, see [machine.retryAfter].
+// RetryAfter returns the time until the breaker admits a call; see [machine.retryAfter].
 func (c *controller) RetryAfter() (wait time.Duration, known bool) {
 	return c.machine.retryAfter(c.engine.Now())
 }

@@ -8,20 +8,20 @@
 //   - [ErrorRatio]: a share of the calls fails. Most rules want this.
 //   - [ErrorCount]: a number of calls fails.
 //   - [SlowRatio]: a share of the calls takes longer than SlowRT, not counting waits for rules.
-//   - [ConsecutiveErrors]: a number of calls in a row fail, however far apart.
+//   - [ConsecutiveErrors]: a number of calls in a row fail, even if they are far apart.
 //
-// Only completed calls count, each as one, whatever its units. A breaker stops calls after it has
-// tripped, not calls already under way: for those, add a concurrency limit.
+// Only completed calls count, each as one, regardless of its units. A breaker stops calls after it
+// has tripped, not calls already under way: for those, add a concurrency limit.
 //
 // # States
 //
-//	          trips                  Recovery is over
+//	          trips                  Recovery elapsed
 //	closed ----------> open ---------------------------> half-open
 //	  ^                 ^  ^                               |    |
 //	  |                 |  +------------- a probe is bad --+    | all probes are good
 //	  |           trips |                                       |
 //	  +----------- recovering <---------------------------------+
-//	    three ramps are over        (closed at once without Ramp)
+//	    three ramps have ended      (closed at once without Ramp)
 //
 // In addition, it can be forced open or closed by hand, see table.Force.
 //

@@ -34,7 +34,7 @@ type State uint8
 // The states.
 const (
 	Closed       State = iota // calls pass
-	Open                      // calls are refused until the recovery time is over
+	Open                      // calls are refused until the recovery time has elapsed
 	HalfOpen                  // some calls pass as probes
 	Recovering                // a rising share of the calls passes
 	ForcedOpen                // all calls are refused

@@ -21,7 +21,7 @@ func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 // Explain adds the breaker's judgement on a call.
 func (s Single) Explain(inv *engine.Invocation, j *core.Judgement) { s.machine.explain(inv, j) }
 
-// explain is asks with the numbers behind it, and without side effects.
+// explain is like asks, but reports the numbers behind the decision and has no side effects.
 func (m *machine) explain(inv *engine.Invocation, j *core.Judgement) {
 	now, t := inv.Now(), m.terms.Load()
 	if !m.lets(now) {
@@ -48,7 +48,7 @@ func (m *machine) explain(inv *engine.Invocation, j *core.Judgement) {
 	}
 }
 
-// lets is asks without counting a turn.
+// lets is like asks, but doesn't count a turn.
 func (m *machine) lets(now int64) bool {
 	switch state, _ := m.state(); state {
 	case Closed, ForcedClosed:

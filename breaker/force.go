@@ -2,9 +2,9 @@ package breaker
 
 import "fmt"
 
-// Force makes the breaker of a rule on a resource, or all breakers of the rule if resource is
-// empty, refuse or admit every call, until it is forced otherwise or released by [NotForced].
-// Loading rules doesn't release it; removing the rule does.
+// Force makes a rule's breaker on a resource, or all its breakers if resource is empty, refuse or
+// admit every call, until it is forced otherwise or released by [NotForced]. Loading rules doesn't
+// release it; removing the rule does.
 func (t *table) Force(rule, resource string, f Force) error {
 	if f > ForceClosed {
 		return fmt.Errorf("breaker: %v is unknown: use ForceOpen, ForceClosed or NotForced", f)

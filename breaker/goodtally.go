@@ -9,24 +9,24 @@ import "github.com/penstock-go/penstock/internal/shared"
 // # Why that is as good as under the lock
 //
 // A goroutine that takes mu first takes the tally out of use, and adds its counts to the newest
-// bucket and its time to latest, see [machine.lock]. So code under mu takes every counted call into
-// account, and none is counted meanwhile: a call that finds the tally taken acquires mu instead.
-// Before mu is released the tally is put back into use, see [machine.resumeTally], if
+// bucket and its time to latest; see [machine.lock]. So code under mu sees every counted call, and
+// none is counted while it runs: a call that finds the tally taken acquires mu instead. Before mu is
+// released the tally is put back into use (see [machine.resumeTally]) if
 //
-//   - the breaker is closed, and number is that of the state, terms are those in effect;
+//   - the breaker is closed, number is the state's number, and terms are the ones in effect;
 //   - latest is before until, the end of the newest bucket;
-//   - no number of good calls can trip the breaker before then, see [terms.goodMayTrip].
+//   - no number of good calls can trip the breaker before then; see [terms.goodMayTrip].
 //
 // None of that changes while the tally is in use, as that would take mu. So at the instant of its
-// swap a call belongs to the current state, and complete would do under mu just this: its time is
-// before until, so it joins the newest bucket, as does a late call; latest is the later of the two;
-// nothing trips.
+// swap a call belongs to the current state, and complete would do the same under mu: its time is
+// before until, so it is counted in the newest bucket, as a late call would be; latest becomes the
+// later of the two times; nothing trips.
 //
-// A call reads number, terms, base and until before it swaps, and in between the tally may have
-// been taken and resumed with the same word. Even so they are unchanged: another number, terms or
-// base means another tally, and the old one never comes back; until only moves forward.
+// A call reads number, terms, base and until before it swaps, and in between the tally may have been
+// taken and resumed with the same word. Even so they are unchanged: another number, terms or base
+// means another tally, and the old one is never used again; until only moves forward.
 //
-// A tally has a cache line to itself, since entering calls read the machine's.
+// A tally has its own cache line, since entering calls read the machine's.
 type goodTally struct {
 	word   shared.Uint64
 	until  shared.Int64
@@ -46,8 +46,8 @@ const (
 	taken    = 1 << 63
 )
 
-// countGood is complete for a successful call, if the lock isn't needed. Otherwise it counts
-// nothing and returns false.
+// countGood is like complete, but for a successful call that doesn't need the lock. If the lock is
+// needed, it counts nothing and returns false.
 func (m *machine) countGood(number uint64, now int64, end End) bool {
 	t := m.tally.Load()
 	if t == nil || t.number != number || t.terms.judge(end) != good || now >= t.until.Load() {

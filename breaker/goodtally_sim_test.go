@@ -107,9 +107,9 @@ func tallyRule(minCalls int) Rule {
 	}
 }
 
-// Calls of a closed breaker succeed and fail, some late and some of a state that is over, while
-// others read its stats, load another rule or force it. Under every schedule it opens with the same
-// call as in some serial order, and its stats agree: no call is lost, none counts twice.
+// Calls of a closed breaker succeed and fail, some late and some from an earlier state, while others
+// read its stats, load another rule or force it. Under every schedule it opens with the same call as
+// in some serial order, and its stats agree: no call is lost, none counts twice.
 // known bug 62, 83
 func TestSimGoodTally(t *testing.T) { playTally(t, tallyRule(4), tallyRule(2)) }
 
@@ -224,7 +224,7 @@ func playTally(t *testing.T, rule, next Rule) {
 					func(want *ledger) bool { return want.latest == latest }
 			})
 			if !history.Linearizable(want, (*ledger).clone) {
-				s.Failf("no serial order gives these answers (began-ended):\n%v", &history)
+				s.Failf("no serial order gives these results (began-ended):\n%v", &history)
 			}
 		})
 	})

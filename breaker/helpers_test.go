@@ -50,8 +50,8 @@ func newGuardWith(t testing.TB, cfg engine.Config, rules ...breaker.Rule) *guard
 	return newGuardOn(t, e, clock, rules...)
 }
 
-// newPanickyGuard is newGuardWith for tests in which code called by the engine panics; the engine
-// counts that.
+// newPanickyGuard is like newGuardWith, but for tests in which code called by the engine panics; the
+// engine counts the panics.
 func newPanickyGuard(t testing.TB, cfg engine.Config, rules ...breaker.Rule) *guard {
 	t.Helper()
 	clock := clocks.NewManual(start)
@@ -97,7 +97,7 @@ type table interface {
 
 func (g *guard) table() table { return g.Rules().Family(core.KindBreaker).(table) }
 
-// status returns the status of the breaker of a rule on a resource.
+// status returns the status of a rule's breaker on a resource.
 func (g *guard) status(rule, resource string) breaker.Status {
 	g.t.Helper()
 	for _, s := range g.table().Status() {
@@ -191,7 +191,7 @@ func (g *guard) run(script []step) {
 	}
 }
 
-// quick returns a breaker that the first failure opens, for a second.
+// quick returns a breaker that opens for one second on the first failure.
 func quick(id string) breaker.Rule {
 	return breaker.Rule{ID: id, Resource: "orders", MinCalls: 1, Recovery: time.Second}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// journal is the log topic of one breaker: its changes, at most one line a second. It survives the
+// journal is the log topic of one breaker: its changes, at most one line per second. It survives the
 // revisions of the rule. Safe for concurrent use.
 type journal struct {
 	pace engine.LogPace

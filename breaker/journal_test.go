@@ -137,7 +137,7 @@ func TestLogSaysWhatWasMeasured(t *testing.T) {
 	}
 }
 
-// A flapping breaker writes one line a second, and the last line has the final state.
+// A flapping breaker writes one line per second, and the last line has the final state.
 func TestLogOfABreakerThatFlaps(t *testing.T) {
 	g, log := logged(t, breaker.Rule{ID: "b", Resource: "orders", MinCalls: 1, Recovery: 10 * ms})
 	for i := range 50 { // half a second of opening, in which each probe but the last fails

@@ -7,28 +7,28 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// machine is the state of one breaker. It survives the revisions of its rule, whose terms it is
-// given. Safe for concurrent use.
+// machine is the state of one breaker. It survives the revisions of its rule, and uses the terms of
+// the latest. Safe for concurrent use.
 //
 // # Numbers
 //
-// One counter numbers states and probes, in the order in which they begin. A call admitted by an
-// ordinary state carries the number of that state, a probe one of its own, which is higher than
-// that of its state and lower than that of the next. So the number of a completing call classifies
-// it: if lower than the current state's, the call belongs to a state that is over, and changes
-// nothing; if equal, it counts; if higher, it is a probe of the current state.
+// One counter numbers states and probes, in the order in which they begin. An ordinary call carries
+// the number of the state that admitted it. A probe has its own number, higher than its state's and
+// lower than the next state's. So the number of a completing call classifies it: if it is lower than
+// the current state's, the call belongs to an earlier state and changes nothing; if equal, it
+// counts; if higher, it is a probe of the current state.
 //
 // # Which calls may pass without the lock
 //
-// word is the state and its number, gate the time before which the state admits no call. Both
-// change only under mu, gate before word. A caller loads word first. If it says closed, the call
-// passes as of that instant; a goroutine that opens the breaker an instant later doesn't see the
-// call, like any other call under way. Otherwise gate is at least as new, and may be that of a
-// later state: a call that it refuses would certainly be refused a moment later, and any other call
-// takes the lock and looks again. So probes are handed out one at a time, and there are never more
-// than the rule allows.
+// word is the state and its number, gate the time before which the state admits no call. Both change
+// only under mu, gate before word. A caller loads word first. If it says closed, the call passes as
+// of that instant; a goroutine that opens the breaker an instant later doesn't see the call, like
+// any other call under way. Otherwise gate is at least as new, and may belong to a later state: a
+// call that it refuses would certainly be refused a moment later, and any other call takes the lock
+// and looks again. So probes are handed out one at a time, and there are never more than the rule
+// allows.
 //
-// A call that succeeds while the breaker is closed doesn't take the lock either, see goodTally.
+// A call that succeeds while the breaker is closed doesn't take the lock either; see goodTally.
 //
 // Time only moves forward: changes under mu happen at the latest time of any call that passed, see
 // advanceLocked.

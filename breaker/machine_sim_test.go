@@ -51,8 +51,8 @@ func (m *model) enter(to State) {
 	m.retry = m.latest + due
 }
 
-// admit reports whether a caller could get that answer, and follows it. A caller that is early by
-// its own clock may be refused, even if it is time by the clocks of others.
+// admit reports whether a caller could get that result, and applies it. A caller that is early by
+// its own clock may be refused, even if it is on time by other callers' clocks.
 func (m *model) admit(caller int, now int64, got bool) bool {
 	if m.state == Closed {
 		m.carries[caller] = m.epoch
@@ -146,10 +146,10 @@ func setUp(s *schedules.Schedule) (*machine, *model, [2]admission) {
 
 const olds = 10
 
-// Callers come to a breaker that is closed, open, or due, with clocks that differ; their calls
-// succeed or fail, end neutrally, or are refused elsewhere. Under every schedule the answers are
-// possible in some serial order, so there are never too many probes in flight, and the changes are
-// legal and follow each other.
+// Callers with different clocks ask a breaker that is closed, open, or due; their calls succeed or
+// fail, end neutrally, or are refused elsewhere. Under every schedule the results are possible in
+// some serial order, so there are never too many probes in flight, and the changes are legal and
+// follow each other.
 // known bug 81, 83
 func TestSimBreaker(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
@@ -231,7 +231,7 @@ func TestSimBreaker(t *testing.T) {
 					func(want *model) bool { return want.state == state }
 			})
 			if !history.Linearizable(want, (*model).clone) {
-				s.Failf("no serial order gives these answers (began-ended):\n%v", &history)
+				s.Failf("no serial order gives these results (began-ended):\n%v", &history)
 			}
 		})
 	})
@@ -282,8 +282,8 @@ func TestSimNeutralProbesEverySchedule(t *testing.T) {
 				}
 				out++
 				most = max(most, out)
-				if !m.holds(a.number) { // meanwhile others ask
-					s.Failf("the place of a probe is not its own")
+				if !m.holds(a.number) { // others ask at the same time
+					s.Failf("a probe's slot is not its own")
 				}
 				out-- // while it still holds its slot
 				if c := m.leave(a.number, due); c != (Change{}) {

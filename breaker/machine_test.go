@@ -153,7 +153,7 @@ func (tr *trace) leave(i int) {
 	}
 	after := tr.m.status(tr.now)
 	if after.Neutral > before.Neutral+1 || after.Probes > before.Probes || after.Probes < before.Probes && !g.probe {
-		tr.fail("a neutral call left other figures")
+		tr.fail("a neutral call changed the stats")
 	}
 	if g.probe && g.number > tr.number && max(tr.m.latest, tr.now) < g.until && after.Probes != before.Probes-1 {
 		tr.fail("a probe that said nothing is still waited for")

@@ -160,13 +160,13 @@ func TestNotNeutral(t *testing.T) {
 		{"no failure", gone, never, errMissing, "halfOpen-closed"},
 		{"no failure, cancelled", gone, never, context.Canceled, "halfOpen-closed"},
 		{"a failure", gone, always, context.Canceled, "halfOpen-open"},
-		{"judged already", gone, nil, engine.Certain(errMissing), "halfOpen-open"},
-		{"judged twice", gone, never, engine.Certain(errMissing), "halfOpen-closed"},
+		{"already decided", gone, nil, engine.Certain(errMissing), "halfOpen-open"},
+		{"decided twice", gone, never, engine.Certain(errMissing), "halfOpen-closed"},
 		{"timed out", timedOut, nil, context.DeadlineExceeded, "halfOpen-open"},
 		{"timed out, another error", timedOut, nil, context.Canceled, "halfOpen-open"},
 		{"of another context", t.Context(), nil, context.Canceled, "halfOpen-closed"},
 		{"another's time", gone, nil, context.DeadlineExceeded, ""},
-		{"refused, whatever the function", gone, always, errRefused, ""},
+		{"refused, regardless of the function", gone, always, errRefused, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := newGuard(t, quick("b"))
@@ -183,8 +183,8 @@ func TestNotNeutral(t *testing.T) {
 	}
 }
 
-// If a call is reported several times, a failure counts most, whatever comes before and after; a
-// panic is a failure, even if the caller gave up.
+// If several outcomes of a call are reported, a failure takes precedence, in any order; a panic is a
+// failure, even if the caller gave up.
 func TestNeutralAndFailed(t *testing.T) {
 	for _, errs := range [][]error{{errOwn, errRefused}, {errRefused, errOwn}} {
 		g := newGuard(t, quick("b"))

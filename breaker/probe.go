@@ -22,7 +22,7 @@ func (m *machine) shut() {
 	m.gate.Store(m.probes[over].until)
 }
 
-// wait adds a probe to the ones in flight.
+// wait adds a probe to those in flight.
 func (m *machine) wait(p probe) {
 	i, _ := slices.BinarySearchFunc(m.probes, p.until+1, func(q probe, until int64) int { return cmp.Compare(q.until, until) })
 	m.probes = slices.Insert(m.probes, i, p)

@@ -20,11 +20,11 @@ type Rule struct {
 	// ID names the rule in errors, logs and statistics, and links it to its predecessor on a
 	// reload. If empty, it is derived from the other fields.
 	ID string `yaml:"id,omitempty"`
-	// Resource is the name passed to api.Entry, or a pattern as Match says. Required. "*" applies
-	// to every resource that no other enforced breaker rule applies to. Each resource has a breaker
-	// of its own.
+	// Resource is the name passed to api.Entry, or a pattern; see Match. Required. "*" applies to
+	// every resource that no other enforced breaker rule applies to. Each resource has its own
+	// breaker.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources. The zero value is api.MatchExact. api.MatchPrefix
+	// Match determines how Resource names resources. The zero value is api.MatchExact. api.MatchPrefix
 	// matches all names that begin with the text before the star at the end of Resource, as in "GET
 	// /users/*". api.MatchPath compares the parts between slashes, where a star matches any part,
 	// as in "GET /users/*/orders". A rule of these two kinds applies to a name only if no enforced
@@ -58,18 +58,18 @@ type Rule struct {
 	// Probes is the number of calls that must succeed in a row while the breaker is half-open, and
 	// the most that run at the same time. 1 to 1000; 0 means 1.
 	Probes int `yaml:"probes,omitempty"`
-	// ProbeTimeout is the time after which a probe that has not completed frees its place for
-	// another call. 1 ms to 24 h; 0 means Recovery.
+	// ProbeTimeout is the time after which a probe that has not completed frees its slot for another
+	// call. 1 ms to 24 h; 0 means Recovery.
 	ProbeTimeout time.Duration `yaml:"probeTimeout,omitempty"`
 	// Ramp makes the breaker close in steps: 1 %, then 10 %, then 50 % of the calls pass, each for
 	// this long. 1 ms to 24 h; 0 means that it closes immediately.
 	Ramp time.Duration `yaml:"ramp,omitempty"`
-	// Mode says whether the rule is enforced. The zero value is api.Enforce.
+	// Mode determines whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 
-// DefaultInterval is the default of Interval. It is long enough for a resource that is called once
-// a second to have the five calls that a breaker needs by default.
+// DefaultInterval is the default of Interval. It is long enough that a resource that is called once
+// per second has the five calls that a breaker needs by default.
 const DefaultInterval = 10 * time.Second
 
 // The ranges of a rule's fields.

@@ -2,8 +2,8 @@ package breaker
 
 import "time"
 
-// Single is a breaker on its own, for code that judges something other than a resource: package
-// outlier has one for each endpoint of a resource. Its changes are not reported to listeners. A
+// Single is a standalone breaker, for code that guards something other than a resource: package
+// outlier creates one for each endpoint of a resource. Its changes are not reported to listeners. A
 // call goes through Admit, and then through Complete, or GiveBack if it doesn't run.
 //
 // Its owner needs a lock: methods that change it must not run at the same time.
@@ -43,7 +43,7 @@ func (s Single) Holds(number uint64) bool { return s.machine.holds(number) }
 // GiveBack releases the probe of a call that doesn't run.
 func (s Single) GiveBack(number uint64) { s.machine.giveBack(number) }
 
-// Complete counts the end of a call, see [EndOf]. If mayTrip is false, a closed breaker stays
+// Complete counts the end of a call; see [EndOf]. If mayTrip is false, a closed breaker stays
 // closed, and may trip with a later call.
 func (s Single) Complete(number uint64, now int64, end End, mayTrip bool) {
 	m := s.machine

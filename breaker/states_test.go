@@ -71,7 +71,7 @@ func TestConsecutiveErrorsAfterAnother(t *testing.T) {
 	assert.Empty(t, g.changes())
 }
 
-// By default a breaker of a resource that is called once a second can trip.
+// By default the breaker of a resource that is called once per second can trip.
 func TestOneCallASecond(t *testing.T) {
 	g := newGuard(t, breaker.Rule{ID: "b", Resource: "orders", Threshold: 0.5})
 	g.run([]step{
@@ -424,8 +424,8 @@ func TestTwoBreakers(t *testing.T) {
 	assert.ErrorContains(t, err, "are the same: remove one")
 }
 
-// A call that waits takes a probe after its wait, not before, and is refused if the breaker has
-// opened meanwhile.
+// A call that waits takes a probe slot after its wait, not before, and is refused if the breaker
+// opened while it waited.
 func TestAskedAgainAfterTheWait(t *testing.T) {
 	g := newGuard(t)
 	queue := []flow.Rule{{ID: "queue", Resource: "orders", Threshold: 10, Behavior: flow.Throttle, MaxWait: time.Minute}}

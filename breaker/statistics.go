@@ -6,7 +6,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// tally counts completed calls, and the ones that failed or were slow.
+// tally counts completed calls, and those of them that failed or were slow.
 type tally struct{ calls, bad int64 }
 
 // statistics holds the tallies of the last interval, and their sum; or, without a ring, the
@@ -49,7 +49,7 @@ func (s *statistics) add(now int64, bad bool) tally {
 	return s.sum
 }
 
-// addToRow is add for consecutive failures; a success resets them.
+// addToRow is like add, but counts consecutive failures; a success resets them.
 func (s *statistics) addToRow(bad bool) tally {
 	s.until = math.MaxInt64
 	if !bad {
@@ -73,7 +73,7 @@ func (s *statistics) addGood(n int64) {
 	}
 }
 
-// turn advances to the bucket of now.
+// turn advances to the current bucket.
 func (s *statistics) turn(now int64) *stat.Bucket[tally] {
 	b := s.ring.Current(now)
 	if b.Start != s.start { // other buckets may have expired with it

@@ -44,8 +44,8 @@ const (
 	good    verdict = iota
 	bad             // the call counts against the resource
 	neutral         // no judgement; a probe that ends so has not been one
-	// blind is a call without a response time under a strategy that judges by it: no judgement, but
-	// a probe keeps its slot all the same, and counts as good.
+	// blind is a call without a response time under a strategy that depends on it: the call isn't
+	// counted, but a probe keeps its slot all the same, and counts as good.
 	blind
 )
 

@@ -30,9 +30,9 @@ func (tw *twins) fail(problem string) {
 	}
 }
 
-// same fails unless both gave the same answer.
+// same fails unless both gave the same result.
 func (tw *twins) same(what string, a, b Change) {
-	a.of, b.of = nil, nil // the terms are twins as well
+	a.of, b.of = nil, nil // the terms have twins as well
 	if a != b {
 		tw.fail(what + " changes one and not the other")
 	}
@@ -106,7 +106,7 @@ func (tw *twins) step(r *rand.Rand) {
 // alike fails if the two differ in any state.
 func (tw *twins) alike() {
 	if a, b := tw.m.status(tw.now), tw.locked.status(tw.now); a != b {
-		tw.fail("they tell different figures")
+		tw.fail("their stats differ")
 	}
 	if tw.m.latest != tw.locked.latest {
 		tw.fail("one knows of a later time")

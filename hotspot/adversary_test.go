@@ -15,9 +15,9 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
-// An adversary cycles values through a table that is much too small, in any order it likes. No
-// value gets more than the limit in any real interval, or more than a bucket of its own would grant
-// in some phase: the units earned in the time and two full buckets.
+// An adversary cycles values through a table that is much too small, in any order it likes. No value
+// gets more than the limit in any real interval, or more than its own bucket could grant, whatever
+// its phase: the units earned in that time plus two full buckets.
 // known bug 87
 func TestCyclingValuesNeverRaisesALimit(t *testing.T) {
 	r := random(t)
@@ -114,8 +114,8 @@ func TestCyclingValuesKeepDistances(t *testing.T) {
 	}
 }
 
-// The same for units in flight: a value with units in flight is never evicted, and a value without
-// a cell counts with the others that have none.
+// The limit on units in flight holds too: a value with units in flight is never evicted, and all
+// values without a cell share one count.
 // known bug 87, 89
 func TestCyclingValuesHoldTheLimitInFlight(t *testing.T) {
 	r := random(t)

@@ -43,13 +43,13 @@ func (b bucket) room(now, n, interval int64, q *quota) time.Duration {
 	if b.at(now, interval, q).fits(n, q) {
 		return 0
 	}
-	// Units come back once more than an interval has passed, and enough of them once the time that
-	// earns the missing ones has passed.
+	// The bucket is refilled once more than an interval has passed, and has enough units once the
+	// missing ones are earned.
 	after := max(interval+1, earning(b.used-q.size+n, interval, q.units))
 	return time.Duration(max(0, b.filled+after-now))
 }
 
-// earning returns the time in which need units come back: need * interval / units, rounded up.
+// earning returns the time it takes to earn need units: need * interval / units, rounded up.
 func earning(need, interval, units int64) int64 {
 	high, low := bits.Mul64(uint64(need), uint64(interval))
 	if high >= uint64(units) {
@@ -62,7 +62,7 @@ func earning(need, interval, units int64) int64 {
 	return int64(min(n, math.MaxInt64/4))
 }
 
-// earned returns the units that come back in a time: time / interval * units, rounded down.
+// earned returns the units earned in the given time: time / interval * units, rounded down.
 func earned(time, interval, units int64) int64 {
 	high, low := bits.Mul64(uint64(time), uint64(units))
 	if high >= uint64(interval) {
@@ -125,8 +125,8 @@ func (c *controller) takeFilledLocked(inv *engine.Invocation, x *cell, now, n in
 }
 
 // takeFromRestLocked takes n units for a value that has no cell. The time of its first call is
-// unknown, so the rest is not refilled at once: units taken there stay within the threshold in
-// every real interval, so a bucket of the value's own would not have refused them.
+// unknown, so the rest is not refilled at once: units taken there stay within the threshold in every
+// real interval, so the value's own bucket would not have refused them.
 func (s *shard) takeFromRestLocked(now, n int64, rule *controller) (engine.Reservation, bool) {
 	w := s.restWindow(now, rule.rule.Interval)
 	receipt, ok := w.TryAdd(0, now, n, rule.quota.units)

@@ -117,8 +117,8 @@ func (c *controller) ask(now int64, v argument.Value, n int64, first bool) *core
 	return c.refuseLocked(x, n, q)
 }
 
-// fitsLocked is ask for a cell. A nil x stands for a value without a cell, which gets one if there
-// is room; only taking can tell.
+// fitsLocked is like ask, but for one cell. A nil x stands for a value without a cell, which gets
+// one if there is room; only taking can tell.
 func (c *controller) fitsLocked(s *shard, x *cell, v *argument.Value, now, n int64, q *quota, first bool) bool {
 	switch {
 	case q.none:
@@ -144,9 +144,9 @@ func (c *controller) fitsLocked(s *shard, x *cell, v *argument.Value, now, n int
 	return c.usedLocked(x, now, q) <= q.size-n
 }
 
-// takePlain is Take for a call with one value (nil for none) under a rule with a bucket for each
-// value. It is take without the parts that don't apply here, and with the units lent to lanes.
-// Granted units are reserved on inv.
+// takePlain is like Take, but for a call with at most one value (nil for none) under a rule that
+// keeps a bucket for each value. It leaves out the parts of take that don't apply here, and uses the
+// units lent to lanes. Granted units are reserved on inv.
 func (c *controller) takePlain(inv *engine.Invocation, lane uint32, now, n int64, v *argument.Value) (block *core.BlockError) {
 	if v == nil {
 		return nil
@@ -273,7 +273,7 @@ func (c *controller) takeTurn(inv *engine.Invocation, v argument.Value, n int64)
 	return 0, c.refuseLocked(x, n, q)
 }
 
-// takeFromLocked is grant for a cell of another rule.
+// takeFromLocked is like grant, but for a cell of another rule.
 func (c *controller) takeFromLocked(x *cell, now, n int64, q *quota) (held engine.Reservation, ok bool) {
 	if c.rule.Behavior == TokenBucket {
 		return x.takeTokensLocked(now, n, q)

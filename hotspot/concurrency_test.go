@@ -55,7 +55,7 @@ func TestConcurrencyOfLists(t *testing.T) {
 	exit2()
 }
 
-// Held units are released exactly once, as they were taken, whatever the rules are by then.
+// Held units are released exactly once, the way they were taken, even if the rules have changed.
 // known bug 88, 89
 func TestConcurrencyOverReloads(t *testing.T) {
 	rule := hotspot.Rule{ID: "c", Param: "user", Threshold: 2, Metric: hotspot.Concurrency}

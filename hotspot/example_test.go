@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 )
 
-// Every user gets two calls a second, and one of them more. A call without a user is refused.
+// Every user gets two calls per second, and one of them gets more. A call without a user is refused.
 func Example() {
 	guard, err := api.New(api.Config{Clock: api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))})
 	if err != nil {

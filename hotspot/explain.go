@@ -72,7 +72,7 @@ func (c *controller) explain(inv *engine.Invocation, v argument.Value, n int64, 
 			fresh.turnsLocked().NotBefore(leaves.last()) // as the floor will require
 		}
 		m := c.explainCellLocked(inv, &fresh, n, q, j)
-		// By then the value may get the place of another.
+		// By then the value may get the cell of another.
 		j.About = j.About || leaves != nil && !j.Next.IsZero()
 		return m
 	}
@@ -102,7 +102,7 @@ func (s *shard) findsRoomLocked(now int64, rule *controller) (leaves *cell, ok b
 	return nil, false
 }
 
-// explainCellLocked is fitsLocked with the numbers behind it.
+// explainCellLocked is like fitsLocked, but reports the numbers behind the decision.
 func (c *controller) explainCellLocked(inv *engine.Invocation, x *cell, n int64, q *quota, j *core.Judgement) core.Measure {
 	now, first := inv.Now(), inv.Prioritized()
 	switch {
@@ -139,7 +139,7 @@ func (c *controller) measureLocked(x *cell, now, n int64, q *quota, first bool) 
 	case c.rule.Behavior == Throttle:
 		wait := x.wait(now, q.cost(n), first)
 		if first && x.queue != nil && !x.queue.Empty() {
-			return engine.MeasureTurns(wait, c.rule.MaxWait, nil) // calls that overtake have other turns
+			return engine.MeasureTurns(wait, c.rule.MaxWait, nil) // prioritized calls have other turns
 		}
 		left := x.last().TurnsWithin(now, q.cost(1), c.rule.MaxWait)
 		return engine.MeasureTurns(wait, c.rule.MaxWait, &left)
@@ -149,13 +149,13 @@ func (c *controller) measureLocked(x *cell, now, n int64, q *quota, first bool) 
 	return engine.MeasureUnits(perInterval, c.usedLocked(x, now, q), q.size)
 }
 
-// explainRestLocked is explainCellLocked for values without a cell.
+// explainRestLocked is like explainCellLocked, but for values without a cell.
 func (c *controller) explainRestLocked(inv *engine.Invocation, s *shard, n int64, j *core.Judgement) core.Measure {
 	m := c.explainCellLocked(inv, &s.rest, n, &c.quota, j)
 	if c.quota.none || !c.rule.fills() || c.rule.Behavior != Reject || c.windows(&s.rest) {
 		return m
 	}
-	w, now := s.window, inv.Now() // the window limits the rest, see takeFromRestLocked
+	w, now := s.window, inv.Now() // the window limits the rest; see takeFromRestLocked
 	if w == nil {
 		w, _ = stat.NewWindow(stat.Shape{Interval: c.rule.Interval, Buckets: 1})
 	}

@@ -5,9 +5,9 @@ import (
 )
 
 // index finds the cells of a shard by value: a hash table with linear probing, at most three
-// quarters full. A Go map grows when keys come and go for a long time, even if there are never more
-// of them; this table only ever grows to fit the peak number of cells. Nor does it hash a value
-// again: it uses the hash that chose the shard.
+// quarters full. A Go map keeps growing if keys are added and deleted for a long time, even if their
+// number stays the same; this table grows only to fit the peak number of cells. It doesn't hash a
+// value again either: it uses the hash that chose the shard.
 type index struct {
 	slots []place // length is a power of two
 	n     int

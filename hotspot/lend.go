@@ -12,43 +12,43 @@ import (
 
 // Lending: where many processors contend for one value of a shard, its cell lends units to the
 // callers' lanes ahead of their calls; and once its bucket is full, it publishes the refusal where
-// no lock is needed to read it. A call decided that way writes only to its lane. One value of a
-// shard at a time, its hot value, lends, by the quota of one controller. Its cell stays the same,
-// and every decision that isn't made here is made there, under the lock.
+// no lock is needed to read it. A call decided that way writes only to its lane. Only one value of a
+// shard lends at a time, its hot value, and only under one controller's quota. Its cell stays the
+// same, and every decision that isn't made here is made there, under the lock.
 //
-// It pays from two processors on: with two goroutines on one value, a call that passes took 38 % of
-// the time that it takes without lending, and a refused one 35 % (medians of five alternating runs
-// of BenchmarkHotspotContended in package api).
+// It pays with two or more processors: with two goroutines on one value, an admitted call took 38 %
+// of the time that it takes without lending, and a refused one 35 % (medians of five alternating
+// runs of BenchmarkHotspotContended in package api).
 //
 // # Invariants
 //
-//  1. Units on lanes are used in the newest bucket of the cell's window, from before they can be spent
-//     until after they no longer can. So admitted units plus units on lanes are at most the used
-//     ones; and the window begins no bucket meanwhile. The same holds for a cell whose bucket is
-//     refilled, which isn't refilled meanwhile.
-//  2. While a refusal is shown, there is no room for so many units, lent ones aside, and no bucket
-//     begins or is refilled.
+//  1. Units on lanes count as used in the newest bucket of the cell's window, from before they can
+//     be spent until after they no longer can. So admitted units plus units on lanes are at most the
+//     used ones, and the window starts no new bucket during that time. Likewise a cell with a
+//     refilled bucket isn't refilled during that time.
+//  2. While a refusal is shown, there is no room for that many units, not counting lent ones, and no
+//     bucket begins or is refilled.
 //  3. settle ends both, counts the calls decided without the lock, and comes before any read or change
 //     of the cell. There is one exception, takePlain in the same bucket or filling where there is
 //     room (see collect): it only uses more, which leaves (1) and (2) true.
 //  4. token and until are stored before anything is lent or shown, and don't change while it is. Nor
-//     does the tick of the cell's heat: until is not after its end.
+//     does the tick of the cell's heat, since until is at most the tick's end.
 //
 // A call that spends loads the word of its lane, then until and token, and swaps that word for
-// another. Nothing was settled in between, or the word would have another version; so until and
+// another. Nothing was settled in between, or the word's version would have changed; so until and
 // token belong to the bucket in which the units are used, and they cover the call's time. By (1)
 // there was room for the call at the swap, the moment of its admission.
 //
-// A call that is refused loads the shown refusal, then until, and then the refusal once more: the
-// same, by its number. So it was shown when until was loaded, the moment of the refusal: by (2) the
-// call's units didn't fit, lent ones aside.
+// A call that is refused loads the shown refusal, then until, and then the refusal again, and finds
+// the same number. So that refusal was shown when until was loaded, the moment of the call's
+// refusal: by (2) the call's units didn't fit, not counting lent ones.
 //
 // In both cases the call has checked that the hot value belongs to the controller that decides it.
 // A value that is evicted or follows another rule is settled first, and from then on nothing is
 // lent or shown there.
 //
-// Lending units and showing refusals allocates nothing; making a value hot does, once callers have
-// waited for each other [lending.After] times in a second.
+// Lending units and showing refusals doesn't allocate; making a value hot does, once callers have
+// waited for each other [lending.After] times within a second.
 type hotValue struct {
 	cell  *cell
 	rule  *controller
@@ -59,7 +59,7 @@ type hotValue struct {
 	holder  engine.Holder    // of the units that calls take
 	until   shared.Int64     // the last instant at which lent units and a shown refusal are valid
 	token   shared.Int64     // the number of the window's bucket, or the time of the filling
-	refusal shared.Uint64    // number(32) | the fewest units that are refused(32), 0 if none is shown
+	refusal shared.Uint64    // number(32) | minimum units refused(32); 0 means none is shown
 	block   *core.BlockError // set before the first refusal is shown, and never changed
 
 	lanes []hotLane // length is a power of two

@@ -200,7 +200,7 @@ func TestSimHotValues(t *testing.T) {
 			lending.Always = false // for the worlds to compare with
 			do("look", func(w *world) string { return w.look(start) })
 			if !history.Linearizable(new([]action), func(d *[]action) *[]action { c := append([]action(nil), *d...); return &c }) {
-				s.Failf("a rule that lends nothing gives these answers in no serial order (began-ended):\n%v", &history)
+				s.Failf("no serial order under a rule without lending gives these results (began-ended):\n%v", &history)
 			}
 			if most < 2 {
 				return // counts of an evicted value are lost

@@ -177,8 +177,8 @@ func TestRefusalsOfAHotValueAreCounted(t *testing.T) {
 	require.Equal(t, before+3, refused) // the very first call was refused as well
 }
 
-// Many callers take on all lanes, while some give back, others read and the bucket is refilled:
-// each filling admits exactly the limit, and each call is counted once.
+// Many callers take units on all lanes while some return units, others read, and the bucket is
+// refilled. Each filling admits exactly the limit, and each call is counted once.
 func TestHotValueUnderACrowd(t *testing.T) {
 	const limit, callers = 2000, 8
 	c, s := lender(t, limit, Strict)

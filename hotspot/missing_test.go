@@ -77,8 +77,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// A call with a value has its limit, whatever the rule does with calls without one; a list with a
-// missing value is judged by the values it has.
+// A call with a value gets that value's limit, regardless of what the rule does with calls without
+// one. For a list with a missing value, the values that it has decide.
 func TestMissingBesideValues(t *testing.T) {
 	for _, shape := range shapes {
 		for missing, want := range map[hotspot.Missing]string{
@@ -117,7 +117,7 @@ func TestMissingAfterAReload(t *testing.T) {
 	assert.Equal(t, "pass x2", g.outcomes(2, user("")))
 	assert.Equal(t, "block", g.outcomes(1, user("ann")))
 	load(hotspot.MissingShared)
-	assert.Equal(t, "block", g.outcomes(1, user("")), "it was not filled up meanwhile")
+	assert.Equal(t, "block", g.outcomes(1, user("")), "it was not refilled in the meantime")
 	assert.Equal(t, "block", g.outcomes(1))
 	load(hotspot.MissingRefuse)
 	g.clock.Advance(3 * rule.Interval)
@@ -126,7 +126,7 @@ func TestMissingAfterAReload(t *testing.T) {
 	assert.Equal(t, "pass", g.outcomes(1))
 }
 
-// Calls without a value may have a limit of their own.
+// Calls without a value may have their own limit.
 func TestMissingWithAnException(t *testing.T) {
 	rule := hotspot.Rule{ID: "r", Param: "user", Threshold: 1, Missing: hotspot.MissingShared,
 		Exceptions: []hotspot.Exception{{Value: hotspot.ValueOf(""), Threshold: 3}}}
@@ -150,8 +150,8 @@ func TestMissingExplained(t *testing.T) {
 	assert.Equal(t, `the call has no value for "user"; the rule refuses such calls`, x.Rules[0].Why)
 }
 
-// The log reports once that a rule found no value in its first hundred calls, whatever it does
-// then.
+// The log reports once that a rule found no value in its first hundred calls, regardless of what it
+// does with them.
 func TestLogOfMissingValues(t *testing.T) {
 	for _, shape := range shapes {
 		for _, missing := range []hotspot.Missing{hotspot.MissingNone, hotspot.MissingUnlimited, hotspot.MissingShared, hotspot.MissingRefuse} {

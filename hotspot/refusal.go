@@ -95,7 +95,7 @@ func (c *controller) retryTurn(last meter.Moment, now int64, q *quota) time.Dura
 	return max(0, last.Wait(now, q.cost(1))-c.rule.MaxWait)
 }
 
-// retryAnew is RetryAfter for a value that has no cell, if it gets one.
+// retryAnew is like RetryAfter, but for a value that has no cell and may get one.
 func (c *controller) retryAnew(s *shard, v *argument.Value, now int64, q *quota) (wait time.Duration, known bool) {
 	if c.rule.Behavior == Throttle && !q.none {
 		return c.retryTurn(s.firstAfter(q), now, q), true
@@ -105,8 +105,8 @@ func (c *controller) retryAnew(s *shard, v *argument.Value, now int64, q *quota)
 	return c.retryLocked(&begin, now, q)
 }
 
-// restRetry is RetryAfter for any value that has no cell: if there is no place for one, it takes
-// from the rest.
+// restRetry is like RetryAfter, but for any value that has no cell: if there is no room for one, it
+// takes from the rest.
 func (c *controller) restRetry(s *shard, now int64) (wait time.Duration, known bool) {
 	switch {
 	case len(s.ring) < s.room:

@@ -28,7 +28,7 @@ func TestRejectLimitsEachValue(t *testing.T) {
 	assert.Equal(t, "pass x3, block", g.outcomes(4, user("ann")))
 	assert.Equal(t, "pass x3, block", g.outcomes(4, user("bob")))
 	g.at(1100*ms - 1)
-	assert.Equal(t, "block", g.outcome(user("ann")), "units come back after the interval and a tenth")
+	assert.Equal(t, "block", g.outcome(user("ann")), "units expire after the interval and a tenth")
 	g.at(1100 * ms)
 	assert.Equal(t, "pass x3, block", g.outcomes(4, user("ann")))
 	assert.Equal(t, "pass x5", g.outcomes(5), "a call without the attachment is not limited")
@@ -99,7 +99,7 @@ func TestExceptions(t *testing.T) {
 	assert.Equal(t, "pass x3, block", g.outcomes(4, user("vip")))
 	assert.Equal(t, "block", g.outcomes(1, user("banned")))
 	assert.Equal(t, "pass x2, block", g.outcomes(3, user(uint8(42))))
-	assert.Equal(t, "pass, block", g.outcomes(2, user("42")), "text is no number")
+	assert.Equal(t, "pass, block", g.outcomes(2, user("42")), "text is not a number")
 	assert.Equal(t, "pass x2, block", g.outcomes(3, user(true)))
 	assert.Equal(t, "pass x2, block", g.outcomes(3, user(float32(1.5))))
 }
@@ -165,13 +165,13 @@ func TestWhoIsRefusedElsewhereFillsNothing(t *testing.T) {
 	assert.Equal(t, "pass x4, block", trial.Runs(passes(2010*ms, "ann")), "4 were earned in 2 s")
 	tooMany(5000*ms, "bob")
 	assert.Equal(t, "pass x4, block", trial.Runs(passes(5900*ms, "bob")))
-	assert.Equal(t, "block x5", trial.Runs(passes(6010*ms, "bob")), "a second after he was refused, and not after he got something")
+	assert.Equal(t, "block x5", trial.Runs(passes(6010*ms, "bob")), "one second after he was refused, not after he was admitted")
 }
 
 // A rule in shadow mode, of any family, changes no verdict of an enforced rule, even if there is
-// one place for a value. Rules that decide at once take before others refuse, so a call that is
-// refused elsewhere may cost a value its place; whether they decide at once must not depend on
-// rules that only watch.
+// only one cell. Rules that decide at once take units before others refuse, so a call that is
+// refused elsewhere may cost a value its cell; whether they decide at once must not depend on shadow
+// rules.
 // known bug 127
 func TestShadowRulesChangeNoVerdict(t *testing.T) {
 	play := func(watch func(*engine.SnapshotBuilder, []hotspot.Rule, []flow.Rule) error) (words []string) {
@@ -197,7 +197,7 @@ func TestShadowRulesChangeNoVerdict(t *testing.T) {
 	alone := play(func(b *engine.SnapshotBuilder, h []hotspot.Rule, f []flow.Rule) error {
 		return errors.Join(hotspot.Compile(b, h), flow.Compile(b, f))
 	})
-	assert.Contains(t, alone, "hotspot", "a value has lost its place")
+	assert.Contains(t, alone, "hotspot", "a value has lost its cell")
 	for name, watch := range map[string]func(*engine.SnapshotBuilder, []hotspot.Rule, []flow.Rule) error{
 		"hotspot": func(b *engine.SnapshotBuilder, h []hotspot.Rule, f []flow.Rule) error {
 			return errors.Join(hotspot.Compile(b, append(h, hotspot.Rule{Resource: "orders", Param: "item", Mode: spec.Shadow})), flow.Compile(b, f))

@@ -110,7 +110,7 @@ func TestEachResourceOfAPatternHasItsOwnValues(t *testing.T) {
 	}, f.Top)
 }
 
-// The measure of a hot value is the one that its next call would get.
+// A hot value's measure is the same as its next call would get.
 func TestHotValuesTellHowFullTheyAre(t *testing.T) {
 	for name, r := range map[string]hotspot.Rule{
 		"reject":      {Threshold: 4},

@@ -67,10 +67,10 @@ func TestRetryAfterInFlight(t *testing.T) {
 	e.Exit()
 }
 
-// Values that share the rest get the RetryAfter of a value that arrives anew.
+// Values that share the rest get the same RetryAfter as a new value.
 func TestRetryAfterOfTheRest(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{Param: "user", Threshold: 5, MaxValues: 1})
-	assert.Equal(t, "pass", g.outcome(user("ann"))) // ann has the one place
+	assert.Equal(t, "pass", g.outcome(user("ann"))) // ann has the only cell
 	block := g.retryAfter("bob")
 	assert.Equal(t, 1100*ms, comeAgain(t, block), "a strict window of ten buckets and one")
 	g.at(time.Second)
@@ -84,14 +84,14 @@ func TestRetryAfterOfTheRest(t *testing.T) {
 	assert.Equal(t, 100*ms, comeAgain(t, q.retryAfter("bob")))
 }
 
-// The refusal of a rule that changed answers by the new rule.
+// After a rule has changed, its earlier refusal reports RetryAfter by the new rule.
 func TestRetryAfterAReload(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{ID: "users", Param: "user", Threshold: 10, Window: hotspot.Refill})
 	before := g.retryAfter("ann")
 	g.load(hotspot.Rule{ID: "users", Param: "user", Threshold: 2, Window: hotspot.Refill})
 	after := g.retryAfter("ann")
 	assert.NotSame(t, before, after)
-	assert.Equal(t, 4500*ms, comeAgain(t, after), "ten are used, two come back a second")
+	assert.Equal(t, 4500*ms, comeAgain(t, after), "ten are used, two are refilled per second")
 	g.load(hotspot.Rule{ID: "users", Param: "user", Threshold: 20, Window: hotspot.Refill})
 	assert.Equal(t, "pass", g.outcome(user("ann")))
 }

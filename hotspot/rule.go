@@ -19,9 +19,9 @@ import (
 //
 //	hotspot.Rule{Resource: "GET /orders", Param: "user", Threshold: 10}
 //
-// admits ten calls a second of every user and rejects the rest. By default calls without the
-// argument are not limited; see Missing. The elements of a slice are values of their
-// own, all of them limited; an element that occurs twice takes twice as much.
+// admits ten calls per second for every user and rejects the others. By default calls without the
+// argument are not limited; see Missing. Each element of a slice is a value and is limited; an
+// element that occurs twice takes twice as much.
 //
 // Setting a field that no rule of this metric and behavior reads is an error; the zero value leaves
 // a field unset.
@@ -29,11 +29,11 @@ type Rule struct {
 	// ID names the rule in errors, logs and statistics, and links it to its predecessor on a
 	// reload. If empty, it is derived from the other fields.
 	ID string `yaml:"id,omitempty"`
-	// Resource is the name passed to api.Entry, or a pattern as Match says. Required. "*" applies
-	// to every resource that no other enforced hotspot rule applies to. Each resource has limits of
-	// its own for its values.
+	// Resource is the name passed to api.Entry, or a pattern; see Match. Required. "*" applies to
+	// every resource that no other enforced hotspot rule applies to. Each resource has separate
+	// limits for its values.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources. The zero value is api.MatchExact. api.MatchPrefix
+	// Match determines how Resource names resources. The zero value is api.MatchExact. api.MatchPrefix
 	// matches all names that begin with the text before the star at the end of Resource, as in "GET
 	// /users/*". api.MatchPath compares the parts between slashes, where a star matches any part,
 	// as in "GET /users/*/orders". A rule of these two kinds applies to a name only if no enforced
@@ -49,10 +49,10 @@ type Rule struct {
 	// Param is the name of the attachment (api.Param) whose values are limited, instead of an
 	// argument.
 	Param string `yaml:"param,omitempty"`
-	// Missing decides about a call without the value, or with empty text: shared gives all of them
-	// one limit, that of the value "", which can be an exception; refuse refuses them; unlimited
-	// doesn't limit them. The zero value is Sentinel's way: calls without a value are not limited,
-	// and empty text is a value.
+	// Missing decides on calls without the value, or with empty text: shared gives all of them one
+	// limit, the limit of the value "", which can be an exception; refuse refuses them; unlimited
+	// doesn't limit them. The zero value does as Sentinel does: calls without a value are not
+	// limited, and empty text is a value.
 	Missing Missing `yaml:"missing,omitempty"`
 	// Threshold is the limit of each value: units per Interval for QPS, units in flight for
 	// Concurrency. Finite and not negative; 0 blocks every value. Fractions are exact for the
@@ -76,7 +76,7 @@ type Rule struct {
 	// MaxWait is the longest time in the queue of a value. Up to 24 h; 0 means 500 ms. Only with
 	// Throttle.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
-	// Exceptions are values with limits of their own.
+	// Exceptions are values with their own limits.
 	Exceptions []Exception `yaml:"exceptions,omitempty"`
 	// MaxValues is the number of values that the rule tracks, not counting those in Exceptions. 1
 	// to 1,000,000; 0 means 10,000. Further values share limits.
@@ -84,11 +84,11 @@ type Rule struct {
 	// Cluster makes several processes share the limits of values, and says how. The zero value
 	// keeps them to this process. Needs an ID, and behavior Reject or Throttle without Burst.
 	Cluster cluster.Rule `yaml:"cluster,omitempty"`
-	// Mode says whether the rule is enforced. The zero value is api.Enforce.
+	// Mode determines whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 
-// Exception is a value with a limit of its own, as in
+// Exception is a value with its own limit, as in
 //
 //	hotspot.Exception{Value: hotspot.ValueOf("batch"), Threshold: 100}
 type Exception struct {
@@ -186,7 +186,7 @@ func (r Rule) counts() (strict, refills bool) {
 	return counts && r.Window == Strict, counts && r.Window == Refill
 }
 
-// fills reports whether the rule counts units of each value that come back over time.
+// fills reports whether the rule counts each value's units and refills them over time.
 func (r Rule) fills() bool { return r.Metric == QPS && r.Behavior != Throttle }
 
 // unread returns the error for a field that the rule's metric or behavior doesn't use. readers
@@ -232,7 +232,7 @@ func (r Rule) checkThreshold(field string, threshold float64) error {
 		return family.CheckBucket(field, threshold, r.Interval, r.Burst)
 	}
 	if perSecond := threshold / r.Interval.Seconds(); r.Behavior == Throttle && perSecond > MaxThrottle {
-		return spec.BadField(field, "is %g a second: a throttle spaces at most %g a second", perSecond, float64(MaxThrottle))
+		return spec.BadField(field, "is %g per second: a throttle spaces at most %g per second", perSecond, float64(MaxThrottle))
 	}
 	return nil
 }
@@ -298,7 +298,7 @@ type quota struct {
 	units   int64        // of the threshold, per interval or in flight
 	size    int64        // of a full bucket
 	perUnit float64      // nanoseconds
-	unit    meter.Moment // of a token bucket: the time in which one unit comes back; zero if none does
+	unit    meter.Moment // of a token bucket: the time to refill one unit; zero if none is refilled
 	private bool         // the rule has always named the value: none of its units are in the rest
 }
 

@@ -55,7 +55,7 @@ func (r Rule) checkSharedLimit(threshold float64) error {
 }
 
 // shape returns the shape of the windows that members share: as many buckets as the interval has
-// room for, at most ten.
+// room for, and at most ten.
 func (r Rule) shape() stat.Shape {
 	s := stat.Shape{Interval: r.Interval, Buckets: cluster.Buckets, Strict: true}
 	for s.Buckets > 1 && (s.Validate() != nil || r.Cluster.CheckWindow(s, 1) != nil) {
@@ -64,10 +64,9 @@ func (r Rule) shape() stat.Shape {
 	return s
 }
 
-// The state that members share for a value is in its cell, so at most MaxValues values have a
-// shared limit of their own. Further values share the limit of the rest, together with those of all
-// members. An evicted value loses nothing: its limit is in the store, and is found again by its
-// key.
+// The state that members share for a value is in its cell, so at most MaxValues values have a shared
+// limit of their own. Further values, on all members, share the limit of the rest. An evicted value
+// loses nothing: its limit is in the store, and is found again by its key.
 
 // SharedLimit returns the limit of the i-th value of the call. Rules with several values are always
 // asked before they take.
@@ -81,8 +80,8 @@ func (c *controller) SharedLimit(inv *engine.Invocation, i int) (family.Shared, 
 }
 
 // leaseOf returns the lease for the i-th value of a call. Several values of a call may be in the
-// rest of a shard: each has a lease of its own there, since the units that a call holds are
-// identified by their lease.
+// rest of a shard: each has its own lease there, since the units that a call holds are identified by
+// their lease.
 func (c *controller) leaseOf(now int64, v argument.Value, i int) *valueLease {
 	q, hash := c.quotaOf(v), v.Hash()
 	s := c.values.shard(hash)
@@ -170,7 +169,7 @@ func (l *valueLease) keepsLocked(now int64) bool {
 	return now-l.cell.used < int64(max(l.rule.rule.Interval, l.rule.rule.MaxWait, time.Second)) || !l.Idle(now)
 }
 
-// explainShared is explain for a value whose limit a cluster shares.
+// explainShared is like explain, but for a value whose limit a cluster shares.
 func (c *controller) explainShared(inv *engine.Invocation, v argument.Value, n int64, j *core.Judgement) core.Measure {
 	hash := v.Hash()
 	s := c.values.shard(hash)

@@ -17,12 +17,12 @@ import (
 type Stats struct {
 	Values   int   `json:"values"`   // tracked by the rule now
 	InFlight int64 `json:"inFlight"` // units of all values, if the rule limits those
-	// Overflowed counts the calls whose value found no place in the table, and was judged together
-	// with others.
+	// Overflowed counts the calls whose value found no room in the table and shared a limit with
+	// others.
 	Overflowed int64 `json:"overflowed"`
 	// Top lists the hottest values, at most ten, hottest first.
 	Top []ValueStats `json:"top,omitempty"`
-	// Cluster holds the stats of the shared limits, nil if the limits are local.
+	// Cluster holds the stats of the shared limits, or nil if the limits are local.
 	Cluster *core.SharedStats `json:"cluster,omitempty"`
 
 	missing string // the missing argument, if there were calls but none had a value

@@ -30,7 +30,7 @@ func TestThrottleSpacesEachValue(t *testing.T) {
 func TestThrottleKeepsFractions(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{Param: "user", Threshold: 3, Behavior: hotspot.Throttle, MaxWait: time.Second})
 	assert.Equal(t, "pass, 333.333333ms, 666.666666ms, 999.999999ms, block", g.outcomes(5, user(1)))
-	// Above 2000 a second, a spacing in whole milliseconds would round to none.
+	// Above 2000 per second, a spacing in whole milliseconds would round to zero.
 	// known bug 41
 	g = newGuard(t, hotspot.Rule{Param: "user", Threshold: 3000, Behavior: hotspot.Throttle, MaxWait: time.Millisecond})
 	assert.Equal(t, 4, g.passes(100, user(1)))
@@ -99,8 +99,8 @@ func (g *guard) parked(opts ...engine.Option) (leave func()) {
 	return func() { cancel(); done.Wait() }
 }
 
-// A value whose turn is later than the latest of the rest is not evicted while the rest has a
-// queue: it would join that queue, and when the calls before it give up, run too early.
+// A value whose turn is later than the latest of the rest is not evicted while the rest has a queue:
+// it would join that queue, and run too early if the calls ahead of it gave up.
 func TestValueIsKeptWhileTheRestQueues(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{Param: "user", Threshold: 100, Behavior: hotspot.Throttle, MaxWait: time.Second, MaxValues: 1})
 	assert.Equal(t, "pass", g.outcome(user("a")))
@@ -108,7 +108,7 @@ func TestValueIsKeptWhileTheRestQueues(t *testing.T) {
 	g.at(4 * ms)
 	assert.Equal(t, "6ms", g.outcome(user("a")))
 	leave := g.parked(user("b"), engine.Units(3)) // until 30 ms
-	g.at(20 * ms)                                 // from here on, a new value could take the place of a
+	g.at(20 * ms)                                 // from here on, a new value could replace a
 	// Enough units that its turn is still to come when the first call gives up.
 	second := g.parked(user("c"), engine.Units(3))
 	third := g.parked(user("a"), engine.Units(2))

@@ -8,9 +8,9 @@ import (
 )
 
 // A value's token bucket is full at first, or a copy of the rest's if the rest may have given the
-// value units. It fills at the rate of the latest rule, even for calls decided by an older one:
-// these only go by the size under their own rule. Invariant, under the lock of the shard: if the
-// latest rule has token buckets, a unit costs in any of them what that rule sets for its value.
+// value units. It fills at the rate of the latest rule, even for calls decided by an older one,
+// which use only the size from their own rule. Invariant, under the lock of the shard: if the latest
+// rule has token buckets, a unit in any of them costs as much as that rule sets for its value.
 
 // tokenBucketLocked returns the token bucket of the cell, creating it if there is none.
 func (x *cell) tokenBucketLocked(now int64, q *quota) *meter.TokenBucket {
@@ -37,7 +37,7 @@ func (s *shard) newTokensLocked(v *argument.Value, now int64, q *quota) meter.To
 	return b
 }
 
-// tokensOfLocked returns the token bucket of a cell or, if x is nil or has none, the one that its
+// tokensOfLocked returns a cell's token bucket or, if x is nil or has none, the bucket that its
 // value would get.
 func (c *controller) tokensOfLocked(s *shard, x *cell, v *argument.Value, now int64, q *quota) meter.TokenBucket {
 	if x != nil && x.tokens != nil {
@@ -73,7 +73,7 @@ func (c *controller) takeTokenLocked(inv *engine.Invocation, x *cell, now, n int
 // tokenUnits are units that a call took from a cell's token bucket.
 type tokenUnits cell
 
-// GiveBack returns the units, less the ones that have come back with time.
+// GiveBack returns the units, minus those that have been refilled over time.
 func (u *tokenUnits) GiveBack(r *engine.Reservation, _ int64) {
 	u.shard.mu.Lock()
 	defer u.shard.mu.Unlock()
@@ -94,10 +94,10 @@ func (vs *values) follow(c, old *controller, now int64) {
 	}
 }
 
-// takeOverLocked makes a cell continue from old: as many units are missing in its token bucket as
+// takeOverLocked makes a cell continue from old: its token bucket is short of as many units as
 // before. When a queue becomes a bucket, assigned turns count as units taken: the bucket is full
-// when the next turn would have come. When a bucket becomes a queue, the first turn comes one
-// distance after the last unit that passed the bucket.
+// when the next turn would have been due. When a bucket becomes a queue, the first turn is one
+// spacing after the last unit that passed the bucket.
 func (c *controller) takeOverLocked(x *cell, old *controller, now int64) {
 	q := c.quotaOf(x.value)
 	c.goOnLocked(x, now)

@@ -50,7 +50,7 @@ func TestTokenBucket(t *testing.T) {
 		rules  []hotspot.Rule
 		script []poll
 	}{
-		{"ten a second, five beyond", []hotspot.Rule{tokens(10, 5)}, []poll{
+		{"ten per second, five beyond", []hotspot.Rule{tokens(10, 5)}, []poll{
 			{0, "ann", 8, "pass x6, block x2"},
 			{0, "bob", 1, "pass"},
 			{99 * ms, "ann", 1, "block"},
@@ -68,12 +68,12 @@ func TestTokenBucket(t *testing.T) {
 			{350*ms - 1, "ann", 1, "block"},
 			{350 * ms, "ann", 1, "pass"},
 		}},
-		{"half a call a second", []hotspot.Rule{tokens(0.5, 1)}, []poll{
+		{"half a call per second", []hotspot.Rule{tokens(0.5, 1)}, []poll{
 			{0, "ann", 3, "pass x2, block"},
 			{2*time.Second - 1, "ann", 1, "block"},
 			{2 * time.Second, "ann", 2, "pass, block"},
 		}},
-		{"a third of a second is no whole number of nanoseconds", []hotspot.Rule{tokens(3, 2)}, []poll{
+		{"a third of a second is not a whole number of nanoseconds", []hotspot.Rule{tokens(3, 2)}, []poll{
 			{0, "ann", 4, "pass x3, block"},
 			{333333333, "ann", 1, "block"},
 			{333333334, "ann", 2, "pass, block"},
@@ -94,7 +94,7 @@ func TestTokenBucket(t *testing.T) {
 			{time.Hour, "banned", 1, "block"},
 		}},
 		{"zero", []hotspot.Rule{tokens(0, 5)}, []poll{{0, "ann", 2, "block x2"}, {time.Hour, "ann", 1, "block"}}},
-		{"a window beside it", []hotspot.Rule{tokens(10, 5), reject}, []poll{
+		{"with a window", []hotspot.Rule{tokens(10, 5), reject}, []poll{
 			{0, "ann", 4, "pass x2, block x2"}, // units of refused calls are returned
 			{1100 * ms, "ann", 3, "pass x2, block"},
 		}},
@@ -107,8 +107,8 @@ func TestTokenBucket(t *testing.T) {
 	}
 }
 
-// The example from the requests for this behavior: ten a second under constant demand pass evenly,
-// where a window lets two fillings pass around its end and then none.
+// Under constant demand, ten calls per second pass evenly, where a window lets two fillings pass
+// around its end and then none.
 func TestTokenBucketPassesEvenly(t *testing.T) {
 	g := newGuard(t, tokens(10, 9))
 	for i := range 100 {
@@ -187,8 +187,8 @@ func TestTokenBucketInShadowMode(t *testing.T) {
 	g.polls([]poll{{150 * ms, "ann", 1, "block"}, {200 * ms, "ann", 2, "pass, block"}})
 }
 
-// Units that were taken stay taken, however the rule changes: they come back at the new rate from
-// the load on, with or without calls.
+// Units that were taken stay taken even if the rule changes: after the load they are refilled at the
+// new rate, with or without calls.
 // known bug 137
 func TestTokenBucketReloaded(t *testing.T) {
 	with := func(change func(*hotspot.Rule)) hotspot.Rule {
@@ -245,7 +245,7 @@ func TestTokenBucketReloaded(t *testing.T) {
 		g.load(tokens(10, 9))
 		g.polls([]poll{{0, "ann", 7, "pass x6, block"}, {100 * ms, "ann", 2, "pass, block"}, {100 * ms, "bob", 11, "pass x10, block"}})
 	})
-	t.Run("those without a place", func(t *testing.T) {
+	t.Run("values without a cell", func(t *testing.T) {
 		few := tokens(10, 1)
 		few.MaxValues = 1
 		g := newGuard(t, few)
@@ -276,7 +276,7 @@ func TestTokenBucketBurstOnce(t *testing.T) {
 type valueLog []struct{ at, n int64 }
 
 // fits is an independent token bucket with the given size and cost of a unit: the units since any
-// earlier call are at most its size plus the units that have come back since.
+// earlier call are at most its size plus the units refilled since then.
 func (l valueLog) fits(now, n, size, unit int64) bool {
 	if n > size {
 		return false
@@ -367,7 +367,7 @@ func TestCyclingValuesNeverRaiseATokenBucket(t *testing.T) {
 			passed++
 			if !logs[v].fits(now, n, size, unit) {
 				over++
-				t.Errorf("%+v: value %d has %d units more at %v than come back", rule, v, n, time.Duration(now))
+				t.Errorf("%+v: value %d has %d units more at %v than were refilled", rule, v, n, time.Duration(now))
 			}
 			logs[v].add(now, n)
 		}
@@ -376,7 +376,7 @@ func TestCyclingValuesNeverRaiseATokenBucket(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "over-admissions, hotspot token buckets under eviction", Value: float64(over), N: calls, Seed: *seed})
 }
 
-// A value that finds no place replaces one whose bucket is full, and no other.
+// If there is no room for a value, it replaces one whose bucket is full, and no other.
 func TestOnlyAFullBucketIsForgotten(t *testing.T) {
 	rule := tokens(10, 4)
 	rule.MaxValues = 1
@@ -389,8 +389,9 @@ func TestOnlyAFullBucketIsForgotten(t *testing.T) {
 	g.polls([]poll{{300 * ms, "ann", 5, "pass x4, block"}, {399 * ms, "bob", 2, "pass, block"}})
 }
 
-// Many goroutines, while the clock moves, values come and go, the rule changes, and another rule
-// refuses: no interval sees more of a value than a full bucket plus the units that come back in it.
+// Many goroutines call while the clock moves, values are added and evicted, the rule changes, and
+// another rule refuses. In no interval does a value get more than a full bucket plus the units
+// refilled in that interval.
 func TestTokenBucketsHammered(t *testing.T) {
 	const size, unit = 4, int64(10 * ms)
 	rule := tokens(100, size-1)

@@ -10,26 +10,27 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// values holds the state of each value: a cell for each, in shards with a lock each. Callers choose
+// values holds a cell with the state of each value, in shards that have a lock each. Callers choose
 // values but can't predict a value's shard. Safe for concurrent use.
 //
 // The number of cells is bounded. A value that arrives when all are taken gets the cell of a value
-// that can be evicted, if one is found soon, and otherwise none: all values of a shard that have no
-// cell share one, its rest, and with it one limit.
+// that can be evicted, if a short search finds one. Otherwise it gets none: all values of a shard
+// without a cell share one, the shard's rest, and thus one limit.
 //
-// Invariant, under the lock of the shard: whatever a value without a cell has taken, the rest is at
-// least as strict with it as a cell of its own would be. For
+// Invariant, under the lock of the shard: for a value without a cell, the rest is at least as strict
+// as the value's own cell would be, regardless of the units it has taken. For
 //
-//   - a value is evicted only when its window is empty or its bucket would be full, its turn has come
-//     and none of its units are in flight; the latest turn ever evicted is kept (floor), for calls of
-//     many units, and so is the time of the eviction, as no window of its value may begin earlier;
+//   - a value is evicted only when its window is empty or its bucket would be full, its turn is past
+//     and none of its units are in flight; the latest turn ever evicted is kept (floor), for calls
+//     of many units, and so is the time of the eviction, as no window of its value may begin
+//     earlier;
 //   - units that a value takes while it has no cell, it takes from the rest;
 //   - a new cell starts as a copy of the rest: all units that the rest gave may have gone to its value;
-//   - a full token bucket that is evicted has judged its calls up to some time, and the rest judges no
-//     call earlier than that.
+//   - a full token bucket that is evicted has decided on calls up to some time, and the rest decides
+//     on no call at an earlier time.
 //
-// So no value ever gets more because it is evicted, because it comes back, or because others come
-// and go. Values that share the rest may get less.
+// So no value ever gets more because it is evicted or returns, or because others do. Values that
+// share the rest may get less.
 type values struct {
 	shards []shard // length is a power of two
 }
@@ -51,7 +52,7 @@ type shard struct {
 	restAt    int64         // time of the latest units from the rest
 	floor     meter.Moment  // the latest turn of an evicted value
 	forgotten int64         // time of the latest eviction
-	era       uint64        // grows when no units of the rest are in flight any longer
+	era       uint64        // incremented when no more units of the rest are in flight
 
 	// hot is nil while no value is contended; see lend.go. It changes under the lock, and lies far
 	// from it, as other goroutines write there.
@@ -113,7 +114,7 @@ func newValues(most int, rule *controller) *values {
 	return vs
 }
 
-// resize changes the most cells there may be. Excess cells go when they can be evicted.
+// resize changes the maximum number of cells. Excess cells are removed once they can be evicted.
 func (vs *values) resize(most int) {
 	for i := range vs.shards {
 		s := &vs.shards[i]
@@ -176,8 +177,8 @@ func (s *shard) obtainLocked(v argument.Value, hash uint64, now int64, q *quota,
 	return c
 }
 
-// newCell returns a cell in its first state: a copy of the rest, unless the rule has always named
-// the value. Its first turn comes after firstAfter.
+// newCell returns a new cell: a copy of the rest, unless the rule has always named the value. Its
+// first turn is after firstAfter.
 func (s *shard) newCell(now int64, q *quota) cell {
 	c := cell{shard: s, bucket: bucket{filled: never}, heat: heat{tick: now >> heatTick}}
 	if q.private {

@@ -115,10 +115,10 @@ func TestSimValuesEverySchedule(t *testing.T) {
 	})
 }
 
-// Callers of few values come to token buckets, in a table that has room for one or two of them,
-// some with an older reading of the clock; some give back, at once or after others. No value gets
-// more in any interval than a full bucket plus the units that come back in it, by the times at
-// which its calls were judged, and these never go back.
+// Callers take units of a few values from token buckets, in a table that has room for one or two of
+// them. Some callers have an older reading of the clock; some return units, at once or after others.
+// By the times at which its calls were decided, which never go back, no value gets more in any
+// interval than a full bucket plus the units refilled in that interval.
 // known bug 142
 func TestSimTokenBuckets(t *testing.T) {
 	const unit = int64(10 * time.Millisecond)
@@ -144,7 +144,7 @@ func TestSimTokenBuckets(t *testing.T) {
 					e := &event{held.Undo, n}
 					logs[v] = append(logs[v], e)
 					if len(logs[v]) > 1 && logs[v][len(logs[v])-2].at > e.at {
-						s.Failf("value %d is judged at %d, %d before", v, e.at, logs[v][len(logs[v])-2].at)
+						s.Failf("value %d is decided on at %d, after %d", v, e.at, logs[v][len(logs[v])-2].at)
 					}
 					if gives {
 						_ = c.ask(now, argument.Of(v), 1, false) // some work
@@ -169,8 +169,8 @@ func TestSimTokenBuckets(t *testing.T) {
 	})
 }
 
-// Three callers of one value and one of another, with a place for one value and two units in a
-// bucket: at most two calls of each value get in, in every interleaving.
+// Three callers use one value and a fourth another, with room for one value and two units in a
+// bucket. At most two calls of each value are admitted, in every interleaving.
 // known bug 142
 func TestSimTokenBucketsEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 1_000_000, func(s *schedules.Schedule) {

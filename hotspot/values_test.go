@@ -20,7 +20,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
-// newRule returns the controller of a rule on an engine of its own.
+// newRule returns a rule's controller on a new engine.
 func newRule(t testing.TB, r Rule) *controller {
 	t.Helper()
 	r.Resource, r.Param = "orders", "user"
@@ -39,7 +39,7 @@ type idle struct{}
 func (idle) Name() string               { return "idle" }
 func (idle) Prepare(*engine.Invocation) {}
 
-// The memory of a rule is bounded, whatever the values and however many.
+// The memory of a rule is bounded, regardless of the values and their number.
 // known bug 90, 105
 func TestMemoryIsBounded(t *testing.T) {
 	n := figure.Size(30_000, 200_000, 10_000_000, 10_000_000)

@@ -9,10 +9,10 @@ import (
 // buckets is the number of buckets in the interval of a window. One more counts.
 const buckets = 10
 
-// window holds the units that a value has used lately: a strict window, see [stat.Shape], guarded
-// by the lock of the value's shard. It counts the newest bucket and the ten before it. Those cover
-// every interval that ends in the newest one, so units within the limit there are within it in
-// every real interval; the eleventh bucket is the part of the limit that goes unused.
+// window holds the units that a value has used lately. It is a strict window (see [stat.Shape]),
+// guarded by the lock of the value's shard. It counts the newest bucket and the ten before it. They
+// cover every interval that ends in the newest bucket, so units within the limit there are within it
+// in every real interval; the price is that the eleventh bucket's share of the limit is unused.
 //
 // Invariant, under the lock: used is the sum of counts, and head never goes back. A delayed call
 // with an older time counts in the newest bucket.
@@ -191,7 +191,7 @@ func (c *controller) room(x *cell, now, n int64, q *quota) time.Duration {
 }
 
 // goOnLocked gives a cell the state that c counts with, from the state of the previous rules. Units
-// of a bucket, used at an unknown time, count as of now.
+// used in a bucket at an unknown time count as used now.
 func (c *controller) goOnLocked(x *cell, now int64) {
 	switch s := x.shard; {
 	case c.strict && x.strict != nil:

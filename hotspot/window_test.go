@@ -12,8 +12,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
-// Ten a second means ten in every second: not nineteen around the moment at which a bucket would be
-// refilled.
+// A limit of ten per second holds in every second: there are no nineteen around the moment at which
+// a bucket would be refilled.
 // known bug 232
 func TestStrictWindowOfAValue(t *testing.T) {
 	around := func(window hotspot.Window) int {
@@ -28,9 +28,9 @@ func TestStrictWindowOfAValue(t *testing.T) {
 	assert.Equal(t, 9, around(hotspot.Strict))
 }
 
-// No value gets more than the limit in any real interval, whatever its callers ask for, whatever is
-// returned because another rule refuses, and while the rule changes its interval or from a bucket
-// to a window; and a value with an even rate gets at least ten elevenths.
+// No value gets more than the limit in any real interval, regardless of the units that its callers
+// ask for or return because another rule refuses, and even while the rule changes its interval or
+// from a bucket to a window. A value with an even rate gets at least ten elevenths.
 func TestStrictIntervals(t *testing.T) {
 	r := random(t)
 	for range figure.Size(20, 200, 2000, 20_000) {
@@ -78,7 +78,7 @@ func TestStrictIntervals(t *testing.T) {
 		g.at(time.Duration(i) * ms)
 		passed += g.passes(1, user("ann"))
 	}
-	assert.Equal(t, 2200, passed, "ten elevenths of 110 a second in 22 s")
+	assert.Equal(t, 2200, passed, "ten elevenths of 110 per second in 22 s")
 }
 
 // Units that a value has used still count when its window changes its interval, becomes a bucket,

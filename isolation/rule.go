@@ -18,11 +18,11 @@ type Rule struct {
 	// ID names the rule in errors, logs and statistics, and links it to its predecessor on a
 	// reload. If empty, it is derived from the other fields.
 	ID string `yaml:"id,omitempty"`
-	// Resource is the name passed to api.Entry, or a pattern as Match says. Required. "*" applies
+	// Resource is the name passed to api.Entry, or a pattern; see Match. Required. "*" applies
 	// to every resource that no other enforced isolation rule applies to. Each resource has a limit
 	// of its own.
 	Resource string `yaml:"resource"`
-	// Match says how Resource names resources. The zero value is api.MatchExact. api.MatchPrefix
+	// Match determines how Resource names resources. The zero value is api.MatchExact. api.MatchPrefix
 	// matches all names that begin with the text before the star at the end of Resource, as in "GET
 	// /users/*". api.MatchPath compares the parts between slashes, where a star matches any part,
 	// as in "GET /users/*/orders". A rule of these two kinds applies to a name only if no enforced
@@ -44,7 +44,7 @@ type Rule struct {
 	// Cluster makes several processes share the limit, and says how. The zero value keeps it to
 	// this process. Needs an ID, and no MaxQueue.
 	Cluster cluster.Rule `yaml:"cluster,omitempty"`
-	// Mode says whether the rule is enforced. The zero value is api.Enforce.
+	// Mode determines whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 

@@ -118,7 +118,7 @@ func TestHotspotRulesAreRefused(t *testing.T) {
 		{"{resource: a, index: 0, threshold: 1, behavior: throttle, metric: concurrency}", "1:61: hotspot[0].behavior: throttle does not go with metric concurrency: use reject"},
 		{"{resource: a, index: 0, threshold: 1, interval: 1ms}", "1:61: hotspot[0].interval: is 1ms: use a duration from 10ms to 24h0m0s"},
 		{"{resource: a, index: 0, threshold: 1, maxValues: -1}", "1:62: hotspot[0].maxValues: is -1: use a number from 1 to 1000000, or leave it out for 10000"},
-		{"{resource: a, index: 0, threshold: 1e12, behavior: throttle}", "1:48: hotspot[0].threshold: is 1e+12 a second: a throttle spaces at most 1e+09 a second"},
+		{"{resource: a, index: 0, threshold: 1e12, behavior: throttle}", "1:48: hotspot[0].threshold: is 1e+12 per second: a throttle spaces at most 1e+09 per second"},
 		{"{resource: a, index: 0, threshold: 1, exceptions: 7}", "1:63: hotspot[0].exceptions: must be a list, not 7"},
 		{"{resource: a, index: 0, threshold: 1, exceptions: [7]}", "1:64: hotspot[0].exceptions[0]: must be a mapping"},
 		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: x}]}", "1:64: hotspot[0].exceptions[0].threshold: is required"},

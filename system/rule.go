@@ -41,7 +41,7 @@ type Rule struct {
 	Strict bool `yaml:"strict,omitempty"`
 	// Strategy decides what happens above a threshold of Load or CPU. The zero value is Steady.
 	Strategy Strategy `yaml:"strategy,omitempty"`
-	// Mode says whether the rule is enforced. The zero value is api.Enforce.
+	// Mode determines whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 

@@ -30,7 +30,7 @@ var unsaid = []string{
 	`: use a duration (from|up to) `,
 	`buckets don't divide an interval`,
 	`too small: it would be read as 0`,
-	`a second: a throttle spaces at most`,
+	`per second: a throttle spaces at most`,
 	`per second: a token bucket fills with at most`,
 	`the bucket would take more than 73 years to fill`,
 	`memoryThreshold: is .*: use a number above 0 and below the threshold`,
