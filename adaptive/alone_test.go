@@ -55,8 +55,8 @@ func TestLargeCallsRunAlone(t *testing.T) {
 	}
 }
 
-// A resource that was evicted and comes back brings a semaphore that obeyed the limits of a removed
-// rule. It obeys the limits of the next rule.
+// A resource that was evicted and returns has a semaphore that obeyed the limits of a removed rule.
+// It obeys the limits of the next rule.
 func TestSemaphoreOfARuleThatIsGone(t *testing.T) {
 	g := newGuardWith(t, engine.Config{Caps: node.Caps{Resources: 10}},
 		adaptive.Rule{ID: "a", Resource: "or.*", Match: spec.MatchRegex, Start: 3, Ceiling: 5, Window: 100 * ms})

@@ -80,8 +80,8 @@ func (c *controller) take(inv *engine.Invocation) bool {
 	return true
 }
 
-// shadow is take, but admits every call: the rule learns from all calls in flight, and counts as
-// refused the calls that don't fit beside the ones it would have admitted.
+// shadow is like take, but admits every call: the rule learns from all calls in flight, and counts
+// as refused the calls that don't fit together with those it would have admitted.
 func (c *controller) shadow(inv *engine.Invocation) {
 	if before := c.noted(inv); before != nil {
 		before.Token = token(before.Token&inFlightMask, inv)

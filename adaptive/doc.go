@@ -3,11 +3,11 @@
 //
 // With few calls in flight, each is served immediately. Above some number, the knee, more calls in
 // flight get no more done: they only wait for each other somewhere behind the resource, in a
-// connection pool, a run queue, a database. That is the right limit, and it changes: machines come
-// and go, and so does other load on them. The rule keeps probing a little above its limit and a
-// little below, and moves to where the calls above begin to take longer than the calls below.
+// connection pool, a run queue, a database. That is the right limit, and it changes: machines are
+// added and removed, and other load on them varies. The rule keeps probing a little above its limit
+// and a little below, and moves to the point above which calls begin to take longer.
 //
-// The tree shows the learned limit (see [LimitStats]), even for a rule in shadow mode, which limits
+// The tree shows the learned limit (see [LimitStats]), even for a rule in shadow mode, which refuses
 // no call. If you know the limit, declare it instead: as an isolation rule, which can also have a
 // queue.
 package adaptive

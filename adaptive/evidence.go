@@ -20,7 +20,8 @@ func (e *evidence) add(inFlight int64, time float64, failed bool) {
 // inFlight returns the mean number of units in flight.
 func (e *evidence) inFlight() float64 { return e.units / float64(e.calls) }
 
-// mean returns the mean duration of a call, whatever its outcome. There must be at least one call.
+// mean returns the mean duration of a call, regardless of its outcome. There must be at least one
+// call.
 func (e *evidence) mean() float64 { return max(e.time/float64(e.calls), resolution) }
 
 // price returns the time spent per successful call. There must be at least one. A call that fails

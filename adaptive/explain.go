@@ -16,8 +16,8 @@ func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	return all
 }
 
-// explain is ask with the numbers behind it, and without side effects. A rule in shadow mode judges
-// by the calls that it would have admitted.
+// explain is like ask, but reports the numbers behind the decision and has no side effects. A rule
+// in shadow mode counts only the calls that it would have admitted.
 func (c *controller) explain(inv *engine.Invocation) core.Judgement {
 	owner := c.owner
 	if c.rule.Mode == spec.Shadow {

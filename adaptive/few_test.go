@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
-// Few calls of long and varied durations: so few that a round is judged by the calls at hand when
+// There are few calls, of long and varied durations: so few that a round uses the calls it has when
 // patience ends. A round takes minutes, and several of them find the knee, whether the limit is too
 // high by half or by more. There it varies by one call, which is a large share of so small a limit:
 // of 500 stretches of twenty minutes 7 were more than a tenth off, none by a call and a half, and

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// learner finds the knee: the number of units in flight above which more only wait. It enforces
-// nothing, reads no clock and is not safe for concurrent use. It is fed completed calls, and sets
-// the limit to enforce next.
+// learner finds the knee: the number of units in flight above which additional ones only wait. It
+// enforces nothing, reads no clock and is not safe for concurrent use. It is fed completed calls,
+// and sets the limit to enforce next.
 //
 // # What it compares
 //
-// Below the knee a call takes as long with more in flight as with fewer. Above it, a call takes
-// longer in proportion to how many more there are. So each round compares the calls that arrived
-// while more than the learned limit were in flight with the calls that arrived while fewer were.
-// Let n be in flight above, where a call takes t, and let it take f below. Then by Little's law
-// n·f/t of the n were being served and the rest waited:
+// Below the knee, a call's duration doesn't depend on the number in flight. Above it, the duration
+// grows in proportion to that number. So each round compares the calls that arrived while more than
+// the learned limit were in flight with the calls that arrived while fewer were. Let n be in flight
+// above, where a call takes t, and let it take f below. Then by Little's law n·f/t of the n were
+// being served and the others waited:
 //
 //	knee = n · f/t
 //
@@ -32,11 +32,11 @@ import (
 //	rise    the limit in force is above the learned one, until calls have shown what
 //	        that does
 //	sink    it is below, until others have shown what that does
-//	cruise  it is the learned one, while the calls from before complete: a call that judged
+//	cruise  it is the learned one, while the calls from before complete: a decision made
 //	        earlier would only see the short calls
 //
 // When rise or sink has seen enough, it continues for the duration of one call, so that the last
-// arrivals are not measured at another level; calls that arrive meanwhile don't count.
+// arrivals are not measured at another level; calls that arrive during that time don't count.
 //
 // If no call arrives above the learned limit, rise continues and nothing is learned: an unused
 // limit reveals nothing, and no call is refused for the sake of a sink.
@@ -52,7 +52,7 @@ type learner struct {
 	phase phase
 	begun bool  // by the first call; before that, the times below are meaningless
 	since int64 // start of the phase
-	ends  int64 // its end, 0 if unknown
+	ends  int64 // its end; 0 means unknown
 	round int64 // start of the round
 
 	level      int64 // the limit to enforce
@@ -237,7 +237,7 @@ func (l *learner) turn(now int64) {
 	}
 }
 
-// shown reports whether there is enough evidence, or as much as can be had.
+// shown reports whether there is enough evidence, or as much as is available.
 func (l *learner) shown(e *side, late bool) bool {
 	want := l.want()
 	return e.calls >= leastCalls && (late || e.doubt() <= want*want)
@@ -260,8 +260,8 @@ func (l *learner) enter(p phase, now int64) {
 	l.aim()
 }
 
-// judge moves the limit towards the knee that the round has found: the whole way if that is
-// certain, part of it if durations vary much.
+// judge moves the limit towards the knee that the round has found: all the way if the knee is
+// certain, part of the way if durations vary a lot.
 func (l *learner) judge() {
 	limit, floor, knee, doubt := l.limit(), l.minRT, 0.0, l.high.doubt()
 	switch {

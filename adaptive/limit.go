@@ -16,16 +16,16 @@ import (
 // Each limit has a number, higher than those before. A call claims units of the semaphore under the
 // limit and the number in word; the semaphore obeys, under its own lock, the limit with the highest
 // number that it was given. A change gives the limit to the semaphore first and stores word after
-// that, both under mu. So a call that claims under an older limit is judged by the newer one, and
-// none is admitted above the limit in force at that instant. A call that is refused by an older
+// that, both under mu. So a call that claims under an older limit is checked against the newer one,
+// and none is admitted above the limit in force at that instant. A call that is refused by an older
 // limit sees that word has changed, and retries.
 //
-// A limit may fall below the units in flight. Then no call is admitted until enough have left for
+// A limit may fall below the units in flight. Then no call is admitted until enough have ended for
 // the next one to fit; admitted calls keep their units. A call of more units than the limit, but no
 // more than the ceiling, is admitted when nothing is in flight: it runs alone. If it never ran, and
 // there were no other calls, nothing more would be learned.
 type limit struct {
-	id   limitID       // unique in the engine, see owners
+	id   limitID       // unique in the engine; see owners
 	word shared.Uint64 // the number and the limit in force
 
 	mu      shared.Mutex // guards the changes of word, and the fields below
@@ -37,9 +37,9 @@ type limit struct {
 // limitBits are enough for MaxCeiling.
 const limitBits = 20
 
-// limitID identifies a limit among those of all revisions of an engine: the revision whose table
-// created the limit, and a counter within that table. Only one table of a revision creates limits,
-// since that happens when nothing can fail any longer.
+// limitID identifies a limit across all revisions of an engine: the revision whose table created the
+// limit, and a counter within that table. Only one table of a revision creates limits, since that
+// happens when nothing can fail anymore.
 type limitID struct{ revision, number uint64 }
 
 func newLimit(id limitID, r Rule) *limit {
@@ -87,8 +87,8 @@ func (l *limit) complete(now, inFlight, took, units int64, failed bool) {
 }
 
 // enforce puts the learner's limit into force. It needs mu. The semaphore has no queue, so no call
-// is woken. The numbers belong to this limit alone, as do its semaphores: a call that holds a
-// number for a long time must not find the numbers in between used up by other limits, see
+// is woken. The numbers belong to this limit alone, as do its semaphores: a call that holds a number
+// for a long time must not find the numbers in between used up by other limits; see
 // [meter.Semaphore].
 func (l *limit) enforce() {
 	number := l.word.Load()>>limitBits + 1

@@ -26,8 +26,8 @@ type referee struct {
 	calls     []*judged
 }
 
-// judged is one call: the highest limit while it asked, and whether there was an instant at which
-// it might not have fit.
+// judged is one call: the highest limit while it asked, and whether it might not have fit at some
+// instant.
 type judged struct {
 	high int64
 	full bool

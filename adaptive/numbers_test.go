@@ -11,9 +11,9 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// A semaphore distinguishes the limits of its rule by the last 16 bits of their numbers. A call
-// that was held up with an old limit is judged by the current one, however many limits of other
-// rules have changed meanwhile.
+// A semaphore distinguishes the limits of its rule by the last 16 bits of their numbers. A call that
+// was delayed with an old limit is checked against the current one, even if many limits of other
+// rules have changed since.
 // known bug 62
 func TestLimitsOfOthersAreOthers(t *testing.T) {
 	layout, err := stat.NewLayout(time.Second, 2, 1)

@@ -79,9 +79,9 @@ func TestLimitFallsBelowWhatIsInFlight(t *testing.T) {
 	}
 }
 
-// It learns while 64 goroutines come and go, with calls of one to three units, and some that fail,
-// and rules that change. No more are ever in flight than the ceiling, and at the end nothing is
-// held.
+// The rule learns while 64 goroutines start and stop, with calls of one to three units, some of
+// which fail, and while rules change. There are never more units in flight than the ceiling, and at
+// the end none are held.
 func TestLearnsUnderACrowd(t *testing.T) {
 	const most = 12
 	calls := figure.Size(200, 2_500, 10_000, 100_000)

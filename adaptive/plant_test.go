@@ -45,7 +45,7 @@ var distributions = []distribution{
 type seen struct {
 	limits     []float64 // the learned limit, means of stretches
 	mean       float64
-	throughput []float64 // units a second, of stretches
+	throughput []float64 // units per second, of stretches
 	refused    int
 }
 
@@ -163,7 +163,7 @@ func TestFindsTheKnee(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "throughput lost against a limit that stands at the knee", Value: loss, AtMost: 0.1, N: int64(runs), Seed: *seed})
 }
 
-// The load goes up and down in steps, workers go and come, and durations grow and shrink. A while
+// The load goes up and down in steps, workers stop and start, and durations grow and shrink. Soon
 // after each step the limit is at the knee, the number of workers.
 // known bug 95
 func TestFollowsSteps(t *testing.T) {
@@ -225,9 +225,9 @@ func TestNoiseDoesNotCollapseIt(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "throughput lost under latency that is nearly all noise, in the worst twenty seconds", Value: worst, AtMost: 0.25, N: int64(runs), Seed: *seed})
 }
 
-// Services other than one with a queue: one whose processors all calls share, one that sheds load
-// without a free worker, one where a third of the calls fail anyhow, and calls of several units.
-// The limit is off by at most a tenth, or by one where it is small.
+// The knee is also found for services without a queue: one whose processors all calls share, one
+// that sheds load without a free worker, one where a third of the calls fail anyway, and calls of
+// several units. The limit is off by at most a tenth, or by one where it is small.
 func TestOtherServices(t *testing.T) {
 	race.OneGoroutine(t)
 	for _, p := range sizes(1, 3) {

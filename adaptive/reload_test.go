@@ -15,8 +15,8 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// The learned limit survives a reload: of the same rule, of one with another floor, ceiling or
-// window, of one with another ID, and of one that was off or a shadow meanwhile.
+// The learned limit survives a reload of the same rule, of one with another floor, ceiling, window
+// or ID, and of one that was off or in shadow mode for a while.
 // known bug 72
 func TestReload(t *testing.T) {
 	s := sixteen(t, learning(100), lognormal(0.5))
@@ -80,8 +80,8 @@ func TestRefusedReload(t *testing.T) {
 	assert.EqualValues(t, 2, g.limit().InForce)
 }
 
-// Each resource that a pattern matches has a limit of its own, in the order of their names.
-// Resources beyond the cap share one, in which only they count.
+// Each resource that a pattern matches has its own limit, in the order of their names. Resources
+// beyond the cap share one limit that counts only them.
 func TestPattern(t *testing.T) {
 	g := newGuardWith(t, engine.Config{Caps: node.Caps{Resources: 2}}, adaptive.Rule{ID: "all", Resource: "GET .*", Match: spec.MatchRegex, Start: 2, Ceiling: 3, Window: time.Minute})
 	enter := func(name string) engine.Entry {

@@ -28,7 +28,7 @@ func (p *pause) run() {
 }
 
 // The rule gets another ID while a call is between taking and being counted: the call's units count
-// under the new ID too. A later rule with the old ID has nothing to do with it.
+// under the new ID too. A later rule with the old ID is unaffected.
 // known bug 72
 func TestRenamedOnTheWay(t *testing.T) {
 	renamed, stranger := at(2), at(2)

@@ -79,7 +79,7 @@ func (s *service) resize(workers int) {
 	s.serve()
 }
 
-// capacity returns the units a second that it can do.
+// capacity returns the number of units per second that it can serve.
 func (s *service) capacity() float64 { return float64(s.workers) / s.mean.Seconds() }
 
 // speed returns the work done on each job in a unit of time.
@@ -90,7 +90,8 @@ func (s *service) speed() float64 {
 	return float64(s.workers) / float64(s.inside)
 }
 
-// run makes calls at random times, at a rate per second, and calls each every tenth of a second.
+// run makes calls at random times, at the given rate per second, and calls each every tenth of a
+// second.
 func (s *service) run(rate float64, length time.Duration, each func()) {
 	const tick = 100 * ms
 	until := s.at + length

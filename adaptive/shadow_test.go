@@ -16,8 +16,7 @@ func shadow(r adaptive.Rule) adaptive.Rule {
 	return r
 }
 
-// A shadow rule counts the calls it would refuse, beside the calls that it would admit, and refuses
-// none.
+// A shadow rule counts the calls that it would refuse or admit, and refuses none.
 func TestShadowCountsWhatItWouldRefuse(t *testing.T) {
 	g := newGuard(t, shadow(adaptive.Rule{ID: "try", Resource: "orders", Start: 1, Window: time.Minute}))
 	a, b := g.enter(), g.enter()

@@ -16,20 +16,20 @@ type Admitted struct{ entry engine.Entry }
 // units that the call held.
 func (a Admitted) Exit() { a.entry.Exit() }
 
-// Fail reports how the call ended. A nil err does nothing. For any other, the first of these rules
-// that applies decides:
+// Fail reports how the call ended. A nil err does nothing. For any other error, the first of these
+// rules that applies decides:
 //
 //   - An error marked by [Ignore] is a success, and does nothing.
 //   - The refusal of a nested call makes the call neutral.
 //   - The function of [Guard.FailWhen], or else [Config].Failure, decides between failure and success.
-//   - If the call's own context was cancelled, the call is neutral, whatever err is.
+//   - If the call's own context was cancelled, the call is neutral, regardless of err.
 //   - Any other error is a failure, except that context.Canceled is a success while the call's own
 //     context lives.
 //
 // A failed call is counted as an exception when it exits, and breakers count it. A neutral call
 // means nothing for the health of the resource: breakers and outlier rules ignore it, and a neutral
-// probe frees its place for another call. If Fail is called more than once, a failure outranks a
-// neutral end, and that outranks a success.
+// probe frees its slot for another call. If Fail is called more than once, a failure takes
+// precedence over a neutral end, and a neutral end over a success.
 func (a Admitted) Fail(err error) { a.entry.Fail(err) }
 
 // SetLongLived marks a running call as one without a response time, if that only turns out while it
@@ -64,6 +64,6 @@ func (a Admitted) ExitOn(err *error) {
 // has exited returns [context.Background].
 func (a Admitted) Context() context.Context { return a.entry.Context() }
 
-// ContextIn is Context created in child, which an adapter may embed in an object of its own to save
-// an allocation. For a call that has exited it does nothing.
+// ContextIn is like Context, but creates the context in child, which an adapter may embed in its own
+// object to save an allocation. For a call that has exited it does nothing.
 func (a Admitted) ContextIn(child *Nested) context.Context { return a.entry.ContextIn(&child.Nested) }

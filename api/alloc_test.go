@@ -45,7 +45,7 @@ func newGuard(t testing.TB, cfg api.Config, set ...flow.Rule) *api.Guard {
 	return g
 }
 
-// Passing and blocking allocate nothing, whatever the behavior, unless a call waits.
+// Passing and blocking don't allocate under any behavior, unless a call waits.
 func TestNoAllocations(t *testing.T) {
 	const enough = 1e9
 	for _, tt := range []struct {

@@ -33,8 +33,8 @@ func Default() *Guard {
 	return g
 }
 
-// SetDefault makes g the Guard that the package functions use (nil: a fresh one at the next call)
-// and returns a function that restores the previous one. It closes neither.
+// SetDefault makes g the Guard that the package functions use (nil means a new one, created at the
+// next call) and returns a function that restores the previous one. It closes neither.
 func SetDefault(g *Guard) (restore func()) {
 	old := defaultGuard.Swap(g)
 	return func() { defaultGuard.Store(old) }
@@ -44,9 +44,9 @@ func SetDefault(g *Guard) (restore func()) {
 // entry, once. Otherwise the call must not run, and the error is
 //
 //   - a *[BlockError] if a rule refused it (errors.Is(err, ErrBlocked)); use errors.As, because the
-//     error of a call that waited wraps it,
-//   - one that also wraps the context's error if that ended while the call waited, or [ErrDraining] if
-//     the Guard drains,
+//     error wraps it if the call waited,
+//   - one that also wraps the context's error if the context ended while the call waited, or
+//     [ErrDraining] if the Guard drains,
 //   - one that wraps [ErrInvalid] if the resource has no name, a name is longer than pattern.MaxName
 //     bytes, or the count is above stat.MaxUnits; such a call is not counted anywhere.
 //
@@ -54,7 +54,7 @@ func SetDefault(g *Guard) (restore func()) {
 // has ended, or its deadline comes before the call's turn, the call is refused immediately. In a
 // queue for a permit the turn isn't known, and the call waits until the deadline.
 //
-// A slot that panics is skipped, see [Guard.Failures]. A panic of the clock or the context reaches
+// A slot that panics is skipped; see [Guard.Failures]. A panic of the clock or the context reaches
 // the caller, and the call holds nothing.
 func Entry(ctx context.Context, resource string, opts ...Option) (Admitted, error) {
 	e, err := Default().engine.Enter(ctx, resource, opts)
@@ -68,14 +68,14 @@ func Do(ctx context.Context, resource string, fn func(context.Context) error, op
 	return Default().Do(ctx, resource, fn, opts...)
 }
 
-// Call is [Do] for functions with a result.
+// Call is like [Do], but for functions that return a result.
 func Call[T any](ctx context.Context, resource string, fn func(context.Context) (T, error), opts ...Option) (T, error) {
 	return CallOn(ctx, Default(), resource, fn, opts...)
 }
 
-// Explain returns what the rules would decide for a call if it arrived now: which of them apply, in
-// the order in which they are asked, and why; what each one measures, what it allows and what is
-// left; and when a refused call would pass. It takes the arguments of [Entry]:
+// Explain returns the decision that the rules would make on a call if it arrived now: which of them
+// apply, in the order in which they are asked, and why; each rule's measurement, limit and remaining
+// units; and when a refused call would pass. It takes the arguments of [Entry]:
 //
 //	x, err := api.Explain(api.WithOrigin(ctx, "acme"), "GET /orders", api.Param("user", "u-17"))
 //

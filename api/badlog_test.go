@@ -108,7 +108,7 @@ func TestALogHandlerThatPanics(t *testing.T) {
 	assert.NotPanics(t, func() { _ = log.Close() })
 }
 
-// talkative is a store whose client writes log lines of its own.
+// talkative is a store whose client writes its own log lines.
 type talkative struct {
 	*cluster.Memory
 	log *slog.Logger

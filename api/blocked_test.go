@@ -74,8 +74,7 @@ func TestTheBlockLogNamesCallerAndValue(t *testing.T) {
 	assert.Equal(t, "kind=flow resource=closed rule=none origin=globex count=2\nkind=hotspot resource=search rule=users origin=initech value=7 count=2\n", lines())
 }
 
-// However many callers are refused, each by a window of its own, their rule writes the same few
-// lines.
+// Even if many callers are refused, each by its own window, their rule writes the same few lines.
 func TestOtherCallersShareTheirRulesLine(t *testing.T) {
 	var log bytes.Buffer
 	g, clock := newRefusing(t, &log)
@@ -165,7 +164,7 @@ func TestNobodyListensAnyMore(t *testing.T) {
 	assert.Equal(t, 1, seen)
 }
 
-// An audit log of refusals, in a file of its own: caller, resource and rule.
+// An audit log writes the caller, resource and rule of refusals to a separate file.
 func ExampleGuard_OnBlocked() {
 	clock := api.NewManualClock(time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC))
 	guard, _ := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})

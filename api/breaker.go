@@ -8,7 +8,7 @@ import (
 // Breakers lists the states of the breakers of the default Guard; see [Guard.Breakers].
 func Breakers() []breaker.Status { return Default().Breakers() }
 
-// OnBreaker calls f for every change of state of a breaker of the default Guard; see
+// OnBreaker calls f whenever a breaker of the default Guard changes its state; see
 // [Guard.OnBreaker].
 func OnBreaker(f func(breaker.Change)) (remove func()) { return Default().OnBreaker(f) }
 
@@ -23,30 +23,29 @@ func (g *Guard) Breakers() []breaker.Status {
 	return g.breakers().Status()
 }
 
-// OnBreaker calls f for every change of state of a breaker, until remove is called. The call that
-// changes the breaker calls f, without holding locks: f may make guarded calls, load rules and
-// force breakers, add and remove listeners, and should be fast. A panic in one is counted and
-// logged like that of a slot, and the others are still called. remove doesn't wait for a running
-// call of f.
+// OnBreaker calls f whenever a breaker changes its state, until remove is called. The call that
+// changes the breaker calls f, without holding locks: f may make guarded calls, load rules and force
+// breakers, add and remove listeners, and should be fast. A panic in one is counted and logged like
+// that of a slot, and the others are still called. remove doesn't wait for a running call of f.
 func (g *Guard) OnBreaker(f func(breaker.Change)) (remove func()) {
 	return g.breakers().Listen(f)
 }
 
-// OnBlocked calls f with the refusals of each second, soon after it is over, until remove is called
-// or the Guard is closed: for an audit log, say. A Refusal covers one rule, resource, refused
+// OnBlocked calls f with the refusals of each second, soon after it ends, until remove is called or
+// the Guard is closed; for example for an audit log. A Refusal covers one rule, resource, refused
 // value, caller and context, with the number of calls. No call waits for f; a timer of the Guard
 // calls it, and [Guard.Close] with the remaining refusals. So f may take its time and may make
 // guarded calls, but must not call Close. A panic of f counts in [Guard.Failures].
 //
-// At most 8,192 different refusals a second are reported one by one. Further ones, and a few at the
-// same instant, share one Refusal whose Block is of [KindNone] and has the resource
+// At most 8,192 different refusals per second are reported individually. Further ones, and a few at
+// the same instant, share one Refusal whose Block is of [KindNone] and has the resource
 // node.OverflowName. The chain must have the slot log of package slots. With a listener, a refusal
 // costs about two more map look-ups.
 func (g *Guard) OnBlocked(f func(Refusal)) (remove func()) { return g.engine.OnBlocked(f) }
 
-// ForceBreaker makes the breaker of a rule on a resource, or with an empty resource all breakers of
-// the rule, refuse or admit every call, until it is forced otherwise or released by
-// [breaker.NotForced]. Loading rules doesn't release it, unless the rule is gone.
+// ForceBreaker makes a rule's breaker on a resource, or with an empty resource all its breakers,
+// refuse or admit every call, until it is forced otherwise or released by [breaker.NotForced].
+// Loading rules doesn't release it, unless the rule is gone.
 func (g *Guard) ForceBreaker(rule, resource string, f breaker.Force) error {
 	return g.breakers().Force(rule, resource, f)
 }
@@ -59,5 +58,5 @@ type breakers interface {
 }
 
 func (g *Guard) breakers() breakers {
-	return g.engine.Rules().Family(core.KindBreaker).(breakers) // always there, see New
+	return g.engine.Rules().Family(core.KindBreaker).(breakers) // always there; see New
 }

@@ -111,7 +111,7 @@ func TestBreakerControl(t *testing.T) {
 	}}, g.Rules().Breaker)
 }
 
-// A breaker counts calls when they end. A concurrency limit beside it bounds the calls under way
+// A breaker counts calls when they end. An additional concurrency limit bounds the calls under way
 // when it trips.
 // known bug 85
 func TestFailuresUnderWayAreBoundedByConcurrency(t *testing.T) {

@@ -143,7 +143,7 @@ func (g *Guard) leave() {
 	}
 }
 
-// of returns the member, nil if there is none.
+// of returns the member, or nil if there is none.
 func (m *membership) of() *sharing.Member {
 	if m == nil {
 		return nil
@@ -151,7 +151,7 @@ func (m *membership) of() *sharing.Member {
 	return m.member
 }
 
-// open opens the store of a URL.
+// open opens the store at a URL.
 func (g *Guard) open(text string) (store.Store, error) {
 	u, err := url.Parse(text)
 	if err != nil {

@@ -180,7 +180,7 @@ func (f *testCluster) line(rule string) (text string) {
 	return text
 }
 
-// The tree shows the shared state of a rule.
+// The tree shows a rule's shared state.
 func TestFiguresOfASharedLimit(t *testing.T) {
 	f := newCluster(t, 2, orders)
 	f.pour(100)
@@ -339,7 +339,7 @@ func TestRulesThatStayJoinAgain(t *testing.T) {
 	}
 }
 
-// stuck is a store that never answers, whatever its context.
+// stuck is a store that never replies, and ignores its context.
 type stuck struct{ done chan struct{} }
 
 func (stuck) Shard(string) int { return 0 }
@@ -463,7 +463,7 @@ func TestRetryAfterOfASharedLimit(t *testing.T) {
 	assert.LessOrEqual(t, wait, 1100*time.Millisecond)
 }
 
-// Each caller that no rule names has a limit of its own, which the members share.
+// Each caller that no rule names has its own limit, which the members share.
 func TestSharedLimitsOfCallers(t *testing.T) {
 	rule := orders
 	rule.Origin, rule.Threshold = flow.OriginOther, 40
@@ -499,8 +499,8 @@ func TestACallThatWaitsForAnotherRuleFetchesAfterwards(t *testing.T) {
 	assert.Equal(t, 2*time.Second, time.Duration(f.clock.Now()-began))
 }
 
-// Units borrowed from a shared limit count in the coming bucket even for a rule on other callers of
-// the same path, and even if the clock's Sleep returns early.
+// Units borrowed from a shared limit count in the upcoming bucket even for a rule on other callers
+// of the same path, and even if the clock's Sleep returns early.
 // known bug 193
 func TestBorrowersOfASharedLimitBeforeTheCallersOfAPath(t *testing.T) {
 	path := flow.Rule{ID: "path", Resource: "orders", Threshold: 2, Relation: flow.Chain, Ref: "web", Origin: "app", Window: flow.Ring}
@@ -528,7 +528,7 @@ func TestBorrowersOfASharedLimitBeforeTheCallersOfAPath(t *testing.T) {
 	assert.Equal(t, 2, call(2000*ms, 3, "web", "app"))
 }
 
-// A prioritized call that does not fit waits for a coming bucket.
+// A prioritized call that does not fit waits for an upcoming bucket.
 func TestPrioritizedCallsBorrowOfASharedLimit(t *testing.T) {
 	f := newCluster(t, 1, orders)
 	f.pour(150)

@@ -131,7 +131,7 @@ func TestMembersShareConcurrency(t *testing.T) { forPermits(t, testSharedPermits
 func testSharedPermits(t *testing.T, set permitSets) {
 	f := newClusterOf(t, 3, set(10, cluster.Closed, api.Enforce))
 	var all []api.Admitted
-	for range 20 { // units that a member holds in reserve come back after a while
+	for range 20 { // units that a member holds in reserve are returned after a while
 		for _, g := range f.guards {
 			all = append(all, f.open(g, 2)...)
 			require.LessOrEqual(t, len(all), 10)
@@ -200,7 +200,7 @@ func TestSharedPermitsAreReloaded(t *testing.T) {
 	})
 }
 
-// The last shared rule is removed while calls hold its permits, and comes back: those permits count
+// The last shared rule is removed while calls hold its permits, and added again: those permits count
 // as long as the calls run, and no longer.
 // known bug 177
 func TestSharedPermitsComeBack(t *testing.T) {
@@ -222,12 +222,12 @@ func TestSharedPermitsComeBack(t *testing.T) {
 		rest := f.open(g, 10)
 		require.Len(t, rest, 4, "six run")
 		exitAll(all[4:])
-		f.clock.Advance(300 * time.Millisecond) // idle permits go back after a tenth of a second
+		f.clock.Advance(300 * time.Millisecond) // idle permits are returned after a tenth of a second
 		rest = append(rest, f.open(g, 10)...)
 		require.Len(t, rest, 10)
 
 		exitAll(rest)
-		load(api.RuleSet{}) // no call holds any: they go back with the member
+		load(api.RuleSet{}) // no call holds any: they are returned when the member leaves
 		load(shared)
 		rest = f.open(g, 20)
 		assert.Len(t, rest, 10)
@@ -326,7 +326,7 @@ func TestStoreOfSharedTurnsAndPermitsIsAway(t *testing.T) {
 	}
 }
 
-// slow is a store that never answers in time.
+// slow is a store that never replies in time.
 type slow struct{ store.Store }
 
 func (slow) Start(context.Context, []store.Command, func()) {}

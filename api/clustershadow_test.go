@@ -93,9 +93,9 @@ func TestSmallSharedLimitsInShadowMode(t *testing.T) {
 	}
 }
 
-// play makes the calls at two Guards in turn, in a synctest bubble where sleeping takes no time,
-// and returns how many are refused, or would be. A far store takes 4 ms; the others answer at once,
-// and no time passes as calls wait for their turns.
+// play makes the calls at two Guards in turn, in a synctest bubble where sleeping takes no time, and
+// returns how many are refused, or would be. A remote store takes 4 ms; the others reply at once,
+// and no time passes while calls wait for their turns.
 func (x tried) play(t *testing.T, mode api.Mode, place string) (refused int64) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
@@ -140,7 +140,7 @@ func (x tried) play(t *testing.T, mode api.Mode, place string) (refused int64) {
 			}()
 			synctest.Wait()
 		}
-		pass(2 * time.Second) // the latest answers
+		pass(2 * time.Second) // the last replies
 		refused = blocked.Load()
 		for _, g := range guards {
 			refused += g.Engine().Rules().RuleStats()[0].ShadowBlocked

@@ -32,7 +32,7 @@ func (f *testCluster) of(g *api.Guard, user any, calls int) (ran int) {
 	return ran
 }
 
-// Each value has a limit of its own, which the members share, also if it is an exception; equal
+// Each value has its own limit, which the members share, even if the value is an exception; equal
 // values are equal in all members.
 func TestMembersShareLimitsOfValues(t *testing.T) {
 	rule := users
@@ -59,7 +59,7 @@ func TestMembersShareLimitsOfValues(t *testing.T) {
 	assert.Equal(t, 20, f.of(f.guards[1], "ann", 50))
 }
 
-// Turns and permits of values are shared as well, and permits come back.
+// Turns and permits of values are shared as well, and permits are returned.
 func TestMembersShareTurnsAndPermitsOfValues(t *testing.T) {
 	rule := users
 	rule.Behavior, rule.Threshold, rule.MaxWait = hotspot.Throttle, 10, time.Second
@@ -140,8 +140,8 @@ func TestColdValuesHaveABudgetInShadowMode(t *testing.T) {
 	assert.EqualValues(t, 3000-cluster.DefaultValueCalls, g.Engine().Rules().RuleStats()[0].ShadowBlocked)
 }
 
-// No more values have a limit of their own than the rule tracks; further ones share one limit,
-// across all members.
+// Only as many values as the rule tracks have their own limits; further ones share one limit, across
+// all members.
 func TestValuesBeyondTheCapShareALimit(t *testing.T) {
 	rule := users
 	rule.MaxValues, rule.Threshold = 10, 2
@@ -236,7 +236,7 @@ func TestSharedValuesThatCannotBeCounted(t *testing.T) {
 	}
 }
 
-// Two values of a call that are in the rest take two of its units, enforced or in shadow mode; if
+// If two values of a call share the rest, they take two of its units, enforced or in shadow mode; if
 // only one is left, the call takes none.
 // known bug 217
 func TestTwoValuesOfTheRest(t *testing.T) {
@@ -248,7 +248,7 @@ func TestTwoValuesOfTheRest(t *testing.T) {
 		passes := func(value any) bool {
 			before := g.Engine().Rules().RuleStats()[0].ShadowBlocked
 			ran := f.call(g, api.Param("user", value))
-			f.clock.Advance(time.Microsecond) // late answers are given back
+			f.clock.Advance(time.Microsecond) // units from late replies are returned
 			return ran && g.Engine().Rules().RuleStats()[0].ShadowBlocked == before
 		}
 		f.of(g, "known", 1)

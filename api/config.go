@@ -22,7 +22,7 @@ type Config struct {
 	Clock clocks.Clock
 	// Interval and Buckets are the length of every node's second window, and its number of buckets
 	// (Sentinel's sampleCount). 0 means one second, and 2. The tree shows these windows; rules have
-	// intervals of their own.
+	// their own intervals.
 	Interval time.Duration
 	Buckets  int
 	// OccupyTimeout bounds the wait of a prioritized call for a borrowed bucket, which must be
@@ -46,19 +46,18 @@ type Config struct {
 	// Logger gets the block log, changes of breakers, leaks, reloads, warnings of rules and
 	// internal failures; nil is slog.Default().
 	Logger *slog.Logger
-	// Failure decides which errors of guarded code are failures, see [Admitted.Fail], unless
-	// [Guard.FailWhen] decides that for their resource. nil means every error but
-	// [context.Canceled] and errors of calls whose own context was cancelled, which are neutral; a
-	// function decides about these, too. It is not asked about refusals and errors marked by
-	// [Ignore], which are never failures, or about panics, which always are. It must be safe for
-	// concurrent use.
+	// Failure decides which errors of guarded code are failures (see [Admitted.Fail]), unless
+	// [Guard.FailWhen] decides that for their resource. nil means every error but [context.Canceled]
+	// and errors of calls whose own context was cancelled, which are neutral; a function decides
+	// about these, too. It is not asked about refusals and errors marked by [Ignore], which are
+	// never failures, or about panics, which always are. It must be safe for concurrent use.
 	Failure func(error) bool
 	// Chain is the order of the slots; nil is slots.Default().
 	Chain *slots.Chain
 	// Cluster configures this process as a member of a cluster, for rules whose limits the members
 	// share: the store, a namespace, the number of members. The zero value has none. Its Clock and
-	// Logger default to those of the Guard. A Guard joins while such rules are in force; a rule
-	// file may configure the cluster instead, see rules.Cluster.
+	// Logger default to those of the Guard. A Guard joins while such rules are in force; a rule file
+	// may configure the cluster instead; see rules.Cluster.
 	Cluster cluster.Config
 	// Stores open the stores that rule files name, each by the scheme of the URL: package
 	// cluster/redis has such functions. They must be safe for concurrent use.
@@ -66,13 +65,13 @@ type Config struct {
 	// AllowWritable makes a Guard read rule files and directories that every user of the system can
 	// write, with a warning: for file systems without meaningful modes.
 	AllowWritable bool
-	// Host provides the load, the CPU use and the memory use to rules; nil is this machine, see
+	// Host provides the load, the CPU use and the memory use to rules; nil means this machine; see
 	// [host.Local].
 	Host host.Source
 }
 
 // Config returns the configuration: Clock, Interval, Buckets, OccupyTimeout, ColdFactor and Chain
-// with their defaults filled in, the rest as it was given.
+// with their defaults filled in, and the other fields unchanged.
 func (g *Guard) Config() Config { return g.config }
 
 // engine creates the engine of the configuration.

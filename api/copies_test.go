@@ -30,7 +30,7 @@ import (
 
 // holding returns a rule of each family, with a value in every field that can hold shared memory.
 func holding() rules.Set {
-	others := []string{"none", "health"} // "*" applies to orders, and no resource has a rule of its own
+	others := []string{"none", "health"} // "*" applies to orders, and no resource has its own rule
 	return rules.Set{
 		Authority: []authority.Rule{{Resource: "*", Exclude: others, Origins: []string{"app", "web"}}},
 		System:    []system.Rule{{Metric: system.QPS, Threshold: 1e9}},
@@ -90,7 +90,7 @@ func TestRulesAreCopiedInAndOut(t *testing.T) {
 		{name: "of the tables for one resource", set: ofTablesForOne, part: true},
 	} {
 		if s.name == "of the tables" {
-			s.set.Groups, s.set.Gateway = holding().Groups, holding().Gateway // which have none of their own
+			s.set.Groups, s.set.Gateway = holding().Groups, holding().Gateway // which have no rules themselves
 		}
 		if !s.part {
 			filled(t, reflect.ValueOf(s.set), s.name)

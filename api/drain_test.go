@@ -73,7 +73,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// Drain returns the error of a context that ends while calls run.
+// Drain returns the context's error if the context ends while calls run.
 func TestDrainGivesUp(t *testing.T) {
 	bubbled(t, func(t *testing.T, g *api.Guard, call func(ctx context.Context, name string, opts ...api.Option) <-chan outcome) {
 		o := <-call(t.Context(), "queue")
@@ -133,8 +133,8 @@ func TestDrainOnOtherClocks(t *testing.T) {
 	}
 }
 
-// If the client has disconnected, nobody reads the answer. If the server closes, the error says so:
-// because the guard drains, or with the cause that ended the requests' context, as in
+// If the client has disconnected, nobody reads the response. If the server closes, the error says
+// so: because the guard drains, or with the cause that ended the requests' context, as in
 // signal.NotifyContext.
 func TestDepartedClientOrClosingServer(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -142,9 +142,9 @@ func TestDepartedClientOrClosingServer(t *testing.T) {
 		reason refusal.Reason
 		status int
 	}{
-		"the client leaves": {func(_ *api.Guard, cancel context.CancelCauseFunc) { cancel(nil) }, refusal.Gone, 499},
-		"a signal":          {func(_ *api.Guard, cancel context.CancelCauseFunc) { cancel(errors.New("terminated")) }, refusal.Closing, http.StatusServiceUnavailable},
-		"the server closed": {func(_ *api.Guard, cancel context.CancelCauseFunc) { cancel(http.ErrServerClosed) }, refusal.Closing, http.StatusServiceUnavailable},
+		"the client disconnects": {func(_ *api.Guard, cancel context.CancelCauseFunc) { cancel(nil) }, refusal.Gone, 499},
+		"a signal":               {func(_ *api.Guard, cancel context.CancelCauseFunc) { cancel(errors.New("terminated")) }, refusal.Closing, http.StatusServiceUnavailable},
+		"the server closed":      {func(_ *api.Guard, cancel context.CancelCauseFunc) { cancel(http.ErrServerClosed) }, refusal.Closing, http.StatusServiceUnavailable},
 		"both": {func(g *api.Guard, cancel context.CancelCauseFunc) {
 			ended, end := context.WithCancel(context.Background())
 			end()
@@ -212,7 +212,7 @@ func (e endsWith) Err() error {
 	}
 }
 
-// The error of a call that gave up has a text, whatever error ended its context.
+// The error of a call that gave up has a text, regardless of the error that ended its context.
 func TestTextOfACallThatGaveUp(t *testing.T) {
 	bubbled(t, func(t *testing.T, g *api.Guard, call func(ctx context.Context, name string, opts ...api.Option) <-chan outcome) {
 		runs := <-call(t.Context(), "queue")

@@ -31,8 +31,8 @@ func everyFamily() rules.Set {
 	}
 }
 
-// everyFamilyCall returns a call that all six families judge: inbound, with a caller and a value,
-// on four nodes.
+// everyFamilyCall returns a call that rules of all six families apply to: inbound, with a caller and
+// a value, on four nodes.
 func everyFamilyCall(t testing.TB) func() {
 	t.Helper()
 	g := newGuard(t, api.Config{})
@@ -56,7 +56,7 @@ func BenchmarkEveryFamily(b *testing.B) {
 	}
 }
 
-// Passing and blocking allocate nothing when all families judge, whatever the value.
+// Passing and blocking don't allocate when rules of all families apply, for any value.
 func TestNoAllocationsWithEveryFamily(t *testing.T) {
 	blocked := map[string]func(*rules.Set){
 		"":          func(*rules.Set) {},

@@ -108,7 +108,7 @@ func ExampleGuard_Leaks() {
 	forgetful()
 	clock.Advance(time.Hour)
 	for _, leak := range guard.Leaks() {
-		function, _, _ := strings.Cut(leak.Stack, "\n") // the rest is the source position, and the callers
+		function, _, _ := strings.Cut(leak.Stack, "\n") // followed by the source position and the callers
 		fmt.Println(leak.Resource, "is open since", leak.Age, "by", path.Base(function))
 	}
 	// Output: GET /orders is open since 1h0m0s by api_test.ExampleGuard_Leaks.func1

@@ -101,8 +101,8 @@ type explained struct {
 	next   time.Duration
 }
 
-// For each family: as many calls pass as remain, the next one is refused, and so is any until the
-// nanosecond before the announced time.
+// In each family, as many calls pass as Explain reports remaining; the next one is refused, as is
+// any call until the nanosecond before the announced time.
 func TestExplainAgainstEntry(t *testing.T) {
 	fail := func(t *testing.T, g *api.Guard, opts ...api.Option) {
 		t.Helper()
@@ -383,7 +383,7 @@ func TestExplainText(t *testing.T) {
 	assert.Equal(t, x.Rules[0].Measures, back.Rules[0].Measures)
 }
 
-// Explain may run while calls come and rules change.
+// Explain may run while calls arrive and rules change.
 func TestExplainUnderConcurrency(t *testing.T) {
 	g, err := api.New(api.Config{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)

@@ -16,14 +16,13 @@ func Certain(err error) error { return engine.Certain(err) }
 // FailWhen sets which errors of a resource of the default Guard are failures; see [Guard.FailWhen].
 func FailWhen(resource string, failed func(error) bool) { Default().FailWhen(resource, failed) }
 
-// FailWhen sets which errors of calls of one resource, of exactly that name, are failures, in place
-// of [Config].Failure: errors for which failed returns true. Any other error counts as a success.
-// The function decides alone: it is also asked about calls that their callers cancelled, and
-// breakers then count them. To exclude errors, mark them by [Ignore] instead. nil undoes an earlier
-// call.
+// FailWhen replaces [Config].Failure for the resource of exactly this name: errors for which failed
+// returns true are failures. Any other error counts as a success. The function decides alone: it is
+// also asked about calls that their callers cancelled, and breakers then count them. To exclude
+// errors, mark them by [Ignore] instead. nil undoes an earlier call.
 //
-// It applies to errors that are reported from now on, whatever rules are loaded and whether or not
-// the resource exists. Like Config.Failure it is not asked about refusals, errors marked by
+// It applies to errors that are reported from now on, regardless of the rules, and even if the
+// resource doesn't exist yet. Like Config.Failure it is not asked about refusals, errors marked by
 // [Ignore] and panics, and must be safe for concurrent use; an error that makes it panic is a
 // failure.
 func (g *Guard) FailWhen(resource string, failed func(error) bool) {

@@ -77,7 +77,7 @@ func TestEveryFamilyIsSeenToBlock(t *testing.T) {
 	}
 }
 
-// Guarded code that panics releases its place, and the panic continues.
+// Guarded code that panics releases its units, and the panic continues.
 // known bug 55, 63
 func TestPanicInGuardedCodeGivesItsPlaceBack(t *testing.T) {
 	g := newGuard(t, api.Config{}, flow.Rule{Resource: "orders", Metric: flow.Concurrency, Threshold: 1})

@@ -336,7 +336,7 @@ func (f reading[R]) kinds(t *testing.T) []R {
 // checkKind checks one kind of rule, and returns how many of its fields are refused.
 func (f reading[R]) checkKind(t *testing.T, g *api.Guard, rule R) (refused int) {
 	all := rule
-	for key, field := range f.fields { // an enumeration's value may have no meaning beside another
+	for key, field := range f.fields { // an enumeration's value may have no meaning together with another
 		v := trial.Field(reflect.ValueOf(&rule).Elem(), key)
 		if field.say == nil && !field.isRead(rule) && !v.IsZero() {
 			f.isRefused(t, g, rule, key)
@@ -436,7 +436,7 @@ func keyOf(f reflect.StructField) string {
 	return key
 }
 
-// valuesOf returns the values of an enumeration, nil if t is none.
+// valuesOf returns the values of an enumeration, or nil if t isn't one.
 func valuesOf(t reflect.Type) (values []reflect.Value) {
 	if t.Kind() != reflect.Uint8 {
 		return nil

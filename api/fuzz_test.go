@@ -166,8 +166,8 @@ func (n *named) check() {
 	}
 	require.Equal(n.t, want, n.admitted(n.resource, 5), "the limit holds")
 
-	// The first of the other names gets the only place, and three calls, unless the resource has it
-	// already. All others have three calls together.
+	// The first of the other names gets the only node, and three calls, unless the resource already
+	// has it. All others have three calls together.
 	others := 0
 	for i := range 6 {
 		others += n.admitted(n.resource+"\n"+strconv.Itoa(i), 2)

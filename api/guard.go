@@ -51,13 +51,13 @@ func New(cfg Config) (*Guard, error) {
 // change in any release.
 func (g *Guard) Engine() *engine.Engine { return g.engine }
 
-// Entry asks for a resource, see the function [Entry].
+// Entry asks for a resource; see the function [Entry].
 func (g *Guard) Entry(ctx context.Context, resource string, opts ...Option) (Admitted, error) {
 	e, err := g.engine.Enter(ctx, resource, opts)
 	return Admitted{e}, err
 }
 
-// Do runs fn as a guarded call, see the function [Do].
+// Do runs fn as a guarded call; see the function [Do].
 func (g *Guard) Do(ctx context.Context, resource string, fn func(context.Context) error, opts ...Option) error {
 	_, err := CallOn(ctx, g, resource, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, fn(ctx)
@@ -65,7 +65,7 @@ func (g *Guard) Do(ctx context.Context, resource string, fn func(context.Context
 	return err
 }
 
-// CallOn is [Call] on a Guard of your own.
+// CallOn is like [Call], but on the given Guard.
 func CallOn[T any](ctx context.Context, g *Guard, resource string, fn func(context.Context) (T, error), opts ...Option) (result T, err error) {
 	e, err := g.Entry(ctx, resource, opts...)
 	if err != nil {
@@ -98,14 +98,15 @@ func (g *Guard) Handler() http.Handler { return inspect.Handler(g.engine, g.Rule
 //
 //	server.RegisterOnShutdown(func() { _ = guard.Drain(ctx) })
 //
-// Calls that wait are refused immediately, and so is every later call that would have to wait.
-// Their errors wrap [ErrDraining]; adapters answer 503, or Unavailable, and say when to retry.
-// Calls that need not wait still run.
+// Calls that wait are refused immediately, and so is every later call that would have to wait. Their
+// errors wrap [ErrDraining]; adapters respond with 503, or Unavailable, and say when to retry. Calls
+// that need not wait still run.
 //
-// It returns nil once no call waits or runs, or the error of the context if that ends first; a nil
+// It returns nil once no call waits or runs, or the context's error if the context ends first; a nil
 // context never ends. A call, long-lived or not, runs from Entry to Exit if the slot statistic
-// counts it; a guarded call that calls Drain waits for itself. Drain polls at intervals of up to
-// 100 ms of real time, whatever the clock. It may be called several times. Safe for concurrent use.
+// counts it; a guarded call that calls Drain waits for itself. Drain polls at intervals of up to 100
+// ms of real time, regardless of the Guard's clock. It may be called several times. Safe for
+// concurrent use.
 func (g *Guard) Drain(ctx context.Context) error { return g.engine.Drain(ctx) }
 
 // Close stops watching rule files and sources, leaves the cluster, flushes the block log and ends
@@ -113,9 +114,9 @@ func (g *Guard) Drain(ctx context.Context) error { return g.engine.Drain(ctx) }
 // [Guard.OnReload] and [Guard.OnBlocked] are no longer called; a listener that calls Close
 // deadlocks. The error is always nil.
 //
-// Calls are still judged and counted afterwards, by the rules in force; counters can be read, and
-// rules loaded by hand, but nothing is watched. Load, CPU and memory use are no longer read: rules
-// that depend on them keep the last readings. Closing twice is fine.
+// Afterwards the rules in force still apply to calls, and calls are counted; counters can be read,
+// and rules loaded by hand, but nothing is watched. Load, CPU and memory use are no longer read:
+// rules that depend on them keep the last readings. Closing twice is fine.
 func (g *Guard) Close() error {
 	g.loader.Close()
 	g.leave()

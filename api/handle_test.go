@@ -73,7 +73,7 @@ func TestHandleOutlivesItsNode(t *testing.T) {
 		clock.Advance(2 * time.Minute)
 		require.Positive(t, g.Engine().Tree().Evict(clock.Now()))
 		_, there := g.Engine().FindResource("GET /orders")
-		require.False(t, there, "a handle keeps no place")
+		require.False(t, there, "a handle keeps no node")
 
 		require.NoError(t, call())
 		found, there := g.Engine().FindResource("GET /orders")

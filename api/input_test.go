@@ -113,7 +113,7 @@ func TestContextEndsDuringTheWait(t *testing.T) {
 
 	clock.Advance(100 * time.Millisecond)
 	e, err = g.Entry(t.Context(), "r")
-	require.NoError(t, err, "the slot came back")
+	require.NoError(t, err, "the slot was released")
 	e.Exit()
 }
 

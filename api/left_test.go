@@ -61,8 +61,8 @@ func refusedAfter(t *testing.T, is outcome, want time.Duration) {
 	assert.Equal(t, want, is.waited)
 }
 
-// A call waits no longer than its server allows for the answer, and is refused at once only if its
-// turn is known to come later.
+// A call waits no longer than its server allows for the response, and is refused at once only if its
+// turn is known to be later.
 func TestWaitsLeaveTimeToAnswer(t *testing.T) {
 	bubbled(t, func(t *testing.T, g *api.Guard, call func(context.Context, string, ...api.Option) <-chan outcome) {
 		ctx := t.Context()
@@ -118,7 +118,7 @@ func TestNestedWaitsLeaveTimeToAnswer(t *testing.T) {
 	})
 }
 
-// A turn that calls with priority push back may come too late for an answer.
+// A turn that prioritized calls push back may be too late for a response.
 func TestTurnsThatMoveLeaveTimeToAnswer(t *testing.T) {
 	bubbled(t, func(t *testing.T, g *api.Guard, call func(context.Context, string, ...api.Option) <-chan outcome) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -10,11 +10,11 @@ import (
 // LoadRules replaces the rules that were loaded by hand before; if one of the new rules is invalid,
 // nothing changes. Rules of watched files stay, and all are in force together; an id that occurs in
 // both is an error, unless [Guard.AllowOverrides] was called. Unchanged rules continue as they are;
-// a changed rule takes over the state of the one with the same ID. The set is copied: the caller
+// a changed rule takes over the state of the rule with the same ID. The set is copied: the caller
 // may keep changing it.
 //
 // A forgotten field is 0, and a rule whose threshold is 0 refuses every call. The Logger gets a
-// warning for each such rule, see [rules.Set.Warnings], once as long as it is loaded.
+// warning for each such rule (see [rules.Set.Warnings]), once as long as it is loaded.
 func (g *Guard) LoadRules(set RuleSet) error {
 	if err := g.loader.Load(set); err != nil {
 		return err
@@ -23,8 +23,8 @@ func (g *Guard) LoadRules(set RuleSet) error {
 	return nil
 }
 
-// EditRules is [Guard.LoadRules] with the result of edit, which gets the rules that were last
-// loaded by hand: no other load comes in between. An error of edit is returned as it is, and
+// EditRules is like [Guard.LoadRules], but loads the result of edit, which gets the rules that were
+// last loaded by hand: no other load happens in between. An error of edit is returned as it is, and
 // nothing changes. Rules of watched files and stores are not passed to edit, and stay as they are.
 // edit may call [Guard.Rules] and [Guard.Status], but must not load or watch rules.
 func (g *Guard) EditRules(edit func(loaded RuleSet) (RuleSet, error)) error {
@@ -94,7 +94,7 @@ func (g *Guard) load(set RuleSet) error {
 		g.retire(old)
 	}
 	if _, left := g.share(); left {
-		next.leave() // the Guard was closed meanwhile
+		next.leave() // the Guard was closed in the meantime
 	}
 	return err
 }

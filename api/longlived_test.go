@@ -131,7 +131,7 @@ func TestLongLivedCallsBeforeASystemRule(t *testing.T) {
 	}
 	require.NoError(t, g.LoadRules(api.RuleSet{System: []system.Rule{{Metric: system.RT, MaxRT: time.Millisecond, Interval: time.Minute}}}))
 	require.NoError(t, timedCall(t, g, clock, 10*time.Millisecond, nil))
-	assert.Error(t, timedCall(t, g, clock, 0, nil), "the mean is 10 ms, however many streams ended beside that call")
+	assert.Error(t, timedCall(t, g, clock, 0, nil), "the mean is 10 ms, even if many streams ended as well")
 }
 
 // A permit is held until the stream ends.
@@ -145,7 +145,7 @@ func TestLongLivedCallsHoldTheirPermit(t *testing.T) {
 	require.NoError(t, timedCall(t, g, clock, 0, nil))
 }
 
-// A probe that is a stream keeps its place until it ends, and then counts.
+// A probe that is a stream keeps its slot until it ends, and then counts.
 func TestLongLivedProbe(t *testing.T) {
 	g, clock := longLivedGuard(t, api.RuleSet{Breaker: []breaker.Rule{{Resource: "stream", Strategy: breaker.SlowRatio,
 		SlowRT: time.Second, Threshold: 0.5, MinCalls: 1, Interval: time.Minute, Recovery: time.Second, ProbeTimeout: time.Hour}}})
@@ -160,7 +160,7 @@ func TestLongLivedProbe(t *testing.T) {
 	assert.Equal(t, breaker.Closed, g.Breakers()[0].State)
 }
 
-// An adaptive limit learns the same beside streams as without them.
+// An adaptive limit learns the same with streams as without them.
 func TestAdaptiveLimitsDoNotLearnFromLongLivedCalls(t *testing.T) {
 	var learned []string
 	for _, beside := range [][]api.Option{nil, {api.LongLived()}, {api.Units(1)}} {

@@ -19,7 +19,7 @@ type (
 	Kind = core.Kind
 	// Mode decides whether a rule is enforced.
 	Mode = spec.Mode
-	// Match says how a rule's Resource names resources.
+	// Match determines how a rule's Resource names resources.
 	Match = spec.Match
 	// RuleSet holds the rules of every family, for [LoadRules].
 	RuleSet = rules.Set
@@ -27,13 +27,13 @@ type (
 	Reload = rules.Reload
 	// Refusal is passed to the listeners of [Guard.OnBlocked].
 	Refusal = core.Refusal
-	// Status is the state of the sources of the rules, see [Guard.Status].
+	// Status is the state of the sources of the rules; see [Guard.Status].
 	Status = rules.Status
-	// Explanation holds the decisions that the rules would make on a call, see [Explain].
+	// Explanation holds the decisions that the rules would make on a call; see [Explain].
 	Explanation = core.Explanation
-	// SourceOptions configure the watching of a store, see [Guard.WatchSource].
+	// SourceOptions configure the watching of a store; see [Guard.WatchSource].
 	SourceOptions = rules.SourceOptions
-	// Revision is one state of the rules of all sources, see [Guard.Revisions].
+	// Revision is one state of the rules of all sources; see [Guard.Revisions].
 	Revision = rules.Revision
 	// SourceError reports that a source of the rules was declared twice.
 	SourceError = rules.SourceError
@@ -53,8 +53,8 @@ var (
 	ErrBlocked = core.ErrBlocked
 	// ErrInvalid is the refusal of an invalid call: one without a name, for example.
 	ErrInvalid = core.ErrInvalid
-	// ErrDraining is in the error of a call that waited for a rule, or would have had to, when the
-	// Guard drained, see [Guard.Drain].
+	// ErrDraining is wrapped by the error of a call that waited for a rule, or would have had to,
+	// when the Guard drained; see [Guard.Drain].
 	ErrDraining = core.ErrDraining
 )
 
@@ -80,7 +80,7 @@ const (
 	MatchPath   = spec.MatchPath   // resources with the same parts between slashes; a star matches any part
 )
 
-// AnyResource is the Resource of a rule for all resources without a rule of their own.
+// AnyResource is the Resource of a rule for all resources without their own rule.
 const AnyResource = spec.AnyResource
 
 // The modes of a rule.

@@ -16,9 +16,9 @@ type Option = engine.Option
 // to system rules.
 func Inbound() Option { return engine.Inbound() }
 
-// InboundWithin is [Inbound] for servers that limit the time for a call's whole answer: its waits
-// end in time for that, counted from when the outermost call of that kind asked to enter. A call
-// whose turn is known to come later is refused at once. left returns the limit, if known; it is
+// InboundWithin is like [Inbound], but for servers that limit the time for a call's whole response:
+// its waits end in time for that, counted from when the outermost call of that kind asked to enter.
+// A call whose turn is known to be later is refused at once. left returns the limit, if known; it is
 // called with the call's context before the call waits, and must be safe for concurrent use. An
 // adapter should create the option once, since that allocates.
 func InboundWithin(left func(context.Context) (time.Duration, bool)) Option {
@@ -29,11 +29,11 @@ func InboundWithin(left func(context.Context) (time.Duration, bool)) Option {
 // as 1. More than stat.MaxUnits (1,048,576) is refused with [ErrInvalid].
 func Units(n int) Option { return engine.Units(n) }
 
-// Prioritized lets the call borrow from a coming bucket, and wait until it begins, if a plain QPS
-// rule would refuse it. In the queue of a throttle or an isolation rule, prioritized calls go
-// first, but while ordinary calls of as many units wait, every second call that leaves the queue is
-// an ordinary one. In a throttle, ordinary calls then wait for up to twice their announced wait
-// plus the distance between two calls, which may be longer than the rule's MaxWait.
+// Prioritized lets the call borrow from an upcoming bucket, and wait until it begins, if a plain QPS
+// rule would refuse it. In the queue of a throttle or an isolation rule, prioritized calls go first,
+// but while ordinary calls of the same number of units wait, every second call that leaves the queue
+// is an ordinary one. In a throttle, ordinary calls then wait for up to twice their announced wait
+// plus the spacing between two calls, which may be longer than the rule's MaxWait.
 func Prioritized() Option { return engine.Prioritized() }
 
 // LongLived marks a call whose duration says nothing about the health of the resource: a stream,
@@ -44,17 +44,17 @@ func Prioritized() Option { return engine.Prioritized() }
 // lock, so it is meant for infrequent calls.
 func LongLived() Option { return engine.LongLived() }
 
-// Args sets the arguments of the call, for rules on them: nil is no value, "" is one, see [Param].
-// They must not change before the call exits.
+// Args sets the arguments of the call, for rules on them: nil is no value, but "" is a value; see
+// [Param]. They must not change before the call exits.
 func Args(args ...any) Option { return engine.Args(args...) }
 
 // Param attaches a named value to the call, for rules on it. A slice attaches each of its elements,
 // as do several attachments of one name. For the equality of values, see argument.Value. nil is no
-// value; "" is one, shared by all calls that attach it, unless a rule sets Missing. Strings,
-// booleans and numbers allocate nothing.
+// value; "" is a value, shared by all calls that attach it, unless a rule sets Missing. Strings,
+// booleans and numbers don't allocate.
 func Param[T any](name string, value T) Option { return engine.Param(name, value) }
 
 // Endpoint sets the server of the resource that the call goes to, such as an address, for outlier
-// rules, which judge each endpoint. "" is none. A call without one is not judged, nor is one whose
-// endpoint has more than 512 bytes.
+// rules, which watch each endpoint. "" means none. Outlier rules ignore calls without an endpoint,
+// and those whose endpoint has more than 512 bytes.
 func Endpoint(addr string) Option { return engine.Endpoint(addr) }

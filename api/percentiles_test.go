@@ -64,8 +64,8 @@ func TestPercentiles(t *testing.T) {
 }
 
 // BenchmarkPercentilesCost measures the cost of percentiles per call, as the median of paired runs,
-// beside the cost of two readings of the clock. The three measurements alternate, so that other
-// load on the machine slows all of them.
+// and the cost of two readings of the clock. The three measurements alternate, so that other load on
+// the machine slows all of them.
 func BenchmarkPercentilesCost(b *testing.B) {
 	const calls = 1_000
 	ctx := context.Background()

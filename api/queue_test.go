@@ -20,8 +20,8 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// The breaker is asked about a queued call when its turn comes: the call is refused if the breaker
-// has opened meanwhile, and is no probe before it runs.
+// The breaker is asked about a queued call when its turn is due: the call is refused if the breaker
+// has opened while it waited, and is not a probe before it runs.
 func TestBreakerBehindAQueue(t *testing.T) {
 	for name, kind := range map[string]core.Kind{"forced open": core.KindBreaker, "closed": core.KindNone} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestBreakerBehindAQueue(t *testing.T) {
 	}
 }
 
-// The probe is taken when the turn in the queue has come.
+// The call becomes a probe once its turn in the queue is due.
 func TestProbeBehindALine(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_700_000_000, 0))
 	g := newGuard(t, api.Config{Clock: clock})

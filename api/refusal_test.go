@@ -89,7 +89,7 @@ func TestRefusalsTellWhatTheRuleKnows(t *testing.T) {
 		{name: "hotspot, bucket", set: aHotspot(hotspot.Rule{Threshold: 2, Behavior: hotspot.TokenBucket, Burst: 3}),
 			want: says{api.KindHotspot, "", `"ann"`, 2, 500 * ms}},
 		{name: "hotspot, at once", set: aHotspot(hotspot.Rule{Threshold: 2, Metric: hotspot.Concurrency}), want: says{api.KindHotspot, "", `"ann"`, 2, -1}},
-		{name: "hotspot, those without a place", set: aHotspot(hotspot.Rule{Threshold: 2, MaxValues: 1}),
+		{name: "hotspot, values without a cell", set: aHotspot(hotspot.Rule{Threshold: 2, MaxValues: 1}),
 			before: func(g *api.Guard) {
 				e, err := g.Entry(t.Context(), name, api.Param("user", "bob"))
 				require.NoError(t, err)

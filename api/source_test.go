@@ -49,8 +49,8 @@ func (s *inMemory) Next(ctx context.Context, after string) (rules.Document, erro
 	return s.doc, nil
 }
 
-// The rules of a store are in force beside others, whatever happens to the store; a Guard that
-// starts while it is unreachable uses the cache, and the first answer of the store replaces these
+// The rules of a store are in force together with others, even if the store fails; a Guard that
+// starts while it is unreachable uses the cache, and the store's first reply replaces the cached
 // rules.
 func TestWatchSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

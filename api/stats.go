@@ -17,7 +17,7 @@ import (
 // it. It never goes back, even if the clock is set back.
 func (g *Guard) Now() int64 { return g.engine.Now() }
 
-// Nodes returns the live tree, which changes as calls come and go.
+// Nodes returns the live tree, which changes as calls arrive and end.
 func (g *Guard) Nodes() *node.Tree { return g.engine.Tree() }
 
 // EachResource calls f with the node of every resource, last that of all names beyond the cap of
@@ -68,9 +68,9 @@ func (g *Guard) Machine() host.Use {
 // slot log of package slots.
 func (g *Guard) KeepRefusals() (release func()) { return g.engine.KeepRefusals() }
 
-// Refusals returns the last refusals of a resource, the newest first: 16 at most, with those of one
-// rule and caller within a second as one. None are kept unless a caller asked for that, see
-// [Guard.KeepRefusals]. It is a sample: of calls refused at the same instant one is recorded, so a
-// Count may be lower than the number of refusals, which the counters of the resource have. Names
-// beyond the cap of the tree share theirs, under [node.OverflowName].
+// Refusals returns the last refusals of a resource, newest first: at most 16, where refusals by one
+// rule of one caller within a second count as one. None are kept unless [Guard.KeepRefusals] was
+// called. It is a sample: of calls refused at the same instant one is recorded, so a Count may be
+// lower than the number of refusals, which the resource's counters have. Names beyond the cap of the
+// tree share their refusals, under [node.OverflowName].
 func (g *Guard) Refusals(resource string) []Refusal { return g.engine.Refusals(resource) }

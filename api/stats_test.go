@@ -19,7 +19,7 @@ import (
 )
 
 // The counts of a rule's refusals, real or in shadow mode, survive the eviction of the resource:
-// they stay as rules are loaded meanwhile, and continue when the resource comes back.
+// they stay while rules are loaded, and continue when the resource is used again.
 // known bug 143
 func TestFiguresOutliveTheirResources(t *testing.T) {
 	for field := range reflect.TypeFor[rules.Set]().Fields() {

@@ -68,7 +68,7 @@ func TestForgottenThresholdsAreWarnedOf(t *testing.T) {
 	assert.Len(t, lines(), 1, "warnings of the last load are not repeated")
 	require.NoError(t, g.LoadRules(api.RuleSet{}))
 	require.NoError(t, g.LoadRules(set))
-	assert.Len(t, lines(), 8, "but when they come back")
+	assert.Len(t, lines(), 8, "but when they are loaded again")
 }
 
 // cut returns the lines without their common beginning and end.

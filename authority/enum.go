@@ -2,7 +2,7 @@ package authority
 
 import "github.com/penstock-go/penstock/internal/shown"
 
-// List is the meaning of a rule's names.
+// List determines what a rule does with its names.
 type List uint8
 
 // The lists.

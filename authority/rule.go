@@ -29,7 +29,7 @@ type Rule struct {
 	Match spec.Match `yaml:"match,omitempty"`
 	// Exclude lists names that "*", a prefix or a path does not apply to.
 	Exclude []string `yaml:"exclude,omitempty"`
-	// List is the meaning of Origins. The zero value is Allow.
+	// List determines whether Origins are admitted or refused. The zero value is Allow.
 	List List `yaml:"list,omitempty"`
 	// Origins lists the callers. Blanks around a name are dropped; otherwise names are compared
 	// exactly. At least one.

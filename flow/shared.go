@@ -22,7 +22,7 @@ func (r Rule) checkShared() error {
 	case r.Behavior.warmsUp():
 		local = fmt.Sprintf("behavior %s: each process warms up on its own; remove it, or set behavior to reject or throttle", r.Behavior)
 	case r.Behavior == TokenBucket:
-		local = "behavior tokenBucket: members share windows, turns and permits, but each process has tokens of its own; remove it, or set behavior to reject or throttle"
+		local = "behavior tokenBucket: members share windows, turns and permits, but each process has its own tokens; remove it, or set behavior to reject or throttle"
 	case r.MemoryThreshold != 0:
 		local = "memoryThreshold: memory use differs between processes; remove cluster or memoryThreshold"
 	}

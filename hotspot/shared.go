@@ -25,7 +25,7 @@ func (r Rule) checkShared() error {
 	switch {
 	case !r.Shared():
 	case r.Behavior == TokenBucket:
-		local = "behavior tokenBucket: members share windows, turns and permits, but each process has tokens of its own; remove it, or set behavior to reject or throttle"
+		local = "behavior tokenBucket: members share windows, turns and permits, but each process has its own tokens; remove it, or set behavior to reject or throttle"
 	case r.Window != Strict:
 		local = "strict: false: members share strict windows; remove it, or strict"
 	case r.Burst != 0:

@@ -9,11 +9,11 @@ import (
 type checker struct {
 	revision    uint64
 	controllers []*controller // all rules
-	// private holds enforced rules with a semaphore of their own. They come first: they have no
-	// queue, so a call that they refuse hasn't waited in vain.
+	// private holds enforced rules with their own semaphore. They come first: they have no queue, so
+	// a call that they refuse hasn't waited in vain.
 	private []*controller
-	// tightest is the enforced rule on the common semaphore that admits least; nil if there is
-	// none. Calls that it admits, the others admit too.
+	// tightest is the strictest enforced rule on the common semaphore, or nil if there is none.
+	// Calls that it admits, the others admit too.
 	tightest *controller
 	// shared holds the enforced rules whose permits a cluster shares.
 	shared  family.SharedRules
@@ -70,8 +70,8 @@ func (c *controller) ask(inv *engine.Invocation, revision uint64) bool {
 	return g.MayJoin(claim) || n.Settle(g) && g.MayJoin(claim)
 }
 
-// take acquires units, or a place in the queue. The controller's semaphore may have left the node
-// when the rules changed; then TryJoin grants nothing.
+// take acquires units, or a place in the queue. If the controller's semaphore was removed from the
+// node because the rules changed, TryJoin grants nothing.
 func (c *controller) take(inv *engine.Invocation, revision uint64) bool {
 	n, limit := inv.Units(), int64(c.rule.Threshold)
 	if !c.semaphore.TryJoin(n, limit, revision) && !c.semaphore.TryJoinOn(inv.Lane(), n, limit, revision) {
@@ -98,7 +98,7 @@ func (c *controller) join(inv *engine.Invocation, revision uint64) bool {
 	return got || place != nil
 }
 
-// shadow is take without the waiting: a call that would wait stays in the queue until it gets its
+// shadow is like take, but doesn't wait: a call that would wait stays in the queue until it gets its
 // units, exits, or would have been refused; a refusal is only noticed when the next call arrives.
 func (c *controller) shadow(inv *engine.Invocation, revision uint64) {
 	if c.lease != nil {

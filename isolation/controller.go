@@ -11,8 +11,8 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// sharedSemaphore owns the semaphore that the enforced rules of a resource share. It is not the one
-// that flow rules use, in which a queued call counts.
+// sharedSemaphore owns the semaphore that the enforced rules of a resource share. Flow rules use a
+// different semaphore, in which a queued call counts.
 const sharedSemaphore = meter.Shared("isolation")
 
 // controller is one rule in effect on one resource. A semaphore of the resource's node tracks the
@@ -22,7 +22,7 @@ type controller struct {
 	resource  *engine.Resource
 	refusal   *core.BlockError
 	owner     any              // of the semaphore
-	semaphore *meter.Semaphore // the owner's semaphore when the rule was compiled, nil if the rule is off
+	semaphore *meter.Semaphore // the owner's semaphore when the rule was compiled, or nil if the rule is off
 	lease     family.Shared    // the shared lease instead, or nil
 
 	record *engine.Record

@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 )
 
-// Two calls run at once, and the rest is refused until one of them ends.
+// Two calls run at once, and all others are refused until one of them ends.
 func Example() {
 	guard, err := api.New(api.Config{})
 	if err != nil {

@@ -33,7 +33,7 @@ func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	return all
 }
 
-// explain is ask with the numbers behind it, and without side effects.
+// explain is like ask, but reports the numbers behind the decision and has no side effects.
 func (c *controller) explain(inv *engine.Invocation, revision uint64) core.Judgement {
 	if c.lease != nil {
 		j := core.Judgement{Rule: c.rule.ID}

@@ -73,7 +73,7 @@ func (g *guard) refused(opts ...engine.Option) {
 	trial.Refused(g.t, g.Engine, core.KindIsolation, opts...)
 }
 
-// call is a call on a goroutine of its own.
+// call is a call on its own goroutine.
 type call struct {
 	entry engine.Entry
 	err   error

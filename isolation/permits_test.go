@@ -35,7 +35,7 @@ func TestPermits(t *testing.T) {
 	assert.EqualValues(t, 4, g.figures("permits").Refused)
 }
 
-// The largest possible batch, beside a limit that is full and one that is not.
+// The largest possible batch is refused, both when the limit is full and when it is not.
 // known bug 34
 func TestHugeBatches(t *testing.T) {
 	for _, rule := range []isolation.Rule{permits(1), queued(1, 5, time.Second)} {
@@ -63,7 +63,7 @@ func TestThresholdZero(t *testing.T) {
 	g.refused(engine.Prioritized())
 }
 
-// Of several rules the strictest decides, whatever their order.
+// Of several rules the strictest decides, regardless of their order.
 func TestSeveralRules(t *testing.T) {
 	wide := isolation.Rule{ID: "wide", Resource: "ord.*", Match: spec.MatchRegex, Threshold: 5, MaxQueue: 3, MaxWait: time.Second}
 	for _, rules := range [][]isolation.Rule{{permits(2), wide}, {wide, permits(2)}} {
@@ -101,8 +101,8 @@ func TestBesideFlowRules(t *testing.T) {
 	assert.EqualValues(t, 5, g.figures("permits").Refused)
 }
 
-// Each resource that an expression matches has a limit of its own. Beyond the cap on resources, the
-// matching calls share one, and no call waits there.
+// Each resource that an expression matches has its own limit. Beyond the cap on resources, the
+// matching calls share one limit, and no call waits there.
 func TestRegexAndOverflow(t *testing.T) {
 	rule := isolation.Rule{ID: "api", Resource: "/api/.*", Match: spec.MatchRegex, Threshold: 1, MaxQueue: 5, MaxWait: time.Second}
 	g := newGuardWith(t, engine.Config{Caps: node.Caps{Resources: 2}}, rule)
@@ -137,7 +137,7 @@ func TestRenamedBeyondTheCap(t *testing.T) {
 	})
 }
 
-// A rule of another family with the same ID has permits of its own.
+// A rule of another family with the same ID has its own permits.
 func TestSameIDInAnotherFamily(t *testing.T) {
 	g := newGuard(t)
 	g.loadWith([]flow.Rule{{ID: "r", Resource: "orders", Metric: flow.Concurrency, Threshold: 2, Mode: spec.Shadow}},
@@ -168,7 +168,7 @@ func TestRuleMeetsCallsInFlight(t *testing.T) {
 	g.enter(engine.Units(3)).Exit()
 }
 
-// A lower limit takes nothing from running calls, and a rule that is removed and comes back still
+// A lower limit takes nothing from running calls, and a rule that is removed and added again still
 // counts them.
 // known bug 64
 func TestLimitChangesUnderCalls(t *testing.T) {
@@ -205,8 +205,8 @@ func TestShadowCountsWhatItWouldRefuse(t *testing.T) {
 	assert.Zero(t, g.figures("try").Refused)
 }
 
-// In shadow mode no call waits: a call that would is queued while it runs, and counts as refused if
-// the queue is full or its time in the queue is over.
+// In shadow mode no call waits: a call that would wait is queued while it runs, and counts as
+// refused if the queue is full or its time in the queue has expired.
 func TestShadowOfALine(t *testing.T) {
 	shadow := isolation.Rule{ID: "try", Resource: "orders", Threshold: 1, MaxQueue: 1, MaxWait: time.Second, Mode: spec.Shadow}
 	g := newGuard(t, shadow)

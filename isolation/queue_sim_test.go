@@ -110,7 +110,7 @@ func TestSimQueuedCalls(t *testing.T) {
 				entry, err := e.Enter(ctx, "a", opts)
 				if err != nil {
 					if now := s.Clock().Now(); now > start.UnixNano() && !errors.Is(err, context.Canceled) && running == 0 {
-						s.Failf("refused after %v in the queue although nobody runs", time.Duration(now-start.UnixNano()))
+						s.Failf("refused after %v in the queue, but no call is running", time.Duration(now-start.UnixNano()))
 					}
 					return
 				}

@@ -59,7 +59,7 @@ func TestFiguresOfACallInLine(t *testing.T) {
 	assert.Equal(t, 21*time.Second, totals.RT)
 }
 
-// No later call overtakes a batch at the head of the queue.
+// No later call jumps ahead of a batch at the head of the queue.
 func TestBatchInTheQueue(t *testing.T) {
 	g := newGuard(t, queued(3, 5, time.Second))
 	x, y := g.enter(engine.Units(2)), g.enter()
@@ -146,8 +146,8 @@ func TestDeadlineInTheQueue(t *testing.T) {
 	e.Exit()
 }
 
-// On a clock that doesn't really wait no call can have ended meanwhile, so the call is refused when
-// its time in the queue is over.
+// On a clock that doesn't really wait, no other call can end during the wait, so the call is refused
+// when its time in the queue expires.
 func TestSleepModes(t *testing.T) {
 	for _, mode := range []clocks.SleepMode{clocks.SleepRecord, clocks.SleepAdvance} {
 		g := newGuard(t, queued(1, 1, time.Second))
@@ -160,8 +160,8 @@ func TestSleepModes(t *testing.T) {
 	}
 }
 
-// With a throttle before the queue, a call waits for its turn and is queued meanwhile; after its
-// turn it waits for the rest of MaxWait.
+// With a throttle before the queue, a call is queued while it waits for its turn; after its turn it
+// waits for the remainder of MaxWait.
 func TestThrottleThenLine(t *testing.T) {
 	g := newGuard(t)
 	throttle := flow.Rule{ID: "even", Resource: "orders", Threshold: 10, Behavior: flow.Throttle, MaxWait: time.Second}
@@ -266,8 +266,8 @@ func TestRulesChangeWhileCallsWait(t *testing.T) {
 	}
 }
 
-// A later slot refuses, at once or when asked again, or panics: the place, or the permit, goes to
-// the next call in the queue.
+// A later slot refuses, at once or when asked again, or panics: the next call in the queue gets the
+// place, or the permit.
 func TestRefusedBehindTheLine(t *testing.T) {
 	for _, when := range []string{"take", "recheck"} {
 		t.Run(when, func(t *testing.T) {
@@ -341,8 +341,8 @@ func (c hostile) Err() error {
 	return c.Context.Err()
 }
 
-// A clock or a context panics, or ends the goroutine, while the call is queued: the call is
-// refused, and gives up its place.
+// If a clock or a context panics or ends the goroutine while the call is queued, the call is refused
+// and gives up its place.
 // known bug 54, 63
 func TestPanicsInLine(t *testing.T) {
 	c := new(faulty)

@@ -12,15 +12,15 @@ import (
 //
 //	isolation.Rule{Resource: "render pdf", Threshold: 8}
 //
-// runs 8 at a time and refuses the rest. Equal rules are one rule; a rule that differs from an
+// runs 8 at a time and refuses all others. Equal rules are one rule; a rule that differs from an
 // older one with the same ID takes over its state.
 type Rule struct {
 	// ID names the rule in errors, logs and statistics, and links it to its predecessor on a
 	// reload. If empty, it is derived from the other fields.
 	ID string `yaml:"id,omitempty"`
-	// Resource is the name passed to api.Entry, or a pattern; see Match. Required. "*" applies
-	// to every resource that no other enforced isolation rule applies to. Each resource has a limit
-	// of its own.
+	// Resource is the name passed to api.Entry, or a pattern; see Match. Required. "*" applies to
+	// every resource that no other enforced isolation rule applies to. Each resource has its own
+	// limit.
 	Resource string `yaml:"resource"`
 	// Match determines how Resource names resources. The zero value is api.MatchExact. api.MatchPrefix
 	// matches all names that begin with the text before the star at the end of Resource, as in "GET
@@ -92,7 +92,7 @@ func (r Rule) check() error {
 // threshold or queue is still the same.
 func (r Rule) Like() string { return "isolation:" + r.Resource }
 
-// tighter sorts rules by strictness: the one that admits least comes first.
+// tighter sorts rules by strictness, the strictest first.
 func (r Rule) tighter(other Rule) int {
 	return cmp.Or(
 		cmp.Compare(r.Threshold, other.Threshold),

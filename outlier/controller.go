@@ -105,7 +105,7 @@ func (c *controller) take(inv *engine.Invocation, addr string, again bool) (ok b
 			c.record.ShadowBlocked.Add(inv.Lane(), 1)
 		}
 		return false
-	case who == nil: // not judged
+	case who == nil: // not tracked
 		return true
 	case before != nil:
 		before.Completer, before.Token = who, int64(number)

@@ -17,8 +17,8 @@ func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	return all
 }
 
-// explain is asks with the numbers behind it. Like any access to the pool, it applies the effects
-// of the time that has passed; it changes nothing else.
+// explain is like asks, but reports the numbers behind the decision. Like any access to the pool, it
+// applies the effects of the time that has passed; it changes nothing else.
 func (c *controller) explain(inv *engine.Invocation, j *core.Judgement) {
 	addr := inv.Endpoint()
 	if addr == "" {

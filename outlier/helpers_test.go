@@ -79,7 +79,7 @@ func (g *guard) out() string {
 
 func (g *guard) figures(i int) core.RuleStats { return g.table().Stats()[i] }
 
-// details returns the only rule's stats of endpoints, the zero value if it knows none.
+// details returns the endpoint stats of the only rule, or the zero value if it knows no endpoints.
 func (g *guard) details() outlier.Stats {
 	f, _ := g.figures(0).Details.(outlier.Stats)
 	return f
@@ -130,7 +130,7 @@ func (g *guard) calls(script string) string {
 	return strings.Join(passed, " ")
 }
 
-// step is one line of a script: calls at a time after the start, the ones that pass, and the
+// step is one line of a script: calls at a time after the start, which of them pass, and the
 // endpoints to avoid after that.
 type step struct {
 	at     time.Duration
@@ -148,7 +148,7 @@ func (g *guard) run(script []step) {
 	}
 }
 
-// quick returns a rule that ejects an endpoint with its first failure, for a second.
+// quick returns a rule that ejects an endpoint for one second at its first failure.
 func quick(id string) outlier.Rule {
 	return outlier.Rule{ID: id, Resource: "orders", MinCalls: 1, Interval: time.Second, Recovery: time.Second}
 }

@@ -49,7 +49,7 @@ func TestNeutralCalls(t *testing.T) {
 	assert.Empty(t, g.details().Ejected)
 }
 
-// An endpoint that fails now and then is ejected, however many callers give up in between.
+// An endpoint that fails now and then is ejected, even if many callers give up in between.
 func TestNeutralCallsEndNoRow(t *testing.T) {
 	g := newGuard(t, outlier.Rule{ID: "o", Resource: "orders", Strategy: breaker.ConsecutiveErrors, Threshold: 3})
 	g.calls("b")

@@ -13,8 +13,8 @@ import (
 // site is the state that the rules of a resource share.
 //
 // All decisions of the rules about the resource's endpoints happen under mu: which may be called,
-// which are ejected, which return. Only a call that asks while none is ejected needs no lock.
-// ejected is written under it, so a call that reads 0 passes as of that instant; a call that ejects
+// which are ejected, which return. Only a call that asks while none is ejected needs no lock:
+// ejected is written under mu, so a call that reads 0 passes as of that instant; a call that ejects
 // an endpoint an instant later doesn't see it, like any other call under way.
 type site struct {
 	mu      shared.Mutex
@@ -30,17 +30,17 @@ type site struct {
 // allows, by this rule and the other enforced ones; or this rule has ejected none. For
 //
 //   - a breaker trips only if the share allows one more;
-//   - as time passes they may become too many, because others are dropped: so before every decision
+//   - over time too many may be ejected, because others are dropped: so before every decision
 //     expired endpoints are dropped, and then the excess is let back in, starting with the endpoint
 //     that has been out longest;
 //   - dropping an ejected endpoint preserves it: (e-1)/(n-1) is at most e/n.
 //
-// A late caller, with a time before the latest, decides as of the latest: time never goes back.
+// A late caller, with a time before the latest, uses the latest time: time never goes back.
 //
-// The number of endpoints is bounded. When all places are taken, a new endpoint replaces the one in
-// service that has been untouched for longest, if none of its calls count any longer; otherwise
-// calls to the new one are not judged. An ejected endpoint keeps its place: no number of new
-// addresses brings it back.
+// The number of endpoints is bounded. When the pool is full, a new endpoint replaces the least
+// recently used one in service, if none of its calls count anymore; otherwise calls to the new one
+// are not tracked. An ejected endpoint stays in the pool: no number of new addresses brings it back
+// into service.
 type pool struct {
 	site  *site
 	rule  Rule
@@ -51,7 +51,7 @@ type pool struct {
 	serving  list // their breakers are closed
 	outside  list // ejected: their breakers are open or half-open
 	latest   int64
-	unjudged int64 // calls to endpoints that found no place
+	unjudged int64 // calls to endpoints that were not tracked
 
 	enforced bool // it is one of the site's pools
 	counted  int  // the part of outside that is in the site's count
@@ -74,7 +74,7 @@ func (p *pool) asks(addr string, now int64) bool {
 	return c.in == nil || c.breaker.Asks(now)
 }
 
-// admit decides on a call. The endpoint is nil if the call isn't judged.
+// admit decides on a call. The endpoint is nil if it isn't tracked.
 func (p *pool) admit(addr string, now int64) (c *endpoint, number uint64, probe, ok bool) {
 	now = p.tidy(now)
 	c = p.known[addr]
@@ -121,8 +121,8 @@ func (p *pool) place(c *endpoint, now int64) {
 }
 
 // tidy applies the effects of time since the last access: expired endpoints are dropped, each as of
-// its expiry, and endpoints that the share no longer allows to be out are let back in. So it makes
-// no difference which call comes when. It returns the latest time of any call that passed.
+// its expiry, and endpoints that the share no longer allows to be out are let back in. So the order
+// in which calls arrive makes no difference. It returns the latest time of any call that passed.
 func (p *pool) tidy(now int64) int64 {
 	before := p.latest
 	p.latest = max(before, now)
@@ -194,7 +194,7 @@ func (p *pool) taken(extra *endpoint) int {
 	return n
 }
 
-// add adds an endpoint, or returns nil if there is no place.
+// add adds an endpoint, or returns nil if there is no room.
 func (p *pool) add(addr string, now int64) *endpoint {
 	if len(addr) > maxAddr {
 		return nil
@@ -233,8 +233,7 @@ func (p *pool) adopt(r Rule, t *breaker.Terms, now int64) {
 	}
 }
 
-// idle reports whether the pool can be dropped: no endpoint is ejected, and no call counts any
-// longer.
+// idle reports whether the pool can be dropped: no endpoint is ejected, and no call counts anymore.
 func (p *pool) idle(now int64) bool {
 	now = p.tidy(now)
 	return p.outside.n == 0 && (p.serving.n == 0 || now-p.serving.front.touched > int64(p.rule.Interval))

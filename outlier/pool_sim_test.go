@@ -15,10 +15,10 @@ import (
 
 const msec = int64(time.Millisecond)
 
-// Callers come to endpoints that are in service, ejected, or due, with clocks that differ; their
-// calls succeed or fail, are lost or are refused elsewhere. Under every schedule the answers are
-// possible in some serial order, so at no time are more ejected than the share, nor more probes in
-// flight than allowed, and calls from an older state change nothing.
+// Callers with different clocks call endpoints that are in service, ejected, or due; their calls
+// succeed or fail, are lost or are refused elsewhere. Under every schedule the results are possible
+// in some serial order, so at no time are more ejected than the share or more probes in flight than
+// allowed, and calls from an older state change nothing.
 // known bug 1, 20, 81
 func TestSimPool(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
@@ -113,7 +113,7 @@ func TestSimPool(t *testing.T) {
 				return func() string { return "the end" }, func(w *carrying) bool { return w.looksLike(p) }
 			})
 			if !history.Linearizable(want, (*carrying).clone) {
-				s.Failf("no serial order gives these answers (began-ended):\n%v", &history)
+				s.Failf("no serial order gives these results (began-ended):\n%v", &history)
 			}
 		})
 	})
@@ -179,8 +179,8 @@ func TestSimProbesEverySchedule(t *testing.T) {
 	})
 }
 
-// Two rules on a resource eject, let back in and are reloaded while callers come and go: the
-// smaller share holds for both together, at every instant.
+// Two rules on a resource eject endpoints, let them back in and are reloaded while callers arrive
+// and finish. At every instant the smaller share holds for both together.
 func TestSimTwoRules(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		first, second := twinRule(0.5, 1), twinRule(0.34, 1)

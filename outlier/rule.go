@@ -21,9 +21,9 @@ type Rule struct {
 	// ID names the rule in errors, logs and statistics, and links it to its predecessor on a
 	// reload. If empty, it is derived from the other fields.
 	ID string `yaml:"id,omitempty"`
-	// Resource is the name passed to api.Entry, or a pattern; see Match. Required. "*" applies
-	// to every resource that no other enforced outlier rule applies to. Each resource has endpoints
-	// of its own.
+	// Resource is the name passed to api.Entry, or a pattern; see Match. Required. "*" applies to
+	// every resource that no other enforced outlier rule applies to. Each resource has its own
+	// endpoints.
 	Resource string `yaml:"resource"`
 	// Match determines how Resource names resources. The zero value is api.MatchExact. api.MatchPrefix
 	// matches all names that begin with the text before the star at the end of Resource, as in "GET
@@ -35,18 +35,18 @@ type Rule struct {
 	Match spec.Match `yaml:"match,omitempty"`
 	// Exclude lists names that "*", a prefix or a path does not apply to.
 	Exclude []string `yaml:"exclude,omitempty"`
-	// MaxEjected is the largest share of the endpoints that is ejected at the same time. Above 0,
-	// up to 1; 0 means 0.5. At least one endpoint stays in service, whatever the share.
+	// MaxEjected is the largest share of the endpoints that is ejected at the same time. Above 0, up
+	// to 1; 0 means 0.5. At least one endpoint stays in service, regardless of the share.
 	MaxEjected float64 `yaml:"maxEjected,omitempty"`
 	// MaxEndpoints is the number of endpoints tracked for each resource; calls to further ones are
-	// not judged. 2 to 10,000; 0 means 1000.
+	// ignored. 2 to 10,000; 0 means 1000.
 	MaxEndpoints int `yaml:"maxEndpoints,omitempty"`
 	// ForgetAfter is the time after which an endpoint that is no longer chosen is dropped, and no
 	// longer counts towards the share. From Interval to 24 h; 0 means a minute, or Interval or
 	// Recovery if that is longer.
 	ForgetAfter time.Duration `yaml:"forgetAfter,omitempty"`
 
-	// Strategy decides what trips the breaker of an endpoint. The zero value is breaker.ErrorRatio.
+	// Strategy decides what trips an endpoint's breaker. The zero value is breaker.ErrorRatio.
 	Strategy breaker.Strategy `yaml:"strategy,omitempty"`
 	// Threshold trips the breaker when reached: a share from 0 to 1, or a number of calls for
 	// breaker.ErrorCount and breaker.ConsecutiveErrors. At least one bad call is always needed, so
@@ -70,8 +70,8 @@ type Rule struct {
 	// Probes is the number of calls that must succeed in a row before an endpoint returns to
 	// service, and the most that run at the same time. 1 to 1000; 0 means 1.
 	Probes int `yaml:"probes,omitempty"`
-	// ProbeTimeout is the time after which a probe that has not completed frees its place for
-	// another call. 1 ms to 24 h; 0 means Recovery.
+	// ProbeTimeout is the time after which a probe that has not completed frees its slot for another
+	// call. 1 ms to 24 h; 0 means Recovery.
 	ProbeTimeout time.Duration `yaml:"probeTimeout,omitempty"`
 	// Mode determines whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
@@ -85,7 +85,7 @@ const (
 	// MaxMaxEndpoints is the largest MaxEndpoints.
 	MaxMaxEndpoints = 10_000
 
-	// maxParts is the most buckets and probes of all endpoints together: about 32 MB.
+	// maxParts is the maximum number of buckets and probes of all endpoints together: about 32 MB.
 	maxParts = 1_000_000
 )
 
@@ -125,7 +125,7 @@ func (r Rule) check() error {
 	case r.MaxEndpoints*parts > maxParts:
 		return spec.BadField("maxEndpoints", "is %d: with %d buckets and %d probes each, at most %d endpoints can be tracked", r.MaxEndpoints, r.Buckets, r.Probes, maxParts/parts)
 	case !fits(1, r.MaxEndpoints, r.MaxEjected):
-		return spec.BadField("maxEjected", "is %v, which is no whole endpoint out of %d, so the rule would never act: use at least %v", r.MaxEjected, r.MaxEndpoints, 1/float64(r.MaxEndpoints))
+		return spec.BadField("maxEjected", "is %v, which is less than one endpoint out of %d, so the rule would never act: use at least %v", r.MaxEjected, r.MaxEndpoints, 1/float64(r.MaxEndpoints))
 	}
 	return spec.CheckDuration("forgetAfter", r.ForgetAfter, max(r.Interval, breaker.MinInterval), breaker.MaxDuration)
 }

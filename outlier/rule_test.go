@@ -41,7 +41,7 @@ func TestBadRules(t *testing.T) {
 		`mode: 7 is unknown: use api.Enforce, api.Shadow or api.Off`:                                                     func(r *outlier.Rule) { r.Mode = 7 },
 		`maxEjected: is 1.1: use a share of the endpoints above 0, up to 1`:                                              func(r *outlier.Rule) { r.MaxEjected = 1.1 },
 		`maxEjected: is -0.1: use a share of the endpoints above 0, up to 1`:                                             func(r *outlier.Rule) { r.MaxEjected = -0.1 },
-		`maxEjected: is 0.0009, which is no whole endpoint out of 1000, so the rule would never act: use at least 0.001`: func(r *outlier.Rule) { r.MaxEjected = 0.0009 },
+		`maxEjected: is 0.0009, which is less than one endpoint out of 1000, so the rule would never act: use at least 0.001`: func(r *outlier.Rule) { r.MaxEjected = 0.0009 },
 		`maxEndpoints: is 1: use a whole number from 2 to 10000`:                                                         func(r *outlier.Rule) { r.MaxEndpoints = 1 },
 		`maxEndpoints: is 10001: use a whole number from 2 to 10000`:                                                     func(r *outlier.Rule) { r.MaxEndpoints = 10001 },
 		`maxEndpoints: is 1000: with 500 buckets and 1000 probes each, at most 666 endpoints can be tracked`:             func(r *outlier.Rule) { r.Buckets, r.Probes = 500, 1000 },

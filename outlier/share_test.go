@@ -48,7 +48,7 @@ func TestNoRoom(t *testing.T) {
 		{at: 600 * ms, calls: "b b b", passed: "b", out: "b c"}, // though its own call succeeded
 		{at: 700 * ms, calls: "a! d!", passed: "a! d!", out: "b c"},
 		{at: 1000 * ms, calls: "c", passed: "c", out: "b"},   // c is back
-		{at: 1000 * ms, calls: "a", passed: "a", out: "a b"}, // and a takes its place
+		{at: 1000 * ms, calls: "a", passed: "a", out: "a b"}, // and a replaces it
 	})
 }
 
@@ -99,8 +99,8 @@ func TestLookingChangesNothing(t *testing.T) {
 	assert.Equal(t, run(false), run(true))
 }
 
-// An ejected endpoint that gets no probe is dropped some time after it was due. Until then it keeps
-// its place.
+// An ejected endpoint that gets no probe is dropped some time after it was due. Until then it is
+// kept.
 func TestForgottenWhileEjected(t *testing.T) {
 	rule := quick("r")
 	rule.ForgetAfter = 10 * time.Second
@@ -184,7 +184,7 @@ func TestReload(t *testing.T) {
 	assert.Zero(t, g.details().Endpoints, "a rule that was gone starts over")
 }
 
-// Each resource has endpoints of its own.
+// Each resource has its own endpoints.
 func TestRegex(t *testing.T) {
 	rule := quick("r")
 	rule.Resource, rule.Match = "or.*", spec.MatchRegex
@@ -209,7 +209,7 @@ func TestManyAddresses(t *testing.T) {
 	before := heap()
 	busy := g.open("c")
 	for i := range n {
-		assert.Equal(t, "pass", g.call(fmt.Sprint("x", i), errOwn)) // it is not judged, or may fail a little
+		assert.Equal(t, "pass", g.call(fmt.Sprint("x", i), errOwn)) // it is not tracked, or may fail a little
 		if i%50 == 0 {
 			g.clock.Advance(100 * ms)
 			assert.NotEqual(t, "pass", g.call("b", nil))
@@ -241,8 +241,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// When the table is full, calls to endpoints that found no place are counted and not judged; an
-// endpoint without recent calls makes room.
+// When the table is full, calls to endpoints that have no room are counted but not limited; an
+// endpoint without recent calls is replaced.
 func TestFull(t *testing.T) {
 	rule := quick("r")
 	rule.MaxEndpoints = 2
@@ -252,7 +252,7 @@ func TestFull(t *testing.T) {
 	g.run([]step{
 		{at: 500 * ms, calls: "a", passed: "a", out: "b"},
 		{at: 1500 * ms, calls: "d!", passed: "d!"}, // b is due; a still counts
-		{at: 1501 * ms, calls: "d!", passed: "d!"}, // in place of a, but no room to eject it beside b
+		{at: 1501 * ms, calls: "d!", passed: "d!"}, // replaces a, but the share doesn't allow ejecting both b and d
 		{at: 1502 * ms, calls: "b d", passed: "b d", out: "d"},
 	})
 	assert.EqualValues(t, 4, g.details().NotJudged)

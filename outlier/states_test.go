@@ -18,8 +18,8 @@ import (
 	"github.com/penstock-go/penstock/outlier"
 )
 
-// One of three fails: it is ejected, gets a probe when its time is over, is out again if that
-// fails, and back if it succeeds.
+// If one of three endpoints fails, it is ejected, gets a probe when its recovery time has elapsed,
+// is ejected again if that fails, and returns to service if it succeeds.
 func TestOneOfThreeFails(t *testing.T) {
 	g := newGuard(t, outlier.Rule{ID: "r", Resource: "orders", Threshold: 0.5, Recovery: time.Second})
 	g.run([]step{
@@ -50,7 +50,7 @@ func TestSlowEndpoints(t *testing.T) {
 	assert.Equal(t, "b", g.out())
 }
 
-// A call without an endpoint is not judged, and counts for none.
+// A call without an endpoint is admitted, and is counted for none.
 func TestWithoutEndpoint(t *testing.T) {
 	g := newGuard(t, quick("r"))
 	assert.Equal(t, "pass", g.call("", errOwn))
@@ -87,7 +87,7 @@ func TestProbesOfAEndpoint(t *testing.T) {
 	late.Exit()
 	assert.Empty(t, g.details().Ejected)
 	lost.Fail(errOwn)
-	lost.Exit() // of a state that is over
+	lost.Exit() // from an earlier state
 	g.run([]step{{at: 1300 * ms, calls: "b", passed: "b"}})
 }
 

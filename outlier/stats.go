@@ -15,7 +15,7 @@ import (
 // Stats holds the details of a rule.
 type Stats struct {
 	Endpoints int                   `json:"endpoints"` // tracked by the rule now
-	NotJudged int64                 `json:"notJudged"` // calls to endpoints that found no place
+	NotJudged int64                 `json:"notJudged"` // calls to endpoints that were not tracked
 	States    map[breaker.State]int `json:"states"`    // number of ejected endpoints in each state
 	// Ejected is sorted by resource and endpoint, with at most a hundred of each resource. In JSON
 	// they appear with their resources.
@@ -32,7 +32,7 @@ type EndpointStatus struct {
 const maxShown = 100
 
 // Stats returns, over all resources, the counters of each rule, the number of endpoints it tracks,
-// the calls to endpoints that found no place, and the ejected endpoints.
+// the calls to endpoints that it doesn't track, and the ejected endpoints.
 func (t *table) Stats() []core.RuleStats {
 	return t.StatsWith(func(r Rule, controllers []*controller) core.Details {
 		if r.Mode == spec.Off || len(controllers) == 0 {
@@ -69,14 +69,14 @@ func (c *controller) tell(f *Stats) {
 	}
 }
 
-// Lines returns the ejected endpoints, and whether there are too many endpoints to judge all.
+// Lines returns the ejected endpoints, and whether there are too many endpoints to track all.
 func (f Stats) Lines(at time.Time) []string {
 	if len(f.Ejected) == 0 && f.NotJudged == 0 {
 		return nil
 	}
 	line := fmt.Sprintf("%d endpoints", f.Endpoints)
 	if f.NotJudged > 0 {
-		line += fmt.Sprintf(", %d calls to others were not judged", f.NotJudged)
+		line += fmt.Sprintf(", %d calls to others were not tracked", f.NotJudged)
 	}
 	if len(f.Ejected) > 0 {
 		line += "; " + shown.Few(len(f.Ejected), func(i int) string {

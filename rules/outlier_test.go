@@ -60,7 +60,7 @@ func TestOutlierRulesRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		`outlier: [{resource: a}]`:                                                 `rules.yaml:1:11: outlier[0].threshold: is required: write 0 if you mean 0`,
 		`outlier: [{resource: a, threshold: 1, maxEjected: 50}]`:                   `rules.yaml:1:51: outlier[0].maxEjected: is 50: use a share of the endpoints above 0, up to 1`,
-		`outlier: [{resource: a, threshold: 1, maxEjected: 0.1, maxEndpoints: 5}]`: `rules.yaml:1:51: outlier[0].maxEjected: is 0.1, which is no whole endpoint out of 5, so the rule would never act: use at least 0.2`,
+		`outlier: [{resource: a, threshold: 1, maxEjected: 0.1, maxEndpoints: 5}]`: `rules.yaml:1:51: outlier[0].maxEjected: is 0.1, which is less than one endpoint out of 5, so the rule would never act: use at least 0.2`,
 		`outlier: [{resource: a, threshold: 1, ramp: 1s}]`:                         `rules.yaml:1:39: outlier[0].ramp: unknown field`,
 		`outlier: [{resource: a, threshold: 1}, {resource: a, threshold: 1}]`:      `rules.yaml:1:40: outlier[1]: is the same rule as outlier[0] at 1:11: remove one`,
 		`outliers: []`: `rules.yaml:1:1: outliers: unknown family (did you mean "outlier"?): use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster`,

@@ -48,8 +48,8 @@ func gather(n *node.StatisticNode, now int64, window time.Duration) (e evidence,
 //
 // While the reading is above the threshold, the level sinks from the units that the process usually
 // serves at a time towards the number that it certainly can; while the reading is below, the level
-// rises. The steps get smaller the closer the reading is, so that the level settles. A rule that
-// limits keeps limiting although the reading has fallen, because its own limit made the reading
+// rises. The closer the reading is, the smaller the steps, so that the level settles. A rule that
+// limits keeps limiting even after the reading has fallen, because its own limit made the reading
 // fall: a gate that opened then would admit everything it kept out, and so oscillate forever. The
 // rule stops when it has refused no call for a while.
 type ceiling struct {

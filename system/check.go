@@ -64,7 +64,7 @@ func (rs *checker) refuse(place int) engine.Verdict {
 	return engine.Verdict{Block: b}
 }
 
-// abundance estimates how much a rule grants: units a second, or units in flight.
+// abundance estimates how much a rule grants: units per second, or units in flight.
 func (r Rule) abundance() float64 {
 	switch r.Metric {
 	case QPS:
@@ -172,10 +172,9 @@ func (g *gate) take(inv *engine.Invocation) bool {
 	return g.fits(inv)
 }
 
-// takeBucket takes units of the rule's window. A call that took under rules which were replaced
-// meanwhile must also fit into the windows of their successors. It looks for successors after
-// taking: units taken before there was a successor were handed over to it, and are held there, see
-// openWindow.
+// takeBucket takes units of the rule's window. If the rules were replaced while the call was taking,
+// it must also fit into the windows of their successors. It looks for successors after taking: units
+// taken before there was a successor were handed over to it, and are held there; see openWindow.
 func (g *gate) takeBucket(inv *engine.Invocation) bool {
 	ok := g.takeIn(inv, g.window)
 	for next := g.next.Load(); next != nil && ok; next = next.next.Load() {

@@ -141,13 +141,13 @@ func TestZeroBlocksEverything(t *testing.T) {
 		g := newGuard(t, system.Rule{Metric: m})
 		assert.Zero(t, g.passes(1000))
 		g.load(system.Rule{Metric: m, Threshold: 0.9})
-		assert.Zero(t, g.passes(1000), "and so does what is less than one")
+		assert.Zero(t, g.passes(1000), "and so does a threshold below one")
 		g.load(system.Rule{Metric: m, Threshold: 1})
 		assert.Equal(t, 1, g.passes(1))
 	}
 }
 
-// The mean is over the calls that completed in the interval; a rule refuses above its limit, not at
+// The mean covers the calls that completed in the interval; a rule refuses above its limit, not at
 // it, and admits every call if none completed.
 func TestRT(t *testing.T) {
 	g := newGuard(t, system.Rule{Metric: system.RT, MaxRT: 50 * ms})
@@ -196,7 +196,7 @@ func TestBBR(t *testing.T) {
 	assert.Equal(t, 50, passed, "there is no evidence against anybody")
 	g.at(100 * ms)
 	exit()
-	// 50 a second of 100 ms: five at once, so a sixth is admitted, and no seventh.
+	// 50 per second that take 100 ms each: five at once, so a sixth is admitted, and no seventh.
 	passed, exit = g.open(50)
 	assert.Equal(t, 6, passed)
 	g.reads(4, -1)
@@ -211,7 +211,7 @@ func TestBBR(t *testing.T) {
 	exit()
 	g.reads(9, -1)
 	passed, exit = g.open(50)
-	assert.Equal(t, 5, passed, "20 in a second times 200 ms, and the one beyond")
+	assert.Equal(t, 5, passed, "20 per second times 200 ms, and one more")
 	exit()
 }
 

@@ -1,6 +1,6 @@
 // Package system protects the process as a whole: its rules apply to everything that comes from
 // outside, for any resource, and refuse some of it when there is too much, or when the machine is
-// overloaded. Only inbound calls are judged and counted (see api.Inbound); the calls that these
+// overloaded. Only inbound calls are limited and counted (see api.Inbound); the calls that these
 // make pass.
 //
 // There are two kinds of triggers:

@@ -33,7 +33,7 @@ func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	return all
 }
 
-// explain is fits with the numbers behind it, and without side effects.
+// explain is like fits, but reports the numbers behind the decision and has no side effects.
 func (g *gate) explain(inv *engine.Invocation) core.Judgement {
 	j := core.Judgement{Rule: g.rule.ID}
 	if !inv.Inbound() {
@@ -72,7 +72,7 @@ func (g *gate) explain(inv *engine.Invocation) core.Judgement {
 	return j
 }
 
-// explainMachine is explain for rules on load or CPU use.
+// explainMachine is like explain, but for rules on load or CPU use.
 func (g *gate) explainMachine(now int64, j *core.Judgement) (ok bool, m core.Measure) {
 	reading := g.reading.Value()
 	m = core.Measure{Of: g.rule.Metric.String(), Measured: max(0, reading), Limit: g.rule.Threshold}

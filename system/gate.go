@@ -83,7 +83,7 @@ func (r Rule) meterAfter(old *gate, revision uint64) meter.Meter {
 }
 
 // meter names the meter that a rule without a predecessor needs on the inbound node. A shadow rule
-// with a limit has a meter of its own, in which only calls that it would admit count.
+// with a limit has its own meter, which counts only calls that it would admit.
 func (r Rule) meter() meter.Meter {
 	m := meter.Meter{}
 	if r.Metric == QPS {
@@ -105,9 +105,9 @@ func (r Rule) countsInFlight() bool {
 // A window that continues one of another shape gets the units taken there when the rules come into
 // force: calls under the old rules take from the old window until they see the new one, and the old
 // gate is linked to the new one in the same step. A call that took earlier is part of the handover,
-// and holds its units in the new window too (see [stat.Window.Follow]); a call that takes later
-// sees the new gate and takes there as well. No call takes from the new window before that: the
-// handover replaces its counts. The window belongs to the new rule alone, see [meter.Era].
+// and holds its units in the new window too (see [stat.Window.Follow]); a call that takes later sees
+// the new gate and takes there as well. No call takes from the new window before that: the handover
+// replaces its counts. The window belongs to the new rule alone; see [meter.Era].
 func (g *gate) openWindow(at *engine.Binding, old *gate) {
 	if g.rule.goesOnFrom(old) && old.meter != g.meter {
 		g.window = g.inbound.Window(at.Now, g.meter, nil)

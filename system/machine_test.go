@@ -88,7 +88,7 @@ func TestMachineThatFailsLater(t *testing.T) {
 	g.clock.Advance(3 * sampler.Period)
 	assert.Equal(t, 0, g.passes(3))
 	assert.Contains(t, log.String(), `msg="penstock: machine metric readable again" metric=cpu`)
-	// A reading that is no number is none.
+	// A reading that is not a number is ignored.
 	g.reads(-1, nan())
 	assert.Equal(t, 3, g.passes(3))
 }

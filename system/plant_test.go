@@ -25,7 +25,7 @@ type service struct {
 	done     int
 }
 
-// step simulates one millisecond of calls at a rate per second.
+// step simulates one millisecond of calls; rate is per second.
 func (s *service) step(rate float64) {
 	for range s.Due(rate) {
 		if e, err := s.enter(1); err == nil {
@@ -49,8 +49,8 @@ func newService(t *testing.T, rule system.Rule, cpus float64, work func(*rand.Ra
 	return s
 }
 
-// run simulates calls at a rate, and returns for each sample how many were admitted and finished,
-// both per second, and how many were in flight at its end.
+// run simulates calls at the given rate, and returns for each sample how many were admitted and
+// finished, both per second, and how many were in flight at its end.
 func (s *service) run(rate float64, samples int) (admitted, done, inFlight []float64) {
 	for range samples {
 		s.admitted, s.done = 0, 0

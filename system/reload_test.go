@@ -131,7 +131,7 @@ func TestMetersStayAsLongAsARuleNeedsThem(t *testing.T) {
 	}
 	assert.Equal(t, []meter.Meter{{Shape: stat.Shape{Interval: time.Second, Buckets: 2}}}, meters())
 
-	// A rule that gets another shape, or returns to one, counts in a window of its own.
+	// A rule that gets another shape, or returns to one, counts in its own window.
 	wider := func(buckets int) meter.Meter {
 		g.load(system.Rule{ID: table.(interface{ Rules() []system.Rule }).Rules()[0].ID, Metric: system.QPS, Threshold: 1, Buckets: buckets})
 		return meter.Meter{Shape: stat.Shape{Interval: time.Second, Buckets: buckets}, Era: meter.Era{Rule: table.(interface{ Rules() []system.Rule }).Rules()[0].ID, Revision: g.Rules().Revision}}

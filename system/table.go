@@ -16,8 +16,8 @@ import (
 // table holds the compiled system rules of one revision. It implements engine.Family.
 //
 // A rule counts for all resources together, and distinguishes calls by resource only in its
-// refusals. So all rules are kept in one place, the node of all inbound calls; a resource keeps
-// only its [refusals].
+// refusals. So all rules are kept on one node, the node of all inbound calls; a resource keeps only
+// its [refusals].
 type table struct {
 	gates   *family.Index[everywhere, gate]
 	held    *family.Kept[everywhere, gate]
@@ -29,7 +29,7 @@ type table struct {
 	timed   []*gate                 // gates that need completions
 }
 
-// everywhere is a rule in the form the table needs: applied to that one place.
+// everywhere is a rule in the form the table needs: applied to that one node.
 type everywhere struct{ Rule }
 
 func (r everywhere) Info() spec.Info {

@@ -15,8 +15,8 @@ import (
 // average is written under mu only, as calls complete and as buckets expire, and until (the end of
 // the newest bucket) is stored after it. So a caller that loads until, and whose time is before it,
 // then loads an average that was right at some instant since it loaded until, and that belongs to
-// the bucket of its time or a newer one. Once the bucket is over the oldest one must expire: the
-// next caller that asks does that, under mu.
+// the bucket of its time or a newer one. Once the newest bucket has ended, the oldest one must
+// expire: the next caller that asks does that, under mu.
 type times struct {
 	average shared.Int64 // rounded up: it is above a whole number of ns only if the mean is
 	until   shared.Int64
@@ -31,7 +31,7 @@ type times struct {
 // timed counts completed calls, and sums their response times.
 type timed struct{ calls, spent int64 }
 
-// longAgo is a bucket that is over at any time.
+// longAgo is a bucket that has ended by any time.
 const longAgo = math.MinInt64 / 2
 
 func newTimes(shape stat.Shape) *times {
@@ -47,7 +47,7 @@ func (t *times) add(now, rt int64) {
 	t.settle()
 }
 
-// mean returns the mean response time at now, 0 if no call has completed.
+// mean returns the mean response time at now, or 0 if no call has completed.
 func (t *times) mean(now int64) int64 {
 	if now < t.until.Load() {
 		return t.average.Load()
@@ -105,7 +105,7 @@ func (t *times) settle() {
 	t.until.Store((t.head + 1) * t.width)
 }
 
-// roll opens the bucket of now, unless a newer one is open: a caller may be late.
+// roll opens the current bucket, unless a newer one is open: a caller may be late.
 func (t *times) roll(now int64) {
 	to := t.number(now)
 	if to-t.head >= int64(len(t.ring)) {

@@ -40,8 +40,8 @@ func (m *meanOf) mean() int64 {
 	return (sum + n - 1) / n
 }
 
-// Callers complete and ask, some with an older reading of the clock, around the turn of a bucket.
-// Every answer is possible in some serial order.
+// Callers complete and ask around the end of a bucket, some with an older reading of the clock.
+// Every result is possible in some serial order.
 func TestSimTimes(t *testing.T) {
 	shape := stat.Shape{Interval: 20 * time.Millisecond, Buckets: 2}
 	width := int64(shape.Width())
@@ -87,7 +87,7 @@ func TestSimTimes(t *testing.T) {
 				return c
 			}
 			if !history.Linearizable(first, clone) {
-				s.Failf("no serial order gives these answers (began-ended):\n%v", &history)
+				s.Failf("no serial order gives these results (began-ended):\n%v", &history)
 			}
 		})
 	})
@@ -125,7 +125,7 @@ func TestSimCeiling(t *testing.T) {
 			c.learn(-0.1, gainOfCPU, evidence{2, 3}, true)
 			c.learn(-0.1, gainOfCPU, evidence{2, 3}, true)
 			if c.units.Load() != none {
-				s.Failf("it limits although nobody was refused")
+				s.Failf("it limits, but no call was refused")
 			}
 		})
 	})

@@ -120,7 +120,7 @@ func TestTreeTellsWhoIsEjected(t *testing.T) {
 		e := l.enter(anywhere, "orders", engine.Endpoint(addr))
 		e.Exit()
 	}
-	require.Contains(t, l.text(), "\noutlier rule o: 10 endpoints, 2 calls to others were not judged; b of ")
+	require.Contains(t, l.text(), "\noutlier rule o: 10 endpoints, 2 calls to others were not tracked; b of ")
 	data, err := json.Marshal(l.tree())
 	require.NoError(t, err)
 	var got jsonTree

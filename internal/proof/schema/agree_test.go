@@ -43,7 +43,7 @@ var unsaid = []string{
 	`ceiling: equals the floor`,
 	`start: is .*: use a whole number from the floor to the ceiling`,
 	`maxEndpoints: is .*: with .* buckets and .* probes each`,
-	`maxEjected: is .*, which is no whole endpoint out of`,
+	`maxEjected: is .*, which is less than one endpoint out of`,
 	`resource: is not a valid regular expression`,
 	`resource: has a star in ".*", but one stands for a whole part`,
 	`origins: entry \d+ is empty`,
