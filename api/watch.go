@@ -8,18 +8,18 @@ import (
 
 // WatchRules declares rule files, and directories of rule files, as sources of the rules: it loads
 // all of them now, and again whenever one changes, until ctx ends or the Guard is closed. The first
-// load must succeed as a whole; later, a file that is missing, empty or wrong leaves its last good
-// rules in force, and is logged. The rules of a watch that has ended stay in force until the next
-// load of any source, which is without them.
+// load must succeed as a whole; if a file is missing, empty or wrong later, that is logged, and its
+// last good rules stay in force. The rules of a watch that has ended stay in force until the next
+// load of any source, which leaves them out.
 //
-// The rules of all sources are in force together: those of several calls of WatchRules, and those
-// loaded by [Guard.LoadRules]. They are combined in the order in which the sources were declared,
-// and put into force by one swap. If two of them have the same id, that is an error that names
-// both, and the source with the second one keeps its previous rules; see [Guard.AllowOverrides].
-// Declaring a source a second time is a [*SourceError].
+// The rules of all sources are in force together: the rules of several calls of WatchRules, and the
+// rules loaded by [Guard.LoadRules]. They are combined in the order in which the sources were
+// declared, and put into force by one swap. If two of them have the same id, that is an error that
+// names both, and the source with the second one keeps its previous rules; see
+// [Guard.AllowOverrides]. Declaring a source a second time is a [*SourceError].
 //
 // In a directory, the files whose names end in .yaml, .yml or .json are read, in the order of their
-// names; they may come and go; see [rules.Loader.Watch], which has the details.
+// names. They may be added and removed; [rules.Loader.Watch] has the details.
 //
 // In a bubble of testing/synctest on Linux WatchRules doesn't return: its goroutine that waits for
 // the system's notice of a change is never durably blocked, so the bubble's clock stands still, and
@@ -35,8 +35,8 @@ func (g *Guard) WatchRules(ctx context.Context, paths ...string) error {
 // describes.
 //
 // While the store is unreachable, or its document is missing, empty or wrong, its last good rules
-// stay in force. At the start it has 5 s to answer; then the rules are those of the Cache file, if
-// there are any. See [rules.Loader.WatchSource].
+// stay in force. At the start it has 5 s to reply; after that, the rules of the Cache file are used,
+// if there are any. See [rules.Loader.WatchSource].
 func (g *Guard) WatchSource(ctx context.Context, source rules.Source, opts SourceOptions) error {
 	return g.loader.WatchSource(ctx, source, opts)
 }

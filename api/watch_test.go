@@ -71,10 +71,10 @@ func TestEndedWatchLeavesNothing(t *testing.T) {
 	assert.Len(t, g.Rules().Flow, 2000)
 }
 
-// The rules that code loads and those of every watch are in force together. A source is declared
-// once at a time, and an id in two sources is an error of the later one, which names both. Once its
-// context ends a watch has no effect, even if it has not noticed yet, and the next load is without
-// it.
+// The rules that code loads and the rules of every watch are in force together. A source can be
+// declared only once at a time, and an id in two sources is an error of the later one, which names
+// both. Once its context ends a watch has no effect, even if it has not noticed yet, and the next
+// load leaves its rules out.
 // known bug 112
 func TestSourcesTogether(t *testing.T) {
 	first, second := ruleFile(t, "first.yaml", 1), ruleFile(t, "second.yaml", 2)
@@ -128,8 +128,8 @@ func TestSourcesTogether(t *testing.T) {
 	inForce("by hand")
 }
 
-// Goroutines load rules and watch files at once, each source in its own way. While a watch runs,
-// its rules are in force, whatever the others do, and so are rules loaded by code.
+// Goroutines load rules and watch files at once, each source in its own way. While a watch runs, its
+// rules are in force, regardless of the others, and so are rules loaded by code.
 // known bug 112
 func TestSourcesAtOnce(t *testing.T) {
 	g := newGuard(t, api.Config{})
@@ -174,7 +174,7 @@ func TestSourcesAtOnce(t *testing.T) {
 	}
 }
 
-// A Guard reports the state of watching, also when it is over.
+// A Guard reports the state of a watch, even after it has ended.
 func TestStatusOfAWatch(t *testing.T) {
 	g := newGuard(t, api.Config{})
 	assert.Zero(t, g.Status())

@@ -79,7 +79,7 @@ func (a *allowance) slowest(now int64, n *node.StatisticNode) float64 {
 	return a.lookPerUnit(now, n)
 }
 
-// lookLimit is limitAt without side effects.
+// lookLimit is like limitAt, but has no side effects.
 func (a *allowance) lookLimit(now int64, n *node.StatisticNode) int64 {
 	if a.warm != nil && a.memory == nil {
 		return a.warmLimit(a.warm.look(now, n))
@@ -87,7 +87,7 @@ func (a *allowance) lookLimit(now int64, n *node.StatisticNode) int64 {
 	return a.limitAt(now, n)
 }
 
-// lookPerUnit is perUnit without side effects.
+// lookPerUnit is like perUnit, but has no side effects.
 func (a *allowance) lookPerUnit(now int64, n *node.StatisticNode) float64 {
 	if a.warm != nil && a.memory == nil {
 		return float64(time.Second) / a.warm.look(now, n)

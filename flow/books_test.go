@@ -113,8 +113,8 @@ func TestWindowsHoldWhatPassed(t *testing.T) {
 	assert.Zero(t, wrong)
 }
 
-// 64 callers arrive at one instant, round by round: exactly as many get in as the limit allows, for
-// a rule on its own and beside another one.
+// 64 callers arrive at one instant, in several rounds: exactly as many are admitted as the limit
+// allows, for one rule alone and together with another.
 // known bug 1, 2
 func TestExactForACrowd(t *testing.T) {
 	const limit, rounds = 5, 200

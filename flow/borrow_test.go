@@ -151,7 +151,7 @@ func TestBorrowAsLongAsTheQueue(t *testing.T) {
 	}
 }
 
-// While a borrower waits, it counts in the coming bucket; if it gives up, the units are free again
+// While a borrower waits, it counts in the upcoming bucket; if it gives up, the units are free again
 // and the call is never counted.
 func TestBorrowerGivesUp(t *testing.T) {
 	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 4, Window: flow.Ring}, flow.Rule{ID: "s", Resource: "orders", Threshold: 100, Interval: 10 * time.Second, Window: flow.Ring})
@@ -208,7 +208,7 @@ func TestBorrowersBeforeTheCallersOfAPath(t *testing.T) {
 	}
 }
 
-// A deadline before the coming bucket refuses the call at once and books nothing.
+// A call whose deadline is before the upcoming bucket is refused at once and books nothing.
 func TestBorrowerWithoutTime(t *testing.T) {
 	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 4})
 	g.run([]step{{100 * ms, "orders", 4, "pass x4"}})
@@ -221,7 +221,7 @@ func TestBorrowerWithoutTime(t *testing.T) {
 	assert.Zero(t, g.resource("orders").Waiting(g.clock.Now()))
 }
 
-// While a borrower is waiting, a call may fit now but not in the coming bucket. The rule that
+// While a borrower is waiting, a call may fit now but not in the upcoming bucket. The rule that
 // refuses it for this reason does so when asked, so that the error doesn't name a rule declared
 // later.
 // known bug 115

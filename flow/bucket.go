@@ -10,7 +10,7 @@ import (
 )
 
 // bucket is the token bucket of a rule, with a lock of its own. It survives changes of the rule:
-// tokens that were taken stay taken, and come back at the new rate. A call that is still decided by
+// tokens that were taken stay taken, and are refilled at the new rate. A call that is still decided by
 // the old rule takes from the same bucket, under the old size but at the new rate; so the new rule
 // sees the call. Safe for concurrent use.
 type bucket struct {

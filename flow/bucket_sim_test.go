@@ -70,11 +70,11 @@ func (l *bucketLog) bounded(s *schedules.Schedule, size, least int64) {
 	}
 }
 
-// Up to 64 callers of several sizes come to a bucket, at one instant or one after the other, some
-// with an older reading of the clock; some give back at once or later, and the rate changes
-// meanwhile. No real interval sees more than the tokens that come back in it plus a full bucket.
-// Compared with a plain count of tokens, no call is refused that the bucket has room for, and none
-// passes that it has no room for.
+// Up to 64 callers take batches of several sizes from a bucket, at one instant or one after the
+// other, some with an older reading of the clock. Some return tokens at once or later, and the rate
+// changes. In no real interval are more tokens taken than a full bucket plus the tokens refilled in
+// that interval. Compared with a plain count of tokens, no call is refused that the bucket has room
+// for, and none passes that it has no room for.
 // known bug 136, 137
 func TestSimTokenBucket(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {

@@ -26,7 +26,7 @@ func TestTokenBucket(t *testing.T) {
 		rules  []flow.Rule
 		script []step
 	}{
-		{"ten a second, five beyond", []flow.Rule{tokens(10, 5)}, []step{
+		{"ten per second, five beyond", []flow.Rule{tokens(10, 5)}, []step{
 			{0, "orders", 8, "pass x6, block x2"},
 			{99 * ms, "orders", 1, "block"},
 			{100 * ms, "orders", 2, "pass, block"},
@@ -48,12 +48,12 @@ func TestTokenBucket(t *testing.T) {
 			{200 * ms, "orders", 20, "pass, block x19"},
 			{300 * ms, "orders", 20, "pass, block x19"},
 		}},
-		{"half a call a second", []flow.Rule{tokens(0.5, 1)}, []step{
+		{"half a call per second", []flow.Rule{tokens(0.5, 1)}, []step{
 			{0, "orders", 3, "pass x2, block"},
 			{2*time.Second - 1, "orders", 1, "block"},
 			{2 * time.Second, "orders", 2, "pass, block"},
 		}},
-		{"a third of a second is no whole number of nanoseconds", []flow.Rule{tokens(3, 2)}, []step{
+		{"a third of a second is not a whole number of nanoseconds", []flow.Rule{tokens(3, 2)}, []step{
 			{0, "orders", 4, "pass x3, block"},
 			{333333333, "orders", 1, "block"},
 			{333333334, "orders", 2, "pass, block"},
@@ -78,7 +78,7 @@ func TestTokenBucket(t *testing.T) {
 		{"nobody borrows", []flow.Rule{tokens(10, 1)}, []step{
 			{0, "orders first", 4, "pass x2, block x2"},
 		}},
-		{"a reject rule beside it", []flow.Rule{tokens(10, 5), {Resource: "orders", Threshold: 2, Window: flow.Ring}}, []step{
+		{"with a reject rule", []flow.Rule{tokens(10, 5), {Resource: "orders", Threshold: 2, Window: flow.Ring}}, []step{
 			{0, "orders", 5, "pass x2, block x3"},
 			{time.Second, "orders", 1, "pass"},
 			{1001 * ms, "orders", 2, "pass, block"},
@@ -91,7 +91,7 @@ func TestTokenBucket(t *testing.T) {
 			{40 * ms, "orders", 2, "block x2"}, // the other bucket is empty by now
 			{100 * ms, "orders", 2, "pass, block"},
 		}},
-		{"a queue beside it", []flow.Rule{tokens(10, 1), throttle(20, time.Second)}[:2:2], []step{
+		{"with a queue", []flow.Rule{tokens(10, 1), throttle(20, time.Second)}[:2:2], []step{
 			{0, "orders", 3, "pass, 50ms, block"},
 		}},
 		{"a caller", []flow.Rule{{Resource: "orders", Threshold: 10, Behavior: flow.TokenBucket, Origin: "app"}}, []step{
@@ -171,8 +171,7 @@ func TestTokenBucketGivesBack(t *testing.T) {
 	}
 }
 
-// A call that gives up while it waits returns the tokens it took, less the ones that have come
-// back since.
+// A call that gives up while it waits returns the tokens it took, minus those refilled since then.
 // known bug 136
 func TestTokenBucketOfCallsThatLeave(t *testing.T) {
 	g := newGuard(t, tokens(10, 0), flow.Rule{ID: "queue", Resource: "orders", Threshold: 1, Behavior: flow.Throttle, MaxWait: time.Hour})
@@ -296,7 +295,7 @@ func TestTokenBucketOfAnotherBehavior(t *testing.T) {
 		g.load(throttle(10, time.Second))
 		g.run([]step{{0, "orders", 3, "100ms, 200ms, 300ms"}})
 		g.load(tokens(10, 9))
-		assert.Equal(t, 0, g.passes(20, "orders"), "what was taken before the queue stays taken")
+		assert.Equal(t, 0, g.passes(20, "orders"), "tokens taken before the queue stay taken")
 	})
 	t.Run("around a window", func(t *testing.T) {
 		g := newGuard(t, tokens(10, 9))

@@ -10,10 +10,10 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// callers caches the refusals of a rule that gives each caller a window of its own: one for each
-// refused caller, from which RetryAfter looks up that caller's window. A published map never
-// changes; if two goroutines add to it, the second adds to the map that the first published. The
-// zero value is empty.
+// callers caches the refusals of a rule that gives each caller its own window: one for each refused
+// caller, from which RetryAfter looks up that caller's window. A published map never changes; if two
+// goroutines add to it, the second adds to the map that the first published. The zero value is
+// empty.
 type callers struct {
 	refused shared.Pointer[map[string]*core.BlockError]
 }
@@ -56,7 +56,7 @@ func (all *callers) of(e *window, name string) *core.BlockError {
 	}
 }
 
-// caller is a caller that the rule gives a window of its own.
+// caller is a caller that the rule gives its own window.
 type caller struct {
 	rule *window
 	name string
@@ -94,5 +94,5 @@ func (x caller) node() *node.OriginNode {
 	return n
 }
 
-// Limit returns the limit of the rule.
+// Limit returns the rule's limit.
 func (x caller) Limit() (limit float64, known bool) { return x.rule.Limit() }

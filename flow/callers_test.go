@@ -38,7 +38,8 @@ func comesAgain(b *core.BlockError) string {
 	return wait.String()
 }
 
-// Each of the other callers gets the RetryAfter of its own window, whatever the others have used.
+// Each of the other callers gets the RetryAfter of its own window, regardless of the units that the
+// others have used.
 func TestRetryAfterOfOthers(t *testing.T) {
 	rule := flow.Rule{Resource: "orders", ID: "r", Threshold: 2, Origin: flow.OriginOther, Interval: time.Second, Window: flow.Ring}
 	g := newGuard(t, rule)

@@ -9,8 +9,8 @@ import (
 type checker struct {
 	family.Rules[controller] // without the rules that a cluster shares; in the order in which they are asked
 
-	takers  []*controller      // in the order in which they take, see breadth and abundance
-	spared  []*window          // need not take, see spare
+	takers  []*controller      // in the order in which they take; see breadth and abundance
+	spared  []*window          // need not take; see spare
 	sole    *window            // window of the only enforced rule, if it is plain; otherwise nil
 	sharing []*controller      // enforced rules whose limits a cluster shares
 	shared  family.SharedRules // the same, in the order in which they are asked
@@ -43,7 +43,7 @@ func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	if w := rs.sole; w != nil && inv.HeldBucket(w.one) == nil { // a shortcut for most calls
 		if receipt, ok := w.one.TryAdd(inv.Lane(), inv.Now(), inv.Units(), w.limit); ok {
 			inv.ReserveBucket(w.one, receipt, w.limit)
-			if w.next.Load() == nil { // read after taking, see window.takeIn
+			if w.next.Load() == nil { // read after taking; see window.takeIn
 				return engine.Verdict{}
 			}
 		} else if !inv.Prioritized() {

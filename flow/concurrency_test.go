@@ -56,8 +56,8 @@ func TestTwoConcurrencyRules(t *testing.T) {
 	}
 }
 
-// Calls in flight when a rule is loaded count against it until they end, in whatever order, and
-// however often the rules change meanwhile.
+// Calls in flight when a rule is loaded count against it until they end, in any order, even if the
+// rules change often in between.
 func TestConcurrencyRuleMeetsCallsInFlight(t *testing.T) {
 	g := newGuard(t)
 	early := g.open(3, "orders from app x2")

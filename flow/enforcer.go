@@ -18,7 +18,7 @@ type enforcer interface {
 	take(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict
 	// retryAfter returns the time from now until one more unit would be admitted, if known.
 	retryAfter(now int64) (wait time.Duration, known bool)
-	// explain is ask with the numbers behind the verdict, and without side effects.
+	// explain is like ask, but reports the numbers behind the verdict and has no side effects.
 	explain(inv *engine.Invocation, n *node.StatisticNode, j *core.Judgement)
 	// idle reports whether a fresh enforcer would admit nothing that this one would refuse.
 	idle(now int64) bool

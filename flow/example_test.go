@@ -25,7 +25,7 @@ func exampleGuard(set ...flow.Rule) (*api.Guard, *api.ManualClock) {
 	return guard, clock
 }
 
-// Two calls a second pass, the rest is refused. A refusal knows when to retry.
+// Two calls per second pass, and all others are refused. A refusal knows when to retry.
 func Example() {
 	guard, clock := exampleGuard(flow.Rule{ID: "orders", Resource: "GET /orders", Threshold: 2})
 	defer guard.Close()

@@ -19,8 +19,8 @@ import (
 // FuzzNumbers runs a script of calls, of any size and at any times, under a rule with any numbers.
 // The rule is either refused or holds: compared with a naive log of the admitted calls, no call
 // passes without room and none is refused with room; waits stay within the rule's bounds; and
-// refused calls leave nothing behind: a second engine that never sees them answers all others
-// alike.
+// refused calls leave nothing behind: a second engine that never sees them decides the same about
+// all others.
 // known bug 34, 36, 43, 47, 49
 func FuzzNumbers(f *testing.F) {
 	script := func(steps ...int64) (text []byte) {
@@ -225,7 +225,7 @@ func (b *book) used(at int64) (sum int64) {
 	return sum
 }
 
-// borrowed reports whether an earlier call borrowed from a coming bucket; that counts against a
+// borrowed reports whether an earlier call borrowed from an upcoming bucket; that counts against a
 // call now for as long as both would count.
 func (b *book) borrowed(now int64) bool {
 	for _, g := range b.passed {

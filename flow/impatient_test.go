@@ -13,7 +13,7 @@ import (
 )
 
 // Callers that give up in the order of their arrival take nothing from those behind them: as many
-// pass as if they had never come.
+// pass as if they had never arrived.
 // known bug 128
 func TestGoodputOfImpatientCallers(t *testing.T) {
 	for _, rule := range []flow.Rule{

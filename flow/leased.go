@@ -104,7 +104,7 @@ func (e *leased) explain(inv *engine.Invocation, _ *node.StatisticNode, j *core.
 
 func (e *leased) idle(now int64) bool { return e.before.idle(now) }
 
-// limitAmong returns the i-th limit of a call that the rule applies to; there is only one.
+// limitAmong returns the i-th limit that the rule sets for a call; there is only one.
 func (e *leased) limitAmong(inv *engine.Invocation, i int) (family.Shared, int64) {
 	if i > 0 {
 		return nil, 0

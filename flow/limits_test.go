@@ -11,8 +11,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// The warm-up tokens stay between zero and a full bucket, whatever the rate, the calls that passed,
-// and the pause, up to ten years.
+// The warm-up tokens stay between zero and a full bucket for any rate, any calls that passed, and
+// any pause up to ten years.
 // known bug 37, 42, 50
 func TestWarmUpTokensStayInTheirBucket(t *testing.T) {
 	layout, err := stat.NewLayout(time.Second, 2, 1)
@@ -44,8 +44,8 @@ func TestWarmUpTokensStayInTheirBucket(t *testing.T) {
 				now += r.Int64N(int64(10 * 365 * 24 * time.Hour))
 			}
 		}
-		// After a pause of ten years the resource is as cold as at the start; exactly at the
-		// warning line it gains nothing, see warmUp.
+		// After a pause of ten years the resource is as cold as at the start; exactly at the warning
+		// line it gains nothing; see warmUp.
 		w.at(now, n) // settles the calls from before the pause
 		atLine := w.rounds && w.stored == w.warning
 		now += int64(10 * 365 * 24 * time.Hour)

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// A rule that was off and comes back with a longer interval counts the calls that its resource
-// admitted meanwhile, even if another rule has a window of the previous shape.
+// A rule that was off and is enabled again with a longer interval counts the calls that its resource
+// admitted in between, even if another rule has a window of the previous shape.
 // known bug 146
 func TestARuleThatWasOffCountsWhatPassed(t *testing.T) {
 	short := flow.Rule{ID: "r", Resource: "orders", Threshold: 2, Interval: time.Second, Buckets: 4, Window: flow.Ring}

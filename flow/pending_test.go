@@ -21,7 +21,7 @@ func TestExpressionCountsFromTheLoad(t *testing.T) {
 		rule   flow.Rule
 		script []step // the rule is loaded at 8 ms, when 2 calls have passed
 	}{
-		{"the bucket of the load is over", flow.Rule{Threshold: 2, Interval: 10 * ms, Buckets: 1, Window: flow.Ring}, []step{
+		{"the bucket of the load has ended", flow.Rule{Threshold: 2, Interval: 10 * ms, Buckets: 1, Window: flow.Ring}, []step{
 			{10 * ms, "orders", 3, "pass x2, block"},
 		}},
 		{"a caller", flow.Rule{Threshold: 2, Interval: 10 * ms, Buckets: 1, Origin: "app", Window: flow.Ring}, []step{
@@ -31,7 +31,7 @@ func TestExpressionCountsFromTheLoad(t *testing.T) {
 		{"within it", flow.Rule{Threshold: 3, Interval: 10 * ms, Buckets: 1, Window: flow.Ring}, []step{
 			{9 * ms, "orders", 2, "pass, block"},
 		}},
-		{"nobody borrows what is free", flow.Rule{Threshold: 2, Interval: 100 * ms, Buckets: 10, Window: flow.Ring}, []step{
+		{"no call borrows units that are free", flow.Rule{Threshold: 2, Interval: 100 * ms, Buckets: 10, Window: flow.Ring}, []step{
 			{105 * ms, "orders first", 3, "pass x2, 95ms"},
 		}},
 		{"no call for minutes", flow.Rule{Threshold: 3, Interval: time.Hour, Window: flow.Ring}, []step{

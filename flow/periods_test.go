@@ -14,7 +14,7 @@ import (
 var periods = []time.Duration{10 * ms, 250 * ms, time.Second, 7 * time.Second, time.Minute, 24 * time.Hour}
 
 // Callers ask for more than they get, at every step of the clock: a rule grants its threshold in
-// each interval, whatever the interval's length, and never books more than the threshold ahead.
+// each interval of any length, and never books more than the threshold ahead.
 // known bug 12, 15
 func TestThresholdIsPerInterval(t *testing.T) {
 	const threshold, intervals = 5, 40

@@ -62,8 +62,8 @@ func (o *order) refuses(opts ...engine.Option) time.Duration {
 	return comeAgain(o.t, b)
 }
 
-// all runs every call, in steps of time: calls that wake and sleep on must be asleep again, and
-// calls that run must have reported it, before the next step.
+// all runs every call, in steps of time: before the next step, calls that wake and go back to sleep
+// must be sleeping again, and calls that run must have reported it.
 func (o *order) all() (ran []string) {
 	for len(ran) < o.calls {
 		o.clock.Advance(ms)
@@ -78,8 +78,8 @@ func (o *order) all() (ran []string) {
 	return ran
 }
 
-// Prioritized calls overtake waiting calls, at most every second one; later arrivals change nothing
-// for them, and an overtaken call wakes at its original time and sleeps on.
+// Prioritized calls jump ahead of waiting calls, at most every second one; later arrivals change
+// nothing for them, and a call pushed back wakes at its original time and goes back to sleep.
 // known bug 139, 140
 func TestPrioritizedCallsOvertake(t *testing.T) {
 	first := engine.Prioritized()
@@ -101,9 +101,9 @@ func TestPrioritizedCallsOvertake(t *testing.T) {
 	}
 }
 
-// In a full queue a prioritized call still finds a turn, and pushes the others beyond maxWait, to
-// at most twice their original wait. Calls that come then are refused, with a RetryAfter after
-// which one would not be.
+// In a full queue a prioritized call still gets a turn, and pushes the others beyond maxWait, to at
+// most twice their original wait. Calls that arrive then are refused, with a RetryAfter after which
+// one would be admitted.
 // known bug 139
 func TestFullQueueIsOvertaken(t *testing.T) {
 	o := newOrder(t, throttle(10, 200*ms))
@@ -116,12 +116,12 @@ func TestFullQueueIsOvertaken(t *testing.T) {
 	o.clock.Advance(100 * ms)
 	o.waits(t.Context(), "vip 2", engine.Prioritized())
 	assert.Equal(t, 200*ms, o.refuses())
-	assert.Equal(t, 200*ms, o.refuses(engine.Prioritized()), "b has been overtaken often enough")
+	assert.Equal(t, 200*ms, o.refuses(engine.Prioritized()), "b has been pushed back often enough")
 	assert.Equal(t, []string{"vip 1 100", "a 200", "vip 2 300", "b 400"}, o.all())
 }
 
-// A call in two queues is pushed back in each by the calls that overtake it there, and runs at the
-// later of its two turns, whichever that turns out to be.
+// A call in two queues is pushed back in each by the calls that jump ahead of it there, and runs at
+// the later of its two turns.
 func TestOvertakenInSeveralQueues(t *testing.T) {
 	quick := throttle(10, time.Hour)
 	slow := flow.Rule{ID: "slow", Resource: "orders", Threshold: 4, Behavior: flow.Throttle, MaxWait: time.Hour}
@@ -132,9 +132,9 @@ func TestOvertakenInSeveralQueues(t *testing.T) {
 		from  string // where the other calls come from
 		want  []string
 	}{
-		{"both overtaken", []flow.Rule{quick, slow}, "app", []string{"vip 1 250", "a 500", "vip 2 750", "b 1000"}},
-		{"both overtaken, the slower one first", []flow.Rule{slow, quick}, "app", []string{"vip 1 250", "a 500", "vip 2 750", "b 1000"}},
-		// At 5 a second the turns are at 0, which the first call gets at once, and 200; at 10 a
+		{"both pushed back", []flow.Rule{quick, slow}, "app", []string{"vip 1 250", "a 500", "vip 2 750", "b 1000"}},
+		{"both pushed back, the slower one first", []flow.Rule{slow, quick}, "app", []string{"vip 1 250", "a 500", "vip 2 750", "b 1000"}},
+		// At 5 per second the turns are at 0, which the first call gets at once, and 200; at 10 per
 		// second they are at 100 and 200, and then at 200 and 400.
 		{"only where they are together", []flow.Rule{app, quick}, "app", []string{"vip 1 100", "a 200", "vip 2 300", "b 400"}},
 	} {
@@ -150,7 +150,7 @@ func TestOvertakenInSeveralQueues(t *testing.T) {
 	}
 }
 
-// A prioritized call that gives up returns the time to the calls it overtook.
+// A prioritized call that gives up returns the time to the calls that it pushed back.
 func TestPrioritizedCallLeaves(t *testing.T) {
 	o := newOrder(t, throttle(10, time.Second))
 	for _, n := range []string{"a", "b", "c"} {

@@ -22,7 +22,7 @@ func TestReject(t *testing.T) {
 		rules  []flow.Rule
 		script []step
 	}{
-		{"ten a second", []flow.Rule{{Resource: "orders", Threshold: 10, Window: flow.Ring}}, []step{
+		{"ten per second", []flow.Rule{{Resource: "orders", Threshold: 10, Window: flow.Ring}}, []step{
 			{0, "orders", 12, "pass x10, block x2"},
 			{999 * ms, "orders", 2, "block x2"},
 			{1000 * ms, "orders", 12, "pass x10, block x2"},
@@ -34,7 +34,7 @@ func TestReject(t *testing.T) {
 			{1000 * ms, "orders", 10, "pass x4, block x6"}, // calls before 500 ms are forgotten
 			{1500 * ms, "orders", 10, "pass x6, block x4"},
 		}},
-		{"an interval of its own", []flow.Rule{{Resource: "orders", Threshold: 3, Interval: time.Minute, Buckets: 1, Window: flow.Ring}}, []step{
+		{"its own interval", []flow.Rule{{Resource: "orders", Threshold: 3, Interval: time.Minute, Buckets: 1, Window: flow.Ring}}, []step{
 			{0, "orders", 4, "pass x3, block"}, // the clock starts 20 s into a minute
 			{39_999 * ms, "orders", 1, "block"},
 			{40_000 * ms, "orders", 4, "pass x3, block"},

@@ -97,7 +97,7 @@ func TestOriginsAndRelations(t *testing.T) {
 			{0, "orders from web", 1, "pass"},
 			{0, "orders", 1, "pass"},
 		}},
-		{"itself, beside its own rule", []flow.Rule{
+		{"itself, with its own rule", []flow.Rule{
 			orders(flow.Rule{ID: "own", Threshold: 3, Window: flow.Ring}), orders(flow.Rule{Threshold: 3, Relation: flow.Associated, Ref: "orders", Window: flow.Ring}),
 		}, []step{
 			{0, "orders", 4, "pass x3, block"},
@@ -156,7 +156,7 @@ func TestOverflowOriginsAreLimited(t *testing.T) {
 		passed += g.passes(3, fmt.Sprint("orders from x", i))
 	}
 	assert.Equal(t, 3*2+2, passed)
-	assert.Equal(t, 5, g.passes(9, "orders from app"), "who is named has a place of its own")
+	assert.Equal(t, 5, g.passes(9, "orders from app"), "a named caller has its own node")
 }
 
 // Beyond the cap all other resources are one resource; a pattern still limits it.
@@ -170,7 +170,7 @@ func TestOverflowResourcesAreLimited(t *testing.T) {
 		passed += g.passes(3, fmt.Sprint("user/", i))
 	}
 	assert.Equal(t, 3*2+2, passed)
-	assert.Equal(t, 5, g.passes(9, "orders"), "who is named has a place of its own")
+	assert.Equal(t, 5, g.passes(9, "orders"), "a named caller has its own node")
 	for i := range 50 {
 		assert.Equal(t, 9, g.passes(9, fmt.Sprint("cart/", i)), "a pattern that doesn't match the name")
 	}
@@ -182,11 +182,11 @@ func TestNamedPathsAreNotLimitedWithTheOverflow(t *testing.T) {
 	path := flow.Rule{ID: "path", Resource: "orders", Threshold: 2, Relation: flow.Chain, Ref: "web"}
 	g := newGuardWith(t, engine.Config{Caps: node.Caps{Calls: 1}}, path)
 	g.passes(1, "carts")
-	assert.Equal(t, 9, g.passes(9, "orders in job"), "no place: counted on the overflow")
+	assert.Equal(t, 9, g.passes(9, "orders in job"), "no node left: counted on the overflow")
 	assert.Equal(t, 2, g.passes(9, "orders in web"))
 	_, ok := g.resource("orders").Calls().Find("web")
 	assert.True(t, ok)
-	assert.Equal(t, 1, g.Tree().Calls().Used(), "it takes no place")
+	assert.Equal(t, 1, g.Tree().Calls().Used(), "it takes no node")
 
 	g.load()
 	assert.Equal(t, 2, g.Tree().Calls().Used(), "an ordinary one now")

@@ -19,8 +19,8 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// A reload admits nothing that the previous rules would have refused, and earlier calls still
-// count. Each line spends some units, loads other rules, and gives the rest.
+// A reload admits nothing that the previous rules would have refused, and earlier calls still count.
+// Each line spends some units, loads other rules, and gives the units that remain.
 // known bug 72
 func TestReload(t *testing.T) {
 	const minute = time.Minute
@@ -118,7 +118,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 }
 
-// A rule that changes is still one rule in the block log: one line a second, and every refusal is
+// A rule that changes is still one rule in the block log: one line per second, and every refusal is
 // in one.
 func TestReloadAndTheBlockLog(t *testing.T) {
 	var log strings.Builder
@@ -168,7 +168,7 @@ func TestRulesPinWhatTheyName(t *testing.T) {
 	assert.True(t, ok)
 	assert.Zero(t, g.Tree().Resources().Used())
 
-	g.passes(1, "x") // takes the only place
+	g.passes(1, "x") // takes the only node
 	assert.Zero(t, g.Tree().Evict(g.clock.Now()))
 	g.clock.Advance(time.Hour)
 	g.Tree().Evict(g.clock.Now())
@@ -246,8 +246,8 @@ func TestEvictionOfANamedCaller(t *testing.T) {
 	}
 }
 
-// A call that has found its resource is held up while the resource is evicted as idle and comes
-// back; together with the calls made meanwhile it doesn't exceed the limit.
+// A call that has found its resource is delayed while the resource is evicted as idle and created
+// again; together with the calls made in between it doesn't exceed the limit.
 func TestEvictionUnderACall(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -17,16 +17,15 @@ import (
 //
 //	flow.Rule{Resource: "GET /orders", Threshold: 100}
 //
-// admits 100 calls a second and rejects the rest. Equal rules are one rule; a rule that differs
+// admits 100 calls per second and rejects all others. Equal rules are one rule; a rule that differs
 // from an older one with the same ID takes over its state. Setting a field that no rule of this
 // metric, relation and behavior reads is an error; the zero value leaves a field unset.
 type Rule struct {
 	// ID names the rule in errors, logs and statistics, and links it to its predecessor on a
 	// reload. If empty, it is derived from the other fields.
 	ID string `yaml:"id,omitempty"`
-	// Resource is the name passed to api.Entry, or a pattern; see Match. Required. "*" applies
-	// to every resource that no other enforced flow rule applies to. Each resource has a limit of
-	// its own.
+	// Resource is the name passed to api.Entry, or a pattern; see Match. Required. "*" applies to
+	// every resource that no other enforced flow rule applies to. Each resource has its own limit.
 	Resource string `yaml:"resource"`
 	// Match determines how Resource names resources. The zero value is api.MatchExact. api.MatchPrefix
 	// matches all names that begin with the text before the star at the end of Resource, as in "GET
@@ -71,10 +70,10 @@ type Rule struct {
 	// that arrive later can push it back, see api.Prioritized. Up to 24 h; 0 means 500 ms. Only
 	// with Throttle and WarmUpThrottle.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
-	// Burst is the number of units that may pass at once beyond the one that is due: a token bucket
-	// holds Burst + 1, and gains Threshold per Interval. 0 to 10⁹; 0 means that units pass one at a
-	// time. A call of more units than the bucket holds never passes. Only with behavior
-	// TokenBucket.
+	// Burst is the number of units that may pass at once in addition to the unit that is due: a
+	// token bucket holds Burst + 1, and gains Threshold per Interval. 0 to 10⁹; 0 means that units
+	// pass one at a time. A call of more units than the bucket holds never passes. Only with
+	// behavior TokenBucket.
 	Burst int `yaml:"burst,omitempty"`
 	// MemoryThreshold is the threshold while memory use is at HighMemory or above. Above 0 and
 	// below Threshold; 0 means that the threshold doesn't depend on memory. Only with behaviors

@@ -148,10 +148,10 @@ func TestRuleDefaults(t *testing.T) {
 		want  flow.Rule
 	}{
 		{"reject", flow.Rule{}, flow.Rule{ID: "flow:orders", Interval: time.Second, Buckets: 50, Origin: "default"}},
-		{"an interval of its own", flow.Rule{Interval: 2 * time.Second},
+		{"its own interval", flow.Rule{Interval: 2 * time.Second},
 			flow.Rule{ID: "flow:orders", Interval: 2 * time.Second, Buckets: 50, Origin: "default"}},
 		{"a ring", flow.Rule{Window: flow.Ring}, flow.Rule{ID: "flow:orders", Interval: time.Second, Buckets: 2, Origin: "default", Window: flow.Ring}},
-		{"a ring with an interval of its own", flow.Rule{Window: flow.Ring, Interval: 2 * time.Second},
+		{"a ring with its own interval", flow.Rule{Window: flow.Ring, Interval: 2 * time.Second},
 			flow.Rule{ID: "flow:orders", Interval: 2 * time.Second, Buckets: 10, Origin: "default", Window: flow.Ring}},
 		{"buckets", flow.Rule{Buckets: 5}, flow.Rule{ID: "flow:orders", Interval: time.Second, Buckets: 5, Origin: "default"}},
 		{"warm-up", flow.Rule{Behavior: flow.WarmUp},
@@ -167,7 +167,7 @@ func TestRuleDefaults(t *testing.T) {
 			flow.Rule{ID: "flow:orders:concurrency:origin=app", Origin: "app", Metric: flow.Concurrency}},
 		{"chain", flow.Rule{Relation: flow.Chain, Ref: "web"},
 			flow.Rule{ID: "flow:orders:chain=web", Interval: time.Second, Buckets: 50, Origin: "default", Relation: flow.Chain, Ref: "web"}},
-		{"an ID of its own", flow.Rule{ID: "x", Threshold: 3}, flow.Rule{ID: "x", Threshold: 3, Interval: time.Second, Buckets: 50, Origin: "default"}},
+		{"its own ID", flow.Rule{ID: "x", Threshold: 3}, flow.Rule{ID: "x", Threshold: 3, Interval: time.Second, Buckets: 50, Origin: "default"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.given.Resource, tt.want.Resource = "orders", "orders"

@@ -14,10 +14,10 @@ type scope struct {
 	rule     Rule
 	engine   *engine.Engine
 	resource *engine.Resource
-	ref      *engine.Resource // the resource that an enforced associated rule reads, see other
+	ref      *engine.Resource // the resource that an enforced associated rule reads; see other
 
-	// node counts every call of the rule; nil if the node, or whether a call counts at all, depends
-	// on the call.
+	// node counts every call of the rule. It is nil if the node depends on the call, or if only some
+	// calls count.
 	node *node.StatisticNode
 }
 
@@ -97,7 +97,7 @@ func (s *scope) counts(inv *engine.Invocation, rs *checker) *node.StatisticNode 
 	return s.find(inv, rs)
 }
 
-// find is counts for rules whose node depends on the call.
+// find is like counts, but for rules whose node depends on the call.
 func (s *scope) find(inv *engine.Invocation, rs *checker) *node.StatisticNode {
 	switch {
 	case !s.selects(inv.Origin(), rs):
@@ -128,8 +128,8 @@ func (s *scope) onPath(inv *engine.Invocation) *node.StatisticNode {
 	return &inv.Node().StatisticNode
 }
 
-// looksAt is counts for a call that hasn't arrived, perhaps for a controller that only reads. For a
-// resource that reads itself, the call would be the first.
+// looksAt is like counts, but for a call that hasn't arrived, perhaps for a controller that only
+// reads. For a resource that reads itself, the call would be the first.
 func (s *scope) looksAt(inv *engine.Invocation, rs *checker) *node.StatisticNode {
 	n := s.counts(inv, rs)
 	itself := s.rule.Relation == Associated && s.rule.Ref == inv.Resource().Name() && s.selects(inv.Origin(), rs)

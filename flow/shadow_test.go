@@ -80,7 +80,7 @@ func TestShadowAssociatedConcurrency(t *testing.T) {
 	exit()
 }
 
-// A shadow rule has meters of its own: an enforced rule beside it counts as if the shadow rule were
+// A shadow rule has its own meters: an enforced rule next to it counts as if the shadow rule were
 // absent, and vice versa.
 func TestShadowMetersOnItsOwn(t *testing.T) {
 	g := newGuard(t,
@@ -102,7 +102,7 @@ func TestShadowNamesNobodyForRulesThatHold(t *testing.T) {
 		flow.Rule{ID: "shadow others", Resource: "orders", Threshold: 1, Origin: "other", Mode: spec.Shadow},
 		flow.Rule{ID: "app", Resource: "orders", Threshold: 100, Origin: "app", Mode: spec.Shadow})
 	assert.Equal(t, 2, g.passes(5, "orders from app"))
-	assert.Equal(t, int64(0), g.shadowBlocked("shadow others"), "in shadow mode the caller has a rule of its own")
+	assert.Equal(t, int64(0), g.shadowBlocked("shadow others"), "in shadow mode the caller has its own rule")
 	assert.Equal(t, 2, g.passes(5, "orders from web"))
 	assert.Equal(t, int64(1), g.shadowBlocked("shadow others"))
 }

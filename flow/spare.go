@@ -11,7 +11,7 @@ import (
 // the others, and by then the window is within their limits as well.
 //
 // One case remains: each rule may have been replaced by one on another window, where a call under
-// the old rule takes as well, see window.takeIn. So a call that took looks for successors of the
+// the old rule takes as well; see window.takeIn. So a call that took looks for successors of the
 // spared rules too.
 func (rs *checker) spare() {
 	var takers []*controller
@@ -29,8 +29,8 @@ func (rs *checker) spare() {
 	rs.takers = takers
 }
 
-// refusal returns the refusal of c or, if c took for other rules, that of the first declared rule
-// that has no room now.
+// refusal returns the refusal of c or, if c took for other rules, the refusal of the first declared
+// rule that has no room now.
 func (rs *checker) refusal(inv *engine.Invocation, c *controller, v engine.Verdict) engine.Verdict {
 	w := c.window
 	if len(rs.spared) == 0 || w == nil || !w.plain {

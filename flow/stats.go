@@ -10,12 +10,13 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// Stats holds the details of a rule whose threshold follows the memory in use. A token bucket's are
-// [Buckets], those of a limit that a cluster shares core.SharedStats; other flow rules have none.
+// Stats holds the details of a rule whose threshold follows the memory in use. The details of a
+// token bucket are [Buckets], and those of a limit that a cluster shares are core.SharedStats; other
+// flow rules have none.
 type Stats struct {
 	Threshold float64 `json:"threshold"` // in effect now
 	// Memory is the memory use that determines the threshold, as last sampled: a share, or bytes if
-	// the rule's marks are in bytes; 0 if it can't be read.
+	// the rule's marks are in bytes. It is 0 if memory use can't be read.
 	Memory float64 `json:"memory,omitempty"`
 }
 

@@ -39,11 +39,11 @@ type succession struct{ old, new *window }
 // call that takes later sees the new rule and takes there as well.
 //
 // No call takes from a new window before that: the handover replaces its counts. The new windows
-// belong to the new rule alone, see [meter.Era]. So no call that came by another rule is in one
+// belong to the new rule alone; see [meter.Era]. So no call that arrived by another rule is in one
 // window and not yet in the other.
 func (s *succession) complete(now int64) {
 	if s.old.rule.Mode == spec.Shadow && s.new.rule.Mode != spec.Shadow {
-		s.old.next.Store(s.new) // starting empty, see seed
+		s.old.next.Store(s.new) // starting empty; see seed
 		return
 	}
 	var to, from []*stat.Window
@@ -51,7 +51,7 @@ func (s *succession) complete(now int64) {
 		to, from = append(to, s.new.on(n, now)), append(from, s.old.on(n, now))
 	}
 	s.handOver(to, from, now)
-	// If calls took under the old rule for the first time meanwhile, the new rule gets its window
+	// If calls have since taken under the old rule for the first time, the new rule gets its window
 	// too: it continues the old rule's, which is dropped after this.
 	for n := range s.new.nodes() {
 		s.new.on(n, now)

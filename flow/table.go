@@ -149,9 +149,9 @@ func (r Rule) breadth() int {
 	return 2
 }
 
-// abundance estimates how much a rule grants: units a second, or units in flight. Among rules of
-// one breadth the scarcest takes first, since it refuses the most calls, and refused calls then
-// hold nothing of the others.
+// abundance estimates how much a rule grants: units per second, or units in flight. Among rules of
+// one breadth the scarcest takes first, since it refuses the most calls, and refused calls then hold
+// nothing of the others.
 func (r Rule) abundance() float64 {
 	if r.Metric == Concurrency {
 		return r.Threshold

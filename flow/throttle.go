@@ -9,8 +9,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// throttle is the queue of a rule, with a lock of its own. It survives changes of the rule: calls
-// keep their turns, and only the next cost changes. Safe for concurrent use.
+// throttle is a rule's queue, with its own lock. It survives changes of the rule: calls keep their
+// turns, and only the next cost changes. Safe for concurrent use.
 type throttle struct {
 	mu    shared.Mutex
 	turns meter.Pacer
@@ -52,8 +52,8 @@ func (t *throttle) idle(now int64, perUnit float64) bool {
 	return wait == 0
 }
 
-// left returns the number of turns left within maxWait, or nil if that is unknown: calls that
-// overtake have other turns.
+// left returns the number of turns left within maxWait, or nil if that is unknown: prioritized calls
+// have other turns.
 func (t *throttle) left(now int64, cost meter.Moment, maxWait time.Duration, first bool) *int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

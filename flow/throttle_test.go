@@ -29,7 +29,7 @@ func TestThrottle(t *testing.T) {
 		rules  []flow.Rule
 		script []step
 	}{
-		{"ten a second", []flow.Rule{throttle(10, 500*ms)}, []step{
+		{"ten per second", []flow.Rule{throttle(10, 500*ms)}, []step{
 			{0, "orders", 8, "pass, 100ms, 200ms, 300ms, 400ms, 500ms, block x2"},
 			{50 * ms, "orders", 2, "block x2"},
 			{100 * ms, "orders", 2, "500ms, block"},
@@ -44,7 +44,7 @@ func TestThrottle(t *testing.T) {
 			{100*ms - 1, "orders", 1, "1ns"},
 			{200 * ms, "orders", 2, "pass, block"},
 		}},
-		{"half a call a second", []flow.Rule{throttle(0.5, 4*time.Second)}, []step{ // known bug 40
+		{"half a call per second", []flow.Rule{throttle(0.5, 4*time.Second)}, []step{ // known bug 40
 			{0, "orders", 4, "pass, 2s, 4s, block"},
 			{2 * time.Second, "orders", 2, "4s, block"},
 		}},
@@ -65,7 +65,7 @@ func TestThrottle(t *testing.T) {
 		{"nobody borrows", []flow.Rule{throttle(10, 100*ms)}, []step{
 			{0, "orders first", 4, "pass, 100ms, block x2"},
 		}},
-		{"a reject rule beside it", []flow.Rule{throttle(10, 500*ms), {Resource: "orders", Threshold: 3, Window: flow.Ring}}, []step{
+		{"with a reject rule", []flow.Rule{throttle(10, 500*ms), {Resource: "orders", Threshold: 3, Window: flow.Ring}}, []step{
 			{0, "orders", 5, "pass, 100ms, 200ms, block x2"},
 			{1 * time.Second, "orders", 1, "pass"}, // the refused calls took no turns
 			{1 * time.Second, "orders", 1, "100ms"},
@@ -306,7 +306,7 @@ func TestThrottleGivesBack(t *testing.T) {
 	}
 }
 
-// No call waits longer than the longest wait, whatever the rates, the units and the pauses.
+// No call waits longer than the longest wait, for any rates, units and pauses.
 // known bug 38
 func TestThrottleWaitsAreInRange(t *testing.T) {
 	r := random(t)
@@ -362,7 +362,7 @@ func (c *leaping) leap(d time.Duration) {
 	c.changed.Broadcast()
 }
 
-// await returns when n calls are asleep.
+// await returns when n calls are sleeping.
 func (c *leaping) await(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -28,12 +28,12 @@ import (
 // each second since the last time if s < warning, or if s > warning and the last second passed
 // fewer than floor(C)/F; then it loses the units that the last second passed.
 //
-// Three things differ from Sentinel: a resource starts cold whatever the clock shows; the rate
-// stays between C/F and C where the formula has no finite value; and if there is no whole token
-// between warning and full, nothing is rounded. In that case seconds without a call are normal, so
-// the last second means little: the units passed since the last settling, by the node's total, are
-// taken out first. A pause of up to F/C after a unit, the distance between two units on a cold
-// resource, is not idle time: it gains nothing beyond warning.
+// Three things differ from Sentinel: a resource starts cold at any clock time; the rate stays
+// between C/F and C where the formula has no finite value; and if there is no whole token between
+// warning and full, nothing is rounded. In that case seconds without a call are normal, so the last
+// second means little: the units passed since the last settling, by the node's total, are taken out
+// first. A pause of up to F/C after a unit, the distance between two units on a cold resource, is
+// not idle time: it gains nothing beyond warning.
 type warmUp struct {
 	perSecond float64 // C
 	factor    float64 // F
@@ -123,7 +123,7 @@ func (w *warmUp) at(now int64, n *node.StatisticNode) float64 {
 	return math.Float64frombits(w.rate.Load())
 }
 
-// look is at without side effects: it settles a copy.
+// look is like at, but has no side effects: it settles a copy.
 func (w *warmUp) look(now int64, n *node.StatisticNode) float64 {
 	next := &warmUp{
 		perSecond: w.perSecond, factor: w.factor, floor: w.floor, refillMax: w.refillMax, rounds: w.rounds,

@@ -74,8 +74,7 @@ func TestWarmUpStartsColdWhateverTheClock(t *testing.T) {
 	}
 }
 
-// The limit lies between a cold resource's share, or one call, and the threshold, whatever the
-// numbers.
+// The limit lies between a cold resource's share, or one call, and the threshold, for any numbers.
 // known bug 35, 37, 51
 func TestWarmUpRange(t *testing.T) {
 	rnd := random(t)
@@ -136,7 +135,7 @@ func (g *guard) exactly(n, high int64) int64 {
 	return n
 }
 
-// A warm resource gets its full threshold, even if the interval is no power of two of a second.
+// A warm resource gets its full threshold, even if the interval is not a power of two of a second.
 func TestWarmUpReachesTheThreshold(t *testing.T) {
 	for _, interval := range []time.Duration{10 * ms, 30 * ms, 70 * ms, 90 * ms, 100 * ms, 130 * ms, 300 * ms, 700 * ms, time.Second, 1100 * ms} {
 		for _, threshold := range []float64{6, 9, 10, 21, 49, 63, 100} {
@@ -147,7 +146,7 @@ func TestWarmUpReachesTheThreshold(t *testing.T) {
 				g.clock.Advance(interval)
 				g.passes(int(threshold)+1, "orders")
 			}
-			// It stays warm for the rest of this second.
+			// It stays warm for the remainder of this second.
 			g.clock.Advance(interval)
 			assert.Equal(t, int(threshold), g.passes(int(threshold)+1, "orders"), "%v per %v", threshold, interval)
 		}
@@ -168,7 +167,7 @@ func TestWarmUpThrottle(t *testing.T) {
 	}
 	assert.InDelta(t, 100e6, spacing(), 1)
 	last := 100e6
-	for range 200 { // two calls every 50 ms are over the limit: the queue grows
+	for range 200 { // two calls every 50 ms exceed the limit: the queue grows
 		g.clock.Advance(50 * ms)
 		now := spacing()
 		assert.LessOrEqual(t, now, last+1)
@@ -198,7 +197,7 @@ func TestColdFactor(t *testing.T) {
 	assert.Equal(t, 50, g.passes(100, "carts"))
 }
 
-// The rate is settled once a second, by whichever call comes first, however many come.
+// The rate is settled once per second, by the first call in it, even if many arrive.
 func TestWarmUpSettlesOnceASecond(t *testing.T) {
 	quiet := newGuard(t, flow.Rule{Resource: "orders", Threshold: 90, Behavior: flow.WarmUp})
 	busy := newGuard(t, flow.Rule{Resource: "orders", Threshold: 90, Behavior: flow.WarmUp})
@@ -217,7 +216,7 @@ func TestWarmUpSettlesOnceASecond(t *testing.T) {
 	}
 }
 
-// Many callers at the turn of a second: the bucket is settled once, and the limit holds.
+// Many callers arrive as a second begins: the bucket is settled once, and the limit holds.
 func TestWarmUpUnderConcurrency(t *testing.T) {
 	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 90, Behavior: flow.WarmUp})
 	alone := newGuard(t, flow.Rule{Resource: "orders", Threshold: 90, Behavior: flow.WarmUp})

@@ -13,14 +13,14 @@ import (
 )
 
 // window enforces a limit on the units that pass in an interval, in a sliding window of the node
-// that the rule counts on. A prioritized call that doesn't fit may borrow from a coming bucket. An
-// associated rule takes nothing: it reads the window of another resource.
+// that the rule counts on. A prioritized call that doesn't fit may borrow from an upcoming bucket.
+// An associated rule takes nothing: it reads the window of another resource.
 type window struct {
 	*controller
 	one     *stat.Window // of the only node; nil if the node depends on the call
 	limit   int64        // of a plain rule
 	plain   bool         // enforces a fixed limit in one, for every call of the resource
-	callers *callers     // nil unless each caller has a window of its own
+	callers *callers     // nil unless each caller has its own window
 
 	// next is the window that continued this one in another shape. All successive windows of one
 	// shape share it: a call may still be decided by the first of them.
@@ -98,14 +98,14 @@ func (e *window) fits(w *stat.Window, now, units, limit int64) bool {
 	return w.Fits(now, units, limit)
 }
 
-// takeIn takes units of the node's window w; a prioritized call may borrow them from a coming
+// takeIn takes units of the node's window w; a prioritized call may borrow them from an upcoming
 // bucket. A call holds at most one reservation in a window: if an earlier rule made one, it must be
 // within this limit too, or move.
 //
-// A call that took under rules which were replaced meanwhile must also fit into the windows of
-// their successors. It looks for successors after taking. Units taken before there was a successor
-// were handed over to it, see [succession], so the call already holds them there; units taken later
-// it takes there as well.
+// If the rules were replaced while a call was taking, it must also fit into the windows of their
+// successors. It looks for successors after taking. Units taken before there was a successor were
+// handed over to it (see [succession]), so the call already holds them there; units taken later it
+// takes there as well.
 func (e *window) takeIn(inv *engine.Invocation, n *node.StatisticNode, w *stat.Window, limit int64) engine.Verdict {
 	before := inv.Reservations()
 	v := e.takeOnce(inv, w, limit)
@@ -163,7 +163,7 @@ func (e *window) share(inv *engine.Invocation, w *stat.Window, held *engine.Rese
 	return engine.Verdict{Wait: wait, By: e.refusalOf(inv), Borrowed: true}
 }
 
-// borrows reports whether a call that doesn't fit may wait for a coming bucket.
+// borrows reports whether a call that doesn't fit may wait for an upcoming bucket.
 func (e *window) borrows(inv *engine.Invocation) bool {
 	return inv.Prioritized() && e.rule.Behavior == Reject
 }
@@ -221,8 +221,8 @@ func (e *window) on(n *node.StatisticNode, now int64) *stat.Window {
 	return n.Window(now, e.meter, n.FindWindow(*e.before))
 }
 
-// lookOn is on without side effects. If there is no window, it uses the node's counts, with less
-// precise times.
+// lookOn is like on, but has no side effects. If there is no window, it uses the node's counts, with
+// less precise times.
 func (e *window) lookOn(n *node.StatisticNode, now int64) (w *stat.Window, found bool) {
 	if e.one != nil && e.rule.Relation != Associated {
 		return e.one, true

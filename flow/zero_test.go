@@ -10,7 +10,7 @@ import (
 )
 
 // A limit that becomes 0 admits nothing; when it is raised again after a pause, it admits exactly
-// the new limit, whatever it was before.
+// the new limit, regardless of the previous one.
 // known bug 39, 44
 func TestThresholdGoesToZeroAndBack(t *testing.T) {
 	for _, c := range []struct {
