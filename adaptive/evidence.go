@@ -25,12 +25,12 @@ func (e *evidence) inFlight() float64 { return e.units / float64(e.calls) }
 func (e *evidence) mean() float64 { return max(e.time/float64(e.calls), resolution) }
 
 // price returns the time spent per successful call. There must be at least one. A call that fails
-// immediately costs little, one that fails after a long time costs much.
+// immediately costs little; one that fails after a long time costs a lot.
 func (e *evidence) price() float64 { return e.mean() / e.success() }
 
 func (e *evidence) success() float64 { return float64(e.good) / float64(e.calls) }
 
-// doubt returns the variance of price, as a share of its square; 1 if unknown.
+// doubt returns the variance of price, as a share of its square, or 1 if unknown.
 func (e *evidence) doubt() float64 {
 	if e.good < 2 {
 		return 1

@@ -116,7 +116,7 @@ const (
 	beyondTail = 0.05
 	tailGain   = 0.02
 	resolution = float64(time.Microsecond)
-	// The least that a settled round cruises, in shortest phases.
+	// The minimum time that a settled round cruises, in shortest phases.
 	cruising = 3
 	// The floor of the response time has moved if it has grown by this factor.
 	moved = 1.25
@@ -168,7 +168,7 @@ func stepOf(limit int64, share float64) int64 {
 }
 
 // complete adds a completed call: its duration, and the units that were in flight at its arrival,
-// its own included.
+// including its own.
 func (l *learner) complete(now, inFlight, took, units int64, failed bool) {
 	took = max(took, 0)
 	if !l.begun {
@@ -283,7 +283,7 @@ func (l *learner) judge() {
 
 	// Upwards, the next round looks at twice the distance at which the knee was found. Downwards, it
 	// doubles the distance if the knee may be lower, or if the calls below take longer than they
-	// did: because there is a queue even there, or because all calls do. Looking further down tells
+	// did: because there is a queue even there, or because all calls do. Looking further down shows
 	// which.
 	slower := l.minRT > 0 && floor > moved*l.minRT && floor-l.minRT > 3*floor*math.Sqrt(l.low.doubt())
 	down := leastDown

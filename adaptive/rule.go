@@ -13,7 +13,7 @@ import (
 //	adaptive.Rule{Resource: "search"}
 //
 // Equal rules are one rule; a rule that differs from an older one with the same ID continues from
-// the limit that that one has learned.
+// the limit that the older one learned.
 type Rule struct {
 	// ID names the rule in errors, logs and statistics, and links it to its predecessor on a
 	// reload. If empty, it is derived from the other fields.

@@ -157,8 +157,8 @@ func BenchmarkBreakerOpen(b *testing.B) {
 	}
 }
 
-// Calls to a healthy resource that are cancelled because a sibling failed have no effect on
-// breakers and outlier rules, however the calls are made and whatever they return.
+// Calls to a healthy resource that are cancelled because a sibling failed have no effect on breakers
+// and outlier rules, regardless of how the calls are made and of their results.
 // known bug 234
 func TestCancelledSiblings(t *testing.T) {
 	errSibling := errors.New("a sibling failed")

@@ -13,9 +13,9 @@ type admission struct {
 }
 
 // asks reports whether the machine would admit a call as of now. It takes nothing, with one
-// exception: while recovering, only counting the calls that ask determines whose turn it is, and a
-// call must know that before it takes anything from other rules. In that case an admitted call gets
-// the number of the state.
+// exception: while the machine recovers, counting the calls that ask determines which of them is
+// admitted, and a call must know that before it takes anything from other rules. In that case an
+// admitted call gets the number of the state.
 func (m *machine) asks(now int64) (ok bool, number uint64) {
 	switch state, number := m.state(); state {
 	case Closed, ForcedClosed:

@@ -18,8 +18,8 @@ type Change struct {
 	Value float64
 	// At is the time of the change, on the engine's clock.
 	At time.Time
-	// Number rises with every change of this breaker. Concurrent callers may report changes out of
-	// order.
+	// Number increases with every change of this breaker. Concurrent callers may report changes out
+	// of order.
 	Number uint64
 
 	of *terms // nil if nothing changed

@@ -23,7 +23,7 @@
 //	  +----------- recovering <---------------------------------+
 //	    three ramps have ended      (closed at once without Ramp)
 //
-// In addition, it can be forced open or closed by hand, see table.Force.
+// In addition, it can be forced open or closed by hand; see table.Force.
 //
 // Every state has a number, and a call carries the number of the state that admitted it. So a call
 // that completes in a different state changes nothing: only probes decide a half-open breaker, and

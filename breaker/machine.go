@@ -30,7 +30,7 @@ import (
 //
 // A call that succeeds while the breaker is closed doesn't take the lock either; see goodTally.
 //
-// Time only moves forward: changes under mu happen at the latest time of any call that passed, see
+// Time only moves forward: changes under mu happen at the latest time of any call that passed; see
 // advanceLocked.
 type machine struct {
 	word  shared.Uint64
@@ -50,7 +50,7 @@ type machine struct {
 	cause   cause   // why the current state began
 	trip    *Trip   // the counts that opened it last, nil while it is closed
 
-	barred bool // it must not trip; set by its owner, see Single
+	barred bool // it must not trip; set by its owner; see Single
 }
 
 // The word is the state's number and the state.

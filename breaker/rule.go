@@ -56,7 +56,7 @@ type Rule struct {
 	// s.
 	Recovery time.Duration `yaml:"recovery,omitempty"`
 	// Probes is the number of calls that must succeed in a row while the breaker is half-open, and
-	// the most that run at the same time. 1 to 1000; 0 means 1.
+	// the maximum number that run at the same time. 1 to 1000; 0 means 1.
 	Probes int `yaml:"probes,omitempty"`
 	// ProbeTimeout is the time after which a probe that has not completed frees its slot for another
 	// call. 1 ms to 24 h; 0 means Recovery.

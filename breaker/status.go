@@ -67,8 +67,8 @@ func (m *machine) status(now int64) Status {
 	return s
 }
 
-// statusAndCause is status, and the reason for the state: the zero cause if the machine was never
-// in another.
+// statusAndCause is like status, but also returns the reason for the state: the zero cause if the
+// machine was never in another state.
 func (m *machine) statusAndCause(now int64) (Status, cause) {
 	m.lock()
 	defer m.unlock()

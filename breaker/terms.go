@@ -43,7 +43,7 @@ type verdict uint8
 const (
 	good    verdict = iota
 	bad             // the call counts against the resource
-	neutral         // no judgement; a probe that ends so has not been one
+	neutral         // not counted; such a probe counts as if it had not been one
 	// blind is a call without a response time under a strategy that depends on it: the call isn't
 	// counted, but a probe keeps its slot all the same, and counts as good.
 	blind
@@ -73,7 +73,7 @@ func (t *terms) judge(end End) verdict {
 }
 
 // adopt continues under another revision of the rule. The state stays, and a pause under way lasts
-// as long as the new rule says.
+// as long as the new rule specifies.
 func (m *machine) adopt(t *terms, now int64) {
 	m.lock()
 	defer m.unlock()

@@ -12,8 +12,9 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// A rule with an expression takes effect on a resource at the next call there. However late that
-// is, the rule counts from the load on, and before it whatever a rule with a name would count.
+// A rule with an expression takes effect on a resource at the next call there. However late that is,
+// the rule counts everything from the load on, and, from before the load, the same calls as a rule
+// with a name.
 // known bug 129
 func TestExpressionCountsFromTheLoad(t *testing.T) {
 	for _, tt := range []struct {

@@ -170,7 +170,7 @@ func TestOverflowResourcesAreLimited(t *testing.T) {
 		passed += g.passes(3, fmt.Sprint("user/", i))
 	}
 	assert.Equal(t, 3*2+2, passed)
-	assert.Equal(t, 5, g.passes(9, "orders"), "a named caller has its own node")
+	assert.Equal(t, 5, g.passes(9, "orders"), "a named resource has its own node")
 	for i := range 50 {
 		assert.Equal(t, 9, g.passes(9, fmt.Sprint("cart/", i)), "a pattern that doesn't match the name")
 	}

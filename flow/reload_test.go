@@ -281,7 +281,7 @@ func TestEvictionUnderACall(t *testing.T) {
 }
 
 // A queue continues when its rule gets another ID, changes its number, is off for a while, or
-// rejects for a while: it keeps its last turn whatever is loaded.
+// rejects for a while: it keeps its last turn regardless of the rules loaded.
 func TestReloadKeepsTheQueue(t *testing.T) {
 	queue := flow.Rule{ID: "r", Resource: "orders", Threshold: 10, Behavior: flow.Throttle}
 	with := func(change func(*flow.Rule)) []flow.Rule {

@@ -67,8 +67,8 @@ type Rule struct {
 	// unless configured). Only with WarmUp and WarmUpThrottle.
 	ColdFactor int `yaml:"coldFactor,omitempty"`
 	// MaxWait is the longest time in the queue, as estimated when a call arrives: prioritized calls
-	// that arrive later can push it back, see api.Prioritized. Up to 24 h; 0 means 500 ms. Only
-	// with Throttle and WarmUpThrottle.
+	// that arrive later can push it back; see api.Prioritized. Up to 24 h; 0 means 500 ms. Only with
+	// Throttle and WarmUpThrottle.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
 	// Burst is the number of units that may pass at once in addition to the unit that is due: a
 	// token bucket holds Burst + 1, and gains Threshold per Interval. 0 to 10⁹; 0 means that units

@@ -33,10 +33,10 @@ type succession struct{ old, new *window }
 
 // complete is called before the new rules are published. It hands over the units taken from the old
 // windows, including those on nodes first used since the rule was compiled (a window that the old
-// rule doesn't have there yet is created first, since calls could create it meanwhile). It links
-// the new rule to the old one while it holds the locks of all the windows: a call that took earlier
-// is part of the handover, and holds its units in the new window too (see [stat.Window.Follow]); a
-// call that takes later sees the new rule and takes there as well.
+// rule doesn't have there yet is created first, since calls could create it at the same time). It
+// links the new rule to the old one while it holds the locks of all the windows: a call that took
+// earlier is part of the handover, and holds its units in the new window too (see
+// [stat.Window.Follow]); a call that takes later sees the new rule and takes there as well.
 //
 // No call takes from a new window before that: the handover replaces its counts. The new windows
 // belong to the new rule alone; see [meter.Era]. So no call that arrived by another rule is in one

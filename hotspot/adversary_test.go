@@ -16,8 +16,8 @@ import (
 )
 
 // An adversary cycles values through a table that is much too small, in any order it likes. No value
-// gets more than the limit in any real interval, or more than its own bucket could grant, whatever
-// its phase: the units earned in that time plus two full buckets.
+// gets more than the limit in any real interval, or more than its own bucket could grant in any
+// phase: the units earned in that time plus two full buckets.
 // known bug 87
 func TestCyclingValuesNeverRaisesALimit(t *testing.T) {
 	r := random(t)

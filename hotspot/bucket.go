@@ -75,9 +75,9 @@ func earned(time, interval, units int64) int64 {
 // bucketUnits are units that a call took from a cell's bucket.
 type bucketUnits cell
 
-// GiveBack returns the units to the filling they were taken from, and undoes the filling if no
-// other call has any of it. A later filling was computed with them in use: there they stay used
-// until earned again, or more could pass than the bucket holds.
+// GiveBack returns the units to the filling they were taken from, and undoes the filling if no other
+// call has taken any of it. A later filling was computed with them in use: there they stay used
+// until earned again, because otherwise more could pass than the bucket holds.
 func (u *bucketUnits) GiveBack(r *engine.Reservation, _ int64) {
 	u.shard.mu.Lock()
 	defer u.shard.mu.Unlock()
@@ -108,7 +108,7 @@ func (x *cell) useLocked(b bucket, n int64) {
 	x.bucket = b
 }
 
-// takeFilledLocked is takePlain once the cell is found. It releases the lock.
+// takeFilledLocked completes takePlain after the cell is found. It releases the lock.
 func (c *controller) takeFilledLocked(inv *engine.Invocation, x *cell, now, n int64, q *quota) (block *core.BlockError) {
 	s := x.shard
 	if b := x.bucket.at(now, int64(c.rule.Interval), q); b.fits(n, q) {

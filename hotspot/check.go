@@ -205,8 +205,8 @@ func (c *controller) takePlain(inv *engine.Invocation, lane uint32, now, n int64
 	return block
 }
 
-// takeContendedLocked is takePlain where a value of the shard lends, or may begin to. It releases
-// the lock.
+// takeContendedLocked is like takePlain, but for a shard where a value lends, or may begin to. It
+// releases the lock.
 func (c *controller) takeContendedLocked(inv *engine.Invocation, lane uint32, now, n int64, x *cell, q *quota, waited bool) *core.BlockError {
 	s := x.shard
 	s.collect(c, x, now, n)
@@ -243,7 +243,7 @@ func (c *controller) grant(now int64, v argument.Value, n int64) (held engine.Re
 	return c.decideLocked(s.obtainLocked(v, hash, now, q, c), now, n, q)
 }
 
-// decideLocked is grant once the cell is found.
+// decideLocked completes grant after the cell is found.
 func (c *controller) decideLocked(x *cell, now, n int64, q *quota) (held engine.Reservation, block *core.BlockError) {
 	x.heat.add(now, n)
 	held, ok := c.takeFromLocked(x, now, n, q)

@@ -56,8 +56,8 @@ const (
 	// Strict holds the limit in every real interval, with a window of ten buckets for each value.
 	// Under steady overload it admits ten elevenths of the limit.
 	Strict Window = iota
-	// Refill is the bucket of alibaba/Sentinel: it holds threshold + burst units, and the first
-	// call that comes more than an interval after the last filling refills it. It admits all of the
+	// Refill is the bucket of alibaba/Sentinel: it holds threshold + burst units, and the first call
+	// that arrives more than an interval after the last filling refills it. It admits the whole
 	// limit, but up to twice the limit and burst in a real interval that begins right before a
 	// filling.
 	Refill
@@ -118,7 +118,7 @@ type Index struct {
 // At returns the position n of an argument: 0 is the first, -1 the last.
 func At(n int) Index { return Index{true, n} }
 
-// String returns the position, "" if there is none.
+// String returns the position, or "" if there is none.
 func (i Index) String() string {
 	if !i.given {
 		return ""

@@ -1,7 +1,7 @@
 package hotspot
 
 // heat measures how much a value was requested lately: the weight of a unit halves every 8.6
-// seconds. It only serves to sort values.
+// seconds. It is used only to sort values.
 type heat struct {
 	amount int64 // in 1/256, so that small amounts don't vanish at once
 	tick   int64 // of the clock at the last update

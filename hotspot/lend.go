@@ -193,8 +193,8 @@ func (s *shard) lock() {
 	}
 }
 
-// cool drops the hot value if it is the cell's or, if x is nil, whichever it is. Calls counted on
-// lanes after that are added by settle, or by later callers: see refuse.
+// cool drops the hot value if it is the cell's or if x is nil. Calls counted on lanes after that are
+// added by settle, or by later callers; see refuse.
 func (s *shard) cool(x *cell) {
 	if h := s.hot.Load(); h != nil && (x == nil || h.cell == x) {
 		s.hot.Store(nil)
@@ -202,15 +202,15 @@ func (s *shard) cool(x *cell) {
 	}
 }
 
-// rests drops the hot value if it wasn't hot for a minute.
+// rests drops the hot value if it hasn't been hot for a minute.
 func (s *shard) rests(now int64) {
 	if h := s.hot.Load(); h != nil && !lending.Always && now-h.used > int64(idleHot) {
 		s.cool(nil)
 	}
 }
 
-// lend runs after a call was decided under the lock: its value may become the hot one, which lends
-// to the call's lane if the call passed, and shows the refusal if it didn't.
+// lend runs after a call was decided under the lock. The call's value may become the hot one, which
+// lends to the call's lane if the call passed, and shows the refusal if it didn't.
 func (s *shard) lend(c *controller, x *cell, q *quota, lane uint32, now int64, block *core.BlockError, waited bool) {
 	s.rests(now)
 	h := s.hot.Load()

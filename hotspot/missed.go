@@ -8,8 +8,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// firstCalls is the number of calls after which a rule that found a value in none of them is
-// logged.
+// firstCalls is the number of calls after which a rule is logged if none of them had a value.
 const firstCalls = 100
 
 // watch counts a call without values.

@@ -2,9 +2,9 @@ package hotspot
 
 import "github.com/penstock-go/penstock/internal/engine"
 
-// inFlightLocked returns an upper bound of the units that a cell's value has in flight: its own,
-// plus those of all values without a cell when it got one, as long as any of them still are. Some
-// of these may be its own.
+// inFlightLocked returns an upper bound of the units that a cell's value has in flight: the cell's
+// units, plus the units that values without a cell had in flight when the cell was created, until
+// all of those have ended. Some of them may be this value's.
 func (c *cell) inFlightLocked() int64 {
 	if c.era != 0 && c.era == c.shard.era {
 		return c.held + c.shard.rest.held
@@ -15,7 +15,7 @@ func (c *cell) inFlightLocked() int64 {
 // permitUnits are units in flight.
 type permitUnits cell
 
-// GiveBack ends the units' flight.
+// GiveBack returns the units: they are no longer in flight.
 func (u *permitUnits) GiveBack(r *engine.Reservation, _ int64) {
 	u.shard.mu.Lock()
 	defer u.shard.mu.Unlock()

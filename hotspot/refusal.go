@@ -9,8 +9,8 @@ import (
 	"github.com/penstock-go/penstock/internal/meter"
 )
 
-// refusal is the error of a rule for calls of one value, or of the values that share the rest. It
-// is allocated when the value is first refused, so that refusing it again allocates nothing, and
+// refusal is a rule's error for calls of one value, or of the values that share the rest. It is
+// allocated when the value is first refused, so that refusing it again doesn't allocate, and it
 // knows when to retry.
 type refusal struct {
 	rule *controller

@@ -81,8 +81,8 @@ type Rule struct {
 	// MaxValues is the number of values that the rule tracks, not counting those in Exceptions. 1
 	// to 1,000,000; 0 means 10,000. Further values share limits.
 	MaxValues int `yaml:"maxValues,omitempty"`
-	// Cluster makes several processes share the limits of values, and says how. The zero value
-	// keeps them to this process. Needs an ID, and behavior Reject or Throttle without Burst.
+	// Cluster makes several processes share the limits of values, and determines how. The zero value
+	// keeps them local to this process. Needs an ID, and behavior Reject or Throttle without Burst.
 	Cluster cluster.Rule `yaml:"cluster,omitempty"`
 	// Mode determines whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`

@@ -55,7 +55,7 @@ func (x *cell) takeTokensLocked(now, n int64, q *quota) (held engine.Reservation
 	return engine.Reservation{Holder: (*tokenUnits)(x), Units: n, Token: taken.No, Undo: taken.At}, ok
 }
 
-// takeTokenLocked is takePlain once the cell is found. It releases the lock.
+// takeTokenLocked completes takePlain after the cell is found. It releases the lock.
 func (c *controller) takeTokenLocked(inv *engine.Invocation, x *cell, now, n int64, q *quota) (block *core.BlockError) {
 	s := x.shard
 	if held, ok := x.takeTokensLocked(now, n, q); ok {

@@ -25,7 +25,7 @@ type window struct {
 	used   int64
 	counts [buckets + 1]int64 // by bucket number
 
-	// successor counts this window's units on, since the rule's interval changed at handed.
+	// successor continues to count this window's units, since the rule's interval changed at handed.
 	successor *window
 	handed    int64
 }
@@ -133,8 +133,8 @@ func (w *window) copy() *window {
 	return &c
 }
 
-// handOver creates a window for another interval, which counts at now the same units as w, each at
-// the end of its old bucket. Calls then return there the units they took here.
+// handOver creates a window for another interval. At now it counts the same units as w, each at the
+// end of its old bucket. Calls then return the units they took here to that window.
 func (w *window) handOver(now int64, interval time.Duration) *window {
 	w.roll(now)
 	w.handed = max(now, w.head*w.width)

@@ -81,7 +81,7 @@ func (c *controller) take(inv *engine.Invocation, revision uint64) bool {
 	return true
 }
 
-// join is take where the fast path doesn't suffice.
+// join completes take where the fast path doesn't suffice.
 func (c *controller) join(inv *engine.Invocation, revision uint64) bool {
 	n := &c.resource.StatisticNode
 	g, claim := n.NeedSemaphore(c.owner), c.claim(inv, revision)

@@ -44,8 +44,8 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 	return c
 }
 
-// private owns a semaphore that a rule has to itself, by its address: the ID of the rule may later
-// be another rule's.
+// private owns, by its address, a semaphore that only one rule uses: the ID of the rule may later be
+// another rule's.
 type private struct{ _ byte }
 
 // owner returns the owner of the rule's semaphore on the node of a resource. A rule has one to

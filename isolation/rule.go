@@ -41,8 +41,8 @@ type Rule struct {
 	// MaxWait is the longest time in the queue, up to 24 h. Required with MaxQueue, refused
 	// without.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
-	// Cluster makes several processes share the limit, and says how. The zero value keeps it to
-	// this process. Needs an ID, and no MaxQueue.
+	// Cluster makes several processes share the limit, and determines how. The zero value keeps it
+	// local to this process. Needs an ID, and no MaxQueue.
 	Cluster cluster.Rule `yaml:"cluster,omitempty"`
 	// Mode determines whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`

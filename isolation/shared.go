@@ -14,7 +14,7 @@ func (r Rule) Shared() bool { return r.Cluster.Shared() }
 // leases reports whether calls take from a lease: a rule that refuses every call needs none.
 func (r Rule) leases() bool { return r.Shared() && r.Threshold > 0 && r.Mode != spec.Off }
 
-// checkShared refuses fields that depend on state only one process has.
+// checkShared refuses fields that depend on the state of a single process.
 func (r Rule) checkShared() error {
 	if r.Shared() && r.MaxQueue > 0 {
 		return spec.BadField("cluster", "has no meaning for maxQueue: each process queues only its own calls; remove cluster, or maxQueue and maxWait")

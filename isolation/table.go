@@ -19,7 +19,7 @@ type table struct {
 }
 
 // Compile adds isolation rules to the next revision of an engine's rules. Calls in flight or in a
-// queue stay there, however the rules change: a higher limit lets the first in the queue run
+// queue stay there when the rules change: a higher limit lets the first in the queue run
 // immediately, and if no rule is left, all of them run.
 func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	t := new(table)

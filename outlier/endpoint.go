@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// endpoint is a rule's state of one endpoint, guarded by the lock of the site.
+// endpoint is a rule's state for one endpoint, guarded by the lock of the site.
 type endpoint struct {
 	pool    *pool
 	addr    string

@@ -19,7 +19,7 @@ import (
 type site struct {
 	mu      shared.Mutex
 	pools   []*pool      // of the enforced rules
-	share   float64      // the smallest of theirs: it holds for all of them together
+	share   float64      // the smallest of their shares: it holds for all of them together
 	ejected shared.Int64 // by them, counting an endpoint ejected by two twice
 }
 
@@ -57,7 +57,8 @@ type pool struct {
 	counted  int  // the part of outside that is in the site's count
 }
 
-// maxAddr is the longest address: anything longer is no address, and would fill the memory.
+// maxAddr is the maximum length of an address: anything longer isn't an address, and would fill the
+// memory.
 const maxAddr = 512
 
 func newPool(s *site, r Rule, t *breaker.Terms) *pool {
