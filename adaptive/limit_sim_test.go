@@ -153,7 +153,7 @@ func TestSimLimit(t *testing.T) {
 	})
 }
 
-// Every schedule of a call while the limit falls to the units that another one holds.
+// A call asks, under every schedule, while the limit falls to the units that another one holds.
 // known bug 2
 func TestSimLimitFallsEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 3_000_000, func(s *schedules.Schedule) {

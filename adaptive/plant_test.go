@@ -134,9 +134,9 @@ func sizes(i, j int) []plant {
 	return plants[i:j]
 }
 
-// The demand is 1.5 times the capacity. Whatever the size, and however long calls take, the rule
-// finds the number of calls to run at a time, from a limit that is five times too high or thirteen
-// times too low, and stays there.
+// The demand is 1.5 times the capacity. For any size and any duration of calls, the rule finds the
+// number of calls to run at a time, from a limit that is five times too high or thirteen times too
+// low, and stays there.
 // known bug 95
 func TestFindsTheKnee(t *testing.T) {
 	race.OneGoroutine(t)
@@ -201,9 +201,9 @@ func TestFollowsSteps(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "how far an adaptive limit is from the knee forty seconds, or the time of 120 calls, after a step", Value: worst, AtMost: 0.1, N: int64(runs), Seed: *seed})
 }
 
-// Durations that vary so much that their mean hardly exists: here the limit stays somewhat low, but
-// does not collapse. At all times the throughput is at least three quarters of that under a limit
-// at the knee.
+// With durations that vary so much that their mean hardly exists, the limit stays somewhat low, but
+// does not collapse. At all times the throughput is at least three quarters of the throughput at the
+// knee.
 func TestNoiseDoesNotCollapseIt(t *testing.T) {
 	race.OneGoroutine(t)
 	worst, runs := 0.0, 0

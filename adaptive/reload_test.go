@@ -68,7 +68,7 @@ func TestReload(t *testing.T) {
 	assert.EqualValues(t, 20, s.limit().Limit, "a rule that was gone knows nothing")
 }
 
-// An invalid rule changes nothing.
+// Loading an invalid rule changes nothing.
 func TestRefusedReload(t *testing.T) {
 	g := newGuard(t, at(2))
 	require.Error(t, g.Update(func(b *engine.SnapshotBuilder) error {
@@ -113,7 +113,7 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// The same in shadow mode, where no other rule counts the other calls.
+// The same holds in shadow mode, where no other rule counts the other calls.
 func TestPatternInShadow(t *testing.T) {
 	g := newGuardWith(t, engine.Config{Caps: node.Caps{Resources: 1}}, shadow(adaptive.Rule{ID: "all", Resource: "GET .*", Match: spec.MatchRegex, Start: 2, Window: time.Minute}))
 	var in []engine.Entry
@@ -128,8 +128,8 @@ func TestPatternInShadow(t *testing.T) {
 	}
 }
 
-// Two rules for one resource: both limits hold, and a call that one refuses holds nothing of the
-// other.
+// With two rules for one resource, both limits hold, and a call that one rule refuses holds no units
+// of the other.
 func TestTwoRules(t *testing.T) {
 	small, large := at(2), at(3)
 	large.ID = "large"

@@ -33,8 +33,8 @@ func TestShadowCountsWhatItWouldRefuse(t *testing.T) {
 	assert.Zero(t, g.limit().InForce)
 }
 
-// It learns from the calls as they come, without holding any back: here from a load that varies
-// around the service's capacity. Then it is enforced, and continues from there.
+// A shadow rule learns from the calls as they arrive, without holding any back: here from a load
+// that varies around the service's capacity. Then it is enforced, and continues from there.
 func TestShadowLearns(t *testing.T) {
 	race.OneGoroutine(t)
 	s := sixteen(t, shadow(learning(100)), lognormal(0.5))
@@ -52,7 +52,7 @@ func TestShadowLearns(t *testing.T) {
 	assert.LessOrEqual(t, s.watch(1.5, 6).off(16), 0.1)
 }
 
-// It also learns that a service can do more, once there is that much load.
+// A shadow rule also learns that a service can do more, once there is enough load.
 func TestShadowLearnsUpwards(t *testing.T) {
 	race.OneGoroutine(t)
 	s := sixteen(t, shadow(learning(2)), lognormal(0.5))

@@ -127,7 +127,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// The same for the families that come before flow.
+// The same holds for the families that come before flow.
 func TestNoAllocationsOfAuthorityAndSystemRules(t *testing.T) {
 	const enough = 1e9
 	callers := func(r authority.Rule) rules.Set {
@@ -187,7 +187,7 @@ func (busy) Load(int64) (float64, error)       { return 3, nil }
 func (busy) CPU(int64) (float64, error)        { return 0.9, nil }
 func (busy) Memory(int64) (host.Memory, error) { return host.Memory{Used: 75, Limit: 100}, nil }
 
-// The same for hotspot rules, with values that the rule has seen.
+// The same holds for hotspot rules, with values that the rule has seen.
 func TestNoAllocationsWithValues(t *testing.T) {
 	const enough = 1e9
 	day := 24 * time.Hour
@@ -259,7 +259,7 @@ func TestNoAllocationsWithValues(t *testing.T) {
 	}
 }
 
-// The same for outlier rules, with endpoints that the rule has seen; Ejected allocates nothing
+// The same holds for outlier rules, with endpoints that the rule has seen; Ejected doesn't allocate
 // either, while none is ejected.
 func TestNoAllocationsWithEndpoints(t *testing.T) {
 	for _, tt := range []struct {

@@ -62,8 +62,8 @@ func Entry(ctx context.Context, resource string, opts ...Option) (Admitted, erro
 }
 
 // Do runs fn as a guarded call of the resource: enter, run, exit. fn gets a context for nested
-// calls. Its error ends the call as [Admitted.Fail] describes. A panic marks the call as failed,
-// and continues after the exit. Do returns fn's error, or that of [Entry].
+// calls. Its error ends the call as [Admitted.Fail] describes. A panic marks the call as failed, and
+// continues after the exit. Do returns fn's error, or the error of [Entry].
 func Do(ctx context.Context, resource string, fn func(context.Context) error, opts ...Option) error {
 	return Default().Do(ctx, resource, fn, opts...)
 }

@@ -25,8 +25,9 @@ func (g *Guard) Breakers() []breaker.Status {
 
 // OnBreaker calls f whenever a breaker changes its state, until remove is called. The call that
 // changes the breaker calls f, without holding locks: f may make guarded calls, load rules and force
-// breakers, add and remove listeners, and should be fast. A panic in one is counted and logged like
-// that of a slot, and the others are still called. remove doesn't wait for a running call of f.
+// breakers, add and remove listeners, and should be fast. A panic in one listener is counted and
+// logged like a panic in a slot, and the others are still called. remove doesn't wait for a running
+// call of f.
 func (g *Guard) OnBreaker(f func(breaker.Change)) (remove func()) {
 	return g.breakers().Listen(f)
 }

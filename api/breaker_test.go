@@ -26,7 +26,7 @@ var errDown = errors.New("down")
 func fail(context.Context) error    { return errDown }
 func succeed(context.Context) error { return nil }
 
-// Passing a breaker, being refused by one, failing, and probing allocate nothing.
+// Passing a breaker, being refused by one, failing, and probing don't allocate.
 func TestBreakersDoNotAllocate(t *testing.T) {
 	slow := breaker.Rule{Strategy: breaker.SlowRatio, SlowRT: time.Second, Threshold: 1}
 	open := breaker.Rule{ID: "open", MinCalls: 1, Recovery: time.Hour}
@@ -89,7 +89,7 @@ func TestBreakersDoNotAllocate(t *testing.T) {
 	}
 }
 
-// Listeners, states and force, as users see them.
+// Users can listen to changes, read states and force breakers.
 func TestBreakerControl(t *testing.T) {
 	g := newGuard(t, api.Config{})
 	assert.Empty(t, g.Breakers())

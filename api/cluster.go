@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// membership is a Guard's membership in a cluster, nil for none. It lasts as long as rules that
+// membership is a Guard's membership in a cluster; nil means none. It lasts as long as rules that
 // share limits there are in force, or calls hold permits of such limits.
 type membership struct {
 	at     rules.Cluster
@@ -90,7 +90,7 @@ func (m *membership) leave() {
 	})
 }
 
-// closing closes a store that is no longer needed. Its code is the user's, and may run on a timer.
+// closing closes a store that is no longer needed. It runs the user's code, and may run on a timer.
 func closing(store io.Closer) {
 	defer func() { _ = recover() }()
 	_ = store.Close()

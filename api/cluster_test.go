@@ -117,8 +117,7 @@ func sum(all []int) (n int) {
 
 var orders = flow.Rule{ID: "orders", Resource: "orders", Threshold: 100, Cluster: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed}}
 
-// However many members there are, they admit no more than the limit in any interval, and not much
-// less.
+// Any number of members admit no more than the limit in any interval, and not much less.
 func TestMembersShareAFlowLimit(t *testing.T) {
 	for _, n := range []int{1, 3, 8} {
 		t.Run(fmt.Sprint(n, " members"), func(t *testing.T) {
@@ -368,8 +367,8 @@ func TestAStoreThatNeverReturns(t *testing.T) {
 	})
 }
 
-// A new threshold takes effect at once, and admitted calls still count; also in windows of another
-// shape, and for a rule that was local before.
+// A new threshold takes effect at once, and admitted calls still count, even in windows of another
+// shape and for a rule that was local before.
 func TestSharedLimitsAreReloaded(t *testing.T) {
 	f := newCluster(t, 2, orders)
 	f.pour(100)
@@ -414,8 +413,8 @@ func TestASharedLimitInShadowMode(t *testing.T) {
 	assert.Greater(t, f.pour(100)[2], 80)
 }
 
-// A call that takes from the lease allocates nothing, nor does one that is refused without asking
-// the store.
+// A call that takes from the lease doesn't allocate, nor does one that is refused without asking the
+// store.
 func TestASharedLimitAllocatesNothing(t *testing.T) {
 	rule := orders
 	for _, mode := range []api.Mode{api.Enforce, api.Shadow} {
@@ -450,7 +449,7 @@ func TestExplainASharedLimit(t *testing.T) {
 	assert.Equal(t, before, f.line("orders"))
 }
 
-// The RetryAfter of a refusal.
+// A refusal by a shared limit has a RetryAfter.
 func TestRetryAfterOfASharedLimit(t *testing.T) {
 	f := newCluster(t, 1, orders)
 	f.pour(200)

@@ -79,7 +79,7 @@ func exitAll(entries []api.Admitted) {
 	}
 }
 
-// The calls of all members run one after the other, at the distance that the rule sets, and no turn
+// The calls of all members run one after the other, at the spacing that the rule sets, and no turn
 // is skipped.
 func TestMembersShareAThrottle(t *testing.T) {
 	for _, n := range []int{1, 3} {
@@ -124,8 +124,8 @@ func TestASharedThrottleRefuses(t *testing.T) {
 	require.Error(t, err, "its deadline comes first")
 }
 
-// However many members there are, no more units are in flight than the limit, and another member
-// can use released units.
+// With any number of members, no more units are in flight than the limit, and another member can use
+// released units.
 func TestMembersShareConcurrency(t *testing.T) { forPermits(t, testSharedPermits) }
 
 func testSharedPermits(t *testing.T, set permitSets) {
@@ -175,7 +175,7 @@ func TestARefusedCallGivesSharedPermitsBack(t *testing.T) {
 	})
 }
 
-// Granted permits count under a new threshold: none of a running call is lost.
+// Granted permits count under a new threshold: a running call loses none.
 func TestSharedPermitsAreReloaded(t *testing.T) {
 	forPermits(t, func(t *testing.T, set permitSets) {
 		f := newClusterOf(t, 2, set(10, cluster.Closed, api.Enforce))
@@ -237,7 +237,7 @@ func TestSharedPermitsComeBack(t *testing.T) {
 	})
 }
 
-// The same for turns.
+// The same holds for turns.
 func TestSharedTurnsAreReloaded(t *testing.T) {
 	f := newCluster(t, 2, turns)
 	require.True(t, f.call(f.guards[0]))
@@ -331,8 +331,8 @@ type slow struct{ store.Store }
 
 func (slow) Start(context.Context, []store.Command, func()) {}
 
-// However many shared limits a call needs units of, it waits for the store for at most one timeout;
-// and after a few calls no call waits.
+// A call that needs units of several shared limits waits for the store for at most one timeout; and
+// after a few calls no call waits.
 func TestACallUnderThreeSharedRulesWaitsForOneTimeout(t *testing.T) {
 	for _, on := range []cluster.OnFailure{cluster.Local, cluster.Open, cluster.Closed} {
 		t.Run(on.String(), func(t *testing.T) {
@@ -384,7 +384,7 @@ func TestSharedLimitsAreFetchedInOneRound(t *testing.T) {
 	assert.EqualValues(t, 1, store.trips.Load()-before)
 }
 
-// A call with its turn or permits at hand allocates nothing, nor does one that is refused without
+// A call with its turn or permits at hand doesn't allocate, nor does one that is refused without
 // asking the store.
 func TestSharedTurnsAndPermitsAllocateNothing(t *testing.T) {
 	fast := turns
@@ -513,7 +513,7 @@ func TestMeasuresOfSharedLimits(t *testing.T) {
 	}
 }
 
-// The tree shows the same about them as about windows.
+// The tree shows the same details for turns and permits as for windows.
 func TestFiguresOfSharedTurnsAndPermits(t *testing.T) {
 	f := newClusterOf(t, 1, api.RuleSet{
 		Flow:      []flow.Rule{turns, permits},

@@ -131,7 +131,7 @@ func coldValues(t *testing.T, rule hotspot.Rule) (f *testCluster, g *api.Guard, 
 	return f, g, store.trips.Load() - before
 }
 
-// In shadow mode they cost no more either.
+// In shadow mode they cost no more requests either.
 func TestColdValuesHaveABudgetInShadowMode(t *testing.T) {
 	rule := users
 	rule.Mode, rule.Cluster.OnFailure = api.Shadow, cluster.Closed
@@ -157,8 +157,8 @@ func TestValuesBeyondTheCapShareALimit(t *testing.T) {
 	assert.Equal(t, 2, f.of(f.guards[0], "new", 5), "who hasn't been there for a while makes room")
 }
 
-// The tree shows the demand of values, and the shared state. A call that takes from a lease
-// allocates nothing, nor does one that is refused.
+// The tree shows the demand of values, and the shared state. A call that takes from a lease doesn't
+// allocate, nor does one that is refused.
 func TestFiguresOfSharedValues(t *testing.T) {
 	f := newClusterOf(t, 1, ofUsers(users))
 	g := f.guards[0]

@@ -34,8 +34,8 @@ type Config struct {
 	// Caps bound the nodes of the tree, and so its memory.
 	Caps Caps
 	// LeakAfter turns on leak detection: a call that has not exited this long after its admission
-	// (or up to an eighth longer) is reported to the Logger, once, with the stack of its caller;
-	// see [Guard.Leaks]. It costs about a microsecond a call. From 1 ms to 24 h; 0 is off and costs
+	// (or up to an eighth longer) is reported to the Logger, once, with the stack of its caller; see
+	// [Guard.Leaks]. It costs about a microsecond per call. From 1 ms to 24 h; 0 is off and costs
 	// nothing.
 	LeakAfter time.Duration
 	// Percentiles makes a Guard record the response times of each resource, and show the median and

@@ -7,8 +7,8 @@
 //	}
 //	defer e.Exit()
 //
-// The package functions use a default Guard, created at the first call; [New] creates one of your
-// own with the same methods. Until rules are loaded, every call passes and is counted.
+// The package functions use a default Guard, created at the first call; [New] creates a separate one
+// with the same methods. Until rules are loaded, every call passes and is counted.
 //
 //	err := api.LoadRules(api.RuleSet{Flow: []flow.Rule{
 //		{Resource: "GET /orders", Threshold: 100},

@@ -39,8 +39,8 @@ var enums = []fmt.Stringer{
 	cluster.PerMember, cluster.Closed,
 }
 
-// Every enumeration is its name in JSON, as a value and as a key, and is read back; a value without
-// a name is an error, and prints as its number.
+// Every enumeration is written as its name in JSON, as a value and as a key, and is read back; a
+// value without a name is an error, and prints as its number.
 func TestEnumsAreNamesInJSON(t *testing.T) {
 	for _, last := range enums {
 		kind := reflect.TypeOf(last)
@@ -86,7 +86,7 @@ func mapWith(key reflect.Value) any {
 	return m.Interface()
 }
 
-// The list above has every enumeration there is.
+// The list above has every enumeration.
 func TestEveryEnumIsKnown(t *testing.T) {
 	known := make(map[string]bool)
 	for _, e := range enums {

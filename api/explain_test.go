@@ -356,7 +356,7 @@ func TestExplainSlotsOfOnesOwn(t *testing.T) {
 	}
 }
 
-// Whatever names contain, no line is wider than a terminal, and none is broken.
+// Regardless of the characters in names, no line is wider than a terminal, and none is broken.
 func TestExplainText(t *testing.T) {
 	g, _ := quiet(t, api.Config{})
 	long := strings.Repeat("世\n\x1b[31m", 100)

@@ -7,10 +7,11 @@ import "github.com/penstock-go/penstock/internal/engine"
 // Otherwise the error is unchanged. Ignore(nil) is nil.
 func Ignore(err error) error { return engine.Ignore(err) }
 
-// Certain marks an error that is already known to be a failure, by a function that a user passed to
-// an adapter, say, or because it stands for a panic: [Admitted.Fail] doesn't ask whether the call
-// was cancelled. [Guard.FailWhen] and [Config].Failure are asked about err itself, as usual. Pass
-// it to Fail as it is: wrapped in another error it isn't recognized. Certain(nil) is nil.
+// Certain marks an error that is already known to be a failure, for example because a function that
+// a user passed to an adapter says so, or because it stands for a panic: [Admitted.Fail] doesn't ask
+// whether the call was cancelled. [Guard.FailWhen] and [Config].Failure are asked about err itself,
+// as usual. Pass it to Fail as it is: wrapped in another error it isn't recognized. Certain(nil) is
+// nil.
 func Certain(err error) error { return engine.Certain(err) }
 
 // FailWhen sets which errors of a resource of the default Guard are failures; see [Guard.FailWhen].

@@ -29,9 +29,9 @@ import (
 )
 
 // A field that a rule does not read is refused, with advice, from Go and in a file and in every
-// mode; a field that it reads is accepted; and the rules that api.Rules returns can be loaded
-// again, as they are and through a file. The test tries every field of every family, under all
-// values of its enumerations; in an ordinary run under 100 of a family, others each time.
+// mode; a field that it reads is accepted; and the rules that api.Rules returns can be loaded again,
+// as they are and through a file. The test tries every field of every family, under all values of
+// its enumerations; an ordinary run tries 100 combinations of each family, different ones each time.
 // known bug 134
 func TestFieldsThatAreNotRead(t *testing.T) {
 	const s = time.Second

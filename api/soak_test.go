@@ -26,8 +26,8 @@ import (
 
 var seed = chance.Seed
 
-// Everything at once: names beyond every cap, nested calls, origins, reloads, evictions, readers, a
-// clock that leaps. Under every schedule, each call is counted once, and nothing is held at the
+// Names beyond every cap, nested calls, origins, reloads, evictions, readers and a clock that leaps
+// all occur at once. Under every schedule, each call is counted once, and nothing is held at the
 // end.
 func TestSoak(t *testing.T) {
 	t.Logf("-seed=%d", *seed)

@@ -30,8 +30,8 @@ func (s tardy) Do(ctx context.Context, batch []store.Command) {
 	s.Store.Do(ctx, batch)
 }
 
-// Calls that each take 20 ms open no breaker and eject no endpoint, however long they waited for a
-// rule before. The tree and system rules see the time as their callers do.
+// Calls that each take 20 ms open no breaker and eject no endpoint, even after long waits for a
+// rule. The tree and system rules see the time as their callers do.
 // known bug 235
 func TestOwnWaitsAreNotSlow(t *testing.T) {
 	throttle := flow.Rule{Resource: "orders", Threshold: 5, Behavior: flow.Throttle, MaxWait: time.Hour}
@@ -89,7 +89,7 @@ func TestOwnWaitsAreNotSlow(t *testing.T) {
 	}
 }
 
-// A nested call's wait is its caller's time: the caller took that long.
+// A nested call's wait counts as its caller's time: the caller took that long.
 func TestNestedWaitsAreSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuard(t, api.Config{})

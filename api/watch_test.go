@@ -205,8 +205,8 @@ func TestStatusOfAWatch(t *testing.T) {
 	stands(second, 3, false)
 }
 
-// A listener may end its watch in the first report, and begin another that fails: the rules in
-// force are still those of the first.
+// A listener may end its watch in the first report, and begin another that fails: the first watch's
+// rules stay in force.
 func TestStatusOfAWatchThatEndsInItsFirstReport(t *testing.T) {
 	g := newGuard(t, api.Config{})
 	path := ruleFile(t, "first.yaml", 2)

@@ -61,7 +61,7 @@ func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 	return engine.Verdict{}
 }
 
-// Take is Ask: there is nothing to take.
+// Take does the same as Ask: there is nothing to take.
 func (rs *checker) Take(inv *engine.Invocation) engine.Verdict { return rs.Ask(inv) }
 
 // Direct returns true: asking first would save nothing.

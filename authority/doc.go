@@ -1,5 +1,5 @@
-// Package authority controls who may call a resource: an allowlist names the callers that may, a
-// denylist the callers that may not.
+// Package authority controls who may call a resource: an allowlist names the callers that may, and a
+// denylist names the callers that may not.
 //
 // A caller is identified by its origin, which the program sets in the context of a call (see
 // api.WithContext). Names are compared exactly; only blanks around a name in a list are dropped.

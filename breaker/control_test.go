@@ -108,7 +108,7 @@ func TestPanickingListener(t *testing.T) {
 	assert.Equal(t, int64(3), g.Failures())
 }
 
-// The fields of a change.
+// A change reports its rule, resource, states, value and time.
 func TestChange(t *testing.T) {
 	rule := quick("b")
 	rule.MinCalls, rule.Threshold = 4, 0.5
@@ -121,7 +121,7 @@ func TestChange(t *testing.T) {
 		[]any{c.Rule, c.Resource, c.From, c.To, c.Value, c.At})
 }
 
-// Which errors count as failures.
+// Only some errors count as failures.
 func TestFailures(t *testing.T) {
 	notFound := errors.New("not found")
 	for _, tt := range []struct {
@@ -265,7 +265,7 @@ type wallClock struct{ now int64 }
 func (c *wallClock) Now() int64                                 { return c.now }
 func (c *wallClock) Sleep(context.Context, time.Duration) error { return nil }
 
-// A shadow breaker does everything but refuse.
+// A shadow breaker does everything except refuse.
 func TestShadow(t *testing.T) {
 	rule := quick("b")
 	rule.Mode = spec.Shadow

@@ -113,7 +113,7 @@ func tallyRule(minCalls int) Rule {
 // known bug 62, 83
 func TestSimGoodTally(t *testing.T) { playTally(t, tallyRule(4), tallyRule(2)) }
 
-// The same for consecutive failures, which a success resets without the lock.
+// The same holds for consecutive failures, which a success resets without the lock.
 // known bug 131
 func TestSimGoodTallyOfARow(t *testing.T) { playTally(t, rowRule(3), rowRule(2)) }
 
@@ -230,8 +230,7 @@ func playTally(t *testing.T, rule, next Rule) {
 	})
 }
 
-// Of four calls, two of them bad, that trip a breaker when all have ended, the fourth opens it,
-// whichever that is.
+// If four calls, two of them bad, trip a breaker when all have ended, the last to end opens it.
 // known bug 62
 func TestSimGoodTallyEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 1_000_000, func(s *schedules.Schedule) {

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Successful calls of a closed breaker take no lock, except the first of each bucket and the calls that
-// may trip it: also if others fail now and then, if stats are read, after the rule changed, and
-// after the breaker closed again.
+// Successful calls of a closed breaker take no lock, except the first of each bucket and the calls
+// that may trip it. That holds even if others fail now and then, if stats are read, after the rule
+// changed, and after the breaker closed again.
 func TestGoodCallsTakeNoLock(t *testing.T) {
 	r, err := Rule{ID: "b", Resource: "orders", Threshold: 0.5}.Normalized()
 	require.NoError(t, err)

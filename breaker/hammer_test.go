@@ -15,8 +15,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
-// 64 callers, some with failing calls, while the clock runs, rules are loaded and breakers forced:
-// quiet periods always bring the breaker back, and nothing is held.
+// 64 callers, some with failing calls, run while the clock advances, rules are loaded and breakers
+// are forced: quiet periods always bring the breaker back, and nothing is held.
 func TestEverythingAtOnce(t *testing.T) {
 	rounds := figure.Size(50, 400, 2_000, 50_000)
 	if race.Enabled {

@@ -263,7 +263,7 @@ func TestSimBreakerEverySchedule(t *testing.T) {
 	})
 }
 
-// Callers come at the instant at which an open breaker is due, and each probe ends neutrally: the
+// Callers arrive at the instant at which an open breaker is due, and each probe ends neutrally: the
 // next caller gets its slot, never two at a time, and at the end the slot is free.
 // known bug 233
 func TestSimNeutralProbesEverySchedule(t *testing.T) {
@@ -301,8 +301,8 @@ func TestSimNeutralProbesEverySchedule(t *testing.T) {
 	})
 }
 
-// While calls come, go or get lost, the rule changes and the breaker is forced. Quiet periods bring
-// it back, and every change is legal.
+// While calls start, end or get lost, the rule changes and the breaker is forced. Quiet periods
+// bring it back, and every change is legal.
 // known bug 78, 80
 func TestSimBreakerRecovers(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {

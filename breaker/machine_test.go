@@ -14,7 +14,7 @@ import (
 
 var seed = chance.Seed
 
-// The legal changes of state, written out.
+// This lists the legal changes of state.
 func TestLegal(t *testing.T) {
 	next := map[State][]State{
 		Closed:       {Open, ForcedOpen, ForcedClosed},
@@ -244,8 +244,8 @@ func (tr *trace) quiet(most int) int {
 }
 
 // After any random trace, a few quiet periods lead back to closed: one for the recovery or a lost
-// probe, and one for each step of a ramp. Every change on the way is legal, and no call of an older
-// state causes one.
+// probe, and one for each step of a ramp. Every change on the way is legal, and no call from an
+// older state causes one.
 // known bug 78, 80, 81, 83
 func TestNeverStuck(t *testing.T) {
 	const most = 1 + len(rampShares)

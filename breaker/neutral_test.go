@@ -117,7 +117,7 @@ func TestNeutralCallsWhileRecovering(t *testing.T) {
 	}
 }
 
-// Under SlowRatio, a neutral call that took longer than SlowRT was slow, also as a probe.
+// Under SlowRatio, a neutral call that took longer than SlowRT counts as slow, even as a probe.
 func TestNeutralSlowCalls(t *testing.T) {
 	for name, ends := range endings {
 		t.Run(name, func(t *testing.T) {

@@ -36,8 +36,8 @@ func TestErrorCount(t *testing.T) {
 	g.run([]step{{0, "ggfgf", "pass x5", ""}, {0, "fg", "pass, b", "closed-open"}})
 }
 
-// A row of failures lasts until a call succeeds, however long that takes; it ends with its state,
-// and if a new threshold finds it too long, the breaker trips with the next failure.
+// A row of failures lasts until a call succeeds, no matter how long that takes; it ends with its
+// state, and if it exceeds a new threshold, the breaker trips with the next failure.
 func TestConsecutiveErrors(t *testing.T) {
 	rule := breaker.Rule{ID: "b", Resource: "orders", Strategy: breaker.ConsecutiveErrors, Threshold: 3, Recovery: time.Second}
 	g := newGuard(t, rule)
@@ -109,7 +109,7 @@ func TestSlidingStatistics(t *testing.T) {
 	g.run([]step{{950 * ms, "ff", "pass x2", ""}, {1050 * ms, "fff", "pass x3", ""}, {1999 * ms, "fg", "pass, b", "closed-open"}})
 }
 
-// The exact values at which a breaker trips and doesn't.
+// A breaker trips at exactly its threshold, and not below.
 // known bug 82
 func TestEquality(t *testing.T) {
 	for _, tt := range []struct {
@@ -171,8 +171,8 @@ func TestEquality(t *testing.T) {
 	}
 }
 
-// A half-open breaker admits as many probes as the rule says, no more at a time, and closes when
-// that many have succeeded.
+// A half-open breaker admits at most the rule's number of probes at a time, and closes when that
+// many have succeeded.
 // known bug 81
 func TestProbes(t *testing.T) {
 	rule := quick("b")
@@ -336,7 +336,7 @@ func TestRamp(t *testing.T) {
 	assert.Equal(t, "open-halfOpen halfOpen-recovering recovering-open", g.changes())
 }
 
-// A call whose turn it is not takes nothing from other rules.
+// While a breaker recovers, a call that it refuses takes nothing from other rules.
 func TestRampRefusesBeforeTaking(t *testing.T) {
 	rule := quick("b")
 	rule.Ramp = 10 * time.Second
@@ -469,7 +469,7 @@ func TestAskedAgainAfterTheWait(t *testing.T) {
 	assert.Equal(t, breaker.Closed, g.state("b"))
 }
 
-// Nor does a breaker change because of a probe that another one refuses after the wait.
+// A probe that another breaker refuses after the wait doesn't change a breaker either.
 // known bug 79
 func TestProbeRefusedAfterTheWait(t *testing.T) {
 	g := newGuard(t)
@@ -539,7 +539,7 @@ func TestCountsCalls(t *testing.T) {
 	assert.Equal(t, breaker.Closed, g.state("b"))
 }
 
-// The RetryAfter of refused calls.
+// Refused calls report the time until the next probe.
 func TestRetryAfter(t *testing.T) {
 	g := newGuard(t, quick("b"))
 	g.calls("f")

@@ -134,9 +134,9 @@ func twinRule(r *rand.Rand) Rule {
 	return rule
 }
 
-// Whatever happens, a breaker that counts good calls without the lock behaves like one that counts
-// all of them with it: it changes with the same call, at the same time, for the same reason, and
-// reports the same stats.
+// A breaker that counts good calls without the lock always behaves like one that counts all of them
+// with it: it changes with the same call, at the same time, for the same reason, and reports the
+// same stats.
 func TestGoodTally(t *testing.T) {
 	n := figure.Size(2_000, 20_000, 500_000, 5_000_000)
 	other, quick, played := 0, 0, 0

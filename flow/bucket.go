@@ -28,7 +28,7 @@ func newBucket(r Rule) *bucket {
 // size returns the rule's bucket size in units.
 func (r Rule) size() int64 { return family.BucketSize(r.Burst) }
 
-// unitCost returns the time in which the rule's bucket gains one unit.
+// unitCost returns the time it takes the rule's bucket to gain one unit.
 func (r Rule) unitCost() meter.Moment { return meter.UnitCost(r.Interval, r.Threshold) }
 
 func (b *bucket) fits(now, n, size int64) bool {

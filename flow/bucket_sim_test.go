@@ -148,8 +148,8 @@ func TestSimTokenBucket(t *testing.T) {
 // someAccess is a point at which the schedule may switch to another goroutine.
 var someAccess shared.Int64
 
-// Of three callers of a bucket with two units, and one of them gives up: exactly the allowed number
-// gets in, in every interleaving.
+// Three callers share a bucket with two units, and one of them gives up: exactly the allowed number
+// is admitted, in every interleaving.
 // known bug 136
 func TestSimTokenBucketEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 1_000_000, func(s *schedules.Schedule) {

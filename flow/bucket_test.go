@@ -122,8 +122,8 @@ func TestTokenBucket(t *testing.T) {
 	}
 }
 
-// RetryAfter of a refusal gives the time until the next unit, to the nanosecond and rounded up; it
-// is unknown for a call of more units than the bucket can hold.
+// A refusal's RetryAfter is the time until the next unit, rounded up to the nanosecond; it is
+// unknown for a call of more units than the bucket can hold.
 func TestTokenBucketRetryAfter(t *testing.T) {
 	g := newGuard(t, tokens(3, 1))
 	assert.Equal(t, 2, g.passes(2, "orders"))
@@ -215,7 +215,7 @@ func TestTokenBucketInShadowMode(t *testing.T) {
 	g.run([]step{{150 * ms, "orders", 1, "block"}, {200 * ms, "orders", 2, "pass, block"}})
 }
 
-// Tokens that were taken stay taken, in units, however the rule changes.
+// Tokens that were taken stay taken, in units, even if the rule changes.
 func TestTokenBucketReloaded(t *testing.T) {
 	with := func(change func(*flow.Rule)) flow.Rule {
 		r := tokens(10, 9)
@@ -313,7 +313,7 @@ func TestTokenBucketOfAnotherBehavior(t *testing.T) {
 	})
 }
 
-// The stats report how many tokens are left; the text form only mentions buckets that are not full.
+// The stats report how many tokens are left; the text form mentions only buckets that are not full.
 func TestTokenBucketFigures(t *testing.T) {
 	g := newGuard(t, tokens(10, 9), flow.Rule{ID: "none", Resource: "none", Behavior: flow.TokenBucket})
 	details := func(i int) flow.Buckets { return g.Rules().RuleStats()[i].Details.(flow.Buckets) }

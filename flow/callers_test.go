@@ -87,8 +87,8 @@ func TestRetryAfterBeyondTheCap(t *testing.T) {
 	assert.Equal(t, "1s", comesAgain(refused))
 }
 
-// However many callers are refused, each gets its own RetryAfter, and few refusals are cached.
-// Refusing a cached caller again allocates nothing.
+// Even if many callers are refused, each gets its own RetryAfter, and few refusals are cached.
+// Refusing a cached caller again doesn't allocate.
 func TestManyOthers(t *testing.T) {
 	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 1, Origin: flow.OriginOther, Interval: time.Second, Window: flow.Ring})
 	for i := range 600 {

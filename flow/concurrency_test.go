@@ -40,7 +40,7 @@ func TestConcurrencyOfBatches(t *testing.T) {
 	assert.Equal(t, "block", g.outcome("orders x6"))
 }
 
-// Two limits on one semaphore, in either order.
+// Two limits on one semaphore both hold, in either order.
 func TestTwoConcurrencyRules(t *testing.T) {
 	for _, thresholds := range [][]float64{{5, 3}, {3, 5}} {
 		g := newGuard(t,
@@ -77,7 +77,7 @@ func TestConcurrencyRuleMeetsCallsInFlight(t *testing.T) {
 }
 
 // Changing a threshold keeps the semaphore; after lowering it no call is admitted until enough have
-// left.
+// exited.
 // known bug 64
 func TestConcurrencyThresholdChanges(t *testing.T) {
 	g := newGuard(t, permits(4))
@@ -115,7 +115,7 @@ func TestConcurrencyRuleComesWhileACallExits(t *testing.T) {
 	}
 }
 
-// The same for a call that is being admitted.
+// The same holds for a call that is being admitted.
 func TestConcurrencyRuleComesWhileACallEnters(t *testing.T) {
 	for _, place := range []engine.Position{engine.Before("statistic"), engine.After("statistic"), engine.After("flow")} {
 		var g *guard

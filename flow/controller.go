@@ -104,8 +104,8 @@ func (c *controller) openMeters(now int64, old *controller) *succession {
 
 // takeOver runs right before the first call under this controller, which continues old unless that
 // is nil. From then on the bucket fills at this controller's rate. When a queue becomes a bucket,
-// assigned turns count as units taken: the bucket is full when the next turn would have come. When
-// a bucket becomes a queue, the first turn comes one distance after the last unit that passed the
+// assigned turns count as units taken: the bucket is full when the next turn would have been due.
+// When a bucket becomes a queue, the first turn is one spacing after the last unit that passed the
 // bucket. A window carries over neither: after a window, a bucket is as the rule last had it, or
 // full.
 func (c *controller) takeOver(old *controller, now int64) {
@@ -123,7 +123,7 @@ func (c *controller) takeOver(old *controller, now int64) {
 	}
 }
 
-// refuse returns the refusal of the rule, the same for every call.
+// refuse returns the rule's refusal, which is the same for every call.
 func (c *controller) refuse() engine.Verdict { return engine.Verdict{Block: c.refusal} }
 
 // RetryAfter returns the time until one more unit would be admitted. It is unknown if it depends on

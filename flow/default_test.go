@@ -10,11 +10,11 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// The admissions of a rule with nothing but a threshold, checked against an independent log: at
-// less than 1.5 times the limit, for a minute, never more than the limit in any real second. Of
-// evenly spaced calls it admits at least 98 % of the limit; of random ones, 97 % of a sliding log's
-// admissions, which admits each call as soon as there is room. The same holds for a rule that warms
-// up once it is warm: its minute begins somewhere between two bursts.
+// A rule with nothing but a threshold is checked against an independent log: for a minute, at less
+// than 1.5 times the limit, it never admits more than the limit in any real second. Of evenly spaced
+// calls it admits at least 98 % of the limit; of random ones, 97 % of the calls that a sliding log
+// admits, which admits each call as soon as there is room. The same holds for a rule that warms up
+// once it is warm: its minute begins somewhere between two bursts.
 func TestTheDefaultHoldsInEveryRealSecond(t *testing.T) {
 	const limit, offered = 100, 150
 	for _, tt := range []struct {

@@ -26,7 +26,7 @@ type leased struct {
 	of     map[*node.OriginNode]family.Shared // by caller
 }
 
-// maxLeased bounds the remembered callers: the limit of any other is looked up by its key.
+// maxLeased bounds the remembered callers; the limit of any other caller is looked up by its key.
 const maxLeased = 4096
 
 func newLeased(c *controller, before enforcer, m *sharing.Member) *leased {

@@ -71,8 +71,8 @@ func byMemory(r flow.Rule) flow.Rule {
 	return r
 }
 
-// The full threshold up to the low mark, MemoryThreshold from the high mark on, and a straight line
-// between the two.
+// The full threshold holds up to the low mark, MemoryThreshold holds at the high mark and above, and
+// between the two the threshold falls linearly.
 func TestThresholdByMemory(t *testing.T) {
 	for _, tt := range []struct {
 		used, pass int64
@@ -105,8 +105,8 @@ func TestThresholdByMemory(t *testing.T) {
 	}
 }
 
-// A threshold that falls applies to calls that passed before, one that rises needs no reload, and
-// the window keeps counting.
+// A threshold that falls applies to calls that passed before, a threshold that rises needs no
+// reload, and the window keeps counting.
 func TestThresholdMovesWithinTheWindow(t *testing.T) {
 	g, d := newMemoryGuard(t, engine.Config{}, byMemory(flow.Rule{Interval: time.Minute, Window: flow.Ring}))
 	assert.Equal(t, 40, g.passes(40, "orders"))
@@ -128,8 +128,8 @@ func TestThresholdMovesWithinTheWindow(t *testing.T) {
 	assert.Equal(t, 90, g.passes(99, "orders"))
 }
 
-// Units in flight above a limit that has fallen stay in flight, and no call gets in until enough of
-// them have left.
+// Units in flight above a limit that has fallen stay in flight, and no call is admitted until enough
+// of them have been released.
 func TestConcurrencyByMemory(t *testing.T) {
 	g, d := newMemoryGuard(t, engine.Config{}, byMemory(flow.Rule{Metric: flow.Concurrency, Threshold: 10, MemoryThreshold: 2}))
 	var open []engine.Entry
@@ -162,7 +162,7 @@ func TestConcurrencyByMemory(t *testing.T) {
 	}
 }
 
-// The queue continues where it is: only the next distance changes.
+// The queue continues where it is: only the next spacing changes.
 func TestThrottleByMemory(t *testing.T) {
 	g, d := newMemoryGuard(t, engine.Config{}, byMemory(flow.Rule{Behavior: flow.Throttle, MaxWait: 250 * ms}))
 	assert.Equal(t, "pass", g.outcome("orders"))
@@ -213,7 +213,7 @@ func TestShadowByMemory(t *testing.T) {
 	assert.EqualValues(t, 25, g.Rules().RuleStats()[0].ShadowBlocked, "55 in all")
 }
 
-// RetryAfter goes by the current limit.
+// RetryAfter uses the current limit.
 func TestRetryAfterByMemory(t *testing.T) {
 	g, d := newMemoryGuard(t, engine.Config{}, byMemory(flow.Rule{Buckets: 10, Window: flow.Ring}))
 	assert.Equal(t, 10, g.passes(10, "orders"))

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// private identifies the owner of meters that a rule has to itself: the rule that first had them,
-// and its revision then, since the ID may later be another rule's.
+// private identifies the owner of meters that only one rule uses: the rule that first had them, and
+// its revision then, since the ID may later be another rule's.
 type private struct {
 	rule     string
 	revision uint64

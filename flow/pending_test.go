@@ -51,7 +51,7 @@ func TestExpressionCountsFromTheLoad(t *testing.T) {
 	}
 }
 
-// The same if the resource still waits for a call when other rules are loaded.
+// The same holds if the resource still waits for a call when other rules are loaded.
 // known bug 129
 func TestExpressionCountsFromTheLoadAcrossAnother(t *testing.T) {
 	g := newGuard(t)
@@ -77,7 +77,7 @@ func TestExpressionsForgetWhenTheyHaveBegun(t *testing.T) {
 	assert.Equal(t, 3, g.passes(5, "orders"))
 }
 
-// A call that waited during the load, and runs before the next one comes, counts when it runs.
+// A call that waited during the load, and runs before the next one arrives, counts when it runs.
 // known bug 129
 func TestExpressionCountsWhoWaited(t *testing.T) {
 	for _, tt := range []struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// Which calls a rule applies to, and whose calls it counts.
+// The relation and origin decide which calls a rule applies to, and whose calls it counts.
 func TestOriginsAndRelations(t *testing.T) {
 	orders := func(r flow.Rule) flow.Rule {
 		r.Resource = "orders"
@@ -176,8 +176,8 @@ func TestOverflowResourcesAreLimited(t *testing.T) {
 	}
 }
 
-// Found by the proof of memory: at the cap on call nodes, the path that a rule names was counted
-// together with all other contexts, which used up its limit.
+// At the cap on call nodes, the path that a rule names is counted separately: other contexts don't
+// use up its limit.
 func TestNamedPathsAreNotLimitedWithTheOverflow(t *testing.T) {
 	path := flow.Rule{ID: "path", Resource: "orders", Threshold: 2, Relation: flow.Chain, Ref: "web"}
 	g := newGuardWith(t, engine.Config{Caps: node.Caps{Calls: 1}}, path)

@@ -75,8 +75,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// Reloads while many goroutines make calls, on a clock that stands still: the higher of the two
-// limits holds exactly, and every decision sees one of the two.
+// Rules are reloaded while many goroutines make calls, on a clock that stands still: the higher of
+// the two limits holds exactly, and every decision sees one of the two.
 // known bug 66, 69, 70, 72
 func TestReloadUnderLoad(t *testing.T) {
 	const low, high = 40, 60
@@ -316,7 +316,7 @@ func TestReloadKeepsTheQueue(t *testing.T) {
 	}
 }
 
-// Loading rules, however often, doesn't change how warm a resource is.
+// Loading rules, even often, doesn't change how warm a resource is.
 func TestReloadKeepsWarmth(t *testing.T) {
 	rule := func(threshold float64) flow.Rule {
 		return flow.Rule{ID: "r", Resource: "orders", Threshold: threshold, Behavior: flow.WarmUp, Window: flow.Ring}
@@ -333,7 +333,7 @@ func TestReloadKeepsWarmth(t *testing.T) {
 	assert.Equal(t, 13, g.passes(30, "orders"))
 }
 
-// A call is held up under the old rules while the rule changes its shape and other calls use up the
+// A call is delayed under the old rules while the rule changes its shape and other calls use up the
 // limit: it takes from the same window as they did.
 func TestReloadOfAShapeUnderACall(t *testing.T) {
 	rule := func(interval time.Duration) flow.Rule {

@@ -50,8 +50,8 @@ type Rule struct {
 	Buckets int `yaml:"buckets,omitempty"`
 	// Metric is the quantity that Threshold limits. The zero value is QPS.
 	Metric Metric `yaml:"metric,omitempty"`
-	// Origin selects the callers: "default" (or empty) means all of them together, a name means
-	// that caller, "other" means every caller that no rule of the resource names, each on its own.
+	// Origin selects the callers: "default" (or empty) means all of them together, a name means that
+	// caller, "other" means every caller that no rule of the resource names, each separately.
 	Origin string `yaml:"origin,omitempty"`
 	// Relation selects the traffic to count. The zero value is Direct.
 	Relation Relation `yaml:"relation,omitempty"`
@@ -88,8 +88,8 @@ type Rule struct {
 	// one. In files it is strict: false for a Ring. Only with metric QPS, and behavior Reject or
 	// WarmUp.
 	Window Window `yaml:"strict,omitempty"`
-	// Cluster makes several processes share the limit, and says how. The zero value keeps it to
-	// this process. Needs an ID, relation Direct, and behavior Reject or Throttle.
+	// Cluster makes several processes share the limit, and determines how. The zero value keeps it
+	// local to this process. Needs an ID, relation Direct, and behavior Reject or Throttle.
 	Cluster cluster.Rule `yaml:"cluster,omitempty"`
 	// Mode determines whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`

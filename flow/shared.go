@@ -12,7 +12,7 @@ func (r Rule) Shared() bool { return r.Cluster.Shared() }
 // leases reports whether calls take from a lease: a rule that refuses every call needs none.
 func (r Rule) leases() bool { return r.Shared() && r.Threshold > 0 && r.Mode != spec.Off }
 
-// checkShared refuses fields that depend on state only one process has.
+// checkShared refuses fields that depend on the state of a single process.
 func (r Rule) checkShared() error {
 	local := ""
 	switch {

@@ -6,10 +6,10 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// seed returns the window that a new one on node n continues: that of the rule before it changed,
-// or before its node was replaced. nil means the node's own counts. On the overflow resource those
-// would include the calls of all names, not only the ones the rule matches, whose first call is
-// under way.
+// seed returns the window that a new one on node n continues: the rule's window before the rule
+// changed, or before its node was replaced. nil means the node's own counts. On the overflow
+// resource those would include the calls of all names, not only the ones the rule matches, whose
+// first call is under way.
 func (e *window) seed(n *node.StatisticNode, old *controller) *stat.Window {
 	switch {
 	case old == nil && !e.rule.Info().Named() && e.resource.Name() == node.OverflowName:

@@ -136,9 +136,9 @@ func (r Rule) role() engine.Role {
 	return engine.RoleOrigin
 }
 
-// breadth ranks rules by the calls they apply to. Rules that read without taking come first, or
-// they would see what the call itself took. Then come the narrow ones: callers that a narrow rule
-// refuses must not hold, even for an instant, units that a broad rule gives to all callers.
+// breadth ranks rules by the calls they apply to. Rules that read without taking come first;
+// otherwise they would count the call's own units. Narrow rules come next: callers that a narrow
+// rule refuses must not hold, even for an instant, units that a broad rule gives to all callers.
 func (r Rule) breadth() int {
 	switch {
 	case r.Relation == Associated:

@@ -153,7 +153,7 @@ func TestWarmUpReachesTheThreshold(t *testing.T) {
 	}
 }
 
-// The spacing shrinks from the cold resource's to that of the threshold.
+// The spacing shrinks from the cold resource's to the threshold's.
 func TestWarmUpThrottle(t *testing.T) {
 	g := newGuard(t, flow.Rule{Resource: "orders", Threshold: 30, Behavior: flow.WarmUpThrottle, WarmUpPeriod: 2 * time.Second, MaxWait: time.Hour})
 	spacing := func() float64 {

@@ -89,7 +89,7 @@ func TestVictimOfAnAdversary(t *testing.T) {
 	}
 }
 
-// The same with a queue: two calls of one value never run closer together than their cost.
+// With a queue, two calls of one value never run closer together than their cost.
 // known bug 87, 16
 func TestCyclingValuesKeepDistances(t *testing.T) {
 	r := random(t)

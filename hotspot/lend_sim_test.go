@@ -73,9 +73,9 @@ func (w *world) look(now int64) (result string) {
 type calls struct{ passed, refused, units int64 }
 
 // Callers take, ask, give back and look on lanes of a rule whose values lend and show refusals,
-// across buckets and fillings, while values are evicted and another rule follows. Every result is
-// one that a rule without lending could have given, in some serial order. At the end each call has
-// been counted once.
+// across buckets and fillings, while values are evicted and another rule follows. A rule without
+// lending could have given every result in some serial order. At the end each call has been counted
+// once.
 // known bug 164
 func TestSimHotValues(t *testing.T) {
 	t.Cleanup(func() { lending.Always = false })

@@ -219,7 +219,7 @@ func TestHotValueUnderACrowd(t *testing.T) {
 	require.Equal(t, [3]int64{admitted.Load() + 1, refused.Load(), limit}, [3]int64{passed, all, used})
 }
 
-// Calls of a value that lends allocate nothing.
+// Calls of a value that lends don't allocate.
 func TestHotValueAllocatesNothing(t *testing.T) {
 	for _, threshold := range []float64{0, 1e9} {
 		c, _ := lender(t, threshold, Strict)

@@ -139,8 +139,8 @@ func TestTokenBucketTakesUnits(t *testing.T) {
 	assert.Equal(t, "pass x3, block", g.outcomes(4, user("cat")), "who was refused for bob took nothing")
 }
 
-// RetryAfter of a refusal gives the time until the next unit of its value, to the nanosecond and
-// rounded up; it is unknown for a call of more units than the bucket can hold.
+// A refusal's RetryAfter is the time until the next unit of its value, rounded up to the nanosecond;
+// it is unknown for a call of more units than the bucket can hold.
 func TestTokenBucketRetryAfter(t *testing.T) {
 	rule := tokens(3, 1)
 	rule.Exceptions = []hotspot.Exception{{Value: argument.Of("batch"), Threshold: 1000}, {Value: argument.Of("banned"), Threshold: 0}}
@@ -298,8 +298,8 @@ func drawnBucket(r *rand.Rand) (rule hotspot.Rule, size, unit int64) {
 	return rule, int64(rule.Burst) + 1, int64(float64(rule.Interval) / rule.Threshold)
 }
 
-// Checked against a log of every value outside the engine: admissions and refusals at random times,
-// in batches, with exceptions. The RetryAfter of every refusal is exact.
+// Admissions and refusals at random times, in batches and with exceptions, agree with a log of every
+// value outside the engine. The RetryAfter of every refusal is exact.
 func TestTokenBucketIsExact(t *testing.T) {
 	r := random(t)
 	wrong, calls := 0, int64(0)

@@ -28,9 +28,9 @@ func simulated(s *schedules.Schedule, r Rule) *controller {
 	return c
 }
 
-// Callers of few values at about one instant, in a table that has room for one or two of them; some
-// are refused elsewhere and give back. No value gets more than its limit, and at the end nothing is
-// held.
+// Callers of a few values arrive at about the same instant, with a table that has room for one or
+// two values; some are refused elsewhere and give back. No value gets more than its limit, and at
+// the end nothing is held.
 // known bug 17, 87, 88, 89
 func TestSimValues(t *testing.T) {
 	const interval = int64(time.Second)
@@ -91,7 +91,7 @@ func TestSimValues(t *testing.T) {
 	})
 }
 
-// Of three callers of one value and one of another, exactly the allowed number gets in, in every
+// Of three callers of one value and one of another, exactly the allowed number is admitted, in every
 // interleaving.
 // known bug 17
 func TestSimValuesEverySchedule(t *testing.T) {

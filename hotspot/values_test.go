@@ -78,7 +78,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	runtime.KeepAlive(c)
 }
 
-// Threat: values chosen to collide under a well-known hash still spread.
+// Values chosen to collide under a well-known hash are still spread over the shards.
 func TestValuesSpread(t *testing.T) {
 	const n = 100_000
 	c := newRule(t, Rule{Threshold: 1, MaxValues: MaxMaxValues})
@@ -116,7 +116,7 @@ func TestEarned(t *testing.T) {
 	}
 }
 
-// Units that a value had from the rest count in its new cell.
+// Units that a value took from the rest count in its new cell.
 // known bug 87
 func TestNewCellBeginsAsTheRest(t *testing.T) {
 	c := newRule(t, Rule{Threshold: 3, MaxValues: 1})

@@ -81,8 +81,8 @@ func TestStrictIntervals(t *testing.T) {
 	assert.Equal(t, 2200, passed, "ten elevenths of 110 per second in 22 s")
 }
 
-// Units that a value has used still count when its window changes its interval, becomes a bucket,
-// or the other way round; and a call that gives units back after that returns them there.
+// Units that a value has used still count when its window changes its interval, or when a window
+// becomes a bucket or a bucket a window; a call that gives units back after that returns them there.
 func TestWindowsAreHandedOver(t *testing.T) {
 	rule := hotspot.Rule{ID: "r", Param: "user", Threshold: 3}
 	g := newGuard(t, rule)

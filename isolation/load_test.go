@@ -19,7 +19,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
-// On the real clock, in fake time: calls of 10 ms arrive all at once, and some give up at the
+// On the real clock, in fake time, calls of 10 ms arrive all at once, and some give up at the
 // instant at which they get their permit. The limit is never exceeded, no call waits while a permit
 // is free, and MaxWait is kept to the nanosecond.
 // known bug 58, 59, 61
@@ -67,9 +67,9 @@ func TestQueueOnTheSystemClock(t *testing.T) {
 	})
 }
 
-// 64 goroutines in rounds: calls of one to three units, ordinary and prioritized, that end, give up
-// or find the queue full, while the limit changes between eight and twelve units. Twelve are never
-// exceeded, and at the end nothing is held.
+// 64 goroutines make rounds of calls of one to three units, ordinary and prioritized, that end, give
+// up or find the queue full, while the limit changes between eight and twelve units. Twelve are
+// never exceeded, and at the end nothing is held.
 // known bug 2, 58, 59, 62
 func TestPermitsUnderLoad(t *testing.T) {
 	const goroutines, most = 64, 12

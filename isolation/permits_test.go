@@ -82,8 +82,8 @@ func TestSeveralRules(t *testing.T) {
 	a.Exit()
 }
 
-// Beside a flow rule: a call that it refuses takes no permit, and a call that isolation refuses
-// leaves the flow rule's window unchanged.
+// A call that a flow rule refuses takes no permit, and a call that isolation refuses leaves the flow
+// rule's window unchanged.
 func TestBesideFlowRules(t *testing.T) {
 	g := newGuard(t)
 	rate := flow.Rule{ID: "rate", Resource: "orders", Threshold: 3, Interval: time.Hour}

@@ -64,9 +64,9 @@ func (q *quitter) Err() error {
 	return nil
 }
 
-// Calls of one and two units; one may give up at any moment, while rules change the limit
-// and the queue. Under one rule no more run than its limit. The clock only moves when no goroutine
-// can run, so a call whose time in the queue runs out while no other runs was forgotten. At the end
+// Calls of one and two units run while rules change the limit and the queue; one call may give up at
+// any moment. Under one rule no more run than its limit. The clock moves only when no goroutine can
+// run, so a call whose time in the queue expires while no other runs was forgotten. At the end
 // nothing is held.
 // known bug 2, 58, 59, 61
 func TestSimQueuedCalls(t *testing.T) {
@@ -156,8 +156,8 @@ func TestSimQueueComesUnderTraffic(t *testing.T) {
 	})
 }
 
-// A throttle before the queue: a call gets its permit while it still waits for its turn, or after,
-// or never.
+// With a throttle before the queue, a call gets its permit while it still waits for its turn, or
+// after, or never.
 func TestSimThrottleThenLine(t *testing.T) {
 	even := flow.Rule{ID: "even", Resource: "a", Threshold: 500, Behavior: flow.Throttle, MaxWait: time.Second}
 	schedules.Sample(t, func(s *schedules.Schedule) {
@@ -182,7 +182,7 @@ func TestSimThrottleThenLine(t *testing.T) {
 	})
 }
 
-// Every schedule of two calls for one permit; the second may give up at any moment. Both
+// Two calls compete for one permit under every schedule; the second may give up at any moment. Both
 // run, or the second reports that it gave up.
 // known bug 58, 59, 61
 func TestSimQueuedCallsEverySchedule(t *testing.T) {

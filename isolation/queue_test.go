@@ -188,7 +188,7 @@ func TestThrottleThenLine(t *testing.T) {
 	assert.Equal(t, []time.Duration{100 * ms, 200 * ms, 300 * ms, 300 * ms, 200 * ms}, g.clock.Slept())
 }
 
-// A throttle's turn later than MaxWait: the call has its permit by then, or is refused.
+// If a throttle's turn is later than MaxWait, the call has its permit by then, or is refused.
 func TestThrottleLongerThanLine(t *testing.T) {
 	for _, ends := range []bool{true, false} {
 		g := newGuard(t)
@@ -208,7 +208,7 @@ func TestThrottleLongerThanLine(t *testing.T) {
 	}
 }
 
-// Two permits; two calls run, and b, which wants two, c and d are queued.
+// With two permits, two calls run, and b, which wants two, c and d are queued.
 // known bug 64
 func TestRulesChangeWhileCallsWait(t *testing.T) {
 	off, shadow, renamed := queued(2, 9, time.Hour), queued(2, 9, time.Hour), queued(2, 9, time.Hour)

@@ -17,8 +17,8 @@ import (
 	"github.com/penstock-go/penstock/outlier"
 )
 
-// 64 callers, some with calls that fail, get lost or are late, while the clock runs, rules are
-// loaded and stats are read. At the end quiet periods bring every endpoint back.
+// 64 callers run, some with calls that fail, get lost or are late, while the clock advances, rules
+// are loaded and stats are read. At the end quiet periods bring every endpoint back.
 func TestEverythingAtOnce(t *testing.T) {
 	rounds := figure.Size(50, 400, 2_000, 50_000)
 	if race.Enabled {

@@ -47,8 +47,8 @@ type flight struct {
 	twin   ticket
 }
 
-// Random calls, at times that jump about: the pool behaves like its twin, which is written without
-// regard to cost, and at every step the share holds.
+// Under random calls at times that jump about, the pool behaves like its twin, which is written
+// without regard to cost, and at every step the share holds.
 // known bug 1, 20
 func TestPoolDoesWhatItsTwinDoes(t *testing.T) {
 	r := rand.New(rand.NewPCG(*seed, 0))

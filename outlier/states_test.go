@@ -65,8 +65,8 @@ func TestWithoutEndpoint(t *testing.T) {
 	assert.Equal(t, "b", g.out())
 }
 
-// There are as many probes as the rule says, a lost one times out, and its result still counts when
-// it comes later.
+// There are as many probes as the rule allows; a lost one times out, and its result still counts
+// when it arrives later.
 // known bug 80, 81
 func TestProbesOfAEndpoint(t *testing.T) {
 	rule := quick("r")
@@ -182,8 +182,8 @@ func TestAskedAgainAfterAWait(t *testing.T) {
 	assert.Empty(t, g.details().Ejected)
 }
 
-// The result of a call from an older state changes nothing: neither of one from before the endpoint
-// was ejected, nor of a probe of an earlier time.
+// The result of a call from an older state changes nothing, whether the call began before the
+// endpoint was ejected or was an earlier probe.
 func TestGenerations(t *testing.T) {
 	g := newGuard(t, quick("r"))
 	g.run([]step{{calls: "a", passed: "a"}})

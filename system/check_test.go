@@ -66,8 +66,8 @@ func TestEveryMetricBlocks(t *testing.T) {
 	}
 }
 
-// A QPS rule counts calls that pass, not calls that complete: no more slow calls get in than fast
-// ones, and the limit holds for all resources together.
+// A QPS rule counts calls that pass, not calls that complete: no more slow calls are admitted than
+// fast ones, and the limit holds for all resources together.
 // known bug 94
 func TestQPSCountsPassesNotCompletions(t *testing.T) {
 	g := newGuard(t, system.Rule{Metric: system.QPS, Threshold: 10})
@@ -188,7 +188,8 @@ func TestRT(t *testing.T) {
 	last()
 }
 
-// While the load is too high, no more calls than throughput times lowest response time.
+// While the load is too high, the number of calls in flight is at most throughput times lowest
+// response time.
 func TestBBR(t *testing.T) {
 	g := newGuard(t, system.Rule{Metric: system.Load, Threshold: 4, Strategy: system.BBR})
 	g.reads(9, -1)
@@ -254,7 +255,7 @@ func TestShadow(t *testing.T) {
 	assert.Positive(t, g.figures("steady").ShadowBlocked)
 }
 
-// 64 goroutines at one instant: exactly the limit passes, and no more run at once.
+// Of 64 goroutines at one instant, exactly the limit passes, and no more run at once.
 // known bug 1, 2
 func TestLimitsUnderConcurrency(t *testing.T) {
 	const limit, rounds = 5, 300

@@ -127,8 +127,8 @@ func TestPlantSettles(t *testing.T) {
 	})
 }
 
-// Calls of very different sizes: here the admissions in one sample vary at random, so samples are
-// averaged over two seconds. At random, the reading falls below the threshold again and again.
+// Calls are of very different sizes, so the admissions in one sample vary at random, and samples are
+// averaged over two seconds. The reading repeatedly falls below the threshold by chance.
 // known bug 92
 func TestPlantOfMixedWorkSettles(t *testing.T) {
 	work := func(r *rand.Rand) (cpu, idle time.Duration) {

@@ -35,7 +35,7 @@ func TestReloadForgetsNothing(t *testing.T) {
 	assert.EqualValues(t, 200+4+3, g.figures("renamed").Refused, "it goes on from the one it was")
 }
 
-// Calls in flight stay in flight, however the limit changes.
+// Calls in flight stay in flight when the limit changes.
 // known bug 64
 func TestReloadWithCallsInFlight(t *testing.T) {
 	g := newGuard(t)
