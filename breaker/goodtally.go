@@ -13,7 +13,7 @@ import "github.com/penstock-go/penstock/internal/shared"
 // none is counted while it runs: a call that finds the tally taken acquires mu instead. Before mu is
 // released the tally is put back into use (see [machine.resumeTally]) if
 //
-//   - the breaker is closed, number is the state's number, and terms are the ones in effect;
+//   - the breaker is closed, number is the state's number, and terms are the terms in effect;
 //   - latest is before until, the end of the newest bucket;
 //   - no number of good calls can trip the breaker before then; see [terms.goodMayTrip].
 //

@@ -65,9 +65,9 @@ type Rule struct {
 	// alibaba/Sentinel. Only with metric QPS and behavior Reject. Limits that a cluster shares are
 	// always strict.
 	Window Window `yaml:"strict,omitempty"`
-	// Burst is the number of units that a value may take after a pause, beyond Threshold (behavior
-	// Reject with window Refill), or beyond the one that is due (behavior TokenBucket, whose bucket
-	// holds Burst + 1 units). 0 to 10⁹. Only with metric QPS, and these behaviors.
+	// Burst is the number of units that a value may take after a pause, in addition to Threshold
+	// (behavior Reject with window Refill), or to the unit that is due (behavior TokenBucket, whose
+	// bucket holds Burst + 1 units). 0 to 10⁹. Only with metric QPS, and these behaviors.
 	Burst int `yaml:"burst,omitempty"`
 	// Metric is the quantity that Threshold limits. The zero value is QPS.
 	Metric Metric `yaml:"metric,omitempty"`

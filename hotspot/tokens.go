@@ -73,7 +73,7 @@ func (c *controller) takeTokenLocked(inv *engine.Invocation, x *cell, now, n int
 // tokenUnits are units that a call took from a cell's token bucket.
 type tokenUnits cell
 
-// GiveBack returns the units, minus those that have been refilled over time.
+// GiveBack returns the units, minus the units refilled since they were taken.
 func (u *tokenUnits) GiveBack(r *engine.Reservation, _ int64) {
 	u.shard.mu.Lock()
 	defer u.shard.mu.Unlock()
