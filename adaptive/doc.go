@@ -10,4 +10,6 @@
 // The tree shows the learned limit (see [LimitStats]), even for a rule in shadow mode, which refuses
 // no call. If you know the limit, declare it instead: as an isolation rule, which can also have a
 // queue.
+//
+// The page docs/rules/adaptive.md has every field and examples.
 package adaptive

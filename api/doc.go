@@ -15,4 +15,6 @@
 //	}})
 //
 // Everything here is safe for concurrent use.
+//
+// The page docs/README.md lists the pages of the documentation.
 package api

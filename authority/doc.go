@@ -6,4 +6,6 @@
 //
 // Use an allowlist if you know the callers: a new one is refused until you add it. Use a denylist
 // to keep out a few callers and admit all others.
+//
+// The page docs/rules/authority.md has every field and examples.
 package authority

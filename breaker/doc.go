@@ -28,4 +28,6 @@
 // Every state has a number, and a call carries the number of the state that admitted it. So a call
 // that completes in a different state changes nothing: only probes decide a half-open breaker, and
 // calls from before it closed can't open it again.
+//
+// The page docs/rules/breaker.md has every field and examples.
 package breaker

@@ -18,4 +18,6 @@
 // A prioritized call that a plain [Reject] rule would refuse may wait for an upcoming bucket instead
 // (see [stat.Window.TryBorrow]). In the queue of a throttle it jumps ahead of calls that are not
 // prioritized, within the bounds that [meter.Pacer] sets.
+//
+// The page docs/rules/flow.md has every field and examples.
 package flow

@@ -15,5 +15,7 @@
 //   - metric [Concurrency]: refuse it while Threshold units of its value are in flight.
 //
 // The limits are exact for each value under any concurrency. A rule tracks a bounded number of
-// values; values.go explains why evicting one never resets its limit.
+// values; see values.go for why evicting one never resets its limit.
+//
+// The page docs/rules/hotspot.md has every field and examples.
 package hotspot

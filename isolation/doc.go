@@ -5,4 +5,6 @@
 // a call ends, its permits go to the first in the queue. A flow rule with the metric concurrency
 // refuses too, but counts a call that waits for any rule as in flight; here a queued call holds no
 // permit.
+//
+// The page docs/rules/isolation.md has every field and examples.
 package isolation

@@ -1,4 +1,5 @@
-// Package node holds the tree of nodes on which all calls are counted:
+// Package node defines the tree of nodes on which all calls are counted. Most programs don't
+// import it.
 //
 //	machine-root                      the sum of everything
 //	└─ EntranceNode "http"            one for each context

@@ -13,6 +13,8 @@
 // # The share
 //
 // At most a share of the endpoints that were chosen lately is ejected, and never all: if everything
-// fails, choosing another endpoint would not help. An endpoint that fails while the share is used up
-// stays in service until there is room. Its calls are still counted.
+// fails, choosing another endpoint would not help. An endpoint that fails while the share is used
+// up stays in service until there is room. Its calls are still counted meanwhile.
+//
+// The page docs/rules/outlier.md has every field and examples.
 package outlier

@@ -53,4 +53,6 @@
 // Editors learn the keys, their types and their ranges from [Schema].
 //
 // Importing the package starts nothing.
+//
+// The page docs/rules/files.md has more on rule files.
 package rules

@@ -1,4 +1,5 @@
-// Package stat counts and meters events over time. It knows neither resources nor rules.
+// Package stat counts and meters events over time. It knows neither resources nor rules. Most
+// programs don't import it.
 //
 // Counts are for people and meters are for rules, and no structure serves both well:
 //

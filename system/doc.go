@@ -13,4 +13,6 @@
 // Use a [CPU] rule where the processor does the work, [Load] where calls wait for disks as well,
 // [Concurrency] or [QPS] where you know the capacity of the process, and [RT] only where calls are
 // much alike.
+//
+// The page docs/rules/system.md has every field and examples.
 package system

@@ -6,6 +6,8 @@
 // Each route is a resource, "GET /users/{id}", wherever the middleware stands: above all routes, in
 // a group, or in a mounted router. HEAD of a route that serves GET counts as GET. Package nethttp
 // provides the options and defines calls, names, failures and refusals.
+//
+// The page docs/adapters/chi.md has examples.
 package penstockchi
 
 import (

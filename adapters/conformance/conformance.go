@@ -1,10 +1,13 @@
 // Package conformance tests adapters of HTTP servers: it runs one table of cases against a real
-// server of the framework on the loopback interface, with real clients.
+// server of the framework on the loopback interface, with real clients. Most programs don't import
+// it: only the tests of adapters do.
 //
 //	conformance.Run(t, conformance.Server{Handler: handler})
 //
 // After each case no call is in flight or waiting. Frameworks on net/http run twice, over HTTP/1
 // and over HTTP/2 with TLS.
+//
+// The page docs/adapters/conformance.md has more on the cases.
 package conformance
 
 import (

@@ -50,6 +50,8 @@
 // client; a net/http middleware around it can put the name into the context, for [Origin].
 //
 // Everything here is safe for concurrent use.
+//
+// The page docs/adapters/connect.md has examples.
 package penstockconnect
 
 import (

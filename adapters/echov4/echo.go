@@ -11,6 +11,8 @@
 // echo gives it: any error but an echo.HTTPError is a 500. A handler may return the refusal of a
 // call of its own: it is answered as a refusal and is no failure. Use the middleware with Use, not
 // with Pre, where no route is known yet.
+//
+// The page docs/adapters/echov4.md has examples.
 package penstockecho
 
 import (

@@ -20,6 +20,8 @@
 // fiber does not notice that a client has left: a call that waits for a rule goes on waiting, at
 // most as long as the rule allows. fiber's timeout middleware leaves its handlers running: guard
 // the handler inside it. Names ignore constraints on routes that a program has registered itself.
+//
+// The page docs/adapters/fiber.md has examples.
 package penstockfiber
 
 import (

@@ -41,6 +41,8 @@
 // counts a call.
 //
 // Everything here is safe for concurrent use.
+//
+// The page docs/adapters/goredis.md has examples.
 package penstockgoredis
 
 import (

@@ -54,4 +54,6 @@
 // it with [WithOptions] and api.Endpoint. This package does not limit the messages within a stream.
 //
 // Everything here is safe for concurrent use.
+//
+// The page docs/adapters/grpc.md has examples.
 package penstockgrpc

@@ -20,6 +20,8 @@
 // server.WithSenseClientDisconnection. Without it a call that waits for a rule goes on waiting, at
 // most as long as the rule allows. Timeouts that leave their handlers running belong above this
 // middleware.
+//
+// The page docs/adapters/hertz.md has examples.
 package penstockhertz
 
 import (

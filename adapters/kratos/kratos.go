@@ -42,6 +42,8 @@
 // route serves never reach it.
 //
 // Everything here is safe for concurrent use.
+//
+// The page docs/adapters/kratos.md has examples.
 package penstockkratos
 
 import (

@@ -39,4 +39,6 @@
 // process restarted. Don't guard gRPC with this package: its clients misread a plain 429.
 //
 // Everything here is safe for concurrent use.
+//
+// The page docs/adapters/nethttp.md has examples.
 package nethttp

@@ -25,6 +25,8 @@
 //	no such call can be made       500                   Internal
 //
 // It needs the standard library only. Everything here is safe for concurrent use.
+//
+// The page docs/rules/refusals.md describes what clients see.
 package refusal
 
 import (

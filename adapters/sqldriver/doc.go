@@ -51,4 +51,6 @@
 //
 // database/sql finds the same optional interfaces of package driver as without a guard. Everything
 // here is as safe for concurrent use as the wrapped driver.
+//
+// The page docs/adapters/sqldriver.md has examples.
 package sqldriver

@@ -16,6 +16,8 @@
 //
 // A waiting message is neither acked nor nacked: a broker with a deadline for that may deliver it
 // again. Everything here is safe for concurrent use.
+//
+// The page docs/adapters/watermill.md has examples.
 package penstockwatermill
 
 import (

@@ -1,5 +1,6 @@
-// Package store is the protocol between the members of a cluster and their [Store]. Only authors of
-// stores need it; programs that use a store need package cluster.
+// Package store defines the protocol between the members of a cluster and their [Store]. Most
+// programs don't import it: only authors of stores do. Programs that use a store need package
+// cluster.
 //
 // A store executes four kinds of [Command], each on one key and atomically:
 //

@@ -1,5 +1,6 @@
 // Package storetest tests implementations of [store.Store]: with named cases, and with random
-// commands checked against a model that is too simple to be wrong.
+// commands checked against a model that is too simple to be wrong. Most programs don't import it:
+// only the tests of stores do.
 //
 //	storetest.Run(t, storetest.Config{New: func(t testing.TB) store.Store { ... }})
 //

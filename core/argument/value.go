@@ -1,5 +1,5 @@
 // Package argument distinguishes the values of calls: the [Value] of an argument or an attachment
-// decides which of a rule's per-value limits applies.
+// decides which of a rule's per-value limits applies. Most programs don't import it.
 package argument
 
 import (

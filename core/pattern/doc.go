@@ -1,3 +1,3 @@
 // Package pattern implements the regular expressions in which rules name resources: their cost
-// ([Size]), and their matches ([Expressions]).
+// ([Size]), and their matches ([Expressions]). Most programs don't import it.
 package pattern

@@ -36,4 +36,6 @@
 // the last second, and may leave a line without an end, which readers skip, or an index entry
 // without lines. Nothing is synced to disk: if the machine itself fails, the loss depends on the
 // system.
+//
+// The page docs/metrics.md shows how to set up the logs.
 package metriclog

@@ -1,6 +1,8 @@
 // Package penstockotel exports a Guard's counts to OpenTelemetry: through asynchronous instruments,
 // which read totals on collection, and as an event on the span of each refused call. It uses only
 // the API; the program chooses the SDK and its exporters.
+//
+// The page docs/metrics.md lists the instruments.
 package penstockotel
 
 import (

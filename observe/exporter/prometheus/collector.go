@@ -4,6 +4,8 @@
 //	prometheus.MustRegister(penstockprometheus.NewCollector(guard, penstockprometheus.Config{}))
 //
 // The folder also has dashboard.json for Grafana and alerts.yaml for Prometheus.
+//
+// The page docs/metrics.md lists the metrics.
 package penstockprometheus
 
 import (

@@ -12,4 +12,6 @@
 // A document is accepted whole or not at all: one that is truncated, in an encoding that was not
 // requested, or longer than a rule file may be, is an error. Passwords and tokens in the URL or in
 // headers are not in the source's name, nor in its errors.
+//
+// The page docs/sources.md has examples.
 package httpsource
