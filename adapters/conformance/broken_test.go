@@ -54,7 +54,7 @@ func TestTheTableNoticesBrokenAdapters(t *testing.T) {
 		}, []string{"only registered patterns become names"}},
 		"resources are URLs with their query": {func(g *nethttp.Guard, w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
 			g.Serve(w, r, pattern+"?"+r.URL.RawQuery, next)
-		}, []string{"a query is no part of the resource"}},
+		}, []string{"a query is not part of the resource"}},
 		"the body is read before it asks": {func(g *nethttp.Guard, w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
 			body, _ := io.ReadAll(r.Body)
 			r.Body = io.NopCloser(bytes.NewReader(body))
@@ -62,7 +62,7 @@ func TestTheTableNoticesBrokenAdapters(t *testing.T) {
 		}, []string{"a body that is only sent if it is wanted"}},
 		"the request's deadline is not its own": {func(g *nethttp.Guard, w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
 			g.Serve(w, r.WithContext(context.WithoutCancel(r.Context())), pattern, next)
-		}, []string{"a deadline that comes while the request waits"}},
+		}, []string{"a deadline that expires while the request waits"}},
 		"failures are not reported": {func(g *nethttp.Guard, w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
 			x, err := g.Begin(w, r, r.Method, pattern)
 			if err != nil {
@@ -83,7 +83,7 @@ func TestTheTableNoticesBrokenAdapters(t *testing.T) {
 			n := &noted{ResponseWriter: w}
 			next.ServeHTTP(n, r)
 			x.End(n.status, nil)
-		}, []string{"a nested refusal that is reported as 503 is no failure", "nested calls are counted below the request"}},
+		}, []string{"a nested refusal that is reported as 503 is not a failure", "nested calls are counted below the request"}},
 		"the call ends before it runs": {func(g *nethttp.Guard, w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
 			x, err := g.Begin(w, r, r.Method, pattern)
 			if err != nil {

@@ -74,7 +74,7 @@ var Cases = []Case{
 		}
 		return s.counted(s.name("GET", "/users/{id}"), figures{pass: 20, done: 20})
 	}},
-	{Name: "a query is no part of the resource", Run: func(s *Stage) error {
+	{Name: "a query is not part of the resource", Run: func(s *Stage) error {
 		for n := range 20 {
 			if _, _, err := s.get(fmt.Sprintf("/ok?n=%d", n)); err != nil {
 				return err
@@ -176,13 +176,13 @@ var Cases = []Case{
 		}
 		return s.leftOut(s.name("GET", "/proxy"), figures{pass: 1, done: 1})
 	}},
-	{Name: "a client that leaves while the handler runs is no failure", Set: breakers, Run: func(s *Stage) error {
+	{Name: "a client that disconnects while the handler runs is not a failure", Set: breakers, Run: func(s *Stage) error {
 		if err := s.cancelWhileRunning("/hold"); err != nil {
 			return err
 		}
 		return s.leftOut(s.name("GET", "/hold"), figures{pass: 1, done: 1})
 	}},
-	{Name: "a client that leaves while it waits takes nothing", Set: api.RuleSet{Flow: []flow.Rule{{Resource: every, Match: api.MatchRegex,
+	{Name: "a client that disconnects while it waits takes nothing", Set: api.RuleSet{Flow: []flow.Rule{{Resource: every, Match: api.MatchRegex,
 		Threshold: 1, Interval: time.Hour, Behavior: flow.Throttle, MaxWait: 2 * time.Hour}}}, Run: func(s *Stage) error {
 		if _, _, err := s.get("/ok"); err != nil {
 			return err
@@ -203,7 +203,7 @@ var Cases = []Case{
 		}
 		return s.counted(s.name("GET", "/ok"), figures{pass: 1, block: 1, done: 1})
 	}},
-	{Name: "a closing server answers waiting requests", Set: api.RuleSet{Flow: []flow.Rule{{Resource: every, Match: api.MatchRegex,
+	{Name: "a closing server responds to waiting requests", Set: api.RuleSet{Flow: []flow.Rule{{Resource: every, Match: api.MatchRegex,
 		Threshold: 1, Interval: time.Hour, Behavior: flow.Throttle, MaxWait: 2 * time.Hour}}}, Run: func(s *Stage) error {
 		if _, _, err := s.get("/ok"); err != nil {
 			return err
@@ -219,13 +219,13 @@ var Cases = []Case{
 		err := s.Guard.Drain(context.Background())
 		return errors.Join(err, <-result, s.counted(s.name("GET", "/ok"), figures{pass: 1, block: 1, done: 1}))
 	}},
-	{Name: "a client that leaves before its body is read leaks nothing", only: netHTTP, Set: oneAtOnce, Run: func(s *Stage) error {
+	{Name: "a client that disconnects before its body is read leaks nothing", only: netHTTP, Set: oneAtOnce, Run: func(s *Stage) error {
 		return s.queued("POST", "/echo", func(leave func()) error {
 			leave() // HTTP/1 notices only while the body is read
 			return nil
 		}, nil)
 	}},
-	{Name: "a deadline that comes while the request waits", only: netHTTP, Set: oneAtOnce, Run: func(s *Stage) error {
+	{Name: "a deadline that expires while the request waits", only: netHTTP, Set: oneAtOnce, Run: func(s *Stage) error {
 		return s.queued("GET", "/hold", func(func()) error {
 			close(s.late)
 			return s.counted(s.name("GET", "/hold"), figures{pass: 1, block: 1, inFlight: 1})
@@ -233,7 +233,7 @@ var Cases = []Case{
 			return refused(resp, body, err, http.StatusServiceUnavailable, false)
 		})
 	}},
-	{Name: "a wait leaves the server time to answer", only: netHTTP, writeTimeout: 2 * time.Second, Set: oneAtOnce, Run: func(s *Stage) error {
+	{Name: "a wait leaves the server time to respond", only: netHTTP, writeTimeout: 2 * time.Second, Set: oneAtOnce, Run: func(s *Stage) error {
 		e, err := s.Guard.Entry(context.Background(), s.name("GET", "/ok"))
 		if err != nil {
 			return err
@@ -242,7 +242,7 @@ var Cases = []Case{
 		resp, body, err := s.get("/ok") // or the connection breaks
 		return refused(resp, body, err, http.StatusTooManyRequests, false)
 	}},
-	{Name: "a turn that comes too late for an answer is refused at once", only: netHTTP, writeTimeout: time.Hour, Set: api.RuleSet{Flow: []flow.Rule{{
+	{Name: "a turn too late for a response is refused at once", only: netHTTP, writeTimeout: time.Hour, Set: api.RuleSet{Flow: []flow.Rule{{
 		Resource: every, Match: api.MatchRegex, Threshold: 1, Interval: 2 * time.Hour, Behavior: flow.Throttle, MaxWait: 4 * time.Hour}}}, Run: func(s *Stage) error {
 		if _, _, err := s.get("/ok"); err != nil {
 			return err
@@ -310,7 +310,7 @@ var Cases = []Case{
 		return says(resp, err, http.StatusTooManyRequests)
 	}},
 
-	{Name: "a nested refusal is no failure", Set: api.RuleSet{Flow: []flow.Rule{{Resource: "nested", Threshold: 0}},
+	{Name: "a nested refusal is not a failure", Set: api.RuleSet{Flow: []flow.Rule{{Resource: "nested", Threshold: 0}},
 		Breaker: breakers.Breaker}, Run: func(s *Stage) error {
 		resp, _, err := s.get("/nested")
 		if err := says(resp, err, http.StatusTooManyRequests); err != nil {
@@ -321,7 +321,7 @@ var Cases = []Case{
 		}
 		return s.leftOut(s.name("GET", "/nested"), figures{pass: 1, done: 1})
 	}},
-	{Name: "a nested refusal that is reported as 503 is no failure", Set: api.RuleSet{Breaker: []breaker.Rule{{ID: "nested", Resource: "nested", Threshold: 0.5}}},
+	{Name: "a nested refusal that is reported as 503 is not a failure", Set: api.RuleSet{Breaker: []breaker.Rule{{ID: "nested", Resource: "nested", Threshold: 0.5}}},
 		Run: func(s *Stage) error {
 			if err := s.Guard.ForceBreaker("nested", "nested", breaker.ForceOpen); err != nil {
 				return err
@@ -343,7 +343,7 @@ var Cases = []Case{
 				return fmt.Errorf("the tree is\n%s", s.tree())
 			}
 			if n, ok := tree.Origin("nested", "ann"); !ok || n.Lifetime.Pass != 1 {
-				return fmt.Errorf("the nested call is none of ann's:\n%s", s.tree())
+				return fmt.Errorf("the nested call is not counted for ann:\n%s", s.tree())
 			}
 			return nil
 		}},

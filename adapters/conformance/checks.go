@@ -155,7 +155,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	return w.Reader.Read(p)
 }
 
-// cancelWhileRunning makes the client leave while the handler runs.
+// cancelWhileRunning makes the client disconnect while the handler runs.
 func (s *Stage) cancelWhileRunning(path string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -129,7 +129,7 @@ type Case struct {
 
 	only   int  // 0 means all servers
 	socket bool // the server listens on a Unix socket
-	// writeTimeout is that of the server, if it is net/http's.
+	// writeTimeout is the server's WriteTimeout, if it is net/http's.
 	writeTimeout time.Duration
 }
 
@@ -225,7 +225,7 @@ func (s *Stage) routes() []Route {
 		}},
 		{"GET", "/panic", func(http.ResponseWriter, *http.Request) { panic("the handler of /panic does as it says") }},
 		{"GET", "/abort", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
-		{"GET", "/proxy", func(_ http.ResponseWriter, r *http.Request) { // as httputil.ReverseProxy, when its client has gone
+		{"GET", "/proxy", func(_ http.ResponseWriter, r *http.Request) { // like httputil.ReverseProxy when its client has disconnected
 			s.arrive()
 			select {
 			case <-s.meet.Over:
@@ -278,8 +278,8 @@ func (s *Stage) routes() []Route {
 	}
 }
 
-// deadlines gives requests with a certain header a deadline, which comes when the case closes late,
-// and the address of another client, as middlewares do that read it from a header.
+// deadlines gives requests with a certain header a deadline, which expires when the case closes
+// late, and the address of another client, as middlewares do that read it from a header.
 func (s *Stage) deadlines(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if at := r.Header.Get("X-Remote"); at != "" {
@@ -292,7 +292,7 @@ func (s *Stage) deadlines(h http.Handler) http.Handler {
 	})
 }
 
-// late is a context whose deadline comes when the case closes late.
+// late is a context whose deadline expires when the case closes late.
 type late struct {
 	context.Context
 	done chan struct{}
@@ -373,7 +373,7 @@ func (s *Stage) tree() string {
 	return text.String()
 }
 
-// figures are the counts of a resource.
+// figures are a resource's counts.
 type figures struct{ pass, block, done, failed, long, inFlight int64 }
 
 func (s *Stage) figures(resource string) (f figures) {

@@ -12,8 +12,8 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// Nested checks that a guard logs once that a route passes its requests on to a router of its own,
-// and with which pattern. outer returns a guarded server with two GET routes: /plain/{id}, and
+// Nested checks that a guard logs once that a route passes its requests on to its own router, and
+// with which pattern. outer returns a guarded server with two GET routes: /plain/{id}, and
 // everything below /api/, which inner serves.
 func Nested(t *testing.T, outer func(plain, inner http.Handler, opts ...nethttp.Option) http.Handler) {
 	t.Helper()

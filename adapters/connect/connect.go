@@ -19,7 +19,7 @@
 // Package refusal defines how a refused call is reported: ResourceExhausted, Unavailable or
 // PermissionDenied, with google.rpc.ErrorInfo and, where the time is known, google.rpc.RetryInfo,
 // and Retry-After and grpc-retry-pushback-ms as metadata. For a unary call of the connect protocol,
-// plain HTTP clients see 429, 503 or 403. A handler that returns the refusal of a call of its own,
+// plain HTTP clients see 429, 503 or 403. A handler that returns the refusal of a nested call,
 // wrapped or not, reports the same, unless it has turned it into a *connect.Error. A client whose
 // call is refused locally gets a *connect.Error of that kind, in which errors.As finds the
 // *api.BlockError.
@@ -28,11 +28,11 @@
 //
 // Breakers count the codes Unknown, DeadlineExceeded, Internal, Unavailable and DataLoss as
 // failures of the resource, for a client also ResourceExhausted, and a panic, which continues. See
-// [FailureCodes] and [Failure]. An unmodified response is no failure. Breakers leave out a call
+// [FailureCodes] and [Failure]. An unmodified response is not a failure. Breakers leave out a call
 // that its caller has canceled by then, unless it is a stream that has carried a message;
-// http.ErrAbortHandler when the client is gone; and a call whose handler returns the refusal of a
-// call of its own. A handler that turns such a refusal into a connect.Error calls refusal.Tell to
-// report it.
+// http.ErrAbortHandler when the client has disconnected; and a call whose handler returns the
+// refusal of a nested call. A handler that turns such a refusal into a connect.Error calls
+// refusal.Tell to report it.
 //
 // # Streams
 //

@@ -88,7 +88,7 @@ func TestARefusalByGRPC(t *testing.T) {
 	assert.NotContains(t, metadata, "Cache-Control")
 }
 
-// connect reports an unmodified response as an error; it is no failure.
+// connect reports an unmodified response as an error, which is not a failure.
 func TestNotModifiedIsNoFailure(t *testing.T) {
 	g := guard(t, api.RuleSet{})
 	h := handlers(&rpctest.Service{Unary: func(context.Context) error { return connect.NewNotModifiedError(nil) }},
@@ -99,9 +99,9 @@ func TestNotModifiedIsNoFailure(t *testing.T) {
 	counted(t, g, unary, 1, 0, 0)
 }
 
-// A handler that aborts because its client has gone has not failed; otherwise it has.
+// A handler that aborts because its client has disconnected has not failed; otherwise it has.
 func TestAborts(t *testing.T) {
-	for name, failed := range map[string]int64{"the client is gone": 0, "the client is there": 1} {
+	for name, failed := range map[string]int64{"the client has disconnected": 0, "the client is there": 1} {
 		t.Run(name, func(t *testing.T) {
 			g := guard(t, api.RuleSet{})
 			ctx, cancel := context.WithCancel(t.Context())
@@ -151,7 +151,7 @@ func TestARefusalOfAHandlersClient(t *testing.T) {
 	counted(t, g, unary, 1, 0, 0)
 }
 
-// The client of a call is the other end of its connection, or the one that a trusted proxy names.
+// A call's client is the other end of its connection, or the client that a trusted proxy names.
 func TestClientAddresses(t *testing.T) {
 	g := guard(t, api.RuleSet{Hotspot: []hotspot.Rule{{
 		Resource: ".*", Match: api.MatchRegex, Param: "client", Threshold: 1, Interval: time.Hour, Missing: hotspot.MissingRefuse,

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock-go/penstock/adapters/internal/rpctest"
 )
 
-// A call waits only as long as its server's WriteTimeout leaves time for an answer.
+// A call waits only as long as its server's WriteTimeout leaves time for a response.
 func TestWaitsLeaveTimeToAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, g := rpctest.Impatient(t)

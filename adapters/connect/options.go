@@ -34,8 +34,8 @@ func Origin(of func(context.Context, Call) string) Option {
 }
 
 // Resource names the resource of a procedure. The name "" lets the call pass unguarded. f runs for
-// every call, including health checks and reflection. Use few names: the caps of api.Config apply
-// to the rest.
+// every call, including health checks and reflection. Use few names: the caps in api.Config limit
+// them.
 func Resource(name func(procedure string) string) Option {
 	return func(to *interceptor) { to.resource = name }
 }

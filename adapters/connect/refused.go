@@ -51,7 +51,7 @@ func refuse(err error, protocol string) *connect.Error {
 	return status
 }
 
-// report turns the error of a server's call into one that reports a refusal to the client, if err
+// report turns an error from a server's call into one that reports a refusal to the client, if err
 // is the refusal of a call that the handler made.
 func report(err error, protocol string) error {
 	if refusal.Of(err).Reason == refusal.None {

@@ -72,7 +72,7 @@ func counted(t *testing.T, g *api.Guard, resource string, done, failed, inFlight
 	assert.Equal(t, [3]int64{done, failed, inFlight}, [3]int64{n.Lifetime.Complete, n.Lifetime.Exception, n.InFlight}, resource)
 }
 
-// A stream of requests lasts until its response arrives, whatever is closed before.
+// A stream of requests lasts until its response arrives, regardless of what is closed before.
 func TestClientStreams(t *testing.T) {
 	g := guard(t, api.RuleSet{})
 	stream := dial(t, upload, uploads(), connect.WithInterceptors(penstockconnect.Interceptor(penstockconnect.On(g)))).CallClientStream(t.Context())

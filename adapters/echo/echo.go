@@ -4,13 +4,13 @@
 //	e.Use(penstockecho.Middleware())
 //
 // Each route is a resource, "GET /users/:id"; requests that no route serves, including those
-// answered with 405, share "GET __unmatched__", one for each method. Package nethttp provides the
+// rejected with 405, share "GET __unmatched__", one for each method. Package nethttp provides the
 // options and defines calls, names, failures and refusals.
 //
 // Handlers return errors, which echo turns into responses later. An error counts as the status that
 // echo gives it: any error but an echo.HTTPError or the like is a 500. A handler may return the
-// refusal of a call of its own: it is answered as a refusal and is no failure. Use the middleware
-// with Use, not with Pre, where no route is known yet.
+// refusal of a nested call: the response is a refusal, and does not count as a failure. Use the
+// middleware with Use, not with Pre, where no route is known yet.
 //
 // The page docs/adapters/echo.md has examples.
 package penstockecho

@@ -17,7 +17,7 @@ import (
 )
 
 // An error that a handler returns counts as the status that echo gives it; the refusal of a call of
-// its own is answered as a refusal.
+// its own becomes a refusal.
 func TestErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		returns func(g *api.Guard, r *http.Request) error

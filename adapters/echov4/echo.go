@@ -4,13 +4,13 @@
 //	e.Use(penstockecho.Middleware())
 //
 // Each route is a resource, "GET /users/:id"; requests that no route serves, including those
-// answered with 405, share "GET __unmatched__", one for each method. Package nethttp provides the
+// rejected with 405, share "GET __unmatched__", one for each method. Package nethttp provides the
 // options and defines calls, names, failures and refusals.
 //
 // Handlers return errors, which echo turns into responses later. An error counts as the status that
 // echo gives it: any error but an echo.HTTPError is a 500. A handler may return the refusal of a
-// call of its own: it is answered as a refusal and is no failure. Use the middleware with Use, not
-// with Pre, where no route is known yet.
+// nested call: the response is a refusal, and does not count as a failure. Use the middleware with
+// Use, not with Pre, where no route is known yet.
 //
 // The page docs/adapters/echov4.md has examples.
 package penstockecho
@@ -84,7 +84,7 @@ func Value(key string) nethttp.Value {
 // Param attaches such a value to each call, for hotspot rules that name the parameter.
 func Param(name, key string) nethttp.Option { return nethttp.Param(name, Value(key)) }
 
-// pattern returns the pattern of the route that serves the request, or "". For a request answered
+// pattern returns the pattern of the route that serves the request, or "". For a request rejected
 // with 405 echo has the path of a route with another method; its handler gives that away.
 func pattern(c echo.Context) string {
 	switch reflect.ValueOf(c.Handler()).Pointer() {

@@ -4,21 +4,21 @@
 //	app.Use(recover.New(), penstockfiber.Middleware())
 //
 // Each route is a resource, "GET /users/:id"; requests that no route serves, including those
-// answered with 405, share "GET __unmatched__", one for each method. HEAD of a route that serves
+// rejected with 405, share "GET __unmatched__", one for each method. HEAD of a route that serves
 // GET counts as GET. Package nethttp provides the options and defines calls, names, failures and
 // refusals. They see a copy of the request without its body, so nothing keeps fiber's buffers.
 //
-// Calls that the handler makes with c.Context() are counted below the request; c itself is no such
-// context. Handlers return errors, which fiber turns into responses later. A *fiber.Error counts as
-// its status, any other error as a 500. A handler may return the refusal of a call of its own: it
-// is answered as a refusal and is no failure.
+// Calls that the handler makes with c.Context() are counted below the request; c itself can't be
+// used as that context. Handlers return errors, which fiber turns into responses later. A
+// *fiber.Error counts as its status, any other error as a 500. A handler may return the refusal of
+// a nested call: the response is a refusal, and does not count as a failure.
 //
 // A call whose response is streamed lasts until the stream has been sent. A handler that takes over
 // the connection, as WebSockets do, ends the call by doing so; with nethttp.HoldHijacked the call
 // lasts until the connection's handler returns.
 //
-// fiber does not notice that a client has left: a call that waits for a rule goes on waiting, at
-// most as long as the rule allows. fiber's timeout middleware leaves its handlers running: guard
+// fiber does not notice that a client has disconnected: a call that waits for a rule keeps waiting,
+// at most as long as the rule allows. fiber's timeout middleware leaves its handlers running: guard
 // the handler inside it. Names ignore constraints on routes that a program has registered itself.
 //
 // The page docs/adapters/fiber.md has examples.

@@ -84,10 +84,10 @@ func start(t testing.TB, l net.Listener, routes []conformance.Route, opts ...net
 }
 
 func TestConformance(t *testing.T) {
-	const never = "fiber never says that a client has left"
+	const never = "fiber never reports that a client has disconnected"
 	conformance.Run(t, conformance.Server{Start: start, Pattern: conformance.Colons, Without: map[string]string{
-		"an abort under a dead client is none":                      never,
-		"a client that leaves while the handler runs is no failure": never,
-		"a client that leaves while it waits takes nothing":         never,
+		"an abort under a dead client is none":                              never,
+		"a client that disconnects while the handler runs is not a failure": never,
+		"a client that disconnects while it waits takes nothing":            never,
 	}})
 }

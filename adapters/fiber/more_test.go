@@ -55,7 +55,7 @@ func names(g *api.Guard) (list []string) {
 }
 
 // An error that a handler returns counts as the status that fiber gives it; the refusal of a call
-// of its own is answered as a refusal.
+// of its own becomes a refusal.
 func TestErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		returns func(g *api.Guard, c fiber.Ctx) error

@@ -10,7 +10,7 @@ import (
 )
 
 // route is the App's route that serves a request ("" if none), with the values of its wildcards.
-// Its method is the one in its name: a route for GET serves HEAD too.
+// Its method is the method in its name: a route for GET serves HEAD too.
 type route struct {
 	method, pattern string
 	params          []param

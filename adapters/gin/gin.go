@@ -8,8 +8,8 @@
 // names, failures and refusals.
 //
 // A middleware that writes responses because of c.Errors belongs below this one, since the status
-// when the chain has returned counts. A handler that gets a refusal from a call of its own answers
-// with refusal.Write(c.Writer, c.Request, err).
+// when the chain has returned counts. A handler whose nested call is refused responds with
+// refusal.Write(c.Writer, c.Request, err).
 //
 // The page docs/adapters/gin.md has examples.
 package penstockgin

@@ -17,8 +17,8 @@
 //
 // # Refusals
 //
-// A refusal is the error of the command, and of each command of a pipeline: errors.Is finds
-// api.ErrBlocked and errors.As the *api.BlockError. go-redis does not retry it. Nothing of a
+// A refusal is returned as the error of the command, and of each command in a pipeline: errors.Is
+// finds api.ErrBlocked and errors.As the *api.BlockError. go-redis does not retry it. Nothing of a
 // refused transaction has been sent.
 //
 // # Failures
@@ -31,14 +31,14 @@
 // # Blocking commands
 //
 // A command that waits at the server for data (BLPOP, XREAD with BLOCK, WAIT) has no response time;
-// see api.LongLived. It holds its place in a concurrency limit while it waits.
+// see api.LongLived. It counts towards concurrency limits while it waits.
 //
 // # Limits
 //
 // Subscriptions are not guarded: go-redis calls no hook for them. Retries by go-redis are one call:
-// the hook is above them. A pipeline of a cluster's client is one call, however many nodes it goes
-// to. Add the hook to the client, or to its nodes (ClusterOptions.NewClient), but not to both: each
-// counts a call.
+// the hook is above them. A pipeline of a cluster's client is one call, no matter how many nodes it
+// goes to. Add the hook to the client, or to its nodes (ClusterOptions.NewClient), but not to both:
+// each counts a call.
 //
 // Everything here is safe for concurrent use.
 //
@@ -69,13 +69,13 @@ func On(g *api.Guard) Option { return func(to *hook) { to.api = g } }
 func PerCommand() Option { return func(to *hook) { to.perCommand = true } }
 
 // Resource names the resource of a command, or of a pipeline's commands; "" lets them pass
-// unguarded. Use few names: the caps of api.Config apply to the rest.
+// unguarded. Use few names: the caps in api.Config limit them.
 func Resource(name func(cmds []redis.Cmder) string) Option {
 	return func(to *hook) { to.resource = name }
 }
 
 // WithOptions makes calls with the options that f returns for them: priority, arguments, units.
-// Otherwise a call takes one unit, also for a pipeline, since a rule would never admit one that has
+// Otherwise a call takes one unit, even for a pipeline, since a rule would never admit one that has
 // more commands than the rule has units. Where that can't happen, use Units to count each command:
 //
 //	func(_ context.Context, cmds []redis.Cmder) []api.Option { return []api.Option{api.Units(len(cmds))} }
@@ -216,9 +216,9 @@ func blocks(cmd redis.Cmder) bool {
 	return false
 }
 
-// failed returns the error for [api.Admitted.Fail], nil if no command failed. One failed command of
-// a pipeline is enough, whatever the results before it. Fail itself checks whether the call was
-// canceled.
+// failed returns the error for [api.Admitted.Fail], or nil if no command failed. One failed command
+// of a pipeline is enough, regardless of the results before it. Fail itself checks whether the call
+// was canceled.
 func (h *hook) failed(ctx context.Context, cmds []redis.Cmder, err error) error {
 	if err == nil {
 		return nil
@@ -235,7 +235,7 @@ func (h *hook) failed(ctx context.Context, cmds []redis.Cmder, err error) error 
 	return failure
 }
 
-// failureOf is failed for one error.
+// failureOf is like failed, but for a single error.
 func (h *hook) failureOf(ctx context.Context, err error) error {
 	switch {
 	case refusal.Of(err).Reason != refusal.None: // from another hook

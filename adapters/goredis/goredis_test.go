@@ -94,7 +94,7 @@ func TestUnitsOfPipelines(t *testing.T) {
 	})
 }
 
-// There are few names, whatever a program sends, and they never contain keys.
+// A program can't create names without bound, no matter what it sends, and names never contain keys.
 func TestNames(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {
 		c := s.client(penstockgoredis.PerCommand())
@@ -231,7 +231,7 @@ func TestFailures(t *testing.T) {
 				return c.Ping(ctx).Err()
 			}},
 			"no memory": {failed: 1, run: func(t *testing.T, c *redis.Client) error { full(t); return c.Set(t.Context(), "b", "x", 0).Err() }},
-			"no memory, after what is no failure": {failed: 1, run: func(t *testing.T, c *redis.Client) error {
+			"no memory, after replies that aren't failures": {failed: 1, run: func(t *testing.T, c *redis.Client) error {
 				full(t)
 				_, err := c.Pipelined(t.Context(), func(p redis.Pipeliner) error {
 					p.Get(t.Context(), "none")
@@ -377,9 +377,9 @@ func TestClusters(t *testing.T) {
 	})
 }
 
-// Breakers count neither commands that the program canceled, whatever the error, nor commands that
-// another hook refused. A server's reply counts as a success, and an error that the user's function
-// calls a failure as a failure.
+// Breakers count neither commands that the program canceled, regardless of the error, nor commands
+// that another hook refused. A server's reply counts as a success, and an error that the user's
+// function calls a failure as a failure.
 func TestNeutralCommands(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {
 		s.rules(api.RuleSet{Breaker: []breaker.Rule{{ID: "b", Resource: "redis cache", Threshold: 1, MinCalls: 1000}}})

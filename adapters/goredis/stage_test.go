@@ -95,7 +95,7 @@ func (s *stage) client(opts ...penstockgoredis.Option) *redis.Client {
 
 func (s *stage) rules(set api.RuleSet) { require.NoError(s.t, s.guard.LoadRules(set)) }
 
-// figures are the counts of a resource.
+// figures are a resource's counts.
 type figures struct{ pass, block, failed, long, inFlight int64 }
 
 func (s *stage) figures(resource string) figures {

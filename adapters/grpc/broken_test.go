@@ -172,7 +172,7 @@ func TestBrokenAdaptersFail(t *testing.T) {
 				}
 				defer e.ExitOn(&err)
 				return resp, err
-			}), []string{"a nested refusal is reported, and no failure", "a nested refusal that the handler reports as Unavailable is no failure"}},
+			}), []string{"a nested refusal is reported, and is not a failure", "a nested refusal that the handler reports as Unavailable is not a failure"}},
 		{"a refusal is a bare error", brokenUnary(
 			func(ctx context.Context, g *api.Guard, name string, run handler) (resp any, err error) {
 				err = g.Do(ctx, name, func(ctx context.Context) (err error) {
@@ -232,9 +232,9 @@ func TestBrokenAdaptersFail(t *testing.T) {
 			"a client's stream ends at its one response, not at CloseSend"}},
 		{"a client's stream exits only where RecvMsg fails", brokenClient(untilErrorOnly), []string{
 			"a client's stream ends at its one response, not at CloseSend", "a client's stream ends where there is no header",
-			"a client's stream ends at an error of SendMsg", "a client's stream ends with its context, also if nobody reads it",
-			"a client's stream ends with its deadline, also if nobody reads it", "a client's stream ends with its connection, also if nobody reads it",
-			"a client's stream ends with the time that the service config allows, also if nobody reads it",
+			"a client's stream ends at an error of SendMsg", "a client's stream ends with its context, even if nobody reads it",
+			"a client's stream ends with its deadline, even if nobody reads it", "a client's stream ends with its connection, even if nobody reads it",
+			"a client's stream ends with the time that the service config allows, even if nobody reads it",
 			"a client's stream that can't be opened leaks nothing", "a client's stream that panics when it is opened leaks nothing"}},
 		{"a client's stream is kept by its context", func(_ *stage, a *adapter) {
 			a.streamClient = func(opts ...penstockgrpc.Option) grpc.StreamClientInterceptor {

@@ -49,7 +49,7 @@ var (
 	ann    = penstockgrpc.Origin(func(context.Context, string) string { return "ann" })
 )
 
-// nest makes two calls of its own and passes a refusal on through f.
+// nest makes two nested calls and passes a refusal on through f.
 func nest(f func(context.Context, error) error) func(*stage, context.Context) error {
 	return func(s *stage, ctx context.Context) error {
 		for range 2 {
@@ -159,7 +159,7 @@ func cases() []testCase {
 			err := s.waiting(s.server, func() error { return s.call(grpc.Trailer(&trailer)) }, func() { close(late) })
 			return refused(err, trailer, codes.DeadlineExceeded, "GAVE_UP_WAITING", false, "")
 		}},
-		{name: "a client that leaves while it waits takes nothing", server: queue, run: func(s *stage) error {
+		{name: "a client that disconnects while it waits takes nothing", server: queue, run: func(s *stage) error {
 			if err := s.call(); err != nil {
 				return err
 			}
@@ -281,14 +281,14 @@ func cases() []testCase {
 			clientOpts: []penstockgrpc.Option{penstockgrpc.FailureCodes(codes.NotFound)}, run: outcome(codes.NotFound, 1, 1)},
 		{name: "ResourceExhausted need not be a failure", unary: func(*stage, context.Context) error { return status.Error(codes.ResourceExhausted, "") },
 			clientOpts: []penstockgrpc.Option{penstockgrpc.FailureCodes(codes.Unavailable)}, run: outcome(codes.ResourceExhausted, 0, 0)},
-		{name: "an error of the deadline is a failure", unary: func(*stage, context.Context) error { return fmt.Errorf("query: %w", context.DeadlineExceeded) },
+		{name: "a deadline error is a failure", unary: func(*stage, context.Context) error { return fmt.Errorf("query: %w", context.DeadlineExceeded) },
 			run: outcome(codes.DeadlineExceeded, 1, 1)},
-		{name: "an error of a cancel is none", unary: func(*stage, context.Context) error { return fmt.Errorf("query: %w", context.Canceled) },
+		{name: "a cancellation error is not a failure", unary: func(*stage, context.Context) error { return fmt.Errorf("query: %w", context.Canceled) },
 			run: outcome(codes.Canceled, 0, 0)},
 		{name: "a status around a cancel keeps its code", unary: func(*stage, context.Context) error {
 			return errors.Join(status.Error(codes.Internal, ""), context.Canceled)
 		}, run: outcome(codes.Internal, 1, 1)},
-		{name: "a client that leaves while the handler runs is no failure", server: watched, client: watched, unary: hold, run: func(s *stage) error {
+		{name: "a client that disconnects while the handler runs is not a failure", server: watched, client: watched, unary: hold, run: func(s *stage) error {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			done := make(chan error, 1)
@@ -321,11 +321,11 @@ func cases() []testCase {
 					s.counted(s.client, outputCall, figures{pass: 1, done: 1, long: 1}), s.judged(s.server, 1, 0), s.judged(s.client, 1, 0))
 			}},
 
-		{name: "a nested refusal is reported, and no failure", server: oneNested,
+		{name: "a nested refusal is reported, and is not a failure", server: oneNested,
 			unary: nest(func(_ context.Context, err error) error { return err }), run: nested(true)},
 		{name: "a wrapped nested refusal is reported, and no failure", server: oneNested,
 			unary: nest(func(_ context.Context, err error) error { return fmt.Errorf("billing: %w", err) }), run: nested(true)},
-		{name: "a nested refusal that the handler reports as Unavailable is no failure", server: oneNested,
+		{name: "a nested refusal that the handler reports as Unavailable is not a failure", server: oneNested,
 			unary: nest(func(ctx context.Context, err error) error {
 				refusal.Tell(ctx, err)
 				return status.Error(codes.Unavailable, "come back")
@@ -579,7 +579,7 @@ func ends() []testCase {
 			}
 			return errors.Join(is(drain(stream), codes.Unimplemented), s.counted(s.client, halfDuplex, ok))
 		}},
-		{name: "a client's stream ends with its context, also if nobody reads it", output: holding, run: func(s *stage) error {
+		{name: "a client's stream ends with its context, even if nobody reads it", output: holding, run: func(s *stage) error {
 			ctx, cancel := context.WithCancel(context.Background())
 			if _, err := open(s, ctx); err != nil {
 				cancel()
@@ -588,7 +588,7 @@ func ends() []testCase {
 			cancel()
 			return s.counted(s.client, outputCall, ok)
 		}},
-		{name: "a client's stream ends with its deadline, also if nobody reads it", output: holding, run: func(s *stage) error {
+		{name: "a client's stream ends with its deadline, even if nobody reads it", output: holding, run: func(s *stage) error {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 			defer cancel()
 			late := &deadline{Context: ctx, done: make(chan struct{})}
@@ -598,14 +598,14 @@ func ends() []testCase {
 			close(late.done)
 			return s.counted(s.client, outputCall, failed)
 		}},
-		{name: "a client's stream ends with the time that the service config allows, also if nobody reads it", output: holding,
+		{name: "a client's stream ends with the time that the service config allows, even if nobody reads it", output: holding,
 			dial: []grpc.DialOption{grpc.WithDefaultServiceConfig(`{"methodConfig": [{"name": [{}], "timeout": "0.05s"}]}`)}, run: func(s *stage) error {
 				if _, err := open(s, context.Background()); err != nil && status.Code(err) != codes.DeadlineExceeded {
 					return err
 				}
 				return s.counted(s.client, outputCall, failed)
 			}},
-		{name: "a client's stream ends with its connection, also if nobody reads it", output: holding, run: func(s *stage) error {
+		{name: "a client's stream ends with its connection, even if nobody reads it", output: holding, run: func(s *stage) error {
 			if _, err := open(s, context.Background()); err != nil {
 				return err
 			}
@@ -730,8 +730,8 @@ func refuses(code codes.Code, reason string, retry bool, push string) func(*stag
 	}
 }
 
-// refused checks the error of a refusal. push is the pushback; "" means that it must match
-// RetryInfo, if there is one.
+// refused checks a refusal's error. push is the pushback; "" means that it must match RetryInfo, if
+// there is one.
 func refused(err error, trailer metadata.MD, code codes.Code, reason string, retry bool, push string) error {
 	if err := is(err, code); err != nil {
 		return err
@@ -779,7 +779,7 @@ func outcome(code codes.Code, server, client int64) func(*stage) error {
 	}
 }
 
-// nested checks a call that is answered with the refusal of the handler's own call.
+// nested checks a call whose handler responds with the refusal of a nested call.
 func nested(retry bool) func(*stage) error {
 	return func(s *stage) error {
 		var trailer metadata.MD
@@ -801,7 +801,7 @@ func (s *stage) below(resource string) error {
 		return fmt.Errorf("the tree is\n%s", text(s.server))
 	}
 	if n, ok := tree.Origin("nested", "ann"); !ok || n.Lifetime.Pass != 2 {
-		return fmt.Errorf("the nested call is none of ann's:\n%s", text(s.server))
+		return fmt.Errorf("the nested call is not counted for ann:\n%s", text(s.server))
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// DialOptions returns the options of a client that guard all its calls. They chain: other
-// interceptors run before or after them, in the order of the options.
+// DialOptions returns client options that guard all calls. They chain: other interceptors run
+// before or after them, in the order of the options.
 func DialOptions(opts ...Option) []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(UnaryClientInterceptor(opts...)),
@@ -89,7 +89,7 @@ func (s *clientStream) end(err error) {
 	s.over(err)
 }
 
-// over ends the call in places where the stream may not have begun yet.
+// over ends the call where the stream may not have begun yet.
 func (s *clientStream) over(err error) {
 	s.once.Do(func() {
 		if err == rpc.ErrPanicked { //nolint:errorlint // it is the error itself
@@ -103,7 +103,7 @@ func (s *clientStream) over(err error) {
 
 // finished is gRPC's OnFinish callback: it gets the result of the stream or, if an interceptor
 // below makes several attempts, of one attempt. So it ends the call only if no other attempt can
-// follow: the connection is closed, or the service config's timeout is over.
+// follow: the connection is closed, or the service config's timeout expires.
 func (s *clientStream) finished(err error) {
 	s.result.Store(&err)
 	if code := codes.Code(codeOf(err)); code == codes.Canceled || code == codes.DeadlineExceeded {
@@ -132,7 +132,7 @@ func (s *clientStream) SendMsg(m any) error {
 	return err
 }
 
-// RecvMsg ends the call with the last response, or with the error in its place.
+// RecvMsg ends the call with the last response, or with the error instead of it.
 func (s *clientStream) RecvMsg(m any) error {
 	err := s.ClientStream.RecvMsg(m)
 	if err == nil {

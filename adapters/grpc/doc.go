@@ -26,8 +26,8 @@
 // Package refusal defines how a refused call is reported: ResourceExhausted, Unavailable or
 // PermissionDenied, with google.rpc.ErrorInfo and, where the time is known, google.rpc.RetryInfo
 // and the trailer grpc-retry-pushback-ms, which clients with a retry policy follow. A handler that
-// returns the refusal of a call of its own, wrapped or not, reports the same, unless it has turned
-// it into a status. A client whose call is refused locally gets an error that is both:
+// returns the refusal of a nested call, wrapped or not, reports the same, unless it has turned it
+// into a status. A client whose call is refused locally gets an error that is both:
 // status.FromError finds the status, errors.As the *api.BlockError.
 //
 // # Failures
@@ -35,8 +35,8 @@
 // Breakers count the codes Unknown, DeadlineExceeded, Internal, Unavailable and DataLoss as
 // failures of the resource, for a client also ResourceExhausted, and a panic, which continues. See
 // [FailureCodes] and [Failure]. They leave out a call that its caller has canceled by then, unless
-// it is a stream that has carried a message, and a call whose handler returns the refusal of a call
-// of its own. A handler that turns such a refusal into a status calls refusal.Tell to report it.
+// it is a stream that has carried a message, and a call whose handler returns the refusal of a
+// nested call. A handler that turns such a refusal into a status calls refusal.Tell to report it.
 //
 // # Streams
 //

@@ -25,7 +25,7 @@ func (s bare) Context() context.Context { return s.ctx }
 func (bare) SetTrailer(metadata.MD)     {}
 
 // A call through grpc.Server.ServeHTTP waits only as long as net/http's WriteTimeout leaves time
-// for an answer.
+// for a response.
 func TestWaitsLeaveTimeToAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, g := rpctest.Impatient(t)

@@ -30,8 +30,8 @@ func Origin(of func(ctx context.Context, fullMethod string) string) Option {
 
 // Resource names the resource of a call, given its full method "/package.Service/Method". The name
 // "" lets the call pass unguarded. f runs for every call, including calls that are unguarded by
-// default (see [Unguarded]) or unknown to the server. Use few names: the caps of api.Config apply
-// to the rest.
+// default (see [Unguarded]) or unknown to the server. Use few names: the caps in api.Config limit
+// them.
 func Resource(name func(fullMethod string) string) Option {
 	return func(to *guard) { to.resource = name }
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 )
 
-// The client of a call is the other end of its connection, or the one that a trusted proxy names.
+// A call's client is the other end of its connection, or the client that a trusted proxy names.
 func TestClientAddresses(t *testing.T) {
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	for name, tt := range map[string]struct {

@@ -46,7 +46,7 @@ func (r *refused) Unwrap() error { return r.err }
 // GRPCStatus is for status.FromError.
 func (r *refused) GRPCStatus() *status.Status { return r.status }
 
-// report turns the error of a server's call into one that reports a refusal to the client, if err
+// report turns an error from a server's call into one that reports a refusal to the client, if err
 // is a refusal of the call itself or of a call that its handler made. The trailer is the call's.
 func report(err error, trailer func(metadata.MD)) error {
 	if refusal.Of(err).Reason == refusal.None {

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// ServerOptions returns the options of a server that guard all its methods. They chain: other
-// interceptors run before or after them, in the order of the options.
+// ServerOptions returns server options that guard all methods. They chain: other interceptors run
+// before or after them, in the order of the options.
 func ServerOptions(opts ...Option) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(UnaryServerInterceptor(opts...)),
@@ -56,7 +56,7 @@ func StreamServerInterceptor(opts ...Option) grpc.StreamServerInterceptor {
 	}
 }
 
-// serverStream is a stream with a context of its own.
+// serverStream is a stream with its own context.
 type serverStream struct {
 	grpc.ServerStream
 	ctx  context.Context

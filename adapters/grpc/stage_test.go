@@ -50,7 +50,7 @@ var ours = adapter{
 	penstockgrpc.UnaryClientInterceptor, penstockgrpc.StreamClientInterceptor,
 }
 
-// testCase is one requirement for the adapter. Server and client have guards of their own.
+// testCase is one requirement for the adapter. Server and client each have their own guard.
 type testCase struct {
 	name                   string
 	server, client         api.RuleSet
@@ -247,7 +247,7 @@ func (s *stage) FullDuplexCall(both grpc.BidiStreamingServer[pb.StreamingOutputC
 	}
 }
 
-// hold reports that the handler runs, and waits until it is released or its caller is gone.
+// hold reports that the handler runs, and waits until it is released or its caller disconnects.
 func hold(s *stage, ctx context.Context) error {
 	s.held <- struct{}{}
 	select {
@@ -301,7 +301,7 @@ func text(g *api.Guard) string {
 	return to.String()
 }
 
-// figures are the counts of a resource.
+// figures are a resource's counts.
 type figures struct{ pass, block, done, failed, long, inFlight int64 }
 
 func of(g *api.Guard, resource string) (f figures) {

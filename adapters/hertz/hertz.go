@@ -4,20 +4,20 @@
 //	h.Use(penstockhertz.Middleware())
 //
 // Each route is a resource, "GET /users/:id"; requests that no route serves, including those
-// answered with 405, share "GET __unmatched__", one for each method. Package nethttp provides the
+// rejected with 405, share "GET __unmatched__", one for each method. Package nethttp provides the
 // options and defines calls, names, failures and refusals. They see a copy of the request without
 // its body, so nothing keeps hertz' buffers.
 //
 // Calls that the handler makes with its context.Context are counted below the request; the
-// *app.RequestContext is no such context. A handler that gets a refusal from a call of its own
-// answers with [Refuse], which is no failure.
+// *app.RequestContext can't be used as that context. A handler whose nested call is refused
+// responds with [Refuse], which does not count as a failure.
 //
 // A call whose response is a stream lasts until the stream has been sent. A handler that takes over
 // the connection ends the call by doing so; with nethttp.HoldHijacked the call lasts until the
 // connection's handler returns.
 //
-// hertz ends a request's context when the client leaves only with
-// server.WithSenseClientDisconnection. Without it a call that waits for a rule goes on waiting, at
+// hertz ends a request's context when the client disconnects only with
+// server.WithSenseClientDisconnection. Without it a call that waits for a rule keeps waiting, at
 // most as long as the rule allows. Timeouts that leave their handlers running belong above this
 // middleware.
 //
@@ -71,7 +71,7 @@ func Middleware(opts ...nethttp.Option) app.HandlerFunc {
 	}
 }
 
-// Refuse answers a request with err, the error of a call of its own that did not run, as
+// Refuse responds to a request with err, the error of a nested call that did not run, as
 // refusal.Write does. ctx is the handler's. It reports whether err is such an error; otherwise it
 // does nothing.
 func Refuse(ctx context.Context, c *app.RequestContext, err error) bool {

@@ -48,7 +48,7 @@ func until(t *testing.T, ok func() bool) {
 	require.True(t, meet.Until(meet.Patience, ok), "it never comes to pass")
 }
 
-// A handler answers with the refusal of a call of its own; an error that it leaves behind counts if
+// A handler responds with the refusal of a nested call; an error that it leaves behind counts if
 // the user's function says so.
 func TestOutcomes(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -138,7 +138,7 @@ func TestNothingOfTheBuffersIsKept(t *testing.T) {
 	assert.Equal(t, 429, resp.StatusCode)
 }
 
-// Routes are named by their patterns; a request answered with 405 has no route.
+// Routes are named by their patterns; a request rejected with 405 has no route.
 func TestNames(t *testing.T) {
 	g := guard(t, api.RuleSet{})
 	ok := func(_ context.Context, c *app.RequestContext) { c.String(200, "ok") }

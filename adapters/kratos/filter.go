@@ -16,7 +16,7 @@ import (
 //	files := server.Route("/files", penstockkratos.Filter())
 //
 // It sees the status, and a stream until its end. Use it as a filter of a route or a group, not of
-// a server, where no route is known yet; beside [Server] use it only for handlers that don't call
+// a server, where no route is known yet; with [Server], use it only for handlers that don't call
 // the server's middleware.
 func Filter(opts ...nethttp.Option) khttp.FilterFunc {
 	g := nethttp.NewGuard(opts...)

@@ -21,17 +21,17 @@
 // Retry-After where the time is known, and over gRPC as ResourceExhausted, Unavailable or
 // PermissionDenied, with google.rpc.ErrorInfo, google.rpc.RetryInfo and the trailer
 // grpc-retry-pushback-ms. kratos' errors.Reason returns FLOW_BLOCKED and the like in both cases. A
-// handler that returns the refusal of a call of its own, wrapped or not, reports the same, unless
-// it has turned it into a kratos error. A client whose call is refused locally gets a kratos error
-// in which errors.As finds the *api.BlockError.
+// handler that returns the refusal of a nested call, wrapped or not, reports the same, unless it
+// has turned it into a kratos error. A client whose call is refused locally gets a kratos error in
+// which errors.As finds the *api.BlockError.
 //
 // # Failures
 //
 // Breakers count the codes Unknown, DeadlineExceeded, Internal, Unavailable and DataLoss as
 // failures of the resource, for a client also ResourceExhausted, and a panic, which continues. A
-// kratos error counts as the gRPC code of its status; statuses below 500 without a gRPC code are no
-// failures. See [FailureCodes] and [Failure]. Breakers leave out a call that its caller has
-// canceled by then, and one whose handler returns the refusal of a call of its own. A handler that
+// kratos error counts as the gRPC code of its status; statuses below 500 without a gRPC code are
+// not failures. See [FailureCodes] and [Failure]. Breakers leave out a call that its caller has
+// canceled by then, and a call whose handler returns the refusal of a nested call. A handler that
 // turns such a refusal into a kratos error calls refusal.Tell to report it.
 //
 // # Limits
@@ -181,7 +181,7 @@ func isPath(template string, of *url.URL) bool {
 }
 
 // template returns the pattern of the route that serves a request, "" if none does; kratos then has
-// the path in its place.
+// the path instead.
 func template(h khttp.Transporter) string {
 	if r := h.Request(); r.RequestURI != "" && mux.CurrentRoute(r) == nil {
 		return ""

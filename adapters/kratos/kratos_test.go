@@ -137,7 +137,7 @@ func reportOverGRPC(err error) rpctest.Report {
 	return is
 }
 
-// answered is an error with the headers of its response.
+// answered is an error with its response's headers.
 type answered struct {
 	error
 	header http.Header
@@ -233,7 +233,7 @@ func TestHTTP(t *testing.T) {
 	const none = "HTTP has no status for it"
 	f := framework(startHTTP, reportOverHTTP, map[string]string{
 		"the code 6": none, "the code 9": none, "the code 11": none, "the code 13": none, "the code 15": none,
-		"an error of the deadline is a failure": none, "an error of a cancel is none": none,
+		"a deadline error is a failure": none, "a cancellation error is not a failure": none,
 	})
 	f.Error = func(code rpctest.Code, text string) error {
 		return kerrors.New(httpstatus.FromGRPCCode(codes.Code(code)), "", text)

@@ -16,7 +16,7 @@ import (
 	penstockkratos "github.com/penstock-go/penstock/adapters/kratos"
 )
 
-// A call waits only as long as the net/http server below leaves time for an answer.
+// A call waits only as long as the net/http server below leaves time for a response.
 func TestWaitsLeaveTimeToAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, g := rpctest.Impatient(t)

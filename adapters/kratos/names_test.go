@@ -129,7 +129,7 @@ func TestCodesOfHTTPThatGRPCHasNot(t *testing.T) {
 	}
 }
 
-// A refusal below two middlewares is reported once, and is no failure of either.
+// A refusal below two middlewares is reported once, and counts as a failure of neither.
 func TestTwoMiddlewares(t *testing.T) {
 	outer, inner := guard(t, api.RuleSet{}), guard(t, api.RuleSet{Flow: []flow.Rule{{ID: "secret", Resource: "GET /x", Threshold: 0}}})
 	address := serveHTTP(t, func(srv *khttp.Server) { route(srv, "/x", func(context.Context) error { return nil }) },

@@ -28,7 +28,7 @@ func Origin(of func(context.Context, transport.Transporter) string) Option {
 
 // Resource names the resource of a call that already has a name, such as "/package.Service/Method".
 // The name "" lets the call pass unguarded. f runs for every call, including health checks and
-// reflection. Use few names: the caps of api.Config apply to the rest.
+// reflection. Use few names: the caps in api.Config limit them.
 func Resource(name func(name string) string) Option { return func(to *guard) { to.resource = name } }
 
 // Param attaches a value to each call of a server, for hotspot rules that name the parameter, as in

@@ -70,7 +70,7 @@ func (byGRPC) Operation() string                 { return "/a.B/C" }
 func (c byGRPC) RequestHeader() transport.Header { return c.header }
 func (byGRPC) ReplyHeader() transport.Header     { return header{} }
 
-// Over gRPC the client is the other end of the connection, or the one that a trusted proxy names.
+// Over gRPC the client is the other end of the connection, or the client that a trusted proxy names.
 func TestClientAddressesByGRPC(t *testing.T) {
 	g := guard(t, each)
 	var seen *http.Request

@@ -52,7 +52,7 @@ func refuse(err error) *refused {
 	return &refused{err: err, kratos: kerrors.New(why.HTTPStatus(), s.Reason, s.Message).WithMetadata(s.Metadata), grpc: st}
 }
 
-// report turns the error of a server's call into one that reports a refusal to the client, if err
+// report turns an error from a server's call into one that reports a refusal to the client, if err
 // is a refusal of the call itself or of a call that its handler made.
 func report(ctx context.Context, t transport.Transporter, err error) error {
 	why := refusal.Of(err)

@@ -20,11 +20,11 @@ type Proxies struct {
 	UnixSocket bool
 }
 
-// ClientIP is [Proxies.ClientIP] for proxies in these networks. Without any, it returns the other
-// end of the connection.
+// ClientIP is like [Proxies.ClientIP], but trusts proxies in the given networks. Without any, it
+// returns the other end of the connection.
 func ClientIP(proxies ...netip.Prefix) Value { return Proxies{Networks: proxies}.ClientIP() }
 
-// TrustedHeader is [Proxies.Header] for proxies in these networks.
+// TrustedHeader is like [Proxies.Header], but trusts proxies in the given networks.
 func TrustedHeader(name string, from ...netip.Prefix) Value {
 	return Proxies{Networks: from}.Header(name)
 }

@@ -80,9 +80,9 @@ func TestClientsInEveryForm(t *testing.T) {
 		{"a forger of an end before a socket", unix, comes("@", "1.1.1.1, "), ""},
 		{"a socket that says nothing", unix, comes("@"), ""},
 		{"nonsense from a socket", unix, comes("@", "1.1.1.1, nonsense"), ""},
-		{"a peer beside a socket", unix, comes("203.0.113.7:80", "1.1.1.1"), "203.0.113.7"},
-		{"what is neither", unix, comes("nonsense", "1.1.1.1"), ""},
-		{"what is neither, with a header", unix, comes("client-17", "203.0.113.7"), ""},
+		{"a peer that is not a socket", unix, comes("203.0.113.7:80", "1.1.1.1"), "203.0.113.7"},
+		{"neither address nor socket", unix, comes("nonsense", "1.1.1.1"), ""},
+		{"neither address nor socket, with a header", unix, comes("client-17", "203.0.113.7"), ""},
 	} {
 		assert.Equal(t, tt.want, tt.of(tt.r), tt.name)
 	}
@@ -150,8 +150,8 @@ func TestUnixSocketOfAServer(t *testing.T) {
 	assert.Equal(t, "203.0.113.7", <-got)
 }
 
-// Two clients behind a proxy have separate limits, whatever the form of their addresses, and no
-// header evades them.
+// Two clients behind a proxy have separate limits, regardless of the form of their addresses, and
+// no header evades them.
 func TestLimitOfEachClient(t *testing.T) {
 	inside := netip.MustParsePrefix("10.0.0.0/8")
 	g := newGuard(t, api.RuleSet{

@@ -29,7 +29,7 @@ type Exchange struct {
 }
 
 // scope is the context of an admitted request. Calls of the handler are counted below its own, and
-// refusals that it answers with are reported here. Scope and exchange are one object.
+// refusals that it responds with are reported here. Scope and exchange are one object.
 type scope struct {
 	api.Nested
 	refused atomic.Bool
@@ -43,8 +43,8 @@ func (s *scope) Value(key any) any {
 	return s.Nested.Value(key)
 }
 
-// Refused records that the handler answers with a refusal, which is not a failure of the handler,
-// nor of an enclosing handler, if there is one.
+// Refused records that the handler responds with a refusal, which counts as a failure neither of
+// the handler nor of an enclosing handler.
 func (s *scope) Refused(err error) {
 	s.refused.Store(true)
 	refusal.Tell(s.Context, err) // for an enclosing handler
@@ -65,7 +65,7 @@ func (x *Exchange) LongLived() {
 
 // Release ends the call before its handler returns, since the handler has taken over the
 // connection. With [HoldHijacked] the call continues as a stream: its response time does not count,
-// and a client that leaves is no failure.
+// and a client that disconnects is not a failure.
 func (x *Exchange) Release() {
 	if x.guard.holdHijacked {
 		x.LongLived()
@@ -83,7 +83,7 @@ func (x *Exchange) End(status int, err error) {
 	}
 }
 
-// left reports whether the client has left.
+// left reports whether the client has disconnected.
 func (x *Exchange) left() bool { return errors.Is(x.original.Context().Err(), context.Canceled) }
 
 // Later makes the call outlive its handler, for frameworks that send responses or hand over
@@ -127,9 +127,9 @@ func (x *Exchange) close(failure error) {
 }
 
 // failed returns the error for [api.Admitted.Fail] when a handler has returned or has given up
-// because its client left; nil if it did not fail. After the client has left, a response says
-// nothing, since a handler may return with any status then; for a stream that has begun, it is the
-// normal end.
+// because its client disconnected, or nil if it did not fail. After the client has disconnected,
+// the response proves nothing, since a handler may return with any status then; for a stream that
+// has begun, it is the normal end.
 func (x *Exchange) failed() error {
 	switch {
 	case x.scope.refused.Load(), refusal.Of(x.err).Reason != refusal.None:
@@ -150,7 +150,7 @@ func (x *Exchange) failed() error {
 	return x.failure()
 }
 
-// failure returns the error of a failed response.
+// failure returns the error for a failed response.
 func (x *Exchange) failure() error {
 	if x.err != nil && !errors.Is(x.err, context.Canceled) {
 		return x.err

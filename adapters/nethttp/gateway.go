@@ -14,7 +14,7 @@ import (
 // of one revision of the rules.
 //
 // route names the resource of a request's route; "" means that the request has only its groups, as
-// all requests do if route is nil. Use few names: the caps of api.Config apply to the rest.
+// all requests do if route is nil. Use few names: the caps in api.Config limit them.
 //
 // A request is refused if one of its calls is. Units that it took from earlier groups stay taken,
 // since those groups admitted it.

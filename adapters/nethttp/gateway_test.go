@@ -198,7 +198,8 @@ func TestClientNetwork(t *testing.T) {
 	assert.Empty(t, of("", 64))
 }
 
-// Groups come and go with the rules, and a group is a resource like any other: its breaker opens.
+// Groups are added and removed with the rules, and a group is a resource like any other: its
+// breaker can open.
 func TestGatewayReloads(t *testing.T) {
 	g := gatewayGuard(t, api.RuleSet{})
 	status := 204
@@ -219,7 +220,7 @@ func TestGatewayReloads(t *testing.T) {
 	status = 500
 	assert.Equal(t, 500, serve(h, "/orders/7"), "the one before counts on")
 	status = 204
-	assert.Equal(t, 503, serve(h, "/orders/7"), "the breaker of the group is open")
+	assert.Equal(t, 503, serve(h, "/orders/7"), "the group's breaker is open")
 	bad := set.Clone()
 	bad.Gateway[0].Group = "typo"
 	require.ErrorContains(t, g.LoadRules(bad), "there is no such group")

@@ -57,7 +57,7 @@ func NewGuard(opts ...Option) *Guard {
 	return g
 }
 
-// Refuse answers a request that was refused with err.
+// Refuse responds to a request that was refused with err.
 func (g *Guard) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if g.refuse == nil {
 		refusal.WriteWith(w, r, err, g.headers)
@@ -121,7 +121,7 @@ func (g *Guard) entry(r *http.Request, method, pattern string, inbound bool) (e 
 }
 
 // ofServer marks the calls of servers, which wait only as long as the server's WriteTimeout leaves
-// time for an answer.
+// time for a response.
 var ofServer = api.InboundWithin(response.TimeToWrite)
 
 // call appends a call's options to opts: its direction and its arguments.
@@ -153,7 +153,7 @@ func (g *Guard) call(r *http.Request, inbound bool, opts []api.Option) (context.
 // number of hosts.
 const maxRoutes = 1_000
 
-// handle returns the cached handle of the route's resource, so that each name is built once.
+// handle returns the cached handle for the route's resource, so that each name is built once.
 func (g *Guard) handle(at route) *api.Handle {
 	for {
 		routes := g.routes.Load()

@@ -62,8 +62,8 @@ func hasWildcard(pattern string) bool {
 	return strings.Contains(strings.TrimSuffix(pattern, "{$}"), "{")
 }
 
-// Middleware guards single handlers. One that a mux routes to has its pattern as the resource; for
-// others, [Resource] names it:
+// Middleware guards single handlers. A handler that a mux routes to has its pattern as the
+// resource; for others, [Resource] names it:
 //
 //	mux.Handle("GET /orders", nethttp.Middleware()(orders))
 func Middleware(opts ...Option) func(http.Handler) http.Handler {

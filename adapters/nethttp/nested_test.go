@@ -93,7 +93,7 @@ func TestNestedMuxesThatRedirect(t *testing.T) {
 	assert.Contains(t, log.String(), `inner="GET /api/{file}/"`, "which is still said")
 }
 
-// A CORS middleware around the guard answers preflights before rules are checked, and adds its
+// A CORS middleware around the guard responds to preflights before rules are checked, and adds its
 // headers to refusals.
 func TestCORSAroundTheGuard(t *testing.T) {
 	g := newGuard(t, api.RuleSet{Flow: []flow.Rule{{Resource: "GET /x", Threshold: 1, Interval: time.Hour}}})

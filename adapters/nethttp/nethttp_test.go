@@ -111,7 +111,7 @@ func TestNames(t *testing.T) {
 		"a request that Resource gives no name passes unguarded")
 }
 
-// For a CONNECT without the final slash, a mux returns the path in place of a pattern.
+// For a CONNECT without the final slash, a mux returns the path instead of a pattern.
 func TestConnectRedirects(t *testing.T) {
 	for pattern, targets := range map[string][]string{
 		"/files/{x}/":           {"/files/a", "/files/b%0A", "/files/a%2F", "/files/%20", "/files/{x}", "/files/a?q", "/files/a%2f%2f", "/files/a/"},
@@ -444,7 +444,7 @@ func TestTransportSpellsHosts(t *testing.T) {
 	assert.ElementsMatch(t, []string{"GET localhost 5", "GET localhost:8080 2", "GET localhost:443 1", "GET [2001:db8::1] 1"}, names)
 }
 
-// A breaker of a host is open for all methods.
+// A host's breaker is open for all methods.
 func TestPerHost(t *testing.T) {
 	var asked []string
 	for _, opts := range [][]nethttp.Option{{nethttp.PerHost()}, {nethttp.PerHost(), nethttp.SentinelNames()}, {nethttp.PerHost(), nethttp.Resource(func(_ *http.Request, name string) string {
@@ -472,7 +472,7 @@ func TestPerHost(t *testing.T) {
 
 var errGone = errors.New("gone")
 
-// A custom function can answer refusals.
+// A custom function can respond to refusals.
 func TestRefuse(t *testing.T) {
 	g := newGuard(t, api.RuleSet{Flow: []flow.Rule{{Resource: "orders", Threshold: 0}}})
 	h := nethttp.Middleware(nethttp.On(g), nethttp.Resource(func(*http.Request, string) string { return "orders" }),
@@ -509,7 +509,7 @@ func TestInsideOfATimeoutHandler(t *testing.T) {
 	assert.Zero(t, n.InFlight)
 }
 
-// A status below 200 comes before the one that counts.
+// A status below 200 precedes the final status, which counts.
 func TestEarlyResponses(t *testing.T) {
 	g := newGuard(t, api.RuleSet{})
 	mux := http.NewServeMux()

@@ -81,8 +81,8 @@ func failures(failed bool) nethttp.Option {
 	return nethttp.Failure(func(*http.Request, int, error) bool { return failed })
 }
 
-// known bug 233: a client that leaves makes the outcome unknown, whatever status the handler
-// returns; a panic is a failure in any case.
+// known bug 233: a client that disconnects makes the outcome unknown, regardless of the status the
+// handler returns; a panic is a failure in any case.
 func TestHandlersWhoseClientsLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		handle  http.HandlerFunc

@@ -22,7 +22,7 @@ func Context(name string) Option { return func(to *Guard) { to.context = name } 
 func Origin(of Value) Option { return func(to *Guard) { to.origin = of } }
 
 // Resource names the resource of a request whose route is known, such as "GET /users/{id}". The
-// name "" lets the request pass unguarded. Use few names: the caps of api.Config apply to the rest.
+// name "" lets the request pass unguarded. Use few names: the caps in api.Config limit them.
 func Resource(name func(r *http.Request, route string) string) Option {
 	return func(to *Guard) { to.resource = name }
 }
@@ -48,16 +48,16 @@ func WithOptions(f func(*http.Request) []api.Option) Option {
 }
 
 // Failure decides which outcomes breakers count as failures, instead of the rules in the package's
-// documentation. The status is the response's, 0 if there was none; err is the error that the
+// documentation. The status is the response's, or 0 if there was none; err is the error that the
 // transport or, in frameworks whose handlers return errors, the handler returned. f does not run
 // for panics or nested refusals.
 func Failure(f func(r *http.Request, status int, err error) bool) Option {
 	return func(to *Guard) { to.failure = f }
 }
 
-// Refuse answers refused requests instead of refusal.Write. The response already has the headers of
-// refusal.Write, with Retry-After, except those of its body. err is api.Entry's; package refusal
-// can interpret it.
+// Refuse responds to refused requests instead of refusal.Write. The response already has the
+// headers of refusal.Write, with Retry-After, except those of its body. err is api.Entry's; package
+// refusal can interpret it.
 func Refuse(f func(w http.ResponseWriter, r *http.Request, err error)) Option {
 	return func(to *Guard) { to.refuse = f }
 }

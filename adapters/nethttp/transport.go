@@ -17,7 +17,7 @@ import (
 // api.example.com", unless [Resource] or [PerHost] says otherwise; calls are outbound. Hosts are
 // normalized: lower case, without a final dot and without the scheme's default port.
 //
-// A refusal is the error of the client's method: errors.As finds the *api.BlockError below the
+// A refusal is returned by the client's method: errors.As finds the *api.BlockError below the
 // *url.Error, and errors.Is finds api.ErrBlocked. A call lasts until the response's body has been
 // read or closed, as its connection does. Breakers count an error as a failure, a status of 500 and
 // above, and 429; they leave out a canceled request. [Failure] gets the error of the transport, or
@@ -92,8 +92,8 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// failure returns the error for [api.Admitted.Fail], nil if the request did not fail. Fail itself
-// checks whether the request was canceled.
+// failure returns the error for [api.Admitted.Fail], or nil if the request did not fail. Fail
+// itself checks whether the request was canceled.
 func (t *transport) failure(r *http.Request, status int, err error) error {
 	switch {
 	case refusal.Of(err).Reason != refusal.None: // from a transport below

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Write answers an HTTP request with err, the error of a call that did not run: with a status,
+// Write responds to an HTTP request with err, the error of a call that did not run: with a status,
 // Retry-After where the time is known, and a problem of RFC 9457 as the body, which names no rule.
 // It reports whether err is such an error; otherwise it does nothing.
 //
-// Middlewares of this project above the handler don't count the response as a failure, whatever its
-// status.
+// Middlewares of this project above the handler don't count the response as a failure, regardless
+// of its status.
 func Write(w http.ResponseWriter, r *http.Request, err error) bool {
 	return WriteWith(w, r, err, NoHeaders)
 }
 
-// WriteWith is [Write] with headers that state the limit.
+// WriteWith is like [Write], but also sets headers that state the limit.
 func WriteWith(w http.ResponseWriter, r *http.Request, err error, form Headers) bool {
 	refused := Of(err)
 	if refused.Reason == None {
@@ -36,7 +36,7 @@ func WriteWith(w http.ResponseWriter, r *http.Request, err error, form Headers) 
 	}
 	w.WriteHeader(refused.HTTPStatus())
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // fails if the client has left
+		_, _ = w.Write(body) // fails if the client has disconnected
 	}
 	return true
 }
@@ -115,7 +115,7 @@ func (r Refusal) Problem() []byte {
 	return append(text, '\n')
 }
 
-// Listener is notified of refusals that a handler answers with.
+// Listener is notified of refusals that a handler responds with.
 type Listener interface {
 	// Refused gets the error of [Tell]. It may run on any goroutine of the handler.
 	Refused(err error)
@@ -133,8 +133,8 @@ func Listen(ctx context.Context, l Listener) context.Context {
 // context and listener.
 func ListenerKey() any { return listenerKey{} }
 
-// Tell reports that the handler with that context answers with err, the error of a call of its own,
-// so that it does not count as a failure of the handler. [Write] calls it.
+// Tell reports that the handler with that context responds with err, the error of a nested call, so
+// that it does not count as a failure of the handler. [Write] calls it.
 func Tell(ctx context.Context, err error) {
 	if l, ok := ctx.Value(listenerKey{}).(Listener); ok {
 		l.Refused(err)

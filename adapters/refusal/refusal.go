@@ -1,6 +1,6 @@
 // Package refusal reports calls that did not run: as the status, headers and body of an HTTP
 // response, or as the code and fields of a gRPC status. All adapters use it, and so can handlers
-// that get a refusal from a call of their own:
+// whose nested calls are refused:
 //
 //	e, err := api.Entry(r.Context(), "billing")
 //	if err != nil {
@@ -41,7 +41,7 @@ import (
 // Refusal describes why a call did not run. The zero value means that no call was refused.
 type Refusal struct {
 	Reason Reason
-	// Block is the rule that refused the call, or made it wait; nil if there was none.
+	// Block is the rule that refused the call or made it wait, or nil if there was none.
 	Block *api.BlockError
 }
 
@@ -64,9 +64,9 @@ func Of(err error) Refusal {
 	return Refusal{Blocked, block}
 }
 
-// goneOrClosing looks at what ended the context of a call that waited. If a client leaves, net/http
-// and its like give no cause. A server that closes may give one, as [signal.NotifyContext] does for
-// its signals; a cause from anyone else isn't the client either.
+// goneOrClosing looks at what ended the context of a call that waited. If a client disconnects,
+// net/http and its like give no cause. A server that closes may give one, as [signal.NotifyContext]
+// does for its signals; a cause from anyone else isn't the client either.
 func goneOrClosing(err error) Reason {
 	type ended interface {
 		error
@@ -78,7 +78,7 @@ func goneOrClosing(err error) Reason {
 	return Gone
 }
 
-// Kind returns the family of the rule, api.KindNone if there was none.
+// Kind returns the rule's family, or api.KindNone if there was none.
 func (r Refusal) Kind() api.Kind {
 	if r.Block == nil {
 		return api.KindNone
@@ -86,8 +86,8 @@ func (r Refusal) Kind() api.Kind {
 	return r.Block.Kind
 }
 
-// StatusClientGone is the status of a request whose client left: no client reads it, but logs
-// distinguish it from others. nginx uses the same number.
+// StatusClientGone is the status of a request whose client disconnected: no client reads it, but
+// logs distinguish it from others. nginx uses the same number.
 const StatusClientGone = 499
 
 // HTTPStatus returns the HTTP status of the refusal: 0 for the zero value.
@@ -105,7 +105,7 @@ func (r Refusal) HTTPStatus() int {
 	return r.class().status
 }
 
-// class says how the refusals of a family are reported.
+// class describes how a family's refusals are reported.
 type class struct {
 	status int
 	code   Code

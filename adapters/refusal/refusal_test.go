@@ -19,7 +19,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// refusedBy returns an error of a kind without details.
+// refusedBy returns an error of the given kind without details.
 func refusedBy(k api.Kind) error { return &api.BlockError{Kind: k, Resource: "orders", Rule: "secret"} }
 
 // Checks the table of the package's documentation, and that every kind has a row in it.
@@ -78,7 +78,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// A real refusal that time helps: the wait is rounded up, in every form.
+// When a refusal can be retried, every form of it rounds the wait up.
 func TestRetryAfter(t *testing.T) {
 	clock := api.NewManualClock(time.Unix(1_700_000_000, 0))
 	g, err := api.New(api.Config{Clock: clock})
@@ -114,7 +114,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// Write leaves errors that are no refusals to the caller; a response to HEAD has no body.
+// Write leaves errors that aren't refusals to the caller; a response to HEAD has no body.
 func TestWrite(t *testing.T) {
 	w := httptest.NewRecorder()
 	assert.False(t, refusal.Write(w, httptest.NewRequest("GET", "/", nil), io.EOF))

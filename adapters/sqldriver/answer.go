@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// answers reports whether err is an answer of the database: by its code, the statement is wrong or
-// lost to another. The errors of the common drivers are recognized by their methods and fields, so
-// that none of them is imported. Calls that succeed skip this.
+// answers reports whether err is the database's own response: by its code, the statement is wrong
+// or lost to another. The errors of the common drivers are recognized by their methods and fields,
+// so that none of them is imported. Calls that succeed skip this.
 func answers(err error) bool {
 	answer, _ := answerIn(err)
 	return answer
@@ -44,7 +44,7 @@ func answerOf(err error) (answer, known bool) {
 		}
 		v = v.Elem()
 	}
-	switch e := err.(type) { //nolint:errorlint // it is asked about each error of a tree
+	switch e := err.(type) { //nolint:errorlint // it is called for each error in a tree
 	case interface{ SQLState() string }: // pgx, lib/pq and others
 		return stateAnswers(e.SQLState()), true
 	case interface {
@@ -68,7 +68,7 @@ func answerOf(err error) (answer, known bool) {
 	return false, false
 }
 
-// stateAnswers judges a SQLSTATE. Classes are its first two characters.
+// stateAnswers classifies a SQLSTATE. Classes are its first two characters.
 func stateAnswers(state string) bool {
 	if len(state) != 5 {
 		return false
@@ -140,7 +140,7 @@ func mysqlCode(v reflect.Value) (number uint64, state string, ok bool) {
 	return n.Uint(), s.String(), true
 }
 
-// mysqlAnswers judges an error of MySQL or MariaDB.
+// mysqlAnswers classifies an error from MySQL or MariaDB.
 func mysqlAnswers(number uint64, state string) bool {
 	switch number {
 	case 1203, 1226: // a user has too many connections or queries, though the state blames the statement
@@ -158,8 +158,8 @@ func mysqlAnswers(number uint64, state string) bool {
 	return false
 }
 
-// serverAnswers judges an error of SQL Server. Up to class 16 the user is at fault, except if a
-// database can't be opened, or Azure has no room or moves it.
+// serverAnswers classifies an error from SQL Server. Up to class 16 the user is at fault, except if
+// a database can't be opened, or Azure has no room or moves it.
 func serverAnswers(number int32, class uint8) bool {
 	switch number {
 	case 4060, 10928, 10929, 40143, 40197, 40501, 40540, 40613, 49918, 49919, 49920:
@@ -168,7 +168,7 @@ func serverAnswers(number int32, class uint8) bool {
 	return class <= 16
 }
 
-// oracleAnswers judges the number of an ORA error: constraints and values, lost locks and
+// oracleAnswers classifies the number of an ORA error: constraints and values, lost locks and
 // conflicts, parse errors, and errors raised by programs.
 func oracleAnswers(code int64) bool {
 	switch code {

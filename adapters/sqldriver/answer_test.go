@@ -70,8 +70,9 @@ type coded struct{ Code int }
 
 func (e *coded) Error() string { return "coded" }
 
-// known bug 236: an answer of the database, such as a duplicate key, is no failure, whichever
-// driver returns it and however its error is wrapped; a database that can't serve is one.
+// known bug 236: an error that the database itself reports, such as a duplicate key, is not a
+// failure, whichever driver returns it and however its error is wrapped; a database that can't
+// serve is one.
 func TestAnswers(t *testing.T) {
 	var none *MySQLError
 	for _, c := range []struct {

@@ -73,7 +73,7 @@ func (c *conn) postpone(k *call) {
 	c.postponed = append(c.postponed, k)
 }
 
-// resume returns the postponed call that is prepared now, nil if there is none.
+// resume returns the postponed call that is prepared now, or nil if there is none.
 func (c *conn) resume(ctx context.Context, query string) *call {
 	name := c.guard.nameIn(ctx)
 	i := slices.IndexFunc(c.postponed, func(k *call) bool { return k.query == query && k.name == name })

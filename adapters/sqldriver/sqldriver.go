@@ -56,7 +56,7 @@ func Driver(d driver.Driver, name string, opts ...Option) driver.Driver {
 }
 
 // Named returns a context whose statements are calls of "sql" and that name, as "sql
-// orders.select". Use few names: the caps of api.Config apply to the rest.
+// orders.select". Use few names: the caps in api.Config limit them.
 func Named(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, nameKey{}, "sql "+name)
 }
@@ -106,7 +106,7 @@ func (g *guard) nameIn(ctx context.Context) string {
 	return g.name
 }
 
-// failed returns the error for [api.Admitted.Fail], nil if nothing failed. Fail itself checks
+// failed returns the error for [api.Admitted.Fail], or nil if nothing failed. Fail itself checks
 // whether the call was canceled.
 func (g *guard) failed(ctx context.Context, err error, fresh bool) error {
 	switch {
@@ -114,7 +114,7 @@ func (g *guard) failed(ctx context.Context, err error, fresh bool) error {
 		return nil
 	case refusal.Of(err).Reason != refusal.None:
 		return api.ErrBlocked
-	case errors.Is(err, driver.ErrBadConn): // database/sql retries on another connection, as a call of its own
+	case errors.Is(err, driver.ErrBadConn): // database/sql retries on another connection, as a separate call
 		if !fresh {
 			return nil
 		}

@@ -299,14 +299,14 @@ func TestFailures(t *testing.T) {
 		return nil
 	}))
 	require.NoError(t, conn.Close())
-	assert.Equal(t, figures{pass: 1}, counted(g, "sql orders"), "whatever it says, the program has canceled it")
+	assert.Equal(t, figures{pass: 1}, counted(g, "sql orders"), "regardless of the error, the program has canceled it")
 	f.connecting = errDriver
 	_, err = sqldriver.Connector(f, "other", sqldriver.On(g)).Connect(t.Context())
 	require.ErrorIs(t, err, errDriver)
 	assert.Equal(t, figures{pass: 1, failed: 1}, counted(g, "sql other connect"))
 }
 
-// A connection that has died in the pool is no failure: database/sql takes another. A new
+// A connection that has died in the pool is not a failure: database/sql takes another. A new
 // connection that is dead is one.
 func TestBadConnections(t *testing.T) {
 	f := newFake()
@@ -363,9 +363,9 @@ func TestOpen(t *testing.T) {
 	assert.Equal(t, figures{pass: 1}, counted(g, "sql opened connect"))
 }
 
-// known bug 233, 234: breakers leave out statements that the program has canceled, whatever the
-// driver returns; but an answer of the server counts as a success, and an error that the user calls
-// a failure counts as one.
+// known bug 233, 234: breakers leave out statements that the program has canceled, regardless of
+// the driver returns; but an error that the server reports counts as a success, and an error that
+// the user calls a failure counts as one.
 func TestCancelledStatements(t *testing.T) {
 	for name, c := range map[string]struct {
 		err                 error

@@ -13,7 +13,7 @@ type stmt struct {
 	driver.Stmt
 	conn  *conn
 	query string
-	first *call // already admitted, nil if there is none
+	first *call // already admitted; nil means none
 }
 
 // wrapStmt adds a ColumnConverter if the driver has one: database/sql converts arguments

@@ -6,9 +6,9 @@
 // handler's name, as "message send-mail". A refused message is not nacked, since brokers would
 // redeliver it immediately: it waits until the rule would admit it and tries again, as long as its
 // context lives. So a limit slows a consumer down, and nothing is lost. The handler returns an
-// error only for refusals that time does not help: by an authority rule, or of a call that can't be
-// made; put such messages on a poison queue. While the guard drains, messages that may not run wait
-// until the router closes.
+// error only where waiting doesn't help: for refusals by an authority rule, and for calls that
+// can't be made; put such messages on a poison queue. While the guard drains, messages that may not
+// run wait until the router closes.
 //
 // Breakers count an error of the handler as a failure, and a panic, which continues. They leave out
 // a message whose context was canceled, and one whose handler returns the refusal of a call that it
@@ -148,7 +148,7 @@ func (g *guard) enter(m *message.Message, name string) (api.Admitted, error) {
 	}
 }
 
-// failed returns the error for [api.Admitted.Fail], nil if the handler did not fail. Fail itself
+// failed returns the error for [api.Admitted.Fail], or nil if the handler did not fail. Fail itself
 // checks whether the message's context was canceled.
 func (g *guard) failed(err error) error {
 	switch {

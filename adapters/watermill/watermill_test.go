@@ -206,7 +206,7 @@ func TestAuthorityIsFinal(t *testing.T) {
 }
 
 // Breakers leave out a message whose handler failed because the router stopped, and one whose
-// handler returns the refusal of a call of its own; a panic is a failure even then.
+// handler returns the refusal of a nested call; a panic is a failure even then.
 func TestNeutralMessages(t *testing.T) {
 	for name, c := range map[string]struct {
 		handle              func(g *api.Guard, m *message.Message) error

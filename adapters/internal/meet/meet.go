@@ -15,7 +15,7 @@ type Point struct {
 	Patience time.Duration // of the case
 	Held     chan struct{} // gets a value when a handler arrives
 	Release  chan struct{} // gets a value to let it continue
-	Over     chan struct{} // closed when the case is over
+	Over     chan struct{} // closed when the case ends
 }
 
 // New returns a point for one case.

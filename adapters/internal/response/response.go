@@ -132,7 +132,7 @@ func (c *Carried) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Carrier returns the framework's own context of a request, nil if none is carried.
+// Carrier returns the framework's own context for a request, or nil if none is carried.
 func Carrier(ctx context.Context) any { return ctx.Value(carrierKey{}) }
 
 // Text returns a value as a text that outlives the request, "" for nil.

@@ -31,7 +31,7 @@ func Unguarded(fullMethod string) bool {
 }
 
 // Inbound marks the calls of servers. On a net/http server a call waits only as long as the
-// WriteTimeout leaves time for an answer.
+// WriteTimeout leaves time for a response.
 var Inbound = api.InboundWithin(response.TimeToWrite)
 
 // Codes returns a set of codes, one bit each. Codes above 31 have no meaning and count as 31.
@@ -57,7 +57,7 @@ type Guard struct {
 	CodeOf   func(error) uint32 // the code that the framework gives an error
 	Failure  func(error) bool   // replaces Failures unless nil
 	Params   []Param            // attached to servers' calls
-	Abort    error              // handlers panic with it when the client may be gone; nil if they never do
+	Abort    error              // handlers panic with it when the client may be gone; nil means that they never do
 }
 
 // Param is a value that calls carry under a name, computed from their requests; "" means none.
@@ -120,8 +120,8 @@ func (s *scope) Value(key any) any {
 	return s.Context.Value(key)
 }
 
-// Refused records that the handler answers with a refusal, which is no failure of the handler, nor
-// of an enclosing guard.
+// Refused records that the handler responds with a refusal, which counts as a failure neither of
+// the handler nor of an enclosing guard.
 func (s *scope) Refused(err error) {
 	s.refused.Store(true)
 	refusal.Tell(s.Context, err)
@@ -163,14 +163,14 @@ func (c *Call) Answered() {
 	}
 }
 
-// End records how the call ended; err is the error of the handler or of the client's invoker.
+// End records how the call ended; err is the error that the handler or the client's invoker returned.
 func (c *Call) End(err error) {
 	c.ended = true
 	c.entry.Fail(c.failed(err))
 }
 
 // Exit ends the call. Defer it directly, so that it sees a panic, which continues. Unless the
-// caller is gone, it does not recover, so the stack is kept.
+// caller has disconnected, it does not recover, so the stack is kept.
 func (c *Call) Exit() {
 	switch {
 	case c.ended:
@@ -190,7 +190,7 @@ func (c *Call) Exit() {
 	c.entry.Exit()
 }
 
-// failed returns the error for [api.Admitted.Fail], nil if the outcome is not a failure. Fail
+// failed returns the error for [api.Admitted.Fail], or nil if the outcome is not a failure. Fail
 // itself checks whether the call was canceled.
 func (c *Call) failed(err error) error {
 	switch g := c.guard; {

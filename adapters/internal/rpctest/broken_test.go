@@ -14,7 +14,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// status is the error of a framework without a network.
+// status is the error type of a framework without a network.
 type status struct {
 	rpctest.Report
 	err error
@@ -46,7 +46,7 @@ func reported(err error) rpctest.Report {
 	return rpctest.Report{Code: code(err)}
 }
 
-// report turns the error of a refusal into a status.
+// report turns a refusal's error into a status.
 func report(err error) error {
 	why := refusal.Of(err)
 	if _, ok := errors.AsType[*status](err); ok || why.Reason == refusal.None {
@@ -203,7 +203,7 @@ func TestTheTableNoticesBrokenAdapters(t *testing.T) {
 		"failures are not reported": {plain(func(e api.Admitted, run func() error) error {
 			defer e.Exit()
 			return run()
-		}), []string{"the code 2", "the code 14", "a client that leaves while the handler runs is no failure", "refused by a breaker", "an error of the deadline is a failure", "a panic is a failure and leaks nothing"}},
+		}), []string{"the code 2", "the code 14", "a client that disconnects while the handler runs is not a failure", "refused by a breaker", "a deadline error is a failure", "a panic is a failure and leaks nothing"}},
 		"every error is a failure": {plain(func(e api.Admitted, run func() error) (err error) {
 			defer e.ExitOn(&err)
 			return run()
@@ -213,18 +213,18 @@ func TestTheTableNoticesBrokenAdapters(t *testing.T) {
 			e.Fail(errors.New("as it reads"))
 			e.Exit()
 			return err
-		}), []string{"a nested refusal is reported, and no failure", "a nested refusal that the handler reports as Unavailable is no failure"}},
+		}), []string{"a nested refusal is reported, and is not a failure", "a nested refusal that the handler reports as Unavailable is not a failure"}},
 		"the call ends before it runs": {plain(func(e api.Admitted, run func() error) error {
 			e.Exit()
 			return run()
 		}), []string{"refused by isolation", "a stream is one call until its end"}},
 		"a refusal is a bare error": {func(ctx context.Context, g *rpc.Guard, name string, _ rpctest.Options, run func(context.Context) error, opts ...api.Option) error {
 			return g.API.Do(ctx, name, run, opts...)
-		}, []string{"refused by flow", "a call that waits until its deadline", "a stream is refused", "a nested refusal is reported, and no failure"}},
+		}, []string{"refused by flow", "a call that waits until its deadline", "a stream is refused", "a nested refusal is reported, and is not a failure"}},
 		"calls of the handler are counted elsewhere": {func(ctx context.Context, g *rpc.Guard, name string, o rpctest.Options, run func(context.Context) error, opts ...api.Option) error {
 			return ours(ctx, g, name, o, func(context.Context) error { return run(ctx) }, opts...)
 		}, []string{"nested calls are counted below the call", "nested calls of a stream are counted below it",
-			"a nested refusal that the handler reports as Unavailable is no failure"}},
+			"a nested refusal that the handler reports as Unavailable is not a failure"}},
 		"nobody is the origin": {func(ctx context.Context, g *rpc.Guard, name string, o rpctest.Options, run func(context.Context) error, opts ...api.Option) error {
 			return ours(ctx, g, name, rpctest.Options{}, run, opts...)
 		}, []string{"refused by authority", "refused by a hotspot rule"}},
@@ -232,7 +232,7 @@ func TestTheTableNoticesBrokenAdapters(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
 			return ours(ctx, g, name, o, run, opts...)
-		}, []string{"a client that leaves while it waits takes nothing"}},
+		}, []string{"a client that disconnects while it waits takes nothing"}},
 	} {
 		t.Run(mistake, func(t *testing.T) {
 			for _, name := range broken.cases {

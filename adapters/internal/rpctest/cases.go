@@ -30,7 +30,7 @@ var (
 	oneNested = api.RuleSet{Flow: []flow.Rule{{ID: "secret", Resource: "nested", Threshold: 1, Interval: time.Hour}}}
 )
 
-// nest makes two calls of its own and passes a refusal on through f.
+// nest makes two nested calls and passes a refusal on through f.
 func nest(f func(*Stage, context.Context, error) error) func(*Stage, context.Context) error {
 	return func(s *Stage, ctx context.Context) error {
 		for range 2 {
@@ -92,7 +92,7 @@ func unary() []Case {
 			}
 			return s.refused(s.waiting(server, s.call, func() { close(s.late) }), DeadlineExceeded, "GAVE_UP_WAITING", false)
 		}},
-		{Name: "a client that leaves while it waits takes nothing", Server: queue, Run: func(s *Stage) error {
+		{Name: "a client that disconnects while it waits takes nothing", Server: queue, Run: func(s *Stage) error {
 			if err := s.call(); err != nil {
 				return err
 			}
@@ -145,7 +145,7 @@ func unary() []Case {
 			}
 			return s.counted(server, s.Unary, figures{pass: 1, done: 1, failed: 1})
 		}},
-		{Name: "a client that leaves while the handler runs is no failure", Server: watched, Client: watched, Unary: hold, Run: func(s *Stage) error {
+		{Name: "a client that disconnects while the handler runs is not a failure", Server: watched, Client: watched, Unary: hold, Run: func(s *Stage) error {
 			ctx, cancel := context.WithCancel(s.ctx)
 			defer cancel()
 			done := make(chan error, 1)
@@ -157,12 +157,12 @@ func unary() []Case {
 			return errors.Join(s.is(<-done, Canceled), s.leftOut(server, s.Unary, figures{pass: 1, done: 1}),
 				s.leftOut(client, s.Unary, figures{pass: 1, done: 1}))
 		}},
-		{Name: "an error of the deadline is a failure", Unary: func(*Stage, context.Context) error {
+		{Name: "a deadline error is a failure", Unary: func(*Stage, context.Context) error {
 			return fmt.Errorf("query: %w", context.DeadlineExceeded)
 		}, Run: func(s *Stage) error {
 			return errors.Join(s.is(s.call(), DeadlineExceeded), s.counted(server, s.Unary, figures{pass: 1, done: 1, failed: 1}))
 		}},
-		{Name: "an error of a cancel is none", Unary: func(*Stage, context.Context) error {
+		{Name: "a cancellation error is not a failure", Unary: func(*Stage, context.Context) error {
 			return fmt.Errorf("query: %w", context.Canceled)
 		}, Run: func(s *Stage) error {
 			return errors.Join(s.is(s.call(), Canceled), s.counted(server, s.Unary, figures{pass: 1, done: 1}))
@@ -174,11 +174,11 @@ func unary() []Case {
 			ServerOpts: Options{Failure: func(error) bool { return false }}, ClientOpts: Options{FailureCodes: []Code{Internal}},
 			Run: outcome(Unavailable, 0, 0)},
 
-		{Name: "a nested refusal is reported, and no failure", Server: oneNested,
+		{Name: "a nested refusal is reported, and is not a failure", Server: oneNested,
 			Unary: nest(func(_ *Stage, _ context.Context, err error) error { return err }), Run: nested},
 		{Name: "a wrapped nested refusal is reported, and no failure", Server: oneNested,
 			Unary: nest(func(_ *Stage, _ context.Context, err error) error { return fmt.Errorf("billing secret: %w", err) }), Run: nested},
-		{Name: "a nested refusal that the handler reports as Unavailable is no failure", Server: oneNested,
+		{Name: "a nested refusal that the handler reports as Unavailable is not a failure", Server: oneNested,
 			Unary: nest(func(s *Stage, ctx context.Context, err error) error {
 				refusal.Tell(ctx, err)
 				return s.Error(Unavailable, "come back")
@@ -290,7 +290,7 @@ func streams() []Case {
 		}, Run: func(s *Stage) error {
 			return errors.Join(s.is(s.drain(), DataLoss), s.counted(client, s.Stream, figures{pass: 1, done: 1, failed: 1, long: 1}))
 		}},
-		{Name: "a client's stream ends with its context, also if nobody reads it", Stream: endless, Run: func(s *Stage) error {
+		{Name: "a client's stream ends with its context, even if nobody reads it", Stream: endless, Run: func(s *Stage) error {
 			ctx, cancel := context.WithCancel(s.ctx)
 			defer cancel()
 			stream, err := s.client.Stream(ctx)
@@ -304,7 +304,7 @@ func streams() []Case {
 			return errors.Join(s.counted(client, s.Stream, figures{pass: 1, done: 1, long: 1}),
 				s.counted(server, s.Stream, figures{pass: 1, done: 1, long: 1}))
 		}},
-		{Name: "a client's stream that is left before its end is no failure", Stream: endless, Run: func(s *Stage) error {
+		{Name: "a client's stream that is abandoned before its end is not a failure", Stream: endless, Run: func(s *Stage) error {
 			ctx, cancel := context.WithCancel(s.ctx)
 			defer cancel()
 			stream, err := s.client.Stream(ctx)
@@ -325,7 +325,7 @@ func streams() []Case {
 	return list
 }
 
-// endless sends a response, and waits until its client has left.
+// endless sends a response, and waits until its client disconnects.
 func endless(s *Stage, ctx context.Context, send func() error) error {
 	err := send()
 	select {
@@ -368,7 +368,7 @@ func outcome(code Code, atServer, atClient int64) func(*Stage) error {
 	}
 }
 
-// nested checks a call that is answered with the refusal of the handler's own call.
+// nested checks a call whose handler responds with the refusal of a nested call.
 func nested(s *Stage) error {
 	return errors.Join(s.refused(s.call(), ResourceExhausted, "FLOW_BLOCKED", true), s.counted(server, s.Unary, figures{pass: 1, done: 1}))
 }
@@ -383,7 +383,7 @@ func (s *Stage) below(resource string) error {
 		return fmt.Errorf("the tree is\n%s", text(s.of[server]))
 	}
 	if n, ok := tree.Origin("nested", "ann"); !ok || n.Lifetime.Pass != 2 {
-		return fmt.Errorf("the nested call is none of ann's:\n%s", text(s.of[server]))
+		return fmt.Errorf("the nested call is not counted for ann:\n%s", text(s.of[server]))
 	}
 	return nil
 }

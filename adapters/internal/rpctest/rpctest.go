@@ -82,10 +82,10 @@ type Client struct {
 // Stream is the client's side of a stream.
 type Stream struct {
 	Recv  func() error // io.EOF at the end
-	Leave func()       // before the end; nil if the framework has no such call
+	Leave func()       // before the end; nil means that the framework has no such call
 }
 
-// Options are the options of an adapter for a server or a client.
+// Options are an adapter's options for a server or a client.
 type Options struct {
 	Guard   *api.Guard
 	Context string
@@ -116,7 +116,7 @@ type Case struct {
 	Run    func(*Stage) error
 	// OfStream means that the case needs streams.
 	OfStream bool
-	// Late makes the server give calls a deadline, which comes when the case closes late.
+	// Late makes the server give calls a deadline, which expires when the case closes late.
 	Late bool
 	// Patience limits the wait for an event that must come; 0 means the limit of go test.
 	Patience time.Duration
@@ -222,7 +222,7 @@ func (c *Case) Check(t testing.TB, f Framework) error {
 	})
 }
 
-// deadline is a context whose deadline has come when late is closed.
+// deadline is a context whose deadline expires when late is closed.
 type deadline struct {
 	context.Context
 	late chan struct{}
@@ -305,7 +305,7 @@ func text(g *api.Guard) string {
 	return to.String()
 }
 
-// figures are the counts of a resource.
+// figures are a resource's counts.
 type figures struct{ pass, block, done, failed, long, inFlight int64 }
 
 func (s *Stage) figures(at int, resource string) (f figures) {
@@ -337,8 +337,8 @@ func (s *Stage) leftOut(at int, resource string, want figures) error {
 	return s.judged(at, resource, 0, 1)
 }
 
-// judged waits until the breaker of a resource, if it has one, has counted that many calls and left
-// out that many: nodes count a call earlier.
+// judged waits until a resource's breaker, if it has one, has counted that many calls and left out
+// that many: nodes count a call earlier.
 func (s *Stage) judged(at int, resource string, calls, neutral int64) error {
 	return s.until(fmt.Sprintf("the breaker of %q has counted %d calls and left out %d", resource, calls, neutral), func() bool {
 		for _, b := range s.of[at].Breakers() {
@@ -362,7 +362,7 @@ func (s *Stage) is(err error, want Code) error {
 	return nil
 }
 
-// refused checks the error of a refusal.
+// refused checks a refusal's error.
 func (s *Stage) refused(err error, code Code, reason string, retry bool) error {
 	if err := s.is(err, code); err != nil {
 		return err

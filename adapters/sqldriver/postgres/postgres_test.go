@@ -232,7 +232,7 @@ func (s *stage) sleeping(t *testing.T, query string) (pid int) {
 	return pid
 }
 
-// late is a context whose deadline comes when the test closes it.
+// late is a context whose deadline expires when the test closes it.
 type late struct {
 	context.Context
 	done chan struct{}

@@ -1,4 +1,4 @@
-// Package godror has an error of the shape of github.com/godror/godror's.
+// Package godror defines an error like github.com/godror/godror's.
 package godror
 
 // OraErr is an error of Oracle.

@@ -1,4 +1,4 @@
-// Package sqlite has an error of the shape of modernc.org/sqlite's.
+// Package sqlite defines an error like modernc.org/sqlite's.
 package sqlite
 
 // Error is an error of SQLite.

@@ -1,4 +1,4 @@
-// Package sqlite3 has an error of the shape of github.com/ncruces/go-sqlite3's.
+// Package sqlite3 defines an error like github.com/ncruces/go-sqlite3's.
 package sqlite3
 
 // errorCode is a primary result code.
