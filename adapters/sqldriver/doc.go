@@ -3,7 +3,7 @@
 //
 //	db, err := sqldriver.Open("pgx", dsn, "orders")
 //
-// in place of sql.Open("pgx", dsn); [Connector] is for sql.OpenDB, [Driver] for sql.Register.
+// instead of sql.Open("pgx", dsn); [Connector] is for sql.OpenDB, [Driver] for sql.Register.
 //
 // A statement that no rule refuses runs as an outbound call of the resource "sql orders", and so
 // does the beginning of a transaction. A context can give it another name, as "sql orders.select":

@@ -101,6 +101,6 @@ func opened(dsn string) (*sql.DB, error) {
 		return nil, err
 	}
 
-	db, err := sqldriver.Open("pgx", dsn, "orders") // in place of sql.Open("pgx", dsn)
+	db, err := sqldriver.Open("pgx", dsn, "orders") // instead of sql.Open("pgx", dsn)
 	return db, err
 }

@@ -49,7 +49,7 @@ var (
 
 func orders(w http.ResponseWriter, r *http.Request) {
 	e, err := api.Entry(r.Context(), "GET /orders", api.Inbound())
-	if err != nil { // a *api.BlockError says which rule
+	if err != nil { // a *api.BlockError names the rule
 		http.Error(w, err.Error(), http.StatusTooManyRequests)
 		return
 	}

@@ -21,7 +21,7 @@ func main() {
 	if err := api.LoadRules(api.RuleSet{Flow: []flow.Rule{rule}}); err != nil {
 		log.Fatal(err)
 	}
-	db, err := sqldriver.Open("pgx", os.Getenv("DATABASE_URL"), "orders") // in place of sql.Open("pgx", ...)
+	db, err := sqldriver.Open("pgx", os.Getenv("DATABASE_URL"), "orders") // instead of sql.Open("pgx", ...)
 	if err != nil {
 		log.Fatal(err)
 	}
