@@ -39,7 +39,7 @@ func TestCommands(t *testing.T) {
 	})
 }
 
-// A refusal is the command's error, which go-redis does not retry, and nothing is sent.
+// A refused command returns an error that go-redis does not retry, and nothing is sent.
 func TestRefusals(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {
 		s.rules(once)
@@ -193,7 +193,7 @@ func TestWaitingTakesNoConnection(t *testing.T) {
 	})
 }
 
-// Which outcomes breakers count as failures.
+// Breakers count exactly the outcomes below as failures.
 func TestFailures(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {
 		full := func(t *testing.T) { // a server without memory
@@ -287,7 +287,7 @@ func TestBrokenConnections(t *testing.T) {
 	})
 }
 
-// The replies of a server that can't serve.
+// Replies of a server that can't serve are failures.
 func TestUnable(t *testing.T) {
 	for text, unable := range map[string]bool{
 		"LOADING Redis is loading the dataset in memory": true, "ERR max number of clients reached": true, "OOM command not allowed": true,
@@ -336,7 +336,7 @@ func (b *below) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	return next
 }
 
-// The hook of a cluster's client counts each command once, and so does that of its nodes; the
+// The hook of a cluster's client counts each command once, and so does the hook of its nodes; the
 // cluster's client does not retry their refusals at other nodes.
 func TestClusters(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *stage) {

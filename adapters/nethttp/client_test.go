@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/rules/gateway"
 )
 
-// comes returns a request of a peer, with lines of X-Forwarded-For.
+// comes returns a request from a peer, with the given X-Forwarded-For lines.
 func comes(peer string, forwarded ...string) *http.Request {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.RemoteAddr = peer
@@ -88,7 +88,7 @@ func TestClientsInEveryForm(t *testing.T) {
 	}
 }
 
-// A header is trusted for the same peers.
+// A header is trusted from the same peers.
 func TestTrustedHeaderInEveryForm(t *testing.T) {
 	inside := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::ffff:172.16.0.0/108")}
 	tcp := nethttp.TrustedHeader("X-User", inside...)

@@ -54,7 +54,7 @@ func TestHijackThroughUnwrap(t *testing.T) {
 	assert.Zero(t, <-held)
 }
 
-// A stream is recognized at its first flush, also through such a writer.
+// A stream is recognized at its first flush, even through such a writer.
 func TestFlushThroughUnwrap(t *testing.T) {
 	g := newGuard(t, api.RuleSet{})
 	mux := http.NewServeMux()

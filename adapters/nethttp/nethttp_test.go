@@ -41,7 +41,7 @@ func newGuard(t testing.TB, set api.RuleSet) *api.Guard {
 
 func ok(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) }
 
-// nobody is a writer without any cost.
+// nobody is a writer that costs nothing.
 type nobody struct{ header http.Header }
 
 func (n nobody) Header() http.Header         { return n.header }
@@ -305,7 +305,7 @@ func TestTransportEndsWithTheBody(t *testing.T) {
 	resp.Body.Close()
 }
 
-// closed records whether it was closed.
+// closed is a body that records whether it was closed.
 type closed struct {
 	io.Reader
 	is bool
@@ -382,8 +382,8 @@ type readWriteCloser struct {
 	io.Closer
 }
 
-// The body of an upgraded protocol can be written to, others can't; a transport that panics leaks
-// nothing.
+// The body of an upgraded protocol can be written to, but others can't; a transport that panics
+// leaks nothing.
 func TestTransportKeepsWhatBodiesCan(t *testing.T) {
 	g := newGuard(t, api.RuleSet{})
 	var resp *http.Response

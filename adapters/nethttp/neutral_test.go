@@ -120,10 +120,10 @@ func TestHandlersWhoseClientsLeft(t *testing.T) {
 	}
 }
 
-// known bug 238: a client that closes its WebSocket ends a stream, like one that leaves a stream of
-// events. The server cancels the request's context if the handler notices this through the reader
-// of Hijack; a half-open breaker would stay half-open, and a breaker that counts failures would
-// count failures only.
+// known bug 238: a client that closes its WebSocket ends a stream, like a client that closes a
+// stream of events. The server cancels the request's context if the handler notices this through
+// the reader of Hijack; a half-open breaker would stay half-open, and a breaker that counts
+// failures would count failures only.
 func TestHeldConnectionsWhoseClientsLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		end        func()

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 )
 
-// MySQLError has the shape of github.com/go-sql-driver/mysql's.
+// MySQLError is shaped like github.com/go-sql-driver/mysql's.
 type MySQLError struct {
 	Number   uint16
 	SQLState [5]byte
@@ -31,7 +31,7 @@ func mysqlError(number uint16, state string) error {
 	return e
 }
 
-// oldMySQLError is the same, from before it had a state.
+// oldMySQLError is like MySQLError before it had a state.
 type oldMySQLError struct {
 	Number  uint16
 	Message string
@@ -39,7 +39,7 @@ type oldMySQLError struct {
 
 func (e *oldMySQLError) Error() string { return e.Message }
 
-// MyError has the shape of github.com/go-mysql-org/go-mysql's.
+// MyError is shaped like github.com/go-mysql-org/go-mysql's.
 type MyError struct {
 	Code           uint16
 	Message, State string
@@ -47,7 +47,7 @@ type MyError struct {
 
 func (e *MyError) Error() string { return e.Message }
 
-// mssqlError has the shape of github.com/microsoft/go-mssqldb's.
+// mssqlError is shaped like github.com/microsoft/go-mssqldb's.
 type mssqlError struct {
 	Number int32
 	Class  uint8
@@ -57,7 +57,7 @@ func (e mssqlError) Error() string         { return "mssql" }
 func (e mssqlError) SQLErrorNumber() int32 { return e.Number }
 func (e mssqlError) SQLErrorClass() uint8  { return e.Class }
 
-// OracleError has the shape of github.com/sijms/go-ora's.
+// OracleError is shaped like github.com/sijms/go-ora's.
 type OracleError struct {
 	ErrCode int
 	ErrMsg  string
@@ -145,7 +145,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A series of duplicate keys opens no breaker.
+// A series of duplicate keys doesn't open a breaker.
 func TestDuplicateKeysOpenNoBreaker(t *testing.T) {
 	f := newFake()
 	db, g := open(t, f, api.RuleSet{Breaker: []breaker.Rule{{ID: "b", Resource: "sql orders", Threshold: 0.5}}})

@@ -330,7 +330,7 @@ func TestPanics(t *testing.T) {
 	assert.Equal(t, figures{pass: 1, failed: 1}, counted(g, "sql orders"))
 }
 
-// The ways to open a database, and the arguments of options.
+// Every way to open a database guards it, and options get the right arguments.
 func TestOpen(t *testing.T) {
 	f, g := newFake(), newGuard(t, api.RuleSet{})
 	opts := []sqldriver.Option{sqldriver.On(g), sqldriver.WithOptions(func(_ context.Context, query string, args []driver.NamedValue) []api.Option {
@@ -363,9 +363,9 @@ func TestOpen(t *testing.T) {
 	assert.Equal(t, figures{pass: 1}, counted(g, "sql opened connect"))
 }
 
-// known bug 233, 234: breakers leave out statements that the program has canceled, regardless of
-// the driver returns; but an error that the server reports counts as a success, and an error that
-// the user calls a failure counts as one.
+// known bug 233, 234: breakers leave out statements that the program has canceled, whatever the
+// driver returns; but an error that the server reports counts as a success, and an error that the
+// user calls a failure counts as one.
 func TestCancelledStatements(t *testing.T) {
 	for name, c := range map[string]struct {
 		err                 error
