@@ -165,7 +165,7 @@ func TestNames(t *testing.T) {
 	assert.ElementsMatch(t, []string{"GET /v1/users/:id", "GET /v1/files/*path", "PUT /v1/any", "POST __unmatched__", "GET __unmatched__"}, names)
 }
 
-// The body of a response that is a stream holds the call until it has been sent.
+// A streamed response body holds the call until it has been sent.
 func TestAStreamHoldsTheCall(t *testing.T) {
 	g := guard(t, api.RuleSet{})
 	body, to := io.Pipe()

@@ -27,7 +27,7 @@ var each = api.RuleSet{Hotspot: []hotspot.Rule{{
 
 var proxies = nethttp.Proxies{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, UnixSocket: true}
 
-// Over HTTP the client of a call is that of its request.
+// Over HTTP a call's client is its request's client.
 func TestClientAddressesByHTTP(t *testing.T) {
 	g := guard(t, each)
 	address := serveHTTP(t, func(srv *khttp.Server) { route(srv, "/x", func(context.Context) error { return nil }) },

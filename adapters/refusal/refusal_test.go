@@ -22,7 +22,7 @@ import (
 // refusedBy returns an error of the given kind without details.
 func refusedBy(k api.Kind) error { return &api.BlockError{Kind: k, Resource: "orders", Rule: "secret"} }
 
-// Checks the table of the package's documentation, and that every kind has a row in it.
+// The table in the package's documentation is right, and every kind has a row in it.
 func TestReportsOfKinds(t *testing.T) {
 	rows := map[api.Kind]struct {
 		status int
@@ -51,7 +51,7 @@ func TestReportsOfKinds(t *testing.T) {
 	}
 }
 
-// Calls that gave up, were refused, or whose client left are distinguished.
+// Calls that gave up, were refused, or whose client disconnected are distinguished.
 func TestReasons(t *testing.T) {
 	waited := func(cause error) error { return errors.Join(refusedBy(api.KindFlow), cause) }
 	for _, c := range []struct {

@@ -154,7 +154,7 @@ func TestDrainKeepsMessages(t *testing.T) {
 	})
 }
 
-// How errors count.
+// Breakers count errors as the cases say.
 func TestFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		handle func(g *api.Guard, m *message.Message) error
