@@ -20,7 +20,7 @@ type refused struct {
 // Error names no rule.
 func (r *refused) Error() string { return r.message }
 
-// Unwrap returns what api.Entry returned.
+// Unwrap returns the error from api.Entry.
 func (r *refused) Unwrap() error { return r.err }
 
 // refuse turns an error of api.Entry into one of connect, for a client of that protocol.

@@ -242,7 +242,7 @@ func until(t *testing.T, ok func() bool) {
 	require.True(t, meet.Until(meet.Patience, ok), "it never comes to pass")
 }
 
-// Origins and parameters can be read from what earlier middleware has stored.
+// Origins and parameters can be read from values that earlier middleware has stored.
 func TestValuesOfTheContext(t *testing.T) {
 	g, err := api.New(api.Config{})
 	if err != nil {

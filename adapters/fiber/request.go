@@ -34,8 +34,8 @@ func request(c fiber.Ctx, at route, whole bool) *http.Request {
 	return r.WithContext(&response.Carried{Context: c.Context(), By: c, Local: c.RequestCtx().LocalAddr()})
 }
 
-// Value reads what earlier middleware has stored under the key by c.Locals, as text: "" if nothing is
-// there.
+// Value reads the value that earlier middleware has stored under the key with c.Locals, as text, or
+// "" if nothing is there.
 //
 //	Middleware(nethttp.Origin(Value("tenant")))
 func Value(key string) nethttp.Value {

@@ -58,8 +58,8 @@ func Middleware(opts ...nethttp.Option) gin.HandlerFunc {
 // valued is set by the first [Value]; until then requests carry nothing extra.
 var valued atomic.Bool
 
-// Value reads what earlier middleware has stored under the key by c.Set, as text: "" if nothing is
-// there.
+// Value reads the value that earlier middleware has stored under the key with c.Set, as text, or ""
+// if nothing is there.
 //
 //	Middleware(nethttp.Origin(Value("tenant")))
 func Value(key string) nethttp.Value {

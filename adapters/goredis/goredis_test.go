@@ -314,7 +314,7 @@ func TestPanics(t *testing.T) {
 	})
 }
 
-// below is a hook below the guard: it records what is sent, or panics.
+// below is a hook below the guard: it records sent commands, or panics.
 type below struct {
 	names  []string
 	panics bool

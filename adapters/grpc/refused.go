@@ -40,7 +40,7 @@ func refuse(err error) *refused {
 // Error names the rule, as the *api.BlockError does; the status doesn't.
 func (r *refused) Error() string { return r.err.Error() }
 
-// Unwrap returns what api.Entry returned.
+// Unwrap returns the error from api.Entry.
 func (r *refused) Unwrap() error { return r.err }
 
 // GRPCStatus is for status.FromError.

@@ -210,7 +210,7 @@ func TestAConnectionThatBreaksWhenItIsTakenOver(t *testing.T) {
 	})
 }
 
-// Origins and parameters can be read from what earlier middleware has stored.
+// Origins and parameters can be read from values that earlier middleware has stored.
 func TestValuesOfTheContext(t *testing.T) {
 	g, err := api.New(api.Config{})
 	if err != nil {

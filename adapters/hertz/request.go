@@ -42,8 +42,8 @@ func request(ctx context.Context, c *app.RequestContext, whole bool) *http.Reque
 	return r.WithContext(with)
 }
 
-// Value reads what earlier middleware has stored under the key by c.Set, as text: "" if nothing is
-// there.
+// Value reads the value that earlier middleware has stored under the key with c.Set, as text, or ""
+// if nothing is there.
 //
 //	Middleware(nethttp.Origin(Value("tenant")))
 func Value(key string) nethttp.Value {

@@ -62,8 +62,8 @@ func with(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
 
-// Before a real reverse proxy: groups limit what several routes share, each value has its own
-// limit, and refused requests never reach the backend.
+// Before a real reverse proxy: groups limit several routes together, each value has its own limit,
+// and refused requests never reach the backend.
 func TestGatewayBeforeAReverseProxy(t *testing.T) {
 	g := gatewayGuard(t, api.RuleSet{
 		Groups: []gateway.Group{shopGroup},

@@ -64,7 +64,7 @@ func Of(err error) Refusal {
 	return Refusal{Blocked, block}
 }
 
-// goneOrClosing looks at what ended the context of a call that waited. If a client disconnects,
+// goneOrClosing returns the reason why a waiting call's context ended. If a client disconnects,
 // net/http and its like give no cause. A server that closes may give one, as [signal.NotifyContext]
 // does for its signals; a cause from anyone else isn't the client either.
 func goneOrClosing(err error) Reason {

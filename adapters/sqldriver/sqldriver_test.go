@@ -50,7 +50,7 @@ func counted(g *api.Guard, resource string) figures {
 	return figures{n.Lifetime.Pass, n.Lifetime.Block, n.Lifetime.Exception, n.InFlight}
 }
 
-// play uses a database as programs do, and returns what they see.
+// play uses a database as programs do, and returns the results that they see.
 func play(db *sql.DB) string {
 	db.SetMaxOpenConns(1)
 	ctx := context.Background()

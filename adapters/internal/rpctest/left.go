@@ -11,8 +11,8 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// Impatient returns the context of requests to a net/http server that leaves ten seconds for an
-// answer, and a Guard that makes every second call of a name wait a minute, to test that such a
+// Impatient returns the context of requests to a net/http server that leaves ten seconds for a
+// response, and a Guard that makes every second call of a name wait a minute, to test that such a
 // call is refused immediately. Use it in a synctest bubble.
 func Impatient(t *testing.T) (context.Context, *api.Guard) {
 	t.Helper()
