@@ -17,7 +17,7 @@ import (
 
 var random = chance.Source
 
-// rounds returns the number of repetitions of a test: less under the race detector, and less with
+// rounds returns the number of repetitions of a test: fewer under the race detector, and fewer with
 // -short.
 func rounds(n int) int {
 	if race.Enabled {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A resource includes the node of its first context, also when that has left the tree and come
+// A resource includes the node of its first context, even after that node was evicted and brought
 // back.
 func TestResourceIncludesItsFirstContext(t *testing.T) {
 	tree, _ := newTree(t, Caps{})
@@ -49,8 +49,8 @@ func TestEmptyBranchKeepsNothing(t *testing.T) {
 	require.Equal(t, 1, b.Len())
 }
 
-// Looking for idle nodes without finding any costs nothing, also if the first context of every
-// resource has left and is remembered.
+// A search that finds no idle nodes allocates nothing, even if the first context of every resource
+// was evicted and is remembered.
 func TestSweepThatFindsNothing(t *testing.T) {
 	tree, o := newTree(t, Caps{})
 	for i := range 100 {

@@ -5,11 +5,11 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Looking finds the nodes that a call would be counted on without adding any to the tree: a missing
-// node is made outside it, for the caller alone.
+// The methods below find the nodes that a call would be counted on without adding any to the tree:
+// for a missing node they return a new one outside it, for the caller alone.
 
-// HasPlace reports whether [Registry.Obtain] would find or make the member of that name now; idle
-// members may still make room when Obtain is called.
+// HasPlace reports whether [Registry.Obtain] would find or make the member of that name now. If it
+// returns false, Obtain may still succeed by evicting idle members.
 func (r *Registry[T, V]) HasPlace(name string) bool {
 	if _, ok := r.Find(name); ok || !r.budget.full() {
 		return true

@@ -11,9 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The properties that a registry requires of the map below it, while the map grows, shrinks and is
-// iterated: no stored member gets lost, none is there twice, and deleted ones are gone. known bug
-// 77
+// While the map below a registry grows, shrinks and is iterated, no stored member gets lost, none
+// appears twice, and deleted members are gone. known bug 77
 func TestRegistryMapConforms(t *testing.T) {
 	const writers, rounds, each = 4, 30, 64
 	r, _ := newRegistry(newBudget(1 << 20))
@@ -41,7 +40,7 @@ func TestRegistryMapConforms(t *testing.T) {
 				}
 				for i := range stays {
 					if seen[fmt.Sprint("stays", i)] != 1 {
-						t.Errorf("stays%d was passed over", i)
+						t.Errorf("stays%d was skipped", i)
 					}
 				}
 			}
@@ -58,7 +57,7 @@ func TestRegistryMapConforms(t *testing.T) {
 				}
 				r.Evict(0) // of others as well
 				for i, m := range mine {
-					// One that was marked before it was busy has left.
+					// A member that was marked before it was in use has been evicted.
 					if found, ok := r.Find(name(i)); (!ok || found != m) && !m.retired.Load() {
 						t.Errorf("%q was lost", name(i))
 					}

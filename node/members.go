@@ -3,9 +3,9 @@ package node
 import "github.com/penstock-go/penstock/internal/shared"
 
 // members holds a registry's members by name. Most registries have one, the single context of a
-// resource; a table for it would be larger than its node. Changes need the registry's lock, finding
-// needs none. A name is in one of the two places at a time: so a reader that looks in first and
-// then in rest finds it, or it was absent in between.
+// resource; a table for it would be larger than its node. Changes need the registry's lock, lookups
+// don't. A name is in either first or rest, never in both: so a reader that looks in first and then
+// in rest finds it, or it was absent in between.
 type members[T any, V Member[T]] struct {
 	one  shared.Pointer[T]
 	rest shared.Pointer[hashTable[T]] // made for the second member
@@ -49,7 +49,8 @@ func (m *members[T, V]) delete(name string) {
 	}
 }
 
-// each yields the members; of members that come or go meanwhile, it yields some, but none twice.
+// each yields the members. Of members added or removed during the iteration it yields some, but
+// none twice.
 func (m *members[T, V]) each(yield func(name string, v V) bool) {
 	one := m.one.Load()
 	if one != nil && !yield(V(one).Key(), one) {
@@ -70,14 +71,14 @@ func (m *members[T, V]) each(yield func(name string, v V) bool) {
 // lookup touches a slot, the member and its name, which costs as much as in a large map when none
 // of it is cached.
 //
-// A slot gets a hash once and keeps it, so that probing never meets a gap: a leaving member only
-// removes its pointer, and a returning one finds the slot again. When too few slots are free, or
-// too many members have left, the rest are copied to a new table. A reader of the old one finds the
-// members that were there when it began.
+// A slot gets a hash once and keeps it, so that probing never meets a gap: removing a member clears
+// only its pointer, and the same member finds the slot again later. When too few slots are free, or
+// too many members were removed, the remaining ones are copied to a new table. A reader of the old
+// one finds the members that were there when it began.
 type hashTable[T any] struct {
 	slots []slot[T] // a power of two
-	used  int       // that have a hash
-	live  int       // that have a member
+	used  int       // slots that have a hash
+	live  int       // slots that have a member
 }
 
 type slot[T any] struct {
@@ -127,7 +128,7 @@ func remove[T any, V Member[T]](t *hashTable[T], name string) bool {
 	return true
 }
 
-// store puts a member in a slot that it, or one with the same hash, has left, or in a free one.
+// store puts a member in the slot of a removed member with the same hash, or in a free one.
 func (t *hashTable[T]) store(hash uint64, v *T) {
 	i := t.home(hash)
 	for ; t.slots[i].hash.Load() != 0; i = t.after(i) {

@@ -10,9 +10,9 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Names come and go, so that the table grows, shrinks and has slots reused, while others look and
-// iterate. A member that stays is found at any moment, and iterated over once; one that comes or
-// goes is found if it was there throughout, and never if it was absent throughout.
+// Names are added and removed, so that the table grows, shrinks and reuses slots, while others look
+// up and iterate. A permanent member is found at any moment, and yielded once; any other is found
+// if it was present during the whole lookup, and never if it was absent during all of it.
 func TestSimMembers(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"}
 	schedules.Random(t, func(s *schedules.Schedule) {
@@ -20,7 +20,7 @@ func TestSimMembers(t *testing.T) {
 		// In a random order, so that any of them may be the first one.
 		order := s.Rand.Perm(len(names))
 		there := make(map[string]*seat)
-		changed := make(map[string]int) // how often a name came or went, begun and done
+		changed := make(map[string]int) // begun and finished additions and removals, by name
 		stay := make(map[string]bool)
 		of := make(map[string]*seat)
 		for _, i := range order {
@@ -86,14 +86,14 @@ func TestSimMembers(t *testing.T) {
 			var seen []string
 			m.each(func(name string, v *seat) bool {
 				if slices.Contains(seen, name) || v != of[name] {
-					s.Failf("%s is walked over again", name)
+					s.Failf("%s is yielded twice", name)
 				}
 				seen = append(seen, name)
 				return true
 			})
 			for _, name := range names {
 				if changed[name] == before[name] && before[name]%2 == 0 && slices.Contains(seen, name) != (was[name] != nil) {
-					s.Failf("%s: walked over is %v, there all the while is %v", name, slices.Contains(seen, name), was[name] != nil)
+					s.Failf("%s: yielded is %v, present throughout is %v", name, slices.Contains(seen, name), was[name] != nil)
 				}
 			}
 		})

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The members equal those of a map, whether they are one or many.
+// The members equal the entries of a map, for one member and for many.
 func TestMembersAreTheirTwin(t *testing.T) {
 	for seed := range uint64(100) {
 		random := rand.New(rand.NewPCG(seed, 2))

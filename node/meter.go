@@ -9,7 +9,7 @@ import (
 // code that decides needs [StatisticNode.FindWindow] and [StatisticNode.NeedSemaphore].
 func (n *StatisticNode) Meters() *meter.Set { return n.meters.Load() }
 
-// Metered reports whether any rule looks at the node.
+// Metered reports whether any rule uses a meter of the node.
 func (n *StatisticNode) Metered() bool { return n.meters.Load() != nil }
 
 // Window returns the window for m, and makes it if there is none. The shape must be valid.
@@ -43,8 +43,9 @@ func (n *StatisticNode) Window(now int64, m meter.Meter, seed *stat.Window) *sta
 	return w
 }
 
-// Remember makes windows made until [StatisticNode.Forget] begin with the node's counts as of now.
-// They are for rules that are in force and will get to the node later. An earlier Remember stands.
+// Remember makes windows that are made until [StatisticNode.Forget] begin with the node's counts as
+// of now, for rules that are in force but reach the node later. If Remember is already in effect,
+// it does nothing.
 func (n *StatisticNode) Remember(now int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -65,8 +66,8 @@ func (n *StatisticNode) FindWindow(m meter.Meter) *stat.Window {
 	return n.seeded().Window(m)
 }
 
-// seeded returns the meters that a decision may look at. They are loaded before the flag: while a
-// meter is published but not seeded the flag is set, and its maker holds mu until it is seeded.
+// seeded returns the meters that a decision may use. They are loaded before the flag: while a meter
+// is published but not seeded the flag is set, and its maker holds mu until it is seeded.
 func (n *StatisticNode) seeded() *meter.Set {
 	m := n.meters.Load()
 	if !n.seeding.Load() {
@@ -80,7 +81,7 @@ func (n *StatisticNode) seeded() *meter.Set {
 // NeedSemaphore returns the node's semaphore for owner, made if there is none. Like a window it is
 // published first and then seeded with the units in flight. Code that counts a call counts it first
 // and then looks for a semaphore, so every call that did not see the semaphore is in the seed.
-// Others may be in it too, see [StatisticNode.Settle].
+// Other calls may be in it too; see [StatisticNode.Settle].
 func (n *StatisticNode) NeedSemaphore(owner any) *meter.Semaphore {
 	if g := n.seeded().Semaphore(owner); g != nil {
 		return g
@@ -98,9 +99,9 @@ func (n *StatisticNode) NeedSemaphore(owner any) *meter.Semaphore {
 		defer n.seeding.Store(false)
 	}
 	n.meters.Store(old.WithSemaphore(g, owner))
-	if meter.CountsAll(owner) { // calls that never saw a shadow semaphore never leave it either
+	if meter.CountsAll(owner) { // calls that didn't acquire a shadow semaphore don't release it either
 		g.Seed(n.UnitsInFlight())
-		n.Settle(g) // corrects for calls that came or went since the number was read
+		n.Settle(g) // corrects for calls that started or ended since the number was read
 	}
 	return g
 }

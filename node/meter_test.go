@@ -122,7 +122,7 @@ func dropMeters(n *StatisticNode, keep ...meter.Meter) {
 }
 
 // found by review: a window could be seen before it was seeded, so callers at that moment were
-// admitted over a limit that was used up.
+// admitted although the limit was used up.
 func TestWindowAdmitsNobodyBeforeItIsSeeded(t *testing.T) {
 	strict := perSecond
 	strict.Shape.Strict = true
@@ -174,7 +174,7 @@ func TestSemaphoreAdmitsNobodyBeforeItIsSeeded(t *testing.T) {
 	}
 }
 
-// The excess in a semaphore's seed goes while others are in flight.
+// The excess in a semaphore's seed is removed while other calls are in flight.
 func TestSemaphoreSettlesUnderway(t *testing.T) {
 	n := NewStatisticNode(layout(t))
 	n.AddPass(0, epoch, 3)
@@ -193,7 +193,7 @@ func TestSemaphoreSettlesUnderway(t *testing.T) {
 	require.EqualValues(t, 1, g.InUse())
 }
 
-// Calls that count themselves and then look for windows, while one is made: the window has each of
+// Calls count themselves and then look for windows while one is made: the window counts each of
 // them, some perhaps twice.
 func TestWindowMissesNobody(t *testing.T) {
 	layout := layout(t)

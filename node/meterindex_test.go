@@ -61,7 +61,7 @@ func TestManyMeters(t *testing.T) {
 	assert.False(t, n.Metered())
 }
 
-// A reader that looks while others are made finds each that was there when it began, and none
+// A reader that looks while meters are added finds each meter that existed when it began, and none
 // twice.
 func TestManyMetersAtOnce(t *testing.T) {
 	n := NewStatisticNode(layout(t))

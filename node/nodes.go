@@ -5,8 +5,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// DefaultNode counts the calls of one resource in one context. Its place is below the node it was
-// first called from, and doesn't change until it leaves.
+// DefaultNode counts the calls of one resource in one context. It is placed below the node it was
+// first called from, and stays there until it is evicted.
 type DefaultNode struct {
 	entrance *EntranceNode
 	cluster  *ClusterNode
@@ -14,11 +14,11 @@ type DefaultNode struct {
 	StatisticNode
 	Branch
 	in    *Branch      // where it is in the tree; nil if nowhere. Guarded by Tree.placing
-	below *DefaultNode // that it is to be placed below, until it is; nil for the entrance. Likewise
+	below *DefaultNode // parent to place it below, until it is placed; nil for the entrance. Likewise guarded
 }
 
-// newCall returns the node of a resource's calls in a context. It must be seen by no
-// call before the registry has it.
+// newCall returns the node of a resource's calls in a context. No call may see it before it is
+// registered.
 func newCall(e *EntranceNode, c *ClusterNode, below *DefaultNode, layout *stat.Layout) *DefaultNode {
 	n := &DefaultNode{entrance: e, cluster: c, below: below}
 	n.Init(layout)
@@ -40,9 +40,9 @@ func (n *DefaultNode) Key() string { return n.entrance.name }
 // Cluster returns the node of the resource over all contexts.
 func (n *DefaultNode) Cluster() *ClusterNode { return n.cluster }
 
-// Joint reports whether the resource's node includes the counts of this node, see
-// [stat.Counters.Include]: then a call must be counted on this node and not on that one. That holds
-// for the first context of each resource, and never changes.
+// Joint reports whether the resource's node includes the counts of this node (see
+// [stat.Counters.Include]); a call is then counted on this node and not on the resource's. That
+// holds for the first context of each resource, and never changes.
 func (n *DefaultNode) Joint() bool { return n.joint }
 
 // Retire marks the node as leaving the tree. Nothing can be placed below it then.
@@ -51,12 +51,12 @@ func (n *DefaultNode) Retire(leaving bool) {
 	n.retired.Store(leaving)
 }
 
-// Idle reports whether the node can leave: it is idle and has no children.
+// Idle reports whether the node can be evicted: it is idle and has no children.
 func (n *DefaultNode) Idle(now int64) bool {
 	return n.vacant(n.Retired()) && n.StatisticNode.Idle(now)
 }
 
-// ClusterNode counts the calls of one resource, whatever their context.
+// ClusterNode counts the calls of one resource, regardless of their context.
 type ClusterNode struct {
 	name    string
 	first   shared.Pointer[DefaultNode] // most resources have one context
@@ -92,13 +92,13 @@ func (n *ClusterNode) MarkEntered() {
 func (n *ClusterNode) Calls() *Registry[DefaultNode, *DefaultNode] { return &n.calls }
 
 // Included returns the call node that the resource's node includes (see [DefaultNode.Joint]), even
-// if it has left the tree; nil before the first call.
+// if that was removed from the tree; nil before the first call.
 func (n *ClusterNode) Included() *DefaultNode { return n.included.Load() }
 
 // Origins returns the nodes of the resource by caller.
 func (n *ClusterNode) Origins() *Registry[OriginNode, *OriginNode] { return &n.origins }
 
-// OverflowOrigin returns the node of the callers beyond the cap, nil if there were none.
+// OverflowOrigin returns the node of the callers beyond the cap, or nil if there were none.
 func (n *ClusterNode) OverflowOrigin() *OriginNode { return n.overflowOrigin.Load() }
 
 // Retire marks the node as leaving, and the nodes of its calls and callers, which leave with it.
@@ -108,8 +108,8 @@ func (n *ClusterNode) Retire(leaving bool) {
 	n.origins.Retire(leaving)
 }
 
-// AnyLeft reports whether the resource's node, or one of the call's nodes, has left the tree. It is
-// for callers that have counted a call on them.
+// AnyLeft reports whether the resource's node, or one of the call's nodes, was evicted from the
+// tree. It is for callers that have counted a call on them.
 //
 // The resource is checked first. It is marked, found idle and removed, and then so are its call and
 // origin nodes, all under one lock; a goroutine that brings it back does so afterwards, and brings
@@ -127,8 +127,8 @@ func (n *ClusterNode) AnyLeft(nodes []*StatisticNode) bool {
 	return false
 }
 
-// Idle reports whether the node can leave: the node, its call nodes and its origin nodes are all
-// idle, and none of its call nodes has children.
+// Idle reports whether the node can be evicted: the node, its call nodes and its origin nodes are
+// all idle, and none of its call nodes has children.
 func (n *ClusterNode) Idle(now int64) bool {
 	if !n.StatisticNode.Idle(now) {
 		return false
@@ -183,10 +183,10 @@ func (n *EntranceNode) Retire(leaving bool) {
 	n.retired.Store(leaving)
 }
 
-// Retired reports whether the node has left the tree.
+// Retired reports whether the node was removed from the tree.
 func (n *EntranceNode) Retired() bool { return n.retired.Load() }
 
-// Idle reports whether the node can leave: it has no children.
+// Idle reports whether the node can be evicted: it has no children.
 func (n *EntranceNode) Idle(int64) bool { return n.vacant(n.Retired()) }
 
 // Branch holds the children of a node. The zero value has none. It is safe for concurrent use.
@@ -222,7 +222,7 @@ func (b *Branch) close(closed bool) {
 }
 
 // vacant reports whether the branch has no children and, if its node is leaving, whether none can
-// be added: a branch that had a child when it was to be closed stayed open.
+// be added: a branch that had a child when close was called is still open.
 func (b *Branch) vacant(leaving bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -43,49 +43,49 @@ type Member[T any] interface {
 	*T
 	// Key returns the name under which the member is kept.
 	Key() string
-	// Retire marks the member as leaving, so that users notice from now on; false removes the mark.
+	// Retire marks the member as leaving, so that its users notice; false removes the mark.
 	Retire(leaving bool)
-	// Idle reports whether the member can leave.
+	// Idle reports whether the member can be evicted.
 	Idle(now int64) bool
 }
 
 // Registry keeps members by name: as many as its budget has places, and pinned ones in addition.
-// When there is no place, idle members make room. It is safe for concurrent use; finding a member
+// When no place is left, idle members are evicted. It is safe for concurrent use; finding a member
 // takes no lock.
 //
-// # A member in use does not get lost
+// # A member in use is never lost
 //
-// A call may find a member, be delayed, and use it when it has already left. Two things make that
-// harmless.
+// A call may find a member, be delayed, and use the member after it was evicted. Two rules make
+// that harmless.
 //
-// A name never has two members: one that has left is remembered weakly, and while anything refers
-// to it, its name gets that one back and not another. So units that a call takes or counts on a
-// member that has left are still there for the next call.
+// First, a name never has two members: an evicted member is remembered weakly, and while anything
+// refers to it, its name gets that member back and no new one. So units that a call takes or counts
+// on an evicted member are still there for the next call.
 //
-// And the member comes back: the registry marks the member, then checks whether it is idle, and
-// only then removes it; a call counts on the member, then checks the mark. One of the two sees the
-// other: either the registry sees the count and leaves the member where it is, or the call sees the
-// mark and restores the member.
+// Second, the member is restored: the registry marks the member, then checks whether it is idle,
+// and only then removes it; a call counts on the member, then checks the mark. One of the two sees
+// the other: either the registry sees the count and keeps the member, or the call sees the mark and
+// restores the member.
 type Registry[T any, V Member[T]] struct {
 	items members[T, V]
 	*policy[T, V]
 
 	mu     shared.Mutex
 	pinned map[string]bool
-	gone   map[string]shared.Weak[T] // have left, and may be in use
+	gone   map[string]shared.Weak[T] // evicted members that may be in use
 }
 
 // policy has the functions shared by all registries of a kind.
 type policy[T any, V Member[T]] struct {
 	budget *Budget
 	build  func(name string) V
-	left   func(V)         // called with a member that left
-	room   func(now int64) // makes idle members leave, here and elsewhere
+	left   func(V)         // called with an evicted member
+	room   func(now int64) // evicts idle members, here and elsewhere
 }
 
 // NewRegistry returns an empty registry. It makes its members with build and calls left for each
-// that leaves, both under its lock; when the budget is used up it calls room, without the lock,
-// which may evict here or in another registry that shares the budget. left and room may be nil.
+// evicted member, both under its lock. When the budget is used up, it calls room without the lock;
+// room may evict here or in another registry that shares the budget. left and room may be nil.
 func NewRegistry[T any, V Member[T]](budget *Budget, build func(name string) V, left func(V), room func(now int64)) *Registry[T, V] {
 	return &Registry[T, V]{policy: &policy[T, V]{budget: budget, build: build, left: left, room: room}}
 }
@@ -95,8 +95,8 @@ func (r *Registry[T, V]) Find(name string) (V, bool) {
 	return r.items.load(name)
 }
 
-// Obtain returns the member of that name, made if there is none. It returns false if there is no
-// place for it.
+// Obtain returns the member of that name, made if there is none. It returns false if no place is
+// left for it.
 func (r *Registry[T, V]) Obtain(name string, now int64) (V, bool) {
 	if v, ok := r.Find(name); ok {
 		return v, true
@@ -104,8 +104,9 @@ func (r *Registry[T, V]) Obtain(name string, now int64) (V, bool) {
 	return r.obtain(name, now, r.build, nil)
 }
 
-// obtain is Obtain for a name that was not found, with functions of the caller's: build makes a
-// member, and back, which may be nil, is called with one that is brought back, before others see it.
+// obtain is like Obtain for a name that was not found, but with the caller's functions: build makes
+// a member, and back, which may be nil, is called with a member that is brought back, before others
+// see it.
 func (r *Registry[T, V]) obtain(name string, now int64, build func(name string) V, back func(V)) (V, bool) {
 	if r.budget.full() && r.room != nil {
 		r.room(now)
@@ -123,9 +124,9 @@ func (r *Registry[T, V]) obtain(name string, now int64, build func(name string) 
 	return r.putLocked(name, build, back), true
 }
 
-// putLocked makes a member, or brings back the one that has left, if anything still refers to it.
-// It keeps a copy of the name, because the caller's may be part of a whole request. The caller
-// holds mu.
+// putLocked makes a member, or brings back the evicted one, if anything still refers to it. It
+// keeps a copy of the name, because the caller's may be part of a whole request. The caller holds
+// mu.
 func (r *Registry[T, V]) putLocked(name string, build func(name string) V, back func(V)) V {
 	v := V(r.gone[name].Value())
 	if v == nil {
@@ -179,13 +180,13 @@ func (r *Registry[T, V]) reserveLocked(name string) {
 const unpinnedAtOnce = 64
 
 // Unpin turns every pinned member that keep doesn't want into an ordinary one. It may take the
-// budget beyond its cap; the next new name then finds no place. A new name waits while a few
-// members are handled, never for all of them.
+// budget beyond its cap; the next new name is then rejected. A new name waits while a few members
+// are checked, never for all of them.
 func (r *Registry[T, V]) Unpin(keep func(name string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := 0
-	for name := range r.pinned { // other goroutines may add and delete names meanwhile
+	for name := range r.pinned { // other goroutines may add and delete names during the loop
 		if r.pinned[name] && !keep(name) {
 			delete(r.pinned, name)
 			if _, ok := r.Find(name); ok {
@@ -254,8 +255,8 @@ func (r *Registry[T, V]) Evict(now int64) int {
 	return n
 }
 
-// forget drops weak references to members that nothing refers to any longer. The rest goes to a new
-// map, since a large map stays large.
+// forget drops the weak references to members that nothing else refers to. The remaining ones move
+// to a new map, since a map never shrinks.
 func (r *Registry[T, V]) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -270,7 +271,7 @@ func (r *Registry[T, V]) forget() {
 	}
 }
 
-// evict removes a member unless it is pinned or in use. It marks before it checks, see the type's
+// evict removes a member unless it is pinned or in use. It marks before it checks; see the type's
 // comment.
 func (r *Registry[T, V]) evict(name string, v V, now int64) bool {
 	r.mu.Lock()

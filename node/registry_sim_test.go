@@ -20,9 +20,9 @@ func (m *seat) Key() string         { return m.name }
 func (m *seat) Retire(leaving bool) { m.retired.Store(leaving) }
 func (m *seat) Idle(int64) bool     { return m.users.Load() == 0 }
 
-// Callers use members while others evict, pin and unpin. A caller that uses a member, and has
-// checked the mark since, finds it in its place throughout, and no caller finds another. In the end
-// the number of places taken is the number of members.
+// Callers use members while others evict, pin and unpin. Once a caller that uses a member has
+// checked the mark, the member stays registered, and no caller finds a different one under its
+// name. In the end the number of places taken equals the number of members.
 func TestSimRegistry(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		budget := newBudget(2)

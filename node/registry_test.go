@@ -86,7 +86,7 @@ func TestRegistryScripts(t *testing.T) {
 			{use("a"), "[a] 1 0 []"},
 			{use("b"), "[a b] 2 0 []"},
 			{obtain("c"), "[a b] 2 1 []"}, // rejected
-			{obtain("a"), "[a b] 2 1 []"}, // a present one is not
+			{obtain("a"), "[a b] 2 1 []"}, // a name that is present is not rejected
 			{leave("a"), "[a b] 2 1 []"},
 			{obtain("c"), "[b c] 2 1 [a]"},
 			{evict, "[b] 1 1 [a c]"},
@@ -124,7 +124,7 @@ func TestRegistryScripts(t *testing.T) {
 			{reserve("a"), "[a p] 0 1 []"}, // gives its place back
 			{obtain("b"), "[a b p] 1 1 []"},
 			{reserve("q"), "[a b p] 1 1 []"},
-			{keep("a"), "[a b p] 2 1 []"}, // q never came
+			{keep("a"), "[a b p] 2 1 []"}, // q was never obtained
 			{leave("a"), "[a b p] 2 1 []"},
 			{evict, "[a] 0 1 [b p]"},
 			{reserve("p"), "[a] 0 1 [b p]"},
@@ -187,7 +187,7 @@ func TestRegistryScripts(t *testing.T) {
 	}
 }
 
-// A cap holds while many ask for new names, and every place taken has a member.
+// A cap holds while many goroutines ask for new names, and every place taken has a member.
 func TestRegistryCapUnderACrowd(t *testing.T) { // known bug 105
 	r := random(t)
 	budget := newBudget(50)
@@ -226,15 +226,15 @@ func TestRegistryCapUnderACrowd(t *testing.T) { // known bug 105
 	require.Zero(t, budget.Used())
 }
 
-// The order on which the promise of Registry rests: whenever a call comes, either the registry sees
-// it, or it sees the mark.
+// Registry relies on this order: whenever a call uses a member, either the registry sees the call,
+// or the call sees the mark.
 func TestRegistryMarksBeforeItLooks(t *testing.T) {
 	for look := 1; look <= 2; look++ {
 		registry, _ := newRegistry(newBudget(1))
 		m, _ := registry.Obtain("a", 0)
 		looks, marked := 0, false
 		m.looked = func() {
-			if looks++; looks == look { // a call comes just after
+			if looks++; looks == look { // a call starts right after
 				m.busy.Add(1)
 				marked = m.retired.Load()
 			}
@@ -249,7 +249,7 @@ func TestRegistryMarksBeforeItLooks(t *testing.T) {
 	}
 }
 
-// A budget never has more places taken than it has, not even for a moment.
+// A budget never has more than its cap of places taken, not even for a moment.
 func TestBudgetUnderACrowd(t *testing.T) {
 	b := newBudget(1)
 	var taken, over, got atomic.Int64

@@ -10,7 +10,7 @@ import (
 )
 
 // A name has one member as long as anything refers to it; after that it is forgotten. Schedules
-// never forget: collection can't be part of a schedule, see shared.Weak.
+// never forget, because garbage collection can't be part of a schedule; see shared.Weak.
 func TestRegistryRemembersWhoIsHeld(t *testing.T) {
 	registry, _ := newRegistry(newBudget(3))
 	held, _ := registry.Obtain("held", 0)

@@ -15,10 +15,10 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// known bug 2, 58: a semaphore is made, dropped and made anew while calls come and go, as they do
-// in packages slots and core: they take units if a rule requires it, count themselves, and then
-// look for the semaphore. Of calls admitted by a rule never more run than it allows, and it admits
-// none beside as many that came without it. When all have left, the whole limit is free.
+// known bug 2, 58: a semaphore is made, dropped and made again while calls start and end as in
+// packages slots and core: they take units if a rule requires it, count themselves, and then look
+// for the semaphore. The calls admitted by a rule never exceed its limit, and it admits none while
+// unmetered calls use up the limit. When all calls have ended, the whole limit is free.
 func TestSimSemaphoreUnderTraffic(t *testing.T) {
 	const limit = 2
 	schedules.Random(t, func(s *schedules.Schedule) {
@@ -31,11 +31,11 @@ func TestSimSemaphoreUnderTraffic(t *testing.T) {
 		n.Include(&part.Counters)
 		now, ruled, drops := epoch, false, s.Rand.IntN(3) == 0
 		running := 0
-		metered := make(map[int]int64) // calls in flight that the semaphore must have, and their units
+		metered := make(map[int]int64) // calls in flight that the semaphore must count, and their units
 		semaphores := make(map[*meter.Semaphore]bool)
 		for i := range uint32(2 + s.Rand.IntN(2)) {
 			units, joins, twice := 1+s.Rand.Int64N(2), s.Rand.IntN(2) == 0, s.Rand.IntN(2)
-			stays := s.Rand.IntN(40)                        // in flight, for so many steps, if it came without the rule
+			stays := s.Rand.IntN(40)                        // number of steps in flight, if it was not metered
 			to := []*StatisticNode{n, part}[s.Rand.IntN(2)] // n includes the other
 			s.Go(func() {
 				for turn := range 1 + twice {
@@ -63,10 +63,10 @@ func TestSimSemaphoreUnderTraffic(t *testing.T) {
 						}
 						beside := units
 						for other := range before {
-							beside += metered[other] // they may have left meanwhile
+							beside += metered[other] // they may have ended since
 						}
 						if beside > limit && !drops {
-							s.Failf("let in beside %d units, the limit is %d", beside-units, limit)
+							s.Failf("admitted with %d units in flight, the limit is %d", beside-units, limit)
 						}
 						metered[call] = units
 					}
@@ -134,9 +134,9 @@ func TestSimSemaphoreUnderTraffic(t *testing.T) {
 	})
 }
 
-// known bug 164: cells that semaphores and windows need under contention are dropped once their
-// node was idle for a minute and somebody reads the node or looks for room, and not before: also if
-// buckets are longer than that, and if rules are in shadow mode.
+// known bug 164: the cells that semaphores and windows need under contention are dropped when
+// somebody reads the node or looks for room after the node has been idle for a minute, and not
+// before, even if buckets are longer than a minute or rules are in shadow mode.
 func TestSimIdleNodeNeedsNoLanes(t *testing.T) {
 	var contended [3]int
 	schedules.Random(t, func(s *schedules.Schedule) {

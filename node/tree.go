@@ -18,7 +18,7 @@ const (
 	OverflowName   = "(overflow)" // for nodes that stand for all names beyond a cap
 )
 
-// SentinelDefaultContext is Sentinel's name of the default context, in its formats and in chain
+// SentinelDefaultContext is Sentinel's name for the default context, in its formats and in chain
 // rules written for it.
 const SentinelDefaultContext = "sentinel_default_context"
 
@@ -51,8 +51,8 @@ func (c Caps) withDefaults() (Caps, error) {
 	return c, nil
 }
 
-// sweepDepth is the number of levels of nested calls that can leave in one search that makes room,
-// so that it ends although new nodes keep being added.
+// sweepDepth is the number of levels of nested calls that one search for room can evict. The limit
+// makes the search end even while new nodes keep being added.
 const sweepDepth = 16
 
 // sweepPause is the time between two searches of a full tree for idle nodes, so that a flood of new
@@ -87,7 +87,7 @@ type Owner interface {
 }
 
 // NewTree returns a tree with a root, the default context and the inbound root. The cluster nodes,
-// made by [Tree.InitCluster], stay with their owner.
+// initialized by [Tree.InitCluster], stay with their owner.
 func NewTree(layout *stat.Layout, caps Caps, resources Owner) (*Tree, error) {
 	caps, err := caps.withDefaults()
 	if err != nil {
@@ -150,16 +150,16 @@ func (t *Tree) Entrances() *Registry[EntranceNode, *EntranceNode] { return t.ent
 // their cap.
 func (t *Tree) OverflowEntrance() *EntranceNode { return t.overflow }
 
-// Resources returns the places for cluster nodes.
+// Resources returns the budget for cluster nodes.
 func (t *Tree) Resources() *Budget { return t.names }
 
-// Contexts returns the places for entrance nodes.
+// Contexts returns the budget for entrance nodes.
 func (t *Tree) Contexts() *Budget { return t.contexts }
 
-// Calls returns the places for call nodes.
+// Calls returns the budget for call nodes.
 func (t *Tree) Calls() *Budget { return t.calls }
 
-// Origins returns the places for origin nodes.
+// Origins returns the budget for origin nodes.
 func (t *Tree) Origins() *Budget { return t.origins }
 
 // Entrance returns the entrance node of a context; "" is the default context.
@@ -204,23 +204,26 @@ func (t *Tree) Call(e *EntranceNode, c *ClusterNode, parent *DefaultNode, now in
 	return n
 }
 
-// place puts a call node into the tree, unless it is there already: below the parent that it was made,
-// or brought back, with or, if that is not in the same context or has left, below the entrance.
+// place puts a call node into the tree, unless it is there already. It goes below the parent with
+// which it was made or brought back, or below the entrance if that parent is in another context or
+// was evicted.
 //
 // Another goroutine may find a node, and call from it, before the goroutine that made it has placed
-// it. So a parent that isn't in the tree yet is placed first, as are its own parents. Each is asked for
-// its parent once, so that ends even if nodes that were brought back name each other.
+// it. So a parent that isn't in the tree yet is placed first, as are its own parents. Each is asked
+// for its parent once, so this ends even if nodes that were brought back name each other as
+// parents.
 //
-// A node that is removed from its registry is removed from the tree after that. So place checks
-// afterwards whether the node is still registered, and holds placing until then: a node that is
-// restored meanwhile must not be removed again.
+// A node is removed from its registry first and from the tree second. So place checks at the end
+// whether the node is still registered, and holds placing until then: a node that is restored in
+// between must not be removed again.
 func (t *Tree) place(n *DefaultNode, now int64) {
 	t.placing.Lock()
 	t.placeLocked(n, now)
 	t.placing.Unlock()
 }
 
-// placeLocked is place for a caller that holds placing; it lets go of it to look for an entrance.
+// placeLocked is place for a caller that holds placing. It releases placing while it looks for an
+// entrance.
 func (t *Tree) placeLocked(n *DefaultNode, now int64) {
 	parent := n.below
 	n.below = nil
@@ -236,7 +239,7 @@ func (t *Tree) placeLocked(n *DefaultNode, now int64) {
 			n.in = &parent.Branch
 		case n.entrance.Branch.add(n):
 			n.in = &n.entrance.Branch
-		default: // the entrance has left: there is another by now, or soon will be
+		default: // the entrance was evicted: there is another by now, or soon will be
 			t.placing.Unlock()
 			e := t.Entrance(n.entrance.name, now)
 			t.placing.Lock()
@@ -250,8 +253,8 @@ func (t *Tree) placeLocked(n *DefaultNode, now int64) {
 	}
 }
 
-// moveBelow prepares a node that is brought back: it is placed below the node that calls it now, and
-// whoever finds it may place nodes below it at once.
+// moveBelow prepares a node that is brought back: it is placed below the node that calls it now,
+// and other goroutines that find it may place nodes below it at once.
 func (t *Tree) moveBelow(n, parent *DefaultNode) {
 	n.close(false)
 	t.placing.Lock()
@@ -297,7 +300,7 @@ func (t *Tree) RestoreCall(n *DefaultNode, now int64) {
 	t.place(n, now)
 }
 
-// MakeRoom evicts idle nodes, at most once a second and by one caller at a time.
+// MakeRoom evicts idle nodes, at most once per second and by one caller at a time.
 func (t *Tree) MakeRoom(now int64) {
 	if !t.sweeping.TryLock() {
 		return
@@ -316,8 +319,8 @@ func (t *Tree) Evict(now int64) int {
 	return t.sweepLocked(now, math.MaxInt)
 }
 
-// sweepLocked repeats while nodes leave, at most depth times, since a node can leave only after its
-// children. The caller holds sweeping.
+// sweepLocked evicts idle nodes until none is left, in at most depth passes: a node can be evicted
+// only after its children. The caller holds sweeping.
 func (t *Tree) sweepLocked(now int64, depth int) int {
 	evicted := 0
 	for range depth {

@@ -11,7 +11,7 @@ import (
 )
 
 // simTree returns a tree without caps and the owner of its resources, which calls left for each
-// that leaves.
+// evicted resource.
 func simTree(left func(*ClusterNode)) (*Tree, *owner) {
 	layout, err := stat.NewLayout(time.Second, 2, 1)
 	if err != nil {
@@ -27,8 +27,8 @@ func simTree(left func(*ClusterNode)) (*Tree, *owner) {
 }
 
 // Calls of two contexts are placed and counted while others evict. In the end each registered call
-// node is in the tree, once, and each node there is registered; and the resource's node has all
-// calls, whichever of them it includes.
+// node is in the tree once, each node in the tree is registered, and the resource's node has
+// counted all calls, regardless of which call node it includes.
 func TestSimTree(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		tree, _ := simTree(nil)
@@ -74,9 +74,9 @@ func TestSimTree(t *testing.T) {
 	})
 }
 
-// known bug 3: resources leave and come back while calls of three contexts are counted, on the node
-// that the resource includes or on both, and looked for. In the end the tree has every running
-// call, and so have the registered resources.
+// known bug 3: resources are evicted and brought back while calls of three contexts are counted, on
+// the node that the resource includes or on both. In the end the tree counts every running call,
+// and so do the registered resources.
 func TestSimResourceLeaves(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		tree, o := simTree(func(c *ClusterNode) {
@@ -85,7 +85,7 @@ func TestSimResourceLeaves(t *testing.T) {
 		})
 		contexts := []string{"web", "job", ""}
 		late := epoch + seconds(300)
-		if s.Rand.IntN(2) == 0 { // its first context has come, and perhaps left
+		if s.Rand.IntN(2) == 0 { // its first context was added, and perhaps evicted
 			c, _ := o.Obtain("a", epoch)
 			n := tree.Call(tree.Entrance("web", epoch), c, nil, epoch)
 			n.AddPass(0, epoch, 1)
@@ -153,9 +153,9 @@ func TestSimResourceLeaves(t *testing.T) {
 	})
 }
 
-// known bug 241: two callers come by the same path, and the one that finds the other's node calls
-// from there before that has its place. Whoever is first, the nested call is below it, whether the
-// nodes are new or brought back.
+// known bug 241: two callers use the same path, and the one that finds the other's node makes a
+// nested call before that node is placed. In either order the nested call ends up below that node,
+// whether the nodes are new or brought back.
 func TestSimNestedCallsStandBelowTheirCaller(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		tree, _ := simTree(nil)

@@ -16,7 +16,7 @@ import (
 )
 
 // count counts a call on a node as a slot does: first it counts, then it checks whether the node
-// has left. It returns the node that has the count.
+// was evicted. It returns the node that has the count.
 func count(tree *Tree, n *DefaultNode, lane uint32, now int64) *DefaultNode {
 	n.AddPass(lane, now, 1)
 	if n.Retired() {
@@ -67,8 +67,8 @@ func TestTreeEntrances(t *testing.T) {
 	require.EqualValues(t, 1, tree.Contexts().Overflows())
 }
 
-// There is one call node for each resource and context, below its first caller, whoever calls it
-// later.
+// There is one call node for each resource and context. It stays below its first caller, even if
+// others call it later.
 func TestTreeCall(t *testing.T) {
 	tree, o := newTree(t, Caps{})
 	web, batch := tree.Entrance("web", epoch), tree.Entrance("batch", epoch)
@@ -126,7 +126,7 @@ func TestTreeOverflows(t *testing.T) {
 	require.Equal(t, "batch", tree.Call(tree.Entrance("batch", later), c, nil, later).Context())
 }
 
-// Idle nodes leave from the leaves up, and nodes in use stay with all above them.
+// Idle nodes are evicted from the leaves up; nodes in use stay, and so do all nodes above them.
 func TestTreeEvicts(t *testing.T) {
 	tree, o := newTree(t, Caps{})
 	web, batch := tree.Entrance("web", epoch), tree.Entrance("batch", epoch)
@@ -196,7 +196,7 @@ func TestTreeKeepsWhatIsMetered(t *testing.T) {
 	}
 }
 
-// At any depth, all idle nodes leave in one search.
+// One search evicts all idle nodes, at any depth.
 func TestTreeEvictsChains(t *testing.T) {
 	tree, o := newTree(t, Caps{})
 	web := tree.Entrance("web", epoch)
@@ -235,7 +235,7 @@ func TestTreeMakesRoomOnceASecond(t *testing.T) {
 	require.Equal(t, "web", tree.Call(web, a, nil, now+seconds(1)).Context())
 }
 
-// A call found its node and was delayed until the node had left.
+// A call found its node and was delayed until the node was evicted.
 func TestTreeRestores(t *testing.T) {
 	later := epoch + seconds(600)
 	t.Run("a node, its parent, its entrance", func(t *testing.T) {
@@ -326,8 +326,8 @@ func TestTreeRestores(t *testing.T) {
 	})
 }
 
-// A resource leaves with its call nodes. A child that is placed below one of them at that moment
-// keeps it, or gets another place, but never below a node that has left.
+// A resource is evicted with its call nodes. A child placed below one of them at that moment either
+// keeps that node in the tree or is placed elsewhere, never below an evicted node.
 func TestTreeChildComesAsItsParentLeaves(t *testing.T) {
 	tree, o := newTree(t, Caps{})
 	a, b := o.cluster(t, "a"), o.cluster(t, "b")
@@ -361,9 +361,9 @@ func TestTreeChildOutlivesItsParent(t *testing.T) {
 	require.Empty(t, paths(tree))
 }
 
-// Calls come in, nested and not, are delayed between finding their nodes and counting there, while
-// another goroutine evicts idle nodes: each count is found by walking down the tree, and each node
-// only once.
+// Calls, some of them nested, are delayed between finding their nodes and counting there, while
+// another goroutine evicts idle nodes. A walk down the tree finds every count, and each node only
+// once.
 func TestTreeLosesNoCallInUse(t *testing.T) {
 	r := random(t)
 	tree, o := newTree(t, Caps{Contexts: 100, Calls: 1 << 20})
@@ -440,8 +440,8 @@ func TestTreeLosesNoCallInUse(t *testing.T) {
 	require.Equal(t, len(seen)-overflows, tree.Calls().Used())
 }
 
-// A resource leaves with its call nodes, so no node may be placed below one of them once the
-// resource was seen to be idle: it would be outside the tree.
+// A resource is evicted with its call nodes, so once it was seen to be idle, no node may be placed
+// below one of them: it would be outside the tree.
 func TestTreePlacesNothingBelowAResourceThatLeaves(t *testing.T) {
 	tree, o := newTree(t, Caps{})
 	a := o.cluster(t, "a")
@@ -455,9 +455,9 @@ func TestTreePlacesNothingBelowAResourceThatLeaves(t *testing.T) {
 	require.ElementsMatch(t, []string{"web/a", "web/b", "web/a/c"}, paths(tree))
 }
 
-// Two nodes left and come back at the same time, each called from the other: both
-// are registered, neither stands yet. They must not end up below each other, where
-// nobody finds them.
+// Two evicted nodes are brought back at the same time, each called from the other: both are
+// registered, neither is placed yet. They must not end up below each other, where no walk finds
+// them.
 func TestTreeHasNoCircles(t *testing.T) {
 	tree, o := newTree(t, Caps{})
 	web := tree.Entrance("web", epoch)
@@ -474,7 +474,7 @@ func TestTreeHasNoCircles(t *testing.T) {
 	require.ElementsMatch(t, []string{"web/a", "web/a/b"}, paths(tree))
 }
 
-// A node that left and is brought back stands below the node that calls it then.
+// An evicted node that is brought back is placed below the node that calls it then.
 func TestNodeComesBackBelowItsCaller(t *testing.T) {
 	tree, o := newTree(t, Caps{})
 	web := tree.Entrance("web", epoch)
@@ -486,8 +486,8 @@ func TestNodeComesBackBelowItsCaller(t *testing.T) {
 	require.ElementsMatch(t, []string{"web/outer", "web/outer/inner"}, paths(tree))
 }
 
-// A node that had a child when it was marked, and lost it before it was checked, is still open to
-// others. It must not leave.
+// A node that had a child when it was marked, and lost it before it was checked, still accepts
+// children. It must not be evicted.
 func TestTreeKeepsWhatIsOpen(t *testing.T) {
 	tree, o := newTree(t, Caps{})
 	web := tree.Entrance("web", epoch)
@@ -510,7 +510,7 @@ func TestTreeKeepsWhatIsOpen(t *testing.T) {
 	require.True(t, batch.Idle(epoch))
 }
 
-// restless is an owner that always finds one more that can leave.
+// restless is an owner that always finds one more node to evict.
 type restless struct {
 	owner
 	searches int
@@ -521,8 +521,8 @@ func (r *restless) Evict(int64) int {
 	return 1
 }
 
-// A search that makes room for a call ends, although new nodes keep coming in, and are idle until
-// they are counted on.
+// A search that makes room for a call ends, even while new nodes keep being added, which are idle
+// until a call counts on them.
 func TestTreeMakesRoomInTime(t *testing.T) {
 	o := new(restless)
 	tree, err := NewTree(layout(t), Caps{}, o)
