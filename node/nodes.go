@@ -108,7 +108,7 @@ func (n *ClusterNode) Retire(leaving bool) {
 	n.origins.Retire(leaving)
 }
 
-// AnyLeft reports whether the resource's node, or one of the call's nodes, was evicted from the
+// AnyLeft reports whether the resource's node, or one of the call's nodes, was removed from the
 // tree. It is for callers that have counted a call on them.
 //
 // The resource is checked first. It is marked, found idle and removed, and then so are its call and

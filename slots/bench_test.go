@@ -44,7 +44,7 @@ func BenchmarkNoRule(b *testing.B) {
 	}
 }
 
-// The cost of watching for leaks, per call.
+// BenchmarkLeakAfter measures the cost per call of watching for leaks.
 func BenchmarkLeakAfter(b *testing.B) {
 	e := newEngine(b, engine.Config{LeakAfter: time.Minute})
 	defer e.Close()
@@ -56,7 +56,7 @@ func BenchmarkLeakAfter(b *testing.B) {
 	}
 }
 
-// The cost of percentiles, per call, beside BenchmarkNoRule.
+// BenchmarkPercentiles measures the cost per call of percentiles, compared with BenchmarkNoRule.
 func BenchmarkPercentiles(b *testing.B) {
 	chain := trial.Chain().Replace(slots.Percentiles().(engine.Slot))
 	e, err := engine.NewEngine(engine.Config{Chain: chain})
@@ -89,7 +89,7 @@ func BenchmarkBlocked(b *testing.B) {
 }
 
 // BenchmarkKeepRefusals measures the cost that keeping the last rejections adds to a rejected call,
-// in the median of paired runs. The two alternate, so that other work of the machine slows both.
+// as the median of paired runs. The two alternate, so that other work of the machine slows both.
 func BenchmarkKeepRefusals(b *testing.B) {
 	const calls = 1_000
 	ctx := context.Background()

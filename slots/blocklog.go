@@ -5,10 +5,10 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// blockLog writes the block log: at most one line a second for each rule and resource, with the
-// number of rejections since the last and the caller and value of the first of them, and about 64
-// KiB of lines. Lines without room are reported as one number in a later second. A timer reports
-// the rest of a burst, within two seconds of the line before.
+// blockLog writes the block log: at most one line per second for each rule and resource, with the
+// number of rejections since the previous line and the caller and value of the first of them, and
+// at most about 64 KiB of lines per second. Lines beyond that are reported as one number in a later
+// second. A timer reports the end of a burst, within two seconds of the previous line.
 type blockLog struct{}
 
 // Name returns "log".

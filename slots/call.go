@@ -16,7 +16,7 @@ type Call struct{ inv *engine.Invocation }
 // shared overflow name.
 func (c Call) Resource() string { return c.inv.Resource().Name() }
 
-// Origin returns the name of the caller, "" if there is none.
+// Origin returns the name of the caller, or "" if there is none.
 func (c Call) Origin() string { return c.inv.Origin() }
 
 // ContextName returns the name of the context that the call came in through.
@@ -28,7 +28,7 @@ func (c Call) Context() context.Context { return c.inv.Context() }
 // Args returns the arguments given with the call.
 func (c Call) Args() []any { return c.inv.Args() }
 
-// Param returns the value attached under a name; false if there is none, or several.
+// Param returns the value attached under a name, or false if there is none, or several.
 func (c Call) Param(name string) (argument.Value, bool) {
 	if v, _ := c.inv.ParamValue(name); v != nil {
 		return *v, true
@@ -36,7 +36,7 @@ func (c Call) Param(name string) (argument.Value, bool) {
 	return argument.Value{}, false
 }
 
-// Endpoint returns the server of the call, "" if the caller didn't name it.
+// Endpoint returns the server of the call, or "" if the caller didn't name it.
 func (c Call) Endpoint() string { return c.inv.Endpoint() }
 
 // Units returns the units that the call takes, at least 1.
@@ -58,12 +58,12 @@ func (c Call) Failed() bool { return c.inv.Failed() }
 // wait, or exited. Slots don't read the clock.
 func (c Call) Now() time.Time { return time.Unix(0, c.inv.Now()) }
 
-// Took returns the time since the call asked to enter; at its end that is its response time. It is
-// never negative.
+// Took returns the time since the call asked to enter; at the end of the call, that is its response
+// time. It is never negative.
 func (c Call) Took() time.Duration { return time.Duration(max(0, c.inv.Now()-c.inv.Began())) }
 
-// Lane returns nearly an index of the processor that the call runs on, from 0, for custom counters
-// on which processors should not contend.
+// Lane returns a number, from 0, that usually identifies the processor that the call runs on, for
+// custom counters on which processors should not contend.
 func (c Call) Lane() uint32 { return c.inv.Lane() }
 
 // Refuse returns the verdict that rejects the call for a reason: its error is of core.KindCustom
@@ -73,8 +73,8 @@ func (c Call) Lane() uint32 { return c.inv.Lane() }
 // resource, all others are reported as "other reasons", with 503.
 func (c Call) Refuse(reason string) Verdict { return Verdict{Block: c.inv.Refuse(reason).Block} }
 
-// RefuseWith is [Call.Refuse] with the HTTP status that adapters use, from 400 to 599, or the
-// corresponding gRPC code. Without one, or with another, that is 503.
+// RefuseWith is like [Call.Refuse], but sets the HTTP status, 400 to 599, that adapters return, as
+// it is or as the corresponding gRPC code. Any other status counts as 503.
 func (c Call) RefuseWith(reason string, status int) Verdict {
 	return Verdict{Block: c.inv.RefuseWith(reason, status).Block}
 }
@@ -85,7 +85,8 @@ func (c Call) Hold(h Holder, units int64) {
 	c.inv.Reserve(engine.Reservation{Holder: holder{h}, Units: units, UntilExit: true})
 }
 
-// Holder takes back, at now, units that it granted a call. It must be safe for concurrent use.
+// Holder takes back units that it granted a call; now is the time on the Guard's clock. It must be
+// safe for concurrent use.
 type Holder interface {
 	GiveBack(units int64, now time.Time)
 }

@@ -2,12 +2,12 @@ package slots
 
 import "github.com/penstock-go/penstock/internal/engine"
 
-// Chain has the slots in order. It is immutable, and safe for concurrent use.
+// Chain holds the slots in order. It is immutable, and safe for concurrent use.
 type Chain engine.Chain
 
-// NewChain returns a chain of slots in the given order: custom slots, and those of the library,
-// which are the Slots of [Default]. It panics if a slot plays no role or two have the same name: a
-// chain is written in code, not read as input.
+// NewChain returns a chain of slots in the given order: custom slots and the library's, which are
+// the Slots of [Default]. It panics if a slot plays no role or two have the same name: a chain is
+// written in code, not read as input.
 func NewChain(slots ...Slot) *Chain {
 	parts := make([]engine.Slot, len(slots))
 	for i, s := range slots {
@@ -16,13 +16,13 @@ func NewChain(slots ...Slot) *Chain {
 	return (*Chain)(engine.NewChain(parts...))
 }
 
-// Position is the place where [Chain.With] inserts a slot.
+// Position is the position at which [Chain.With] inserts a slot.
 type Position engine.Position
 
-// Before returns the place right before the named slot.
+// Before returns the position right before the named slot.
 func Before(slot string) Position { return Position(engine.Before(slot)) }
 
-// After returns the place right after the named slot.
+// After returns the position right after the named slot.
 func After(slot string) Position { return Position(engine.After(slot)) }
 
 // With returns a new chain with one more slot. It panics if there is no slot of that name.

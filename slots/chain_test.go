@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// spy is a slot that records each phase, and the state by then.
+// spy is a slot that records each phase and the state at that time.
 type spy struct {
 	name string
 	out  *strings.Builder
@@ -48,7 +48,7 @@ func figures(inv *engine.Invocation) string {
 	return fmt.Sprintf("pass %d, block %d, complete %d", t.Pass, t.Block, t.Complete)
 }
 
-// The order of the standard chain, seen by spies between its slots. To rewrite the transcripts:
+// Spies between the slots of the standard chain record its order. To rewrite the transcripts:
 // PENSTOCK_UPDATE=1 go test ./slots
 func TestOrder(t *testing.T) {
 	assert.Equal(t, []string{"nodeSelector", "clusterBuilder", "log", "statistic", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "outlier"}, trial.Chain().Names())

@@ -1,6 +1,5 @@
-// Package slots defines the chain of slots, and the types for custom slots. Most programs don't
-// import it. The order is defined in one place, [Default]; each of the library's slots is thin and
-// leaves the work to the package of its family.
+// Package slots provides the chain of slots and the types for custom slots. Only [Default] defines
+// the order; each of the library's slots is thin and leaves the work to its family's package.
 //
 // A custom slot has a name, plays one or more roles, and sees the call as a [Call]:
 //

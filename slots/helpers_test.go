@@ -18,8 +18,8 @@ func TestMain(m *testing.M) { books.Main(m) }
 
 var start = time.Unix(1_700_000_000, 0)
 
-// newGuard returns an engine with the standard chain on a clock that stands still, and its log. At
-// the end of the test it must hold nothing.
+// newGuard returns an engine with the standard chain on a manual clock, and its log. At the end of
+// the test no call may hold anything.
 func newGuard(t *testing.T, rules ...flow.Rule) (*engine.Engine, *clocks.Manual, *lines) {
 	t.Helper()
 	clock, log := clocks.NewManual(start), new(lines)
@@ -29,7 +29,7 @@ func newGuard(t *testing.T, rules ...flow.Rule) (*engine.Engine, *clocks.Manual,
 	return e, clock, log
 }
 
-// lines collects a logger's output, a line for each record.
+// lines collects a logger's output, one line per record.
 type lines struct{ strings.Builder }
 
 func (l *lines) all() []string {

@@ -25,8 +25,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
-// One line a second for each rule and resource, with the number of rejections since the last. The
-// rest of a burst is reported without another rejection. known bug 178
+// The log has at most one line per second for each rule and resource, with the number of rejections
+// since the previous one. The end of a burst is reported without another rejection. known bug 178
 func TestBlockLog(t *testing.T) {
 	e, clock, log := newGuard(t,
 		flow.Rule{ID: "app", Resource: "orders", Threshold: 0, Origin: "app"},
@@ -62,7 +62,7 @@ func TestBlockLog(t *testing.T) {
 		fmt.Sprintf(line, "carts", "all", 1),
 		fmt.Sprintf(line, "orders", "app origin=app", 4),
 		fmt.Sprintf(line, "orders", "all", 3),            // a second later
-		fmt.Sprintf(line, "orders", "app origin=app", 1), // by itself, after a second without one
+		fmt.Sprintf(line, "orders", "app origin=app", 1), // immediately, after a second without one
 	}, got)
 	call("orders", "app", 3)
 	require.NoError(t, e.Close())
@@ -70,8 +70,8 @@ func TestBlockLog(t *testing.T) {
 	assert.Contains(t, log.all()[8], fmt.Sprintf(line, "orders", "app origin=app", 3), "which Close tells")
 }
 
-// The rest of a burst is reported within two seconds on the machine's clock, too, and the timer for
-// it ends by itself: the bubble could not end while it ran. known bug 178
+// The end of a burst is reported within two seconds on the machine's clock, too, and its timer
+// stops by itself: the bubble could not end while it ran. known bug 178
 func TestBlockLogTellsTheRestOfABurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lines
@@ -94,7 +94,7 @@ func TestBlockLogTellsTheRestOfABurst(t *testing.T) {
 	})
 }
 
-// A handler that panics loses the lines that it gets, and no others.
+// A handler that panics loses the lines passed to it, and no others.
 func TestBlockLogOfAHandlerThatPanics(t *testing.T) {
 	reported, calls := int64(0), 0
 	clock := clocks.NewManual(start)
@@ -128,8 +128,8 @@ func TestBlockLogOfAHandlerThatPanics(t *testing.T) {
 	assert.EqualValues(t, 2, e.Failures())
 }
 
-// A name of any content makes one line of text, and one object of JSON with the right fields. known
-// bug 104
+// A name with any content produces one line of text, and one JSON object with the right fields.
+// known bug 104
 func TestBlockLogOfHostileNames(t *testing.T) {
 	for _, name := range []string{
 		"a\nb", "a\r\nlevel=ERROR msg=forged", "\x1b[31mred", "a\u2028b", "nul\x00", `"}{"level":"ERROR"`, `\`, "\xff", "a b=c", "",
@@ -165,7 +165,7 @@ func TestBlockLogOfHostileNames(t *testing.T) {
 		assert.Len(t, record, 7)
 	}
 
-	// No call and no rule has a name of a megabyte.
+	// No call and no rule can have a name of a megabyte.
 	name := strings.Repeat("x", 1<<20)
 	e, _, log := newGuard(t, flow.Rule{Resource: ".*", Match: spec.MatchRegex, Threshold: 0})
 	_, err := e.Enter(t.Context(), name, nil)
@@ -174,7 +174,7 @@ func TestBlockLogOfHostileNames(t *testing.T) {
 	assert.Empty(t, log.all())
 }
 
-// Every rejection is reported exactly once, by any goroutine.
+// Every rejection on any goroutine is reported exactly once.
 func TestBlockLogCountsEveryRefusal(t *testing.T) {
 	var mu sync.Mutex
 	reported, records := int64(0), 0
@@ -209,14 +209,14 @@ func TestBlockLogHandlerMakesGuardedCalls(t *testing.T) {
 	e = newEngine(t, engine.Config{Clock: clocks.NewManual(start), Logger: slog.New(counting{slog.DiscardHandler, func(slog.Record) {
 		depth++
 		if depth > 10 {
-			t.Error("it goes round and round")
+			t.Error("the handler calls itself again and again")
 			return
 		}
 		entry, _ := e.Enter(t.Context(), "log", nil)
 		entry.Exit()
 		_, _ = e.Enter(t.Context(), "orders", nil)
 		if depth == 1 {
-			_ = e.Close() // reports the rejection above, and comes here again
+			_ = e.Close() // reports the rejection above, and calls this handler again
 		}
 		assert.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error {
 			return flow.Compile(b, []flow.Rule{{Resource: "orders", Threshold: 0}, {Resource: "log", Threshold: 0}})
@@ -226,7 +226,7 @@ func TestBlockLogHandlerMakesGuardedCalls(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrBlocked)
 }
 
-// A rejection is reported also if counting it fails.
+// A rejection is reported even if counting it fails.
 func TestBlockLogComesBeforeTheStatistic(t *testing.T) {
 	names := trial.Chain().Names()
 	assert.Less(t, strings.Index(strings.Join(names, " "), "log"), strings.Index(strings.Join(names, " "), "statistic"))

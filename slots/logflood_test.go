@@ -34,8 +34,8 @@ func rawHandler(out *bytes.Buffer) slog.Handler {
 	}}
 }
 
-// No handler gets a part of a name that controls a terminal, also beyond ASCII, and none gets a
-// long name. known bug 104
+// No handler receives characters that control a terminal, even beyond ASCII, or an overlong name.
+// known bug 104
 func TestBlockLogEscapesAndCutsNames(t *testing.T) {
 	for _, name := range []string{
 		"next\u0085line", "csi\u009b31m", "right\u202eleft", "line\u2028separator", "zero\u200bwidth", "\x7f", "a\nb", "\xff", "\U000e0001tag",
@@ -61,7 +61,7 @@ func TestBlockLogEscapesAndCutsNames(t *testing.T) {
 	}
 }
 
-// With any number of names, the output of the block log is bounded per second and at Close; and
+// With any number of names, the output of the block log is bounded per second and at Close, and
 // every rejection is reported. known bug 122
 func TestBlockLogOfAFloodOfNames(t *testing.T) {
 	var out bytes.Buffer
@@ -76,7 +76,7 @@ func TestBlockLogOfAFloodOfNames(t *testing.T) {
 		_ = raw.Handle(context.Background(), r)
 	}})}, flow.Rule{ID: "all", Resource: ".*", Match: spec.MatchRegex, Threshold: 0})
 	const seconds, names = 3, 5000
-	bound := 80 << 10 // the budget, and a line that begins within it
+	bound := 80 << 10 // the budget, plus a line that begins within it
 	for second := range seconds {
 		out.Reset()
 		for i := range names {

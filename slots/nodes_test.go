@@ -19,7 +19,7 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 )
 
-// chains find the nodes of a call in every possible way.
+// chains returns chains that find the nodes of a call in every possible way.
 func chains(then ...engine.Slot) map[string]*engine.Chain {
 	all := make(map[string]*engine.Chain)
 	for name, first := range map[string][]engine.Slot{
@@ -40,8 +40,8 @@ func ofChain(t *testing.T, chain *engine.Chain) *engine.Engine {
 	return e
 }
 
-// A call is counted once on its resource, and a rule that comes later finds it once, however the
-// chain finds its nodes.
+// A call is counted once on its resource, and a rule added later finds it once, regardless of how
+// the chain finds its nodes.
 func TestResourceCountsOnce(t *testing.T) {
 	for name, chain := range chains(trial.Slot("statistic"), engine.FamilySlot(core.KindFlow)) {
 		t.Run(name, func(t *testing.T) {
@@ -68,8 +68,8 @@ func TestResourceCountsOnce(t *testing.T) {
 	}
 }
 
-// A semaphore that is made while calls are in flight releases them as they end, however the chain
-// finds the nodes: the limit holds while calls overlap.
+// A semaphore that is made while calls are in flight releases their units as they end, regardless
+// of how the chain finds the nodes: the limit holds while calls overlap.
 func TestSemaphoreForCallsInFlight(t *testing.T) {
 	for name, chain := range chains(trial.Slot("statistic"), engine.FamilySlot(core.KindIsolation)) {
 		t.Run(name, func(t *testing.T) {
@@ -96,8 +96,8 @@ func TestSemaphoreForCallsInFlight(t *testing.T) {
 	}
 }
 
-// A rule meters a call node that the resource includes. The node leaves, the rule is removed, and
-// the node comes back: nothing meters it.
+// A rule meters a call node that the resource includes. The node is evicted, the rule is removed,
+// and the node is brought back: nothing meters it.
 func TestMetersOfANodeThatLeft(t *testing.T) {
 	e, clock, _ := newGuard(t)
 	r := e.PinResource("orders")

@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// diary is a custom slot in every role, which records its calls, and rejects the caller mallory.
+// diary is a custom slot that plays every role, records its calls, and rejects the caller mallory.
 type diary struct {
 	log    []string
 	panics string // the phase
@@ -75,7 +75,7 @@ func kept(t *testing.T, d *diary) (*api.Guard, *api.ManualClock) {
 	return g, clock
 }
 
-// A custom slot is called in every role that it plays, and gets back the units that a call held.
+// A custom slot is called in every role that it plays, and gets back the units that it granted.
 func TestSlotOfOnesOwn(t *testing.T) {
 	d := new(diary)
 	g, clock := kept(t, d)
@@ -97,7 +97,7 @@ func TestSlotOfOnesOwn(t *testing.T) {
 	assert.Equal(t, []string{"prepare carts", "ask", "take", "back 6ns 20.130", "blocked custom unwanted"}, d.log)
 }
 
-// A phase that panics is skipped; the others of the slot, and the call, continue.
+// A phase that panics is skipped; the slot's other phases and the call continue.
 func TestSlotOfOnesOwnPanics(t *testing.T) {
 	for _, phase := range []string{"prepare", "ask", "take", "recheck", "passed", "completed", "back", "complete"} {
 		d := &diary{panics: phase}
@@ -112,7 +112,7 @@ func TestSlotOfOnesOwnPanics(t *testing.T) {
 	}
 }
 
-// A slot reads the values that the caller gave.
+// A slot can read the values that the caller passed.
 func TestCallShowsWhatTheCallerGave(t *testing.T) {
 	type key struct{}
 	seen := false
@@ -148,7 +148,7 @@ type look struct{ slots.AskOnly }
 
 func (look) Name() string { return "look" }
 
-// A value without the roles of a slot is none.
+// A value that plays no role is not a slot.
 func TestSlotWithoutARole(t *testing.T) {
 	assert.PanicsWithValue(t, `penstock: slot "nameless" plays no role: give it a method of Preparer, Checker, Rechecker or one of the recorders`,
 		func() { slots.NewChain(nameless{}) })

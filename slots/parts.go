@@ -5,8 +5,9 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// parted returns a slot as the engine uses it. The library's slots are that already. A custom slot
-// is taken apart, one part for each role that it plays, so that only such slots pay for a [Call].
+// parted returns a slot in the form that the engine uses. The library's slots have that form. A
+// custom slot is split into one part for each role that it plays, so that only custom slots pay for
+// a [Call].
 func parted(s Slot) engine.Slot {
 	switch s.(type) {
 	case engine.FamilySlot, nodeSelector, clusterBuilder, blockLog, statistic, percentiles:
@@ -41,7 +42,7 @@ func parted(s Slot) engine.Slot {
 	return p
 }
 
-// The parts of a slot. Parts other than checkers need the slot for its name.
+// The parts of a slot. Parts other than checkers keep the slot for its name.
 type (
 	preparer struct {
 		Slot

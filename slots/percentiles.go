@@ -2,8 +2,8 @@ package slots
 
 import "github.com/penstock-go/penstock/internal/engine"
 
-// Percentiles returns the slot statistic that also counts the response times of the calls of each
-// resource, so that percentiles can be reported: api.Config.Percentiles puts it into the chain in
+// Percentiles returns a statistic slot that also counts the response times of each resource's
+// calls, so that percentiles can be reported. api.Config.Percentiles puts it into the chain in
 // place of the usual one. Calls without a response time are left out.
 func Percentiles() Slot { return percentiles{} }
 
@@ -16,7 +16,7 @@ func (percentiles) Completed(inv *engine.Invocation) {
 		return
 	}
 	rt := inv.Now() - inv.Began()
-	resource := 0 // the call node, if that of the resource includes it
+	resource := 0 // the call node, if the resource's node includes it
 	if inv.Writes(1) {
 		resource = 1
 	}

@@ -20,23 +20,23 @@ type Preparer interface {
 	Prepare(Call)
 }
 
-// Checker judges a call.
+// Checker decides whether a call may run.
 //
 // Take decides. It records its grants with [Call.Hold], and a rejection by a later slot gives them
-// back. Ask is the early look: it takes nothing, and a rejection here avoids taking units from
+// back. Ask is an early check: it takes nothing, and a rejection here avoids taking units from
 // other slots. It may return the wait of the call; a call that can't wait that long is then
-// rejected. No Checker may rely on having been asked: a call may go to Take directly.
+// rejected. No Checker may rely on Ask: the chain may call Take without it.
 //
-// A Checker may have one more method:
+// A Checker may have an optional method:
 //
-//	Direct() bool // Take never makes a call wait, and may run without Ask
+//	Direct() bool // Take never makes a call wait, and needs no Ask before it
 type Checker interface {
 	Ask(Call) Verdict
 	Take(Call) Verdict
 }
 
-// AskOnly makes a [Checker] from a function that takes nothing: its answer is its verdict, which
-// must not ask for a wait. It may be called twice for one call, as Ask and as Take.
+// AskOnly makes a [Checker] from a function that takes nothing. Its verdict must not be a wait. It
+// may be called twice for one call, as Ask and as Take.
 type AskOnly func(Call) Verdict
 
 // Ask calls the function.
@@ -45,7 +45,7 @@ func (f AskOnly) Ask(c Call) Verdict { return f(c) }
 // Take calls the function.
 func (f AskOnly) Take(c Call) Verdict { return f(c) }
 
-// Direct returns true: the function takes nothing, so asking first would save nothing.
+// Direct returns true: the function takes nothing, so calling Ask first would save nothing.
 func (f AskOnly) Direct() bool { return true }
 
 // Rechecker is asked again after a call has waited: because its state may have changed, or because
@@ -72,19 +72,19 @@ type CompleteRecorder interface {
 	Completed(Call)
 }
 
-// Explainer is a [Checker] that can explain its verdict on a call. Explain is called for a call
-// that doesn't take place: it takes nothing, records nothing, and leaves no trace. The judgements
-// need no Rule.
+// Explainer is a [Checker] that can explain its verdict on a call. Explain is called for a
+// hypothetical call: it takes nothing, records nothing, and leaves no trace. The judgements need
+// not set Rule.
 type Explainer interface {
 	Explain(Call) []core.Judgement
 }
 
 // Verdict is a slot's decision on a call. The zero value admits it.
 type Verdict struct {
-	// Block rejects the call, see [Call.Refuse].
+	// Block rejects the call; see [Call.Refuse].
 	Block *core.BlockError
-	// Wait, if above 0, admits the call after that long. By is its rejection if it can't wait that
-	// long; nil makes one that names only the resource.
+	// Wait, if above 0, admits the call after that time. By is the rejection of a call that can't
+	// wait that long; nil means one that names only the resource.
 	Wait time.Duration
 	By   *core.BlockError
 }

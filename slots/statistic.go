@@ -56,7 +56,7 @@ func (statistic) Completed(inv *engine.Invocation) {
 	}
 }
 
-// longLived is Completed for a call that has no response time.
+// longLived is like Completed, but for a call without a response time.
 func longLived(inv *engine.Invocation) {
 	for i, n := range inv.Counted() {
 		if inv.Writes(i) {
@@ -65,8 +65,8 @@ func longLived(inv *engine.Invocation) {
 	}
 }
 
-// meterCall meters the call on a node on which it was just counted. Windows made meanwhile continue
-// from the ones it was counted in, or it is counted in them too: twice rather than not at all.
+// meterCall meters the call on a node on which it was just counted. Windows made in the meantime
+// either continue from windows that counted it, or count it too: twice rather than not at all.
 func meterCall(inv *engine.Invocation, n *node.StatisticNode) {
 	windows := n.Meters().Windows()
 	if len(windows) > manyWindows {
@@ -87,18 +87,18 @@ func meterCall(inv *engine.Invocation, n *node.StatisticNode) {
 		if g := &semaphores[i]; g.All() {
 			inv.MeterSemaphore(g.Semaphore)
 			if g.Settling() {
-				n.Settle(g.Semaphore) // a call that settled meanwhile took this one for another
+				n.Settle(g.Semaphore) // a call that settled in the meantime mistook this one for another
 			}
 		}
 	}
 }
 
-// manyWindows is the number of windows from which on the call's reservations are not searched for
-// each.
+// manyWindows is the number of windows at which meterCall no longer searches the call's
+// reservations for each.
 const manyWindows = 32
 
-// countMore meters the call in the windows that are new, if they count all calls and no rule has
-// reserved it there.
+// countMore meters the call in the new windows, if they count all calls and no rule has reserved it
+// there.
 func countMore(inv *engine.Invocation, windows, before []meter.MeteredWindow) {
 	counted := make(map[*stat.Window]bool, len(before))
 	for i := range before {
@@ -111,7 +111,8 @@ func countMore(inv *engine.Invocation, windows, before []meter.MeteredWindow) {
 	}
 }
 
-// same reports whether two lists of a node's windows are one: they are immutable once published.
+// same reports whether two lists of a node's windows are the same list: they are immutable once
+// published.
 func same(a, b []meter.MeteredWindow) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

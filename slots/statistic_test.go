@@ -90,8 +90,8 @@ func TestEveryNodeCounts(t *testing.T) {
 	}
 }
 
-// A resource has the sum of its contexts, whatever the outcome of the calls, though it includes the
-// first context and counts the others separately: borrowed units too.
+// The counts of a resource are the sums over its contexts, for every outcome and for borrowed
+// units, although it includes the first context and counts the others separately.
 func TestResourceIsTheSumOfItsContexts(t *testing.T) {
 	e, clock, _ := newGuard(t, flow.Rule{Resource: "orders", Threshold: 40})
 	clock.SetSleep(clocks.SleepAdvance)
@@ -123,7 +123,7 @@ func TestResourceIsTheSumOfItsContexts(t *testing.T) {
 	assert.NotZero(t, second.Pass)
 }
 
-// Calls that have entered and not exited are in flight, on every node.
+// Calls that have entered and not exited are in flight on every node.
 func TestInFlight(t *testing.T) {
 	e, _, _ := newGuard(t)
 	ctx := engine.WithOrigin(engine.WithContext(t.Context(), "web"), "app")
@@ -146,8 +146,8 @@ func TestInFlight(t *testing.T) {
 	first.Exit()
 }
 
-// A call that a rule has reserved is not metered twice, and others are: in windows and semaphores
-// of the same node, of other nodes, and of other resources that look at it.
+// A call is not metered twice where a rule has reserved it, but is metered in all other windows and
+// semaphores: of the same node, of other nodes, and of other resources that use it.
 func TestMeteredOnce(t *testing.T) {
 	e, clock, _ := newGuard(t,
 		flow.Rule{Resource: "orders", Threshold: 100},
@@ -185,7 +185,8 @@ func TestMeteredOnce(t *testing.T) {
 	assert.Equal(t, map[time.Duration]int64{time.Second: 3, 20 * time.Second: 3, 30 * time.Second: 2}, sums(&r.StatisticNode), "windows keep what passed")
 }
 
-// A borrower is counted when it is released, in the bucket in which it runs, and as occupied.
+// A call that borrows is counted when it is released, in the bucket in which it runs, and as
+// occupied.
 func TestBorrowerIsCountedWhenItRuns(t *testing.T) {
 	e, clock, _ := newGuard(t, flow.Rule{Resource: "orders", Threshold: 2, Window: flow.Ring}, flow.Rule{Resource: "carts", Threshold: 9, Interval: 2 * time.Second, Relation: flow.Associated, Ref: "orders", Window: flow.Ring})
 	clock.Advance(100 * time.Millisecond)

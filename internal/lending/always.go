@@ -2,7 +2,7 @@
 
 package lending
 
-// The constants of other builds, with other values.
+// These constants have other values in other builds.
 const (
 	Always = true
 	After  = 1

@@ -26,7 +26,8 @@ func (c *Credits) Of(lane uint32) *Cell {
 // [Units].
 func (c *Credits) Part(room int64) int64 { return Units(room, len(c.Cells)) }
 
-// Held returns the units that the lanes have not spent; while they spend, a recent value.
+// Held returns the units that the lanes have not spent. While lanes spend, the result may be
+// slightly old.
 func (c *Credits) Held() (units int64) {
 	for i := range c.Cells {
 		units += Held(c.Cells[i].Load())

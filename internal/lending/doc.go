@@ -1,5 +1,5 @@
-// Package lending decides when counters that many processors share lend to the lanes of their
-// callers, and how much (see stat.Window, meter.Semaphore and hotspot/lend.go). They lend under
-// contention; built with the tag lend, they always lend the maximum, so that tests on one goroutine
-// cover that path; and in schedules (tag sim) each schedule decides.
+// Package lending decides when a counter that many processors share lends units to the lanes of its
+// callers, and how many (see stat.Window, meter.Semaphore and hotspot/lend.go). Counters lend under
+// contention. With the build tag lend they always lend the maximum, so that tests on one goroutine
+// cover that path. With the tag sim each schedule decides.
 package lending

@@ -1,5 +1,5 @@
-// Package netname parses the network names of clients: addresses, in each form that servers and
-// proxies write, and host names, in one spelling.
+// Package netname parses the network names of clients: addresses, in every form that servers and
+// proxies write, and host names, which it brings into one spelling.
 package netname
 
 import (
@@ -26,8 +26,8 @@ func Address(text string) (a netip.Addr, ok bool) {
 	return a.Unmap().WithZone(""), err == nil
 }
 
-// Networks returns networks that match the results of [Address]: those of IPv4-mapped addresses
-// become networks of IPv4. Others are unchanged.
+// Networks returns networks that match the results of [Address]: networks of IPv4-mapped addresses
+// become IPv4 networks, others are unchanged.
 func Networks(all []netip.Prefix) []netip.Prefix {
 	all = slices.Clone(all)
 	for i, p := range all {
@@ -51,7 +51,8 @@ func Contains(networks []netip.Prefix, a netip.Addr) bool {
 // doesn't know; see [HostOf].
 func Host(host string) string { return spelled(host, "80", "443") }
 
-// HostOf is [Host] for a known scheme: only its own default port is left out.
+// HostOf is like [Host], but for a known scheme: it leaves out only the default port of that
+// scheme.
 func HostOf(scheme, host string) string {
 	switch scheme {
 	case "http", "ws":
@@ -90,7 +91,7 @@ func spelled(host, some, other string) string {
 	return name + ":" + port
 }
 
-// plain reports whether a host is obviously canonical, so that most cost nothing.
+// plain reports whether a host is obviously canonical, so that most hosts cost nothing.
 func plain(host, some, other string) bool {
 	for i := range len(host) {
 		switch c := host[i]; {

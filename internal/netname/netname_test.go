@@ -57,7 +57,7 @@ func TestNetworks(t *testing.T) {
 	assert.False(t, netname.Contains(netname.Networks([]netip.Prefix{{}}), netip.MustParseAddr("10.0.0.1")), "the zero prefix")
 }
 
-// Only the scheme's default port is left out.
+// HostOf leaves out only the scheme's default port.
 func TestHostOf(t *testing.T) {
 	for in, want := range map[[2]string]string{
 		{"http", "A.test:80"}: "a.test", {"http", "a.test:443"}: "a.test:443", {"https", "a.test.:443"}: "a.test", {"https", "a.test:80"}: "a.test:80",

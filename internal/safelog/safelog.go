@@ -1,5 +1,5 @@
-// Package safelog isolates goroutines that log from the program's log handlers: a handler that
-// panics ends no process and leaves no work half done.
+// Package safelog protects goroutines that log from the program's log handlers: a handler that
+// panics neither ends the process nor leaves work half done.
 package safelog
 
 import (
@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// maxText is the maximum length in bytes of a text in a record: an error may hold the answer of a
-// foreign server. Stacks fit.
+// maxText is the maximum length in bytes of a text in a record: an error may contain the response
+// of a remote server. Stacks fit.
 const maxText = 16 << 10
 
 // New returns a logger that passes its records to l, or to the current slog.Default() if l is nil.
-// Texts and errors among their attributes are cut at 16 KiB. A panic of the handler is recovered,
-// its record is lost, and panicked is called with the reason, unless it is nil.
+// Texts and errors among their attributes are cut at 16 KiB. If the handler panics, New's logger
+// recovers, drops the record, and calls panicked with the reason, unless panicked is nil.
 func New(l *slog.Logger, panicked func(reason any)) *slog.Logger {
 	h := handler{panicked: panicked}
 	if l != nil {
@@ -24,7 +24,7 @@ func New(l *slog.Logger, panicked func(reason any)) *slog.Logger {
 	return slog.New(h)
 }
 
-// handler passes records to another one; a nil to stands for that of slog.Default().
+// handler passes records to another one; if to is nil, to the handler of slog.Default().
 type handler struct {
 	to       slog.Handler
 	panicked func(any)
@@ -105,7 +105,8 @@ func (h handler) WithGroup(name string) slog.Handler {
 	return h.with(func(to slog.Handler) slog.Handler { return to.WithGroup(name) })
 }
 
-// with passes records to the result of change, or to the same handler as before if change panics.
+// with returns a handler that passes records to the result of change, or to the same handler as
+// before if change panics.
 func (h handler) with(change func(slog.Handler) slog.Handler) slog.Handler {
 	next := h
 	h.shield(func() { next.to = change(h.target()) })

@@ -72,7 +72,7 @@ func TestHandlersThatPanic(t *testing.T) {
 	}
 }
 
-// Whatever a foreign server has answered, a log line is bounded.
+// A log line is bounded, regardless of the response of a remote server.
 func TestTextsAreBounded(t *testing.T) {
 	var text bytes.Buffer
 	log := safelog.New(slog.New(slog.NewTextHandler(&text, nil)), nil)
@@ -86,7 +86,7 @@ func TestTextsAreBounded(t *testing.T) {
 	}
 }
 
-// Without a logger the current default is used, even if that is ours.
+// Without a logger, New uses the current default, even if that was made by New.
 func TestTheDefault(t *testing.T) {
 	before := slog.Default()
 	t.Cleanup(func() { slog.SetDefault(before) })

@@ -1,4 +1,3 @@
-// Package sampler reads the load, the CPU use and the memory use of the machine while a rule
-// depends on them. It gets the engine's Now, Every and Logger as functions, and so lies below the
-// engine.
+// Package sampler reads the machine's load, CPU use and memory use while a rule depends on them. It
+// takes the engine's Now, Every and Logger as functions, so that it need not import the engine.
 package sampler

@@ -15,7 +15,7 @@ import (
 // needs a sample, and stops with the last.
 const Period = 250 * time.Millisecond
 
-// Unknown is the value of a [Reading] that was not taken yet, or can't be taken. It is above no
+// Unknown is the value of a [Reading] that was not taken yet, or can't be taken. It exceeds no
 // threshold.
 const Unknown = -1
 
@@ -76,7 +76,7 @@ type Sampler struct {
 	limit    shared.Int64 // of the memory, in bytes; 0 if not known
 
 	served  []demand                  // guarded by the engine's Update
-	demands shared.Pointer[[]*demand] // those of served with quantities; nil if there are none
+	demands shared.Pointer[[]*demand] // demands in served with quantities; nil if there are none
 	stop    func()                    // guarded by the engine's Update
 	mu      shared.Mutex              // held during a sample
 	failing [sources]bool             // under mu
@@ -89,7 +89,7 @@ type demand struct {
 	learn  func(now int64)
 }
 
-// New returns a sampler of a source, nil for the machine itself, that runs on an engine.
+// New returns a sampler that runs on an engine and reads source; nil means the machine itself.
 func New(source host.Source, engine Engine) *Sampler {
 	if source == nil {
 		source = host.Local("/")
@@ -104,14 +104,14 @@ func New(source host.Source, engine Engine) *Sampler {
 // Reading returns the reading of a quantity. It is not updated while no family needs the quantity.
 func (s *Sampler) Reading(q Quantity) *Reading { return &s.readings[q] }
 
-// MemoryLimit returns the available memory in bytes, 0 if that is not known.
+// MemoryLimit returns the available memory in bytes, or 0 if that is not known.
 func (s *Sampler) MemoryLimit() int64 { return s.limit.Load() }
 
-// Probe returns an error if a quantity can't be read here. It is for rules that are about to be
-// loaded, inside the engine's Update.
+// Probe returns an error if a quantity can't be read on this machine. It is for rules that are
+// about to be loaded, and is called inside the engine's Update.
 func (s *Sampler) Probe(q Quantity) error {
 	if s.wanted(q.source()) {
-		return nil // it is already being read, and may fail now and then
+		return nil // it is already being read, and may fail occasionally
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,8 +130,9 @@ func (s *Sampler) wanted(source int) bool {
 }
 
 // Serve samples quantities for the rules of a family until it is called again for that family; with
-// no quantities, it stops. After each sample it calls learn, if not nil, never concurrently. Call
-// Serve when rules are about to be published, see BeforePublishing of engine.SnapshotBuilder.
+// no quantities, it stops. After each sample the sampler calls learn, unless it is nil, and never
+// concurrently. Call Serve when rules are about to be published; see BeforePublishing of
+// engine.SnapshotBuilder.
 func (s *Sampler) Serve(family fmt.Stringer, wants []Quantity, learn func(now int64)) {
 	d := demand{family: family, learn: learn}
 	for _, q := range wants {
@@ -158,18 +159,18 @@ func (s *Sampler) Serve(family fmt.Stringer, wants []Quantity, learn func(now in
 	}
 }
 
-// Sample takes a sample now rather than at the next period. It is for tests and for sources that
-// are pushed.
+// Sample takes a sample immediately rather than at the next period. It is for tests and for sources
+// that push their values.
 func (s *Sampler) Sample() { s.sample(s.engine.Now()) }
 
 // sample reads the needed quantities, and calls the families' learn.
 func (s *Sampler) sample(now int64) {
-	for _, tell := range s.sampled(now) {
-		tell() // under no lock, as a log handler may load rules
+	for _, report := range s.sampled(now) {
+		report() // without a lock, because a log handler may load rules
 	}
 }
 
-func (s *Sampler) sampled(now int64) (news []func()) {
+func (s *Sampler) sampled(now int64) (reports []func()) {
 	demands := s.demands.Load()
 	if demands == nil {
 		return nil
@@ -178,7 +179,7 @@ func (s *Sampler) sampled(now int64) (news []func()) {
 	defer s.mu.Unlock()
 	for source := range sources {
 		if s.wanted(source) {
-			news = append(news, s.reread(source, now)...)
+			reports = append(reports, s.reread(source, now)...)
 		}
 	}
 	for _, d := range *demands {
@@ -186,12 +187,12 @@ func (s *Sampler) sampled(now int64) (news []func()) {
 			d.learn(now)
 		}
 	}
-	return news
+	return reports
 }
 
-// reread reads a source. While that fails its quantities are unknown; the log reports the first
-// failure and the recovery.
-func (s *Sampler) reread(source int, now int64) (news []func()) {
+// reread reads a source. While that fails, its quantities are unknown. The returned functions log
+// the first failure and the recovery.
+func (s *Sampler) reread(source int, now int64) (reports []func()) {
 	err := s.readLocked(source, now)
 	failing := err != nil
 	if failing == s.failing[source] {
@@ -200,12 +201,12 @@ func (s *Sampler) reread(source int, now int64) (news []func()) {
 	s.failing[source] = failing
 	log, name := s.engine.Logger(), sourceNames[source]
 	if failing {
-		return append(news, func() {
+		return append(reports, func() {
 			log.Error("penstock: machine metric unreadable: rules on it don't limit until it recovers",
 				"metric", name, "error", err)
 		})
 	}
-	return append(news, func() { log.Info("penstock: machine metric readable again", "metric", name) })
+	return append(reports, func() { log.Info("penstock: machine metric readable again", "metric", name) })
 }
 
 // readLocked reads a source. The caller holds mu.

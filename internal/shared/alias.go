@@ -30,12 +30,12 @@ type Weak[T any] = weak.Pointer[T]
 // MakeWeak is [weak.Make].
 func MakeWeak[T any](p *T) Weak[T] { return weak.Make(p) }
 
-// Gosched lets others run, as [runtime.Gosched].
+// Gosched lets other goroutines run, like [runtime.Gosched].
 func Gosched() { runtime.Gosched() }
 
 // A package that imports this one and not sync/atomic can inline a method of an alias only if its
-// body is in the export data of this package, which is the case if it was inlined here. So each
-// method on the hot path is called here, in code that never runs.
+// body is in this package's export data, which requires that it was inlined here. So each method on
+// the hot path is called here, in code that never runs.
 var _ = func(b *Bool, i *Int64, n *Uint32, u *Uint64) {
 	b.Store(b.Load())
 	i.Store(i.Load() + i.Swap(0) + i.Add(0))

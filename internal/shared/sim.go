@@ -20,8 +20,8 @@ type Scheduler interface {
 	Unlocked(mutex any)
 }
 
-// Schedule is the current scheduler; nil if there is none, and then everything behaves as without
-// the tag. It is set while no other goroutine runs.
+// Schedule is the current scheduler, or nil; then everything behaves as without the tag. It is set
+// while no other goroutine runs.
 var Schedule Scheduler
 
 func read(object any) {
@@ -122,8 +122,8 @@ func (p *Pointer[T]) Store(v *T) { write(p); p.v.Store(v) }
 // CompareAndSwap is [atomic.Pointer.CompareAndSwap].
 func (p *Pointer[T]) CompareAndSwap(old, new *T) bool { write(p); return p.v.CompareAndSwap(old, new) }
 
-// Mutex is a [sync.Mutex]. Its holder may be delayed right before it unlocks, so that others see it
-// locked.
+// Mutex is a [sync.Mutex]. The schedule may delay its holder right before it unlocks, so that
+// others see it locked.
 type Mutex struct{ v sync.Mutex }
 
 // Lock is [sync.Mutex.Lock].
@@ -203,7 +203,8 @@ func MakeWeak[T any](p *T) Weak[T] { return Weak[T]{p} }
 // Value is [weak.Pointer.Value].
 func (w Weak[T]) Value() *T { return w.v }
 
-// Hash returns a hash of a text, the same in every process: a schedule can be run again.
+// Hash returns a hash of a text. It is the same in every process, so that a schedule can be run
+// again.
 func Hash(text string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(text))

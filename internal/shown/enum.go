@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Enum has the names of the values of an enumeration, from 0 on.
+// Enum has the names of the values of an enumeration, starting at 0.
 type Enum[E ~uint8] struct {
 	kind  string // name in errors
 	names []string
@@ -18,7 +18,7 @@ func NewEnum[E ~uint8](kind string, names ...string) Enum[E] { return Enum[E]{ki
 // Has reports whether a value has a name.
 func (e Enum[E]) Has(v E) bool { return int(v) < len(e.names) }
 
-// Name returns the name of a value; for one without a name, text such as "mode(7)".
+// Name returns the name of a value, or text such as "mode(7)" if it has none.
 func (e Enum[E]) Name(v E) string {
 	if !e.Has(v) {
 		return fmt.Sprintf("%s(%d)", e.kind, uint8(v))
@@ -26,7 +26,7 @@ func (e Enum[E]) Name(v E) string {
 	return e.names[v]
 }
 
-// Marshal returns the name of a value, or an error for one without a name.
+// Marshal returns the name of a value, or an error if it has none.
 func (e Enum[E]) Marshal(v E) ([]byte, error) {
 	if !e.Has(v) {
 		return nil, fmt.Errorf("%s %d has no name", e.kind, uint8(v))
@@ -34,10 +34,11 @@ func (e Enum[E]) Marshal(v E) ([]byte, error) {
 	return []byte(e.names[v]), nil
 }
 
-// Parse sets v to the value whose name is text, otherwise to 0; the error lists the names.
+// Parse sets v to the value whose name is text. If there is none, it sets v to 0 and returns an
+// error that lists the names.
 func (e Enum[E]) Parse(text []byte, v *E) error { return e.ParseFrom(0, text, v) }
 
-// ParseFrom is Parse for the values from least on.
+// ParseFrom is like Parse, but accepts only values of at least least.
 func (e Enum[E]) ParseFrom(least E, text []byte, v *E) error {
 	names := e.names[least:]
 	i := slices.Index(names, string(text))

@@ -4,5 +4,5 @@ package shown
 // on a line of 80 columns.
 const labelWidth = 34
 
-// Label is [Name] with labelWidth.
+// Label is like [Name], but with a width of labelWidth.
 func Label(name string) string { return Name(name, labelWidth) }

@@ -1,6 +1,6 @@
-// Package shown formats names that may come from outside, for trees and logs. A name of any content
-// stays on one line, controls no terminal and has a bounded length. [Enum] maps the values of a
-// type to their names in files and JSON.
+// Package shown formats names that may come from outside, for trees and logs. A formatted name
+// stays on one line, controls no terminal and has a bounded length, regardless of its content.
+// [Enum] maps the values of a type to their names in files and JSON.
 package shown
 
 import (
@@ -39,8 +39,8 @@ func Append(to []byte, name string, width int) []byte {
 	return to
 }
 
-// Escaped returns a name that isn't UTF-8 as it stands in a URL, and "" for any other: JSON
-// replaces invalid bytes by U+FFFD, and shows other names unchanged.
+// Escaped returns a name that isn't UTF-8 escaped as in a URL, and "" for any other name: JSON
+// replaces invalid bytes with U+FFFD, and shows other names unchanged.
 func Escaped(name string) string {
 	if utf8.ValidString(name) {
 		return ""
@@ -62,7 +62,7 @@ func Columns(text []byte) int {
 	return n
 }
 
-// wide reports whether a terminal shows a letter in two columns: those of East Asia.
+// wide reports whether a terminal shows a letter in two columns, as it does for East Asian scripts.
 func wide(r rune) bool {
 	if r < 0x1100 {
 		return false

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Number is short rather than exact: whole from 10 on, with one decimal below, and 0 only for zero.
+// Number formats v in a short form: whole from 10, with one decimal below, and "0" only for zero.
 func Number(v float64) string { return string(appendNumber(nil, v)) }
 
 // appendNumber appends the result of [Number].
@@ -33,7 +33,7 @@ func AppendCount(to []byte, n int64) []byte {
 	return append(appendNumber(to, v), units[0])
 }
 
-// Duration is short rather than exact: two digits or more.
+// Duration formats d in a short form, with two digits or more.
 func Duration(d time.Duration) string { return string(AppendDuration(nil, d)) }
 
 // AppendDuration appends the result of [Duration].
@@ -55,7 +55,7 @@ func AppendDuration(to []byte, d time.Duration) []byte {
 // Millis returns a duration in milliseconds, as in JSON.
 func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Few lists the first few of n texts, and the number of the rest.
+// Few lists the first few of n texts, and the number of remaining ones.
 func Few(n int, text func(i int) string) string {
 	const few = 3
 	var b strings.Builder
