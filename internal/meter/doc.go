@@ -2,13 +2,13 @@
 // check and the acquisition are one step, so a limit holds under any concurrency. [stat.Window]
 // does the same for calls in an interval.
 //
-//   - [Semaphore] counts units in flight. Calls that find none may wait in its queue ([Claim],
-//     [Waiter]).
+//   - [Semaphore] counts units in flight. Calls that find no free units may wait in its queue
+//     ([Claim], [Waiter]).
 //   - [Pacer] spaces calls in time: each waits for its [Turn].
 //   - [TokenBucket] admits units at a rate, with bursts, and makes no call wait.
 //
-// [Set] holds the windows and semaphores of a node under the names that rules use: a [Meter], or
-// the owner.
+// [Set] holds a node's windows and semaphores under the names that rules use: a [Meter], or the
+// owner.
 //
-// [Moment] is time finer than a nanosecond, for turns and tokens.
+// [Moment] is a time with a resolution below a nanosecond, for turns and tokens.
 package meter

@@ -19,7 +19,7 @@ type index[K comparable] struct {
 	used  int             // guarded by the node's lock
 }
 
-// newIndex returns an index for n keys, which key returns, with room for as many again.
+// newIndex returns an index for the n keys that key returns, with room for as many again.
 func newIndex[K comparable](n int, key func(place int) K) *index[K] {
 	size := 1
 	for size < 4*n {
@@ -43,7 +43,7 @@ func (x *index[K]) add(key K, place int) {
 	x.used++
 }
 
-// find returns the position of a key in a list of n, -1 if it isn't there.
+// find returns the position of a key in a list of n, or -1 if it isn't there.
 func (x *index[K]) find(key K, n int, at func(place int) K) int {
 	for i := x.home(key); ; i = (i + 1) & (len(x.slots) - 1) {
 		place := int(x.slots[i].Load()) - 1

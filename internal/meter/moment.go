@@ -18,8 +18,8 @@ const (
 	maxCost = 1 << 61 // 73 years; no call waits for a longer cost
 )
 
-// LongAgo returns a moment before every time that a clock can show, and far enough from the end of
-// the range for any cost to be added.
+// LongAgo returns a moment before every time that a clock can show. Any cost can be added to it
+// without overflow.
 func LongAgo() Moment { return Moment{ns: longAgo} }
 
 // Cost returns the time of n units at perUnit nanoseconds each. It is never zero: no two calls get
@@ -53,7 +53,7 @@ func (m Moment) minus(c Moment) Moment {
 	return Moment{ns: m.ns - c.ns + frac>>32, frac: uint32(frac)}
 }
 
-// Later returns the later one.
+// Later returns the later of the two moments.
 func (m Moment) Later(other Moment) Moment {
 	if other.ns > m.ns || other.ns == m.ns && other.frac > m.frac {
 		return other
@@ -75,8 +75,8 @@ func (m Moment) Wait(now int64, cost Moment) time.Duration {
 	return time.Duration(m.plus(cost).orNow(now).ns - now)
 }
 
-// TurnsWithin returns the number of turns after m, each a cost after the previous one, that are at
-// most maxWait away at now: 2^30 at most.
+// TurnsWithin returns the number of turns after m, each one cost after the previous, that are at
+// most maxWait after now. The result is at most 2^30.
 func (m Moment) TurnsWithin(now int64, cost Moment, maxWait time.Duration) int64 {
 	first := m.plus(cost).orNow(now)
 	return int64(sort.Search(1<<30, func(n int) bool {

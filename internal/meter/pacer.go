@@ -7,56 +7,56 @@ import (
 )
 
 // Pacer spaces calls evenly: each has its turn one cost after the previous one, and the first after
-// an idle time comes immediately, whatever its cost. Idle time earns no credit. Calls whose turn is
-// to come form a queue: first come, first served, except for prioritized calls, see ranks. A call
-// that leaves makes no gap: the calls behind it advance. It is safe for concurrent use, under the
-// lock that it was made with; some methods require their caller to hold it.
+// an idle time runs immediately, regardless of its cost. Idle time earns no credit. Calls that wait
+// for their turns form a queue: first come, first served, except for prioritized calls; see ranks.
+// A call that leaves makes no gap: the calls behind it advance. A Pacer is safe for concurrent use,
+// under the lock that it was made with; some methods require their caller to hold it.
 //
 // # Which call runs when
 //
-// Under the lock, ran is the latest granted turn, and the queue follows it, each call by its cost
+// Under the lock, ran is the latest granted turn, and the queued calls follow it, each by its cost
 // after the previous one. So turns are not stored: each is ran plus the costs up to it, and when a
-// call leaves, all behind it advance at that instant. A turn is granted, in this order, at its
-// time, by the first call to look: one that comes, leaves, or has slept until then. It is granted
+// call leaves, all calls behind it advance at that instant. Due turns are granted in this order by
+// the first call to look: a call that joins, leaves, or has slept until then. A turn is granted
 // with its due time, not with the time of the look. So a call that is woken late delays no other,
-// and slightly late timers cost nothing of the rate.
+// and slightly late timers don't reduce the rate.
 //
-// But if the process stood still, all calls whose turns came meanwhile would run at once. So if an
-// awaited call has not looked at its turn for longer than its cost and lateness, its turn is
-// postponed to the time of the look that finds it, and all behind it follow, each by its cost: the
-// lost time is not made up for. While calls look in time, no turn is postponed. After a stall, the
-// turns of calls that run at once lie no further apart than the longer of the two, because the
+// But after a stall of the process, all calls whose turns became due during it would run at once.
+// So if an awaited call looks at its turn later than both its cost and lateness allow, its turn is
+// postponed to the time of that look, and all calls behind it follow, each by its cost: the lost
+// time is not made up for. While calls look in time, no turn is postponed. After a stall, the turns
+// of calls that run at once lie no further apart than the longer of cost and lateness, because the
 // first of them was not later than that. A call that doesn't wait for its turn is never late, nor
-// is one before the end of a sleep for something else.
+// is one that still sleeps for something else.
 //
-// A granted turn stands. The next one is at least its own cost later, and advances only to then. If
-// calls that left would advance it to before the time at which they left, it is at that time. ran
-// only moves forward, except that a call which leaves with the turn granted latest moves it back:
-// that call doesn't run. So two calls that run are never closer than the cost of the later one, and
-// no call waits for a turn that nobody takes.
+// A granted turn is final. The next turn is at least its own cost later, and never advances
+// further. If departures would advance it to before the time at which the calls left, it is at that
+// time. ran only moves forward, except that a call that leaves with the latest granted turn moves
+// it back: that call doesn't run. So two calls that run are never closer than the cost of the later
+// one, and no call waits for a turn that nobody takes.
 //
 // # Which calls are pushed back
 //
-// A prioritized call is placed between the latest granted turn and those to come: all turns whose
-// time has come are granted before its place is determined. It pushes back the calls that it
-// overtakes by its cost. If it runs immediately although another was to run next, it pushes them
-// back by the time since the latest turn, if that is longer, and they pay with that. A
-// place in the queue or a granted turn is pushed back only by prioritized calls, and only within
-// the bounds of ranks.
+// A prioritized call is placed after the latest granted turn and before later ones: all due turns
+// are granted before its place is determined. It pushes back the calls that it passes by its cost.
+// If it runs immediately although another was to run next, it pushes them back by the time since
+// the latest turn, if that is longer, and they pay with that. Only prioritized calls push back
+// queued calls, and only within the bounds of ranks.
 //
 // # Which calls are woken
 //
-// A call sleeps until the turn announced when it came. If no call leaves or overtakes, that is
-// right and no call wakes another. An overtaken call wakes too early, learns by how much its
-// turn was pushed back since, and sleeps on; so an overtaking call wakes no other. A call
-// whose turn was postponed learns of it in the same way. After a call has looked, its turn is never
-// too early: calls that leave only make it earlier.
+// A call sleeps until the turn announced when it joined. If no call leaves or jumps ahead, that is
+// right and no call wakes another. A call that was passed wakes too early, learns by how much its
+// turn was pushed back, and goes back to sleep; so a prioritized call wakes no other. A call whose
+// turn was postponed learns of it in the same way. A call that has looked never wakes too early
+// because of calls that leave: they only make its turn earlier.
 //
-// When a call leaves, those behind it sleep too long by its cost. Only the first in the queue is
-// woken immediately; each of the others is woken when it is first. So a call that leaves costs no
-// more for those behind it, and each is woken once, unless another leaves in between, which then
-// pays for it. Invariant, under the lock: if any call in the queue sleeps too long, the first one
-// sleeps until its turn at most, and looks then; it grants the due turns and wakes the next.
+// When a call leaves, the calls behind it sleep too long by its cost. Only the first in the queue
+// is woken immediately; each of the others is woken when it becomes the first. So a departure costs
+// the same regardless of the number of calls behind it, and each of them is woken once, unless
+// another call leaves in between. Invariant, under the lock: if any call in the queue sleeps too
+// long, the first one sleeps until its turn at most, and looks then; it grants the due turns and
+// wakes the next.
 //
 // A call is woken under the lock: its alarm is valid while it is in the queue, and may serve
 // another call a moment later.
@@ -66,9 +66,9 @@ type Pacer struct {
 	ran   Moment // latest granted turn
 	queue ranks[*Turn]
 
-	awaited int // calls in the queue that don't run before their turn
+	awaited int // calls in the queue that won't run before their turn
 
-	came    uint64 // number of calls that ever came to the queue
+	came    uint64 // number of calls that ever joined the queue
 	late    uint64 // number of the last call that may sleep too long; 0 if none does
 	seen    int64  // latest time of a look while there was a queue
 	delayed Moment // sum of all postponements
@@ -85,8 +85,8 @@ func MakePacer(lock *shared.Mutex) Pacer { return Pacer{lock: lock, ran: LongAgo
 // Last returns the latest turn, granted or queued. The caller holds the lock.
 func (t *Pacer) Last() Moment { return t.ran.plus(t.queue.cost) }
 
-// Wait returns the wait of a call at now for its turn, prioritized if first. The caller holds the
-// lock.
+// Wait returns the time that a call at now would wait for its turn; first means that it is
+// prioritized. The caller holds the lock.
 func (t *Pacer) Wait(now int64, cost Moment, first bool) time.Duration {
 	if t.queue.length > 0 && (first || t.due(now)) {
 		_, wait := t.Next(now, cost, first)
@@ -95,21 +95,20 @@ func (t *Pacer) Wait(now int64, cost Moment, first bool) time.Duration {
 	return t.Last().Wait(now, cost)
 }
 
-// Follow reports whether all turns from now on come after m, or will after [Pacer.NotBefore],
-// whoever leaves: the queue is empty, or a turn as late as m was granted. The caller holds the
-// lock.
+// Follow reports whether all future turns come after m, or will after [Pacer.NotBefore], even if
+// calls leave: the queue is empty, or a turn as late as m was granted. The caller holds the lock.
 func (t *Pacer) Follow(m Moment) bool { return t.queue.length == 0 || t.ran.Later(m) == t.ran }
 
-// NotBefore makes all turns from now on come after m. [Pacer.Follow] must have returned true for m.
-// The caller holds the lock.
+// NotBefore makes all future turns come after m. [Pacer.Follow] must have returned true for m. The
+// caller holds the lock.
 func (t *Pacer) NotBefore(m Moment) {
 	if t.queue.length == 0 {
 		t.ran = t.ran.Later(m)
 	}
 }
 
-// Next returns the turn that a call at now would get, prioritized if first, and the wait for it.
-// The caller holds the lock.
+// Next returns the turn that a call at now would get, and the wait for it; first means that the
+// call is prioritized. The caller holds the lock.
 func (t *Pacer) Next(now int64, cost Moment, first bool) (at Moment, wait time.Duration) {
 	if t.queue.length > 0 && (first || t.due(now)) {
 		t.look(now)
@@ -122,7 +121,7 @@ func (t *Pacer) Next(now int64, cost Moment, first bool) (at Moment, wait time.D
 	return at, time.Duration(at.ns - now)
 }
 
-// spot returns the place of a prioritized call.
+// spot returns the spot for a prioritized call.
 func (t *Pacer) spot(now int64, cost Moment) spot[*Turn] {
 	return t.queue.spot(cost, t.ran.plus(cost).orNow(now).minus(t.ran))
 }
@@ -130,14 +129,14 @@ func (t *Pacer) spot(now int64, cost Moment) spot[*Turn] {
 // Empty reports whether the queue is empty. The caller holds the lock.
 func (t *Pacer) Empty() bool { return t.queue.length == 0 }
 
-// Awaited reports whether a call in the queue doesn't run before its turn. The caller holds the
+// Awaited reports whether any call in the queue won't run before its turn. The caller holds the
 // lock.
 func (t *Pacer) Awaited() bool { return t.awaited > 0 }
 
-// Grant gives a call the turn returned by Next, whose time has come. It returns the previous
-// granted turn. The caller holds the lock.
+// Grant gives a call the turn returned by Next, which is due. It returns the previous granted turn.
+// The caller holds the lock.
 func (t *Pacer) Grant(at Moment) (before Moment) {
-	if t.queue.length > 0 { // otherwise none is overtaken
+	if t.queue.length > 0 { // otherwise the call passes no other
 		t.queue.overtakeAtOnce(at.minus(t.ran))
 	}
 	before, t.ran = t.ran, at
@@ -155,7 +154,7 @@ func (t *Pacer) GiveUp(at, before Moment, now int64) {
 	t.undo(at, before)
 }
 
-// undo is GiveUp under the lock, at the time of the last look.
+// undo is like GiveUp, but at the time of the last look. It needs the lock.
 func (t *Pacer) undo(at, before Moment) {
 	if t.ran == at {
 		t.ran = before
@@ -164,7 +163,7 @@ func (t *Pacer) undo(at, before Moment) {
 	}
 }
 
-// Queue puts a call into the queue, for the turn returned by Next. It stays there until [Turn.Come]
+// Queue adds a call to the queue, for the turn returned by Next. It stays there until [Turn.Come]
 // grants its turn, or [Turn.Run] or [Turn.Leave] remove it. The caller holds the lock.
 func (t *Pacer) Queue(x *Turn, now int64, at, cost Moment, first bool) {
 	t.seen = max(t.seen, now)
@@ -184,8 +183,8 @@ func (t *Pacer) Queue(x *Turn, now int64, at, cost Moment, first bool) {
 // The methods below need the lock.
 
 // look records the time, which only moves forward, and grants the turns due by the latest time that
-// any call has seen: a call that was delayed after it read the clock must not find overdue turns in
-// the queue, or they would be postponed to now.
+// any call has seen: if a call that was delayed after it read the clock found overdue turns in the
+// queue, they would be postponed to now.
 func (t *Pacer) look(now int64) {
 	t.seen = max(t.seen, now)
 	t.advance(t.seen)
@@ -199,8 +198,8 @@ func (t *Pacer) advance(now int64) {
 	t.wakeFirst()
 }
 
-// grantDue grants the first call in the queue its due turn. If that is too late by now, it and all
-// behind it are postponed.
+// grantDue grants the first call in the queue its due turn. If the turn is overdue for too long, it
+// and all turns behind it are postponed.
 func (t *Pacer) grantDue(now int64) {
 	x := t.queue.first()
 	due := t.ran.plus(x.cost)
@@ -217,14 +216,14 @@ func (t *Pacer) due(now int64) bool {
 	return t.queue.length > 0 && t.ran.plus(t.queue.first().cost).ns <= now
 }
 
-// grant gives the first call in the queue its turn, not before a time.
+// grant gives the first call in the queue its turn, no earlier than notBefore.
 func (t *Pacer) grant(x *Turn, notBefore int64) {
 	t.queue.serve(x)
 	t.left(x)
 	x.state = granted
 	x.before, x.at = t.ran, t.ran.plus(x.cost).orNow(notBefore)
 	t.ran = x.at
-	if !x.lingers { // otherwise waking is of no use to the call
+	if !x.lingers { // otherwise waking doesn't help the call
 		t.wakeFor(x, x.at)
 	}
 }
@@ -236,13 +235,13 @@ func (t *Pacer) left(x *Turn) {
 	}
 }
 
-// wakeFirst wakes the first call in the queue at its turn, if any call sleeps too long.
+// wakeFirst makes the first call in the queue wake at its turn if any call sleeps too long.
 func (t *Pacer) wakeFirst() {
 	if t.late == 0 {
 		return
 	}
 	x := t.queue.first()
-	if x == nil || x.number > t.late && !x.place.first { // no call behind it came before either
+	if x == nil || x.number > t.late && !x.place.first { // so no call behind it sleeps too long either
 		t.late = 0
 		return
 	}

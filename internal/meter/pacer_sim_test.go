@@ -14,13 +14,13 @@ import (
 )
 
 // sleeper is a call that waits for its turn on the clock of a schedule. It is its own context,
-// which ends when it is to look.
+// which ends when the call should look.
 type sleeper struct {
 	context.Context
 	Turn
 	until int64 // time of its next look
 	moved bool  // woken to look earlier
-	left  bool  // its caller has gone away
+	left  bool  // its caller has disconnected
 }
 
 func (x *sleeper) WakeAt(to int64) {
@@ -48,16 +48,17 @@ type spacedRuns struct {
 	came  int
 	all   []spacedRun
 	gap   int64 // time of the latest departure
-	loose bool  // turns may have been lost, or times read late
+	loose bool  // turns may have been lost, or the clock read late
 }
 
-// known bug 16, 49, 128, 139, 140, 141: calls of several sizes come to a queue, at one instant or
-// one after the other, some with an older reading of the clock, leave before or after their turn
-// has come, in every order, and wait for it. Two that run are never closer than the later one's
-// cost; they run in the order of arrival, prioritized ones perhaps earlier, and not later than
-// announced or, if they are not prioritized, later by at most the cost of the calls that they found
-// there and their own. No call waits for a turn that nobody takes: a call runs when its cost has
-// passed since the one before it, when it came, or when a call before it left.
+// known bug 16, 49, 128, 139, 140, 141: calls of several sizes join a queue, at one instant or one
+// after the other, some with an older reading of the clock; they wait for their turns, and some
+// leave before or after their turn is due, in every order. Two calls that run are never closer than
+// the later one's cost. They run in the order of arrival, except that prioritized calls may run
+// earlier. No call runs later than announced, except that an ordinary call may run later by at most
+// the cost of the calls that it found in the queue, plus its own. No call waits for a turn that
+// nobody takes: a call runs when its cost has passed since the previous call, when it arrived, or
+// when a call before it left.
 func TestSimTurns(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		const cost = 10 * int64(1e6)
@@ -105,7 +106,7 @@ func TestSimTurns(t *testing.T) {
 	})
 }
 
-// waitsIn is a call in a queue.
+// waitsIn makes a call wait in a queue.
 func (x *sleeper) waitsIn(s *schedules.Schedule, q *Pacer, runs *spacedRuns, now int64, run spacedRun, maxWait int64, refused bool) {
 	q.lock.Lock()
 	at, wait := q.Next(now, run.cost, run.first)
@@ -163,8 +164,8 @@ func (x *sleeper) waitsIn(s *schedules.Schedule, q *Pacer, runs *spacedRuns, now
 	x.Drop(now)
 }
 
-// run records a call that runs. The clock of a schedule moves only when no goroutine can continue:
-// so it runs just then.
+// run records a call that runs. The clock of a schedule advances only when no goroutine can
+// continue, so the call runs at exactly that time.
 func (r *spacedRuns) run(s *schedules.Schedule, x spacedRun, came, announced, now int64) {
 	due := max(came, r.gap)
 	if n := len(r.all); n > 0 {

@@ -14,8 +14,8 @@ import (
 )
 
 func TestCost(t *testing.T) {
-	// Found by a schedule: two calls of no cost got the same turn, and the first to give its own
-	// back took the other's away.
+	// Found by a schedule: two calls without a cost got the same turn, and the first to give up its
+	// turn also took away the other's.
 	assert.Equal(t, Moment{frac: 1}, Cost(1, 0))
 	assert.Equal(t, Moment{frac: 1}, Cost(1, 1e-300))
 	assert.Equal(t, Moment{ns: 1}, Cost(1, 1))
@@ -42,7 +42,7 @@ func TestMoments(t *testing.T) {
 	assert.Equal(t, Moment{7, 1}, Moment{7, 0}.Later(Moment{7, 1}))
 }
 
-// caller is a call in a queue: it would look at until, or at called if that is earlier.
+// caller is a call in a queue. Its next look is at until, or at called if that is earlier.
 type caller struct {
 	Turn
 	until, called int64
@@ -75,7 +75,7 @@ func (s *spaced) comes(now, units int64) *caller {
 	return s.takes(now, units, false)
 }
 
-// overtakes makes a prioritized call take a turn.
+// overtakes makes a prioritized call take a turn at now.
 func (s *spaced) overtakes(now, units int64) *caller {
 	s.t.Helper()
 	return s.takes(now, units, true)
@@ -100,7 +100,7 @@ func (s *spaced) takes(now, units int64, first bool) *caller {
 	return c
 }
 
-// looks returns the next looks of the calls in the queue.
+// looks returns the times of the next looks of the calls in the queue.
 func (s *spaced) looks() (at []int64) {
 	for _, c := range s.here {
 		if c.state == waits {
@@ -110,7 +110,7 @@ func (s *spaced) looks() (at []int64) {
 	return at
 }
 
-// Calls that wait, some of whom leave at 50: when the others look then, and when they run.
+// Some waiting calls leave at 50. The test checks when the others look then, and when they run.
 func TestPacerAdvancesQueue(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -144,7 +144,8 @@ func TestPacerAdvancesQueue(t *testing.T) {
 	}
 }
 
-// runs lets every call look at its time, until all have run, and returns the times.
+// runs lets every call look at its time until all have run, and returns the times at which they
+// ran.
 func (s *spaced) runs() (at []int64) {
 	for {
 		next := -1
@@ -161,7 +162,7 @@ func (s *spaced) runs() (at []int64) {
 		c.called = math.MaxInt64
 		c.until = c.Come(now, now)
 		if c.state == granted {
-			require.Equal(s.t, now, c.at.ns, "a call runs when its turn is")
+			require.Equal(s.t, now, c.at.ns, "a call runs at its turn")
 			at = append(at, now)
 			c.ran = true
 		}
@@ -169,8 +170,8 @@ func (s *spaced) runs() (at []int64) {
 	return at
 }
 
-// If a departure would bring a turn to before the time of the departure, it is at that time; and
-// the calls behind keep their distance to it.
+// If a departure would advance a turn to before the time of the departure, the turn is at that
+// time, and the calls behind keep their distance to it.
 func TestNobodyMovesUpBeforeTheOtherLeft(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -184,7 +185,8 @@ func TestNobodyMovesUpBeforeTheOtherLeft(t *testing.T) {
 	assert.EqualValues(t, 1000, s.comes(750, 1).until)
 }
 
-// A granted turn that is not used goes to the next, unless one has been granted since.
+// A granted turn that is not used passes to the next call, unless another turn has been granted
+// since.
 func TestGrantedTurnIsGivenUp(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -198,11 +200,11 @@ func TestGrantedTurnIsGivenUp(t *testing.T) {
 	b.Leave(240)
 	assert.EqualValues(t, 330, s.comes(240, 1).until, "c ran at 230")
 	b.Leave(250)
-	assert.EqualValues(t, 430, s.comes(250, 1).until, "a second time does nothing")
+	assert.EqualValues(t, 430, s.comes(250, 1).until, "a second Leave does nothing")
 }
 
 // known bug 147: the turn of a call that has not looked since may still be given up. A call that
-// comes meanwhile advances then, also if it was to stay.
+// joined in the meantime advances then, even if it was to stay.
 func TestTurnOfACallThatHasNotLooked(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -214,7 +216,7 @@ func TestTurnOfACallThatHasNotLooked(t *testing.T) {
 	assert.EqualValues(t, 150, last.looks())
 }
 
-// A first call that doesn't run leaves the queue unchanged.
+// If the first call doesn't run, the queue is as if it had never joined.
 func TestNoTraceOfACallThatLeaves(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(5, 3).Leave(5)
@@ -222,7 +224,8 @@ func TestNoTraceOfACallThatLeaves(t *testing.T) {
 	assert.EqualValues(t, 6, s.comes(6, 7).until)
 }
 
-// A due turn is granted with its due time, whoever looks: a call that wakes late delays no other.
+// A due turn is granted with its due time, regardless of which call looks: a call that wakes late
+// delays no other.
 func TestLateCallDelaysNobody(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -235,7 +238,7 @@ func TestLateCallDelaysNobody(t *testing.T) {
 	assert.EqualValues(t, 650, s.comes(650, 1).until, "nobody is before it")
 }
 
-// A departure counts at the latest time that others have seen, if its own is older.
+// A departure takes effect at the latest time that other calls have seen, if its own time is older.
 func TestCallThatLeavesWithAnOlderTime(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -246,7 +249,7 @@ func TestCallThatLeavesWithAnOlderTime(t *testing.T) {
 }
 
 // A call that was delayed after it read the clock pushes no call back: turns due by the latest time
-// that others have seen keep their due times. known bug 133
+// that other calls have seen keep their due times. known bug 133
 func TestCallThatLeavesLatePushesNobodyBack(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -259,8 +262,8 @@ func TestCallThatLeavesLatePushesNobodyBack(t *testing.T) {
 	assert.EqualValues(t, 400, last.Come(400, 400))
 }
 
-// A call that also waits for something else, and so sleeps beyond its turn, wakes for it if another
-// behind it sleeps too long, and only then.
+// A call that sleeps beyond its turn, because it also waits for something else, wakes at its turn
+// only if another call behind it sleeps too long.
 func TestCallThatLingersTellsTheNext(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -273,11 +276,11 @@ func TestCallThatLingersTellsTheNext(t *testing.T) {
 	lingers.Come(100, 100)
 	assert.EqualValues(t, 200, b.looks())
 	lingers.Linger(5000)
-	assert.False(t, lingers.lingers, "its turn has come")
+	assert.False(t, lingers.lingers, "its turn is due")
 }
 
-// A turn that was given up no longer delays its call: a call that has taken another turn since
-// looks at both. Found by a nightly schedule.
+// A turn that was given up no longer delays its call, even if the call has taken another turn
+// since. Found by a nightly schedule.
 func TestATurnThatWasGivenUpIsOver(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -289,7 +292,7 @@ func TestATurnThatWasGivenUpIsOver(t *testing.T) {
 	assert.LessOrEqual(t, runs.Come(150, 150), int64(150))
 }
 
-// A call that runs before its time takes its turn, and all before it have theirs.
+// A call that runs before its time is granted its turn, and so are all calls before it.
 func TestCallRunsBeforeItsTime(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -306,7 +309,7 @@ func TestCallRunsBeforeItsTime(t *testing.T) {
 	assert.Equal(t, Moment{ns: 200}, s.q.Last())
 }
 
-// The first in the queue advances as well, if a turn granted before is given up.
+// The first call in the queue advances as well if an earlier granted turn is given up.
 func TestFirstInQueueMovesUp(t *testing.T) {
 	s := newSpaced(t)
 	runs := s.comes(0, 1)
@@ -316,8 +319,8 @@ func TestFirstInQueueMovesUp(t *testing.T) {
 	assert.EqualValues(t, 150, next.looks())
 }
 
-// If no call has looked for long, the due turns are postponed, and with them all behind; otherwise
-// calls have the turns announced to them.
+// If no call has looked for a long time, the due turns are postponed, and all turns behind them
+// too; otherwise calls run at their announced turns.
 func TestTurnsMoveOnAfterAStall(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	for _, tt := range []struct {
@@ -360,8 +363,8 @@ func TestTurnsMoveOnAfterAStall(t *testing.T) {
 	}
 }
 
-// The first call to look finds late turns, even a new one: its announced wait is behind all of
-// them. Calls already queued, prioritized or not, learn when they look.
+// The first call to look finds late turns, even if it is new: its announced turn is behind all of
+// them. Calls already queued, prioritized or not, learn of the delay when they look.
 func TestWhoComesAfterAStall(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	var mu shared.Mutex
@@ -400,7 +403,7 @@ func TestWhoComesAfterAStall(t *testing.T) {
 	assert.Equal(t, 320*ms, c.Come(320*ms, 320*ms))
 }
 
-// A turn whose call sleeps longer for something else, or doesn't wait for it, is not late.
+// A turn is not late if its call sleeps longer for something else, or doesn't wait for the turn.
 func TestWhoLingersIsNotLate(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	for _, awaited := range []bool{true, false} {
@@ -417,15 +420,15 @@ func TestWhoLingersIsNotLate(t *testing.T) {
 	}
 }
 
-// Prioritized calls are placed before the others as long as those pay for them, each with its own
-// cost. An overtaken call wakes at its announced time, and sleeps on. known bug 139, 140
+// Prioritized calls are placed before ordinary calls that pay for them, each with its own cost. A
+// call that was passed wakes at its announced time and goes back to sleep. known bug 139, 140
 func TestTurnsAreOvertaken(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		others    []int64 // units they ask for
-		first     []int64 // units of the prioritized ones that come then
+		first     []int64 // units of the prioritized calls that join next
 		announced []int64 // their announced times
-		runs      []int64 // times of all, in their order
+		runs      []int64 // times of all calls, in their order
 	}{
 		{"one", []int64{1, 1}, []int64{1}, []int64{100}, []int64{100, 200, 300}},
 		{"every second one", []int64{1, 1, 1}, []int64{1, 1}, []int64{100, 300}, []int64{100, 200, 300, 400, 500}},
@@ -452,7 +455,7 @@ func TestTurnsAreOvertaken(t *testing.T) {
 	}
 }
 
-// A call after a prioritized one doesn't affect it, nor does serving the other one.
+// A prioritized call is affected neither by a call behind it nor by serving the other one.
 func TestOrderOfTurnsStands(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -469,8 +472,8 @@ func TestOrderOfTurnsStands(t *testing.T) {
 	assert.EqualValues(t, 500, c.Come(350, 350))
 }
 
-// A prioritized call that leaves might as well never have come: calls that advance are woken, and a
-// later one overtakes as many.
+// After a prioritized call leaves, the queue is as if it had never joined: calls that advance are
+// woken, and a later prioritized call passes as many.
 func TestPrioritizedCallLeavesNoTrace(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -486,8 +489,8 @@ func TestPrioritizedCallLeavesNoTrace(t *testing.T) {
 	assert.Equal(t, []int64{100, 200, 300, 400}, s.runs())
 }
 
-// After the departure of a prioritized call that was behind some, the next one overtakes them;
-// after the departure of a call that has paid, the next one pays.
+// After a prioritized call behind some ordinary calls leaves, the next prioritized call passes
+// them. After a call that has paid leaves, the next one pays.
 func TestWhoIsOvertakenAfterSomebodyLeft(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -505,8 +508,8 @@ func TestWhoIsOvertakenAfterSomebodyLeft(t *testing.T) {
 	assert.Equal(t, []int64{100, 200, 300, 400}, s.runs())
 }
 
-// known bug 230: several prioritized calls are before the one that has paid for them. It leaves,
-// and then the last of them does: later arrivals have paid for nothing.
+// known bug 230: several prioritized calls are ahead of the call that has paid for them. It leaves,
+// and then the last of them does: calls that join later have paid for nothing.
 func TestNobodyPaysForOneThatLeft(t *testing.T) {
 	for _, waits := range []bool{false, true} { // or they are first in the queue
 		s := newSpaced(t)
@@ -526,7 +529,7 @@ func TestNobodyPaysForOneThatLeft(t *testing.T) {
 	}
 }
 
-// The same with calls that run immediately, and with one that is first in the queue.
+// The same holds for calls that run immediately, and for one that is first in the queue.
 func TestNobodyPaysForOneThatLeftTheHead(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -539,8 +542,8 @@ func TestNobodyPaysForOneThatLeftTheHead(t *testing.T) {
 	assert.EqualValues(t, 220, s.overtakes(120, 1).until, "before the one that has come since")
 }
 
-// A prioritized call that is due, though the waiting one costs too much to run yet, runs; the
-// waiting one pays with all the time for which it has waited.
+// A prioritized call that is due runs, while the waiting call costs too much to run yet. The
+// waiting call pays with all the time that it has waited.
 func TestPrioritizedCallRunsAtOnce(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -558,8 +561,8 @@ func TestPrioritizedCallRunsAtOnce(t *testing.T) {
 	assert.EqualValues(t, 850, batch.Come(600, 600))
 }
 
-// A call overtaken by one that runs immediately is pushed back by more than that costs, and pays as
-// much.
+// A prioritized call that runs immediately pushes back the call that it passes by more than its own
+// cost, and that call pays as much.
 func TestCallRunsAtOnceIfTheTimeIsPaidFor(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -570,7 +573,7 @@ func TestCallRunsAtOnceIfTheTimeIsPaidFor(t *testing.T) {
 	assert.Equal(t, []int64{450, 550}, s.runs())
 }
 
-// A call that has paid does not pay for the next one.
+// A call that has paid does not pay for the next prioritized call.
 func TestEachPaysOnce(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -584,7 +587,7 @@ func TestEachPaysOnce(t *testing.T) {
 	assert.True(t, s.q.Empty())
 }
 
-// A prioritized call that ran immediately and is given up pays back.
+// If a prioritized call that ran immediately is given up, the payments are returned.
 func TestTurnAtOnceIsPaidBack(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -596,7 +599,7 @@ func TestTurnAtOnceIsPaidBack(t *testing.T) {
 	}
 }
 
-// Payments for a call that has left since don't affect a call that comes to an empty queue.
+// Payments for a call that has left don't affect a call that joins an empty queue.
 func TestNothingIsPaidInAnEmptyQueue(t *testing.T) {
 	s := newSpaced(t)
 	s.comes(0, 1)
@@ -624,8 +627,8 @@ func TestNotBefore(t *testing.T) {
 	assert.EqualValues(t, 5100, s.comes(1000, 1).until)
 }
 
-// No wait is negative, whatever the times, also with turns before the latest one, and whoever
-// leaves. known bug 38
+// No wait is ever negative, even for turns before the latest one, and regardless of which calls
+// leave. known bug 38
 func TestTurnsWaitsAreInRange(t *testing.T) {
 	r := random(t)
 	var mu shared.Mutex

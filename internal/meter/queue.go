@@ -10,12 +10,13 @@ type Claim struct {
 	First bool
 	// Queue is the maximum length of the queue for this call to join it.
 	Queue int
-	// Limit is the maximum total. Among claims under several revisions of the rules, that of the
-	// newest counts, see [Semaphore.SetLimit]. Under one revision it is the same for all.
+	// Limit is the maximum total. If claims differ in the revision of their rules, the newest
+	// revision's limit counts; see [Semaphore.SetLimit]. Claims of one revision have the same
+	// limit.
 	Limit    int64
 	Revision uint64
-	// Until is the time from which [Semaphore.Expire] removes the call from the queue; 0 means
-	// never.
+	// Until is the time at which the call expires, and [Semaphore.Expire] removes it from the
+	// queue; 0 means never.
 	Until int64
 }
 
@@ -23,7 +24,7 @@ type Claim struct {
 type Waiter struct {
 	semaphore *Semaphore
 	claim     Claim
-	state     state  // under the semaphore's mu, as is everything below
+	state     state  // guarded by the semaphore's mu, as are the fields below
 	wake      func() // nil if Attend was not called
 
 	place[*Waiter]
@@ -36,28 +37,28 @@ type state uint8
 const (
 	waits   state = iota
 	granted       // holds its units
-	gone          // out of the queue, with nothing
+	gone          // out of the queue, without units
 )
 
 // queue holds the calls that wait for a semaphore. The zero value is empty and has no limit yet.
 type queue struct {
 	limit    int64
-	revision uint64 // of the rules that set limit
+	revision uint64 // revision of the rules that set limit
 	known    bool   // a limit was set
 	ranks[*Waiter]
 }
 
-// units returns the cost of a claim in the queue.
+// units returns a claim's cost in the queue.
 func (c *Claim) units() Moment { return Moment{ns: c.Units} }
 
-// next reports whether the call would be the next one.
+// next reports whether the call would be the first in the queue.
 func (l *queue) next(c *Claim) bool {
 	return l.length == 0 || c.First && l.last == nil && l.spot(c.units(), c.units()).behind == nil
 }
 
 // MayJoin reports whether [Semaphore.Join] would give the call units or a place now. If it returns
-// false, Join could have rejected the call at some instant meanwhile. It takes a lock only if the
-// queue is full and the call may overtake those in it.
+// false, Join would have rejected the call at some instant during MayJoin. It takes the lock only
+// if the queue is full and the call may jump ahead.
 func (g *Semaphore) MayJoin(c Claim) bool {
 	switch {
 	case c.Units > c.Limit:
@@ -66,10 +67,10 @@ func (g *Semaphore) MayJoin(c Claim) bool {
 		return g.Fits(c.Units, c.Limit) && (c.First || g.queued.Load() == 0)
 	case g.queued.Load() < int64(c.Queue):
 		return true
-	case !c.First: // it would be behind all others
+	case !c.First: // it would be last
 		return false
 	}
-	g.lock() // it may fit although others are queued, which two separate readings can't show
+	g.lock() // it may fit although calls are queued, and two separate reads can't show that
 	l := &g.queue
 	may := l.length < c.Queue || l.next(&c) && g.total() <= c.limit(l)-c.Units
 	g.release()
@@ -85,21 +86,22 @@ func (c *Claim) limit(l *queue) int64 {
 }
 
 // TryJoin takes units as [Semaphore.Join] would, if the word alone suffices: no call is queued,
-// nothing is unseen or lent, and its limit is that of the caller's revision. Failure doesn't mean
-// that the call is rejected.
+// nothing is unseen or lent, and the semaphore's limit is from the caller's revision. Failure
+// doesn't mean that the call is rejected.
 func (g *Semaphore) TryJoin(n, limit int64, revision uint64) bool {
 	w := g.word.Load()
 	return plain(w) && w&markBits == markOf(revision) && total(w) <= min(limit, maxInUse)-n && g.exchange(w, n)
 }
 
-// TryJoinOn is TryJoin under contention: it takes units that were left with the lane.
+// TryJoinOn is like TryJoin, but for a semaphore under contention: it takes units that were left
+// with the lane.
 func (g *Semaphore) TryJoinOn(lane uint32, n, limit int64, revision uint64) bool {
 	return g.spend(lane, n, limit, markBits, markOf(revision))
 }
 
 // Join takes units on a lane as [Semaphore.TryAcquire] does, unless another call is ahead in the
 // queue. If it can't, the call gets a place in the queue, if that is shorter than c.Queue and the
-// units could ever be available. With neither units nor a place, the call is rejected.
+// units could ever become available. Otherwise the call is rejected.
 func (g *Semaphore) Join(lane uint32, c Claim) (got bool, place *Waiter) {
 	if g.TryJoin(c.Units, c.Limit, c.Revision) || g.take(lane, c.Units, min(c.Limit, maxInUse), markOf(c.Revision)) == taken {
 		return true, nil
@@ -131,8 +133,8 @@ func (g *Semaphore) Join(lane uint32, c Claim) (got bool, place *Waiter) {
 const Open = math.MaxInt64
 
 // SetLimit sets the maximum total under a revision of the rules. A revision older than the known
-// one changes nothing. A waiter that fits now gets units, and one that never will loses its place;
-// a call that holds units keeps them.
+// one changes nothing. A waiter that fits now gets its units, and a waiter that can never fit loses
+// its place; a call that holds units keeps them.
 func (g *Semaphore) SetLimit(revision uint64, limit int64) {
 	var up woken
 	g.lock()
@@ -153,7 +155,7 @@ func (g *Semaphore) setLimit(revision uint64, limit int64, up *woken) {
 	g.advance(up)
 }
 
-// Expire removes the calls whose time is over from the queue, and returns their number.
+// Expire removes expired calls from the queue, and returns their number.
 func (g *Semaphore) Expire(now int64) (expired int) {
 	if g.queued.Load() == 0 {
 		return 0
@@ -166,7 +168,7 @@ func (g *Semaphore) Expire(now int64) (expired int) {
 	return expired
 }
 
-// lose removes the calls for which over returns true from the queue, and returns their number. It
+// lose removes from the queue the calls for which over returns true, and returns their number. It
 // needs lock.
 func (g *Semaphore) lose(up *woken, over func(*Claim) bool) (lost int) {
 	for w := g.queue.first(); w != nil; {
@@ -194,8 +196,8 @@ func (g *Semaphore) UnitsQueued() int64 {
 // Semaphore returns the semaphore that the call waits for.
 func (w *Waiter) Semaphore() *Semaphore { return w.semaphore }
 
-// Attend sets wake to be called once, when the call no longer waits: immediately, if it already
-// doesn't. Any goroutine may call wake, without a lock of the semaphore. Attend must be called only
+// Attend sets wake to be called once, when the call stops waiting, or immediately if it doesn't
+// wait. Any goroutine may call wake, without a lock of the semaphore. Attend must be called only
 // once.
 func (w *Waiter) Attend(wake func()) {
 	w.semaphore.mu.Lock()
@@ -214,8 +216,8 @@ func (w *Waiter) Granted() bool {
 	return w.state == granted
 }
 
-// Leave gives up the place, or the units if they have been granted: they go to the next in the
-// queue. A second call does nothing.
+// Leave gives up the place, or the units if they have been granted: they pass to the next call in
+// the queue. A second Leave does nothing.
 func (w *Waiter) Leave() {
 	g := w.semaphore
 	g.lock()
@@ -232,8 +234,8 @@ func (w *Waiter) Leave() {
 // fits needs lock.
 func (g *Semaphore) fits(n int64) bool { return g.total() <= g.queue.limit-n }
 
-// advance gives free units to the first in the queue, in order: a call that needs many is not
-// overtaken by one that needs few, or it might wait forever. It needs lock.
+// advance gives free units to the first in the queue, in order: a call that needs few units doesn't
+// jump ahead of one that needs many, which might otherwise wait forever. It needs lock.
 func (g *Semaphore) advance(up *woken) {
 	for w := g.queue.first(); w != nil && g.fits(w.claim.Units); w = g.queue.first() {
 		g.dequeue(w, granted)
@@ -263,7 +265,8 @@ func (g *Semaphore) dequeue(w *Waiter, now state) {
 }
 
 // woken is the list of calls to wake, through links that they no longer need. It is filled under
-// mu; the calls may run meanwhile, but nothing else uses the links of a call outside the queue.
+// mu; the calls may already run by then, but nothing else uses the links of a call outside the
+// queue.
 type woken struct{ first, last *Waiter }
 
 func (l *woken) add(w *Waiter) {

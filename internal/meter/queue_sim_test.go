@@ -17,7 +17,7 @@ type queueTwin struct {
 	limit, used int64
 	revision    uint64
 	line        []twinWaiter
-	paid        int64 // by the first in the line, to waiters already served
+	paid        int64 // by the first in the queue, for waiters already served
 	state       map[int]state
 }
 
@@ -26,10 +26,10 @@ type twinWaiter struct {
 	units  int64
 	first  bool
 	until  int64
-	paid   int64 // by the one behind it, if it is first
+	paid   int64 // by the waiter behind it, if it is prioritized
 }
 
-// spot returns the place of a First call, and the payment of the one behind it then.
+// spot returns the position of a First call, and the payment of the waiter that will be behind it.
 func (m *queueTwin) spot(units int64) (at int, paid int64) {
 	due := m.paid + units
 	for i, w := range m.line {
@@ -46,7 +46,7 @@ func (m *queueTwin) spot(units int64) (at int, paid int64) {
 	return at, 0
 }
 
-// take removes one from the line, and with it its payment.
+// take removes a waiter from the queue, with its payment.
 func (m *queueTwin) take(i int) twinWaiter {
 	w := m.line[i]
 	m.line = slices.Delete(m.line, i, i+1)
@@ -101,8 +101,8 @@ func (m *queueTwin) advance() {
 	}
 }
 
-// refusesBefore reports whether a call is rejected by the limit of older rules that it knows. That
-// is as good an answer.
+// refusesBefore reports whether the limit of the older rules that the call knows rejects it. That
+// result is also correct.
 func (m *queueTwin) refusesBefore(c Claim) bool {
 	return c.Revision < m.revision && (c.Units > c.Limit || c.Queue == 0 && m.used+c.Units > c.Limit)
 }
@@ -146,9 +146,9 @@ func (m *queueTwin) leave(caller int, units int64) {
 }
 
 // known bug 58, 59, 62, 164: calls of several sizes join a queue, wait or give up, are granted
-// units and give them back, while the limit changes, the time of some is over, and the semaphore
-// retires. Their answers are those of the twin in some serial order; waiters are woken (or the
-// callers would wait forever, which fails); and in the end nothing is held.
+// units and give them back, while the limit changes, some calls expire, and the semaphore retires.
+// Their results equal the twin's in some serial order, waiters are woken (otherwise they would wait
+// forever, which fails the test), and in the end nothing is held.
 func TestSimQueue(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		lending.Always = s.Rand.IntN(2) == 0
@@ -242,8 +242,8 @@ func queueCall(s *schedules.Schedule, g *Semaphore, history *schedules.History[*
 	})
 }
 
-// known bug 58, 59: two calls for one permit that a third is giving back; one of the two gives up
-// at any moment. Never do two run, and the waiter gets to run.
+// known bug 58, 59: two calls want one permit that a third is giving back; one of the two gives up
+// at any moment. Two calls never run at once, and the waiter gets to run.
 func TestSimQueueEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 3_000_000, func(s *schedules.Schedule) {
 		lending.Always = false

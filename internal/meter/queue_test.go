@@ -16,7 +16,8 @@ type crew struct {
 	woken []string
 }
 
-// joins makes a call ask for units. It returns its place, nil if it got them immediately.
+// joins makes a call ask for units. It returns the call's place, or nil if the call got its units
+// immediately.
 func (c *crew) joins(name string, units int64, first bool) *Waiter {
 	c.t.Helper()
 	got, w := c.g.Join(0, Claim{Units: units, First: first, Queue: 10, Limit: c.limit, Revision: 1})
@@ -63,7 +64,7 @@ func TestQueueIsServedInOrder(t *testing.T) {
 	assert.Zero(t, c.g.InUse())
 }
 
-// A large call is not overtaken by a small one, neither from behind nor by a new call.
+// No small call jumps ahead of a large one, neither from behind nor on arrival.
 func TestBatchInTheQueueIsNotOvertaken(t *testing.T) {
 	c := &crew{t: t, limit: 5}
 	require.Nil(t, c.joins("a", 3, false))
@@ -78,8 +79,8 @@ func TestBatchInTheQueueIsNotOvertaken(t *testing.T) {
 	assert.Equal(t, []string{"batch", "small"}, c.woken)
 }
 
-// A large call is overtaken by as many units as it asks for, also by calls that take theirs at
-// once, and no call is overtaken twice on account of the same call. known bug 139
+// At most as many units jump ahead of a large call as it asks for, including units taken at once,
+// and a call doesn't pay for the same prioritized call twice. known bug 139
 func TestQueueIsOvertakenByAsMuchAsItAsksFor(t *testing.T) {
 	c := &crew{t: t, limit: 5}
 	require.Nil(t, c.joins("a", 3, false))
@@ -133,8 +134,8 @@ func TestQueueRefuses(t *testing.T) {
 	assert.EqualValues(t, 2, c.g.UnitsQueued())
 }
 
-// known bug 58: a place that is given up delays no other, and units that are given up go to the
-// next.
+// known bug 58: a place that is given up delays no other, and units that are given up are granted
+// to the next call.
 func TestLeavingTheLine(t *testing.T) {
 	c := &crew{t: t, limit: 2}
 	require.Nil(t, c.joins("a", 1, false))
@@ -148,7 +149,7 @@ func TestLeavingTheLine(t *testing.T) {
 	assert.Equal(t, []string{"last"}, c.woken)
 	assert.True(t, last.Granted())
 	next := c.joins("next", 1, false)
-	last.Leave() // it had been granted: on to the next
+	last.Leave() // it had been granted units: they pass to the next
 	assert.Equal(t, []string{"last", "next"}, c.woken)
 	last.Leave()
 	assert.EqualValues(t, 2, c.g.InUse(), "a second time does nothing")
@@ -203,7 +204,7 @@ func TestExpiredPlaces(t *testing.T) {
 	assert.Zero(t, g.Queued())
 }
 
-// Units that no call in flight holds any longer go to the queue too.
+// Units that no call in flight still holds are granted to the queue too.
 func TestUnseenUnitsGoToTheLine(t *testing.T) {
 	for name, free := range map[string]func(*Semaphore){
 		"released": func(g *Semaphore) { g.ReleaseUnseen(1) },
@@ -212,7 +213,7 @@ func TestUnseenUnitsGoToTheLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := &crew{t: t, limit: 1}
 			c.g.Begin()
-			c.g.Settle(0) // comes before the seed, and must not end the wait for it
+			c.g.Settle(0) // precedes the seed, and must not end the wait for it
 			assert.True(t, c.g.Settling())
 			c.g.Seed(1)
 			w := c.joins("a", 1, false)
@@ -224,8 +225,8 @@ func TestUnseenUnitsGoToTheLine(t *testing.T) {
 	}
 }
 
-// A woken call may use the semaphore in any way, and leave immediately, which wakes the next. known bug
-// 60
+// A woken call may use the semaphore in any way, including leaving immediately, which wakes the
+// next. known bug 60
 func TestQueueWakesUnderNoLock(t *testing.T) {
 	for name, free := range map[string]func(*Semaphore){
 		"release":   func(g *Semaphore) { g.Release(0, 1) },

@@ -1,50 +1,51 @@
 package meter
 
-// ranks holds waiting calls in the order in which they are served: by arrival, except for
-// prioritized ones. Each has links to its neighbors, so that leaving from the middle takes no
-// search. The zero value is empty.
+// ranks holds waiting calls in the order in which they are served: by arrival, except that
+// prioritized calls jump ahead. Each has links to its neighbors, so that removing one from the
+// middle takes no search. The zero value is empty.
 //
 // # Who overtakes
 //
-// A prioritized waiter is placed behind the last prioritized one, and ahead of the others as long
-// as they can pay for it. Each of the others pays with its own cost, once: an overtaking waiter
-// takes its cost from the ones it finds there, in their order, and is placed ahead of the first
-// one with something left, or with exactly nothing left just then. So in all, a waiter is overtaken
-// by at most the cost of the ordinary waiters that it found, plus its own: those paid for
-// everything that overtook it, and none of them has paid more than its cost. If all cost the same,
-// at least every second one served is not prioritized, while any overtaken ordinary waiter waits;
-// and a waiter waits at most twice its announced wait, plus one cost. A share of more than half
-// would let waiters wait three times as long or more. A smaller one would make an overtaking waiter
-// stay behind two or more.
+// A prioritized waiter is placed behind the last prioritized one, and ahead of the ordinary waiters
+// that can pay for it. Each ordinary waiter can pay its own cost, once: a prioritized waiter takes
+// its cost from the ordinary waiters that it finds, in their order, and is placed ahead of the
+// first that still has something left, or that pays exactly its remainder. So the waiters that jump
+// ahead of an ordinary waiter cost at most as much as the ordinary waiters that it found on
+// arrival, plus its own cost: those waiters paid for everything that jumped ahead of it, and none
+// of them has paid more than its cost. If all cost the same, at least every second waiter served is
+// ordinary while any ordinary waiter that was passed still waits; and a waiter waits at most twice
+// its announced wait, plus one cost. With a prioritized share above one half, waiters could wait
+// three times as long or more. With a smaller one, a prioritized waiter would stay behind two or
+// more ordinary ones.
 //
-// The bound is not the announced wait: under overload that is nearly the maximum, and no waiter
-// could be overtaken. Nor does the grant of a turn choose between the two kinds: later arrivals
-// would then push back waiters whose wait had been announced.
+// The announced wait can't serve as the bound: under overload it is nearly the maximum, and no
+// waiter could be passed. Nor can the choice between the two kinds be made when a turn is granted:
+// later arrivals would then push back waiters whose wait had been announced.
 //
-// An order once given stands: a prioritized waiter is never overtaken, and a later waiter,
-// prioritized or not, changes no place ahead of the last prioritized one.
+// The order of placed waiters is final: nothing jumps ahead of a prioritized waiter, and a later
+// waiter, prioritized or not, changes nothing ahead of the last prioritized one.
 //
 // # Bookkeeping
 //
-// The payments of a waiter are kept by the prioritized ones right before it: only the first one
-// behind a prioritized one can have paid in part. They go with it when it leaves. If the last
-// prioritized one leaves, the one before it is the last again, with the payments at its arrival; so
-// a waiter that leaves might as well never have arrived. Those behind the one that left can be
-// overtaken again, at most as many as it had passed on arrival: an arrival passes no more waiters
-// than pay for it.
+// The payments of a waiter are recorded in the prioritized waiters right before it: only the first
+// waiter behind a prioritized one can have paid in part. When the paying waiter leaves, its
+// payments are cleared. If the last prioritized waiter leaves, the one before it is the last again,
+// with the payments at its arrival; so the queue is as if the waiter had never arrived. The waiters
+// behind it can be passed again, at most as many as it had passed on arrival: an arrival passes no
+// more waiters than pay for it.
 type ranks[W ranked[W]] struct {
 	length     int
 	head, tail W
 	last       W // the last prioritized one, or nil
 
-	cost  Moment // of all
-	front Moment // of all up to and including last
-	paid  Moment // by the first waiter, for those already served
-	// overtook is the total cost of all overtaking waiters so far. It may wrap around.
+	cost  Moment // of all waiters
+	front Moment // of all waiters up to and including last
+	paid  Moment // by the first waiter, for waiters already served
+	// overtook is the total cost of all waiters that have jumped ahead so far. It may wrap around.
 	overtook Moment
 }
 
-// ranked is a pointer to a waiter: a call's place in the queue of a semaphore, or its turn.
+// ranked is a pointer to a waiter: a call's place in a semaphore's queue, or its turn.
 type ranked[W any] interface {
 	comparable
 	rank() *place[W]
@@ -55,27 +56,27 @@ type place[W any] struct {
 	before, after W
 	cost          Moment
 	first         bool // prioritized
-	ahead         bool // is ahead of last, or is last: never overtaken
-	// paid is the payment of the waiter behind: for this one, which is prioritized, and those
+	ahead         bool // is ahead of last, or is last: nothing jumps ahead of it
+	// paid is the payment of the waiter behind this prioritized one, for this one and the waiters
 	// before it.
 	paid Moment
-	// since is the value of overtook when the waiter learned its place; if it is ahead, the cost of
-	// all waiters that have overtaken it since then.
+	// since is the value of overtook when the waiter learned its place. If it is ahead, since is
+	// the cost of all waiters that have jumped ahead of it since then.
 	since Moment
 }
 
 // spot is the place of a new prioritized waiter.
 type spot[W any] struct {
 	behind W      // nil if it is first
-	ahead  Moment // cost of all before it
-	paid   Moment // by the one behind it then
+	ahead  Moment // cost of all waiters before it
+	paid   Moment // by the waiter that will be behind it
 }
 
-// first returns the next one, or nil.
+// first returns the first waiter, or nil.
 func (r *ranks[W]) first() W { return r.head }
 
-// spot returns the place of a prioritized waiter of that cost. If that is first, the others wait
-// longer by now.
+// spot returns the spot for a prioritized waiter of that cost. If it would be first, the others
+// then wait longer by the duration now.
 func (r *ranks[W]) spot(cost, now Moment) spot[W] {
 	var none W
 	s := spot[W]{behind: r.last, ahead: r.front}
@@ -110,7 +111,7 @@ func (r *ranks[W]) add(w W, cost Moment) {
 	r.insert(w, r.tail)
 }
 
-// overtake puts w at its spot.
+// overtake inserts w at its spot.
 func (r *ranks[W]) overtake(w W, cost Moment, s spot[W]) {
 	var none W
 	p := w.rank()
@@ -119,7 +120,7 @@ func (r *ranks[W]) overtake(w W, cost Moment, s spot[W]) {
 	if r.last != none {
 		next = r.last.rank().after
 	}
-	for s.behind != r.last && next != none { // they have been overtaken for the last time
+	for s.behind != r.last && next != none { // nothing will jump ahead of them again
 		q := next.rank()
 		r.turn(q, true)
 		if next == s.behind {
@@ -133,20 +134,20 @@ func (r *ranks[W]) overtake(w W, cost Moment, s spot[W]) {
 }
 
 // overtakeAtOnce accounts for a waiter served without a place: it would be first, and the others
-// wait longer by now.
+// wait longer by the duration now.
 func (r *ranks[W]) overtakeAtOnce(now Moment) {
 	r.paid = r.paid.plus(now)
 	r.overtook = r.overtook.plus(now)
 }
 
-// undo takes back the last one served, of that cost.
+// undo takes back the last waiter served, of that cost.
 func (r *ranks[W]) undo(cost Moment) {
 	if r.paid = r.paid.minus(cost); r.paid.ns < 0 {
 		r.paid = Moment{}
 	}
 }
 
-// pushed returns the cost of the waiters that have overtaken w since it learned its place.
+// pushed returns the cost of the waiters that have jumped ahead of w since it learned its place.
 func (r *ranks[W]) pushed(w W) Moment {
 	p := w.rank()
 	if p.ahead {
@@ -168,12 +169,12 @@ func (r *ranks[W]) turn(p *place[W], ahead bool) {
 	p.ahead, p.since = ahead, r.overtook.minus(p.since)
 }
 
-// insert puts w behind another one, or first if that is nil.
+// insert puts w behind another waiter, or first if behind is nil.
 func (r *ranks[W]) insert(w, behind W) {
 	var none W
 	p := w.rank()
 	if r.head == none {
-		r.paid = Moment{} // by one that has left
+		r.paid = Moment{} // by a waiter that has left
 	}
 	if p.before = behind; behind != none {
 		q := behind.rank()
@@ -190,7 +191,7 @@ func (r *ranks[W]) insert(w, behind W) {
 	r.cost = r.cost.plus(p.cost)
 }
 
-// serve removes the first one.
+// serve removes the first waiter.
 func (r *ranks[W]) serve(w W) {
 	p := w.rank()
 	r.remove(w)
@@ -228,9 +229,9 @@ func (r *ranks[W]) remove(w W) {
 	}
 }
 
-// forgive clears the payments of a leaving waiter: for w, which was before it, and for all
-// prioritized ones from there on, up to the first in the queue and those already served. Each of
-// them has paid for more than those before it: if there is nothing to clear, there is nothing
+// forgive clears the payments of a leaving waiter: for w, which was before it, for the prioritized
+// waiters ahead of w, up to the first in the queue, and for waiters already served. The recorded
+// payments only grow towards the leaving waiter: if there is nothing to clear, there is nothing
 // further ahead.
 func (r *ranks[W]) forgive(w W) {
 	var none W
@@ -244,7 +245,8 @@ func (r *ranks[W]) forgive(w W) {
 	r.paid = Moment{}
 }
 
-// retreat makes the last prioritized one up to w the last again: those behind it can be overtaken.
+// retreat makes the last prioritized waiter up to w the last again: waiters behind it can be passed
+// again.
 func (r *ranks[W]) retreat(w W) {
 	var none W
 	for w != none && !w.rank().first {

@@ -8,53 +8,53 @@ import (
 )
 
 // Semaphore meters units in flight exactly: [Semaphore.TryAcquire] checks and counts in one atomic
-// step, so a limit holds whatever the schedule. The zero value is an empty semaphore. It is safe
-// for concurrent use.
+// step, so a limit holds under any schedule. The zero value is an empty semaphore. It is safe for
+// concurrent use.
 //
 // # Unseen calls
 //
 // A semaphore may be made while calls are in flight. [Semaphore.Seed] sets their number; as they
 // end, [Semaphore.ReleaseUnseen] counts them down. The number comes from counters that were read
-// while calls came and went, so it may be too high, never too low, and the excess would stay
-// forever. So the semaphore settles: while some are unseen, each call that is counted in those
-// counters and held here confirms that ([Semaphore.Confirm]); the calls in flight in the counters
-// beyond the confirmed ones are an upper bound of the unseen, which is passed to
-// [Semaphore.Settle]. Each bound is safe, and one that is read while no call comes or goes is
+// while calls started and ended, so it may be too high, never too low, and the excess would stay
+// forever. So the semaphore settles: while any calls are unseen, each call that is counted in those
+// counters and held here confirms that ([Semaphore.Confirm]). The calls in flight in the counters
+// minus the confirmed ones are an upper bound on the unseen calls, which is passed to
+// [Semaphore.Settle]. Each bound is safe, and a bound that is read while no call starts or ends is
 // exact.
 //
 // # The queue
 //
-// Calls that find no units may wait in the queue, see [Semaphore.Join]. Under mu, the first in line
-// never fits: whatever lowers the total, raises the limit or takes a call out of the queue hands
-// free units to the first in the queue before it releases mu. So no call waits while there is room,
-// and a permit passes from one call to the next without being free in between. Waiters are woken
-// without a lock.
+// Calls that find no free units may wait in the queue; see [Semaphore.Join]. Whenever mu is free,
+// the first call in the queue doesn't fit: an operation that lowers the total, raises the limit or
+// removes a call from the queue grants free units to the first calls in the queue before it
+// releases mu. So no call waits while there is room, and a permit passes from one call to the next
+// without being free in between. Waiters are woken without a lock.
 //
 // # When no lock is needed
 //
 // While no call is queued and nothing is unseen, the word suffices: it has the total, and the
-// revision of the rules that the queue's limit is from. Then units are taken and given back by
+// revision of the rules that set the queue's limit. Then units are taken and given back by
 // compare-and-swap of the word, which fails if anything in it has changed: one atomic step, as
-// exact as the lock. A call that is rejected by the word has loaded a total that was exact at that
-// instant.
+// exact as the lock. A call that is rejected because of the word has loaded a total that was exact
+// at that instant.
 //
 // Otherwise the word is frozen: only the holder of mu changes it, and swaps fail. A goroutine that
 // locks mu to change anything first freezes the word, so that its view under mu stays true, and
 // thaws it at the end unless a call is queued, something is unseen, or the semaphore is retired. So
-// a queued call misses no released unit: until the word was frozen the unit was in the total that
+// a queued call misses no released unit: before the word is frozen, the unit is in the total that
 // admitted no call, and after that it is released under mu.
 //
-// If processors contend for the word, calls don't even share that: see [Semaphore.take].
+// If processors contend for the word, calls don't even share the word; see [Semaphore.take].
 type Semaphore struct {
 	word    shared.Uint64                   // see above, and pack
-	credits shared.Pointer[lending.Credits] // nil if nothing was lent for long; changes under mu
+	credits shared.Pointer[lending.Credits] // nil if nothing was lent for a long time; changes under mu
 	failed  shared.Uint32                   // number of failed swaps of word since the last collection
 
 	settling shared.Bool  // mirrors unseen > 0 || expecting
 	queued   shared.Int64 // mirrors the length of the queue
 
 	mu        shared.Mutex
-	next      uint64 // value of the word after the change under mu
+	next      uint64 // value of the word after the current change
 	unseen    int64
 	confirmed int64 // held units that are also counted elsewhere
 	expecting bool  // from Begin to Seed
@@ -62,10 +62,10 @@ type Semaphore struct {
 	queue     queue
 }
 
-// The word has, from the lowest bit on: whether it is frozen, whether it lends, the total of held,
-// unseen and lent units, and the mark of the revision that the queue's limit is from. A mark recurs
-// after 32,768 revisions: to mistake the limit of an old revision for the current one, a call would
-// have to be delayed for that many.
+// From the lowest bit, the word contains: whether it is frozen, whether it lends, the total of
+// held, unseen and lent units, and the mark of the revision that set the queue's limit. A mark
+// recurs after 32,768 revisions: to mistake the limit of an old revision for the current one, a
+// call would have to be delayed for that many.
 const (
 	frozen    = 1
 	lends     = 2
@@ -76,7 +76,7 @@ const (
 	maxInUse = 1<<45 - 1
 )
 
-// total may be negative, if more was released than acquired.
+// total may be negative if more units were released than acquired.
 func total(word uint64) int64 { return int64(word<<(64-markShift)) >> (64 - markShift + 2) }
 
 // markOf is never 0, which is the mark of a semaphore that has no limit yet.
@@ -116,7 +116,7 @@ func (g *Semaphore) tryAcquire(lane uint32, n, limit int64) bool {
 	return ok
 }
 
-// Acquire takes n units on a lane, whatever the total.
+// Acquire takes n units on a lane, regardless of the total.
 func (g *Semaphore) Acquire(lane uint32, n int64) {
 	if w := g.word.Load(); !plain(w) || !g.exchange(w, n) {
 		g.tryAcquire(lane, n, math.MaxInt64)
@@ -133,8 +133,8 @@ func (g *Semaphore) Release(lane uint32, n int64) {
 	g.unlock()
 }
 
-// TryRelease is Release through the word alone, if no call can be waiting for the units. If one may
-// be, it does nothing and returns false.
+// TryRelease is like Release, but uses only the word. If a call may be waiting for the units, it
+// does nothing and returns false.
 func (g *Semaphore) TryRelease(n int64) bool {
 	w := g.word.Load()
 	return plain(w) && g.exchange(w, -n)
@@ -155,8 +155,8 @@ func (g *Semaphore) InUse() int64 {
 	return g.collected()
 }
 
-// Counted returns at least InUse: under contention it includes units that calls left with their
-// lanes. It takes no lock.
+// Counted returns at least InUse: under contention the result includes units that calls left with
+// their lanes. It takes no lock.
 func (g *Semaphore) Counted() int64 { return total(g.word.Load()) }
 
 // collected returns the total once nothing is lent.
@@ -234,15 +234,16 @@ func (g *Semaphore) Settle(n int64) {
 	g.unlock()
 }
 
-// Retire ends [Semaphore.TryJoin], so that a caller with a pointer to the semaphore checks whether
-// it was replaced. For calls that hold units or are queued, everything else works as before.
+// Retire makes [Semaphore.TryJoin] fail, so that a caller with a pointer to the semaphore checks
+// whether it was replaced. For calls that hold units or are queued, everything else works as
+// before.
 func (g *Semaphore) Retire() {
 	g.lock()
 	g.retired = true
 	g.unlock()
 }
 
-// lock begins a change: from here to unlock the word is the caller's, and nothing is lent.
+// lock begins a change: until unlock only the caller changes the word, and nothing is lent.
 func (g *Semaphore) lock() {
 	g.mu.Lock()
 	if g.next = g.word.Load(); g.next&frozen == 0 { // only holders of mu freeze it
@@ -280,14 +281,14 @@ func (g *Semaphore) total() int64 { return total(g.next) }
 // add changes the held units.
 func (g *Semaphore) add(n int64) { g.next += uint64(n) * oneUnit }
 
-// see changes the unseen units, or whether some are expected.
+// see changes the number of unseen units, or whether a seed is expected.
 func (g *Semaphore) see(n int64) {
 	g.unseen += n
 	g.settling.Store(g.expecting || g.unseen > 0)
 	g.add(n)
 }
 
-// mark records the revision that the queue's limit is from.
+// mark records the revision that set the queue's limit.
 func (g *Semaphore) mark(revision uint64) {
 	g.next = g.next&^markBits | markOf(revision)
 }

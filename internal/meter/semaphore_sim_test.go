@@ -13,7 +13,7 @@ import (
 
 // known bug 2, 20, 58, 164: callers take units under several limits, give back and read a semaphore
 // that lends from the beginning, after contention, or not at all, and drops its cells. Their
-// answers are those of some serial order, and nothing is left.
+// results are those of some serial order, and nothing is held at the end.
 func TestSimSemaphore(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		lending.Always = s.Rand.IntN(3) > 0
@@ -88,7 +88,7 @@ func look(g *Semaphore, history *schedules.History[*int64], n, limit int64) {
 	})
 }
 
-// known bug 2: exactly two of three callers that want a permit get one of two.
+// known bug 2: three callers each want one of two permits, and exactly two of them get one.
 func TestSimSemaphoreEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 3_000_000, func(s *schedules.Schedule) {
 		lending.Always = false
@@ -109,8 +109,8 @@ func TestSimSemaphoreEverySchedule(t *testing.T) {
 	})
 }
 
-// known bug 2: two callers want one of two permits each, and one of them then wants both. Never are
-// more than two out, and at least one of them gets some.
+// known bug 2: two callers want one of two permits each, and one of them then wants both. No more
+// than two permits are ever held, and at least one of the callers gets some.
 func TestSimSemaphoreGivenBackEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 3_000_000, func(s *schedules.Schedule) {
 		lending.Always = false
@@ -140,8 +140,8 @@ func TestSimSemaphoreGivenBackEverySchedule(t *testing.T) {
 	})
 }
 
-// known bug 2, 164: a permit that one of two callers leaves with its lane, and both want, while a
-// third one lowers the limit to it. Never do two run side by side after that, and one gets to run.
+// known bug 2, 164: two callers want a permit that one of them leaves with its lane, while a third
+// caller lowers the limit to one. From then on two never run at once, and one gets to run.
 func TestSimSemaphoreThatLendsEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 3_000_000, func(s *schedules.Schedule) {
 		lending.Always = true

@@ -42,7 +42,7 @@ func TestSemaphoreScripts(t *testing.T) {
 			{take(1, 1), true},
 			{take(math.MaxInt64, math.MaxInt64), false}, {take(math.MaxInt64, 1), false},
 			{take(1<<32-1, 1), false}, {fits(math.MaxInt64, math.MaxInt64), false},
-			{take(math.MaxInt64-1, math.MaxInt64), false}, // beyond any call's units, and there is no room for them
+			{take(math.MaxInt64-1, math.MaxInt64), false}, // more units than any call has, without room for them
 			{take(maxInUse-1, math.MaxInt64), true}, {take(1, math.MaxInt64), false}, {fits(1, math.MaxInt64), false},
 			{does(func(g *Semaphore) { g.Release(0, maxInUse) }), int64(0)},
 		},
@@ -92,7 +92,7 @@ func TestSemaphoreScripts(t *testing.T) {
 // A rejected call changes nothing and needs no lock.
 func TestSemaphoreRefusesWithoutTheLock(t *testing.T) { // known bug 22
 	if lending.Always {
-		t.Skip("it always lends, and collects that before it refuses")
+		t.Skip("the semaphore always lends, and collects before it rejects a call")
 	}
 	g := new(Semaphore)
 	require.True(t, g.TryAcquire(0, 3, 3))
@@ -124,8 +124,8 @@ func BenchmarkSemaphore(b *testing.B) {
 	})
 }
 
-// A caller with a pointer to a retired semaphore gets nothing from it without a check; calls that
-// hold units give them back.
+// A caller with a pointer to a retired semaphore gets no units from it without a check; calls that
+// hold units can give them back.
 func TestRetiredSemaphore(t *testing.T) {
 	g := new(Semaphore)
 	join := func(n, limit int64, revision uint64) bool {
@@ -152,8 +152,8 @@ func contend(g *Semaphore) {
 	}
 }
 
-// known bug 164: units that a call leaves with its lane are there for the next one, and count
-// nowhere else; calls that reject, join the queue or look collect them first.
+// known bug 164: units that a call leaves with its lane are available to the next call there, and
+// count nowhere else; calls that reject, join the queue or read the semaphore collect them first.
 func TestSemaphoreThatLends(t *testing.T) {
 	for name, does := range map[string]func(g *Semaphore){
 		"who would be refused": func(g *Semaphore) {
@@ -217,8 +217,8 @@ func TestSemaphoreThatLends(t *testing.T) {
 	}
 }
 
-// known bug 2: goroutines on lanes of their own and on shared ones, with several limits: never do
-// more run than the highest, and everything is given back.
+// known bug 2: goroutines use their own lanes and shared ones, with several limits. Never do more
+// run than the highest limit, and everything is given back.
 func TestSemaphoreThatLendsUnderACrowd(t *testing.T) {
 	const limit = 24
 	g := new(Semaphore)
@@ -252,10 +252,10 @@ func TestSemaphoreThatLendsUnderACrowd(t *testing.T) {
 }
 
 // known bug 164: a semaphore without contention needs no more memory than before; one under
-// contention has a cell of 128 bytes for each lane, until it rests.
+// contention has a cell of 128 bytes for each lane, until Rest drops them.
 func TestMemoryOfASemaphoreThatLends(t *testing.T) {
 	if lending.Always {
-		t.Skip("it always lends")
+		t.Skip("the semaphore always lends")
 	}
 	g := new(Semaphore)
 	for range 1000 {

@@ -8,11 +8,11 @@ type attempt uint8
 const (
 	unsure attempt = iota // take the lock to find out
 	taken
-	full // they don't fit
+	full // the units don't fit
 )
 
-// maxCredit is the maximum number of units that a lane keeps: as many short calls as one processor
-// has under way at a time. Units held by long calls go back to the word.
+// maxCredit is the maximum number of units that a lane keeps: as many units as the short calls
+// under way on one processor take. Units held by long calls go back to the word.
 const maxCredit = 64
 
 // take tries to take n units within limit without the lock. If mark isn't 0, the word must carry
@@ -20,29 +20,29 @@ const maxCredit = 64
 //
 // # A semaphore that lends
 //
-// Once enough swaps of the word have failed, the word lends: from then on a call that ends leaves
-// its units with its lane, where the total still counts them, and the next call there takes them.
-// So a call writes only to the cell of its lane, and only reads the word. [Semaphore.lock] collects
-// the units of the lanes before any decision that depends on them, and nothing is lent again until
-// as many swaps have failed again. So frequent looks or frequent rejections make the semaphore use
-// the word.
+// Once enough swaps of the word have failed, the word lends: a call that ends then leaves its units
+// with its lane, where the total still counts them, and the next call on that lane takes them. So a
+// call writes only to the cell of its lane, and only reads the word. [Semaphore.lock] collects the
+// units of the lanes before any decision that depends on them, and nothing is lent again until as
+// many swaps have failed again. So under frequent reads or rejections the semaphore uses the word.
 //
-// At every instant the total is the sum of the held units, the unseen ones and those with lanes: a
-// call that takes from a lane, or leaves units there, changes the held units by as much as the
-// cell. The holder of mu freezes the word first, then changes each cell, empty ones too, to a later
-// version without units, takes its units off the total, and only then thaws the word or ends
-// lending. Each change of a cell changes its version (see [lending.Credit]), and a call loads the
-// cell before the word. So:
+// At every instant the total is the sum of the held units, the unseen units and the units left with
+// lanes: a call that takes units from a lane, or leaves units there, changes the held units and the
+// cell by the same amount. The holder of mu freezes the word first, then changes each cell, empty
+// ones too, to a later version without units, takes its units off the total, and only then thaws
+// the word or ends lending. Each change of a cell changes its version (see [lending.Credit]), and a
+// call loads the cell before the word. So:
 //
 //   - A call that takes from its lane, and has seen a total within its limit, takes effect at the
-//     instant of that load. The units were with the lane then, as the cell did not change: the held
-//     units were at least that much less than the total, whatever limits others have.
+//     instant of that load. The units were with the lane at that time, because the cell did not
+//     change: the held units were less than the total by at least that amount, regardless of the
+//     limits of other calls.
 //   - A call that leaves units with its lane has seen the word lend, and not frozen. If the word is
 //     frozen afterwards, either the cell is collected after the call, with the units, or before it,
 //     and then the call fails. So lanes hold nothing once they are collected, and nothing while a
-//     call is queued, which would wait for it: the word is frozen then.
-//   - A call is rejected only by a word that doesn't lend, whose total is the held units, or by the
-//     lock.
+//     call is queued, because the word is frozen then.
+//   - A call is rejected only because of a word that doesn't lend, whose total is the held units,
+//     or under the lock.
 //   - A call that finds no units in its lane takes them from the word, if the total leaves room. The
 //     total is not less than the held units, so the limit holds.
 //
@@ -72,8 +72,8 @@ func (g *Semaphore) take(lane uint32, n, limit int64, mark uint64) attempt {
 	}
 }
 
-// spend takes units that were left with the lane, if total is within limit and these bits of the
-// word equal those of mark. Like TryReleaseOn it makes no calls, not even to find its cell: that
+// spend takes units that were left with the lane, if total is within limit and the word has the
+// same mark bits as mark. Like TryReleaseOn it calls no function, not even to find its cell: that
 // would double its cost.
 func (g *Semaphore) spend(lane uint32, n, limit int64, bits, mark uint64) bool {
 	all := g.credits.Load()
@@ -96,7 +96,8 @@ func (g *Semaphore) spend(lane uint32, n, limit int64, bits, mark uint64) bool {
 	return c.CompareAndSwap(credit, left)
 }
 
-// TryReleaseOn is TryRelease under contention: it leaves the units with the lane.
+// TryReleaseOn is like TryRelease, but for a semaphore under contention: it leaves the units with
+// the lane.
 func (g *Semaphore) TryReleaseOn(lane uint32, n int64) bool {
 	all := g.credits.Load()
 	if all == nil {
@@ -115,7 +116,7 @@ func (g *Semaphore) TryReleaseOn(lane uint32, n int64) bool {
 	return c.CompareAndSwap(credit, credit+lending.CreditChange+uint64(n))
 }
 
-// tryRelease is Release without the lock.
+// tryRelease is like Release, but without the lock.
 func (g *Semaphore) tryRelease(lane uint32, n int64) bool {
 	for {
 		if g.TryReleaseOn(lane, n) {
@@ -132,8 +133,8 @@ func (g *Semaphore) tryRelease(lane uint32, n int64) bool {
 	}
 }
 
-// dropped is the content of a cell that was dropped: more units than a lane can have, whatever
-// a call takes or leaves.
+// dropped is the content of a dropped cell: more units than a lane can have, regardless of what a
+// call takes or leaves.
 const dropped = 1 << 31
 
 func units(credit uint64) int64 { return int64(uint32(credit)) }
@@ -143,8 +144,8 @@ func (g *Semaphore) exchange(w uint64, n int64) bool {
 	return g.word.CompareAndSwap(w, w+uint64(n)*oneUnit)
 }
 
-// contend records a failed swap of the word: otherwise a call would not get here while the word
-// suffices. It reports whether it made the word tell again whether it lends.
+// contend records a failed swap of the word: a call gets here while the word suffices only after a
+// failed swap. It reports whether it changed the word to show whether it lends.
 func (g *Semaphore) contend() bool {
 	if g.failed.Add(1) != lending.After && !lending.Always {
 		return false
@@ -160,7 +161,7 @@ func (g *Semaphore) Contended() {
 	g.refresh()
 }
 
-// refresh makes the word show again whether it lends.
+// refresh updates the bit of the word that shows whether it lends.
 func (g *Semaphore) refresh() {
 	g.lock()
 	g.release()
@@ -185,7 +186,7 @@ func (g *Semaphore) Rest() bool {
 
 // The methods below need lock.
 
-// lend makes the word lend.
+// lend lets the word lend.
 func (g *Semaphore) lend() {
 	if g.credits.Load() == nil {
 		g.credits.Store(lending.NewCredits())
@@ -201,8 +202,8 @@ func (g *Semaphore) collect() {
 }
 
 // recall takes the units of all lanes, and returns their number. It changes every cell, because
-// units come back without the owner's lock: a caller that loaded a cell before then leaves nothing
-// there.
+// units are returned without the owner's lock: a caller that loaded a cell earlier then leaves
+// nothing there.
 func recall(c *lending.Credits, leave uint64) (sum int64) {
 	for i := range c.Cells {
 		w := &c.Cells[i]

@@ -7,7 +7,7 @@ import (
 )
 
 // Set holds the windows and semaphores of a node. It is immutable once published: its successors
-// continue in the same lists, beyond the end of these. A nil Set is empty.
+// append to the same lists, beyond the end of this set's. A nil Set is empty.
 type Set struct {
 	windows    []MeteredWindow
 	semaphores []MeteredSemaphore
@@ -34,7 +34,7 @@ func (s *Set) Semaphores() []MeteredSemaphore {
 }
 
 // SoleWindow returns the window in which every call of the node counts, if there is no other meter;
-// otherwise nil.
+// otherwise it returns nil.
 func (s *Set) SoleWindow() *stat.Window {
 	if s == nil || len(s.windows) != 1 || len(s.semaphores) != 0 || !s.windows[0].all {
 		return nil
@@ -90,7 +90,7 @@ func (s *Set) Semaphore(owner any) *Semaphore {
 func (s *Set) meterAt(place int) Meter { return s.windows[place].Meter }
 func (s *Set) ownerAt(place int) any   { return s.semaphores[place].Owner }
 
-// WithWindow returns the set with another window. A set has one successor.
+// WithWindow returns the set with an additional window. A set has at most one successor.
 func (s *Set) WithWindow(w *stat.Window, m Meter) *Set {
 	next := s.grown()
 	if next.windowAt != nil {
@@ -100,7 +100,7 @@ func (s *Set) WithWindow(w *stat.Window, m Meter) *Set {
 	return next
 }
 
-// WithSemaphore returns the set with another semaphore. A set has one successor.
+// WithSemaphore returns the set with an additional semaphore. A set has at most one successor.
 func (s *Set) WithSemaphore(g *Semaphore, owner any) *Set {
 	next := s.grown()
 	if next.semaphoreAt != nil {
@@ -125,8 +125,8 @@ func (s *Set) grown() *Set {
 	return next
 }
 
-// Keep returns the set without the windows and semaphores that are not wanted, which are retired;
-// nil if none remains.
+// Keep returns the set without the windows and semaphores that are not wanted, which are retired.
+// It returns nil if nothing remains.
 func (s *Set) Keep(window func(Meter) bool, semaphore func(owner any) bool) *Set {
 	if s == nil {
 		return nil
@@ -155,9 +155,9 @@ func (s *Set) Keep(window func(Meter) bool, semaphore func(owner any) bool) *Set
 	return s
 }
 
-// Idle reports whether nothing counts at now, except for rules in shadow mode. It releases memory
-// needed only under contention: the node's counters are idle. settle corrects the unseen units of a
-// semaphore.
+// Idle reports whether nothing counts at now, except for rules in shadow mode. It is called when
+// the node's counters are idle, so it releases memory needed only under contention. settle corrects
+// the unseen units of a semaphore.
 func (s *Set) Idle(now int64, settle func(*Semaphore) bool) bool {
 	if s == nil {
 		return true

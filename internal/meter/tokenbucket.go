@@ -8,39 +8,39 @@ import (
 	"time"
 )
 
-// TokenBucket admits units at a rate and, beyond it, a burst of its size. It never makes a call
-// wait: a call that doesn't fit is rejected. It is the generic cell rate algorithm of ITU-T I.371
-// and of the ATM Forum's Traffic Management 4.0, as virtual scheduling (section 4.4.2 there): it
-// keeps neither tokens nor the time of their last refill, but one number, the theoretical arrival
-// time, tat: the time at which the bucket will be full. tat minus the current time is the missing
-// part, at the cost of each unit. So nothing is ever refilled or rounded, however far the clock
-// leaps, and no error accumulates.
+// TokenBucket admits units at a rate, and bursts up to its size beyond that rate. It never makes a
+// call wait: a call that doesn't fit is rejected. It is the generic cell rate algorithm of ITU-T
+// I.371 and of the ATM Forum's Traffic Management 4.0, as virtual scheduling (section 4.4.2 there):
+// it keeps neither tokens nor the time of their last refill, only the theoretical arrival time,
+// tat: the time at which the bucket will be full. tat minus the current time is the cost of the
+// missing units. So nothing is ever refilled or rounded, even if the clock leaps, and no error
+// accumulates.
 //
-// A call of n units passes if afterwards no more is missing than the bucket holds:
+// A call of n units passes if the bucket is then missing no more than its size:
 //
 //	max(tat, now) + n·unit - now <= size
 //
 // So the units of the calls that pass in any real interval, both ends included, take at most size
-// plus the length of the interval. In an interval that is open at one end, that is the number of
-// units that the rate yields in it, rounded up, plus one less than the bucket holds.
+// plus the length of the interval. In an interval that is open at one end, at most as many units
+// pass as the rate yields in it, rounded up, plus the bucket's size minus one.
 //
-// A caller that was delayed after it read the clock is judged at the latest time at which any call
-// took units; otherwise units that have come back until then would be denied to it.
+// For a caller that was delayed after it read the clock, the latest time at which any call took
+// units counts; otherwise it would be denied units that have been refilled since.
 //
-// It is not safe for concurrent use: its owner needs a lock for it.
+// It is not safe for concurrent use: its owner must lock it.
 type TokenBucket struct {
 	tat   Moment
 	unit  Moment // cost of a unit; zero until [TokenBucket.SetUnit]
 	seen  int64  // latest time at which a call took units
-	taken int64  // units ever taken, less the latest ones that were given back
+	taken int64  // units ever taken, minus the latest if they were given back
 }
 
 // MakeTokenBucket returns a full bucket without a cost of units.
 func MakeTokenBucket() TokenBucket { return TokenBucket{tat: LongAgo(), seen: longAgo} }
 
 // UnitCost returns the time from one unit to the next at perInterval units per interval, rounded
-// up: the rate is never exceeded. It falls short by less than one part in 10^15 if a unit costs a
-// millisecond or more, and by 2^-32 of a nanosecond a unit otherwise.
+// up, so that the rate is never exceeded. It falls short by less than one part in 10^15 if a unit
+// costs a millisecond or more, and otherwise by less than 2^-32 of a nanosecond per unit.
 func UnitCost(interval time.Duration, perInterval float64) Moment {
 	cost := float64(interval) / perInterval
 	if math.FMA(cost, perInterval, -float64(interval)) < 0 { // the quotient was rounded down
@@ -75,8 +75,8 @@ func (m Moment) before(other Moment) bool {
 	return m.ns < other.ns || m.ns == other.ns && m.frac < other.frac
 }
 
-// end returns tat after a call at now has taken n more units, and whether these fit into a bucket
-// that holds size units.
+// end returns the tat after a call at now that takes n more units, and reports whether they fit
+// into a bucket that holds size units.
 func (b *TokenBucket) end(now, n, size int64) (tat Moment, ok bool) {
 	if n > size {
 		return b.tat, false
@@ -94,8 +94,8 @@ func (b *TokenBucket) Fits(now, n, size int64) bool {
 
 // Taken records a call that took units, for [TokenBucket.GiveBack].
 type Taken struct {
-	At int64 // time at which it was judged
-	No int64 // units taken up to and including its own
+	At int64 // time of the decision
+	No int64 // units ever taken, up to and including this call's
 }
 
 // Take takes n units if they fit at now.
@@ -109,23 +109,23 @@ func (b *TokenBucket) Take(now, n, size int64) (taken Taken, ok bool) {
 	return Taken{b.seen, b.taken}, true
 }
 
-// GiveBack gives back n units taken by a call that doesn't run, unless time has already brought
-// them back.
+// GiveBack gives back n units taken by a call that doesn't run, unless they have already been
+// refilled.
 //
 // Moving tat back by their cost would be too much if the bucket has been full since, or nearly so.
-// Say it holds one unit, which comes back in 10 ms. A call takes it at 0 and leaves at 11, and
-// another takes one at 10: tat is then 20, as if the first had never existed. With a tat of 10, a
-// third call would pass a millisecond after the second.
+// Say it holds one unit, which is refilled in 10 ms. A call takes it at 0, another takes one at 10,
+// and the first gives its unit back at 11: tat is then 20, as if the first call had never existed.
+// With a tat of 10, a third call would pass a millisecond after the second.
 //
-// The condition is that tat is never earlier than it would be without the call. That is the latest
-// of t + (the cost of the units taken from then on, and not given back), over the times t of all
-// calls that took units. For times t before the call, and its own, its whole cost may go. The same
-// holds for other calls at the same instant: before any of them, tat was at least that instant, or
-// counts as that. If another call has taken units later, t is at most the latest, seen, and the
-// units taken from then on are at most those taken after the call. Of those, units given back are
-// left out only if none were taken after them: so the sum may be too high, never too low. So a call
-// gets back less than it took only if the bucket would be nearly full, and is then full all the
-// sooner.
+// The condition is that tat is never earlier than it would be without the call. Without the call,
+// tat is the maximum of t + (the cost of the units taken at t or later, and not given back), over
+// the times t of all calls that took units. For each t up to the call's own time, the call's whole
+// cost may be subtracted. The same holds for other calls at the same instant: before any of them,
+// tat was at least that instant, or counts as that. If another call has taken units later, t is at
+// most seen, the latest time, and the units taken at t or later are at most the units taken after
+// the call. Units given back are subtracted from that number only if none were taken after them, so
+// the sum may be too high, but never too low. So a call gets back less than it took only if the
+// bucket would be nearly full, and will be full soon anyway.
 func (b *TokenBucket) GiveBack(taken Taken, n int64) {
 	tat := b.tat.minus(b.unit.Times(n))
 	if taken.At != b.seen {
@@ -140,20 +140,20 @@ func (b *TokenBucket) GiveBack(taken Taken, n int64) {
 }
 
 // RetryAfter returns the time from now until n units fit into a bucket that holds size, if no other
-// call comes first: to the nanosecond, rounded up. n is at most size.
+// call takes units first. It is rounded up to the nanosecond. n is at most size.
 func (b *TokenBucket) RetryAfter(now, n, size int64) time.Duration {
 	at := b.tat.plus(b.unit.Times(n)).minus(b.unit.Times(size))
 	if at.frac > 0 {
 		at.ns++
 	}
-	if at.ns <= b.seen { // it is judged then, if not later
+	if at.ns <= b.seen { // seen counts as the time of the decision, or a later time
 		return 0
 	}
 	return time.Duration(max(0, at.ns-now))
 }
 
-// Left returns the number of units in a bucket that holds size at now, with the fraction of the
-// next one.
+// Left returns the number of units in a bucket that holds size at now, including the fraction of
+// the next unit.
 func (b *TokenBucket) Left(now, size int64) float64 {
 	missing := b.tat.orNow(now).minus(Moment{ns: now})
 	if missing == (Moment{}) {
@@ -172,8 +172,8 @@ func (m Moment) nanoseconds() float64 { return float64(m.ns) + float64(m.frac)/(
 // Full reports whether nothing is missing at now.
 func (b *TokenBucket) Full(now int64) bool { return b.tat.orNow(now) == Moment{ns: now} }
 
-// SetUnit sets the cost of a unit from now on, which must be above zero. As many units are missing
-// as before, and each comes back at the new rate.
+// SetUnit changes the cost of a unit at now; cost must be above zero. The number of missing units
+// stays the same, and they are refilled at the new rate.
 func (b *TokenBucket) SetUnit(now int64, cost Moment) {
 	before := b.unit
 	b.unit = cost
@@ -190,11 +190,11 @@ func (b *TokenBucket) SetUnit(now int64, cost Moment) {
 }
 
 // Follow makes the bucket continue from the time at which another rule let the last unit pass, or
-// will.
+// will let it pass.
 func (b *TokenBucket) Follow(last Moment) { b.tat = b.tat.Later(last.plus(b.unit)) }
 
-// GoOnFrom makes the bucket also take the place of old, which is full at now and is then dropped:
-// from then on it judges no call at a time earlier than old would have, or than now.
+// GoOnFrom makes the bucket also replace old, which is full at now and is then dropped: for no
+// later call does the bucket use a time earlier than now, or than old would have used.
 func (b *TokenBucket) GoOnFrom(old *TokenBucket, now int64) { b.seen = max(b.seen, old.seen, now) }
 
 // Last returns a time not earlier than that of the last unit that passed.

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A unit costs its exact cost rounded up, never less: so the rate is never exceeded.
+// The cost of a unit is rounded up, so the rate is never exceeded.
 func TestUnitCost(t *testing.T) {
 	assert.Equal(t, Moment{ns: 1e7}, UnitCost(time.Second, 100))
 	assert.Equal(t, Moment{ns: 1e10}, UnitCost(time.Minute, 6))
@@ -57,7 +57,7 @@ func TestMomentTimes(t *testing.T) {
 	}
 }
 
-// a bucket whose units cost ten milliseconds each.
+// newTestBucket returns a bucket whose units cost ten milliseconds each.
 func newTestBucket() TokenBucket {
 	b := MakeTokenBucket()
 	b.SetUnit(epoch, Moment{ns: ms(10)})
@@ -69,11 +69,11 @@ func (b *TokenBucket) takes(t *testing.T, now, n, size int64) Taken {
 	fits := b.Fits(now, n, size)
 	token, ok := b.Take(now, n, size)
 	require.True(t, ok)
-	require.True(t, fits, "what Fits says")
+	require.True(t, fits, "Fits agrees with Take")
 	return token
 }
 
-// refuses checks that n units don't fit until some time after now, to the nanosecond.
+// refuses checks that n units don't fit until the given time after now, to the nanosecond.
 func (b *TokenBucket) refuses(t *testing.T, now, n, size int64, until time.Duration) {
 	t.Helper()
 	require.False(t, b.Fits(now, n, size))
@@ -97,14 +97,14 @@ func TestTokenBucket(t *testing.T) {
 	b.refuses(t, epoch+ms(10), 1, 5, 10*time.Millisecond)
 	assert.False(t, b.Fits(epoch+ms(1_000_000), 6, 5), "more than it ever holds")
 
-	now := epoch + int64(24*365*time.Hour) // idle time fills it, and no more than that
+	now := epoch + int64(24*365*time.Hour) // idle time fills it, but no further
 	assert.True(t, b.Full(now))
 	assert.InDelta(t, 5, b.Left(now, 5), 0)
 	b.takes(t, now, 5, 5)
 	b.refuses(t, now, 1, 5, 10*time.Millisecond)
 }
 
-// A bucket that has never been taken from is full, whatever the clock shows.
+// A bucket from which no unit was ever taken is full, regardless of the clock.
 func TestNewTokenBucketIsFull(t *testing.T) {
 	for _, now := range []int64{-2_208_988_800 * 1e9, -1, 0, 1, epoch, 4_102_444_800 * 1e9} {
 		b := newTestBucket()
@@ -115,8 +115,8 @@ func TestNewTokenBucketIsFull(t *testing.T) {
 	}
 }
 
-// known bug 138: a wait is exact to the nanosecond, rounded up, and units whose cost is not a whole
-// number of nanoseconds add up to the rate: a third of a nanosecond of each is not lost.
+// known bug 138: a wait is exact to the nanosecond, rounded up. Units whose cost is not a whole
+// number of nanoseconds add up to the rate: the third of a nanosecond that each costs is not lost.
 func TestTokenBucketRoundsUpOnlyTheWait(t *testing.T) {
 	b := MakeTokenBucket()
 	b.SetUnit(epoch, UnitCost(time.Second, 3e8)) // 3 1/3 ns
@@ -131,8 +131,8 @@ func TestTokenBucketRoundsUpOnlyTheWait(t *testing.T) {
 	assert.Equal(t, 900_000, passed+1, "the cost is rounded up, by so little that it shows in the last one at most")
 }
 
-// known bug 138: a caller that was delayed after it read the clock is judged by the units that have
-// come back since, and its wait is relative to its own time.
+// known bug 138: for a caller that was delayed after it read the clock, units refilled since count,
+// and its wait is relative to its own time.
 func TestTokenBucketLateCaller(t *testing.T) {
 	b := newTestBucket()
 	b.takes(t, epoch, 3, 3)
@@ -143,8 +143,8 @@ func TestTokenBucketLateCaller(t *testing.T) {
 	assert.EqualValues(t, 40*time.Millisecond, b.RetryAfter(epoch, 1, 3))
 }
 
-// known bug 136: the units of a call that leaves late have come back already, if the bucket was
-// full since; giving them back must not exceed its size.
+// known bug 136: if the bucket was full since, the units of a call that leaves late have already
+// been refilled; giving them back must not exceed the size.
 func TestTokenBucketGiveBackNeverOverfills(t *testing.T) {
 	b := newTestBucket()
 	token := b.takes(t, epoch, 1, 1)
@@ -152,7 +152,7 @@ func TestTokenBucketGiveBackNeverOverfills(t *testing.T) {
 	b.GiveBack(token, 1)
 	b.refuses(t, epoch+ms(11), 1, 1, 9*time.Millisecond)
 
-	b = newTestBucket() // half of it has come back before another call took units
+	b = newTestBucket() // half of it was refilled before another call took units
 	token = b.takes(t, epoch, 1, 2)
 	b.takes(t, epoch+ms(5), 1, 2)
 	b.GiveBack(token, 1)
@@ -160,7 +160,7 @@ func TestTokenBucketGiveBackNeverOverfills(t *testing.T) {
 	b.refuses(t, epoch+ms(5), 1, 2, 10*time.Millisecond)
 }
 
-// Calls that leave immediately, or before a later call, give everything back, in whatever order.
+// Calls that leave immediately, or before a later call, give everything back, in any order.
 func TestTokenBucketGiveBack(t *testing.T) {
 	r := random(t)
 	for range rounds(2_000) {
@@ -190,7 +190,7 @@ func TestTokenBucketGiveBack(t *testing.T) {
 	}
 }
 
-// known bug 137: if the rate changes, as many units are missing as before.
+// known bug 137: a change of the rate doesn't change the number of missing units.
 func TestTokenBucketSetUnit(t *testing.T) {
 	b := newTestBucket()
 	b.takes(t, epoch, 5, 5)
@@ -209,7 +209,7 @@ func TestTokenBucketSetUnit(t *testing.T) {
 	assert.True(t, b.Full(epoch+ms(100)), "it was full by then")
 }
 
-// Other rules have let units pass, and will.
+// Other rules have let units pass, and will let more pass.
 func TestTokenBucketFollow(t *testing.T) {
 	b := newTestBucket()
 	b.Follow(LongAgo())
@@ -221,21 +221,21 @@ func TestTokenBucketFollow(t *testing.T) {
 	assert.Equal(t, Moment{ns: epoch + ms(10)}, b.Last())
 }
 
-// bookedCall is a call in the books of a bucketTwin.
+// bookedCall is a call recorded by a bucketTwin.
 type bookedCall struct {
 	at    int64
 	n     int64
 	token Taken
 }
 
-// bucketTwin is a token bucket as it is usually described: tokens that drip in at a rate. It counts
-// them in fractions, from the first call on, anew each time.
+// bucketTwin is a token bucket as it is usually described: tokens drip in at a rate. It counts them
+// in fractions, each time starting again with the first call.
 type bucketTwin struct {
 	unit  *big.Rat // ns
 	calls []bookedCall
 }
 
-// left returns the tokens in a bucket of a size at now.
+// left returns the tokens at now in a bucket of the given size.
 func (w *bucketTwin) left(now, size int64) *big.Rat {
 	full := new(big.Rat).SetInt64(size)
 	tokens, at := new(big.Rat).Set(full), int64(math.MinInt64/4)
@@ -255,8 +255,8 @@ func (w *bucketTwin) left(now, size int64) *big.Rat {
 }
 
 // GCRA agrees on every call with a bucket whose tokens drip in and are counted in fractions, and a
-// wait shorter by a nanosecond would not do. Calls that leave give their units back: never so much
-// that more passes than without them, and everything if no call came later.
+// wait shorter by a nanosecond would be too short. Calls that leave give their units back: never so
+// many that more passes than without these calls, and all of them if there was no later call.
 func TestTokenBucketAgreesWithItsTwin(t *testing.T) {
 	r := random(t)
 	for range rounds(300) {
@@ -267,7 +267,7 @@ func TestTokenBucketAgreesWithItsTwin(t *testing.T) {
 		w.unit = rat(unit)
 		size := 1 + r.Int64N([]int64{1, 2, 5, 30}[r.IntN(4)])
 		now := epoch
-		exact := true // no call has left after a later one came
+		exact := true // no call has left after a later call took units
 		for range 120 {
 			switch r.IntN(6) {
 			case 0:
@@ -303,8 +303,8 @@ func TestTokenBucketAgreesWithItsTwin(t *testing.T) {
 	}
 }
 
-// Whatever the rate, and however callers ask and leave: no real interval exceeds the rate times its
-// length plus the burst.
+// For any rate, and any sequence of calls that take and give back units, no real interval exceeds
+// the rate times its length plus the burst.
 func TestTokenBucketBound(t *testing.T) {
 	r := random(t)
 	for range rounds(300) {
@@ -331,7 +331,7 @@ func TestTokenBucketBound(t *testing.T) {
 	}
 }
 
-// requireBound checks every interval from one call to another, with the rate as it is written.
+// requireBound checks every interval from one call to another, with the exact rate.
 func requireBound(t *testing.T, calls []bookedCall, rate float64, size int64) {
 	t.Helper()
 	perNano := new(big.Rat).Quo(new(big.Rat).SetFloat64(rate), big.NewRat(1e9, 1))

@@ -1,17 +1,17 @@
 package meter
 
-// Turn is a call's turn, or its place in the queue for one. It belongs to the call, which uses it
-// again after its turn. The zero value is ready for calls without an alarm.
+// Turn is a call's turn, or its place in the queue for one. It belongs to the call, which reuses it
+// after its turn. The zero value is ready for calls without an alarm.
 type Turn struct {
-	// Fields that others read too, under the lock, are in the first 64 bytes.
+	// Fields that other calls also read, under the lock, are in the first 64 bytes.
 	place[*Turn]
 	until  int64 // time of the call's next look, without an alarm
 	number uint64
 	of     *Pacer
 
-	// at is the time of the turn; in the queue, the latest possible time, unless another call has
-	// overtaken it, or turns were postponed, since it was announced: delayed is the sum of
-	// postponements then. before is the turn granted before it.
+	// at is the time of the turn. In the queue it is the latest possible time, unless another call
+	// has jumped ahead or turns were postponed since it was announced; delayed is the sum of
+	// postponements at that time. before is the turn granted before it.
 	at, before Moment
 	delayed    Moment
 	alarm      Alarm
@@ -21,8 +21,8 @@ type Turn struct {
 	// is in the queue.
 	Awaited bool
 
-	// Fields that only the call reads.
-	inQueue bool // as known to the call
+	// Fields that only the call itself reads:
+	inQueue bool // as the call knows it
 }
 
 func (x *Turn) rank() *place[*Turn] { return &x.place }
@@ -37,9 +37,10 @@ type Alarm interface {
 // MakeTurn returns a turn for calls that the alarm wakes.
 func MakeTurn(alarm Alarm) Turn { return Turn{alarm: alarm} }
 
-// Come returns the time of the turn: no later than that, unless others overtake or it is postponed.
-// The call asks at now, and has slept until slept, though the clock may not show it. If that is not
-// before the turn, it is granted. A turn that was given up comes at now.
+// Come returns the time of the turn, which gets later only if prioritized calls jump ahead or it is
+// postponed. The call asks at now, and has slept until slept, which the clock may not show yet. If
+// now or slept has reached the turn, the turn is granted. For a turn that was given up, Come
+// returns now.
 func (x *Turn) Come(now, slept int64) (at int64) {
 	t := x.of
 	t.lock.Lock()
@@ -48,7 +49,7 @@ func (x *Turn) Come(now, slept int64) (at int64) {
 		return now
 	}
 	t.seen = max(t.seen, now)
-	for x.state == waits && t.due(max(now, slept)) { // those behind it will look themselves
+	for x.state == waits && t.due(max(now, slept)) { // calls behind it will look themselves
 		t.grantDue(t.seen)
 	}
 	t.wakeFirst()
@@ -76,8 +77,7 @@ func (x *Turn) Linger(until int64) {
 	x.of.wakeFirst()
 }
 
-// Run grants the turn before its time, and with it all turns before it. The call is already
-// running.
+// Run grants the turn before it is due, and with it all earlier turns. The call is already running.
 func (x *Turn) Run() {
 	if !x.inQueue {
 		return
@@ -93,7 +93,7 @@ func (x *Turn) Run() {
 }
 
 // Leave gives the turn up at now: the queue behind it advances. A granted turn is lost if another
-// one has been granted since. A second call does nothing.
+// one has been granted since. A second Leave does nothing.
 func (x *Turn) Leave(now int64) {
 	if x.of == nil {
 		return
@@ -115,8 +115,8 @@ func (x *Turn) Leave(now int64) {
 	x.state, x.inQueue = gone, false
 }
 
-// Drop unlinks the turn from its Pacer, so that it keeps nothing alive. It leaves at now if it is
-// still in the queue.
+// Drop unlinks the turn from its Pacer, so that it keeps nothing alive. A turn that is still in the
+// queue is given up at now.
 func (x *Turn) Drop(now int64) {
 	if x.inQueue {
 		x.Leave(now)

@@ -8,10 +8,10 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// A million of the largest calls in flight are 2^40 units, and no semaphore is too narrow for them.
-// known bug 48
+// A semaphore can count a million of the largest calls in flight, which take 2^40 units. known bug
+// 48
 func TestTwoToTheFortyUnitsInFlight(t *testing.T) {
-	calls := rounds(1 << 20) // fewer with -short, and still beyond 32 bits
+	calls := rounds(1 << 20) // fewer with -short, but still beyond 32 bits
 	units := int64(calls) * stat.MaxUnits
 	g := new(Semaphore)
 	for i := range calls {
