@@ -23,7 +23,7 @@ const (
 	KindAdaptive
 	KindBreaker
 	KindOutlier
-	KindCustom // no family: a custom slot
+	KindCustom // a custom slot, which is in no family
 )
 
 var kindNames = shown.NewEnum[Kind]("kind", "none", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "outlier", "custom")
@@ -40,38 +40,40 @@ func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Parse(text, k
 // ErrBlocked matches every rejection: errors.Is(err, ErrBlocked).
 var ErrBlocked = errors.New("penstock: blocked")
 
-// ErrInvalid rejects a call that names no resource, has a name of more than pattern.MaxName bytes
-// or takes too many units: errors.Is(err, ErrInvalid). Such calls are not counted.
+// ErrInvalid matches the rejection of a call that names no resource, has a name of more than
+// pattern.MaxName bytes or takes too many units: errors.Is(err, ErrInvalid). Such calls are not
+// counted.
 var ErrInvalid = errors.New("penstock: invalid call")
 
-// ErrDraining is in the error of a call that waited for a rule, or would have to, when the engine
-// drained: errors.Is(err, ErrDraining). See api.Guard.Drain.
+// ErrDraining matches the error of a call that waited for a rule, or would have to wait, when the
+// engine drained: errors.Is(err, ErrDraining). See api.Guard.Drain.
 var ErrDraining = errors.New("the server is draining: calls no longer wait")
 
 // BlockError names the rule that rejected a call. There is one for each rule and resource, made
 // with the rule, and one for each rejected value or caller if a rule limits them individually. So a
-// rejection allocates nothing, and an error carries nothing about a particular call.
+// rejection allocates nothing, and an error contains nothing about a particular call.
 type BlockError struct {
 	Kind     Kind           // the family of the rule
 	Resource string         // resource of the call
-	Rule     string         // the rule's ID; of KindCustom, the reason given
+	Rule     string         // the rule's ID; for KindCustom, the reason passed to Refuse
 	Origin   string         // for a flow rule, its origin as declared; otherwise ""
 	Value    argument.Value // for a hotspot rule, the rejected value; otherwise none
 
-	// Status is the HTTP status chosen by a custom slot, see RefuseWith of slots.Call; 0 for none.
+	// Status is the HTTP status chosen by a custom slot (see RefuseWith of slots.Call), or 0 for
+	// none.
 	Status int
 
 	rule Refuser // nil if there are no more details
 }
 
-// Refuser is the rule behind a rejection. The methods of the same names on [BlockError] ask it for
-// details. It is safe for concurrent use.
+// Refuser is the rule behind a rejection. [BlockError] has methods of the same names that call it.
+// It is safe for concurrent use.
 type Refuser interface {
 	RetryAfter() (wait time.Duration, known bool)
 	Limit() (limit float64, known bool)
 }
 
-// NewBlockError returns the rejection that b describes, of a rule that may be nil.
+// NewBlockError returns the rejection that b describes, by a rule that may be nil.
 func NewBlockError(b BlockError, rule Refuser) *BlockError {
 	b.rule = rule
 	return &b
@@ -91,9 +93,9 @@ func (e *BlockError) Error() string {
 // Is makes errors.Is(err, ErrBlocked) true.
 func (e *BlockError) Is(target error) bool { return target == ErrBlocked }
 
-// RetryAfter returns the time from now until the rule would admit one unit, if no other call comes
-// first. It is known if it depends on time alone, not on calls that complete, and if waiting helps
-// at all. Other rules may still reject the call then.
+// RetryAfter returns the time from now until the rule would admit one unit, if no other call is
+// admitted first. It is known if waiting helps at all, and if the time doesn't depend on other
+// calls completing. Other rules may still reject the call then.
 func (e *BlockError) RetryAfter() (wait time.Duration, known bool) {
 	if e.rule == nil {
 		return 0, false
@@ -104,9 +106,9 @@ func (e *BlockError) RetryAfter() (wait time.Duration, known bool) {
 	return max(0, wait), true
 }
 
-// RetryAfterIn is RetryAfter in the form of HTTP headers: in whole units of time, rounded up, and
-// at least 1, so that a rejected caller doesn't come back immediately even if there is room by now.
-// unit must be above 0.
+// RetryAfterIn is like RetryAfter, but in the form of HTTP headers: in whole units of time, rounded
+// up, and at least 1, so that a rejected caller doesn't retry immediately even if there is room by
+// now. unit must be above 0.
 func (e *BlockError) RetryAfterIn(unit time.Duration) (units int64, known bool) {
 	wait, known := e.RetryAfter()
 	if !known {
@@ -120,7 +122,7 @@ func (e *BlockError) RetryAfterIn(unit time.Duration) (units int64, known bool) 
 }
 
 // Limit returns the rule's current limit: units per interval or concurrent units, depending on its
-// threshold. It is not known for rules without one, such as breakers.
+// threshold. It is not known for rules without a limit, such as breakers.
 func (e *BlockError) Limit() (limit float64, known bool) {
 	if e.rule == nil {
 		return 0, false
@@ -131,7 +133,7 @@ func (e *BlockError) Limit() (limit float64, known bool) {
 	return limit, true
 }
 
-// KindOf returns the family of the rule that rejected a call, KindCustom for a custom slot, and
+// KindOf returns the family of the rule that rejected a call, or KindCustom for a custom slot, or
 // KindNone if err is not a rejection.
 func KindOf(err error) Kind {
 	if b, ok := errors.AsType[*BlockError](err); ok {

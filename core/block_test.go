@@ -49,7 +49,7 @@ func TestKindNames(t *testing.T) {
 	assert.Equal(t, []string{"none", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "outlier", "custom", "kind(10)"}, names)
 }
 
-// ruling is a rule that knows its retry time and its limit.
+// ruling is a rule with a known retry time and limit.
 type ruling struct {
 	wait    time.Duration
 	unknown bool

@@ -75,7 +75,7 @@ func (x *Explanation) verdict() string {
 // explainText consists of lines of limited width.
 type explainText struct{ strings.Builder }
 
-// line writes a line of printable text, cut if it is too long.
+// line writes a line of printable text, truncated if it is too long.
 func (t *explainText) line(indent int, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if most := textWidth - indent; shown.Columns([]byte(text)) > most {
@@ -109,7 +109,7 @@ func (t *explainText) rule(x *Explanation, r *ExplainedRule) {
 	switch {
 	case r.Why == "":
 	case r.Kind == KindCustom:
-		t.line(2, "%s", shown.Name(r.Why, textWidth)) // text of the program
+		t.line(2, "%s", shown.Name(r.Why, textWidth)) // text from the program
 	default:
 		t.line(2, "%s", r.Why)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// Explanation has the verdict of each rule on a call that arrived now, see api.Explain. It is a
+// Explanation has the verdict of each rule on a call that arrives now; see api.Explain. It is a
 // copy, and safe for concurrent use.
 type Explanation struct {
 	Resource string    `json:"resource"`
@@ -17,28 +17,28 @@ type Explanation struct {
 	At       time.Time `json:"at"`       // in UTC
 	Revision uint64    `json:"revision"` // of the rules
 	// Node is the name of the node on which the call would be counted: the resource's own, or the
-	// shared one for all names beyond the cap. Empty if there is none yet, because no call has
-	// asked for it.
+	// shared one for all names beyond the cap. Empty if there is no node yet, because no call has
+	// asked for the resource.
 	Node    string  `json:"node,omitempty"`
 	Outcome Outcome `json:"outcome"`
-	// GivesUp is true if the call is rejected because its context has ended, or will before it
+	// GivesUp is true if the call is rejected because its context has ended, or will end before it
 	// runs.
 	GivesUp bool `json:"givesUp,omitempty"`
-	// Draining is true if the call is rejected because it would have to wait, see api.Guard.Drain.
+	// Draining is true if the call is rejected because it would have to wait; see api.Guard.Drain.
 	Draining bool `json:"draining,omitempty"`
-	// By is the index in Rules of the deciding rule: the first that rejects, otherwise the one with
-	// the longest wait; -1 if the call passes.
+	// By is the index in Rules of the deciding rule: the first rule that rejects, otherwise the
+	// rule with the longest wait. It is -1 if the call passes.
 	By int `json:"by"`
 	// Runs is the time at which the call would run: At, or after its wait. Zero if it is rejected,
 	// or if it would wait for other calls to end.
 	Runs time.Time `json:"runs,omitzero"`
-	// Next is the time at which a rejected call would be admitted, if no other call comes first.
-	// Zero if the call is not rejected, or if the time can't be known: it depends on other calls
-	// ending, or waiting doesn't help.
+	// Next is the time at which a rejected call would be admitted, if no other call is admitted
+	// first. Zero if the call is not rejected, or if the time can't be known, because it depends on
+	// other calls ending or because waiting doesn't help.
 	Next time.Time `json:"next,omitzero"`
 	// Rules are the rules that apply to the resource, and custom slots, in the order of the chain.
 	Rules []ExplainedRule `json:"rules"`
-	// LeftOut are rules whose resource matches the name but that don't apply to it.
+	// LeftOut are rules whose resource matches the name, but which don't apply to it.
 	LeftOut []Choice `json:"leftOut,omitempty"`
 }
 
@@ -48,8 +48,7 @@ type ExplainedRule struct {
 	Judgement
 }
 
-// Choice is the reason why a rule applies to a name, or is left out though its resource would
-// match.
+// Choice is the reason why a rule applies to a name, or is left out although its resource matches.
 type Choice struct {
 	Kind     Kind       `json:"kind"`
 	ID       string     `json:"id"`                 // for a custom slot, its name
@@ -60,15 +59,15 @@ type Choice struct {
 	Applies  bool       `json:"-"`
 }
 
-// Judgement is the verdict of one rule on a call, whatever the rule's mode: a rule in shadow mode
-// rejects no call.
+// Judgement is the verdict of one rule on a call, regardless of the rule's mode; in shadow mode the
+// verdict rejects no call.
 type Judgement struct {
 	Rule    string    `json:"-"` // its ID
 	Outcome Outcome   `json:"outcome"`
-	Why     string    `json:"why,omitempty"` // details beyond the measures
+	Why     string    `json:"why,omitempty"` // details not in the measures
 	Runs    time.Time `json:"runs,omitzero"` // of a call that waits; zero if it waits for other calls to end
 	Next    time.Time `json:"next,omitzero"` // of a call that is rejected, as in Explanation
-	// About marks Next as approximate: by then the limit has moved, or the call may borrow.
+	// About marks Next as approximate: the limit may have changed by then, or the call may borrow.
 	About    bool      `json:"about,omitempty"`
 	Measures []Measure `json:"measures,omitempty"`
 }
@@ -78,18 +77,18 @@ type Measure struct {
 	Of       string  `json:"of"`            // name of the measure, as in "units in 1s"
 	For      string  `json:"for,omitempty"` // value, caller or endpoint, if the rule distinguishes them
 	Measured float64 `json:"measured"`
-	Limit    float64 `json:"limit"`          // current value, if it moves
+	Limit    float64 `json:"limit"`          // current limit, if it varies
 	Unit     string  `json:"unit,omitempty"` // of both, "" for units, calls and shares
-	// Remaining is the number of calls of one unit that the rule would admit now; nil if there is
-	// no such number.
+	// Remaining is the number of calls of one unit that the rule would admit now; nil if no such
+	// number exists.
 	Remaining *int64 `json:"remaining,omitempty"`
-	// AtHand marks Measured as the units that this process has at hand, of a limit that a cluster
+	// AtHand marks Measured as the units that this process has at hand, for a limit that a cluster
 	// shares: the total use of the limit isn't known here.
 	AtHand bool `json:"atHand,omitempty"`
 }
 
-// Full returns the used share of the limit, 1 if the limit is 0 units; false if the use isn't known
-// here.
+// Full returns the used share of the limit, which is 1 if the limit is 0 units, or false if the use
+// isn't known here.
 func (m Measure) Full() (share float64, known bool) {
 	switch {
 	case m.AtHand:
@@ -108,8 +107,8 @@ type Outcome uint8
 // The outcomes.
 const (
 	Passes    Outcome = iota
-	Waits             // and then runs, unless its context ends first
-	Refused           // or would be, if the rule weren't in shadow mode
+	Waits             // the call then runs, unless its context ends first
+	Refused           // or would be refused, if the rule weren't in shadow mode
 	NotJudged         // the rule doesn't apply to such calls
 	Unknown           // a custom slot that doesn't explain itself
 )

@@ -7,21 +7,21 @@ import (
 
 // SharedStats are the details of a rule with a limit shared by a cluster, over all resources.
 type SharedStats struct {
-	Members  int64 `json:"members"`        // that the limit is divided by while the store is away
+	Members  int64 `json:"members"`        // the limit is divided by this while the store is away
 	Leased   int64 `json:"leased"`         // units at hand
-	Refused  int64 `json:"refusedLocally"` // calls, without asking the store
+	Refused  int64 `json:"refusedLocally"` // calls refused without asking the store
 	Requests int64 `json:"storeRequests"`
 	Waited   int64 `json:"waitedForStore"` // calls
-	// Store is "up", or "away" while it doesn't answer.
+	// Store is "up", or "away" while the store doesn't respond.
 	Store string `json:"store"`
-	// Why is the latest error of the store while it is away; otherwise empty.
+	// Why is the latest error from the store while it is away, otherwise empty.
 	Why string `json:"why,omitempty"`
 }
 
-// away is the value of SharedStats.Store for a store that doesn't answer.
+// away is the value of SharedStats.Store for a store that doesn't respond.
 const away = "away"
 
-// StoreAway reports whether the store doesn't answer.
+// StoreAway reports whether the store doesn't respond.
 func (f SharedStats) StoreAway() bool { return f.Store == away }
 
 // Lines returns the numbers as text.

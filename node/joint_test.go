@@ -32,7 +32,7 @@ func TestResourceIncludesItsFirstContext(t *testing.T) {
 	runtime.GC()
 	again := tree.Call(web, c, nil, idle)
 	require.True(t, again.Joint())
-	require.EqualValues(t, 3, again.Totals().Pass, "a name has one node for as long as anybody has it, and the resource has")
+	require.EqualValues(t, 3, again.Totals().Pass, "a name keeps its node while anything refers to it, as the resource does")
 	again.AddPass(0, idle, 4)
 	require.EqualValues(t, 7, c.Totals().Pass)
 	require.False(t, tree.Call(job, c, nil, idle).Joint())

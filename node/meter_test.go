@@ -43,7 +43,7 @@ func TestWindowsOfANode(t *testing.T) {
 	before := n.Meters().Windows()
 	n.KeepMeters(func(m meter.Meter) bool { return m != strict }, func(owner any) bool { return owner == nil })
 	require.Len(t, n.Meters().Windows(), 2)
-	require.Len(t, before, 3, "who lists them meanwhile has all")
+	require.Len(t, before, 3, "a list taken earlier still has all")
 	require.Nil(t, n.FindWindow(strict))
 	require.Same(t, w, n.FindWindow(perSecond))
 	require.Same(t, g, n.Meters().Semaphore(nil))

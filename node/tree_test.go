@@ -47,7 +47,7 @@ func TestTreeCapsAreChecked(t *testing.T) {
 		require.Positive(t, tree.Contexts().Cap())
 		require.Positive(t, tree.Calls().Cap())
 		require.Positive(t, tree.Origins().Cap())
-		require.Zero(t, tree.Contexts().Used(), "the default context is beside the cap")
+		require.Zero(t, tree.Contexts().Used(), "the default context doesn't count towards the cap")
 		require.Equal(t, InboundName, tree.Inbound().Name())
 	}
 }
@@ -103,7 +103,7 @@ func TestTreeOverflows(t *testing.T) {
 	require.Same(t, over, tree.Call(tree.Entrance("batch", epoch), c, nil, epoch), "all contexts share it")
 	require.Same(t, over, tree.Call(tree.OverflowEntrance(), c, over, epoch))
 	require.ElementsMatch(t, []string{"web/a", "web/a/b", OverflowName + "/c"}, paths(tree))
-	require.Equal(t, 2, tree.Calls().Used(), "the overflow is beside the cap")
+	require.Equal(t, 2, tree.Calls().Used(), "the overflow doesn't count towards the cap")
 	require.EqualValues(t, 2, tree.Calls().Overflows())
 
 	mobile := tree.Origin(a, "mobile", epoch)
@@ -145,7 +145,7 @@ func TestTreeEvicts(t *testing.T) {
 	require.Zero(t, tree.Evict(epoch+seconds(59)), "all counted within the minute")
 	later := epoch + seconds(600)
 	tree.Evict(later)
-	require.ElementsMatch(t, []string{"web/a", "web/a/b", "web/a/b/c"}, paths(tree), "what is in flight keeps all above it")
+	require.ElementsMatch(t, []string{"web/a", "web/a/b", "web/a/b/c"}, paths(tree), "a call in flight keeps all nodes above it")
 	require.True(t, lone.Retired())
 	require.True(t, batch.Retired())
 	require.True(t, mobile.Retired())
@@ -231,7 +231,7 @@ func TestTreeMakesRoomOnceASecond(t *testing.T) {
 	tree.Call(web, a, nil, epoch).AddBlock(0, epoch, 1)
 	now := epoch + seconds(120)
 	require.Equal(t, "web", tree.Call(web, b, nil, now).Context(), "a has left")
-	require.Equal(t, OverflowName, tree.Call(web, a, nil, now).Context(), "b is idle, but the search was just now")
+	require.Equal(t, OverflowName, tree.Call(web, a, nil, now).Context(), "b is idle, but the last search was too recent")
 	require.Equal(t, "web", tree.Call(web, a, nil, now+seconds(1)).Context())
 }
 

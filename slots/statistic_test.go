@@ -182,7 +182,7 @@ func TestMeteredOnce(t *testing.T) {
 	}
 	assert.Zero(t, call.Meters().Semaphore(nil).InUse())
 	assert.Zero(t, r.Meters().Semaphore(nil).InUse())
-	assert.Equal(t, map[time.Duration]int64{time.Second: 3, 20 * time.Second: 3, 30 * time.Second: 2}, sums(&r.StatisticNode), "windows keep what passed")
+	assert.Equal(t, map[time.Duration]int64{time.Second: 3, 20 * time.Second: 3, 30 * time.Second: 2}, sums(&r.StatisticNode), "windows keep admitted units")
 }
 
 // A call that borrows is counted when it is released, in the bucket in which it runs, and as

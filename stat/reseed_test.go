@@ -31,7 +31,7 @@ func TestWindowReseed(t *testing.T) {
 	assert.Equal(t, int64(2), next.Waiting(now))
 	assert.Equal(t, int64(4), old.Sum(now))
 	assert.False(t, next.Fits(now, 1, 4))
-	assert.Equal(t, int64(6), next.Sum(now+second/2), "what was borrowed has become due")
+	assert.Equal(t, int64(6), next.Sum(now+second/2), "borrowed units have become due")
 	assert.Zero(t, next.Sum(now+10*second))
 }
 

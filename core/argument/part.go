@@ -6,7 +6,7 @@ import (
 	"reflect"
 )
 
-// reflected is Of for values that may have parts.
+// reflected is like Of, but for values that may have parts.
 func reflected(v reflect.Value) Value {
 	for range 8 { // pointers and interfaces may form a cycle
 		switch v.Kind() {
@@ -65,8 +65,8 @@ func isText(v reflect.Value) bool {
 	return v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8
 }
 
-// identity returns the value of something that is equal only to itself. Reading its contents would
-// race with other users of it.
+// identity returns the value of something that is equal only to itself. Reading its contents could
+// race with its other users.
 func identity(v reflect.Value) Value {
 	var where [16]byte
 	binary.NativeEndian.PutUint64(where[:8], typeNumber(v.Type()))
@@ -74,13 +74,13 @@ func identity(v reflect.Value) Value {
 	return ofDigest(maphash.Bytes(seed, where[:]), v.Type())
 }
 
-// ofDigest returns a value that is distinguished by a hash. Its text shows only the type.
+// ofDigest returns a value that a hash distinguishes. Its text shows only the type.
 func ofDigest(hash uint64, t reflect.Type) Value {
 	return Value{kind: valueDigest, bits: hash, text: cutText(t.String(), MaxText)}
 }
 
 // typeNumber returns the address of a type: each type has one that doesn't change, while different
-// types may print alike.
+// types may print the same.
 func typeNumber(t reflect.Type) uint64 { return uint64(reflect.ValueOf(t).Pointer()) }
 
 // digest hashes a composite value, to a depth and size that a call can afford. Composites that

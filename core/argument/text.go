@@ -33,7 +33,7 @@ func (v Value) String() string {
 }
 
 // Scalar returns the value as written in a rule file: a string, a bool, an int64, a uint64 or a
-// finite float64; nil for any other value.
+// finite float64. It returns nil for any other value.
 func (v Value) Scalar() any {
 	switch v.kind {
 	case valueInt:

@@ -46,7 +46,7 @@ func TestValuesOfTypesThatArePrintedAlike(t *testing.T) {
 		argument.Of(aTypeWhoseNameIsLongerThanWhatAValueKeepsOfTheNameOfATypeB{7}))
 }
 
-// One address is a different value for each of its types.
+// Pointers of different types to one address are different values.
 func TestPointersOfTypesThatArePrintedAlike(t *testing.T) {
 	x := &pair{}
 	type pair struct{ A any }

@@ -12,20 +12,20 @@ import (
 )
 
 // Value identifies an argument or an attachment of a call to rules that limit each value. It is
-// comparable and can be a map key, whatever it was made from, and keeps none of the caller's memory
-// alive except the text of a string.
+// comparable, so it can be a map key, regardless of the original value, and keeps none of the
+// caller's memory alive except the text of a string.
 //
 // Values are equal by these rules:
 //
-//   - integers by number, whatever their width: 7, int64(7) and uint8(7);
+//   - integers by number, regardless of their width: 7, int64(7) and uint8(7);
 //   - floats by number, and every NaN is the same. 7.0 is not 7;
-//   - text byte by byte, including that of a []byte; text and numbers differ;
+//   - text byte by byte, including the contents of a []byte; text and numbers differ;
 //   - a pointer to any of these equals its target, and a named type its underlying type;
-//   - structs and arrays are equal if they have the same type, not only one that prints
-//     alike, and their contents are equal;
-//   - maps, channels, functions and other pointers are each a value of their own.
+//   - structs and arrays are equal if they have the same type, not only one that prints the same,
+//     and equal contents;
+//   - maps, channels, functions and other pointers equal only themselves.
 //
-// The zero Value is that of nil: no value.
+// The zero Value is the Value of nil: no value.
 type Value struct {
 	kind valueKind
 	bits uint64 // a number, or the hash of a larger value
@@ -46,7 +46,7 @@ const (
 )
 
 // MaxText is the length in bytes of the longest text that a [Value] keeps. Longer text is
-// distinguished by a hash: values come from callers, and tables of them must stay small.
+// distinguished by a hash: values come from callers, and tables that hold them must stay small.
 const MaxText = 64
 
 const longText = 32 // length of the part kept, so that people recognize it
@@ -65,8 +65,8 @@ func Of(v any) Value {
 	return reflected(reflect.ValueOf(v))
 }
 
-// Scalar is Of for strings, booleans and numbers of any named type. It doesn't let v escape, so an
-// argument that a generic function converts to an interface stays on the stack.
+// Scalar is like Of, but for strings, booleans and numbers of any named type. It doesn't let v
+// escape, so an argument that a generic function converts to an interface stays on the stack.
 func Scalar(v any) (Value, bool) {
 	switch x := v.(type) {
 	case string:
@@ -131,7 +131,7 @@ func text(s string) Value {
 	return Value{kind: valueLong, bits: maphash.String(seed, s), text: cutText(s, longText)}
 }
 
-// cutText returns the beginning of a text: at most that many bytes, in whole characters.
+// cutText returns the beginning of a text: at most the given number of bytes, in whole characters.
 func cutText(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -155,24 +155,24 @@ func (v Value) Hash() uint64 {
 	if v.kind == valueText {
 		return maphash.String(seed, v.text)
 	}
-	var number [9]byte // in pieces: hashing a struct goes through its type, and costs three times as much
+	var number [9]byte // in pieces: hashing a struct uses its type, and costs three times as much
 	binary.LittleEndian.PutUint64(number[:], v.bits)
 	number[8] = byte(v.kind)
 	return maphash.Bytes(seed, number[:]) ^ maphash.String(seed, v.text)
 }
 
 // Clone returns the same value with its own copy of the text. A table that keeps values must clone
-// them, or a short string may keep alive the large one that it was cut from.
+// them; otherwise a short string may keep alive the large one that it was cut from.
 func (v Value) Clone() Value {
-	if v.kind != valueDigest { // a digest's text is a type's
+	if v.kind != valueDigest { // a digest's text is the name of a type
 		v.text = strings.Clone(v.text)
 	}
 	return v
 }
 
 // Key returns a key that is the same in all processes, unlike [Value.Hash]. Texts of more than
-// [MaxText] bytes that begin alike share a key, and so do all values of a type that isn't one of
-// Go's scalar types.
+// [MaxText] bytes with the same beginning share a key, and so do all values of a type that isn't
+// one of Go's scalar types.
 func (v Value) Key() string {
 	bits := v.bits
 	if v.kind >= valueLong {

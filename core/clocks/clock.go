@@ -1,5 +1,5 @@
-// Package clocks provides the time of an engine: the machine's clock, a coarse one, or one that a
-// test advances by hand. Most programs don't import it.
+// Package clocks provides the time of an engine: the machine's clock, a coarse clock, or a clock
+// that a test advances by hand.
 package clocks
 
 import (
@@ -9,10 +9,10 @@ import (
 
 // Clock provides the time of an engine. Now is in nanoseconds: the Unix time when the clock was
 // made, plus the monotonic time since. Times lie between the years 1900 and 2100 (UTC): a time
-// outside counts as the nearer end, where time stands still. The clocks of this package never go
-// back, and a stepped wall clock doesn't affect them. With a custom Clock, the engine counts a step
-// back as no time at all, and a step forward as elapsed time (see [Steady]). Clocks are safe for
-// concurrent use.
+// outside counts as the nearer end, where time stands still. The clocks of this package never run
+// backwards, and setting the wall clock doesn't affect them. With a custom Clock, the engine
+// ignores a step back, and counts a step forward as elapsed time (see [Steady]). Clocks are safe
+// for concurrent use.
 type Clock interface {
 	Now() int64
 	// Sleep returns nil after d, or the context's error if that ends first.
@@ -30,7 +30,7 @@ const (
 // inRange returns the time in range that is nearest to t.
 func inRange(t int64) int64 { return min(max(t, firstTime), lastTime) }
 
-// inRangeTime is inRange for a time that may not fit in nanoseconds.
+// inRangeTime is like inRange, but for a time that may not fit in nanoseconds.
 func inRangeTime(t time.Time) int64 {
 	switch {
 	case t.Before(time.Unix(0, firstTime)):
@@ -49,11 +49,11 @@ func Until(c Clock, deadline time.Time) time.Duration {
 	if c, ok := c.(deadlineClock); ok {
 		return c.until(deadline)
 	}
-	return deadline.Sub(time.Unix(0, c.Now())) // relative to the clock's time, as the deadline was set by it
+	return deadline.Sub(time.Unix(0, c.Now())) // relative to the clock's time, by which the deadline was set
 }
 
 // SleepCall makes a call sleep on a clock. It calls before as soon as the call sleeps, so that a
-// clock that waits for the end of an earlier sleep of the call finds this one. The caller must call
+// clock that waits for the end of the call's previous sleep finds this one. The caller must call
 // returned when the call has returned.
 func SleepCall(ctx context.Context, c Clock, d time.Duration, before func()) (returned func(), err error) {
 	if c, ok := c.(callClock); ok {
@@ -63,7 +63,7 @@ func SleepCall(ctx context.Context, c Clock, d time.Duration, before func()) (re
 }
 
 // Calling returns a context in which a call that has slept may sleep again with [Clock.Sleep], as
-// if with [SleepCall]; returned is set to the function to call when the call has returned.
+// if with [SleepCall]. It sets returned to the function to call when the call has returned.
 func Calling(ctx context.Context, c Clock, returned *func()) context.Context {
 	if _, ok := c.(callClock); ok {
 		return context.WithValue(ctx, sleepsAgain{}, returned)
@@ -74,7 +74,8 @@ func Calling(ctx context.Context, c Clock, returned *func()) context.Context {
 type sleepsAgain struct{}
 
 // Alarm calls ring once, when d has passed on a clock. For a clock without a method Alarm, it uses
-// the machine's timer: the Sleep of a custom clock is made for calls, and may return immediately.
+// the machine's timer, because the Sleep of a custom clock is for calls, and may return
+// immediately.
 func Alarm(c Clock, d time.Duration, ring func()) (stop func()) {
 	if c, ok := c.(alarmClock); ok {
 		return c.Alarm(d, ring)
@@ -94,9 +95,9 @@ type deadlineClock interface {
 	until(deadline time.Time) time.Duration
 }
 
-// callClock is a Clock that needs to know when a call that it woke has returned or sleeps again; in
-// the latter case it calls before, once the new sleep is registered. n can end the sleep early,
-// unless it is nil.
+// callClock is a Clock that needs to know when a call that it woke has returned or sleeps again. If
+// the call sleeps again, the clock calls before once the new sleep is registered. Unless n is nil,
+// it can end the sleep early.
 type callClock interface {
 	sleepCall(ctx context.Context, d time.Duration, n *Nap, before func()) (returned func(), err error)
 }
@@ -130,7 +131,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 	done := ctx.Done()
 	if done == nil {
-		time.Sleep(d) // uses the timer that every goroutine has
+		time.Sleep(d) // uses the goroutine's own timer
 		return nil
 	}
 	timer := time.NewTimer(d)

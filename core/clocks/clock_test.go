@@ -90,7 +90,7 @@ func neverGoesBack(t *testing.T, clock clocks.Clock) {
 				before := latest.Load()
 				now := clock.Now()
 				if now < before {
-					t.Errorf("%d came after %d", now, before)
+					t.Errorf("read %d after %d", now, before)
 				}
 				for old := before; now > old && !latest.CompareAndSwap(old, now); old = latest.Load() {
 				}
@@ -128,7 +128,7 @@ func TestCoarseClockReadsOnceAMillisecondWhileTrafficIsDense(t *testing.T) {
 	})
 }
 
-// Sparse readings need no ticker, also after dense ones.
+// Sparse readings need no ticker, even after dense ones.
 func TestCoarseClockLooksWhetherItIsWorthIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clocks.NewCoarse()
@@ -146,8 +146,8 @@ func TestCoarseClockLooksWhetherItIsWorthIt(t *testing.T) {
 	})
 }
 
-// The bubble could not end if the goroutine ran on without Close: it waits for every goroutine
-// started in it.
+// The bubble could not end if the goroutine kept running without Close: it waits for every
+// goroutine started in it.
 func TestCoarseClockStopsWhenNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clocks.NewCoarse()

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// Coarse reads the machine's clock at every call, but only once a millisecond under dense traffic
-// (a thousand readings in a millisecond: half a million calls a second). It then saves two clock
-// readings a call and is at most about a millisecond late, or as late as the machine is in running
-// a goroutine; it never goes back. Every quarter of a second it checks whether traffic is still
-// dense, and between bursts nothing runs.
+// Coarse reads the machine's clock at every call, but only once per millisecond under dense traffic
+// (a thousand readings in a millisecond, or half a million calls per second). It then saves two
+// clock readings per call and is at most about a millisecond late, or later if the machine delays
+// its goroutine. It never runs backwards. Every quarter of a second it checks whether traffic is
+// still dense, and between bursts nothing runs.
 //
-// Limits stay exact in its time: a window admits as many calls as with any clock, and one that
+// Limits stay exact in its time: a window admits as many calls as with any clock, and a window that
 // starts late ends late. Bucket edges and response times are as coarse as the clock: a call within
 // one tick has a response time of 0. Use it for short and very frequent calls; docs/rationale.md
 // has its benefit in numbers.
 type Coarse struct {
 	system *System
 	cached atomic.Int64 // the time while the ticker runs, otherwise off or starting
-	read   atomic.Bool  // cached was read since the last tick
+	read   atomic.Bool  // whether cached was read since the last tick
 
 	readings atomic.Int64 // direct readings since window began
 	window   atomic.Int64
@@ -40,9 +40,9 @@ const ( // before every time
 
 const (
 	coarseTick  = time.Millisecond
-	coarseDense = 1024 // direct readings within a tick that start the ticker: fewer may cost less than a tick
+	coarseDense = 1024 // direct readings in a tick that start the ticker; fewer may cost less than a tick
 	coarseQuiet = 10   // ticks without a reading that stop it
-	coarseTerm  = 256  // ticks after which it stops in any case; it starts again if still worthwhile
+	coarseTerm  = 256  // ticks after which it stops in any case; it restarts if still worthwhile
 )
 
 // NewCoarse returns a coarse clock. Close it when it is no longer used.
@@ -57,14 +57,15 @@ func NewCoarse() *Coarse {
 func (c *Coarse) Now() int64 {
 	for {
 		if now := c.cached.Load(); now > starting {
-			if !c.read.Load() { // written once a tick, not once a call
+			if !c.read.Load() { // written once per tick, not once per call
 				c.read.Store(true)
 			}
 			return now
 		}
 		now := c.system.Now()
 		// The ticker reads its first time after it began to start. So a direct reading that
-		// finished before that is older, and an unfinished one gives way to it.
+		// finished before that is older, and an unfinished direct reading is discarded for the
+		// cached time.
 		if c.cached.Load() == off {
 			c.count(now)
 			return now
@@ -90,7 +91,7 @@ func (c *Coarse) Sleep(ctx context.Context, d time.Duration) error {
 	return c.system.Sleep(ctx, d)
 }
 
-// Close ends the ticker if it runs; from then on the clock reads the machine's at every call.
+// Close ends the ticker if it runs. Afterwards the clock reads the machine's clock at every call.
 func (c *Coarse) Close() error {
 	c.mu.Lock()
 	if !c.closed {

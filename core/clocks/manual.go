@@ -37,8 +37,8 @@ func (m *SleepMode) UnmarshalText(text []byte) error { return sleepModeNames.Par
 
 // Manual is a clock for tests: it stands still until it is advanced, so that rules over minutes are
 // tested in microseconds. It runs from the year 1900 to 2100 (UTC) and stands still at the end: a
-// goroutine that would sleep beyond the end wakes there, or immediately if the clock is there
-// already, and no alarm rings any longer. It is safe for concurrent use.
+// goroutine that would sleep beyond the end wakes at the end, or immediately if the clock is there
+// already, and no more alarms ring. It is safe for concurrent use.
 type Manual struct {
 	advancing sync.Mutex // one Advance at a time
 
@@ -48,7 +48,7 @@ type Manual struct {
 	moving  bool // an Advance is under way
 	mode    SleepMode
 	slept   []time.Duration
-	parked  []*sleeper // by wake time, ties in the order of falling asleep
+	parked  []*sleeper // by wake time, then in the order in which they began to sleep
 	alarms  []*alarm   // likewise
 }
 
@@ -62,7 +62,7 @@ type sleeper struct {
 	clock    *Manual
 	ctx      context.Context
 	wake     int64
-	gaveUp   bool          // its context had ended when its time came
+	gaveUp   bool          // its context had ended by its wake time
 	moved    bool          // it was woken immediately, without checking its context
 	woken    chan struct{} // closed at its wake time
 	returned chan struct{} // closed when its call has returned; nil if it belongs to no call
@@ -79,7 +79,7 @@ func NewManual(start time.Time) *Manual {
 	return c
 }
 
-// SetSleep sets the mode for callers that sleep from now on.
+// SetSleep sets the mode for subsequent sleeps.
 func (c *Manual) SetSleep(mode SleepMode) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,12 +93,12 @@ func (c *Manual) Now() int64 {
 	return c.now
 }
 
-// Advance advances the clock by d. It stops at every wake time on the way, in order, with ties in
-// the order of falling asleep, and lets that one sleeper run until its call has returned or sleeps
-// again before it continues. A sleeper whose context ended before its time isn't woken. Engines
-// also do their periodic work on the way, such as sampling the machine: a million times at most,
-// and then once more at the end. Advance must not be called from within a guarded call that it
-// would have to wait for.
+// Advance advances the clock by d. It stops at every wake time on the way, in order, and at equal
+// wake times in the order in which the callers began to sleep. It lets each sleeper run until its
+// call has returned or sleeps again before it continues. A sleeper whose context ended before its
+// wake time isn't woken. Engines also do their periodic work on the way, such as sampling the
+// machine: a million times at most, and then once more at the end. Advance must not be called from
+// within a guarded call that it would have to wait for.
 func (c *Manual) Advance(d time.Duration) {
 	c.advancing.Lock()
 	defer c.advancing.Unlock()
@@ -114,7 +114,7 @@ func (c *Manual) AdvanceTo(t int64) {
 
 // advanceTo is called with advancing held.
 func (c *Manual) advanceTo(t int64) {
-	defer func() { // also if an alarm panics
+	defer func() { // even if an alarm panics
 		c.mu.Lock()
 		c.moving = false
 		c.mu.Unlock()
@@ -137,12 +137,12 @@ func (c *Manual) advanceTo(t int64) {
 	}
 }
 
-// maxRings is the maximum number of alarms in one Advance, as an alarm may set itself again: three
-// days of samples of the machine.
+// maxRings is the maximum number of alarms in one Advance, because an alarm may set itself again.
+// It is enough for three days of machine samples.
 const maxRings = 1 << 20
 
-// wakeOne wakes the next sleeper due by t, or, if ring, returns the alarm that comes before it; if
-// there is neither, it sets the clock to t.
+// wakeOne wakes the next sleeper due by t or, if ring is true, returns the alarm that precedes it.
+// If there is neither, it sets the clock to t.
 func (c *Manual) wakeOne(t int64, ring bool) (*sleeper, *alarm) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,7 +197,7 @@ func (c *Manual) Alarm(d time.Duration, ring func()) (stop func()) {
 	}
 }
 
-// Sleep follows the mode.
+// Sleep sleeps as the mode requires.
 func (c *Manual) Sleep(ctx context.Context, d time.Duration) error {
 	if returned, ok := ctx.Value(sleepsAgain{}).(*func()); ok {
 		again, err := c.sleepCall(ctx, d, nil, *returned)
@@ -236,8 +236,8 @@ func (c *Manual) sleepCall(ctx context.Context, d time.Duration, n *Nap, before 
 	return returned, err
 }
 
-// park records the sleep and, in SleepPark, queues the caller. It returns nil if there is nothing
-// to wait for.
+// park records the sleep and, in mode SleepPark, queues the caller. It returns nil if the caller
+// need not wait.
 func (c *Manual) park(ctx context.Context, d time.Duration, returned chan struct{}) *sleeper {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -260,8 +260,8 @@ func (c *Manual) lineLocked(s *sleeper) {
 	c.changed.Broadcast()
 }
 
-// wakeAt makes the sleeper wake at that time. If that has passed, Advance wakes it next if one is
-// under way; otherwise it wakes now.
+// wakeAt makes the sleeper wake at that time. If that has passed, a running Advance wakes it next;
+// if none is running, it wakes immediately.
 func (s *sleeper) wakeAt(to int64) {
 	c := s.clock
 	c.mu.Lock()

@@ -8,24 +8,25 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Nap is the sleep of a call that waits for its turn. Other calls may end it earlier, whether or
-// not the call is asleep yet; see package stat. It serves one call after another.
+// Nap is the sleep of a call that waits for its turn. Other calls may end it earlier, even before
+// the call sleeps; see package stat. It serves one call after another.
 //
 // Invariant, under mu: end is the end of the current sleep, or of the next one if that was set
-// earlier. A caller that sets end earlier either finds the sleep and ends that earlier as well, or
-// the call finds end when it goes to sleep. A time later than end changes nothing.
+// earlier. If a caller sets an earlier end, either it finds the sleep and ends that earlier as
+// well, or the call finds the new end when it begins to sleep. A time later than end changes
+// nothing.
 type Nap struct {
 	mu    shared.Mutex
 	end   int64
-	sleep movable // the current sleep or the last one; or nil
+	sleep movable // the current or last sleep, or nil
 	timed timedSleep
-	kept  *time.Timer // for the next call, see bubbled
+	kept  *time.Timer // for the next call; see bubbled
 }
 
 // MakeNap returns a Nap without an end.
 func MakeNap() Nap { return Nap{end: never} }
 
-// movable is a sleep that can end earlier. Once it is over, wakeAt does nothing.
+// movable is a sleep that can end earlier. After the sleep has ended, wakeAt does nothing.
 type movable interface {
 	// wakeAt makes it end at that time, or immediately if that has passed.
 	wakeAt(to int64)
@@ -57,7 +58,7 @@ func (n *Nap) begin(until int64, sleep movable) {
 	n.on(until, sleep)
 }
 
-// on records the current sleep, and ends it early if that was asked for before. It needs mu.
+// on records the current sleep, and ends it early if that was requested before. It needs mu.
 func (n *Nap) on(until int64, sleep movable) {
 	n.sleep = sleep
 	if n.end < until {
@@ -67,8 +68,8 @@ func (n *Nap) on(until int64, sleep movable) {
 	n.end = until
 }
 
-// park is begin for a sleep on a Manual clock, where it also parks the call: a test that sees the
-// call parked there, and then makes others leave, finds it here.
+// park is like begin, but for a sleep on a Manual clock, where it also parks the call: when a test
+// sees the call parked and then makes other calls leave, these find the sleep here.
 func (n *Nap) park(ctx context.Context, c *Manual, d time.Duration, returned chan struct{}) *sleeper {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -80,7 +81,7 @@ func (n *Nap) park(ctx context.Context, c *Manual, d time.Duration, returned cha
 	return s
 }
 
-// sleeps is begin for a sleep that has not started; it returns the end of the sleep.
+// sleeps is like begin, but for a sleep that has not started. It returns the end of the sleep.
 func (n *Nap) sleeps(until int64, sleep movable) (end int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -88,7 +89,7 @@ func (n *Nap) sleeps(until int64, sleep movable) (end int64) {
 	return n.end
 }
 
-// slept returns the actual end of the call's sleep, meant to last until then.
+// slept returns the actual end of the call's sleep, which was to last until then.
 func (n *Nap) slept(until int64) int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -113,9 +114,9 @@ type timedSleep struct {
 
 func (s *timedSleep) wakeAt(to int64) { s.timer.Reset(time.Duration(to - s.clock.Now())) }
 
-// bubbled reports whether a call whose time is now may be in a bubble of synctest, or the clock was
+// bubbled reports whether a call whose time is now may be in a synctest bubble, or the clock was
 // made in one: time in bubbles begins with the year 2000. A timer made in a bubble can't be used
-// elsewhere, so there each sleep makes its own.
+// outside it, so there each sleep makes its own.
 func (c *System) bubbled(now int64) bool { return now < c.unix || c.unix < noBubble }
 
 const noBubble = int64(40 * 365 * 24 * time.Hour) // about 2010
@@ -146,7 +147,7 @@ func (c *System) nap(ctx context.Context, now, until int64, n *Nap) (after int64
 // Sleep makes a call whose time is now sleep on a clock until then, or less if the nap ends
 // earlier, and returns the time until which it slept. before and returned are as in [SleepCall].
 func (n *Nap) Sleep(ctx context.Context, c Clock, now, until int64, before func()) (returned func(), slept int64, err error) {
-	switch c := c.(type) { // a clock that embeds one of ours may have its own Sleep
+	switch c := c.(type) { // a type that embeds one of these clocks may have its own Sleep
 	case *System:
 		slept, err = c.nap(ctx, now, until, n)
 		return before, slept, err
@@ -161,8 +162,8 @@ func (n *Nap) Sleep(ctx context.Context, c Clock, now, until int64, before func(
 	return before, slept, err
 }
 
-// onAny is Sleep on a clock that doesn't support naps: WakeAt wakes the call, which then sleeps on
-// for the remaining time.
+// onAny is like Sleep, but on a clock that doesn't support naps: WakeAt wakes the call, which goes
+// back to sleep for the remaining time.
 func (n *Nap) onAny(parent context.Context, c Clock, now, until int64) (slept int64, err error) {
 	wake := Wakeable(parent)
 	defer wake.Release()

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A machine whose clock was never set may show a time before 1970: then, too, the coarse clock
-// shows the reading of its ticker.
+// A machine whose clock was never set may show a time before 1970. Even then the coarse clock shows
+// its ticker's reading.
 func TestCoarseClockBefore1970(t *testing.T) {
 	c := NewCoarse()
 	for _, read := range []int64{firstTime, -1, 0, 1, lastTime} {

@@ -8,42 +8,43 @@ import (
 )
 
 // Steady turns a clock that may be set (a wall clock, or one that differs between processors) into
-// a time that doesn't go back. Rules and counters only move forward: if the clock were set back by
-// an hour and they followed it, they would stand still for that hour. It is safe for concurrent
-// use.
+// a time that doesn't go backwards. Rules and counters only move forward: if the clock were set
+// back by an hour and they followed it, they would stand still for that hour. It is safe for
+// concurrent use.
 //
-// # A step back is no time
+// # A step back is ignored
 //
-// The time is the source's reading plus offset. If the source goes back, the offset grows by as
-// much: time continues from where it was, at the pace of the source. The time between the last
-// reading before the step and the first after it is lost; nothing is gained.
+// The time is the source's reading plus offset. If the source goes back, the offset grows by the
+// same amount: time continues from where it was, at the pace of the source. The time between the
+// last reading before the step and the first after it is lost; nothing is gained.
 //
 // A caller reads latest first, then the source. The source had already shown the time in latest; so
 // an older reading doesn't mean that the caller was delayed: the source itself went back. Going
 // back by up to stepTolerance counts as the difference between two processors, and time stands
 // still for as long: less than the shortest interval of a rule. Readings that would differ by less
 // than readingGrain are not written to latest, so that callers on many processors share a word that
-// seldom changes. The price: time may go back for a caller by as much as that, and by the tolerance
-// while a source does. All users of the time tolerate callers that are slightly late.
+// seldom changes. In return, time may go back for a caller by up to readingGrain, and by up to
+// stepTolerance while the source goes back. All users of the time tolerate callers that are
+// slightly late.
 //
-// line changes with the offset and is odd meanwhile. A caller that finds it even and the same
-// before and after has an offset and a reading that belong together; any other caller reads again,
-// under the lock.
+// line changes with the offset, and is odd during a change. A caller that finds it even and the
+// same before and after has an offset and a reading that belong together; any other caller reads
+// again under the lock.
 //
-// # A step forward is time, unless it takes a step back
+// # A step forward counts as time, unless it reverses a step back
 //
 // Time that passed without calls can't be distinguished from a clock that was set forward, so a
 // step forward counts: every rule sees an idle time, and admits accordingly. But a clock that is
 // set back and corrected, or that alternates between the times of two processors, must not gain
 // that much each time. So the offset before the latest step back is kept. If a reading with that
-// offset also continues the current time, with less time passed, it counts as a return to it. It
-// may fall short by stepTolerance, and time stands still for as long. So a step back by hardly more
-// than the tolerance counts as corrected as soon as the time between two readings has made up for
-// the rest.
+// offset also continues the current time, with less time passed, it counts as a return to that
+// offset. It may fall short by stepTolerance, and time stands still for as long. So a step back by
+// hardly more than the tolerance counts as corrected as soon as the time between two readings has
+// made up for the excess.
 //
-// That happens once for a step, and a difference between processors may precede it. So with a
-// source that is never set, the loss is at most twice the tolerance, a grain and the time between
-// two readings; after that, time passes as in the source.
+// That happens once per step, and a difference between processors may precede it. So with a source
+// that is never set, the loss is at most twice the tolerance, a grain and the time between two
+// readings; after that, time passes as in the source.
 type Steady struct {
 	source Clock
 
@@ -52,7 +53,7 @@ type Steady struct {
 	latest shared.Int64 // reading of the source
 
 	mu     shared.Mutex // guards changes of any of these
-	before int64        // offset before the latest step back; larger after its correction
+	before int64        // offset before the latest step back; a larger value after its correction
 }
 
 const (
@@ -74,7 +75,7 @@ func NewSteady(source Clock) *Steady {
 // read returns the source's reading, within the range of times.
 func (s *Steady) read() int64 { return inRange(s.source.Now()) }
 
-// time returns the time of a reading, at most the last one.
+// time returns the time of a reading, at most lastTime.
 func (s *Steady) time(reading, offset int64) int64 { return reading + min(offset, lastTime-reading) }
 
 // Now returns a time that doesn't go back.

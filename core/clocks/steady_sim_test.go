@@ -16,8 +16,8 @@ type simClock struct{ now shared.Int64 }
 func (c *simClock) Now() int64                                 { return c.now.Load() }
 func (c *simClock) Sleep(context.Context, time.Duration) error { return nil }
 
-// Readers of a clock that is set back and corrected, in any order: no reading is older than an
-// earlier finished one, beyond the grain of a reading, and no time is gained. known bug 30
+// A clock is set back and corrected while others read it, in any order. No reading is older than a
+// reading that finished before, beyond the grain, and no time is gained. known bug 30
 func TestSimSteady(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		c := new(simClock)

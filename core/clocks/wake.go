@@ -13,10 +13,10 @@ type Waking struct {
 	unhook          func() bool // nil if the parent never ends
 }
 
-// Wakeable returns a context below parent. Waking the call doesn't touch the parent: a call that
-// hands its units to another must not run code of the other's context. If package context doesn't
-// know the parent's type, a goroutine of that package waits for the parent's end, until
-// [Waking.Release].
+// Wakeable returns a child context of parent. Waking the call doesn't touch the parent: a call that
+// passes its units to another call must not run code of the other call's context. If package
+// context doesn't know the parent's type, a goroutine of that package waits for the parent's end,
+// until [Waking.Release].
 func Wakeable(parent context.Context) *Waking {
 	w := &Waking{Context: parent, done: make(chan struct{})}
 	if parent.Done() != nil {
@@ -32,13 +32,13 @@ func (w *Waking) Wake() {
 	}
 }
 
-// wakeAt wakes the call immediately. The call computes how long to sleep on.
+// wakeAt wakes the call immediately. The call computes its remaining sleep.
 func (w *Waking) wakeAt(int64) { w.Wake() }
 
 // Woken reports whether the call was woken, or its context has ended.
 func (w *Waking) Woken() bool { return w.over.Load() }
 
-// Release forgets the parent. The sleep must be over.
+// Release forgets the parent. The sleep must have ended.
 func (w *Waking) Release() {
 	w.Wake()
 	if w.unhook != nil {

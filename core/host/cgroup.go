@@ -37,7 +37,7 @@ func (l *local) groups() (spent, error) {
 func eachGroup(files fs.FS, controller string, visit func(v2 bool, dir string) (limited bool, err error)) error {
 	text, err := fs.ReadFile(files, "proc/self/cgroup")
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // a kernel without control groups
+		return nil // the kernel has no control groups
 	}
 	if err != nil {
 		return err
@@ -68,13 +68,13 @@ func eachGroup(files fs.FS, controller string, visit func(v2 bool, dir string) (
 // hierarchy locates the groups of the process.
 type hierarchy struct {
 	roots []string // where it may be mounted
-	group string   // of the process, relative to the root; in a container perhaps as the machine sees it
+	group string   // of the process, relative to the root; in a container perhaps as seen from the machine
 	v2    bool
 }
 
 // hierarchyOf finds the line of proc/self/cgroup for a controller: number:controllers:group, where
-// v2 has the number 0 and no controllers. On a machine with both, v1 has the controller if it names
-// it.
+// v2 has the number 0 and no controllers. On a machine with both versions, v1 has the controller if
+// its line names it.
 func hierarchyOf(text, controller string) (h hierarchy, ok bool) {
 	for line := range strings.Lines(text) {
 		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
@@ -122,9 +122,8 @@ func accountV2(files fs.FS, dir string) (a account, limited bool, err error) {
 	return a, false, fmt.Errorf("%s/cpu.stat has no usage_usec", dir)
 }
 
-// accountV1 reads cpu.cfs_quota_us (-1 for no limit), cpu.cfs_period_us, and
-// cpuacct.usage, which is in nanoseconds and, where the controllers are separate, is in another
-// hierarchy.
+// accountV1 reads cpu.cfs_quota_us (-1 for no limit), cpu.cfs_period_us, and cpuacct.usage, which
+// is in nanoseconds and, if the controllers are separate, in another hierarchy.
 func accountV1(files fs.FS, dir string) (a account, limited bool, err error) {
 	quota, ok, err := readAny(files, path.Join(dir, "cpu.cfs_quota_us"))
 	if err != nil || !ok || strings.HasPrefix(quota, "-") {
@@ -147,7 +146,7 @@ func accountV1(files fs.FS, dir string) (a account, limited bool, err error) {
 	return a, err == nil, err
 }
 
-// ratio returns the number of processors that a quota is worth.
+// ratio returns the number of processors that a quota allows.
 func ratio(quota, period string) (float64, error) {
 	q, err := strconv.ParseInt(quota, 10, 64)
 	if err != nil {
@@ -163,7 +162,7 @@ func ratio(quota, period string) (float64, error) {
 	return float64(q) / float64(p), nil
 }
 
-// readAny reads the first of some files that exists, trimmed of blanks.
+// readAny reads the first of the files that exists, with surrounding space trimmed.
 func readAny(files fs.FS, names ...string) (text string, ok bool, err error) {
 	for _, name := range names {
 		data, err := fs.ReadFile(files, name)

@@ -17,15 +17,15 @@ import (
 //
 // CPU is the used share of the available CPU time. If control groups (v1 or v2) limit the CPU, it
 // is the time used by all processes of the group divided by the limit: with a quarter of a CPU,
-// 0.25 seconds of CPU time a second is full use. Of nested groups the fullest counts. Without such
-// a limit it is the use of the machine or, if that is more, this process's use of the processors
-// that it may run on. Short swings are smoothed: each sample counts for one half, and the previous
-// value for the other.
+// 0.25 seconds of CPU time per second is full use. If groups are nested, the fullest counts.
+// Without such a limit it is the use of the machine or, if that is more, this process's use of the
+// processors that it may run on. Short swings are smoothed: each sample counts for one half, and
+// the previous value for the other.
 //
 // Memory is the part that counts towards the limit of a control group (v1 or v2), if one is set:
-// the memory of all processes of the group, without pages of files that were not read lately. Of
-// nested groups the fullest counts. Without such a limit it is the memory of this process, as a
-// share of the machine's.
+// the memory of all processes of the group, without pages of files that were not read recently. If
+// groups are nested, the fullest counts. Without such a limit it is the memory of this process, as
+// a share of the machine's.
 //
 // Without these files, as on other systems, all three fail.
 func Local(root string) Source {
@@ -37,7 +37,7 @@ type local struct {
 	cpus  int
 	page  int64 // bytes
 
-	last   spent   // as of the last sample; nil before the first
+	last   spent   // at the last sample; nil before the first
 	at     int64   // time of the last sample
 	smooth float64 // below 0 before the second
 }
@@ -90,7 +90,7 @@ type account struct {
 	available time.Duration
 }
 
-// since returns the use of the fullest account since an earlier time; false if no account is in
+// since returns the use of the fullest account since an earlier time, or false if no account is in
 // both.
 func (s spent) since(last spent, passed time.Duration) (use float64, ok bool) {
 	for name, a := range s {
@@ -99,7 +99,7 @@ func (s spent) since(last spent, passed time.Duration) (use float64, ok bool) {
 		if a.cpus == 0 {
 			room = (a.available - before.available).Seconds()
 		}
-		if known && room > 0 && a.used >= before.used { // a smaller one was restarted
+		if known && room > 0 && a.used >= before.used { // a smaller value means a restarted count
 			use, ok = max(use, (a.used-before.used).Seconds()/room), true
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-// tree has the files of a machine, by name.
+// tree holds the files of a machine, by name.
 type tree map[string]string
 
 func (tr tree) with(more tree) tree {
@@ -42,7 +42,7 @@ func onDisk(t *testing.T, tr tree) (root string, change func(tree)) {
 	return root, change
 }
 
-// machineOf returns a machine after 100,000 ticks, with the busy ticks of it and of this process.
+// machineOf returns a machine after 100,000 ticks, given its busy ticks and those of this process.
 func machineOf(busy, process int) tree {
 	return tree{
 		"proc/loadavg":   "1.25 0.80 0.50 2/345 6789\n",
@@ -57,8 +57,8 @@ func later(busy, total, process int) tree {
 	return m
 }
 
-// CPU is the use of the available time: of the control groups' share if they set one, in either
-// version, and of the machine otherwise. known bug 93
+// CPU returns the used share of the available time: of the control groups' quota if there is one,
+// in either version, and of the machine otherwise. known bug 93
 func TestCPU(t *testing.T) {
 	v1 := func(dir string, quota, used int) tree {
 		return tree{
@@ -123,10 +123,10 @@ func TestCPU(t *testing.T) {
 			again, err := source.CPU(int64(time.Second))
 			require.NoError(t, err)
 			assert.InDelta(t, use, again, 0, "at the same instant")
-			// A second without use: a sample counts one half.
+			// After a second without use, the new sample counts for one half.
 			half, err := source.CPU(int64(2 * time.Second))
 			require.NoError(t, err)
-			if tt.want != max(0.5, process) && tt.want != 0.8 { // there the ticks stand still, too
+			if tt.want != max(0.5, process) && tt.want != 0.8 { // in these cases the ticks stand still, too
 				assert.InDelta(t, tt.want/2, half, 1e-9)
 			}
 		})
@@ -154,12 +154,12 @@ func TestOddMachines(t *testing.T) {
 	require.ErrorContains(t, err, "proc/stat")
 
 	for want, odd := range map[string]tree{
-		`proc/stat begins with "intr 1", not with the times of the CPU`: {"proc/stat": "intr 1\n"},
-		`proc/stat: strconv.ParseInt`:                                   {"proc/stat": "cpu 1 x 2 3 4\n"},
-		`proc/self/stat has 2 fields after the name, not 13 or more`:    {"proc/self/stat": "1 (x) S 1\n"},
-		`proc/self/stat: strconv.ParseInt`:                              {"proc/self/stat": "1 (x) S 1 2 3 4 5 6 7 8 9 10 x 12 13\n"},
-		`sys/fs/cgroup/cpu.max: 0 of 100000 microseconds is not a CPU share`:   {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "0 100000"},
-		`sys/fs/cgroup/cpu.max: strconv.ParseInt`:                       {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "100000"},
+		`proc/stat begins with "intr 1", not with the times of the CPU`:      {"proc/stat": "intr 1\n"},
+		`proc/stat: strconv.ParseInt`:                                        {"proc/stat": "cpu 1 x 2 3 4\n"},
+		`proc/self/stat has 2 fields after the name, not 13 or more`:         {"proc/self/stat": "1 (x) S 1\n"},
+		`proc/self/stat: strconv.ParseInt`:                                   {"proc/self/stat": "1 (x) S 1 2 3 4 5 6 7 8 9 10 x 12 13\n"},
+		`sys/fs/cgroup/cpu.max: 0 of 100000 microseconds is not a CPU share`: {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "0 100000"},
+		`sys/fs/cgroup/cpu.max: strconv.ParseInt`:                            {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "100000"},
 		`sys/fs/cgroup/cpu.stat has no usage_usec`: {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "1 1",
 			"sys/fs/cgroup/cpu.stat": "user_usec 1\n"},
 	} {
@@ -170,7 +170,7 @@ func TestOddMachines(t *testing.T) {
 		change(machineOf(50_000, 1000).with(tree{"proc/self/cgroup": "no line of groups\n"}))
 		use, err := source.CPU(1)
 		require.NoError(t, err)
-		assert.Negative(t, use, "not to be compared with what was there before")
+		assert.Negative(t, use, "not to be compared with earlier samples")
 		change(machineOf(40_000, 500))
 		use, err = source.CPU(2)
 		require.NoError(t, err)
@@ -178,7 +178,7 @@ func TestOddMachines(t *testing.T) {
 	}
 }
 
-// This machine, if it has such files: the numbers are in range.
+// If this machine has such files, its numbers are in range.
 func TestThisMachine(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there is no /proc")

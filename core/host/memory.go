@@ -24,7 +24,7 @@ func (l *local) Memory(int64) (Memory, error) {
 			read = memoryV2
 		}
 		m, err := read(l.files, dir)
-		if err != nil || m.Limit <= 0 || m.Limit >= total { // v1 writes a huge number for no limit
+		if err != nil || m.Limit <= 0 || m.Limit >= total { // v1 writes a huge number if there is no limit
 			return false, err
 		}
 		if m.Share() > fullest.Share() {
@@ -39,7 +39,7 @@ func (l *local) Memory(int64) (Memory, error) {
 	return Memory{used, total}, err
 }
 
-// resident returns the memory of this process.
+// resident returns the memory used by this process.
 func (l *local) resident() (int64, error) {
 	text, err := fs.ReadFile(l.files, "proc/self/statm")
 	if err != nil {
@@ -56,8 +56,8 @@ func (l *local) resident() (int64, error) {
 	return pages * l.page, nil
 }
 
-// memoryV2 reads the limit of a group: memory.max, or memory.high if that is less, above which the
-// kernel throttles the group to a stop. The root of all groups has neither.
+// memoryV2 reads the limit of a group: memory.max, or memory.high if that is less, because the
+// kernel throttles the group to a stop above it. The root of all groups has neither.
 func memoryV2(files fs.FS, dir string) (m Memory, err error) {
 	for _, name := range []string{"memory.max", "memory.high"} {
 		text, ok, err := readAny(files, path.Join(dir, name))
@@ -112,7 +112,8 @@ func workingSet(files fs.FS, dir, usage, inactive string) (int64, error) {
 	return max(0, used-cached), err
 }
 
-// numberIn reads the number after the given beginning of a line, 0 if no line begins so.
+// numberIn reads the number after begin at the start of a line. It returns 0 if no line starts with
+// begin.
 func numberIn(files fs.FS, name, begin string) (int64, error) {
 	text, err := fs.ReadFile(files, name)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 
 const mib = 1 << 20
 
-// The memory is that of the fullest control group with a limit, in either version and without the
-// pages that the kernel reclaims first, and of the process otherwise.
+// Memory reports the fullest control group with a limit, in either version and without the pages
+// that the kernel reclaims first, or the process if there is no limit.
 func TestMemory(t *testing.T) {
 	const cg = "sys/fs/cgroup"
 	bare := tree{

@@ -10,7 +10,7 @@ type Source interface {
 	Memory(now int64) (Memory, error)
 }
 
-// Memory is the used memory and its limit, in bytes. A Limit of 0 means that it is not known.
+// Memory is the used memory and its limit, in bytes. A Limit of 0 is unknown.
 type Memory struct{ Used, Limit int64 }
 
 // Share returns the used share of the limit, below 0 if the limit is not known.
@@ -29,5 +29,5 @@ type Use struct {
 	Memory float64 // used, in bytes
 }
 
-// unknown is a reading that is above no threshold.
+// unknown is a reading that exceeds no threshold.
 const unknown = -1

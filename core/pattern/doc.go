@@ -1,3 +1,3 @@
-// Package pattern implements the regular expressions in which rules name resources: their cost
-// ([Size]), and their matches ([Expressions]). Most programs don't import it.
+// Package pattern implements the patterns with which rules name resources: regular expressions with
+// their cost ([Size]) and matches ([Expressions]), and [Wildcards].
 package pattern

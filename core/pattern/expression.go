@@ -12,22 +12,22 @@ import (
 // Expression is a regular expression of rules, ready to match whole names. It is immutable.
 type Expression struct {
 	Text string
-	Born uint64 // revision since which rules have had it continuously
+	Born uint64 // revision since which rules have continuously used it
 
-	Shadow bool // of rules in shadow mode; other rules have a separate one
+	Shadow bool // used by rules in shadow mode; other rules have a separate Expression
 
 	prefix  string         // every matching name begins with it
-	pattern *regexp.Regexp // nil if the expression is only texts and gaps
-	gaps    []gap          // follow the prefix then
+	pattern *regexp.Regexp // nil if the expression consists only of texts and gaps
+	gaps    []gap          // these follow the prefix in that case
 }
 
-// gap matches at least that many arbitrary characters, followed by a text.
+// gap matches a minimum number of arbitrary characters, followed by a text.
 type gap struct {
 	least int
 	then  string
 }
 
-// Compile compiles an expression, which must have a [Size], for rules that have had it since
+// Compile compiles an expression, which must have a [Size], for rules that have used it since
 // revision born.
 func Compile(text string, born uint64, shadow bool) (*Expression, error) {
 	parsed, err := syntax.Parse(whole(text), syntax.Perl)
@@ -57,8 +57,8 @@ func sequence(parts []*syntax.Regexp, re *syntax.Regexp) []*syntax.Regexp {
 	return append(parts, re)
 }
 
-// plain reads the parts as texts and gaps, and reports whether there are no others. Otherwise it
-// still finds the prefix.
+// plain reads the parts as texts and gaps, and reports whether that is possible for all of them. If
+// not, it still finds the prefix.
 func (x *Expression) plain(parts []*syntax.Regexp) bool {
 	for i, part := range parts {
 		switch {
@@ -114,7 +114,7 @@ func (x *Expression) match(name string) bool {
 		if i == len(x.gaps)-1 {
 			return strings.HasSuffix(rest, g.then)
 		}
-		if _, rest, ok = strings.Cut(rest, g.then); !ok { // the first occurrence leaves the longest rest
+		if _, rest, ok = strings.Cut(rest, g.then); !ok { // the first occurrence leaves the longest remainder
 			return false
 		}
 	}
@@ -124,18 +124,18 @@ func (x *Expression) match(name string) bool {
 // Expressions are the expressions of a family's rules that are not off. They are immutable.
 type Expressions struct {
 	Revision uint64
-	List     []*Expression         // each once, in the order in which rules first had them
-	Rules    map[*Expression][]int // the rules that have it, by index
+	List     []*Expression         // each once, in the order of first use by a rule
+	Rules    map[*Expression][]int // indexes of the rules that use it
 }
 
-// Matched are the expressions that match a name, among the expressions of rules up to a revision:
-// expressions that later rules still have are not matched again.
+// Matched holds the expressions that match a name, among the expressions of rules up to a revision.
+// Expressions that later rules still use are not matched again.
 type Matched struct {
 	List     []*Expression
 	Revision uint64
 }
 
-// Latest returns the revision that added the latest expression, 0 if there is none.
+// Latest returns the revision that added the latest expression, or 0 if there is none.
 func (x *Expressions) Latest() uint64 {
 	if n := len(x.List); n > 0 {
 		return x.List[n-1].Born
@@ -143,7 +143,7 @@ func (x *Expressions) Latest() uint64 {
 	return 0
 }
 
-// Known returns the earlier matches of a name, limited to expressions that these rules have too.
+// Known returns the earlier matches of a name, limited to expressions that these rules also use.
 func (x *Expressions) Known(before Matched) Matched {
 	now := Matched{Revision: before.Revision}
 	for _, e := range before.List {

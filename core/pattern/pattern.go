@@ -8,19 +8,18 @@ import (
 	"unicode/utf8"
 )
 
-// MaxName is the maximum length in bytes of the names of a call: of the resource, the context and
-// the caller. A call with a longer name is rejected with core.ErrInvalid, and a rule with one is
-// not loaded: names are kept, shown, logged and matched against expressions, and may come from
-// outside.
+// MaxName is the maximum length in bytes of a call's resource, context and caller names. A call
+// with a longer name is rejected with core.ErrInvalid, and a rule with one is not loaded: names are
+// kept, shown, logged and matched against expressions, and may come from outside.
 const MaxName = 1024
 
 // Limits on the regular expressions of rules. A short expression can stand for a long one: a{1000}
-// is a thousand letters. So its size is limited too: the steps of the expression with every
-// repetition written out, and at least its bytes and the cost of parsing it. Compiling takes some
-// 500 bytes of memory for each step.
+// is a thousand letters. So the size is limited too: the number of steps with every repetition
+// written out, but at least the number of bytes and the cost of parsing. Compiling takes about 500
+// bytes of memory per step.
 //
-// A name is matched against an expression once. That cost is bounded by the steps that can be under
-// way at one character of the name, see patternWork.
+// A name is matched against an expression once. The steps that can be under way at one character of
+// the name bound that cost; see patternWork.
 const (
 	maxLength = 1024   // bytes
 	MaxSize   = 10_000 // steps of one expression
@@ -37,7 +36,7 @@ func Size(pattern string) (size int, err error) {
 	size = max(len(pattern), classPrice(pattern))
 	if size <= MaxSize {
 		parsed, err := syntax.Parse(pattern, syntax.Perl)
-		if err == nil && strings.Contains(pattern, `\Q`) { // it may be valid only if nothing follows it
+		if err == nil && strings.Contains(pattern, `\Q`) { // \Q may be valid only at the end
 			_, err = syntax.Parse(whole(pattern), syntax.Perl)
 		}
 		if bad, ok := errors.AsType[*syntax.Error](err); ok {
@@ -64,8 +63,9 @@ func Size(pattern string) (size int, err error) {
 // line break must not evade a rule for all names.
 func whole(pattern string) string { return `^(?s:` + pattern + `)$` }
 
-// steps returns roughly the number of instructions of the compiled expression. A class of many
-// ranges counts as several. The parser bounds the depth, and the product of nested repetitions.
+// steps returns the approximate number of instructions of the compiled expression. A class with
+// many ranges counts as several. The parser bounds the depth, and the product of nested
+// repetitions.
 func steps(re *syntax.Regexp) int {
 	n := 0
 	for _, sub := range re.Sub {
@@ -83,7 +83,7 @@ func steps(re *syntax.Regexp) int {
 	case syntax.OpCapture:
 		return n + 2
 	case syntax.OpRepeat:
-		// In sequence; each beyond the minimum may be skipped.
+		// The copies are in sequence, and each beyond the minimum may be skipped.
 		return n*max(re.Min, re.Max, 1) + max(re.Max-re.Min, 1)
 	}
 	return n + 1
@@ -92,7 +92,7 @@ func steps(re *syntax.Regexp) int {
 // classPrice returns the maximum cost of parsing the character classes, in steps. The parser lists
 // the hundreds of ranges of a Unicode class, and if case is ignored it goes through a range
 // character by character, milliseconds for a large one. Both must be known before parsing. Anything
-// that looks like a class or a range is priced as one.
+// that looks like a class or a range counts as one.
 func classPrice(pattern string) int {
 	price, folds := 100, ignoresCase(pattern)
 	if folds {
@@ -113,7 +113,7 @@ func classPrice(pattern string) int {
 		case high == '\\': // any character
 			price += MaxSize / 2
 		case high > low:
-			price += int(min(high, 0x20000)-min(low, 0x20000)) / perStep // beyond, there is no case
+			price += int(min(high, 0x20000)-min(low, 0x20000)) / perStep // letters beyond that have no case
 		}
 	}
 	return price

@@ -23,10 +23,10 @@ func TestPatternSize(t *testing.T) {
 		"(ab|cd)":                      2 + 2 + 1 + 2,
 		"[a-z]{1,100}":                 100 + 99,
 		strings.Repeat("é", 512):       1024, // bytes
-		strings.Repeat("ab|", 300):     900,  // their full length counts
+		strings.Repeat("ab|", 300):     900,  // the full length counts
 		"(((a{10}){10}){10})":          10*10*10 + 2*10*10 + 2*10 + 2 + 10*10 + 10 + 1,
 		"a{1000}b{1000}c{1000}":        3003,
-		"(?:a{1000}|b{1000}){0}":       2003 + 1, // parsed, if for nothing
+		"(?:a{1000}|b{1000}){0}":       2003 + 1, // parsed, although it matches nothing
 		"(?:x(?:y(?:z)?)?)?":           18,
 		"[\\x{0}-\\x{10FFFF}]{999}":    1000, // one class: everything
 		`\p{Lu}\PL`:                    200,
@@ -36,7 +36,7 @@ func TestPatternSize(t *testing.T) {
 		"(?s-i:[a-я])":                 (0x44f - 'a') / 12, // it might
 		"(?P<i>[a-я])":                 13,                 // bytes
 		`(?i)[a-\x{ff}]`:               5000,
-		"(?i:[\\x{10000}-\U00010fff])": (0x10fff - '}') / 12, // it might be so low
+		"(?i:[\\x{10000}-\U00010fff])": (0x10fff - '}') / 12, // the range might begin that low
 	} {
 		size, err := pattern.Size(text)
 		require.NoError(t, err, text)
@@ -63,7 +63,7 @@ func TestPatternSizeRefuses(t *testing.T) {
 	}
 }
 
-// Short expressions that stand for long ones, of every kind of step.
+// Short expressions can stand for long ones, for every kind of step.
 func heavyPatterns() []string {
 	fill := func(s string) string { return strings.Repeat(s, 1024/len(s)) }
 	return []string{
@@ -76,13 +76,13 @@ func heavyPatterns() []string {
 }
 
 // The cost of an expression is bounded by its size, which is known before it is compiled, and
-// finding the size costs no more.
+// computing the size costs no more.
 func TestPatternSizeBoundsTheCost(t *testing.T) {
 	for _, text := range heavyPatterns() {
 		var size int
 		measured := allocated(func() { size, _ = pattern.Size(text) })
 		if size == 0 {
-			size = pattern.MaxSize // it was more
+			size = pattern.MaxSize // the size was larger
 		}
 		compiled := allocated(func() { regexp.MustCompile("^(?:" + text + ")$") })
 		assert.Less(t, measured, 700*uint64(size)+2_000, "measuring %.30s of size %d", text, size)

@@ -4,15 +4,17 @@ import "regexp/syntax"
 
 // patternWork returns an upper bound on the steps of matching an expression against any name of
 // [MaxName] bytes. A matcher that does not backtrack, such as Go's, takes each step of the
-// expression at most once at each place of the name. So the cost of a step is the number of places
-// where it can be taken: the preceding parts of the expression determine how many characters can
-// come before it, and every character is assumed to match every part that matches a single one.
+// expression at most once at each position in the name. So the cost of a step is the number of
+// positions where it can be taken: the preceding parts of the expression determine how many
+// characters can come before it, and every character is assumed to match every part that matches a
+// single character.
 func patternWork(re *syntax.Regexp) int {
 	n, _ := work(re, reach{})
 	return n
 }
 
-// reach is the length of a part in characters, or the place where it begins: from low to high.
+// reach is a range from low to high: of the length of a part in characters, or of the position
+// where it begins.
 type reach struct{ low, high int }
 
 // then returns the length of two consecutive parts.
@@ -20,11 +22,11 @@ func (r reach) then(next reach) reach {
 	return reach{r.low + next.low, min(r.high+next.high, MaxName)}
 }
 
-// places returns the number of places where a part can begin.
+// places returns the number of positions where a part can begin.
 func (r reach) places() int { return max(0, r.high-r.low+1) }
 
-// work returns the number of steps of matching an expression that begins at these places, and its
-// length in characters. Steps are counted as by [steps].
+// work returns the number of steps of matching an expression that begins at these positions, and
+// its length in characters. Steps are counted as by [steps].
 func work(re *syntax.Regexp, at reach) (n int, long reach) {
 	here := at.places()
 	if here == 0 {
@@ -69,8 +71,9 @@ func work(re *syntax.Regexp, at reach) (n int, long reach) {
 	return here, reach{}
 }
 
-// workOfRepeated is work for an expression repeated least to most times; most is -1 if there is no
-// upper bound. An unbounded expression is written once, and begins again after itself.
+// workOfRepeated is like work, but for an expression repeated least to most times; most is -1 if
+// there is no upper bound. An unbounded repetition is written once, and loops back to its
+// beginning.
 func workOfRepeated(re *syntax.Regexp, at reach, least, most int) (n int, long reach) {
 	copies, endless := most, most < 0
 	if endless {

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An expression that keeps many steps under way at every character of a name is rejected, one that
-// only has many is not. known bug 114
+// An expression that keeps many steps under way at every character of a name is rejected; an
+// expression that only has many steps is not. known bug 114
 func TestPatternWork(t *testing.T) {
 	most := strings.Repeat("x", maxLength/4)
 	for pattern, want := range map[string]string{
@@ -24,7 +24,7 @@ func TestPatternWork(t *testing.T) {
 		"(?:.*a){50}":                     "",
 		"(?:" + most + "|.?)" + most:      "",
 		".*" + most:                       "",
-		".*" + strings.Repeat("x", 300):   "258", // of 302, some only at the end
+		".*" + strings.Repeat("x", 300):   "258", // of 302 steps, some only at the end
 		"(?:.?){1000}x":                   "978",
 		"(((a?){0,10}){0,10}){0,9}x":      "2111",
 		"(?:a*){200}b":                    "401",
@@ -44,7 +44,7 @@ func TestPatternWork(t *testing.T) {
 }
 
 // The bound holds: no name takes more steps, counted in an automaton that takes each of them at
-// each place.
+// each position.
 func TestPatternWorkIsABound(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	closest := 0.0
@@ -64,7 +64,7 @@ func TestPatternWorkIsABound(t *testing.T) {
 	assert.Greater(t, closest, 0.6, "and it is not far off")
 }
 
-// drawnPattern draws an expression of at most that depth.
+// drawnPattern draws a random expression of at most the given depth.
 func drawnPattern(random *rand.Rand, depth int) string {
 	part := func() string { return drawnPattern(random, depth-1) }
 	if depth == 0 {

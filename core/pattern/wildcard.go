@@ -13,16 +13,16 @@ import (
 //
 //   - A prefix ends in its only star, and matches every name that begins with the text before
 //     it: "GET /users/*" matches "GET /users/7/orders".
-//   - A path is compared part by part between the slashes. A star stands for any one part
-//     that isn't empty: "GET /users/*/orders". If a blank comes before the first slash, the
-//     text before it is a part of its own: "* /users".
+//   - A path is compared part by part between the slashes. A star stands for one part that isn't
+//     empty: "GET /users/*/orders". If a space comes before the first slash, the text before the
+//     space is a separate part: "* /users".
 //
 // The zero value has no patterns. Once all are added, it is safe for concurrent reading.
 type Wildcards struct {
 	list     []wildcard
 	prefixes map[string]int // numbers, by the text before the star
 	lengths  []int          // lengths of these texts, each once
-	paths    [2]*branch     // without a part before a blank, and with one
+	paths    [2]*branch     // without a part before a space, and with one
 }
 
 // wildcard is a pattern.
@@ -31,10 +31,10 @@ type wildcard struct {
 	path bool
 }
 
-// letters returns the number of bytes of a name that the pattern spells out.
+// letters returns the number of bytes that the pattern spells out.
 func (w wildcard) letters() int { return len(w.text) - strings.Count(w.text, "*") }
 
-// compare orders the wildcard that spells out more first.
+// compare orders patterns that spell out more first.
 func (w wildcard) compare(other wildcard) int {
 	switch more := cmp.Compare(other.letters(), w.letters()); {
 	case more != 0:
@@ -49,7 +49,7 @@ func (w wildcard) compare(other wildcard) int {
 
 // branch holds all paths with a common beginning.
 type branch struct {
-	ends int // number of the path that ends here, -1 for none
+	ends int // number of the path that ends here, or -1
 	next map[string]*branch
 	star *branch
 }
@@ -105,7 +105,7 @@ func checkLength(text string) error {
 	return nil
 }
 
-// cutMethod cuts off the text before a blank, if the blank comes before the first slash.
+// cutMethod cuts off the text before a space, if the space comes before the first slash.
 func cutMethod(text string) (method, path string, found bool) {
 	i := strings.IndexByte(text, '/')
 	if i < 1 || text[i-1] != ' ' {
@@ -175,8 +175,8 @@ func (b *branch) grow(part string) *branch {
 	return b.next[part]
 }
 
-// Match returns the numbers of the patterns that match a name, the one that spells out most of it
-// first. On a tie, a path comes before a prefix, and then the order is that of their texts.
+// Match returns the numbers of the patterns that match a name; patterns that spell out more come
+// first. Ties are broken by kind, paths before prefixes, and then by text.
 func (w *Wildcards) Match(name string) (numbers []int) {
 	for _, length := range w.lengths {
 		if length > len(name) {
@@ -196,7 +196,7 @@ func (w *Wildcards) Match(name string) (numbers []int) {
 	return numbers
 }
 
-// match appends the numbers of the paths below b that match the rest of a name.
+// match appends the numbers of the paths below b that match the remainder of a name.
 func (b *branch) match(rest string, numbers []int) []int {
 	part, rest, more := strings.Cut(rest, "/")
 	return b.step(part, numbers, func(b *branch, numbers []int) []int {
@@ -210,7 +210,7 @@ func (b *branch) match(rest string, numbers []int) []int {
 	})
 }
 
-// step calls then with the branches below b for a part of a name.
+// step calls then for each branch below b that matches a part of a name.
 func (b *branch) step(part string, numbers []int, then func(*branch, []int) []int) []int {
 	if b == nil {
 		return numbers

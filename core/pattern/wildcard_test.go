@@ -85,8 +85,8 @@ func TestWildcardsThatAreNone(t *testing.T) {
 
 func long(letter string) string { return strings.Repeat(letter, MaxName) }
 
-// The branches find the same patterns as each pattern as a regular expression, in the order of how
-// much each spells out.
+// Wildcards find the same patterns as equivalent regular expressions, ordered by how much each
+// pattern spells out.
 func TestWildcardsAgreeWithExpressions(t *testing.T) {
 	random := chance.Source(t)
 	part := func(star bool) string {
@@ -151,8 +151,8 @@ func (w wildcard) expression() *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^` + strings.Replace(path, `[^/]+/`, `(?:[^/]*[^ /])/`, firstStar(path)) + `$`)
 }
 
-// firstStar is 1 if a path begins with a star: its part doesn't end in a blank then, or it would be
-// a part of its own.
+// firstStar is 1 if a path begins with a star. That part must not end in a space, or it would be a
+// separate part.
 func firstStar(path string) int {
 	if strings.HasPrefix(path, `[^/]+/`) {
 		return 1

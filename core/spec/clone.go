@@ -7,8 +7,8 @@ import (
 )
 
 // Clone returns deep copies of rules: changing one copy doesn't change the other. It panics if an
-// exported field can hold something that it doesn't copy, such as a map or a pointer; no field of a
-// rule may.
+// exported field has a type that it doesn't copy, such as a map or a pointer; rules must not have
+// such fields.
 func Clone[R any](rules []R) []R {
 	list := reflect.ValueOf(&rules).Elem()
 	known, ok := copiers.Load(list.Type())
@@ -19,10 +19,10 @@ func Clone[R any](rules []R) []R {
 	return rules
 }
 
-// copiers has the copier of each list type copied before.
+// copiers caches the copier of each list type.
 var copiers sync.Map
 
-// copier replaces the parts that a variable shares by copies. The nil copier is for types whose
+// copier replaces the shared parts of a variable with copies. A nil copier is for types whose
 // values share nothing.
 type copier func(reflect.Value)
 
@@ -35,7 +35,7 @@ func copierOf(t reflect.Type) copier {
 	case kind == reflect.Struct:
 		return copierOfStructs(t)
 	}
-	panic(fmt.Sprintf("core: a rule can't hold a %v", t)) // the first test of a new family gets here
+	panic(fmt.Sprintf("core: a rule can't hold a %v", t)) // the first test of a new family detects this
 }
 
 func copierOfLists(t reflect.Type) copier {
@@ -63,7 +63,7 @@ func copierOfStructs(t reflect.Type) copier {
 	var parts []part
 	for i := range t.NumField() {
 		if !t.Field(i).IsExported() {
-			continue // only its package can change its contents
+			continue // only the type's package can change its contents
 		}
 		if c := copierOf(t.Field(i).Type); c != nil {
 			parts = append(parts, part{i, c})

@@ -25,7 +25,7 @@ func TestCloneRules(t *testing.T) {
 	}
 	given := make()
 	copied := spec.Clone(given)
-	assert.Equal(t, make(), copied, "also what is nil and what is empty")
+	assert.Equal(t, make(), copied, "including nil and empty slices")
 	copied[0].N = 2
 	copied[0].Lists[0][0].Names[0] = "b"
 	copied[0].Lists[1] = []inner{{}}

@@ -20,7 +20,7 @@ func BadField(field, format string, args ...any) error {
 	return &FieldError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
-// CheckDuration returns a [FieldError] if a duration is not from low to high.
+// CheckDuration returns a [FieldError] if a duration is not between low and high, inclusive.
 func CheckDuration(field string, d, low, high time.Duration) error {
 	if d < low || d > high {
 		return BadField(field, "is %v: use a duration from %v to %v", d, low, high)

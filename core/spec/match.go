@@ -10,7 +10,7 @@ const (
 	MatchExact  Match = iota // the resource with exactly that name
 	MatchRegex               // every resource whose whole name the regular expression (RE2) matches
 	MatchPrefix              // every resource whose name begins with the text before the star at the end
-	MatchPath                // every resource whose name has the same parts between slashes, where a star is any part
+	MatchPath                // every resource whose name has the same parts between slashes; a star matches any part
 )
 
 // AnyResource is the Resource of a rule for all resources that no other enforced rule of its family

@@ -9,7 +9,7 @@ import (
 // the first invalid rule, as in "flow[2].threshold: ...".
 func Normalize[R Rule](family fmt.Stringer, rules []R, normalized func(R) (R, error)) ([]R, error) {
 	if len(rules) == 0 {
-		return nil, nil // no rules have only one form
+		return nil, nil // an empty list has only one form
 	}
 	full := make([]R, len(rules))
 	for i, rule := range rules {

@@ -7,7 +7,7 @@ import (
 )
 
 // checkTexts returns a [FieldError] for the first field with text that is not UTF-8: no file could
-// contain it, and the rules could not be shown as JSON or YAML.
+// contain such a rule, and it could not be shown as JSON or YAML.
 func checkTexts(rule reflect.Value) error {
 	for i := range rule.NumField() {
 		if bad, found := notUTF8(rule.Field(i)); found {

@@ -2,9 +2,9 @@ package spec
 
 import "fmt"
 
-// Twins finds rules that can't be in one list: two that declare the same ID, or are the same in
-// every field. Rules whose IDs are made from their fields may share one: they differ in the
-// threshold, say, and get numbers, see [UniqueIDs]. The zero value has no rules.
+// Twins finds rules that can't be in one list: two rules that declare the same ID, or are the same
+// in every field. Rules whose IDs are made from their fields may share an ID, for example if only
+// the threshold differs; they get numbers (see [UniqueIDs]). The zero value has no rules.
 type Twins[R Rule] struct {
 	rules    []R
 	first    map[string]int // by ID: the first rule with it
@@ -12,9 +12,9 @@ type Twins[R Rule] struct {
 	same     map[string]int // by all their fields, for rules whose ID another rule has
 }
 
-// Add adds a rule with its defaults filled in; declares tells whether it declares its ID. It
-// returns the index of its twin among the rules before it, -1 if none, and whether the two are the
-// same.
+// Add adds a rule with its defaults filled in; declares is true if the rule declares its ID. Add
+// returns the index of an earlier twin of the rule, or -1 if there is none, and whether the two are
+// the same.
 func (t *Twins[R]) Add(rule R, declares bool) (earlier int, same bool) {
 	if t.first == nil {
 		t.first, t.declared, t.same = make(map[string]int), make(map[string]int), make(map[string]int)
@@ -47,5 +47,5 @@ func remember(numbers map[string]int, key string, i int) int {
 	return i
 }
 
-// asText returns a rule as text, with strings quoted: [a b] is not ["a b"].
+// asText returns a rule as text, with strings quoted, so that [a b] differs from ["a b"].
 func asText(rule any) string { return fmt.Sprintf("%#v", rule) }

@@ -7,7 +7,7 @@ import (
 )
 
 // UniqueIDs makes the rules' IDs distinct. normalized are the declared rules with their defaults
-// filled in. An ID made from the fields gets a number if it is taken; [Twins] are an error.
+// filled in. An ID made from the fields gets a number if it is taken. [Twins] are an error.
 func UniqueIDs[R Rule](declared, normalized []R) ([]R, error) {
 	var twins Twins[R]
 	rules := slices.Clone(normalized)
@@ -23,7 +23,7 @@ func UniqueIDs[R Rule](declared, normalized []R) ([]R, error) {
 			taken[id] = true
 		}
 	}
-	next := make(map[string]int) // the number to try next, by made ID
+	next := make(map[string]int) // the number to try next, by generated ID
 	for i, rule := range rules {
 		if declared[i].Info().ID != "" {
 			continue

@@ -36,7 +36,7 @@ func TestMoments(t *testing.T) {
 		assert.Equal(t, tt.a, tt.sum.minus(tt.b))
 		assert.Equal(t, tt.b, tt.sum.minus(tt.a))
 	}
-	assert.Equal(t, Moment{7, 1}, Moment{7, 1}.orNow(7), "who comes on time keeps the fraction")
+	assert.Equal(t, Moment{7, 1}, Moment{7, 1}.orNow(7), "a caller exactly on time keeps the fraction")
 	assert.Equal(t, Moment{8, 0}, Moment{7, 1}.orNow(8))
 	assert.Equal(t, Moment{7, 1}, Moment{7, 1}.Later(Moment{7, 0}))
 	assert.Equal(t, Moment{7, 1}, Moment{7, 0}.Later(Moment{7, 1}))
@@ -525,7 +525,7 @@ func TestNobodyPaysForOneThatLeft(t *testing.T) {
 		batch.Leave(0)
 		s.comes(0, 1)
 		last.Leave(0)
-		assert.EqualValues(t, at+300, s.overtakes(0, 1).until, "before the one that has come since")
+		assert.EqualValues(t, at+300, s.overtakes(0, 1).until, "before the call that has joined since")
 	}
 }
 
@@ -539,7 +539,7 @@ func TestNobodyPaysForOneThatLeftTheHead(t *testing.T) {
 	batch.Leave(120)
 	s.comes(120, 1)
 	last.Leave(120)
-	assert.EqualValues(t, 220, s.overtakes(120, 1).until, "before the one that has come since")
+	assert.EqualValues(t, 220, s.overtakes(120, 1).until, "before the call that has joined since")
 }
 
 // A prioritized call that is due runs, while the waiting call costs too much to run yet. The
@@ -617,7 +617,7 @@ func TestNotBefore(t *testing.T) {
 	s.q.NotBefore(Moment{ns: 1000})
 	assert.EqualValues(t, 1100, s.comes(1000, 1).until)
 	assert.True(t, s.q.Follow(Moment{ns: 1000}))
-	assert.False(t, s.q.Follow(Moment{ns: 1050}), "if the first leaves the next may have its turn at 1100")
+	assert.False(t, s.q.Follow(Moment{ns: 1050}), "if the first leaves, the next may get its turn at 1100")
 	s.q.NotBefore(Moment{ns: 900})
 	last := s.comes(1000, 1)
 	assert.EqualValues(t, 1200, last.until)

@@ -171,7 +171,7 @@ func TestLimitOfAQueueChanges(t *testing.T) {
 	assert.Equal(t, []string{"b"}, c.woken, "older rules change nothing")
 	c.g.SetLimit(4, 1)
 	assert.Equal(t, []string{"b", "batch"}, c.woken, "who can't fit any more has lost the place")
-	assert.EqualValues(t, 3, c.g.InUse(), "who runs keeps what it has")
+	assert.EqualValues(t, 3, c.g.InUse(), "calls that run keep their units")
 	c.g.Release(0, 2)
 	assert.Equal(t, []string{"b", "batch"}, c.woken)
 	c.joins("d", 1, false) // under the rules of revision 1, limit 2
