@@ -8,7 +8,7 @@ import (
 )
 
 // Counters record the traffic of one node for display: a second window striped over lanes, the last
-// minute second by second, and totals since the start. They are safe for concurrent use.
+// minute by the second, and totals since the start. They are safe for concurrent use.
 //
 // Calls write to the newest bucket of their lane without waiting. The caller chooses the lane, any
 // number below [Layout.Lanes]; concurrent callers should use different lanes.
@@ -18,9 +18,9 @@ import (
 // Calls don't write to the minute and the totals. When a lane bucket has expired, its counts are
 // moved there under mu: each counter is swapped to zero and added to the second of the bucket's
 // start and to the totals; the new start is stored last. A late adder adds to a bucket that has
-// been recycled meanwhile, so its count falls into a newer bucket but isn't lost. A call takes mu
-// only with TryLock; if that fails, another goroutine holds it, and the call adds to its lane's
-// newest bucket, provided that the second window still covers that bucket.
+// been recycled in the meantime, so its count appears in a newer bucket but isn't lost. A call
+// takes mu only with TryLock; if that fails, another goroutine holds it, and the call adds to its
+// lane's newest bucket, provided that the second window still covers that bucket.
 //
 // Readers take mu and roll every expired bucket first. Only holders of mu move counts, so for a
 // reader each counter's total plus its live counts in the lanes is exact and never decreases.
@@ -29,19 +29,19 @@ import (
 // # Counters that include others
 //
 // If every call counted on one node also counts on another, the call is counted once, on the first,
-// and the second includes it (see [Counters.Include]): readers add the two up. Readers take mu of
-// both, that of the including Counters first.
+// and the second includes it (see [Counters.Include]): readers add the two up. Readers lock both,
+// the including Counters first.
 type Counters struct {
 	layout *Layout
 	lanes  []shared.Pointer[lane]  // a power of two; each is made on first use
-	few    [4]shared.Pointer[lane] // the lanes if there are at most four, close at hand
+	few    [4]shared.Pointer[lane] // the lanes if there are at most four, without an indirection
 
 	mu       shared.Mutex
 	totals   Counts             // moved out of the lanes
-	minute   minute             // the same, by the second
+	minute   minute             // the same counts, by the second
 	moved    int64              // end of the newest bucket that was moved
 	passed   int64              // end of the newest bucket that was moved out of a lane
-	relieved *LeapArray[Counts] // moved early or never in a lane, still in the second window
+	relieved *LeapArray[Counts] // counts moved early or never in a lane, still in the second window
 	times    *histogram         // of timed calls, or nil
 	part     *Counters          // included, or nil
 }
@@ -54,10 +54,10 @@ func (c *Counters) Init(layout *Layout) {
 	}
 }
 
-// Include makes c count everything that part counts from now on. It returns false and changes
-// nothing if c already includes another: one is enough for nearly all nodes, and readers then lock
-// at most two. part must be new: without a part of its own and not yet used by any call, so that
-// none of its calls was counted on c.
+// Include makes c also count everything that part will count. It returns false and changes nothing
+// if c already includes other Counters: one part is enough for nearly all nodes, and readers then
+// lock at most two. part must be new, without a part of its own and not yet used by any call, so
+// that none of its calls was counted on c.
 func (c *Counters) Include(part *Counters) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,8 +79,9 @@ func (c *Counters) AddPass(lane uint32, now, n int64) {
 	}
 }
 
-// AddOccupied counts n units, already counted as admitted, as borrowed as well. Their call has
-// waited for its bucket, so it may wait for the lock, and lanes need no word for borrowed units.
+// AddOccupied counts n units, which were already counted as admitted, as borrowed too. Their call
+// has waited for its bucket, so it can also wait for the lock, and lanes need no word for borrowed
+// units.
 func (c *Counters) AddOccupied(lane uint32, now, n int64) {
 	start := c.bucket(lane, now).start.Load()
 	c.mu.Lock()
@@ -126,7 +127,7 @@ func (c *Counters) AddComplete(lane uint32, now, n, rt int64, failed bool) {
 }
 
 // AddLongLived counts a call of n units without a response time as completed, and as an exception
-// if it failed. Such calls are rare, so they may wait for the lock, and lanes need no word for
+// if it failed. Such calls are rare, so they can wait for the lock, and lanes need no word for
 // them.
 func (c *Counters) AddLongLived(lane uint32, now, n int64, failed bool) {
 	counts := Counts{Complete: n, Exited: 1, LongLived: 1}
@@ -148,8 +149,8 @@ func (c *Counters) bucket(lane uint32, now int64) *laneBucket {
 	return b
 }
 
-// newest returns the newest bucket of a lane, nil if the lane doesn't exist yet. newest and reaches
-// are inlined; bucket as a whole would not be.
+// newest returns the newest bucket of a lane, or nil if the lane doesn't exist yet. newest and
+// reaches are inlined; bucket as a whole would not be.
 func (c *Counters) newest(lane uint32) *laneBucket {
 	if l := c.lanes[lane&uint32(len(c.lanes)-1)].Load(); l != nil {
 		return l.newest.Load()
@@ -171,10 +172,10 @@ func (c *Counters) open(i uint32, now int64) *laneBucket {
 	return c.turn(p, now)
 }
 
-// turn opens the bucket of now on a lane. A goroutine that can't get the lock joins the newest
-// bucket: the holder is a reader, or is turning a lane itself. If the lane has been idle so long
-// that its newest bucket is in no window, the call waits for the lock, at most once per interval;
-// otherwise no reader would see its count.
+// turn opens the current bucket on a lane. A goroutine that can't get the lock joins the newest
+// bucket: the holder is a reader, or is turning a lane itself. If the lane has been idle for so
+// long that its newest bucket is outside every window, the call waits for the lock, at most once
+// per interval; otherwise no reader would see its count.
 func (c *Counters) turn(p *shared.Pointer[lane], now int64) *laneBucket {
 	if !c.mu.TryLock() {
 		if l := p.Load(); l != nil {
@@ -185,7 +186,7 @@ func (c *Counters) turn(p *shared.Pointer[lane], now int64) *laneBucket {
 		c.mu.Lock()
 	}
 	defer c.mu.Unlock()
-	if p.Load() == nil { // dropped meanwhile
+	if p.Load() == nil { // dropped in the meantime
 		p.CompareAndSwap(nil, newLane(c.layout, now))
 	}
 	l := p.Load()
@@ -197,10 +198,10 @@ func (c *Counters) turn(p *shared.Pointer[lane], now int64) *laneBucket {
 	c.beginSliceLocked(start)
 	c.gatherLocked(l, false)
 	b := l.slot(start, c.layout)
-	if b.start.Load() != never { // no call was ever sent there
+	if b.start.Load() != never { // otherwise no call ever got this bucket
 		c.moveLocked(b)
 	}
-	b.start.Store(start) // after the counters are zeroed, before any call is sent here
+	b.start.Store(start) // after the counters are zeroed, before any call gets this bucket
 	l.newest.Store(b)
 	return b
 }
@@ -216,15 +217,15 @@ func (c *Counters) moveLocked(b *laneBucket) {
 	c.emptied(start)
 }
 
-// emptied records that the bucket of start was moved.
+// emptied records that the bucket that begins at start was moved.
 func (c *Counters) emptied(start int64) {
 	if start > never {
 		c.passed = max(c.passed, start+c.layout.fine)
 	}
 }
 
-// keep adds counts to the totals and to the second of start, unless that second is older than the
-// minute.
+// keep adds counts to the totals and to the second that contains start, unless that second is older
+// than the minute.
 func (c *Counters) keep(start int64, moved *Counts) {
 	c.totals.Add(moved)
 	if start <= never {
@@ -238,7 +239,7 @@ func (c *Counters) keep(start int64, moved *Counts) {
 }
 
 // relieve moves a bucket's counts out early, because a packed word is half full or has the bit of a
-// dropped bucket. One call in millions gets here, so it may wait for the lock.
+// dropped bucket. One call in millions gets here, so it can wait for the lock.
 func (c *Counters) relieve(b *laneBucket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -305,8 +306,8 @@ func (c *Counters) settleLocked(now int64) {
 	}
 }
 
-// shrinkLocked drops the lanes and the minute if none of their counts is in a window any longer.
-// The caller holds mu.
+// shrinkLocked drops the lanes and the minute if none of their counts is still in a window. The
+// caller holds mu.
 func (c *Counters) shrinkLocked(now int64) {
 	since := c.since(now)
 	for i := range c.lanes {
@@ -322,12 +323,12 @@ func (c *Counters) shrinkLocked(now int64) {
 	}
 }
 
-// dropLane drops a lane. A call that was sent there earlier may still add a count that no reader
-// finds; it sees the mark in the word and moves the count to the totals, where the rest of the lane
-// is. An add before the swap of a word is in the swapped value, and an add after it sees the mark.
-// No later call is sent there, because the lane's buckets have the oldest possible start.
+// dropLane drops a lane. A call that got one of its buckets earlier may still add a count that no
+// reader finds; it sees the mark in the word and moves the count to the totals, which have the
+// lane's other counts. An add before the swap of a word is in the swapped value, and an add after
+// it sees the mark. No later call gets these buckets, because they have the oldest possible start.
 func (c *Counters) dropLane(p *shared.Pointer[lane], l *lane) {
-	c.gatherLocked(l, true) // first: a call whose end is found there has added to its bucket before
+	c.gatherLocked(l, true) // first: a call whose end is found there has already added to its bucket
 	for i := range l.buckets {
 		counts := l.buckets[i].leave()
 		c.totals.Add(&counts)
@@ -335,10 +336,10 @@ func (c *Counters) dropLane(p *shared.Pointer[lane], l *lane) {
 	p.Store(nil)
 }
 
-// since returns the start of the oldest span that any count here belongs to.
+// since returns the start of the oldest span that has counts here.
 func (c *Counters) since(now int64) int64 { return min(startOfMinute(now), c.layout.oldest(now)) }
 
-// startOfMinute returns the start of the oldest of the last 60 seconds, the current one included.
+// startOfMinute returns the start of the oldest of the last 60 seconds, including the current one.
 func startOfMinute(now int64) int64 {
 	return floor(now, int64(time.Second)) - (minuteBuckets-1)*int64(time.Second)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 )
 
-// tallied holds the counts of the callers: lower bounds, and upper bounds that include counts under
-// way.
+// tallied holds lower bounds on the callers' counts, and upper bounds that include counts in
+// progress.
 type tallied struct{ certain, possible int64 }
 
 func (l *tallied) add(n int64, count func()) {
@@ -19,7 +19,7 @@ func (l *tallied) add(n int64, count func()) {
 	l.certain += n
 }
 
-// completing returns the call that counts a completion, timed or not.
+// completing returns the function that counts a completion, timed or not.
 func completing(timed bool) func(c *Counters, lane uint32, now, n, rt int64, failed bool) {
 	if timed {
 		return (*Counters).AddTimed
@@ -36,8 +36,8 @@ func simCounters(buckets int) (*Counters, *Layout) {
 	return newCounters(layout), layout
 }
 
-// sided makes c include others, or not, and returns a choice of Counters on which the calls of c
-// may be counted.
+// sided makes c include others, or not, and returns a function that chooses the Counters on which
+// to count a call of c.
 func sided(s *schedules.Schedule, c *Counters) func() *Counters {
 	part := newCounters(c.layout)
 	if s.Rand.IntN(2) == 0 || !c.Include(part) {
@@ -46,8 +46,8 @@ func sided(s *schedules.Schedule, c *Counters) func() *Counters {
 	return func() *Counters { return []*Counters{c, part}[s.Rand.IntN(2)] }
 }
 
-// read returns the totals, which must include every finished count and no count that has not begun,
-// and no more exits than entries.
+// read returns the totals, and checks that they include every finished count, no count that has not
+// begun, and no more exits than entries.
 func (l *tallied) read(s *schedules.Schedule, c *Counters, certain int64) Counts {
 	totals := c.Totals()
 	if totals.Pass < certain || totals.Pass > l.possible {
@@ -59,10 +59,10 @@ func (l *tallied) read(s *schedules.Schedule, c *Counters, certain int64) Counts
 	return totals
 }
 
-// known bug 3, 4, 7: callers count on few lanes while buckets turn, some of them late, and some on
-// Counters that others include, while readers read. A reader sees every count finished before it
-// began, none that had not begun when it ended, and never a total that decreases. In the end every
-// count is in the totals, and in the second window or the minute as long as those last.
+// known bug 3, 4, 7: callers, some of them late, count on few lanes while buckets turn, some on
+// Counters that others include, while readers read. A reader sees every count that finished before
+// it began, none that had not begun when it ended, and never a total that decreases. In the end
+// every count is in the totals, and in the second window and the minute while those cover it.
 func TestSimCounters(t *testing.T) { simCountersLate(t, false) }
 
 // The same with timed calls.
@@ -131,8 +131,8 @@ func simCountersLate(t *testing.T, timed bool) {
 	})
 }
 
-// known bug 7: callers count on lanes that readers drop after a minute without calls: some were
-// sent to a bucket long ago and only add now. Every count is in the totals, and no reader sees more
+// known bug 7: callers count on lanes that readers drop after a minute without calls: some got
+// their bucket long ago and add only now. Every count is in the totals, and no reader sees more
 // calls exited than entered.
 func TestSimCountersRest(t *testing.T) { simCountersRest(t, false) }
 
@@ -228,7 +228,7 @@ func TestSimCountersTurnEverySchedule(t *testing.T) {
 
 // known bug 3, 5: the words of a bucket are so full that an adder moves their counts out, while
 // others add, turn the lane or drop it, and readers read. No count is lost or doubled, and the
-// second window has all of them as long as it has the bucket.
+// second window has all counts as long as it covers the bucket.
 func TestSimCountersRelieve(t *testing.T) { simCountersRelieve(t, false) }
 
 // The same with timed calls.
@@ -239,7 +239,7 @@ func simCountersRelieve(t *testing.T, timed bool) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		c, layout := simCounters(1 + s.Rand.IntN(2))
 		to := sided(s, c)()
-		// Two more adds fill the words by half, in calls or in amounts.
+		// Two more adds make the words half full, in calls or in amounts.
 		most := Counts{Pass: 1<<23 - 2, Entered: 1<<23 - 2, Complete: 1<<23 - 2, Exited: 1<<23 - 2, RT: 7}
 		if s.Rand.IntN(2) == 0 {
 			most = Counts{Pass: 1<<39 - 2, Entered: 9, Complete: 9, Exited: 9, RT: 1<<39 - 2}

@@ -87,20 +87,20 @@ func TestNewLayout(t *testing.T) {
 	}
 }
 
-// deed is an action of a call at a time.
+// deed is the event of a call at a time.
 type deed struct {
 	at     int64
 	counts Counts
 }
 
-// ledger is the naive twin of Counters: a list of everything that happened.
+// ledger is the naive twin of Counters: a list of all events.
 type ledger struct {
 	layout *Layout
-	newest map[written]int64 // late callers join it
+	newest map[written]int64 // start of its newest bucket, which late callers join
 	deeds  []deed
 }
 
-// written identifies a place: a lane, of the including Counters or of the included ones.
+// written identifies a lane, of the including or the included Counters.
 type written struct {
 	to   *Counters
 	lane uint32
@@ -115,7 +115,7 @@ func (m *ledger) do(to *Counters, lane uint32, now int64, c Counts) {
 	m.deeds = append(m.deeds, deed{start, c})
 }
 
-// sum adds up the deeds of [from, to).
+// sum adds up the deeds in [from, to).
 func (m *ledger) sum(from, to int64) (sum Counts) {
 	for i := range m.deeds {
 		if d := &m.deeds[i]; d.at >= from && d.at < to {
@@ -206,7 +206,7 @@ func TestCountersAreTheirLedger(t *testing.T) {
 				case 4:
 					to.AddOccupied(lane, at, n)
 					m.do(to, lane, at, Counts{Occupied: n})
-				case 5: // as if very many were admitted: the next one finds the word half full
+				case 5: // as if very many calls were admitted: the next one finds the word half full
 					if r.IntN(20) == 0 {
 						to.AddPass(lane, at, 1)
 						to.lanes[int(lane%uint32(layout.lanes))].Load().newest.Load().pass.Add(1 << (amountBits - 1))
@@ -264,8 +264,8 @@ func fields(c Counts) [8]int64 {
 	return [8]int64{c.Pass, c.Block, c.Exception, c.Complete, c.Occupied, c.Entered, c.Exited, int64(c.RT)}
 }
 
-// known bug 3, 4, 7: while lanes turn, words are relieved and readers settle, no count is lost or
-// doubled, totals never decrease, and exits never exceed entries.
+// known bug 3, 4, 7: while lanes turn, words are relieved and readers settle counts, no count is
+// lost or doubled, totals never decrease, and exits never exceed entries.
 func TestCountersUnderACrowd(t *testing.T) {
 	r := random(t)
 	const goroutines = 12
@@ -296,7 +296,7 @@ func TestCountersUnderACrowd(t *testing.T) {
 					next := fields(c.Totals())
 					for i := range next {
 						if next[i] < last[i] {
-							t.Errorf("counter %d went back from %d to %d", i, last[i], next[i])
+							t.Errorf("counter %d decreased from %d to %d", i, last[i], next[i])
 							return
 						}
 					}
@@ -319,10 +319,10 @@ func TestCountersUnderACrowd(t *testing.T) {
 					runtime.Gosched()
 				case 1:
 					if g > 0 {
-						break // two at once would overflow the word
+						break // two at the same time would overflow the word
 					}
 					b := c.lanes[int(lane)%layout.lanes].Load().newest.Load()
-					b.pass.Add(1 << (amountBits - 1)) // as if very many were admitted: the next one relieves it
+					b.pass.Add(1 << (amountBits - 1)) // as if after very many calls: the next one relieves it
 					sum.Add(&Counts{Pass: 1 << (amountBits - 1)})
 					runtime.Gosched()
 					if b.pass.Load()&halfFull != 0 {
@@ -355,7 +355,7 @@ func TestCountersUnderACrowd(t *testing.T) {
 	}
 }
 
-// known bug 3: a bucket that is emptied over and over while calls add to it.
+// known bug 3: a bucket is emptied again and again while calls add to it.
 func TestDrainLosesNothing(t *testing.T) {
 	var b laneBucket
 	var drained Counts
@@ -401,7 +401,7 @@ func TestCountersLetLanesGo(t *testing.T) {
 	require.Zero(t, c.Lanes())
 	require.False(t, c.Idle(epoch+ms(180_000)), "two calls are in flight")
 
-	late.block.Add(5) // as AddBlock, of a call that was sent there a minute ago
+	late.block.Add(5) // like AddBlock by a call that got this bucket a minute ago
 	c.relieve(late)
 	c.AddComplete(0, epoch+ms(61_000), 2, 7, false)
 	c.AddComplete(1, epoch+ms(61_000), 3, 9, false)
@@ -412,8 +412,8 @@ func TestCountersLetLanesGo(t *testing.T) {
 	require.True(t, c.Idle(epoch+ms(180_000)))
 }
 
-// known bug 3: a caller that waited for the lock to turn a lane finds it turned, and leaves the new
-// bucket unchanged.
+// known bug 3: a caller that waited for the lock to turn a lane finds the lane already turned, and
+// leaves the new bucket unchanged.
 func TestCountersTurnOnce(t *testing.T) {
 	c := newCounters(newLayout(t, time.Second, 2, 1))
 	c.AddPass(0, epoch, 1)
@@ -444,7 +444,7 @@ func held(c *Counters, f func()) {
 }
 
 // found by review: a call on a new lane, or on one idle for longer than the second window, was
-// counted in a bucket of no window if a reader held the lock: only the totals had it.
+// counted in a bucket outside every window if a reader held the lock: only the totals had it.
 func TestCountersWhileAReaderLooks(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -467,7 +467,7 @@ func TestCountersWhileAReaderLooks(t *testing.T) {
 			require.EqualValues(t, 1, w.Sum(c.at), "a window seeded from it")
 		})
 	}
-	// Within the window it doesn't wait: it joins the newest bucket.
+	// Within the window the call doesn't wait: it joins the newest bucket.
 	t.Run("on a lane in use", func(t *testing.T) {
 		counters := newCounters(newLayout(t, time.Second, 2, 1))
 		counters.AddPass(1, epoch, 1)
@@ -483,13 +483,13 @@ func TestCountersJoinTheNewestBucketWhenLate(t *testing.T) { // known bug 7
 	c.AddPass(0, epoch, 1)
 	c.AddPass(0, epoch-ms(30_000), 1)
 	require.EqualValues(t, 2, c.Second(epoch).Pass)
-	c.AddPass(1, epoch-ms(30_000), 5) // a lane of its own, so it is not late there
+	c.AddPass(1, epoch-ms(30_000), 5) // on its own lane, so it is not late there
 	require.EqualValues(t, 2, c.Second(epoch).Pass)
 	require.EqualValues(t, 7, c.Minute(epoch).Pass)
 	require.EqualValues(t, 5, c.History(epoch)[0].Value.Pass)
 }
 
-// A late reader sees counts newer than its time as if they were of its time.
+// A late reader sees counts that are newer than its time as if they had happened at its time.
 func TestCountersWithALateReader(t *testing.T) {
 	c := newCounters(newLayout(t, time.Second, 2, 1))
 	c.AddPass(0, epoch+ms(5000), 1)
@@ -527,8 +527,8 @@ func TestCountersRelieve(t *testing.T) {
 	}
 }
 
-// The words of a bucket have room for many of the largest calls, all delayed between counting and
-// reading the word.
+// The words of a bucket have room for many calls of the largest size, all delayed between adding to
+// the word and reading it.
 func TestPackedWordsHaveRoom(t *testing.T) {
 	var word uint64 = 1<<(amountBits-1) - 1
 	const late = 1 << 19
@@ -539,7 +539,7 @@ func TestPackedWordsHaveRoom(t *testing.T) {
 	require.Equal(t, most, amount)
 }
 
-// There are never more lanes than the layout has, whatever the callers' lane numbers.
+// There are never more lanes than the layout allows, regardless of the callers' lane numbers.
 func TestCountersLanesAreBounded(t *testing.T) {
 	layout := newLayout(t, time.Second, 2, 2)
 	c := newCounters(layout)
@@ -561,7 +561,7 @@ func TestCountersLanesAreBounded(t *testing.T) {
 	require.EqualValues(t, 8*rounds(100)+6, c.Totals().Pass)
 }
 
-// Borrowed units, counted beside the lanes, make earlier admissions look no younger.
+// Borrowed units, counted outside the lanes, don't make earlier admissions look more recent.
 func TestCountersSeedBesideBorrowed(t *testing.T) {
 	c := newCounters(newLayout(t, time.Second, 2, 1))
 	c.AddPass(0, epoch, 1)
@@ -605,7 +605,7 @@ func TestCountersSeedWindow(t *testing.T) {
 			}
 		})
 	}
-	t.Run("what was relieved, once", func(t *testing.T) {
+	t.Run("relieved counts, once", func(t *testing.T) {
 		counters := newCounters(layout)
 		counters.AddPass(0, epoch, 1)
 		counters.lanes[0].Load().newest.Load().pass.Add(1 << (amountBits - 1))
@@ -614,7 +614,7 @@ func TestCountersSeedWindow(t *testing.T) {
 		counters.SeedWindow(w, epoch, nil)
 		require.Equal(t, int64(2+1<<(amountBits-1)), w.Sum(epoch))
 	})
-	t.Run("what another reader, whose time is newer, has moved", func(t *testing.T) {
+	t.Run("counts moved by another reader with a newer time", func(t *testing.T) {
 		counters := newCounters(layout)
 		counters.AddPass(0, epoch+ms(2500), 7)
 		require.EqualValues(t, 7, counters.Minute(epoch+ms(3900)).Pass)
@@ -624,7 +624,7 @@ func TestCountersSeedWindow(t *testing.T) {
 		require.Zero(t, w.Sum(epoch+ms(3500)))
 	})
 	// found by review
-	t.Run("by a caller who is late", func(t *testing.T) {
+	t.Run("by a late caller", func(t *testing.T) {
 		counters := newCounters(layout)
 		counters.AddPass(0, epoch+ms(3000), 7)
 		w := newWindow(t, time.Second, 2, false)
@@ -634,8 +634,8 @@ func TestCountersSeedWindow(t *testing.T) {
 	})
 }
 
-// A window that begins with a Past counts it as of the time of the snapshot, however late it is
-// made, and later admissions as of now. known bug 129
+// A window that begins with a Past counts it as of the snapshot's time, even if the window is made
+// much later, and counts later admissions as of now. known bug 129
 func TestCountersSeedWindowWithThePast(t *testing.T) {
 	c := newCounters(newLayout(t, time.Second, 2, 1))
 	require.Nil(t, c.Past(epoch), "nothing has passed")
@@ -660,8 +660,8 @@ func TestCountersSeedWindowWithThePast(t *testing.T) {
 	require.EqualValues(t, 2, sum(hourly, epoch+10*minutes), "it reaches back a minute")
 }
 
-// A seeded window never holds less than one that existed all the time, then or later, whatever
-// readers moved meanwhile, even if the seeding caller's clock is late.
+// A seeded window never holds less than a window that existed all the time, even if readers moved
+// counts in between and the seeding caller's clock is late.
 func TestSeededWindowsMissNothing(t *testing.T) {
 	r := random(t)
 	shapes := []Shape{
@@ -689,7 +689,7 @@ func TestSeededWindowsMissNothing(t *testing.T) {
 				}
 				switch r.IntN(30) {
 				case 0:
-					to.lanes[int(lane)%layout.lanes].Load().newest.Load().pass.Or(1 << 63) // relieved, with calls
+					to.lanes[int(lane)%layout.lanes].Load().newest.Load().pass.Or(1 << 63) // the next add relieves it
 					to.AddPass(lane, now, 0)
 				case 1:
 					c.Minute(now)
@@ -703,11 +703,11 @@ func TestSeededWindowsMissNothing(t *testing.T) {
 			}
 			for i, s := range shapes {
 				if late < now && int64(s.Width())%layout.fine != 0 {
-					continue // finer than the lanes: a late caller can't know where in a bucket it is
+					continue // finer than the lanes: a late caller can't know its position in a bucket
 				}
 				w := newWindow(t, s.Interval, s.Buckets, s.Strict)
 				c.SeedWindow(w, late, nil)
-				if i%2 == 0 { // and another from it, in its turn
+				if i%2 == 0 { // and another window from that one
 					next := newWindow(t, s.Interval, s.Buckets, s.Strict)
 					next.SeedFrom(w, late)
 					w = next
@@ -758,7 +758,7 @@ func TestCountersDoNotAllocate(t *testing.T) {
 			c.AddBlock(lane, now, 1)
 		}
 	}
-	for range 20 { // make the lanes and the minute
+	for range 20 { // this makes the lanes and the minute
 		call()
 	}
 	require.Zero(t, testing.AllocsPerRun(1000, call))
@@ -770,7 +770,7 @@ func TestCountersDoNotAllocate(t *testing.T) {
 	}))
 }
 
-// Lanes pay off in these two rows: compare them at -cpu 2 and above.
+// The next two benchmarks show the benefit of lanes: compare them at -cpu 2 or more.
 
 func BenchmarkCountersOnLanes(b *testing.B) {
 	c := newCounters(newLayout(b, time.Second, 2, runtime.GOMAXPROCS(0)))
@@ -821,7 +821,7 @@ func BenchmarkCountersSecond(b *testing.B) {
 }
 
 // found by the memory measurements: checking whether a node is idle made a minute window, so a
-// search for idle nodes doubled the memory of all others.
+// search for idle nodes doubled the memory of all nodes in use.
 func TestIdleMakesNothing(t *testing.T) {
 	l, err := NewLayout(time.Second, 2, 2)
 	require.NoError(t, err)
@@ -838,7 +838,7 @@ func TestIdleMakesNothing(t *testing.T) {
 	}
 }
 
-// A node becomes idle before 1970 too.
+// A node can become idle before 1970 too.
 func TestIdleBefore1970(t *testing.T) {
 	l, err := NewLayout(time.Second, 2, 2)
 	require.NoError(t, err)
@@ -846,7 +846,7 @@ func TestIdleBefore1970(t *testing.T) {
 	c.Init(l)
 	begin := -ms(1_000_000)
 	c.AddBlock(0, begin, 1)
-	require.EqualValues(t, 1, len(c.History(begin+ms(5_000)))) // moves it to the minute
+	require.EqualValues(t, 1, len(c.History(begin+ms(5_000)))) // moves the count to the minute
 	require.False(t, c.Idle(begin+ms(59_000)))
 	require.True(t, c.Idle(begin+ms(60_000)))
 }

@@ -7,7 +7,7 @@ type Counts struct {
 	Pass      int64         // units admitted
 	Block     int64         // units rejected
 	Exception int64         // units completed with an error
-	Complete  int64         // units completed, with an error or without
+	Complete  int64         // units completed, with or without an error
 	Occupied  int64         // units among Pass that were borrowed from a later bucket
 	Entered   int64         // calls admitted
 	Exited    int64         // calls completed
@@ -24,7 +24,7 @@ func (c *Counts) Total() int64 { return c.Pass + c.Block }
 // Timed returns the number of completed calls that have a response time.
 func (c *Counts) Timed() int64 { return c.Exited - c.LongLived }
 
-// AvgRT returns the mean response time of the completed calls, 0 if none has a response time.
+// AvgRT returns the mean response time of the completed calls, or 0 if none has a response time.
 func (c *Counts) AvgRT() time.Duration {
 	if c.Timed() <= 0 {
 		return 0
@@ -32,7 +32,7 @@ func (c *Counts) AvgRT() time.Duration {
 	return c.RT / time.Duration(c.Timed())
 }
 
-// MinRT returns the smallest response time; false if no completed call has one.
+// MinRT returns the minimum response time, or false if no completed call has one.
 func (c *Counts) MinRT() (time.Duration, bool) {
 	return time.Duration(c.minRT - 1), c.minRT > 0
 }
@@ -56,7 +56,7 @@ func (c *Counts) Add(d *Counts) {
 	}
 }
 
-// Rates are [Counts] per second of a window.
+// Rates are [Counts] per second.
 type Rates struct {
 	Pass, Block, Exception, Complete, Occupied float64
 }

@@ -1,11 +1,11 @@
 // Package stat counts and meters events over time. It knows neither resources nor rules. Most
 // programs don't import it.
 //
-// Counts are for people and meters are for rules, and no structure serves both well:
+// Counts are for people and meters are for rules, so there are two structures:
 //
 //   - [Counters] record the traffic of a node: a second window striped over lanes, the last minute
-//     second by second, and running totals. A call never blocks on them and no count is lost, but a
-//     reader may see one slightly late.
+//     by the second, and running totals. A call almost never blocks on them and no count is lost,
+//     but a reader may see a count slightly late.
 //   - [Window] meters admissions over an interval: the check and the count are one atomic step, so a
 //     limit holds under any concurrency.
 //

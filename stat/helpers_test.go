@@ -23,7 +23,7 @@ func rounds(n int) int {
 	return max(n, 1)
 }
 
-// ms converts milliseconds to the nanoseconds that stat counts in.
+// ms converts milliseconds to nanoseconds, the unit of time in stat.
 func ms(n int64) int64 { return n * int64(time.Millisecond) }
 
 // epoch is a time of this century, a multiple of every bucket width in these tests.
@@ -38,8 +38,8 @@ func crowd(goroutines int, f func(g int)) {
 	wg.Wait()
 }
 
-// inStep runs f on several goroutines, round after round: they begin each round as nearly at the
-// same instant as possible. Between rounds, while no f runs, it calls check.
+// inStep runs f on several goroutines, round after round. They begin each round as simultaneously
+// as possible. Between rounds, while no f runs, it calls check.
 func inStep(goroutines, rounds int, f func(g, round int), check func(round int)) {
 	var arrived, left, checked atomic.Int64
 	await := func(n *atomic.Int64, total int) {
@@ -52,7 +52,7 @@ func inStep(goroutines, rounds int, f func(g, round int), check func(round int))
 			arrived.Add(1)
 			await(&arrived, goroutines*(round+1))
 			f(g, round)
-			if left.Add(1) == int64(goroutines*(round+1)) { // the last one out
+			if left.Add(1) == int64(goroutines*(round+1)) { // the last to finish the round
 				check(round)
 				checked.Add(1)
 			}
@@ -61,7 +61,7 @@ func inStep(goroutines, rounds int, f func(g, round int), check func(round int))
 	})
 }
 
-// Minute returns the counts of the last 60 seconds, the current one included.
+// Minute returns the counts of the last 60 seconds, including the current one.
 func (c *Counters) Minute(now int64) Counts {
 	var sum Counts
 	for _, second := range c.History(now) {

@@ -14,25 +14,25 @@ import (
 //
 // The words carry no time: they belong to the newest bucket of the lane. A goroutine that turns the
 // lane or reads it holds mu, and moves the words to the histogram and to the destination of
-// relieve. The argument there holds here too: words are swapped, so a count is either in the
+// relieve. The reasoning there applies here too: words are swapped, so a count is either in the
 // swapped value or stays for the next swap, and the words of a dropped lane carry a mark, which
-// makes a late adder move its count on. Octaves are made only under mu, so none is added to a
-// dropped lane.
+// makes a late adder move its count on. Octaves are made only under mu, so a dropped lane gets
+// none.
 type laneTimes struct {
 	octaves [histogramOctaves]shared.Pointer[octave]
 }
 
-// octave holds the sixteen words between a power of two and the next. It is made when the first
-// call takes that long: most resources need few.
+// octave holds the sixteen words between a power of two and the next. It is made for the first call
+// that takes that long: most resources need few.
 type octave [1 << octaveBits]shared.Uint64
 
 // histogram counts the calls of the last minute by response time, in slices of five seconds: the
 // latest unpacked, earlier ones packed. Buckets are log-linear: sixteen between each power of two
-// and the next. The reported value lies between a bucket's bounds, at equal relative error from
-// both: 1/33, or 3.03 %. Below 16 ns each value has its own bucket; values above 18 minutes count
-// as 18 minutes.
+// and the next. The reported value lies between a bucket's bounds, with the same maximum relative
+// error towards both: 1/33, or 3.03 %. Below 16 ns each value has its own bucket; values above 18
+// minutes count as 18 minutes.
 //
-// It belongs to Counters, whose mu guards it, and is made by the first timed call.
+// It belongs to Counters, whose mu guards it. The first timed call makes it.
 //
 // # Memory
 //
@@ -47,8 +47,8 @@ type histogram struct {
 }
 
 const (
-	// histogramSlices is the number of slices before the latest. Together with it they cover the
-	// last 55 to 60 seconds.
+	// histogramSlices is the number of slices before the latest. Together with the latest they
+	// cover the last 55 to 60 seconds.
 	histogramSlices     = 11
 	histogramSliceWidth = int64(5 * time.Second)
 
@@ -72,7 +72,7 @@ func bucketOf(rt int64) (octave, step int) {
 	return octave, int(rt>>max(octave-1, 0)) & (1<<octaveBits - 1)
 }
 
-// valueOf returns the value reported for the response times of a bucket.
+// valueOf returns the value reported for the response times in a bucket.
 func valueOf(bucket int) time.Duration {
 	if bucket < 1<<octaveBits {
 		return time.Duration(bucket)
@@ -83,7 +83,7 @@ func valueOf(bucket int) time.Duration {
 	return time.Duration(2 * (float64(low) / float64(low+high)) * float64(high)) // the harmonic mean
 }
 
-// AddTimed is [Counters.AddComplete] for calls that [Counters.Percentiles] includes.
+// AddTimed is like [Counters.AddComplete], but also includes the call in [Counters.Percentiles].
 func (c *Counters) AddTimed(lane uint32, now, n, rt int64, failed bool) {
 	rt = max(rt, 0)
 	class, step := bucketOf(rt)
@@ -97,7 +97,7 @@ func (c *Counters) AddTimed(lane uint32, now, n, rt int64, failed bool) {
 	if words == nil {
 		l, words = c.openOctave(p, now, class)
 	}
-	b := l.newest.Load() // of the same lane: if that is dropped, the mark in its words shows it for both
+	b := l.newest.Load() // of the same lane: if it is dropped, the mark in its words shows that for both
 	if failed {
 		b.exception.Add(n)
 	}
@@ -116,7 +116,7 @@ func (c *Counters) AddTimed(lane uint32, now, n, rt int64, failed bool) {
 	}
 }
 
-// octave returns nil if the lane has no such octave.
+// octave returns the octave with the given number, or nil if the lane doesn't have it.
 func (l *lane) octave(class int) *octave {
 	if l != nil {
 		if t := l.times.Load(); t != nil {
@@ -126,7 +126,7 @@ func (l *lane) octave(class int) *octave {
 	return nil
 }
 
-// relieveTimed is relieve for a timed call.
+// relieveTimed is like relieve, but for a timed call.
 func (c *Counters) relieveTimed(l *lane, b *laneBucket) {
 	c.mu.Lock()
 	c.gatherLocked(l, false)
@@ -161,8 +161,8 @@ func (c *Counters) openOctave(p *shared.Pointer[lane], now int64, class int) (*l
 }
 
 // gatherLocked moves the timed calls of a lane to the minute, the totals and the histogram, and
-// reports whether there were any; from a lane that leaves or has left, to the totals only. The
-// caller holds mu.
+// reports whether there were any. From a lane that is being or was dropped, it moves them only to
+// the totals. The caller holds mu.
 func (c *Counters) gatherLocked(l *lane, leaves bool) bool {
 	t := l.times.Load()
 	if t == nil {
@@ -201,7 +201,7 @@ func (c *Counters) gatherLocked(l *lane, leaves bool) bool {
 	return true
 }
 
-// gatherAll is gatherLocked on all lanes.
+// gatherAll calls gatherLocked for all lanes.
 func (c *Counters) gatherAll() (any bool) {
 	if c.times == nil {
 		return false
@@ -214,9 +214,9 @@ func (c *Counters) gatherAll() (any bool) {
 	return any
 }
 
-// beginSliceLocked closes the latest slice of the histogram, if there is one, when the slice of
-// start begins. It is called before a bucket is opened on a lane, so every count in a lane belongs
-// to the closed slice, or to an earlier one if it is late. The caller holds mu.
+// beginSliceLocked closes the latest slice of the histogram, if there is one, when the slice that
+// contains start begins. It is called before a bucket is opened on a lane, so every count in a lane
+// belongs to the closed slice, or to an earlier slice if it is late. The caller holds mu.
 func (c *Counters) beginSliceLocked(start int64) {
 	h := c.times
 	if start = floor(start, histogramSliceWidth); h == nil || start <= h.start {
@@ -248,7 +248,7 @@ func sinceSlice(now int64) int64 {
 	return floor(now, histogramSliceWidth) - histogramSlices*histogramSliceWidth
 }
 
-// addTo adds the slices that count at now to sums, and returns their number of calls.
+// addTo adds the slices that count at now to sums, and returns the number of their calls.
 func (h *histogram) addTo(sums *[histogramBuckets]int64, now int64) (count int64) {
 	since := sinceSlice(now)
 	if h.start >= since {
@@ -275,8 +275,8 @@ func (h *histogram) addTo(sums *[histogramBuckets]int64, now int64) (count int64
 	return count
 }
 
-// Percentiles are response times of the calls of the last minute: 95 of 100 took P95 or less. In
-// the zero value no call completed.
+// Percentiles summarize the response times of the calls of the last minute: 95 of 100 calls took
+// P95 or less. The zero value means that no call completed.
 type Percentiles struct {
 	Count         int64 // calls
 	P50, P95, P99 time.Duration
@@ -293,7 +293,7 @@ func (c *Counters) Percentiles(now int64) Percentiles {
 		if side.times != nil {
 			side.settleLocked(now)
 		}
-		if side.times != nil { // it was not too old
+		if side.times != nil { // it still counts
 			p.Count += side.times.addTo(&sums, now)
 		}
 	}

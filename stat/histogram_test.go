@@ -20,7 +20,7 @@ func bucket(rt int64) int {
 // timing returns new counters.
 func timing(t testing.TB) *Counters { return newCounters(newLayout(t, time.Second, 2, 4)) }
 
-// Each response time is reported within 3.1 %, and the buckets follow each other without a gap.
+// Each response time is reported within 3.1 %, and the buckets leave no gap between them.
 func TestHistogramBuckets(t *testing.T) {
 	rng := random(t)
 	check := func(rt int64) {
@@ -49,8 +49,8 @@ func TestHistogramBuckets(t *testing.T) {
 	assert.Zero(t, bucket(0))
 }
 
-// known bug 171. The percentiles of random traffic equal those of the sorted list of calls
-// completed in the last minute, within 3.1 %.
+// known bug 171: the percentiles of random traffic equal the percentiles of the sorted list of
+// calls completed in the last minute, within 3.1 %.
 func TestPercentilesAgainstAList(t *testing.T) {
 	rng := random(t)
 	for range rounds(20) {
@@ -63,7 +63,7 @@ func TestPercentilesAgainstAList(t *testing.T) {
 		for range 3000 {
 			now += ms(rng.Int64N(100))
 			if rng.IntN(500) == 0 {
-				now += ms(rng.Int64N(100_000)) // nothing for a while
+				now += ms(rng.Int64N(100_000)) // no calls for a while
 			}
 			rt := int64(math.Exp(rng.NormFloat64()*2 + 14))
 			sides[rng.IntN(len(sides))].AddTimed(rng.Uint32(), now, 1, rt, false)
@@ -95,7 +95,8 @@ func TestPercentilesAgainstAList(t *testing.T) {
 	}
 }
 
-// Many concurrent callers and a reader: nothing is lost or counted twice, however slices turn.
+// With many concurrent callers and a reader, nothing is lost or counted twice, regardless of when
+// slices turn.
 func TestHistogramConserves(t *testing.T) {
 	h := timing(t)
 	const callers = 8
@@ -121,8 +122,8 @@ func TestHistogramConserves(t *testing.T) {
 	assert.EqualValues(t, int64(callers)*int64(each)*int64(each-1)/2, h.Totals().RT)
 }
 
-// A histogram takes the memory that its comment states, keeps no more after busy times, and nothing
-// after a long time without calls.
+// A histogram takes the memory that its comment states, keeps no more than that after busy times,
+// and keeps nothing after a long time without calls.
 func TestHistogramMemory(t *testing.T) {
 	size := func(h *Counters) int {
 		if h.times == nil {

@@ -9,11 +9,11 @@ import (
 )
 
 // laneBucket is one slice of time on one lane, exactly one cache line: a call that records an
-// outcome touches one line, shared only with the callers of its own lane. A test pins the size.
+// outcome touches one line, shared only with callers on the same lane. A test checks the size.
 //
-// pass packs calls and units into one word (see pack), complete packs calls and their response
-// times. So a short call of one unit, as nearly all are, makes one write when it enters and one
-// when it exits; rare events have words of their own.
+// pass packs calls and units into one word (see pack); complete packs calls and their response
+// times. So a short call of one unit, like nearly all calls, makes one write when it enters and one
+// when it exits; rare events have separate words.
 type laneBucket struct {
 	start     shared.Int64
 	pass      shared.Uint64 // calls and units
@@ -21,8 +21,8 @@ type laneBucket struct {
 	exception shared.Int64
 	complete  shared.Uint64 // calls, and the response times of short ones
 	more      shared.Int64  // completed units beyond one for each call
-	longRT    shared.Int64  // response times of the other calls
-	minRT     shared.Int64  // plus one; 0 is none
+	longRT    shared.Int64  // response times of longer calls
+	minRT     shared.Int64  // plus one; 0 means none
 }
 
 // reaches reports whether the bucket exists and ends after now.
@@ -37,8 +37,8 @@ type lane struct {
 	times   shared.Pointer[laneTimes] // of timed calls; nil before the first
 }
 
-// twoBuckets is a lane with two buckets, as most have, in one object, so that everything a call
-// touches lies together. On 64-bit platforms its buckets are aligned to cache lines; on 32-bit
+// twoBuckets is a lane with two buckets, like most lanes, in one object, so that everything a call
+// touches is close together. On 64-bit platforms its buckets are aligned to cache lines; on 32-bit
 // platforms the runtime puts a word before an object of that size.
 type twoBuckets struct {
 	lane
@@ -46,7 +46,7 @@ type twoBuckets struct {
 	buckets [2]laneBucket
 }
 
-// newLane returns a lane whose newest bucket is that of now.
+// newLane returns a lane whose newest bucket is the current one.
 func newLane(layout *Layout, now int64) *lane {
 	var l *lane
 	if layout.buckets == 2 && bits.UintSize == 64 {
@@ -75,17 +75,17 @@ func (l *lane) slot(start int64, layout *Layout) *laneBucket {
 	return &l.buckets[i]
 }
 
-// A packed word has 24 bits of calls above 40 bits of an amount: units, or nanoseconds. A call
-// takes at most MaxUnits, and at most shortRT is packed. The adder that sees a half-full word
-// empties it (relieve), so a word overflows only if 2^23 calls, or 2^19 of the largest, are delayed
-// between adding and reading the result.
+// A packed word has 24 bits for calls above 40 bits for an amount: units, or nanoseconds. A call
+// adds at most MaxUnits units, or a response time of at most shortRT. An adder that sees a
+// half-full word empties it (relieve), so a word overflows only if 2^23 calls, or 2^19 of the
+// largest calls, are delayed between adding and reading the result.
 const (
 	amountBits = 40
 	amountMask = 1<<amountBits - 1
 	halfFull   = 1<<63 | 1<<(amountBits-1)
 
-	// shortRT is the longest response time in a packed word, slightly over a millisecond: for a
-	// longer call, one more write is negligible.
+	// shortRT is the maximum response time in a packed word, slightly over a millisecond: for a
+	// longer call, an additional write is negligible.
 	shortRT = 1 << 20
 
 	// MaxUnits is the maximum number of units of one call.
@@ -104,8 +104,8 @@ func (b *laneBucket) completed() (calls, units int64) {
 	return calls, calls + b.more.Load()
 }
 
-// counts reads the bucket. Completions are read before admissions, so a call that is seen to have
-// exited is also seen to have entered.
+// counts reads the bucket: completions before admissions, so a call that is seen to have exited is
+// also seen to have entered.
 func (b *laneBucket) counts() Counts {
 	c := Counts{minRT: b.minRT.Load()}
 	c.complete(b.complete.Load(), b.more.Load(), b.longRT.Load())
@@ -126,14 +126,15 @@ func (b *laneBucket) drain() Counts {
 	return c
 }
 
-// left is the start of the buckets of a dropped lane. In these, the words that an adder checks last
-// keep the highest bit set: a goroutine that still adds there sees it and moves its count on.
+// left is the start of the buckets of a dropped lane. In these buckets, the words that an adder
+// checks last keep the highest bit set: a goroutine that still adds there sees the bit and moves
+// its count on.
 const (
 	left    = never - 1
 	leftBit = 1 << 63
 )
 
-// leave is drain for a bucket that is dropped.
+// leave is like drain, but for a bucket that is being dropped.
 func (b *laneBucket) leave() Counts {
 	mask := uint64(0)
 	if b.start.Load() == left {

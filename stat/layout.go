@@ -20,10 +20,10 @@ type Layout struct {
 	lanes    int
 }
 
-// NewLayout describes a second window of buckets over interval. A lane's buckets are as
-// wide as the greatest common divisor of the window's bucket and one second, so each belongs to
-// exactly one bucket and one second; there may be at most 128. The number of lanes is twice procs,
-// rounded up to a power of two, and at most 64.
+// NewLayout describes a second window of buckets over interval. The width of a lane's buckets is
+// the greatest common divisor of the window's bucket width and one second, so each belongs to
+// exactly one bucket and one second; a lane may have at most 128. The number of lanes is twice
+// procs, rounded up to a power of two, and at most 64.
 func NewLayout(interval time.Duration, buckets, procs int) (*Layout, error) {
 	shape := Shape{Interval: interval, Buckets: buckets}
 	if err := shape.Validate(); err != nil {

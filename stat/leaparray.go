@@ -15,10 +15,10 @@ type Bucket[T any] struct {
 }
 
 // LeapArray is a ring of buckets over the last interval. The bucket of a time is in slot (time /
-// width) mod buckets, and is recycled with a zero Value when the ring comes round to it.
+// width) mod buckets, and is recycled with a zero Value when the ring wraps around to it.
 //
 // Time only moves forward: once a bucket was opened, callers with an older time join the newest
-// one. A LeapArray is not safe for concurrent use; its owner holds a lock.
+// bucket. A LeapArray is not safe for concurrent use; its owner holds a lock.
 type LeapArray[T any] struct {
 	width    int64
 	interval int64
@@ -51,7 +51,7 @@ func NewLeapArray[T any](interval time.Duration, buckets int) (*LeapArray[T], er
 // Width returns the length of a bucket.
 func (a *LeapArray[T]) Width() time.Duration { return time.Duration(a.width) }
 
-// Reset forgets everything, the newest time included.
+// Reset forgets everything, including the newest time.
 func (a *LeapArray[T]) Reset() {
 	for i := range a.buckets {
 		a.buckets[i] = Bucket[T]{Start: never}
@@ -59,8 +59,8 @@ func (a *LeapArray[T]) Reset() {
 	a.newest = never
 }
 
-// Current returns the bucket of now, opened if it is new; if now is older than the newest bucket,
-// the newest. The pointer is valid until the ring comes round.
+// Current returns the current bucket, and opens it if it is new. If now is older than the newest
+// bucket, it returns the newest bucket. The pointer is valid until the ring wraps around.
 func (a *LeapArray[T]) Current(now int64) *Bucket[T] {
 	start := max(floor(now, a.width), a.newest)
 	b, _ := a.Open(start)
@@ -68,7 +68,7 @@ func (a *LeapArray[T]) Current(now int64) *Bucket[T] {
 }
 
 // Open returns the bucket of t, even if it isn't the newest, and opens it if its slot holds an
-// older one. It returns false if the slot already holds a later bucket: t is then too old.
+// older bucket. It returns false if the slot already holds a later bucket, because t is too old.
 func (a *LeapArray[T]) Open(t int64) (*Bucket[T], bool) {
 	start := floor(t, a.width)
 	b := a.slot(start)
@@ -82,8 +82,8 @@ func (a *LeapArray[T]) Open(t int64) (*Bucket[T], bool) {
 	return b, true
 }
 
-// valid reports whether a bucket that begins at start counts at now: it has begun, less than the
-// interval before the bucket of now.
+// valid reports whether a bucket that begins at start counts at now: it has begun, and less than
+// the interval before the current bucket.
 func (a *LeapArray[T]) valid(now, start int64) bool {
 	current := max(floor(now, a.width), a.newest)
 	return start <= current && start > current-a.interval

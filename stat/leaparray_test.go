@@ -202,7 +202,7 @@ func TestLeapArrayIsItsTwin(t *testing.T) {
 		buckets, width := 1+r.IntN(6), 1+r.Int64N(20)
 		a := newArray(t, time.Duration(int64(buckets)*width), buckets)
 		interval := int64(buckets) * width
-		opened := map[int64]int{} // everything in the ring, by start
+		opened := map[int64]int{} // all values in the ring, by start
 		newest := int64(math.MinInt64)
 		now := r.Int64N(1000) - 500
 		for range 300 {

@@ -9,22 +9,23 @@ import (
 const minuteBuckets = 60
 
 // minute holds the last 60 seconds, one by one. It is the largest part of a node, so it counts in
-// 32 bits until a second exceeds them or a long-lived call ends, and in 64 bits from then on. The
+// 32 bits until a second exceeds them or a long-lived call ends, and in 64 bits afterwards. The
 // zero value is empty and takes no memory. It is not safe for concurrent use.
 type minute struct {
 	narrow *LeapArray[narrow]
 	wide   *LeapArray[Counts] // instead of narrow
 }
 
-// narrow is [Counts] for small numbers, in 40 bytes instead of 80. It has no field for long-lived
-// calls, which few nodes have.
+// narrow is like [Counts], but for small numbers, in 40 bytes instead of 80. It has no field for
+// long-lived calls, which few nodes have.
 type narrow struct {
 	rt                                                          int64
 	pass, block, exception, complete, occupied, entered, exited uint32
 	minRT                                                       uint32
 }
 
-// narrowed returns false if a number is too large or there are long-lived calls.
+// narrowed returns the counts as narrow, or false if a number is too large or there are long-lived
+// calls.
 func narrowed(c *Counts) (narrow, bool) {
 	all := c.Pass | c.Block | c.Exception | c.Complete | c.Occupied | c.Entered | c.Exited | c.minRT
 	if uint64(all) > math.MaxUint32 || c.LongLived != 0 {
@@ -48,7 +49,7 @@ func (n *narrow) counts() Counts {
 // empty reports whether the minute takes no memory.
 func (m *minute) empty() bool { return m.narrow == nil && m.wide == nil }
 
-// add adds counts to the second of start, unless that is older than the minute.
+// add adds counts to the second that contains start, unless that is older than the minute.
 func (m *minute) add(start int64, counts *Counts) {
 	if m.empty() {
 		m.narrow = newRing[narrow](minuteBuckets*int64(time.Second), minuteBuckets)
@@ -103,7 +104,7 @@ func (m *minute) all(now int64) iter.Seq2[int64, Counts] {
 	}
 }
 
-// at returns the counts of the second that begins at start, if that counts at now.
+// at returns the counts of the second that begins at start, or zero if it doesn't count at now.
 func (m *minute) at(now, start int64) (counts Counts) {
 	if m.narrow != nil {
 		if b, ok := m.narrow.at(now, start); ok {

@@ -14,7 +14,7 @@ import (
 
 const second = int64(time.Second)
 
-// The minute counts the same as a list of seconds, also if numbers no longer fit into 32 bits.
+// The minute counts the same as a list of seconds, even if numbers no longer fit into 32 bits.
 func TestMinuteIsItsTwin(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -52,7 +52,7 @@ func TestMinuteIsItsTwin(t *testing.T) {
 	}
 }
 
-// The largest 32-bit numbers are kept narrow, and none is ever cut off.
+// The largest 32-bit numbers are kept narrow, and no number is ever truncated.
 func TestMinuteWidens(t *testing.T) {
 	var m minute
 	most := Counts{Pass: math.MaxUint32, Exited: math.MaxUint32, minRT: math.MaxUint32, RT: math.MaxInt64 / 2}

@@ -2,8 +2,8 @@ package stat
 
 import "encoding/binary"
 
-// Pack appends the counts to b, in a few bytes if they are small, for code that stores many of
-// them. [Counts.Unpack] reads them.
+// Pack appends the counts to b, in a few bytes if they are small, for code that stores many Counts.
+// [Counts.Unpack] reads them.
 func (c *Counts) Pack(b []byte) []byte {
 	for _, n := range c.numbers() {
 		b = binary.AppendVarint(b, *n)
@@ -12,7 +12,7 @@ func (c *Counts) Pack(b []byte) []byte {
 }
 
 // Unpack sets the counts from the output of [Counts.Pack] at the beginning of b, and returns the
-// rest. It may panic on malformed input.
+// remainder. It may panic on malformed input.
 func (c *Counts) Unpack(b []byte) []byte {
 	for _, n := range c.numbers() {
 		var size int

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every field survives a round trip, also one that is added later, whatever its value.
+// Every field survives a round trip with any value, including fields added in the future.
 func TestPackedCounts(t *testing.T) {
 	for _, n := range []int64{0, 1, -1, 127, 1 << 40, math.MaxInt64, math.MinInt64} {
 		var c, got Counts

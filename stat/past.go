@@ -9,14 +9,14 @@ type Past struct {
 	total  int64 // units since the start
 }
 
-// passed is a number of units admitted at a time or before it.
+// passed is a number of units admitted at or before a time.
 type passed struct{ at, units int64 }
 
 // Past returns nil if nothing was admitted recently.
 func (c *Counters) Past(now int64) *Past {
 	c.lock()
 	defer c.unlock()
-	p := &Past{total: c.admittedLocked()} // read first: units admitted meanwhile are in both
+	p := &Past{total: c.admittedLocked()} // read first: units admitted in between are in both
 	c.latelyLocked(now, func(now, at, units int64) { p.passed = append(p.passed, passed{min(at, now), units}) })
 	if p.passed == nil {
 		return nil
@@ -27,8 +27,8 @@ func (c *Counters) Past(now int64) *Past {
 // SeedWindow counts recent admissions in w: from the lanes and, further back, from whole seconds. A
 // window with finer buckets or a longer interval can't be seeded fully.
 //
-// If past isn't nil, SeedWindow uses past instead. Units admitted since then count as of now,
-// because their time is not known.
+// If past isn't nil, SeedWindow uses past instead. Units admitted after the snapshot count as of
+// now, because their time is not known.
 func (c *Counters) SeedWindow(w *Window, now int64, past *Past) {
 	c.lock()
 	defer c.unlock()
@@ -45,8 +45,8 @@ func (c *Counters) SeedWindow(w *Window, now int64, past *Past) {
 }
 
 // latelyLocked calls f with the units admitted recently, in whole seconds and in the lanes'
-// buckets, with the latest time at which they may have been admitted, and with now or a later time
-// that was seen. The caller holds the lock.
+// buckets. Its argument at is the latest time at which they may have been admitted; its now is the
+// given one, or a later time that was seen. The caller holds the lock.
 func (c *Counters) latelyLocked(now int64, f func(now, at, units int64)) {
 	c.settleAllLocked(now)
 	emit := func(end, units int64) { // units counted before end, perhaps just before

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// lock stops counts from being moved, here and in the included Counters.
+// lock stops counts from being moved, both here and in the included Counters.
 func (c *Counters) lock() {
 	c.mu.Lock()
 	if c.part != nil {
@@ -51,14 +51,14 @@ func (c *Counters) AppendSecondBuckets(buckets []Bucket[Counts], now int64) []Bu
 	for start := c.layout.oldest(now); start <= now; start += c.layout.coarse {
 		end := start + c.layout.coarse
 		if end > now {
-			end = math.MaxInt64 // the newest bucket takes everything newer than this reader
+			end = math.MaxInt64 // the newest bucket includes everything newer than this reader's time
 		}
 		buckets = append(buckets, Bucket[Counts]{Start: start, Value: c.betweenLocked(now, start, end)})
 	}
 	return buckets
 }
 
-// Totals returns all counts since the start.
+// Totals returns the counts since the start.
 func (c *Counters) Totals() Counts {
 	c.lock()
 	defer c.unlock()
@@ -81,17 +81,17 @@ func (c *Counters) InFlight() int64 {
 	return calls
 }
 
-// UnitsInFlight returns the units of the calls in flight. It may be too high while calls come and
-// go.
+// UnitsInFlight returns the units of the calls in flight. It may be too high while calls start and
+// end.
 func (c *Counters) UnitsInFlight() int64 {
 	_, units := c.inFlight(func() int64 { return 0 })
 	return units
 }
 
-// UnitsBeside returns the units in flight less known(). It may be too high while calls come and go,
-// never too low: it reads exits first, then calls known, then reads entries, so the result includes
-// units that exited meanwhile or that known had not counted yet. known must count units after they
-// are counted here, and stop counting them before their exit is counted here.
+// UnitsBeside returns the units in flight minus known(). While calls start and end it may be too
+// high, never too low: it reads exits first, then calls known, then reads entries, so the result
+// includes units that exited in between or that known had not counted yet. known must count units
+// after they are counted here, and stop counting them before their exit is counted here.
 func (c *Counters) UnitsBeside(known func() int64) int64 {
 	_, units := c.inFlight(known)
 	return units
@@ -125,7 +125,7 @@ func (c *Counters) flyingLocked(known func() int64) (calls, units int64) {
 	return calls, units
 }
 
-// History returns the last 60 seconds, the current one included, oldest first, without empty
+// History returns the last 60 seconds, including the current one, oldest first, without empty
 // seconds.
 func (c *Counters) History(now int64) []Bucket[Counts] {
 	return c.AppendHistory(nil, now)
@@ -173,8 +173,8 @@ func (c *Counters) LastSecond(now int64) Counts {
 }
 
 // Idle reports whether nothing is in flight and nothing was counted within the second window and
-// the last minute. It moves no counts, so looking at a node doesn't make it larger, and it shrinks
-// an idle one.
+// the last minute. It moves no counts, so checking a node doesn't make it larger, and it shrinks an
+// idle one.
 func (c *Counters) Idle(now int64) bool {
 	c.lock()
 	defer c.unlock()
@@ -187,7 +187,7 @@ func (c *Counters) Idle(now int64) bool {
 	return calls == 0
 }
 
-// restsLocked reports whether nothing was counted recently; see Idle. The caller holds mu.
+// restsLocked reports whether nothing was counted recently (see Idle). The caller holds mu.
 func (c *Counters) restsLocked(now int64) bool {
 	since := c.since(now)
 	if !c.minute.empty() && c.moved > since {
@@ -205,8 +205,8 @@ func (c *Counters) restsLocked(now int64) bool {
 	return true
 }
 
-// settleAllLocked moves every expired bucket, those of the included Counters too. The caller holds
-// the lock.
+// settleAllLocked moves every expired bucket, including the included Counters' buckets. The caller
+// holds the lock.
 func (c *Counters) settleAllLocked(now int64) {
 	for p := range c.allLocked() {
 		p.settleLocked(now)

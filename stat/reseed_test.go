@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A window that is reseeded counts the units of the other, borrowed ones included, and none of its
-// own earlier ones.
+// A window that is reseeded counts the units of the other window, including borrowed ones, and none
+// of its own earlier units.
 func TestWindowReseed(t *testing.T) {
 	const second = int64(time.Second)
 	now := 1000 * second
@@ -35,9 +35,9 @@ func TestWindowReseed(t *testing.T) {
 	assert.Zero(t, next.Sum(now+10*second))
 }
 
-// Callers take from one window and, if they see that there is a next one, from that too; it is
-// seeded and announced in one step. The next one never exceeds its limit, whichever way callers
-// arrive. known bug 72
+// Callers take from one window and, once they see a next window, from that too; it is seeded and
+// published in one step. The next window never exceeds its limit, regardless of how callers arrive.
+// known bug 72
 func TestWindowReseedUnderCallers(t *testing.T) {
 	const limit, now = 100, 1000 * int64(time.Second)
 	for range 100 {

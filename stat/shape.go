@@ -9,15 +9,16 @@ import (
 const (
 	MinInterval = 10 * time.Millisecond
 	MaxInterval = 24 * time.Hour
-	MaxBuckets  = 1440 // a minute of a day
+	MaxBuckets  = 1440 // one per minute of a day
 )
 
 // Shape is the form of a window: an interval divided into buckets. When a bucket ends, the oldest
 // one expires as a whole.
 //
-// A plain window of n buckets of width L admits at most its limit in any real interval of (n-1)·L,
-// and up to twice the limit in one of n·L. A strict window keeps one more bucket: it admits at most
-// the limit in every real interval of n·L, and therefore n/(n+1) of it under steady saturation.
+// A plain window of n buckets of width L admits at most its limit in any real interval of length
+// (n-1)·L, and up to twice the limit in an interval of length n·L. A strict window keeps one more
+// bucket: it admits at most the limit in every real interval of length n·L, and therefore only
+// n/(n+1) of the limit under steady saturation.
 type Shape struct {
 	Interval time.Duration // 10 ms to 24 h
 	Buckets  int           // divides Interval into whole nanoseconds
@@ -27,7 +28,7 @@ type Shape struct {
 // Width returns the length of one bucket.
 func (s Shape) Width() time.Duration { return s.Interval / time.Duration(s.Buckets) }
 
-// Validate returns an error with the reason if a window can't have this shape.
+// Validate returns an error if a window can't have this shape.
 func (s Shape) Validate() error {
 	switch {
 	case s.Interval < MinInterval || s.Interval > MaxInterval:

@@ -41,7 +41,7 @@ func TestShapeValidate(t *testing.T) {
 	}
 }
 
-// A constructor refuses or returns something that works; it never panics. The result accepts any
+// A constructor returns an error or a usable result, and never panics. The result accepts any
 // bucket and any time. known bug 8, 47
 func FuzzConstructors(f *testing.F) {
 	f.Add(int64(time.Second), 2, 4, true, epoch)
@@ -52,7 +52,7 @@ func FuzzConstructors(f *testing.F) {
 	f.Add(int64(time.Second), int(time.Second), -1, true, epoch)
 	f.Add(int64(math.MinInt64), math.MinInt, math.MinInt, true, int64(1))
 	f.Fuzz(func(t *testing.T, interval int64, buckets, procs int, strict bool, now int64) {
-		now %= 1 << 61 // some 70 years around 1970
+		now %= 1 << 61 // about 70 years around 1970
 		shape := Shape{Interval: time.Duration(interval), Buckets: buckets, Strict: strict}
 		w, err := NewWindow(shape)
 		require.Equal(t, shape.Validate(), err)

@@ -3,7 +3,7 @@ package stat
 import "github.com/penstock-go/penstock/internal/shared"
 
 // Tally is a striped counter for many concurrent writers and few readers: callers on different
-// lanes don't contend. The zero value is ready and allocates nothing before the first Add. It is
+// lanes don't contend. The zero value is ready and allocates nothing until the first Add. It is
 // safe for concurrent use.
 type Tally struct {
 	cells shared.Pointer[[tallyCells]tallyCell]
@@ -20,8 +20,8 @@ type tallyCell struct {
 // Add counts n on a lane without touching any other lane.
 func (t *Tally) Add(lane uint32, n int64) {
 	for {
-		// Unless cells is known to be non-nil, indexing it checks for nil by reading the first
-		// cell: the line of another lane, which that lane would lose.
+		// If cells might be nil, indexing it checks for nil by reading the first cell, and so takes
+		// the cache line from another lane.
 		if cells := t.cells.Load(); cells != nil {
 			cells[lane%tallyCells].n.Add(n)
 			return
@@ -30,7 +30,7 @@ func (t *Tally) Add(lane uint32, n int64) {
 	}
 }
 
-// AddBoth is Add on two tallies, in hardly more instructions than one.
+// AddBoth adds n to two tallies, in hardly more instructions than one Add.
 func AddBoth(t, u *Tally, lane uint32, n int64) {
 	i := lane % tallyCells
 	if a, b := t.cells.Load(), u.cells.Load(); a != nil && b != nil { // as in Add

@@ -21,7 +21,7 @@ func TestTally(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { tally.Add(3, 1) }))
 }
 
-// Nothing is lost, and successive reads never decrease.
+// No count is lost, and successive reads never decrease.
 func TestTallyUnderACrowd(t *testing.T) {
 	var tally Tally
 	var done atomic.Bool
@@ -31,7 +31,7 @@ func TestTallyUnderACrowd(t *testing.T) {
 		for last := int64(0); !done.Load(); {
 			next := tally.Load()
 			if next < last {
-				t.Errorf("went back from %d to %d", last, next)
+				t.Errorf("decreased from %d to %d", last, next)
 				return
 			}
 			last = next

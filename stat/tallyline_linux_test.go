@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A lane touches no cell but its own: even a read of another cell, as by a nil check, fetches a
-// cache line that others write all the time. Here the cell of lane 0 lies in a page that can't be
-// read. known bug 110
+// A lane touches only its own cell: even a read of another cell, such as a nil check, fetches a
+// cache line that other lanes write all the time. Here the cell of lane 0 lies in a page that can't
+// be read. known bug 110
 func TestTallyLaneTouchesItsOwnCell(t *testing.T) {
 	page := os.Getpagesize()
 	memory, err := syscall.Mmap(-1, 0, 2*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)

@@ -9,11 +9,11 @@ import (
 
 // View reads counters through an interval and buckets of its own, which divide those of the
 // counters; Sentinel calls it SlidingWindowMetric. One View works for all counters of a [Layout].
-// It is a value, holds no counts and copies no ring: each reading sums what it needs under one
+// It is a value, holds no counts and copies no ring: each read sums the needed buckets under one
 // lock.
 //
 // The buckets of a View begin at multiples of their width. The newest is the one that now falls in,
-// so it is still running; to read whole seconds only, skip it:
+// so it is still filling; to read complete buckets only, skip it:
 //
 //	_, running := v.Range(now)
 //	v.Buckets(c, now, func(start int64) bool { return start < running })
@@ -67,7 +67,7 @@ func (v View) Samples() int {
 	return int(v.interval / v.width)
 }
 
-// Range returns the start of the oldest and of the newest bucket that count at now.
+// Range returns the starts of the oldest and the newest bucket that count at now.
 func (v View) Range(now int64) (oldest, newest int64) {
 	if v.width == 0 {
 		return 0, 0
@@ -76,8 +76,8 @@ func (v View) Range(now int64) (oldest, newest int64) {
 	return newest + v.width - v.interval, newest
 }
 
-// Sum returns the counts of all buckets together. The mean and the smallest response time are its
-// [Counts.AvgRT] and [Counts.MinRT].
+// Sum returns the sum of all buckets. Its [Counts.AvgRT] and [Counts.MinRT] are the mean and
+// minimum response times.
 func (v View) Sum(c *Counters, now int64) Counts {
 	var sum Counts
 	v.each(c, now, func(_ int64, counts Counts) { sum.Add(&counts) })
@@ -93,7 +93,7 @@ func (v View) Rates(c *Counters, now int64) Rates {
 	return sum.Per(v.Interval())
 }
 
-// Max returns the largest value of of over the buckets, as in
+// Max returns the maximum of the function of over the buckets, as in
 //
 //	v.Max(c, now, func(c stat.Counts) int64 { return c.Complete })
 func (v View) Max(c *Counters, now int64, of func(Counts) int64) int64 {
@@ -110,7 +110,7 @@ func (v View) Max(c *Counters, now int64, of func(Counts) int64) int64 {
 }
 
 // Buckets returns the buckets that count at now and whose start keep accepts, oldest first,
-// including empty ones; if keep is nil, all.
+// including empty ones. A nil keep accepts all.
 func (v View) Buckets(c *Counters, now int64, keep func(start int64) bool) []Bucket[Counts] {
 	return v.AppendBuckets(nil, c, now, keep)
 }
@@ -122,7 +122,7 @@ func (v View) AppendBuckets(to []Bucket[Counts], c *Counters, now int64, keep fu
 	}
 	first := len(to)
 	for start, newest := v.Range(now); start <= newest; start += v.width {
-		if keep == nil || keep(start) { // before the lock is taken: keep may do anything
+		if keep == nil || keep(start) { // before locking: keep may do anything
 			to = append(to, Bucket[Counts]{Start: start})
 		}
 	}
@@ -136,8 +136,8 @@ func (v View) AppendBuckets(to []Bucket[Counts], c *Counters, now int64, keep fu
 	return to
 }
 
-// each calls f with the counts of each bucket of the view and its start, several times if the
-// counters hold a bucket in pieces. Counts newer than now go to the newest bucket.
+// each calls f with the counts and the start of each bucket of the view, several times per bucket
+// if the counters hold it in pieces. Counts newer than now go to the newest bucket.
 func (v View) each(c *Counters, now int64, f func(start int64, counts Counts)) {
 	if v.width == 0 {
 		return
@@ -158,8 +158,8 @@ func (v View) each(c *Counters, now int64, f func(start int64, counts Counts)) {
 	}
 }
 
-// eachOfSecondLocked calls f with each count in the second window at now and the time it began, in
-// no particular order. The caller holds the lock.
+// eachOfSecondLocked calls f with each part of the counts in the second window at now and the start
+// of that part, in no particular order. The caller holds the lock.
 func (c *Counters) eachOfSecondLocked(now int64, f func(start int64, counts Counts)) {
 	c.eachLive(f)
 	for p := range c.allLocked() {
@@ -172,7 +172,7 @@ func (c *Counters) eachOfSecondLocked(now int64, f func(start int64, counts Coun
 	}
 }
 
-// eachOfMinute is eachOfSecondLocked for the last 60 seconds.
+// eachOfMinute is like eachOfSecondLocked, but for the last 60 seconds.
 func (c *Counters) eachOfMinute(now int64, f func(start int64, counts Counts)) {
 	c.eachLive(f)
 	for p := range c.allLocked() {
@@ -182,7 +182,7 @@ func (c *Counters) eachOfMinute(now int64, f func(start int64, counts Counts)) {
 	}
 }
 
-// eachLive is eachOfSecondLocked for the counts in the lanes.
+// eachLive is like eachOfSecondLocked, but for the counts in the lanes.
 func (c *Counters) eachLive(f func(start int64, counts Counts)) {
 	for p := range c.allLocked() {
 		for b := range p.liveLocked() {

@@ -29,7 +29,7 @@ func TestNewView(t *testing.T) {
 		{usual, 30 * time.Second, 10, ""},
 		{long, 10 * time.Second, 5, ""},
 		{long, 2 * time.Second, 1, ""},
-		{long, 10 * time.Second, 10, ""}, // off the minute
+		{long, 10 * time.Second, 10, ""}, // doesn't divide the minute
 		{usual, time.Second, 0, "stat: a view of 0 samples: use 1 to 1440"},
 		{usual, time.Hour, 1441, "stat: a view of 1441 samples: use 1 to 1440"},
 		{usual, time.Second, 3, "stat: 3 samples don't divide a view of 1s"},
@@ -74,7 +74,7 @@ func TestViewAgainstAList(t *testing.T) {
 			on.AddPass(lane, e.at, e.pass)
 			on.AddComplete(lane, e.at, e.pass, e.rt, false)
 			if rng.IntN(20) == 0 {
-				on.AddOccupied(lane, e.at, 0) // in no lane
+				on.AddOccupied(lane, e.at, 0) // outside the lanes
 			}
 			events = append(events, e)
 			if rng.IntN(8) > 0 {
@@ -114,7 +114,7 @@ func TestViewAgainstAList(t *testing.T) {
 	}
 }
 
-// A caller with a later time has counted already: its count goes to the newest bucket, so no sum
+// A caller with a later time has already counted: its count is in the newest bucket, so no sum
 // misses it.
 func TestViewOfALateReader(t *testing.T) {
 	layout := newLayout(t, time.Second, 2, 1)
@@ -128,7 +128,7 @@ func TestViewOfALateReader(t *testing.T) {
 	}
 }
 
-// A predicate may read the same counters.
+// The predicate may read the same counters.
 func TestViewPredicateReads(t *testing.T) {
 	layout := newLayout(t, time.Second, 2, 1)
 	c := newCounters(layout)
@@ -152,7 +152,7 @@ func TestZeroView(t *testing.T) {
 	assert.Empty(t, v.Buckets(c, epoch, nil))
 }
 
-// A reading allocates nothing: no ring is copied.
+// A read allocates nothing and copies no ring.
 func TestViewAllocatesNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")

@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A million of the largest calls are 2^40 units, and no counter is too narrow for them, whether
-// they come at once or over an hour. known bug 48
+// Counters can count a million of the largest calls, 2^40 units, whether the calls arrive at once
+// or over an hour. known bug 48
 func TestTwoToTheFortyUnits(t *testing.T) {
-	calls := rounds(1 << 20) // fewer with -short, and still beyond 32 bits
+	calls := rounds(1 << 20) // fewer with -short, but still beyond 32 bits
 	units := int64(calls) * MaxUnits
 	for _, apart := range []time.Duration{0, time.Hour / time.Duration(calls)} {
 		w := newWindow(t, 24*time.Hour, 24, false)

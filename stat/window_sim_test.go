@@ -19,7 +19,7 @@ type contest struct {
 	twin     naive
 	history  schedules.History[*naive]
 	limit    int64
-	admitted []unit // not being given back yet
+	admitted []unit // not yet given back
 }
 
 func (m *naive) clone() *naive {
@@ -40,7 +40,7 @@ func newContest(s *schedules.Schedule) *contest {
 	}
 	c.w = w
 	c.twin = naive{width: w.width, span: w.span, ahead: w.ahead, head: w.head}
-	// It begins with something in it, so that something can expire.
+	// It begins with some units in it, so that they can expire.
 	for range s.Rand.IntN(3) {
 		now := epoch - w.width*s.Rand.Int64N(w.span+1)
 		w.seed(epoch-1, now, 1)
@@ -52,7 +52,7 @@ func newContest(s *schedules.Schedule) *contest {
 	return c
 }
 
-// times are the readings of the callers' clocks: around a bucket's turn, and around the next. A
+// time returns a reading of a caller's clock: near the start of a bucket, or of the next one. A
 // caller may have read its clock long before it gets here.
 func (c *contest) time() int64 {
 	return epoch + []int64{-1, -1, 0, 0, 1, c.w.width - 1, c.w.width, c.w.span * c.w.width}[c.s.Rand.IntN(8)]
@@ -149,8 +149,8 @@ func (c *contest) hasRoom(now, n int64) {
 					m.roll(now)
 					return room == (m.total()+n <= c.limit)
 				}
-				// A yes may be read between a caller's roll and its count, and commits to nothing.
-				// A no must be true.
+				// A "yes" may be read between a caller's roll and its count, and guarantees
+				// nothing. A "no" must be true.
 				return room || m.total()+n > c.limit
 			}
 	})
@@ -221,8 +221,8 @@ func (c *contest) forget(bucket, n int64) {
 	}
 }
 
-// hold records an admission and checks immediately whether the limit still holds, whatever state the
-// window is in.
+// hold records an admission and checks immediately that the limit still holds, regardless of the
+// window's state.
 func (c *contest) hold(bucket, n int64, ok bool) {
 	if !ok {
 		return
@@ -242,7 +242,7 @@ func (c *contest) hold(bucket, n int64, ok bool) {
 }
 
 // known bug 1, 6, 10, 11, 20, 21, 22, 164: callers add, borrow, move, give back and read while
-// buckets turn, some with very old times. Their answers are those of some serial order.
+// buckets turn, some with very old times. Their results are those of some serial order.
 func TestSimWindow(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		c := newContest(s)
@@ -288,8 +288,8 @@ func TestSimWindow(t *testing.T) {
 	})
 }
 
-// known bug 164: a lane holds units when the other callers arrive, with limits far apart, before
-// and after the turn of the bucket, and while the window drops its cells.
+// known bug 164: a lane holds units when the other callers arrive, with very different limits,
+// before and after the bucket turns, and while the window drops its cells.
 func TestSimWindowThatLends(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		lending.Always = true
@@ -309,7 +309,7 @@ func TestSimWindowThatLends(t *testing.T) {
 		}
 		times := []int64{epoch - 1, epoch - 1, epoch, epoch, epoch + w.width}
 		if s.Rand.IntN(3) == 0 {
-			lending.Always = false // it lends until it lets go of its cells
+			lending.Always = false // it lends until it drops its cells
 			s.Go(func() { w.Rest() })
 		}
 		for range 3 {
@@ -338,8 +338,8 @@ func TestSimWindowThatLends(t *testing.T) {
 	})
 }
 
-// known bug 164: a call that found no lanes is late, and by the time it reads the total, the bucket
-// has turned and the window lends. Of two calls with room for one, one gets in.
+// known bug 164: a call that found no lanes is delayed; by the time it reads the total, the bucket
+// has turned and the window lends. Of two calls with room for one, one is admitted.
 func TestSimWindowThatBeginsToLendEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 3_000_000, func(s *schedules.Schedule) {
 		lending.Always = false
@@ -368,8 +368,8 @@ func TestSimWindowThatBeginsToLendEverySchedule(t *testing.T) {
 	})
 }
 
-// known bug 1, 6: four callers across a bucket's turn, two of them late, for a window with room for
-// two.
+// known bug 1, 6: four callers, two of them late, use a window with room for two while its bucket
+// turns.
 func TestSimWindowEverySchedule(t *testing.T) {
 	schedules.Exhaustive(t, 3_000_000, func(s *schedules.Schedule) {
 		w, err := NewWindow(Shape{Interval: 20 * time.Millisecond, Buckets: 2})

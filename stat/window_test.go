@@ -111,7 +111,8 @@ func TestWindowScripts(t *testing.T) {
 			{1500, sum, int64(10)},
 			{2000, sum, int64(0)},
 		}},
-		// known bug 23: the clock of a caller goes back by a year, and nothing is admitted for it
+		// known bug 23: a caller's clock goes back by a year, and no extra calls are admitted for
+		// that
 		{"a step back", Shape{time.Second, 2, false}, []step{
 			{0, add(10, 10), true},
 			{-365 * 24 * 3600 * 1000, add(1, 10), false},
@@ -119,7 +120,7 @@ func TestWindowScripts(t *testing.T) {
 			{999, add(1, 10), false},
 			{1000, add(1, 10), true},
 		}},
-		// known bug 24: nor is any call rejected for longer than an interval after a step ahead
+		// known bug 24: nor is any call rejected for more than an interval after a step forward
 		{"a step ahead", Shape{time.Second, 2, false}, []step{
 			{0, add(10, 10), true},
 			{365 * 24 * 3600 * 1000, add(10, 10), true},
@@ -135,7 +136,7 @@ func TestWindowScripts(t *testing.T) {
 			{600, waiting, int64(4)},
 			{600, borrow(1, 10, 500*time.Millisecond), "no"},
 			{999, sum, int64(10)},
-			{1000, sum, int64(10)}, // opens with its borrowed units
+			{1000, sum, int64(10)}, // the bucket opens with its borrowed units
 			{1000, waiting, int64(0)},
 			{1500, add(7, 10), false},
 			{1500, add(6, 10), true},
@@ -145,7 +146,7 @@ func TestWindowScripts(t *testing.T) {
 			{500, add(8, 10), true},
 			{500, borrow(2, 10, time.Second), "500ms"},
 			{500, cancel(0, 2), int64(8)},
-			{500, add(2, 10), false}, // at 1000 there would be 12
+			{500, add(2, 10), false}, // the bucket at 1000 would hold 12
 		}},
 		{"a second borrower goes to a later bucket", Shape{time.Second, 4, false}, []step{
 			{0, add(2, 10), true},
@@ -154,7 +155,7 @@ func TestWindowScripts(t *testing.T) {
 			{500, borrow(2, 10, time.Second), "500ms"},
 			{500, borrow(3, 10, time.Second), "750ms"},
 			{500, borrow(6, 10, 2*time.Second), "no"},
-			{500, borrow(5, 10, time.Second), "no"}, // at 1500, a second away
+			{500, borrow(5, 10, time.Second), "no"}, // the bucket at 1500 is a second away
 			{500, borrow(5, 10, 1001*time.Millisecond), "1s"},
 			{1500, sum, int64(10)},
 		}},
@@ -175,7 +176,7 @@ func TestWindowScripts(t *testing.T) {
 			{1999, add(1, 10), false},
 			{2000, add(1, 10), true},
 		}},
-		// found by review: room that borrowed units fill again is no room
+		// found by review: room that borrowed units fill again is not free
 		{"retry: not before what is borrowed", Shape{time.Second, 4, false}, []step{
 			{0, add(2, 10), true},
 			{250, add(8, 10), true},
@@ -195,7 +196,7 @@ func TestWindowScripts(t *testing.T) {
 	}
 }
 
-// naive is the naive twin of Window: a list of all units, each with its bucket.
+// naive is the naive twin of Window: a list of all units with their buckets.
 type naive struct {
 	width, span, ahead, head int64
 	units                    []unit
@@ -203,7 +204,7 @@ type naive struct {
 
 type unit struct{ bucket, n int64 }
 
-// between sums the units of the buckets from..to.
+// between sums the units in the buckets from..to.
 func (m *naive) between(from, to int64) (sum int64) {
 	for _, u := range m.units {
 		if u.bucket >= from && u.bucket <= to {
@@ -294,7 +295,7 @@ func newPair(t testing.TB, s Shape, now int64) *pair {
 	return p
 }
 
-// time moves the clock of the next caller: mostly slightly ahead, sometimes far, and sometimes the
+// time advances the clock of the next caller: mostly slightly, sometimes far; and sometimes the
 // caller is late.
 func (p *pair) time(r *rand.Rand) (now int64) {
 	switch r.IntN(20) {
@@ -312,13 +313,13 @@ func (p *pair) time(r *rand.Rand) (now int64) {
 	return p.now
 }
 
-// step does one random thing to both and compares the answers. It returns a description.
+// step performs a random operation on both, compares the results, and returns a description.
 func (p *pair) step(r *rand.Rand) (did string, got, want any) {
 	w, m := p.w, p.m
 	now, n, limit := p.time(r), r.Int64N(4), r.Int64N(14)
 	maxWait := r.Int64N(m.width * (m.ahead + 2))
 	if r.IntN(50) == 0 {
-		n = math.MaxInt64 - r.Int64N(2) // a huge cost is rejected and nothing else
+		n = math.MaxInt64 - r.Int64N(2) // a huge cost is rejected without other effects
 	}
 	h := unit{m.head, 1}
 	pick := -1
@@ -331,7 +332,7 @@ func (p *pair) step(r *rand.Rand) (did string, got, want any) {
 		n = 1
 	}
 	switch op {
-	default: // TryAdd, and a rejection changes nothing
+	default: // TryAdd; a rejection changes nothing
 		if r.IntN(2) == 0 {
 			w.Sum(now)
 		}
@@ -463,7 +464,7 @@ func (p *pair) same() error {
 	sum := w.load()
 	w.lock()
 	defer w.unlock()
-	if sum.lends() { // and visible: the total was too high by the units now collected
+	if sum.lends() { // visibly: the total was too high by the units now collected
 		sum += word(w.total - sum.total())
 	}
 	for b := m.head - m.span + 1; b <= m.head+m.ahead; b++ {
@@ -514,7 +515,8 @@ func tail(log []string) (text string) {
 	return text
 }
 
-// While nothing is borrowed, a call that finds room needs no lock, except to have units lent.
+// While nothing is borrowed, a call that finds room needs no lock, except to make the window lend
+// units.
 func TestWindowAdmitsWithoutTheLock(t *testing.T) {
 	w := newWindow(t, time.Second, 2, false)
 	w.credits.Store(nil)
@@ -528,7 +530,7 @@ func TestWindowAdmitsWithoutTheLock(t *testing.T) {
 	require.EqualValues(t, 1, w.Sum(epoch))
 }
 
-// A total too large for the word is counted under the lock, and exact all the same.
+// A total too large for the word is counted under the lock, and still exact.
 func TestWindowHoldsLargeTotals(t *testing.T) {
 	for _, used := range []int64{maxTotal - 2, maxTotal - 1, maxTotal, maxTotal + 1, 1 << 62} {
 		w := newWindow(t, time.Second, 2, false)
@@ -568,7 +570,7 @@ func TestWindowRefusesWithoutTheLock(t *testing.T) {
 					require.True(t, ok, "%d used, %d of %d", used, n, limit)
 					continue
 				}
-				w.lock() // a rejection that needs it would wait forever
+				w.lock() // a rejection that needs the lock would wait forever
 				_, ok := w.TryAdd(0, epoch, n, limit)
 				_, late := w.TryAdd(0, epoch-1e12, n, limit)
 				w.unlock()
@@ -581,7 +583,7 @@ func TestWindowRefusesWithoutTheLock(t *testing.T) {
 	}
 }
 
-// known bug 34, 49: no cost, however large, overflows.
+// known bug 34, 49: no cost overflows, not even the largest.
 func TestWindowCostsOverTheWholeRange(t *testing.T) {
 	costs := []int64{1, 2, 10, 11, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32, 1 << 40, 1 << 62, math.MaxInt64}
 	for _, limit := range costs {
@@ -596,11 +598,11 @@ func TestWindowCostsOverTheWholeRange(t *testing.T) {
 	}
 }
 
-// event is a unit that ran at a time.
+// event is a number of units that ran at a time.
 type event struct{ at, n int64 }
 
-// most returns the maximum number of units that ran in any real interval of that length, both ends
-// included.
+// most returns the maximum number of units that ran in any real interval of the given length, both
+// ends included.
 func most(events []event, length int64) (most, at int64) {
 	slices.SortFunc(events, func(a, b event) int { return int(min(1, max(-1, a.at-b.at))) })
 	var sum int64
@@ -618,8 +620,8 @@ func most(events []event, length int64) (most, at int64) {
 	return most, at
 }
 
-// known bug 9: the bounds that Shape promises hold over all real intervals, with borrowed units
-// counted when they run and cancelled ones not at all.
+// known bug 9: the bounds that Shape promises hold over all real intervals. Borrowed units count
+// when they run, and cancelled units don't count.
 func TestWindowBoundsOverRealTime(t *testing.T) {
 	r := random(t)
 	for _, shape := range twinShapes() {
@@ -673,7 +675,7 @@ func TestWindowBoundsOverRealTime(t *testing.T) {
 }
 
 // Under steady saturation a window admits the maximum: its limit in every interval, or n/(n+1) of
-// it if strict.
+// the limit if strict.
 func TestWindowSaturated(t *testing.T) {
 	for _, shape := range twinShapes() {
 		w := newWindow(t, shape.Interval, shape.Buckets, shape.Strict)
@@ -695,8 +697,8 @@ func TestWindowSaturated(t *testing.T) {
 	}
 }
 
-// A caller that arrives as a full window turns, and fits, is not rejected by the state before the
-// turn.
+// A call that arrives while a full window turns, and fits afterwards, is not rejected because of
+// the state before the turn.
 func TestWindowRefusesNobodyWhoFits(t *testing.T) {
 	w := newWindow(t, time.Second, 2, false)
 	const goroutines = 3
@@ -713,9 +715,9 @@ func TestWindowRefusesNobodyWhoFits(t *testing.T) {
 	require.Zero(t, refused.Load())
 }
 
-// known bug 1, 6, 7, 10: a running clock, and callers with an old reading of it that roll, cancel
-// and borrow: every window of buckets keeps its limit, and at the end the window holds the units
-// admitted and not cancelled.
+// known bug 1, 6, 7, 10: the clock runs, and callers with an old reading of it roll, cancel and
+// borrow. Every interval stays within the limit, and at the end the window holds the units admitted
+// and not cancelled.
 func TestWindowUnderACrowdInMotion(t *testing.T) {
 	r := random(t)
 	for _, strict := range []bool{false, true} {
@@ -774,7 +776,7 @@ func TestWindowUnderACrowdInMotion(t *testing.T) {
 	}
 }
 
-// found by review: CanBorrow looks at a held bucket while it counts, and no further.
+// found by review: CanBorrow considers a held bucket only while it counts.
 func TestWindowWithinLooksWhereTheBucketCounts(t *testing.T) {
 	w := newWindow(t, time.Second, 2, false)
 	bucket, ok := w.TryAdd(0, epoch, 1, 3)
@@ -786,7 +788,7 @@ func TestWindowWithinLooksWhereTheBucketCounts(t *testing.T) {
 	require.True(t, w.Within(bucket-9, 0), "it has left")
 }
 
-// known bug 72: a window of another shape starts with the units of the old one.
+// known bug 72: a window of another shape starts with the units of the old window.
 func TestWindowSeedFrom(t *testing.T) {
 	shape := func(interval time.Duration, buckets int, strict bool) Shape { return Shape{interval, buckets, strict} }
 	for _, c := range []struct {
@@ -834,7 +836,7 @@ func TestWindowSeedFrom(t *testing.T) {
 		require.EqualValues(t, 6, w.Sum(epoch+ms(1500)))
 	})
 	// found by review: the reload read the clock and was delayed
-	t.Run("by a caller who is late", func(t *testing.T) {
+	t.Run("by a late caller", func(t *testing.T) {
 		old := newWindow(t, time.Second, 10, false)
 		old.AddAt(0, epoch+ms(1000), epoch+ms(1000), 10)
 		w := newWindow(t, time.Second, 5, false)
@@ -845,8 +847,8 @@ func TestWindowSeedFrom(t *testing.T) {
 	})
 }
 
-// Hand-overs, each to a younger window, terminate, in whatever order a crowd makes them: locks are
-// taken from the oldest to the youngest. known bug 130
+// Hand-overs, each to a younger window, never deadlock, in any order in which goroutines make them:
+// locks are taken from the oldest window to the youngest. known bug 130
 func TestWindowSeedFromOlderToYounger(t *testing.T) {
 	windows := []*Window{newWindow(t, time.Second, 2, false), newWindow(t, time.Second, 5, true), newWindow(t, time.Second, 10, false)}
 	steps := []struct{ from, to int }{{0, 1}, {0, 2}, {1, 2}}

@@ -11,18 +11,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lineage is a chain of windows that were handed over, one to the next, and all their units, each
-// with its origin.
+// lineage is a chain of windows, each handed over to the next, and all their units with their
+// origins.
 type lineage struct {
 	now     int64
 	windows []*Window
 	twins   []*naive
 	placed  []*placed
 	held    []*placed
-	marks   map[*placed]Receipt // a caller's receipts
+	marks   map[*placed]Receipt // the callers' receipts
 }
 
-// placed is a number of units in the bucket of a window, and the part of them that was handed over.
+// placed is a number of units in a bucket of a window, and the part that was handed over.
 type placed struct {
 	in         int
 	bucket, n  int64
@@ -59,7 +59,7 @@ func (p *placed) remove() {
 	}
 }
 
-// handOver makes a window that continues number i, and may have counted before.
+// handOver makes a window that continues window i, and may have counted before.
 func (l *lineage) handOver(t testing.TB, r *rand.Rand, i int) {
 	shapes := twinShapes()
 	s := shapes[r.IntN(len(shapes))]
@@ -99,7 +99,7 @@ func (l *lineage) handOver(t testing.TB, r *rand.Rand, i int) {
 	}
 }
 
-// step does one random thing, and returns a description with the result.
+// step performs a random operation, and returns a description with the result.
 func (l *lineage) step(t testing.TB, r *rand.Rand) (did string) {
 	if r.IntN(3) == 0 {
 		l.now += r.Int64N(ms(8))
@@ -143,7 +143,7 @@ func (l *lineage) step(t testing.TB, r *rand.Rand) (did string) {
 	pick := r.IntN(len(l.held))
 	p := l.held[pick]
 	receipt, w, m := l.marks[p], l.windows[p.in], l.twin(p.in)
-	void := p.removed // by another window that took its place
+	void := p.removed // by a window that replaced its window
 	switch op := r.IntN(5); op {
 	case 0:
 		w.Cancel(receipt, p.n)
@@ -164,7 +164,7 @@ func (l *lineage) step(t testing.TB, r *rand.Rand) (did string) {
 				assert.True(t, l.expired(successor), "missing %+v", successor)
 			}
 		}
-		if !void { // units that are nowhere may be so in other windows too
+		if !void { // units that count nowhere may be missing in other windows too
 			assert.Empty(t, elsewhere)
 		}
 		p.successors = nil
@@ -204,7 +204,7 @@ func (l *lineage) step(t testing.TB, r *rand.Rand) (did string) {
 	}
 }
 
-// expired reports whether neither the units nor the parts handed over count anywhere.
+// expired reports whether neither the units nor the parts that were handed over count anywhere.
 func (l *lineage) expired(p *placed) bool {
 	m := l.twins[p.in]
 	return p.bucket <= m.number(l.now)-m.span && !slices.ContainsFunc(p.successors, func(successor *placed) bool { return !l.expired(successor) })
@@ -244,8 +244,8 @@ func TestWindowLineageIsItsTwin(t *testing.T) {
 	}
 }
 
-// Of many eras, the era in which units were counted is known to its last bits. If it is ambiguous,
-// no unit is given back twice.
+// Among many eras, the era in which units were counted is known by its last bits. If these are
+// ambiguous, no unit is given back twice.
 func TestWindowOfManyEras(t *testing.T) {
 	for _, handed := range []int{0, 1, 6, 7, 8, 100, eras - 1, eras, eras + 1, 2*eras + 5} {
 		w := newWindow(t, time.Second, 2, false)
@@ -281,7 +281,7 @@ func TestWindowOfManyEras(t *testing.T) {
 	}
 }
 
-// Successors that hold nothing any longer are forgotten: those whose units have all expired, and
+// Successors that no longer hold anything are forgotten: windows whose units have all expired, and
 // windows that decide no calls.
 func TestWindowForgetsItsHeirs(t *testing.T) {
 	w := newWindow(t, time.Second, 2, false)

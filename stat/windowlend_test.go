@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/internal/lending"
 )
 
-// lender returns a window that lends, with the bucket of now open.
+// lender returns a window that lends, with the current bucket open.
 func lender(t *testing.T, interval time.Duration, buckets int, strict bool, now int64) *Window {
 	w := newWindow(t, interval, buckets, strict)
 	w.AddAt(0, now, now, 0)
@@ -32,8 +32,8 @@ func (w *Window) lanesHold() (units int64) {
 	return units
 }
 
-// A window has cells after contention, not before, and drops them after a minute without lending,
-// as its comment promises.
+// A window has cells only after contention, and drops them after a minute without lending, as its
+// comment promises.
 func TestWindowLendsWhereContended(t *testing.T) {
 	w := newWindow(t, time.Second, 10, false)
 	if !lending.Always {
@@ -45,7 +45,7 @@ func TestWindowLendsWhereContended(t *testing.T) {
 			w.contend()
 		}
 		require.Nil(t, w.credits.Load())
-		w.TryAdd(0, epoch+ms(100), 1, 1<<30) // in another bucket it begins again
+		w.TryAdd(0, epoch+ms(100), 1, 1<<30) // in another bucket the count starts again
 		for range lending.After - 1 {
 			w.contend()
 		}
@@ -77,8 +77,8 @@ func TestWindowLendsWhereContended(t *testing.T) {
 	}
 }
 
-// known bug 164: units in lanes cause no rejection: any lane can take the last unit of the limit,
-// and readers don't count them.
+// known bug 164: units in lanes don't cause a rejection: any lane can take the last unit of the
+// limit, and readers don't count units in lanes.
 func TestWindowCollectsBeforeItRefuses(t *testing.T) {
 	const limit = 10_000
 	w := lender(t, time.Second, 10, false, epoch)
@@ -103,7 +103,7 @@ func TestWindowCollectsBeforeItRefuses(t *testing.T) {
 	require.False(t, ok)
 	require.EqualValues(t, limit, w.Sum(epoch))
 
-	// Nothing is lent now: then rejections need no lock, and calls under a lower limit are rejected
+	// Nothing is lent now, so rejections need no lock, and calls under a lower limit are rejected
 	// too.
 	w.mu.Lock()
 	_, ok = w.TryAdd(0, epoch, 1, limit)
@@ -111,7 +111,7 @@ func TestWindowCollectsBeforeItRefuses(t *testing.T) {
 	require.False(t, ok)
 }
 
-// known bug 164: lent units belong to their bucket: they can't be spent in the next.
+// known bug 164: lent units belong to their bucket: they can't be spent in the next bucket.
 func TestLentUnitsEndWithTheirBucket(t *testing.T) {
 	w := lender(t, time.Second, 2, false, epoch)
 	w.TryAdd(0, epoch, 1, 1000)
@@ -125,7 +125,7 @@ func TestLentUnitsEndWithTheirBucket(t *testing.T) {
 	require.Zero(t, w.lanesHold(), "nothing is lent while units are borrowed")
 }
 
-// Callers on all lanes, with several limits, while others read, give back and move the time: each
+// Callers on all lanes use several limits, while others read, give back and advance the time: each
 // interval admits exactly the highest limit, and no call is rejected while there is room.
 func TestLendingWindowIsExact(t *testing.T) {
 	for _, strict := range []bool{false, true} {
@@ -159,8 +159,8 @@ func TestLendingWindowIsExact(t *testing.T) {
 				})
 			}
 			all.Wait()
-			// The callers that gave back may have made the last of the others leave: the room is
-			// then taken here.
+			// Callers that gave units back may have left room after the last of the others stopped:
+			// that room is used here.
 			for {
 				if _, ok := w.TryAdd(0, now, 1, limit); !ok {
 					break
