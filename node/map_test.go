@@ -30,12 +30,12 @@ func TestRegistryMapConforms(t *testing.T) {
 				for name, m := range r.All() {
 					seen[name]++
 					if m == nil || m.name != name {
-						t.Errorf("%q leads to %v", name, m)
+						t.Errorf("%q finds %v", name, m)
 					}
 				}
 				for name, n := range seen {
 					if n != 1 {
-						t.Errorf("%q was there %d times", name, n)
+						t.Errorf("%q was yielded %d times", name, n)
 					}
 				}
 				for i := range stays {

@@ -73,7 +73,7 @@ func TestSimMembers(t *testing.T) {
 					s.Failf("%s: found %v", name, v)
 				}
 				if changed[name] == before && before%2 == 0 && v != was {
-					s.Failf("%s: found %v, and %v was there all the while", name, v, was)
+					s.Failf("%s: found %v, but %v was present throughout", name, v, was)
 				}
 			}
 		})
@@ -100,7 +100,7 @@ func TestSimMembers(t *testing.T) {
 		s.Check(func() {
 			for _, name := range names {
 				if v, _ := m.load(name); v != there[name] {
-					s.Failf("in the end %s is %v, want %v", name, v, there[name])
+					s.Failf("at the end %s is %v, want %v", name, v, there[name])
 				}
 			}
 		})

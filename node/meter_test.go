@@ -24,7 +24,7 @@ func TestWindowsOfANode(t *testing.T) {
 
 	w := n.Window(epoch, perSecond, nil)
 	require.True(t, n.Metered())
-	require.Same(t, w, n.Window(epoch, perSecond, nil), "rules of one shape share it")
+	require.Same(t, w, n.Window(epoch, perSecond, nil), "rules with the same shape share it")
 	require.Same(t, w, n.FindWindow(perSecond))
 	shadow, strict := perSecond, perSecond
 	shadow.Owner, strict.Shape.Strict = "rule 7", true
@@ -90,7 +90,7 @@ func TestSemaphoreIsSeeded(t *testing.T) {
 	n.AddComplete(0, epoch, 2, 1, false)
 	g := n.NeedSemaphore(nil)
 	require.EqualValues(t, 4, g.InUse())
-	require.Zero(t, n.NeedSemaphore("a shadow").InUse(), "calls that it never saw don't leave it either")
+	require.Zero(t, n.NeedSemaphore("a shadow").InUse(), "calls that it never saw don't release it either")
 	g.ReleaseUnseen(4)
 	n.AddComplete(0, epoch, 4, 1, false)
 	require.Zero(t, g.InUse())
@@ -185,7 +185,7 @@ func TestSemaphoreSettlesUnderway(t *testing.T) {
 	g.Confirm(1)
 	n.AddComplete(0, epoch, 2, 1, false) // two calls unseen by the semaphore
 	n.Settle(g)
-	require.EqualValues(t, 2, g.InUse(), "one of three, and one that it saw")
+	require.EqualValues(t, 2, g.InUse(), "one of three unseen calls, and one that it saw")
 	require.True(t, g.Settling())
 	g.ReleaseUnseen(1)
 	n.AddComplete(0, epoch, 1, 1, false)

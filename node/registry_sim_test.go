@@ -51,7 +51,7 @@ func TestSimRegistry(t *testing.T) {
 					}
 					for range 2 {
 						if found, ok := r.Find(name); !ok || found != v {
-							s.Failf("a member in use is not in its place")
+							s.Failf("a member in use is not registered")
 						}
 					}
 					v.users.Add(-1)
@@ -71,7 +71,7 @@ func TestSimRegistry(t *testing.T) {
 			for name, v := range r.All() {
 				n++
 				if v.retired.Load() {
-					s.Failf("%s is there, and marked as leaving", name)
+					s.Failf("%s is registered, and marked as leaving", name)
 				}
 			}
 			if budget.Used() != n {
@@ -79,7 +79,7 @@ func TestSimRegistry(t *testing.T) {
 			}
 			r.Evict(0)
 			if budget.Used() != 0 {
-				s.Failf("%d places taken when all have left", budget.Used())
+				s.Failf("%d places taken when all members are gone", budget.Used())
 			}
 		})
 	})

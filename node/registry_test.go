@@ -79,7 +79,7 @@ func TestRegistryScripts(t *testing.T) {
 			want string // names, places used, overflows, members that left
 		}
 	}{
-		{"a cap, and idle members make room", 2, []struct {
+		{"at a cap, idle members are evicted", 2, []struct {
 			do   func(*world)
 			want string
 		}{
@@ -92,7 +92,7 @@ func TestRegistryScripts(t *testing.T) {
 			{evict, "[b] 1 1 [a c]"},
 			{obtain("a"), "[a b] 2 1 [a c]"},
 		}},
-		{"pinned members are beside the cap, and stay", 1, []struct {
+		{"pinned members don't count towards the cap, and stay", 1, []struct {
 			do   func(*world)
 			want string
 		}{
@@ -112,7 +112,7 @@ func TestRegistryScripts(t *testing.T) {
 			{leave("b"), "[a b] 2 2 [p]"},
 			{evict, "[] 0 2 [p a b]"},
 		}},
-		{"a reserved name is beside the cap when it comes", 1, []struct {
+		{"a reserved name doesn't count towards the cap", 1, []struct {
 			do   func(*world)
 			want string
 		}{
@@ -131,7 +131,7 @@ func TestRegistryScripts(t *testing.T) {
 			{restore("p"), "[a p] 0 1 [b p]"},
 			{keep(), "[a p] 2 1 [b p]"},
 		}},
-		{"who left comes back", 2, []struct {
+		{"an evicted member is restored", 2, []struct {
 			do   func(*world)
 			want string
 		}{
@@ -146,7 +146,7 @@ func TestRegistryScripts(t *testing.T) {
 			{func(w *world) { w.Clear() }, "[] 0 0 [a a a b c]"},
 			{restore("b"), "[b] 1 0 [a a a b c]"},
 		}},
-		{"clear takes the pinned too", 1, []struct {
+		{"clear removes pinned members too", 1, []struct {
 			do   func(*world)
 			want string
 		}{
@@ -160,7 +160,7 @@ func TestRegistryScripts(t *testing.T) {
 			{obtain("p"), "[p] 1 0 [a p p]"}, // an ordinary one
 			{evict, "[] 0 0 [a p p p]"},
 		}},
-		{"no place at all", 0, []struct {
+		{"a budget without places", 0, []struct {
 			do   func(*world)
 			want string
 		}{
@@ -241,7 +241,7 @@ func TestRegistryMarksBeforeItLooks(t *testing.T) {
 		}
 		registry.Evict(0)
 		if _, there := registry.Find("a"); !there {
-			require.True(t, marked, "it left after look %d, and the call didn't know", look)
+			require.True(t, marked, "evicted after look %d, unnoticed by the call", look)
 			registry.Restore("a", m)
 		}
 		require.False(t, m.retired.Load())

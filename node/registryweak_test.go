@@ -24,7 +24,7 @@ func TestRegistryRemembersWhoIsHeld(t *testing.T) {
 	require.False(t, held.retired.Load())
 	require.Same(t, pinned, registry.Pin("pinned"))
 	registry.Evict(0)
-	require.Len(t, registry.gone, 1, "only who may be in use is remembered")
+	require.Len(t, registry.gone, 1, "only members that may be in use are remembered")
 	registry.Evict(0)
 	runtime.KeepAlive(held)
 	runtime.KeepAlive(pinned)

@@ -121,13 +121,13 @@ func TestSimSemaphoreUnderTraffic(t *testing.T) {
 		s.Check(func() {
 			for g := range semaphores {
 				if g.Held() != 0 || g.Confirmed() != 0 {
-					s.Failf("in the end %d held, %d confirmed", g.Held(), g.Confirmed())
+					s.Failf("at the end %d held, %d confirmed", g.Held(), g.Confirmed())
 				}
 				switch present := n.Meters().Semaphore(nil) == g; {
 				case present && (g.InUse() != 0 || g.Settling()):
-					s.Failf("in the end %d in use, settling %v", g.InUse(), g.Settling())
+					s.Failf("at the end %d in use, settling %v", g.InUse(), g.Settling())
 				case !present && (g.TryJoin(1, limit, 1) || g.TryJoinOn(0, 1, limit, 1) || g.TryJoinOn(1, 1, limit, 1)):
-					s.Failf("a semaphore that was dropped gives units away at a glance")
+					s.Failf("a dropped semaphore grants units without a check")
 				}
 			}
 		})
@@ -176,12 +176,12 @@ func TestSimIdleNodeNeedsNoLanes(t *testing.T) {
 			for i, m := range meters {
 				switch rested := m.Rest(); {
 				case rested && later:
-					s.Failf("an idle node keeps lanes")
+					s.Failf("an idle node still has lanes")
 				case rested:
 					contended[i]++
 				}
 			}
 		})
 	})
-	t.Logf("contended, and read before a minute was over: %v", contended)
+	t.Logf("contended, and read within a minute: %v", contended)
 }

@@ -118,10 +118,10 @@ func TestSimResourceLeaves(t *testing.T) {
 				}
 				look()
 				if there, _ := o.Find(name); there != c {
-					s.Failf("%s has another node while a call is on this", name)
+					s.Failf("%s has another node while a call uses this one", name)
 				}
 				if there, _ := c.calls.Find(n.Context()); there != n {
-					s.Failf("%s in %q has another node while a call is on this", name, context)
+					s.Failf("%s in %q has another node while a call uses this one", name, context)
 				}
 				if ends {
 					n.AddComplete(0, late, 1, 1, false)
@@ -146,7 +146,7 @@ func TestSimResourceLeaves(t *testing.T) {
 				}
 				c, ok := o.Find(name)
 				if want > 0 && (!ok || int(c.InFlight()) != want) {
-					s.Failf("%d calls of %s in flight, its node (there: %v) has not", want, name, ok)
+					s.Failf("%d calls of %s in flight, but its node (registered: %v) has a different count", want, name, ok)
 				}
 			}
 		})
@@ -179,7 +179,7 @@ func TestSimNestedCallsStandBelowTheirCaller(t *testing.T) {
 			below := web.Children()
 			for _, want := range []string{"outer", "middle", "inner"} {
 				if len(below) != 1 || below[0].Name() != want {
-					s.Failf("%d nodes where %s is to be alone", len(below), want)
+					s.Failf("%d nodes where %s should be alone", len(below), want)
 					return
 				}
 				below = below[0].Children()

@@ -60,7 +60,7 @@ func TestTreeEntrances(t *testing.T) {
 	web := tree.Entrance("web", epoch)
 	require.Same(t, web, tree.Entrance("web", epoch))
 	require.NotSame(t, tree.OverflowEntrance(), web)
-	require.Same(t, tree.OverflowEntrance(), tree.Entrance(OverflowName, epoch), "nobody else has the name")
+	require.Same(t, tree.OverflowEntrance(), tree.Entrance(OverflowName, epoch), "no other context has the name")
 
 	tree.Call(web, tree.newCluster("r"), nil, epoch) // a child, so it can't leave
 	require.Same(t, tree.OverflowEntrance(), tree.Entrance("more", epoch))
@@ -77,7 +77,7 @@ func TestTreeCall(t *testing.T) {
 	top := tree.Call(web, orders, nil, epoch)
 	below := tree.Call(web, sql, top, epoch)
 	require.Same(t, below, tree.Call(web, sql, nil, epoch), "without a parent")
-	require.Same(t, top, tree.Call(web, orders, below, epoch), "no node stands below itself")
+	require.Same(t, top, tree.Call(web, orders, below, epoch), "no node is below itself")
 	other := tree.Call(batch, sql, top, epoch) // the parent is of another context
 	require.NotSame(t, below, other)
 	require.Same(t, other, tree.Call(batch, sql, nil, epoch))
@@ -217,7 +217,7 @@ func TestBranch(t *testing.T) {
 	b.close(false)
 	require.True(t, b.add(first))
 	b.close(true)
-	require.True(t, b.add(second), "one that has children stays open")
+	require.True(t, b.add(second), "a branch with children stays open")
 	require.ElementsMatch(t, []*DefaultNode{first, second}, b.Children())
 	b.remove(first)
 	b.remove(first)
@@ -230,7 +230,7 @@ func TestTreeMakesRoomOnceASecond(t *testing.T) {
 	a, b := o.Pin("a"), o.Pin("b")
 	tree.Call(web, a, nil, epoch).AddBlock(0, epoch, 1)
 	now := epoch + seconds(120)
-	require.Equal(t, "web", tree.Call(web, b, nil, now).Context(), "a has left")
+	require.Equal(t, "web", tree.Call(web, b, nil, now).Context(), "a was evicted")
 	require.Equal(t, OverflowName, tree.Call(web, a, nil, now).Context(), "b is idle, but the last search was too recent")
 	require.Equal(t, "web", tree.Call(web, a, nil, now+seconds(1)).Context())
 }
@@ -263,7 +263,7 @@ func TestTreeRestores(t *testing.T) {
 		require.EqualValues(t, 1, gone.InFlight())
 		require.Equal(t, []string{"web/a"}, paths(tree))
 	})
-	t.Run("in an entrance that has left", func(t *testing.T) {
+	t.Run("in an evicted entrance", func(t *testing.T) {
 		tree, o := newTree(t, Caps{})
 		c := o.cluster(t, "a")
 		gone := tree.Entrance("web", epoch)
@@ -278,7 +278,7 @@ func TestTreeRestores(t *testing.T) {
 		tree.Call(tree.Entrance("web", later), o.cluster(t, "b"), n, later)
 		require.ElementsMatch(t, []string{"web/a", "web/a/b"}, paths(tree))
 	})
-	t.Run("below a parent that has left", func(t *testing.T) {
+	t.Run("below an evicted parent", func(t *testing.T) {
 		tree, o := newTree(t, Caps{})
 		parent := tree.Call(tree.Entrance("web", epoch), o.cluster(t, "a"), nil, epoch)
 		tree.Evict(later)
@@ -312,7 +312,7 @@ func TestTreeRestores(t *testing.T) {
 		require.Same(t, gone, tree.Origin(c, "mobile", later))
 		require.EqualValues(t, 1, gone.Totals().Block)
 	})
-	t.Run("a resource, with all that stands on it", func(t *testing.T) {
+	t.Run("a resource, with all of its nodes", func(t *testing.T) {
 		tree, o := newTree(t, Caps{Origins: 1})
 		c := o.cluster(t, "a")
 		call, origin := tree.Call(tree.Entrance("web", epoch), c, nil, epoch), tree.Origin(c, "x", epoch)
@@ -423,7 +423,7 @@ func TestTreeLosesNoCallInUse(t *testing.T) {
 	registered := 0
 	for _, c := range clusters {
 		for _, n := range c.Calls().All() {
-			require.NotEmpty(t, seen[n], "%s in %s is registered, and not in the tree", n.Name(), n.Context())
+			require.NotEmpty(t, seen[n], "%s in %s is registered, but not in the tree", n.Name(), n.Context())
 			registered++
 		}
 	}

@@ -67,7 +67,7 @@ func TestBlockLog(t *testing.T) {
 	call("orders", "app", 3)
 	require.NoError(t, e.Close())
 	require.Len(t, log.all(), 9)
-	assert.Contains(t, log.all()[8], fmt.Sprintf(line, "orders", "app origin=app", 3), "which Close tells")
+	assert.Contains(t, log.all()[8], fmt.Sprintf(line, "orders", "app origin=app", 3), "which Close reports")
 }
 
 // The end of a burst is reported within two seconds on the machine's clock, too, and its timer
@@ -118,11 +118,11 @@ func TestBlockLogOfAHandlerThatPanics(t *testing.T) {
 			require.ErrorIs(t, err, core.ErrBlocked)
 		}
 	}
-	assert.EqualValues(t, 2, reported, "but for the line about b")
+	assert.EqualValues(t, 2, reported, "except the line about b")
 	for range 10 {
 		clock.Advance(time.Second)
 	}
-	assert.EqualValues(t, 2+2+2, reported, "but for another line about b")
+	assert.EqualValues(t, 2+2+2, reported, "except another line about b")
 	require.NoError(t, e.Close())
 	assert.EqualValues(t, 2+2+2, reported)
 	assert.EqualValues(t, 2, e.Failures())

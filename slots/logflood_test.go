@@ -88,7 +88,7 @@ func TestBlockLogOfAFloodOfNames(t *testing.T) {
 	}
 	out.Reset()
 	require.NoError(t, e.Close())
-	assert.Less(t, out.Len(), bound, "as it is closed")
+	assert.Less(t, out.Len(), bound, "at Close")
 	assert.Equal(t, int64(seconds*names), reported)
 	assert.Positive(t, unlisted)
 }

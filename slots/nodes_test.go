@@ -118,5 +118,5 @@ func TestMetersOfANodeThatLeft(t *testing.T) {
 	require.Positive(t, e.Tree().Evict(clock.Now()))
 	runtime.GC()
 	load(keep)
-	assert.False(t, metered(), "no rule looks at it")
+	assert.False(t, metered(), "no rule uses it")
 }

@@ -206,7 +206,7 @@ func TestBorrowerIsCountedWhenItRuns(t *testing.T) {
 	clock.AwaitParked(1)
 	r, _ := e.FindResource("orders")
 	totals := r.Totals()
-	assert.Equal(t, int64(2), totals.Pass, "not before it is released")
+	assert.Equal(t, int64(2), totals.Pass, "not before the call is released")
 	assert.Zero(t, totals.Occupied)
 	clock.Advance(400 * time.Millisecond)
 	entry := <-done

@@ -51,7 +51,7 @@ func sided(s *schedules.Schedule, c *Counters) func() *Counters {
 func (l *tallied) read(s *schedules.Schedule, c *Counters, certain int64) Counts {
 	totals := c.Totals()
 	if totals.Pass < certain || totals.Pass > l.possible {
-		s.Failf("totals show %d passed, there were %d to %d", totals.Pass, certain, l.possible)
+		s.Failf("totals show %d admitted, want %d to %d", totals.Pass, certain, l.possible)
 	}
 	if n := c.InFlight(); n < 0 {
 		s.Failf("%d calls in flight", n)
@@ -102,7 +102,7 @@ func simCountersLate(t *testing.T, timed bool) {
 				}
 				totals := pass.read(s, c, least)
 				if totals.Pass < before.Pass || totals.Complete < before.Complete || totals.Exited < before.Exited {
-					s.Failf("totals went back from %+v to %+v", before, totals)
+					s.Failf("totals decreased from %+v to %+v", before, totals)
 				}
 				before = totals
 			}
@@ -110,16 +110,16 @@ func simCountersLate(t *testing.T, timed bool) {
 		s.Check(func() {
 			totals := c.Totals()
 			if totals.Pass != pass.certain || totals.Complete != done.certain || totals.Entered != totals.Exited {
-				s.Failf("totals in the end: %+v, want %d passed and %d completed", totals, pass.certain, done.certain)
+				s.Failf("totals at the end: %+v, want %d passed and %d completed", totals, pass.certain, done.certain)
 			}
 			if m := c.Minute(newest); m.Pass != pass.certain || m.Complete != done.certain {
 				s.Failf("the minute has %d passed and %d completed, want %d and %d", m.Pass, m.Complete, pass.certain, done.certain)
 			}
 			if n := c.Percentiles(newest).Count; timed && n != totals.Exited {
-				s.Failf("percentiles are of %d calls, %d exited", n, totals.Exited)
+				s.Failf("percentiles cover %d calls, %d exited", n, totals.Exited)
 			}
 			if n := c.InFlight(); n != 0 {
-				s.Failf("%d in flight in the end", n)
+				s.Failf("%d in flight at the end", n)
 			}
 			if second := c.Second(newest + layout.interval); second != (Counts{}) {
 				s.Failf("an interval later the second window has %+v", second)
@@ -175,7 +175,7 @@ func simCountersRest(t *testing.T, timed bool) {
 			want := Counts{Pass: pass.certain, Block: block.certain, Complete: done.certain, Exception: done.certain}
 			got := c.Totals()
 			if got.Pass != want.Pass || got.Block != want.Block || got.Complete != want.Complete || got.Exception != want.Exception || got.Entered != got.Exited {
-				s.Failf("totals in the end: %+v, want %+v", got, want)
+				s.Failf("totals at the end: %+v, want %+v", got, want)
 			}
 			idle := c.Idle(epoch + ms(300_000))
 			for p := range c.allLocked() {
@@ -280,7 +280,7 @@ func simCountersRelieve(t *testing.T, timed bool) {
 		s.Check(func() {
 			totals := c.Totals()
 			if totals.Pass != pass.certain || totals.Complete != done.certain || int64(totals.RT) != rt.certain || totals.Exited-most.Exited != totals.Entered-most.Entered {
-				s.Failf("totals in the end: %+v, want %d passed, %d completed, in %d", totals, pass.certain, done.certain, rt.certain)
+				s.Failf("totals at the end: %+v, want %d passed, %d completed, in %d", totals, pass.certain, done.certain, rt.certain)
 			}
 			if rest {
 				return

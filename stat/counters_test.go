@@ -452,7 +452,7 @@ func TestCountersWhileAReaderLooks(t *testing.T) {
 		at     int64
 	}{
 		{"on a new lane", func(*Counters) {}, epoch},
-		{"on a lane that rested a second", func(c *Counters) { c.AddBlock(1, epoch-ms(1000), 1) }, epoch},
+		{"on a lane that was idle for a second", func(c *Counters) { c.AddBlock(1, epoch-ms(1000), 1) }, epoch},
 		{"on a lane that rested a minute", func(c *Counters) { c.AddBlock(1, epoch-ms(61_000), 1) }, epoch},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -586,9 +586,9 @@ func TestCountersSeedWindow(t *testing.T) {
 			[]event{{0, 3}, {500, 4}}, 900, []event{{900, 7}, {1000, 4}, {1500, 0}}},
 		{"from whole seconds, at their newest", Shape{5 * time.Second, 5, false},
 			[]event{{0, 3}, {1400, 4}, {4000, 1}}, 4000, []event{{4000, 8}, {5000, 5}, {6000, 1}, {9000, 0}}},
-		{"from a second that is not over, at the newest that was moved there", Shape{2 * time.Second, 4, false},
+		{"from a second that has not ended, at the newest bucket moved there", Shape{2 * time.Second, 4, false},
 			[]event{{0, 3}, {500, 4}}, 1499, []event{{1499, 7}, {1999, 7}, {2000, 4}, {2500, 0}}},
-		{"what is older is not", Shape{2 * time.Second, 2, false},
+		{"older counts are not", Shape{2 * time.Second, 2, false},
 			[]event{{0, 3}, {2500, 4}}, 3000, []event{{3000, 4}}},
 		{"finer: to the newest that a lane bucket covers", Shape{time.Second, 10, false},
 			[]event{{0, 3}}, 450, []event{{450, 3}, {1399, 3}, {1400, 0}}},

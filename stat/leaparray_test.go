@@ -128,7 +128,7 @@ func TestLeapArrayScripts(t *testing.T) {
 			{0, valid(-20), false},
 			{0, valid(30), false},
 		},
-		"what is older than the ring is refused": {
+		"times older than the ring are rejected": {
 			{45, current, bucket{40, 1}},
 			{15, open, bucket{10, 1}},
 			{5, open, "refused"},

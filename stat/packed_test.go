@@ -21,5 +21,5 @@ func TestPackedCounts(t *testing.T) {
 		require.Equal(t, c, got)
 		require.Equal(t, []byte{8, 9}, rest)
 	}
-	require.Len(t, new(Counts).Pack(nil), 10, "a byte for each number that is 0")
+	require.Len(t, new(Counts).Pack(nil), 10, "one byte for each zero")
 }

@@ -27,7 +27,7 @@ func TestTallyLaneTouchesItsOwnCell(t *testing.T) {
 	for lane := uint32(1); lane < tallyCells; lane++ {
 		require.NotPanics(t, func() { tally.Add(lane, 2) }, "lane %d", lane)
 	}
-	require.Panics(t, func() { tally.Add(0, 2) }, "nothing would be noticed here")
+	require.Panics(t, func() { tally.Add(0, 2) }, "the test would detect nothing here")
 
 	require.NoError(t, syscall.Mprotect(memory[:page], syscall.PROT_READ|syscall.PROT_WRITE))
 	require.EqualValues(t, 2*(tallyCells-1), tally.Load())

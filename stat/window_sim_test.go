@@ -282,7 +282,7 @@ func TestSimWindow(t *testing.T) {
 			c.sum(epoch + c.w.width)
 			c.sum(late)
 			if !c.history.Linearizable(&c.twin, (*naive).clone) {
-				s.Failf("no serial order gives these answers (began-ended):\n%v", &c.history)
+				s.Failf("no serial order gives these results (began-ended):\n%v", &c.history)
 			}
 		})
 	})
@@ -332,7 +332,7 @@ func TestSimWindowThatLends(t *testing.T) {
 			c.sum(epoch + w.width)
 			c.sum(epoch + 2*w.width)
 			if !c.history.Linearizable(&c.twin, (*naive).clone) {
-				s.Failf("no serial order gives these answers (began-ended):\n%v", &c.history)
+				s.Failf("no serial order gives these results (began-ended):\n%v", &c.history)
 			}
 		})
 	})
@@ -362,7 +362,7 @@ func TestSimWindowThatBeginsToLendEverySchedule(t *testing.T) {
 		})
 		s.Check(func() {
 			if sum := w.Sum(epoch); admitted > 1 || sum != int64(admitted)+1 {
-				s.Failf("%d admitted within a limit of 1, and the window holds %d with another call", admitted, sum)
+				s.Failf("%d admitted with a limit of 1, and the window holds %d including another call", admitted, sum)
 			}
 		})
 	})
@@ -387,7 +387,7 @@ func TestSimWindowEverySchedule(t *testing.T) {
 		}
 		s.Check(func() {
 			if sum := w.Sum(epoch); admitted != 2 || sum != 3 {
-				s.Failf("%d admitted beside the 1 there was, the window holds %d; want 2 and 3", admitted, sum)
+				s.Failf("%d admitted in addition to 1, the window holds %d; want 2 and 3", admitted, sum)
 			}
 		})
 	})

@@ -66,7 +66,7 @@ func TestWindowScripts(t *testing.T) {
 		shape Shape
 		steps []step
 	}{
-		{"a full window opens as its oldest bucket leaves", Shape{time.Second, 2, false}, []step{
+		{"a full window has room when its oldest bucket expires", Shape{time.Second, 2, false}, []step{
 			{0, add(6, 10), true},
 			{499, add(5, 10), false},
 			{500, add(4, 10), true},
@@ -75,32 +75,32 @@ func TestWindowScripts(t *testing.T) {
 			{1000, add(6, 10), true},
 			{1000, add(1, 10), false},
 		}},
-		{"a strict window keeps one bucket more", Shape{time.Second, 2, true}, []step{
+		{"a strict window keeps one more bucket", Shape{time.Second, 2, true}, []step{
 			{0, add(6, 10), true},
 			{1000, add(5, 10), false},
 			{1499, add(5, 10), false},
 			{1500, add(5, 10), true},
 		}},
-		{"one bucket tumbles", Shape{time.Second, 1, false}, []step{
+		{"one bucket makes a tumbling window", Shape{time.Second, 1, false}, []step{
 			{999, add(10, 10), true},
 			{999, add(1, 10), false},
 			{1000, add(10, 10), true},
 		}},
-		{"a cancel opens the window at once", Shape{time.Second, 2, false}, []step{
+		{"a cancel makes room immediately", Shape{time.Second, 2, false}, []step{
 			{0, add(10, 10), true},
 			{0, add(1, 10), false},
 			{0, cancel(0, 3), int64(7)},
 			{0, add(4, 10), false},
 			{0, add(3, 10), true},
 		}},
-		{"a cancel in a bucket that has left changes nothing", Shape{time.Second, 2, false}, []step{
+		{"a cancel in an expired bucket changes nothing", Shape{time.Second, 2, false}, []step{
 			{0, add(10, 10), true},
 			{1000, add(10, 10), true},
 			{1000, cancel(0, 10), int64(10)},
 			{1000, cancel(-5000, 10), int64(10)},
 			{1000, cancel(5000, 10), int64(10)},
 		}},
-		{"a limit of zero blocks, whatever the time", Shape{time.Second, 2, false}, []step{
+		{"a limit of zero rejects at any time", Shape{time.Second, 2, false}, []step{
 			{0, add(1, 0), false}, {3000, add(1, 0), false}, {0, add(1, 0), false}, {3000, sum, int64(0)},
 		}},
 		{"a late caller joins the newest bucket", Shape{time.Second, 2, false}, []step{
@@ -121,13 +121,13 @@ func TestWindowScripts(t *testing.T) {
 			{1000, add(1, 10), true},
 		}},
 		// known bug 24: nor is any call rejected for more than an interval after a step forward
-		{"a step ahead", Shape{time.Second, 2, false}, []step{
+		{"a step forward", Shape{time.Second, 2, false}, []step{
 			{0, add(10, 10), true},
 			{365 * 24 * 3600 * 1000, add(10, 10), true},
 			{365*24*3600*1000 + 999, add(1, 10), false},
 			{365*24*3600*1000 + 1000, add(1, 10), true},
 		}},
-		{"only what expires can be borrowed", Shape{time.Second, 2, false}, []step{
+		{"only units that expire can be borrowed", Shape{time.Second, 2, false}, []step{
 			{0, add(4, 10), true},
 			{500, add(6, 10), true},
 			{600, borrow(5, 10, 500*time.Millisecond), "no"},
@@ -141,7 +141,7 @@ func TestWindowScripts(t *testing.T) {
 			{1500, add(7, 10), false},
 			{1500, add(6, 10), true},
 		}},
-		{"what is borrowed holds the present too", Shape{time.Second, 2, false}, []step{
+		{"borrowed units limit the current bucket too", Shape{time.Second, 2, false}, []step{
 			{0, add(2, 10), true},
 			{500, add(8, 10), true},
 			{500, borrow(2, 10, time.Second), "500ms"},
@@ -159,7 +159,7 @@ func TestWindowScripts(t *testing.T) {
 			{500, borrow(5, 10, 1001*time.Millisecond), "1s"},
 			{1500, sum, int64(10)},
 		}},
-		{"retry: when room is made, or never", Shape{time.Second, 2, false}, []step{
+		{"retry when there is room, or never", Shape{time.Second, 2, false}, []step{
 			{0, retry(10, 10), "0s"},
 			{0, retry(11, 10), "no"},
 			{0, add(4, 10), true},
@@ -169,7 +169,7 @@ func TestWindowScripts(t *testing.T) {
 			{600, retry(10, 10), "900ms"},
 		}},
 		// found by review: a whole bucket was borrowed, and a retry was reported as useless
-		{"retry: after what is borrowed", Shape{time.Second, 2, false}, []step{
+		{"retry after borrowed units", Shape{time.Second, 2, false}, []step{
 			{0, add(10, 10), true},
 			{500, borrow(10, 10, time.Second), "500ms"},
 			{500, retry(1, 10), "1.5s"},
@@ -177,7 +177,7 @@ func TestWindowScripts(t *testing.T) {
 			{2000, add(1, 10), true},
 		}},
 		// found by review: room that borrowed units fill again is not free
-		{"retry: not before what is borrowed", Shape{time.Second, 4, false}, []step{
+		{"retry not before borrowed units", Shape{time.Second, 4, false}, []step{
 			{0, add(2, 10), true},
 			{250, add(8, 10), true},
 			{250, borrow(8, 10, 2*time.Second), "1s"},
@@ -343,7 +343,7 @@ func (p *pair) step(r *rand.Rand) (did string, got, want any) {
 		if !ok {
 			got = "no"
 			if after := stateOf(w); before.head == m.head && fmt.Sprint(before) != fmt.Sprint(after) {
-				got = fmt.Sprintf("refused, but %v became %v", before, after)
+				got = fmt.Sprintf("rejected, but %v became %v", before, after)
 			}
 		}
 		want = "no"
@@ -373,7 +373,7 @@ func (p *pair) step(r *rand.Rand) (did string, got, want any) {
 		wait, bucket, ok := w.TryBorrow(now, n, limit, time.Duration(maxWait))
 		did, got = fmt.Sprintf("TryBorrow(%d, %d, %d)", n, limit, maxWait), fmt.Sprint(int64(wait), bucket, ok, int64(can), could)
 		if after := stateOf(w); !ok && fmt.Sprint(before) != fmt.Sprint(after) {
-			got = fmt.Sprintf("refused, but %v became %v", before, after)
+			got = fmt.Sprintf("rejected, but %v became %v", before, after)
 		}
 		mwait, mbucket, mok := m.borrow(now, n, limit, maxWait)
 		want = fmt.Sprint(mwait, mbucket, mok, mwait, mok)
@@ -666,7 +666,7 @@ func TestWindowBoundsOverRealTime(t *testing.T) {
 				{n * width, limit, shape.Strict},
 			} {
 				if got, at := most(events, bound.length); bound.holds && got > bound.units {
-					t.Fatalf("%+v, limit %d: %d units in %v from %d ns on, at most %d",
+					t.Fatalf("%+v, limit %d: %d units in %v starting at %d ns, at most %d allowed",
 						shape, limit, got, time.Duration(bound.length), at-epoch, bound.units)
 				}
 			}
@@ -782,10 +782,10 @@ func TestWindowWithinLooksWhereTheBucketCounts(t *testing.T) {
 	bucket, ok := w.TryAdd(0, epoch, 1, 3)
 	require.True(t, ok)
 	w.AddAt(0, epoch+ms(500), epoch+ms(1000), 5)
-	require.True(t, w.Within(bucket, 3), "it leaves as the five open")
+	require.True(t, w.Within(bucket, 3), "it expires when the five open")
 	require.True(t, w.Within(bucket, 1))
 	require.False(t, w.Within(bucket, 0))
-	require.True(t, w.Within(bucket-9, 0), "it has left")
+	require.True(t, w.Within(bucket-9, 0), "it has expired")
 }
 
 // known bug 72: a window of another shape starts with the units of the old window.
@@ -871,8 +871,8 @@ func TestWindowMoveStaysUnderItsLimit(t *testing.T) {
 	require.Equal(t, bucket+1, w.Move(bucket, epoch+ms(500), 4, 7))
 	require.Zero(t, w.Sum(epoch))
 	require.EqualValues(t, 7, w.Waiting(epoch))
-	require.Equal(t, bucket+2, w.Move(bucket+1, epoch+ms(1e6), 4, 10), "as far as it can look ahead")
-	require.Equal(t, bucket-7, w.Move(bucket-7, epoch+ms(500), 4, 10), "a bucket that has left")
+	require.Equal(t, bucket+2, w.Move(bucket+1, epoch+ms(1e6), 4, 10), "the maximum look-ahead")
+	require.Equal(t, bucket-7, w.Move(bucket-7, epoch+ms(500), 4, 10), "an expired bucket")
 	require.EqualValues(t, 7, w.Waiting(epoch))
 }
 
@@ -886,7 +886,7 @@ func TestWindowRebook(t *testing.T) {
 	wait, bucket, ok := w.Rebook(epoch+ms(500), held, 2, 1, time.Second)
 	require.False(t, ok)
 	require.Zero(t, wait)
-	require.Equal(t, held, bucket, "refused: they stay")
+	require.Equal(t, held, bucket, "a rejected move leaves them in place")
 	require.Equal(t, before, stateOf(w))
 
 	wait, bucket, ok = w.Rebook(epoch+ms(500), held, 2, 3, time.Second)
@@ -897,7 +897,7 @@ func TestWindowRebook(t *testing.T) {
 	require.EqualValues(t, 2, w.Waiting(epoch+ms(500)))
 
 	wait, bucket, ok = w.Rebook(epoch+ms(9000), bucket, 2, 0, time.Second)
-	require.True(t, ok, "what has left was granted long ago")
+	require.True(t, ok, "expired units were granted long ago")
 	require.Zero(t, wait)
 	require.Equal(t, held+1, bucket)
 }

@@ -115,7 +115,7 @@ func (l *lineage) step(t testing.TB, r *rand.Rand) (did string) {
 		switch r.IntN(8) {
 		case 0:
 			l.handOver(t, r, i)
-			return fmt.Sprintf("%d goes on from %d", len(l.windows)-1, i)
+			return fmt.Sprintf("%d continues %d", len(l.windows)-1, i)
 		case 1:
 			at := l.now + r.Int64N(m.width*(m.ahead+3))
 			receipt := w.AddAt(0, l.now, at, n)

@@ -66,7 +66,7 @@ func TestWindowLendsWhereContended(t *testing.T) {
 		_, ok := w.TryAdd(1, now, 1, 1<<30)
 		require.True(t, ok)
 	}
-	require.Equal(t, before, w.load(), "calls that spend write to no common word")
+	require.Equal(t, before, w.load(), "calls that spend write to no shared word")
 	require.Zero(t, w.lanesHold())
 
 	if !lending.Always {
@@ -93,12 +93,12 @@ func TestWindowCollectsBeforeItRefuses(t *testing.T) {
 	w.TryAdd(1, epoch, 1, limit)
 	require.Positive(t, w.lanesHold())
 	w.Cancel(bucket, 3)
-	require.Positive(t, w.lanesHold(), "who gives back collects nothing")
+	require.Positive(t, w.lanesHold(), "a call that gives back collects nothing")
 	require.EqualValues(t, limit-1, w.Room(epoch, limit))
 
 	w.TryAdd(1, epoch, 1, limit)
 	_, ok = w.TryAdd(0, epoch, limit-2, limit)
-	require.True(t, ok, "what the other lane holds is room")
+	require.True(t, ok, "units that the other lane holds are room")
 	_, ok = w.TryAdd(1, epoch, 1, limit)
 	require.False(t, ok)
 	require.EqualValues(t, limit, w.Sum(epoch))
@@ -119,10 +119,10 @@ func TestLentUnitsEndWithTheirBucket(t *testing.T) {
 	w.TryAdd(1, epoch+ms(500), 1, 1000)
 	require.Zero(t, w.credits.Load().Of(0).Load()&lending.CreditUnits)
 	require.EqualValues(t, 2, w.Sum(epoch+ms(500)))
-	require.EqualValues(t, 1, w.Sum(epoch+ms(1000)), "what was taken in the first bucket has expired")
+	require.EqualValues(t, 1, w.Sum(epoch+ms(1000)), "units taken in the first bucket have expired")
 	w.TryBorrow(epoch+ms(1000), 1, 1, time.Second)
 	w.TryAdd(0, epoch+ms(1000), 1, 1000)
-	require.Zero(t, w.lanesHold(), "nothing is lent while units are borrowed")
+	require.Zero(t, w.lanesHold(), "no units are lent while units are borrowed")
 }
 
 // Callers on all lanes use several limits, while others read, give back and advance the time: each
@@ -169,7 +169,7 @@ func TestLendingWindowIsExact(t *testing.T) {
 			}
 			require.EqualValues(t, limit, admitted.Load(), "round %d", round)
 			require.EqualValues(t, limit, w.Sum(now), "round %d", round)
-			assert.Zero(t, early.Load(), "round %d: refused while there was room", round)
+			assert.Zero(t, early.Load(), "round %d: rejected while there was room", round)
 		}
 	}
 }

@@ -115,7 +115,7 @@ func TestCoarseClockReadsOnceAMillisecondWhileTrafficIsDense(t *testing.T) {
 		now := func() time.Duration { return time.Duration(c.Now() - began) }
 
 		time.Sleep(300 * time.Microsecond)
-		assert.Equal(t, 300*time.Microsecond, now(), "few readings are exact")
+		assert.Equal(t, 300*time.Microsecond, now(), "a few readings are exact")
 		dense(c)
 		time.Sleep(300 * time.Microsecond)
 		assert.Equal(t, 300*time.Microsecond, now(), "many are not")
@@ -123,7 +123,7 @@ func TestCoarseClockReadsOnceAMillisecondWhileTrafficIsDense(t *testing.T) {
 			before := now()
 			time.Sleep(time.Millisecond)
 			synctest.Wait()
-			assert.Equal(t, before+time.Millisecond, now(), "but no later than a millisecond")
+			assert.Equal(t, before+time.Millisecond, now(), "but at most a millisecond late")
 		}
 	})
 }

@@ -47,7 +47,7 @@ func TestNapEndsAtItsTimeAtTheLatest(t *testing.T) {
 		c.AwaitParked(1)
 		n.WakeAt(now + int64(time.Hour))
 		c.Advance(time.Minute)
-		require.Zero(t, c.Parked(), "its minute is over")
+		require.Zero(t, c.Parked(), "its minute has passed")
 		assert.Equal(t, now+int64(time.Minute), <-slept)
 	})
 }

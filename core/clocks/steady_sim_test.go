@@ -31,10 +31,10 @@ func TestSimSteady(t *testing.T) {
 					before := latest
 					now := clock.Now()
 					if now < before-readingGrain {
-						s.Failf("%v earlier than a reading before", time.Duration(before-now))
+						s.Failf("%v earlier than a previous reading", time.Duration(before-now))
 					}
 					if now > begin+passed {
-						s.Failf("%v more than has passed", time.Duration(now-begin-passed))
+						s.Failf("%v more than the time that has passed", time.Duration(now-begin-passed))
 					}
 					latest = max(latest, now)
 				}

@@ -91,9 +91,9 @@ func TestCPU(t *testing.T) {
 		{"v2, a quarter, all of it", busy.with(own("0::/")).with(v2(cg, "25000 100000", 1000)), then.with(v2(cg, "25000 100000", 1250)), 1},
 		{"v2, two CPUs", busy.with(own("0::/")).with(v2(cg, "200000 100000", 0)), then.with(v2(cg, "200000 100000", 500)), 0.25},
 		{"v2, max", busy.with(own("0::/")).with(v2(cg, "max 100000", 0)), then.with(v2(cg, "max 100000", 125)), max(0.5, process)},
-		{"v2, the group around it is fuller", busy.with(own("0::/pod/app")).with(v2(cg+"/pod/app", "100000 100000", 0)).with(v2(cg+"/pod", "200000 100000", 0)),
+		{"v2, the enclosing group is fuller", busy.with(own("0::/pod/app")).with(v2(cg+"/pod/app", "100000 100000", 0)).with(v2(cg+"/pod", "200000 100000", 0)),
 			then.with(v2(cg+"/pod/app", "100000 100000", 125)).with(v2(cg+"/pod", "200000 100000", 1800)), 0.9},
-		{"v2, only the group around it has a share", busy.with(own("0::/pod/app")).with(v2(cg+"/pod/app", "max 100000", 0)).with(v2(cg+"/pod", "50000 100000", 0)),
+		{"v2, only the enclosing group has a share", busy.with(own("0::/pod/app")).with(v2(cg+"/pod/app", "max 100000", 0)).with(v2(cg+"/pod", "50000 100000", 0)),
 			then.with(v2(cg+"/pod/app", "max 100000", 125)).with(v2(cg+"/pod", "50000 100000", 300)), 0.6},
 		{"v2, the name is the host's", busy.with(own("0::/kubepods/pod7/abc")).with(v2(cg, "25000 100000", 0)), then.with(v2(cg, "25000 100000", 125)), 0.5},
 		{"v2, no files", busy.with(own("0::/user.slice")), then, max(0.5, process)},
@@ -101,13 +101,13 @@ func TestCPU(t *testing.T) {
 
 		{"v1, a quarter of a CPU", busy.with(own("5:memory:/x\n4:cpu,cpuacct:/docker/7\n1:name=systemd:/")).with(v1(cg+"/cpu,cpuacct/docker/7", 25000, 0)),
 			then.with(v1(cg+"/cpu,cpuacct/docker/7", 25000, 125)), 0.5},
-		{"v1, in the container's own place", busy.with(own("4:cpuacct,cpu:/docker/7")).with(v1(cg+"/cpu", 25000, 0)),
+		{"v1, in the container's own location", busy.with(own("4:cpuacct,cpu:/docker/7")).with(v1(cg+"/cpu", 25000, 0)),
 			then.with(v1(cg+"/cpu", 25000, 250)), 1},
 		{"v1, no share", busy.with(own("4:cpu,cpuacct:/")).with(v1(cg+"/cpu,cpuacct", -1, 0)), then.with(v1(cg+"/cpu,cpuacct", -1, 125)), max(0.5, process)},
-		{"v1, the controllers apart", busy.with(own("2:cpuacct:/a\n1:cpu:/a\n0::/")).with(tree{
+		{"v1, separate controllers", busy.with(own("2:cpuacct:/a\n1:cpu:/a\n0::/")).with(tree{
 			cg + "/cpu/a/cpu.cfs_quota_us": "25000\n", cg + "/cpu/a/cpu.cfs_period_us": "100000\n", cg + "/cpuacct/a/cpuacct.usage": "0\n"}),
 			then.with(tree{cg + "/cpuacct/a/cpuacct.usage": "125000000\n"}), 0.5},
-		{"v1 beside v2", busy.with(own("1:cpu:/\n0::/")).with(v1(cg+"/cpu", 25000, 0)).with(v2(cg, "max 100000", 0)),
+		{"v1 and v2", busy.with(own("1:cpu:/\n0::/")).with(v1(cg+"/cpu", 25000, 0)).with(v2(cg, "max 100000", 0)),
 			then.with(v1(cg+"/cpu", 25000, 125)), 0.5},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestCPU(t *testing.T) {
 			source := host.Local(root)
 			use, err := source.CPU(0)
 			require.NoError(t, err)
-			assert.Negative(t, use, "nothing is known before the second sample")
+			assert.Negative(t, use, "the use is unknown before the second sample")
 			change(tt.after)
 			use, err = source.CPU(int64(time.Second))
 			require.NoError(t, err)
@@ -174,7 +174,7 @@ func TestOddMachines(t *testing.T) {
 		change(machineOf(40_000, 500))
 		use, err = source.CPU(2)
 		require.NoError(t, err)
-		assert.Negative(t, use, "the counters went back: nothing is known")
+		assert.Negative(t, use, "the counters went back: the use is unknown")
 	}
 }
 

@@ -61,7 +61,7 @@ func TestPatternWorkIsABound(t *testing.T) {
 			closest = max(closest, float64(took)/float64(bound))
 		}
 	}
-	assert.Greater(t, closest, 0.6, "and it is not far off")
+	assert.Greater(t, closest, 0.6, "and the bound is not far off")
 }
 
 // drawnPattern draws a random expression of at most the given depth.

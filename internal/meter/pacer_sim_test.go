@@ -100,7 +100,7 @@ func TestSimTurns(t *testing.T) {
 		s.Check(func() {
 			runs.check(s)
 			if q.queue.length != 0 || q.queue.cost != (Moment{}) || q.queue.front != (Moment{}) {
-				s.Failf("%d are left, of %v", q.queue.length, q.queue.cost)
+				s.Failf("%d calls are left, of %v", q.queue.length, q.queue.cost)
 			}
 		})
 	})
@@ -176,7 +176,7 @@ func (r *spacedRuns) run(s *schedules.Schedule, x spacedRun, came, announced, no
 	case now > max(announced, came) && !r.loose, x.at.ns > announced:
 		s.Failf("call %d runs at %d, later than announced: %d", x.number, now, announced)
 	case now > due && !r.loose:
-		s.Failf("call %d runs at %d, and could have run at %d", x.number, now, due)
+		s.Failf("call %d runs at %d, but could have run at %d", x.number, now, due)
 	}
 }
 

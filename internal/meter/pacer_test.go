@@ -235,7 +235,7 @@ func TestLateCallDelaysNobody(t *testing.T) {
 	assert.EqualValues(t, 200, b.Come(260, 200))
 	assert.Equal(t, []state{granted, granted, waits}, []state{a.state, b.state, c.state})
 	assert.EqualValues(t, 100, a.at.ns)
-	assert.EqualValues(t, 650, s.comes(650, 1).until, "nobody is before it")
+	assert.EqualValues(t, 650, s.comes(650, 1).until, "no call is before it")
 }
 
 // A departure takes effect at the latest time that other calls have seen, if its own time is older.
@@ -302,7 +302,7 @@ func TestCallRunsBeforeItsTime(t *testing.T) {
 	assert.Equal(t, []state{granted, granted, waits}, []state{a.state, b.state, c.state})
 	assert.EqualValues(t, 100, a.looks())
 	a.Leave(10)
-	assert.EqualValues(t, 300, c.looks(), "b has run, so a leaves in vain")
+	assert.EqualValues(t, 300, c.looks(), "b has run, so a's departure has no effect")
 	b.Drop(10)
 	c.Drop(10)
 	assert.Zero(t, s.q.queue.length)
@@ -398,7 +398,7 @@ func TestWhoComesAfterAStall(t *testing.T) {
 		assert.Equal(t, tt.at*ms, tt.c.Come(300*ms, 300*ms))
 	}
 	a.Leave(305 * ms)
-	assert.Equal(t, 310*ms, b.called, "it moves up")
+	assert.Equal(t, 310*ms, b.called, "it advances")
 	assert.Equal(t, 310*ms, b.Come(310*ms, 310*ms))
 	assert.Equal(t, 320*ms, c.Come(320*ms, 320*ms))
 }
@@ -431,13 +431,13 @@ func TestTurnsAreOvertaken(t *testing.T) {
 		runs      []int64 // times of all calls, in their order
 	}{
 		{"one", []int64{1, 1}, []int64{1}, []int64{100}, []int64{100, 200, 300}},
-		{"every second one", []int64{1, 1, 1}, []int64{1, 1}, []int64{100, 300}, []int64{100, 200, 300, 400, 500}},
-		{"nobody is left to overtake", []int64{1, 1}, []int64{1, 1, 1, 1}, []int64{100, 300, 500, 600}, []int64{100, 200, 300, 400, 500, 600}},
-		{"a large one", []int64{1, 1, 1, 1}, []int64{3}, []int64{500}, []int64{100, 200, 500, 600, 700}},
-		{"one that nobody can pay for", []int64{1, 1}, []int64{3}, []int64{500}, []int64{100, 200, 500}},
-		{"one behind that", []int64{1, 1}, []int64{3, 1}, []int64{500, 600}, []int64{100, 200, 500, 600}},
-		{"several before a large one", []int64{3, 1}, []int64{1, 1, 1, 1}, []int64{100, 200, 300, 700}, []int64{100, 200, 300, 600, 700, 800}},
-		{"what is left pays with the next one", []int64{3, 2}, []int64{2, 2}, []int64{200, 700}, []int64{200, 500, 700, 900}},
+		{"every second call", []int64{1, 1, 1}, []int64{1, 1}, []int64{100, 300}, []int64{100, 200, 300, 400, 500}},
+		{"no call is left to pass", []int64{1, 1}, []int64{1, 1, 1, 1}, []int64{100, 300, 500, 600}, []int64{100, 200, 300, 400, 500, 600}},
+		{"a large call", []int64{1, 1, 1, 1}, []int64{3}, []int64{500}, []int64{100, 200, 500, 600, 700}},
+		{"a call that no other can pay for", []int64{1, 1}, []int64{3}, []int64{500}, []int64{100, 200, 500}},
+		{"a call behind that", []int64{1, 1}, []int64{3, 1}, []int64{500, 600}, []int64{100, 200, 500, 600}},
+		{"several before a large call", []int64{3, 1}, []int64{1, 1, 1, 1}, []int64{100, 200, 300, 700}, []int64{100, 200, 300, 600, 700, 800}},
+		{"the remainder pays together with the next call", []int64{3, 2}, []int64{2, 2}, []int64{200, 700}, []int64{200, 500, 700, 900}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newSpaced(t)
@@ -464,7 +464,7 @@ func TestOrderOfTurnsStands(t *testing.T) {
 	other := s.comes(0, 1) // announced 300
 	assert.EqualValues(t, 300, s.overtakes(0, 1).until)
 	c := s.overtakes(0, 1)
-	assert.EqualValues(t, 500, c.until, "behind the other one, which has paid")
+	assert.EqualValues(t, 500, c.until, "behind the other call, which has paid")
 	assert.EqualValues(t, 100, a.Come(100, 100))
 	assert.EqualValues(t, 600, s.overtakes(100, 1).until)
 	assert.EqualValues(t, 200, b.Come(200, 200))
@@ -500,7 +500,7 @@ func TestWhoIsOvertakenAfterSomebodyLeft(t *testing.T) {
 	a.Leave(10)
 	assert.EqualValues(t, 300, last.Come(10, 10), "it isn't woken until it is first")
 	last.Leave(20)
-	assert.EqualValues(t, 200, s.overtakes(20, 1).until, "b pays: a, which did, is gone")
+	assert.EqualValues(t, 200, s.overtakes(20, 1).until, "b pays, because a, which had paid, has left")
 	assert.EqualValues(t, 400, s.overtakes(20, 1).until, "c pays, and b runs before")
 	b.Leave(30)
 	c.Leave(30)
@@ -662,7 +662,7 @@ func TestTurnsWaitsAreInRange(t *testing.T) {
 			if x.first {
 				require.LessOrEqual(t, comes, x.announced, "later than announced")
 			} else if x.state == waits {
-				require.Greater(t, comes, at, "it would sleep for nothing")
+				require.Greater(t, comes, at, "it would sleep in vain")
 			}
 			return x.state != waits
 		})

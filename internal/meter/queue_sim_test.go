@@ -187,10 +187,10 @@ func TestSimQueue(t *testing.T) {
 		}
 		s.Check(func() {
 			if g.Held() != 0 || g.InUse() != 0 || g.Queued() != 0 || g.UnitsQueued() != 0 {
-				s.Failf("%d held, %d queued in the end", g.Held(), g.Queued())
+				s.Failf("%d held, %d queued at the end", g.Held(), g.Queued())
 			}
 			if !history.Linearizable(&queueTwin{state: make(map[int]state)}, (*queueTwin).clone) {
-				s.Failf("no serial order gives these answers (began-ended):\n%v", &history)
+				s.Failf("no serial order gives these results (began-ended):\n%v", &history)
 			}
 		})
 	})
@@ -284,7 +284,7 @@ func TestSimQueueEverySchedule(t *testing.T) {
 		}
 		s.Check(func() {
 			if ran < 1 || g.InUse() != 0 || g.Held() != 0 || g.Queued() != 0 {
-				s.Failf("%d ran; %d held and %d queued in the end", ran, g.Held(), g.Queued())
+				s.Failf("%d ran; %d held and %d queued at the end", ran, g.Held(), g.Queued())
 			}
 		})
 	})

@@ -42,11 +42,11 @@ func TestSimSemaphore(t *testing.T) {
 		}
 		s.Check(func() {
 			if g.Held() != 0 || g.InUse() != 0 {
-				s.Failf("%d held and %d in use in the end", g.Held(), g.InUse())
+				s.Failf("%d held and %d in use at the end", g.Held(), g.InUse())
 			}
 			clone := func(n *int64) *int64 { c := *n; return &c }
 			if !history.Linearizable(new(int64), clone) {
-				s.Failf("no serial order gives these answers (began-ended):\n%v", &history)
+				s.Failf("no serial order gives these results (began-ended):\n%v", &history)
 			}
 		})
 	})
@@ -103,7 +103,7 @@ func TestSimSemaphoreEverySchedule(t *testing.T) {
 		}
 		s.Check(func() {
 			if ran != 2 || g.Held() != 2 {
-				s.Failf("%d ran, %d held in the end", ran, g.Held())
+				s.Failf("%d ran, %d held at the end", ran, g.Held())
 			}
 		})
 	})
@@ -134,7 +134,7 @@ func TestSimSemaphoreGivenBackEverySchedule(t *testing.T) {
 		}
 		s.Check(func() {
 			if ran < 1 || g.Held() != 0 {
-				s.Failf("%d ran, %d held in the end", ran, g.Held())
+				s.Failf("%d ran, %d held at the end", ran, g.Held())
 			}
 		})
 	})
@@ -161,7 +161,7 @@ func TestSimSemaphoreThatLendsEverySchedule(t *testing.T) {
 					return
 				}
 				if n := running.Add(1); n > 1 {
-					s.Failf("%d run side by side", n)
+					s.Failf("%d run at once", n)
 				}
 				ran++
 				running.Add(-1)
@@ -170,7 +170,7 @@ func TestSimSemaphoreThatLendsEverySchedule(t *testing.T) {
 		}
 		s.Check(func() {
 			if g.Held() != 0 || !g.TryAcquire(0, 1, 1) {
-				s.Failf("%d ran, %d held in the end", ran, g.Held())
+				s.Failf("%d ran, %d held at the end", ran, g.Held())
 			}
 		})
 	})

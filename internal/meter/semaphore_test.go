@@ -31,11 +31,11 @@ func TestSemaphoreScripts(t *testing.T) {
 			{does(func(g *Semaphore) { g.Release(0, 2) }), int64(1)},
 			{take(2, 3), true},
 		},
-		"a limit below what is in use": {
+		"a limit below the units in use": {
 			{take(5, 5), true}, {take(1, 3), false}, {fits(0, 3), false}, {fits(0, 5), true},
 		},
 		"a limit of zero": {{take(1, 0), false}, {fits(1, 0), false}},
-		"whatever the total": {
+		"regardless of the total": {
 			{does(func(g *Semaphore) { g.Acquire(0, 7) }), int64(7)}, {take(1, 7), false}, {take(1, 8), true},
 		},
 		"huge costs": { // known bug 34
@@ -46,7 +46,7 @@ func TestSemaphoreScripts(t *testing.T) {
 			{take(maxInUse-1, math.MaxInt64), true}, {take(1, math.MaxInt64), false}, {fits(1, math.MaxInt64), false},
 			{does(func(g *Semaphore) { g.Release(0, maxInUse) }), int64(0)},
 		},
-		"calls that it never saw": {
+		"unseen calls": {
 			{does(func(g *Semaphore) { g.Seed(3) }), int64(3)},
 			{take(2, 4), false}, {take(1, 4), true}, {take(1, 4), false},
 			{does(func(g *Semaphore) { g.ReleaseUnseen(2) }), int64(2)},
@@ -72,7 +72,7 @@ func TestSemaphoreScripts(t *testing.T) {
 		"seeded with nothing": {
 			{does((*Semaphore).Begin), int64(0)}, {does(func(g *Semaphore) { g.Seed(0) }), int64(0)}, {settling, false},
 		},
-		"units that are counted elsewhere as well": {
+		"units that are also counted elsewhere": {
 			{take(3, 9), true},
 			{does(func(g *Semaphore) { g.Confirm(2) }), int64(3)},
 			{func(g *Semaphore) any { return g.Confirmed() }, int64(2)},
@@ -156,7 +156,7 @@ func contend(g *Semaphore) {
 // count nowhere else; calls that reject, join the queue or read the semaphore collect them first.
 func TestSemaphoreThatLends(t *testing.T) {
 	for name, does := range map[string]func(g *Semaphore){
-		"who would be refused": func(g *Semaphore) {
+		"a call that would be rejected": func(g *Semaphore) {
 			require.True(t, g.TryAcquire(2, 3, 3))
 			require.False(t, g.TryAcquire(2, 1, 3))
 		},
@@ -170,7 +170,7 @@ func TestSemaphoreThatLends(t *testing.T) {
 			got, _ := g.Join(2, Claim{Units: 3, Limit: 3, Revision: 1, Queue: 1})
 			require.True(t, got)
 			_, w := g.Join(2, Claim{Units: 1, Limit: 3, Revision: 1, Queue: 1})
-			require.False(t, g.TryReleaseOn(0, 2), "somebody waits for them")
+			require.False(t, g.TryReleaseOn(0, 2), "a call waits for them")
 			g.Release(0, 2)
 			require.True(t, w.Granted())
 		},
@@ -179,28 +179,28 @@ func TestSemaphoreThatLends(t *testing.T) {
 			got, _ := g.Join(0, Claim{Units: 2, Limit: 1, Revision: 2})
 			require.False(t, got)
 		},
-		"who has none in the lane": func(g *Semaphore) {
+		"a call without units in its lane": func(g *Semaphore) {
 			require.True(t, g.TryAcquire(1, 1, 4))
 			require.EqualValues(t, 4, total(g.word.Load()), "3 are with lane 0")
 			require.EqualValues(t, 1, g.InUse())
 		},
-		"who takes them": func(g *Semaphore) {
+		"a call that takes them": func(g *Semaphore) {
 			word := g.word.Load()
 			require.True(t, g.TryAcquire(0, 2, 3))
 			require.True(t, g.TryJoinOn(0, 1, 3, 1))
 			require.True(t, g.TryReleaseOn(0, 3))
 			g.Acquire(0, 2)
 			g.Release(0, 2)
-			require.Equal(t, word, g.word.Load(), "nobody has written to the word")
+			require.Equal(t, word, g.word.Load(), "no call has written to the word")
 		},
 		"many": func(g *Semaphore) {
 			g.Acquire(0, 10*maxCredit)
 			for range 10 * maxCredit {
 				g.Release(0, 1)
 			}
-			require.LessOrEqual(t, total(g.word.Load()), int64(maxCredit), "a lane keeps so many")
+			require.LessOrEqual(t, total(g.word.Load()), int64(maxCredit), "a lane keeps at most so many")
 		},
-		"what is not used any more": func(g *Semaphore) {
+		"unused units": func(g *Semaphore) {
 			g.Rest()
 			require.Zero(t, g.InUse())
 		},
@@ -248,7 +248,7 @@ func TestSemaphoreThatLendsUnderACrowd(t *testing.T) {
 	})
 	require.Zero(t, over.Load())
 	require.Zero(t, g.InUse())
-	t.Logf("%d of %d refused", refused.Load(), 16*rounds(8000))
+	t.Logf("%d of %d rejected", refused.Load(), 16*rounds(8000))
 }
 
 // known bug 164: a semaphore without contention needs no more memory than before; one under

@@ -201,7 +201,7 @@ func TestTokenBucketSetUnit(t *testing.T) {
 	b.refuses(t, epoch+ms(25), 3, 5, 5*time.Millisecond)
 	b.SetUnit(epoch+ms(25), Moment{ns: maxCost})
 	b.SetUnit(epoch+ms(25), Moment{ns: 1})
-	assert.False(t, b.Fits(epoch+ms(25), 5, 5), "something is missing all the same")
+	assert.False(t, b.Fits(epoch+ms(25), 5, 5), "some units are still missing")
 
 	b = newTestBucket()
 	b.takes(t, epoch, 2, 5)
