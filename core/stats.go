@@ -25,8 +25,8 @@ type RuleStats struct {
 }
 
 // Details are a rule's family-specific numbers, in a type that the family defines; nil means that
-// the rule has none. encoding/json writes them in JSON. They hold their contents by value, in
-// slices and strings, and are immutable.
+// the rule has none. encoding/json marshals them. They hold their contents by value, in slices and
+// strings, and are immutable.
 type Details interface {
 	// Lines returns the numbers as text, each line beginning with the rule's name; at is their
 	// time. Names in them are escaped and truncated, so that each stays on its line and is not too

@@ -38,7 +38,7 @@ func TestResourceIncludesItsFirstContext(t *testing.T) {
 	require.False(t, tree.Call(job, c, nil, idle).Joint())
 }
 
-// Memory that an entrance or a node needed for many children does not stay.
+// Memory that an entrance or a node needed for many children is released.
 func TestEmptyBranchKeepsNothing(t *testing.T) {
 	var b Branch
 	n := new(DefaultNode)

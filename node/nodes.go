@@ -101,7 +101,8 @@ func (n *ClusterNode) Origins() *Registry[OriginNode, *OriginNode] { return &n.o
 // OverflowOrigin returns the node of the callers beyond the cap, or nil if there were none.
 func (n *ClusterNode) OverflowOrigin() *OriginNode { return n.overflowOrigin.Load() }
 
-// Retire marks the node as leaving, and the nodes of its calls and callers, which leave with it.
+// Retire marks the node as leaving, and the nodes of its calls and callers, which are evicted with
+// it.
 func (n *ClusterNode) Retire(leaving bool) {
 	n.retired.Store(leaving)
 	n.calls.Retire(leaving)

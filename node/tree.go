@@ -186,7 +186,7 @@ func (t *Tree) Call(e *EntranceNode, c *ClusterNode, parent *DefaultNode, now in
 		return n
 	}
 	if e == t.overflow {
-		parent = nil // side by side, so that none keeps another
+		parent = nil // as siblings, so that none keeps another in the tree
 	}
 	build := func(string) *DefaultNode { return newCall(e, c, parent, t.layout) }
 	var n *DefaultNode

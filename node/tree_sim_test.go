@@ -28,7 +28,7 @@ func simTree(left func(*ClusterNode)) (*Tree, *owner) {
 
 // Calls of two contexts are placed and counted while others evict. In the end each registered call
 // node is in the tree once, each node in the tree is registered, and the resource's node has
-// counted all calls, regardless of which call node it includes.
+// counted all calls, no matter which call node it includes.
 func TestSimTree(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		tree, _ := simTree(nil)

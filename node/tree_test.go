@@ -62,7 +62,7 @@ func TestTreeEntrances(t *testing.T) {
 	require.NotSame(t, tree.OverflowEntrance(), web)
 	require.Same(t, tree.OverflowEntrance(), tree.Entrance(OverflowName, epoch), "no other context has the name")
 
-	tree.Call(web, tree.newCluster("r"), nil, epoch) // a child, so it can't leave
+	tree.Call(web, tree.newCluster("r"), nil, epoch) // a child, so it can't be evicted
 	require.Same(t, tree.OverflowEntrance(), tree.Entrance("more", epoch))
 	require.EqualValues(t, 1, tree.Contexts().Overflows())
 }
@@ -163,8 +163,8 @@ func TestTreeEvicts(t *testing.T) {
 	require.False(t, tree.Entrance("", later).Retired(), "the default context stays")
 }
 
-// A node that a rule meters stays as long as a window or semaphore holds units, however long ago
-// they were counted.
+// A node that a rule meters stays as long as a window or semaphore holds units, even if they were
+// counted long ago.
 func TestTreeKeepsWhatIsMetered(t *testing.T) {
 	long := meter.Meter{Shape: stat.Shape{Interval: 10 * time.Minute, Buckets: 2}}
 	for name, hold := range map[string]func(n *StatisticNode){

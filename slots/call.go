@@ -19,7 +19,7 @@ func (c Call) Resource() string { return c.inv.Resource().Name() }
 // Origin returns the name of the caller, or "" if there is none.
 func (c Call) Origin() string { return c.inv.Origin() }
 
-// ContextName returns the name of the context that the call came in through.
+// ContextName returns the name of the context through which the call entered.
 func (c Call) ContextName() string { return c.inv.ContextName() }
 
 // Context returns the caller's context, never nil. A slot may read its values.

@@ -49,7 +49,7 @@ func Until(c Clock, deadline time.Time) time.Duration {
 	if c, ok := c.(deadlineClock); ok {
 		return c.until(deadline)
 	}
-	return deadline.Sub(time.Unix(0, c.Now())) // relative to the clock's time, by which the deadline was set
+	return deadline.Sub(time.Unix(0, c.Now())) // relative to the clock's time, because the clock set the deadline
 }
 
 // SleepCall makes a call sleep on a clock. It calls before as soon as the call sleeps, so that a

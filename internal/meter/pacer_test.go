@@ -224,7 +224,7 @@ func TestNoTraceOfACallThatLeaves(t *testing.T) {
 	assert.EqualValues(t, 6, s.comes(6, 7).until)
 }
 
-// A due turn is granted with its due time, regardless of which call looks: a call that wakes late
+// A due turn is granted with its due time, no matter which call looks: a call that wakes late
 // delays no other.
 func TestLateCallDelaysNobody(t *testing.T) {
 	s := newSpaced(t)
@@ -627,8 +627,8 @@ func TestNotBefore(t *testing.T) {
 	assert.EqualValues(t, 5100, s.comes(1000, 1).until)
 }
 
-// No wait is ever negative, even for turns before the latest one, and regardless of which calls
-// leave. known bug 38
+// No wait is ever negative, even for turns before the latest one, and no matter which calls leave.
+// known bug 38
 func TestTurnsWaitsAreInRange(t *testing.T) {
 	r := random(t)
 	var mu shared.Mutex

@@ -3,8 +3,7 @@ package meter
 // ranks holds waiting calls in the order in which they are served: by arrival, except that
 // prioritized calls jump ahead. Each has links to its neighbors, so that removing one from the
 // middle takes no search. The zero value is empty.
-//
-// # Who overtakes
+// # Which waiters jump ahead
 //
 // A prioritized waiter is placed behind the last prioritized one, and ahead of the ordinary waiters
 // that can pay for it. Each ordinary waiter can pay its own cost, once: a prioritized waiter takes
