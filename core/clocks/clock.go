@@ -1,5 +1,5 @@
 // Package clocks provides the time of an engine: the machine's clock, a coarse clock, or a clock
-// that a test advances by hand.
+// that a test advances by hand. Most programs don't import it.
 package clocks
 
 import (
