@@ -145,8 +145,7 @@ func TestCacheIsWholeAtEveryStep(t *testing.T) {
 	}
 }
 
-// An error at any step leaves the old content, or in the very last one the new, and no file beside
-// it.
+// An error at any step leaves the old content, or at the last step the new content, and no other file.
 func TestReplaceFileFails(t *testing.T) {
 	for _, c := range []struct {
 		fail string

@@ -12,10 +12,9 @@ const codeName = "code"
 
 var errCodeName = fmt.Errorf("penstock: the source name %q is reserved for rules that the program loads itself: use another name or, for a file, the path ./%[1]s", codeName)
 
-// Load makes a Set the rules loaded by code, replacing the previous ones, and changes nothing if it
-// can't be put into force with the rules of the other sources. All rules loaded by code are one
-// source, called "code", which is ordered among the others by its first load; an empty Set means no
-// source.
+// Load replaces the rules loaded by code with a Set, or changes nothing if the Set can't be in force
+// together with the rules of the other sources. All rules loaded by code are one source, called
+// "code", which is ordered among the others by its first load; an empty Set removes the source.
 func (l *Loader) Load(set Set) error {
 	if !set.says() {
 		return l.loadCode(codeName, false, nil)
@@ -23,8 +22,8 @@ func (l *Loader) Load(set Set) error {
 	return l.loadCode(codeName, false, contentOf(set.Clone()))
 }
 
-// LoadFile is Load with the rules of a file, whose path is then the name of the source. A watch of
-// that file replaces it; while a watch has another version in force, LoadFile returns a
+// LoadFile is like Load, but reads the rules from a file, whose path becomes the name of the source.
+// A watch of that file replaces it; while a watch has another version in force, LoadFile returns a
 // [*SourceError].
 func (l *Loader) LoadFile(path string) (Parsed, error) {
 	data, _, err := readFile(path, MaxFileSize, l.trust())
@@ -38,10 +37,10 @@ func (l *Loader) LoadFile(path string) (Parsed, error) {
 	return parsed, l.loadCode(path, true, &content{parsed: parsed, places: at, hash: hashOf(data)})
 }
 
-// Edit is Load with the result of edit, which gets the rules loaded by code, including those of a
-// file that was loaded once. An error of edit is returned as it is, and nothing changes. No source
-// loads while edit runs; so it can read the rules in force, but must not load, or declare a source,
-// itself. The Set that it gets is a copy.
+// Edit loads the result of edit, which gets a copy of the rules loaded by code, including those of a
+// file that was loaded once. If edit fails, Edit returns its error and changes nothing. No source
+// loads while edit runs; so edit can read the rules in force, but must not load rules or declare a
+// source itself.
 func (l *Loader) Edit(edit func(Set) (Set, error)) error {
 	reports, err := l.editCode(edit)
 	l.tell(reports)
@@ -80,7 +79,7 @@ func (l *Loader) tryCode(name string, yields bool, c *content) ([]report, error)
 	return l.loadingCodeLocked(name, yields, c)
 }
 
-// codeLocked returns the member for code, nil if code has no rules.
+// codeLocked returns the member for code, or nil if code has no rules.
 func (l *Loader) codeLocked() *member {
 	i := slices.IndexFunc(l.members, func(m *member) bool { return !m.watched && m.names == nil })
 	if i < 0 {

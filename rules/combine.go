@@ -167,8 +167,8 @@ func (f rulesOf[R]) combine(c *combination) {
 	*f.in(&c.set) = all
 }
 
-// errorsFor returns the conflicts as errors of the pieces to blame, worded for them: joined, and each up
-// to a limit.
+// errorsFor returns the conflicts as joined errors for each piece to blame, worded for that piece and
+// limited in number.
 func (c *combination) errorsFor(blamed map[*piece]bool) map[*piece]error {
 	found := make(map[*piece]*faults)
 	report := func(mine, other ref, x conflict) {

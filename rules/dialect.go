@@ -62,8 +62,8 @@ func (s speakers) String() string {
 // everyDialect is the set of all dialects.
 const everyDialect = speakers(1<<dialects - 1<<Native)
 
-// knownKeys holds the dialects that know a key of a rule, and knownLists the ones that know the name
-// of a list of rules. A key unknown to all indicates nothing: it is a mistake in any of them.
+// knownKeys holds the dialects that know a key of a rule; knownLists holds the dialects that know the
+// name of a list of rules. A key unknown to all indicates nothing: it is a mistake in any dialect.
 var knownKeys, knownLists = known()
 
 func known() (keys, lists map[string]speakers) {

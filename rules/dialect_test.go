@@ -170,7 +170,7 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 		{`{"dialect": "sentinel-go", "flow": [{"resource": "a", "threshold": 1, "limitApp": "b"}]}`, "r:1:71: flow[0].limitApp: unknown field"},
 
 		// Rules that can't be expressed here.
-		{`[{"resource": "a", "count": 1, "clusterMode": true, "clusterConfig": {"flowId": 0}}]`, "r:1:70: [0].clusterConfig: needs flowId, a number from 1 on, which identifies the rule on all members: Sentinel drops a rule without"},
+		{`[{"resource": "a", "count": 1, "clusterMode": true, "clusterConfig": {"flowId": 0}}]`, "r:1:70: [0].clusterConfig: needs flowId, a number of at least 1, which identifies the rule on all members: Sentinel drops a rule without"},
 		{`[{"resource": "a", "count": 1, "clusterMode": true, "clusterConfig": {"flowId": 1, "thresholdType": 2}}]`, "r:1:70: [0].clusterConfig: has thresholdType 2: use 0 for a threshold per member, or 1 for a global one"},
 		{`[{"resource": "a", "count": 1, "clusterMode": true, "controlBehavior": 1, "clusterConfig": {"flowId": 1}}]`, "r:1:47: [0].clusterMode: has no meaning for behavior warmUp: each process warms up on its own; remove it, or set behavior to reject or throttle"},
 		{`[{"resource": "a", "count": 1, "strategy": 1, "refResource": "b", "controlBehavior": 2}]`, "r:1:86: [0].controlBehavior: throttle does not go with relation associated, which counts another resource's traffic: use reject or warmUp"},
@@ -181,15 +181,15 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 
 		// Rules that Sentinel drops silently, or with a line in its log.
 		{`[{"count": 1}]`, "r:1:2: [0].resource: is required: Sentinel drops a rule without"},
-		{`[{"resource": "a", "count": -1}]`, "r:1:29: [0].count: is -1: use a number from 0 on"},
+		{`[{"resource": "a", "count": -1}]`, "r:1:29: [0].count: is -1: use 0 or more"},
 		{`[{"resource": "a", "count": 1, "grade": 2}]`, "r:1:41: [0].grade: is 2: use 1 for calls per second, or 0 for calls in flight"},
 		{`[{"resource": "a", "count": 1, "strategy": 1}]`, "r:1:2: [0].refResource: is required by strategy 1"},
 		{`[{"resource": "a", "count": 1, "controlBehavior": 4}]`, "r:1:51: [0].controlBehavior: is 4: use a number from 0 to 3"},
-		{`[{"resource": "a", "count": 1, "controlBehavior": 2, "maxQueueingTimeMs": 0}]`, "r:1:75: [0].maxQueueingTimeMs: is 0: use a number of milliseconds from 1 on"},
+		{`[{"resource": "a", "count": 1, "controlBehavior": 2, "maxQueueingTimeMs": 0}]`, "r:1:75: [0].maxQueueingTimeMs: is 0: use 1 millisecond or more"},
 		{`[{"qps": -1, "avgRt": -1}]`, "r:1:10: [0].qps: or another threshold is required: without one the rule limits nothing, and as the last rule it turns all system rules off in Sentinel; remove the rule"},
-		{`[{"resource": "a", "timeWindow": 0, "count": 1, "minRequestAmount": 0}]`, "r:1:34: [0].timeWindow: is 0: use a number of seconds from 1 on"},
+		{`[{"resource": "a", "timeWindow": 0, "count": 1, "minRequestAmount": 0}]`, "r:1:34: [0].timeWindow: is 0: use 1 second or more"},
 		{`[{"resource": "a", "timeWindow": 1, "count": 1.5, "grade": 1}]`, "r:1:46: [0].count: is 1.5: use a share of the calls, from 0 to 1"},
-		{`[{"resource": "a", "metricType": 1, "paramIndex": 0, "threshold": 1}]`, "r:1:2: [0].durationInSec: is 0: use a number of seconds from 1 on"},
+		{`[{"resource": "a", "metricType": 1, "paramIndex": 0, "threshold": 1}]`, "r:1:2: [0].durationInSec: is 0: use 1 second or more"},
 		{`[{"resource": "a", "metricType": 0, "paramIndex": 0, "threshold": 1, "specificItems": [{"valKind": 0, "valStr": "x", "threshold": 1}]}]`, "r:1:87: [0].specificItems: number 0: \"x\" is not of valKind 0"},
 
 		// The same strictness as with native files.
@@ -222,7 +222,7 @@ func TestFilesOfSentinelTellAllErrors(t *testing.T) {
 	assert.EqualError(t, err, strings.Join([]string{
 		`flow.json:2:30: [0].count: must be a number like 100 or 0.5, not the text "x"`,
 		`flow.json:3:52: [1].controlBehavior: is 9: use a number from 0 to 3`,
-		`flow.json:4:3: [2].clusterConfig: needs flowId, a number from 1 on, which identifies the rule on all members: Sentinel drops a rule without`,
+		`flow.json:4:3: [2].clusterConfig: needs flowId, a number of at least 1, which identifies the rule on all members: Sentinel drops a rule without`,
 		`flow.json:5:21: [3].cout: unknown field (did you mean "count"?)`,
 		`flow.json:6:30: [4].count: is 1e+30: use a finite number from 0 to 1e+15`,
 	}, "\n"))
@@ -245,7 +245,7 @@ func TestOptions(t *testing.T) {
 		{`[{"resource": "a", "threshold": 1}]`, ParseOptions{Dialect: SentinelGo, Family: "isolation"}, Set{Isolation: []isolation.Rule{{Resource: "a", Threshold: 1}}}, ""},
 		{`[{"resource": "a", "grade": 1, "count": 1}]`, ParseOptions{Family: "flowRules"}, rule, ""},
 		{`[{"resource": "a", "grade": 1, "count": 1}]`, ParseOptions{Family: "isolation"}, Set{},
-			`r:1:1: is to be read as "isolation", which is no family of sentinel-java: use flow, degrade, paramflow, system, authority, gwflow, gwapigroup`},
+			`r:1:1: is to be read as "isolation", which is not a family of sentinel-java: use flow, degrade, paramflow, system, authority, gwflow, gwapigroup`},
 		{`{"flow": [{"resource": "a", "threshold": 1}]}`, ParseOptions{Dialect: SentinelGo}, rule, ""},
 		{`{"flow": [{"resource": "a", "threshold": 1}]}`, ParseOptions{Dialect: SentinelGo, Family: "system"}, rule, ""},
 		{`{"dialect": "sentinel-go", "flow": [{"resource": "a", "threshold": 1}]}`, ParseOptions{Dialect: SentinelJava}, Set{},

@@ -99,8 +99,8 @@ func TestGatewayRulesOfSentinelThatAreRefused(t *testing.T) {
 	for _, c := range []struct{ data, want string }{
 		{`[{"resourceMode": 0, "count": 1}]`, "r:1:2: [0].resource: is required: Sentinel drops a rule without"},
 		{`[{"resource": "a", "resourceMode": 2, "count": 1}]`, "r:1:36: [0].resourceMode: is 2: use 0 for a route, or 1 for an API group"},
-		{`[{"resource": "a", "intervalSec": 0, "count": 1}]`, "r:1:35: [0].intervalSec: is 0: use a number of seconds from 1 on"},
-		{`[{"resource": "a", "burst": -1, "count": 1}]`, "r:1:29: [0].burst: is -1: use a number from 0 on"},
+		{`[{"resource": "a", "intervalSec": 0, "count": 1}]`, "r:1:35: [0].intervalSec: is 0: use 1 second or more"},
+		{`[{"resource": "a", "burst": -1, "count": 1}]`, "r:1:29: [0].burst: is -1: use 0 or more"},
 		{`[{"resource": "a", "count": 1, "paramItem": {"parseStrategy": 2}}]`, "r:1:45: [0].paramItem: needs fieldName: say which header, query parameter or cookie"},
 		{`[{"resource": "a", "count": 1, "paramItem": {"parseStrategy": 7}}]`, "r:1:45: [0].paramItem: is 7: use a number from 0 to 4"},
 		{`[{"resource": "a", "count": 1, "paramItem": {"parse": 7}}]`, "r:1:46: [0].paramItem.parse: unknown field"},

@@ -163,7 +163,8 @@ func (f FieldChange) String() string {
 	return fmt.Sprintf("%s %s -> %s", f.Key, old, new)
 }
 
-// beforeDifference is the most characters of two long values shown before their first difference.
+// beforeDifference is the maximum number of characters of two long values that are shown before their
+// first difference.
 const beforeDifference = 30
 
 // texts returns the values as they are shown.

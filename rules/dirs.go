@@ -121,7 +121,7 @@ func (d *dirs) follow(deciding func() []string) {
 func (d *dirs) watch(dir string) (fresh bool) {
 	info, err := os.Stat(dir)
 	if err == nil {
-		// The directory with this name may not be the one that was watched, even if it has the same
+		// The directory may have been replaced by another one of that name, even one with the same
 		// inode number.
 		if old, ok := d.watched[dir]; ok && os.SameFile(old, info) && slices.Contains(d.notify.WatchList(), dir) {
 			return false

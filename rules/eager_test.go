@@ -27,8 +27,8 @@ var eager = tuning{
 	notify:  notifyBySystem,
 }
 
-// A file is written in pieces, each of them a rule file of its own, while the watcher reads all the
-// time: only whole files are applied, and the last one is.
+// A file is written in pieces, each also a valid rule file, while the watcher keeps reading: only
+// whole files are applied, including the last one.
 // known bug 67
 func TestWatchBelievesNoHalfFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")

@@ -44,7 +44,7 @@ type rulesOf[R spec.Rule] struct {
 	in         func(*Set) *[]R
 	normalized func(R) (R, error)
 	build      func(*engine.SnapshotBuilder, []R) error
-	zero       func(R) bool // whether the threshold is 0; nil if that is nothing special
+	zero       func(R) bool // whether the threshold is 0, or nil if 0 is not special
 	then       string       // what such a rule does
 }
 
@@ -155,7 +155,7 @@ type source struct {
 	path    string
 	values  map[string]*yaml.Node     // by key
 	missing string                    // a required key that is missing, or ""
-	called  func(field string) string // the file's name of a field; nil if the same as ours
+	called  func(field string) string // the file's name of a field, or nil if it is the same as ours
 }
 
 // fields returns the positions of the values of the keys in the file.

@@ -51,7 +51,7 @@ func TestFileWrite(t *testing.T) {
 
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, entries, 1, "nothing is left beside it")
+	require.Len(t, entries, 1, "no other file is left")
 }
 
 // Next waits a second for another content.

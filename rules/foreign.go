@@ -54,7 +54,7 @@ type rulesFrom[F foreignRule[R], R spec.Rule] struct {
 	fields map[string]string
 	// instead are alternative names, if a file doesn't have the first.
 	instead map[string]string
-	// field is fields for names that depend on the rule.
+	// field is like fields, for names that depend on the rule.
 	field func(R, string) string
 	// onlyFirst means that in the dialect only the first rule of a resource counts, and here all
 	// do.
@@ -241,7 +241,7 @@ func (d *decoder) familyOf(root *yaml.Node, lists []foreignList, family string) 
 		if l := named(lists, family); l != nil {
 			return l
 		}
-		d.add(placeOf(root), "", "is to be read as %q, which is no family of %v: use %s", clip(family), d.speaks, strings.Join(ownNames(lists), ", "))
+		d.add(placeOf(root), "", "is to be read as %q, which is not a family of %v: use %s", clip(family), d.speaks, strings.Join(ownNames(lists), ", "))
 		return nil
 	}
 	keys := d.meaningful(root.Content)

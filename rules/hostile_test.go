@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Text from a file must not write a line of its own into a log.
+// Text from a file must not add lines to a log.
 func TestParseErrorsStayOnOneLine(t *testing.T) {
 	for data, want := range map[string]string{
 		`"a\n\e[31mb": []`:                       `r.yaml:1:1: a\n\x1b[31mb: unknown family: use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster`,

@@ -15,15 +15,15 @@ import (
 // programs that put rules into force in their own way. Create it with [NewLoader]. Its methods are
 // safe for concurrent use.
 //
-// Invariants, whatever is loaded at the same time:
+// Invariants, regardless of concurrent loads:
 //
 //   - The rules in force combine the last good rules of each source, up to the last swap of all the
 //     sources. A source that is missing or wrong, or conflicts with the others, keeps its previous
 //     rules, and the others continue.
-//   - Rules of a source that could not come into force, because of such a conflict, are tried again
-//     whenever another source changes: the mistake may be fixed in either.
-//   - A source whose context has ended changes nothing more, from that instant on. Its last rules stay
-//     in force until the next swap, which leaves them out.
+//   - Rules of a source that could not come into force because of such a conflict are retried whenever
+//     another source changes: the mistake may be fixed in either.
+//   - A source changes nothing once its context has ended. Its last rules stay in force until the next
+//     swap, which leaves them out.
 //   - Rules that are reported as loaded are in force.
 //
 // The reasoning: loads run one after another, under the lock `loading`, and under it each checks
@@ -38,7 +38,7 @@ type Loader struct {
 	log   *slog.Logger
 
 	loading sync.Mutex // one load at a time
-	mu      sync.Mutex // never held while the user's code runs
+	mu      sync.Mutex // never held while user code runs
 
 	// These, and the data they refer to, change under both locks, and are read under either.
 	members []*member
@@ -52,7 +52,7 @@ type Loader struct {
 	listener  func(Reload)
 	inspector func(Parsed)
 	laterWins bool
-	writable  map[string]bool // writable files that the log has warned of; nil if they are not read
+	writable  map[string]bool // writable files that the log has warned of, or nil if they are not read
 	closed    bool
 
 	running sync.WaitGroup // sources, and goroutines that call listeners; none begins once the Loader is closed

@@ -189,8 +189,8 @@ func TestLoaderKeepsWhatEachHadGood(t *testing.T) {
 	})
 }
 
-// An ID in two sources is an error of the source that changed, with both names and positions, and
-// is tried again when the other one changes. Rules without a conflict come into force.
+// An ID in two sources is an error for the source that changed, with both names and positions. The
+// source is retried when the other one changes. Rules without a conflict come into force.
 // known bug 155
 func TestLoaderConflicts(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
@@ -201,7 +201,7 @@ func TestLoaderConflicts(t *testing.T) {
 		b.settle()
 		assert.Equal(t, []string{`two.yaml:3:5: flow[1]: the id "a" is also that of flow[0] in one.yaml:2:5` + twice}, b.outcomes())
 		b.has("a 1, b 1")
-		b.file("one.yaml", "a 3, c 3") // its rules come into force, whatever is refused elsewhere
+		b.file("one.yaml", "a 3, c 3") // its rules come into force even if others are refused
 		b.settle()
 		assert.Equal(t, []string{"one.yaml +1 ~1 -0"}, b.outcomes())
 		b.has("a 3, c 3, b 1")
@@ -281,7 +281,7 @@ func TestLoaderLaterWins(t *testing.T) {
 	})
 }
 
-// The rule files of a directory count, in the order of their names; they come and go.
+// The rule files of a directory are loaded in the order of their names; they can be added and removed.
 func TestLoaderDirectory(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.file("d/20.yaml", "b 1")

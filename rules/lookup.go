@@ -10,9 +10,8 @@ import (
 const maxLinks = 40 // as many as Linux follows
 
 // lookups returns the directories in which a change can make the absolute path lead to another
-// file: the one that holds the file, and the ones that hold the symbolic links on the way. If the path
-// leads nowhere, the last is the one where the way ends. The directories are named without symbolic
-// links.
+// file: the directories of the file and of the symbolic links on the way. If the path leads nowhere,
+// the last directory is the one where the way ends. The directories are named without symbolic links.
 func lookups(path string) []string {
 	var found []string
 	note := func(dir string) {

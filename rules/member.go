@@ -40,7 +40,7 @@ func (n pieceName) compare(o pieceName) int {
 type piece struct {
 	pieceName
 	member   *member
-	wanted   *content  // its latest content; nil if it has none, or it is unknown
+	wanted   *content  // its latest content, or nil if it has none or it is unknown
 	good     *content  // its content in force
 	left     bool      // its file has left the directory
 	yields   bool      // to a source with its name
@@ -51,7 +51,7 @@ type piece struct {
 	status   Status
 }
 
-// news is the current content of a piece, or why it is unknown.
+// news is the current content of a piece, or the reason why it is unknown.
 type news struct {
 	pieceName
 	taken  time.Time
@@ -118,7 +118,7 @@ func (m *member) leave() {
 	l.running.Done()
 }
 
-// begin is the first load of a member: all of it or nothing. Without any news the member
+// begin loads a member for the first time: all of it or nothing. Without any content the member
 // contributes nothing yet.
 func (m *member) begin(all ...news) error {
 	l := m.loader
@@ -160,7 +160,7 @@ func (m *member) begin(all ...news) error {
 	return err
 }
 
-// take processes news of the member after its first load. It returns an error if that is not in
+// take processes changes of the member after its first load. It returns an error if they are not in
 // force.
 func (m *member) take(all ...news) error {
 	l := m.loader
@@ -212,7 +212,7 @@ func (m *member) confirm(name pieceName, revision string) {
 	}
 }
 
-// hear records the news of a piece that has nothing in force yet.
+// hear records the content of a piece that has nothing in force yet.
 func (m *member) hear(n news) *piece {
 	l := m.loader
 	l.mu.Lock()

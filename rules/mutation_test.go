@@ -376,8 +376,8 @@ func originals(t testing.TB) []string {
 	return texts
 }
 
-// A thousand changes of valid files, the same ones in each run, and a thousand others: each file is
-// still valid and read as what it states, by another reading of it, or refused at the change.
+// The test makes a thousand changes to valid files, the same in each run, and a thousand others. Each
+// changed file is still valid, and read the same by an independent reader, or refused at the change.
 //
 // At the change is within a line of it; of what fits the rest of its rule no longer, such as a
 // field that the changed behavior doesn't read or a key that is gone, it is that rule or its
@@ -444,7 +444,7 @@ func (m mutant) located(t *testing.T, err error) (line, ok bool) {
 }
 
 // ruleOf returns the first and the last line of the rule that a path begins with, and the line of
-// the key of its family; 0 if there is none.
+// the key of its family, or 0 if there is none.
 func (m mutant) ruleOf(path string) (first, last, family int) {
 	key, rest, _ := strings.Cut(path, "[")
 	number, _, _ := strings.Cut(rest, "]")

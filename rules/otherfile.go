@@ -90,7 +90,7 @@ func (d *decoder) isConfiguration(root *yaml.Node) bool {
 	return true
 }
 
-// isAnswer reports a dashboard's answer to a request for rules.
+// isAnswer reports a dashboard's response to a request for rules.
 func (d *decoder) isAnswer(root *yaml.Node) bool {
 	if valueOf(root, "data") == nil || valueOf(root, "success") == nil && valueOf(root, "code") == nil {
 		return false

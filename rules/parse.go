@@ -46,9 +46,9 @@ func Parse(name string, data []byte) (Set, error) {
 type ParseOptions struct {
 	// Dialect is the dialect of the file. A file whose own `dialect:` is another one is an error.
 	Dialect Dialect
-	// Family is the kind of rules in the file, for a list of Sentinel's rules without a name: flow,
-	// degrade and so on, as in [SentinelJava] and [SentinelGo] files of several lists. It is not
-	// used if the file has names.
+	// Family is the kind of rules in the file, for a nameless list of Sentinel rules: flow, degrade
+	// and so on, as in [SentinelJava] and [SentinelGo] files with several lists. It is not used if
+	// the file has names.
 	Family string
 	// AllowWritable makes [LoadWith] and [Files] read files that every user of the system can
 	// write, see [Loader.AllowWritable].
@@ -95,9 +95,9 @@ func (p Parsed) Warn(log *slog.Logger) {
 	}
 }
 
-// ParseWith is [Parse] with options. A file of Sentinel's rules is translated: Sentinel's defaults
-// are written out in our fields. A setting that can't be expressed here is an error or a warning,
-// unless Sentinel doesn't read it in that place either. On error, Parsed is zero.
+// ParseWith is like [Parse], but takes options. A file of Sentinel rules is translated: Sentinel's
+// defaults are written out in our fields. A setting that can't be expressed here is an error or a
+// warning, unless Sentinel doesn't read it there either. On error, Parsed is zero.
 //
 // Without [ParseOptions].Dialect, and without a key `dialect` at the top of the file, its other
 // keys determine the dialect. A file with keys of different dialects is refused, and so is one that

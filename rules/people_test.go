@@ -46,12 +46,12 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 		{name: "r.json", data: `[{"resource": "a", "metricType": 0.0, "threshold": 20.0}]`, dialect: SentinelGo,
 			want: Set{Isolation: []isolation.Rule{{Resource: "a", Threshold: 20}}}},
 
-		// A dashboard stores each rule in an object of its own.
+		// A dashboard wraps each rule in an object.
 		{name: "r.json", data: `[{"id": 5, "app": "shop", "ip": "10.0.0.7", "port": 8719, "gmtCreate": null, "rule": {"resource": "a", "limitApp": "default", "grade": 1, "count": 20.0}}]`,
 			dialect: SentinelJava, want: limits(ring(flow.Rule{ID: "5", Resource: "a", Threshold: 20}))},
 		{name: "r.json", data: `{"authority": [{"id": 5, "app": "shop", "rule": {"resource": "a", "limitApp": "b", "strategy": 1}}]}`, dialect: SentinelJava,
 			want: Set{Authority: []authority.Rule{{ID: "5", Resource: "a", List: authority.Deny, Origins: []string{"b"}}}}},
-		{name: "r.json", dialect: SentinelJava, // with the fields that the object has beside the rule
+		{name: "r.json", dialect: SentinelJava, // with the fields that the object has in addition to the rule
 			data: `[{"app": "shop", "resource": "a", "count": 2.0, "paramIdx": 0, "paramFlowItemList": [], "rule": {"resource": "a", "count": 2, "paramIdx": 0, "paramFlowItemList": []}}]`,
 			want: Set{Hotspot: []hotspot.Rule{{Resource: "a", Index: hotspot.At(0), Threshold: 2, Window: hotspot.Refill}}}},
 		{name: "r.json", data: `[{"id": "x", "rule": {"resource": "a", "strategy": 2, "threshold": 5, "retryTimeoutMs": 3000, "statIntervalMs": 1000}}]`, dialect: SentinelGo,

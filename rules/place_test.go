@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The values of a file are found by their native names, whatever names the file uses.
+// The values of a file are found by their native names, regardless of the names in the file.
 func TestPlace(t *testing.T) {
 	const native = "flow:\n  - {resource: a, threshold: 1}\n  - id: b\n    resource: b\n    threshold: 2\nbreaker: [{resource: a, threshold: 1}]\n"
 	const java = `[{"resource": "a", "count": 1, "grade": 1, "limitApp": "default"},

@@ -13,8 +13,8 @@ import (
 
 var updatePublished = flag.Bool("update-published", false, "write what the files of testdata/published mean, to be read before it is believed")
 
-// Files of the kinds that are published for Sentinel, its dashboard and its environments: each with
-// its meaning, as native rules and warnings, or the error that says what to do.
+// Each file is of a kind published for Sentinel, its dashboard or its environments. testdata has its
+// meaning, as native rules and warnings, or the error that tells the user what to do.
 func TestPublishedKinds(t *testing.T) {
 	const dir = "testdata/published"
 	paths, err := filepath.Glob(filepath.Join(dir, "*.*"))

@@ -191,7 +191,7 @@ func (w *fileWatch) watchDirs() {
 	})
 }
 
-// directories returns the ones that decide what the paths lead to now.
+// directories returns the directories that determine which files the paths lead to.
 func (w *fileWatch) directories() (all []string) {
 	add := func(path string) {
 		for _, dir := range lookups(path) {

@@ -47,7 +47,7 @@ func TestReloadIgnoresWhatChangesNothing(t *testing.T) {
 	})
 }
 
-// Files that come and go beside it don't delay a change.
+// Files created and removed in the same directory don't delay a change.
 func TestReloadInABusyDirectory(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
 		write(t, path, rulesOfSize(2))
@@ -206,8 +206,8 @@ func TestReloadHandsOutCopies(t *testing.T) {
 	})
 }
 
-// Content that comes back is applied again before it is reported as loaded: others may have
-// replaced the rules meanwhile.
+// Restored content is applied again before it is reported as loaded: other content may have replaced
+// the rules in the meantime.
 // known bug 113
 func TestReloadAppliesWhatComesBack(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {

@@ -14,7 +14,7 @@ type Reload struct {
 	Time   time.Time
 	Source string // its name: the path of a file
 	Hash   string // the first 12 hex digits of the content's SHA-256; "" if it couldn't be read
-	Number uint64 // of the revision in force, see [Revision]
+	Number uint64 // of the revision in force; see [Revision]
 	Change Change // from this source's previous rules; none on error
 
 	Revision string    // the source's name of the content; "" for a file, or if it couldn't be read
@@ -25,7 +25,7 @@ type Reload struct {
 	// Overrides lists the rules of this source that other sources replace, and the rules of others
 	// that it replaces; see [Loader.AllowOverrides].
 	Overrides []Override
-	// Warnings are about rules of Sentinel's, see [ParseWith]. They are logged, too.
+	// Warnings are about Sentinel rules; see [ParseWith]. They are logged, too.
 	Warnings []Warning
 	Err      error // of reading, of parsing, of combining with the other sources, or of applying
 }
@@ -111,8 +111,8 @@ type report struct {
 	Reload
 }
 
-// tell reports outcomes to the log and the listeners, unless their source has ended meanwhile. Both
-// may panic, which is logged if possible.
+// tell reports outcomes to the log and the listeners, unless their source has ended in the meantime.
+// Both may panic, which is logged if possible.
 func (l *Loader) tell(reports []report) {
 	l.mu.Lock()
 	if l.closed || len(reports) == 0 {
@@ -137,7 +137,7 @@ func (l *Loader) tell(reports []report) {
 	}
 }
 
-// call calls a function of the user's, whose panic is logged if possible.
+// call calls a user function. If that panics, the panic is logged if possible.
 func (l *Loader) call(name, source string, f func()) {
 	if p := survive(f); p != nil {
 		l.log.Error("penstock: watching rules: "+name+" panicked", "source", source, "panic", fmt.Sprint(p))

@@ -35,7 +35,7 @@ func TestRevisions(t *testing.T) {
 		b.settle()
 		b.file("a.yaml", "a 1")
 		b.settle()
-		assert.Equal(t, []Revision{first}, b.Revisions(), "content that comes back makes none")
+		assert.Equal(t, []Revision{first}, b.Revisions(), "restored content makes none")
 		for i := range MaxRevisions + 3 {
 			b.file("a.yaml", fmt.Sprint("a ", i+2))
 			b.settle()
@@ -51,8 +51,8 @@ func TestRevisions(t *testing.T) {
 	})
 }
 
-// A source that waited for another one, and is in force now, is not OK if it has become unreadable
-// meanwhile.
+// A source that waited for another one, and is now in force, is not OK if it has become unreadable in
+// the meantime.
 func TestStatusOfWhatHadToWait(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.declare(b.file("one.yaml", "a 1, c 2"), b.file("two.yaml", "b 2"))
@@ -112,7 +112,7 @@ func TestLoaderAtRandom(t *testing.T) {
 	}
 }
 
-// goingTogether returns the rules in force when source i has news.
+// goingTogether returns the rules in force when source i has changed.
 func goingTogether(wanted, good [][]string, i int) [][]string {
 	try := slices.Clone(wanted)
 	for {

@@ -44,11 +44,11 @@ type Set struct {
 // coldFactor is the engine's default. Reading needs one to check rules; it isn't written into them.
 const coldFactor = 3
 
-// The keys of lists that are no family.
+// The keys of lists that are not families.
 const groupsKey, gatewayKey, clusterKey = "groups", "gateway", "cluster"
 
-// families has one row for each family, in the order of the file's keys, which is also the one in
-// which they are compiled. A new family is a field of Set and a row here.
+// families has one row for each family, in the order of the file's keys, which is also the order of
+// compilation. A new family needs a field of Set and a row here.
 var families = []family{
 	rulesOf[authority.Rule]{
 		kind:       core.KindAuthority,
@@ -218,8 +218,8 @@ func (s Set) YAML() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// part is the number of rules written at once: meanwhile they take a hundred times their size in
-// the file.
+// part is the number of rules written at once: while they are written, they take a hundred times
+// their size in the file.
 const part = 100
 
 func writeYAML(w io.Writer, root *yaml.Node) error {

@@ -84,7 +84,7 @@ func (w *fileWatch) readDir(order int, r root) []sight {
 	return all
 }
 
-// maxFiles is the most rule files in a directory.
+// maxFiles is the maximum number of rule files in a directory.
 const maxFiles = 1000
 
 // Files returns the paths of the rule files of a directory, in their order, as [Loader.Watch] reads

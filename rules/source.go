@@ -23,18 +23,18 @@ type Source interface {
 	Name() string
 	// Next returns the document as soon as its revision differs from after. With "" it returns the
 	// document immediately. Otherwise it blocks until the revision changes, until ctx ends, or for
-	// a time of its own choosing; the last is [ErrUnchanged]. The error is [ErrNotFound] if there
-	// is no such document. An empty document is one like any other; the caller decides about it.
-	// When ctx ends, so must Next.
+	// as long as it chooses; in the last case the error is [ErrUnchanged]. The error is
+	// [ErrNotFound] if there is no such document. An empty document is not an error; the caller
+	// decides about it. When ctx ends, Next must return.
 	Next(ctx context.Context, after string) (Document, error)
 }
 
 // A Writer is a [Source] whose document can be replaced.
 type Writer interface {
 	// Write replaces the document with data if its revision is after; "" means that there is none
-	// yet. Otherwise the error is [ErrConflict]: another writer has written meanwhile, so read the
-	// new document, and decide again. Data that [Parse] refuses is an error, and never written.
-	// After any other error the document may have been written nevertheless.
+	// yet. Otherwise the error is [ErrConflict]: another writer has written in the meantime, so read
+	// the new document and decide again. Data that [Parse] refuses is an error, and never written.
+	// After any other error the document may still have been written.
 	//
 	// The result is the new revision, or "" if the store doesn't return it. The watchers of the
 	// source load the rules: writing them puts none into force.
@@ -55,6 +55,6 @@ var (
 	ErrUnchanged = errors.New("unchanged")
 	// ErrNotFound reports that there is no document, which doesn't mean that there are no rules.
 	ErrNotFound = errors.New("there is no such document")
-	// ErrConflict is returned by Write if the document isn't the one that was to be replaced.
+	// ErrConflict is returned by Write if the document isn't at the revision to replace.
 	ErrConflict = errors.New("the document has changed since it was read")
 )

@@ -23,9 +23,9 @@ type SourceOptions struct {
 // The timing of requests to a source.
 const (
 	coldStart    = 5 * time.Second        // at the start, before the cache is used
-	longestRead  = 30 * time.Second       // for an answer that is due immediately
+	longestRead  = 30 * time.Second       // for a response that is due immediately
 	rereadAfter  = 5 * time.Minute        // a read without a revision; ± 10 %
-	leastBetween = time.Second            // answers, whatever the source does
+	leastBetween = time.Second            // requests, even if the source responds faster
 	firstBackOff = 100 * time.Millisecond // up to this after a first failure, then doubling
 	mostBackOff  = 30 * time.Second       // up to this
 	mostCold     = time.Second            // up to this while a program waits for its start
@@ -61,18 +61,18 @@ type sourceWatch struct {
 // WatchSource declares a source of the rules, by its name. It loads its rules now, and again
 // whenever they change, until ctx ends or the Loader is closed.
 //
-// Rules are only ever replaced by valid ones. While the source is unreachable or refuses to answer,
+// Rules are only ever replaced by valid ones. While the source is unreachable or refuses to respond,
 // and while its document is missing, empty, wrong or refused, its last good rules stay: only `flow:
 // []`, or another empty list, removes all. Each such reason is reported once until rules are loaded
-// again. The age of the rules is shown, as Confirmed in [Status], and no decision depends on it.
+// again. The age of the rules is shown as Confirmed in [Status]; no decision depends on it.
 //
 // After a failure the source is retried within 100 ms, then 200 ms and so on up to 30 s, at random
-// times, so that many programs don't return at the same time. The backoff starts over after a
-// minute without failures. Every 5 minutes the document is read whatever its revision is. However
-// fast the answers are, the source is asked at most once a second.
+// times, so that many programs don't return at the same time. The backoff starts over after a minute
+// without failures. Every 5 minutes the document is read regardless of its revision. The source is
+// asked at most once a second, even if it responds faster.
 //
-// The first load gives the source 5 s to answer. A document that is missing or wrong is an answer.
-// If that fails, the rules are those of the Cache file, and their age is reported; without any,
+// The first load gives the source 5 s to respond. A missing or wrong document is a response. If that
+// load fails, the rules come from the Cache file, and their age is reported; without a cache,
 // WatchSource returns the error and leaves nothing running, unless StartEmpty is set.
 //
 // A panic of the source is a failure like any other.
@@ -144,8 +144,8 @@ func (w *sourceWatch) loadFirst(startEmpty bool) error {
 	return nil
 }
 
-// loadCold loads the source's rules, if it answers soon. On error it returns the document to blame,
-// if any.
+// loadCold loads the source's rules if it responds soon. On error it returns the document to blame, if
+// any.
 func (w *sourceWatch) loadCold() (blamed *Document, failure error) {
 	late := time.Now().Add(coldStart)
 	for {
@@ -156,7 +156,7 @@ func (w *sourceWatch) loadCold() (blamed *Document, failure error) {
 			}
 			return &doc, err
 		}
-		if failure == nil || !errors.Is(err, context.DeadlineExceeded) { // an answer explains more than a timeout
+		if failure == nil || !errors.Is(err, context.DeadlineExceeded) { // a response explains more than a timeout
 			failure = err
 		}
 		delay := max(min(w.backOff(), mostCold), askedFor(err))
@@ -187,7 +187,7 @@ func (w *sourceWatch) run() {
 	}
 }
 
-// look asks the source once, processes its answer, and returns the time until the next request.
+// look asks the source once, processes its response, and returns the time until the next request.
 func (w *sourceWatch) look() time.Duration {
 	began := time.Now()
 	after, limit := w.after, w.reread.Sub(began)

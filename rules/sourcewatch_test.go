@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// store is a source in memory. It answers by next if set, or else with its document.
+// store is a source in memory. It returns the result of next if set, or else its document.
 type store struct {
 	name string
 
@@ -114,7 +114,7 @@ func (p *sourceProbe) apply(set Set) error {
 	return nil
 }
 
-// start watches the store with a Loader of its own.
+// start watches the store with a new Loader.
 func (p *sourceProbe) start(opts SourceOptions) error {
 	p.loader = NewLoader(p.apply, slog.New(slog.NewTextHandler(&p.log, nil)))
 	p.loader.OnReload(func(r Reload) { p.reloads = append(p.reloads, r) })
@@ -337,7 +337,7 @@ func TestSourceAsksForTime(t *testing.T) {
 	}
 }
 
-// Every five minutes the document is read whatever its revision is, also of a source that blocks.
+// Every five minutes the document is read regardless of its revision, even from a source that blocks.
 // known bug 150
 func TestSourceIsReadAnew(t *testing.T) {
 	onSource(t, func(t *testing.T, p *sourceProbe) {

@@ -40,7 +40,7 @@ func inOrder(all []contribution) {
 	})
 }
 
-// attempt is one load under way: fresh are the pieces with news, and refused are the ones that keep
+// attempt is a load in progress: fresh holds the changed pieces, and refused the pieces that keep
 // their rules in force, with the reasons.
 type attempt struct {
 	plan    []contribution
@@ -48,11 +48,10 @@ type attempt struct {
 	refused map[*piece]error
 }
 
-// loadLocked puts the wanted contents of the pieces into force. fresh are those with news. Contents
-// of others that were refused before are tried along; if that causes the conflict they give way
-// first, and then the fresh ones do. A piece that gives way keeps its rules in force, and the rest
-// proceeds; but if the fresh pieces are wanted as a whole, applying only a part of them is an
-// error.
+// loadLocked puts the wanted contents of the pieces into force. fresh are the changed pieces. It also
+// retries contents of other pieces that were refused before. On a conflict it leaves out the retried
+// pieces first, then the fresh ones. A piece that is left out keeps its rules in force, and the
+// others proceed; but if whole is set, applying only some of the fresh pieces is an error.
 //
 // It returns the reports to send, and the errors of the fresh pieces. The caller holds loading.
 func (l *Loader) loadLocked(fresh []*piece, whole bool, apply func(Set) error) ([]report, error) {
@@ -82,7 +81,7 @@ func (l *Loader) loadLocked(fresh []*piece, whole bool, apply func(Set) error) (
 				a.refused[p] = p.whyNot(err)
 			}
 		}
-		for i, s := range a.plan { // at least one gives way each time, so this terminates
+		for i, s := range a.plan { // leaves out at least one each time, so this terminates
 			if err := errs[s.piece]; err != nil {
 				a.refused[s.piece] = err
 				a.plan[i].content = s.piece.good
@@ -97,8 +96,8 @@ func (l *Loader) loadLocked(fresh []*piece, whole bool, apply func(Set) error) (
 	}
 }
 
-// givingWay returns the pieces that give way, among those concerned (nil: all): pieces that were
-// already refused or, if there are none, the fresh ones.
+// givingWay returns the pieces to leave out, among the concerned ones (nil means all): pieces that
+// were already refused or, if there are none, the fresh ones.
 func (a *attempt) givingWay(concerned map[*piece]bool) map[*piece]bool {
 	stale, fresh := make(map[*piece]bool), make(map[*piece]bool)
 	for _, s := range a.plan {
@@ -124,8 +123,8 @@ func (a *attempt) hasNews() bool {
 	})
 }
 
-// unplanned returns the fresh pieces that have no place in the plan, and are not refused: leaving
-// them out is a change.
+// unplanned returns the fresh pieces that are neither in the plan nor refused: leaving them out is a
+// change.
 func (a *attempt) unplanned() []*piece {
 	return slices.DeleteFunc(slices.Clone(a.fresh), func(p *piece) bool {
 		return a.refused[p] != nil || slices.ContainsFunc(a.plan, func(s contribution) bool { return s.piece == p })

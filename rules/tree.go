@@ -6,7 +6,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// checkText reports text that isn't UTF-8, whatever the format.
+// checkText reports text that isn't UTF-8, in any format.
 func (d *decoder) checkText(data []byte) (ok bool) {
 	if utf8.Valid(data) {
 		return true

@@ -31,12 +31,12 @@ func (t trust) check(path string, info os.FileInfo, can string) error {
 	return nil
 }
 
-// checkDir is check for a directory with these rule files. A volume of the kubelet's is read though
-// every user can write to its directory, as long as all rule files are the owner's.
+// checkDir is like check, but for a directory with these rule files. A volume mounted by the kubelet
+// is read even though every user can write to its directory, if its owner owns all rule files.
 //
 // Such a directory has a link ..data to another one in it, which the kubelet replaces as a whole,
-// and for each file a link to the file of that name below ..data. Others can't forge that: a link
-// belongs to the user who creates it, and the directory below ..data is not theirs to write.
+// and for each file a link to the file of that name below ..data. Other users can't forge that: a
+// link belongs to the user who creates it, and they can't write to the directory below ..data.
 func (t trust) checkDir(dir string, info os.FileInfo, names []string) error {
 	if anyoneMayWrite(info) && isVolume(dir, info, names) {
 		return nil

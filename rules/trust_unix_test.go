@@ -124,7 +124,7 @@ func TestAllowWritable(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Nobody can write to a file system that is mounted read-only, whatever the modes.
+// Nobody can write to a file system that is mounted read-only, regardless of the modes.
 func TestReadOnlyFileSystem(t *testing.T) {
 	assert.False(t, readOnly(t.TempDir()))
 	for _, dir := range []string{"/sys/firmware", "/proc/sys", "/sys"} { // which containers, at least, have mounted read-only

@@ -16,9 +16,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// readValue sets dst to the value n, a scalar or a list of texts, and returns "", or what is wrong
-// with n. YAML has many spellings of a value; only those are read that JSON has too, so that 010 is
-// not 8 and yes is not true.
+// readValue sets dst to the value n, a scalar or a list of texts, and returns the problem with n, or
+// "". YAML has many spellings of a value; readValue accepts only those that JSON has too, so that 010
+// is not 8 and yes is not true.
 func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
 	switch v := dst.Addr().Interface().(type) {
 	case *time.Duration:
@@ -205,7 +205,7 @@ func writeScalar(x any) (*yaml.Node, error) {
 	return writeValue(reflect.ValueOf(x))
 }
 
-// formatDuration is [time.Duration.String] without zero minutes and seconds.
+// formatDuration is like [time.Duration.String], but drops zero minutes and seconds.
 func formatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

@@ -74,12 +74,11 @@ func (w *Watcher) Status() Status { return w.loader.Status().Sources[0] }
 // now, and again whenever one changes, until ctx ends or the Loader is closed. If the first load
 // fails, Watch returns the error and leaves nothing in force or running.
 //
-// In a directory, the files whose names end in .yaml, .yml or .json count, in the order of their
-// names: each is a source, named by its path. Hidden files, names that begin with # or ~, and
-// subdirectories are left out. Files may come and go: when one has been gone for a second, its
-// rules go too. A directory that can't be read, that every user can write (see
-// [Loader.AllowWritable]), or that has no rule file is a mistake like any other: the last good
-// rules of its files stay.
+// In a directory, each file whose name ends in .yaml, .yml or .json is a source, named by its path,
+// in the order of the names. Hidden files, names that begin with # or ~, and subdirectories are
+// ignored. Files may be added and removed: a file's rules are removed when it has been missing for a
+// second. A directory that can't be read, that every user can write (see [Loader.AllowWritable]), or
+// that has no rule file is an error like any other: the last good rules of its files stay.
 //
 // Files are watched as in [Watch]. Changes made at the same time are put into force by the same
 // swap, as when a rule moves from one file to another, unless a file keeps changing.

@@ -7,8 +7,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// wrapperKey is the key under which a dashboard keeps the rule in each of its objects, beside its
-// own data: {"id": 5, "app": "shop", "rule": {...}}.
+// wrapperKey is the key of the rule in each object of a dashboard, next to the dashboard's own data:
+// {"id": 5, "app": "shop", "rule": {...}}.
 const wrapperKey = "rule"
 
 // unwrap replaces a dashboard's objects by the rules in them.
@@ -32,8 +32,8 @@ func (d *decoder) unwrap(root *yaml.Node) {
 	}
 }
 
-// merged returns a wrapped rule with the fields that are only beside it, such as its id, or nil
-// after reporting their errors. path is that of the wrapper.
+// merged returns a wrapped rule with the fields that only the outer object has, such as its id, or
+// nil after reporting their errors. path is the path of the wrapper.
 func (d *decoder) merged(outer, rule *yaml.Node, path string, fields []field) (all *yaml.Node, its string) {
 	its = path + "." + wrapperKey
 	whole := *rule

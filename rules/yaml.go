@@ -81,8 +81,8 @@ func documents(r io.Reader) (docs []*yaml.Node, err error) {
 }
 
 // checkYAML reports characters that YAML forbids and files with so many items that parsing them
-// would take a hundred times their size. Its count bounds the nodes: each takes a line, a dash, a
-// comma or an opening. Comments count too.
+// would take a hundred times their size. Its count bounds the nodes, since each needs a line, a dash,
+// a comma or an opening bracket. Comments count too.
 func (d *decoder) checkYAML(data []byte) (ok bool) {
 	items, last := 0, rune(0)
 	for i, r := range string(data) {

@@ -40,7 +40,7 @@ func TestTwentyRulesInThreeDialects(t *testing.T) {
 	assert.Equal(t, result{exitOK, want, ""}, penstock(t, want, "fmt"))
 }
 
-// Lists of each family in files of their own, as users of Java have them, become one file.
+// Lists of each family in separate files, as users of Java have them, become one file.
 func TestConvertSeveralFiles(t *testing.T) {
 	flows := write(t, "flow.json", `[{"resource": "GET /orders", "grade": 1, "count": 100}]`)
 	breakers := write(t, "degrade.json", `[{"resource": "POST /payments", "grade": 2, "count": 9, "timeWindow": 10}]`)

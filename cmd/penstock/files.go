@@ -36,7 +36,7 @@ type ruleFile struct {
 func expand(args []string, opts rules.ParseOptions) (names []string, err error) {
 	for _, arg := range args {
 		if info, err := os.Stat(arg); arg == stdin || err != nil || !info.IsDir() {
-			names = append(names, arg) // a missing file is reported as an error of the file
+			names = append(names, arg) // a missing file is reported as an error for that file
 			continue
 		}
 		files, err := rules.Files(arg, opts)
@@ -77,7 +77,7 @@ func (c *command) read(name string, opts rules.ParseOptions) ruleFile {
 	return f
 }
 
-// together says how to combine files.
+// together specifies how to combine files.
 type together struct {
 	rules.ParseOptions
 	laterWins bool // of two rules with one id, the later file's wins
@@ -136,7 +136,7 @@ func writable(args, names []string) (faults []fault) {
 	return faults
 }
 
-// load is readAll for commands that need rules without faults.
+// load is like readAll, but for commands that need rules without faults.
 func (c *command) load(args []string, opts together) (rules.Set, error) {
 	_, set, faults, err := c.readAll(args, opts)
 	if err != nil {

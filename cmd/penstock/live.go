@@ -56,7 +56,7 @@ func isAddress(arg string) bool {
 	return strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://")
 }
 
-// ask sends a request and returns the answer.
+// ask sends a request and returns the response.
 func (p *program) ask(ctx context.Context, path string, query url.Values) ([]byte, error) {
 	at := p.at.JoinPath(path)
 	at.RawQuery = query.Encode()
@@ -99,7 +99,7 @@ func (p *program) ask(ctx context.Context, path string, query url.Values) ([]byt
 
 const mostShown = 200 // columns of a text from the program
 
-// answer decodes the answer to a request.
+// answer decodes the response to a request.
 func answer[T any](ctx context.Context, p *program, path string, query url.Values) (v T, err error) {
 	body, err := p.ask(ctx, path, query)
 	if err != nil {

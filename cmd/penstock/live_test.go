@@ -54,7 +54,7 @@ func serve(t *testing.T, cfg console.Config, change ...func(*api.Config)) *serve
 	return s
 }
 
-// RoundTrip sends the request to the program, whatever its address.
+// RoundTrip sends the request to the program, regardless of its address.
 func (s *served) RoundTrip(r *http.Request) (*http.Response, error) {
 	at, err := url.Parse(s.url)
 	if err != nil {
@@ -151,7 +151,7 @@ func TestLiveOnce(t *testing.T) {
 
 func withPercentiles(cfg *api.Config) { cfg.Percentiles = true }
 
-// With percentiles on, they are beside all response times.
+// With percentiles on, they are shown next to all response times.
 func TestLivePercentiles(t *testing.T) {
 	s := shop(t, console.Config{}, withPercentiles)
 	golden(t, "resources-percentiles.txt", s.ask(t, "resources").out)

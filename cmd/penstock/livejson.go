@@ -49,7 +49,7 @@ func (d ruleDetails) Resources() []core.ResourceDetails {
 	return all
 }
 
-// mark is a mark beside the calls of a resource.
+// mark is a mark shown next to the calls of a resource.
 type mark struct {
 	Resource, Text string
 	Urgency        int

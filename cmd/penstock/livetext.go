@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// liveCommand is a command that requests a path of a program and prints the answer.
+// liveCommand returns a command that requests a path of a program and prints the response.
 func (c *command) liveCommand(name, short, long, path string, query url.Values, show func(out io.Writer, p *program, ctx context.Context) error) *cobra.Command {
 	var asJSON, watch bool
 	cmd := &cobra.Command{
@@ -192,7 +192,7 @@ func (c *command) explainAt(address, resource string, caller caller, asJSON, wat
 	set("endpoint", strings.Join(caller.endpoints, ""))
 	query.Set("inbound", strconv.FormatBool(!caller.internal))
 	for _, a := range caller.args {
-		value, err := json.Marshal(a.values[0]) // quoted text, whatever it looks like
+		value, err := json.Marshal(a.values[0]) // quoted text, even if it looks like a number
 		if err != nil {
 			return err
 		}

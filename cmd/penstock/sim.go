@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/core/host"
 )
 
-// simulation runs calls on a clock of its own, which advances from event to event: a call arrives,
-// a wait ends, a call finishes, an alarm of the engine rings. Each call is a coroutine, and only
+// simulation runs calls on its own clock, which advances from event to event: a call arrives, a wait
+// ends, a call finishes, a timer of the engine fires. Each call is a coroutine, and only
 // one runs at any time, so the same calls have the same outcome on every machine. It is the Clock
 // and the Host of the engine under test.
 type simulation struct {
@@ -19,8 +19,8 @@ type simulation struct {
 	events events
 	order  int
 	runs   *fiber   // the running call, or nil
-	asleep []*fiber // sleeping calls that a context can wake, in the order of falling asleep
-	active int      // calls that have started and not finished
+	asleep []*fiber // sleeping calls that a context can wake, in the order in which their sleep began
+	active int      // calls that have started but not finished
 	busy   machine
 }
 

@@ -48,7 +48,7 @@ given. A token for it is read from the environment: ` + tokenName + `.`,
 	}
 }
 
-// frame is a program's answers at one time.
+// frame holds a program's responses at one time.
 type frame struct {
 	resources resourcesJSON
 	tree      *treeJSON   // nil if the list is shown
@@ -117,7 +117,7 @@ const mostInTree = 10_000
 
 func pointer[T any](v T, err error) (*T, error) { return &v, err }
 
-// Update handles a key, an answer, or a new size.
+// Update handles a key, a response, or a new size.
 func (m top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -139,7 +139,7 @@ func (m top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// take applies an answer, unless the screen is paused.
+// take applies a response, unless the screen is paused.
 func (m *top) take(f frame) {
 	if m.troubled = f.err; f.err != nil || m.paused && !m.frame.resources.At.IsZero() {
 		return

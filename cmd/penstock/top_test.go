@@ -19,7 +19,7 @@ import (
 	"github.com/penstock-go/penstock/observe/console"
 )
 
-// screen is top on a terminal.
+// screen runs top as on a terminal.
 type screen struct {
 	top
 	t *testing.T
@@ -34,7 +34,7 @@ func newScreen(t *testing.T, s *served) *screen {
 	return sc
 }
 
-// answer makes the program answer.
+// answer makes the program respond.
 func (s *screen) answer(cmd tea.Cmd) {
 	s.t.Helper()
 	if cmd != nil {
@@ -49,7 +49,7 @@ func (s *screen) send(msg tea.Msg) tea.Cmd {
 	return cmd
 }
 
-// press presses keys, and makes the program answer the requests.
+// press presses keys, and makes the program respond to the requests.
 func (s *screen) press(keys ...string) {
 	s.t.Helper()
 	special := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "up": tea.KeyUp, "down": tea.KeyDown, "pgdown": tea.KeyPgDown, "pgup": tea.KeyPgUp,
@@ -107,7 +107,7 @@ func TestTopNamesWhoWasRefused(t *testing.T) {
 	assert.Contains(t, s.text(), "vvv…  from ooo")
 }
 
-// The console's answer has the caller and the value of refusals.
+// The console's response has the caller and the value of refusals.
 func TestTopReadsWhoWasRefused(t *testing.T) {
 	program := shop(t, console.Config{})
 	require.NoError(t, program.LoadRules(api.RuleSet{Hotspot: []hotspot.Rule{{ID: "users", Resource: "GET /search", Param: "user", Threshold: 0}}}))
@@ -201,7 +201,7 @@ func TestTopSortsAndFinds(t *testing.T) {
 	assert.Contains(t, s.text(), "machine-root")
 }
 
-// The selection stays with its row as others come and go, and the screen follows it.
+// The selection stays on its row as rows appear and disappear, and the screen follows it.
 func TestTopMoves(t *testing.T) {
 	program := shop(t, console.Config{})
 	for i := range 40 {
@@ -254,7 +254,7 @@ func TestTopTrouble(t *testing.T) {
 	assert.Contains(t, fresh.text(), "asking…")
 }
 
-// While it is paused, answers change nothing.
+// While it is paused, responses change nothing.
 func TestTopStandsStill(t *testing.T) {
 	program := shop(t, console.Config{})
 	s := newScreen(t, program)
@@ -302,7 +302,7 @@ func TestTopPicture(t *testing.T) {
 	golden(t, "top.svg", picture(s.text(), s.width))
 }
 
-// picture draws a screen: each piece of one color starts at its place on a terminal.
+// picture draws a screen. Each run of one color starts at its position on a terminal.
 func picture(screen string, width int) string {
 	const across, down, margin = 8.4, 18, 12
 	lines := strings.Split(strings.TrimSuffix(screen, "\n"), "\n")

@@ -25,7 +25,7 @@ func (k sortKey) String() string {
 
 // row is a line of the screen: a resource, or a node of the tree.
 type row struct {
-	key      string // identifies it while others come and go
+	key      string // identifies it while other rows appear and disappear
 	name     string // of the resource, "" for another node
 	label    string
 	guide    string // tree lines

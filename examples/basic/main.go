@@ -55,7 +55,7 @@ func run(w io.Writer) error {
 	})
 	fmt.Fprintln(w, "mail:", err)
 
-	// Call is Do for a function with a result.
+	// Call is like Do, but for a function with a result.
 	items, err := api.Call(ctx, "count items", func(context.Context) (int, error) {
 		return 42, nil
 	})

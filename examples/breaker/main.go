@@ -50,7 +50,7 @@ func run(w io.Writer) error {
 		return err
 	}
 
-	// "No such user" is an answer, not a failure; the breaker doesn't count it.
+	// "No such user" is a response, not a failure; the breaker doesn't count it.
 	for second := range 14 {
 		asked, passed, failed := 0, 0, 0
 		for range 100 {

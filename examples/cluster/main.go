@@ -75,7 +75,7 @@ type processes struct {
 	admitted [members]map[int64]int // calls, by second
 }
 
-// process is one of them.
+// process is a started process.
 type process struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
@@ -139,8 +139,8 @@ func run(ctx context.Context, s settings) error {
 	return nil
 }
 
-// place returns the place of the store, once it has answered: without it each process would have
-// its share of the limit, and that would look the same.
+// place returns the location of the store once it has responded: without a store each process would
+// use its own share of the limit, and that would look the same.
 func place(ctx context.Context, redis string) (string, error) {
 	if redis == "" {
 		return "kept by process 1", nil

@@ -63,8 +63,8 @@ func (*connections) Direct() bool { return true }
 
 func (p *connections) GiveBack(units int64, _ time.Time) { p.free.Add(units) }
 
-// stopwatch records slow calls. Slots run on the caller's goroutine, between the call and its
-// answer: keep them short, and safe for concurrent use.
+// stopwatch records slow calls. Slots run on the caller's goroutine, as part of the call: keep them
+// short, and safe for concurrent use.
 type stopwatch struct {
 	limit time.Duration
 	slow  func(resource string, took time.Duration)

@@ -33,7 +33,7 @@ import (
 
 var errDown = errors.New("down")
 
-// guardOf returns a guard with the rules of a file beside this test. docs/migrating.md shows each
+// guardOf returns a guard with the rules of a file next to this test. docs/migrating.md shows each
 // of these files.
 func guardOf(t *testing.T, file string, cfg api.Config) *api.Guard {
 	t.Helper()

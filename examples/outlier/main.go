@@ -54,7 +54,7 @@ func (b *balancer) send(r *http.Request, host string) (resp *http.Response, err 
 	if err != nil {
 		return nil, err
 	}
-	var failure error // of the server; an answer such as "not found" is not a failure
+	var failure error // of the server; a response such as "not found" is not a failure
 	defer e.ExitOn(&failure)
 	r = r.Clone(r.Context())
 	r.URL.Host = host

@@ -94,7 +94,7 @@ func run(w io.Writer) error {
 		clock.AwaitParked(i + 1)
 	}
 	for waiting := len(calls); waiting > 0; waiting-- {
-		clock.AwaitParked(waiting) // an overtaken call wakes at its first time, and goes on waiting
+		clock.AwaitParked(waiting) // a call that others jumped ahead of wakes at its old time and goes back to sleep
 		clock.Advance(100 * time.Millisecond)
 		say("%s", <-left)
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// stream is requests of one kind at a steady rate, independent of the responses: an open loop, like
-// many independent clients. rule is the rule that limits it.
+// stream sends requests of one kind at a steady rate, independent of the responses: an open loop,
+// like many independent clients. rule is the rule that limits it.
 type stream struct {
 	name   string
 	rule   string
@@ -37,7 +37,7 @@ func newStreams() []*stream {
 }
 
 // workers is the number of concurrent requests of a stream. The throttle keeps 40/s × 400 ms = 16
-// waiting; the others are answered in milliseconds.
+// waiting; the others finish in milliseconds.
 const workers = 32
 
 // load runs all streams.

@@ -8,10 +8,10 @@
 //
 //	go run ./examples/quickstart -serve
 //
-// runs until Ctrl-C, so that you can send your own requests and edit the rules meanwhile. It prints
-// the address of the dashboard.
+// runs until Ctrl-C, so that you can send your own requests and edit the rules. It prints the address
+// of the dashboard.
 //
-// The exit code is 0, also after Ctrl-C, and 1 if something failed or a limit did not hold. The
+// The exit code is 0, even after Ctrl-C, or 1 if something failed or a limit did not hold. The
 // files, in reading order: rules.yaml, server.go (how to guard a service), main.go, load.go,
 // table.go, report.go, rulefile.go.
 package main
@@ -36,7 +36,7 @@ import (
 )
 
 func main() {
-	serve := flag.Bool("serve", false, "run until Ctrl-C, to use curl and edit rules.yaml meanwhile")
+	serve := flag.Bool("serve", false, "run until Ctrl-C, so that you can use curl and edit rules.yaml")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

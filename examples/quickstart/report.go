@@ -19,7 +19,7 @@ type result struct {
 	edited  bool // the rules changed during the run
 }
 
-// report prints the measured rates beside the limits, and the tree. It returns an error if a limit
+// report prints the measured rates next to the limits, and the tree. It returns an error if a limit
 // did not hold.
 func (c *console) report(r result) error {
 	if r.seconds == 0 {

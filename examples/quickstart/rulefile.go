@@ -10,7 +10,7 @@ import (
 //go:embed rules.yaml
 var embeddedRules []byte
 
-// findRules returns the rule file to watch: the requested one, otherwise the rules.yaml beside the
+// findRules returns the rule file to watch: the requested one, otherwise the rules.yaml next to the
 // source, so that it can be edited in place. If there is none, or it is not editable (in the module
 // cache), it writes a copy of the embedded one to a temporary folder, which remove deletes.
 func findRules(asked string) (file string, remove func(), err error) {

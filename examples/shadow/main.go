@@ -56,7 +56,7 @@ func run(w io.Writer) error {
 	return nil
 }
 
-// figures returns the number of calls that the rule has refused since it was loaded, or would have.
+// figures returns the number of calls that the rule has refused, or would have, since it was loaded.
 func figures(guard *api.Guard) (refused, shadowBlocked int64) {
 	rule := guard.RuleStats()[0]
 	return rule.Refused, rule.ShadowBlocked

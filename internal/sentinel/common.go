@@ -13,7 +13,7 @@ import (
 // Warning is a part of a Sentinel rule that is lost, or changes its meaning, in translation.
 type Warning struct {
 	Name  string // as in "never-opens"
-	Field string // of Sentinel's rule
+	Field string // of the Sentinel rule
 	Text  string
 }
 
@@ -55,7 +55,7 @@ func matchOf(regex bool) spec.Match {
 	return spec.MatchExact
 }
 
-// meaning translates one of Sentinel's numbers.
+// meaning translates a number in a Sentinel rule.
 func meaning[E any](field string, n int, meanings []E) (e E, err error) {
 	if n < 0 || n >= len(meanings) {
 		return e, spec.BadField(field, "is %d: use a number from 0 to %d", n, len(meanings)-1)
@@ -99,7 +99,7 @@ func blank(s string) bool { return strings.TrimSpace(s) == "" }
 // first keeps the first error.
 type first struct{ err error }
 
-// bad records what is wrong with a field if is is true and there is no earlier error.
+// bad records a problem with a field if is is true and there is no earlier error.
 func (f *first) bad(is bool, field, format string, args ...any) {
 	if is && f.err == nil {
 		f.err = spec.BadField(field, format, args...)

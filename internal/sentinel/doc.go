@@ -1,6 +1,6 @@
 // Package sentinel reads the rules of alibaba/Sentinel for Java and of sentinel-golang, as their
-// files write them, and translates them into this library's. The reader of rule files and the
-// replay of recorded traces use the same translation, so the traces prove the meaning of a file.
+// files write them, and translates them into rules of this library. The reader of rule files and the
+// replay of recorded traces share the translation, so the traces prove the meaning of a file.
 //
 // A rule is a struct whose yaml tags are the keys of Sentinel's JSON. Its zero value doesn't have
 // Sentinel's defaults: JavaFlowUnset and the like do.

@@ -59,10 +59,10 @@ func (r GoFlow) Check() error {
 	warmsUp := r.TokenCalculateStrategy == goWarmUp
 	var f first
 	f.bad(r.Resource == "", "resource", needsResource)
-	f.bad(!(r.Threshold >= 0), "threshold", "is %v: use a number from 0 on", r.Threshold)
+	f.bad(!(r.Threshold >= 0), "threshold", "is %v: use 0 or more", r.Threshold)
 	f.bad(r.RelationStrategy == 1 && r.RefResource == "", "refResource", "is required by relationStrategy 1")
-	f.bad(warmsUp && r.WarmUpPeriodSec <= 0, "warmUpPeriodSec", "is %d: use a number of seconds from 1 on", r.WarmUpPeriodSec)
-	f.bad(warmsUp && r.WarmUpColdFactor == 1, "warmUpColdFactor", "is 1: use a number from 2 on, or 0 for 3")
+	f.bad(warmsUp && r.WarmUpPeriodSec <= 0, "warmUpPeriodSec", "is %d: use 1 second or more", r.WarmUpPeriodSec)
+	f.bad(warmsUp && r.WarmUpColdFactor == 1, "warmUpColdFactor", "is 1: use 2 or more, or 0 for 3")
 	f.bad(r.StatIntervalInMs < 0, "statIntervalInMs", "is %d: use a number of milliseconds, or 0 for 1000", r.StatIntervalInMs)
 	return f.err
 }
@@ -139,12 +139,12 @@ func (r GoBreaker) Check() error {
 	ratio := r.Strategy < 2
 	var f first
 	f.bad(r.Resource == "", "resource", needsResource)
-	f.bad(r.RetryTimeoutMs <= 0, "retryTimeoutMs", "is %d: use a number of milliseconds from 1 on", r.RetryTimeoutMs)
-	f.bad(r.StatIntervalMs <= 0, "statIntervalMs", "is %d: use a number of milliseconds from 1 on", r.StatIntervalMs)
-	f.bad(r.MinRequestAmount < 0, "minRequestAmount", "is %d: use a number from 0 on", r.MinRequestAmount)
-	f.bad(r.StatSlidingWindowBucketCount < 0, "statSlidingWindowBucketCount", "is %d: use a number from 0 on", r.StatSlidingWindowBucketCount)
-	f.bad(r.MaxAllowedRtMs < 0, "maxAllowedRtMs", "is %d: use a number of milliseconds from 0 on", r.MaxAllowedRtMs)
-	f.bad(r.ProbeNum < 0, "probeNum", "is %d: use a number from 0 on", r.ProbeNum)
+	f.bad(r.RetryTimeoutMs <= 0, "retryTimeoutMs", "is %d: use 1 millisecond or more", r.RetryTimeoutMs)
+	f.bad(r.StatIntervalMs <= 0, "statIntervalMs", "is %d: use 1 millisecond or more", r.StatIntervalMs)
+	f.bad(r.MinRequestAmount < 0, "minRequestAmount", "is %d: use 0 or more", r.MinRequestAmount)
+	f.bad(r.StatSlidingWindowBucketCount < 0, "statSlidingWindowBucketCount", "is %d: use 0 or more", r.StatSlidingWindowBucketCount)
+	f.bad(r.MaxAllowedRtMs < 0, "maxAllowedRtMs", "is %d: use 0 milliseconds or more", r.MaxAllowedRtMs)
+	f.bad(r.ProbeNum < 0, "probeNum", "is %d: use 0 or more", r.ProbeNum)
 	f.bad(!(r.Threshold >= 0) || ratio && r.Threshold > 1, "threshold", "is %v: use a share of the calls from 0 to 1, or a number of calls for strategy 2", r.Threshold)
 	return f.err
 }
@@ -211,8 +211,8 @@ func text(s string) (any, error) { return s, nil }
 func (r GoHotspot) Check() error {
 	var f first
 	f.bad(r.Resource == "", "resource", needsResource)
-	f.bad(!(r.Threshold >= 0), "threshold", "is %v: use a number from 0 on", r.Threshold)
-	f.bad(r.MetricType == 1 && r.DurationInSec <= 0, "durationInSec", "is %d: use a number of seconds from 1 on", r.DurationInSec)
+	f.bad(!(r.Threshold >= 0), "threshold", "is %v: use 0 or more", r.Threshold)
+	f.bad(r.MetricType == 1 && r.DurationInSec <= 0, "durationInSec", "is %d: use 1 second or more", r.DurationInSec)
 	f.bad(r.ParamKey != "" && r.ParamIndex != 0, "paramKey", "conflicts with paramIndex %d: a rule uses one argument or one attachment", r.ParamIndex)
 	return f.err
 }
@@ -267,7 +267,7 @@ var goSystemMetrics = []system.Metric{system.Load, system.RT, system.Concurrency
 // Check returns the reason for which sentinel-golang drops the rule.
 func (r GoSystem) Check() error {
 	var f first
-	f.bad(!(r.TriggerCount >= 0), "triggerCount", "is %v: use a number from 0 on", r.TriggerCount)
+	f.bad(!(r.TriggerCount >= 0), "triggerCount", "is %v: use 0 or more", r.TriggerCount)
 	f.bad(r.Strategy < -1 || r.Strategy > 1, "strategy", "is %d: use 1 for BBR, or -1 for none", r.Strategy)
 	return f.err
 }
@@ -309,7 +309,7 @@ func (r GoIsolation) Check() error {
 	var f first
 	f.bad(r.Resource == "", "resource", needsResource)
 	f.bad(r.MetricType != 0, "metricType", "is %d: use 0, for calls in flight", r.MetricType)
-	f.bad(r.Threshold <= 0, "threshold", "is %d: use a number from 1 on", r.Threshold)
+	f.bad(r.Threshold <= 0, "threshold", "is %d: use 1 or more", r.Threshold)
 	return f.err
 }
 

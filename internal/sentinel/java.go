@@ -70,11 +70,11 @@ func (r JavaFlow) Check() error {
 	rate := r.Grade == 1
 	var f first
 	f.bad(blank(r.Resource), "resource", needsResource)
-	f.bad(!(r.Count >= 0), "count", "is %v: use a number from 0 on", r.Count)
+	f.bad(!(r.Count >= 0), "count", "is %v: use 0 or more", r.Count)
 	f.bad(r.Grade != 0 && r.Grade != 1, "grade", "is %d: use 1 for calls per second, or 0 for calls in flight", r.Grade)
 	f.bad(rate && r.Strategy != 0 && blank(r.RefResource), "refResource", "is required by strategy %d", r.Strategy)
-	f.bad(rate && r.WarmsUp() && r.WarmUpPeriodSec <= 0, "warmUpPeriodSec", "is %d: use a number of seconds from 1 on", r.WarmUpPeriodSec)
-	f.bad(rate && r.Queues() && r.MaxQueueingTimeMs <= 0, "maxQueueingTimeMs", "is %d: use a number of milliseconds from 1 on", r.MaxQueueingTimeMs)
+	f.bad(rate && r.WarmsUp() && r.WarmUpPeriodSec <= 0, "warmUpPeriodSec", "is %d: use 1 second or more", r.WarmUpPeriodSec)
+	f.bad(rate && r.Queues() && r.MaxQueueingTimeMs <= 0, "maxQueueingTimeMs", "is %d: use 1 millisecond or more", r.MaxQueueingTimeMs)
 	return f.err
 }
 
@@ -158,12 +158,12 @@ func (r JavaBreaker) Check() error {
 	slow := r.Grade == 0
 	var f first
 	f.bad(blank(r.Resource), "resource", needsResource)
-	f.bad(r.TimeWindow <= 0, "timeWindow", "is %d: use a number of seconds from 1 on", r.TimeWindow)
-	f.bad(r.MinRequestAmount <= 0, "minRequestAmount", "is %d: use a number from 1 on", r.MinRequestAmount)
-	f.bad(r.StatIntervalMs <= 0, "statIntervalMs", "is %d: use a number of milliseconds from 1 on", r.StatIntervalMs)
+	f.bad(r.TimeWindow <= 0, "timeWindow", "is %d: use 1 second or more", r.TimeWindow)
+	f.bad(r.MinRequestAmount <= 0, "minRequestAmount", "is %d: use 1 or more", r.MinRequestAmount)
+	f.bad(r.StatIntervalMs <= 0, "statIntervalMs", "is %d: use 1 millisecond or more", r.StatIntervalMs)
 	f.bad(slow && !(r.SlowRatioThreshold >= 0 && r.SlowRatioThreshold <= 1), "slowRatioThreshold", "is %v: use a share of the calls, from 0 to 1", r.SlowRatioThreshold)
 	f.bad(r.Grade == 1 && r.Count > 1, "count", "is %v: use a share of the calls, from 0 to 1", r.Count)
-	f.bad(!(r.Count >= 0), "count", "is %v: use a number from 0 on", r.Count)
+	f.bad(!(r.Count >= 0), "count", "is %v: use 0 or more", r.Count)
 	return f.err
 }
 

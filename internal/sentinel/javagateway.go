@@ -57,13 +57,13 @@ var (
 func (r JavaGateway) Check() error {
 	var f first
 	f.bad(blank(r.Resource), "resource", needsResource)
-	f.bad(!(r.Count >= 0), "count", "is %v: use a number from 0 on", r.Count)
-	f.bad(r.Burst < 0, "burst", "is %d: use a number from 0 on", r.Burst)
-	f.bad(r.IntervalSec != unset && r.IntervalSec <= 0, "intervalSec", "is %d: use a number of seconds from 1 on", r.IntervalSec)
+	f.bad(!(r.Count >= 0), "count", "is %v: use 0 or more", r.Count)
+	f.bad(r.Burst < 0, "burst", "is %d: use 0 or more", r.Burst)
+	f.bad(r.IntervalSec != unset && r.IntervalSec <= 0, "intervalSec", "is %d: use 1 second or more", r.IntervalSec)
 	f.bad(r.ControlBehavior < 0, "controlBehavior", "is %d: use 0, reject, or 2, throttle", r.ControlBehavior)
 	if r.IntervalSec == unset {
 		f.bad(r.Interval == 0 && r.IntervalUnit != 0, "intervalUnit", "needs interval, which is missing: write intervalSec")
-		f.bad(r.Interval < 0, "interval", "is %d: use a number from 1 on", r.Interval)
+		f.bad(r.Interval < 0, "interval", "is %d: use 1 or more", r.Interval)
 		f.bad(r.IntervalUnit < 0 || r.IntervalUnit >= len(javaUnits), "intervalUnit", "is %d: use a number from 0 to %d", r.IntervalUnit, len(javaUnits)-1)
 	}
 	if p := r.ParamItem; p != nil {
@@ -215,7 +215,7 @@ func (p JavaPath) native() ([]gateway.Path, error) {
 }
 
 // antPaths translates an Ant pattern: a star matches any part of a path, and two stars at the end
-// match the rest, if any.
+// match the remainder, if any.
 func antPaths(pattern string) ([]gateway.Path, error) {
 	base, all := strings.CutSuffix(pattern, "/**")
 	stars := false

@@ -48,9 +48,9 @@ const JavaThrottle = 2
 func (r JavaHotspot) Check() error {
 	var f first
 	f.bad(blank(r.Resource), "resource", needsResource)
-	f.bad(!(r.Count >= 0), "count", "is %v: use a number from 0 on", r.Count)
-	f.bad(r.BurstCount < 0, "burstCount", "is %d: use a number from 0 on", r.BurstCount)
-	f.bad(r.DurationInSec <= 0, "durationInSec", "is %d: use a number of seconds from 1 on", r.DurationInSec)
+	f.bad(!(r.Count >= 0), "count", "is %v: use 0 or more", r.Count)
+	f.bad(r.BurstCount < 0, "burstCount", "is %d: use 0 or more", r.BurstCount)
+	f.bad(r.DurationInSec <= 0, "durationInSec", "is %d: use 1 second or more", r.DurationInSec)
 	return f.err
 }
 

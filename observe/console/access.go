@@ -88,7 +88,7 @@ func (c *console) handler() http.Handler {
 	})
 }
 
-// answer serves a request if there is room among those being answered.
+// answer serves a request unless too many are being served.
 func (c *console) answer(route route, w http.ResponseWriter, r *http.Request) error {
 	if route.pattern == eventsPath { // it has its own limit
 		return route.serve(w, r)
@@ -102,8 +102,8 @@ func (c *console) answer(route route, w http.ResponseWriter, r *http.Request) er
 	}
 }
 
-// readBody reads the body of an admitted request, before the request counts as being answered, so
-// that a slow client doesn't block others.
+// readBody reads the body of an admitted request before the request counts as being served, so that a
+// slow client doesn't block others.
 func (c *console) readBody(w http.ResponseWriter, r *http.Request) error {
 	select {
 	case c.reading <- struct{}{}:
@@ -200,8 +200,8 @@ func writeProblem(w http.ResponseWriter, err error) {
 
 const jsonType = "application/json; charset=utf-8"
 
-// answers is the shared limit of all unread responses. They are made one at a time, and their total
-// size is bounded: clients that don't read hold no more memory together than that.
+// answers limits the memory of responses. They are built one at a time, and the total size of unread
+// ones is bounded, even if clients don't read.
 type answers struct {
 	making sync.Mutex // one at a time, as values are larger than their JSON; locked before console.making
 
@@ -256,6 +256,6 @@ func (c *console) reply(w http.ResponseWriter, value func() (any, error)) error 
 func (c *console) write(w http.ResponseWriter, body []byte) error {
 	defer c.unread.add(-len(body))
 	w.Header().Set("Content-Type", jsonType)
-	_, _ = w.Write(body) // fails when the client has gone
+	_, _ = w.Write(body) // fails when the client has disconnected
 	return nil
 }

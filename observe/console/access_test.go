@@ -75,7 +75,7 @@ func TestBearer(t *testing.T) {
 	}
 }
 
-// Clients that don't read hold a bounded number of bytes together, whatever they request, and small
+// Clients that don't read hold a bounded number of bytes in total, whatever they request, and small
 // responses still have room.
 func TestUnreadAnswersAreBounded(t *testing.T) {
 	l := newLab(t, Config{}, api.RuleSet{})

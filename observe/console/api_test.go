@@ -119,7 +119,7 @@ func TestAResourceWithAllThereIsOfIt(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, l.do(request("GET", "/api/resources/none", "")).Code)
 }
 
-// With percentiles on, they are beside the mean of the minute; otherwise they are absent.
+// With percentiles on, they are shown next to the mean of the minute; otherwise they are absent.
 func TestPercentilesStandBesideTheMean(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		l := newLabOf(t, api.Config{Percentiles: on}, Config{}, api.RuleSet{})
@@ -368,8 +368,8 @@ gateway: [{id: gate, route: checkout, threshold: 5}]
 cluster: {namespace: shop, members: 3}
 `
 
-// A file may have mappings beside its lists. Every rule keeps its text, its limit is drawn, and it
-// can be changed.
+// A file may have mappings as well as lists. Every rule keeps its text, its limit is drawn, and it can
+// be changed.
 func TestEveryKeyOfARuleFileIsShown(t *testing.T) {
 	var schema struct {
 		Definitions struct {
@@ -526,7 +526,7 @@ func TestFramesTellWhatHappened(t *testing.T) {
 		Breaker: []breaker.Rule{{ID: "b", Resource: "sql", MinCalls: 1}},
 	})
 	f := newFrames(l.console)
-	assert.Nil(t, f.next(), "no second is over")
+	assert.Nil(t, f.next(), "no second has ended")
 	l.call(5, "orders")
 	l.call(1, "idle")
 	e, err := l.guard.Entry(t.Context(), "sql")

@@ -13,7 +13,7 @@ import (
 // DefaultAddr is the default address of the console.
 const DefaultAddr = "127.0.0.1:8719"
 
-// Config says where the console listens, who may read and who may change rules. The zero value
+// Config defines where the console listens, who may read and who may change rules. The zero value
 // suits a developer's own machine: loopback, no tokens, nothing can be changed.
 type Config struct {
 	// Addr is the address to listen on; "" means [DefaultAddr]. Port 0 takes a free one. An address

@@ -14,7 +14,7 @@ type console struct {
 
 	origins   *http.CrossOriginProtection
 	reading   chan struct{} // one element for each body being read
-	answering chan struct{} // one element for each request being answered
+	answering chan struct{} // one element for each request being served
 	requests  sync.WaitGroup
 	unread    answers
 	making    sync.Mutex // one response is made at a time, so that readers use at most one processor

@@ -45,7 +45,7 @@ func newHub(c *console) *hub {
 	return &hub{console: c, quit: make(chan struct{}), streams: make(map[*stream]struct{})}
 }
 
-// join adds a stream; nil if there are too many.
+// join adds a stream, or returns nil if there are too many.
 func (h *hub) join() *stream {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,7 +117,7 @@ func (h *hub) send(frame []byte) bool {
 	return h.active
 }
 
-// serveEvents streams frames and events until the client has gone or is too slow.
+// serveEvents streams frames and events until the client disconnects or is too slow.
 func (c *console) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodHead {
 		w.Header().Set("Content-Type", streamType)

@@ -36,8 +36,8 @@ func (c *console) serveExplain(w http.ResponseWriter, r *http.Request) error {
 }
 
 // assumptions returns the assumptions about parts of the call that the query leaves out. A call is
-// inbound, like those of server adapters: system rules apply to no others, and would be missing
-// from the answer.
+// inbound, like calls of server adapters: system rules apply only to those, and would be missing from
+// the response.
 func assumptions(q url.Values) []string {
 	assumed := []string{}
 	for _, a := range []struct{ key, text string }{

@@ -39,7 +39,7 @@ func pageRoutes() (all []route) {
 				h.Set("Content-Encoding", "gzip")
 				body = small()
 			}
-			_, _ = w.Write(body) // fails when the client has gone
+			_, _ = w.Write(body) // fails when the client has disconnected
 			return nil
 		}})
 	}

@@ -181,7 +181,7 @@ func (r *rule) fillByValue() {
 	}
 }
 
-// full returns the used share of the limit, nil if unknown.
+// full returns the used share of the limit, or nil if it is unknown.
 func full(m core.Measure) *float64 {
 	if share, known := m.Full(); known {
 		return &share
@@ -189,8 +189,7 @@ func full(m core.Measure) *float64 {
 	return nil
 }
 
-// terms are fields, common to rules of several families, that say which calls a rule limits, and to
-// how much.
+// terms are fields common to rules of several families: the calls that a rule limits, and the limit.
 type terms struct {
 	Origin, Relation string
 	Threshold        float64

@@ -25,7 +25,7 @@ const (
 	unreadTime  = time.Second // to send a body that is not read, since the request is refused
 	maxRequests = 32          // being answered
 	maxBodies   = 8           // being read, before that
-	spareConns  = 64          // beside those of streams
+	spareConns  = 64          // in addition to those of streams
 	endTime     = time.Second
 )
 
@@ -47,7 +47,7 @@ func ListenAndServe(ctx context.Context, guard *api.Guard, cfg Config) error {
 	return serve(ctx, guard, cfg, listener)
 }
 
-// serve is ListenAndServe on a listener, which it closes.
+// serve is like ListenAndServe, but uses an open listener, which it closes.
 func serve(ctx context.Context, guard *api.Guard, cfg Config, listener net.Listener) error {
 	url := "http://"
 	if cfg.TLS != nil {

@@ -210,7 +210,7 @@ func TestLimitsOfRequests(t *testing.T) {
 	assert.Len(t, l.console.answering, maxRequests-1)
 }
 
-// Half-sent requests don't count as being answered, however many there are; and only a few are read
+// Half-sent requests don't count as being served, regardless of their number, and only a few are read
 // at a time.
 func TestHalfSentBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -322,7 +322,8 @@ func TestThePage(t *testing.T) {
 	assert.LessOrEqual(t, total, 100_000, "bytes compressed")
 }
 
-// Idle connections give way to new ones, including connections that become idle while one waits.
+// Idle connections are closed to make room for new ones, including connections that become idle while
+// one waits.
 func TestIdleConnectionsGiveWay(t *testing.T) {
 	slow := make(chan struct{})
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -351,7 +352,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 		get("/")
 	}
 	get("/slow")
-	for range 10 { // beside it
+	for range 10 { // in addition
 		get("/")
 	}
 	get("/slow")

@@ -214,7 +214,7 @@ func (c *console) resources(query string, limit, offset int) resourcesReply {
 	return answer
 }
 
-// marks returns the rules' reports beside the calls of resources, such as an open breaker.
+// marks returns the rules' reports to show next to the calls of resources, such as an open breaker.
 func (c *console) marks() map[string][]string {
 	marks := make(map[string][]string)
 	for _, r := range c.guard.RuleStats() {
@@ -263,7 +263,7 @@ type origin struct {
 	Minute     figures `json:"minute"`
 }
 
-// refusal is one of the latest refusals.
+// refusal is an entry in the list of recent refusals.
 type refusal struct {
 	First   time.Time `json:"first"`
 	Last    time.Time `json:"last"`

@@ -58,7 +58,7 @@ func TestRulesAreChangedByWhatWasShown(t *testing.T) {
 	assert.Equal(t, http.StatusUnprocessableEntity, post(l, "/api/rules/apply", edit+`,"proof":"`+shown.Proof+`"}`, &applied), "the rule is gone already")
 }
 
-// The proof is for one change of one state: if the rules have changed meanwhile, a new diff is
+// The proof is for one change of one state: if the rules have changed in the meantime, a new diff is
 // shown.
 func TestWhatWasShownMustStillHold(t *testing.T) {
 	l := writable(t)

@@ -37,7 +37,7 @@ func (l *lab) text() string {
 	return text.String()
 }
 
-// The states of breakers are in the text, beside the calls and below the tree, and in the JSON of
+// The states of breakers are in the text, next to the calls and below the tree, and in the JSON of
 // their resource.
 func TestTreeTellsTheStatesOfBreakers(t *testing.T) {
 	l := newLab(t, engine.Config{})

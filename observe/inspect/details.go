@@ -36,7 +36,8 @@ func (d details) of(resource string) details {
 	return d[first:end:end]
 }
 
-// mark returns the text beside the calls of a resource with these details, "" if there is none.
+// mark returns the text to show next to the calls of a resource with these details, or "" if there is
+// none.
 func (d details) mark() (mark string) {
 	most := 0
 	for _, r := range d {

@@ -87,7 +87,7 @@ type ruleJSON struct {
 	Marks []markJSON `json:"marks,omitempty"`
 }
 
-// markJSON is the mark beside the calls of a resource.
+// markJSON is the mark shown next to the calls of a resource.
 type markJSON struct {
 	Resource string `json:"resource"`
 	Text     string `json:"text"`

@@ -5,7 +5,7 @@ import "github.com/penstock-go/penstock/internal/shown"
 // NodeKind is the kind of a [Node].
 type NodeKind uint8
 
-// The kinds of nodes. Root and entrance have no counters of their own: their figures are the sums
+// The kinds of nodes. Root and entrance have no counters of their own: their counts are the sums
 // of their children's.
 const (
 	NodeRoot     NodeKind = iota // all calls

@@ -54,8 +54,8 @@ func (w *packer) tree() {
 	w.all(0, 1, nil)
 }
 
-// all copies the nodes from a place of the stack on, with their descendants, and pops them. It adds
-// their figures to sum, if that is not nil.
+// all copies the nodes of the stack starting at first, with their descendants, and pops them. It adds
+// their counts to sum, unless that is nil.
 func (w *packer) all(first, depth int, sum *Stats) {
 	end := len(w.places)
 	for i := first; i < end; i++ {

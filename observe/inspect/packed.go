@@ -22,7 +22,7 @@ type packed struct {
 	resources packedPlace
 
 	starts []int64 // of the buckets of every node
-	named  int     // bytes of names that the engine may drop meanwhile
+	named  int     // bytes of names that the engine may drop in the meantime
 }
 
 // packedPlace is the start of count sibling nodes.
@@ -71,4 +71,4 @@ func (f *Stats) apart() [3]*stat.Counts {
 	return [...]*stat.Counts{&f.Minute, &f.LastSecond, &f.Lifetime}
 }
 
-const packedOverflow = 0x80 // beside a kind
+const packedOverflow = 0x80 // set in a kind

@@ -18,7 +18,7 @@ type place struct {
 	kind     NodeKind
 	name     string
 	overflow bool
-	counted  *node.StatisticNode // nil if the figures are sums
+	counted  *node.StatisticNode // nil if the counts are sums
 	branch   *node.Branch        // the descendants of an entrance or a call
 	cluster  *node.ClusterNode   // of a resource
 }

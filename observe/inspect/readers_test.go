@@ -53,7 +53,7 @@ var paths = []string{"/tree", "/tree?format=sentinel", "/rules", "/rules?format=
 // the tree. known bug 119
 func TestMemoryOfReaders(t *testing.T) {
 	if race.Enabled {
-		t.Skip("the race detector takes memory of its own; it looks at TestReadersOfBothKinds")
+		t.Skip("the race detector itself takes memory; TestReadersOfBothKinds runs with it")
 	}
 	l, set := crowded(t, 10_000)
 	defer debug.SetGCPercent(debug.SetGCPercent(10)) // measures the readers' memory, not garbage

@@ -43,7 +43,7 @@ func reply(w http.ResponseWriter, r *http.Request, contentType string, write fun
 		chunks.Put(out)
 	}()
 	if write(out) == nil {
-		_ = out.Flush() // fails when the client has gone
+		_ = out.Flush() // fails when the client has disconnected
 	}
 }
 

@@ -28,7 +28,7 @@ type copies[T any] struct {
 	drop func(*T) // releases a copy that is no longer read; may be nil
 
 	// Guarded by room.mu:
-	next   *edition[T] // the copy that new readers join; nil if there is none
+	next   *edition[T] // the copy that new readers join, or nil if there is none
 	latest int         // the size of the latest copy
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/chance"
 )
 
-// text is a copy for tests: when it was made, and whether it was released.
+// text is a copy for tests. It records when it was made, and whether it was released.
 type text struct {
 	made    int64
 	dropped atomic.Bool

@@ -180,7 +180,7 @@ func TestNothingIsLostWhileCallsGoOn(t *testing.T) {
 		default:
 		}
 		tree := l.tree()
-		require.GreaterOrEqual(t, tree.Root.Lifetime.Entered, last, "a total never goes back")
+		require.GreaterOrEqual(t, tree.Root.Lifetime.Entered, last, "a total never decreases")
 		require.GreaterOrEqual(t, tree.Root.InFlight, int64(0))
 		last = tree.Root.Lifetime.Entered
 	}

@@ -12,9 +12,8 @@ import (
 // Stats are the counts of one node, as of one time. Each counter is exact, but they are read one
 // after another: under traffic, Lifetime may include a call that Second doesn't.
 //
-// The fields are raw counts; rates and response times are derived from them. So sums need no
-// special rules: counts add up, and an average response time is over all calls, whichever child
-// completed them.
+// The fields are raw counts; rates and response times are derived from them. So sums need no special
+// rules: counts add up, and an average response time covers the calls of all children.
 type Stats struct {
 	// Interval is the length of the second window: one second, unless configured otherwise. Buckets
 	// are its buckets, oldest first, including empty ones; Second is their sum.
@@ -53,11 +52,11 @@ func (f *Stats) TotalRate() float64 {
 	return r.Pass + r.Block
 }
 
-// AvgRT returns the mean response time of the calls completed in the second window, 0 if there were
+// AvgRT returns the mean response time of the calls completed in the second window, or 0 if there were
 // none.
 func (f *Stats) AvgRT() time.Duration { return f.Second.AvgRT() }
 
-// MinRT returns the least response time in the second window; false if no call completed.
+// MinRT returns the shortest response time in the second window, or false if no call completed.
 func (f *Stats) MinRT() (time.Duration, bool) { return f.Second.MinRT() }
 
 // MaxComplete returns the most units completed in one bucket of the second window. For a sum, it is

@@ -31,7 +31,7 @@ func TestFiguresOfANode(t *testing.T) {
 	n, ok := tree.Resource("orders")
 	found(t, n, ok)
 	require.Equal(t, time.Second, n.Interval)
-	require.Equal(t, stat.Rates{Pass: 10, Block: 4, Complete: 5, Exception: 1}, n.Rates(), "from 1.0 on")
+	require.Equal(t, stat.Rates{Pass: 10, Block: 4, Complete: 5, Exception: 1}, n.Rates(), "since 1.0")
 	require.Equal(t, 14.0, n.TotalRate())
 	require.EqualValues(t, 10, n.Second.Pass)
 	require.EqualValues(t, 4, n.Second.Entered)

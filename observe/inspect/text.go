@@ -12,8 +12,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// The width of a name: in a line of 80 columns with ordinary figures, and at least, however deep
-// its node is.
+// The width of a name: in a line of 80 columns with ordinary counts, and at least, regardless of the
+// node's depth.
 const (
 	labelWidth = 30
 	nameWidth  = 12
@@ -22,10 +22,10 @@ const (
 // WriteText writes the tree for people, one node a line, without contexts that have no calls. It
 // returns the first error of w. Each line has the units passed and refused and the mean response
 // time, in the last second (or api.Config.Interval, see [Stats.Second]) and in the last minute, and
-// the calls in flight. Units are counts, not rates, so they are not extrapolated; from 100,000 on
-// they are rounded, as in 123k.
+// the calls in flight. Units are counts, not rates, so they are not extrapolated; counts of 100,000
+// or more are rounded, as in 123k.
 //
-// Beside a call are the percentiles of its resource's response times in the last minute, over all
+// Next to a call are the percentiles of its resource's response times in the last minute, over all
 // contexts, if api.Config.Percentiles is on, and the most urgent report of a rule on it. Below the
 // tree are lines that may need attention: waiting calls, panics of slots, full caps, the rules with
 // most refusals, refusals that rules in shadow mode would have made, and other reports of rules.
@@ -57,7 +57,7 @@ func (v view) writeText(w io.Writer) error {
 	return out.Flush()
 }
 
-// cells are the texts of a line: a label and figures.
+// cells are the texts of a line: a label and counts.
 type cells struct {
 	text []byte // of all cells, concatenated
 	ends []int
@@ -117,7 +117,7 @@ func (v view) lines(yield func(*cells) bool) {
 	}
 }
 
-// describe adds the figures of a line.
+// describe adds the counts of a line.
 func (f *Stats) describe(line *cells) {
 	for _, c := range [...]*stat.Counts{&f.Second, &f.Minute} {
 		line.end(shown.AppendCount(line.text, c.Pass))
@@ -134,14 +134,14 @@ func (f *Stats) describe(line *cells) {
 	}
 }
 
-// headings stand above the figures: the root's line has them. Each three are for one span of time;
-// the last continues the "in" above it.
+// headings are the titles of the columns, printed in the root's line. Each group of three is for one
+// span of time; the last continues the "in" above it.
 var headings = [...]string{"pass", "block", "rt", "pass", "block", "rt", "flight"}
 
-// table is the widths of aligned columns: the name, the figures, and further ones.
+// table holds the widths of aligned columns: the name, the counts, and further ones.
 type table []int
 
-// fit widens the columns for a line with figures.
+// fit widens the columns for a line with counts.
 func (t *table) fit(line *cells) {
 	if len(line.ends) == 1 {
 		return

@@ -154,7 +154,7 @@ func TestANameIsOneLineWhateverItHolds(t *testing.T) {
 	}
 }
 
-// Whatever the names and figures, calls nested five deep fit in 80 columns.
+// Calls nested five deep fit in 80 columns, regardless of their names and counts.
 func TestOrdinaryNamesFitAnOrdinaryTerminal(t *testing.T) {
 	l := newLab(t, engine.Config{})
 	ctx := from("http", "")

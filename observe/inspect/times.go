@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// times holds the percentiles of resources, by name; nil if they are off.
+// times holds the percentiles of resources, by name. It is nil if percentiles are off.
 type times map[string]stat.Percentiles
 
 func newTimes(resources []Node) (t times) {

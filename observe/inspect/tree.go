@@ -15,7 +15,7 @@ import (
 // Tree is a copy of an engine's counts. It never changes, so goroutines may share one as long as
 // none writes to it.
 type Tree struct {
-	// At is the time of all figures, by the engine's clock.
+	// At is the time of all counts, by the engine's clock.
 	At time.Time
 	// Root is the parent of the entrances, each with its calls.
 	Root Node
@@ -28,9 +28,9 @@ type Tree struct {
 	// Rules holds the counts of each rule since it was loaded, in the order of declaration.
 	Rules []core.RuleStats
 
-	// Waiting is the number of calls asleep when the copy was made, because a rule made them wait.
+	// Waiting is the number of calls that a rule was delaying when the copy was made.
 	Waiting int64
-	// Failures is the number of panics of slots. The calls went on without the slot.
+	// Failures is the number of panics of slots. The calls continued without the slot.
 	Failures int64
 	// Leaked is the number of calls reported because they did not exit in time, if
 	// api.Config.LeakAfter is set.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Memory of details counts as held by readers, whatever their type.
+// Memory of details counts as held by readers, regardless of their type.
 func TestWeight(t *testing.T) {
 	type item struct {
 		Name string

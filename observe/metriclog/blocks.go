@@ -41,7 +41,7 @@ type Blocks struct {
 //	log, err := metriclog.Start(guard, metriclog.Config{App: "shop"})
 func Chain() *slots.Chain { return slots.Default().With(new(Blocks), slots.After("log")) }
 
-// blocksOf returns the slot in the chain of a Guard, nil if there is none.
+// blocksOf returns the slot in the chain of a Guard, or nil if there is none.
 func blocksOf(g *api.Guard) *Blocks {
 	for _, s := range g.Config().Chain.Slots() {
 		if b, ok := s.(*Blocks); ok {
@@ -244,8 +244,8 @@ func (f *blockFile) open() (err error) {
 }
 
 // openOwn opens a file for appending, or creates it. It follows no link and opens no device,
-// whatever other processes put there meanwhile: a file that it creates did not exist, and an
-// existing file is written to only if it is the regular file that was checked.
+// regardless of what other processes put there in the meantime: a file that it creates did not exist,
+// and an existing file is written to only if it is the regular file that was checked.
 func openOwn(path string) (*os.File, error) {
 	seen, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -32,8 +32,8 @@ type Query struct {
 }
 
 // Find searches the files of a metric log in a directory; [BaseName] returns the base. It returns
-// the rows sorted by second. The log may be written meanwhile, even by several processes. Lines
-// that can't be read are skipped; an error is about the directory or a file.
+// the rows sorted by second. Processes may write the log at the same time. Lines that can't be read
+// are skipped; an error is about the directory or a file.
 func Find(dir, base string, q Query) ([]Row, error) {
 	if q.Limit <= 0 {
 		q.Limit = usualLimit
@@ -47,7 +47,7 @@ func Find(dir, base string, q Query) ([]Row, error) {
 	var rows []Row
 	for _, f := range files {
 		found, err := q.read(f.path)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the oldest may have been removed meanwhile
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the oldest may have been removed in the meantime
 			return nil, err
 		}
 		rows = append(rows, found...)
@@ -56,7 +56,7 @@ func Find(dir, base string, q Query) ([]Row, error) {
 	return q.enough(rows), nil
 }
 
-// enough returns the wanted number of rows, and the rest of the last row's second.
+// enough returns the wanted number of rows, and the remainder of the last row's second.
 func (q *Query) enough(rows []Row) []Row {
 	if len(rows) <= q.Limit {
 		return rows

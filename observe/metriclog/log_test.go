@@ -40,7 +40,7 @@ func TestFiles(t *testing.T) {
 	_, err = e.Entry(api.WithOrigin(t.Context(), "app|a"), "closed", api.Units(2))
 	require.Error(t, err)
 	require.Error(t, call(t, e, "closed", 1))
-	assert.Empty(t, names(t, l.config.Dir), "nothing is over yet")
+	assert.Empty(t, names(t, l.config.Dir), "no second has ended yet")
 	clock.Advance(3 * time.Second)
 	require.NoError(t, call(t, e, "a\nb|c", 1))
 	entry, err = e.Entry(t.Context(), "GET /orders")

@@ -18,7 +18,7 @@ type Row struct {
 	Complete  int64         // units completed, with or without an error
 	Exception int64         // units completed with an error
 	AvgRT     time.Duration // of completed calls; whole milliseconds in a file
-	Occupied  int64         // units of Pass borrowed from a coming bucket
+	Occupied  int64         // units of Pass borrowed from an upcoming bucket
 	InFlight  int64         // calls in flight when the row was made
 	Class     int           // Sentinel's classification: 0
 }
@@ -33,7 +33,7 @@ func (r Row) Append(b []byte) []byte {
 	return r.rest(b)
 }
 
-// AppendThin appends the row without the date, like the command "metric" of Sentinel's command API.
+// AppendThin appends the row without the date, like the "metric" command of Sentinel's command API.
 func (r Row) AppendThin(b []byte) []byte {
 	return r.rest(append(strconv.AppendInt(b, r.At.UnixMilli(), 10), separator))
 }

@@ -31,7 +31,7 @@ type Path struct {
 	Match spec.Match `yaml:"match,omitempty"`
 }
 
-// MaxPaths is the most paths in a group.
+// MaxPaths is the maximum number of paths in a group.
 const MaxPaths = 1000
 
 // Normalized returns the group. It returns a [spec.FieldError] for the first invalid field.

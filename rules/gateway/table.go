@@ -122,7 +122,7 @@ func (t *Table) addValue(r Rule, size *int) error {
 	return nil
 }
 
-// Groups is [Table.GroupsOf] for a URL with that path, decoded.
+// Groups is like [Table.GroupsOf], but takes the decoded path of a URL.
 func (t *Table) Groups(requested string) (names []string) {
 	return t.GroupsOf(&url.URL{Path: requested})
 }
@@ -249,7 +249,7 @@ func Compiled(rules []Rule) (flows []flow.Rule, hotspots []hotspot.Rule) {
 	return flows, hotspots
 }
 
-// Of returns the table of the rules in force in an engine, nil if they have none.
+// Of returns the table of the rules in force in an engine, or nil if they have none.
 func Of(e *engine.Engine) *Table {
 	t, _ := e.Rules().Attached().(*Table)
 	return t

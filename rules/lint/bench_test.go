@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/rules/lint"
 )
 
-// As many rules as a file may have, all with names of their own or all of one resource.
+// The files have the maximum number of rules, all with distinct names or all for one resource.
 func BenchmarkCheck(b *testing.B) {
 	for name, line := range map[string]string{
 		"names":    "  - {id: r%d, resource: r%[1]d, threshold: %[1]d}\n",

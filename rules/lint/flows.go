@@ -64,9 +64,9 @@ func (l *linter) warmUp(i int, r flow.Rule) {
 	case r.Behavior == flow.WarmUp && r.Threshold < 2:
 		l.add("PN008", Warning, "flow", i, "threshold", "a threshold of %v is one call an interval cold as well as warm: there is nothing to warm up", r.Threshold)
 	case tokens < 1:
-		l.add("PN008", Warning, "flow", i, "warmUpPeriod", "at %v calls a second, %v is over with the first call: make warmUpPeriod longer, or leave out the warm-up", float32(perSecond), r.WarmUpPeriod)
+		l.add("PN008", Warning, "flow", i, "warmUpPeriod", "at %v calls per second, a warm-up of %v ends with the first call: make warmUpPeriod longer, or leave out the warm-up", float32(perSecond), r.WarmUpPeriod)
 	case r.Behavior == flow.WarmUp && r.WarmUpPeriod < r.Interval:
-		l.add("PN008", Warning, "flow", i, "warmUpPeriod", "the limit of an interval of %v has risen after %v, before the first interval is over: make warmUpPeriod longer, or interval shorter", r.Interval, r.WarmUpPeriod)
+		l.add("PN008", Warning, "flow", i, "warmUpPeriod", "the limit of an interval of %v has risen after %v, before the first interval ends: make warmUpPeriod longer, or interval shorter", r.Interval, r.WarmUpPeriod)
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// Severity says how likely a finding is a mistake. The zero value is [Warning].
+// Severity is the likelihood that a finding is a mistake. The zero value is [Warning].
 type Severity uint8
 
 // The severities, the worst first.
@@ -45,11 +45,11 @@ func (s *Severity) UnmarshalText(text []byte) error { return severityNames.Parse
 
 // Finding is a fact about a rule that its author may not know.
 type Finding struct {
-	Code     string // as in "PN001": that of a section of docs/lint.md
+	Code     string // of a section in docs/lint.md, as in "PN001"
 	Severity Severity
 	Family   string // the key of the rule's family, as in "flow"
-	Rule     int    // index of the rule in the family, from 0
-	// Place is its position; its Problem describes it and what to do about it.
+	Rule     int    // the rule's index in the family, starting at 0
+	// Place is its position; the Problem describes the finding and what to do about it.
 	Place rules.FileError
 }
 
@@ -58,11 +58,11 @@ func (f Finding) String() string { return fmt.Sprintf("%v (%s)", &f.Place, f.Cod
 
 // Options hold what is known in addition to the rules. The zero value assumes nothing.
 type Options struct {
-	// CallerTimeout is the time that callers wait for an answer. 0 means unknown.
+	// CallerTimeout is the time that callers wait for a response. 0 means unknown.
 	CallerTimeout time.Duration
 	// Seen is the traffic that a guard has seen since it got the rules; nil means unknown.
 	Seen *Seen
-	// ColdFactor is the engine's, see api.Config. 0 means 3, as there.
+	// ColdFactor is the engine's; see api.Config. 0 means 3, as there.
 	ColdFactor int
 }
 
@@ -81,9 +81,9 @@ func Check(p rules.Parsed, opts Options) []Finding {
 	return check(p.Set, p.Place, false, opts)
 }
 
-// CheckFiles is [Check] for files whose rules are in force together, such as those of a directory:
-// rules of different files are compared too. Rule counts through all files, and a finding's place
-// is in the file that has the rule.
+// CheckFiles is like [Check], but for files whose rules are in force together, such as those of a
+// directory: it also compares rules of different files. [Finding].Rule is an index across all files,
+// and Place is in the file that has the rule.
 func CheckFiles(files []rules.Parsed, opts Options) []Finding {
 	if len(files) == 1 {
 		return Check(files[0], opts)
@@ -108,7 +108,8 @@ func CheckFiles(files []rules.Parsed, opts Options) []Finding {
 	}, true, opts)
 }
 
-// CheckSet is [Check] for rules that come from no file: their places are within their families.
+// CheckSet is like [Check], but for rules that don't come from a file: their places are positions in
+// their families.
 func CheckSet(set rules.Set, opts Options) []Finding {
 	return check(set, rules.Parsed{}.Place, false, opts)
 }

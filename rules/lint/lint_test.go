@@ -186,7 +186,8 @@ func TestSeveralFiles(t *testing.T) {
 	assert.Regexp(t, `^c.yaml:2:\d+: flow\[0\].*flow\[1\] at a.yaml:3:5.*\(PN002\)$`, found[2])
 }
 
-// A rule that shares its limit can decide beside a stricter local one: other members use it too.
+// A rule that shares its limit can take effect despite a stricter local rule: other members use up
+// the shared limit too.
 func TestASharedLimitIsNotInVain(t *testing.T) {
 	p, err := rules.ParseWith("rules.yaml", []byte(`
 flow:

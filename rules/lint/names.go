@@ -7,8 +7,8 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// names finds the rules of a family that apply to a name. It has only the enforced ones: others
-// displace no rule.
+// names finds the rules of a family that apply to a name. It holds only enforced rules: others don't
+// displace any.
 type names struct {
 	infos    []spec.Info // of all rules
 	named    map[string][]int

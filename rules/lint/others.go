@@ -87,9 +87,9 @@ func stricterMissing(strict, loose hotspot.Missing) bool {
 }
 
 // enoughFor reports whether a value's bucket of loose is never empty if strict's decides first. A
-// strict window admits no more than its threshold in any interval. Buckets are refilled once an
-// interval is over, each at a time of its own: two of strict's can be used up within one of
-// loose's, and three within a window, which looks back for an interval and a tenth.
+// strict window admits at most its threshold in any interval. Each bucket is refilled at the end of
+// its own interval: a value can use up two of strict's within one of loose's, and three within a
+// window, which looks back for an interval and a tenth.
 func enoughFor(strict, loose hotspot.Rule) bool {
 	if loose.Metric == hotspot.Concurrency {
 		return math.Floor(strict.Threshold) <= math.Floor(loose.Threshold)

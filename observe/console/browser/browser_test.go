@@ -63,7 +63,7 @@ func open(t *testing.T, set api.RuleSet, cfg console.Config) *session {
 	return openOf(t, api.Config{}, set, cfg)
 }
 
-// openOf is open for a guard with another configuration.
+// openOf is like open, but takes the configuration of the guard.
 func openOf(t *testing.T, of api.Config, set api.RuleSet, cfg console.Config) *session {
 	t.Helper()
 	binary := ""
@@ -263,8 +263,8 @@ func TestALimitIsChanged(t *testing.T) {
 	s.problems = slices.DeleteFunc(s.problems, func(p string) bool { return strings.Contains(p, "401") })
 }
 
-// A resource's page shows, beside its chart: percentiles, the hot values' fullness, refusals of
-// shadow rules, and breaker changes.
+// In addition to its chart, a resource's page shows percentiles, the hot values' fullness, refusals
+// of shadow rules, and breaker changes.
 func TestAResourcesPage(t *testing.T) {
 	s := open(t, api.RuleSet{
 		Flow:    []flow.Rule{{ID: "try", Resource: "orders", Threshold: 0, Mode: api.Shadow}},
@@ -320,7 +320,7 @@ func TestAStoreThatIsAway(t *testing.T) {
 	}
 }
 
-// The list keeps a hundred events, whose numbers fit beside them.
+// The list keeps a hundred events, with room for their numbers.
 func TestNumbersOfEventsHaveRoom(t *testing.T) {
 	s := open(t, api.RuleSet{}, console.Config{})
 	s.until(`(() => {
@@ -351,7 +351,7 @@ func TestASourceThatFails(t *testing.T) {
 	s.until(`document.getElementById("alerts").textContent === ""`)
 }
 
-// away is a store that never answers.
+// away is a store that never responds.
 type away struct{}
 
 func (away) Do(ctx context.Context, _ []store.Command) { <-ctx.Done() }

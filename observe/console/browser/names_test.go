@@ -56,7 +56,7 @@ func TestWhatNamesHide(t *testing.T) {
 }
 
 // A long name without blanks wraps: no page becomes wider than the window, and other resources'
-// figures stay visible.
+// counts stay visible.
 func TestALongNameWidensNothing(t *testing.T) {
 	long := strings.Repeat("W", 1024)
 	s := open(t, api.RuleSet{
@@ -117,7 +117,7 @@ func TestAnEditKeepsNumbers(t *testing.T) {
 	changed := s.guard.Rules().Hotspot[0]
 	assert.EqualValues(t, 6, changed.Threshold)
 	assert.Equal(t, values, changed.Exceptions)
-	// One rule is sent, whatever the text is.
+	// One rule is sent, regardless of the text.
 	s.run(change, chromedp.WaitVisible("#edit-text"),
 		chromedp.SetValue("#edit-text", `{"resource": "a", "threshold": 1, "param": "p"}], "flow": [{"resource": "b", "threshold": 1}`), chromedp.Click("#edit-show"))
 	s.until(`document.getElementById("edit-error").textContent !== ""`)
@@ -158,7 +158,7 @@ func TestAMalformedAddress(t *testing.T) {
 	s.problems = nil
 }
 
-// Names with line feeds can't pass for another path of the tree: each node keeps its own figures.
+// Names with line feeds can't be mistaken for another path of the tree: each node keeps its own counts.
 func TestPathsOfTheTree(t *testing.T) {
 	s := open(t, api.RuleSet{}, console.Config{})
 	nested := func(context string, names ...string) (end func()) {
@@ -194,7 +194,7 @@ func TestLinksOfRules(t *testing.T) {
 	assert.Equal(t, []string{"orders"}, read[[]string](s, `[...document.querySelectorAll("[data-part=rules] a")].map(a => a.textContent)`))
 }
 
-// Names that aren't UTF-8 are separate resources, with their own figures and a working link.
+// Names that aren't UTF-8 are separate resources, with their own counts and a working link.
 func TestNamesThatAreNoText(t *testing.T) {
 	names := map[string]string{ // by appearance
 		`bad\xff`: "bad\xff", `bad\xfe`: "bad\xfe", "bad\ufffd": "bad\ufffd", `bad\u005cxff`: `bad\xff`, `\xed\xa0\x80`: "\xed\xa0\x80",

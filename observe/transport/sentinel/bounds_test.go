@@ -19,7 +19,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// Whatever answers at the address of a dashboard, its log lines are short.
+// Log lines are short, regardless of the responses from the address of a dashboard.
 func TestAnswersOfADashboardAreBounded(t *testing.T) {
 	for _, answer := range []string{
 		"HTTP/1.1 500 " + strings.Repeat("x\x1b", 4<<20) + "\r\n\r\n",
@@ -95,7 +95,7 @@ func (s slowStore) Next(ctx context.Context, after string) (rules.Document, erro
 	return s.Store.Next(ctx, after)
 }
 
-// Other commands are answered while rules are saved.
+// Other commands are served while rules are saved.
 func TestASaveKeepsNoOtherCommandWaiting(t *testing.T) {
 	store := slowStore{rules.File{Path: filepath.Join(t.TempDir(), "rules.yaml")}, make(chan struct{}), make(chan struct{})}
 	l := newLab(t, Config{AllowRuleWrites: true, Store: store})

@@ -87,9 +87,9 @@ func badRequest(format string, args ...any) error {
 	return refuse(http.StatusBadRequest, format, args...)
 }
 
-// handler answers commands. It answers one at a time, and beside it one that changes rules, so that
-// however many clients there are, one goroutine reads the nodes and one response is being made;
-// responses are sent without a lock.
+// handler handles commands: one at a time, plus one that changes rules. So regardless of the number
+// of clients, one goroutine reads the nodes and one response is built at a time; responses are sent
+// without a lock.
 type handler struct {
 	guard *api.Guard
 	*checked
@@ -128,7 +128,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", answer.contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(answer.body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(answer.body) // fails when the client has gone
+	_, _ = w.Write(answer.body) // fails when the client has disconnected
 }
 
 func (h *handler) answer(w http.ResponseWriter, r *http.Request) (reply, error) {

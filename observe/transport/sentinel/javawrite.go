@@ -18,7 +18,7 @@ type javaRule[R any] interface {
 	Native() ([]R, []sentinel.Warning, error)
 }
 
-// object returns a rule as a JSON object; false if Java has no such rule.
+// object returns a rule as a JSON object, or false if Java has no such rule.
 //
 // A rule is written only if Java's rule, read again, equals it except for parts that Java can't
 // express and that don't change which calls it refuses: its id, the buckets of its window, a
@@ -53,13 +53,12 @@ func (f familyOf[J, R]) write(set rules.Set) string {
 }
 
 // merge returns the new version of the rules mine after a client, which was shown mine and others,
-// has sent back a list. A rule that comes back as shown is unchanged. A changed rule keeps its id
-// and the parts that Java can't express. Rules that were not shown stay, shown rules that don't
-// come back are removed, and the rest are new. mine and others have their defaults and ids filled
-// in.
+// has sent a list. A rule sent as shown is unchanged. A changed rule keeps its id and the parts that
+// Java can't express. Rules that were not shown stay, shown rules that were not sent are removed, and
+// the remaining rules are new. mine and others have their defaults and ids filled in.
 //
-// The others can't be changed. If one is missing or changed, merge returns the first such rule and
-// no new version.
+// The client can't change others. If one of them is missing or changed, merge returns the first such
+// rule and no new version.
 func (f familyOf[J, R]) merge(mine, others, pushed []R) (rules []R, refused *R) {
 	came := make(map[string][]int) // indexes in pushed, by Java's form of the rule
 	for i, p := range pushed {
@@ -92,7 +91,7 @@ func (f familyOf[J, R]) merge(mine, others, pushed []R) (rules []R, refused *R) 
 		}
 		rules = append(rules, m)
 	}
-	like := make(map[string][]int, len(changed)) // rules that didn't come back
+	like := make(map[string][]int, len(changed)) // rules that were not sent
 	for _, at := range changed {
 		like[rules[at].Like()] = append(like[rules[at].Like()], at)
 	}

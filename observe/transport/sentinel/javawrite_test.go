@@ -159,7 +159,7 @@ func TestJavaPush(t *testing.T) {
 		{name: "others stay where they are", mine: of(rule("a", 1)), others: of(rule("file", 9)), pushed: of(java("file", 9), java("a", 2)), want: of(rule("a", 2))},
 		{name: "others can't be removed", mine: of(rule("a", 1)), others: of(rule("file", 9)), pushed: of(java("a", 2)), refused: "id-file"},
 		{name: "others can't be changed", others: of(rule("file", 9)), pushed: of(java("file", 8)), refused: "id-file"},
-		{name: "others that were not shown need not come back", others: of(hidden), pushed: of(java("a", 2)), want: of(java("a", 2))},
+		{name: "others that were not shown need not be sent", others: of(hidden), pushed: of(java("a", 2)), want: of(java("a", 2))},
 	}
 	full := func(rules []flow.Rule) (all []flow.Rule) {
 		for _, r := range rules {
@@ -182,7 +182,7 @@ func TestJavaPush(t *testing.T) {
 	}
 }
 
-// Pushed rules are shown as pushed, whatever a breaker's threshold is converted to.
+// Pushed rules are shown as pushed, even if a breaker's threshold was converted.
 func TestJavaPushAndShow(t *testing.T) {
 	for _, count := range []float64{0, 0.1, 0.3, 0.5, 0.7, 1.0 / 3, 0.999} {
 		java := sentinel.JavaBreakerUnset

@@ -103,7 +103,7 @@ func (d dashboard) get(command string, params ...string) (int, string) {
 	return d.ask(http.MethodGet, at, "", nil)
 }
 
-// post sends a request as for changes of a program from 1.7.1 on.
+// post sends a request as a dashboard does to change a program with version 1.7.1 or later.
 func (d dashboard) post(command string, params ...string) (int, string) {
 	d.t.Helper()
 	return d.ask(http.MethodPost, d.url+"/"+command, values(params).Encode(), http.Header{"Content-Type": {"application/x-www-form-urlencoded; charset=UTF-8"}})

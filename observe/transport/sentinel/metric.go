@@ -33,7 +33,7 @@ type second struct {
 }
 
 // metric returns a line for each resource and second with counts, from startTime to endTime
-// inclusive: only of the last minute, and of seconds that are over.
+// inclusive: only of the last minute, and only of seconds that have ended.
 func (h *handler) metric(ask question) (reply, error) {
 	if strings.TrimSpace(ask.Get("startTime")) == "" {
 		return text(""), nil

@@ -153,7 +153,7 @@ const blankLines = "\r\n\r\n" // between the tree and its legend
 const (
 	maxNodes   = 30
 	maxOrigins = 120
-	maxColumn  = 79 // columns of a name in a line; the rest continues below
+	maxColumn  = 79 // columns of a name in a line; the remainder continues below
 )
 
 var (
@@ -166,7 +166,7 @@ type column struct {
 	width int
 }
 
-// table writes nodes like Sentinel: a number, the name, and figures.
+// table writes nodes like Sentinel: a number, the name, and counts.
 func table(out *bytes.Buffer, title string, columns []column, nodes []inspect.Node, figures func(*inspect.Node) []string) {
 	names := make([][]rune, len(nodes))
 	width := 0
@@ -206,7 +206,7 @@ func table(out *bytes.Buffer, title string, columns []column, nodes []inspect.No
 	}
 }
 
-// double formats a figure of a table with at most two decimals.
+// double formats a number of a table with at most two decimals.
 func double(v float64) string { return string(shown.AppendJavaDouble(nil, math.Round(v*100)/100)) }
 
 func (h *handler) cnode(ask question) (reply, error) {

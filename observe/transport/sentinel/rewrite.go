@@ -13,9 +13,9 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// asWritten returns a saved list with rules in their original form: an unchanged rule is the one of
-// mine, without defaults and without a generated id, and a changed rule keeps the unchanged fields
-// in that form. full is mine with defaults and ids.
+// asWritten returns a saved list with rules in their original form: an unchanged rule is taken from
+// mine, without defaults and without a generated id, and a changed rule keeps the unchanged fields in
+// that form. full is mine with defaults and ids.
 func (f familyOf[J, R]) asWritten(mine, full, list []R) []R {
 	lean, places := slices.Clone(list), placesOf(full)
 	for i, r := range list {

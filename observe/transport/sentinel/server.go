@@ -151,7 +151,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 
 func (b *bounded) Close() error { return b.close() }
 
-// limited is one of a bounded number of connections.
+// limited is a connection that counts towards the limit of a bounded listener.
 type limited struct {
 	net.Conn
 	gone func()

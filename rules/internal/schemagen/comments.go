@@ -102,7 +102,7 @@ func fieldDocs(t *ast.StructType) map[string]string {
 	return docs
 }
 
-// of returns the comment of a field of t, in the terms of a file.
+// of returns the comment of a field of t, worded for files.
 func (c *comments) of(t reflect.Type, field reflect.StructField) string {
 	return c.translate(c.in(t.PkgPath()).fields[t.Name()][field.Name], t)
 }
@@ -159,8 +159,7 @@ var (
 	folding = regexp.MustCompile(`\s+`)
 )
 
-// translate rewrites a Go comment in the terms of files: fields by their keys, values by their
-// names.
+// translate rewrites a Go comment for files: fields become their keys, values their names.
 func (c *comments) translate(text string, t reflect.Type) string {
 	called := make(map[string]string)
 	if t.Kind() == reflect.Struct {

@@ -77,7 +77,7 @@ func (s span) describe() object {
 	return object{{"minimum", s.least}, {"maximum", s.most}}
 }
 
-// lengths returns the limits for the field of a family, or of all.
+// lengths returns the length limits for a field of one family, or of all families.
 func lengths(path, key, least, most string) (described object) {
 	for i, table := range []map[string]int{shortest, longest} {
 		n, ok := table[path+"."+key]
@@ -141,7 +141,7 @@ func (g *generator) namesOf(t reflect.Type) (all []string) {
 	return all
 }
 
-// aliases are names that are read and never written: those of Sentinel's lists.
+// aliases are names that are read but never written: Sentinel's names of lists.
 var aliases = []string{"white", "black"}
 
 func keyOf(field reflect.StructField) string {

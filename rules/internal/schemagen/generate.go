@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// Durations as [time.ParseDuration] reads them, without negative ones, and the ones that are 0.
+// Durations as [time.ParseDuration] reads them: those that are not negative, and those that are 0.
 const (
 	aDuration    = `^(\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+|-((0+(\.0*)?|\.0+)(ns|us|µs|μs|ms|s|m|h))+)$`
 	zeroDuration = `^[-+]?((0+(\.0*)?|\.0+)(ns|us|µs|μs|ms|s|m|h))+$`

@@ -2,7 +2,7 @@
 // copy that is published with the documentation. `go generate ./rules` runs it.
 //
 // Keys, types, names of enumerations and required fields are read off the rules' structs, as the
-// loader reads them; descriptions are the comments of their fields, in the terms of files. The
+// loader reads them; descriptions are the comments of their fields, reworded for files. The
 // ranges, and the fields that go together, are in the tables of this package; internal/proof/schema
 // checks the whole against the loader.
 package main

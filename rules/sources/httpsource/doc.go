@@ -1,9 +1,8 @@
 // Package httpsource reads rules from an HTTP server, and writes them there.
 //
 // [New] returns a source for one URL, for WatchSource of packages api and rules. It polls every ten
-// seconds, which costs the server an answer of 304 if it sends an ETag or Last-Modified. So any web
-// server will do, and any object store, with a Transport in the caller's own client that signs the
-// requests:
+// seconds, which costs the server a 304 response if it sends an ETag or Last-Modified. So any web
+// server will do, and any object store, if the Transport of the caller's client signs the requests:
 //
 //	source, err := httpsource.New("https://config.internal/orders/rules.yaml", httpsource.Config{
 //		Header: http.Header{"Authorization": {"Bearer " + token}},

@@ -78,7 +78,7 @@ func (s *Source) conceal(err error) error {
 		cause = outer.Err
 	}
 	text := s.hidden.Replace(cause.Error())
-	if len(text) > mostText { // it quotes the answer
+	if len(text) > mostText { // it quotes the response
 		text = strings.ToValidUTF8(text[:mostText], "") + "…"
 	}
 	return concealed{text, err}

@@ -115,7 +115,7 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// An error that quotes a server's answer is truncated.
+// An error that quotes a server's response is truncated.
 func TestErrorsAreBounded(t *testing.T) {
 	s, err := New("http://host/rules.yaml", Config{Client: &http.Client{Transport: quoting{}}})
 	require.NoError(t, err)
@@ -124,7 +124,7 @@ func TestErrorsAreBounded(t *testing.T) {
 	assert.Less(t, len(err.Error()), 1_100)
 }
 
-// quoting is a Transport that doesn't understand an answer.
+// quoting is a Transport that doesn't understand a response.
 type quoting struct{}
 
 func (quoting) RoundTrip(*http.Request) (*http.Response, error) {
@@ -225,7 +225,7 @@ func TestRevisions(t *testing.T) {
 	}
 }
 
-// Next ends with its context, also while it waits for the next poll.
+// Next returns when its context ends, even while it waits for the next poll.
 func TestNextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -317,7 +317,7 @@ func TestWrite(t *testing.T) {
 	require.ErrorContains(t, err, "the document has no strong ETag")
 	_, err = s.Write(t.Context(), ruleFile(1), "sha256:00")
 	require.ErrorContains(t, err, "the document has no strong ETag")
-	require.Zero(t, kept.puts, "what is wrong is not sent")
+	require.Zero(t, kept.puts, "an invalid document is not sent")
 
 	first, err := s.Write(t.Context(), ruleFile(1), "")
 	require.NoError(t, err)
@@ -342,7 +342,7 @@ func TestWrite(t *testing.T) {
 	require.Empty(t, third)
 }
 
-// A server that answers but doesn't write is an error.
+// A server that responds but doesn't write is an error.
 func TestWriteFails(t *testing.T) {
 	for _, c := range []struct {
 		name  string

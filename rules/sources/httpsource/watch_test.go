@@ -149,8 +149,8 @@ func encoded(body []byte) http.HandlerFunc {
 var misbehaviours = []struct {
 	name    string
 	serve   http.HandlerFunc
-	why     string // "" if it is no failure
-	expires bool   // the answer never ends
+	why     string // "" if it is not a failure
+	expires bool   // the response never ends
 }{
 	{"closes the connection", raw(""), "EOF", false},
 	{"speaks no HTTP", raw("SSH-2.0-OpenSSH_9.6\r\n"), "malformed HTTP", false},
@@ -407,7 +407,7 @@ func TestServersThatMisbehaveForAnHour(t *testing.T) {
 	}
 }
 
-// A start takes less than six seconds, whatever the server does: from the cache if there is one.
+// A start takes less than six seconds even if the server fails: it uses the cache if there is one.
 func TestColdStart(t *testing.T) {
 	for _, c := range misbehaviours {
 		t.Run(c.name, func(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 )
 
 // Write implements [rules.Writer] by a PUT with If-Match, or with If-None-Match if there must be no
-// document yet. Since only strong ETags can be compared so, another revision is an error, and
-// nothing is sent. Status 409 and 412 are [rules.ErrConflict]. It sends one request, whatever the
-// outcome; if no answer arrived, the document may have been written.
+// document yet. Since only strong ETags can be compared this way, another revision is an error, and
+// nothing is sent. Status 409 and 412 are [rules.ErrConflict]. Write never retries; if no response
+// arrived, the document may have been written.
 //
 // The server must honour the conditions, which not every server that supports PUT does.
 func (s *Source) Write(ctx context.Context, data []byte, after string) (revision string, err error) {

@@ -1,5 +1,5 @@
 // Package series holds the common part of metrics exporters: the counts of each resource, under
-// labels that are bounded in number and length, whatever callers ask for.
+// labels that are bounded in number and length, regardless of the names that callers use.
 package series
 
 import (
@@ -98,7 +98,7 @@ func (r *Reader) Resources() []Resource {
 			continue
 		}
 		if f.Totals.Entered < before.Entered || f.Totals.Block < before.Block {
-			before = stat.Counts{} // it has left and come back
+			before = stat.Counts{} // it was removed and added again
 		}
 		addDifference(&r.other, &f.Totals, &before)
 		r.rest[f.name] = f.Totals

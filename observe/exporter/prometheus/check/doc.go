@@ -1,4 +1,3 @@
-// Package check loads the files beside the exporter with Prometheus itself: the alert rules, and
-// the queries of the dashboard. It is a separate module, so that the exporter doesn't require
-// Prometheus.
+// Package check loads the exporter's alert rules, and the queries of its dashboard, with Prometheus
+// itself. It is a separate module, so that the exporter doesn't require Prometheus.
 package check
