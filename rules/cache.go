@@ -12,8 +12,8 @@ import (
 // and then its bytes.
 //
 // A program may be killed while it writes, and the machine may lose power. So a document is written
-// to a file of its own, which is renamed to the cache once all of it is on the disk; see
-// [replaceFile]. Any other damage to the file is detected by the hash of the document.
+// to a temporary file, which is renamed to the cache once all of it is on the disk; see
+// [replaceFile]. The hash of the document reveals any other damage to the file.
 type cache struct {
 	path   string
 	source string // the source's name: rules of another source don't count

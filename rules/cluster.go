@@ -14,7 +14,7 @@ import (
 //
 //	cluster: {redis: "rediss://cache.internal:6379/0", namespace: shop, members: 12}
 type Cluster struct {
-	// Redis is the URL of the store. Its scheme selects the function that opens it, see
+	// Redis is the URL of the store. Its scheme selects the function that opens it; see
 	// api.Config.Stores. A password is given as an environment variable, as in
 	// rediss://app:$REDIS_PASSWORD@cache.internal:6379/0. Empty means the store in
 	// api.Config.Cluster.
@@ -65,5 +65,5 @@ const clusterID = "cluster"
 // Info returns the ID; a Cluster names no resource.
 func (c Cluster) Info() spec.Info { return spec.Info{ID: clusterID, Resource: spec.AnyResource} }
 
-// Like is the same for all.
+// Like is the same for all Clusters.
 func (c Cluster) Like() string { return clusterID }

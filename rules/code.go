@@ -128,7 +128,7 @@ func (l *Loader) loadingCodeLocked(name string, yields bool, c *content) (report
 	return reports, err
 }
 
-// watchedOtherwise reports whether a file is watched, and something other than c is in force of it.
+// watchedOtherwise reports whether a file is watched and has content other than c in force.
 func (l *Loader) watchedOtherwise(name string, c *content) bool {
 	return slices.ContainsFunc(l.members, func(m *member) bool {
 		return m.names != nil && !m.gone() && slices.ContainsFunc(m.pieces, func(p *piece) bool {

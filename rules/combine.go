@@ -15,15 +15,15 @@ type content struct {
 	places places
 	hash   hash
 
-	// named holds the rules with the IDs that they have in their source written out. So they keep
-	// their IDs when combined with the rules of others: the number on a generated ID distinguishes
-	// rules within one source, and no source renumbers those of another. They are computed on first
-	// use, under the lock of the Loader.
+	// named holds the rules with their IDs in the source written out. So they keep their IDs when
+	// combined with other sources: the number on a generated ID distinguishes rules within one
+	// source, and no source renumbers rules of another. They are computed on first use, under the
+	// lock of the Loader.
 	named   *Set
 	invalid error // why naming them failed, which no file does
 }
 
-// name computes the named rules, unless they are there.
+// name computes the named rules, unless they exist.
 func (c *content) name() *Set {
 	if c.named == nil {
 		c.named = new(Set)
@@ -68,7 +68,7 @@ func (s contribution) rule(family string, i int) (at place, path string) {
 	return place{}, fmt.Sprintf("%s[%d]", family, i)
 }
 
-// Override reports a rule that is not in force because a later source has one with the same ID, see
+// Override reports a rule that is not in force because a later source has one with the same ID; see
 // [Loader.AllowOverrides].
 type Override struct {
 	Family string // its key in the file, as in "flow"
@@ -101,9 +101,9 @@ type combination struct {
 	overrides []Override
 }
 
-// combine returns one Set of all pieces, in their order. If a rule has the same ID as one of an
-// earlier piece, the earlier one is left out if the later wins, and otherwise it is a conflict. The
-// rules of a single piece are unchanged.
+// combine returns one Set of all pieces, in their order. If two pieces have rules with the same ID,
+// the earlier rule is left out if the later one wins; otherwise it is a conflict. The rules of a
+// single piece are unchanged.
 func combine(pieces []contribution, laterWins bool) combination {
 	c := combination{pieces: pieces, laterWins: laterWins}
 	var sole *content

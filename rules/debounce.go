@@ -15,7 +15,7 @@ func newDebounce(quiet, longest time.Duration) *debounce {
 	return d
 }
 
-// fires receives when things have been quiet, or have been busy for too long. done must be called
+// fires receives after a quiet period, or when things have been busy for too long. done must be called
 // then.
 func (d *debounce) fires() <-chan time.Time { return d.timer.C }
 

@@ -22,8 +22,8 @@ type decoder struct {
 	places   places  // of the rules that are accepted
 	warnings []Warning
 
-	wrapped map[*yaml.Node]*yaml.Node // rules inside an object of a dashboard, see unwrap
-	odd     map[string]string         // the message for keys that belong to another family, see familyOf
+	wrapped map[*yaml.Node]*yaml.Node // rules inside an object of a dashboard; see unwrap
+	odd     map[string]string         // the message for keys that belong to another family; see familyOf
 	typed   bool                      // the warning about a serializer's types was given
 }
 
@@ -208,7 +208,7 @@ func (d *decoder) regexAlias(e entry, path string) entry {
 	return entry{&key, &value}
 }
 
-// isStructure reports whether a field is a mapping of its own.
+// isStructure reports whether a field is a mapping.
 func isStructure(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && t.NumField() > 0 && t.Field(0).Tag.Get("yaml") != ""
 }
@@ -257,9 +257,9 @@ func keysOf(fields []field) []string {
 // entry is one key of a mapping and its value.
 type entry struct{ key, value *yaml.Node }
 
-// entries yields the entries of the mapping n, without the ones it reports: keys that aren't text
+// entries yields the entries of the mapping n, except those it reports: keys that aren't text,
 // and repeated keys. It ends when enough is reported, so that a mapping of many wrong keys costs no
-// more than one of a few.
+// more than a mapping of a few.
 func (d *decoder) entries(n *yaml.Node, path string) iter.Seq[entry] {
 	if path != "" {
 		path += "."

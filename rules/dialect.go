@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// Dialect is a way to write rules. The same key means different things in different ones
+// Dialect is a way to write rules. The same key means different things in different dialects
 // (controlBehavior 1 warms up in one and throttles in another), so a whole file is read as one
 // dialect or not at all. The zero value is [Detect].
 type Dialect uint8
@@ -183,7 +183,7 @@ func (d *decoder) dialectOf(root *yaml.Node, wanted Dialect) Dialect {
 		return Native
 	}
 	foreign := may &^ (1 << Native)
-	// A list of likely native rules may be meant as a native file, but isn't one.
+	// A list of rules that look native may be meant as a native file, but isn't one.
 	evident := slices.ContainsFunc(found, func(s sign) bool { return s.tell&(1<<Native) == 0 })
 	if all := foreign.list(); len(all) == 1 && evident || hasEmptyLists(root) {
 		return all[0]

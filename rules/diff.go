@@ -33,11 +33,11 @@ type FieldChange struct {
 }
 
 // Diff returns the change from old to new. Rules are matched by family and ID; a missing ID is
-// derived from the fields, and if several rules would get the same one, those after the first get
-// the suffix "#2", "#3" and so on, in the order of the set. Equal means equal with every default
-// filled in. The order of rules isn't compared.
+// derived from the fields. If several rules would get the same ID, all but the first get the suffix
+// "#2", "#3" and so on, in the order of the set. Rules are compared with every default filled in. The
+// order of rules isn't compared.
 //
-// Sets that [Parse] wouldn't accept can be compared too; rules of one ID then count as one.
+// Sets that [Parse] wouldn't accept can be compared too; rules with the same ID then count as one.
 func Diff(old, new Set) Change {
 	var c Change
 	for _, f := range families {
@@ -89,9 +89,8 @@ func (c Change) Lines() []string {
 const maxColumns = 80 // of a text
 
 // Text returns the change for people to read: the numbers, and the rules as in [Change.Lines].
-// Nothing is wider than 80 columns. If a changed rule would be wider, its fields have lines of
-// their own, and if a field would be, its new value has one. Long values begin shortly before they
-// differ:
+// No line is wider than 80 columns. If a changed rule would be wider, each field is on its own line,
+// and if a field would be wider, so is its new value. Long values begin shortly before they differ:
 //
 //	+0 ~2 -0
 //	~ flow orders: threshold 100 -> 200

@@ -32,7 +32,7 @@ func notifyBySystem() (*notifier, error) {
 	return &notifier{w, w.Events, w.Errors}, nil
 }
 
-// dirs watches the directories that decide what paths lead to.
+// dirs watches the directories that determine which files paths lead to.
 type dirs struct {
 	events  <-chan error           // receives when something happened; an error if part of it is unknown
 	blind   error                  // why changes aren't reported, or nil
@@ -54,8 +54,8 @@ func openDirs(open func() (*notifier, error)) *dirs {
 }
 
 // passOn passes on events until the notifier is closed. It never waits for the receiver: a notifier
-// that can't deliver its events may hold the lock that watching a directory takes. Only that
-// something happened matters, so one pending message is enough.
+// that can't deliver its events may hold the lock that watching a directory takes. Events have no
+// content, so one pending message is enough.
 func (n *notifier) passOn(changes chan<- error) {
 	events, errs := n.events, n.errors
 	for events != nil || errs != nil {
@@ -91,7 +91,7 @@ func (d *dirs) close() {
 
 var errRestless = errors.New("the directories on the way to the file keep changing")
 
-// follow watches the directories that are decisive now, and stops watching others.
+// follow watches the directories that currently matter, and stops watching others.
 func (d *dirs) follow(deciding func() []string) {
 	if d.notify == nil {
 		return

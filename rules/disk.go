@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// disk holds the steps of replacing a file, so that tests can stop it at any.
+// disk holds the steps of replacing a file, so that tests can stop at any of them.
 type disk interface {
 	create(path string, mode os.FileMode) (diskFile, error) // which must not exist
 	rename(from, to string) error
@@ -26,11 +26,11 @@ type diskFile interface {
 }
 
 // replaceFile replaces or creates the file at path with the content data. At any time path has the
-// old content or the new, even if the process is killed or the machine stops: the data is on the
-// disk before it has the name, and the name is before replaceFile returns. The new file has the
+// old content or the new, even if the process is killed or the machine stops: the data reaches the
+// disk before the new name does, and the name before replaceFile returns. The new file has the
 // attributes of the old one or, if there is none, the given mode.
 //
-// On an error the content is still the old one, except for an error in the very last step.
+// After an error path still has the old content, except for an error in the very last step.
 func replaceFile(d disk, path string, like os.FileInfo, mode os.FileMode, data []byte) error {
 	temp := filepath.Join(filepath.Dir(path), tempPrefix(path)+rand.Text())
 	f, err := d.create(temp, mode)
@@ -64,8 +64,8 @@ func tempPrefix(path string) string { return "." + filepath.Base(path) + ".new-"
 // leftoverAfter is the age after which a temporary file can't still be in use.
 const leftoverAfter = time.Hour
 
-// removeLeftovers removes the files of processes that were killed while they replaced the one at
-// path.
+// removeLeftovers removes the temporary files of processes that were killed while they replaced the
+// file at path.
 func removeLeftovers(path string) {
 	dir := filepath.Dir(path)
 	entries, _ := os.ReadDir(dir) // unreadable leftovers stay

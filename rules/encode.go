@@ -47,9 +47,9 @@ func writeField(v reflect.Value) (*yaml.Node, error) {
 	return list, nil
 }
 
-// textNode returns a scalar that is text whatever it looks like. All but the plainest text is
-// quoted with escapes: other styles fold line breaks and lose blanks. So is <<, which the encoder
-// doesn't know to be the merge key.
+// textNode returns a scalar that is read back as text even if it looks like something else. All but
+// the plainest text is quoted with escapes: other styles fold line breaks and lose blanks. So is <<,
+// since the encoder doesn't know that it is the merge key.
 func textNode(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 	beyondPlain := func(r rune) bool { return r < ' ' || r > unicode.MaxASCII-1 }
@@ -75,7 +75,7 @@ func appendJSON(b []byte, n *yaml.Node) ([]byte, error) {
 	return append(b, text...), err
 }
 
-// appendAll appends nodes, and between them the separators, alternating.
+// appendAll appends nodes with the separators between them, alternating.
 func appendAll(b []byte, nodes []*yaml.Node, separators string) (_ []byte, err error) {
 	for i, n := range nodes {
 		if i > 0 {

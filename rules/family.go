@@ -27,8 +27,8 @@ type family interface {
 	decode(d *decoder, list *yaml.Node, s *Set)      // reads its rules into s
 	encode(s *Set, first, n int) (*yaml.Node, error) // writes up to n of its rules in s, from first on
 	diff(old, new *Set, c *Change)                   // adds the differences to c
-	warn(s *Set, to []string) []string               // appends its warnings, see [Set.Warnings]
-	name(s, named *Set) error                        // its rules with their IDs written out, see content
+	warn(s *Set, to []string) []string               // appends its warnings; see [Set.Warnings]
+	name(s, named *Set) error                        // its rules with their IDs written out; see content
 	combine(c *combination)                          // its part of combining
 
 	// compile adds its rules in s to the next revision, and replaces them with the compiled ones,
@@ -109,7 +109,7 @@ func (f rulesOf[R]) decode(d *decoder, list *yaml.Node, s *Set) {
 	*f.in(s) = read.rules
 }
 
-// isList reports whether n is a list of rules, and the file has room for it.
+// isList reports whether n is a list of rules that the file has room for.
 func (d *decoder) isList(n *yaml.Node, path string) bool {
 	switch {
 	case isNull(n):
@@ -173,8 +173,8 @@ func (s source) fields(keys []string) (all []locatedField) {
 	return all
 }
 
-// accept adds a rule to the ones read, or reports why not. It returns false if there is no use in
-// reading on.
+// accept adds a rule to the rules read so far, or reports why it can't. It returns false if further
+// reading is useless.
 func (f rulesOf[R]) accept(d *decoder, read *reading[R], rule R, from source) bool {
 	if !d.affords(rule.Info(), from.path, from.values) {
 		return false
@@ -213,7 +213,7 @@ func (d *decoder) addMissing(rule *yaml.Node, path, key string) {
 }
 
 // affords reports whether all regular expressions so far are small enough together. A refused rule
-// counts: its cost is in parsing it.
+// counts too, since parsing it has a cost.
 func (d *decoder) affords(rule spec.Info, path string, values map[string]*yaml.Node) bool {
 	if rule.Match != spec.MatchRegex || rule.Resource == "" {
 		return true
@@ -227,8 +227,8 @@ func (d *decoder) affords(rule spec.Info, path string, values map[string]*yaml.N
 	return false
 }
 
-// missingKey returns a required key that a rule doesn't have, or "". Optional fields are marked so,
-// or the rule says so; the zero value of the others is meaningful.
+// missingKey returns a required key that a rule doesn't have, or "". A tag, or the rule itself, marks
+// optional fields; the zero value of other fields is meaningful.
 func missingKey(fields []field, values map[string]*yaml.Node, rule any) string {
 	lenient, _ := rule.(interface{ MayOmit(key string) bool })
 	for _, f := range fields {

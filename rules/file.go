@@ -19,7 +19,7 @@ import (
 // directory, if the system has flock; editors don't take that lock.
 type File struct {
 	Path string
-	// AllowWritable makes the file usable even if every user of the system can write it, see
+	// AllowWritable makes the file usable even if every user of the system can write it; see
 	// [Loader.AllowWritable].
 	AllowWritable bool
 }
@@ -50,8 +50,8 @@ func (f File) Next(ctx context.Context, after string) (Document, error) {
 }
 
 // Write implements [Writer]: it writes another file in the same directory and renames it, so that
-// readers see the old content or the new one. Mode, group and, if the process may set it, owner are
-// taken from the old file; a new one has mode 0644 less the umask. A symbolic link is refused,
+// readers see the old content or the new. It keeps the mode and group and, if permitted, the owner of
+// the old file; a file that didn't exist gets mode 0644 less the umask. A symbolic link is refused,
 // since the link would be replaced rather than its target; name the target instead.
 //
 // It waits for other writers until ctx ends.

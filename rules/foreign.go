@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/internal/sentinel"
 )
 
-// foreignRule is a rule in another library's format, see package sentinel.
+// foreignRule is a rule in another library's format; see package sentinel.
 type foreignRule[R any] interface {
 	Check() error
 	Native() ([]R, []sentinel.Warning, error)
@@ -20,7 +20,7 @@ type foreignRule[R any] interface {
 
 // foreignList is the part of a kind of list in another dialect that reading needs.
 type foreignList interface {
-	names() []string     // its possible names, see listName; its own name first
+	names() []string     // its possible names (see listName), its own name first
 	keys() []string      // of its rules
 	telltales() []string // every rule of the list has one of these, and no rule of another list with its keys does
 	decode(d *decoder, list *yaml.Node, path string, s *Set)
@@ -50,14 +50,13 @@ type rulesFrom[F foreignRule[R], R spec.Rule] struct {
 	telling []string // every rule of it has one of these
 	ignored []string // keys that may be present and mean nothing
 	unset   F        // the defaults of the dialect
-	// fields are the dialect's names of native fields, if different.
+	// fields maps native fields to the dialect's names, if different.
 	fields map[string]string
-	// instead are alternative names, if a file doesn't have the first.
+	// instead maps names to alternative names, for files without the first.
 	instead map[string]string
 	// field is like fields, for names that depend on the rule.
 	field func(R, string) string
-	// onlyFirst means that in the dialect only the first rule of a resource counts, and here all
-	// do.
+	// onlyFirst means that the dialect uses only the first rule of a resource, while all apply here.
 	onlyFirst bool
 	// keyed means that the id is not a number from a dashboard, but the key that other rules refer
 	// to.
@@ -132,8 +131,8 @@ func (l rulesFrom[F, R]) decode(d *decoder, list *yaml.Node, path string, s *Set
 	*to.in(s) = append(*to.in(s), read.rules...)
 }
 
-// translated reads a rule and returns the native ones, none after reporting why not, and the values
-// of the rule by key.
+// translated reads a rule and returns the native rules and the values of the rule by key. After an
+// error, which it reports, it returns no rules.
 func (l rulesFrom[F, R]) translated(d *decoder, node *yaml.Node, path string, fields []field) (natives []R, values map[string]*yaml.Node) {
 	rule := l.unset
 	if outer := d.wrapped[node]; outer != nil {
@@ -234,8 +233,8 @@ func (d *decoder) namedLists(root *yaml.Node, lists []foreignList, set *Set) {
 	}
 }
 
-// familyOf returns the family of a list without a name, or nil after reporting why it can't be
-// determined: the one that has all keys of all rules, and a telltale in one of them.
+// familyOf returns the family of a list without a name: the family that knows all keys of all rules,
+// at least one of them a telltale. If it can't be determined, familyOf reports why and returns nil.
 func (d *decoder) familyOf(root *yaml.Node, lists []foreignList, family string) foreignList {
 	if family != "" {
 		if l := named(lists, family); l != nil {
@@ -265,9 +264,9 @@ func (d *decoder) familyOf(root *yaml.Node, lists []foreignList, family string) 
 	return nil
 }
 
-// mostOf returns the list that rules with these keys are most likely meant for, although it doesn't
-// know all of them: the one with the most telltales that no other list knows. It sets the messages
-// for the other keys. If two have as many, it reports that and returns nil.
+// mostOf returns the list that rules with these keys are most likely meant for, even though it doesn't
+// know all of them: the list with the most telltales that no other list knows. It sets the messages
+// for the other keys. If two lists have equally many, it reports that and returns nil.
 func (d *decoder) mostOf(keys []string, lists []foreignList) (likely foreignList, since string) {
 	var tells []string
 	for _, l := range lists {
@@ -296,7 +295,7 @@ func (d *decoder) mostOf(keys []string, lists []foreignList) (likely foreignList
 	return likely, ""
 }
 
-// knowing returns the lists whose rules have a key.
+// knowing returns the lists whose rules can have a key.
 func knowing(lists []foreignList, key string) (all []foreignList) {
 	for _, l := range lists {
 		if slices.Contains(l.keys(), key) {

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// dashboard lists the keys that Sentinel's dashboard adds to the rules that it stores, and that the
-// library which reads them doesn't know.
+// dashboard lists the keys that Sentinel's dashboard adds to the rules it stores, and that Sentinel's
+// libraries don't know.
 var dashboard = []string{"app", "ip", "port", "gmtCreate", "gmtModified"}
 
 // systemList is the list that Java may replace with a single rule.

@@ -19,8 +19,8 @@ func looksLikeJSON(data []byte) bool {
 	return (data[0] == '{' || data[0] == '[') && json.Valid(data)
 }
 
-// readJSON returns the root of the JSON text data as the node that YAML would give, or nil after
-// reporting why there is none.
+// readJSON returns the root of the JSON text data as the node that a YAML parser would return, or nil
+// after reporting an error.
 func (d *decoder) readJSON(data []byte) *yaml.Node {
 	var raw json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
@@ -40,7 +40,7 @@ func (d *decoder) readJSON(data []byte) *yaml.Node {
 	return root
 }
 
-// syntaxOffset returns the offset of the byte at which err says that a text stops being JSON.
+// syntaxOffset returns the offset of the byte at which, according to err, a text stops being JSON.
 func syntaxOffset(err error) (offset int, ok bool) {
 	syntax, ok := errors.AsType[*json.SyntaxError](err)
 	if !ok {
@@ -77,8 +77,8 @@ func beginsComment(text []byte) bool {
 	return bytes.HasPrefix(text, []byte("//")) || bytes.HasPrefix(text, []byte("/*"))
 }
 
-// hasJSONComment reports a JavaScript comment in text that is JSON up to there. YAML would read the
-// comment as text, and its errors would be about the consequences.
+// hasJSONComment reports a JavaScript comment in text that is JSON up to there. A YAML parser would
+// read the comment as text, with confusing errors later.
 func (d *decoder) hasJSONComment(data []byte) bool {
 	text := bytes.TrimLeft(data, blanks)
 	if !beginsComment(text) && text[0] != '{' && text[0] != '[' {
@@ -93,8 +93,8 @@ func (d *decoder) hasJSONComment(data []byte) bool {
 	return true
 }
 
-// jsonReader builds nodes from text known to be JSON. So it only needs to find the end of each
-// token; the decoder of encoding/json takes several times the memory.
+// jsonReader builds nodes from text that is known to be JSON. So it only needs to find the end of each
+// token; encoding/json would take several times the memory.
 type jsonReader struct {
 	data   []byte
 	offset int   // of the next read

@@ -9,16 +9,16 @@ import (
 // Load reads the rule file at path; see [Parse] for its format. Symbolic links are followed.
 // Anything but a regular file is refused without waiting for it, and so is a file that every user
 // of the system can write: any such user could stop the service, or open it. (A file that a group
-// can write is read: editors leave such files under the usual umask 002.) If files have no such
+// can write is read: editors leave such files under the usual umask 002.) If files don't have such
 // modes, or the file system is mounted read-only, this isn't checked.
 //
-// Errors of the file system are as package os returns them, errors of the content as Parse does.
+// Load returns errors of the file system as package os does, and errors of the content as Parse does.
 func Load(path string) (Set, error) {
 	p, err := LoadWith(path, ParseOptions{})
 	return p.Set, err
 }
 
-// LoadWith is to [Load] as [ParseWith] is to [Parse].
+// LoadWith is like [Load], but takes options; see [ParseWith].
 func LoadWith(path string, opts ParseOptions) (Parsed, error) {
 	data, _, err := readFile(path, MaxFileSize, trust{all: opts.AllowWritable})
 	if err != nil {

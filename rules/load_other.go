@@ -6,7 +6,7 @@ import "os"
 
 const openFlags = 0
 
-// anyoneMayWrite returns false: package os makes the modes up.
+// anyoneMayWrite returns false: the modes in package os are made up here.
 func anyoneMayWrite(os.FileInfo) bool { return false }
 
 // sameOwner returns false: owners are unknown.

@@ -40,7 +40,7 @@ type Loader struct {
 	loading sync.Mutex // one load at a time
 	mu      sync.Mutex // never held while user code runs
 
-	// These, and the data they refer to, change under both locks, and are read under either.
+	// These fields, and the data they refer to, change under both locks and are read under either.
 	members []*member
 	joined  int    // members so far
 	set     Set    // in force
@@ -58,9 +58,9 @@ type Loader struct {
 	running sync.WaitGroup // sources, and goroutines that call listeners; none begins once the Loader is closed
 }
 
-// NewLoader returns a Loader without sources. apply puts a Set into force, or returns why not; it
-// is called with one Set at a time, and must not change it. The log gets a line for every outcome
-// of a source; nil is [slog.Default].
+// NewLoader returns a Loader without sources. apply puts a Set into force or returns an error; it is
+// called with one Set at a time, and must not change it. The log gets a line for every outcome of a
+// source; nil means [slog.Default].
 func NewLoader(apply func(Set) error, log *slog.Logger) *Loader {
 	return &Loader{apply: apply, log: safelog.New(log, nil)}
 }
@@ -77,10 +77,10 @@ func (e *SourceError) Error() string {
 
 var errClosed = errors.New("penstock: closed, no longer watching rules")
 
-// AllowOverrides declares that from the next load on two sources may have rules with the same ID:
-// the rule of the later source is in force, in its place, and the other is not. Each such rule is
-// reported in [Reload].Overrides, [Status].Overrides and the log. Without it, an ID in two sources
-// is an error that names both.
+// AllowOverrides lets two sources have rules with the same ID, starting with the next load: the rule
+// of the later source is in force, in its own position, and the other is not. Each such rule is
+// reported in [Reload].Overrides, [Status].Overrides and the log. Without AllowOverrides, an ID in
+// two sources is an error that names both.
 func (l *Loader) AllowOverrides() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,8 +120,8 @@ func (l *Loader) Close() {
 	l.running.Wait()
 }
 
-// survivingApply is apply, except that a panic becomes an error like any other: a watch, and the
-// program, must survive it.
+// survivingApply is like apply, but turns a panic into an ordinary error: a watch, and the program,
+// must survive it.
 func (l *Loader) survivingApply(set Set) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -235,8 +235,8 @@ func (m *member) hear(n news) *piece {
 	return p
 }
 
-// known returns the content of a name and a hash: the remembered one, so that content that returns
-// takes no extra memory, otherwise a new one.
+// known returns the content for a name and a hash: the remembered one, so that restored content takes
+// no extra memory, or otherwise a new one.
 func (l *Loader) known(name string, h hash, or func() *content) *content {
 	for _, k := range l.history {
 		for _, p := range k.pieces {

@@ -6,8 +6,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// isOtherFile reports a file that contains rules somewhere, or refers to them, and is not a rule
-// file itself; and a rule outside a list.
+// isOtherFile reports a file that contains rules, or refers to them, but is not a rule file itself. It
+// also reports a rule outside a list.
 func (d *decoder) isOtherFile(root *yaml.Node) bool {
 	if root.Kind != yaml.MappingNode {
 		return false

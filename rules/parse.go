@@ -18,16 +18,16 @@ const (
 	MaxRules    = 10_000  // of all families
 	MaxDepth    = 16      // mappings and lists within each other
 
-	// The limit that keeps a small file from becoming a large tree: a file of MaxRules may have
-	// five keys in each, one of fewer rules all there are. A tree of so many nodes takes some 30
-	// MiB to build.
-	maxItems = 64_000 // lines, commas, brackets and the like, see checkYAML
+	// This limit keeps a small file from becoming a large tree: a file of MaxRules rules may have
+	// five keys in each, a file of fewer rules all keys. Building a tree of that size takes some 30
+	// MiB.
+	maxItems = 64_000 // lines, commas, brackets and the like; see checkYAML
 )
 
 const noRules = "holds no rules: write `flow: []` to remove every rule"
 
-// Parse reads a rule file, YAML or JSON, in any [Dialect]. name identifies it in errors; one that
-// ends in .json must hold JSON. See [ParseWith], which returns the warnings too.
+// Parse reads a rule file, YAML or JSON, in any [Dialect]. name identifies it in errors; if name ends
+// in .json, the file must hold JSON. See [ParseWith], which returns the warnings too.
 //
 // Every rule is checked as loading it would. Unknown and repeated keys, wrong types, numbers that
 // aren't finite, durations without a unit, repeated rules, aliases, anchors, tags, a second
@@ -51,7 +51,7 @@ type ParseOptions struct {
 	// the file has names.
 	Family string
 	// AllowWritable makes [LoadWith] and [Files] read files that every user of the system can
-	// write, see [Loader.AllowWritable].
+	// write; see [Loader.AllowWritable].
 	AllowWritable bool
 }
 
@@ -59,8 +59,8 @@ type ParseOptions struct {
 type Parsed struct {
 	Set     Set
 	Dialect Dialect // never Detect
-	// Warnings report settings of Sentinel rules that have no meaning here, or another one: up to
-	// 20, in the order of the file. A native file has none.
+	// Warnings report settings of Sentinel rules that have no meaning here, or a different one: up
+	// to 20, in the order of the file. A native file has none.
 	Warnings []Warning
 
 	file   string
@@ -85,7 +85,7 @@ func (p Parsed) Place(family string, i int, field string) FileError {
 	return FileError{p.file, rule.at.line, rule.at.column, printable(rule.path), ""}
 }
 
-// Warn logs the first ten warnings, a line each, and how many more there are.
+// Warn logs the first ten warnings, a line each, and the number of further ones.
 func (p Parsed) Warn(log *slog.Logger) {
 	for _, w := range p.Warnings[:min(len(p.Warnings), maxLogged)] {
 		log.Warn("penstock: a Sentinel rule has a setting without effect here", "at", cut(w.String(), maxLogText))
@@ -100,8 +100,8 @@ func (p Parsed) Warn(log *slog.Logger) {
 // warning, unless Sentinel doesn't read it there either. On error, Parsed is zero.
 //
 // Without [ParseOptions].Dialect, and without a key `dialect` at the top of the file, its other
-// keys determine the dialect. A file with keys of different dialects is refused, and so is one that
-// may be of either Sentinel. A list without a name around it is never native.
+// keys determine the dialect. A file with keys of different dialects is refused, and so is a file that
+// fits both Sentinel dialects. A nameless list is never native.
 func ParseWith(name string, data []byte, opts ParseOptions) (Parsed, error) {
 	p, _, err := parse(name, data, opts)
 	return p, err
@@ -144,7 +144,7 @@ func parse(name string, data []byte, opts ParseOptions) (Parsed, places, error) 
 	return p, d.places, nil
 }
 
-// tree returns the root node of data, or nil after reporting why there is none.
+// tree returns the root node of data, or nil after reporting an error.
 func (d *decoder) tree(data []byte) *yaml.Node {
 	if len(data) > MaxFileSize {
 		d.add(place{}, "", "has %d bytes, the most is %d", len(data), MaxFileSize)

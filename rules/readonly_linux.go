@@ -3,7 +3,7 @@ package rules
 import "syscall"
 
 // readOnly reports whether the file system is mounted read-only, so that nobody can write there,
-// whatever the modes.
+// regardless of the modes.
 func readOnly(path string) bool {
 	const readOnlyMount = 1 // ST_RDONLY
 	var stat syscall.Statfs_t

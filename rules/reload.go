@@ -27,8 +27,8 @@ var defaultTuning = tuning{
 	notify:  notifyBySystem,
 }
 
-// maxTries is the number of differing reads in a row after which a file is reported, and others no
-// longer wait for it.
+// maxTries is the number of differing reads in a row after which a file is reported and other files
+// no longer wait for it.
 const maxTries = 20
 
 var errUnsettled = errors.New("the file keeps changing: write a new one and rename it")
@@ -36,7 +36,7 @@ var errUnsettled = errors.New("the file keeps changing: write a new one and rena
 // loadFirst loads everything for the first time.
 func (w *fileWatch) loadFirst() error {
 	all := w.read()
-	// A file that was written just now may still be being written.
+	// A file that was just written may be incomplete.
 	for tries := 0; w.young(all); tries++ {
 		if tries == maxTries {
 			return fmt.Errorf("%s: %w", w.names(), errUnsettled)
@@ -62,7 +62,7 @@ func (w *fileWatch) loadFirst() error {
 	return w.member.begin(first...)
 }
 
-// young reports whether all could be read, and a file was written just now.
+// young reports whether all files could be read and one was just written.
 func (w *fileWatch) young(all []sight) bool {
 	return !slices.ContainsFunc(all, func(s sight) bool { return s.err != nil }) &&
 		slices.ContainsFunc(all, func(s sight) bool { return time.Since(s.modified) < w.tune.longest })
@@ -116,7 +116,7 @@ func (w *fileWatch) run() {
 	}
 }
 
-// untilPoll returns how long to wait for events before reading without one.
+// untilPoll returns the time to wait for events before reading without an event.
 func (w *fileWatch) untilPoll() time.Duration {
 	if w.dirs.blind == nil {
 		w.retry = 0
@@ -126,9 +126,9 @@ func (w *fileWatch) untilPoll() time.Duration {
 	return w.retry
 }
 
-// look reads the files, hands over the new ones once all of these have stopped changing, and
-// reports whether to look again after the quiet period. A file that keeps changing for too long is
-// reported, once, and the others don't wait for it.
+// look reads the files, passes on the new ones once all of them have stopped changing, and reports
+// whether to look again after the quiet period. A file that keeps changing for too long is reported
+// once, and the others don't wait for it.
 func (w *fileWatch) look() (again bool) {
 	w.watchDirs()
 	var still []sight

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Reload is one outcome of a watched source: new rules are in force, or Err says why the last good
-// ones stay.
+// Reload is one outcome of a watched source: new rules are in force, or Err is the reason why the last
+// good ones stay.
 type Reload struct {
 	Time   time.Time
 	Source string // its name: the path of a file
@@ -20,7 +20,7 @@ type Reload struct {
 	Revision string    // the source's name of the content; "" for a file, or if it couldn't be read
 	Cached   time.Time // when the rules were written to the cache that they are from; otherwise zero
 
-	// Left reports that the file has left its directory, and its rules are no longer in force.
+	// Left reports that the file was removed from its directory, and its rules are no longer in force.
 	Left bool
 	// Overrides lists the rules of this source that other sources replace, and the rules of others
 	// that it replaces; see [Loader.AllowOverrides].

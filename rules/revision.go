@@ -29,7 +29,7 @@ func (r Revision) String() string {
 	return fmt.Sprintf("%d %s %v %s", r.Number, r.Hash, r.Change, strings.Join(r.Sources, ", "))
 }
 
-// kept is a revision, and the contents it was made from.
+// kept is a revision and the contents that it combines.
 type kept struct {
 	Revision
 	pieces []keptPiece // those with rules, in their order
@@ -40,7 +40,7 @@ type keptPiece struct {
 	content *content
 }
 
-// stamp completes the revision by its hash and the time.
+// stamp adds the hash and the time to the revision.
 func (k *kept) stamp() {
 	k.Time = time.Now()
 	switch len(k.pieces) {

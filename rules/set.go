@@ -22,8 +22,8 @@ import (
 )
 
 // Set holds the rules of every family, in the order in which they were declared. The zero Set has
-// no rules. It may be read concurrently, and nothing in this package changes a Set that it was
-// given. Assigning a Set shares its rules; see [Set.Clone].
+// no rules. It may be read concurrently, and this package never changes a Set that it was given.
+// Assigning a Set shares its rules; see [Set.Clone].
 type Set struct {
 	Authority []authority.Rule `yaml:"authority"`
 	System    []system.Rule    `yaml:"system"`
@@ -150,7 +150,7 @@ func (s Set) Len() int {
 	return n
 }
 
-// says reports whether the set has anything in it.
+// says reports whether the set has any content.
 func (s Set) says() bool {
 	return slices.ContainsFunc(families, func(f family) bool { return f.count(&s) > 0 })
 }
@@ -173,7 +173,7 @@ func (s Set) Compile(b *engine.SnapshotBuilder) (Set, error) {
 	return s, nil
 }
 
-// compileGateway adds the rules that the gateways' rules become, after those of the families.
+// compileGateway adds the rules that the gateways' rules become, after the rules of the families.
 func (s *Set) compileGateway(b *engine.SnapshotBuilder) error {
 	for _, f := range families {
 		if f.key() == groupsKey || f.key() == gatewayKey {
@@ -277,8 +277,8 @@ func (s *Set) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// written returns the families that have rules; the first one if none has, whose empty list means
-// that there are no rules at all.
+// written returns the families that have rules. If none has, it returns the first family, whose empty
+// list means that there are no rules at all.
 func (s Set) written() (fs []family) {
 	for _, f := range families {
 		if f.count(&s) > 0 {

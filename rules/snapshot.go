@@ -125,8 +125,8 @@ func ruleFiles(dir string, who trust) (names []string, err error) {
 	return names, nil
 }
 
-// isRuleFile reports whether a name in a directory is that of a rule file, not of a hidden one (a
-// Kubernetes volume has ..data) or of an editor's copy.
+// isRuleFile reports whether a name in a directory belongs to a rule file, rather than a hidden file
+// (a Kubernetes volume has ..data) or an editor's copy.
 func isRuleFile(name string) bool {
 	return !strings.ContainsAny(name[:1], ".#~") && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
@@ -141,7 +141,7 @@ func (s sight) sameContent(o sight) bool {
 	return s.left == o.left && s.hash == o.hash && errText(s.err) == errText(o.err)
 }
 
-// sameFile reports whether, in addition, nothing was written between the two.
+// sameFile reports whether, in addition, the file was not written in between.
 func (s sight) sameFile(o sight) bool {
 	return s.sameContent(o) && s.modified.Equal(o.modified)
 }

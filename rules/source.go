@@ -5,14 +5,13 @@ import (
 	"errors"
 )
 
-// A Source is a place where a rule file is kept, other than the file system. [Loader.WatchSource]
-// watches it.
+// A Source is a store of a rule file other than the file system. [Loader.WatchSource] watches it.
 //
 // Its methods may be called from several goroutines. Neither its name nor its errors may contain a
 // password, a token or the like, since both are logged. A Source never closes a client that it was
 // given: it belongs to the caller.
 //
-// An error may say when to retry, by a method
+// An error may set a time to retry, by a method
 //
 //	RetryAfter() time.Duration
 //
@@ -36,16 +35,16 @@ type Writer interface {
 	// the new document and decide again. Data that [Parse] refuses is an error, and never written.
 	// After any other error the document may still have been written.
 	//
-	// The result is the new revision, or "" if the store doesn't return it. The watchers of the
-	// source load the rules: writing them puts none into force.
+	// The result is the new revision, or "" if the store doesn't return it. Writing doesn't put the
+	// rules into force; the watchers of the source load them.
 	Write(ctx context.Context, data []byte, after string) (revision string, err error)
 }
 
 // Document is a rule file in a [Source].
 type Document struct {
 	Data []byte
-	// Revision distinguishes the versions of the document. It is never "", has no order, and means
-	// something to its source only.
+	// Revision distinguishes the versions of the document. It is never "", has no order, and is
+	// meaningful only to its source.
 	Revision string
 }
 

@@ -13,7 +13,7 @@ import (
 type SourceOptions struct {
 	// Cache is the path of a file that keeps the last accepted rules, for a start while the source
 	// is unreachable. Its directory must exist; the file is created, readable only by its owner.
-	// Each source, and each process, needs its own. "" is none.
+	// Each source, and each process, needs its own. "" means none.
 	Cache string
 	// StartEmpty makes WatchSource succeed if neither source nor cache has rules. Until the source
 	// has some, only the rules of the other sources are in force.
@@ -234,7 +234,7 @@ func (w *sourceWatch) ask(after string, limit time.Duration) (doc Document, err 
 	return doc, nil
 }
 
-// take hands a document over, unless it is the same as the last one.
+// take passes on a document, unless it is the same as the last one.
 func (w *sourceWatch) take(doc Document) {
 	if hashOf(doc.Data) == w.seen {
 		w.noted(doc)

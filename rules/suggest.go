@@ -18,8 +18,8 @@ func suggestion(key string, names []string) string {
 	return ` (did you mean "` + nearest + `"?)`
 }
 
-// editDistance returns the least number of bytes to insert, delete, replace or swap with their
-// neighbor to turn a into b, no byte twice (optimal string alignment).
+// editDistance returns the minimum number of bytes to insert, delete, replace or swap with their
+// neighbor to turn a into b, without editing a byte twice (optimal string alignment).
 func editDistance(a, b string) int {
 	d := make([][]int, len(a)+1) // d[i][j] is that of a[:i] and b[:j]
 	for i := range d {

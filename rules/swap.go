@@ -116,7 +116,7 @@ func (a *attempt) givingWay(concerned map[*piece]bool) map[*piece]bool {
 	return fresh
 }
 
-// hasNews reports whether anything is left to be put into force.
+// hasNews reports whether any change is left to be put into force.
 func (a *attempt) hasNews() bool {
 	return len(a.unplanned()) > 0 || slices.ContainsFunc(a.plan, func(s contribution) bool {
 		return a.refused[s.piece] == nil && (s.content != s.piece.good || slices.Contains(a.fresh, s.piece))
@@ -219,7 +219,7 @@ func (l *Loader) commit(c combination, a *attempt) (reports []report) {
 			continue
 		}
 		first, silent := is.LastSuccess.IsZero(), p.dir && (is.OK || is.LastSuccess.IsZero())
-		// If it had to wait, it may have become wrong or unreadable since.
+		// If it had to wait, it may have become wrong or unreadable in the meantime.
 		is.OK, is.LastSuccess = p.heard.hash == p.accepted.hash, p.taken
 		is.Revision, is.Cached = p.accepted.revision, p.accepted.cached
 		switch {
@@ -289,7 +289,7 @@ func (l *Loader) compare(next *kept, set Set) bool {
 	return true
 }
 
-// setOf returns the rules of a content, none if it is nil.
+// setOf returns the rules of a content, or no rules if it is nil.
 func setOf(c *content) Set {
 	if c == nil {
 		return Set{}

@@ -22,8 +22,8 @@ func (d *decoder) checkText(data []byte) (ok bool) {
 	return false
 }
 
-// checkTree reports features that a rule file has no use for and that could make a small file mean
-// a large one. depth is the depth of n, from 1.
+// checkTree reports features that a rule file doesn't need and that could make a small file expand to
+// a large one. depth is the depth of n, starting at 1.
 func (d *decoder) checkTree(n *yaml.Node, depth int) {
 	at := placeOf(n)
 	switch {

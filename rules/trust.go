@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// trust decides which files and directories are read. The zero value excludes everything that every
-// user can write.
+// trust decides which files and directories are read. The zero value excludes files that every user
+// can write.
 type trust struct {
 	all  bool                    // nothing is excluded
 	warn func(path, mode string) // called for writable files that are read; may be nil
@@ -66,11 +66,11 @@ func isVolume(dir string, info os.FileInfo, names []string) bool {
 	return true
 }
 
-// AllowWritable declares that files and directories that every user of the system can write are
-// read, too: for file systems without meaningful modes, such as the ones that some container runtimes
-// share with their host. The log gets a warning for each. Without it they are refused, since any
-// user could stop the service, or open it; exempt are file systems that are mounted read-only, and
-// the volumes that Kubernetes creates.
+// AllowWritable makes the Loader read files and directories even if every user of the system can write
+// them: for file systems without meaningful modes, such as file systems that some container runtimes
+// share with their host. The log gets a warning for each. Without AllowWritable they are refused,
+// since any user could stop the service, or open it. File systems that are mounted read-only, and the
+// volumes that Kubernetes creates, are exempt.
 func (l *Loader) AllowWritable() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 )
 
 // readValue sets dst to the value n, a scalar or a list of texts, and returns the problem with n, or
-// "". YAML has many spellings of a value; readValue accepts only those that JSON has too, so that 010
-// is not 8 and yes is not true.
+// "". YAML has many spellings of a value; readValue accepts only JSON's, so that 010 is not 8 and yes
+// is not true.
 func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
 	switch v := dst.Addr().Interface().(type) {
 	case *time.Duration:
@@ -64,8 +64,7 @@ func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
 	return ""
 }
 
-// wholeNumber reads a number without a fraction, also one that a serializer has written as 20.0 or
-// 2e1.
+// wholeNumber reads a number without a fraction, even if a serializer has written it as 20.0 or 2e1.
 func wholeNumber(n *yaml.Node) (i int, ok bool) {
 	if !isNumber(n) {
 		return 0, false

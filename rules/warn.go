@@ -7,10 +7,10 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// Warnings returns warnings about rules whose effect is rarely intended: enforced ones whose
-// threshold is 0, so that they refuse every call, or open at the first bad one. A file must contain
-// the 0, but in Go a forgotten field has it too. Each names its rule by family, index and ID, or by
-// its resource if it has none.
+// Warnings returns warnings about rules whose effect is rarely intended: enforced rules whose
+// threshold is 0, so that they refuse every call, or open at the first bad one. In a file the 0 must
+// be written, but in Go a forgotten field has it too. Each warning names its rule by family, index
+// and ID, or by its resource if it has no ID.
 func (s Set) Warnings() []string {
 	var warnings []string
 	for _, f := range families {

@@ -12,12 +12,12 @@ import (
 // WatchConfig configures the watching of a file. The zero value is ready to use.
 type WatchConfig struct {
 	// OnReload is called with every outcome, the first one before Watch returns. It is called by
-	// one goroutine at a time, as apply is, and neither may call Close, which waits for them;
-	// cancelling the context is fine. A panic of apply refuses the rules; one of OnReload is
-	// logged.
+	// one goroutine at a time, as is apply. Neither may call Close, which waits for them;
+	// cancelling the context is fine. If apply panics, the rules are refused; a panic of OnReload
+	// is logged.
 	OnReload func(Reload)
 	// Logger gets a line for every outcome, with the changes of a reload, rule by rule and field by
-	// field, for up to ten rules. nil is [slog.Default].
+	// field, for up to ten rules. nil means [slog.Default].
 	Logger *slog.Logger
 }
 
@@ -39,10 +39,10 @@ type Watcher struct {
 // the same twice before it is accepted: a file that is half written is read again. Still, write a
 // new file and rename it: a file that is left half written can't be distinguished from a complete
 // one. In case a notification is lost, the file is read every 30 s as well; if the system sends
-// none at all, every 5 s.
+// no notifications at all, every 5 s.
 //
-// In a bubble of testing/synctest on Linux it doesn't return, since the time there stands still as
-// long as anything waits for the system: use [Load] in such tests.
+// In a testing/synctest bubble on Linux, Watch doesn't return, since time there stands still while
+// anything waits for the system: use [Load] in such tests.
 //
 // While the file is missing, empty, wrong or refused by apply, the last good rules stay. Each
 // outcome is reported once: content that failed isn't tried again until it changes. apply gets a
@@ -87,7 +87,7 @@ func (l *Loader) Watch(ctx context.Context, paths ...string) error {
 	return err
 }
 
-// watch is Watch. Directories may be refused.
+// watch is like Watch, but can refuse directories.
 func (l *Loader) watch(ctx context.Context, paths []string, directories bool, tune tuning) (*fileWatch, error) {
 	w, err := l.declare(ctx, paths, directories, tune)
 	if err == nil {

@@ -11,7 +11,7 @@ import (
 // {"id": 5, "app": "shop", "rule": {...}}.
 const wrapperKey = "rule"
 
-// unwrap replaces a dashboard's objects by the rules in them.
+// unwrap replaces a dashboard's objects with the rules in them.
 func (d *decoder) unwrap(root *yaml.Node) {
 	lists := []*yaml.Node{root}
 	if root.Kind == yaml.MappingNode {

@@ -12,7 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// readYAML returns the root of the only document in data, or nil after reporting why there is none.
+// readYAML returns the root of the only document in data, or nil after reporting an error.
 func (d *decoder) readYAML(data []byte) *yaml.Node {
 	if !d.checkYAML(data) {
 		return nil

@@ -20,11 +20,11 @@ type Group struct {
 	Paths []Path `yaml:"paths"`
 }
 
-// Path is one path, or a pattern as Match says.
+// Path is one path, or a pattern; see Match.
 type Path struct {
 	// Path begins with a slash, unless it is an expression. Required.
 	Path string `yaml:"path"`
-	// Match says how to read Path. The zero value is api.MatchExact. api.MatchPrefix matches all
+	// Match selects how Path is read. The zero value is api.MatchExact. api.MatchPrefix matches all
 	// paths that begin with the text before the star at the end of Path. api.MatchPath compares the
 	// parts between slashes, where a star matches any part. api.MatchRegex is a regular expression
 	// (RE2) that must match the whole path.

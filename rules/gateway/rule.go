@@ -17,8 +17,8 @@ import (
 //	gateway.Rule{Route: "GET /search", Param: gateway.ClientIP, Threshold: 5}
 //
 // The first admits a hundred requests a second to the whole group, the second five from each
-// client. A rule without Param is a flow rule of the resource, one with Param a hotspot rule; the
-// fields are described there.
+// client. A rule without Param becomes a flow rule of the resource, a rule with Param a hotspot rule;
+// see there for the fields.
 type Rule struct {
 	// ID names the rule in errors, logs and statistics, and links it to its predecessor on a
 	// reload. If empty, it is derived from the other fields. No flow or hotspot rule may have the
@@ -34,12 +34,11 @@ type Rule struct {
 	// Name is the name of the header, query parameter or cookie. Required for these, refused for
 	// others.
 	Name string `yaml:"name,omitempty"`
-	// Value restricts the rule to values equal to it, or matching it as ValueMatch says. "" means
-	// all values.
+	// Value restricts the rule to equal or, with ValueMatch, matching values. "" means all values.
 	Value string `yaml:"value,omitempty"`
-	// ValueMatch says how to read Value. The zero value is [Exact].
+	// ValueMatch selects how Value is matched. The zero value is [Exact].
 	ValueMatch ValueMatch `yaml:"valueMatch,omitempty"`
-	// Missing decides about a request without the param, see hotspot.Rule: with refuse, a client
+	// Missing decides about a request without the param; see hotspot.Rule. With refuse, a client
 	// can't evade the limit by leaving out a header. The zero value is unlimited. Only with a
 	// Param, and without a Value, since a request with another value would count as one without.
 	Missing hotspot.Missing `yaml:"missing,omitempty"`
@@ -48,11 +47,11 @@ type Rule struct {
 	Threshold float64 `yaml:"threshold"`
 	// Interval is the period of Threshold. 10 ms to 24 h; 0 means one second.
 	Interval time.Duration `yaml:"interval,omitempty"`
-	// Window selects the intervals in which the limit holds, see hotspot.Rule. The zero value is
-	// hotspot.Strict. hotspot.Refill goes with a Param only.
+	// Window selects the intervals in which the limit holds; see hotspot.Rule. The zero value is
+	// hotspot.Strict. hotspot.Refill needs a Param.
 	Window hotspot.Window `yaml:"strict,omitempty"`
-	// Burst is the number of requests that may pass beyond that, see hotspot.Rule; without Param
-	// only with behavior hotspot.TokenBucket.
+	// Burst is the number of requests that may pass beyond Threshold; see hotspot.Rule. Without Param
+	// it needs the behavior hotspot.TokenBucket.
 	Burst int `yaml:"burst,omitempty"`
 	// Metric is the quantity that Threshold limits. The zero value is hotspot.QPS.
 	Metric hotspot.Metric `yaml:"metric,omitempty"`
@@ -63,7 +62,7 @@ type Rule struct {
 	// MaxValues is the number of values that the rule tracks; further ones share limits. 0 means
 	// 10,000. Only with Param.
 	MaxValues int `yaml:"maxValues,omitempty"`
-	// Mode says whether the rule is enforced. The zero value is api.Enforce.
+	// Mode selects whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // Table holds the groups and rules of one revision in the form that adapters use. It doesn't
-// change, and is safe for concurrent use. A nil one has no groups and needs no values.
+// change, and is safe for concurrent use. A nil Table has no groups and needs no values.
 type Table struct {
 	names  []string         // of the groups
 	exact  map[string][]int // groups, by path
@@ -34,7 +34,7 @@ type expression struct {
 
 // Value is a value that calls of a resource must carry.
 type Value struct {
-	Attachment string // the name under which it is attached, see api.Param
+	Attachment string // the name under which it is attached; see api.Param
 	Param      Param
 	Name       string // of the header (lower-case), query parameter or cookie
 
@@ -129,8 +129,8 @@ func (t *Table) Groups(requested string) (names []string) {
 
 // GroupsOf returns the groups that the path of a URL belongs to, in the order in which they were
 // declared. Routers and servers read a path differently, so it belongs to the groups of every
-// reading: decoded as a whole, and decoded part by part, where an encoded slash ends no part and
-// stays %2F; as it is, and cleaned, so that "//" and ".." don't evade a limit. A path of more than
+// reading: decoded as a whole, and decoded part by part, where an encoded slash stays %2F and doesn't
+// end a part; unchanged, and cleaned, so that "//" and ".." don't evade a limit. A path of more than
 // [pattern.MaxName] bytes belongs to every group that has an expression.
 func (t *Table) GroupsOf(u *url.URL) (names []string) {
 	if t == nil || len(t.names) == 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// most returns the most units that a flow rule admits within any interval of length d, whatever the
-// traffic, or infinity.
+// most returns the maximum number of units that a flow rule admits within any interval of length d
+// under any traffic, or infinity.
 func most(r flow.Rule, d time.Duration) float64 {
 	perInterval := math.Floor(r.Threshold)
 	intervals := math.Ceil(float64(d) / float64(r.Interval))

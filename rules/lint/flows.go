@@ -53,7 +53,7 @@ func distance(interval time.Duration, threshold float64) time.Duration {
 	return time.Duration(min(float64(interval)/threshold, float64(math.MaxInt64/2)))
 }
 
-// warmUp checks whether there is anything to warm up.
+// warmUp checks whether the warm-up has any effect.
 func (l *linter) warmUp(i int, r flow.Rule) {
 	if r.Behavior != flow.WarmUp && r.Behavior != flow.WarmUpThrottle || r.Threshold == 0 {
 		return
@@ -70,7 +70,7 @@ func (l *linter) warmUp(i int, r flow.Rule) {
 	}
 }
 
-// waits checks a queue with a distance between its turns.
+// waits checks a queue whose calls pass at a distance.
 func (l *linter) waits(family string, i int, queues bool, maxWait, distance time.Duration) {
 	switch timeout := l.opts.CallerTimeout; {
 	case !queues || maxWait <= 1: // the way to say that no call should wait
@@ -103,7 +103,7 @@ func (l *linter) refers(i int, r flow.Rule) {
 	}
 }
 
-// shadowed finds rules that never decide because another one is at least as strict for all their
+// shadowed finds rules that never take effect because another one is at least as strict for all their
 // calls.
 func (l *linter) shadowed() {
 	shadowed(l, "flow", l.set.Flow, stricterFlow)

@@ -31,8 +31,8 @@ func (l *linter) hosts() {
 	}
 }
 
-// spelled returns the name in the spelling of clients, if it names a host: after a method, or one
-// that ends in a dot or a default port. Others may be names that a program has chosen itself.
+// spelled returns the name in the spelling of client adapters if it names a host: after a method, or
+// with a dot or a default port at the end. A program may have chosen any other name itself.
 func spelled(name string) string {
 	for _, separator := range []string{" ", ":"} {
 		if method, host, found := strings.Cut(name, separator); found && slices.Contains(methods, method) && isHost(host) {

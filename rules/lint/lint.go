@@ -1,5 +1,5 @@
 // Package lint finds rules that load but can't do what their author thinks: a limit that never
-// decides because of a stricter one, a queue without room for any call, a breaker that never opens
+// takes effect because of a stricter one, a queue without room for any call, a breaker that never opens
 // because of the limit before it.
 //
 // [Check] checks a rule file, or a set of rules. Every finding has a code; docs/lint.md explains
@@ -56,18 +56,18 @@ type Finding struct {
 // String returns file:line:column: path: problem (code).
 func (f Finding) String() string { return fmt.Sprintf("%v (%s)", &f.Place, f.Code) }
 
-// Options hold what is known in addition to the rules. The zero value assumes nothing.
+// Options hold knowledge in addition to the rules. The zero value assumes nothing.
 type Options struct {
 	// CallerTimeout is the time that callers wait for a response. 0 means unknown.
 	CallerTimeout time.Duration
-	// Seen is the traffic that a guard has seen since it got the rules; nil means unknown.
+	// Seen is the traffic that a guard has seen since it loaded the rules. nil means unknown.
 	Seen *Seen
 	// ColdFactor is the engine's; see api.Config. 0 means 3, as there.
 	ColdFactor int
 }
 
-// Seen is the traffic that a guard has seen. Anything not in it counts as never seen, so there
-// should have been some traffic.
+// Seen is the traffic that a guard has seen. Anything not in it counts as never seen, so record it
+// after some traffic.
 type Seen struct {
 	Resources []string         // that calls asked for
 	Contexts  []string         // in which calls came
@@ -167,8 +167,7 @@ func (l *linter) at(family string, rule int) string {
 // worst is the number of findings that Log writes one by one.
 const worst = 5
 
-// Log writes the worst of the warnings, a line each, and how many more there are. It leaves notices
-// out.
+// Log writes the worst warnings, a line each, and the number of further ones. It leaves out notices.
 func Log(log *slog.Logger, found []Finding) {
 	found = slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return f.Severity != Warning })
 	for _, f := range found[:min(len(found), worst)] {

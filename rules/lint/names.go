@@ -121,8 +121,8 @@ type alike struct {
 // maxAlike is the number of rules with the same names that are compared with each other.
 const maxAlike = 100
 
-// groups returns the rules of a family that have the same names, without rules that are off; in the
-// order of their first.
+// groups returns the rules of a family that have the same names, without rules that are off. Groups
+// are in the order of their first rules.
 func groups(infos []spec.Info) (all [][]int) {
 	number := make(map[alike]int, len(infos))
 	for i, info := range infos {

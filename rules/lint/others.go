@@ -50,8 +50,8 @@ func (l *linter) hotspots() {
 	}
 }
 
-// withoutValue returns a function that reports whether stats are of a rule, and a call that it
-// could apply to has come, but none with a value.
+// withoutValue returns a function that reports whether stats belong to a rule that could have applied
+// to some calls, none of them with a value.
 func withoutValue(of hotspot.Rule) func(core.RuleStats) bool {
 	none := func(v hotspot.ValueStats) bool { return of.Missing != hotspot.MissingNone && v.Value == `""` }
 	return func(r core.RuleStats) bool {
@@ -79,8 +79,8 @@ func stricterHotspot(strict, loose hotspot.Rule) bool {
 		enoughFor(strict, loose)
 }
 
-// stricterMissing reports the same for calls without a value, given that it holds for calls with
-// one.
+// stricterMissing reports the same for calls without a value, given that it holds for calls with a
+// value.
 func stricterMissing(strict, loose hotspot.Missing) bool {
 	return strict == loose || strict == hotspot.MissingRefuse || loose == hotspot.MissingUnlimited ||
 		strict == hotspot.MissingShared && loose == hotspot.MissingNone
@@ -130,7 +130,7 @@ func (l *linter) systems() {
 	}
 }
 
-// stricterSystem returns a rule that keeps rule i from ever deciding, or -1.
+// stricterSystem returns a rule that keeps rule i from ever taking effect, or -1.
 func stricterSystem(rules []system.Rule, i int) int {
 	loose := rules[i]
 	if len(rules) > maxAlike || loose.Mode != spec.Enforce {
@@ -174,8 +174,8 @@ func (l *linter) isolations() {
 	}
 }
 
-// stricterIsolation reports whether loose admits every call that strict admits: of several rules
-// the one with the lowest threshold decides.
+// stricterIsolation reports whether loose admits every call that strict admits: of several rules, the
+// rule with the lowest threshold decides.
 func stricterIsolation(strict, loose isolation.Rule) bool {
 	if strict.Threshold != loose.Threshold {
 		return strict.Threshold < loose.Threshold

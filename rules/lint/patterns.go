@@ -71,7 +71,7 @@ func (l *linter) groupPaths() {
 	}
 }
 
-// refs finds patterns that flow rules read as the name of one resource, or one context.
+// refs finds patterns that flow rules read as the name of a single resource or context.
 func (l *linter) refs() {
 	for i, r := range l.set.Flow {
 		if r.Mode != spec.Off && (hasTwoStars(r.Ref) || looksLikeExpression(r.Ref)) {
@@ -84,8 +84,8 @@ func (l *linter) refs() {
 	}
 }
 
-// hasTwoStars reports whether a name has the wildcard that Spring, Ant and shells have for any
-// number of parts.
+// hasTwoStars reports whether a name has the wildcard that stands for any number of parts in Spring,
+// Ant and shells.
 func hasTwoStars(name string) bool { return strings.Contains(name, "**") }
 
 // withoutTwoStars returns advice on how to write a pattern with that wildcard here.

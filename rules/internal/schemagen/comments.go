@@ -32,7 +32,7 @@ func newComments(root string) *comments {
 	return &comments{root, make(map[string]*pkg)}
 }
 
-// in returns the source of a package of this module; others have none.
+// in returns the source of a package of this module, or nothing for other packages.
 func (c *comments) in(path string) *pkg {
 	if p, ok := c.packages[path]; ok {
 		return p
@@ -86,7 +86,7 @@ func (p *pkg) read(d *ast.GenDecl) {
 	}
 }
 
-// fieldDocs returns the comments of fields. A field without one has that of the field before, which
+// fieldDocs returns the comments of fields. A field without a comment gets the previous field's, which
 // describes both.
 func fieldDocs(t *ast.StructType) map[string]string {
 	docs := make(map[string]string)

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// Durations as [time.ParseDuration] reads them: those that are not negative, and those that are 0.
+// Durations as [time.ParseDuration] reads them: aDuration is not negative, and zeroDuration is 0.
 const (
 	aDuration    = `^(\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+|-((0+(\.0*)?|\.0+)(ns|us|µs|μs|ms|s|m|h))+)$`
 	zeroDuration = `^[-+]?((0+(\.0*)?|\.0+)(ns|us|µs|μs|ms|s|m|h))+$`
@@ -208,7 +208,7 @@ func (g *generator) condition(t reflect.Type, c when) (object, error) {
 	return condition, nil
 }
 
-// clauses returns those of a case, as one schema.
+// clauses returns the clauses of a case, as one schema.
 func (g *generator) clauses(t reflect.Type, list []clause) (object, error) {
 	var properties object
 	var required []string

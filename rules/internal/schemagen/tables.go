@@ -131,7 +131,7 @@ var breakers = []when{
 	{"strategy", []string{"consecutiveErrors"}, []clause{noSlow, noStatistics}},
 }
 
-// cases are the combinations that the loader refuses though each field by itself is valid, by
+// cases are the combinations that the loader refuses even though each field is valid by itself, by
 // family.
 var cases = map[string][]when{
 	"flow": {

@@ -63,7 +63,7 @@ func (e concealed) Error() string { return e.text }
 // Is compares with the original error, without exposing it.
 func (e concealed) Is(target error) bool { return errors.Is(e.cause, target) }
 
-// RetryAfter returns the time to wait before the next request, as the server says, or 0.
+// RetryAfter returns the server's time to wait before the next request, or 0.
 func (e concealed) RetryAfter() time.Duration {
 	if later, ok := errors.AsType[laterError](e.cause); ok {
 		return later.wait

@@ -20,25 +20,24 @@ import (
 
 // Config configures the access to a document. The zero value is right for most.
 type Config struct {
-	// Name identifies the source in logs and errors, and its cache. "" is the URL without secrets:
+	// Name identifies the source in logs and errors, and its cache. "" means the URL without secrets:
 	// user, password, query and fragment.
 	Name string
-	// Client sends the requests. It is neither changed nor closed. nil is a client of the source's
-	// own: it uses the proxies of the environment, waits 3 s for a connection and 5 s for an answer
-	// to begin, and keeps no connection between requests, so that nothing is left when watching
-	// ends.
+	// Client sends the requests. It is neither changed nor closed. nil means a default client, which
+	// uses the proxies of the environment, waits 3 s for a connection and 5 s for a response to
+	// begin, and keeps no connection between requests, so that nothing is left when watching ends.
 	//
 	// If the client has no CheckRedirect, redirects lead to the same host only, never from https to
 	// http, and to 5 at most: the headers of a request, such as Header, are meant for no other
 	// host.
 	Client *http.Client
-	// Header goes with every request. It is copied.
+	// Header is sent with every request. It is copied.
 	Header http.Header
-	// Poll is the interval between two requests, from a second to a day. Each is up to a fifth
-	// sooner or later. 0 is 10 seconds. The document is read every 5 minutes in any case.
+	// Poll is the interval between two requests, from a second to a day, varied by up to a fifth.
+	// 0 means 10 seconds. The document is read every 5 minutes in any case.
 	Poll time.Duration
 	// Timeout limits the duration of one request, from the connection to the last byte, at least 10
-	// ms. 0 is 10 seconds.
+	// ms. 0 means 10 seconds.
 	Timeout time.Duration
 }
 
@@ -55,8 +54,8 @@ const (
 // Source is the document at a URL: a [rules.Source], and a [rules.Writer] if the server understands
 // PUT with If-Match. Create one with [New]. It is safe for concurrent use, and starts nothing.
 //
-// Its revisions are the strong or weak ETag that the server sends; failing that, Last-Modified;
-// failing that, the hash of the content.
+// Its revision is the strong or weak ETag from the server or, failing that, Last-Modified or the hash
+// of the content.
 type Source struct {
 	name    string
 	url     string
@@ -148,8 +147,8 @@ func (s *Source) Name() string { return s.name }
 // Next implements [rules.Source]. With a revision it waits for the time of Config.Poll and sends
 // one request: if the document is the same the error is [rules.ErrUnchanged].
 //
-// Status 404 and 410 are [rules.ErrNotFound]; any but 200 and 304 is an error, which has the method
-// RetryAfter if the server set a time to retry.
+// Status 404 and 410 mean [rules.ErrNotFound]; any other status but 200 and 304 is an error, which has
+// the method RetryAfter if the server set a time to retry.
 func (s *Source) Next(ctx context.Context, after string) (rules.Document, error) {
 	if after != "" {
 		timer := time.NewTimer(s.poll - s.poll/5 + rand.N(2*s.poll/5))
@@ -192,7 +191,7 @@ func (s *Source) Next(ctx context.Context, after string) (rules.Document, error)
 	return doc, nil
 }
 
-// exchange sends one request and hands the response over.
+// exchange sends one request and passes on the response.
 func (s *Source) exchange(ctx context.Context, method string, header http.Header, data []byte, use func(*http.Response) error) error {
 	ctx, cancel := s.limit(ctx, s.timeout)
 	defer cancel()

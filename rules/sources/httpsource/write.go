@@ -60,7 +60,7 @@ func (s *Source) put(ctx context.Context, data []byte, after string) (revision s
 	return revision, err
 }
 
-// newReader reads data; nil is no body.
+// newReader returns a reader of data; nil means no body.
 func newReader(data []byte) io.Reader {
 	if data == nil {
 		return http.NoBody
