@@ -161,7 +161,7 @@ func (c *command) checked(files []ruleFile, faults []fault, format string, stric
 	return nil
 }
 
-// needs returns the prerequisites of a program that loads the files: those of limits that a cluster
+// needs returns the prerequisites of a program that loads the files, namely of limits that a cluster
 // shares.
 func needs(files []ruleFile) (all []string) {
 	var shared, named bool

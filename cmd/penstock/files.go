@@ -70,7 +70,7 @@ func (c *command) read(name string, opts rules.ParseOptions) ruleFile {
 		f.err = &rules.FileError{File: name, Problem: pathErr.Err.Error()}
 		return f
 	}
-	// Don't wait for a pipe, or read an endless device, only to show lines of errors.
+	// Don't wait for a pipe, or read an endless device, just to show lines of errors.
 	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && info.Size() <= rules.MaxFileSize {
 		f.data, _ = os.ReadFile(name)
 	}
@@ -96,7 +96,7 @@ func allowWritable(cmd *cobra.Command, opts *rules.ParseOptions) {
 		"read files and directories that every user can write,\nwith a warning, as with api.Config.AllowWritable")
 }
 
-// readAll reads and combines the files for the arguments. faults are the faults of all of them.
+// readAll reads and combines the files for the arguments. faults are the faults of all files.
 func (c *command) readAll(args []string, opts together) (files []ruleFile, set rules.Set, faults []fault, err error) {
 	names, err := expand(args, opts.ParseOptions)
 	if err != nil {
@@ -153,9 +153,9 @@ func (c *command) load(args []string, opts together) (rules.Set, error) {
 const overrides = "overrides"
 
 // combine returns the rules of all files as one set. If two files have rules with the same id, both
-// are rejected, unless the later one wins: then the earlier one is turned off in its file, and is
-// not in the set. A rule without an id gets one generated from its fields, as when a program loads
-// the files.
+// are rejected, unless the later one wins: then the earlier one is turned off in its file, and is not
+// in the set. A rule without an id gets an id generated from its fields, as when a program loads the
+// files.
 func combine(files []ruleFile, laterWins bool) (set rules.Set, faults []fault) {
 	first := make(map[string]ruleRef) // by family and id
 	for i := range files {

@@ -69,7 +69,7 @@ type arguments struct{ list []argument }
 func (a *arguments) String() string { return "" }
 func (a *arguments) Type() string   { return "K=V" }
 
-// mostArgs limits the number of an argument.
+// mostArgs limits the index of an argument.
 const mostArgs = 100
 
 func (a *arguments) Set(text string) error {
@@ -88,7 +88,7 @@ func (a *arguments) Set(text string) error {
 	return nil
 }
 
-// argumentValue parses a value like a rule file: a number, true or false, or text; text may be
+// argumentValue parses a value as in a rule file: a number, true or false, or text, which may be
 // quoted.
 func argumentValue(s string) any {
 	if text, err := strconv.Unquote(s); err == nil && s[0] == '"' {

@@ -80,7 +80,7 @@ formatted.`,
 	return cmd
 }
 
-// tellOf reports why a file is not touched.
+// tellOf reports why a file is left alone.
 func (c *command) tellOf(f ruleFile, err error) {
 	faults := faultsOf(err)
 	for i := range faults {

@@ -14,12 +14,12 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// errComment means that the parser would have lost a comment, or moved it where it doesn't belong.
+// errComment means that the parser would have lost or misplaced a comment.
 var errComment = errors.New("was not changed: a comment would be lost. " +
 	"Put each comment on a line above its key, or at the end of that line")
 
-// formatted returns the formatted text of a file. It fails for a file that can't be loaded, that is
-// not native, or whose meaning would change.
+// formatted returns the formatted text of a file. It fails for a file that can't be loaded, isn't
+// native, or would change its meaning.
 func (f ruleFile) formatted() ([]byte, error) {
 	switch {
 	case f.err != nil:
@@ -80,7 +80,7 @@ func rank(order []string, key string) int {
 }
 
 // arrange sorts the keys of all rules below n, and removes the styles of the author's editor. name
-// is the place of n.
+// is the path of n.
 func arrange(n *yaml.Node, name string) {
 	switch n.Kind {
 	case yaml.DocumentNode:
@@ -112,8 +112,8 @@ func arrange(n *yaml.Node, name string) {
 	}
 }
 
-// raise moves comments above the first key of an item above the item: between the dash and the key
-// there is no line for them.
+// raise moves comments above the first key of an item above the item, since there is no line for them
+// between the dash and the key.
 func raise(item *yaml.Node) {
 	if item.Kind != yaml.MappingNode || len(item.Content) == 0 || item.Style&yaml.FlowStyle != 0 {
 		return
@@ -185,7 +185,7 @@ func markEmpty(data []byte, mark string) []byte {
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// textLines returns the lines, from 1, that belong to multi-line texts.
+// textLines returns the line numbers, starting at 1, that belong to multi-line texts.
 func textLines(data []byte) map[int]bool {
 	within := make(map[int]bool)
 	var doc yaml.Node
@@ -226,7 +226,7 @@ func opens(line string) bool {
 	return strings.HasSuffix(line, ":")
 }
 
-// unmark turns the comments back into empty lines, except at the begin or end of a list or of the
+// unmark turns the comments back into empty lines, except at the beginning or end of a list or of the
 // file, and never two in a row.
 func unmark(text []byte, mark string) []byte {
 	within := textLines(text)

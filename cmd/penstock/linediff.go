@@ -43,9 +43,9 @@ func (h hunk) head() string {
 
 const around = 3 // context lines shown around a difference
 
-// hunks compares two texts line by line. It skips the common begin and end, and compares the
-// remainder by the longest common subsequence, in time and space proportional to the product of their
-// lengths; beyond mostLines it replaces the remainder as a whole.
+// hunks compares two texts line by line. It skips the common beginning and end, and compares the
+// remaining lines by the longest common subsequence, in time and space proportional to the product of
+// their numbers. If a text has more than mostLines of them, it replaces them as a whole.
 func hunks(old, new []string) []hunk {
 	ops := compareLines(old, new)
 	var all []hunk

@@ -118,7 +118,7 @@ type (
 		AvgRTMs                          float64
 		percentilesJSON
 	}
-	// percentilesJSON are nil if percentiles are off, or nothing completed.
+	// percentilesJSON is nil if percentiles are off or no call completed.
 	percentilesJSON struct{ P50Ms, P95Ms, P99Ms *float64 }
 	historyJSON     struct {
 		Pass, Block []int64
@@ -187,7 +187,7 @@ type (
 	}
 )
 
-// watching runs f once a second, over its previous output, until it is interrupted.
+// watching runs f once a second until it is interrupted, overwriting its previous output.
 func (c *command) watching(watch bool, f func(ctx context.Context, out io.Writer) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

@@ -104,7 +104,7 @@ func writeResources(out io.Writer, all resourcesJSON) {
 	}
 }
 
-// percentile formats a percentile of response times; it may be nil.
+// percentile formats a percentile of response times, which may be nil.
 func percentile(ms *float64) string {
 	if ms == nil {
 		return "-"
@@ -175,7 +175,7 @@ func fullness(full float64) string {
 
 func wholePercent(full float64) string { return fmt.Sprintf(" %3.0f %%", 100*max(0, min(full, 99.99))) }
 
-// explainAt reports what the rules of a running program would decide for a call.
+// explainAt reports the decisions that the rules of a running program would make about a call.
 func (c *command) explainAt(address, resource string, caller caller, asJSON, watch bool) error {
 	p, err := c.program(address)
 	if err != nil {

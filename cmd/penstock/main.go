@@ -1,6 +1,6 @@
-// Penstock works on rule files: it checks, converts, compares and formats them, and shows what
-// their rules would do, without a program that uses them. It also shows running programs that serve
-// a console.
+// Penstock works on rule files: it checks, converts, compares and formats them, and simulates their
+// effect without a program that uses them. It also shows the state of running programs that serve a
+// console.
 //
 //	penstock new                                    # a starter rule file
 //	penstock check rules/                           # every mistake, with its line and column

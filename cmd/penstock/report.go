@@ -42,8 +42,8 @@ func failed(faults []fault) bool {
 	return slices.ContainsFunc(faults, func(f fault) bool { return f.severity == isError })
 }
 
-// faultsOf returns the errors about files that err joins. Other errors are omitted, unless there
-// are only others.
+// faultsOf returns the errors about files that err joins. It omits other errors, unless there are no
+// errors about files.
 func faultsOf(err error) []fault {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []fault
@@ -58,7 +58,7 @@ func faultsOf(err error) []fault {
 	return nil
 }
 
-// report writes faults for people: place and problem, and the line with a caret.
+// report writes faults for people: position and problem, and the line with a caret.
 func (c *command) report(w io.Writer, faults []fault) error {
 	var b bytes.Buffer
 	for _, f := range faults {
@@ -95,14 +95,14 @@ func harmless(name string) string {
 	}, name)
 }
 
-// The size of an excerpt of a long line, and the part of it before the caret.
+// The size of an excerpt of a long line, and of the part before the caret.
 const (
 	excerptWidth  = 68
 	excerptBefore = 40
 )
 
 // excerpt returns a line of a file, and a line with a caret below its column, both without control
-// sequences; of a long line, the part around the column.
+// sequences. It cuts a long line to the part around the column.
 func excerpt(source []byte, line, column int) (text, caret string, ok bool) {
 	if line < 1 || column < 1 {
 		return "", "", false

@@ -8,14 +8,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The exit codes. diff has its own, like diff(1).
+// The exit codes. diff has different ones, like diff(1).
 const (
 	exitOK       = 0
 	exitErrors   = 1 // in the files, or in the usage of the command
 	exitFindings = 2 // only findings, with check --strict
 )
 
-// exit is an error with only an exit code: it was reported already, or there is nothing to report.
+// exit is an error with only an exit code: it was already reported, or there is nothing to report.
 type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
@@ -46,7 +46,7 @@ type command struct {
 	trouble int // exit code for errors, if not exitErrors
 }
 
-// tell writes an error for people, with faults in files as check shows them.
+// tell writes an error for people. It shows faults in files like check.
 func (c *command) tell(err error) {
 	if faults := faultsOf(err); len(faults) > 0 {
 		_ = c.report(c.err, faults)

@@ -11,9 +11,9 @@ import (
 )
 
 // simulation runs calls on its own clock, which advances from event to event: a call arrives, a wait
-// ends, a call finishes, a timer of the engine fires. Each call is a coroutine, and only
-// one runs at any time, so the same calls have the same outcome on every machine. It is the Clock
-// and the Host of the engine under test.
+// ends, a call finishes, a timer of the engine fires. Each call is a coroutine, and only one runs at
+// any time, so the same calls have the same outcome on every machine. simulation is the Clock and the
+// Host of the engine under test.
 type simulation struct {
 	now    int64
 	events events
@@ -24,7 +24,7 @@ type simulation struct {
 	busy   machine
 }
 
-// machine is the machine's load as rules see it.
+// machine is the machine's load as seen by rules.
 type machine struct{ load, cpu, memory float64 }
 
 // fiber is a call.
@@ -35,7 +35,7 @@ type fiber struct {
 	naps  int             // number of sleeps so far
 }
 
-// event is a function to run at a time; events at the same time run in the order of planning.
+// event is a function to run at a time. Events at the same time run in the order of their planning.
 type event struct {
 	at    int64
 	order int
@@ -80,7 +80,7 @@ func (s *simulation) call(do func()) {
 	s.resume(f)
 }
 
-// resume runs a call until it sleeps or ends, and then the calls whose sleep that has ended.
+// resume runs a call until it sleeps or ends, and then the calls whose sleep it has ended.
 func (s *simulation) resume(f *fiber) {
 	s.runs = f
 	f.next()
@@ -138,7 +138,7 @@ func (s *simulation) Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// Alarm calls ring after d.
+// Alarm schedules a call of ring after d.
 func (s *simulation) Alarm(d time.Duration, ring func()) (stop func()) {
 	stopped := false
 	s.at(s.now+int64(d), func() {
@@ -155,7 +155,7 @@ func (s *simulation) Load(int64) (float64, error) { return s.busy.load, nil }
 // CPU returns the configured CPU use.
 func (s *simulation) CPU(int64) (float64, error) { return s.busy.cpu, nil }
 
-// Memory returns the configured use, of a machine with 16 GiB.
+// Memory returns the configured use of a machine with 16 GiB.
 func (s *simulation) Memory(int64) (host.Memory, error) {
 	const limit = 16 << 30
 	return host.Memory{Used: int64(s.busy.memory * limit), Limit: limit}, nil

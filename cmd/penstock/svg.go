@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The size of a drawing, and the place of its axes.
+// The size of a drawing, and the position of its axes.
 const (
 	svgWidth, svgHeight           = 720, 280
 	svgLeft, svgTop               = 56, 44
@@ -77,7 +77,7 @@ func drawing(t traffic, rate string, out outcome) string {
 	return b.String()
 }
 
-// ceiling returns the next number that divides the axis evenly.
+// ceiling returns the next higher number that divides the axis evenly.
 func ceiling(n int) int {
 	for unit := 1; ; unit *= 10 {
 		for _, m := range []int{4, 8, 12, 16, 20, 24, 32} {

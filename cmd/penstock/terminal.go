@@ -25,7 +25,7 @@ func system() streams {
 	return streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv, now: time.Now}
 }
 
-// colorMode says when to use colors.
+// colorMode selects when to use colors.
 type colorMode string
 
 const (
@@ -109,7 +109,7 @@ func (c *command) progress(what string) *progress {
 	return p
 }
 
-// at reports the share that is done.
+// at reports the completed share.
 func (p *progress) at(share float64) {
 	if p.begun.IsZero() {
 		return

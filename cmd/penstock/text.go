@@ -19,8 +19,8 @@ func lines(text string) string {
 	return strings.Join(all, "")
 }
 
-// safe returns a program's text made safe for a terminal: one line, at most width wide, without
-// control sequences.
+// safe makes a program's text safe for a terminal: one line, at most width wide, without control
+// sequences.
 func safe(text string, width int) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -98,8 +98,8 @@ func floats(all []int64) []float64 {
 
 var eighths = []rune(" ▁▂▃▄▅▆▇█")
 
-// sparks draws values as bars, the newest last; the highest value fills a line. With more values
-// than bars, a bar is the highest of several values.
+// sparks draws values as bars, the newest last. The highest value fills the line. If there are more
+// values than bars, a bar shows the highest of several values.
 func sparks(values []float64, width int) string {
 	if width <= 0 || len(values) == 0 {
 		return ""

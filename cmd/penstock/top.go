@@ -55,7 +55,7 @@ type frame struct {
 	detail    *detailJSON // nil unless a resource is shown
 	name      string      // of the resource in detail
 	err       error
-	periodic  bool // the next one follows a second later
+	periodic  bool // the next request follows a second later
 }
 
 // top is the state of the screen. Update changes a copy of it, as bubbletea requires, so nothing
@@ -91,8 +91,8 @@ type tick struct{}
 // Init sends the first request.
 func (m top) Init() tea.Cmd { return m.ask(true) }
 
-// ask returns the request for the current view. Only a periodic one is followed by others, so there
-// is one a second, plus any that keys trigger.
+// ask returns the request for the current view. Only a periodic request triggers the next, so there is
+// one per second, plus any that keys trigger.
 func (m top) ask(periodic bool) tea.Cmd {
 	p, tree, open := m.program, !m.list && m.open == "", m.open
 	return func() tea.Msg {
@@ -111,8 +111,8 @@ func (m top) ask(periodic bool) tea.Cmd {
 	}
 }
 
-// mostInTree is the maximum number of resources for requesting the tree each second: with hundreds
-// of thousands it would take hundreds of MiB. Beyond it, the list is shown.
+// mostInTree is the maximum number of resources for requesting the tree each second: for hundreds of
+// thousands of resources it would take hundreds of MiB. Beyond it, the list is shown.
 const mostInTree = 10_000
 
 func pointer[T any](v T, err error) (*T, error) { return &v, err }

@@ -64,7 +64,7 @@ type refusals struct {
 	Calls int    `json:"calls"`
 }
 
-// start is the start of the traffic: the begin of a second, and of every larger unit.
+// start is the start of the traffic: the beginning of a second, and of every larger unit.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // play runs the traffic through an engine with these rules.
@@ -79,7 +79,7 @@ func (t traffic) play(set rules.Set) (out outcome, err error) {
 		out.breakers = append(out.breakers, turn)
 	})
 	p := player{traffic: t, sim: sim, guard: guard, out: &out, by: make(map[string]int)}
-	// A stream of random numbers for each purpose: more failures don't change which calls are
+	// Each purpose has its own stream of random numbers: more failures don't change which calls are
 	// prioritized.
 	p.arrivals, p.priorities, p.fails = stream(t.seed, 1), stream(t.seed, 2), stream(t.seed, 3)
 	p.arrive(0)

@@ -112,7 +112,7 @@ func rulesAndResource(args []string) (paths []string, resource string) {
 	return args[:last], args[last]
 }
 
-// rulesThenResource completes a rule file, then the resources it names.
+// rulesThenResource completes a rule file, then the resources that it names.
 func (c *command) rulesThenResource(
 	cmd *cobra.Command, args []string, part string,
 ) (words []string, then cobra.ShellCompDirective) {

@@ -22,7 +22,7 @@ func (c *command) version() *cobra.Command {
 	}
 }
 
-// versionOf returns the version that the program was installed as, and its commit if known.
+// versionOf returns the installed version of the program, and its commit if known.
 func versionOf(info *debug.BuildInfo) string {
 	if info == nil || info.Main.Version == "" {
 		return "(devel)"

@@ -1,6 +1,6 @@
-// Adaptive shows a limit that nobody has to know: sixteen workers serve all calls, 20 ms each.
-// First the rule runs in shadow mode, then it is enforced; then half of the workers leave, and come
-// back.
+// Adaptive shows a limit that nobody has to know: sixteen workers serve all calls, 20 ms each. First
+// the rule runs in shadow mode, then it is enforced; then half of the workers stop, and later start
+// again.
 //
 //	go run ./examples/adaptive
 package main

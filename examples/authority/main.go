@@ -1,5 +1,5 @@
-// Authority shows who may call: an allow list with two callers, a deny list with one, and a caller
-// without a name.
+// Authority shows which callers are admitted: an allow list with two callers, a deny list with one,
+// and a caller without a name.
 //
 //	go run ./examples/authority
 package main

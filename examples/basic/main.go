@@ -2,8 +2,8 @@
 //
 //	go run ./examples/basic
 //
-// The package functions use a default engine. It logs refusals, at most one line a second for each
-// rule: these are the WARN lines on standard error.
+// The package functions use a default engine. It logs refusals, at most one line per second and rule:
+// these are the WARN lines on standard error.
 package main
 
 import (
@@ -61,7 +61,7 @@ func run(w io.Writer) error {
 	})
 	fmt.Fprintln(w, "items:", items, err)
 
-	// Everything is counted, with and without rules.
+	// Every call is counted, with or without rules.
 	for _, r := range api.Tree().Resources {
 		n := r.Lifetime
 		fmt.Fprintf(w, "%-12s %d passed, %d blocked, %d failed\n", r.Name, n.Pass, n.Block, n.Exception)
@@ -69,7 +69,7 @@ func run(w io.Writer) error {
 	return nil
 }
 
-// order is guarded by hand: the shortest code without a closure.
+// order is guarded explicitly: the shortest code without a closure.
 func order(ctx context.Context) error {
 	e, err := api.Entry(ctx, "GET /orders")
 	if err != nil {

@@ -70,7 +70,7 @@ func run(w io.Writer) error {
 		fmt.Fprintf(w, "second %2d: %d asked, %3d passed, %2d failed, %3d refused\n", second, asked, passed, failed, asked-passed)
 	}
 
-	// Opened by hand, for the duration of a migration.
+	// An operator opens the breaker for the duration of a migration.
 	if err := guard.ForceBreaker("breaker:users", "users", breaker.ForceOpen); err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
-// keep keeps a store in this process's memory, serves it to others, and returns its address. It
-// suits a laptop: the counts are lost when this process ends.
+// keep keeps a store in this process's memory, serves it to other processes, and returns its address.
+// It suits a laptop: the counts are lost when this process ends.
 func keep() (store.Store, string, error) {
 	store := cluster.NewMemory(clocks.NewSystem())
 	server := rpc.NewServer()
@@ -73,7 +73,7 @@ func (r *remote) Do(in *Request, out *Reply) error {
 	return nil
 }
 
-// dialed is a store in another process.
+// dialed is a connection to a store in another process.
 type dialed struct {
 	address string
 	mu      sync.Mutex

@@ -2,16 +2,16 @@
 //
 //	GOWORK=off go run -C examples/cluster .
 //
-// It starts itself three times. Each process offers more calls than a third of the limit, and the
-// limit holds for all of them together. After some seconds one is killed, and the others take over
-// its share; then it comes back.
+// It starts itself three times. Each process makes more calls than a third of the limit, and the limit
+// holds for all of them together. After some seconds one is killed, and the others take over its
+// share; then it is restarted.
 //
 // One of the processes keeps the count, and the others reach it over the network. With
 //
 //	GOWORK=off go run -C examples/cluster . -redis redis://127.0.0.1:6379
 //
 // Redis keeps it. The files, in reading order: member.go (a process of the cluster), main.go,
-// embedded.go (the store in a process, for those without Redis at hand).
+// embedded.go (the store in a process, if you have no Redis at hand).
 package main
 
 import (
@@ -67,7 +67,7 @@ type settings struct {
 	seconds int
 }
 
-// processes are the started processes, as seen by the one that started them.
+// processes holds the started processes.
 type processes struct {
 	store string // its address, or the URL of a Redis
 

@@ -19,13 +19,13 @@ import (
 // jobVariable is the environment variable with the job of a process.
 const jobVariable = "PENSTOCK_EXAMPLE_CLUSTER"
 
-// job is the parameters of a process.
+// job holds the parameters of a process.
 type job struct {
 	Store string // the URL of a Redis, or the address of another process; "" means this process
 }
 
-// member is a process of the cluster: it makes calls until in ends, and writes the place of the
-// store, and then, each second, the number of calls admitted.
+// member is a process of the cluster: it makes calls until in ends. It writes the location of the
+// store and then, each second, the number of admitted calls.
 func member(text string, in io.Reader, out io.Writer) error {
 	var job job
 	if err := json.Unmarshal([]byte(text), &job); err != nil {
@@ -70,7 +70,7 @@ func member(text string, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// open opens the store, and returns its address for the others.
+// open opens the store, and returns its address for the other processes.
 func open(where string) (store.Store, string, error) {
 	switch {
 	case where == "":

@@ -1,5 +1,5 @@
-// Customslot shows your own slots in the chain: one refuses calls for its own reason, one takes
-// from a pool of connections and returns to it, and one records the duration of calls.
+// Customslot shows your own slots in the chain: one refuses calls for its own reason, one acquires
+// connections from a pool and releases them, and one records the duration of calls.
 //
 //	go run ./examples/customslot
 package main
@@ -38,7 +38,7 @@ type connections struct{ free atomic.Int64 }
 
 func (*connections) Name() string { return "connections" }
 
-// Ask is the early check. It takes nothing, and is optional.
+// Ask is an optional early check. It takes nothing.
 func (p *connections) Ask(c slots.Call) slots.Verdict {
 	if p.free.Load() > 0 {
 		return slots.Verdict{}
@@ -46,8 +46,8 @@ func (p *connections) Ask(c slots.Call) slots.Verdict {
 	return c.Refuse("no connection is free")
 }
 
-// Take decides: it checks and takes in one step. The reservation is returned when the call exits,
-// or at once if a later slot refuses the call.
+// Take decides: it checks and takes a connection in one step. The reservation is released when the call
+// exits, or immediately if a later slot refuses the call.
 func (p *connections) Take(c slots.Call) slots.Verdict {
 	for free := p.free.Load(); free > 0; free = p.free.Load() {
 		if p.free.CompareAndSwap(free, free-1) {

@@ -1,5 +1,5 @@
-// A reverse proxy with API groups: each tenant may make two requests a minute to the shop, over all
-// its routes, and each client one search at a time.
+// Gateway is a reverse proxy with API groups: each tenant may make two requests a minute to the shop,
+// over all its routes, and each client one search at a time.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Isolation shows a limit on calls in flight, with a queue for the others: for work that allows
+// Isolation shows a limit on calls in flight, with a queue for further calls: for work that allows
 // only limited concurrency.
 //
 //	go run ./examples/isolation

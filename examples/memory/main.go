@@ -1,5 +1,5 @@
 // Memory shows a rule whose threshold falls as the process uses more memory: a cache grows until
-// most of the limit is in use, then it is dropped; every other second 120 exports are requested.
+// most of the limit is in use, and is then dropped. Every other second 120 exports are requested.
 //
 //	go run ./examples/memory
 package main

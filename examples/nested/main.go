@@ -24,7 +24,7 @@ func main() {
 }
 
 func run(w io.Writer) error {
-	// A manual clock makes every run the same.
+	// With a manual clock, every run is the same.
 	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	guard, err := api.New(api.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

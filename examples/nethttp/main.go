@@ -1,4 +1,5 @@
-// A net/http server with one guarded handler: three greetings a minute; the fourth is refused.
+// This net/http server has one guarded handler, which admits three greetings a minute; the fourth is
+// refused.
 package main
 
 import (

@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// balancer sends each request to the next server in turn that is not ejected.
+// balancer sends each request to the next server that is not ejected.
 type balancer struct {
 	guard *api.Guard
 	hosts []string

@@ -1,7 +1,7 @@
 // Priority shows the privileges of prioritized calls. If the limit is used up, such a call borrows
 // from the next bucket of the window, waits until that begins, and counts there. So important calls
-// get through a burst, and the limit still holds. In a queue it goes before waiting calls, and
-// every second call that leaves is one of the others.
+// get through a burst, and the limit still holds. In a queue it jumps ahead of ordinary calls, but every
+// second call that leaves the queue is an ordinary one.
 //
 //	go run ./examples/priority
 package main

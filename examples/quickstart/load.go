@@ -88,7 +88,7 @@ func (l *load) stop() {
 	l.transport.CloseIdleConnections()
 }
 
-// schedule hands out requests, each at its time. It doesn't wait for busy workers: a load that
+// schedule passes requests to workers, each at its time. It doesn't wait for busy workers: a load that
 // waits for the server would hide an overload.
 func (l *load) schedule(ctx context.Context, s *stream, due chan<- struct{}) {
 	defer close(due)

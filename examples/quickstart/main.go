@@ -3,7 +3,7 @@
 //	go run ./examples/quickstart
 //
 // It starts an HTTP server on a loopback port, guarded by rules.yaml, sends it more requests than
-// the rules allow for ten seconds, and shows the outcome: a line each second, a summary with every
+// the rules allow for ten seconds, and shows the outcome: a line per second, a summary with every
 // limit, and the tree of calls.
 //
 //	go run ./examples/quickstart -serve
@@ -71,8 +71,8 @@ func run(ctx context.Context, s settings) (err error) {
 	defer remove()
 
 	guard, err := api.New(api.Config{
-		// The engine logs refusals, at most one line a second for each rule. The table shows them
-		// here, and log lines would garble it.
+		// The engine logs refusals, at most one line per second and rule. Here the table shows them,
+		// and log lines would garble it.
 		Logger:      slog.New(slog.DiscardHandler),
 		Percentiles: s.seconds == 0, // for the dashboard
 	})

@@ -78,8 +78,8 @@ func (r result) ruleOf(s *stream) (flow.Rule, bool) {
 	return flow.Rule{}, false
 }
 
-// mostIn returns the most calls that a rule admits in that many seconds: its threshold for each
-// interval, and once more, as they need not start with an interval.
+// mostIn returns the maximum number of calls that a rule admits in that many seconds: its threshold
+// for each interval, and once more, since the seconds need not start with an interval.
 func mostIn(seconds float64, rule flow.Rule) float64 {
 	return rule.Threshold * (seconds/rule.Interval.Seconds() + 1)
 }

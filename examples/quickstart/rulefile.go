@@ -23,7 +23,7 @@ func findRules(asked string) (file string, remove func(), err error) {
 			return shorten(file), remove, nil
 		}
 	}
-	// Perhaps built with -trimpath, and run from the repository's root.
+	// The program may be built with -trimpath and run from the repository's root.
 	if file := filepath.Join("examples", "quickstart", "rules.yaml"); editable(file) {
 		return file, remove, nil
 	}

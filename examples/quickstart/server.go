@@ -15,7 +15,7 @@ import (
 )
 
 // callers maps API keys to their owners. The origin in rules comes from here, never from a claim of
-// the request: a caller that could choose it would choose one with room left. (A real service
+// the request: a caller that could choose its origin would choose one with room left. (A real service
 // stores hashes of its keys.)
 var callers = map[string]string{
 	"":            "anonymous",
@@ -45,7 +45,7 @@ func (s *shop) routes() http.Handler {
 }
 
 // guarded makes a handler a guarded call. The resource is the pattern of the route, not the path of
-// the request, as clients can make up any number of paths.
+// the request, since clients can make up any number of paths.
 func (s *shop) guarded(handle func(context.Context, http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, ok := callers[r.Header.Get("X-API-Key")]
@@ -65,8 +65,8 @@ func (s *shop) guarded(handle func(context.Context, http.ResponseWriter, *http.R
 	})
 }
 
-// answerError answers 429 to a call that a rule refused, its own or a nested one, with a
-// Retry-After if the rule knows it.
+// answerError replies 429 to a request if a rule refused its call or a nested one, with a Retry-After
+// if the rule knows it.
 func answerError(w http.ResponseWriter, err error) {
 	blocked, ok := errors.AsType[*api.BlockError](err)
 	if !ok {
@@ -79,8 +79,8 @@ func answerError(w http.ResponseWriter, err error) {
 	http.Error(w, blocked.Error(), http.StatusTooManyRequests)
 }
 
-// The handlers. Their context is that of the guarded call, so calls made with it are nested: this
-// gives the tree its branches.
+// The handlers. Their context is the context of the guarded call, so calls made with it are nested:
+// this gives the tree its branches.
 
 func (s *shop) hello(_ context.Context, w http.ResponseWriter, _ *http.Request) error {
 	fmt.Fprintln(w, "hello")

@@ -75,7 +75,7 @@ changes take effect within a second, and the table shows them.
 `, url, file, page)
 }
 
-// watch prints a line each second until the load or ctx ends, and returns the result of the whole
+// watch prints a line each second until the load or ctx ends, and returns the result of the complete
 // seconds.
 func (c *console) watch(ctx context.Context, l *load, s *shop) result {
 	sofar := result{streams: l.streams}

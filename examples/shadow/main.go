@@ -43,8 +43,8 @@ func run(w io.Writer) error {
 		before = total
 	}
 
-	// The limit looks right, so enforce it. The rule starts with the resource's counts: without a
-	// pause, those would exceed it for a while.
+	// The limit looks right, so enforce it. The rule starts with the resource's counts, which would
+	// exceed the limit for a while without a pause.
 	clock.Advance(2 * time.Second)
 	rule.Mode = api.Enforce
 	if err := guard.LoadRules(api.RuleSet{Flow: []flow.Rule{rule}}); err != nil {

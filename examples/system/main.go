@@ -62,8 +62,8 @@ func overload(w io.Writer, rule system.Rule) error {
 	return nil
 }
 
-// server has four processors, which the calls in flight share. Each call takes 10 ms of one. It
-// reports its CPU use to the rules.
+// server has four processors, which the calls in flight share. Each call takes 10 ms of a processor.
+// The server reports its CPU use to the rules.
 type server struct {
 	clock  *api.ManualClock
 	guard  *api.Guard

@@ -4,7 +4,7 @@
 //
 //	go run ./examples/warmup
 //
-// A manual clock makes a minute of traffic take no time.
+// With a manual clock, a minute of traffic takes no time.
 package main
 
 import (

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// Warning is a part of a Sentinel rule that is lost, or changes its meaning, in translation.
+// Warning is a part of a Sentinel rule that is lost or changes its meaning in translation.
 type Warning struct {
 	Name  string // as in "never-opens"
 	Field string // of the Sentinel rule
@@ -20,7 +20,7 @@ type Warning struct {
 // ID is a rule's id: text or a number. Sentinel's dashboard numbers rules; 0 means none.
 type ID string
 
-// SetScalar accepts a file's value for an id.
+// SetScalar sets the id to a value from a file.
 func (id *ID) SetScalar(v any) error {
 	switch v := v.(type) {
 	case string:
@@ -42,7 +42,7 @@ func (id *ID) SetScalar(v any) error {
 // Text is text that may be written as a number or a boolean.
 type Text string
 
-// SetScalar accepts a file's value for a text.
+// SetScalar sets the text to a value from a file.
 func (t *Text) SetScalar(v any) error {
 	*t = Text(fmt.Sprint(v))
 	return nil
@@ -69,7 +69,7 @@ func period(n int, unit time.Duration) time.Duration {
 	return time.Duration(min(max(n, -most), most)) * unit
 }
 
-// unlessDefault returns an interval as a rule writes it: 0 for the default, one second.
+// unlessDefault returns an interval as written in a rule: 0 for the default, one second.
 func unlessDefault(interval time.Duration) time.Duration {
 	if interval == time.Second {
 		return 0
@@ -77,7 +77,7 @@ func unlessDefault(interval time.Duration) time.Duration {
 	return interval
 }
 
-// patience returns the longest wait as a rule writes it, where 0 means the default.
+// patience returns the longest wait as written in a rule, where 0 means the default.
 func patience(ms int) time.Duration {
 	if ms == 0 {
 		return 1
@@ -85,8 +85,8 @@ func patience(ms int) time.Duration {
 	return period(ms, time.Millisecond)
 }
 
-// probeTimeout returns when a probe is given up. Sentinel waits forever; here it is at least a
-// minute, and the recovery time by default.
+// probeTimeout returns the time after which a probe is given up: the recovery time by default, at
+// least a minute. Sentinel waits forever.
 func probeTimeout(recovery time.Duration) time.Duration {
 	if recovery >= time.Minute {
 		return 0

@@ -108,8 +108,8 @@ func (r GoFlow) Native() (rules []flow.Rule, warnings []Warning, err error) {
 	return []flow.Rule{n}, warnings, nil
 }
 
-// goBuckets returns the number of buckets in which sentinel-golang counts an interval: half-second
-// buckets of its last ten seconds if they fit the interval, otherwise one.
+// goBuckets returns the number of buckets that sentinel-golang uses for an interval: its half-second
+// buckets of the last ten seconds if they fit the interval, otherwise a single one.
 func goBuckets(intervalMs int) int {
 	const width, all = 500, 10_000
 	if intervalMs%width == 0 && intervalMs <= all {
@@ -192,7 +192,7 @@ type GoHotspot struct {
 	SpecificItems     []GoItem `yaml:"specificItems,omitempty"`
 }
 
-// GoItem is a value with its own limit, as sentinel-golang's datasources write it.
+// GoItem is a value with its own limit, in the form of sentinel-golang's datasources.
 type GoItem struct {
 	ValKind   int     `yaml:"valKind,omitempty"` // 0 whole number, 1 text, 2 boolean, 3 decimal
 	ValStr    Text    `yaml:"valStr"`
@@ -272,8 +272,8 @@ func (r GoSystem) Check() error {
 	return f.err
 }
 
-// Native translates the rule. sentinel-golang rejects once the trigger is reached, not counting the
-// new call; here the limit includes the call, so both admit the same number.
+// Native translates the rule. sentinel-golang rejects a call once the trigger is reached without it;
+// here the limit includes the call, so both admit the same number.
 func (r GoSystem) Native() (rules []system.Rule, warnings []Warning, err error) {
 	n := system.Rule{ID: string(r.ID), Threshold: r.TriggerCount}
 	if n.Metric, err = meaning("metricType", r.MetricType, goSystemMetrics); err != nil {

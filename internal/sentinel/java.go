@@ -91,8 +91,8 @@ func (r JavaFlow) Native() ([]flow.Rule, []Warning, error) {
 
 // In translates the rule for a Java with another second window and cold factor.
 //
-// A Java threshold is per second whatever the window; a native one is per interval. A Java throttle
-// uses no window, so its threshold stays per second. A rule on calls in flight ignores its
+// A Java threshold is per second regardless of the window; a native threshold is per interval. A Java
+// throttle has no window, so its threshold stays per second. A rule on calls in flight ignores its
 // behavior.
 func (r JavaFlow) In(shape stat.Shape, coldFactor int) (n flow.Rule, err error) {
 	n = flow.Rule{ID: string(r.ID), Resource: r.Resource, Match: matchOf(r.Regex), Threshold: r.Count}
@@ -167,9 +167,9 @@ func (r JavaBreaker) Check() error {
 	return f.err
 }
 
-// Native translates the rule. Java counts in one bucket, and opens above a threshold where this
-// library opens at it. A share of 1 is never exceeded, so an error ratio of 1 turns the rule off; a
-// slow ratio of 1 opens in Java too. Java compares response times in whole milliseconds.
+// Native translates the rule. Java counts in one bucket, and opens above the threshold; this library
+// opens at the threshold. A share of 1 is never exceeded, so an error ratio of 1 turns the rule off;
+// a slow ratio of 1 opens in Java too. Java compares response times in whole milliseconds.
 func (r JavaBreaker) Native() (rules []breaker.Rule, warnings []Warning, err error) {
 	n := breaker.Rule{
 		ID: string(r.ID), Resource: r.Resource, Match: matchOf(r.Regex), Buckets: 1,
@@ -236,8 +236,8 @@ var JavaSystemFields = []JavaSystemField{
 	{"highestCpuUsage", system.CPU, func(r JavaSystem) float64 { return r.HighestCPUUsage }},
 }
 
-// Check returns an error if the rule sets no threshold: in Java it then does nothing, and as the
-// last one of a list it turns all of them off.
+// Check returns an error if the rule has no threshold: in Java such a rule does nothing, and as the
+// last rule of a list it turns all of them off.
 func (r JavaSystem) Check() error {
 	if rules := r.In(secondWindow); len(rules) == 0 {
 		return spec.BadField("qps", "or another threshold is required: without one the rule limits nothing, and as the last rule it turns all system rules off in Sentinel; remove the rule")
@@ -254,7 +254,7 @@ func (r JavaSystem) Native() ([]system.Rule, []Warning, error) {
 	return rules, nil, nil
 }
 
-// In translates the rule for a Java with another second window, one rule for each threshold.
+// In translates the rule for a Java with another second window, into one rule for each threshold.
 func (r JavaSystem) In(shape stat.Shape) (rules []system.Rule) {
 	for _, f := range JavaSystemFields {
 		v := f.of(r)

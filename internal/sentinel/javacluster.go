@@ -27,10 +27,10 @@ type JavaCluster struct {
 // Maybe is true, false, or unset.
 type Maybe struct{ set, is bool }
 
-// Scalar returns the value as a file has it.
+// Scalar returns the value as written in a file.
 func (m Maybe) Scalar() any { return m.is }
 
-// SetScalar accepts a file's value.
+// SetScalar sets m to a value from a file.
 func (m *Maybe) SetScalar(v any) error {
 	is, ok := v.(bool)
 	if !ok {
@@ -40,8 +40,8 @@ func (m *Maybe) SetScalar(v any) error {
 	return nil
 }
 
-// shared returns the ID and the cluster part of a rule with clusterMode; all members derive the
-// same ID. falls is the default of fallbackToLocalWhenFail.
+// shared returns the ID and the cluster part of a rule with clusterMode. All members derive the same
+// ID. falls is the default of fallbackToLocalWhenFail.
 func (c *JavaCluster) shared(falls bool) (id string, r cluster.Rule, err error) {
 	if c == nil || c.FlowID == "" || c.FlowID[0] == '-' {
 		return "", r, spec.BadField("clusterConfig", "needs flowId, a number of at least 1, which identifies the rule on all members: Sentinel drops a rule without")
@@ -59,7 +59,7 @@ func (c *JavaCluster) shared(falls bool) (id string, r cluster.Rule, err error) 
 	return "flowId-" + string(c.FlowID), r, nil
 }
 
-// window returns the interval that the cluster counts in, and its number of buckets.
+// window returns the cluster's counting interval and its number of buckets.
 func (c *JavaCluster) window() (interval time.Duration, buckets int) {
 	interval, buckets = time.Second, cluster.Buckets
 	if c.WindowIntervalMs != 0 {

@@ -25,7 +25,7 @@ type JavaGateway struct {
 	ParamItem            *JavaParam `yaml:"paramItem,omitempty"` // nil: all requests share the limit
 	ClusterMode          bool       `yaml:"clusterMode,omitempty"`
 
-	// The dashboard writes these in place of IntervalSec; Sentinel's library ignores them.
+	// The dashboard writes these instead of IntervalSec; Sentinel's library ignores them.
 	Interval     int `yaml:"interval,omitempty"`
 	IntervalUnit int `yaml:"intervalUnit,omitempty"` // 0 seconds, 1 minutes, 2 hours, 3 days
 }

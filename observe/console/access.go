@@ -77,7 +77,7 @@ func (c *console) handler() http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Referrer-Policy", "no-referrer")
 		if r.ContentLength != 0 && r.Body != nil {
-			// The server reads an unread body after the response, for at most this long.
+			// The server reads the remainder of a body after the response, for at most this long.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime))
 		}
 		if !c.knows(r.Host) {
@@ -145,8 +145,8 @@ func (c *console) knows(hostPort string) bool {
 	})
 }
 
-// admit returns the reason for which a request is refused, nil if it is not. For a request from
-// another site, the browser would hide the response, but it would still be made.
+// admit returns the reason for refusing a request, or nil. For a request from another site, the
+// browser would hide the response, but the request would still take effect.
 func (c *console) admit(route route, r *http.Request) error {
 	if route.access == open {
 		return nil
@@ -169,7 +169,7 @@ func (c *console) admit(route route, r *http.Request) error {
 	return nil
 }
 
-// bearer returns the token of a header, "" for another scheme. Schemes are case-insensitive.
+// bearer returns the token of a header, or "" for another scheme. Schemes are case-insensitive.
 func bearer(header string) string {
 	scheme, token, _ := strings.Cut(strings.TrimLeft(header, " "), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -178,7 +178,7 @@ func bearer(header string) string {
 	return strings.Trim(token, " ")
 }
 
-// isToken compares in a time that reveals nothing about the token or its length.
+// isToken compares in constant time, so that timing reveals nothing about the token or its length.
 func isToken(given, token string) bool {
 	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1 && token != ""

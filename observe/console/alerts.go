@@ -10,8 +10,8 @@ import (
 // alert is a problem shown on every page: the rules in force may not be the intended ones.
 type alert struct {
 	What string `json:"what"` // "source" or "store"
-	// State of a source is failed, cached (its rules are from the cache) or stale (not confirmed
-	// for long); a store's is away.
+	// State is failed, cached (the rules are from the cache) or stale (not confirmed for a long
+	// time) for a source, and away for a store.
 	State string    `json:"state"`
 	Name  string    `json:"name,omitempty"` // of the source
 	Since time.Time `json:"since,omitzero"`
@@ -58,8 +58,8 @@ func alertOf(s rules.Status, now time.Time) (a alert, is bool) {
 	return a, true
 }
 
-// storeAway returns the number of rules that decide without their store. It costs nothing if no
-// rule is shared.
+// storeAway returns the number of rules that currently decide without their store. It costs nothing if
+// no rule is shared.
 func (c *console) storeAway() (n int) {
 	if revision := c.guard.Engine().Rules().Revision; c.sharing.revision != revision || !c.sharing.known {
 		c.sharing = sharing{revision, true, c.guard.Rules().Shared()}

@@ -30,7 +30,7 @@ type timeline struct {
 	total uint64 // number of changes added; the last is at (total-1) % timelineLength
 }
 
-// add records a change. The call that changes the breaker runs it.
+// add records a change. It runs in the call that changes the breaker.
 func (t *timeline) add(c breaker.Change) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,8 +43,8 @@ func (t *timeline) add(c breaker.Change) {
 	t.total++
 }
 
-// since returns the kept changes after the first number ones, oldest first, and the total number of
-// changes.
+// since returns the kept changes that follow the first number changes, oldest first, and the total
+// number of changes.
 func (t *timeline) since(number uint64) (changes []breakerChange, total uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,7 +55,7 @@ func (t *timeline) since(number uint64) (changes []breakerChange, total uint64) 
 	return changes, t.total
 }
 
-// of returns the changes at one resource, or all for "", the newest first.
+// of returns the changes at one resource, or all changes for "", newest first.
 func (t *timeline) of(resource string) []breakerChange {
 	all, _ := t.since(0)
 	all = slices.DeleteFunc(all, func(c breakerChange) bool { return resource != "" && c.Resource != resource })

@@ -32,8 +32,8 @@ type Config struct {
 	// WriteToken is required in every request that changes something, and allows reading as well.
 	// It is required by WriteRules, and must differ from ReadToken.
 	WriteToken string
-	// WriteRules allows changing the rules that code has loaded (see api.Guard.LoadRules). Rules of
-	// files and stores are changed there.
+	// WriteRules allows changing the rules that code has loaded (see api.Guard.LoadRules). Change
+	// rules of files and stores in the file or the store.
 	WriteRules bool
 
 	// Hosts are further names, without a port, under which browsers may reach the console:
@@ -42,8 +42,8 @@ type Config struct {
 	// its own name.
 	Hosts []string
 
-	// Streams is the maximum number of concurrent clients of /api/events; 0 means 128. Further ones
-	// get 503.
+	// Streams is the maximum number of concurrent clients of /api/events; 0 means 128. Further
+	// clients get 503.
 	Streams int
 
 	// Listening, if not nil, is called with the URL of the dashboard once it is served.

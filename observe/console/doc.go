@@ -11,6 +11,6 @@
 // only programs and browsers on the same machine can reach it, and nothing can be changed.
 // docs/console.md describes the API and the configuration.
 //
-// Like package inspect, it reads the engine without making calls wait. Importing this package
-// starts nothing.
+// Like package inspect, it reads the engine without delaying calls. Importing this package starts
+// nothing.
 package console

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// The limits for a lagging client of /api/events: the number of buffered frames, and the time for
-// one of them.
+// The limits for a lagging client of /api/events: the number of buffered frames, and the time to send
+// a frame.
 const (
 	frameTime   = 5 * time.Second
 	frameBuffer = 4
@@ -21,11 +21,11 @@ const (
 	settling    = 20 * time.Millisecond
 )
 
-// hub makes one frame a second for all streams. It runs only while there are some.
+// hub makes one frame per second for all streams. It runs only while there are streams.
 //
-// Every frame is made once and added to each stream's buffer without waiting. A stream with a full
-// buffer is cut off, and a stream that doesn't take a frame within frameTime ends; so a slow stream
-// delays no other, and no frame is kept for longer than a few seconds.
+// Every frame is made once and added to each stream's buffer without waiting. A stream ends if its
+// buffer is full, or if it doesn't take a frame within frameTime; so a slow stream doesn't delay
+// others, and no frame is kept for longer than a few seconds.
 type hub struct {
 	console *console
 	running sync.WaitGroup
@@ -90,8 +90,8 @@ func (h *hub) run() {
 	}
 }
 
-// shielded returns the next frame, nil if user code in it panicked, such as a clock or an error of
-// a source: the next frame reports what this one would have.
+// shielded returns the next frame, or nil if user code panicked while making it, such as a clock or an
+// error of a source. The following frame then includes its events.
 func (h *hub) shielded(f *frames) (frame []byte) {
 	h.console.guard.Engine().Shield(func() { frame = f.next() })
 	return frame
@@ -175,8 +175,8 @@ func newFrames(c *console) *frames {
 	return f
 }
 
-// next returns the frame of the second that has just ended, with the events since the previous one;
-// nil if it hasn't ended yet.
+// next returns the frame of the second that has just ended, with the events since the previous frame,
+// or nil if the second hasn't ended yet.
 func (f *frames) next() []byte {
 	read := f.reader()
 	second := read.end - int64(time.Second)
@@ -256,7 +256,7 @@ type burst struct {
 	Blocked  int64     `json:"blocked"` // in that second
 }
 
-// reload reports that other rules are in force, or that a source could not be loaded.
+// reload reports that new rules are in force, or that a source could not be loaded.
 type reload struct {
 	At       time.Time `json:"at"`
 	Revision uint64    `json:"revision"`

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/core"
 )
 
-// serveExplain returns what the rules would decide for a call arriving now, with the assumptions
-// made where the query is silent.
+// serveExplain returns the decisions of the rules for a call arriving now, with the assumptions about
+// parts of the call that the query leaves out.
 func (c *console) serveExplain(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	ctx := api.WithOrigin(api.WithContext(r.Context(), q.Get("context")), q.Get("origin"))
@@ -56,7 +56,7 @@ func assumptions(q url.Values) []string {
 	return append(assumed, "no arguments")
 }
 
-// mostArgs limits the number of an argument.
+// mostArgs limits the index of an argument.
 const mostArgs = 100
 
 // optionsOf returns the options of a call from a query.

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// The page consists of these files, without a build step. uPlot draws its charts; it is a copy of
-// version 1.6.32 (https://github.com/leeoniya/uPlot), under its own licence.
+// The page consists of these files, without a build step. uPlot draws its charts: a copy of version
+// 1.6.32 (https://github.com/leeoniya/uPlot), under its own licence.
 //
 //go:embed page
 var pageFiles embed.FS

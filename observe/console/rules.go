@@ -22,8 +22,8 @@ type rule struct {
 	Rule     json.RawMessage `json:"rule,omitempty"` // as in a rule file
 	List     string          `json:"list,omitempty"` // its list in a rule file, if that isn't named like Kind
 	Measures []measure       `json:"measures,omitempty"`
-	// Full is the largest used share of a limit, over Measures and, in the list of all rules, the
-	// values that a hotspot rule reports; absent if there is none.
+	// Full is the largest used share of a limit, over Measures and, in the list of all rules, over
+	// the values that a hotspot rule reports. It is absent if there is none.
 	Full *float64 `json:"full,omitempty"`
 	// StoreAway reports that a cluster shares the limit, and that the store is unreachable.
 	StoreAway bool `json:"storeAway,omitempty"`
@@ -66,8 +66,8 @@ func (t *ruleTexts) of(g *api.Guard) {
 	}
 }
 
-// listsOf returns the rules of a set in the form of a rule file, by family. A mapping in a file,
-// such as cluster, becomes a list of one, which a file may have as well.
+// listsOf returns the rules of a set in the form of a rule file, by family. A mapping in a file, such
+// as cluster, becomes a list of one element, which a file may have as well.
 func listsOf(set api.RuleSet) (map[string][]json.RawMessage, error) {
 	text, err := set.MarshalJSON()
 	if err != nil {
@@ -112,7 +112,7 @@ func (c *console) ruleListLocked() []rule {
 	return all
 }
 
-// The limits on the search for the fullest values, and on the number of values reported for a rule.
+// The limits on the search for the fullest values, and on the number of reported values of a rule.
 const (
 	measuredResources = 1_000
 	measuredOrigins   = 8
@@ -141,7 +141,7 @@ func (c *console) measure(name string, add func(x core.ExplainedRule, origin str
 	}
 }
 
-// note adds a rule's measure of a resource, once. origin is the caller, for rules that distinguish
+// note adds a rule's measure of a resource once. origin is the caller, for rules that distinguish
 // callers.
 func (r *rule) note(name string, x core.ExplainedRule, origin string) {
 	for _, m := range x.Measures {
@@ -168,8 +168,8 @@ func (r *rule) fill() {
 	}
 }
 
-// fillByValue is fill, but includes the values that the rule reports: a call without a value
-// measures none of them.
+// fillByValue is like fill, but includes the values that the rule reports, since a call without a
+// value measures none of them.
 func (r *rule) fillByValue() {
 	r.fill()
 	if values, ok := r.Details.(interface{ Measures() []core.Measure }); ok {

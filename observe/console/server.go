@@ -14,8 +14,8 @@ import (
 	"github.com/penstock-go/penstock/api"
 )
 
-// The limits of time and number for clients. Streams have their own: Config.Streams, and a deadline
-// for each frame.
+// The limits on the time and number of clients. Streams have their own limits: Config.Streams, and a
+// deadline for each frame.
 const (
 	headerTime  = 2 * time.Second
 	requestTime = 10 * time.Second // to send a request, or to read the response
@@ -29,9 +29,9 @@ const (
 	endTime     = time.Second
 )
 
-// ListenAndServe serves the dashboard and API of a Guard until ctx ends; then it returns nil, once
-// everything of it has stopped. It returns an error at once if the configuration is invalid or it
-// can't listen at the address.
+// ListenAndServe serves the dashboard and API of a Guard until ctx ends; then it stops everything and
+// returns nil. It returns an error immediately if the configuration is invalid or it can't listen at
+// the address.
 //
 // While it serves, the engine keeps the latest refusals of each resource (see
 // [api.Guard.KeepRefusals]).
@@ -97,9 +97,9 @@ func serve(ctx context.Context, guard *api.Guard, cfg Config, listener net.Liste
 	return err
 }
 
-// bounded is a listener with a maximum number of connections. A further one replaces the connection
-// that has been idle for longest. If none is idle, it waits until one ends or becomes idle;
-// deadlines limit how long slow ones take.
+// bounded is a listener with a maximum number of connections. A further connection replaces the one
+// that has been idle longest. If none is idle, it waits until one ends or becomes idle; deadlines
+// limit the time of slow connections.
 type bounded struct {
 	net.Listener
 	room chan struct{}
@@ -127,7 +127,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return &boundedConn{Conn: conn, room: b.room}, nil
 }
 
-// makeRoom waits for a place.
+// makeRoom waits until a connection may be accepted.
 func (b *bounded) makeRoom() {
 	var longest *boundedConn
 	b.mu.Lock()
@@ -144,7 +144,7 @@ func (b *bounded) makeRoom() {
 	b.mu.Unlock()
 }
 
-// note implements a server's ConnState.
+// note is the server's ConnState hook.
 func (b *bounded) note(c net.Conn, state http.ConnState) {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()

@@ -28,8 +28,8 @@ type figures struct {
 	AvgRTMs   float64  `json:"avgRtMs"`
 	MinRTMs   *float64 `json:"minRtMs,omitempty"`
 
-	// Percentiles of a resource's minute; absent unless api.Config.Percentiles is on and calls
-	// completed.
+	// Percentiles of a resource in the last minute; absent unless api.Config.Percentiles is on and
+	// calls completed.
 	P50Ms *float64 `json:"p50Ms,omitempty"`
 	P95Ms *float64 `json:"p95Ms,omitempty"`
 	P99Ms *float64 `json:"p99Ms,omitempty"`
@@ -52,7 +52,7 @@ func avgRT(c *stat.Counts) float64 {
 	return math.Round(shown.Millis(c.RT)/float64(c.Timed())*1e6) / 1e6
 }
 
-// minute is the number of seconds in a history. The last one is current, the others are complete.
+// minute is the number of seconds in a history. The last second is current, the others are complete.
 const minute = 60
 
 // history is the last minute of a node, second by second.
@@ -127,7 +127,7 @@ func (c *console) each(f func(r *node.ClusterNode, overflow bool)) {
 	})
 }
 
-// brief is a resource in the list of all.
+// brief is a resource in the list of all resources.
 type brief struct {
 	Name       string       `json:"name"`
 	Escaped    string       `json:"escaped,omitempty"` // see shown.Escaped
@@ -243,8 +243,8 @@ type resource struct {
 	Minute     figures   `json:"minute"`
 	Lifetime   figures   `json:"lifetime"`
 	History    *history  `json:"history"`
-	// Limit is the calls per second that the strictest flow rule for all callers admits; absent
-	// without one.
+	// Limit is the number of calls per second that the strictest flow rule for all callers admits;
+	// absent without such a rule.
 	Limit     *float64               `json:"limit,omitempty"`
 	Origins   []origin               `json:"origins"`
 	HotValues []hotValue             `json:"hotValues"`
@@ -314,8 +314,8 @@ func (c *console) resource(name string) (*resource, error) {
 	return answer, nil
 }
 
-// find returns the resource with a name. The name of a resource that isn't UTF-8 may be in its JSON
-// form, if no other resource has the same.
+// find returns the resource with the given name. A name that isn't UTF-8 may be in its JSON form, if no
+// other resource has the same form.
 func (c *console) find(name string) (found *node.ClusterNode, ok bool) {
 	if found, ok = c.guard.FindResource(name); ok || !strings.ContainsRune(name, utf8.RuneError) {
 		return found, ok
@@ -366,7 +366,7 @@ func (c *console) refusals(name string) []refusal {
 	return all
 }
 
-// wholeNumber parses a number of a query, with a default.
+// wholeNumber parses a number in a query, with a default.
 func wholeNumber(q url.Values, name string, usual int) (int, error) {
 	text := q.Get(name)
 	if text == "" {

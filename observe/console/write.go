@@ -24,7 +24,7 @@ type edit struct {
 	Rules json.RawMessage `json:"rules,omitempty"`
 	// Remove are rules to remove.
 	Remove []ruleID `json:"remove,omitempty"`
-	// Proof is the proof from the diff of this change. Only /api/rules/apply uses it.
+	// Proof is the proof from the response to the diff of this change. Only /api/rules/apply uses it.
 	Proof string `json:"proof,omitempty"`
 }
 
@@ -121,7 +121,7 @@ func (c change) logged() string {
 	return strings.Join(lines, "; ")
 }
 
-// unacceptable is the error of rules that are invalid, alone or with those of other sources.
+// unacceptable is the error for rules that are invalid, alone or with the rules of other sources.
 func unacceptable(err error) error {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// attention yields a line for each thing that may need attention.
+// attention yields a line for each problem that may need attention.
 func (t *Tree) attention(yield func(string) bool) {
 	stopped := false
 	report := func(format string, args ...any) { stopped = stopped || !yield(fmt.Sprintf(format, args...)) }
@@ -68,7 +68,7 @@ func (t *Tree) attention(yield func(string) bool) {
 	}
 }
 
-// refusals reports the rules with most refusals.
+// refusals reports the rules with the most refusals.
 func (t *Tree) refusals(report func(format string, args ...any)) {
 	var all []*core.RuleStats
 	for i := range t.Rules {

@@ -15,7 +15,5 @@
 // programs. [Handler] serves all formats.
 //
 // Names of resources, contexts and callers may come from outside. In text, terminal control
-// characters are escaped and long names are cut, so each node is one line whatever its name.
-//
-// The page docs/metrics.md explains the counts.
+// characters are escaped and long names are cut, so each node is on a single line.
 package inspect

@@ -21,19 +21,18 @@ const index = `penstock, read-only
 /rules   the rules in force as YAML; ?format=json for JSON
 `
 
-// Handler serves an engine's tree and the rules in force, which set returns, over HTTP: GET and
-// HEAD only, and nothing ever changes. The path / lists the others. Mount it below a prefix with
-// [http.StripPrefix].
+// Handler serves an engine's tree and the rules in force, which set returns, over HTTP, read-only: GET
+// and HEAD. The path / lists the other paths. Mount it below a prefix with [http.StripPrefix].
 //
-// It has no users. Any client can see names of resources and callers, traffic and rules, so
+// It has no authentication. Any client can see names of resources and callers, traffic and rules, so
 // restrict the clients: listen on a loopback address, or put authentication in front. A browser can
 // be tricked into asking a loopback address under another site's name, so if browsers run there,
 // put an allow-list of Host headers in front as well.
 //
 // Readers that arrive at the same time share one copy of the nodes, which is rendered as they read
 // it. At most 256 readers are served at the same time, and at most 32 MiB of copies are kept for
-// slow ones, over all paths together; further readers get 503 with Retry-After. A reader slower
-// than 64 KiB a second is cut off after ten seconds, or after the server's WriteTimeout if that is
+// slow readers, over all paths together; further readers get 503 with Retry-After. A reader slower
+// than 64 KiB per second is cut off after ten seconds, or after the server's WriteTimeout if that is
 // shorter.
 func Handler(e *engine.Engine, set func() rules.Set) http.Handler {
 	h := newHandler(e, set)
@@ -59,7 +58,7 @@ type handler struct {
 	yaml, json copies[rendered]
 }
 
-// rendered is a text, or the error in its place.
+// rendered is a text, or an error instead.
 type rendered struct {
 	body []byte
 	err  error

@@ -25,7 +25,7 @@ import (
 //	           refused; and details, absent if there are none: see type Stats
 //	           of the kind's package
 //
-// [Node.MarshalJSON] describes nodes. Keys are never renamed or removed, but others may be added.
+// [Node.MarshalJSON] describes nodes. Keys are never renamed or removed, but new ones may be added.
 // Every number is finite.
 func (t Tree) MarshalJSON() ([]byte, error) {
 	return marshal(func(j *jsonWriter) { j.tree(t.view()) })
@@ -56,14 +56,14 @@ func (t Tree) MarshalJSON() ([]byte, error) {
 //	origins               of a resource, absent if there are none
 //
 // Counts are units: pass, block, total, complete, exception and occupied; calls: entered and
-// exited; and rtMs, the sum of the response times of the exited calls, with minRtMs, the least of
-// them, absent if there were none. In a name that is not valid UTF-8, U+FFFD replaces invalid
-// parts. The history of the last minute is left out, as it would be most of the text.
+// exited; and rtMs, the sum of the response times of the exited calls, with minRtMs, the shortest,
+// absent if there were none. In a name that is not valid UTF-8, U+FFFD replaces invalid parts. The
+// history of the last minute is left out, since it would be most of the text.
 func (n Node) MarshalJSON() ([]byte, error) {
 	return marshal(func(j *jsonWriter) { j.nodes(n.visits) })
 }
 
-// headJSON is the start of a tree's object.
+// headJSON is the first part of a tree's object.
 type headJSON struct {
 	At       time.Time `json:"at"`
 	Waiting  int64     `json:"waiting"`

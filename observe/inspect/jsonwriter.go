@@ -8,8 +8,8 @@ import (
 	"iter"
 )
 
-// jsonWriter writes JSON piece by piece, so that no more than one node of it is in memory. After an
-// error it writes nothing.
+// jsonWriter writes JSON piece by piece, so that at most one node's text is in memory. After an error
+// it writes nothing.
 type jsonWriter struct {
 	out   *bufio.Writer
 	value *json.Encoder // to piece
@@ -45,7 +45,7 @@ func (j *jsonWriter) flush() error {
 	return j.out.Flush()
 }
 
-// text writes text that is JSON already.
+// text writes text that is already JSON.
 func (j *jsonWriter) text(s string) {
 	if j.err == nil {
 		_, j.err = j.out.WriteString(s)

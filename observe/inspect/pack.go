@@ -7,8 +7,8 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// pack copies the engine's counts, like [Snapshot], into about as much memory as a previous copy
-// took that ended at expected.
+// pack copies the engine's counts, like [Snapshot]. It allocates about as much memory as a previous
+// copy took, which ended at expected.
 func pack(e *engine.Engine, expected packedPlace) *packed {
 	w := packers.Get().(*packer)
 	w.from, w.to = newReader(e), packs.Get().(*packed)

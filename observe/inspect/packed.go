@@ -7,7 +7,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// packed is a [Tree] without histories, in about a hundred bytes for each node, for slow readers:
+// packed is a [Tree] without histories, in about a hundred bytes per node, for slow readers:
 // their replies are rendered as they read. It never changes while it is read.
 type packed struct {
 	head    Tree
@@ -30,8 +30,8 @@ type packedPlace struct{ node, name, count int }
 
 type packedEntrance struct{ own, calls packedPlace }
 
-// packs pools copies that are no longer read, so that reading a tree repeatedly makes no work for
-// the garbage collector.
+// packs pools copies that are no longer read, so that reading a tree repeatedly doesn't create
+// garbage.
 var packs = sync.Pool{New: func() any { return new(packed) }}
 
 // recycle releases a copy that is no longer read.
@@ -41,7 +41,7 @@ func (p *packed) recycle() {
 	packs.Put(p)
 }
 
-// end returns the place of the next node.
+// end returns the position of the next node.
 func (p *packed) end(count int) packedPlace { return packedPlace{len(p.nodes), len(p.names), count} }
 
 // size returns its approximate size in bytes.
@@ -56,7 +56,7 @@ func (p *packed) size() int {
 // sizeOf returns the bytes of a slice, without data that its elements point to.
 func sizeOf[T any](s []T) int { return cap(s) * int(reflect.TypeFor[T]().Size()) }
 
-// expect makes room for as much as an earlier copy took that ended at end.
+// expect makes room for as much as an earlier copy, which ended at end, took.
 func (p *packed) expect(end packedPlace) {
 	if cap(p.nodes) < end.node {
 		p.nodes = make([]byte, 0, end.node+end.node/8)

@@ -9,11 +9,11 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// maxDepth is the deepest level of a tree, so that no rendering grows with the square of the
+// maxDepth is the deepest level of a tree. It keeps renderings from growing with the square of the
 // nesting.
 const maxDepth = 100
 
-// place is a node of the engine, and its place in a tree.
+// place is a node of the engine and its position in a tree.
 type place struct {
 	kind     NodeKind
 	name     string

@@ -16,10 +16,9 @@ const (
 	yamlText  = "application/yaml; charset=utf-8"
 )
 
-// A reply goes out in chunks. The reader has to take each within patience, and must not keep the
-// handler waiting for longer than that plus pace for each chunk, which means reading 64 KiB a
-// second: so a reader that stalls can't hold a copy for long. A server's WriteTimeout applies as
-// well.
+// A reply is sent in chunks. The reader must take each within patience, and must not keep the handler
+// waiting for longer than patience plus pace for each chunk, which means reading 64 KiB per second. So
+// a reader that stalls can't hold a copy for long. A server's WriteTimeout applies as well.
 const (
 	chunk    = 32 << 10
 	patience = 10 * time.Second
@@ -57,7 +56,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// patient is a reply whose reader has to keep up.
+// patient is a reply whose reader must keep up.
 type patient struct {
 	http.ResponseWriter
 	control *http.ResponseController

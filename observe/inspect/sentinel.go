@@ -16,8 +16,8 @@ import (
 //	-EntranceNode: http(t:1 pq:2.0 bq:0.0 tq:2.0 rt:3.5 prq:1.0 1mp:2 1mb:0 1mt:2)
 //	--GET /orders(t:1 pq:2.0 bq:0.0 tq:2.0 rt:3.5 prq:1.0 1mp:2 1mb:0 1mt:2)
 //
-// t is calls in flight; pq, bq and tq are units admitted, refused and both per second, and prq
-// those completed; rt is the average response time in milliseconds; 1mp, 1mb and 1mt are units
+// t is calls in flight; pq, bq and tq are units admitted, refused and both per second; prq is units
+// completed per second; rt is the average response time in milliseconds; 1mp, 1mb and 1mt are units
 // admitted, refused and both in the last minute. The default context has Sentinel's name,
 // [node.SentinelDefaultContext]. A legend follows, as in Sentinel. It returns the first error of w.
 func (t Tree) WriteSentinel(w io.Writer) error { return t.view().writeSentinel(w) }
@@ -53,5 +53,5 @@ func (v view) writeSentinel(w io.Writer) error {
 	return out.Flush()
 }
 
-// sentinelWidth is the maximum width of a name: enough for every meaningful one.
+// sentinelWidth is the maximum width of a name: enough for every meaningful name.
 const sentinelWidth = 256

@@ -9,7 +9,7 @@ const (
 	maxHeld    = 32 << 20
 )
 
-// room is the resources that the readers of a handler share. It is safe for concurrent use.
+// room holds the resources that the readers of a handler share. It is safe for concurrent use.
 type room struct {
 	making sync.Mutex // one copy at a time; locked before mu
 
@@ -20,8 +20,8 @@ type room struct {
 
 // copies makes copies for many readers. It is safe for concurrent use. A tree of 10,000 resources
 // is 25 MB as JSON and 3 MB as a copy, so readers share copies, and each renders its own reply.
-// Readers that arrive while one is being made share the next: one goroutine copies for all of them,
-// and yet no reader gets a copy older than its request. A copy is released with its last reader.
+// Readers that arrive while a copy is being made share the next: one goroutine copies for all of them,
+// and still no reader gets a copy older than its request. The last reader releases a copy.
 type copies[T any] struct {
 	*room
 	make func() (c *T, size int)

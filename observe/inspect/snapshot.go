@@ -2,9 +2,9 @@ package inspect
 
 import "github.com/penstock-go/penstock/internal/engine"
 
-// Snapshot copies the engine's counts, as of one reading of its clock. Each counter is exact;
-// nodes, and the counters of a node, are read one after another while calls continue. No call waits
-// for it: it takes the roll lock of one node after another, which calls only try to take.
+// Snapshot copies the engine's counts, as of one reading of its clock. Each counter is exact; nodes,
+// and the counters of a node, are read one after another while calls continue. Snapshot never delays a
+// call: it takes the roll lock of one node after another, which calls only try to take.
 func Snapshot(e *engine.Engine) Tree {
 	r := newReader(e)
 	t := r.head()

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Stats are the counts of one node, as of one time. Each counter is exact, but they are read one
-// after another: under traffic, Lifetime may include a call that Second doesn't.
+// Stats holds the counts of one node at one time. Each counter is exact, but they are read one after
+// another: under traffic, Lifetime may include a call that Second doesn't.
 //
 // The fields are raw counts; rates and response times are derived from them. So sums need no special
 // rules: counts add up, and an average response time covers the calls of all children.
@@ -32,8 +32,8 @@ type Stats struct {
 
 	// InFlight is the number of calls that entered and have not exited.
 	InFlight int64
-	// Waiting is the number of units that prioritized calls borrowed from coming buckets, plus
-	// units of calls in the queue of an isolation rule. It is 0 on nodes that no such rule uses.
+	// Waiting is the number of units that prioritized calls borrowed from upcoming buckets, plus
+	// the units of calls in the queue of an isolation rule. It is 0 on nodes without such a rule.
 	Waiting int64
 }
 
@@ -46,7 +46,7 @@ func (f *Stats) Rates() stat.Rates {
 	return f.Second.Per(f.Interval)
 }
 
-// TotalRate returns the units asked for per second of the second window, admitted or refused.
+// TotalRate returns the units requested per second in the second window, admitted or refused.
 func (f *Stats) TotalRate() float64 {
 	r := f.Rates()
 	return r.Pass + r.Block
@@ -59,8 +59,8 @@ func (f *Stats) AvgRT() time.Duration { return f.Second.AvgRT() }
 // MinRT returns the shortest response time in the second window, or false if no call completed.
 func (f *Stats) MinRT() (time.Duration, bool) { return f.Second.MinRT() }
 
-// MaxComplete returns the most units completed in one bucket of the second window. For a sum, it is
-// the bucket with the most on all children together.
+// MaxComplete returns the maximum number of units completed in one bucket of the second window. For a
+// node that sums its children, the bucket counts all of them together.
 func (f *Stats) MaxComplete() int64 {
 	var most int64
 	for i := range f.Buckets {
@@ -69,8 +69,8 @@ func (f *Stats) MaxComplete() int64 {
 	return most
 }
 
-// MaxCompleteRate returns [Stats.MaxComplete] per second, extrapolated: the rate if every bucket
-// were like the best one. Sentinel calls it maxSuccessQps.
+// MaxCompleteRate returns [Stats.MaxComplete] per second, extrapolated: the rate if every bucket had
+// as many. Sentinel calls it maxSuccessQps.
 func (f *Stats) MaxCompleteRate() float64 {
 	if f.Interval <= 0 {
 		return 0

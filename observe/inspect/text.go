@@ -19,7 +19,7 @@ const (
 	nameWidth  = 12
 )
 
-// WriteText writes the tree for people, one node a line, without contexts that have no calls. It
+// WriteText writes the tree for people, one node per line, without contexts that have no calls. It
 // returns the first error of w. Each line has the units passed and refused and the mean response
 // time, in the last second (or api.Config.Interval, see [Stats.Second]) and in the last minute, and
 // the calls in flight. Units are counts, not rates, so they are not extrapolated; counts of 100,000
@@ -27,7 +27,7 @@ const (
 //
 // Next to a call are the percentiles of its resource's response times in the last minute, over all
 // contexts, if api.Config.Percentiles is on, and the most urgent report of a rule on it. Below the
-// tree are lines that may need attention: waiting calls, panics of slots, full caps, the rules with
+// tree are lines that may need attention: waiting calls, panics of slots, full caps, the rules with the
 // most refusals, refusals that rules in shadow mode would have made, and other reports of rules.
 func (t Tree) WriteText(w io.Writer) error { return t.view().writeText(w) }
 
@@ -63,7 +63,7 @@ type cells struct {
 	ends []int
 }
 
-// end ends a cell, after its text was appended.
+// end ends a cell after its text was appended.
 func (c *cells) end(text []byte) {
 	c.text, c.ends = text, append(c.ends, len(text))
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Tree is a copy of an engine's counts. It never changes, so goroutines may share one as long as
-// none writes to it.
+// Tree is a copy of an engine's counts. It never changes, so goroutines may share it as long as none
+// writes to it.
 type Tree struct {
 	// At is the time of all counts, by the engine's clock.
 	At time.Time
@@ -43,7 +43,7 @@ type Tree struct {
 type Node struct {
 	Name string
 	Kind NodeKind
-	// Overflow marks a node that stands for all names beyond a cap.
+	// Overflow reports that the node stands for all names beyond a cap.
 	Overflow bool
 
 	Stats
@@ -53,8 +53,8 @@ type Node struct {
 	Children []Node
 	// Origins are the callers of a resource, sorted by name.
 	Origins []Node
-	// Percentiles are of a resource's response times within the last minute; zero if
-	// api.Config.Percentiles is off or nothing completed.
+	// Percentiles are of a resource's response times within the last minute. They are zero if
+	// api.Config.Percentiles is off or no call completed.
 	Percentiles stat.Percentiles
 	// Details are the rules' reports on a resource, in the order of the rules; their types are in
 	// the families' packages.
@@ -74,8 +74,8 @@ type Caps struct {
 type Usage struct {
 	Used int
 	Cap  int
-	// Overflows is the number of times that a name found no place and its call counted on an
-	// overflow node. A name that comes again counts again.
+	// Overflows is the number of times that there was no room for a name and its call counted on
+	// an overflow node. A name that is used again counts again.
 	Overflows int64
 }
 

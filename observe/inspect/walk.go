@@ -12,8 +12,7 @@ type visit struct {
 	last  bool // no sibling in the text follows
 }
 
-// view is a tree for rendering, one node after another, so that it need not be in memory as a
-// whole.
+// view is a tree that is rendered node by node, so that it need not be in memory as a whole.
 type view struct {
 	head      *Tree // without the descendants of the root, and without resources
 	details   details

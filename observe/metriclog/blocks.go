@@ -25,15 +25,15 @@ import (
 // refused value. It is safe for concurrent use, by one engine and one Log. [Chain] has it; in
 // another chain put it after the slot log.
 //
-// A refusal never waits: if all of its shards are in use, or 6,000 kinds of refusals occurred
-// within a second, it counts under [node.OverflowName]. Without a Log that reads them, no more than
-// that is kept. The zero value is ready.
+// Counting a refusal never waits: if all of its shards are in use, or 6,000 kinds of refusals occurred
+// within a second, it counts under [node.OverflowName]. Without a Log that reads them, at most that
+// many kinds are kept. The zero value is ready to use.
 type Blocks struct {
 	shards   [blockShards]blockShard
 	unlisted atomic.Int64 // units that found no place
 }
 
-// Chain returns the standard chain with a slot Blocks. A Guard with this chain has a block log in
+// Chain returns the standard chain with a Blocks slot. A Guard with this chain has a block log in
 // addition to its metric log:
 //
 //	guard, err := api.New(api.Config{Chain: metriclog.Chain()})
@@ -95,8 +95,8 @@ func (b *Blocks) Blocked(c slots.Call, e *core.BlockError) {
 	b.unlisted.Add(c.Units())
 }
 
-// addLocked counts a refusal, and reports whether there was room. Values have half of the room, as
-// callers choose them; beyond that, refusals are counted without the value.
+// addLocked counts a refusal, and reports whether there was room. Values may use half of the room,
+// since callers choose them; beyond that, refusals are counted without the value.
 func (s *blockShard) addLocked(key blockKey, n int64) bool {
 	const most = maxBlocks / blockShards
 	_, ok := s.counts[key]
@@ -201,7 +201,7 @@ func (k *blockKey) append(b []byte, location *time.Location, n int64) []byte {
 }
 
 // write appends lines in one write, to a new file if this one would become too large. If that
-// fails, the lines are lost, and no part of them stays.
+// fails, the lines are lost, and no part of them remains.
 func (f *blockFile) write(lines []byte) error {
 	if f.file != nil { // others may write to it, remove it, or truncate it
 		size, there := sizeOf(f.file)

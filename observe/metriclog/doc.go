@@ -27,8 +27,8 @@
 // value after the rule. The log is in sentinel-block.log, with older parts in sentinel-block.log.1
 // and so on.
 //
-// If another process removes, renames or truncates a file, the log leaves it alone and starts a new
-// one with the next second that has something to write, and reports it in the Guard's log.
+// If another process removes, renames or truncates a file, the log leaves it alone, starts a new one
+// when there is something to write, and reports it in the Guard's log.
 //
 // # What a crash leaves
 //

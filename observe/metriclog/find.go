@@ -26,8 +26,8 @@ type Query struct {
 	From     time.Time // the second that contains From is the first
 	To       time.Time // exclusive; zero means no end
 	Resource string    // "" means all
-	// Limit is the number of rows to find; the second in which it is reached is returned whole.
-	// 0 means 6,000; at most 100,000.
+	// Limit is the number of rows to find, at most 100,000; 0 means 6,000. The second in which it is
+	// reached is returned completely.
 	Limit int
 }
 
@@ -68,7 +68,7 @@ func (q *Query) enough(rows []Row) []Row {
 	return rows[:end]
 }
 
-// read reads the rows of one file, whose seconds ascend.
+// read reads the rows of one file. Its seconds are in ascending order.
 func (q *Query) read(path string) (rows []Row, err error) {
 	data, err := os.Open(path)
 	if err != nil {
@@ -107,8 +107,8 @@ func (q *Query) read(path string) (rows []Row, err error) {
 // entrySize is the size of an index entry.
 const entrySize = 16
 
-// offset returns where to start reading in data for the first wanted second: the begin if the index
-// is missing or damaged.
+// offset returns the position in data from which to read the first wanted second: the beginning if the
+// index is missing or damaged.
 func (q *Query) offset(data *os.File) (int64, error) {
 	index, err := os.ReadFile(data.Name() + indexSuffix)
 	if errors.Is(err, fs.ErrNotExist) {

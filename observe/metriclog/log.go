@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/core/clocks"
 )
 
-// Config sets the place and the size of the logs. The zero value has Sentinel's defaults:
+// Config sets the location and the size of the logs. The zero value has Sentinel's defaults:
 // ~/logs/csp, and 8 files of 50 MiB.
 type Config struct {
 	Dir      string // created if missing; "" is logs/csp in the user's home
@@ -25,7 +25,7 @@ type Config struct {
 	BlockBytes int64 // of one file of the block log; 0 is 300 MiB, the minimum 1 KiB
 	BlockFiles int   // of the block log; 0 is 3
 
-	// Location is the time zone of dates and days; nil is time.Local.
+	// Location is the time zone of dates and days; nil means time.Local.
 	Location *time.Location
 }
 
@@ -73,8 +73,8 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 // Log writes the metric log and the block log of a Guard. It is safe for concurrent use. It owns a
-// timer, which reads the Guard's counts at the end of each second of its clock; no call ever waits
-// for it. If the disk is slow and the log falls behind, it catches up on the last minute.
+// timer, which reads the Guard's counts at the end of each second of its clock, and never delays a
+// call. If the disk is slow and the log falls behind, it catches up on the last minute.
 type Log struct {
 	guard  *api.Guard
 	config Config
@@ -118,7 +118,7 @@ func Start(g *api.Guard, config Config) (*Log, error) {
 	return l, nil
 }
 
-// second returns the begin of the second that a Guard's time falls in.
+// second returns the beginning of the second that contains a Guard's time.
 func second(now int64) time.Time { return time.Unix(0, now).Truncate(time.Second) }
 
 // armLocked sets the timer for the end of the current second.
@@ -180,8 +180,8 @@ func (l *Log) warnLocked(err error) {
 // Find searches the files of the log, like the function [Find].
 func (l *Log) Find(q Query) ([]Row, error) { return Find(l.config.Dir, l.base, q) }
 
-// Close writes all counts including those of the current second, stops the timer and closes the
-// files. Closing twice is safe.
+// Close writes all counts, including the current second's, stops the timer and closes the files.
+// Closing twice is safe.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -249,8 +249,8 @@ func (o *output) write(at time.Time, rows []Row) error {
 	return nil
 }
 
-// look makes write start a new file if the current one, or its index, was removed, moved or
-// truncated: further rows would be lost, or not be found.
+// look makes write start a new file if the current one, or its index, was removed, moved or truncated:
+// otherwise further rows would be lost or not found.
 func (o *output) look() {
 	if o.day == "" {
 		return
@@ -312,7 +312,7 @@ func (o *output) roll(day string) error {
 	}
 }
 
-// link makes the base name point to the file; it does nothing on a system without links.
+// link makes the base name point to the file. It does nothing on a system without links.
 func (o *output) link(path string) {
 	name := filepath.Join(o.dir, o.base)
 	if info, err := os.Lstat(name); err == nil && info.Mode()&os.ModeSymlink == 0 {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Row is the counts of one resource in one second.
+// Row holds the counts of one resource in one second.
 type Row struct {
 	At        time.Time     // begin of the second
 	Resource  string        // as written in a file: see [Row.Append]
@@ -84,7 +84,7 @@ func ParseRow(line string) (Row, error) {
 	}, nil
 }
 
-// clean returns a name as written in a file.
+// clean returns a name in the form written to a file.
 func clean(name string) string { return cleanOf(name, string(separator)) }
 
 // cleanOf returns a name with underscores in place of separators and line breaks.

@@ -11,11 +11,11 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Rows returns a Guard's counts of the last minute, without any file: the whole seconds from the
-// one that contains from, up to but not including to, and never the current second. Seconds without
-// counts have no rows. The inbound calls of all resources together have rows under
-// [node.InboundName]; a resource of that name gets an underscore before it. Rows are sorted by
-// time, then by name. Times are in UTC.
+// Rows returns a Guard's counts of the last minute, without reading files: complete seconds, starting
+// with the one that contains from, up to but not including to, and never the current second. Seconds
+// without counts have no rows. The inbound calls of all resources together have rows under
+// [node.InboundName]; a resource of that name gets an underscore as prefix. Rows are sorted by time,
+// then by name. Times are in UTC.
 func Rows(g *api.Guard, from, to time.Time) []Row {
 	now := g.Now()
 	if running := second(now); to.After(running) {
@@ -24,7 +24,7 @@ func Rows(g *api.Guard, from, to time.Time) []Row {
 	return rowsUntil(g, now, from, to)
 }
 
-// rowsUntil is Rows, including the current second if to is later.
+// rowsUntil is like Rows, but includes the current second if to is later.
 func rowsUntil(g *api.Guard, now int64, from, to time.Time) []Row {
 	view, err := stat.NewView(g.Nodes().Layout(), time.Minute, 60)
 	if err != nil {

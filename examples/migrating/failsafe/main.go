@@ -1,5 +1,5 @@
-// A call with limits and a breaker by Penstock, and with retries, a timeout and a fallback by
-// failsafe-go.
+// This program makes a call with limits and a breaker from Penstock, and with retries, a timeout and a
+// fallback from failsafe-go.
 package main
 
 import (
@@ -35,7 +35,7 @@ func main() {
 }
 
 // guarded adds the parts that Penstock doesn't have. Each attempt is a separate call, so retries
-// count against limits, and the breaker sees every failure. The last policy is next to the call.
+// count against limits, and the breaker sees every failure. The last policy is the innermost.
 func guarded(ask func(context.Context) (string, error)) func(context.Context) (string, error) {
 	executor := failsafe.With(
 		fallback.NewWithResult("yesterday's price"),

@@ -59,8 +59,8 @@ type Collector struct {
 // transition is the labels of a breaker's state change.
 type transition struct{ resource, rule, from, to string }
 
-// NewCollector returns a Collector for a Guard. It counts state changes of breakers from now on,
-// until it is closed.
+// NewCollector returns a Collector for a Guard. It counts state changes of breakers until it is
+// closed.
 func NewCollector(guard *api.Guard, config Config) *Collector {
 	c := &Collector{guard: guard, reader: series.NewReader(guard, config.MaxResources), transitions: make(map[transition]float64), grown: make(map[string]grown)}
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
@@ -201,8 +201,8 @@ func (c *Collector) rules(m metrics) {
 	}
 }
 
-// grown is a counter that never falls, over a sum that may: a rule's counts for a resource leave
-// with the resource.
+// grown is a counter that never decreases, over a sum that may: a rule's counts for a resource are
+// removed with the resource.
 type grown struct {
 	last  int64
 	total float64
@@ -231,7 +231,7 @@ func (c *Collector) breakers(m metrics) {
 	}
 }
 
-// sources merges sources with one name: a file may be watched by itself and with its directory.
+// sources merges sources of the same name: a file may be watched by itself and with its directory.
 func (c *Collector) sources(m metrics) {
 	var names []string
 	all := make(map[string]rules.Status)

@@ -28,7 +28,7 @@ type command struct {
 }
 
 // commands returns the supported commands, in the order in which the command api lists them.
-// Sentinel's others concern things that Penstock does differently: they are unknown.
+// Sentinel's other commands are about things that Penstock does differently: they are unknown.
 func commands() []command {
 	return []command{
 		{name: "api", about: "get all available command handlers", run: (*handler).api},
@@ -71,7 +71,7 @@ func object(v any) (reply, error) {
 	return reply{"application/json; charset=utf-8", body}, err
 }
 
-// refused is the reason for which a command is not executed, with a status.
+// refused is the reason for not executing a command, with a status.
 type refused struct {
 	status int
 	why    string
@@ -114,7 +114,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	if r.ContentLength != 0 && r.Body != nil {
-		// The server reads the unread body after the response, for at most this long.
+		// The server reads the remainder of a body after the response, for at most this long.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTimeout))
 	}
 	answer, err := h.answer(w, r)
@@ -182,8 +182,8 @@ func (h *handler) run(c *command, w http.ResponseWriter, r *http.Request) (reply
 	return c.run(h, question{r.Form, from})
 }
 
-// form reads a form. Only a few are read at the same time, so that half-sent ones don't take the
-// connections of all others.
+// form reads a form. Only a few are read at the same time, so that half-sent forms don't take all
+// connections.
 func (h *handler) form(w http.ResponseWriter, r *http.Request) error {
 	kind := r.Header.Get("Content-Type")
 	if name, _, err := mime.ParseMediaType(kind); kind != "" && (err != nil || name != "application/x-www-form-urlencoded") {
@@ -252,7 +252,7 @@ func (h *handler) ownIP() string {
 	return "127.0.0.1"
 }
 
-// clusterMode returns the mode of a program that is neither client nor server of a Sentinel
+// clusterMode returns the mode of a program that is neither a client nor a server of a Sentinel
 // cluster.
 func (h *handler) clusterMode(question) (reply, error) {
 	return object(struct {

@@ -24,8 +24,8 @@ type Config struct {
 	// reports to each of them every ten seconds.
 	Dashboards []string
 	// Address is the IP address and port to listen at. "" means 127.0.0.1:8720; the default port is
-	// 8720. If a port is taken, up to 20 next ones are tried, like in Sentinel; port 0 means any
-	// free one.
+	// 8720. If a port is taken, up to 20 following ports are tried, as in Sentinel; port 0 means
+	// any free port.
 	Address string
 	// AllowFrom are the networks whose requests are served; none means loopback addresses. Required
 	// if Address is not a loopback address.
@@ -34,14 +34,14 @@ type Config struct {
 	// accepted; other names might belong to a web site that makes its visitors' browsers send
 	// requests.
 	Hosts []string
-	// IP is the address at which dashboards reach the API. "" means the one of Address or, if that
-	// is all of the machine's, the one from which the program reaches the dashboard.
+	// IP is the address at which dashboards reach the API. "" means the IP address in Address or, if
+	// that stands for all addresses, the address from which the program reaches the dashboard.
 	IP string
 	// AllowRuleWrites lets clients in AllowFrom replace rules.
 	AllowRuleWrites bool
-	// Store receives replaced rules, such as a [rules.File] that the Guard watches; its watcher
-	// puts them in force. With nil they replace rules loaded by hand, and are lost when the program
-	// ends.
+	// Store receives replaced rules, such as a [rules.File] that the Guard watches; the watcher
+	// puts them in force. If Store is nil, they replace the rules loaded by code, and are lost when
+	// the program ends.
 	Store Store
 	// Listening, if not nil, is called with the address once the API listens.
 	Listening func(netip.AddrPort)
@@ -53,7 +53,7 @@ type Store interface {
 	rules.Writer
 }
 
-// DefaultPort is the default port of the command API. Sentinel's own is 8719.
+// DefaultPort is the default port of the command API. Sentinel's default is 8719.
 const DefaultPort = 8720
 
 const maxApp = 256 // limit in bytes of Sentinel's dashboard
@@ -137,8 +137,7 @@ func (c *checked) allows(remote string) bool {
 	return ok && netname.Contains(c.AllowFrom, ip)
 }
 
-// knows reports whether a Host header names this program, as opposed to a web site that resolves to
-// it.
+// knows reports whether a Host header names this program, rather than a web site that resolves to it.
 func (c *checked) knows(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

@@ -6,7 +6,7 @@
 //		Dashboards: []string{"http://127.0.0.1:8080"},
 //	})
 //
-// The API has no users: the dashboard sends no token. So it listens on a loopback address by
+// The API has no authentication: the dashboard sends no token. So it listens on a loopback address by
 // default, serves only the addresses in [Config].AllowFrom, and changes nothing unless
 // [Config].AllowRuleWrites is set. docs/sentinel.md lists the commands.
 package sentinel

@@ -60,7 +60,7 @@ func hostname() string {
 	return name
 }
 
-// beat reports to the dashboard at once and every ten seconds, until ctx ends. It logs the first
+// beat reports to the dashboard immediately and every ten seconds, until ctx ends. It logs the first
 // failure and the next success.
 func (h *heart) beat(ctx context.Context) {
 	for {
@@ -132,7 +132,7 @@ func (h *heart) report(ctx context.Context) error {
 	return nil
 }
 
-// localTo returns the address of this machine from which it reaches the dashboard. Nothing is sent.
+// localTo returns the address from which this machine reaches the dashboard. It sends nothing.
 func localTo(ctx context.Context, to *url.URL) (string, error) {
 	port := cmp.Or(to.Port(), "80") // any port will do
 	conn, err := new(net.Dialer).DialContext(ctx, "udp", net.JoinHostPort(to.Hostname(), port))

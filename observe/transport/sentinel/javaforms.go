@@ -44,9 +44,9 @@ func keepFlow(new, old flow.Rule) flow.Rule {
 	return new
 }
 
-// below returns the threshold of a Java breaker, which opens above it, for one that opens at
-// threshold here. Of the two candidates that differ in the last bit, it returns the one that people
-// would write.
+// below returns the threshold of a Java breaker, which opens above its threshold, for a breaker that
+// opens at threshold here. Of the two candidates that differ in the last bit, it returns the number
+// with fewer digits, as people would write it.
 func below(threshold float64) float64 {
 	least := math.Nextafter(threshold, -1)
 	if len(strconv.FormatFloat(least, 'g', -1, 64)) < len(strconv.FormatFloat(threshold, 'g', -1, 64)) {
@@ -108,7 +108,7 @@ func javaHotspot(r hotspot.Rule) sentinel.JavaHotspot {
 	return j
 }
 
-// javaText returns a value as an item has it.
+// javaText returns a value in the form of an item.
 func javaText(value any) string {
 	if f, ok := value.(float64); ok {
 		return strconv.FormatFloat(f, 'g', -1, 64)

@@ -23,7 +23,7 @@ type javaRule[R any] interface {
 // A rule is written only if Java's rule, read again, equals it except for parts that Java can't
 // express and that don't change which calls it refuses: its id, the buckets of its window, a
 // breaker's number of probes. A rule with other parts that Java can't express is not written. So
-// the output is accurate, and sending it back unchanged changes nothing, see merge.
+// the output is accurate, and sending it back unchanged changes nothing; see merge.
 func (f familyOf[J, R]) object(r R) (object string, ok bool) {
 	full, err := f.normalized(r)
 	if err != nil || full.Info().Default() { // in Java "*" is a name
@@ -127,8 +127,8 @@ func (f familyOf[J, R]) valid(r R) bool {
 	return err == nil
 }
 
-// javaObject returns a rule as Java's JSON. It has no id: Sentinel's dashboard assigns numbers of
-// its own.
+// javaObject returns a rule as Java's JSON. It has no id: Sentinel's dashboard assigns its own
+// numbers.
 func javaObject(rule any) string {
 	var b bytes.Buffer
 	v := reflect.ValueOf(rule)

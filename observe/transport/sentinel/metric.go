@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// The names in the metrics that belong to no resource.
+// The names in the metrics that don't belong to a resource.
 const (
 	inboundTotal = "__total_inbound_traffic__"
 	systemLoad   = "__system_load__"

@@ -57,9 +57,9 @@ func leaner[R any](written, full, now R) R {
 	return now
 }
 
-// rewritten returns a document with the rules of one family as in set; set is all of the rules. The
-// rest of the document stays as written, with its comments and order, if it has the families as
-// keys at the beginning of lines or is JSON. Otherwise it is written anew.
+// rewritten returns a document with the rules of one family replaced by those in set, which has all
+// rules. The remainder of the document keeps its comments and order if it has the families as keys at
+// the beginning of lines or is JSON. Otherwise the whole document is written anew.
 func rewritten(name string, doc []byte, f family, set rules.Set) ([]byte, error) {
 	isJSON := strings.HasSuffix(name, ".json")
 	anew, err := set.YAML()
@@ -84,7 +84,7 @@ func rewritten(name string, doc []byte, f family, set rules.Set) ([]byte, error)
 
 var topKey = regexp.MustCompile(`^["']?([A-Za-z]+)["']?\s*:`)
 
-// section is the lines of a key, and the comments before it.
+// section holds the lines of a key and the comments before it.
 type section struct{ key, text string }
 
 func sectionsOf(doc []byte) (all []section) {
@@ -105,8 +105,8 @@ func sectionsOf(doc []byte) (all []section) {
 	return all
 }
 
-// withoutLead splits off the comments and blank lines at the end of a text, which belong to what
-// follows.
+// withoutLead splits off the comments and blank lines at the end of a text, since they belong to the
+// next section.
 func withoutLead(text string) (rest, lead string) {
 	lines := slices.Collect(strings.Lines(text))
 	n := len(lines)

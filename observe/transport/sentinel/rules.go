@@ -25,12 +25,12 @@ import (
 type family interface {
 	// write returns the rules that Sentinel knows too, as a JSON array.
 	write(rules.Set) string
-	// push returns mine with its family as sent by a dashboard that was shown all, see merge. mine
+	// push returns mine with its family as sent by a dashboard that was shown all; see merge. mine
 	// is part of all.
 	push(mine, all, pushed rules.Set) (rules.Set, error)
 	// key returns the family's key in a rule file.
 	key() string
-	// alone returns a set with the family's rules only.
+	// alone returns a set with only the family's rules.
 	alone(rules.Set) rules.Set
 }
 
@@ -160,7 +160,7 @@ func (h *handler) setParamRules(ask question) (reply, error) {
 	return h.set(hotFamily, hotType, ask)
 }
 
-// set replaces the rules of a family with the sent ones, all or none.
+// set replaces the rules of a family with the received ones, all or none.
 func (h *handler) set(f family, kind string, ask question) (reply, error) {
 	pushed, err := rules.ParseWith(kind+"-rules.json", decoded(ask.Get("data")),
 		rules.ParseOptions{Dialect: rules.SentinelJava, Family: kind})
@@ -223,7 +223,7 @@ func decoded(data string) []byte {
 	return []byte(data)
 }
 
-// others names the sources of the rules that can't be written here.
+// others names the sources whose rules can't be written here.
 func (h *handler) others() string {
 	var names []string
 	for _, s := range h.guard.Status().Sources {

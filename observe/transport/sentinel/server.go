@@ -118,7 +118,7 @@ func listenAt(ctx context.Context, ip netip.Addr, port int) (net.Listener, error
 	return new(net.ListenConfig).Listen(ctx, "tcp", netip.AddrPortFrom(ip, uint16(port)).String())
 }
 
-// bounded is a listener with a maximum number of connections. Further ones wait to be accepted.
+// bounded is a listener with a maximum number of connections. Further connections wait to be accepted.
 type bounded struct {
 	net.Listener
 	free   chan struct{}

@@ -25,18 +25,19 @@ const UsualMost = 500
 // maxLabel is the maximum length of a label in bytes.
 const maxLabel = 128
 
-// Resource is the counts of a resource since its first call, or of all others together.
+// Resource holds the counts of a resource since its first call, or of all other resources together.
 type Resource struct {
 	Label    string
 	Totals   stat.Counts
 	InFlight int64
-	// Percentiles are of the last minute; zero for the others, and if Config.Percentiles is off.
+	// Percentiles are of the last minute. They are zero for the other resources, and if
+	// Config.Percentiles is off.
 	Percentiles stat.Percentiles
 }
 
 // Reader reads the resources of a Guard. It is safe for concurrent use. A resource with a label
-// keeps it as long as it exists, and a resource among the others stays there; so no sum falls
-// because a resource moves or leaves: the others' counts are summed as they grow.
+// keeps it as long as it exists, and a resource counted as one of the others stays there. So no sum
+// decreases because a resource moves or is removed: the others' counts are summed as they grow.
 type Reader struct {
 	guard *api.Guard
 	most  int
@@ -55,7 +56,7 @@ func NewReader(guard *api.Guard, most int) *Reader {
 	return &Reader{guard: guard, most: most, named: make(map[string]bool), rest: make(map[string]stat.Counts)}
 }
 
-// Resources returns the resources that calls have asked for, by label; the others last, if any.
+// Resources returns the resources that calls have asked for, by label, with the other resources last.
 func (r *Reader) Resources() []Resource {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +113,7 @@ func (r *Reader) Resources() []Resource {
 	return resources
 }
 
-// addDifference adds the growth between two readings of counters to sum. Counters of one reading
+// addDifference adds the growth between two readings of counters to sum. The counters of one reading
 // may differ slightly in age.
 func addDifference(sum, now, before *stat.Counts) {
 	since := func(now, before int64) int64 { return max(now-before, 0) }
@@ -127,7 +128,7 @@ func addDifference(sum, now, before *stat.Counts) {
 	sum.RT += max(now.RT-before.RT, 0)
 }
 
-// LabelOf returns the current label of a resource that a rule or breaker names.
+// LabelOf returns the current label of a resource named by a rule or breaker.
 func (r *Reader) LabelOf(resource string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +140,7 @@ func (r *Reader) LabelOf(resource string) string {
 
 // Label returns a name as a label: UTF-8, at most 128 bytes. No two names share a label, and no
 // name has the label [Other]: a name that is cut, isn't UTF-8 or could be taken for another's label
-// ends with a digest of the whole, long enough to prevent collisions.
+// ends with a digest of the whole name, long enough to prevent collisions.
 func Label(name string) string {
 	if len(name) <= maxLabel && utf8.ValidString(name) && name != Other && !endsLikeDigest(name) {
 		return name
