@@ -42,7 +42,7 @@ breaker:
 brakers: []                     # a family that does not exist
 `
 
-// A file with ten different mistakes: one run reports all of them, with line and column.
+// One run reports all ten mistakes in a file, with line and column.
 func TestTenMistakes(t *testing.T) {
 	file := write(t, "rules.yaml", tenMistakes)
 	r := penstock(t, "", "check", "--json", file)
@@ -97,7 +97,7 @@ func TestTenMistakes(t *testing.T) {
 	assert.Contains(t, r.out, "::error file="+file+",line=11,col=16,title=flow[3].threshold::flow[3].threshold: is -1: use a finite number from 0 to 1e+15\n")
 }
 
-// One run reports the mistakes of each file, and of all together.
+// One run reports the mistakes in each file, and in all files together.
 func TestSeveralFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -143,8 +143,8 @@ b.yml:4:9: error: flow[0].id: the id "twice" is also that of flow[1] in a.yaml:3
 	assert.Equal(t, result{exitOK, "2 files: ok, 3 rules\n", ""}, penstock(t, "", "check", "a.yaml", write(t, "f.yaml", "flow:\n  - {resource: x, threshold: 1}\n")))
 }
 
-// Rules that a cluster shares are not rejected here, but by a program without their prerequisites:
-// check names those, and this is not a finding.
+// check doesn't reject rules that a cluster shares, but a program without their prerequisites does:
+// check names the prerequisites, and this is not a finding.
 func TestWhatAProgramNeeds(t *testing.T) {
 	const rule = "flow:\n  - {id: a, resource: x, threshold: 5, cluster: {}}\n"
 	said := func(args ...string) (out string) {
@@ -221,7 +221,7 @@ func TestAsWatched(t *testing.T) {
 	}
 }
 
-// With --later-wins, every command reports replaced rules, and nothing else about them.
+// With --later-wins, every command reports that rules are replaced, and nothing else about them.
 func TestLaterWins(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -331,7 +331,7 @@ func TestAnnotationsAreEscaped(t *testing.T) {
 	assert.Contains(t, r.out, "::flow[0].b%25: unknown field")
 }
 
-// A file name can't send control sequences to a terminal, nor look like further lines.
+// A file name can neither send control sequences to a terminal nor look like further lines.
 func TestCheckNamesThatSteer(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a\x1b[31m\nb.yaml: ok.yaml")
 	if runtime.GOOS == "windows" {
@@ -344,7 +344,7 @@ func TestCheckNamesThatSteer(t *testing.T) {
 	assert.NotContains(t, r.out+r.err, "\x1b")
 }
 
-// Devices, pipes and too large files are not read.
+// Devices, pipes and files that are too large are not read.
 func TestWhatIsNoRuleFileIsNotRead(t *testing.T) {
 	large := filepath.Join(t.TempDir(), "large.yaml")
 	require.NoError(t, os.WriteFile(large, make([]byte, rules.MaxFileSize+1), 0o644))

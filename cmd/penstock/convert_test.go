@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// The same twenty rules in three dialects are equal, and convert to the same text, in the format of
+// The same twenty rules in three dialects are equal, and convert to the same text, formatted as by
 // fmt.
 func TestTwentyRulesInThreeDialects(t *testing.T) {
 	want := read(t, filepath.Join("testdata", "twenty.yaml"))

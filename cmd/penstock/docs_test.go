@@ -32,8 +32,8 @@ func sumOf(text string) string { return fmt.Sprintf("%x\n", sha256.Sum256([]byte
 
 var fenced = regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```$")
 
-// The page shows actual output. A block that names a file, such as "yaml rules.yaml", is that file;
-// a console block has commands and their output, both streams, run in order in one folder.
+// The page shows actual output. A block that names a file, such as "yaml rules.yaml", is that file. A
+// console block has commands and their output on both streams; they run in order in one folder.
 func TestDocs(t *testing.T) {
 	path, err := filepath.Abs(page)
 	require.NoError(t, err)
@@ -90,8 +90,8 @@ func TestDocs(t *testing.T) {
 	assert.Empty(t, strings.Join(differ, "\n"), "go test -run TestDocs -update writes it anew")
 }
 
-// played runs a command line of a transcript and returns the text on the terminal. Commands that
-// ask a program reach one.
+// played runs a command line of a transcript and returns the text on the terminal. Commands that query
+// a program reach one.
 func played(t *testing.T, line string, shown map[string]bool, program *served) string {
 	t.Helper()
 	line, status := strings.CutSuffix(line, "; echo $?")

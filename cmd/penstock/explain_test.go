@@ -18,7 +18,7 @@ system:
   - {id: cpu, metric: cpu, threshold: 0.8, strategy: gate}
 `
 
-// The rules that apply to this caller, in the order of the chain.
+// explain lists the rules that apply to this caller, in the order of the chain.
 func TestExplain(t *testing.T) {
 	for _, c := range []struct {
 		args    []string

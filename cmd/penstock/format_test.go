@@ -140,8 +140,8 @@ func TestFormatJSON(t *testing.T) {
 	assert.Equal(t, result{exitOK, want, ""}, penstock(t, want, "fmt"))
 }
 
-// A file that can't be read, that is not native or that would lose something is not touched; the
-// others are formatted.
+// A file that can't be read, isn't native or would lose something is left alone; the other files are
+// formatted.
 func TestFormatLeavesAlone(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -184,8 +184,8 @@ func TestFormatKeepsTheMeaning(t *testing.T) {
 	assert.Zero(t, refused)
 }
 
-// drawFile draws a rule file like people write them: keys in any order, comments and empty lines in
-// many places, indentation of any width.
+// drawFile draws a rule file as people write it: with keys in any order, comments and empty lines in
+// many places, and indentation of any width.
 func drawFile(rng *rand.Rand) string {
 	var b strings.Builder
 	comment := 0

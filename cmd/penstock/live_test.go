@@ -190,7 +190,7 @@ func TestWatch(t *testing.T) {
 	assert.Contains(t, got.err, "--watch is for a running program")
 }
 
-// Errors are explained, and a token is sent only to its program.
+// Errors are explained. A token is sent only to its program.
 func TestLiveTrouble(t *testing.T) {
 	const token = "canary-token-0123456789"
 	s := shop(t, console.Config{ReadToken: token})

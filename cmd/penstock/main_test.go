@@ -78,7 +78,7 @@ func TestColor(t *testing.T) {
 	assert.False(t, c.colored(null), "a terminal that knows no colors")
 }
 
-// Long work shows its progress, only on a terminal, after a delay and at intervals.
+// Long work shows its progress after a delay and at intervals, but only on a terminal.
 func TestProgress(t *testing.T) {
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	require.NoError(t, err)
@@ -106,7 +106,7 @@ func TestProgress(t *testing.T) {
 	assert.Empty(t, text.String())
 }
 
-// Every command reports wrong usage, and where to read on.
+// Every command reports wrong usage, and where to find help.
 func TestUsage(t *testing.T) {
 	for _, c := range []struct {
 		args []string

@@ -82,7 +82,7 @@ func (s *screen) text() string {
 	return text + "\n"
 }
 
-// The screen of 80 by 24, in each of its views.
+// Each view fits a screen of 80 by 24.
 func TestTopScreens(t *testing.T) {
 	s := newScreen(t, shop(t, console.Config{}))
 	golden(t, "top-tree.txt", s.text())
@@ -233,7 +233,7 @@ func TestTopMoves(t *testing.T) {
 	}
 }
 
-// If a program stops answering, its last data stays visible, and it is asked again each second.
+// If a program stops responding, its last data stays visible, and it is asked again each second.
 func TestTopTrouble(t *testing.T) {
 	s := newScreen(t, shop(t, console.Config{}))
 	cmd := s.send(frame{err: errors.New("shop doesn't answer:\n\x1b[2J"), periodic: true})
@@ -281,7 +281,7 @@ func TestTopEnds(t *testing.T) {
 	assert.Empty(t, s.open, "back first")
 }
 
-// Colors change nothing else.
+// Colors change nothing but the color.
 func TestTopColors(t *testing.T) {
 	s := newScreen(t, shop(t, console.Config{}))
 	s.press("down")
@@ -294,7 +294,7 @@ func TestTopColors(t *testing.T) {
 	}
 }
 
-// The picture in the documentation is of a screen with colors.
+// The picture in the documentation shows a screen with colors.
 func TestTopPicture(t *testing.T) {
 	s := newScreen(t, shop(t, console.Config{}))
 	s.press("t", "enter")

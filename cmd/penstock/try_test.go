@@ -107,7 +107,7 @@ func TestTryBreaker(t *testing.T) {
 	assert.Zero(t, tried(t, "POST /payments", "--rate", "20/s", "--errors", "10%").Refused)
 }
 
-// Callers, arguments, and the machine.
+// Flags set the callers, their arguments, and the machine.
 func TestTryCallers(t *testing.T) {
 	passed := func(args ...string) int {
 		return tried(t, append(args, "--rate", "10/s", "--for", "1s")...).Passed
@@ -124,7 +124,7 @@ func TestTryCallers(t *testing.T) {
 	assert.Equal(t, 10, passed("GET /other", "--cpu", "70%"))
 }
 
-// The command is deterministic: the same seed has the same outcome, another seed another.
+// The command is deterministic: the same seed has the same outcome, another seed a different one.
 func TestTryIsDeterministic(t *testing.T) {
 	args := []string{"try", "-", "GET /search", "--rate", "80/s", "--rt", "70ms", "--random", "--priority", "20%", "--errors", "10%", "--for", "5s"}
 	first := penstock(t, trial, args...)
@@ -177,7 +177,7 @@ func TestTryDraws(t *testing.T) {
 	assert.Equal(t, exitErrors, r.code)
 }
 
-// A long run has a readable table, and takes moments.
+// A long run takes moments and has a readable table.
 func TestTryLong(t *testing.T) {
 	r := penstock(t, trial, "try", "-", "GET /orders", "--rate", "1/s", "--for", "1h")
 	require.Equal(t, exitOK, r.code, r.err)
@@ -214,8 +214,8 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// Sleeps end at their time, in the order in which they began, or with their context; events at the
-// same time run in the order of planning.
+// Sleeps end at their time, in the order in which they began, or with their context. Events at the
+// same time run in the order of their planning.
 func TestSimulation(t *testing.T) {
 	s := newSimulation(start, machine{})
 	var log []string

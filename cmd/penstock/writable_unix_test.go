@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Files that every user can write are rejected, as by a program, unless allowed: then each gets one
-// warning.
+// Files that every user can write are rejected, as by a program, unless a flag allows them: then each
+// gets one warning.
 func TestWhatEveryUserCanWrite(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.Mkdir("d", 0o755))

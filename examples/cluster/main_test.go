@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The processes that the example starts run this program; in a test, that is the test.
+// The processes that the example starts run this program, which is the test binary in a test.
 func TestMain(m *testing.M) {
 	if job := os.Getenv(jobVariable); job != "" {
 		exit(member(job, os.Stdin, os.Stdout))

@@ -123,7 +123,7 @@ func TestRatePerKey(t *testing.T) {
 	}
 }
 
-// breakers makes calls that succeed or fail, and pauses: both admit the same calls.
+// breakers makes calls that succeed or fail, with pauses, and checks that both admit the same calls.
 func breakers(t *testing.T, g *api.Guard, resource string, old func(fails bool) (admitted bool)) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(5, 6))

@@ -35,8 +35,8 @@ func run(w io.Writer) error {
 		// acme has its own limit; each other caller has this one for itself.
 		{Resource: "GET /orders", Origin: "acme", Threshold: 3},
 		{Resource: "GET /orders", Origin: flow.OriginOther, Threshold: 1},
-		// Calls in the context "batch" get two queries a second. Other calls don't count towards
-		// that, and are not limited by it.
+		// Calls in the context "batch" get two queries a second. Other calls neither count towards
+		// that limit nor are limited by it.
 		{Resource: "sql orders", Relation: flow.Chain, Ref: "batch", Threshold: 2},
 	}})
 	if err != nil {

@@ -53,7 +53,7 @@ func TestLimitsHold(t *testing.T) {
 	nothingLeft(t, before, text)
 }
 
-// The rules are edited during the run, correctly and incorrectly.
+// The test edits the rules during the run, correctly and incorrectly.
 func TestEditingRules(t *testing.T) {
 	before := runtime.NumGoroutine()
 	file := rulesCopy(t)
@@ -68,7 +68,7 @@ func TestEditingRules(t *testing.T) {
 	status, _ := get(t, out.url()+"/hello")
 	assert.Equal(t, http.StatusOK, status)
 
-	// From now on no call passes.
+	// After this edit no call passes.
 	write(t, file, strings.Replace(string(original), "threshold: 2\n", "threshold: 0\n", 1))
 	eventually(t, "the new threshold", func() bool {
 		status, _ := get(t, out.url()+"/hello")
@@ -176,7 +176,7 @@ func (s *screen) String() string {
 	return s.buf.String()
 }
 
-// url returns the server's URL, "" until it is printed.
+// url returns the server's URL, or "" until it is printed.
 func (s *screen) url() string { return regexp.MustCompile(`http://[\d.:]+`).FindString(s.String()) }
 
 func get(t *testing.T, url string) (status int, header http.Header) {
@@ -200,7 +200,7 @@ func rulesCopy(t *testing.T) string {
 	return file
 }
 
-// write replaces a file atomically, by a new one.
+// write replaces a file atomically with a new one.
 func write(t *testing.T, file, text string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(file+".new", []byte(text), 0o600))

@@ -29,7 +29,7 @@ func TestMistake(t *testing.T) {
 	t.Log(err)
 }
 
-// The program's output, pinned.
+// The program's output is pinned.
 func Example() {
 	if err := run(os.Stdout); err != nil {
 		fmt.Println(err)

@@ -37,7 +37,7 @@ var declared = map[string]access{
 }
 
 var (
-	// hosts are names under which the console is served, or not.
+	// hosts are names under which the console is or isn't served.
 	hosts = map[string]bool{
 		"127.0.0.1:8719": true, "[::1]:8719": true, "console.example:80": true,
 		"evil.example:8719": false, "": false, "localhost.": false,
@@ -61,8 +61,8 @@ var (
 	methods = []string{"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "get"}
 )
 
-// Every route × method × token × Host × Origin, over the routes of the mux, for each configuration
-// of tokens: exactly the declared access is granted, and only POST changes anything.
+// The test tries every route × method × token × Host × Origin, over the routes of the mux, for each
+// configuration of tokens: exactly the declared access is granted, and only POST changes anything.
 func TestBearer(t *testing.T) {
 	l := newLab(t, Config{ReadToken: readToken}, api.RuleSet{})
 	for header, want := range map[string]int{

@@ -155,7 +155,7 @@ func TestPercentilesStandBesideTheMean(t *testing.T) {
 	}
 }
 
-// A resource is found whatever its name contains.
+// A resource is found under any name.
 func TestNamesThatArePaths(t *testing.T) {
 	l := newLab(t, Config{}, api.RuleSet{})
 	for _, name := range []string{"GET /orders/{id}", "a//b", "..", "a?b#c", "<script>alert(1)</script>", "日本\u2028\x00\n", "%2e"} {
@@ -228,7 +228,7 @@ func TestHowFullHotspotRulesAre(t *testing.T) {
 	assert.InDelta(t, 0.9, *raw.Rules[0].Full, 1e-9)
 }
 
-// Rules of any family report that their store is unreachable.
+// Rules of every family report that their store is unreachable.
 func TestRulesWhoseStoreIsAway(t *testing.T) {
 	clock := api.NewManualClock(begin)
 	store := &shutStore{Memory: cluster.NewMemory(clock)}
@@ -311,7 +311,7 @@ func TestSourcesThatFailAreTold(t *testing.T) {
 	}
 }
 
-// shutStore is a store that can stop answering.
+// shutStore is a store that can stop responding.
 type shutStore struct {
 	*cluster.Memory
 	shut bool
@@ -323,7 +323,7 @@ func (s *shutStore) Start(ctx context.Context, batch []store.Command, done func(
 	}
 }
 
-// Gateway rules run as rules of other families, and are shown as written.
+// Gateway rules run as rules of other families, but are shown as written.
 func TestGatewayRulesAreShownAsWritten(t *testing.T) {
 	l := newLab(t, Config{WriteToken: writeToken, WriteRules: true}, api.RuleSet{Gateway: []gateway.Rule{
 		{ID: "all", Route: "orders", Threshold: 3}, {ID: "each", Route: "orders", Param: gateway.ClientIP, Threshold: 9},
@@ -455,7 +455,7 @@ func TestExplain(t *testing.T) {
 	assert.Equal(t, known, now, "to look makes nothing")
 }
 
-// Explain assumes a call like those of server adapters: inbound, so that system rules apply.
+// Explain assumes an inbound call, like calls of server adapters, so that system rules apply.
 func TestExplainAssumesAnInboundCall(t *testing.T) {
 	l := newLab(t, Config{}, api.RuleSet{System: []system.Rule{{ID: "none", Metric: system.Concurrency, Threshold: 0}}})
 	ask := func(query string) (got struct {

@@ -78,7 +78,7 @@ func TestItServesUntilItsContextEnds(t *testing.T) {
 	assert.Empty(t, guard.Refusals("a"))
 }
 
-// By default it listens on loopback only.
+// By default the console listens on loopback only.
 func TestItListensOnLoopbackOnly(t *testing.T) {
 	s := start(t, newGuard(t), Config{})
 	port := s.url[strings.LastIndex(s.url, ":")+1:]
@@ -145,8 +145,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// A stream that isn't read gets only the frames that fit its buffer and is cut off; the others go
-// on.
+// A stream that isn't read gets only the frames that fit its buffer and is cut off; other streams
+// continue.
 func TestAStreamThatLagsIsCutOff(t *testing.T) {
 	l := newLab(t, Config{Streams: 2}, api.RuleSet{})
 	h := l.console.events
@@ -260,7 +260,7 @@ func (d *deadlines) SetReadDeadline(at time.Time) error {
 	return nil
 }
 
-// The body of a refused request has little time to arrive.
+// A client has little time to send the body of a refused request.
 func TestBodiesThatNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, Config{WriteToken: writeToken, WriteRules: true}, api.RuleSet{})

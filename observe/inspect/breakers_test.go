@@ -133,7 +133,7 @@ func TestTreeTellsWhoIsEjected(t *testing.T) {
 	require.Equal(t, jsonDetails{Endpoints: 10, NotJudged: 2, States: map[string]int{"open": 5}}, got.Rules[0].Details)
 }
 
-// The name of an endpoint may be anything.
+// An endpoint may have any name.
 func TestHostileEndpoints(t *testing.T) {
 	l := newLab(t, engine.Config{})
 	l.breakers(nil, outlier.Rule{ID: "o", Resource: "orders", MinCalls: 1})

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// The counts of each resource and its callers, and the refusals of each rule.
+// This example prints the counts of each resource and its callers, and the refusals of each rule.
 func Example() {
 	guard, err := api.New(api.Config{Clock: api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))})
 	if err != nil {

@@ -139,5 +139,5 @@ var errFull = errors.New("full")
 
 func (failing) Write([]byte) (int, error) { return 0, errFull }
 
-// small is caps that are reached quickly.
+// small holds caps that are reached quickly.
 var small = node.Caps{Resources: 2, Contexts: 1, Calls: 3, Origins: 1}

@@ -49,8 +49,8 @@ func crowded(t *testing.T, resources int) (*lab, func() rules.Set) {
 // paths are the readers' requests in turn, the longest last.
 var paths = []string{"/tree", "/tree?format=sentinel", "/rules", "/rules?format=json", "/nodes?limit=10000", "/tree?format=json"}
 
-// However many readers there are, and however slowly they read, they hold less than 64 MiB beyond
-// the tree. known bug 119
+// Any number of readers, regardless of their speed, hold less than 64 MiB beyond the tree.
+// known bug 119
 func TestMemoryOfReaders(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector itself takes memory; TestReadersOfBothKinds runs with it")
@@ -69,9 +69,9 @@ func TestReadersOfBothKinds(t *testing.T) {
 	require.Equal(t, 40, serveBothKinds(t, inspect.Handler(l.Engine, set), 40), "who never reads is in nobody's way where trees are small")
 }
 
-// serveBothKinds makes each readers read whole replies; then each more arrive in sequence that
-// never read, and it returns how many of these got a reply; then each more that read. When all
-// others have gone, there is room again.
+// serveBothKinds starts three groups of each readers: the first read whole replies, the second arrive
+// in sequence and never read, the third read whole replies again. It returns the number of readers of the second
+// group that got a reply. When all readers have disconnected, there is room again.
 func serveBothKinds(t *testing.T, h http.Handler, each int) (served int) {
 	t.Helper()
 	server := httptest.NewServer(h)

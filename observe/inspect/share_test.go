@@ -17,7 +17,7 @@ type text struct {
 	dropped atomic.Bool
 }
 
-// desk makes copies of the number of requests so far.
+// desk makes copies, which hold the number of requests so far.
 type desk struct {
 	copies[text]
 	asked atomic.Int64
@@ -81,7 +81,7 @@ func TestCopiesForACrowd(t *testing.T) {
 	t.Log(d.made, "copies,", turnedAway.Load(), "of 12,800 turned away")
 }
 
-// A reader that arrives while a copy is being made shares the next with all others that do.
+// Readers that arrive while a copy is being made share the next copy.
 // known bug 119
 func TestCopiesAreShared(t *testing.T) {
 	begun, goOn := make(chan bool), make(chan bool)

@@ -75,7 +75,7 @@ func TestTextShowsLowTraffic(t *testing.T) {
 	}
 }
 
-// The ten rules with most refusals are named, the others counted.
+// The ten rules with the most refusals are named, the others counted.
 func TestTextSaysWhichRulesRefused(t *testing.T) {
 	l := newLab(t, engine.Config{})
 	var all []flow.Rule
@@ -117,7 +117,7 @@ func TestTextTellsOfSlotsThatPanic(t *testing.T) {
 	require.Contains(t, text(t, l.tree()), "\nslot panics: 2; ")
 }
 
-// hostile is names that would break a line, a terminal, or a table.
+// hostile holds names that would break a line, a terminal, or a table.
 var hostile = map[string]string{
 	"line\nfeed":                           `line\nfeed`,
 	"carriage\rreturn":                     `carriage\rreturn`,

@@ -14,7 +14,8 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// A rule without a call is listed as such until one comes, refused or not: nobody may use its name.
+// A rule without a call is listed as such until the first call, refused or not: perhaps nobody uses its
+// name.
 func TestTreeTellsOfRulesThatNothingAskedFor(t *testing.T) {
 	l := newLab(t, engine.Config{})
 	l.rules(

@@ -29,8 +29,7 @@ const (
 	allKills    = "PENSTOCK_METRICLOG_KILLS"      // number of kills in TestKills
 )
 
-// The counts of the killed process are a function of the second, so that anybody can tell the
-// expected log.
+// The counts of the killed process are a function of the second, so that the expected log is known.
 func passes(second int64) int64   { return 1 + second%7 }
 func refusals(second int64) int64 { return second % 3 }
 
@@ -65,9 +64,8 @@ func TestWriterProcess(t *testing.T) {
 	}
 }
 
-// A process killed with kill -9 at any moment leaves logs whose files all read back, with
-// everything except the second that was current or being written. The next process adds files of
-// its own.
+// A process killed with kill -9 at any moment leaves logs that read back, with everything except the
+// second that was current or being written. The next process adds new files.
 func TestKills(t *testing.T) {
 	kills := 30
 	if testing.Short() {
@@ -171,7 +169,7 @@ func checkKilled(t *testing.T, dir string, first, last int64) (next int64) {
 	return next + 1
 }
 
-// tornFiles returns the number of files without a line end at the end.
+// tornFiles returns the number of files that don't end with a line end.
 func tornFiles(t *testing.T, dir string) (torn int) {
 	t.Helper()
 	files, err := list(dir, "shop-metrics.log")
@@ -186,8 +184,8 @@ func tornFiles(t *testing.T, dir string) (torn int) {
 	return torn
 }
 
-// The same for every byte that a log writes, as if the system had stopped the process within a
-// write: the disk has everything up to that byte.
+// The same holds if the process stops after any byte that a log writes, as if within a write: the disk
+// has everything up to that byte.
 func TestStoppedAtEveryByte(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{MaxBytes: leastBytes})

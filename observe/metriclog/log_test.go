@@ -28,7 +28,7 @@ import (
 	"github.com/penstock-go/penstock/slots"
 )
 
-// The files of two seconds are byte for byte as Sentinel writes them.
+// The files of two seconds are the same as Sentinel's, byte for byte.
 func TestFiles(t *testing.T) {
 	clock := clocks.NewManual(start.Add(300 * time.Millisecond))
 	e, l := newLogged(t, clock, Config{})
@@ -72,8 +72,8 @@ func TestFiles(t *testing.T) {
 	}, lines(t, dir, "sentinel-block.log"))
 }
 
-// Closing writes all counts including those of the current second; later ones are not written. A
-// resource named like the rows of all inbound calls has its own rows.
+// Closing writes all counts, including the current second's; later counts are not written. A resource
+// named like the rows of all inbound calls has its own rows.
 func TestAResourceNamedLikeTheTotal(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{})
@@ -89,8 +89,8 @@ func TestAResourceNamedLikeTheTotal(t *testing.T) {
 	}, lines(t, l.config.Dir, "shop-metrics.log"))
 }
 
-// The block log has the values that a hotspot rule rejected. However many there are, they leave
-// room for other refusals.
+// The block log has the values that a hotspot rule rejected. Any number of them leaves room for other
+// refusals.
 func TestValuesInTheBlockLog(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{})
@@ -126,7 +126,7 @@ func TestValuesInTheBlockLog(t *testing.T) {
 	assert.NotContains(t, string(text), node.OverflowName)
 }
 
-// If others delete, rename or truncate files, the log starts new ones and reports it.
+// If other processes delete, rename or truncate files, the log starts new ones and reports it.
 func TestFilesThatOthersTouch(t *testing.T) {
 	clock := clocks.NewManual(start)
 	var text bytes.Buffer
@@ -207,7 +207,7 @@ func TestFilesThatOthersTouch(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-// A block log that others truncate keeps its length, and rolls over only when full.
+// If another process truncates a block log, the log tracks its length, and rolls over only when full.
 func TestABlockLogThatOthersCutHasRoom(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{BlockBytes: leastBytes})
@@ -243,8 +243,8 @@ func TestClose(t *testing.T) {
 	assert.Len(t, lines(t, l.config.Dir, "sentinel-block.log"), 1)
 }
 
-// Whichever byte of an index is wrong, and however many entries are missing at its begin, all rows
-// are found.
+// All rows are found even if any byte of an index is wrong or any number of entries is missing at its
+// beginning.
 func TestADamagedIndex(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{})
@@ -321,7 +321,7 @@ func TestALateTimer(t *testing.T) {
 	assert.Len(t, rows, 5)
 }
 
-// A late log, after a jump of the clock, has the last minute nevertheless.
+// After a jump of the clock, a late log still has the last minute.
 func TestRows(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, err := api.New(api.Config{Clock: clock, Chain: slots.NewChain()})
@@ -367,7 +367,7 @@ func TestConfig(t *testing.T) {
 	assert.Equal(t, "a-b-c-metrics.log.pid12", BaseName("a.b/c", 12))
 }
 
-// The oldest files are removed; other files, and those of other logs, stay.
+// The oldest files are removed; other files, including those of other logs, stay.
 func TestRetention(t *testing.T) {
 	clock := clocks.NewManual(start)
 	dir := t.TempDir()
@@ -437,8 +437,8 @@ func TestBlocksHaveACap(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("2026-01-02 15:00:00|1|%s,BlockException,default,,|%d", node.OverflowName, calls-listed), all[0])
 }
 
-// Calls never wait for the writer: refusals during a flush of a shard go to another, and none is
-// lost or counted twice.
+// Calls never wait for the writer: refusals during a flush of a shard are counted in another shard, and
+// none is lost or counted twice.
 func TestBlocksConserve(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{})
@@ -469,7 +469,7 @@ func TestBlocksConserve(t *testing.T) {
 	assert.Equal(t, callers*each, sum)
 }
 
-// A partial write is rolled back: the next one is whole.
+// A partial write is rolled back, and the next one is complete.
 func TestFullDisk(t *testing.T) {
 	clock := clocks.NewManual(start)
 	e, l := newLogged(t, clock, Config{})
@@ -517,7 +517,7 @@ func TestParseRow(t *testing.T) {
 	}
 }
 
-// Whatever a name contains, its row is one line, and reads back.
+// The row of any name is one line, and reads back.
 func FuzzRow(f *testing.F) {
 	for _, name := range []string{"GET /orders", "a|b", "a\nb\r\u2028\u0085", "\x1b[31m", "\x00", "\xff", "ü 漢", strings.Repeat("x", 1000)} {
 		f.Add(name, int64(3), int64(1767366000), int64(1500))

@@ -41,7 +41,7 @@ func hang(ctx context.Context) (string, error) {
 	return "", ctx.Err()
 }
 
-// A timeout inside the call opens the breaker; one around it doesn't.
+// A timeout inside the call opens the breaker; a timeout around it doesn't.
 func TestWhereTheTimeLimitBelongs(t *testing.T) {
 	for name, inside := range map[string]bool{"inside": true, "around": false} {
 		t.Run(name, func(t *testing.T) {

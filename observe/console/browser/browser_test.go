@@ -42,7 +42,7 @@ var write = flag.String("write", "", "the folder for screenshots; none are made 
 
 const writeToken = "the-write-token-of-the-tests"
 
-// patience is the wait for an event that must come; the limit of go test ends it earlier.
+// patience is the wait for an event that must occur; the limit of go test ends it earlier.
 const patience = time.Hour
 
 // session is a browser that shows the console of a guard.
@@ -330,8 +330,8 @@ func TestNumbersOfEventsHaveRoom(t *testing.T) {
 	})()`)
 }
 
-// A failed source is shown on every page, escaped, until it is well. Explain assumes an inbound
-// call, and says so.
+// A failed source is shown on every page, escaped, until it recovers. Explain assumes an inbound call,
+// and reports that.
 func TestASourceThatFails(t *testing.T) {
 	s := open(t, api.RuleSet{System: []system.Rule{{ID: "none", Metric: system.Concurrency, Threshold: 0}}}, console.Config{})
 	path := filepath.Join(t.TempDir(), "<b>rules.yaml")
@@ -362,8 +362,8 @@ var hostile = []string{
 	"a\u202egnp.exe", "line\nbreak\x00\x1b[31m", "../../etc", "..", "?q=1#x", "%2e%2e%2f", "\u2028", strings.Repeat("long", 200), "日本語", "' OR 1=1 --",
 }
 
-// A thousand resources, and names with markup: all are listed, found by typing, and opened; names
-// stay text.
+// A thousand resources, some with markup in their names, are all listed, found by typing, and opened.
+// Names stay text.
 func TestManyResourcesAndHostileNames(t *testing.T) {
 	s := open(t, api.RuleSet{}, console.Config{})
 	const many = 1000

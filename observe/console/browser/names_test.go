@@ -105,7 +105,7 @@ func TestAnEditKeepsNumbers(t *testing.T) {
 	s.run(chromedp.Evaluate("sessionStorage.setItem('token', "+quote(writeToken)+")", nil), chromedp.Reload())
 	s.goTo("#/rules")
 	s.shows("[data-part=rules] code", `"value":9007199254740993,`)
-	// The table may be rebuilt at any time: keep none of its nodes.
+	// The table may be rebuilt at any time, so don't keep its nodes.
 	change := chromedp.Evaluate(`document.querySelector('button[aria-label="Change the rule users"]').click()`, nil)
 	s.run(change, chromedp.WaitVisible("#edit-text"))
 	text := read[string](s, `document.getElementById("edit-text").value`)
@@ -123,7 +123,7 @@ func TestAnEditKeepsNumbers(t *testing.T) {
 	s.until(`document.getElementById("edit-error").textContent !== ""`)
 }
 
-// A token with characters that a header can't have is wrong like any other: the page asks again.
+// A token with characters that a header can't have is treated as a wrong one: the page asks again.
 func TestATokenOfOtherLetters(t *testing.T) {
 	const token = "ключ-и-ещё-один"
 	s := open(t, api.RuleSet{}, console.Config{ReadToken: token})
@@ -140,7 +140,7 @@ func TestATokenOfOtherLetters(t *testing.T) {
 	s.problems = nil // the server replied 401, which the browser reports on its console
 }
 
-// A truncated or mistyped URL leads to a page that says so.
+// A truncated or mistyped URL leads to a page that reports it.
 func TestAMalformedAddress(t *testing.T) {
 	s := open(t, api.RuleSet{}, console.Config{})
 	for _, hash := range []string{"#/r/%", "#/r/%zz", "#/r/50%"} {

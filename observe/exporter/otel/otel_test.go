@@ -115,7 +115,7 @@ func TestRegister(t *testing.T) {
 	assert.Empty(t, read(t, reader))
 }
 
-// A refusal is an event on the span around the call; an admitted call adds none.
+// A refusal is an event on the span around the call; an admitted call adds no event.
 func TestSpans(t *testing.T) {
 	g, _ := newGuard(t)
 	recorder := tracetest.NewSpanRecorder()

@@ -183,7 +183,7 @@ func TestNamesThatWereOneLabel(t *testing.T) {
 	assert.Equal(t, 6*ruled, series["penstock_circuit_breaker_state"])
 	assert.Equal(t, ruled, series["penstock_circuit_breaker_transitions_total"])
 
-	// No other resource takes the label of all others.
+	// No single resource gets the label of all others.
 	few := prometheus.NewPedanticRegistry()
 	few.MustRegister(penstockprometheus.NewCollector(g, penstockprometheus.Config{MaxResources: 1}))
 	_, err = few.Gather()
@@ -225,7 +225,7 @@ func sums(t testing.TB, c prometheus.Collector, name string) map[string]float64 
 	return all
 }
 
-// Ten thousand names make only the maximum number of series, and the sum has all calls.
+// Ten thousand names make only the maximum number of series, and the sum includes all calls.
 func TestSeriesAreCapped(t *testing.T) {
 	g, c, clock := newGuard(t, penstockprometheus.Config{MaxResources: 10}, api.RuleSet{})
 	last, total := 0.0, 0
@@ -251,7 +251,7 @@ func TestSeriesAreCapped(t *testing.T) {
 	assert.Equal(t, map[string]float64{"new": 1, "__other__": last}, all, "there is room again, and what others counted stays")
 }
 
-// Whatever names contain, a scrape succeeds, and labels are short.
+// A scrape succeeds, and labels are short, under any names.
 func TestHostileNames(t *testing.T) {
 	g, c, clock := newGuard(t, penstockprometheus.Config{}, api.RuleSet{})
 	names := []string{"\xff", "\xfe", "a\nb", `quo"te`, "\x00", strings.Repeat("x", 1000), strings.Repeat("x", 999) + "y", strings.Repeat("ü", 500), "__other__"}
@@ -265,7 +265,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// Scrapes and calls run concurrently; counters never fall.
+// Scrapes and calls run concurrently, and counters never decrease.
 func TestConcurrentScrapes(t *testing.T) {
 	g, c, _ := newGuard(t, penstockprometheus.Config{MaxResources: 3}, api.RuleSet{})
 	var wg sync.WaitGroup
@@ -377,9 +377,9 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(n, "series: what passed, and what was refused")
+	fmt.Println(n, "series: passed and refused calls")
 	// Output:
-	// 2 series: what passed, and what was refused
+	// 2 series: passed and refused calls
 }
 
 // With percentiles, durations have quantiles, of the last minute.
@@ -421,7 +421,7 @@ func (s *fickle) Start(ctx context.Context, batch []store.Command, done func()) 
 	done()
 }
 
-// Metrics of single values and of shared limits.
+// Single values and shared limits have metrics.
 func TestValuesAndSharedLimits(t *testing.T) {
 	clock := api.NewManualClock(time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC))
 	clock.SetSleep(api.SleepAdvance)

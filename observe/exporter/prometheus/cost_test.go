@@ -22,7 +22,7 @@ import (
 
 // BenchmarkCallWhileWatched measures the median cost of a call without clients, and with a hundred
 // open streams of the dashboard, one request a second for its page and each API path, and one
-// scrape a second. The two alternate many times, so that other load on the machine affects both.
+// scrape a second. The two cases alternate many times, so that other load on the machine affects both.
 func BenchmarkCallWhileWatched(b *testing.B) {
 	guard, err := api.New(api.Config{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(b, err)

@@ -14,9 +14,9 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// Every command, with every method, from inside and outside of AllowFrom, with writes allowed or
-// not, from a web page or not, under known and unknown names: who is served, and whether anything
-// changes. known bug 166
+// The test sends every command, with every method, from inside and outside of AllowFrom, with writes
+// allowed or not, from a web page or not, under known and unknown names. It checks which requests are
+// served, and whether anything changes. known bug 166
 func TestAccess(t *testing.T) {
 	allow := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("2001:db8::/32")}
 	origins := []struct {
@@ -98,7 +98,7 @@ func TestAccess(t *testing.T) {
 	t.Logf("%d requests", asked)
 }
 
-// Sentinel's response to a POST that is not a form.
+// This is Sentinel's response to a POST that is not a form.
 func TestForms(t *testing.T) {
 	l := newLab(t, Config{AllowRuleWrites: true})
 	ask := func(kind, body string, length int64) *httptest.ResponseRecorder {

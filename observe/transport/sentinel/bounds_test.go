@@ -49,7 +49,7 @@ func TestAnswersOfADashboardAreBounded(t *testing.T) {
 	}
 }
 
-// A save of many rules is a short log line too.
+// Saving many rules logs a short line too.
 func TestSavesAreBoundedInTheLog(t *testing.T) {
 	l := newLab(t, Config{AllowRuleWrites: true})
 	var all []string
@@ -72,7 +72,7 @@ func (faultyStore) Next(context.Context, string) (rules.Document, error) {
 	return rules.Document{}, errors.New(strings.Repeat("x", 10_000))
 }
 
-// A failed save is a short log line too.
+// A failed save logs a short line too.
 func TestSavesThatFailAreBoundedInTheLog(t *testing.T) {
 	l := newLab(t, Config{AllowRuleWrites: true, Store: faultyStore{}})
 	status, _ := l.dashboard().post("setRules", "type", "flow", "data", `[{"resource":"a","count":1,"grade":1}]`)

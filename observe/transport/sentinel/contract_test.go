@@ -19,7 +19,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// nodeVo is a node as the dashboard's JSON reader accepts it: only whole numbers.
+// nodeVo is a node in the form that the dashboard's JSON reader accepts: only whole numbers.
 type nodeVo struct {
 	ID, ParentID, Resource                                                       string
 	ThreadNum                                                                    int32
@@ -45,8 +45,8 @@ func busyLab(t *testing.T, cfg Config) *lab {
 	return l
 }
 
-// Each command of the page, as SentinelApiClient and MetricFetcher of dashboard 1.8.9 send it, and
-// as people send it with curl.
+// The test sends each command of the page as SentinelApiClient and MetricFetcher of dashboard 1.8.9 do,
+// and as people do with curl.
 func TestDashboardReads(t *testing.T) {
 	l := busyLab(t, Config{})
 	d := l.dashboard()
@@ -260,8 +260,8 @@ func (fixedHost) Load(int64) (float64, error)       { return 2.5, nil }
 func (fixedHost) CPU(int64) (float64, error)        { return 0.25, nil }
 func (fixedHost) Memory(int64) (host.Memory, error) { return host.Memory{Used: 1, Limit: 2}, nil }
 
-// Commands that only Sentinel has, and an empty one. The dashboard detects them by the start of the
-// text.
+// Commands that only Sentinel has, and an empty command, are rejected. The dashboard detects that by
+// the start of the text.
 func TestUnknownCommands(t *testing.T) {
 	d := newLab(t, Config{AllowRuleWrites: true}).dashboard()
 	for _, name := range []string{
@@ -283,7 +283,7 @@ func TestUnknownCommands(t *testing.T) {
 	assert.True(t, strings.HasPrefix(body, "Unknown command `x\\n\\x1b[31myyy") && len(body) < 150, body)
 }
 
-// Rules as the dashboard's JSON writer sends them: each type with its keys.
+// The test sends rules as the dashboard's JSON writer does, each type with its keys.
 func TestDashboardEditsRules(t *testing.T) {
 	l := newLab(t, Config{AllowRuleWrites: true})
 	d := l.dashboard()
@@ -333,7 +333,7 @@ func TestDashboardEditsRules(t *testing.T) {
 	assert.Equal(t, "[]", body)
 }
 
-// A rejected push changes nothing, and the error has the reason.
+// A rejected push changes nothing, and the error contains the reason.
 func TestRefusedPushes(t *testing.T) {
 	l := newLab(t, Config{AllowRuleWrites: true})
 	d := l.dashboard()
@@ -365,7 +365,7 @@ func TestRefusedPushes(t *testing.T) {
 	assert.Equal(t, before, l.Rules())
 }
 
-// Java decodes the data once more than the form requires.
+// Java decodes the data twice, once more than the form requires.
 func TestDataIsDecodedTwice(t *testing.T) {
 	l := newLab(t, Config{AllowRuleWrites: true})
 	d := l.dashboard()

@@ -21,7 +21,7 @@ import (
 
 const plainFlow = `"regex":false,"grade":1,"count":100,"strategy":0,"refResource":"","controlBehavior":0,"warmUpPeriodSec":10,"maxQueueingTimeMs":500,"clusterMode":false}`
 
-// A rule that Java knows is written such that reading it gives the rule; others are not written.
+// A rule that Java knows is written such that it reads back the same; other rules are not written.
 func TestJavaWriter(t *testing.T) {
 	flows := []struct {
 		rule flow.Rule

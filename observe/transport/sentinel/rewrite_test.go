@@ -18,8 +18,8 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// A save changes only what was edited: other families stay byte for byte in their place, other
-// rules as written, and so do the unedited fields of an edited rule.
+// Saving changes only edited fields: other families stay the same, byte for byte, and other rules and
+// the unedited fields of an edited rule stay as written.
 func TestASaveChangesWhatWasEdited(t *testing.T) {
 	const breakers = `# what we call
 breaker:
@@ -120,7 +120,7 @@ func TestASaveInMemory(t *testing.T) {
 	assert.Len(t, l.Rules().Flow, 2)
 }
 
-// Figures wider than their column don't run into the next, and have two decimals.
+// Numbers wider than their column don't run into the next column, and have two decimals.
 func TestColumnsOfTables(t *testing.T) {
 	assert.Equal(t, "4.37", double(4.367731244))
 	assert.Equal(t, "4.0", double(4))

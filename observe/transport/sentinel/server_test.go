@@ -65,7 +65,7 @@ func TestListenAndServe(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }
 
-// If the port is taken, the next one is used, like programs with Sentinel on one machine.
+// If the port is taken, the next one is used, as by programs with Sentinel on one machine.
 func TestPortIsTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -222,7 +222,7 @@ func TestHeartbeat(t *testing.T) {
 	})
 }
 
-// A program that listens at all addresses reports the one from which it reaches the dashboard.
+// A program that listens at all addresses reports the address from which it reaches the dashboard.
 func TestLocalAddress(t *testing.T) {
 	ip, err := localTo(t.Context(), &url.URL{Scheme: "http", Host: "127.0.0.1:8080"})
 	require.NoError(t, err)
@@ -264,7 +264,7 @@ func thresholds(set rules.Set) map[string]float64 {
 	return all
 }
 
-// With a store, rules are written there, and its watcher puts them in force.
+// With a store, rules are written to the store, and its watcher puts them in force.
 func TestRulesAreWrittenToTheStore(t *testing.T) {
 	for _, name := range []string{"rules.yaml", "rules.json"} {
 		path := filepath.Join(t.TempDir(), name)
