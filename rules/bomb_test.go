@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
-// bombs are small texts that mean something large, or take long to refuse. All of them must be
+// bombs are small texts that expand to something large, or take long to refuse. All of them must be
 // refused.
 func bombs() map[string]string {
 	fill := func(s string, size int) string { return strings.Repeat(s, size/len(s)) }
@@ -71,8 +71,8 @@ func bombs() map[string]string {
 	}
 }
 
-// patterns fills a file with rules whose regular expressions, ignoring case, repeat a part as often
-// as allowed.
+// patterns fills a file with rules whose regular expressions, ignoring case, repeat a part as often as
+// allowed.
 func patterns(part string) string {
 	part = "(?i)" + strings.Repeat(part, 1000/len(part))
 	return "flow:\n" + different("- {id: r%d, resource: '"+strings.ReplaceAll(part, "%", "%%")+"', regex: true, threshold: 1}\n", MaxRules)
@@ -88,7 +88,7 @@ func different(line string, n int) string {
 	return text.String()
 }
 
-// Refusing them takes 32 MiB at most in total, and not a multiple of their nominal size.
+// Refusing them takes at most 32 MiB in total, rather than a multiple of their nominal size.
 // (BenchmarkBomb has the times.)
 func TestBombs(t *testing.T) {
 	race.OneGoroutine(t)

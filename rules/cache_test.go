@@ -25,9 +25,8 @@ func replaceDir(t *testing.T, dir string) {
 
 var errStopped = errors.New("the process was killed")
 
-// crashDisk is a disk in memory of one directory, on which the process is killed, or the power
-// fails, at a step. It models what a kernel may lose: the data of files, and their names, until
-// they are synced.
+// crashDisk is a disk of one directory in memory, on which the process is killed, or the power fails,
+// at a step. It models the possible losses: the data of files, and their names, until they are synced.
 type crashDisk struct {
 	steps   int // steps left
 	files   map[string]*crashFile
@@ -106,8 +105,8 @@ func (f *crashFile) Close() error {
 	return nil
 }
 
-// A cache whose writer is stopped at any step, by kill -9 or by a power failure, reads back: as the
-// old content or as the new.
+// A cache whose writer is stopped at any step, by kill -9 or by a power failure, reads back as the old
+// or the new content.
 // known bug 152
 func TestCacheIsWholeAtEveryStep(t *testing.T) {
 	old, fresh := rulesOfSize(3), rulesOfSize(7)
@@ -239,7 +238,7 @@ func TestCacheWriterProcess(t *testing.T) {
 	}
 }
 
-// A process that is killed while it writes its cache, at any moment, leaves one that reads back.
+// A process that is killed at any moment while it writes its cache leaves a cache that reads back.
 func TestCacheSurvivesKills(t *testing.T) {
 	kills := 40
 	if testing.Short() {

@@ -24,8 +24,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// The same twenty rules in all dialects read as the same rules, and print as the text that an
-// author would have written.
+// Twenty rules read the same in all dialects, and print as the text that an author would have written.
 func TestTwentyRulesInThreeDialects(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "dialects", "native.yaml"))
 	require.NoError(t, err)
@@ -55,7 +54,7 @@ func ring(r flow.Rule) flow.Rule {
 
 func limits(all ...flow.Rule) Set { return Set{Flow: all} }
 
-// Files as their authors write them: lists with no name around them, objects by many names, the
+// The test reads files as their authors write them: nameless lists, objects with various names, the
 // dashboard's storage format, the output of serializers, and files with omissions.
 func TestFilesOfSentinel(t *testing.T) {
 	a := ring(flow.Rule{Resource: "a", Threshold: 20})
@@ -151,10 +150,10 @@ func TestFilesOfSentinel(t *testing.T) {
 	}
 }
 
-// The error for an unreadable file gives the reason and the position, in the words of its author.
+// The error for an unreadable file has the reason and the position, in the words of its author.
 func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 	for _, c := range []struct{ data, want string }{
-		// Files whose dialect can't be determined.
+		// These files don't determine a dialect.
 		{`[{"resource": "a", "threshold": 1}]`, "r:1:1: must be a mapping of rule families, as in `flow: []`, not a list; if it is one of sentinel-go, name its dialect and family, as in `{\"dialect\": \"sentinel-go\", \"flow\": []}`; see docs/migrating.md"},
 		{`[{"resource": "a", "grade": 1, "strategy": 0}]`, "r:1:1: doesn't show the family of its rules: say it (--family), or name the list, as in `{dialect: sentinel-java, flow: []}`, with one of flow, degrade, paramflow, system, authority, gwflow, gwapigroup"},
 		{`[{"resource": "a", "count": 1, "paramIdx": 0}, {"resource": "a", "count": 1, "timeWindow": 1}]`, "r:1:1: doesn't show the family of its rules, since degrade rules have timeWindow, and paramflow rules paramIdx: say it (--family), or name the list, as in `{dialect: sentinel-java, flow: []}`, with one of flow, degrade, paramflow, system, authority, gwflow, gwapigroup"},
@@ -163,13 +162,13 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 		{`{"dialect": 1, "flow": []}`, "r:1:13: dialect: must be text, not 1: if it is meant as text, write \"1\""},
 		{`{"dialect": "sentinel-go"}`, "r:1:1: holds no rules: write `flow: []` to remove every rule"},
 
-		// Files of two dialects.
+		// These files mix two dialects.
 		{`[{"resource": "a", "count": 1}, {"resource": "a", "statIntervalInMs": 1000, "threshold": 1}]`, "r:1:51: statIntervalInMs is a key of sentinel-go, and count at 1:20 one of sentinel-java: a file has one dialect: name it at the top, as in `dialect: native`; see docs/migrating.md"},
 		{"flow:\n- {resource: a, threshold: 1, limitApp: b}\n", "r:2:31: limitApp is a key of sentinel-java, and threshold at 2:17 one of native or sentinel-go: a file has one dialect: name it at the top, as in `dialect: native`; see docs/migrating.md"},
 		{`{"flow": [{"resource": "a", "count": 1}], "isolation": []}`, "r:1:43: isolation is a key of native or sentinel-go, and count at 1:29 one of sentinel-java: a file has one dialect: name it at the top, as in `dialect: native`; see docs/migrating.md"},
 		{`{"dialect": "sentinel-go", "flow": [{"resource": "a", "threshold": 1, "limitApp": "b"}]}`, "r:1:71: flow[0].limitApp: unknown field"},
 
-		// Rules that can't be expressed here.
+		// These rules can't be expressed here.
 		{`[{"resource": "a", "count": 1, "clusterMode": true, "clusterConfig": {"flowId": 0}}]`, "r:1:70: [0].clusterConfig: needs flowId, a number of at least 1, which identifies the rule on all members: Sentinel drops a rule without"},
 		{`[{"resource": "a", "count": 1, "clusterMode": true, "clusterConfig": {"flowId": 1, "thresholdType": 2}}]`, "r:1:70: [0].clusterConfig: has thresholdType 2: use 0 for a threshold per member, or 1 for a global one"},
 		{`[{"resource": "a", "count": 1, "clusterMode": true, "controlBehavior": 1, "clusterConfig": {"flowId": 1}}]`, "r:1:47: [0].clusterMode: has no meaning for behavior warmUp: each process warms up on its own; remove it, or set behavior to reject or throttle"},
@@ -179,7 +178,7 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 		{`[{"highestCpuUsage": 1}]`, "r:1:22: [0].highestCpuUsage: is 1: use a share above 0 and below 1, as in 0.8; CPU use is never above 1"},
 		{`[{"resource": "a", "count": 1}, {"resource": "a", "count": 1}]`, "r:1:33: [1]: is the same rule as [0] at 1:2: remove one"},
 
-		// Rules that Sentinel drops silently, or with a line in its log.
+		// Sentinel drops these rules silently, or with a line in its log.
 		{`[{"count": 1}]`, "r:1:2: [0].resource: is required: Sentinel drops a rule without"},
 		{`[{"resource": "a", "count": -1}]`, "r:1:29: [0].count: is -1: use 0 or more"},
 		{`[{"resource": "a", "count": 1, "grade": 2}]`, "r:1:41: [0].grade: is 2: use 1 for calls per second, or 0 for calls in flight"},
@@ -192,7 +191,7 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 		{`[{"resource": "a", "metricType": 1, "paramIndex": 0, "threshold": 1}]`, "r:1:2: [0].durationInSec: is 0: use 1 second or more"},
 		{`[{"resource": "a", "metricType": 0, "paramIndex": 0, "threshold": 1, "specificItems": [{"valKind": 0, "valStr": "x", "threshold": 1}]}]`, "r:1:87: [0].specificItems: number 0: \"x\" is not of valKind 0"},
 
-		// The same strictness as with native files.
+		// Reading is as strict as for native files.
 		{`[{"resource": "a", "count": "1"}]`, "r:1:29: [0].count: must be a number like 100 or 0.5, not the text \"1\""},
 		{`[{"resource": "a", "count": 1e999}]`, "r:1:29: [0].count: must be a number like 100 or 0.5, not 1e999"},
 		{`[{"resource": "a", "count": 1, "grade": 1.5}]`, "r:1:41: [0].grade: must be a whole number, not 1.5"},
@@ -210,7 +209,7 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 	}
 }
 
-// All errors of a file are reported at once, in its own words.
+// All errors of a file are reported together, in the file's own words.
 func TestFilesOfSentinelTellAllErrors(t *testing.T) {
 	_, err := Parse("flow.json", []byte(`[
   {"resource": "a", "count": "x"},
@@ -265,7 +264,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// Losses in a rule are reported by name and position; the rule is loaded all the same.
+// Losses in a rule are reported by name and position, and the rule is still loaded.
 func TestWarnings(t *testing.T) {
 	for _, c := range []struct{ data, want string }{
 		{`[{"resource": "a", "grade": 1, "count": 1.0, "timeWindow": 10}]`,
@@ -320,7 +319,7 @@ func TestSoManyWarnings(t *testing.T) {
 	}
 }
 
-// A threshold that Java's rule can't reach makes a rule that is off, not one that refuses.
+// A threshold that Java's rule can't reach makes a rule that is off, rather than a rule that refuses.
 func TestNeverOpens(t *testing.T) {
 	p, err := ParseWith("r", []byte(`[{"resource": "a", "grade": 1, "count": 1, "timeWindow": 10}]`), ParseOptions{})
 	require.NoError(t, err)
@@ -338,8 +337,7 @@ func TestDialectNames(t *testing.T) {
 	}
 }
 
-// The caller that loads a file gets the warnings about its rules, and so does the log: once for
-// each load.
+// The warnings about a file's rules go to the caller that loads it and to the log, once for each load.
 func TestWarningsOfAWatchedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "degrade.json")
 	require.NoError(t, os.WriteFile(path, []byte(`[{"resource": "a", "grade": 1, "count": 1, "timeWindow": 10}]`), 0o600))

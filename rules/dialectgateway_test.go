@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/rules/gateway"
 )
 
-// Rules of a gateway as Sentinel's dashboard stores them, and as people write them.
+// The test reads gateway rules as Sentinel's dashboard stores them and as people write them.
 func TestGatewayRulesOfSentinel(t *testing.T) {
 	shop := gateway.Group{ID: "shop", Paths: []gateway.Path{
 		{Path: "/orders"}, {Path: "/carts"}, {Path: "/carts/*", Match: spec.MatchPrefix},

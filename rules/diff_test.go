@@ -60,7 +60,7 @@ func TestDiffIsWhatTurnsOldIntoNew(t *testing.T) {
 	assert.Len(t, there.Added, golden.Len())
 }
 
-// Text from a file must stay in its line of a log.
+// Text from a file must stay on its line of the log.
 func TestChangeLinesAreLines(t *testing.T) {
 	for _, line := range Diff(Set{}, golden).Lines() {
 		assert.NotRegexp(t, `[\x00-\x1F\x7F\x{85}\x{2028}]`, line)
@@ -93,7 +93,7 @@ func TestChangeText(t *testing.T) {
 	assert.Equal(t, "+0 ~0 -0\n", Change{}.Text())
 }
 
-// A reader of a change sees the difference, however far inside of a long value it is.
+// The text of a change shows the difference even deep inside a long value.
 // known bug 158
 func TestDiffShowsWhereLongValuesDiffer(t *testing.T) {
 	set := func(threshold float64, caller string) Set {

@@ -55,7 +55,7 @@ flow:
 	// rules.yaml:5:15: flow[0].interval: must be a duration with its unit, as in 60ms or 60s
 }
 
-// A set is written as the file that it would have come from.
+// A set is written in the form of a rule file.
 func ExampleSet_YAML() {
 	set := rules.Set{Flow: []flow.Rule{
 		{ID: "mail", Resource: "send mail", Threshold: 10, Behavior: flow.Throttle, MaxWait: 2 * time.Second},

@@ -45,7 +45,7 @@ func TestParseTellsSoManyErrors(t *testing.T) {
 	assert.Equal(t, "r.yaml: there is more: these were the first 20 errors", many[20])
 }
 
-// The quotes from a file must not flood the log.
+// Quotes from a file must not flood the log.
 func TestParseTellsShortErrors(t *testing.T) {
 	long := strings.Repeat("ä\\n", 100_000)
 	for _, data := range []string{
@@ -73,8 +73,8 @@ func TestFileErrorWithoutName(t *testing.T) {
 	assert.EqualError(t, err, "has 1048577 bytes, the most is 1048576")
 }
 
-// Columns count characters, and a tab is one, wherever it is; and YAML's error about a tab is
-// reported at its position.
+// Columns count characters, and a tab is one, wherever it is. YAML's error about a tab is reported at
+// the tab's position.
 // known bug 135
 func TestPlacesBesideTabs(t *testing.T) {
 	for data, want := range map[string]string{

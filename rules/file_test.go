@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A file is created if there is none, replaced if it is the one that was read, and otherwise left
-// alone.
+// A file is created if there is none, replaced if it has the revision that was read, and otherwise
+// left alone.
 func TestFileWrite(t *testing.T) {
 	dir := t.TempDir()
 	f := File{Path: filepath.Join(dir, "rules.yaml")}
@@ -54,7 +54,7 @@ func TestFileWrite(t *testing.T) {
 	require.Len(t, entries, 1, "no other file is left")
 }
 
-// Next waits a second for another content.
+// Next waits a second for new content.
 func TestFileNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := File{Path: filepath.Join(t.TempDir(), "rules.yaml")}

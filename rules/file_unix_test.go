@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A file that is replaced keeps its mode, and for root also its owner.
+// A replaced file keeps its mode and, if the process is root, its owner.
 func TestFileKeepsModeAndOwner(t *testing.T) {
 	f := File{Path: filepath.Join(t.TempDir(), "rules.yaml")}
 	revision, err := f.Write(t.Context(), rulesOfSize(1), "")
@@ -37,8 +37,8 @@ func TestFileKeepsModeAndOwner(t *testing.T) {
 	}
 }
 
-// Only a regular file that not everybody can write is replaced, not a link, a directory or a
-// device.
+// A file is replaced only if it is regular and not everybody can write it: a link, a directory or a
+// device is not.
 func TestFileRefusesWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	real := filepath.Join(dir, "real.yaml")
@@ -68,7 +68,7 @@ func TestFileRefusesWhatIsNoFile(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A writer that waits for another one waits until the context ends.
+// A writer waits for another writer until the context ends.
 func TestFileWaitsForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := File{Path: filepath.Join(t.TempDir(), "rules.yaml")}

@@ -34,9 +34,8 @@ hotspot:
 - {resource: a, param: p, threshold: 3, metric: concurrency, mode: shadow}
 `
 
-// FuzzParse parses any text. An accepted one is in range, loads into an engine, and reads back the
-// same after it was written. A refused one leaves nothing but errors with positions, each on one
-// line.
+// FuzzParse parses any text. An accepted set is in range, loads into an engine, and is the same after
+// it is written and read back. A refused text yields only errors with positions, each on one line.
 // known bug 36
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
@@ -123,9 +122,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzDialects parses any text in a given dialect, or a detected one. An accepted one loads, and
-// converts to native text that is read back as the same rules. Errors have positions, and so do
-// warnings. A file whose dialect is detected reads the same if the dialect is given.
+// FuzzDialects parses any text in a given or detected dialect. An accepted text loads, and converts to
+// native text that reads back as the same rules. Errors and warnings have positions. A file whose
+// dialect is detected reads the same if the dialect is given.
 func FuzzDialects(f *testing.F) {
 	for _, file := range []string{"native.yaml", "java.json", "go.json"} {
 		text, err := os.ReadFile(filepath.Join("testdata", "dialects", file))

@@ -22,7 +22,7 @@ func TestParseErrorsStayOnOneLine(t *testing.T) {
 	}
 }
 
-// A few bytes of a regular expression can mean a lot of work, and so can many small ones.
+// A few bytes of a regular expression can cause a lot of work, and so can many small expressions.
 func TestParseBoundsPatterns(t *testing.T) {
 	var many strings.Builder
 	many.WriteString("flow:\n")
@@ -39,7 +39,7 @@ func TestParseBoundsPatterns(t *testing.T) {
 	}
 }
 
-// There is no way to include a file: a path is text like any other.
+// A rule file can't include other files: a path is just text.
 func TestParseReadsOneFile(t *testing.T) {
 	for data, want := range map[string]string{
 		"include: ../../etc/passwd\nflow: []":     "r.yaml:1:1: include: unknown family: use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster",

@@ -16,9 +16,9 @@ import (
 	"github.com/penstock-go/penstock/flow"
 )
 
-// Sources come, change and go at once, conflict over one ID, and listeners load and read. At any
-// time the last good rules of each source are in force, the contested ID is there once, and a
-// source reports nothing after its end.
+// Sources begin, change and end concurrently and conflict over one ID, while listeners load and read.
+// At any time the last good rules of each source are in force, the contested ID is in force once, and
+// a source reports nothing after its end.
 // known bug 155
 func TestLoaderAtOnce(t *testing.T) {
 	var inForce atomic.Pointer[Set]
@@ -74,8 +74,7 @@ func TestLoaderAtOnce(t *testing.T) {
 				for step := range 10 {
 					assert.True(t, has(name, n), "%s has not %d", name, n)
 					next := n + step + 1
-					// Rules that were refused may come into force later, when another source gives
-					// way.
+					// Rules that were refused may come into force later, when another source drops the ID.
 					if shared := r.IntN(2) == 0; m.take(say(name, next, shared)) == nil {
 						n = next
 					} else if assert.True(t, shared, "refused without a reason"); m.take(say(name, next, false)) == nil {

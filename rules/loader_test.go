@@ -104,7 +104,7 @@ func (b *bench) forget() {
 	b.reloads = nil
 }
 
-// refusing makes apply refuse sets from now on, or accept them again.
+// refusing makes apply refuse sets, or accept them again.
 func (b *bench) refusing(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -320,7 +320,7 @@ func TestLoaderDirectory(t *testing.T) {
 	})
 }
 
-// A directory that is gone, empty or writable by everybody leaves the rules in force.
+// If a directory is missing, empty or writable by everybody, its rules stay in force.
 // known bug 157
 func TestLoaderDirectoryAway(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
@@ -396,8 +396,8 @@ func TestLoaderAFileThatNeverSettles(t *testing.T) {
 	})
 }
 
-// Rules that can't be applied are reported for the source that changed, and tried again with its
-// next change.
+// Rules that can't be applied are reported for the source that changed, and retried with its next
+// change.
 func TestLoaderRefused(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.declare(b.file("one.yaml", "a 1"))
@@ -445,7 +445,7 @@ func TestLoaderEnds(t *testing.T) {
 	})
 }
 
-// Two concurrent edits lose nothing, and an error of one leaves everything as it was.
+// Two concurrent edits lose nothing. If one fails, it changes nothing.
 func TestLoaderEdit(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		rule := func(name string) flow.Rule { return flow.Rule{ID: name, Resource: name, Threshold: 1} }

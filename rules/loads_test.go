@@ -90,8 +90,8 @@ func exceptions(values ...any) (list []hotspot.Exception) {
 	return list
 }
 
-// Any rules loaded from Go can be written, and the text reads and loads as the same rules: rules
-// that no file can express are refused.
+// Any rules loaded from Go can be written, and the text reads and loads as the same rules. Rules that no
+// file can express are refused.
 // known bug 117, 118
 func TestWhatLoadsIsReadBack(t *testing.T) {
 	random := chance.Source(t)

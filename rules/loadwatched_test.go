@@ -34,8 +34,8 @@ func TestLoadFileThatIsWatched(t *testing.T) {
 	require.Equal(t, 2, l.Status().Rules)
 }
 
-// LoadFile of a watched file removes the rules that code had loaded, even while another source
-// waits with its rules, and returns an error if that can't be put into force.
+// LoadFile of a watched file removes the rules that code had loaded, even while another source's rules
+// wait, and returns an error if the result can't be put into force.
 func TestLoadFileOfAWatchedFileIsASwap(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		one := b.file("one.yaml", "a 1")

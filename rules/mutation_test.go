@@ -131,7 +131,7 @@ func mutate(rng *rand.Rand, text string) mutant {
 	return m
 }
 
-// states compares what was read with what the file states, by another reading of it: into maps.
+// states compares the rules that were read with the file, which it reads independently, into maps.
 func states(data []byte, set Set) error {
 	var file map[string]any
 	if none := []any(nil); yaml.Unmarshal(data, &none) == nil && none != nil && len(none) == 0 {
@@ -200,7 +200,7 @@ func statesAll(said []any, read reflect.Value) error {
 	return nil
 }
 
-// statesOne compares a value with what was read of it.
+// statesOne compares a value in the file with the field that was read.
 func statesOne(said any, read reflect.Value) error {
 	ok := false
 	switch v := read.Interface().(type) {
@@ -261,7 +261,7 @@ func number(x any) float64 {
 	return -1
 }
 
-// bytesOf is an amount with its unit, -1 for none.
+// bytesOf parses an amount with its unit. It returns -1 for anything else.
 func bytesOf(x any) int64 {
 	var n int64
 	var unit string
@@ -379,9 +379,9 @@ func originals(t testing.TB) []string {
 // The test makes a thousand changes to valid files, the same in each run, and a thousand others. Each
 // changed file is still valid, and read the same by an independent reader, or refused at the change.
 //
-// At the change is within a line of it; of what fits the rest of its rule no longer, such as a
-// field that the changed behavior doesn't read or a key that is gone, it is that rule or its
-// field; of a family that is another one now, its rules. Where the text is not even YAML it is
+// An error is at the change if it is within a line of it. If the change no longer fits the remainder of
+// its rule, such as a field that the changed behavior doesn't read or a missing key, it may be at that
+// rule or its field; if a family became another one, at its rules. If the text is not even YAML, it is
 // where the scanner stops, which is not before the change.
 func TestMutations(t *testing.T) {
 	race.OneGoroutine(t)

@@ -19,8 +19,7 @@ type badHandler struct{ slog.Handler }
 func (badHandler) Enabled(context.Context, slog.Level) bool  { return true }
 func (badHandler) Handle(context.Context, slog.Record) error { panic("disk full") }
 
-// Any callback may panic: the watcher continues, and a set whose apply panics is refused like any
-// other.
+// Any callback may panic: the watcher continues, and a panic of apply refuses the set.
 // known bug 54
 func TestWatcherOutlivesPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// full is a rule with a non-default value in every field.
+// full has a non-default value in every field.
 var full = flow.Rule{
 	ID:           "orders",
 	Resource:     "GET /orders.*",

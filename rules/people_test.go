@@ -15,7 +15,7 @@ import (
 	"github.com/penstock-go/penstock/rules/gateway"
 )
 
-// Files as people have them, in forms that only look wrong: they are read.
+// Files that people have, in forms that only look wrong, are read.
 func TestFilesAsPeopleHaveThem(t *testing.T) {
 	a := ring(flow.Rule{Resource: "a", Threshold: 20})
 	native := limits(flow.Rule{Resource: "a", Threshold: 20, Buckets: 10})
@@ -57,7 +57,7 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 		{name: "r.json", data: `[{"id": "x", "rule": {"resource": "a", "strategy": 2, "threshold": 5, "retryTimeoutMs": 3000, "statIntervalMs": 1000}}]`, dialect: SentinelGo,
 			want: Set{Breaker: []breaker.Rule{{ID: "x", Resource: "a", Strategy: breaker.ErrorCount, Threshold: 5, MinCalls: 1, Interval: time.Second, Buckets: 1, Recovery: 3 * time.Second, ProbeTimeout: time.Minute}}}},
 
-		// A gateway's rule as the dashboard has it, and not as its clients read it.
+		// A gateway rule in the dashboard's form, rather than the form that its clients read.
 		{name: "r.json", data: `[{"id": 1, "resource": "search", "resourceMode": 0, "grade": 1, "count": 20, "interval": 2, "intervalUnit": 1, "burst": 0}]`, dialect: SentinelJava,
 			want:     Set{Gateway: []gateway.Rule{{ID: "1", Route: "search", Threshold: 20, Interval: 2 * time.Minute}}},
 			warnings: []string{"r.json:1:90: [0].interval: is a field of the dashboard, with intervalUnit, and is read as 120 s; Sentinel's clients read only intervalSec, with 1 s as the default: write intervalSec (dashboard-interval)"}},
@@ -95,8 +95,8 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 	}
 }
 
-// Files as people have them that can't be read: the error identifies the kind of file, and says
-// what to do.
+// For files that people have but that can't be read, the error identifies the kind of file and tells
+// the user what to do.
 func TestFilesAsPeopleHaveThemThatAreRefused(t *testing.T) {
 	const comment = "JSON has no comments: remove it, or write the file as YAML, with # before comments and a name that ends in .yaml"
 	for _, c := range []struct{ name, data, want string }{

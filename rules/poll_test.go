@@ -28,7 +28,7 @@ func TestReloadOnlyByPolling(t *testing.T) {
 	})
 }
 
-// The system may run out of watches, and then have some again.
+// The system may run out of watches and later have some again.
 func TestReloadPollsUntilDirectoriesCanBeWatched(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
 		fake.refuse(errNoSpace)

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/patience"
 )
 
-// rulesOfSize returns a set of n rules as a file. Each count of rules is another set, and no part
-// of a file is a set that a test writes.
+// rulesOfSize returns a file with n rules. Files with different counts have different rules, and no part
+// of a file is a file that a test writes.
 func rulesOfSize(n int) []byte {
 	text := []byte("flow:\n")
 	for i := range n {
@@ -105,7 +105,7 @@ func write(t *testing.T, path string, data []byte) {
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 }
 
-// replace saves as a careful program does: write another file, rename it.
+// replace saves as a careful program does: it writes another file and renames it.
 func replace(t *testing.T, path string, data []byte) {
 	t.Helper()
 	write(t, path+".tmp", data)

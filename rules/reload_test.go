@@ -60,8 +60,8 @@ func TestReloadInABusyDirectory(t *testing.T) {
 	})
 }
 
-// A file that is truncated and written in pieces, for three seconds, each piece a rule file of its
-// own, is applied once: whole.
+// A file that is truncated and written in pieces for three seconds, each piece a valid rule file, is
+// applied once, complete.
 func TestReloadWaitsForATornWrite(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
 		lines := bytes.SplitAfter(rulesOfSize(60), []byte("\n"))
@@ -171,7 +171,7 @@ func TestReloadPollsInCaseNothingIsTold(t *testing.T) {
 	})
 }
 
-// Lost events count as an event.
+// A report of lost events counts as an event.
 func TestReloadAfterAnOverflow(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, path string, fake *fakeNotifier, p *probe) {
 		write(t, path, rulesOfSize(2))
@@ -215,7 +215,7 @@ func TestReloadAppliesWhatComesBack(t *testing.T) {
 		fake.touch()
 		after(settled)
 		require.Error(t, (<-p.reloads).Err)
-		// Here other rules are applied by hand.
+		// The test applies other rules directly.
 		write(t, path, rulesOfSize(1))
 		fake.touch()
 		after(settled)

@@ -100,8 +100,8 @@ func TestLoaderAtRandom(t *testing.T) {
 				b.file(names[i], strings.Join(rules, ", "))
 				b.settle()
 				wanted[i] = rules
-				// Everything compatible with the rest is in force: the changed source at the
-				// expense of waiting ones, and of these everything without a conflict.
+				// All compatible sources are in force: the changed source at the expense of
+				// waiting sources, and waiting sources without a conflict.
 				good = goingTogether(wanted, good, i)
 				b.has(strings.Join(slices.Concat(good...), ", "))
 				for j, s := range b.Status().Sources {
@@ -153,7 +153,7 @@ func clashing(all [][]string) (found []int) {
 	return slices.Compact(found)
 }
 
-// One rule of one file changes, of 10,000 rules in 20 files: the revision reports it in one line.
+// If one of 10,000 rules in 20 files changes, the revision reports it in one line.
 func TestOneOfTenThousandRulesChanges(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		paths := manyFiles(t, b.dir)

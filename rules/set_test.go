@@ -93,7 +93,7 @@ func TestDumpRefuses(t *testing.T) {
 }
 
 // Every field must be read, written and compared: if one of these ignored a field, a rule would
-// silently do something else. sentinel-golang's comparison did ignore some (issue 563).
+// silently have another effect. sentinel-golang's comparison did ignore some fields (issue 563).
 func TestEveryFieldCounts(t *testing.T) {
 	everyFieldCounts(t, full, flow.Rule{
 		ID: "other", Resource: "other", Exclude: []string{"x"}, Threshold: 7, Interval: time.Minute, Buckets: 6,
@@ -140,7 +140,7 @@ func TestEveryFamilyHasARow(t *testing.T) {
 	}
 }
 
-// Cluster settings are no rule, and yet a Set that has only them is put into force.
+// Cluster settings are not rules, but a Set that has only them is put into force.
 func TestLenCountsRules(t *testing.T) {
 	set, err := Parse("a.yaml", []byte("cluster: {namespace: shop}\nflow:\n  - {resource: orders, threshold: 1}\n"))
 	require.NoError(t, err)

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The file must be unchanged between the end of one read and the begin of the next: a watcher that
-// was delayed while it read has not seen it settle.
+// The file must be unchanged between the end of one read and the beginning of the next: a watcher that
+// was delayed while it read has not seen the file settle.
 func TestReadingTakesNoPartOfTheQuietPeriod(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, rulesOfSize(1))

@@ -90,8 +90,8 @@ func (s *store) questions() []question {
 	return asked
 }
 
-// sourceProbe is a watched store that a test observes. The rules in force are never empty unless
-// the test allows it.
+// sourceProbe is a watched store that a test observes. The rules in force are never empty unless the
+// test allows it.
 type sourceProbe struct {
 	loader *Loader
 	*store
@@ -124,7 +124,7 @@ func (p *sourceProbe) start(opts SourceOptions) error {
 func (p *sourceProbe) Close()         { p.loader.Close() }
 func (p *sourceProbe) Status() Status { return p.loader.Status().Sources[0] }
 
-// reloadsSince returns the reports since its last call. The goroutines of the bubble rest.
+// reloadsSince returns the reports since its last call, once the goroutines of the bubble are blocked.
 func (p *sourceProbe) reloadsSince() []Reload {
 	reloads := p.reloads
 	p.reloads = nil
@@ -143,8 +143,8 @@ func onSource(t *testing.T, test func(t *testing.T, p *sourceProbe)) {
 	})
 }
 
-// Whatever a source answers, the last good rules stay; the reason is reported once, however often
-// it is asked; and new rules come into force once it has some.
+// The last good rules stay, regardless of the source's responses. The reason is reported once, even if
+// the source is asked often, and new rules come into force once it has some.
 // known bug 148
 func TestSourceKeepsTheLastGoodRules(t *testing.T) {
 	for _, c := range []struct {
@@ -212,8 +212,8 @@ func TestSourceIsClearedByAnEmptyList(t *testing.T) {
 	})
 }
 
-// A source that comes and goes is reported when it goes and when it comes, and its rules are
-// applied again: others may be in force by now.
+// Reports show when a source fails and when it recovers. Then its rules are applied again, since others
+// may be in force.
 func TestSourceThatComesBack(t *testing.T) {
 	onSource(t, func(t *testing.T, p *sourceProbe) {
 		for range 3 {
@@ -252,8 +252,7 @@ func TestSourceTellsEachReasonOnce(t *testing.T) {
 	})
 }
 
-// A refusal by apply is an error like any other, and the rules are tried again when the content
-// changes.
+// A refusal by apply is an ordinary error, and the rules are retried when the content changes.
 func TestSourceWhoseRulesAreRefused(t *testing.T) {
 	onSource(t, func(t *testing.T, p *sourceProbe) {
 		p.refuse = errors.New("no")
@@ -396,8 +395,8 @@ func TestSourceThatDoesNotWait(t *testing.T) {
 	}
 }
 
-// A start takes less than six seconds whatever the source does: the rules are those of the cache,
-// reported as such, and replaced by those of the source.
+// A start takes less than six seconds regardless of the source: the rules come from the cache, are
+// reported as cached, and are later replaced by the source's.
 // known bug 151
 func TestColdStart(t *testing.T) {
 	hang := func(ctx context.Context, _ string) (Document, error) { <-ctx.Done(); return Document{}, ctx.Err() }
@@ -481,8 +480,8 @@ func TestColdStart(t *testing.T) {
 	}
 }
 
-// The error for missing rules is the store's answer, if there was one, not the timeout of another
-// request.
+// The error for missing rules is the store's response, if there was one, rather than the timeout of
+// another request.
 func TestColdStartTellsTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &sourceProbe{t: t, store: newStore(nil)}
@@ -563,7 +562,7 @@ func TestCacheThatIsNotRight(t *testing.T) {
 	}
 }
 
-// A cache that can't be written is a warning, each time that it begins, and retried.
+// Each time the cache becomes unwritable, a warning is logged. Writing is retried.
 func TestCacheThatCannotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "later")
@@ -583,7 +582,7 @@ func TestCacheThatCannotBeWritten(t *testing.T) {
 	})
 }
 
-// A cache whose path is that of a rule file, by mistake, doesn't replace the rules.
+// A cache whose path is a rule file by mistake doesn't replace the rules.
 func TestCacheIsNoRuleFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "rules.yaml")
@@ -601,7 +600,7 @@ func TestCacheIsNoRuleFile(t *testing.T) {
 	})
 }
 
-// Errors in a source itself are reported at once.
+// Errors in a source itself are reported immediately.
 func TestSourceWithoutAName(t *testing.T) {
 	l := NewLoader(func(Set) error { return nil }, nil)
 	require.ErrorContains(t, l.WatchSource(t.Context(), nil, SourceOptions{}), "the name of a source of rules: panic: ")
@@ -610,8 +609,8 @@ func TestSourceWithoutAName(t *testing.T) {
 	require.ErrorIs(t, l.WatchSource(t.Context(), newStore(rulesOfSize(1)), SourceOptions{}), errClosed)
 }
 
-// When its context ends, or when the Loader is closed, nothing of a watched source is left, and
-// nothing more is reported.
+// When its context ends, or when the Loader is closed, a watched source leaves nothing running and
+// reports nothing more.
 func TestSourceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
@@ -639,9 +638,9 @@ func TestSourceEnds(t *testing.T) {
 	})
 }
 
-// A source and others are in force together, one that starts empty without its rules until it has
-// some; rules in conflict with others are tried again when these have changed, and are in the cache
-// once they are in force.
+// Several sources are in force together; a source that starts empty contributes no rules until it has
+// some. Rules in conflict with other sources are retried when those change, and are written to the
+// cache once they are in force.
 func TestSourceAmongOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := func(id string) []byte { return fmt.Appendf(nil, "flow: [{id: %s, resource: a, threshold: 1}]", id) }
@@ -700,8 +699,8 @@ func TestSourceAmongOthers(t *testing.T) {
 	})
 }
 
-// Rules that a source has at the start and that conflict with others are tried again when these
-// have changed, whether it started from its cache or empty.
+// If a source's first rules conflict with other sources, they are retried when those change, whether
+// the source started from its cache or empty.
 func TestColdStartThatDoesNotGoWithOthers(t *testing.T) {
 	for _, fromCache := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -750,7 +749,7 @@ type absent struct{ wait time.Duration }
 func (e *absent) Error() string             { return e.wait.String() }
 func (e *absent) RetryAfter() time.Duration { return e.wait }
 
-// An error whose methods panic, as those of a nil pointer may, is a failure like any other.
+// An error whose methods panic, as the methods of a nil pointer may, is an ordinary failure.
 func TestSourceWhoseErrorsPanic(t *testing.T) {
 	onSource(t, func(t *testing.T, p *sourceProbe) {
 		p.answer(func(context.Context, string) (Document, error) { return Document{}, (*absent)(nil) })

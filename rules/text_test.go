@@ -13,9 +13,9 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/figure"
 )
 
-// Every text of up to three of the characters with a meaning in YAML is written so that it is read
-// back, and so are the words that YAML reads as other types. An ordinary run takes a quarter of
-// those of three characters, others each time.
+// Every text of up to three characters that have a meaning in YAML reads back after it is written, and
+// so do the words that YAML reads as other types. An ordinary run takes a quarter of the texts of three
+// characters, different ones each time.
 // known bug 118
 func TestEveryTextIsReadBack(t *testing.T) {
 	const special = "<=>-?:,[]{}#&*!|'\"%@`~\\ \t\n.0x1aye_\u0085"
@@ -55,8 +55,8 @@ func TestEveryTextIsReadBack(t *testing.T) {
 	}
 }
 
-// A number that is too small: it would be read as 0 means something else than 0: it is refused,
-// and not read as the 0 that shuts a resource, or that leaves the choice to the rule.
+// A number so small that it would be read as 0 is refused, since 0 blocks a resource or selects a
+// default.
 // known bug 116
 func TestNumbersThatVanish(t *testing.T) {
 	for text, field := range map[string]string{

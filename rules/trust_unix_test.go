@@ -27,8 +27,8 @@ func mounted(t *testing.T) string {
 	return dir
 }
 
-// Every user can write a directory that the kubelet created; it is read only as long as nobody else
-// has put rules there.
+// Every user can write to a directory that the kubelet created, so it is read only if no other user has
+// put rules there.
 func TestDirectoryThatTheKubeletMade(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(dir string) error

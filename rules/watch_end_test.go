@@ -62,7 +62,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	ended.Close()
 }
 
-// nothingRuns waits until the goroutines of all watchers are gone.
+// nothingRuns waits until the goroutines of all watchers have ended.
 func nothingRuns(t *testing.T) {
 	t.Helper()
 	for late := time.Now().Add(patience.Of(t)); ; runtime.Gosched() {

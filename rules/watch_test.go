@@ -27,8 +27,8 @@ var byNotice = tuning{
 	notify:  notifyBySystem,
 }
 
-// Each way to change a file is seen, and seen again the next time: a watch on the file itself would
-// follow the old one.
+// Each way to change a file is seen, and seen again the next time. A watch on the file itself would
+// follow the old file.
 func TestWatchSees(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, path string, data []byte){
 		"write in place": write,
@@ -152,8 +152,8 @@ func TestWatchSeesSwappedRelease(t *testing.T) {
 	}
 }
 
-// Content that can't be loaded keeps the last good rules and is reported; then good rules are seen
-// again.
+// If content can't be loaded, the last good rules stay and the error is reported. Later good rules are
+// seen again.
 func TestWatchKeepsTheLastGood(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, path string)
@@ -190,7 +190,7 @@ func TestWatchKeepsTheLastGood(t *testing.T) {
 	}
 }
 
-// A change of mode alone is seen too.
+// A change of only the mode is seen too.
 func TestWatchSeesChmod(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("has no such modes")
@@ -211,8 +211,8 @@ func TestWatchSeesChmod(t *testing.T) {
 	assert.Len(t, p.applied, 2, "told as loaded, and not applied again")
 }
 
-// Rewriting in place as fast as possible shows only whole files (sentinel-golang's showed no rules
-// in between) and ends with the last.
+// If a file is rewritten in place as fast as possible, only whole files are applied, and finally the
+// last. (sentinel-golang's watcher applied empty sets in between.)
 func TestWatchStorm(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, rulesOfSize(1))

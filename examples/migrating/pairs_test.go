@@ -69,8 +69,8 @@ func TestRateAllow(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	now, refused := start, 0
 	for i := range 20_000 {
-		// Whole milliseconds plus a microsecond: never the instant of a new token, where one rounds
-		// a float and the other a nanosecond.
+		// Each step is whole milliseconds plus a microsecond, so it never hits the instant of a new
+		// token, where one rounds a float and the other a nanosecond.
 		step := time.Duration(random.IntN(17))*time.Millisecond + time.Microsecond
 		now = now.Add(step)
 		clock.Advance(step)
@@ -164,8 +164,8 @@ func TestGobreaker(t *testing.T) {
 	})
 }
 
-// Windows of gobreaker start with each state, ours follow the clock, so the comparison stays within
-// one.
+// Windows of gobreaker start with each state while ours follow the clock, so the comparison stays
+// within one window.
 func TestGobreakerByRatio(t *testing.T) {
 	for failed, opens := range map[int]bool{11: false, 12: true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -74,7 +74,7 @@ func TestGroupsOfAPath(t *testing.T) {
 	assert.Empty(t, none.Values("orders"))
 }
 
-// A path belongs to the groups of every reading by routers or by a server behind.
+// A path belongs to the groups of every reading by routers or by a server behind them.
 func TestGroupsOfEncodedPaths(t *testing.T) {
 	made := table(t, []gateway.Group{
 		{ID: "carts", Paths: []gateway.Path{{Path: "/carts/*/items", Match: spec.MatchPath}}},
@@ -123,8 +123,8 @@ func TestGroupsOfEncodedPaths(t *testing.T) {
 	assert.Equal(t, []string{"items"}, made.GroupsOf(&url.URL{Path: "/items", RawPath: "/carts/1/items"}), "a RawPath that isn't the path's")
 }
 
-// If a mux serves a path by a route, the path is in the group of that route's paths, also if it
-// serves the decoded path.
+// If a mux serves a path by a route, the path is in the group of that route's paths, even if it serves
+// the decoded path.
 func FuzzGroupsCoverRoutes(f *testing.F) {
 	for _, target := range []string{"/carts/..%2F1/items", "/carts/1%2f2/items", "/carts/%2e%2e/items", "/carts//1/items", "/carts/%252F/items", "/x/../carts/1/items"} {
 		f.Add(target)
@@ -286,7 +286,7 @@ func TestValues(t *testing.T) {
 	assert.Empty(t, made.Values("other"))
 }
 
-// Hosts arrive in one spelling, however a rule writes them.
+// Hosts have one spelling in calls, regardless of their spelling in rules.
 func TestValuesOfHosts(t *testing.T) {
 	rule := func(value string, match gateway.ValueMatch) gateway.Rule {
 		return gateway.Rule{Route: "r", Param: gateway.Host, Value: value, ValueMatch: match, Threshold: 1}

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { books.Main(m) }
 
-// knowledge holds, for a section, what the linter knows besides the file.
+// knowledge holds, for a section, the linter's knowledge in addition to the file.
 var knowledge = map[string]lint.Options{
 	"PN001": {Seen: &lint.Seen{Resources: []string{"GET /orders", "GET /users/7"}}},
 	"PN003": {Seen: &lint.Seen{Resources: []string{"POST /orders", "GET /orders"}, Contexts: []string{"http"}}},
@@ -78,7 +78,7 @@ func check(t *testing.T, text string, opts lint.Options) (lines string) {
 	return lines
 }
 
-// For each code the page shows a file with exactly the shown findings, and one without any.
+// For each code the page shows a file with exactly the shown findings, and a file without any.
 func TestPage(t *testing.T) {
 	for _, s := range sections(t) {
 		t.Run(s.code, func(t *testing.T) {
@@ -114,8 +114,8 @@ func TestEveryCodeHasASection(t *testing.T) {
 	assert.Equal(t, slices.Compact(want), got)
 }
 
-// Every finding of the linter in the rule files of this repository is true. Those of tests have a
-// few rules that are odd on purpose.
+// Every finding of the linter in the rule files of this repository is true. Test files have a few rules
+// that are odd on purpose.
 func TestRuleFilesOfThisRepository(t *testing.T) {
 	odd := map[string][]string{
 		"rules/testdata/set.json": {"PN011 flow[4]", "PN015 system[2]", "PN017 flow[9]"},
@@ -201,7 +201,7 @@ isolation:
 	assert.Empty(t, lint.Check(p, lint.Options{}))
 }
 
-// Two stars are no pattern here, in any name or path.
+// Two stars are not a pattern here, in any name or path.
 func TestTwoStars(t *testing.T) {
 	const name, path = "is read as the name of one resource: ", "is read as one path: "
 	for text, want := range map[string]string{

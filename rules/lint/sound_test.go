@@ -19,9 +19,9 @@ import (
 	"github.com/penstock-go/penstock/rules/lint"
 )
 
-// An event that the linter reports as impossible does not occur in the engine: removing a rule that
-// never decides changes no decision, a rule that admits nothing admits nothing, a breaker that
-// never opens doesn't. Random rules, random calls.
+// An event that the linter reports as impossible does not occur in the engine, under random rules and
+// calls: removing a rule that never takes effect changes no decision, a rule reported to admit nothing
+// admits nothing, and a breaker reported never to open doesn't open.
 func TestWhatNeverHappens(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 5))
 	met := make(map[string]int)

@@ -65,7 +65,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// No error contains secrets, wherever they came from.
+// No error contains secrets from any source.
 // known bug 154
 func TestErrorsHoldNoSecrets(t *testing.T) {
 	cause := errors.New("cause")
@@ -87,7 +87,7 @@ func TestErrorsHoldNoSecrets(t *testing.T) {
 	assert.False(t, errors.As(err, &outer), "it has the URL")
 }
 
-// The caller's client is used, and not changed.
+// The caller's client is used, but not changed.
 func TestClientOfTheCaller(t *testing.T) {
 	used := 0
 	client := &http.Client{Timeout: time.Minute, Transport: &counted{&used}}
@@ -131,8 +131,8 @@ func (quoting) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("malformed: " + strings.Repeat("x", 10_000))
 }
 
-// Redirects lead to the same host, and never away from TLS. A CheckRedirect of the caller's own
-// decides otherwise.
+// Redirects lead to the same host, and never away from TLS, unless the caller's CheckRedirect allows
+// it.
 func TestRedirects(t *testing.T) {
 	for _, c := range []struct {
 		from, to string
@@ -298,8 +298,8 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// A document is created if there is none, replaced if it is the one that was read, and otherwise
-// left alone.
+// A document is created if there is none, replaced if it has the revision that was read, and
+// otherwise left alone.
 func TestWrite(t *testing.T) {
 	kept := &store{}
 	server := httptest.NewServer(kept)

@@ -24,7 +24,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-// ruleFile returns a rule file of n rules; no part of it is one.
+// ruleFile returns a rule file of n rules; no part of it is a rule file.
 func ruleFile(n int) []byte {
 	text := []byte("flow:\n")
 	for i := range n {
@@ -42,7 +42,7 @@ func whole(set rules.Set) int {
 	return n
 }
 
-// server is a server that behaves as the test says, over any listener.
+// server is a server that behaves as the test requires, over any listener.
 type server struct {
 	mu     sync.Mutex
 	serve  http.HandlerFunc
@@ -102,7 +102,7 @@ func raw(bytes string) http.HandlerFunc {
 	}
 }
 
-// hang writes some bytes and never more, until the client disconnects.
+// hang writes some bytes, and then nothing until the client disconnects.
 func hang(begin string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if begin != "" {
@@ -211,7 +211,7 @@ func (w *watched) apply(set rules.Set) error {
 	return nil
 }
 
-// watch makes a Loader of its own watch the source.
+// watch makes a new Loader watch the source.
 func (w *watched) watch(source *Source, opts rules.SourceOptions) (*rules.Loader, error) {
 	l := rules.NewLoader(w.apply, slog.New(slog.NewTextHandler(w, nil)))
 	l.OnReload(func(r rules.Reload) { w.reloads <- r })
@@ -237,8 +237,8 @@ func (w *watched) noSecrets() {
 	assert.NotContains(w.t, w.log.String(), "canary")
 }
 
-// Against a server on the loopback interface, with any fault: the rules stay, the reason is
-// reported without secrets, and when the server recovers its rules are in force.
+// With any fault of a server on the loopback interface, the rules stay, the reason is reported without
+// secrets, and when the server recovers its rules are in force.
 func TestServersThatMisbehave(t *testing.T) {
 	for _, c := range misbehaviours {
 		t.Run(c.name, func(t *testing.T) {
@@ -297,8 +297,7 @@ func TestServersThatMisbehave(t *testing.T) {
 	}
 }
 
-// A server that is gone altogether leaves the rules in force, and with a cache a program starts all
-// the same.
+// If the server is down, the rules stay in force, and with a cache a program can still start.
 func TestServerThatIsGone(t *testing.T) {
 	s := newServer(good(2))
 	listening := httptest.NewServer(s)
@@ -326,7 +325,7 @@ func TestServerThatIsGone(t *testing.T) {
 	require.Error(t, next(t, w.reloads).Err)
 }
 
-// pipes is a network in memory, for the time of a bubble.
+// pipes is a network in memory, for use in a bubble.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -358,8 +357,8 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// inBubble runs a test with a server of net/http, to which a source is connected in memory, in the
-// time of the bubble.
+// inBubble runs a test in a synctest bubble, with a server of net/http and a source connected to it in
+// memory.
 func inBubble(t *testing.T, serve http.HandlerFunc, test func(t *testing.T, s *server, source *Source, w *watched)) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newPipes()
@@ -374,8 +373,8 @@ func inBubble(t *testing.T, serve http.HandlerFunc, test func(t *testing.T, s *s
 	})
 }
 
-// With the real times: a hanging or dripping server is given up, retried, and used again once it
-// recovers; in an hour only one line is reported, and no rule is lost.
+// With the real timeouts, a hanging or dripping server is given up, retried, and used again once it
+// recovers. In an hour only one line is reported, and no rule is lost.
 // known bug 153
 func TestServersThatMisbehaveForAnHour(t *testing.T) {
 	for _, c := range misbehaviours {
@@ -467,7 +466,7 @@ func TestPolls(t *testing.T) {
 	})
 }
 
-// A server that says when to retry is asked then.
+// A server that sets a time to retry is asked at that time.
 func TestServerSaysWhenToComeAgain(t *testing.T) {
 	inBubble(t, good(2), func(t *testing.T, s *server, source *Source, w *watched) {
 		watcher, err := w.watch(source, rules.SourceOptions{})
