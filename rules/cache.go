@@ -42,7 +42,7 @@ const (
 
 func (c *cache) write(doc cached) error {
 	if _, err := Load(c.path); err == nil { // the path was meant for another file
-		return &FileError{File: c.path, Problem: "is a rule file, which a cache would replace: give the cache a file of its own"}
+		return &FileError{File: c.path, Problem: "is a rule file, which a cache would replace: give the cache a separate file"}
 	}
 	h := hashOf(doc.Data)
 	head, err := json.Marshal(cacheHead{cacheFormat, c.source, doc.Revision, doc.saved, hex.EncodeToString(h[:])})
@@ -50,7 +50,7 @@ func (c *cache) write(doc cached) error {
 		return err
 	}
 	if len(head) >= maxCacheHead {
-		return fmt.Errorf("%s: the name of the source and the revision have %d bytes, the most is %d", c.path, len(head), maxCacheHead-1)
+		return fmt.Errorf("%s: the name of the source and the revision have %d bytes, the maximum is %d", c.path, len(head), maxCacheHead-1)
 	}
 	return replaceFile(c.disk, c.path, nil, 0o600, append(append(head, '\n'), doc.Data...))
 }

@@ -225,7 +225,7 @@ func (d *decoder) structures(n *yaml.Node, path string, into reflect.Value) {
 		return
 	}
 	if len(n.Content) > MaxRules { // no rule has more, and reading them takes memory
-		d.add(placeOf(n), path, "has %d items, the most is %d", len(n.Content), MaxRules)
+		d.add(placeOf(n), path, "has %d items, the maximum is %d", len(n.Content), MaxRules)
 		return
 	}
 	fields := fieldsOf(into.Type().Elem())

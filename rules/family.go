@@ -94,7 +94,7 @@ func (f rulesOf[R]) decode(d *decoder, list *yaml.Node, s *Set) {
 			path = f.key()
 		}
 		if outer := d.wrapped[node]; outer != nil {
-			d.add(placeOf(keyOf(outer, wrapperKey)), path+"."+wrapperKey, "unknown field: only files of Sentinel's dashboards have rules in it; write its keys in its place")
+			d.add(placeOf(keyOf(outer, wrapperKey)), path+"."+wrapperKey, "unknown field: only files from Sentinel's dashboard have rules in it; replace it with its keys")
 			continue
 		}
 		values, ok := d.structure(node, path, reflect.ValueOf(&rule).Elem(), fields)
@@ -128,7 +128,7 @@ func (d *decoder) isList(n *yaml.Node, path string) bool {
 // hasRoom reports whether the file is within the limit of rules, with n the last one.
 func (d *decoder) hasRoom(n *yaml.Node, path string) bool {
 	if d.rules > MaxRules {
-		d.add(placeOf(n), path, "brings the file to %d rules, the most is %d", d.rules, MaxRules)
+		d.add(placeOf(n), path, "brings the file to %d rules, the maximum is %d", d.rules, MaxRules)
 		return false
 	}
 	return true
@@ -223,7 +223,7 @@ func (d *decoder) affords(rule spec.Info, path string, values map[string]*yaml.N
 		return true
 	}
 	d.add(placeOf(values["resource"]), path+".resource",
-		"brings the regular expressions of the file to %d steps, the most is %d", d.patterns, pattern.MaxTotal)
+		"brings the regular expressions of the file to %d steps, the maximum is %d", d.patterns, pattern.MaxTotal)
 	return false
 }
 

@@ -70,7 +70,7 @@ func TestFileErrorWithoutName(t *testing.T) {
 	_, err := Parse("", []byte("flow: 1"))
 	assert.EqualError(t, err, "1:7: flow: must be a list of rules, not 1")
 	_, err = Parse("", make([]byte, MaxFileSize+1))
-	assert.EqualError(t, err, "has 1048577 bytes, the most is 1048576")
+	assert.EqualError(t, err, "has 1048577 bytes, the maximum is 1048576")
 }
 
 // Columns count characters, and a tab is one, wherever it is. YAML's error about a tab is reported at

@@ -32,7 +32,7 @@ func TestParseBoundsPatterns(t *testing.T) {
 	for data, want := range map[string]string{
 		"flow: [{resource: '" + strings.Repeat("a{1000}", 146) + "', regex: true, threshold: 1}]": "r.yaml:1:19: flow[0].resource: " +
 			"the regular expression has 146146 steps when its repetitions are written out; the maximum is 10000: repeat less, or name fewer characters",
-		many.String(): "r.yaml:52:23: flow[50].resource: brings the regular expressions of the file to 51000 steps, the most is 50000",
+		many.String(): "r.yaml:52:23: flow[50].resource: brings the regular expressions of the file to 51000 steps, the maximum is 50000",
 	} {
 		_, err := Parse("r.yaml", []byte(data))
 		assert.EqualError(t, err, want)

@@ -34,7 +34,7 @@ func (d *decoder) readJSON(data []byte) *yaml.Node {
 	r := jsonReader{data: data, at: place{1, 1}}
 	root, ok := r.value()
 	if !ok {
-		d.add(r.at, "", "has too many commas and brackets, up to here %d: the most is %d", r.items, maxItems)
+		d.add(r.at, "", "has too many commas and brackets, up to here %d: the maximum is %d", r.items, maxItems)
 		return nil
 	}
 	return root

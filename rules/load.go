@@ -72,5 +72,5 @@ func checkFile(path string, info os.FileInfo, most int64, who trust) error {
 }
 
 func tooLarge(path string, size, most int64) error {
-	return &FileError{File: path, Problem: fmt.Sprintf("has %d bytes or more, the most is %d", size, most)}
+	return &FileError{File: path, Problem: fmt.Sprintf("has %d bytes or more, the maximum is %d", size, most)}
 }

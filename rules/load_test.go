@@ -43,5 +43,5 @@ func TestLoadRefuses(t *testing.T) {
 
 	require.NoError(t, os.Truncate(path, 10<<30)) // no byte of it is on the disk
 	_, err = Load(path)
-	require.EqualError(t, err, path+": has 10737418240 bytes or more, the most is 1048576")
+	require.EqualError(t, err, path+": has 10737418240 bytes or more, the maximum is 1048576")
 }

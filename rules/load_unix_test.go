@@ -39,7 +39,7 @@ func TestLoadRefusesLinksToDevices(t *testing.T) {
 		"/dev/zero":                  "is not a regular file",
 		filepath.Join(dir, "socket"): "is not a regular file",
 		dir:                          "is a directory, not a file",
-		sparse:                       "has 10737418240 bytes or more, the most is 1048576",
+		sparse:                       "has 10737418240 bytes or more, the maximum is 1048576",
 	} {
 		link := filepath.Join(dir, "rules.yaml")
 		require.NoError(t, os.Symlink(target, link))

@@ -276,7 +276,7 @@ func TestLoaderLaterWins(t *testing.T) {
 		b.has("a 1, b 1, c 2")
 		assert.Empty(t, b.Status().Overrides)
 		all := b.Revisions()
-		assert.Equal(t, []string{"~ flow b: threshold 2 -> 1"}, all[1].Change.Lines(), "of what is in force")
+		assert.Equal(t, []string{"~ flow b: threshold 2 -> 1"}, all[1].Change.Lines(), "relative to the rules in force")
 		assert.Equal(t, "+0 ~0 -1", b.reloads[0].Change.String(), "of the file")
 	})
 }
@@ -467,7 +467,7 @@ func TestLoaderEdit(t *testing.T) {
 		bad := errors.New("no")
 		before := b.applied
 		err := b.Edit(func(loaded Set) (Set, error) {
-			assert.Len(t, loaded.Flow, 11, "those of the file are not to be edited")
+			assert.Len(t, loaded.Flow, 11, "rules of the file must not be edited")
 			loaded.Flow[0].Threshold = 5 // of a copy
 			return Set{}, bad
 		})

@@ -23,7 +23,7 @@ func TestLoadFileThatIsWatched(t *testing.T) {
 	require.NoError(t, m.begin(news{pieceName: pieceName{0, path}, hash: hashOf(data), parsed: parsed, places: at}))
 
 	_, err = l.LoadFile(path)
-	require.NoError(t, err, "what is in force")
+	require.NoError(t, err, "the same rules are in force")
 	write(t, path, rulesOfSize(2))
 	_, err = l.LoadFile(path)
 	require.ErrorAs(t, err, new(*SourceError))

@@ -32,13 +32,13 @@ func (d *decoder) isKubernetes(root *yaml.Node) bool {
 	case kind.Value == "ConfigMap" && (data == nil || data.Kind != yaml.MappingNode || len(data.Content) == 0):
 		d.add(placeOf(keyOf(root, "kind")), "kind", "this is a Kubernetes ConfigMap, and its data is missing: rules are the text under data")
 	case kind.Value == "ConfigMap":
-		d.add(placeOf(data.Content[0]), "data", "this is a Kubernetes ConfigMap: its rules are the text under data, here %s: write that text to a file of its own, or mount the ConfigMap and name the mounted file", someKeys(data))
+		d.add(placeOf(data.Content[0]), "data", "this is a Kubernetes ConfigMap: its rules are the text under data, here %s: write that text to a separate file, or mount the ConfigMap and name the mounted file", someKeys(data))
 	default:
 		at, path, where := keyOf(root, "kind"), "kind", ""
 		if valueOf(root, "spec") != nil {
 			at, path, where = keyOf(root, "spec"), "spec", ", here under spec"
 		}
-		d.add(placeOf(at), path, "this is a Kubernetes object, %s: a rule file has only its rules%s: write them to a file of their own", clip(kind.Value), where)
+		d.add(placeOf(at), path, "this is a Kubernetes object, %s: a rule file has only its rules%s: write them to a separate file", clip(kind.Value), where)
 	}
 	return true
 }
@@ -58,7 +58,7 @@ func (d *decoder) addDapr(root *yaml.Node) {
 			}
 		}
 	}
-	d.add(placeOf(at), "spec.metadata", "this is a Dapr component: its rules are the text of values in spec.metadata%s: write that text to a file of its own", here)
+	d.add(placeOf(at), "spec.metadata", "this is a Dapr component: its rules are the text of values in spec.metadata%s: write that text to a separate file", here)
 }
 
 // isConfiguration reports a file that configures Sentinel.
@@ -95,7 +95,7 @@ func (d *decoder) isAnswer(root *yaml.Node) bool {
 	if valueOf(root, "data") == nil || valueOf(root, "success") == nil && valueOf(root, "code") == nil {
 		return false
 	}
-	d.add(placeOf(keyOf(root, "data")), "data", "this is an answer of Sentinel's dashboard: the rules are the list under data: write that list to a file of its own")
+	d.add(placeOf(keyOf(root, "data")), "data", "this is a response from Sentinel's dashboard: the rules are the list under data: write that list to a separate file")
 	return true
 }
 

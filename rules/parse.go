@@ -147,7 +147,7 @@ func parse(name string, data []byte, opts ParseOptions) (Parsed, places, error) 
 // tree returns the root node of data, or nil after reporting an error.
 func (d *decoder) tree(data []byte) *yaml.Node {
 	if len(data) > MaxFileSize {
-		d.add(place{}, "", "has %d bytes, the most is %d", len(data), MaxFileSize)
+		d.add(place{}, "", "has %d bytes, the maximum is %d", len(data), MaxFileSize)
 		return nil
 	}
 	data = bytes.TrimPrefix(data, []byte("\uFEFF")) // some editors write one

@@ -119,7 +119,7 @@ func TestFilesAsPeopleHaveThemThatAreRefused(t *testing.T) {
 		{"r.json", `[{"app": "shop", "rule": {"resource": "a", "cuont": 1, "count": 2}}]`, `r.json:1:44: [0].rule.cuont: unknown field (did you mean "count"?)`},
 		{"r.json", `[{"app": "shop", "count": 3, "rule": {"resource": "a", "count": 2}}]`, "r.json:1:56: [0].rule.count: is set twice, first at 1:18, to something else: keep one"},
 		{"r.json", `[{"ap": "shop", "rule": {"resource": "a", "count": 2}}]`, `r.json:1:3: [0].ap: unknown field (did you mean "app"?)`},
-		{"r.yaml", "flow:\n  - rule: {resource: a, threshold: 1}\n", "r.yaml:2:5: flow[0].rule: unknown field: only files of Sentinel's dashboards have rules in it; write its keys in its place"},
+		{"r.yaml", "flow:\n  - rule: {resource: a, threshold: 1}\n", "r.yaml:2:5: flow[0].rule: unknown field: only files from Sentinel's dashboard have rules in it; replace it with its keys"},
 
 		{"r.json", `[{"resource": "a", "resourceMode": 0, "count": 1, "intervalUnit": 1}]`, "r.json:1:67: [0].intervalUnit: needs interval, which is missing: write intervalSec"},
 		{"r.json", `[{"resource": "a", "resourceMode": 0, "count": 1, "interval": 1, "intervalUnit": 4}]`, "r.json:1:82: [0].intervalUnit: is 4: use a number from 0 to 3"},
@@ -142,18 +142,18 @@ func TestFilesAsPeopleHaveThemThatAreRefused(t *testing.T) {
 
 		// Files that contain rules somewhere.
 		{"r.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: rules}\ndata:\n  rules.yaml: |\n    flow: []\n",
-			"r.yaml:5:3: data: this is a Kubernetes ConfigMap: its rules are the text under data, here rules.yaml: write that text to a file of its own, or mount the ConfigMap and name the mounted file"},
+			"r.yaml:5:3: data: this is a Kubernetes ConfigMap: its rules are the text under data, here rules.yaml: write that text to a separate file, or mount the ConfigMap and name the mounted file"},
 		{"r.yaml", "kind: ConfigMap\napiVersion: v1\n", "r.yaml:1:1: kind: this is a Kubernetes ConfigMap, and its data is missing: rules are the text under data"},
 		{"r.yaml", "apiVersion: sentinel.example/v1\nkind: FlowRules\nmetadata: {name: rules}\nspec:\n  rules: []\n",
-			"r.yaml:4:1: spec: this is a Kubernetes object, FlowRules: a rule file has only its rules, here under spec: write them to a file of their own"},
+			"r.yaml:4:1: spec: this is a Kubernetes object, FlowRules: a rule file has only its rules, here under spec: write them to a separate file"},
 		{"r.yaml", "apiVersion: dapr.io/v1alpha1\nkind: Component\nspec:\n  type: middleware.http.sentinel\n  metadata:\n    - name: flowRules\n      value: >-\n        []\n",
-			"r.yaml:6:7: spec.metadata: this is a Dapr component: its rules are the text of values in spec.metadata, here flowRules: write that text to a file of its own"},
+			"r.yaml:6:7: spec.metadata: this is a Dapr component: its rules are the text of values in spec.metadata, here flowRules: write that text to a separate file"},
 		{"sentinel.yml", "version: v1\nsentinel:\n  app: {name: shop}\n  log: {dir: /tmp}\n", "sentinel.yml:2:1: sentinel: this configures sentinel-golang, and has no rules: they are in the files that the program's data sources read"},
 		{"r.yaml", "spring:\n  cloud:\n    sentinel:\n      datasource:\n        ds1: {file: {file: 'classpath: flow.json', rule-type: flow}}\n",
 			"r.yaml:4:7: spring.cloud.sentinel.datasource: this configures Spring, and has no rules: they are in the places that its datasources name, here ds1"},
-		{"r.json", `{"success": true, "code": 0, "data": [{"resource": "a", "count": 1}]}`, "r.json:1:30: data: this is an answer of Sentinel's dashboard: the rules are the list under data: write that list to a file of its own"},
+		{"r.json", `{"success": true, "code": 0, "data": [{"resource": "a", "count": 1}]}`, "r.json:1:30: data: this is a response from Sentinel's dashboard: the rules are the list under data: write that list to a separate file"},
 		{"r.yaml", "apiVersion: v1\nkind: ConfigMap\ndata:\n  rules.yaml: |\n    flow: []\n---\napiVersion: v1\nkind: Service\n",
-			"r.yaml:4:3: data: this is a Kubernetes ConfigMap: its rules are the text under data, here rules.yaml: write that text to a file of its own, or mount the ConfigMap and name the mounted file"},
+			"r.yaml:4:3: data: this is a Kubernetes ConfigMap: its rules are the text under data, here rules.yaml: write that text to a separate file, or mount the ConfigMap and name the mounted file"},
 
 		{"r.yaml", "%YAML 3.0\n---\nflow: []\n", "r.yaml:1:1: is YAML 3.0, which is not read: remove this line, or write %YAML 1.2"},
 

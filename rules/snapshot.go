@@ -120,7 +120,7 @@ func ruleFiles(dir string, who trust) (names []string, err error) {
 	case len(names) == 0:
 		return nil, &FileError{File: dir, Problem: "has no rule file (*.yaml, *.yml, *.json)"}
 	case len(names) > maxFiles:
-		return nil, &FileError{File: dir, Problem: fmt.Sprintf("has %d rule files, the most is %d", len(names), maxFiles)}
+		return nil, &FileError{File: dir, Problem: fmt.Sprintf("has %d rule files, the maximum is %d", len(names), maxFiles)}
 	}
 	return names, nil
 }

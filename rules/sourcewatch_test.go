@@ -164,7 +164,7 @@ func TestSourceKeepsTheLastGoodRules(t *testing.T) {
 		{"a key without a value", func(s *store) { s.put("2", []byte("flow:")) }, "store:1:6: flow: has no value: write `flow: []` for no rules"},
 		{"garbage", func(s *store) { s.put("2", []byte("<html>\x00")) }, "store:1:7: "},
 		{"half", func(s *store) { s.put("2", []byte("flow: [{resource: a, thr")) }, "store:1:"},
-		{"too large", func(s *store) { s.put("2", bytes.Repeat([]byte("#"), MaxFileSize+1)) }, "store: has 1048577 bytes, the most is 1048576"},
+		{"too large", func(s *store) { s.put("2", bytes.Repeat([]byte("#"), MaxFileSize+1)) }, "store: has 1048577 bytes, the maximum is 1048576"},
 		{"panics", func(s *store) { s.answer(func(context.Context, string) (Document, error) { panic("oops") }) }, "store: panic: oops"},
 		{"unchanged and not asked", func(s *store) { s.fail(ErrUnchanged) }, ""},
 	} {
@@ -433,7 +433,7 @@ func TestColdStart(t *testing.T) {
 
 				p.answer(c.next)
 				require.ErrorContains(t, start(), c.why)
-				require.Empty(t, p.reloads, "what an error says isn't reported")
+				require.Empty(t, p.reloads, "the text of an error isn't reported")
 
 				opts.StartEmpty = true
 				require.NoError(t, start())
@@ -538,7 +538,7 @@ func TestCacheThatIsNotRight(t *testing.T) {
 			return bytes.Replace(good(t, "store"), []byte(`"saved"`), []byte(`"saves"`), 1)
 		},
 			"is damaged: it doesn't say when it was written"},
-		{"too large", func(t *testing.T) []byte { return append(good(t, "store"), make([]byte, 2<<20)...) }, "bytes or more, the most is"},
+		{"too large", func(t *testing.T) []byte { return append(good(t, "store"), make([]byte, 2<<20)...) }, "bytes or more, the maximum is"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			data := c.data(t)
@@ -593,7 +593,7 @@ func TestCacheIsNoRuleFile(t *testing.T) {
 		after(time.Minute)
 		p.Close()
 		require.Equal(t, []int{2, 3}, p.applied)
-		require.Equal(t, 1, strings.Count(p.log.String(), "is a rule file, which a cache would replace: give the cache a file of its own"))
+		require.Equal(t, 1, strings.Count(p.log.String(), "is a rule file, which a cache would replace: give the cache a separate file"))
 		set, err := Load(path)
 		require.NoError(t, err)
 		require.Equal(t, 1, set.Len())

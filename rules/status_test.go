@@ -100,7 +100,7 @@ func TestReloadLogsWhatChanged(t *testing.T) {
 	for _, tt := range []struct{ name, before, after, what string }{
 		{"a threshold", "flow: [{id: orders, resource: GET /orders, threshold: 100}]", "flow: [{id: orders, resource: GET /orders, threshold: 200}]",
 			`change="+0 ~1 -0" what="~ flow orders: threshold 100 -> 200"`},
-		{"fields, and what comes and goes", "flow: [{id: orders, resource: a, threshold: 100}, {resource: old, threshold: 1}]",
+		{"fields, and rules added and removed", "flow: [{id: orders, resource: a, threshold: 100}, {resource: old, threshold: 1}]",
 			"flow: [{id: orders, resource: a, threshold: 100, behavior: throttle}]\nisolation: [{id: room, resource: b, threshold: 5}]",
 			`change="+1 ~1 -1" what="+ isolation room; ~ flow orders: buckets 50 -> 0, behavior reject -> throttle, maxWait 0s -> 500ms; - flow flow:old"`},
 		{"a cluster, which is no rule", "flow: [{id: orders, resource: a, threshold: 1}]",

@@ -191,7 +191,7 @@ func writeValue(src reflect.Value) (*yaml.Node, error) {
 func writeScalar(x any) (*yaml.Node, error) {
 	switch x := x.(type) {
 	case nil:
-		return nil, errors.New("is no text, number or boolean")
+		return nil, errors.New("is not text, a number or a boolean")
 	case string:
 		return writeValue(reflect.ValueOf(x))
 	case float64:

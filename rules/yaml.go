@@ -97,7 +97,7 @@ func (d *decoder) checkYAML(data []byte) (ok bool) {
 		last = r
 	}
 	if items > maxItems {
-		d.add(place{}, "", "has %d lines, commas, brackets and so on, the most is %d", items, maxItems)
+		d.add(place{}, "", "has %d lines, commas, brackets and so on, the maximum is %d", items, maxItems)
 		return false
 	}
 	return true

@@ -87,7 +87,7 @@ func TestProgress(t *testing.T) {
 	c := &command{streams: streams{err: null, env: func(string) string { return "" }, now: func() time.Time { return now }}}
 	p := c.progress("playing")
 	p.at(0.1)
-	assert.False(t, p.visible, "work that is over soon shows nothing")
+	assert.False(t, p.visible, "short work shows nothing")
 	now = now.Add(progressAfter)
 	p.at(0.2)
 	assert.True(t, p.visible)

@@ -194,7 +194,7 @@ func TestTopSortsAndFinds(t *testing.T) {
 	assert.Contains(t, s.text(), "find: QL")
 	assert.Equal(t, "sql orders.select", names())
 	s.press("enter", "t")
-	assert.Equal(t, "machine-root, http, GET /orders, sql orders.select", names(), "with what is above it")
+	assert.Equal(t, "machine-root, http, GET /orders, sql orders.select", names(), "with its ancestors")
 	s.press("/", "n", "o", "n", "e", "enter")
 	assert.Contains(t, s.text(), "no resource has this name")
 	s.press("down", "enter", "esc")

@@ -142,7 +142,7 @@ func TestReadersBeyondTheBoundsAreTurnedAway(t *testing.T) {
 	within(1, func() {
 		made := d.made
 		refused()
-		require.Equal(t, made, d.made, "what probably has no room is not even made")
+		require.Equal(t, made, d.made, "a copy that probably has no room is not even made")
 	})
 	size = 1
 	within(2, func() {})

@@ -133,7 +133,7 @@ func checkKilled(t *testing.T, dir string, first, last int64) (next int64) {
 		require.Equal(t, Row{At: row.At, Resource: fmt.Sprint("orders_", second%5), Pass: passes(second), Complete: passes(second)}, row)
 		next++
 	}
-	require.Greater(t, next, last, "a second is missing that was over")
+	require.Greater(t, next, last, "a completed second is missing")
 	require.LessOrEqual(t, next, last+3)
 
 	files, err := list(dir, "shop-metrics.log")

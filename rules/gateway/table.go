@@ -50,7 +50,7 @@ func NewTable(groups []Group, rules []Rule) (*Table, error) {
 	size := 0
 	for i, g := range groups {
 		if size += g.size(); size > pattern.MaxTotal {
-			return nil, fmt.Errorf("groups[%d] %q brings the regular expressions to %d steps, the most is %d", i, g.ID, size, pattern.MaxTotal)
+			return nil, fmt.Errorf("groups[%d] %q brings the regular expressions to %d steps, the maximum is %d", i, g.ID, size, pattern.MaxTotal)
 		}
 		t.names = append(t.names, g.ID)
 		for _, p := range g.Paths {
@@ -115,7 +115,7 @@ func (t *Table) addValue(r Rule, size *int) error {
 			return spec.BadField("value", "%v", err)
 		}
 		if *size += more; *size > pattern.MaxTotal {
-			return spec.BadField("value", "brings the regular expressions to %d steps, the most is %d", *size, pattern.MaxTotal)
+			return spec.BadField("value", "brings the regular expressions to %d steps, the maximum is %d", *size, pattern.MaxTotal)
 		}
 	}
 	t.values[target] = append(t.values[target], v)

@@ -31,7 +31,7 @@ func (l *linter) flows() {
 			l.coarse(family, i, r.Buckets)
 		}
 		if r.Behavior == flow.TokenBucket && r.Burst == 0 && r.Threshold > r.Interval.Seconds() {
-			l.add("PN021", Notice, family, i, "behavior", "without a burst the bucket holds one token: calls pass one by one, at least %v apart, and one that comes a little early is refused; add burst", distance(r.Interval, r.Threshold))
+			l.add("PN021", Notice, family, i, "behavior", "without a burst the bucket holds one token: calls pass one by one, at least %v apart, and a call that is slightly early is refused; add burst", distance(r.Interval, r.Threshold))
 		}
 		if r.MemoryThreshold != 0 && r.HighMemory == flow.Share(1) {
 			l.add("PN017", Notice, family, i, "highMemory", "a share of 1 is all of the memory: a process is killed before it gets there, so memoryThreshold never holds; use 0.9, say")
@@ -62,7 +62,7 @@ func (l *linter) warmUp(i int, r flow.Rule) {
 	tokens := 2 * r.WarmUpPeriod.Seconds() * perSecond / float64(1+r.ColdFactor) // between cold and warm
 	switch {
 	case r.Behavior == flow.WarmUp && r.Threshold < 2:
-		l.add("PN008", Warning, "flow", i, "threshold", "a threshold of %v is one call an interval cold as well as warm: there is nothing to warm up", r.Threshold)
+		l.add("PN008", Warning, "flow", i, "threshold", "a threshold of %v admits one call per interval, cold or warm: the warm-up has no effect", r.Threshold)
 	case tokens < 1:
 		l.add("PN008", Warning, "flow", i, "warmUpPeriod", "at %v calls per second, a warm-up of %v ends with the first call: make warmUpPeriod longer, or leave out the warm-up", float32(perSecond), r.WarmUpPeriod)
 	case r.Behavior == flow.WarmUp && r.WarmUpPeriod < r.Interval:

@@ -171,7 +171,7 @@ const worst = 5
 func Log(log *slog.Logger, found []Finding) {
 	found = slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return f.Severity != Warning })
 	for _, f := range found[:min(len(found), worst)] {
-		log.Warn("penstock: a rule may not work as intended, see docs/lint.md", "code", f.Code, "at", f.Place.Error())
+		log.Warn("penstock: a rule may not work as intended; see docs/lint.md", "code", f.Code, "at", f.Place.Error())
 	}
 	if more := len(found) - worst; more > 0 {
 		log.Warn("penstock: more rules may not work as intended; penstock check lists all", "rules", more)

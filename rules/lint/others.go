@@ -39,7 +39,7 @@ func (l *linter) hotspots() {
 		}
 		l.waits(family, i, r.Threshold > 0 && r.Behavior == hotspot.Throttle, r.MaxWait, distance(r.Interval, r.Threshold))
 		if r.Behavior == hotspot.TokenBucket && r.Burst == 0 && r.Threshold > r.Interval.Seconds() {
-			l.add("PN021", Notice, family, i, "behavior", "without a burst the bucket of a value holds one token: its calls pass one by one, at least %v apart, and one that comes a little early is refused; add burst", distance(r.Interval, r.Threshold))
+			l.add("PN021", Notice, family, i, "behavior", "without a burst the bucket of a value holds one token: its calls pass one by one, at least %v apart, and a call that is slightly early is refused; add burst", distance(r.Interval, r.Threshold))
 		}
 		if l.opts.Seen != nil && slices.ContainsFunc(l.opts.Seen.Rules, withoutValue(r)) {
 			l.add("PN004", Warning, family, i, argument(r), "calls don't pass the argument that the rule limits, so %s: pass it with api.Param or api.Args", map[hotspot.Missing]string{
@@ -212,7 +212,7 @@ func (l *linter) breaker(family string, i int, r breaker.Rule) {
 	for _, j := range l.list("flow").about(r.Resource) {
 		f := l.set.Flow[j]
 		if n := most(f, r.Interval); everybody(f) && n > 0 && n < need {
-			l.add("PN010", Warning, family, i, field, "the breaker never opens: it needs %v calls in %v, and %s admits at most %v; lower what it needs, or make interval at least %v", need, r.Interval, l.at("flow", j), n, enough(f, need))
+			l.add("PN010", Warning, family, i, field, "the breaker never opens: it needs %v calls in %v, and %s admits at most %v; lower that number, or make interval at least %v", need, r.Interval, l.at("flow", j), n, enough(f, need))
 			return
 		}
 	}

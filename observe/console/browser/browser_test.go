@@ -382,7 +382,7 @@ func TestManyResourcesAndHostileNames(t *testing.T) {
 	s.until(`document.querySelectorAll("#resources .uplot").length > 10`)
 	var charts int
 	s.run(chromedp.Evaluate(`document.querySelectorAll("#resources .uplot").length`, &charts))
-	assert.Less(t, charts, 300, "only what is on the screen is drawn")
+	assert.Less(t, charts, 300, "only visible charts are drawn")
 
 	s.run(chromedp.SendKeys("#search", "items/0777"))
 	s.until(`document.querySelectorAll("#resources tbody tr").length === 1`)

@@ -248,7 +248,7 @@ func TestSeriesAreCapped(t *testing.T) {
 	require.Positive(t, g.Nodes().Evict(clock.Now()))
 	call(t, g, clock, "new", 1, nil)
 	all := sums(t, c, "penstock_entries_total")
-	assert.Equal(t, map[string]float64{"new": 1, "__other__": last}, all, "there is room again, and what others counted stays")
+	assert.Equal(t, map[string]float64{"new": 1, "__other__": last}, all, "there is room again, and the others' counts stay")
 }
 
 // A scrape succeeds, and labels are short, under any names.

@@ -78,7 +78,7 @@ func (c Config) check() (checked, error) {
 	case full.at.Addr().IsLoopback():
 		full.AllowFrom = loopback
 	default:
-		return full, fmt.Errorf("penstock: Address is %q, which other machines can reach, and the command API has no users: set AllowFrom", c.Address)
+		return full, fmt.Errorf("penstock: Address is %q, which other machines can reach, and the command API has no authentication: set AllowFrom", c.Address)
 	}
 	for _, p := range full.AllowFrom {
 		if !p.IsValid() {

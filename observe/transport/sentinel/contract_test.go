@@ -218,7 +218,7 @@ func TestDashboardFetchesMetrics(t *testing.T) {
 	}
 	l.call(1, 0, "GET /orders", "")
 	now := start.Add(40 * time.Second)
-	assert.Empty(t, ask(now, now.Add(time.Second)), "a second that isn't over")
+	assert.Empty(t, ask(now, now.Add(time.Second)), "a second that hasn't ended")
 }
 
 func TestMetric(t *testing.T) {

@@ -77,9 +77,9 @@ func New(address string, cfg Config) (*Source, error) {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, errors.New("httpsource: write an http or https URL with a host, as in https://config.internal/r.yaml")
 	case cfg.Poll != 0 && (cfg.Poll < leastPoll || cfg.Poll > mostPoll):
-		return nil, fmt.Errorf("httpsource: Poll is %v, the least is %v and the most %v", cfg.Poll, leastPoll, mostPoll)
+		return nil, fmt.Errorf("httpsource: Poll is %v, the minimum is %v and the maximum %v", cfg.Poll, leastPoll, mostPoll)
 	case cfg.Timeout != 0 && cfg.Timeout < leastTimeout:
-		return nil, fmt.Errorf("httpsource: Timeout is %v, the least is %v", cfg.Timeout, leastTimeout)
+		return nil, fmt.Errorf("httpsource: Timeout is %v, the minimum is %v", cfg.Timeout, leastTimeout)
 	}
 	s := &Source{
 		name:    cfg.Name,

@@ -33,10 +33,10 @@ func TestNewRefuses(t *testing.T) {
 		{"https:///rules.yaml", Config{}, "write an http or https URL with a host"},
 		{"http://user:canary%zz@host/", Config{}, "write an http or https URL with a host"},
 		{"http://user:cana/ry@host/", Config{}, "write an http or https URL with a host"},
-		{"http://host", Config{Poll: time.Millisecond}, "Poll is 1ms, the least is 1s and the most 24h0m0s"},
-		{"http://host", Config{Poll: 1 << 62}, "and the most 24h0m0s"},
-		{"http://host", Config{Poll: -1}, "Poll is -1ns, the least is 1s"},
-		{"http://host", Config{Timeout: time.Millisecond}, "Timeout is 1ms, the least is 10ms"},
+		{"http://host", Config{Poll: time.Millisecond}, "Poll is 1ms, the minimum is 1s and the maximum 24h0m0s"},
+		{"http://host", Config{Poll: 1 << 62}, "and the maximum 24h0m0s"},
+		{"http://host", Config{Poll: -1}, "Poll is -1ns, the minimum is 1s"},
+		{"http://host", Config{Timeout: time.Millisecond}, "Timeout is 1ms, the minimum is 10ms"},
 	} {
 		s, err := New(c.address, c.cfg)
 		require.ErrorContains(t, err, c.why, c.address)

@@ -46,8 +46,8 @@ var badFiles = []badFile{
 	{name: "cut within a character", data: "flow: [] # \xe2\x82", at: "1:12", says: "is not UTF-8 text: the byte 0xe2"},
 
 	// Too much.
-	{name: "huge", data: strings.Repeat("#\n", rules.MaxFileSize), at: "0:0", says: "the most is"},
-	{name: "too many rules", data: "flow: [" + strings.Repeat("{}, ", rules.MaxRules+1) + "]\n", at: "1:7", says: "flow: brings the file to 10001 rules, the most is"},
+	{name: "huge", data: strings.Repeat("#\n", rules.MaxFileSize), at: "0:0", says: "the maximum is"},
+	{name: "too many rules", data: "flow: [" + strings.Repeat("{}, ", rules.MaxRules+1) + "]\n", at: "1:7", says: "flow: brings the file to 10001 rules, the maximum is"},
 	{name: "too many lines", data: strings.Repeat("\n", 200_000) + "flow: []\n", at: "0:0", says: "lines, commas"},
 
 	// Not YAML.
