@@ -74,7 +74,7 @@ func TestFileErrorWithoutName(t *testing.T) {
 }
 
 // Columns count characters, and a tab is one, wherever it is. YAML's error about a tab is reported at
-// the tab's position.
+// its position.
 // known bug 135
 func TestPlacesBesideTabs(t *testing.T) {
 	for data, want := range map[string]string{
