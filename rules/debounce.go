@@ -6,7 +6,7 @@ import "time"
 type debounce struct {
 	quiet, longest time.Duration
 	timer          *time.Timer
-	first          time.Time // time of the first touch; zero while at rest
+	first          time.Time // time of the first touch; zero while idle
 }
 
 func newDebounce(quiet, longest time.Duration) *debounce {

@@ -17,10 +17,10 @@ type Dialect uint8
 
 // The dialects.
 const (
-	Detect       Dialect = iota // the one that the file's keys indicate
-	Native                      // that of Penstock
-	SentinelJava                // that of alibaba/Sentinel for Java: FlowRule, DegradeRule and so on
-	SentinelGo                  // that of sentinel-golang
+	Detect       Dialect = iota // the dialect that the file's keys indicate
+	Native                      // Penstock's dialect
+	SentinelJava                // the dialect of alibaba/Sentinel for Java: FlowRule, DegradeRule and so on
+	SentinelGo                  // the dialect of sentinel-golang
 	dialects
 )
 
@@ -128,7 +128,7 @@ func signs(root *yaml.Node) (all []sign) {
 		for i := 0; i < len(root.Content); i += 2 {
 			key, value := root.Content[i], root.Content[i+1]
 			note(key, speakersOfList(key.Value))
-			rule(value) // one object in place of a list
+			rule(value) // one object instead of a list
 			if value.Kind == yaml.SequenceNode {
 				for _, item := range value.Content {
 					rule(item)

@@ -21,11 +21,11 @@ type family interface {
 	key() string                                     // its key in the file
 	fieldKeys() []string                             // the keys of its rules
 	count(s *Set) int                                // the number of its rules in s
-	bare(s *Set) bool                                // a file has those of s as a mapping, not in a list
+	bare(s *Set) bool                                // a file has its rules as a mapping, not in a list
 	shared(s *Set) bool                              // whether a cluster shares limits of its rules in s
 	own(s *Set)                                      // replaces its rules in s with copies
 	decode(d *decoder, list *yaml.Node, s *Set)      // reads its rules into s
-	encode(s *Set, first, n int) (*yaml.Node, error) // writes up to n of its rules in s, from first on
+	encode(s *Set, first, n int) (*yaml.Node, error) // writes up to n of its rules in s, starting at first
 	diff(old, new *Set, c *Change)                   // adds the differences to c
 	warn(s *Set, to []string) []string               // appends its warnings; see [Set.Warnings]
 	name(s, named *Set) error                        // its rules with their IDs written out; see content
@@ -39,8 +39,8 @@ type family interface {
 // rulesOf is the family whose rules are of type R, a struct with yaml keys.
 type rulesOf[R spec.Rule] struct {
 	kind       core.Kind
-	list       string // the key, if the rules are of no family
-	single     bool   // there is at most one, which a file has outside a list
+	list       string // the key, if the rules don't belong to a family
+	single     bool   // there is at most one, outside a list in the file
 	in         func(*Set) *[]R
 	normalized func(R) (R, error)
 	build      func(*engine.SnapshotBuilder, []R) error

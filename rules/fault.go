@@ -20,7 +20,7 @@ type FileError struct {
 	Line    int    // from 1; 0 for the whole file
 	Column  int    // from 1, in characters, counting a tab as one
 	Path    string // the field, as in "flow[0].threshold"; "" for the whole file
-	Problem string // what is wrong and what to do about it
+	Problem string // the problem, and what to do about it
 }
 
 // Error returns file:line:column: path: problem.

@@ -14,7 +14,7 @@ type member struct {
 	ctx      context.Context
 	end      context.CancelFunc
 	listener func(Reload)
-	names    []string // that no other member may have
+	names    []string // no other member may have the same
 
 	// Guarded by the Loader, like its own fields.
 	begun   bool
@@ -42,7 +42,7 @@ type piece struct {
 	member   *member
 	wanted   *content  // its latest content, or nil if it has none or it is unknown
 	good     *content  // its content in force
-	left     bool      // its file has left the directory
+	left     bool      // its file was removed from the directory
 	yields   bool      // to a source with its name
 	dir      bool      // it is a directory
 	taken    time.Time // time of the last read

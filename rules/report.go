@@ -36,7 +36,7 @@ type Status struct {
 	Watching    bool      // it has not ended; of all, some have not
 	OK          bool      // the last read was loaded; of all, every one was
 	Polling     bool      // the system doesn't report changes; files are read every few seconds
-	Hash        string    // of the content in force; of all, that of the revision
+	Hash        string    // of the content in force; of all, the revision's
 	Revision    string    // the source's name of the content; "" for a file, and for all
 	Cached      time.Time // when that was written to the cache that it is from; zero if it is not, and for all
 	Confirmed   time.Time // when the source was last seen to have it; of all, the earliest

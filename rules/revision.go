@@ -21,7 +21,7 @@ type Revision struct {
 	Sources   []string   // that changed, or are gone
 	Change    Change     // of the rules in force, from the revision before
 	Rules     int        // in force
-	Overrides []Override // in force, see [Loader.AllowOverrides]
+	Overrides []Override // in force; see [Loader.AllowOverrides]
 }
 
 // String returns the revision in one line, as in "7 6b3d0f9a51c2 +1 ~0 -0 rules.yaml".
@@ -32,7 +32,7 @@ func (r Revision) String() string {
 // kept is a revision and the contents that it combines.
 type kept struct {
 	Revision
-	pieces []keptPiece // those with rules, in their order
+	pieces []keptPiece // the contents with rules, in their order
 }
 
 type keptPiece struct {

@@ -21,7 +21,7 @@ func suggestion(key string, names []string) string {
 // editDistance returns the minimum number of bytes to insert, delete, replace or swap with their
 // neighbor to turn a into b, without editing a byte twice (optimal string alignment).
 func editDistance(a, b string) int {
-	d := make([][]int, len(a)+1) // d[i][j] is that of a[:i] and b[:j]
+	d := make([][]int, len(a)+1) // d[i][j] is the distance of a[:i] and b[:j]
 	for i := range d {
 		d[i] = make([]int, len(b)+1)
 		d[i][0] = i

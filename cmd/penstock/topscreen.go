@@ -129,7 +129,7 @@ func (m top) body() []string {
 
 // columns returns the widths of names and of bars.
 func (m top) columns() (name, sparks int) {
-	figures := 31 // columns of figures, including blanks and the selection mark
+	figures := 31 // columns of counts, including blanks and the selection mark
 	if m.frame.resources.Percentiles {
 		figures += 7
 	}

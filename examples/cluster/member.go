@@ -53,7 +53,7 @@ func member(text string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer guard.Close() // hands back unspent units, and leaves the cluster
+	defer guard.Close() // returns unspent units and leaves the cluster
 	if err := guard.LoadRules(api.RuleSet{Flow: []flow.Rule{{
 		ID: "orders", Resource: "orders", Threshold: limit, // of all processes together
 		Cluster: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Local},

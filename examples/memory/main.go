@@ -38,7 +38,7 @@ func run(w io.Writer) error {
 		Threshold:       100,             // per second, while
 		LowMemory:       flow.Share(0.5), // at most half of the limit is used
 		HighMemory:      flow.Share(0.9),
-		MemoryThreshold: 10, // from nine tenths on
+		MemoryThreshold: 10, // at nine tenths or more
 	}}})
 	if err != nil {
 		return err

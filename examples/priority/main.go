@@ -69,7 +69,7 @@ func run(w io.Writer) error {
 	say("... has waited for the next bucket: %t", passed)
 	say("12 calls: %d pass, for one of the 10 was borrowed", burst())
 
-	clock.SetSleep(api.SleepPark) // from here on, calls wait until the clock advances
+	clock.SetSleep(api.SleepPark) // after this, calls wait until the clock advances
 	calls := []string{"newsletter 1", "newsletter 2", "newsletter 3", "receipt 1", "receipt 2"}
 	left := make(chan string, len(calls)+1)
 	ctx, cancel := context.WithCancel(context.Background()) // like a request's context

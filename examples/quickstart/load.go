@@ -20,8 +20,8 @@ type stream struct {
 	rate   int    // requests per second
 
 	offered atomic.Int64 // due
-	passed  atomic.Int64 // answered 200
-	blocked atomic.Int64 // answered 429
+	passed  atomic.Int64 // status 200
+	blocked atomic.Int64 // status 429
 	failed  atomic.Int64 // anything else
 	unsent  atomic.Int64 // due, but no worker was free
 }

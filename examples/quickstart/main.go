@@ -41,7 +41,7 @@ func main() {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program immediately
 
 	s := settings{out: os.Stdout, terminal: isTerminal(os.Stdout), seconds: 10}
 	if *serve {
@@ -57,7 +57,7 @@ func main() {
 type settings struct {
 	out      io.Writer
 	terminal bool   // out can show a progress line
-	rules    string // the rule file; "" means the one that comes with the program
+	rules    string // the rule file; "" means the embedded one
 	seconds  int    // duration of the load; 0 means until the context ends
 }
 

@@ -22,7 +22,7 @@ type JavaGateway struct {
 	ControlBehavior      int        `yaml:"controlBehavior,omitempty"` // 2 throttle, otherwise reject
 	Burst                int        `yaml:"burst,omitempty"`
 	MaxQueueingTimeoutMs int        `yaml:"maxQueueingTimeoutMs,omitempty"`
-	ParamItem            *JavaParam `yaml:"paramItem,omitempty"` // nil: all requests share the limit
+	ParamItem            *JavaParam `yaml:"paramItem,omitempty"` // nil means that all requests share the limit
 	ClusterMode          bool       `yaml:"clusterMode,omitempty"`
 
 	// The dashboard writes these instead of IntervalSec; Sentinel's library ignores them.

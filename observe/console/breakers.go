@@ -16,7 +16,7 @@ type breakerChange struct {
 	Resource string        `json:"resource"`
 	From     breaker.State `json:"from"`
 	To       breaker.State `json:"to"`
-	Value    float64       `json:"value"` // the value that tripped it, see breaker.Change
+	Value    float64       `json:"value"` // the value that tripped it; see breaker.Change
 	Why      string        `json:"why"`
 }
 

@@ -17,7 +17,7 @@ const (
 	frameTime   = 5 * time.Second
 	frameBuffer = 4
 	maxReported = 100 // breaker changes, and bursts, in one frame
-	restSeconds = 5   // without refusals, after which the next is a burst
+	restSeconds = 5   // without refusals, after which the next refusal begins a burst
 	settling    = 20 * time.Millisecond
 )
 

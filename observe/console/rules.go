@@ -212,7 +212,7 @@ func (c *console) rulesOf(name string, all []rule) []rule {
 		if at < 0 {
 			i := slices.IndexFunc(all, func(r rule) bool { return r.Kind == x.Kind && r.ID == x.ID })
 			if i < 0 {
-				return // a slot of the program's own
+				return // a custom slot
 			}
 			at, found = len(found), append(found, all[i])
 		}
@@ -303,7 +303,7 @@ func (c *console) ruleReply() rulesReply {
 	}
 	index := make(map[ruleName]*rule, len(answer.Rules))
 	ofAll := make(map[*rule]bool)
-	var names []string // names in rules first, others while there is room
+	var names []string // names in rules first, then others while there is room
 	for i := range answer.Rules {
 		r := &answer.Rules[i]
 		index[ruleName{r.Kind.String(), r.ID}] = r

@@ -23,7 +23,7 @@ const (
 	headerSize  = 8 << 10
 	bodySize    = 1 << 20
 	unreadTime  = time.Second // to send a body that is not read, since the request is refused
-	maxRequests = 32          // being answered
+	maxRequests = 32          // being served
 	maxBodies   = 8           // being read, before that
 	spareConns  = 64          // in addition to those of streams
 	endTime     = time.Second
@@ -105,8 +105,8 @@ type bounded struct {
 	room chan struct{}
 
 	mu      sync.Mutex
-	idle    []*boundedConn // the longest idle first
-	waiting bool           // a connection needs a place
+	idle    []*boundedConn // the one that is idle longest first
+	waiting bool           // a connection waits to be accepted
 }
 
 func newBounded(l net.Listener, most int) *bounded {

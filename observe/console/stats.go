@@ -69,7 +69,7 @@ type history struct {
 // reader reads nodes as of one time.
 type reader struct {
 	now     int64
-	end     int64 // begin of the current second
+	end     int64 // beginning of the current second
 	scratch []stat.Bucket[stat.Counts]
 }
 

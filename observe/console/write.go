@@ -97,7 +97,7 @@ func (c *console) serveApply(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c.unread.add(len(body)) // whether there is room or not: the rules have changed
+	c.unread.add(len(body)) // even if there is no room: the rules have changed
 	return c.write(w, body)
 }
 

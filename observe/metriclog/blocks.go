@@ -30,7 +30,7 @@ import (
 // many kinds are kept. The zero value is ready to use.
 type Blocks struct {
 	shards   [blockShards]blockShard
-	unlisted atomic.Int64 // units that found no place
+	unlisted atomic.Int64 // units for which there was no room
 }
 
 // Chain returns the standard chain with a Blocks slot. A Guard with this chain has a block log in
@@ -145,7 +145,7 @@ type blockFile struct {
 	maxBytes int64
 	maxFiles int
 	location *time.Location
-	touched  func(what, path string) // reports that others have touched a file
+	touched  func(what, path string) // reports that another process has touched a file
 
 	file *os.File
 	size int64
@@ -203,7 +203,7 @@ func (k *blockKey) append(b []byte, location *time.Location, n int64) []byte {
 // write appends lines in one write, to a new file if this one would become too large. If that
 // fails, the lines are lost, and no part of them remains.
 func (f *blockFile) write(lines []byte) error {
-	if f.file != nil { // others may write to it, remove it, or truncate it
+	if f.file != nil { // other processes may write to it, remove it, or truncate it
 		size, there := sizeOf(f.file)
 		if f.size = size; !there {
 			f.touched("removed or renamed", f.path)

@@ -16,14 +16,14 @@ import (
 // Config sets the location and the size of the logs. The zero value has Sentinel's defaults:
 // ~/logs/csp, and 8 files of 50 MiB.
 type Config struct {
-	Dir      string // created if missing; "" is logs/csp in the user's home
-	App      string // first part of the file names; "" is the program's name
+	Dir      string // created if missing; "" means logs/csp in the user's home
+	App      string // first part of the file names; "" means the program's name
 	PID      bool   // add the process ID to file names, for several processes in one directory
-	MaxBytes int64  // of one file of the metric log; 0 is 50 MiB, the minimum 1 KiB
-	MaxFiles int    // of the metric log, without the indexes; 0 is 8
+	MaxBytes int64  // of one file of the metric log; 0 means 50 MiB, the minimum 1 KiB
+	MaxFiles int    // of the metric log, without the indexes; 0 means 8
 
-	BlockBytes int64 // of one file of the block log; 0 is 300 MiB, the minimum 1 KiB
-	BlockFiles int   // of the block log; 0 is 3
+	BlockBytes int64 // of one file of the block log; 0 means 300 MiB, the minimum 1 KiB
+	BlockFiles int   // of the block log; 0 means 3
 
 	// Location is the time zone of dates and days; nil means time.Local.
 	Location *time.Location
@@ -133,7 +133,7 @@ func (l *Log) ring() {
 	if l.ended {
 		return
 	}
-	defer func() { // a panic of a user's clock must end neither the process nor the log
+	defer func() { // a panic in the user's clock must end neither the process nor the log
 		if reason := recover(); reason != nil {
 			l.warnLocked(fmt.Errorf("recovered from a panic: %v", reason))
 			l.stop = clocks.Alarm(l.guard.Config().Clock, time.Second, l.ring)
@@ -204,7 +204,7 @@ type output struct {
 	maxBytes  int64
 	maxFiles  int
 
-	touched func(what, path string) // reports that others have touched a file
+	touched func(what, path string) // reports that another process has touched a file
 
 	day     string // of the file, "" without one
 	data    *os.File

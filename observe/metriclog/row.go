@@ -11,8 +11,8 @@ import (
 
 // Row holds the counts of one resource in one second.
 type Row struct {
-	At        time.Time     // begin of the second
-	Resource  string        // as written in a file: see [Row.Append]
+	At        time.Time     // beginning of the second
+	Resource  string        // as written in a file; see [Row.Append]
 	Pass      int64         // units admitted
 	Block     int64         // units refused
 	Complete  int64         // units completed, with or without an error

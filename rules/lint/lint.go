@@ -70,7 +70,7 @@ type Options struct {
 // after some traffic.
 type Seen struct {
 	Resources []string         // that calls asked for
-	Contexts  []string         // in which calls came
+	Contexts  []string         // that calls used
 	Inbound   bool             // a call was inbound
 	Rules     []core.RuleStats // the stats of each rule
 }
