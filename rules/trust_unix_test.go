@@ -36,7 +36,7 @@ func TestDirectoryThatTheKubeletMade(t *testing.T) {
 	}{
 		"as it is":            {func(string) error { return nil }, true},
 		"with something else": {func(dir string) error { return os.WriteFile(filepath.Join(dir, "readme.txt"), nil, 0o644) }, true},
-		"a file beside it": {func(dir string) error {
+		"another file in the directory": {func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "b.yaml"), []byte("flow: []"), 0o644)
 		}, false},
 		"a link elsewhere": {func(dir string) error { return os.Symlink("/etc/b.yaml", filepath.Join(dir, "b.yaml")) }, false},

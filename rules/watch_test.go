@@ -77,7 +77,7 @@ func TestWatchSees(t *testing.T) {
 		},
 		"swap the directory": func(t *testing.T, path string, data []byte) {
 			dir := filepath.Dir(path)
-			next, err := os.MkdirTemp(filepath.Dir(dir), "next") //nolint:usetesting // it must lie beside dir
+			next, err := os.MkdirTemp(filepath.Dir(dir), "next") //nolint:usetesting // it must be next to dir
 			require.NoError(t, err)
 			write(t, filepath.Join(next, filepath.Base(path)), data)
 			require.NoError(t, os.Rename(dir, next+".old"))
