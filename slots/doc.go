@@ -1,5 +1,6 @@
-// Package slots provides the chain of slots and the types for custom slots. Only [Default] defines
-// the order; each of the library's slots is thin and leaves the work to its family's package.
+// Package slots provides the chain of slots and the types for custom slots. Programs without slots
+// of their own don't import it. Only [Default] defines the order; each of the library's slots is
+// thin and leaves the work to its family's package.
 //
 // A custom slot has a name, plays one or more roles, and sees the call as a [Call]:
 //

@@ -77,7 +77,7 @@ func leasesScript(s *scenario) script {
 			epoch++
 			return ended
 		},
-		"next":  func() string { return span(l.changesAt()).String() },
+		"next": func() string { return span(l.changesAt()).String() },
 	}
 }
 

@@ -16,4 +16,6 @@
 //
 // Names of resources, contexts and callers may come from outside. In text, terminal control
 // characters are escaped and long names are cut, so each node is on a single line.
+//
+// The page docs/metrics.md explains the counts.
 package inspect

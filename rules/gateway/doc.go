@@ -2,4 +2,6 @@
 // limits for a route or a group, as a whole or for each value of a request parameter. Its rules check
 // no calls themselves: each becomes a flow or a hotspot rule when rules are loaded, and a [Table]
 // gives an adapter the groups of a path and the values to pass with a call.
+//
+// The page docs/gateway.md has every field and examples.
 package gateway
