@@ -27,7 +27,7 @@ type membership struct {
 	end    sync.Once
 }
 
-// join returns the membership that a set needs: the current one, if it matches.
+// join returns the membership that a rule set needs: the current one, if it matches.
 func (g *Guard) join(set RuleSet) (*membership, error) {
 	has, left := g.share()
 	switch {

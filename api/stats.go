@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// The methods of this file are for exporters and dashboards. Reading costs the calls nothing, and
+// The methods of this file are for exporters and dashboards. Reading adds no overhead to calls, and
 // makes no copy of the tree, unlike [Guard.Tree].
 
 // Now returns the time of the Guard's clock in nanoseconds since 1970, as the methods of nodes need

@@ -26,7 +26,7 @@ import "github.com/penstock-go/penstock/internal/shared"
 // taken and resumed with the same word. Even so they are unchanged: another number, terms or base
 // means another tally, and the old one is never used again; until only moves forward.
 //
-// A tally has its own cache line, since entering calls read the machine's.
+// A tally has its own cache line, because every Enter reads the machine's cache line.
 type goodTally struct {
 	word   shared.Uint64
 	until  shared.Int64

@@ -221,7 +221,8 @@ func (c *controller) takeContendedLocked(inv *engine.Invocation, lane uint32, no
 	return block
 }
 
-// take decides on n units of a value, and reserves the granted units on the invocation.
+// take decides whether to grant n units for a value, and reserves the granted units on the
+// invocation.
 func (c *controller) take(inv *engine.Invocation, v argument.Value, n int64) (wait time.Duration, block *core.BlockError) {
 	if c.rule.Behavior == Throttle {
 		return c.takeTurn(inv, v, n)

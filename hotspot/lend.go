@@ -296,7 +296,8 @@ func (h *hotValue) holds() int64 {
 	return h.cell.bucket.filled + int64(h.rule.rule.Interval)
 }
 
-// spent returns the used units of the cell's window, if it has one, or bucket, without rolling it.
+// spent returns the units used in the cell's window, or in its bucket if it has no window. It rolls
+// neither.
 func (x *cell) spent() int64 {
 	if x.strict != nil {
 		return x.strict.used

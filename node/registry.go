@@ -63,9 +63,9 @@ type Member[T any] interface {
 // on an evicted member are still there for the next call.
 //
 // Second, the member is restored: the registry marks the member, then checks whether it is idle,
-// and only then removes it; a call counts on the member, then checks the mark. One of the two sees
-// the other: either the registry sees the count and keeps the member, or the call sees the mark and
-// restores the member.
+// and only then removes it; a call counts itself on the member, then checks the mark. One of the two
+// sees the other: either the registry sees the count and keeps the member, or the call sees the mark
+// and restores the member.
 type Registry[T any, V Member[T]] struct {
 	items members[T, V]
 	*policy[T, V]

@@ -89,7 +89,7 @@ type conflict struct {
 	earlier, later ref
 }
 
-// ref is a rule of a piece in a combination.
+// ref identifies a rule by its piece and its index within that piece.
 type ref struct{ piece, rule int }
 
 // combination is the result of combining pieces.

@@ -125,7 +125,7 @@ func (d *decoder) isList(n *yaml.Node, path string) bool {
 	return false
 }
 
-// hasRoom reports whether the file is within the limit of rules, with n the last one.
+// hasRoom reports whether the file is within the rule limit, counting n as the latest rule.
 func (d *decoder) hasRoom(n *yaml.Node, path string) bool {
 	if d.rules > MaxRules {
 		d.add(placeOf(n), path, "brings the file to %d rules, the maximum is %d", d.rules, MaxRules)

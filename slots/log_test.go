@@ -128,7 +128,8 @@ func TestBlockLogOfAHandlerThatPanics(t *testing.T) {
 	assert.EqualValues(t, 2, e.Failures())
 }
 
-// A name with any content produces one line of text, and one JSON object with the right fields.
+// Any name, whatever it contains, produces one line of text and one JSON object with the right
+// fields.
 // known bug 104
 func TestBlockLogOfHostileNames(t *testing.T) {
 	for _, name := range []string{

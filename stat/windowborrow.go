@@ -14,8 +14,8 @@ import "time"
 // begins. It returns the wait, less than maxWait, and a receipt for the units.
 //
 // Only expiring units can be borrowed: the room of a later bucket is the number of units in the
-// bucket that it pushes out. The arithmetic is that of alibaba/Sentinel's
-// StatisticNode.tryOccupyNext, with check and booking in one step.
+// bucket that it pushes out. The arithmetic follows alibaba/Sentinel's
+// StatisticNode.tryOccupyNext, but checks and reserves in one step.
 func (w *Window) TryBorrow(now, n, limit int64, maxWait time.Duration) (wait time.Duration, r Receipt, ok bool) {
 	w.lock()
 	defer w.unlock()

@@ -1,6 +1,6 @@
 package stat
 
-// Hand-over: a window begins with counts from before it existed.
+// Hand-over: a new window starts with counts from before it existed.
 //
 // # Invariants
 //

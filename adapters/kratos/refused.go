@@ -74,7 +74,7 @@ func report(ctx context.Context, t transport.Transporter, err error) error {
 	if t.Kind() == transport.KindHTTP {
 		why.SetHeaders(t.ReplyHeader().Set, refusal.NoHeaders)
 	} else if pushback := why.GRPC().Pushback; pushback != "" {
-		// SetTrailer fails if no server made the context.
+		// SetTrailer fails if the context doesn't come from a server.
 		_ = grpc.SetTrailer(ctx, metadata.Pairs(refusal.PushbackTrailer, pushback))
 	}
 	return r

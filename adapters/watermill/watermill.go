@@ -4,8 +4,8 @@
 //
 // A message that no rule refuses is handled as an inbound call of the resource "message" and the
 // handler's name, as "message send-mail". A refused message is not nacked, since brokers would
-// redeliver it immediately: it waits until the rule would admit it and tries again, as long as its
-// context lives. So a limit slows a consumer down, and nothing is lost. The handler returns an
+// redeliver it immediately: it waits until the rule would admit it and tries again, until its
+// context is done. So a limit slows a consumer down, and nothing is lost. The handler returns an
 // error only where waiting doesn't help: for refusals by an authority rule, and for calls that
 // can't be made; put such messages on a poison queue. While the guard drains, messages that may not
 // run wait until the router closes.

@@ -322,8 +322,8 @@ func TestRulesOfOneShardAway(t *testing.T) {
 	}
 }
 
-// If a server is gone and another takes over its slots, its rules find out by themselves. Until
-// then, keys without a server don't affect others. known bug 211
+// If a server is gone and another takes over its slots, the affected rules switch over on their own.
+// Until then, keys without a server don't affect others. known bug 211
 func TestServerWhoseSlotsAnotherHas(t *testing.T) {
 	three := startThree(t)
 	a := &alone{T: t, clock: clocks.NewSystem()}

@@ -33,7 +33,7 @@ type Prober interface {
 
 // Starter is a [Store] with an asynchronous Do: Start begins the batch, and calls done once, when
 // the batch has its replies, from any goroutine and perhaps before Start returns. A member calls it
-// instead of Do. It is for stores within the process, so that a cluster runs on a test's clock.
+// instead of Do. It is meant for in-process stores, so that a cluster runs on a test's clock.
 type Starter interface {
 	Start(ctx context.Context, batch []Command, done func())
 }

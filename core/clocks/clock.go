@@ -63,7 +63,8 @@ func SleepCall(ctx context.Context, c Clock, d time.Duration, before func()) (re
 }
 
 // Calling returns a context in which a call that has slept may sleep again with [Clock.Sleep], as
-// if with [SleepCall]. It sets returned to the function to call when the call has returned.
+// if with [SleepCall]. Such a sleep stores in *returned the function that must be run once the call
+// returns.
 func Calling(ctx context.Context, c Clock, returned *func()) context.Context {
 	if _, ok := c.(callClock); ok {
 		return context.WithValue(ctx, sleepsAgain{}, returned)

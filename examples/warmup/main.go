@@ -1,4 +1,4 @@
-// Warmup draws the calls that a warm-up rule admits. A service that was idle (empty caches, no
+// Warmup plots the calls that a warm-up rule admits. A service that was idle (empty caches, no
 // connections) gets a third of its limit, and all of it after some use; after a quiet time it is
 // cold again.
 //

@@ -352,7 +352,7 @@ func TestRandomPanics(t *testing.T) {
 	}
 	assert.Greater(t, e.Failures(), int64(1000))
 
-	// They hold nothing: the limits are available to the last unit.
+	// They hold nothing: every unit of the limits is available again.
 	chance = 0
 	clock.Advance(time.Minute)
 	open = nil

@@ -228,10 +228,10 @@ func (r *ranks[W]) remove(w W) {
 	}
 }
 
-// forgive clears the payments of a leaving waiter: for w, which was before it, for the prioritized
-// waiters ahead of w, up to the first in the queue, and for waiters already served. The recorded
-// payments only grow towards the leaving waiter: if there is nothing to clear, there is nothing
-// further ahead.
+// forgive clears the payments recorded for a leaving waiter. It starts at w, which was before it, and
+// moves over prioritized waiters toward the head of the queue; then it clears the payments for
+// waiters already served. The recorded payments only grow towards the leaving waiter: if there is
+// nothing to clear at one waiter, there is nothing further ahead.
 func (r *ranks[W]) forgive(w W) {
 	var none W
 	for w != none {
@@ -244,8 +244,8 @@ func (r *ranks[W]) forgive(w W) {
 	r.paid = Moment{}
 }
 
-// retreat makes the last prioritized waiter up to w the last again: waiters behind it can be passed
-// again.
+// retreat moves last and front back to the last prioritized waiter at or before w, so that waiters
+// behind it can be passed again.
 func (r *ranks[W]) retreat(w W) {
 	var none W
 	for w != none && !w.rank().first {

@@ -15,7 +15,7 @@ import (
 // needs a sample, and stops with the last.
 const Period = 250 * time.Millisecond
 
-// Unknown is the value of a [Reading] that was not taken yet, or can't be taken. It exceeds no
+// Unknown is the value of a [Reading] that has not been taken yet, or can't be taken. It exceeds no
 // threshold.
 const Unknown = -1
 

@@ -11,14 +11,15 @@ import (
 // # Giving permits up
 //
 // The store counts at least good permits for the member until expires. Before the member reports
-// fewer to the store, it stores the new good, and then reads the number in use, which it reports as
-// well. A call takes within the good it has loaded, then loads good again, and gives back what it
-// took if good is now less. So a call that took before that read is counted in it, and one that
-// took after it sees the new number on its second look. At every instant the store counts at least
-// the permits that calls took within good.
+// fewer permits to the store, it sets good to the new number, and then reads the number in use,
+// which it reports as well. A call takes permits within the good that it has loaded, then loads good
+// again, and gives its permits back if good is now lower. So permits taken before the member's read
+// are included in the number it reports, and a call that takes permits after that read sees the new
+// good on its second look. At every instant the store counts at least the permits that calls took
+// within good.
 //
-// A call that gives back after its second look was never let in. While it holds the permits,
-// another call may find too few, and ask the store.
+// A call that gives its permits back after its second look was never let in. While it holds them,
+// another call may find too few permits, and ask the store.
 type permits struct {
 	inUse   meter.Semaphore
 	good    shared.Int64

@@ -149,7 +149,7 @@ func (t *Throttle) RetryAfter(now, n int64, maxWait time.Duration) (time.Duratio
 	return max(0, until(at, now)-maxWait), true
 }
 
-// Wait returns the shortest wait for a call of n units, by the member's knowledge.
+// Wait returns the shortest wait for a call of n units, according to the member's own state.
 func (t *Throttle) Wait(now, n int64) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()

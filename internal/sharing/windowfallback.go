@@ -84,7 +84,7 @@ func (w *Window) retryFallbackLocked(now, n int64) (time.Duration, bool) {
 	return probe, probe > 0
 }
 
-// fallBackLocked decides for a call that asked and got no answer.
+// fallBackLocked decides locally for a call whose request to the store went unanswered.
 func (w *Window) fallBackLocked(x *waiter, now int64) {
 	token, ok := w.takeFallbackLocked(now, x.need.Units)
 	switch {

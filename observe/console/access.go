@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// access is a route's requirement for clients.
+// access is the access level a route requires of its clients.
 type access uint8
 
 const (

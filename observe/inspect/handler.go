@@ -31,7 +31,7 @@ const index = `penstock, read-only
 //
 // Readers that arrive at the same time share one copy of the nodes, which is rendered as they read
 // it. At most 256 readers are served at the same time, and at most 32 MiB of copies are kept for
-// slow readers, over all paths together; further readers get 503 with Retry-After. A reader slower
+// slow readers, across all paths; further readers get 503 with Retry-After. A reader slower
 // than 64 KiB per second is cut off after ten seconds, or after the server's WriteTimeout if that is
 // shorter.
 func Handler(e *engine.Engine, set func() rules.Set) http.Handler {

@@ -17,7 +17,7 @@ type Case struct {
 	Callers int
 	// Start sets up the work, once. Nil: Call.
 	Start func() Work
-	// Call makes n calls as caller i; for cases that need no start.
+	// Call makes n calls as caller i; for cases that need no setup.
 	Call Call
 	// Calls fixes the calls of a batch; 0 lets a batch take Plan.Batch.
 	Calls int
@@ -175,8 +175,8 @@ func TwoReadings(plan Plan) Spread {
 
 var began = time.Now()
 
-// Readings makes n units. Callers that do nothing else share nothing, so the gain of two over one
-// shows what the machine offers.
+// Readings runs n units that share no state, so the speedup from one caller to two shows how far
+// the machine can scale.
 func Readings(_, n int) {
 	for range n {
 		_ = time.Since(began)

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Weighted has a counter for the current interval and one for the previous one. Of the previous one
-// it counts the share that still lies in the sliding window, as if its calls had been spread
-// evenly.
+// Weighted has a counter for the current interval and one for the previous one. It counts the
+// fraction of the previous one that still overlaps the sliding window, as if its calls had been
+// spread evenly.
 type Weighted struct {
 	mu     sync.Mutex
 	limit  int64

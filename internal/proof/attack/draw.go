@@ -27,7 +27,7 @@ var (
 	params    = []string{"user", "item"}
 )
 
-// draw makes up rules until one is valid, and drops the fields that it doesn't read.
+// draw generates random rules until one is valid, and clears the fields that the rule doesn't use.
 func draw[R any](make func() R, normalized func(R) (R, error)) R {
 	for {
 		if rule, err := normalized(trial.OnlyRead(make(), normalized)); err == nil {
@@ -95,7 +95,7 @@ func drawMode(r *round) spec.Mode {
 	return pick(r, spec.Enforce, spec.Enforce, spec.Enforce, spec.Enforce, spec.Shadow, spec.Off)
 }
 
-// drawThreshold returns a threshold that, mostly, a few dozen calls reach.
+// drawThreshold returns a threshold that a few dozen calls usually reach.
 func drawThreshold(r *round) float64 {
 	return pick(r, 0, 0.5, 1, 1, 1.5, 2, 2, 3, 3, 4, 5, 7, 10, 20, 50, 1000)
 }

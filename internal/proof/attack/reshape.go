@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/system"
 )
 
-// reshape returns a set in which some rules have changed in any way in which a rule can: limit,
+// reshape returns a set in which some rules have changed in any way a rule can change: limit,
 // interval, buckets or behavior; and others are switched off or on, put in shadow mode, removed or
 // reordered.
 func reshape(r *round, set rules.Set) (next rules.Set) {

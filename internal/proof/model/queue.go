@@ -23,8 +23,8 @@ type turn struct {
 	cost    *big.Int
 	at      *big.Int // as things stand, if it is awaited
 
-	// paid holds the payments of the turn behind it for it and those before it, when it came; before
-	// holds the queue's payments when it was granted.
+	// paid is for a turn that jumped ahead: when it came, the payments of the turn right behind it,
+	// to it and to the turns before it. before is the queue's paid at the time of the grant.
 	paid, before payment
 }
 

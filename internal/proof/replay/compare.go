@@ -224,7 +224,7 @@ func (j *judge) explainEvent(e event) {
 	j.fail("Java does something else here (%d)", e)
 }
 
-// loadRules loads rules and compares which of them Java dropped.
+// loadRules loads rules and checks that we drop the same ones as Java.
 func (j *judge) loadRules(rules Rules, want *Expect) {
 	l, err := j.load(rules)
 	if err != nil {

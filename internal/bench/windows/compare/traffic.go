@@ -25,8 +25,8 @@ type traffic struct {
 	calls []call
 }
 
-// began is a whole second that is also the beginning of a sixtieth, cut to whole nanoseconds: an
-// edge of every window that has edges.
+// began is a whole second that is also a multiple of a sixtieth of a second, cut to whole
+// nanoseconds: an edge of every window that has edges.
 const began = 212 * 8_333_333 * int64(time.Second)
 
 func traffics() []traffic {

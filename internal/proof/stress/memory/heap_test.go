@@ -115,8 +115,9 @@ func grow(g *guard) {
 	books.EachNode(g.Engine(), func(_ string, n *node.StatisticNode) { n.Second(now) })
 }
 
-// heap returns the bytes in use when further collections free nothing. Memory held by pools and
-// weak pointers takes several collections, and perhaps a late goroutine of the runtime.
+// heap returns the bytes in use when further collections free nothing. It takes several
+// collections, and sometimes a runtime goroutine that runs late, to free memory held by pools and
+// weak pointers.
 func heap() int64 {
 	least, fruitless := int64(math.MaxInt64), 0
 	for fruitless < 3 {

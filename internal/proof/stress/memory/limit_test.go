@@ -16,7 +16,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// full is caps that a few calls reach.
+// full holds caps low enough that a few calls reach them.
 var full = node.Caps{Resources: 2, Contexts: 2, Calls: 2, Origins: 2}
 
 // fillUp fills every cap, and keeps it full until the test ends.

@@ -26,8 +26,8 @@ import (
 // A garbage collection empties pools, waiting calls keep the objects that they took out of them,
 // and nested calls take one more each: so lanes are assigned again and again. After 100
 // collections, with a thousand calls waiting, no node has more lanes than the cap; the semaphore is
-// exact at every step, and when all calls have exited, on other goroutines than the entering ones,
-// the books balance. known bug 3, 56, 59
+// exact at every step, and when all calls have exited, on goroutines other than the ones that
+// entered, the books balance. known bug 3, 56, 59
 func TestCollectionsAndSleepers(t *testing.T) {
 	sleepers := figure.Size(100, 400, 5000, 20_000)
 	collections := figure.Size(10, 100, 200, 1000)
