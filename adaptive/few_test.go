@@ -11,11 +11,11 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
-// There are few calls, of long and varied durations: so few that a round uses the calls it has when
-// patience ends. A round takes minutes, and several of them find the knee, whether the limit is too
-// high by half or by more. There it varies by one call, which is a large share of so small a limit:
-// of 500 stretches of twenty minutes 7 were more than a tenth off, none by a call and a half, and
-// the mean of all by less than a hundredth.
+// There are few calls, of long and varied durations: when patience ends, a round has to use the few
+// calls that it has. A round takes minutes, and several rounds find the knee, whether the limit is
+// too high by half or by more. At the knee the limit varies by one call, which is a large share of
+// so small a limit. Of 500 stretches of twenty minutes, 7 had a mean more than a tenth off, none a
+// mean off by a call and a half, and the mean of them all was off by less than a hundredth.
 func TestFewCalls(t *testing.T) {
 	const (
 		before  = 20 * time.Minute // from twice the knee, found in less than 13 minutes on 250 seeds

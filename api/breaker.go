@@ -39,9 +39,9 @@ func (g *Guard) OnBreaker(f func(breaker.Change)) (remove func()) {
 // guarded calls, but must not call Close. A panic of f counts in [Guard.Failures].
 //
 // At most 8,192 different refusals per second are reported individually. Further ones, and a few at
-// the same instant, share one Refusal whose Block is of [KindNone] and has the resource
-// node.OverflowName. The chain must have the slot log of package slots. With a listener, a refusal
-// costs about two more map look-ups.
+// the same instant, share one Refusal whose Block has kind [KindNone] and the resource
+// node.OverflowName. The chain must include the log slot from package slots. With a listener, a
+// refusal costs about two more map look-ups.
 func (g *Guard) OnBlocked(f func(Refusal)) (remove func()) { return g.engine.OnBlocked(f) }
 
 // ForceBreaker makes a rule's breaker on a resource, or with an empty resource all its breakers,

@@ -67,7 +67,8 @@ func triedHotspot(r hotspot.Rule, calls int) tried {
 	return tried{set, time.Duration(float64(time.Second) / r.Threshold / 2), calls}
 }
 
-// tries are small limits, for which calls ask the store, under twice the demand that they admit.
+// tries have limits so small that calls ask the store, and callers that make twice as many calls as
+// the limit admits.
 var tries = map[string]tried{
 	"turns that nobody waits for":  triedFlow(flow.Rule{Threshold: 100, Behavior: flow.Throttle, MaxWait: 1}, 600),
 	"turns, 3 of them waited for":  triedFlow(flow.Rule{Threshold: 100, Behavior: flow.Throttle, MaxWait: 30 * time.Millisecond}, 600),

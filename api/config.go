@@ -29,7 +29,7 @@ type Config struct {
 	// shorter. 0 means 500 ms; at most 24 h.
 	OccupyTimeout time.Duration
 	// ColdFactor divides the threshold of a cold resource, unless the warm-up rule sets its own. 0
-	// means 3; 2 to 1000.
+	// means 3; otherwise it must be from 2 to 1000.
 	ColdFactor int
 	// Caps bound the nodes of the tree, and so its memory.
 	Caps Caps

@@ -14,7 +14,7 @@ import (
 
 const (
 	msec = int64(time.Millisecond)
-	// The times of the schedules: an open breaker opens at 0, and admits probes from 100 ms on.
+	// In the schedules, a breaker that starts open opened at 0, and admits probes from 100 ms on.
 	due = 100 * msec
 )
 

@@ -42,7 +42,7 @@ func (m *machine) holds(number uint64) bool {
 }
 
 // giveBack releases the probe of a call that doesn't run: its slot is free immediately. The state
-// stays as it is, so that any number of calls refused elsewhere changes it only once.
+// stays as it is, so calls refused elsewhere, however many, change it only once.
 func (m *machine) giveBack(number uint64) {
 	m.lock()
 	defer m.unlock()

@@ -38,9 +38,9 @@ type succession struct{ old, new *window }
 // earlier is part of the handover, and holds its units in the new window too (see
 // [stat.Window.Follow]); a call that takes later sees the new rule and takes there as well.
 //
-// No call takes from a new window before that: the handover replaces its counts. The new windows
-// belong to the new rule alone; see [meter.Era]. So no call that arrived by another rule is in one
-// window and not yet in the other.
+// No call takes units from a new window before that: the handover replaces its counts. The new
+// windows belong to the new rule alone; see [meter.Era]. So no call that arrived via another rule is
+// in one window and not yet in the other.
 func (s *succession) complete(now int64) {
 	if s.old.rule.Mode == spec.Shadow && s.new.rule.Mode != spec.Shadow {
 		s.old.next.Store(s.new) // starting empty; see seed

@@ -74,10 +74,10 @@ func (w Window) MarshalText() ([]byte, error) { return windowNames.Marshal(w) }
 // UnmarshalText reads strict or refill.
 func (w *Window) UnmarshalText(text []byte) error { return windowNames.Parse(text, w) }
 
-// Bool returns the value of the rule-file key strict.
+// Bool returns the value of the "strict" key in rule files.
 func (w Window) Bool() bool { return w == Strict }
 
-// SetBool sets the window from the value of the rule-file key strict.
+// SetBool sets the window from the value of the "strict" key in rule files.
 func (w *Window) SetBool(strict bool) {
 	if *w = Refill; strict {
 		*w = Strict

@@ -84,7 +84,7 @@ func TestRetryAfterOfTheRest(t *testing.T) {
 	assert.Equal(t, 100*ms, comeAgain(t, q.retryAfter("bob")))
 }
 
-// After a rule has changed, its earlier refusal reports RetryAfter by the new rule.
+// After a rule has changed, its earlier refusal computes RetryAfter from the new rule.
 func TestRetryAfterAReload(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{ID: "users", Param: "user", Threshold: 10, Window: hotspot.Refill})
 	before := g.retryAfter("ann")

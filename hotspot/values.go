@@ -262,7 +262,8 @@ func (s *shard) restFollows(m meter.Moment) bool {
 	return s.rest.queue == nil || s.rest.queue.Follow(m)
 }
 
-// last returns the turn that the next one must follow. The rest stands for evicted values as well.
+// last returns the turn that the next one must follow. For the rest, that is no earlier than the
+// floor, because the rest stands for evicted values as well.
 func (c *cell) last() meter.Moment {
 	last := meter.LongAgo()
 	if c.queue != nil {

@@ -178,7 +178,7 @@ func (n *EntranceNode) Name() string { return n.name }
 // Key returns the name.
 func (n *EntranceNode) Key() string { return n.name }
 
-// Retire marks the node as leaving. Nothing can be placed below it then.
+// Retire marks the node as leaving. After that, nothing can be placed below it.
 func (n *EntranceNode) Retire(leaving bool) {
 	n.close(leaving)
 	n.retired.Store(leaving)

@@ -52,8 +52,8 @@ func TestNoRoom(t *testing.T) {
 	})
 }
 
-// The share applies to recently chosen endpoints. When others are dropped, fewer may be out, and
-// the excess is back.
+// The share applies to recently chosen endpoints. When others are dropped, fewer endpoints may be
+// out, and the excess ones come back.
 func TestShareOfThoseChosenLately(t *testing.T) {
 	rule := quick("r")
 	rule.Recovery, rule.ForgetAfter = time.Hour, 10*time.Second

@@ -14,7 +14,7 @@ func (realDisk) syncDir(path string) error {
 		return err
 	}
 	defer dir.Close()
-	// Some file systems can't, and need not.
+	// Some file systems can't sync a directory, and don't need to.
 	if err := dir.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}

@@ -90,7 +90,8 @@ func (d *decoder) isConfiguration(root *yaml.Node) bool {
 	return true
 }
 
-// isAnswer reports a dashboard's response to a request for rules.
+// isAnswer reports whether the file is a dashboard's response to a request for rules, and if so adds
+// a problem.
 func (d *decoder) isAnswer(root *yaml.Node) bool {
 	if valueOf(root, "data") == nil || valueOf(root, "success") == nil && valueOf(root, "code") == nil {
 		return false

@@ -11,7 +11,7 @@ import (
 // password, a token or the like, since both are logged. A Source never closes a client that it was
 // given: it belongs to the caller.
 //
-// An error may set a time to retry, by a method
+// An error can say when to retry by implementing
 //
 //	RetryAfter() time.Duration
 //

@@ -34,9 +34,10 @@ func (t trust) check(path string, info os.FileInfo, can string) error {
 // checkDir is like check, but for a directory with these rule files. A volume mounted by the kubelet
 // is read even though every user can write to its directory, if its owner owns all rule files.
 //
-// Such a directory has a link ..data to another one in it, which the kubelet replaces as a whole,
-// and for each file a link to the file of that name below ..data. Other users can't forge that: a
-// link belongs to the user who creates it, and they can't write to the directory below ..data.
+// Such a directory contains a symlink named ..data that points to one of its subdirectories, which
+// the kubelet replaces as a whole, and for each file a symlink to the file of that name below
+// ..data. Other users can't forge that: a symlink belongs to the user who creates it, and they can't
+// write to the subdirectory.
 func (t trust) checkDir(dir string, info os.FileInfo, names []string) error {
 	if anyoneMayWrite(info) && isVolume(dir, info, names) {
 		return nil

@@ -112,7 +112,7 @@ func (w *Window) HasRoom(now, n, limit int64) bool {
 }
 
 // AddAt counts n units on a lane, whatever the total, in the bucket of at, and returns a receipt for
-// them. A past time counts as now, and a time beyond the look-ahead in the last bucket of that.
+// them. A past time counts as now, and a time beyond the look-ahead is counted in its last bucket.
 func (w *Window) AddAt(lane uint32, now, at, n int64) Receipt {
 	if at <= now {
 		r, _ := w.TryAdd(lane, now, n, math.MaxInt64)

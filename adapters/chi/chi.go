@@ -46,8 +46,8 @@ func (h restoring) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 var contexts = sync.Pool{New: func() any { return chi.NewRouteContext() }}
 
-// pattern returns the pattern of the route that will serve the request, or "". It works above all
-// routes too, where the router has not looked yet. If values is set, the request gets the path
+// pattern returns the pattern of the route that will serve the request, or "". It also works in
+// top-level middleware, before chi has matched a route. If values is set, the request gets the path
 // values.
 func pattern(r *http.Request, values bool) string {
 	routed := chi.RouteContext(r.Context())

@@ -384,7 +384,7 @@ func (s *Stage) figures(resource string) (f figures) {
 	return f
 }
 
-// counted waits until a resource has the counts of want.
+// counted waits until the resource's counts equal want.
 func (s *Stage) counted(resource string, want figures) error {
 	err := s.until(fmt.Sprintf("%q has counted %+v", resource, want), func() bool { return s.figures(resource) == want })
 	if err != nil {

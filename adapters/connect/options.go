@@ -48,7 +48,7 @@ func Param(name string, value nethttp.Value) Option {
 	return both(func(to *rpc.Guard) { to.Params = append(to.Params, rpc.Param{Name: name, Value: value}) })
 }
 
-// WithOptions adds the options that f returns for a call to those of the other options: units,
+// WithOptions adds per-call options, returned by f, to those set by the other options: units,
 // priority, arguments, endpoint.
 func WithOptions(f func(context.Context, Call) []api.Option) Option {
 	return func(to *interceptor) { to.options = f }

@@ -44,7 +44,7 @@ func Param(name string, value nethttp.Value) Option {
 	return func(to *guard) { to.Params = append(to.Params, rpc.Param{Name: name, Value: value}) }
 }
 
-// WithOptions adds the options that f returns for a call to those of the other options: units,
+// WithOptions adds per-call options, returned by f, to those set by the other options: units,
 // priority, arguments, endpoint. For a stream, req is nil.
 func WithOptions(f func(ctx context.Context, req any, fullMethod string) []api.Option) Option {
 	return func(to *guard) { to.options = f }

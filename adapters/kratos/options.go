@@ -39,7 +39,7 @@ func Param(name string, value nethttp.Value) Option {
 	return func(to *guard) { to.Params = append(to.Params, rpc.Param{Name: name, Value: value}) }
 }
 
-// WithOptions adds the options that f returns for a call to those of the other options: units,
+// WithOptions adds per-call options, returned by f, to those set by the other options: units,
 // priority, arguments, endpoint.
 func WithOptions(f func(ctx context.Context, t transport.Transporter, req any) []api.Option) Option {
 	return func(to *guard) { to.options = f }

@@ -41,7 +41,7 @@ func Param(name string, value Value) Option {
 	return func(to *Guard) { to.params = append(to.params, param{name, value}) }
 }
 
-// WithOptions adds the options that f returns for a request to those of the other options: units,
+// WithOptions adds per-request options, returned by f, to those set by the other options: units,
 // priority, arguments.
 func WithOptions(f func(*http.Request) []api.Option) Option {
 	return func(to *Guard) { to.options = f }

@@ -71,8 +71,8 @@ func denied(err error) bool {
 		strings.HasPrefix(text, "NOPERM ") && strings.Contains(text, "user_script")
 }
 
-// wordOf returns the error's name, if it is known. Servers before 7.0 put the error of a command
-// within a script behind some other words.
+// wordOf returns the error's name, if it is known. Servers before 7.0 prefix the error of a command
+// run in a script with other text.
 func wordOf(err error) string {
 	if !isAnswer(err) {
 		return ""

@@ -284,7 +284,7 @@ func (s *slots) readNow() {
 	s.table.Store(table)
 }
 
-// ask returns the servers and their slots, or nil without a reply. Before go-redis knows the
+// ask returns the servers and their slots, or nil if no server replies. Before go-redis knows the
 // masters, it asks one server after the other in random order, and the first may be down. So ask
 // soon repeats the request, while replies to earlier requests may still arrive, and uses the first
 // reply.

@@ -14,8 +14,8 @@ import (
 
 const mib = 1 << 20
 
-// Memory reports the fullest control group with a limit, in either version and without the pages
-// that the kernel reclaims first, or the process if there is no limit.
+// Memory reports the fullest control group with a limit, under cgroup v1 or v2, excluding pages that
+// the kernel reclaims first, or the process if there is no limit.
 func TestMemory(t *testing.T) {
 	const cg = "sys/fs/cgroup"
 	bare := tree{

@@ -82,7 +82,7 @@ func (c *Context) Origin() string {
 	return c.origin
 }
 
-// place finds the nodes of calls from here in a tree.
+// place finds the tree nodes for calls made from this context.
 func (c *Context) place(tree *node.Tree, now int64) (*node.EntranceNode, *node.DefaultNode) {
 	if c == nil {
 		return tree.Entrance("", now), nil

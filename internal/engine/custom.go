@@ -70,7 +70,7 @@ func (e *Engine) CustomStats() (all []core.RuleStats) {
 	return all
 }
 
-// custom returns the rejection of a resource for a reason.
+// custom returns the BlockError that all rejections of the resource for a reason share.
 func (r *Resource) custom(why cause) *core.BlockError {
 	for {
 		before := r.reasons.Load()

@@ -236,8 +236,8 @@ type nothing struct{}
 
 func (nothing) GiveBack(*Reservation, int64) {}
 
-// goOn continues a call after its wait if the call still has wants, or may. returned is called as
-// soon as the call sleeps again, or has returned.
+// goOn continues a call after its wait if the call still wants something, or might. returned is
+// called as soon as the call sleeps again, or has returned.
 func (inv *Invocation) goOn(returned func()) (Entry, error) {
 	defer func() { returned() }()
 	v, by, cause := inv.fetchLater(&returned)

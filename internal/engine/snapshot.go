@@ -42,9 +42,9 @@ type Family interface {
 	// Names adds the names in the enforced rules. They have nodes outside the caps as long as rules
 	// name them.
 	Names(*Names)
-	// Needs passes the meters on the nodes of a resource that the rules use, given their state
+	// Needs calls need for each meter that the rules use on a resource's nodes, given their state
 	// there and the revision up to which its name has been matched; and, if the resource is pending
-	// (see Index.Pending of package family), meters that might be needed by rules that come to
+	// (see Index.Pending of package family), for meters that might be needed by rules that come to
 	// apply once its name is matched. Looks does the same for resources that the rules only read.
 	Needs(held any, known uint64, need func(Need))
 	Looks(need func(resource string, n Need))

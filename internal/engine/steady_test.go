@@ -31,7 +31,7 @@ func (c *wallClock) Now() int64                                       { return c
 func (c *wallClock) add(d time.Duration)                              { c.now.Add(int64(d)) }
 func (c *wallClock) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 
-// A clock that is set back must not stop the time until it shows the old time again. known bug 24
+// Setting the clock back must not freeze time until the clock catches up. known bug 24
 func TestClockSetBackIsNoOutage(t *testing.T) {
 	c := newWallClock()
 	e, _ := newEngine(t, engine.Config{Clock: c}, flow.Rule{Resource: "orders", Threshold: 10, Window: flow.Ring})

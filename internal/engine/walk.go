@@ -248,7 +248,7 @@ func (inv *Invocation) slotAt(at stage, step int) string {
 // askPeriod is the time after a rejection during which all checkers are asked first.
 const askPeriod = int64(time.Second)
 
-// direct reports whether asking would be wasted.
+// direct reports whether asking the checkers first would be wasted effort.
 func (inv *Invocation) direct() bool {
 	b := inv.bound
 	return b.direct && !inv.prioritized && (!b.asksFirst || inv.now >= inv.resource.askUntil.Load())

@@ -142,5 +142,5 @@ func (t Compiled[R, C]) EachError(f func(*core.BlockError)) {
 // Record returns the record of a rule, by its number.
 func (t *Index[R, C]) Record(number int) *engine.Record { return t.records[number] }
 
-// number returns the number of the rule of a controller that Each yields.
+// number returns the rule number for a controller yielded by Each.
 func (t *Index[R, C]) number(c *C) int { return t.numbers[(*t.maker.Rule(c)).Info().ID] }

@@ -93,7 +93,7 @@ func (w *sharedWindow) refuses(now, n int64) bool {
 	return wait > 0 || !known
 }
 
-// GiveBack gives back the units of a call that does not run with them.
+// GiveBack gives back the units of a call that took them but won't run.
 func (w *sharedWindow) GiveBack(r *engine.Reservation, _ int64) { w.window.Cancel(r.Token, r.Units) }
 
 func (w *sharedWindow) RetryAfter(now int64) (time.Duration, bool) {

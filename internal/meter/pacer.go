@@ -30,10 +30,10 @@ import (
 // is one that still sleeps for something else.
 //
 // A granted turn is final. The next turn is at least its own cost later, and never advances
-// further. If departures would advance it to before the time at which the calls left, it is at that
-// time. ran only moves forward, except that a call that leaves with the latest granted turn moves
-// it back: that call doesn't run. So two calls that run are never closer than the cost of the later
-// one, and no call waits for a turn that nobody takes.
+// further. Departures never move it earlier than the time the calls left. ran only moves forward,
+// except that a call that leaves with the latest granted turn moves it back: that call doesn't run.
+// So two calls that run are never closer than the cost of the later one, and no call waits for a
+// turn that nobody takes.
 //
 // # Which calls are pushed back
 //

@@ -122,9 +122,9 @@ func (l *lease) giveBack(number uint32, n int64) bool {
 	}
 }
 
-// The holder of the window's mutex calls the methods below.
+// The methods below must be called with the window's mutex held.
 
-// open begins a lot. There must be none.
+// open begins a lot. The previous one, if any, must have been closed.
 func (l *lease) open(number uint32, units, end int64) {
 	if l.failed.Load() != 0 {
 		l.failed.Store(0)

@@ -154,5 +154,5 @@ func lines(all ...string) string {
 	return b.String()
 }
 
-// span rounds a time as printed, and as in a reply.
+// span truncates a time to microseconds, as in replies and printed output.
 func span(at int64) time.Duration { return time.Duration(at).Truncate(time.Microsecond) }

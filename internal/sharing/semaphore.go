@@ -162,7 +162,7 @@ func (s *Semaphore) TryShadow(lane uint32, now, n int64) bool {
 	return !s.unreachableLocked() && n <= limit && s.permits.takeWithin(n, s.permits.good.Load()+s.round.room(limit))
 }
 
-// answerLocked decides for a call that wants n permits. If takes is true and they fit, the call
+// answerLocked decides on a call that wants n permits. If takes is true and they fit, the call
 // takes them.
 func (s *Semaphore) answerLocked(lane uint32, now, n int64, takes bool) Answer {
 	p := &s.permits

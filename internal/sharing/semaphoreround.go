@@ -130,7 +130,7 @@ func (s *Semaphore) serveLocked(now int64) {
 	})
 }
 
-// failAllLocked decides for all waiting calls: the store didn't answer.
+// failAllLocked decides on all waiting calls: the store didn't answer.
 func (s *Semaphore) failAllLocked() {
 	for _, x := range s.waiters {
 		s.fallBackLocked(x)

@@ -70,7 +70,7 @@ type Caps struct {
 	Origins   Usage // pairs of resource and caller
 }
 
-// Usage is the use of a cap.
+// Usage shows how much of a cap is in use.
 type Usage struct {
 	Used int
 	Cap  int

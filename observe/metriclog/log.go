@@ -89,8 +89,8 @@ type Log struct {
 	stop   func()    // stops the timer
 }
 
-// Start starts to write the logs of a Guard, from the current second: the metric log, and the block
-// log if its chain has a slot [Blocks], as [Chain] does. It returns an error if the configuration
+// Start begins writing the logs of a Guard, from the current second: the metric log, and the block
+// log if its chain has a [Blocks] slot, as [Chain] does. It returns an error if the configuration
 // is invalid or the directory can't be created. Files are created when there is something to write.
 func Start(g *api.Guard, config Config) (*Log, error) {
 	config, err := config.withDefaults()

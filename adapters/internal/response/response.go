@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Writer adapts such a response to http.ResponseWriter. It is for one goroutine.
+// Writer adapts such a response to http.ResponseWriter. It is not safe for concurrent use.
 type Writer struct {
 	To interface {
 		SetStatusCode(status int)

@@ -172,7 +172,7 @@ func clone(batch []store.Command) []store.Command {
 type Link struct {
 	server *Server
 	clock  *Clock
-	// Latency of each way, plus up to Jitter.
+	// Latency in each direction, plus up to Jitter.
 	Latency, Jitter time.Duration
 	// The chance that a batch is lost on its way, that its replies are, and that the network
 	// repeats it some time later.

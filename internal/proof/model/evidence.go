@@ -121,7 +121,8 @@ func (m *Model) TurnOf(c *Call, rule string, x argument.Value) *big.Int {
 	return nil
 }
 
-// Overloaded reports whether a system rule on a sign of overload refuses inbound calls.
+// Overloaded reports whether the system rule with this ID sees overload and so refuses inbound
+// calls.
 func (m *Model) Overloaded(id string) bool {
 	for _, r := range m.set.System {
 		if r.ID == id {

@@ -114,8 +114,8 @@ func (h *handler) systemStatus(question) (reply, error) {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// tree returns the tree as text or, with an id, the part of the context with that name or, if there
-// is none, of the contexts whose names contain it.
+// tree returns the tree as text or, with an id, the subtree of the context with that name or,
+// failing that, the subtrees of the contexts whose names contain it.
 func (h *handler) tree(ask question) (reply, error) {
 	tree := h.guard.Tree()
 	roots := []inspect.Node{tree.Root}

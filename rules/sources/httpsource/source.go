@@ -68,7 +68,7 @@ type Source struct {
 	limit func(context.Context, time.Duration) (context.Context, context.CancelFunc) // replaced in tests
 }
 
-// New returns the source of the document at a URL of http or https. A path that ends in .json means
+// New returns the source of the document at an http or https URL. A path that ends in .json means
 // that the document is JSON. New sends no request.
 func New(address string, cfg Config) (*Source, error) {
 	u, err := url.Parse(address)

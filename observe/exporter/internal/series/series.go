@@ -37,7 +37,8 @@ type Resource struct {
 
 // Reader reads the resources of a Guard. It is safe for concurrent use. A resource with a label
 // keeps it as long as it exists, and a resource counted as one of the others stays there. So no sum
-// decreases because a resource moves or is removed: the others' counts are summed as they grow.
+// decreases because a resource moves or is removed: each reading adds the increments of the others'
+// counts to their total.
 type Reader struct {
 	guard *api.Guard
 	most  int
