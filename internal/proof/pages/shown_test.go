@@ -144,8 +144,8 @@ func inMemory(clock *api.ManualClock) (*api.Guard, error) {
 	return guard, err
 }
 
-func chained(tenants slots.Slot) (*api.Guard, error) {
-	chain := slots.Default().With(tenants, slots.After("authority"))
+func chained(slot slots.Slot) (*api.Guard, error) {
+	chain := slots.Default().With(slot, slots.After("authority"))
 	guard, err := api.New(api.Config{Chain: chain})
 	return guard, err
 }
