@@ -202,10 +202,16 @@ func (r *Registry[T, V]) Unpin(keep func(name string) bool) {
 
 // Restore puts a member back that was found marked after it was used. It may take the budget beyond
 // its cap.
-func (r *Registry[T, V]) Restore(name string, v V) {
+func (r *Registry[T, V]) Restore(name string, v V) { r.restore(name, v, nil) }
+
+// restore is Restore with a function for a member that has left, as in obtain.
+func (r *Registry[T, V]) restore(name string, v V, back func(V)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, ok := r.Find(name); !ok {
+		if back != nil {
+			back(v)
+		}
 		delete(r.gone, name)
 		r.items.store(v)
 		if !r.pinned[name] {

@@ -294,9 +294,13 @@ func (t *Tree) overflowOriginOf(c *ClusterNode) *OriginNode {
 	return c.overflowOrigin.Load()
 }
 
-// RestoreCall brings back a call node that was found retired after a call was counted on it.
-func (t *Tree) RestoreCall(n *DefaultNode, now int64) {
-	n.cluster.calls.Restore(n.entrance.name, n)
+// RestoreCall brings back a call node that was found retired after a call was counted on it: below
+// the node that the call came from, as in [Tree.Call].
+func (t *Tree) RestoreCall(n, parent *DefaultNode, now int64) {
+	if n.entrance == t.overflow {
+		parent = nil
+	}
+	n.cluster.calls.restore(n.entrance.name, n, func(n *DefaultNode) { t.moveBelow(n, parent) })
 	t.place(n, now)
 }
 

@@ -44,7 +44,7 @@ func TestSimTree(t *testing.T) {
 					c.AddPass(0, epoch, 1)
 				}
 				for n.Retired() {
-					tree.RestoreCall(n, epoch)
+					tree.RestoreCall(n, nil, epoch)
 				}
 				counted++
 			})
@@ -112,7 +112,7 @@ func TestSimResourceLeaves(t *testing.T) {
 							o.Restore(c.name, c)
 						}
 						if n.Retired() {
-							tree.RestoreCall(n, late)
+							tree.RestoreCall(n, nil, late)
 						}
 					}
 				}

@@ -20,7 +20,7 @@ import (
 func count(tree *Tree, n *DefaultNode, lane uint32, now int64) *DefaultNode {
 	n.AddPass(lane, now, 1)
 	if n.Retired() {
-		tree.RestoreCall(n, now)
+		tree.RestoreCall(n, nil, now)
 	}
 	return n
 }
@@ -530,4 +530,17 @@ func TestTreeMakesRoomInTime(t *testing.T) {
 	o.Registry = NewRegistry(tree.Resources(), tree.newCluster, nil, tree.MakeRoom)
 	tree.MakeRoom(epoch)
 	require.Equal(t, sweepDepth, o.searches)
+}
+
+// known bug 244: a nested call finds its node just before that is evicted, and brings it back.
+func TestRestoredNodeStandsBelowItsCaller(t *testing.T) {
+	tree, o := newTree(t, Caps{})
+	web := tree.Entrance("web", epoch)
+	outer := tree.Call(web, o.Pin("outer"), nil, epoch)
+	inner := tree.Call(web, o.Pin("inner"), outer, epoch)
+	inner.cluster.calls.Evict(epoch)
+	inner.AddPass(0, epoch, 1)
+	require.True(t, inner.Retired())
+	tree.RestoreCall(inner, outer, epoch)
+	require.ElementsMatch(t, []string{"web/outer", "web/outer/inner"}, paths(tree))
 }

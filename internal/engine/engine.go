@@ -230,7 +230,8 @@ func (e *Engine) restore(inv *Invocation) {
 			e.resources.Restore(r.Name(), r)
 		}
 		if inv.node != nil && inv.node.Retired() {
-			e.tree.RestoreCall(inv.node, inv.now)
+			_, parent := inv.context.place(e.tree, inv.now)
+			e.tree.RestoreCall(inv.node, parent, inv.now)
 		}
 		if inv.origin != nil && inv.origin.Retired() {
 			r.Origins().Restore(inv.origin.Name(), inv.origin)
