@@ -1,6 +1,11 @@
 package sharing
 
-import "github.com/penstock-go/penstock/cluster/store"
+import (
+	"maps"
+
+	"github.com/penstock-go/penstock/cluster/store"
+	"github.com/penstock-go/penstock/internal/shared"
+)
 
 // account records the units that the member has admitted, a bucket at a time in order, while they
 // count.
@@ -13,7 +18,9 @@ type admitted struct {
 	counted   int64 // the store counts these
 	uncharged int64 // not yet charged to the store
 	charging  int64 // charged by the command in flight
-	passedOn  int64 // in the accounts of windows of other shapes too, see Window.succeed
+	// passedOn is the number of units that the accounts of windows of other shapes have, too: see
+	// Window.succeed. Nil until a rule changes its shape. It keeps no window alive.
+	passedOn map[shared.Weak[Window]]int64
 }
 
 func (e admitted) units() int64 { return e.counted + e.uncharged + e.charging }
@@ -39,7 +46,9 @@ func (e *admitted) join(f admitted) {
 	e.counted += f.counted
 	e.uncharged += f.uncharged
 	e.charging += f.charging
-	e.passedOn += f.passedOn
+	for w, n := range f.passedOn {
+		e.passOn(w, e.passedOn[w]+n)
+	}
 }
 
 // forget drops the buckets up to last.
@@ -59,11 +68,36 @@ func (a account) unchargeAll() {
 	}
 }
 
-// passOn records that windows of other shapes have copied all units into their accounts.
-func (a account) passOn() {
-	for i := range a {
-		a[i].passedOn = a[i].units()
+// passOn records that the account of another window has n of the units.
+func (e *admitted) passOn(w shared.Weak[Window], n int64) {
+	if e.passedOn == nil {
+		e.passedOn = make(map[shared.Weak[Window]]int64)
 	}
+	e.passedOn[w] = n
+}
+
+// passOn records that the account of another window has all units.
+func (a account) passOn(w *Window) {
+	for i := range a {
+		a[i].passOn(shared.MakeWeak(w), a[i].units())
+	}
+}
+
+// passTo returns the units that another window's account needs, and records that it has all.
+func (a account) passTo(w *Window) (missing account) {
+	for i := range a {
+		e := &a[i]
+		known := e.passedOn[shared.MakeWeak(w)]
+		if n := e.units() - known; n > 0 {
+			m := admitted{bucket: e.bucket, uncharged: n}
+			if known == 0 { // otherwise nobody knows which of them other windows have
+				m.passedOn = maps.Clone(e.passedOn)
+			}
+			missing = append(missing, m)
+		}
+	}
+	a.passOn(w)
+	return missing
 }
 
 // owes reports whether units admitted at or after since are uncharged.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
@@ -153,21 +152,17 @@ func (w *Window) succeed(old *Window) {
 	old.mu.Lock()
 	old.rollLocked(now)
 	old.giveUpLocked(now)
-	entries := slices.Clone(old.round.account)
-	old.round.account.passOn()
+	missing := old.round.account.passTo(w)
 	old.mu.Unlock()
 
 	w.mu.Lock()
 	w.giveUpLocked(now)
 	w.demand.room.forget() // the returned units make room
-	for _, e := range entries {
-		if n := e.units() - e.passedOn; n > 0 {
-			to := w.round.account.of(w.round.ring.Bucket(old.round.ring.Begins(e.bucket+1) - 1))
-			to.uncharged += n
-			to.at = now
-		}
+	for _, e := range missing {
+		e.at = now
+		w.round.account.of(w.round.ring.Bucket(old.round.ring.Begins(e.bucket+1) - 1)).join(e)
 	}
-	w.round.account.passOn() // the other window has all this in its account
+	w.round.account.passOn(old) // which has all of this
 	post := w.round.owes(now) && w.postLocked(now, now)
 	w.mu.Unlock()
 	if post {
