@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
-// There are few calls, of long and varied durations: when patience ends, a round has to use the few
+// There are few calls, and their durations are long and varied. When its time is up, a round uses the few
 // calls that it has. A round takes minutes, and several rounds find the knee, whether the limit is
 // too high by half or by more. At the knee the limit varies by one call, which is a large share of
 // so small a limit. Of 500 stretches of twenty minutes, 7 had a mean more than a tenth off, none a

@@ -28,7 +28,7 @@ type controller struct {
 // kept survives changes of a rule's behavior: calls that its queue and its token bucket let pass
 // still count when the rule gets that behavior again. Either is nil until the rule first needs it.
 type kept struct {
-	queue  *throttle
+	queue  *queue
 	bucket *bucket
 }
 
@@ -72,7 +72,7 @@ func (c *controller) newEnforcer() enforcer {
 	switch r := &c.rule; {
 	case r.Behavior.queues():
 		// Turns that were assigned stay; only the next cost changes.
-		c.kept.queue = cmp.Or(c.kept.queue, newThrottle())
+		c.kept.queue = cmp.Or(c.kept.queue, newQueue())
 		return &pacer{c, c.kept.queue}
 	case r.Behavior == TokenBucket:
 		c.kept.bucket = cmp.Or(c.kept.bucket, newBucket(*r))

@@ -14,7 +14,7 @@ import (
 // the rule's MaxWait.
 type pacer struct {
 	*controller
-	queue *throttle
+	queue *queue
 }
 
 func (e *pacer) ask(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict {

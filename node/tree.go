@@ -185,9 +185,6 @@ func (t *Tree) Call(e *EntranceNode, c *ClusterNode, parent *DefaultNode, now in
 	if n, ok := c.calls.Find(e.name); ok {
 		return n
 	}
-	if e == t.overflow {
-		parent = nil // as siblings, so that none keeps another in the tree
-	}
 	build := func(string) *DefaultNode { return newCall(e, c, parent, t.layout) }
 	var n *DefaultNode
 	if e == t.overflow {
@@ -206,7 +203,7 @@ func (t *Tree) Call(e *EntranceNode, c *ClusterNode, parent *DefaultNode, now in
 
 // place puts a call node into the tree, unless it is there already. It goes below the parent with
 // which it was made or brought back, or below the entrance if that parent is in another context or
-// was evicted.
+// was evicted, or if the entrance is that of the overflow.
 //
 // Another goroutine may find a node, and call from it, before the goroutine that made it has placed
 // it. So a parent that isn't in the tree yet is placed first, as are its own parents. Each is asked
@@ -227,8 +224,8 @@ func (t *Tree) place(n *DefaultNode, now int64) {
 func (t *Tree) placeLocked(n *DefaultNode, now int64) {
 	parent := n.below
 	n.below = nil
-	if parent != nil && parent.Context() != n.Context() {
-		parent = nil
+	if n.entrance == t.overflow || parent != nil && parent.Context() != n.Context() {
+		parent = nil // below the overflow entrance all are siblings, so that none keeps another
 	}
 	if n.in == nil && parent != nil && parent.in == nil {
 		t.placeLocked(parent, now)
@@ -297,9 +294,6 @@ func (t *Tree) overflowOriginOf(c *ClusterNode) *OriginNode {
 // RestoreCall brings back a call node that was found retired after a call was counted on it: below
 // the node that the call came from, as in [Tree.Call].
 func (t *Tree) RestoreCall(n, parent *DefaultNode, now int64) {
-	if n.entrance == t.overflow {
-		parent = nil
-	}
 	n.cluster.calls.restore(n.entrance.name, n, func(n *DefaultNode) { t.moveBelow(n, parent) })
 	t.place(n, now)
 }

@@ -36,8 +36,7 @@ type Status struct {
 	Reason   string // such as FLOW_BLOCKED
 	Domain   string
 	Metadata map[string]string // the resource
-	// RetryDelay is the field of google.rpc.RetryInfo: how long to wait before a retry, 0 if
-	// unknown.
+	// RetryDelay is the wait before a retry, as in google.rpc.RetryInfo; 0 if unknown.
 	RetryDelay time.Duration
 	// Pushback is the value of PushbackTrailer: milliseconds, or -1 for never; "" if unknown.
 	Pushback string

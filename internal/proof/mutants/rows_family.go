@@ -25,8 +25,8 @@ var familyRows = []row{
 	{
 		invariant:   "A reload keeps the queue of a throttle whose rule changed.",
 		declaration: "flow.controller.newEnforcer",
-		old:         `cmp.Or(c.kept.queue, newThrottle())`,
-		new:         `newThrottle()`,
+		old:         `cmp.Or(c.kept.queue, newQueue())`,
+		new:         `newQueue()`,
 		test:        "go test -run ^TestReload$ ./flow",
 	},
 	{

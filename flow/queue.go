@@ -1,0 +1,77 @@
+package flow
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/meter"
+	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// queue is a rule's queue of turns, with its own lock. It survives changes of the rule: calls keep their
+// turns, and only the next cost changes. Safe for concurrent use.
+type queue struct {
+	mu    shared.Mutex
+	turns meter.Pacer
+}
+
+func newQueue() *queue {
+	q := new(queue)
+	q.turns = meter.MakePacer(&q.mu)
+	return q
+}
+
+// fits returns the wait of a call, prioritized or not, and whether it is at most maxWait.
+func (q *queue) fits(now int64, cost meter.Moment, maxWait time.Duration, first bool) (wait time.Duration, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	wait = q.turns.Wait(now, cost, first)
+	return wait, wait <= maxWait
+}
+
+// take takes the next turn for the call if the wait is at most maxWait.
+func (q *queue) take(inv *engine.Invocation, cost meter.Moment, maxWait time.Duration, awaited bool) (wait time.Duration, ok bool) {
+	q.mu.Lock()
+	wait, ok = inv.TakeTurn(&q.turns, cost, maxWait, awaited)
+	q.mu.Unlock()
+	return wait, ok
+}
+
+// retryAfter returns the time until the next unit would be accepted, prioritized or not; 0 or
+// less if it would be accepted now.
+func (q *queue) retryAfter(now int64, cost meter.Moment, maxWait time.Duration) time.Duration {
+	wait, _ := q.fits(now, cost, maxWait, false)
+	return wait - maxWait
+}
+
+// idle reports whether the queue can be dropped: a new one would admit nothing earlier, not even
+// the largest call.
+func (q *queue) idle(now int64, perUnit float64) bool {
+	wait, _ := q.fits(now, meter.Cost(stat.MaxUnits, perUnit), 0, false)
+	return wait == 0
+}
+
+// left returns the number of turns left within maxWait, or nil if that is unknown: prioritized calls
+// have other turns.
+func (q *queue) left(now int64, cost meter.Moment, maxWait time.Duration, first bool) *int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if first && !q.turns.Empty() {
+		return nil
+	}
+	left := q.turns.Last().TurnsWithin(now, cost, maxWait)
+	return &left
+}
+
+func (q *queue) follow(last meter.Moment) {
+	q.mu.Lock()
+	q.turns.NotBefore(last)
+	q.mu.Unlock()
+}
+
+func (q *queue) last() meter.Moment {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.turns.Last()
+}
