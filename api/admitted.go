@@ -60,8 +60,9 @@ func (a Admitted) ExitOn(err *error) {
 }
 
 // Context returns a context for calls nested in this one: they are counted below it, in the same
-// context and from the same origin. It is created on demand and may outlive the call. A call that
-// has exited returns [context.Background].
+// context and from the same origin. It is created on demand and may outlive the call; calls made
+// from it after the resource's node was evicted are counted at the top of the tree. A call that has
+// exited returns [context.Background].
 func (a Admitted) Context() context.Context { return a.entry.Context() }
 
 // ContextIn is like Context, but creates the context in child, which an adapter may embed in its own

@@ -45,16 +45,22 @@ func (n *DefaultNode) Cluster() *ClusterNode { return n.cluster }
 // holds for the first context of each resource, and never changes.
 func (n *DefaultNode) Joint() bool { return n.joint }
 
-// Retire marks the node as leaving the tree. Nothing can be placed below it then.
+// Retire marks the node as leaving the tree, or removes the mark.
 func (n *DefaultNode) Retire(leaving bool) {
-	n.close(leaving)
+	if !leaving {
+		n.open()
+	}
 	n.retired.Store(leaving)
 }
 
 // Idle reports whether the node can be evicted: it is idle and has no children.
 func (n *DefaultNode) Idle(now int64) bool {
-	return n.vacant(n.Retired()) && n.StatisticNode.Idle(now)
+	return n.Len() == 0 && n.StatisticNode.Idle(now)
 }
+
+// Close ends placing nodes below this one, unless one was placed: see [Member]. A node with a
+// running call isn't idle and so never closes: nested calls find it open even while it is checked.
+func (n *DefaultNode) Close() bool { return n.Branch.close() }
 
 // ClusterNode counts the calls of one resource, regardless of their context.
 type ClusterNode struct {
@@ -148,6 +154,16 @@ func (n *ClusterNode) Idle(now int64) bool {
 	return overflow == nil || overflow.Idle(now)
 }
 
+// Close closes the call nodes, unless one has a child: see [Member].
+func (n *ClusterNode) Close() bool {
+	for _, call := range n.calls.All() {
+		if !call.Close() {
+			return false
+		}
+	}
+	return true
+}
+
 // OriginNode counts the calls that one caller makes to one resource.
 type OriginNode struct {
 	StatisticNode
@@ -164,6 +180,9 @@ func (n *OriginNode) Key() string { return n.name }
 // Retire marks the node as leaving.
 func (n *OriginNode) Retire(leaving bool) { n.retired.Store(leaving) }
 
+// Close reports true: nothing is placed below an origin.
+func (n *OriginNode) Close() bool { return true }
+
 // EntranceNode is the root of one context's calls. It has no counters: its counts are the sums of
 // its direct children.
 type EntranceNode struct {
@@ -178,9 +197,11 @@ func (n *EntranceNode) Name() string { return n.name }
 // Key returns the name.
 func (n *EntranceNode) Key() string { return n.name }
 
-// Retire marks the node as leaving. After that, nothing can be placed below it.
+// Retire marks the node as leaving, or removes the mark.
 func (n *EntranceNode) Retire(leaving bool) {
-	n.close(leaving)
+	if !leaving {
+		n.open()
+	}
 	n.retired.Store(leaving)
 }
 
@@ -188,7 +209,10 @@ func (n *EntranceNode) Retire(leaving bool) {
 func (n *EntranceNode) Retired() bool { return n.retired.Load() }
 
 // Idle reports whether the node can be evicted: it has no children.
-func (n *EntranceNode) Idle(int64) bool { return n.vacant(n.Retired()) }
+func (n *EntranceNode) Idle(int64) bool { return n.Len() == 0 }
+
+// Close ends placing nodes below this one, unless one was placed: see [Member].
+func (n *EntranceNode) Close() bool { return n.Branch.close() }
 
 // Branch holds the children of a node. The zero value has none. It is safe for concurrent use.
 type Branch struct {
@@ -215,19 +239,19 @@ func (b *Branch) Len() int {
 	return len(b.children)
 }
 
-// close decides whether children may be added. A branch with children stays open.
-func (b *Branch) close(closed bool) {
+// open allows children to be added.
+func (b *Branch) open() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.closed = closed && len(b.children) == 0
+	b.closed = false
 }
 
-// vacant reports whether the branch has no children and, if its node is leaving, whether none can
-// be added: a branch that had a child when close was called is still open.
-func (b *Branch) vacant(leaving bool) bool {
+// close rejects children from now on, unless there are some.
+func (b *Branch) close() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.children) == 0 && (b.closed || !leaving)
+	b.closed = len(b.children) == 0
+	return b.closed
 }
 
 // add reports whether the branch accepted the child.

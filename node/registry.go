@@ -47,6 +47,10 @@ type Member[T any] interface {
 	Retire(leaving bool)
 	// Idle reports whether the member can be evicted.
 	Idle(now int64) bool
+	// Close is called after Idle on a marked member, before it is removed. From then on, until the
+	// mark is removed, nothing can be placed below the member. False means that something was placed
+	// after Idle looked: the member stays.
+	Close() bool
 }
 
 // Registry keeps members by name: as many as its budget has places, and pinned ones in addition.
@@ -286,7 +290,7 @@ func (r *Registry[T, V]) evict(name string, v V, now int64) bool {
 		return false
 	}
 	v.Retire(true)
-	if !v.Idle(now) {
+	if !v.Idle(now) || !v.Close() {
 		v.Retire(false)
 		return false
 	}

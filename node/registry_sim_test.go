@@ -18,6 +18,7 @@ type seat struct {
 
 func (m *seat) Key() string         { return m.name }
 func (m *seat) Retire(leaving bool) { m.retired.Store(leaving) }
+func (m *seat) Close() bool         { return true }
 func (m *seat) Idle(int64) bool     { return m.users.Load() == 0 }
 
 // Callers use members while others evict, pin and unpin. Once a caller that uses a member has

@@ -22,6 +22,7 @@ type member struct {
 func (m *member) Key() string         { return m.name }
 func (m *member) Retire(leaving bool) { m.retired.Store(leaving) }
 
+func (m *member) Close() bool { return true }
 func (m *member) Idle(int64) bool {
 	idle := m.busy.Load() == 0
 	if m.looked != nil {

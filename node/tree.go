@@ -247,13 +247,16 @@ func (t *Tree) placeLocked(n *DefaultNode, now int64) {
 	}
 	if registered, _ := n.cluster.calls.Find(n.entrance.name); registered != n {
 		n.takeOutLocked()
+		if n.below == nil {
+			n.below = parent // for the goroutine that is just bringing it back
+		}
 	}
 }
 
 // moveBelow prepares a node that is brought back: it is placed below the node that calls it now,
 // and other goroutines that find it may place nodes below it at once.
 func (t *Tree) moveBelow(n, parent *DefaultNode) {
-	n.close(false)
+	n.open()
 	t.placing.Lock()
 	n.below = parent
 	t.placing.Unlock()

@@ -153,27 +153,40 @@ func TestSimResourceLeaves(t *testing.T) {
 	})
 }
 
-// known bug 241: two callers use the same path, and the one that finds the other's node makes a
+// known bugs 241 and 245: two callers use the same path, and the one that finds the other's node makes a
 // nested call before that node is placed. In either order the nested call ends up below that node,
-// whether the nodes are new or brought back.
+// whether the nodes are new or brought back, and also if they are checked for idleness meanwhile.
 func TestSimNestedCallsStandBelowTheirCaller(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		tree, _ := simTree(nil)
 		web := tree.Entrance("web", epoch)
 		outer, middle, inner := tree.newCluster("outer"), tree.newCluster("middle"), tree.newCluster("inner")
 		path := func() {
-			n := tree.Call(web, outer, nil, epoch)
-			n = tree.Call(web, middle, n, epoch)
-			tree.Call(web, inner, n, epoch)
+			var n *DefaultNode
+			for _, c := range []*ClusterNode{outer, middle, inner} {
+				parent := n
+				n = tree.Call(web, c, parent, epoch)
+				n.AddPass(0, epoch, 1)
+				for n.Retired() {
+					tree.RestoreCall(n, parent, epoch)
+				}
+			}
 		}
 		if s.Rand.IntN(2) == 0 {
-			path()
+			tree.Call(web, inner, tree.Call(web, middle, tree.Call(web, outer, nil, epoch), epoch), epoch)
 			for _, c := range []*ClusterNode{inner, middle, outer} {
 				c.calls.Evict(epoch)
 			}
 		}
 		for range 2 {
 			s.Named("caller", path)
+		}
+		if s.Rand.IntN(2) == 0 {
+			s.Named("evicter", func() {
+				for _, c := range []*ClusterNode{inner, middle, outer} {
+					c.calls.Evict(epoch)
+				}
+			})
 		}
 		s.Check(func() {
 			below := web.Children()

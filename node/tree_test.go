@@ -212,11 +212,11 @@ func TestTreeEvictsChains(t *testing.T) {
 func TestBranch(t *testing.T) {
 	var b Branch
 	first, second := new(DefaultNode), new(DefaultNode)
-	b.close(true)
+	require.True(t, b.close())
 	require.False(t, b.add(first), "closed")
-	b.close(false)
+	b.open()
 	require.True(t, b.add(first))
-	b.close(true)
+	require.False(t, b.close())
 	require.True(t, b.add(second), "a branch with children stays open")
 	require.ElementsMatch(t, []*DefaultNode{first, second}, b.Children())
 	b.remove(first)
@@ -334,6 +334,7 @@ func TestTreeChildComesAsItsParentLeaves(t *testing.T) {
 	parent := tree.Call(tree.Entrance("web", epoch), a, nil, epoch)
 	a.Retire(true)
 	require.True(t, parent.Retired())
+	require.True(t, a.Close())
 	tree.Call(tree.Entrance("web", epoch), b, parent, epoch)
 	require.ElementsMatch(t, []string{"web/a", "web/b"}, paths(tree))
 	a.Retire(false)
@@ -447,7 +448,8 @@ func TestTreePlacesNothingBelowAResourceThatLeaves(t *testing.T) {
 	a := o.cluster(t, "a")
 	web := tree.Entrance("web", epoch)
 	top := tree.Call(web, a, nil, epoch)
-	a.Retire(true) // as the registry does, before it checks
+	a.Retire(true)
+	require.True(t, a.Close()) // as the registry does before it removes
 	tree.Call(web, o.cluster(t, "b"), top, epoch)
 	require.ElementsMatch(t, []string{"web/a", "web/b"}, paths(tree))
 	a.Retire(false)
@@ -486,28 +488,31 @@ func TestNodeComesBackBelowItsCaller(t *testing.T) {
 	require.ElementsMatch(t, []string{"web/outer", "web/outer/inner"}, paths(tree))
 }
 
-// A node that had a child when it was marked, and lost it before it was checked, still accepts
-// children. It must not be evicted.
-func TestTreeKeepsWhatIsOpen(t *testing.T) {
+// A node gets a child after it was found idle. It must not be evicted.
+func TestTreeKeepsWhatGotAChild(t *testing.T) {
 	tree, o := newTree(t, Caps{})
 	web := tree.Entrance("web", epoch)
-	n := tree.Call(web, o.Pin("a"), nil, epoch)
-	child := tree.Call(web, o.Pin("b"), n, epoch)
-	n.Retire(true)
-	tree.unplace(child)
-	require.False(t, n.Idle(epoch))
-	n.Retire(false)
-	require.True(t, n.Idle(epoch))
-	n.Retire(true)
-	require.True(t, n.Idle(epoch), "closed")
-
-	batch := tree.Entrance("batch", epoch)
-	child = tree.Call(batch, o.Pin("b"), nil, epoch)
-	batch.Retire(true)
-	tree.unplace(child)
-	require.False(t, batch.Idle(epoch))
-	batch.Retire(false)
-	require.True(t, batch.Idle(epoch))
+	a, b := o.Pin("a"), o.Pin("b")
+	n := tree.Call(web, a, nil, epoch)
+	for _, m := range []interface {
+		Retire(leaving bool)
+		Close() bool
+	}{n, a} {
+		m.Retire(true)
+		require.True(t, n.Idle(epoch))
+		child := tree.Call(web, b, n, epoch)
+		require.False(t, m.Close())
+		m.Retire(false)
+		require.ElementsMatch(t, []string{"web/a", "web/a/b"}, paths(tree))
+		tree.unplace(child)
+		b.calls.Clear()
+		m.Retire(true)
+		require.True(t, m.Close())
+		tree.Call(web, b, n, epoch)
+		require.ElementsMatch(t, []string{"web/a", "web/b"}, paths(tree), "a is closed")
+		m.Retire(false)
+		b.calls.Clear()
+	}
 }
 
 // restless is an owner that always finds one more node to evict.
