@@ -42,10 +42,10 @@ func newContest(s *schedules.Schedule) *contest {
 	c.twin = naive{width: w.width, span: w.span, ahead: w.ahead, head: w.head}
 	// It begins with some units in it, so that they can expire.
 	for range s.Rand.IntN(3) {
-		now := epoch - w.width*s.Rand.Int64N(w.span+1)
-		w.seed(epoch-1, now, 1)
+		past := epoch - w.width*s.Rand.Int64N(w.span+1)
+		w.seed(epoch-1, past, 1)
 		c.twin.roll(epoch - 1)
-		if b := min(c.twin.number(now), c.twin.head); c.twin.keeps(b) {
+		if b := min(c.twin.number(past), c.twin.head); c.twin.keeps(b) {
 			c.twin.add(b, 1)
 		}
 	}

@@ -62,6 +62,14 @@ func TestChecksReport(t *testing.T) {
 		}, []string{"low/a.go:4: low exports 3 names, 2 at most: move names that users don't need below internal: Mode Name New"}},
 		{"surface: a package that has moved", few, map[string]string{"high/a.go": "package high"}, []string{"low doesn't exist, or exports nothing"}},
 
+		{"order: in order", tree.checkOrder, map[string]string{
+			"low/a.go": "package low\nfunc Add(now, n int64) {}\ntype c interface{ Take(now, n int64) }\nfunc f(x c, now, n, m int64) { Add(now, n); Add(n, n); Add(m, n); x.Take(now, 1) }",
+		}, nil},
+		{"order: swapped", tree.checkOrder, map[string]string{
+			"low/a.go":  "package low\nfunc Add(now, n int64) {}\ntype c interface{ Take(now, n int64) }",
+			"high/a.go": "package high\nfunc f(now, n int64) {\nlow.Add(n, now)\nx.Take(0, call.now)\n}",
+		}, []string{"high/a.go:3: an argument of Add", "high/a.go:4: an argument of Take"}},
+
 		{"examples: tests", tree.checkExamples, map[string]string{
 			"examples/e/a_test.go":       "package main\nimport (\n\"example.com/m/api\"\n\"example.com/m/internal/proof/books\"\n\"example.com/m/core/clocks\"\n)",
 			"internal/proof/x/a_test.go": "package x\nimport \"example.com/m/internal/proof/books\"",
