@@ -34,7 +34,7 @@ func (c Change) notify() {
 // listeners are the functions to call when a breaker changes its state; see api.Guard.OnBreaker. The
 // zero value has none. Safe for concurrent use.
 type listeners struct {
-	mu   shared.Mutex
+	mu   shared.Mutex                // guards replacing list
 	list shared.Pointer[[]*listener] // replaced as a whole
 }
 

@@ -15,8 +15,8 @@ import (
 type journal struct {
 	pace engine.LogPace
 
-	mu       shared.Mutex
-	reported State // in the last line
+	mu       shared.Mutex // guards the fields below it
+	reported State        // in the last line
 	last     Change
 	changes  int64 // since the last line
 }

@@ -216,7 +216,7 @@ func (n *EntranceNode) Close() bool { return n.Branch.close() }
 
 // Branch holds the children of a node. The zero value has none. It is safe for concurrent use.
 type Branch struct {
-	mu       shared.Mutex
+	mu       shared.Mutex // guards the fields below it
 	children map[*DefaultNode]struct{}
 	closed   bool
 }

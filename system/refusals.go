@@ -14,7 +14,7 @@ import (
 type refusals struct {
 	resource string
 
-	mu   shared.Mutex
+	mu   shared.Mutex               // guards the fields below it
 	made map[*engine.Record]refusal // by record, which all revisions of a rule share
 }
 

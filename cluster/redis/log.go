@@ -20,8 +20,8 @@ func (s *Store) LogTo(log *slog.Logger) { redis.SetLogger(&lines{log: log}) }
 type lines struct {
 	log *slog.Logger
 
-	mu      sync.Mutex
-	next    time.Time // earliest time of the next line
+	mu      sync.Mutex // guards the fields below it
+	next    time.Time  // earliest time of the next line
 	leftOut int64
 }
 

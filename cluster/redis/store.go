@@ -200,7 +200,7 @@ type slots struct {
 	timeout time.Duration // of one read
 	table   atomic.Pointer[[slotCount]uint16]
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the fields below it
 	asking  bool
 	again   bool // a key was elsewhere since the latest read began
 	asked   time.Time

@@ -16,7 +16,7 @@ import (
 // well, or the call finds the new end when it begins to sleep. A time later than end changes
 // nothing.
 type Nap struct {
-	mu    shared.Mutex
+	mu    shared.Mutex // guards the fields below it
 	end   int64
 	sleep movable // the current or last sleep, or nil
 	timed timedSleep

@@ -35,7 +35,7 @@ type cause struct {
 
 // customRecords are the records of an engine's custom slots, by reason. They outlive resources.
 type customRecords struct {
-	mu       shared.Mutex
+	mu       shared.Mutex // guards the fields below it
 	byReason map[string]*Record
 }
 

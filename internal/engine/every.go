@@ -15,7 +15,7 @@ type repeated struct {
 	f      func(now int64)
 
 	running shared.Mutex // held during a run
-	mu      shared.Mutex
+	mu      shared.Mutex // guards the fields below it
 	ended   bool
 	timer   func() // stops it
 }

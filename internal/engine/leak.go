@@ -60,13 +60,13 @@ type leakWatch struct {
 
 	looking shared.Mutex // held during a look, and so while the log is written
 
-	mu    shared.Mutex
-	stop  func() // the timer
+	mu    shared.Mutex // guards the fields below it
+	stop  func()       // the timer
 	ended bool
 }
 
 type watchLane struct {
-	mu    shared.Mutex
+	mu    shared.Mutex // guards the fields below it
 	calls map[*watched]struct{}
 }
 

@@ -14,7 +14,7 @@ const recentRefusals = 16
 // recent holds the last rejections of a resource, in a ring. A call never waits for another to
 // record its rejection: this is a sample for people, and the counters have the number.
 type recent struct {
-	mu   shared.Mutex
+	mu   shared.Mutex // guards the fields below it
 	ring [recentRefusals]noted
 	next int // position of the next one, in place of the oldest
 }

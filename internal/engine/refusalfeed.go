@@ -21,7 +21,7 @@ type refusalFeed struct {
 	shards [feedShards]feedShard
 	missed shared.Int64 // calls that didn't fit
 
-	mu        shared.Mutex
+	mu        shared.Mutex          // guards the fields below it
 	listeners []*func(core.Refusal) // replaced as a whole
 	stop      func()                // the timer; nil while there are no listeners
 	closed    bool
@@ -34,7 +34,7 @@ const (
 
 // feedShard collects rejections between deliveries.
 type feedShard struct {
-	mu     shared.Mutex
+	mu     shared.Mutex // guards the fields below it
 	counts map[feedKey]feedCount
 	_      [40]byte // to a cache line
 }

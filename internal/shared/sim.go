@@ -161,7 +161,7 @@ func (m *Mutex) Unlock() {
 type Pool struct {
 	New func() any
 
-	mu   sync.Mutex
+	mu   sync.Mutex // guards the fields below it
 	free []any
 }
 

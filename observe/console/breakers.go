@@ -25,7 +25,7 @@ const timelineLength = 1_000
 
 // timeline holds the latest breaker changes since the server started.
 type timeline struct {
-	mu    sync.Mutex
+	mu    sync.Mutex // guards the fields below it
 	ring  []breakerChange
 	total uint64 // number of changes added; the last is at (total-1) % timelineLength
 }

@@ -31,8 +31,8 @@ type hub struct {
 	running sync.WaitGroup
 	quit    chan struct{}
 
-	mu      sync.Mutex
-	active  bool // a goroutine makes frames
+	mu      sync.Mutex // guards the fields below it
+	active  bool       // a goroutine makes frames
 	streams map[*stream]struct{}
 }
 

@@ -104,7 +104,7 @@ type bounded struct {
 	net.Listener
 	room chan struct{}
 
-	mu      sync.Mutex
+	mu      sync.Mutex     // guards the fields below it
 	idle    []*boundedConn // the one that is idle longest first
 	waiting bool           // a connection waits to be accepted
 }

@@ -15,7 +15,7 @@ import (
 // prioritized calls borrow from, must be inserted in order, and bucket boundaries differ between
 // windows, so one window can't be filled from another when a rule changes.
 type List struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // guards the fields below it
 	limit  int64
 	width  int64
 	keep   int64 // from the beginning of a bucket until it is dropped

@@ -8,7 +8,7 @@ import (
 // Log keeps the time of every call that it admitted in the interval. A call fits if the call
 // admitted limit calls ago has left the interval.
 type Log struct {
-	mu       sync.Mutex
+	mu       sync.Mutex // guards the fields below it
 	limit    int
 	interval int64
 	newest   int64

@@ -8,7 +8,7 @@ import (
 // Ring divides the interval into buckets. When a new one begins, the oldest is dropped as a whole.
 // With one bucket it is the fixed counter.
 type Ring struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // guards the fields below it
 	limit  int64
 	width  int64 // of a bucket
 	head   int64 // number of the newest bucket

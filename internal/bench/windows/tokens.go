@@ -7,8 +7,8 @@ import (
 
 // Tokens is a token bucket. It fills at an even rate, up to the burst, and each call takes a token.
 type Tokens struct {
-	mu    sync.Mutex
-	cost  int64 // of a call: the time in which a token is added
+	mu    sync.Mutex // guards the fields below it
+	cost  int64      // of a call: the time in which a token is added
 	most  int64
 	level int64 // in the same unit
 	last  int64

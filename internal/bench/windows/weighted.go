@@ -9,7 +9,7 @@ import (
 // fraction of the previous one that still overlaps the sliding window, as if its calls had been
 // spread evenly.
 type Weighted struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // guards the fields below it
 	limit  int64
 	width  int64
 	head   int64 // number of the current interval

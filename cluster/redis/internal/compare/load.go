@@ -29,7 +29,7 @@ const (
 // timed is a store that measures its response times.
 type timed struct {
 	*penstockredis.Store
-	mu   sync.Mutex
+	mu   sync.Mutex // guards the fields below it
 	took []time.Duration
 }
 

@@ -33,7 +33,7 @@ type Proxy struct {
 	listener net.Listener
 	all      sync.WaitGroup
 
-	mu    sync.Mutex
+	mu    sync.Mutex // guards the fields below it
 	to    string
 	conns map[net.Conn]bool
 	shut  bool
