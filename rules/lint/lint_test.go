@@ -92,6 +92,33 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// The page shows these findings for one family each; others have them, too.
+func TestOtherFamilies(t *testing.T) {
+	for _, c := range []struct {
+		file, finding string
+		opts          lint.Options
+	}{
+		{
+			file: "isolation:\n  - {resource: render pdf, threshold: 16}\n  - {id: few, resource: render pdf, threshold: 8}\n",
+			finding: "rules.yaml:2:39: isolation[0].threshold: the rule never decides: " +
+				"isolation[1] at 3:5 never admits more; remove or correct one of them (PN002)\n",
+		},
+		{
+			file: "isolation:\n  - {resource: render pdf, threshold: 8, maxQueue: 100, maxWait: 10s}\n",
+			finding: "rules.yaml:2:66: isolation[0].maxWait: calls wait for up to 10s, but their callers " +
+				"give up after 2s: make maxWait shorter (PN006)\n",
+			opts: lint.Options{CallerTimeout: 2 * time.Second},
+		},
+		{
+			file: "hotspot:\n  - {resource: POST /mail, param: user, threshold: 6, interval: 1m, behavior: throttle, maxWait: 5s}\n",
+			finding: "rules.yaml:2:98: hotspot[0].maxWait: no call ever waits: the next turn is 10s away, " +
+				"and maxWait is 5s; make maxWait longer, or reject (PN011)\n",
+		},
+	} {
+		assert.Equal(t, c.finding, check(t, c.file, c.opts))
+	}
+}
+
 // The page has a section for every code, in their order.
 func TestEveryCodeHasASection(t *testing.T) {
 	var want, got []string
