@@ -490,7 +490,7 @@ func codesCases() (list []testCase) {
 	return list
 }
 
-// ends are the ends of a client's stream; see trap 8.
+// ends are the ends of a client's stream; see docs/adapters/conformance.md.
 func ends() []testCase {
 	failing := func(*stage, grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
 		return status.Error(codes.DataLoss, "")
