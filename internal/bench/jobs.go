@@ -45,17 +45,14 @@ func usable(list []contender) []contender {
 	return without(list, sentinelGo)
 }
 
-// cases are the four measurements of a contender: alone on one processor, alone on n, n callers on
-// one key, and n callers with a key each.
+// cases are the three measurements of a contender: alone on one processor, n callers on one key, and n
+// callers with a key each.
 func (c contender) cases(asked keys, procs int, t *tally) []measure.Case {
-	serial := func(procs int) measure.Case {
-		return measure.Case{Procs: procs, Start: c.start(asked, t, func(int) int { return 0 })}
-	}
 	parallel := func(key func(caller int) int) measure.Case {
 		return measure.Case{Procs: procs, Callers: procs, Start: c.start(asked, t, key)}
 	}
 	return []measure.Case{
-		serial(1), serial(procs),
+		{Procs: 1, Start: c.start(asked, t, func(int) int { return 0 })},
 		parallel(func(int) int { return 0 }),
 		parallel(func(caller int) int { return caller }),
 	}

@@ -33,13 +33,13 @@ func (b *bench) job(j job, cached bool) string {
 		asked.closed, should = b.procs, 0
 	}
 	var cases []measure.Case
-	const each = 4
+	const each = 3
 	tallies := make([]tally, len(contenders))
 	for i, c := range contenders {
 		cases = append(cases, c.cases(asked, b.procs, &tallies[i])...)
 	}
 	results := measure.Run(b.plan(title), cases)
-	table := report.NewTable(title, "alone", fmt.Sprintf("on %d", b.procs), "one key", "own key", "allocs", "to ours")
+	table := report.NewTable(title, "alone", "one key", "own key", "allocs", "to ours")
 	ours := results[0].Ratio.Median
 	for i, c := range contenders {
 		own := results[each*i : each*i+each]
