@@ -55,7 +55,7 @@ func TestForgottenThresholdsAreWarnedOf(t *testing.T) {
 	require.NoError(t, g.LoadRules(set))
 	assert.Equal(t, []string{
 		`system[0] \"\": threshold is 0, so the rule refuses every inbound call`,
-		`hotspot[0] \"a\": threshold is 0, so the rule refuses every value that is no exception`,
+		`hotspot[0] \"a\": threshold is 0, so the rule refuses every value without an exception`,
 		`flow[1] \"a\": threshold is 0, so the rule refuses every call`,
 		`flow[2] \"mine\": threshold is 0, so the rule refuses every call`,
 		`isolation[0] \"a\": threshold is 0, so the rule refuses every call`,

@@ -244,7 +244,7 @@ func (r Rule) checkExceptions() error {
 	seen := make(map[argument.Value]int, len(r.Exceptions))
 	for i, x := range r.Exceptions {
 		if x.Value.Scalar() == nil {
-			return spec.BadField("exceptions", "entry %d has no valid value: use text of at most %d bytes, a finite number, true or false", i, argument.MaxText)
+			return spec.BadField("exceptions", "entry %d has no valid value: use a string of at most %d bytes, a finite number, true or false", i, argument.MaxText)
 		}
 		if j, twice := seen[x.Value]; twice {
 			return spec.BadField("exceptions", "%v appears twice, in entries %d and %d: remove one", x.Value, j, i)

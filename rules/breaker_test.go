@@ -78,9 +78,9 @@ func TestEmptyFamiliesAreLeftOut(t *testing.T) {
 
 func TestBadBreakers(t *testing.T) {
 	for text, want := range map[string]string{
-		`breaker: [{resource: "*", threshold: 1, exclude: health}]`:           `rules.yaml:1:50: breaker[0].exclude: must be a list of texts, as in [a, b], not the text "health"`,
-		`breaker: [{resource: "*", threshold: 1, exclude: [health, 1]}]`:      `rules.yaml:1:50: breaker[0].exclude: item 1 must be text, not 1: if it is meant as text, write "1"`,
-		`breaker: [{resource: "*", threshold: 1, exclude: [[a]]}]`:            `rules.yaml:1:50: breaker[0].exclude: item 0 must be text, not a list`,
+		`breaker: [{resource: "*", threshold: 1, exclude: health}]`:           `rules.yaml:1:50: breaker[0].exclude: must be a list of strings, as in [a, b], not the string "health"`,
+		`breaker: [{resource: "*", threshold: 1, exclude: [health, 1]}]`:      `rules.yaml:1:50: breaker[0].exclude: item 1 must be a string, not 1: if it is meant as a string, write "1"`,
+		`breaker: [{resource: "*", threshold: 1, exclude: [[a]]}]`:            `rules.yaml:1:50: breaker[0].exclude: item 0 must be a string, not a list`,
 		`breaker: [{resource: a}]`:                                            `rules.yaml:1:11: breaker[0].threshold: is required: write 0 if you mean 0`,
 		`breaker: [{resource: a, threshold: 1, strategie: errorCount}]`:       `rules.yaml:1:39: breaker[0].strategie: unknown field (did you mean "strategy"?)`,
 		`breaker: [{resource: a, threshold: 1}, {resource: a, threshold: 1}]`: `rules.yaml:1:40: breaker[1]: is the same rule as breaker[0] at 1:11: remove one`,

@@ -78,7 +78,7 @@ func (c *cache) read() (cached, error) {
 		return fail("is the cache of another source, %q", clip(head.Source))
 	}
 	if h := hashOf(data); head.SHA256 != hex.EncodeToString(h[:]) {
-		return fail("is damaged: its content has another hash than it says")
+		return fail("is damaged: its content doesn't match its hash")
 	}
 	return cached{Document{data, head.Revision}, head.Saved}, nil
 }

@@ -35,7 +35,7 @@ func (d *decoder) warn(name string, at place, path, format string, args ...any) 
 	case maxFaults + 1:
 		return
 	case maxFaults:
-		fault.list[0] = &FileError{File: d.file, Problem: fmt.Sprintf("there is more: these were the first %d warnings", maxFaults)}
+		fault.list[0] = &FileError{File: d.file, Problem: fmt.Sprintf("there are more: these are the first %d warnings", maxFaults)}
 		name = "more"
 	}
 	d.warnings = append(d.warnings, Warning{name, *fault.list[0]})
@@ -269,7 +269,7 @@ func (d *decoder) entries(n *yaml.Node, path string) iter.Seq[entry] {
 		for i := 0; i < len(n.Content) && !d.full(); i += 2 {
 			key, value := n.Content[i], n.Content[i+1]
 			if !isText(key) {
-				d.add(placeOf(key), strings.TrimSuffix(path, "."), "a key must be text, not %s", describe(key))
+				d.add(placeOf(key), strings.TrimSuffix(path, "."), "a key must be a string, not %s", describe(key))
 				continue
 			}
 			if first, twice := seen[key.Value]; twice {

@@ -155,11 +155,11 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 	for _, c := range []struct{ data, want string }{
 		// These files don't determine a dialect.
 		{`[{"resource": "a", "threshold": 1}]`, "r:1:1: must be a mapping of rule families, as in `flow: []`, not a list; if it is one of sentinel-go, name its dialect and family, as in `{\"dialect\": \"sentinel-go\", \"flow\": []}`; see docs/migrating.md"},
-		{`[{"resource": "a", "grade": 1, "strategy": 0}]`, "r:1:1: doesn't show the family of its rules: say it (--family), or name the list, as in `{dialect: sentinel-java, flow: []}`, with one of flow, degrade, paramflow, system, authority, gwflow, gwapigroup"},
-		{`[{"resource": "a", "count": 1, "paramIdx": 0}, {"resource": "a", "count": 1, "timeWindow": 1}]`, "r:1:1: doesn't show the family of its rules, since degrade rules have timeWindow, and paramflow rules paramIdx: say it (--family), or name the list, as in `{dialect: sentinel-java, flow: []}`, with one of flow, degrade, paramflow, system, authority, gwflow, gwapigroup"},
+		{`[{"resource": "a", "grade": 1, "strategy": 0}]`, "r:1:1: doesn't show the family of its rules: set it (--family), or name the list, as in `{dialect: sentinel-java, flow: []}`, with one of flow, degrade, paramflow, system, authority, gwflow, gwapigroup"},
+		{`[{"resource": "a", "count": 1, "paramIdx": 0}, {"resource": "a", "count": 1, "timeWindow": 1}]`, "r:1:1: doesn't show the family of its rules, since degrade rules have timeWindow, and paramflow rules paramIdx: set it (--family), or name the list, as in `{dialect: sentinel-java, flow: []}`, with one of flow, degrade, paramflow, system, authority, gwflow, gwapigroup"},
 		{`{"flowRules": [{"resource": "a"}]}`, "r:1:2: flowRules: unknown field; if the file is one of sentinel-java or sentinel-go, say which, as in `dialect: sentinel-go`; see docs/migrating.md"},
 		{`{"dialect": "java", "flow": []}`, "r:1:13: dialect: unknown dialect \"java\": use detect, native, sentinel-java, sentinel-go"},
-		{`{"dialect": 1, "flow": []}`, "r:1:13: dialect: must be text, not 1: if it is meant as text, write \"1\""},
+		{`{"dialect": 1, "flow": []}`, "r:1:13: dialect: must be a string, not 1: if it is meant as a string, write \"1\""},
 		{`{"dialect": "sentinel-go"}`, "r:1:1: holds no rules: write `flow: []` to remove every rule"},
 
 		// These files mix two dialects.
@@ -169,7 +169,7 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 		{`{"dialect": "sentinel-go", "flow": [{"resource": "a", "threshold": 1, "limitApp": "b"}]}`, "r:1:71: flow[0].limitApp: unknown field"},
 
 		// These rules can't be expressed here.
-		{`[{"resource": "a", "count": 1, "clusterMode": true, "clusterConfig": {"flowId": 0}}]`, "r:1:70: [0].clusterConfig: needs flowId, a number of at least 1, which identifies the rule on all members: Sentinel drops a rule without"},
+		{`[{"resource": "a", "count": 1, "clusterMode": true, "clusterConfig": {"flowId": 0}}]`, "r:1:70: [0].clusterConfig: needs flowId, a number of at least 1, which identifies the rule on all members: Sentinel drops a rule without one"},
 		{`[{"resource": "a", "count": 1, "clusterMode": true, "clusterConfig": {"flowId": 1, "thresholdType": 2}}]`, "r:1:70: [0].clusterConfig: has thresholdType 2: use 0 for a threshold per member, or 1 for a global one"},
 		{`[{"resource": "a", "count": 1, "clusterMode": true, "controlBehavior": 1, "clusterConfig": {"flowId": 1}}]`, "r:1:47: [0].clusterMode: has no meaning for behavior warmUp: each process warms up on its own; remove it, or set behavior to reject or throttle"},
 		{`[{"resource": "a", "count": 1, "strategy": 1, "refResource": "b", "controlBehavior": 2}]`, "r:1:86: [0].controlBehavior: throttle does not go with relation associated, which counts another resource's traffic: use reject or warmUp"},
@@ -179,7 +179,7 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 		{`[{"resource": "a", "count": 1}, {"resource": "a", "count": 1}]`, "r:1:33: [1]: is the same rule as [0] at 1:2: remove one"},
 
 		// Sentinel drops these rules silently, or with a line in its log.
-		{`[{"count": 1}]`, "r:1:2: [0].resource: is required: Sentinel drops a rule without"},
+		{`[{"count": 1}]`, "r:1:2: [0].resource: is required: Sentinel drops a rule without one"},
 		{`[{"resource": "a", "count": -1}]`, "r:1:29: [0].count: is -1: use 0 or more"},
 		{`[{"resource": "a", "count": 1, "grade": 2}]`, "r:1:41: [0].grade: is 2: use 1 for calls per second, or 0 for calls in flight"},
 		{`[{"resource": "a", "count": 1, "strategy": 1}]`, "r:1:2: [0].refResource: is required by strategy 1"},
@@ -192,7 +192,7 @@ func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 		{`[{"resource": "a", "metricType": 0, "paramIndex": 0, "threshold": 1, "specificItems": [{"valKind": 0, "valStr": "x", "threshold": 1}]}]`, "r:1:87: [0].specificItems: number 0: \"x\" is not of valKind 0"},
 
 		// Reading is as strict as for native files.
-		{`[{"resource": "a", "count": "1"}]`, "r:1:29: [0].count: must be a number like 100 or 0.5, not the text \"1\""},
+		{`[{"resource": "a", "count": "1"}]`, "r:1:29: [0].count: must be a number like 100 or 0.5, not the string \"1\""},
 		{`[{"resource": "a", "count": 1e999}]`, "r:1:29: [0].count: must be a number like 100 or 0.5, not 1e999"},
 		{`[{"resource": "a", "count": 1, "grade": 1.5}]`, "r:1:41: [0].grade: must be a whole number, not 1.5"},
 		{`[{"resource": "a", "count": 1, "count": 1}]`, "r:1:32: [0].count: is set twice, first at 1:20"},
@@ -219,9 +219,9 @@ func TestFilesOfSentinelTellAllErrors(t *testing.T) {
   {"resource": "e", "count": 1e30}
 ]`))
 	assert.EqualError(t, err, strings.Join([]string{
-		`flow.json:2:30: [0].count: must be a number like 100 or 0.5, not the text "x"`,
+		`flow.json:2:30: [0].count: must be a number like 100 or 0.5, not the string "x"`,
 		`flow.json:3:52: [1].controlBehavior: is 9: use a number from 0 to 3`,
-		`flow.json:4:3: [2].clusterConfig: needs flowId, a number of at least 1, which identifies the rule on all members: Sentinel drops a rule without`,
+		`flow.json:4:3: [2].clusterConfig: needs flowId, a number of at least 1, which identifies the rule on all members: Sentinel drops a rule without one`,
 		`flow.json:5:21: [3].cout: unknown field (did you mean "count"?)`,
 		`flow.json:6:30: [4].count: is 1e+30: use a finite number from 0 to 1e+15`,
 	}, "\n"))
@@ -251,7 +251,7 @@ func TestOptions(t *testing.T) {
 			"r:1:13: dialect: is sentinel-go, but the file is to be read as sentinel-java"},
 		{`{"flow": [{"resource": "a", "count": 1}]}`, ParseOptions{Dialect: Native}, Set{}, `r:1:29: flow[0].count: unknown field`},
 		{`[{}]`, ParseOptions{Dialect: Native}, Set{}, "r:1:1: must be a mapping of rule families, as in `flow: []`, not a list"},
-		{`"flow"`, ParseOptions{Dialect: SentinelGo}, Set{}, "r:1:1: must be a list of rules, or an object of such lists, not the text \"flow\""},
+		{`"flow"`, ParseOptions{Dialect: SentinelGo}, Set{}, "r:1:1: must be a list of rules, or an object of such lists, not the string \"flow\""},
 		{`flow: []`, ParseOptions{Dialect: 9}, Set{}, "unknown dialect(9)"},
 	} {
 		p, err := ParseWith("r", []byte(c.data), c.opts)
@@ -307,7 +307,7 @@ func TestSoManyWarnings(t *testing.T) {
 	p, err := ParseWith("r", data, ParseOptions{})
 	require.NoError(t, err)
 	require.Len(t, p.Warnings, 21)
-	assert.Equal(t, "r: there is more: these were the first 20 warnings (more)", p.Warnings[20].String())
+	assert.Equal(t, "r: there are more: these are the first 20 warnings (more)", p.Warnings[20].String())
 
 	var log bytes.Buffer
 	p.Warnings[1].Problem = strings.Repeat("x", 10_000)

@@ -97,7 +97,7 @@ func TestBurstOfAGatewayRuleOfSentinel(t *testing.T) {
 
 func TestGatewayRulesOfSentinelThatAreRefused(t *testing.T) {
 	for _, c := range []struct{ data, want string }{
-		{`[{"resourceMode": 0, "count": 1}]`, "r:1:2: [0].resource: is required: Sentinel drops a rule without"},
+		{`[{"resourceMode": 0, "count": 1}]`, "r:1:2: [0].resource: is required: Sentinel drops a rule without one"},
 		{`[{"resource": "a", "resourceMode": 2, "count": 1}]`, "r:1:36: [0].resourceMode: is 2: use 0 for a route, or 1 for an API group"},
 		{`[{"resource": "a", "intervalSec": 0, "count": 1}]`, "r:1:35: [0].intervalSec: is 0: use 1 second or more"},
 		{`[{"resource": "a", "burst": -1, "count": 1}]`, "r:1:29: [0].burst: is -1: use 0 or more"},
@@ -108,7 +108,7 @@ func TestGatewayRulesOfSentinelThatAreRefused(t *testing.T) {
 		{`[{"resource": "a", "count": 1, "paramItem": {"pattern": "(", "matchStrategy": 2}}]`, "r:1:45: [0].paramItem: "},
 		{`[{"resource": "a", "resourceMode": 0, "count": 1, "clusterMode": true}]`, "r:1:66: [0].clusterMode: is true, but a cluster can't share gateway rules: write false for a limit of this process alone"},
 		{`[{"resource": "*", "resourceMode": 0, "count": 1}]`, "r:1:15: [0].resource: is \"*\""},
-		{`[{"apiName": "", "predicateItems": [{"pattern": "/a"}]}]`, "r:1:14: [0].apiName: is required: Sentinel drops a definition without"},
+		{`[{"apiName": "", "predicateItems": [{"pattern": "/a"}]}]`, "r:1:14: [0].apiName: is required: Sentinel drops a definition without one"},
 		{`[{"apiName": "a", "predicateItems": []}]`, "r:1:37: [0].predicateItems: is empty: Sentinel drops a definition without paths"},
 		{`[{"apiName": "a", "predicateItems": [{"pattern": "/a/**/b", "matchStrategy": 1}]}]`, "r:1:37: [0].predicateItems: number 0: "},
 		{`[{"apiName": "a", "predicateItems": [{"pattern": "/a", "matchStrategy": 3}]}]`, "r:1:37: [0].predicateItems: number 0: "},

@@ -92,7 +92,7 @@ func (f *faults) err() error {
 	var errs []error
 	for i, fault := range f.list {
 		if i == maxFaults {
-			errs = append(errs, &FileError{File: f.file, Problem: fmt.Sprintf("there is more: these were the first %d errors", maxFaults)})
+			errs = append(errs, &FileError{File: f.file, Problem: fmt.Sprintf("there are more: these are the first %d errors", maxFaults)})
 			break
 		}
 		errs = append(errs, fault)

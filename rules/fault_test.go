@@ -24,7 +24,7 @@ flou: []
 		`r.yaml:4:5: flow[0].treshold: unknown field (did you mean "threshold"?)`,
 		"r.yaml:5:15: flow[0].interval: must be a duration with its unit, as in 5ms or 5s",
 		"r.yaml:7:16: flow[1].threshold: is -1: use a finite number from 0 to 1e+15",
-		"r.yaml:8:5: flow[2]: must be a mapping, as in `{resource: GET /orders, threshold: 100}`, not the text \"nothing\"",
+		"r.yaml:8:5: flow[2]: must be a mapping, as in `{resource: GET /orders, threshold: 100}`, not the string \"nothing\"",
 		`r.yaml:9:1: flou: unknown family (did you mean "flow"?): use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster`,
 	}, "\n"))
 
@@ -42,7 +42,7 @@ func TestParseTellsSoManyErrors(t *testing.T) {
 	many := lines(21)
 	assert.Len(t, many, 21)
 	assert.Contains(t, many[19], "flow[19]")
-	assert.Equal(t, "r.yaml: there is more: these were the first 20 errors", many[20])
+	assert.Equal(t, "r.yaml: there are more: these are the first 20 errors", many[20])
 }
 
 // Quotes from a file must not flood the log.

@@ -63,7 +63,7 @@ func (f File) Write(ctx context.Context, data []byte, after string) (revision st
 		return "", err
 	}
 	if info, err := os.Lstat(f.Path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return "", &FileError{File: f.Path, Problem: "is a symbolic link: write to the file that it leads to"}
+		return "", &FileError{File: f.Path, Problem: "is a symbolic link: write to the file that it points to"}
 	}
 	unlock, err := lockDir(ctx, filepath.Dir(f.Path))
 	if err != nil {

@@ -49,8 +49,8 @@ func TestFileRefusesWhatIsNoFile(t *testing.T) {
 	write(t, open, rulesOfSize(1))
 	require.NoError(t, os.Chmod(open, 0o666))
 	for path, why := range map[string]string{
-		link:                        "is a symbolic link: write to the file that it leads to",
-		dangling:                    "is a symbolic link: write to the file that it leads to",
+		link:                        "is a symbolic link: write to the file that it points to",
+		dangling:                    "is a symbolic link: write to the file that it points to",
 		dir:                         "is a directory, not a file",
 		"/dev/null":                 "is not a regular file",
 		open:                        "every user can write it",

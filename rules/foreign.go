@@ -259,7 +259,7 @@ func (d *decoder) familyOf(root *yaml.Node, lists []foreignList, family string) 
 			return likely
 		}
 	}
-	d.add(placeOf(root), "", "doesn't show the family of its rules%s: say it (--family), or name the list, as in `{%s: %v, %s: []}`, with one of %s",
+	d.add(placeOf(root), "", "doesn't show the family of its rules%s: set it (--family), or name the list, as in `{%s: %v, %s: []}`, with one of %s",
 		since, dialectKey, d.speaks, ownNames(lists)[0], strings.Join(ownNames(lists), ", "))
 	return nil
 }

@@ -313,7 +313,7 @@ func requirePlaces(t *testing.T, name, data string, err error) {
 		require.Less(t, len(e.Error()), 5000)
 		switch {
 		case e.Line == 0 && i == maxFaults:
-			require.Contains(t, e.Problem, "there is more")
+			require.Contains(t, e.Problem, "there are more")
 		case e.Line == 0:
 			require.Contains(t, e.Problem, "has ", "too much of something, anywhere")
 		default:

@@ -14,7 +14,7 @@ func TestParseErrorsStayOnOneLine(t *testing.T) {
 		`"a\n\e[31mb": []`:                       `r.yaml:1:1: a\n\x1b[31mb: unknown family: use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster`,
 		`flow: [{"a\Lb": 1}]`:                    `r.yaml:1:9: flow[0].a\u2028b: unknown field`,
 		`flow: [{"a\n": 1, "a\n": 2}]`:           `r.yaml:1:9: flow[0].a\n: unknown field` + "\n" + `r.yaml:1:19: flow[0].a\n: is set twice, first at 1:9`,
-		`flow: !a%0Ab []`:                        `r.yaml:1:7: the tag !a\nb: tags are not read, remove it`,
+		`flow: !a%0Ab []`:                        `r.yaml:1:7: the tag !a\nb: tags are not supported, remove it`,
 		`flow: [{resource: "(\n", regex: true}]`: `r.yaml:1:19: flow[0].resource: is not a valid regular expression: missing closing ): "(\n"`,
 	} {
 		_, err := Parse("r.yaml", []byte(data))
@@ -43,11 +43,11 @@ func TestParseBoundsPatterns(t *testing.T) {
 func TestParseReadsOneFile(t *testing.T) {
 	for data, want := range map[string]string{
 		"include: ../../etc/passwd\nflow: []":     "r.yaml:1:1: include: unknown family: use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster",
-		"flow: !include ../secret.yaml":           "r.yaml:1:7: the tag !include: tags are not read, remove it",
+		"flow: !include ../secret.yaml":           "r.yaml:1:7: the tag !include: tags are not supported, remove it",
 		"flow: [{$ref: ../secret.yaml}]":          "r.yaml:1:9: flow[0].$ref: unknown field (did you mean \"ref\"?)",
 		`{"$include": "/etc/passwd", "flow": []}`: "r.yaml:1:2: $include: unknown family: use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster",
-		"flow: ../secret.yaml":                    "r.yaml:1:7: flow: must be a list of rules, not the text \"../secret.yaml\"",
-		"flow: [file:///etc/passwd]":              "r.yaml:1:8: flow[0]: must be a mapping, as in `{resource: GET /orders, threshold: 100}`, not the text \"file:///etc/passwd\"",
+		"flow: ../secret.yaml":                    "r.yaml:1:7: flow: must be a list of rules, not the string \"../secret.yaml\"",
+		"flow: [file:///etc/passwd]":              "r.yaml:1:8: flow[0]: must be a mapping, as in `{resource: GET /orders, threshold: 100}`, not the string \"file:///etc/passwd\"",
 	} {
 		_, err := Parse("r.yaml", []byte(data))
 		assert.EqualError(t, err, want, "%s", data)

@@ -123,11 +123,11 @@ func TestHotspotRulesAreRefused(t *testing.T) {
 		{"{resource: a, index: 0, threshold: 1, exceptions: [7]}", "1:64: hotspot[0].exceptions[0]: must be a mapping"},
 		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: x}]}", "1:64: hotspot[0].exceptions[0].threshold: is required"},
 		{"{resource: a, index: 0, threshold: 1, exceptions: [{valeu: x, threshold: 1}]}", `1:65: hotspot[0].exceptions[0].valeu: unknown field (did you mean "value"?)`},
-		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: [x], threshold: 1}]}", "1:72: hotspot[0].exceptions[0].value: must be text, a number, true or false, not a list"},
+		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: [x], threshold: 1}]}", "1:72: hotspot[0].exceptions[0].value: must be a string, a number, true or false, not a list"},
 		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: x, value: y, threshold: 1}]}", "1:75: hotspot[0].exceptions[0].value: is set twice, first at 1:65"},
 		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: x, threshold: .nan}]}", "hotspot[0].exceptions[0].threshold: must be a number like 100 or 0.5, not .nan"},
 		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: x, threshold: 1}, {value: x, threshold: 2}]}", `1:63: hotspot[0].exceptions: "x" appears twice, in entries 0 and 1: remove one`},
-		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: " + strings.Repeat("x", 65) + ", threshold: 1}]}", "1:63: hotspot[0].exceptions: entry 0 has no valid value: use text of at most 64 bytes, a finite number, true or false"},
+		{"{resource: a, index: 0, threshold: 1, exceptions: [{value: " + strings.Repeat("x", 65) + ", threshold: 1}]}", "1:63: hotspot[0].exceptions: entry 0 has no valid value: use a string of at most 64 bytes, a finite number, true or false"},
 		{"{resource: a, index: 0, threshold: 1}, {resource: a, index: 0, threshold: 1}", "hotspot[1]: is the same rule as hotspot[0] at 1:13: remove one"},
 	} {
 		_, err := rules.Parse("r", []byte("hotspot:   ["+tt.rule+"]"))

@@ -72,7 +72,7 @@ type SourceError struct {
 
 // Error names the source.
 func (e *SourceError) Error() string {
-	return fmt.Sprintf("penstock: %q is a source of the rules already; end the context that it was declared with first", e.Source)
+	return fmt.Sprintf("penstock: %q is already a source of rules: end the context that it was declared with first", e.Source)
 }
 
 var errClosed = errors.New("penstock: closed, no longer watching rules")

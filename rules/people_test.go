@@ -73,9 +73,9 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 			warnings: []string{"r.json:1:40: [0].predicateItems: number 1 is a nested group, which Sentinel ignores, so its paths are left out here too: list them in predicateItems (group-in-a-group)"}},
 		{name: "r.json", data: `[{"@type": "com.example.ApiDefinition", "apiName": "shop", "predicateItems": [{"@type": "com.example.ApiPathPredicateItem", "pattern": "/a"}]}]`, dialect: SentinelJava,
 			want:     Set{Groups: []gateway.Group{{ID: "shop", Paths: []gateway.Path{{Path: "/a"}}}}},
-			warnings: []string{"r.json:1:3: [0].@type: is a serializer's, which Sentinel ignores: remove it here and elsewhere in the file (serializer)"}},
+			warnings: []string{"r.json:1:3: [0].@type: was written by a serializer, and Sentinel ignores it: remove it here and elsewhere in the file (serializer)"}},
 		{name: "r.json", data: `[{"@type": "com.example.FlowRule", "resource": "a", "count": 20}]`, dialect: SentinelJava, want: limits(a),
-			warnings: []string{"r.json:1:3: [0].@type: is a serializer's, which Sentinel ignores: remove it here and elsewhere in the file (serializer)"}},
+			warnings: []string{"r.json:1:3: [0].@type: was written by a serializer, and Sentinel ignores it: remove it here and elsewhere in the file (serializer)"}},
 
 		{name: "r.yaml", data: "%YAML 1.2\n---\nflow: [{resource: a, threshold: 20, buckets: 10}]\n", dialect: Native, want: native},
 		{name: "r.yaml", data: "# ours\n%YAML 1.2\n---\n- {resource: a, count: 20}\n", dialect: SentinelJava, want: limits(a)},
@@ -117,7 +117,7 @@ func TestFilesAsPeopleHaveThemThatAreRefused(t *testing.T) {
 
 		// Wrapped rules.
 		{"r.json", `[{"app": "shop", "rule": {"resource": "a", "cuont": 1, "count": 2}}]`, `r.json:1:44: [0].rule.cuont: unknown field (did you mean "count"?)`},
-		{"r.json", `[{"app": "shop", "count": 3, "rule": {"resource": "a", "count": 2}}]`, "r.json:1:56: [0].rule.count: is set twice, first at 1:18, to something else: keep one"},
+		{"r.json", `[{"app": "shop", "count": 3, "rule": {"resource": "a", "count": 2}}]`, "r.json:1:56: [0].rule.count: is set twice, first at 1:18, with another value: keep one"},
 		{"r.json", `[{"ap": "shop", "rule": {"resource": "a", "count": 2}}]`, `r.json:1:3: [0].ap: unknown field (did you mean "app"?)`},
 		{"r.yaml", "flow:\n  - rule: {resource: a, threshold: 1}\n", "r.yaml:2:5: flow[0].rule: unknown field: only files from Sentinel's dashboard have rules in it; replace it with its keys"},
 
@@ -155,7 +155,7 @@ func TestFilesAsPeopleHaveThemThatAreRefused(t *testing.T) {
 		{"r.yaml", "apiVersion: v1\nkind: ConfigMap\ndata:\n  rules.yaml: |\n    flow: []\n---\napiVersion: v1\nkind: Service\n",
 			"r.yaml:4:3: data: this is a Kubernetes ConfigMap: its rules are the text under data, here rules.yaml: write that text to a separate file, or mount the ConfigMap and name the mounted file"},
 
-		{"r.yaml", "%YAML 3.0\n---\nflow: []\n", "r.yaml:1:1: is YAML 3.0, which is not read: remove this line, or write %YAML 1.2"},
+		{"r.yaml", "%YAML 3.0\n---\nflow: []\n", "r.yaml:1:1: is YAML 3.0, which is not supported: remove this line, or write %YAML 1.2"},
 
 		// An unknown family lists the families.
 		{"r.yaml", "limits: []\n", "r.yaml:1:1: limits: unknown family: use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster"},

@@ -70,7 +70,7 @@ var families = []family{
 		normalized: hotspot.Rule.Normalized,
 		build:      hotspot.Compile,
 		zero:       func(r hotspot.Rule) bool { return r.Threshold == 0 },
-		then:       "refuses every value that is no exception",
+		then:       "refuses every value without an exception",
 	},
 	rulesOf[flow.Rule]{
 		kind:       core.KindFlow,

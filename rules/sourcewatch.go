@@ -175,7 +175,7 @@ func (w *sourceWatch) loadCache() error {
 	n := w.parse(kept.Document)
 	n.cached = kept.saved
 	if err := w.member.begin(n); err != nil {
-		return fmt.Errorf("of the cache %s: %w", w.cache.path, err)
+		return fmt.Errorf("the cache %s: %w", w.cache.path, err)
 	}
 	return nil
 }

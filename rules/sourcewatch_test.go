@@ -529,11 +529,11 @@ func TestCacheThatIsNotRight(t *testing.T) {
 		{"a rule file", func(*testing.T) []byte { return rulesOfSize(2) }, "is not a cache of rules"},
 		{"another version", func(*testing.T) []byte { return []byte(`{"format":"penstock rules 2"}` + "\n") }, "is not a cache of rules"},
 		{"of another source", func(t *testing.T) []byte { return good(t, "other") }, `is the cache of another source, "other"`},
-		{"cut", func(t *testing.T) []byte { return bytes.TrimSuffix(good(t, "store"), []byte("threshold: 2}\n")) }, "is damaged: its content has another hash than it says"},
+		{"cut", func(t *testing.T) []byte { return bytes.TrimSuffix(good(t, "store"), []byte("threshold: 2}\n")) }, "is damaged: its content doesn't match its hash"},
 		{"changed", func(t *testing.T) []byte {
 			return bytes.ReplaceAll(good(t, "store"), []byte("threshold: 2"), []byte("threshold: 9"))
 		},
-			"is damaged: its content has another hash than it says"},
+			"is damaged: its content doesn't match its hash"},
 		{"without its age", func(t *testing.T) []byte {
 			return bytes.Replace(good(t, "store"), []byte(`"saved"`), []byte(`"saves"`), 1)
 		},

@@ -33,13 +33,13 @@ func (d *decoder) checkTree(n *yaml.Node, depth int) {
 		d.add(at, "", "is nested deeper than %d levels", MaxDepth)
 		return
 	case n.Kind == yaml.AliasNode:
-		d.add(at, "", "the alias *%s: aliases are not read, write the value out", clip(n.Value))
+		d.add(at, "", "the alias *%s: aliases are not supported, write the value out", clip(n.Value))
 	case n.Anchor != "":
-		d.add(at, "", "the anchor &%s: anchors are not read, remove it", clip(n.Anchor))
+		d.add(at, "", "the anchor &%s: anchors are not supported, remove it", clip(n.Anchor))
 	case n.Tag == "!!merge":
-		d.add(at, "", "the merge key <<: merging is not read, write the keys out")
+		d.add(at, "", "the merge key <<: merge keys are not supported, write the keys out")
 	case n.Style&yaml.TaggedStyle != 0:
-		d.add(at, "", "the tag %s: tags are not read, remove it", clip(n.Tag))
+		d.add(at, "", "the tag %s: tags are not supported, remove it", clip(n.Tag))
 	}
 	for _, child := range n.Content {
 		d.checkTree(child, depth+1)

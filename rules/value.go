@@ -16,7 +16,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// readValue sets dst to the value n, a scalar or a list of texts, and returns the problem with n, or
+// readValue sets dst to the value n, a scalar or a list of strings, and returns the problem with n, or
 // "". YAML has many spellings of a value; readValue accepts only JSON's, so that 010 is not 8 and yes
 // is not true.
 func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
@@ -48,7 +48,7 @@ func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
 		}
 		*v = i
 	case *[]string:
-		return readTexts(n, v)
+		return readStrings(n, v)
 	case *float64:
 		f, err := strconv.ParseFloat(n.Value, 64)
 		if !isNumber(n) || err != nil {
@@ -88,18 +88,18 @@ func readBool(n *yaml.Node, set func(bool)) (problem string) {
 	return ""
 }
 
-func readTexts(n *yaml.Node, dst *[]string) (problem string) {
+func readStrings(n *yaml.Node, dst *[]string) (problem string) {
 	if n.Kind != yaml.SequenceNode {
-		return "must be a list of texts, as in [a, b], not " + describe(n)
+		return "must be a list of strings, as in [a, b], not " + describe(n)
 	}
-	var texts []string
+	var list []string
 	for i, item := range n.Content {
 		if !isText(item) {
 			return fmt.Sprintf("item %d %s", i, notText(item))
 		}
-		texts = append(texts, item.Value)
+		list = append(list, item.Value)
 	}
-	*dst = texts
+	*dst = list
 	return ""
 }
 
@@ -124,7 +124,7 @@ func readScalar(n *yaml.Node, set func(any) error) (problem string) {
 		}
 	}
 	if x == nil {
-		return "must be text, a number, true or false, not " + describe(n)
+		return "must be a string, a number, true or false, not " + describe(n)
 	}
 	if err := set(x); err != nil {
 		return err.Error()
@@ -191,7 +191,7 @@ func writeValue(src reflect.Value) (*yaml.Node, error) {
 func writeScalar(x any) (*yaml.Node, error) {
 	switch x := x.(type) {
 	case nil:
-		return nil, errors.New("is not text, a number or a boolean")
+		return nil, errors.New("is not a string, a number or a boolean")
 	case string:
 		return writeValue(reflect.ValueOf(x))
 	case float64:
@@ -229,9 +229,9 @@ func isJSONNumber(s string) bool {
 
 func notText(n *yaml.Node) string {
 	if n.Kind == yaml.ScalarNode && !isNull(n) {
-		return fmt.Sprintf("must be text, not %s: if it is meant as text, write %q", describe(n), clip(n.Value))
+		return fmt.Sprintf("must be a string, not %s: if it is meant as a string, write %q", describe(n), clip(n.Value))
 	}
-	return "must be text, not " + describe(n)
+	return "must be a string, not " + describe(n)
 }
 
 // describe names n, for an error.
@@ -246,7 +246,7 @@ func describe(n *yaml.Node) string {
 	case isNull(n):
 		return "nothing"
 	case isText(n) && !isNumber(n): // a plain 1e400 is text to YAML
-		return fmt.Sprintf("the text %q", clip(n.Value))
+		return fmt.Sprintf("the string %q", clip(n.Value))
 	}
 	return clip(n.Value)
 }

@@ -48,7 +48,7 @@ func (d *decoder) merged(outer, rule *yaml.Node, path string, fields []field) (a
 		case here == nil || isNull(here) || name == "id" && here.Value == "0":
 			whole.Content = append(without(whole.Content, name), e.key, e.value)
 		case name != "id" && !sameValue(here, e.value): // the id is the dashboard's number of the object
-			d.add(placeOf(keyOf(rule, d.fieldKey(name))), its+"."+clip(name), "is set twice, first at %v, to something else: keep one", placeOf(e.key))
+			d.add(placeOf(keyOf(rule, d.fieldKey(name))), its+"."+clip(name), "is set twice, first at %v, with another value: keep one", placeOf(e.key))
 		}
 	}
 	if len(d.list) > before {
@@ -100,7 +100,7 @@ func (d *decoder) isTypeHint(key *yaml.Node, path string) bool {
 		if path != "" {
 			path += "."
 		}
-		d.warn("serializer", placeOf(key), path+typeHint, "is a serializer's, which Sentinel ignores: remove it here and elsewhere in the file")
+		d.warn("serializer", placeOf(key), path+typeHint, "was written by a serializer, and Sentinel ignores it: remove it here and elsewhere in the file")
 	}
 	return true
 }

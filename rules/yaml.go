@@ -46,7 +46,7 @@ func (d *decoder) asYAML11(data []byte) (as []byte, ok bool) {
 	}
 	version, minor := string(data[at[2]:at[3]]), at[2]+len("1.")
 	if !strings.HasPrefix(version, "1.") || at[3]-minor != 1 {
-		d.add(placeAt(data, at[2]-len("%YAML ")), "", "is YAML %s, which is not read: remove this line, or write %%YAML 1.2", clip(version))
+		d.add(placeAt(data, at[2]-len("%YAML ")), "", "is YAML %s, which is not supported: remove this line, or write %%YAML 1.2", clip(version))
 		return nil, false
 	}
 	as = bytes.Clone(data)
@@ -114,7 +114,7 @@ func (d *decoder) addSyntax(data []byte, err error) {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if strings.Contains(text, "found a tab character ") || strings.HasSuffix(text, "found character that cannot start any token") {
 		if at, ok := tabReached(data); ok {
-			d.add(at, "", "is not YAML: a tab, where YAML has only blanks: indent with blanks")
+			d.add(at, "", "is not YAML: a tab, where YAML allows only spaces: replace it")
 			return
 		}
 	}

@@ -36,7 +36,7 @@ func (id *ID) SetScalar(v any) error {
 			return id.SetScalar(int64(v))
 		}
 	}
-	return fmt.Errorf("must be text or a whole number, not %v", v)
+	return fmt.Errorf("must be a string or a whole number, not %v", v)
 }
 
 // Text is text that may be written as a number or a boolean.
@@ -106,4 +106,4 @@ func (f *first) bad(is bool, field, format string, args ...any) {
 	}
 }
 
-const needsResource = "is required: Sentinel drops a rule without"
+const needsResource = "is required: Sentinel drops a rule without one"

@@ -243,7 +243,7 @@ func (r GoHotspot) Native() (rules []hotspot.Rule, warnings []Warning, err error
 	for i, item := range r.SpecificItems {
 		parse, err := meaning("specificItems", item.ValKind, goKinds)
 		if err != nil {
-			return nil, nil, spec.BadField("specificItems", "number %d: valKind is %d: use 0 for a whole number, 1 for text, 2 for true or false, 3 for a decimal number", i, item.ValKind)
+			return nil, nil, spec.BadField("specificItems", "number %d: valKind is %d: use 0 for a whole number, 1 for a string, 2 for true or false, 3 for a decimal number", i, item.ValKind)
 		}
 		v, err := parse(string(item.ValStr))
 		if err != nil {

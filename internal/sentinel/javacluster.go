@@ -44,7 +44,7 @@ func (m *Maybe) SetScalar(v any) error {
 // ID. falls is the default of fallbackToLocalWhenFail.
 func (c *JavaCluster) shared(falls bool) (id string, r cluster.Rule, err error) {
 	if c == nil || c.FlowID == "" || c.FlowID[0] == '-' {
-		return "", r, spec.BadField("clusterConfig", "needs flowId, a number of at least 1, which identifies the rule on all members: Sentinel drops a rule without")
+		return "", r, spec.BadField("clusterConfig", "needs flowId, a number of at least 1, which identifies the rule on all members: Sentinel drops a rule without one")
 	}
 	scopes := []cluster.Scope{cluster.PerMember, cluster.Global}
 	if c.ThresholdType < 0 || c.ThresholdType >= len(scopes) {

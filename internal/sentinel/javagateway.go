@@ -176,7 +176,7 @@ func (p JavaPath) MayOmit(key string) bool { return key == "pattern" && p.isGrou
 // Check returns the reason for which Java drops the definition.
 func (a JavaAPI) Check() error {
 	var f first
-	f.bad(blank(a.APIName), "apiName", "is required: Sentinel drops a definition without")
+	f.bad(blank(a.APIName), "apiName", "is required: Sentinel drops a definition without one")
 	f.bad(len(a.PredicateItems) == 0, "predicateItems", "is empty: Sentinel drops a definition without paths")
 	return f.err
 }

@@ -86,7 +86,7 @@ func (r JavaHotspot) Native() (rules []hotspot.Rule, warnings []Warning, err err
 	for i, item := range r.ParamFlowItemList {
 		v, err := item.value()
 		if err != nil {
-			return nil, nil, spec.BadField("paramFlowItemList", "number %d: %q is no %s", i, item.Object, item.ClassType)
+			return nil, nil, spec.BadField("paramFlowItemList", "number %d: %q is not of type %s", i, item.Object, item.ClassType)
 		}
 		n.Exceptions = append(n.Exceptions, hotspot.Exception{Value: hotspot.ValueOf(v), Threshold: float64(item.Count)})
 	}

@@ -53,7 +53,7 @@ func (g Group) Normalized() (Group, error) {
 			return g, spec.BadField("paths", "has %q: a path begins with a slash", p.Path)
 		}
 		if err := (spec.Info{Resource: p.Path, Match: p.Match}).Check(); err != nil {
-			return g, spec.BadField("paths", "has %q, which can't be: %v", p.Path, err)
+			return g, spec.BadField("paths", "has %q, which is invalid: %v", p.Path, err)
 		}
 	}
 	return g, nil

@@ -218,7 +218,7 @@ func (s *Source) exchange(ctx context.Context, method string, header http.Header
 // body returns the content of a response, up to one byte over the limit.
 func body(r *http.Response) ([]byte, error) {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" && !r.Uncompressed {
-		return nil, fmt.Errorf("the content is encoded as %.20q, which wasn't asked for", encoding)
+		return nil, fmt.Errorf("the content is encoded as %.20q, which wasn't requested", encoding)
 	}
 	if r.ProtoMajor == 1 && r.Close && r.ContentLength < 0 && len(r.TransferEncoding) == 0 && !r.Uncompressed {
 		return nil, errors.New("the response ends with the connection, so a truncated one can't be detected: the server must send Content-Length")

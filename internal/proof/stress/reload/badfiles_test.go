@@ -52,15 +52,15 @@ var badFiles = []badFile{
 
 	// Not YAML.
 	{name: "an open bracket", data: "flow: [\n  {resource: orders, threshold: 1}\n", at: "2:3", says: "is not YAML: did not find expected ',' or"},
-	{name: "a tab for spaces", data: "flow:\n\t- {resource: orders, threshold: 1}\n", at: "2:1", says: "is not YAML: a tab, where YAML has only blanks"},
+	{name: "a tab for spaces", data: "flow:\n\t- {resource: orders, threshold: 1}\n", at: "2:1", says: "is not YAML: a tab, where YAML allows only spaces"},
 	{name: "an unfilled template", data: "flow: {{ .Values.rules }}\n", at: "1:7", says: "flow: must be a list of rules, not a mapping"},
 	{name: "marks of a merge", data: "flow:\n<<<<<<< HEAD\n  - {resource: orders, threshold: 1}\n=======\n", at: "2:1", says: "is not YAML: could not find expected ':'"},
 	{name: "a web page", data: "<!DOCTYPE html>\n<html><body>502 Bad Gateway</body></html>\n", at: "1:1", says: "must be a mapping of rule families, as in"},
 
 	// YAML that rule files have no use for.
 	{name: "two documents", data: good + "---\n" + good, at: "3:1", says: "a second document: a rule file has one"},
-	{name: "an anchor", data: "flow:\n  - &a {resource: orders, threshold: 1}\n", at: "2:5", says: "the anchor &a: anchors are not read, remove"},
-	{name: "a laugh", data: "a: &a [x, x]\nb: &b [*a, *a]\nflow: [*b, *b]\n", at: "1:4", says: "the anchor &a: anchors are not read, remove"},
+	{name: "an anchor", data: "flow:\n  - &a {resource: orders, threshold: 1}\n", at: "2:5", says: "the anchor &a: anchors are not supported, remove"},
+	{name: "a laugh", data: "a: &a [x, x]\nb: &b [*a, *a]\nflow: [*b, *b]\n", at: "1:4", says: "the anchor &a: anchors are not supported, remove"},
 
 	// Not JSON.
 	{name: "JSON, cut short", data: "{\"flow\": [\n{\"resource\": \"orders\",", at: "2:1", says: "is not YAML: did not find expected node"},
