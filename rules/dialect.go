@@ -175,7 +175,7 @@ func (d *decoder) dialectOf(root *yaml.Node, wanted Dialect) Dialect {
 		if j := slices.IndexFunc(found[:i], func(o sign) bool { return o.tell&s.tell == 0 }); j > 0 {
 			other = found[j]
 		}
-		d.add(s.at, "", "%s is a key of %v, and %s at %v one of %v: a file has one dialect: name it at the top, as in `%s: native`; see docs/migrating.md",
+		d.add(s.at, "", "%s is a key of %v, and %s at %v one of %v: a file has one dialect: name it at the top, as in `%s: native`; see docs/sentinel.md",
 			clip(s.key), s.tell, clip(other.key), other.at, other.tell, dialectKey)
 		return Detect
 	}
@@ -189,12 +189,12 @@ func (d *decoder) dialectOf(root *yaml.Node, wanted Dialect) Dialect {
 		return all[0]
 	}
 	if root.Kind == yaml.SequenceNode {
-		d.add(placeOf(root), "", "must be a mapping of rule families, as in `flow: []`, not a list; if it is one of %v, name its dialect and family, as in `{%q: \"sentinel-go\", \"flow\": []}`; see docs/migrating.md",
+		d.add(placeOf(root), "", "must be a mapping of rule families, as in `flow: []`, not a list; if it is one of %v, name its dialect and family, as in `{%q: \"sentinel-go\", \"flow\": []}`; see docs/sentinel.md",
 			foreign, dialectKey)
 		return Detect
 	}
 	strange := found[slices.IndexFunc(found, func(s sign) bool { return s.tell&(1<<Native) == 0 })]
-	d.add(strange.at, clip(strange.key), "unknown field%s; if the file is one of %v, say which, as in `%s: sentinel-go`; see docs/migrating.md",
+	d.add(strange.at, clip(strange.key), "unknown field%s; if the file is one of %v, say which, as in `%s: sentinel-go`; see docs/sentinel.md",
 		suggestion(strange.key, nativeKeys()), foreign, dialectKey)
 	return Detect
 }

@@ -154,18 +154,18 @@ func TestFilesOfSentinel(t *testing.T) {
 func TestFilesOfSentinelThatAreRefused(t *testing.T) {
 	for _, c := range []struct{ data, want string }{
 		// These files don't determine a dialect.
-		{`[{"resource": "a", "threshold": 1}]`, "r:1:1: must be a mapping of rule families, as in `flow: []`, not a list; if it is one of sentinel-go, name its dialect and family, as in `{\"dialect\": \"sentinel-go\", \"flow\": []}`; see docs/migrating.md"},
+		{`[{"resource": "a", "threshold": 1}]`, "r:1:1: must be a mapping of rule families, as in `flow: []`, not a list; if it is one of sentinel-go, name its dialect and family, as in `{\"dialect\": \"sentinel-go\", \"flow\": []}`; see docs/sentinel.md"},
 		{`[{"resource": "a", "grade": 1, "strategy": 0}]`, "r:1:1: doesn't show the family of its rules: set it (--family), or name the list, as in `{dialect: sentinel-java, flow: []}`, with one of flow, degrade, paramflow, system, authority, gwflow, gwapigroup"},
 		{`[{"resource": "a", "count": 1, "paramIdx": 0}, {"resource": "a", "count": 1, "timeWindow": 1}]`, "r:1:1: doesn't show the family of its rules, since degrade rules have timeWindow, and paramflow rules paramIdx: set it (--family), or name the list, as in `{dialect: sentinel-java, flow: []}`, with one of flow, degrade, paramflow, system, authority, gwflow, gwapigroup"},
-		{`{"flowRules": [{"resource": "a"}]}`, "r:1:2: flowRules: unknown field; if the file is one of sentinel-java or sentinel-go, say which, as in `dialect: sentinel-go`; see docs/migrating.md"},
+		{`{"flowRules": [{"resource": "a"}]}`, "r:1:2: flowRules: unknown field; if the file is one of sentinel-java or sentinel-go, say which, as in `dialect: sentinel-go`; see docs/sentinel.md"},
 		{`{"dialect": "java", "flow": []}`, "r:1:13: dialect: unknown dialect \"java\": use detect, native, sentinel-java, sentinel-go"},
 		{`{"dialect": 1, "flow": []}`, "r:1:13: dialect: must be a string, not 1: if it is meant as a string, write \"1\""},
 		{`{"dialect": "sentinel-go"}`, "r:1:1: holds no rules: write `flow: []` to remove every rule"},
 
 		// These files mix two dialects.
-		{`[{"resource": "a", "count": 1}, {"resource": "a", "statIntervalInMs": 1000, "threshold": 1}]`, "r:1:51: statIntervalInMs is a key of sentinel-go, and count at 1:20 one of sentinel-java: a file has one dialect: name it at the top, as in `dialect: native`; see docs/migrating.md"},
-		{"flow:\n- {resource: a, threshold: 1, limitApp: b}\n", "r:2:31: limitApp is a key of sentinel-java, and threshold at 2:17 one of native or sentinel-go: a file has one dialect: name it at the top, as in `dialect: native`; see docs/migrating.md"},
-		{`{"flow": [{"resource": "a", "count": 1}], "isolation": []}`, "r:1:43: isolation is a key of native or sentinel-go, and count at 1:29 one of sentinel-java: a file has one dialect: name it at the top, as in `dialect: native`; see docs/migrating.md"},
+		{`[{"resource": "a", "count": 1}, {"resource": "a", "statIntervalInMs": 1000, "threshold": 1}]`, "r:1:51: statIntervalInMs is a key of sentinel-go, and count at 1:20 one of sentinel-java: a file has one dialect: name it at the top, as in `dialect: native`; see docs/sentinel.md"},
+		{"flow:\n- {resource: a, threshold: 1, limitApp: b}\n", "r:2:31: limitApp is a key of sentinel-java, and threshold at 2:17 one of native or sentinel-go: a file has one dialect: name it at the top, as in `dialect: native`; see docs/sentinel.md"},
+		{`{"flow": [{"resource": "a", "count": 1}], "isolation": []}`, "r:1:43: isolation is a key of native or sentinel-go, and count at 1:29 one of sentinel-java: a file has one dialect: name it at the top, as in `dialect: native`; see docs/sentinel.md"},
 		{`{"dialect": "sentinel-go", "flow": [{"resource": "a", "threshold": 1, "limitApp": "b"}]}`, "r:1:71: flow[0].limitApp: unknown field"},
 
 		// These rules can't be expressed here.

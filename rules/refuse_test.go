@@ -26,8 +26,8 @@ func TestParseRefuses(t *testing.T) {
 
 		// Wrong shapes.
 		{"flow", "r.yaml:1:1: must be a mapping of rule families, as in `flow: []`, not the string \"flow\""},
-		{"[1]", "r.yaml:1:1: must be a mapping of rule families, as in `flow: []`, not a list; if it is one of sentinel-java or sentinel-go, name its dialect and family, as in `{\"dialect\": \"sentinel-go\", \"flow\": []}`; see docs/migrating.md"},
-		{"- resource: a", "r.yaml:1:1: must be a mapping of rule families, as in `flow: []`, not a list; if it is one of sentinel-java or sentinel-go, name its dialect and family, as in `{\"dialect\": \"sentinel-go\", \"flow\": []}`; see docs/migrating.md"},
+		{"[1]", "r.yaml:1:1: must be a mapping of rule families, as in `flow: []`, not a list; if it is one of sentinel-java or sentinel-go, name its dialect and family, as in `{\"dialect\": \"sentinel-go\", \"flow\": []}`; see docs/sentinel.md"},
+		{"- resource: a", "r.yaml:1:1: must be a mapping of rule families, as in `flow: []`, not a list; if it is one of sentinel-java or sentinel-go, name its dialect and family, as in `{\"dialect\": \"sentinel-go\", \"flow\": []}`; see docs/sentinel.md"},
 		{"flow: 3", "r.yaml:1:7: flow: must be a list of rules, not 3"},
 		{"flow: {resource: a}", "r.yaml:1:7: flow: this is one rule: put it in [ ], as a list of rules"},
 		{"flow: {}", "r.yaml:1:7: flow: must be a list of rules, not a mapping"},
