@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -329,8 +330,8 @@ func TestStoreThatIsAway(t *testing.T) {
 			if f := w.Stats(); !f.Unreachable || f.Requests > 20 || f.Why != store.ErrNotExecuted.Error() {
 				t.Fatalf("%+v", f)
 			}
-			if s := log.String(); !strings.Contains(s, store.ErrNotExecuted.Error()) || !strings.Contains(s, "timeout=20ms") {
-				t.Errorf("the log doesn't say why: %s", s)
+			if s := log.String(); !strings.Contains(s, store.ErrNotExecuted.Error()) || !strings.Contains(s, "since=2027-01-15T08:00:00.000Z ") || !strings.Contains(s, "timeout=20ms") {
+				t.Errorf("the log doesn't say why, or since when: %s", s)
 			}
 		})
 	}
@@ -883,11 +884,17 @@ func TestProbeOfAStoreThatIsBack(t *testing.T) {
 	clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
 	clock.SetSleep(clocks.SleepAdvance)
 	store := &checkedStore{fickle{cluster.NewMemory(clock), true}, make(chan struct{})}
-	m := join(t, store, clock)
+	var log strings.Builder
+	m, err := sharing.Join(cluster.Config{Store: store, Clock: clock, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
 	w := share(t, m, 1000, cluster.Closed)
 	<-store.asked
 	for range 10 {
 		fetch(t, m, w, 1)
+		clock.Advance(100 * time.Millisecond)
 	}
 	if !w.Stats().Unreachable {
 		t.Fatal("the store isn't unreachable")
@@ -899,6 +906,9 @@ func TestProbeOfAStoreThatIsBack(t *testing.T) {
 		t.Fatal("the store is still unreachable")
 	}
 	<-store.asked
+	if s := log.String(); !strings.Contains(s, "since=2027-01-15T08:00:00.000Z ") || !regexp.MustCompile(`unreachableFor=[1-3](\.\d+)?s\n`).MatchString(s) {
+		t.Errorf("the log doesn't say since when, and for how long: %s", s)
+	}
 }
 
 // A test clock may start in 1900: members see each other before 1970 too.

@@ -26,7 +26,8 @@ type shard struct {
 	dueBy    int64 // latest time to send the first of these, or immediately
 	inFlight int   // unfinished batches
 	failures int
-	within   int // running calls of Store.Do
+	since    int64 // time of the first of these failures
+	within   int   // running calls of Store.Do
 	probing  bool
 	clock    storeClock
 }
@@ -178,9 +179,13 @@ func (m *Member) judge(s *shard, good bool, now int64, why error) {
 		s.failures = 0
 		turned = unreachable
 	case !unreachable:
+		if s.failures == 0 {
+			s.since = now
+		}
 		s.failures++
 		turned = s.failures == mostFailures
 	}
+	since, wallAhead := s.since, m.wallAhead
 	if !good {
 		s.probeAt.Store(now + probeEvery/2 + m.random.Int64N(probeEvery/2))
 	}
@@ -190,11 +195,12 @@ func (m *Member) judge(s *shard, good bool, now int64, why error) {
 	m.mu.Unlock()
 	switch {
 	case turned && good:
-		m.cfg.Logger.Info("penstock: store of cluster rules reachable again", "shard", s.number)
+		m.cfg.Logger.Info("penstock: store of cluster rules reachable again", "shard", s.number,
+			"unreachableFor", time.Duration(now-since).Round(time.Millisecond))
 		m.probe()
 	case turned:
 		m.cfg.Logger.Warn("penstock: store of cluster rules unreachable: rules fall back to onFailure", "shard", s.number,
-			"error", why, "timeout", m.patience())
+			"since", time.Unix(0, since+wallAhead).UTC(), "error", why, "timeout", m.patience())
 	}
 }
 
