@@ -63,19 +63,19 @@ func TestNamedAnswers(t *testing.T) {
 			store.ErrNotExecuted, "too few replicas"},
 		{"scripts flushed", set("script", "flush"), func() {}, nil, ""},
 		{"flushed", set("flushall"), func() {}, nil, ""},
-		{"a string", set("set", "{k}", "theirs"), set("del", "{k}"), store.ErrForeign, "not of this library"},
+		{"a string", set("set", "{k}", "theirs"), set("del", "{k}"), store.ErrForeign, "Penstock did not write"},
 		{"a hash", func() {
 			set("del", "{k}")()
 			set("hset", "{k}", "name", "theirs")()
-		}, set("del", "{k}"), store.ErrForeign, "not of this library"},
+		}, set("del", "{k}"), store.ErrForeign, "Penstock did not write"},
 		{"a hash with our names", func() {
 			set("del", "{k}")()
 			set("hset", "{k}", "w", "theirs")()
-		}, set("del", "{k}"), store.ErrForeign, "not of this library"},
+		}, set("del", "{k}"), store.ErrForeign, "Penstock did not write"},
 		{"a hash with the name of a member", func() {
 			require.NoError(t, do(st, take("k", 1)))
 			set("hset", "{k}", "s1", "theirs")()
-		}, set("del", "{k}"), store.ErrForeign, "not of this library"},
+		}, set("del", "{k}"), store.ErrForeign, "Penstock did not write"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.break_()

@@ -43,10 +43,10 @@ func New(client redis.UniversalClient) (*Store, error) {
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	check := func(retries int, contexts bool, timeouts ...time.Duration) {
 		if retries > 0 {
-			wrong("MaxRetries must be -1: a command that is sent again can hand units back twice")
+			wrong("MaxRetries must be -1: a retried command can hand units back twice")
 		}
 		if !contexts {
-			wrong("ContextTimeoutEnabled must be set: calls would wait for a slow server")
+			wrong("ContextTimeoutEnabled must be set: otherwise calls wait for a slow server")
 		}
 		for _, timeout := range timeouts {
 			if timeout <= 0 || timeout > time.Second {
@@ -63,7 +63,7 @@ func New(client redis.UniversalClient) (*Store, error) {
 		o := client.Options()
 		check(o.MaxRetries, o.ContextTimeoutEnabled, o.ReadTimeout, o.WriteTimeout)
 		if o.MaxRedirects > 0 {
-			wrong("MaxRedirects must be -1: go-redis would repeat commands that way")
+			wrong("MaxRedirects must be -1: go-redis would retry redirected commands")
 		}
 		if o.ReadOnly {
 			wrong("ReadOnly, RouteByLatency and RouteRandomly must not be set: limits are kept by masters")

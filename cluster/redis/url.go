@@ -38,10 +38,10 @@ var schemes = map[string]func(url string) (redis.UniversalClient, time.Duration,
 
 // ours are the parameters of go-redis that a URL must not set, with reasons.
 var ours = map[string]string{
-	"max_retries":               "commands are never sent again: units given back would count twice",
-	"max_redirects":             "commands are never sent again: units given back would count twice",
-	"min_retry_backoff":         "commands are never sent again",
-	"max_retry_backoff":         "commands are never sent again",
+	"max_retries":               "commands are never retried: units given back would count twice",
+	"max_redirects":             "commands are never retried: units given back would count twice",
+	"min_retry_backoff":         "commands are never retried",
+	"max_retry_backoff":         "commands are never retried",
 	"dialer_retries":            "calls don't wait for an unreachable server",
 	"dialer_retry_timeout":      "calls don't wait for an unreachable server",
 	"dial_timeout":              "connections are made in the background",

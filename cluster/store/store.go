@@ -60,7 +60,7 @@ func (o *Outcome) Result() *Outcome { return o }
 var ErrNotExecuted = errors.New("the store did not execute the command")
 
 // ErrForeign is wrapped by the error for a command whose key holds a value that no member wrote.
-var ErrForeign = errors.New("the key holds a value that is not of this library: remove it, or use another namespace")
+var ErrForeign = errors.New("the key holds a value that Penstock did not write: delete the key, or use another namespace")
 
 // ErrMoving is wrapped by the error for a command whose key can't be used while it is being moved
 // between servers. The shard may still be reachable.

@@ -70,7 +70,7 @@ func (m *Member) Throttle(key string, cfg ThrottleConfig) (*Throttle, error) {
 	return t, nil
 }
 
-var errOtherKind = errors.New("cluster: the key belongs to a limit of another kind: use a key for each")
+var errOtherKind = errors.New("cluster: the key belongs to a limit of another kind: use separate keys")
 
 // Timeout is the longest that a call waits for the store. The wait for its turn may be longer.
 func (t *Throttle) Timeout() time.Duration {
