@@ -82,9 +82,9 @@ func (p *program) ask(ctx context.Context, path string, query url.Values) ([]byt
 	body, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s ended the answer early: %w", p.at.Host, err)
+		return nil, fmt.Errorf("the response from %s ended early: %w", p.at.Host, err)
 	case len(body) > mostAnswer:
-		return nil, fmt.Errorf("the answer of %s exceeds %d MiB", p.at.Host, mostAnswer>>20)
+		return nil, fmt.Errorf("the response from %s exceeds %d MiB", p.at.Host, mostAnswer>>20)
 	case response.StatusCode == http.StatusUnauthorized:
 		return nil, fmt.Errorf("%s requires a token: set %s", p.at.Host, tokenName)
 	case response.StatusCode != http.StatusOK:
@@ -92,7 +92,7 @@ func (p *program) ask(ctx context.Context, path string, query url.Values) ([]byt
 		if json.Unmarshal(body, &answer) == nil && answer.Error != "" {
 			return nil, fmt.Errorf("%s: %s", p.at.Host, safe(answer.Error, mostShown))
 		}
-		return nil, fmt.Errorf("%s answers %s: is it a Penstock console?", p.at.Host, safe(response.Status, mostShown))
+		return nil, fmt.Errorf("%s responded %s: is it a Penstock console?", p.at.Host, safe(response.Status, mostShown))
 	}
 	return body, nil
 }
@@ -106,7 +106,7 @@ func answer[T any](ctx context.Context, p *program, path string, query url.Value
 		return v, err
 	}
 	if err := json.Unmarshal(body, &v); err != nil {
-		return v, fmt.Errorf("the answer of %s is not a console's JSON: %w", p.at.Host, err)
+		return v, fmt.Errorf("the response from %s is not a console's JSON: %w", p.at.Host, err)
 	}
 	return v, nil
 }

@@ -213,10 +213,10 @@ func TestLiveTrouble(t *testing.T) {
 		text, body string
 		want       string
 	}{
-		{404, "404 Not Found", "", "penstock: shop answers 404 Not Found: is it a Penstock console?\n"},
+		{404, "404 Not Found", "", "penstock: shop responded 404 Not Found: is it a Penstock console?\n"},
 		{400, "400 Bad Request", `{"error":"no \u001b[31m such thing"}`, `penstock: shop: no \x1b[31m such thing` + "\n"},
-		{302, "302 Found", "", "penstock: shop answers 302 Found: is it a Penstock console?\n"},
-		{200, "200 OK", "[]x", "penstock: the answer of shop is not a console's JSON: invalid character 'x' after top-level value\n"},
+		{302, "302 Found", "", "penstock: shop responded 302 Found: is it a Penstock console?\n"},
+		{200, "200 OK", "[]x", "penstock: the response from shop is not a console's JSON: invalid character 'x' after top-level value\n"},
 	}
 	for _, a := range answers {
 		errs.Reset()
