@@ -66,7 +66,7 @@ func (l *linter) warmUp(i int, r flow.Rule) {
 	case tokens < 1:
 		l.add("PN008", Warning, "flow", i, "warmUpPeriod", "at %v calls per second, a warm-up of %v ends with the first call: make warmUpPeriod longer, or leave out the warm-up", float32(perSecond), r.WarmUpPeriod)
 	case r.Behavior == flow.WarmUp && r.WarmUpPeriod < r.Interval:
-		l.add("PN008", Warning, "flow", i, "warmUpPeriod", "the limit of an interval of %v has risen after %v, before the first interval ends: make warmUpPeriod longer, or interval shorter", r.Interval, r.WarmUpPeriod)
+		l.add("PN008", Warning, "flow", i, "warmUpPeriod", "the limit reaches the threshold after %v, before the first interval of %v ends: make warmUpPeriod longer, or interval shorter", r.WarmUpPeriod, r.Interval)
 	}
 }
 

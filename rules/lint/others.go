@@ -112,7 +112,7 @@ func (l *linter) systems() {
 			continue
 		}
 		if l.opts.Seen != nil && !l.opts.Seen.Inbound {
-			l.add("PN005", Warning, family, i, "", "no call is inbound, and system rules apply to no others: mark calls from outside with api.Inbound()")
+			l.add("PN005", Warning, family, i, "", "no call is inbound, and system rules apply only to inbound calls: mark calls from outside with api.Inbound()")
 		}
 		if r.Metric != system.QPS && r.Metric != system.Concurrency {
 			continue

@@ -129,7 +129,7 @@ func (l *linter) unseen() {
 			}
 			switch name := nearest(info.Resource, seen.Resources); {
 			case info.Named() && strings.Contains(info.Resource, "*") && slices.ContainsFunc(seen.Resources, covers(asPattern(info))):
-				l.add("PN001", Warning, x.family, i, "resource", "no call has asked for a resource named %q; as a pattern it would match some that were: add `match: prefix` or `match: path`", info.Resource)
+				l.add("PN001", Warning, x.family, i, "resource", "no call has asked for a resource named %q, but as a pattern it would match names that calls used: add `match: prefix` or `match: path`", info.Resource)
 			case info.Named() && name != "":
 				l.add("PN001", Warning, x.family, i, "resource", "no call has asked for %q, but some for %q: is the name right?", info.Resource, name)
 			default:
