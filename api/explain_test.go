@@ -296,7 +296,7 @@ func TestExplainWaits(t *testing.T) {
 	x, err = g.Explain(t.Context(), "orders")
 	require.NoError(t, err)
 	assert.Equal(t, 100*time.Millisecond, x.Runs.Sub(x.At))
-	assert.Contains(t, x.String(), "waits 100ms by flow slow\n")
+	assert.Contains(t, x.String(), "waits 100ms for flow slow\n")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	x, err = g.Explain(ctx, "orders")

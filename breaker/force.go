@@ -17,7 +17,7 @@ func (t *table) Force(rule, resource string, f Force) error {
 		}
 	})
 	if !found {
-		return fmt.Errorf("breaker: rule %q has no breaker on %q: check the list of breakers; a rule for many resources or in shadow mode has one after the first call", rule, resource)
+		return fmt.Errorf("breaker: rule %q has no breaker on %q: check the list of breakers; a rule for many resources or in shadow mode has one only after its first call", rule, resource)
 	}
 	return nil
 }

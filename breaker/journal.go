@@ -50,7 +50,7 @@ func (j *journal) LogLine() engine.LogLine {
 		return engine.LogLine{}
 	}
 	c := j.last
-	line := engine.LogLine{Level: slog.LevelInfo, Message: "penstock: a breaker changed its state", Count: j.changes, Args: []any{
+	line := engine.LogLine{Level: slog.LevelInfo, Message: "penstock: a breaker changed state", Count: j.changes, Args: []any{
 		"resource", c.Resource, "rule", c.Rule, "from", j.reported.String(), "to", c.To.String(), "why", c.Why(), "at", c.At.UTC(),
 	}}
 	if c.To == Open || c.To == ForcedOpen {

@@ -22,7 +22,7 @@ func logged(t *testing.T, rules ...breaker.Rule) (g *guard, log func() []string)
 	g = newGuardWith(t, engine.Config{Logger: slog.New(slog.NewTextHandler(out, nil))}, rules...)
 	return g, func() (lines []string) {
 		for line := range strings.Lines(out.String()) {
-			if _, what, ok := strings.Cut(line, `msg="penstock: a breaker changed its state" `); ok {
+			if _, what, ok := strings.Cut(line, `msg="penstock: a breaker changed state" `); ok {
 				_, level, _ := strings.Cut(line, "level=")
 				at := changedAt.FindString(what)
 				require.NotEmpty(t, at, what)

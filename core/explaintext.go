@@ -63,9 +63,9 @@ func (x *Explanation) verdict() string {
 	case x.GivesUp:
 		return "refused: its context ends before " + by + " admits it"
 	case x.Outcome == Waits && x.Runs.IsZero():
-		return "waits for other calls to end, by " + by
+		return "waits in the queue of " + by + " until other calls end"
 	case x.Outcome == Waits:
-		return fmt.Sprintf("waits %s by %s", shown.Duration(x.Runs.Sub(x.At)), by)
+		return fmt.Sprintf("waits %s for %s", shown.Duration(x.Runs.Sub(x.At)), by)
 	case x.Next.IsZero():
 		return "refused by " + by
 	}

@@ -48,7 +48,7 @@ func (e *Engine) begin(ctx context.Context, name string, opts []Option) (*Invoca
 		inv.apply(opts)
 	}
 	if inv.units > stat.MaxUnits {
-		err := fmt.Errorf("%w: %d units, a call takes at most %d", core.ErrInvalid, inv.units, stat.MaxUnits)
+		err := fmt.Errorf("%w: %d units: a call takes at most %d", core.ErrInvalid, inv.units, stat.MaxUnits)
 		inv.recycle()
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned f
 
 // errNoTimeToAnswer is the reason if a turn was postponed so far that the server would have no time
 // to respond.
-var errNoTimeToAnswer = errors.New("the turn comes too late for an answer")
+var errNoTimeToAnswer = errors.New("its turn was postponed past the deadline for a response")
 
 // lookForTurns returns the time of the latest turn that the call awaits, or firm if that is later.
 // The call has slept until slept, though the clock may not show it. lookForTurns looks in all

@@ -137,7 +137,7 @@ func readEdit(r *http.Request) (e edit, err error) {
 	in.DisallowUnknownFields()
 	if err = in.Decode(&e); err == nil {
 		if _, more := in.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("there is more after the object")
+			err = errors.New("unexpected data after the JSON object")
 		}
 	}
 	if err != nil {

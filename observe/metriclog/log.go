@@ -173,7 +173,7 @@ func (l *Log) touched(what, path string) {
 func (l *Log) warnLocked(err error) {
 	if now := time.Now(); now.Sub(l.failed) >= time.Minute {
 		l.failed = now
-		l.guard.Logger().Error("penstock: metric log: a second was not written", "error", err)
+		l.guard.Logger().Error("penstock: metric log: counts of a second could not be written", "error", err)
 	}
 }
 

@@ -127,7 +127,7 @@ func (h *heart) report(ctx context.Context) error {
 	case err != nil:
 		return errors.New("the response is not a dashboard's")
 	case answer.Success != nil && !*answer.Success:
-		return fmt.Errorf("it refuses: %.200q", answer.Msg)
+		return fmt.Errorf("it refused: %.200q", answer.Msg)
 	}
 	return nil
 }

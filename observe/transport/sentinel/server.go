@@ -67,7 +67,7 @@ func ListenAndServe(ctx context.Context, guard *api.Guard, cfg Config) error {
 		h := newHeart(&c, d, at, logger)
 		running.Go(func() { h.beat(ctx) })
 	}
-	logger.Info("penstock: Sentinel's command API listens", "address", at.String(), "ruleWrites", c.AllowRuleWrites)
+	logger.Info("penstock: Sentinel's command API is listening", "address", at.String(), "ruleWrites", c.AllowRuleWrites)
 	if c.Listening != nil {
 		c.Listening(at)
 	}
