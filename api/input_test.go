@@ -162,7 +162,7 @@ func TestNewRefuses(t *testing.T) {
 		{api.Config{Buckets: 3}, "3 buckets don't divide an interval of 1s"},
 		{api.Config{Buckets: -1}, "-1 buckets"},
 		{api.Config{Interval: -time.Second}, "an interval of -1s"},
-		{api.Config{Interval: time.Hour, Buckets: 1440}, "128 is the most"},
+		{api.Config{Interval: time.Hour, Buckets: 1440}, "the maximum is 128"},
 		{api.Config{Interval: 48 * time.Hour}, "an interval of 48h0m0s"},
 		{api.Config{OccupyTimeout: -1}, "OccupyTimeout is -1ns"},
 		{api.Config{ColdFactor: 1}, "ColdFactor is 1"},

@@ -79,11 +79,11 @@ func (r Rule) checkMemory() error {
 	case r.Behavior == TokenBucket:
 		return spec.BadField(r.memoryField(), "has no meaning for behavior tokenBucket: remove it, or set behavior to reject or throttle")
 	case r.MemoryThreshold == 0:
-		return spec.BadField("memoryThreshold", "is required by lowMemory and highMemory: it is the threshold from highMemory on, more than 0")
+		return spec.BadField("memoryThreshold", "is required by lowMemory and highMemory: set the threshold that holds from highMemory on, above 0")
 	case r.LowMemory == none:
-		return spec.BadField("lowMemory", "is required by memoryThreshold: it is the memory use up to which the full threshold holds, as in 0.6 or 512MiB")
+		return spec.BadField("lowMemory", "is required by memoryThreshold: set the memory use up to which the full threshold holds, as in 0.6 or 512MiB")
 	case r.HighMemory == none:
-		return spec.BadField("highMemory", "is required by memoryThreshold: it is the memory use from which memoryThreshold holds, as in 0.9 or 1GiB")
+		return spec.BadField("highMemory", "is required by memoryThreshold: set the memory use from which memoryThreshold holds, as in 0.9 or 1GiB")
 	case !(r.MemoryThreshold > 0 && r.MemoryThreshold < r.Threshold):
 		return spec.BadField("memoryThreshold", "is %v: use a number above 0 and below the threshold, %v", r.MemoryThreshold, r.Threshold)
 	case !r.Behavior.queues() && (r.MemoryThreshold < 1 || math.Floor(r.MemoryThreshold) == math.Floor(r.Threshold)):

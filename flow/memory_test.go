@@ -337,9 +337,9 @@ func TestMemoryRuleRefuses(t *testing.T) {
 	}{
 		{rule(func(r *flow.Rule) { r.Behavior = flow.WarmUp }), "memoryThreshold: has no meaning for behavior warmUp, whose threshold already changes by itself: remove it, or set behavior to reject or throttle"},
 		{rule(func(r *flow.Rule) { r.Behavior = flow.WarmUpThrottle }), "memoryThreshold: has no meaning for behavior warmUpThrottle, whose threshold already changes by itself: remove it, or set behavior to reject or throttle"},
-		{rule(func(r *flow.Rule) { r.MemoryThreshold = 0 }), "memoryThreshold: is required by lowMemory and highMemory: it is the threshold from highMemory on, more than 0"},
-		{rule(func(r *flow.Rule) { r.LowMemory = flow.Watermark{} }), "lowMemory: is required by memoryThreshold: it is the memory use up to which the full threshold holds, as in 0.6 or 512MiB"},
-		{rule(func(r *flow.Rule) { r.HighMemory = flow.Watermark{} }), "highMemory: is required by memoryThreshold: it is the memory use from which memoryThreshold holds, as in 0.9 or 1GiB"},
+		{rule(func(r *flow.Rule) { r.MemoryThreshold = 0 }), "memoryThreshold: is required by lowMemory and highMemory: set the threshold that holds from highMemory on, above 0"},
+		{rule(func(r *flow.Rule) { r.LowMemory = flow.Watermark{} }), "lowMemory: is required by memoryThreshold: set the memory use up to which the full threshold holds, as in 0.6 or 512MiB"},
+		{rule(func(r *flow.Rule) { r.HighMemory = flow.Watermark{} }), "highMemory: is required by memoryThreshold: set the memory use from which memoryThreshold holds, as in 0.9 or 1GiB"},
 		{rule(func(r *flow.Rule) { r.MemoryThreshold = 100 }), "memoryThreshold: is 100: use a number above 0 and below the threshold, 100"},
 		{rule(func(r *flow.Rule) { r.MemoryThreshold = -1 }), "memoryThreshold: is -1: use a number above 0 and below the threshold, 100"},
 		{rule(func(r *flow.Rule) { r.MemoryThreshold = math.NaN() }), "memoryThreshold: is NaN: use a number above 0 and below the threshold, 100"},

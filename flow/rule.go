@@ -241,7 +241,7 @@ func (r Rule) checkNumbers() error {
 			return err
 		}
 		if perSecond := r.Threshold / r.Interval.Seconds(); perSecond > MaxThrottle {
-			return spec.BadField("threshold", "is %g per second: a throttle spaces at most %g per second", perSecond, float64(MaxThrottle))
+			return spec.BadField("threshold", "is %g per second: a throttle admits at most %g per second", perSecond, float64(MaxThrottle))
 		}
 	}
 	if r.Behavior == TokenBucket {

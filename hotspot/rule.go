@@ -232,7 +232,7 @@ func (r Rule) checkThreshold(field string, threshold float64) error {
 		return family.CheckBucket(field, threshold, r.Interval, r.Burst)
 	}
 	if perSecond := threshold / r.Interval.Seconds(); r.Behavior == Throttle && perSecond > MaxThrottle {
-		return spec.BadField(field, "is %g per second: a throttle spaces at most %g per second", perSecond, float64(MaxThrottle))
+		return spec.BadField(field, "is %g per second: a throttle admits at most %g per second", perSecond, float64(MaxThrottle))
 	}
 	return nil
 }

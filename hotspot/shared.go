@@ -49,7 +49,7 @@ func (r Rule) checkSharedLimit(threshold float64) error {
 	}
 	if r.Cluster.CheckWindow(r.shape(), 1) != nil {
 		least := 4 * r.Cluster.Normalized().Timeout
-		return spec.BadField("interval", "is %v: a cluster shares limits per %v and more, four times the longest wait for the store, and per whole microseconds", r.Interval, least)
+		return spec.BadField("interval", "is %v, but in a cluster must be at least %v, four times the timeout, and whole microseconds", r.Interval, least)
 	}
 	return r.Cluster.CheckThreshold(threshold)
 }

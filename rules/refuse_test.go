@@ -66,7 +66,7 @@ func TestParseRefuses(t *testing.T) {
 		{"authority: [{resource: a, origins: [b, ' b ']}]", `r.yaml:1:36: authority[0].origins: has "b" twice: remove one`},
 		{"system: [{metric: qps}]", "r.yaml:1:10: system[0].threshold: is required: write 0 if you mean 0"},
 		{"system: [{threshold: 5}]", "r.yaml:1:10: system[0].metric: is required, a rule without a trigger can never act: use load, cpu, rt, concurrency or qps"},
-		{"system: [{metric: rt}]", "r.yaml:1:10: system[0].maxRT: is required by metric rt: it is the mean response time above which calls are refused"},
+		{"system: [{metric: rt}]", "r.yaml:1:10: system[0].maxRT: is required by metric rt: set the mean response time above which calls are refused"},
 		{"system: [{metric: cpus, threshold: 5}]", `r.yaml:1:19: system[0].metric: unknown metric "cpus": use load, cpu, rt, concurrency, qps`},
 
 		// Numbers.

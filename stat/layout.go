@@ -36,7 +36,7 @@ func NewLayout(interval time.Duration, buckets, procs int) (*Layout, error) {
 	l.fine = gcd(l.coarse, int64(time.Second))
 	l.buckets = l.interval / l.fine
 	if l.buckets > maxLaneBuckets {
-		return nil, fmt.Errorf("stat: second window: %d buckets of %v need %d buckets of %v to part whole seconds, and %d is the most: choose a width that has a larger common divisor with 1s",
+		return nil, fmt.Errorf("stat: second window: %d buckets of %v need %d buckets of %v to divide whole seconds, but the maximum is %d: choose a width that has a larger common divisor with 1s",
 			buckets, shape.Width(), l.buckets, time.Duration(l.fine), maxLaneBuckets)
 	}
 	l.lanes = lending.Lanes(procs)

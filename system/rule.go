@@ -115,7 +115,7 @@ func (r Rule) checkNumbers() error {
 	case r.Metric == CPU && (t == 0 || t >= 1):
 		return spec.BadField("threshold", "is %v: use a share above 0 and below 1, as in 0.8; CPU use is never above 1", t)
 	case r.Metric == RT && r.MaxRT == 0:
-		return spec.BadField("maxRT", "is required by metric rt: it is the mean response time above which calls are refused")
+		return spec.BadField("maxRT", "is required by metric rt: set the mean response time above which calls are refused")
 	case r.MaxRT < 0 || r.MaxRT > MaxMaxRT:
 		return spec.BadField("maxRT", "is %v: use a duration up to %v", r.MaxRT, MaxMaxRT)
 	}

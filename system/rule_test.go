@@ -38,7 +38,7 @@ func TestRuleRefuses(t *testing.T) {
 		{system.Rule{Metric: system.CPU}, "threshold: is 0: use a share above 0 and below 1, as in 0.8; CPU use is never above 1"},
 		{system.Rule{Metric: system.CPU, Threshold: 1}, "threshold: is 1: use a share above 0 and below 1, as in 0.8; CPU use is never above 1"},
 		{system.Rule{Metric: system.RT, Threshold: 50}, "threshold: has no meaning for metric rt: remove it, and use maxRT, as in `maxRT: 200ms`"},
-		{system.Rule{Metric: system.RT}, "maxRT: is required by metric rt: it is the mean response time above which calls are refused"},
+		{system.Rule{Metric: system.RT}, "maxRT: is required by metric rt: set the mean response time above which calls are refused"},
 		{system.Rule{Metric: system.QPS, MaxRT: 1}, "maxRT: has no meaning for metric qps: remove it, and use threshold"},
 		{system.Rule{Metric: system.RT, MaxRT: -1}, "maxRT: is -1ns: use a duration up to 24h0m0s"},
 		{system.Rule{Metric: system.RT, MaxRT: day + 1}, "maxRT: is 24h0m0.000000001s: use a duration up to 24h0m0s"},

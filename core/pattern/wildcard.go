@@ -61,7 +61,7 @@ func CheckPrefix(text string) error {
 	before, found := strings.CutSuffix(text, "*")
 	switch {
 	case !found || strings.Contains(before, "*"):
-		return errors.New(`must end in its only star, as in "GET /users/*"`)
+		return errors.New(`must have its only star at the end, as in "GET /users/*"`)
 	case before == "":
 		return errors.New(`has nothing before the star: remove match to use "*" for every resource without a rule of its own`)
 	}
@@ -77,7 +77,7 @@ func CheckPath(text string) error {
 		case part == "*":
 			stars++
 		case strings.Contains(part, "*"):
-			return fmt.Errorf(`has a star in %q, but one stands for a whole part, as in "GET /users/*/orders"`, part)
+			return fmt.Errorf(`has a star in %q, but a star stands for a whole part, as in "GET /users/*/orders"`, part)
 		}
 		return nil
 	}

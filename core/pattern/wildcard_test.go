@@ -62,10 +62,10 @@ func TestWildcards(t *testing.T) {
 
 func TestWildcardsThatAreNone(t *testing.T) {
 	for text, want := range map[string]string{
-		"GET /users":    "must end in its only star",
-		"GET /*/x*":     "must end in its only star",
+		"GET /users":    "must have its only star at the end",
+		"GET /*/x*":     "must have its only star at the end",
 		"*":             "has nothing before the star",
-		"":              "must end in its only star",
+		"":              "must have its only star at the end",
 		long("a") + "*": "has 1025 bytes",
 	} {
 		assert.ErrorContains(t, CheckPrefix(text), want, text)

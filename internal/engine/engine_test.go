@@ -45,7 +45,7 @@ func TestConfigRefuses(t *testing.T) {
 		{"buckets that don't divide", engine.Config{Buckets: 7},
 			"stat: second window: 7 buckets don't divide an interval of 1s: each would last 142.857142ms and a fraction of a nanosecond"},
 		{"too many fine buckets", engine.Config{Interval: time.Minute, Buckets: 300},
-			"128 is the most"},
+			"the maximum is 128"},
 		{"occupy timeout", engine.Config{OccupyTimeout: -1}, "penstock: Config.OccupyTimeout is -1ns: use a duration from 0 (for 500ms) to 24h"},
 		{"long occupy timeout", engine.Config{OccupyTimeout: 25 * time.Hour}, "penstock: Config.OccupyTimeout is 25h0m0s: use a duration from 0 (for 500ms) to 24h"},
 		{"cold factor 1", engine.Config{ColdFactor: 1}, "penstock: Config.ColdFactor is 1: use a whole number from 2 to 1000, or 0 for 3"},

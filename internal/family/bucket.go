@@ -22,7 +22,7 @@ func CheckBucket(field string, threshold float64, interval time.Duration, burst 
 	perSecond := threshold / interval.Seconds()
 	switch {
 	case perSecond > MaxRate:
-		return spec.BadField(field, "is %g per second: a token bucket fills with at most %g per second", perSecond, float64(MaxRate))
+		return spec.BadField(field, "is %g per second: a token bucket refills by at most %g per second", perSecond, float64(MaxRate))
 	case burst < 0 || burst > MaxBurst:
 		return spec.BadField("burst", "is %d: use a number from 0 to %d", burst, MaxBurst)
 	case burst != 0 && threshold > 0 && meter.UnitCost(interval, threshold).Times(BucketSize(burst)).Endless():

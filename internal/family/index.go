@@ -103,7 +103,7 @@ func (t *Index[R, C]) compile(previous *Index[R, C]) error {
 			return fmt.Errorf("rule %q: %w", info.ID, err)
 		}
 		if size += more; size > pattern.MaxTotal {
-			return fmt.Errorf("rule %q brings the regular expressions to %d steps, the most is %d", info.ID, size, pattern.MaxTotal)
+			return fmt.Errorf("rule %q brings the regular expressions to %d steps, the maximum is %d", info.ID, size, pattern.MaxTotal)
 		}
 		u := use{info.Resource, info.Mode == spec.Shadow}
 		users[u] = append(users[u], i)

@@ -115,7 +115,7 @@ func TestTableBoundsItsPatterns(t *testing.T) {
 		return err
 	}
 	require.NoError(t, make(50, spec.Enforce))
-	require.EqualError(t, make(51, spec.Shadow), `rule "r50" brings the regular expressions to 51000 steps, the most is 50000`)
+	require.EqualError(t, make(51, spec.Shadow), `rule "r50" brings the regular expressions to 51000 steps, the maximum is 50000`)
 	require.NoError(t, make(51, spec.Off), "rules that are off are not compiled")
 }
 

@@ -30,8 +30,8 @@ var unsaid = []string{
 	`: use a duration (from|up to) `,
 	`buckets don't divide an interval`,
 	`too small: it would be read as 0`,
-	`per second: a throttle spaces at most`,
-	`per second: a token bucket fills with at most`,
+	`per second: a throttle admits at most`,
+	`per second: a token bucket refills by at most`,
 	`the bucket would take more than 73 years to fill`,
 	`memoryThreshold: is .*: use a number above 0 and below the threshold`,
 	`memoryThreshold: is .*: only whole units count here`,
@@ -45,7 +45,7 @@ var unsaid = []string{
 	`maxEndpoints: is .*: with .* buckets and .* probes each`,
 	`maxEjected: is .*, which is less than one endpoint out of`,
 	`resource: is not a valid regular expression`,
-	`resource: has a star in ".*", but one stands for a whole part`,
+	`resource: has a star in ".*", but a star stands for a whole part`,
 	`origins: entry \d+ is empty`,
 }
 
