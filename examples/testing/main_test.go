@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/rules"
 )
 
 // The rule file does what its authors mean: one table, read from top to bottom.
@@ -18,6 +22,36 @@ func TestRules(t *testing.T) {
 			t.Errorf("step %d: %s after %v: %s, want %s", i, s.resource, s.at, got, s.want)
 		}
 	}
+}
+
+// The shortest test of a rule file: without a table, and without bench. docs/slots.md shows it.
+func TestCheckout(t *testing.T) {
+	set, err := rules.Load("rules.yaml")
+	if err != nil {
+		t.Fatal(err) // line, column, and the mistake
+	}
+	clock := api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	guard, err := api.New(api.Config{Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer guard.Close()
+	if err := guard.LoadRules(set); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{true, true, true, false} { // three a second
+		e, err := guard.Entry(t.Context(), "POST /checkout")
+		if admitted := err == nil; admitted != want {
+			t.Errorf("call %d: %v", i, err)
+		}
+		e.Exit()
+	}
+	clock.Advance(2 * time.Second)
+	e, err := guard.Entry(t.Context(), "POST /checkout")
+	if err != nil {
+		t.Error(err)
+	}
+	e.Exit()
 }
 
 // A mistake in the file fails a test instead of surprising production.
