@@ -80,7 +80,7 @@ var badFiles = []badFile{
 	// Numbers.
 	{name: "threshold, not a number", data: rule("threshold: .nan"), at: "2:35", says: "flow[0].threshold: must be a number like 100 or 0.5, not .nan"},
 	{name: "buckets that don't divide the interval", data: rule("threshold: 1, interval: 100ns, buckets: 3"), at: "2:48", says: "flow[0].interval: is 100ns: use a duration from 10ms to"},
-	{name: "a throttle that is too fast", data: rule("threshold: 1e12, behavior: throttle"), at: "2:35", says: "flow[0].threshold: is 1e+12 per second: a throttle spaces at"},
+	{name: "a throttle that is too fast", data: rule("threshold: 1e12, behavior: throttle"), at: "2:35", says: "flow[0].threshold: is 1e+12 per second: a throttle admits at"},
 
 	// Durations.
 	{name: "interval without a unit", data: rule("threshold: 1, interval: 500"), at: "2:48", says: "flow[0].interval: must be a duration with its unit, as in"},
