@@ -45,15 +45,12 @@ func (h *successor) bucket(b int64) (bucket int64, ok bool) {
 	return min(number(at, h.to.width), h.farthest), true
 }
 
-// over reports whether, at now, the hand-over no longer makes a difference: the units have expired,
-// or no call is decided by the successor and the same is true of its own successors.
-func (h *successor) over(now int64) bool {
-	h.to.lock()
+// over reports whether no call is decided by the successor, nor by its own successors. A successor
+// whose units have expired still counts what a running call is charged, see [Window.Charge].
+func (h *successor) over() bool {
+	h.to.lockOnly()
 	defer h.to.unlock()
-	if !h.to.retired && h.farthest > number(now, h.to.width)-h.to.span {
-		return false
-	}
-	return !slices.ContainsFunc(h.to.successors, func(next successor) bool { return !next.over(now) })
+	return h.to.retired && !slices.ContainsFunc(h.to.successors, func(next successor) bool { return !next.over() })
 }
 
 // Retire records that the window no longer decides calls. Calls can still give back the units that
@@ -100,14 +97,22 @@ type Held struct {
 func (w *Window) Follow(r Receipt) (here Receipt, elsewhere []Held) {
 	w.lock()
 	defer w.unlock()
+	if w.replacedLocked(r) {
+		return r, nil // a newer receipt would look as if its bucket had expired; see Charge
+	}
 	bucket, era := w.findLocked(r)
+	return w.receiptLocked(bucket), w.elsewhereLocked(bucket, era)
+}
+
+// elsewhereLocked returns where the successors count the units of a bucket and an era.
+func (w *Window) elsewhereLocked(bucket int64, era uint64) (elsewhere []Held) {
 	for i := range w.successors {
 		if h := &w.successors[i]; h.era > era {
 			there, _ := h.bucket(bucket)
 			elsewhere = append(elsewhere, Held{h.to, receiptOf(there, h.toEra)})
 		}
 	}
-	return w.receiptLocked(bucket), elsewhere
+	return elsewhere
 }
 
 // receiptLocked returns the receipt for units that are counted in a bucket now.
@@ -116,25 +121,34 @@ func (w *Window) receiptLocked(bucket int64) Receipt { return receiptOf(bucket, 
 // findLocked returns the bucket and the era of a receipt. Units counted before the window took the
 // place of another are nowhere.
 func (w *Window) findLocked(r Receipt) (bucket int64, era uint64) {
-	bucket, era = r.split()
-	current := w.era.Load()
-	if era = current - (current-era)%eras; era < w.born {
-		return nowhere, current
+	if w.replacedLocked(r) {
+		return nowhere, w.era.Load()
 	}
-	return bucket, era
+	bucket, _ = r.split()
+	return bucket, w.eraOf(r)
 }
+
+// eraOf returns the era of a receipt, in full.
+func (w *Window) eraOf(r Receipt) uint64 {
+	_, era := r.split()
+	current := w.era.Load()
+	return current - (current-era)%eras
+}
+
+// replacedLocked reports whether the receipt is older than the window's place.
+func (w *Window) replacedLocked(r Receipt) bool { return w.eraOf(r) < w.born }
 
 // handedOnLocked reports whether units of an era are in a successor as well.
 func (w *Window) handedOnLocked(era uint64) bool {
 	return len(w.successors) > 0 && w.successors[len(w.successors)-1].era > era
 }
 
-// forgetSuccessorsLocked drops successors that hold nothing any longer, and next. It locks them, so
+// forgetSuccessorsLocked drops successors that decide no call, and next. It locks them, so
 // next must not be locked yet: some of them may be older.
-func (w *Window) forgetSuccessorsLocked(next *Window, now int64) {
+func (w *Window) forgetSuccessorsLocked(next *Window) {
 	successors := make([]successor, 0, len(w.successors)+1) // a new slice: Cancel may be using the old one
 	for _, h := range w.successors {
-		if h.to != next && !h.over(now) {
+		if h.to != next && !h.over() {
 			successors = append(successors, h)
 		}
 	}

@@ -30,7 +30,7 @@ func (w *Window) SeedFrom(old *Window, now int64) {
 	defer old.unlock()
 	old.rollLocked(now)
 	now = max(now, old.head*old.width) // the caller may be late, and the units newer
-	old.forgetSuccessorsLocked(w, now)
+	old.forgetSuccessorsLocked(w)
 	w.lock()
 	defer w.unlock()
 	w.rollLocked(now)
@@ -45,7 +45,7 @@ func (w *Window) Reseed(old *Window, now int64, then func()) {
 	defer old.unlock()
 	old.rollLocked(now)
 	now = max(now, old.head*old.width)
-	old.forgetSuccessorsLocked(w, now)
+	old.forgetSuccessorsLocked(w)
 	w.lock()
 	defer w.unlock()
 	w.rollLocked(now)
