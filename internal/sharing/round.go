@@ -9,7 +9,9 @@ import "github.com/penstock-go/penstock/cluster/store"
 // is sent once, unless the store has certainly not executed the command. A unit spent from an ended
 // lot, or admitted without the store, is in account while it counts. Commands charge uncounted
 // units until a reply confirms them: the store may count a unit twice, but misses none. A new epoch
-// charges all of them again.
+// charges all of them again. While the store is reachable, a command with charges goes out at once,
+// or with the next batch if one is in flight: until the store has the charges, it grants their room
+// to other members.
 //
 // The window's mutex guards it.
 type round struct {

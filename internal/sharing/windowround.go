@@ -77,6 +77,9 @@ func (w *Window) bucketAt(at int64) int64 { return w.round.ring.Bucket(w.m.store
 // postLocked posts a command for by if there is something to send, and reports whether a flush may
 // send it.
 func (w *Window) postLocked(now, by int64) bool {
+	if w.round.owes(now) {
+		by = now // until the store has the charges, it grants their room to others
+	}
 	by = unlessAwaited(w.waiters, by)
 	switch {
 	case !w.canPostLocked(now):
