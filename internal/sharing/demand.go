@@ -77,6 +77,14 @@ func (d *demand) spent(n int64) { d.wanted.units += n }
 // lasted records that a lease has not run out, so the next one need not be larger.
 func (d *demand) lasted() { d.lastGrant = 0 }
 
+// restart forgets what calls wanted and the store had when the window was last in use. Otherwise the
+// command with the window's charges would lease units that other members have yet to charge.
+func (d *demand) restart() {
+	d.wanted, d.short, d.lastGrant = average{}, 0, 0
+	d.missed.Store(0)
+	d.room.forget()
+}
+
 // enter records that a new bucket is current. The next lease is requested at a random moment in its
 // last third.
 func (d *demand) enter(now int64, e edge, rand random) {

@@ -157,7 +157,7 @@ func (w *Window) succeed(old *Window) {
 
 	w.mu.Lock()
 	w.giveUpLocked(now)
-	w.demand.room.forget() // the returned units make room
+	w.demand.restart()
 	for _, e := range missing {
 		e.at = now
 		w.round.account.of(w.round.ring.Bucket(old.round.ring.Begins(e.bucket+1) - 1)).join(e)
