@@ -46,10 +46,11 @@ type sharers struct {
 	clock  *api.ManualClock
 	guards []*api.Guard
 	left   int // units of the limit, for calls within ten seconds
+	origin string
 }
 
 func newSharers(t *testing.T, members int) *sharers {
-	s := &sharers{t, api.NewManualClock(time.Unix(1_700_000_000, 0)), make([]*api.Guard, members), 300}
+	s := &sharers{t, api.NewManualClock(time.Unix(1_700_000_000, 0)), make([]*api.Guard, members), 300, ""}
 	store := cluster.NewMemory(s.clock)
 	for i := range s.guards {
 		s.guards[i] = newGuard(t, api.Config{Clock: s.clock, Cluster: cluster.Config{Store: store, Members: members, Seed: uint64(i + 1)}})
@@ -61,17 +62,17 @@ func newSharers(t *testing.T, members int) *sharers {
 func (s *sharers) use(buckets, first int) {
 	for i := range s.guards {
 		require.NoError(s, s.guards[(first+i)%len(s.guards)].LoadRules(api.RuleSet{Flow: []flow.Rule{{
-			ID: "f", Resource: "f", Threshold: 300, Interval: 10 * time.Second, Buckets: buckets,
+			ID: "f", Resource: "f", Origin: s.origin, Threshold: 300, Interval: 10 * time.Second, Buckets: buckets,
 			Cluster: cluster.Rule{Scope: cluster.Global, OnFailure: cluster.Closed},
 		}}}))
 	}
 }
 
-// calls makes as many calls at each guard as are given for it.
+// calls makes as many calls of one caller at each guard as are given for it.
 func (s *sharers) calls(each ...int) {
 	for i, n := range each {
 		for range n {
-			if e, err := s.guards[i].Entry(s.Context(), "f"); err == nil {
+			if e, err := s.guards[i].Entry(api.WithOrigin(s.Context(), "a"), "f"); err == nil {
 				s.left--
 				e.Exit()
 			}
@@ -106,6 +107,18 @@ func TestSharedWindowThatAllMembersChangeBack(t *testing.T) {
 	s.use(10, 0)
 	s.calls(10, 150)
 	s.use(5, 0)
+	s.calls(300, 300)
+	assert.Zero(t, s.left)
+}
+
+// known bug 247: members change the shape of the windows of single callers; each charges the units
+// that a caller had only when its next call comes, and another member takes their room.
+func TestSharedWindowsOfCallersThatAllMembersChange(t *testing.T) {
+	s := newSharers(t, 2)
+	s.origin = flow.OriginOther
+	s.use(5, 0)
+	s.calls(100, 100)
+	s.use(10, 0)
 	s.calls(300, 300)
 	assert.Zero(t, s.left)
 }

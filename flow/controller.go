@@ -57,7 +57,7 @@ func newController(t *table, at *engine.Binding, r Rule, record *engine.Record, 
 	c.enforcer = c.newEnforcer()
 	switch {
 	case r.leases():
-		c.enforcer = newLeased(c, c.enforcer, t.Member)
+		c.enforcer = newLeased(c, c.enforcer, t.Member, old)
 	case r.Threshold == 0:
 		c.enforcer = closed{c, c.enforcer}
 	}

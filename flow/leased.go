@@ -29,12 +29,30 @@ type leased struct {
 // maxLeased bounds the remembered callers; the limit of any other caller is looked up by its key.
 const maxLeased = 4096
 
-func newLeased(c *controller, before enforcer, m *sharing.Member) *leased {
+// newLeased returns the enforcer of a rule that continues old unless that is nil.
+func newLeased(c *controller, before enforcer, m *sharing.Member, old *controller) *leased {
 	e := &leased{controller: c, before: before, member: m}
 	if c.rule.Origin != OriginOther {
 		e.all = e.share(c.rule.Origin)
+	} else if old != nil {
+		e.continueCallers(old)
 	}
 	return e
+}
+
+// continueCallers makes the windows of the callers of old if their shape changes. A window charges
+// the units of the previous one when it is made: until then, other members take their room.
+func (e *leased) continueCallers(old *controller) {
+	was, ok := old.enforcer.(*leased)
+	if !ok || !e.rule.windowed() || was.rule.shape() == e.rule.shape() {
+		return
+	}
+	was.mu.Lock()
+	defer was.mu.Unlock()
+	e.of = make(map[*node.OriginNode]family.Shared, len(was.of))
+	for n := range was.of {
+		e.of[n] = e.share(n.Name())
+	}
 }
 
 // share returns the rule's shared limit for a caller. No other rule uses it: a rule in shadow mode
