@@ -222,7 +222,7 @@ func TestSharedPermitsComeBack(t *testing.T) {
 		rest := f.open(g, 10)
 		require.Len(t, rest, 4, "six run")
 		exitAll(all[4:])
-		f.clock.Advance(300 * time.Millisecond) // idle permits are returned after a tenth of a second
+		f.clock.Advance(300 * time.Millisecond) // idle permits are returned after at most 200 ms
 		rest = append(rest, f.open(g, 10)...)
 		require.Len(t, rest, 10)
 

@@ -3,8 +3,10 @@ package sharing
 // permitDemand decides how many permits to ask the store for, when to give some back, and which
 // calls to refuse without asking.
 //
-// Invariant: permits that no call has used since idleAt was set go back at idleAt. Until fullUntil
-// a call that needs more than the free permits is refused without asking.
+// Invariant: while there are spare permits, idleAt is at most idlePermits ahead. At idleAt, permits
+// that no call has used since the previous return go back, see permits.giveUp. So permits go back
+// one to two times idlePermits after their last use. Until fullUntil a call that needs more than the
+// free permits is refused without asking.
 //
 // The semaphore's mutex guards it.
 type permitDemand struct {

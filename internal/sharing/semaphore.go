@@ -20,9 +20,9 @@ type SemaphoreConfig struct {
 
 // Semaphore limits how many calls of all members run at once. It is safe for concurrent use, and
 // its methods never wait; see [Window]. A member reports the absolute number of permits it holds.
-// With a large limit it holds some spare ones, and gives back permits unused for idlePermits. A
-// member that is silent for Expiry loses its permits: if it is paused for longer, or cut off, the
-// store may grant them to others while its calls still run.
+// With a large limit it holds some spare ones. It gives back unused permits, one to two times
+// idlePermits after their last use. A member that is silent for Expiry loses its permits: if it is
+// paused for longer, or cut off, the store may grant them to others while its calls still run.
 //
 // Its parts are like those of a [Window]: calls take permits, demand says how many to ask for,
 // round has the store's count. Its mutex guards all fields but permits and attend.

@@ -252,6 +252,27 @@ func TestALargeCallRefusesNoSmallOne(t *testing.T) {
 	}
 }
 
+// A member gives permits back 100 to 200 ms after a call last used them.
+func TestIdlePermitsGoBack(t *testing.T) {
+	for hold := range 250 * time.Millisecond / time.Millisecond {
+		clock := clocks.NewManual(time.Unix(1_800_000_000, 0))
+		m := join(t, cluster.NewMemory(clock), clock)
+		r := &running{m: m, s: permits(t, m, 10, cluster.Closed)}
+		if !r.call(t, 8) {
+			t.Fatal("no permits")
+		}
+		clock.Advance(hold * time.Millisecond)
+		r.s.Release(0, 8)
+		released := clock.Now()
+		for r.s.Stats().Leased > 0 {
+			clock.Advance(time.Millisecond)
+		}
+		if idle := time.Duration(clock.Now() - released); idle < 100*time.Millisecond || idle > 200*time.Millisecond {
+			t.Fatalf("held for %v, then idle for %v", hold*time.Millisecond, idle)
+		}
+	}
+}
+
 // While a batch is in flight the alarm doesn't ring for commands that wait for it. If it did, time
 // would stand still in a synctest bubble. known bug 190
 func TestIdlePermitsWaitForTheBatch(t *testing.T) {
