@@ -32,7 +32,8 @@ type Config struct {
 	// Logger gets a message when the store becomes unreachable and when it is back; nil means the
 	// Guard's.
 	Logger *slog.Logger
-	// Seed makes the member's random choices repeatable; 0 means a random seed.
+	// Seed makes the member's random choices repeatable, and its number in the store, too: members of
+	// one store need different seeds. 0 means a random seed.
 	Seed uint64
 }
 
