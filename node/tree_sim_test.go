@@ -153,7 +153,7 @@ func TestSimResourceLeaves(t *testing.T) {
 	})
 }
 
-// known bugs 241 and 245: two callers use the same path, and the one that finds the other's node makes a
+// known bugs 241 and 248: two callers use the same path, and the one that finds the other's node makes a
 // nested call before that node is placed. In either order the nested call ends up below that node,
 // whether the nodes are new or brought back, and also if they are checked for idleness meanwhile.
 func TestSimNestedCallsStandBelowTheirCaller(t *testing.T) {

@@ -38,9 +38,9 @@ var statRows = []row{
 	},
 	{
 		invariant:   "A window subtracts no units that it did not take over from the previous window.",
-		declaration: "stat.Window.findLocked",
-		old:         `era < w.born`,
-		new:         `era < w.born && false`,
+		declaration: "stat.Window.replacedLocked",
+		old:         `w.eraOf(r) < w.born`,
+		new:         `w.eraOf(r) < w.born && false`,
 		test:        "go test -run ^TestWindowLineageIsItsTwin$ ./stat",
 	},
 	{
