@@ -29,15 +29,15 @@ type Member struct {
 	lag     int64        // maximum staleness of the clock
 	wall    func() int64 // the machine's wall clock, nil with a test clock
 
-	members   atomic.Int64 // see Members
-	longest   atomic.Int64 // see waitFor
-	woken     atomic.Int64 // suspensions of the machine that were noticed
-	seq       atomic.Int64 // of the latest command, see caller
-	panicked  atomic.Int64 // when a panic of the store was last logged
-	late      atomic.Int64 // undecided shadow calls, see Late
-	probing   atomic.Bool
-	probes    context.Context // of all probes, until endProbes
-	endProbes func()
+	members      atomic.Int64 // see Members
+	longest      atomic.Int64 // see waitFor
+	woken        atomic.Int64 // suspensions of the machine that were noticed
+	seq          atomic.Int64 // of the latest command, see caller
+	panicked     atomic.Int64 // when a panic of the store was last logged
+	late         atomic.Int64 // undecided shadow calls, see Late
+	probesWanted atomic.Int64
+	probes       context.Context // of all probes, until endProbes
+	endProbes    func()
 
 	// mu is the innermost lock: its holder takes no other but the clock's.
 	mu      sync.Mutex
@@ -274,26 +274,36 @@ func (m *Member) chance(n int64) int64 {
 }
 
 // probe runs the check of a store that has one: at the start, and each time the store is back, as
-// it may be another server.
+// it may be another server. A check that is wanted while another runs follows that one.
 func (m *Member) probe() {
 	p, ok := m.cfg.Store.(store.Prober)
-	if !ok || !m.probing.CompareAndSwap(false, true) {
+	if !ok || m.probesWanted.Add(1) > 1 {
 		return
 	}
 	if !m.starts() {
 		return // Close is over
 	}
 	go func() {
+		over := false
 		defer m.returns()
-		ctx, cancel := context.WithTimeout(m.probes, probePatience)
-		defer cancel()
-		defer m.probing.Store(false)
-		m.survives(func() {
-			if err := p.Probe(ctx); err != nil {
-				m.cfg.Logger.Warn("penstock: store of cluster rules failed its check", "error", strings.ReplaceAll(err.Error(), "\n", "; "))
+		defer func() {
+			if !over { // the store has ended the goroutine
+				m.probesWanted.Store(0)
 			}
-		})
+		}()
+		for wanted := int64(1); wanted > 0; wanted = m.probesWanted.Add(-wanted) {
+			m.survives(func() { m.probeOnce(p) })
+		}
+		over = true
 	}()
+}
+
+func (m *Member) probeOnce(p store.Prober) {
+	ctx, cancel := context.WithTimeout(m.probes, probePatience)
+	defer cancel()
+	if err := p.Probe(ctx); err != nil {
+		m.cfg.Logger.Warn("penstock: store of cluster rules failed its check", "error", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
 }
 
 const probePatience = 5 * time.Second
