@@ -32,6 +32,16 @@ func (a Admitted) Exit() { a.entry.Exit() }
 // precedence over a neutral end, and a neutral end over a success.
 func (a Admitted) Fail(err error) { a.entry.Fail(err) }
 
+// Settle reports how much of a unit the call has used in all, once: see [Cost]. What it reserved and
+// didn't use goes back to the limits, unless it no longer counts there. What it used beyond that is
+// charged now, even if nothing is left; then no call is admitted until there is room again. Without
+// Settle the reservation stands; a call that failed and cost nothing settles 0.
+//
+// A negative number counts as 0, and more than 2^53 as 2^53. Further settlements do nothing, nor do
+// those after the call has exited or for a unit that it didn't reserve; the first of these is
+// logged.
+func (a Admitted) Settle(unit string, used int64) { a.entry.Settle(unit, used) }
+
 // SetLongLived marks a running call as one without a response time, if that only turns out while it
 // runs: see [LongLived].
 func (a Admitted) SetLongLived() { a.entry.SetLongLived() }

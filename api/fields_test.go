@@ -49,6 +49,12 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			}
 			r.MemoryThreshold, r.LowMemory, r.HighMemory = 2, flow.Share(0.4), flow.Share(0.9)
 		}
+		unit := func(r *flow.Rule) bool {
+			if !r.Cluster.Shared() { // they don't go together
+				r.Unit = "tokens"
+			}
+			return r.Unit != ""
+		}
 		fits := func(r flow.Rule) bool {
 			return (r.Metric == flow.QPS || r.Behavior == flow.Reject) && (r.Relation != flow.Associated || !queues(r) && !bucket(r))
 		}
@@ -62,22 +68,40 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			},
 			fits: fits,
 			fields: map[string]field[flow.Rule]{
-				"id":              {say: func(r *flow.Rule) { r.ID = "mine" }},
-				"threshold":       {say: func(r *flow.Rule) { r.Threshold = 7 }},
-				"interval":        {func(r *flow.Rule) { r.Interval = 2 * s }, func(r flow.Rule) bool { return r.Metric == flow.QPS }},
-				"buckets":         {func(r *flow.Rule) { r.Buckets = 4 }, windowed},
-				"strict":          {read: func(r flow.Rule) bool { return windowed(r) || !fits(r) }},
-				"origin":          {say: func(r *flow.Rule) { r.Origin = "app" }},
-				"ref":             {func(r *flow.Rule) { r.Ref = "there" }, func(r flow.Rule) bool { return r.Relation != flow.Direct }},
-				"warmUpPeriod":    {func(r *flow.Rule) { r.WarmUpPeriod = 3 * s }, warms},
-				"coldFactor":      {func(r *flow.Rule) { r.ColdFactor = 5 }, warms},
-				"maxWait":         {func(r *flow.Rule) { r.MaxWait = 2 * s }, queues},
-				"burst":           {func(r *flow.Rule) { r.Burst = 3 }, bucket},
+				"id":           {say: func(r *flow.Rule) { r.ID = "mine" }},
+				"threshold":    {say: func(r *flow.Rule) { r.Threshold = 7 }},
+				"interval":     {func(r *flow.Rule) { r.Interval = 2 * s }, func(r flow.Rule) bool { return r.Metric == flow.QPS }},
+				"buckets":      {func(r *flow.Rule) { r.Buckets = 4 }, windowed},
+				"strict":       {read: func(r flow.Rule) bool { return windowed(r) || !fits(r) }},
+				"origin":       {say: func(r *flow.Rule) { r.Origin = "app" }},
+				"ref":          {func(r *flow.Rule) { r.Ref = "there" }, func(r flow.Rule) bool { return r.Relation != flow.Direct }},
+				"warmUpPeriod": {func(r *flow.Rule) { r.WarmUpPeriod = 3 * s }, warms},
+				"coldFactor":   {func(r *flow.Rule) { r.ColdFactor = 5 }, warms},
+				"maxWait":      {func(r *flow.Rule) { r.MaxWait = 2 * s }, queues},
+				"burst":        {func(r *flow.Rule) { r.Burst = 3 }, bucket},
+				"unit":         {func(r *flow.Rule) { unit(r) }, func(r flow.Rule) bool { return !warms(r) && r.Relation != flow.Associated }},
+				"estimate": {func(r *flow.Rule) {
+					if unit(r) {
+						r.Estimate = 2
+					}
+				}, func(r flow.Rule) bool { return !warms(r) && r.Relation != flow.Associated }},
+				"maxReserve": {func(r *flow.Rule) {
+					if unit(r) {
+						r.MaxReserve = 3
+					}
+				}, func(r flow.Rule) bool { return !warms(r) && !queues(r) && r.Relation != flow.Associated }},
+				"maxOverdraft": {func(r *flow.Rule) {
+					if unit(r) {
+						r.MaxOverdraft = 0.25
+					}
+				}, func(r flow.Rule) bool {
+					return !warms(r) && !queues(r) && r.Relation != flow.Associated && r.Metric == flow.QPS
+				}},
 				"memoryThreshold": {memory, cold},
 				"lowMemory":       {memory, cold},
 				"highMemory":      {memory, cold},
 				"cluster": {func(r *flow.Rule) {
-					if r.MemoryThreshold == 0 {
+					if r.MemoryThreshold == 0 && r.Unit == "" {
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Open, Timeout: 10 * time.Millisecond}
 					}
 				}, func(r flow.Rule) bool {

@@ -29,6 +29,16 @@ func InboundWithin(left func(context.Context) (time.Duration, bool)) Option {
 // as 1. More than stat.MaxUnits (1,048,576) is refused with [ErrInvalid].
 func Units(n int) Option { return engine.Units(n) }
 
+// Cost estimates what the call takes of a unit in addition to itself, such as "tokens", "bytes" or
+// "microUSD". Rules with that unit reserve it on entry, together with all other rules or not at all;
+// rules without a unit count the call, or its [Units]. [Admitted.Settle] replaces the estimate by
+// what the call used. Below 1 counts as 1, for a call that is charged afterwards; naming a unit twice
+// adds up.
+//
+// A unit has up to 64 letters, digits, '.', '_' or '-'. A call with more than 8 units, or with more
+// than 2^40 (1.1 trillion) of one, is refused with [ErrInvalid].
+func Cost(unit string, n int64) Option { return engine.Cost(unit, n) }
+
 // Prioritized lets the call borrow from an upcoming bucket, and wait until it begins, if a plain QPS
 // rule would refuse it. In the queue of a throttle or an isolation rule, prioritized calls go first,
 // but while ordinary calls of the same number of units wait, every second call that leaves the queue

@@ -14,13 +14,17 @@ import (
 // the old rule takes from the same bucket, under the old size but at the new rate; so the new rule
 // sees the call. Safe for concurrent use.
 type bucket struct {
-	mu     shared.Mutex
-	tokens meter.TokenBucket
+	mu      shared.Mutex
+	tokens  meter.TokenBucket
+	refunds *meter.Refunds // nil for a rule without a unit
 }
 
 // newBucket returns a full bucket for the rule.
 func newBucket(r Rule) *bucket {
 	b := &bucket{tokens: meter.MakeTokenBucket()}
+	if r.Unit != "" {
+		b.refunds = new(meter.Refunds)
+	}
 	b.tokens.SetUnit(0, r.unitCost())
 	return b
 }
@@ -45,6 +49,26 @@ func (b *bucket) take(now, n, size int64) (taken meter.Taken, ok bool) {
 	return taken, ok
 }
 
+// takeFor is like take, for a rule with a unit. It returns the number of the take.
+func (b *bucket) takeFor(now, n, size int64) (take int64, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.tokens.TakeFor(b.refunds, now, n, size)
+}
+
+func (b *bucket) refund(take, n int64) {
+	b.mu.Lock()
+	b.tokens.Refund(b.refunds, take, n)
+	b.mu.Unlock()
+}
+
+// charge takes n units, or fewer if more than most would be missing, and returns their number.
+func (b *bucket) charge(now, n, most int64) (taken int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.tokens.Charge(b.refunds, now, n, most)
+}
+
 // GiveBack returns the tokens of a call that is refused by a later rule or gives up.
 func (b *bucket) GiveBack(r *engine.Reservation, _ int64) {
 	b.mu.Lock()
@@ -52,11 +76,11 @@ func (b *bucket) GiveBack(r *engine.Reservation, _ int64) {
 	b.mu.Unlock()
 }
 
-// retryAfter returns the time until one more unit fits.
-func (b *bucket) retryAfter(now, size int64) time.Duration {
+// retryAfter returns the time until n more units fit.
+func (b *bucket) retryAfter(now, n, size int64) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.tokens.RetryAfter(now, 1, size)
+	return b.tokens.RetryAfter(now, n, size)
 }
 
 func (b *bucket) left(now, size int64) float64 {
@@ -73,8 +97,12 @@ func (b *bucket) full(now int64) bool {
 
 func (b *bucket) setUnit(now int64, cost meter.Moment) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refunds != nil {
+		b.tokens.SetUnitFor(b.refunds, now, cost)
+		return
+	}
 	b.tokens.SetUnit(now, cost)
-	b.mu.Unlock()
 }
 
 func (b *bucket) follow(last meter.Moment) {

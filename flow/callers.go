@@ -8,6 +8,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/node"
+	"github.com/penstock-go/penstock/stat"
 )
 
 // callers caches the refusals of a rule that gives each caller its own window: one for each refused
@@ -29,8 +30,11 @@ func (e *window) refusalOf(inv *engine.Invocation) *core.BlockError {
 	return e.callers.of(e, inv.OriginNode().Name())
 }
 
-// refuseTo returns the refusal for a call as a verdict.
-func (e *window) refuseTo(inv *engine.Invocation) engine.Verdict {
+// refuseTo returns the refusal for a call as a verdict; n units didn't fit into w.
+func (e *window) refuseTo(inv *engine.Invocation, w *stat.Window, n int64) engine.Verdict {
+	if e.rule.Unit != "" {
+		return e.refuseNeed(w, n)
+	}
 	return engine.Verdict{Block: e.refusalOf(inv)}
 }
 

@@ -22,13 +22,16 @@ type checker struct {
 // Ask returns the first refusal or, if there is none, the longest wait as of now. It takes nothing.
 func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 	var longest engine.Verdict
-	for _, c := range rs.Holding {
+	for i, c := range rs.Holding {
 		n := c.counts(inv, rs)
 		if n == nil {
 			continue
 		}
 		v := c.enforcer.ask(inv, n)
 		if v.Block != nil {
+			if c.rule.Unit != "" {
+				return rs.longestRefusal(inv, i, v)
+			}
 			return v
 		}
 		if v.Wait > longest.Wait {
@@ -42,7 +45,7 @@ func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	if w := rs.sole; w != nil && inv.HeldBucket(w.one) == nil { // a shortcut for most calls
 		if receipt, ok := w.one.TryAdd(inv.Lane(), inv.Now(), inv.Units(), w.limit); ok {
-			inv.ReserveBucket(w.one, receipt, w.limit)
+			inv.ReserveBucket(w.one, receipt, inv.Units(), w.limit)
 			if w.next.Load() == nil { // read after taking; see window.takeIn
 				return engine.Verdict{}
 			}

@@ -38,7 +38,7 @@ func newController(t *table, at *engine.Binding, r Rule, record *engine.Record, 
 	e, resource := t.Engine, at.Resource
 	c := &controller{record: record, meter: r.meterAfter(old, resource.Name(), t.Revision)}
 	c.scope = scope{rule: r, engine: e, resource: resource}
-	if r.Relation == Direct && r.Origin == OriginDefault {
+	if r.Relation == Direct && r.Origin == OriginDefault && r.Unit == "" {
 		c.node = &resource.StatisticNode
 	}
 	if r.Relation == Associated && r.Mode == spec.Enforce && !at.Looks {
@@ -48,7 +48,9 @@ func newController(t *table, at *engine.Binding, r Rule, record *engine.Record, 
 	var before *core.BlockError
 	if old != nil {
 		before = old.refusal
-		c.kept = old.kept
+		if r.Unit == old.rule.Unit {
+			c.kept = old.kept
+		}
 		if c.warm != nil && old.warm != nil {
 			c.warm.inherit(old.warm)
 		}
@@ -115,7 +117,7 @@ func (c *controller) takeOver(old *controller, now int64) {
 		if c.rule.Threshold > 0 {
 			bucket.setUnit(now, c.rule.unitCost())
 		}
-		if queue != nil && old.rule.Behavior != TokenBucket {
+		if queue != nil && old != nil && old.rule.Behavior != TokenBucket {
 			bucket.follow(queue.last())
 		}
 	case bucket != nil && !old.rule.Behavior.queues():
@@ -130,7 +132,7 @@ func (c *controller) refuse() engine.Verdict { return engine.Verdict{Block: c.re
 // calls that exit or, for a rule that counts on several nodes, on the call; for nodes of callers,
 // see callers.
 func (c *controller) RetryAfter() (wait time.Duration, known bool) {
-	return c.enforcer.retryAfter(c.engine.Now())
+	return c.enforcer.retryAfter(c.engine.Now(), 1)
 }
 
 // Limit returns the threshold: the current one if it follows the memory in use, the full one for a

@@ -16,8 +16,8 @@ type enforcer interface {
 	ask(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict
 	// take decides, and reserves the granted units on the invocation.
 	take(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict
-	// retryAfter returns the time from now until one more unit would be admitted, if known.
-	retryAfter(now int64) (wait time.Duration, known bool)
+	// retryAfter returns the time from now until n more units would be admitted, if known.
+	retryAfter(now, n int64) (wait time.Duration, known bool)
 	// explain is like ask, but reports the numbers behind the verdict and has no side effects.
 	explain(inv *engine.Invocation, n *node.StatisticNode, j *core.Judgement)
 	// idle reports whether a fresh enforcer would admit nothing that this one would refuse.
@@ -33,7 +33,7 @@ type closed struct {
 
 func (e closed) ask(*engine.Invocation, *node.StatisticNode) engine.Verdict  { return e.refuse() }
 func (e closed) take(*engine.Invocation, *node.StatisticNode) engine.Verdict { return e.refuse() }
-func (e closed) retryAfter(int64) (wait time.Duration, known bool)           { return 0, false }
+func (e closed) retryAfter(_, _ int64) (wait time.Duration, known bool)      { return 0, false }
 func (e closed) idle(now int64) bool                                         { return e.before.idle(now) }
 
 func (e closed) explain(_ *engine.Invocation, _ *node.StatisticNode, j *core.Judgement) {

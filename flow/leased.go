@@ -109,7 +109,7 @@ func (e *leased) take(inv *engine.Invocation, _ *node.StatisticNode) engine.Verd
 }
 
 // retryAfter is unknown for rules that limit each caller separately.
-func (e *leased) retryAfter(now int64) (wait time.Duration, known bool) {
+func (e *leased) retryAfter(now, _ int64) (wait time.Duration, known bool) {
 	if e.all == nil {
 		return 0, false
 	}

@@ -19,10 +19,11 @@ type private struct {
 func (p private) String() string { return fmt.Sprintf("%s, revision %d", p.rule, p.revision) }
 
 // private reports whether the rule has its window or semaphore to itself, because not every call
-// there counts in it: in shadow mode only calls that it would admit, and on the overflow resource
-// only names that it matches. An associated rule only reads, for every call.
+// there counts in it: in shadow mode only calls that it would admit, with a unit only the calls that
+// name it, and on the overflow resource only names that it matches. An associated rule only reads,
+// for every call.
 func (r Rule) private(resource string) bool {
-	return r.Relation != Associated && (r.Mode == spec.Shadow || !r.Info().Named() && resource == node.OverflowName)
+	return r.Relation != Associated && (r.Mode == spec.Shadow || r.Unit != "" || !r.Info().Named() && resource == node.OverflowName)
 }
 
 // meterAfter names the window or semaphore of a rule that follows old, which may be nil. A rule
@@ -85,9 +86,9 @@ func (r Rule) goesOnFrom(old *controller, resource string) bool {
 	return r.private(resource) == owned(old.meter) && r.inShadow(resource) == old.rule.inShadow(resource)
 }
 
-// sameCalls reports whether the rules apply to the same calls of a resource.
+// sameCalls reports whether the rules apply to the same calls of a resource, in the same unit.
 func (r Rule) sameCalls(old Rule) bool {
-	return r.Origin == old.Origin && r.Relation == old.Relation && r.Ref == old.Ref
+	return r.Origin == old.Origin && r.Relation == old.Relation && r.Ref == old.Ref && r.Unit == old.Unit
 }
 
 // windowed reports whether the rule counts in windows.

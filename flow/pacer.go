@@ -19,9 +19,10 @@ type pacer struct {
 
 func (e *pacer) ask(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict {
 	now := inv.Now()
-	wait, ok := e.queue.fits(now, e.costOf(inv.Units(), now, n), e.rule.MaxWait, inv.Prioritized())
+	units := e.rule.amount(inv)
+	wait, ok := e.queue.fits(now, e.costOf(units, now, n), e.rule.MaxWait, inv.Prioritized())
 	if !ok {
-		return e.refuse()
+		return e.refuseUnits(units)
 	}
 	return engine.Verdict{Wait: wait, By: e.refusal}
 }
@@ -29,11 +30,11 @@ func (e *pacer) ask(inv *engine.Invocation, n *node.StatisticNode) engine.Verdic
 // take takes a turn in the queue. If the rate can change, it checks afterwards whether the rate has
 // fallen, as retake does: if so, the call takes a later turn.
 func (e *pacer) take(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict {
-	now, before := inv.Now(), inv.Reservations()
+	now, units, before := inv.Now(), e.rule.amount(inv), inv.Reservations()
 	for perUnit := e.perUnit(now, n); ; {
-		wait, ok := e.queue.take(inv, meter.Cost(inv.Units(), perUnit), e.rule.MaxWait, e.rule.Mode != spec.Shadow)
+		wait, ok := e.queue.take(inv, meter.Cost(units, perUnit), e.rule.MaxWait, e.rule.Mode != spec.Shadow)
 		if !ok {
-			return e.refuse()
+			return e.refuseUnits(units)
 		}
 		if e.memory != nil {
 			if slower := e.perUnit(now, n); slower > perUnit {
@@ -42,12 +43,31 @@ func (e *pacer) take(inv *engine.Invocation, n *node.StatisticNode) engine.Verdi
 				continue
 			}
 		}
+		if e.rule.Unit != "" {
+			inv.ReserveUnits(turnCost{e}, units, 0)
+			inv.SettleBy(e.rule.Unit)
+		}
 		return engine.Verdict{Wait: wait, By: e.refusal}
 	}
 }
 
-func (e *pacer) retryAfter(now int64) (wait time.Duration, known bool) {
-	cost := meter.Cost(1, e.lookPerUnit(now, &e.resource.StatisticNode))
+// turnCost settles what a call paid for with its turn: that turn is a reservation of its own.
+type turnCost struct{ *pacer }
+
+// GiveBack does nothing: the call gives back its turn.
+func (turnCost) GiveBack(*engine.Reservation, int64) {}
+
+// Refund does nothing: the call has already waited for these units.
+func (turnCost) Refund(*engine.Reservation, int64, int64) {}
+
+// Charge delays the next call by what this one used beyond its reservation.
+func (c turnCost) Charge(_ *engine.Reservation, n, now int64) (forgiven int64) {
+	c.queue.charge(now, meter.Cost(n, c.lookPerUnit(now, nil)))
+	return 0
+}
+
+func (e *pacer) retryAfter(now, n int64) (wait time.Duration, known bool) {
+	cost := meter.Cost(n, e.lookPerUnit(now, &e.resource.StatisticNode))
 	return e.queue.retryAfter(now, cost, e.rule.MaxWait), true
 }
 
@@ -57,7 +77,7 @@ func (e *pacer) idle(now int64) bool {
 
 func (e *pacer) explain(inv *engine.Invocation, n *node.StatisticNode, j *core.Judgement) {
 	perUnit := e.lookPerUnit(inv.Now(), n)
-	wait, ok := e.queue.fits(inv.Now(), meter.Cost(inv.Units(), perUnit), e.rule.MaxWait, inv.Prioritized())
+	wait, ok := e.queue.fits(inv.Now(), meter.Cost(e.rule.amount(inv), perUnit), e.rule.MaxWait, inv.Prioritized())
 	inv.JudgeWait(j, wait, ok, e.rule.MaxWait)
 	j.About = !ok && (e.moves() || inv.Prioritized())
 	left := e.queue.left(inv.Now(), meter.Cost(1, perUnit), e.rule.MaxWait, inv.Prioritized())

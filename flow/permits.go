@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/penstock-go/penstock/core"
@@ -13,7 +14,7 @@ import (
 type permits struct{ *controller }
 
 func (e permits) ask(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict {
-	if !e.has(n, inv.Units(), e.limitAt(inv.Now(), n)) {
+	if !e.has(n, e.rule.amount(inv), e.limitAt(inv.Now(), n)) {
 		return e.refuse()
 	}
 	return engine.Verdict{}
@@ -39,8 +40,13 @@ func (e permits) takeAt(inv *engine.Invocation, n *node.StatisticNode, limit int
 		}
 		return engine.Verdict{}
 	}
-	if s.TryAcquire(inv.Lane(), inv.Units(), limit) || n.Settle(s) && s.TryAcquire(inv.Lane(), inv.Units(), limit) {
-		inv.ReserveSemaphore(s)
+	units := e.rule.amount(inv)
+	if s.TryAcquire(inv.Lane(), units, limit) || n.Settle(s) && s.TryAcquire(inv.Lane(), units, limit) {
+		if e.rule.Unit != "" {
+			inv.ReserveSemaphoreFor(s, units, e.rule.Unit)
+		} else {
+			inv.ReserveSemaphore(s)
+		}
 		return engine.Verdict{}
 	}
 	return e.refuse()
@@ -53,15 +59,15 @@ func (e permits) has(n *node.StatisticNode, units, limit int64) bool {
 }
 
 // retryAfter is unknown: it depends on calls that exit.
-func (permits) retryAfter(int64) (wait time.Duration, known bool) { return 0, false }
+func (permits) retryAfter(_, _ int64) (wait time.Duration, known bool) { return 0, false }
 
 func (permits) idle(int64) bool { return true } // the node owns the semaphore
 
 func (e permits) explain(inv *engine.Invocation, n *node.StatisticNode, j *core.Judgement) {
 	s, limit := n.LookSemaphore(e.meter.Owner), e.lookLimit(inv.Now(), n)
 	n.Settle(s)
-	if !s.Fits(inv.Units(), limit) {
+	if !s.Fits(e.rule.amount(inv), limit) {
 		j.Outcome = core.Refused
 	}
-	j.Measures = []core.Measure{engine.MeasureUnits("units in flight", s.InUse(), limit)}
+	j.Measures = []core.Measure{engine.MeasureUnits(cmp.Or(e.rule.Unit, "units")+" in flight", s.InUse(), limit)}
 }

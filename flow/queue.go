@@ -38,6 +38,13 @@ func (q *queue) take(inv *engine.Invocation, cost meter.Moment, maxWait time.Dur
 	return wait, ok
 }
 
+// charge delays all calls that come from now on by a cost.
+func (q *queue) charge(now int64, cost meter.Moment) {
+	q.mu.Lock()
+	q.turns.Charge(now, cost)
+	q.mu.Unlock()
+}
+
 // retryAfter returns the time until the next unit would be accepted, prioritized or not; 0 or
 // less if it would be accepted now.
 func (q *queue) retryAfter(now int64, cost meter.Moment, maxWait time.Duration) time.Duration {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
@@ -50,6 +51,21 @@ type Rule struct {
 	Buckets int `yaml:"buckets,omitempty"`
 	// Metric is the quantity that Threshold limits. The zero value is QPS.
 	Metric Metric `yaml:"metric,omitempty"`
+	// Unit is the kind of units that the rule counts, as named by api.Cost: "tokens", say. Up to 64
+	// letters, digits, '.', '_' or '-'. Empty means calls, or the units of api.Units.
+	// The rule applies only to calls with a cost in this unit, unless it has an Estimate. Only with
+	// relations Direct and Chain, and without WarmUp, WarmUpThrottle and Cluster.
+	Unit string `yaml:"unit,omitempty"`
+	// Estimate is the whole number of units reserved by a call that names no cost in Unit. At most
+	// Threshold; 0 means that the rule doesn't apply to such calls. Needs a Unit.
+	Estimate float64 `yaml:"estimate,omitempty"`
+	// MaxReserve is the maximum whole number of units that a call reserves; what it used beyond them is
+	// charged when it is settled. 0 means no maximum. Needs a Unit; not with Throttle.
+	MaxReserve float64 `yaml:"maxReserve,omitempty"`
+	// MaxOverdraft bounds what settled calls are charged beyond the limit, as a share of it: with
+	// 0.25, a limit of 1,000 counts at most 1,250; the rest is forgiven. Up to 100; 0 means no
+	// bound. Needs a Unit, metric QPS, and behavior Reject or TokenBucket.
+	MaxOverdraft float64 `yaml:"maxOverdraft,omitempty"`
 	// Origin selects the callers: "default" (or empty) means all of them together, a name means that
 	// caller, "other" means every caller that no rule of the resource names, each separately.
 	Origin string `yaml:"origin,omitempty"`
@@ -106,6 +122,12 @@ const (
 	MaxThrottle     = family.MaxRate // units per second of a throttle or a token bucket
 	MaxBurst        = family.MaxBurst
 	MaxThreshold    = 1e15
+
+	MaxUnit         = engine.MaxUnitName             // bytes of a unit's name
+	MaxCost         = engine.MaxCost                 // units of a call
+	MaxCostBurst    = MaxBurst * family.CostScale    // units of a rule with a unit
+	MaxCostThrottle = MaxThrottle * family.CostScale // likewise, per second
+	MaxMaxOverdraft = 100
 )
 
 // Origins with a special meaning.
@@ -118,7 +140,7 @@ const (
 // [spec.FieldError] for the first invalid field. coldFactor is the engine's.
 func (r Rule) Normalized(coldFactor int) (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
-	if err := cmp.Or(r.checkNames(), r.checkEnums(), r.checkRead(), r.checkShared()); err != nil {
+	if err := cmp.Or(r.checkNames(), r.checkEnums(), r.checkRead(), r.checkShared(), r.checkUnit()); err != nil {
 		return r, err
 	}
 	r.Cluster = r.Cluster.Normalized()
@@ -240,16 +262,20 @@ func (r Rule) checkNumbers() error {
 		if err := spec.CheckDuration("maxWait", r.MaxWait, 0, MaxWaitLimit); err != nil {
 			return err
 		}
-		if perSecond := r.Threshold / r.Interval.Seconds(); perSecond > MaxThrottle {
-			return spec.BadField("threshold", "is %g per second: a throttle admits at most %g per second", perSecond, float64(MaxThrottle))
+		most := float64(MaxThrottle)
+		if r.Unit != "" {
+			most = MaxCostThrottle
+		}
+		if perSecond := r.Threshold / r.Interval.Seconds(); perSecond > most {
+			return spec.BadField("threshold", "is %g per second: a throttle admits at most %g per second", perSecond, most)
 		}
 	}
 	if r.Behavior == TokenBucket {
-		if err := family.CheckBucket("threshold", r.Threshold, r.Interval, r.Burst); err != nil {
+		if err := family.CheckBucket("threshold", r.Threshold, r.Interval, r.Burst, r.Unit != ""); err != nil {
 			return err
 		}
 	}
-	return r.checkMemory()
+	return cmp.Or(r.checkUnitNumbers(), r.checkMemory())
 }
 
 func (r Rule) shape() stat.Shape {
@@ -274,6 +300,9 @@ func (r Rule) Like() string {
 	}
 	if r.Behavior != Reject {
 		id += ":" + r.Behavior.String()
+	}
+	if r.Unit != "" {
+		id += ":" + r.Unit
 	}
 	return id
 }

@@ -17,7 +17,7 @@ type scope struct {
 	ref      *engine.Resource // the resource that an enforced associated rule reads; see other
 
 	// node counts every call of the rule. It is nil if the node depends on the call, or if only some
-	// calls count.
+	// calls count, as for a rule with a unit.
 	node *node.StatisticNode
 }
 
@@ -100,7 +100,7 @@ func (s *scope) counts(inv *engine.Invocation, rs *checker) *node.StatisticNode 
 // find is like counts, but for rules whose node depends on the call.
 func (s *scope) find(inv *engine.Invocation, rs *checker) *node.StatisticNode {
 	switch {
-	case !s.selects(inv.Origin(), rs):
+	case !s.selects(inv.Origin(), rs) || s.rule.amount(inv) == 0:
 		return nil
 	case s.rule.Relation == Associated:
 		if s.rule.Threshold == 0 {
@@ -112,6 +112,8 @@ func (s *scope) find(inv *engine.Invocation, rs *checker) *node.StatisticNode {
 		return nil
 	case s.rule.Relation == Chain:
 		return s.onPath(inv)
+	case s.rule.Origin == OriginDefault:
+		return &s.resource.StatisticNode
 	}
 	if inv.OriginNode() == nil {
 		return nil
@@ -144,6 +146,8 @@ func (s *scope) concern(inv *engine.Invocation, rs *checker) string {
 	switch {
 	case s.rule.Relation == Associated && s.selects(inv.Origin(), rs):
 		return fmt.Sprintf("resource %q, whose traffic it counts, has had no calls", s.rule.Ref)
+	case s.rule.Unit != "" && s.rule.amount(inv) == 0:
+		return fmt.Sprintf("applies only to calls with a cost in %s", s.rule.Unit)
 	case s.rule.Origin == OriginOther:
 		return "applies only to callers that no other rule names"
 	case s.rule.Origin != OriginDefault:

@@ -9,12 +9,13 @@ import (
 // seed returns the window that a new one on node n continues: the rule's window before the rule
 // changed, or before its node was replaced. nil means the node's own counts. On the overflow
 // resource those would include the calls of all names, not only the ones the rule matches, whose
-// first call is under way.
+// first call is under way; a rule with a unit doesn't count calls.
 func (e *window) seed(n *node.StatisticNode, old *controller) *stat.Window {
 	switch {
 	case old == nil && !e.rule.Info().Named() && e.resource.Name() == node.OverflowName:
-		empty, _ := stat.NewWindow(e.meter.Shape) // the rule was loaded with it
-		return empty
+		return e.empty() // the rule was loaded with it
+	case e.rule.Unit != "" && (old == nil || !e.rule.sameCalls(old.rule)):
+		return e.empty() // the node counts calls
 	case old == nil, old.rule.Mode == spec.Shadow && !e.rule.private(e.resource.Name()):
 		return nil // a shadow rule doesn't know which calls really passed
 	case !e.rule.sameCalls(old.rule):
@@ -24,7 +25,16 @@ func (e *window) seed(n *node.StatisticNode, old *controller) *stat.Window {
 	case old.window != nil && old.window.one != nil:
 		return old.window.one
 	}
-	return n.FindWindow(old.meter)
+	if w := n.FindWindow(old.meter); w != nil || e.rule.Unit == "" {
+		return w
+	}
+	return e.empty()
+}
+
+// empty returns a window to continue that counts nothing.
+func (e *window) empty() *stat.Window {
+	w, _ := stat.NewWindow(e.meter.Shape) // the shape is valid
+	return w
 }
 
 // succession is a rule that continues in windows of another shape. Calls under the old rules have

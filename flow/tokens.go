@@ -21,38 +21,64 @@ func newTokens(c *controller, b *bucket) *tokens {
 }
 
 func (e *tokens) ask(inv *engine.Invocation, _ *node.StatisticNode) engine.Verdict {
-	if !e.bucket.fits(inv.Now(), inv.Units(), e.size) {
-		return e.refuseTo(inv)
+	if n := e.rule.amount(inv); !e.bucket.fits(inv.Now(), n, e.size) {
+		return e.refuseTo(n)
 	}
 	return engine.Verdict{}
 }
 
 func (e *tokens) take(inv *engine.Invocation, _ *node.StatisticNode) engine.Verdict {
-	n := inv.Units()
+	n := e.rule.amount(inv)
+	if e.rule.Unit != "" {
+		take, ok := e.bucket.takeFor(inv.Now(), n, e.size)
+		if !ok {
+			return e.refuseTo(n)
+		}
+		inv.ReserveUnits(tokenCost{e}, n, take)
+		inv.SettleBy(e.rule.Unit)
+		return engine.Verdict{}
+	}
 	taken, ok := e.bucket.take(inv.Now(), n, e.size)
 	if !ok {
-		return e.refuseTo(inv)
+		return e.refuseTo(n)
 	}
 	inv.Reserve(engine.Reservation{Holder: e.bucket, Units: n, Token: taken.No, Undo: taken.At})
 	return engine.Verdict{}
 }
 
-// refuseTo returns the refusal of a call, which may be of more units than the bucket ever holds.
-func (e *tokens) refuseTo(inv *engine.Invocation) engine.Verdict {
-	if inv.Units() > e.size {
+// refuseTo returns the refusal of n units, which may be more than the bucket ever holds.
+func (e *tokens) refuseTo(n int64) engine.Verdict {
+	if n > e.size {
 		return engine.Verdict{Block: e.tooMany}
 	}
-	return e.refuse()
+	return e.refuseUnits(n)
 }
 
-func (e *tokens) retryAfter(now int64) (wait time.Duration, known bool) {
-	return e.bucket.retryAfter(now, e.size), true
+// tokenCost settles what a call took from the bucket.
+type tokenCost struct{ *tokens }
+
+// GiveBack returns the tokens of a call that is refused by a later rule or gives up.
+func (c tokenCost) GiveBack(r *engine.Reservation, now int64) { c.Refund(r, r.Units, now) }
+
+// Refund returns the tokens that the call didn't use.
+func (c tokenCost) Refund(r *engine.Reservation, n, _ int64) { c.bucket.refund(r.Token, n) }
+
+// Charge takes tokens that the call used beyond its reservation.
+func (c tokenCost) Charge(_ *engine.Reservation, n, now int64) (forgiven int64) {
+	return n - c.bucket.charge(now, n, c.rule.overdrawn(c.size))
+}
+
+func (e *tokens) retryAfter(now, n int64) (wait time.Duration, known bool) {
+	if n > e.size {
+		return 0, false
+	}
+	return e.bucket.retryAfter(now, n, e.size), true
 }
 
 func (e *tokens) idle(now int64) bool { return e.bucket.full(now) }
 
 func (e *tokens) explain(inv *engine.Invocation, _ *node.StatisticNode, j *core.Judgement) {
-	now, units := inv.Now(), inv.Units()
+	now, units := inv.Now(), e.rule.amount(inv)
 	e.bucket.mu.Lock()
 	left := e.bucket.tokens // a copy
 	e.bucket.mu.Unlock()

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/penstock-go/penstock/core"
@@ -58,7 +59,7 @@ func (e *window) open(now int64, old *controller) (s *succession) {
 }
 
 func (e *window) ask(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict {
-	now, units := inv.Now(), inv.Units()
+	now, units := inv.Now(), e.rule.amount(inv)
 	w, limit := e.on(n, now), e.limitAt(now, n)
 	if e.fits(w, now, units, limit) {
 		return engine.Verdict{}
@@ -68,7 +69,7 @@ func (e *window) ask(inv *engine.Invocation, n *node.StatisticNode) engine.Verdi
 			return engine.Verdict{Wait: wait, By: e.refusalOf(inv)}
 		}
 	}
-	return e.refuseTo(inv)
+	return e.refuseTo(inv, w, units)
 }
 
 func (e *window) take(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict {
@@ -129,22 +130,22 @@ func (e *window) takeNext(inv *engine.Invocation, n *node.StatisticNode, limit i
 }
 
 func (e *window) takeOnce(inv *engine.Invocation, w *stat.Window, limit int64) engine.Verdict {
-	now, units := inv.Now(), inv.Units()
+	now, units := inv.Now(), e.rule.amount(inv)
 	if held := inv.FindBucket(w); held != nil {
 		return e.share(inv, w, held, limit)
 	}
 	if receipt, ok := w.TryAdd(inv.Lane(), now, units, limit); ok {
-		inv.ReserveBucket(w, receipt, limit)
+		e.reserve(inv, w, receipt, units, limit)
 		return engine.Verdict{}
 	}
 	if !e.borrows(inv) {
-		return e.refuseTo(inv)
+		return e.refuseTo(inv, w, units)
 	}
 	wait, receipt, ok := w.TryBorrow(now, units, limit, e.engine.Config().OccupyTimeout)
 	if !ok {
-		return e.refuseTo(inv)
+		return e.refuseTo(inv, w, units)
 	}
-	inv.ReserveBucket(w, receipt, limit)
+	e.reserve(inv, w, receipt, units, limit)
 	return engine.Verdict{Wait: wait, By: e.refusalOf(inv), Borrowed: true}
 }
 
@@ -154,11 +155,11 @@ func (e *window) share(inv *engine.Invocation, w *stat.Window, held *engine.Rese
 		return engine.Verdict{}
 	}
 	if !e.borrows(inv) {
-		return e.refuseTo(inv)
+		return e.refuseTo(inv, w, held.Units)
 	}
 	wait, ok := inv.Rebook(w, limit, e.engine.Config().OccupyTimeout)
 	if !ok {
-		return e.refuseTo(inv)
+		return e.refuseTo(inv, w, held.Units)
 	}
 	return engine.Verdict{Wait: wait, By: e.refusalOf(inv), Borrowed: true}
 }
@@ -168,11 +169,11 @@ func (e *window) borrows(inv *engine.Invocation) bool {
 	return inv.Prioritized() && e.rule.Behavior == Reject
 }
 
-func (e *window) retryAfter(now int64) (wait time.Duration, known bool) {
+func (e *window) retryAfter(now, n int64) (wait time.Duration, known bool) {
 	if e.one == nil {
 		return 0, false
 	}
-	return e.one.RetryAfter(now, 1, e.lookLimit(now, &e.resource.StatisticNode))
+	return e.one.RetryAfter(now, n, e.lookLimit(now, &e.resource.StatisticNode))
 }
 
 // idle reports whether the rule's one window counts nothing, even if it has outlived the node it was
@@ -182,10 +183,10 @@ func (e *window) idle(now int64) bool {
 }
 
 func (e *window) explain(inv *engine.Invocation, n *node.StatisticNode, j *core.Judgement) {
-	now, units := inv.Now(), inv.Units()
+	now, units := inv.Now(), e.rule.amount(inv)
 	w, found := e.lookOn(n, now)
 	limit := e.lookLimit(now, n)
-	m := engine.MeasureUnits("units in "+e.rule.Interval.String(), w.Sum(now), limit)
+	m := engine.MeasureUnits(cmp.Or(e.rule.Unit, "units")+" in "+e.rule.Interval.String(), w.Sum(now), limit)
 	*m.Remaining = w.Room(now, limit)
 	ok := e.fits(w, now, units, limit)
 	if !ok && e.borrows(inv) {
@@ -212,13 +213,20 @@ func (e *window) on(n *node.StatisticNode, now int64) *stat.Window {
 	if e.one != nil && e.rule.Relation != Associated {
 		return e.one
 	}
-	if e.before == nil {
+	if e.before == nil && e.rule.Unit == "" {
 		return n.Window(now, e.meter, nil)
 	}
 	if w := n.FindWindow(e.meter); w != nil {
 		return w
 	}
-	return n.Window(now, e.meter, n.FindWindow(*e.before))
+	var seed *stat.Window
+	if e.before != nil {
+		seed = n.FindWindow(*e.before)
+	}
+	if seed == nil && e.rule.Unit != "" {
+		seed = e.empty() // the node counts calls
+	}
+	return n.Window(now, e.meter, seed)
 }
 
 // lookOn is like on, but has no side effects. If there is no window, it uses the node's counts, with
@@ -227,9 +235,9 @@ func (e *window) lookOn(n *node.StatisticNode, now int64) (w *stat.Window, found
 	if e.one != nil && e.rule.Relation != Associated {
 		return e.one, true
 	}
-	if !e.rule.Info().Named() && e.resource.Name() == node.OverflowName {
-		if w = n.FindWindow(e.meter); w == nil { // the node counted the calls of all names
-			w, _ = stat.NewWindow(e.meter.Shape)
+	if e.rule.Unit != "" || !e.rule.Info().Named() && e.resource.Name() == node.OverflowName {
+		if w = n.FindWindow(e.meter); w == nil { // the node counted calls, and those of all names
+			w = e.empty()
 		}
 		return w, true
 	}

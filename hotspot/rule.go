@@ -229,7 +229,7 @@ func (r Rule) checkThreshold(field string, threshold float64) error {
 		return spec.BadField(field, "is %v: use a finite number from 0 to %g", threshold, float64(MaxThreshold))
 	}
 	if r.Behavior == TokenBucket {
-		return family.CheckBucket(field, threshold, r.Interval, r.Burst)
+		return family.CheckBucket(field, threshold, r.Interval, r.Burst, false)
 	}
 	if perSecond := threshold / r.Interval.Seconds(); r.Behavior == Throttle && perSecond > MaxThrottle {
 		return spec.BadField(field, "is %g per second: a throttle admits at most %g per second", perSecond, float64(MaxThrottle))

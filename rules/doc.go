@@ -35,6 +35,13 @@
 //	    threshold: 5
 //	    behavior: tokenBucket
 //	    burst: 20                 # units at once beyond the one that is due
+//	  - resource: POST /chat
+//	    threshold: 90000
+//	    interval: 1m
+//	    unit: tokens              # what the calls cost, see api.Cost; calls if left out
+//	    estimate: 800             # of a call that names no cost; without it, the rule ignores such calls
+//	    maxReserve: 8000          # the maximum that a call reserves; the rest is charged afterwards
+//	    maxOverdraft: 0.25        # charges beyond the limit, as a share of it; no bound if left out
 //	  - id: reports
 //	    resource: GET /reports
 //	    threshold: 5

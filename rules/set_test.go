@@ -99,6 +99,7 @@ func TestEveryFieldCounts(t *testing.T) {
 		ID: "other", Resource: "other", Exclude: []string{"x"}, Threshold: 7, Interval: time.Minute, Buckets: 6,
 		Metric: flow.Concurrency, Origin: "other", Relation: flow.Direct, Ref: "other", Behavior: flow.Reject,
 		WarmUpPeriod: time.Minute, ColdFactor: 7, MaxWait: time.Minute, Burst: 7, Window: flow.Ring, Mode: spec.Off,
+		Unit: "tokens", Estimate: 7, MaxReserve: 7, MaxOverdraft: 0.5,
 		MemoryThreshold: 1, LowMemory: flow.Share(0.5), HighMemory: flow.Bytes(7), Cluster: cluster.Rule{Scope: cluster.PerMember},
 	}, func(r flow.Rule) Set { return Set{Flow: []flow.Rule{r}} })
 	everyFieldCounts(t, authority.Rule{ID: "a", Resource: "a", Origins: []string{"a b"}}, authority.Rule{

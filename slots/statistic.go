@@ -17,6 +17,9 @@ func (statistic) Name() string { return "statistic" }
 
 // Passed counts the admission.
 func (statistic) Passed(inv *engine.Invocation) {
+	if inv.HasCosts() {
+		inv.CountCosts()
+	}
 	for i, n := range inv.Nodes() {
 		if inv.Writes(i) {
 			n.AddPass(inv.Lane(), inv.Now(), inv.Units())
@@ -35,6 +38,9 @@ func (statistic) Passed(inv *engine.Invocation) {
 
 // Blocked counts the rejection.
 func (statistic) Blocked(inv *engine.Invocation, _ *core.BlockError) {
+	if inv.HasCosts() {
+		inv.CountRefusedCosts()
+	}
 	for i, n := range inv.Nodes() {
 		if inv.Writes(i) {
 			n.AddBlock(inv.Lane(), inv.Now(), inv.Units())

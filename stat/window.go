@@ -146,36 +146,28 @@ func (w *Window) Cancel(r Receipt, n int64) {
 }
 
 // Charge counts n more units for a call that holds a receipt here, in the newest bucket and whatever
-// the limit, but none that would take the total beyond most. It returns how many were counted, with
-// their receipt, and where else the call's units are since the window was handed over: these units
-// are not there yet, so the caller charges those windows as well. Later successors inherit them.
+// the limit, but none that would take the total beyond most. It returns how many were counted, and
+// where else the call's units are since the window was handed over: the debit is not there yet, so
+// the caller charges those windows as well. Later successors inherit them.
 //
 // If the window has taken the place of another since the receipt, ok is false and nothing is
 // counted: the call's units there came back with those of the other window. A receipt whose bucket
 // has expired is charged like any other.
-func (w *Window) Charge(r Receipt, now, n, most int64) (counted int64, charged Receipt, elsewhere []Held, ok bool) {
+func (w *Window) Charge(r Receipt, now, n, most int64) (counted int64, elsewhere []Held, ok bool) {
 	w.lock()
 	defer w.unlock()
 	w.rollLocked(now)
 	bucket, era := w.findLocked(r)
 	if w.replacedLocked(r) {
-		return 0, r, nil, false
+		return 0, nil, false
 	}
 	counted = max(0, min(n, most-w.total, maxSum-w.total))
 	w.putLocked(w.head, counted)
-	return counted, w.receiptLocked(w.head), w.elsewhereLocked(bucket, era), true
+	return counted, w.elsewhereLocked(bucket, era), true
 }
 
 // maxSum is the number of units at which a window stops counting, so that no sum overflows.
 const maxSum = 1 << 62
-
-// Replaced reports whether the window has taken the place of another since the receipt: units
-// counted before are not in it, unless that window held them too.
-func (w *Window) Replaced(r Receipt) bool {
-	w.lockOnly()
-	defer w.unlock()
-	return w.replacedLocked(r)
-}
 
 // Within reports whether the window stays within limit for as long as the bucket of the receipt
 // counts. It is for a second limit on a call that has units in the window.

@@ -194,7 +194,7 @@ func (g *gate) takeIn(inv *engine.Invocation, w *stat.Window) bool {
 	}
 	receipt, ok := w.TryAdd(inv.Lane(), inv.Now(), inv.Units(), g.limit)
 	if ok {
-		inv.ReserveBucket(w, receipt, g.limit)
+		inv.ReserveBucket(w, receipt, inv.Units(), g.limit)
 	}
 	return ok
 }

@@ -69,6 +69,7 @@ type Engine struct {
 	logger              *slog.Logger // the configured logger; its panics count as failures
 	nextLog             shared.Int64 // of internal failures
 	failWhen            shared.Pointer[failWhen]
+	strays              strays
 	custom              customRecords
 	blockLog, changeLog lineLog
 }

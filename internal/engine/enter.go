@@ -47,6 +47,12 @@ func (e *Engine) begin(ctx context.Context, name string, opts []Option) (*Invoca
 	if len(opts) > 0 {
 		inv.apply(opts)
 	}
+	if len(inv.costs) > 0 {
+		if err := inv.checkCosts(); err != nil {
+			inv.recycle()
+			return nil, err
+		}
+	}
 	if inv.units > stat.MaxUnits {
 		err := fmt.Errorf("%w: %d units: a call takes at most %d", core.ErrInvalid, inv.units, stat.MaxUnits)
 		inv.recycle()
@@ -179,6 +185,10 @@ func (inv *Invocation) recycle() {
 		inv.dropTurns()
 	}
 	inv.call = call{}
+	if len(inv.costs) > 0 {
+		clear(inv.costs) // the names may be part of a whole request
+		inv.costs = inv.costs[:0]
+	}
 	if len(inv.params) > 0 || inv.valued {
 		inv.forgetValues()
 	}

@@ -26,6 +26,7 @@ type Invocation struct {
 	beyond      string    // name of the call, set only if that is beyond the cap
 	leak        *watched  // nil unless leaks are watched for; it belongs to the state, as held does
 	params      []param
+	costs       []cost
 	values      []Occurrence           // last result of ArgValues
 	places      map[argument.Value]int // index of values, if those are many
 	index       *places                // of held and completions, if those are many
@@ -34,6 +35,8 @@ type Invocation struct {
 	fetching    *fetching // nil until some call that the invocation served had wants
 
 	ahead, behind *Invocation // its neighbors among the calls that sleep; see drain
+
+	_ [40]byte
 
 	// The size is a whole number of cache lines (on 64 bits; a test pins it), so that the
 	// invocations of two processors, side by side on the heap, never share one.

@@ -13,7 +13,7 @@ import (
 type Option struct {
 	kind  optionKind
 	args  []any
-	param param // for Units the value is the units, for Endpoint the name is the address
+	param param // for Units and Cost the value is the units, for Endpoint the name is the address
 }
 
 type optionKind uint8
@@ -28,6 +28,7 @@ const (
 	optionEndpoint
 	optionLongLived
 	optionInboundWithin
+	optionCost
 )
 
 // Inbound marks a call that comes from outside; see api.Inbound, as for all options below.
@@ -88,6 +89,8 @@ func (inv *Invocation) apply(opts []Option) {
 			inv.endpoint = opts[i].param.name
 		case optionLongLived:
 			inv.longLived = true
+		case optionCost:
+			inv.addCost(opts[i].param.name, opts[i].param.value.Int())
 		case optionInboundWithin:
 			inv.inbound = true
 			inv.left, _ = opts[i].args[0].(func(context.Context) (time.Duration, bool))

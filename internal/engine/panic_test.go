@@ -283,7 +283,7 @@ func TestPanicInAHolder(t *testing.T) {
 			checker := &fake{name: "checker", take: func(inv *engine.Invocation) engine.Verdict {
 				bucket, ok := window.TryAdd(0, inv.Now(), 1, 100)
 				require.True(t, ok)
-				inv.ReserveBucket(window, bucket, 100)
+				inv.ReserveBucket(window, bucket, inv.Units(), 100)
 				semaphore.Acquire(0, 1)
 				inv.ReserveSemaphore(semaphore)
 				if armed {

@@ -33,7 +33,7 @@ func newTaker(t *testing.T) *taker {
 	k.fake = fake{name: "taker", take: func(inv *engine.Invocation) engine.Verdict {
 		bucket, ok := k.window.TryAdd(0, inv.Now(), inv.Units(), 100)
 		require.True(t, ok)
-		inv.ReserveBucket(k.window, bucket, 100)
+		inv.ReserveBucket(k.window, bucket, inv.Units(), 100)
 		k.semaphore.Acquire(inv.Lane(), inv.Units())
 		inv.ReserveSemaphore(&k.semaphore)
 		return engine.Verdict{}

@@ -80,6 +80,12 @@ func NewCounted(b core.BlockError, rule core.Refuser, record *Record, with *core
 	return core.NewBlockError(b, &counted{rule, r})
 }
 
+// Needing returns the rejection b with other details: those of a call that needs more than one
+// unit. It counts as b.
+func Needing(b *core.BlockError, rule core.Refuser) *core.BlockError {
+	return core.NewBlockError(*b, &counted{rule, refusalsOf(b)})
+}
+
 // logPause is the time between two lines of the log about one topic, or about panics.
 const logPause = int64(time.Second)
 

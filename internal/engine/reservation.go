@@ -19,7 +19,7 @@ import (
 //	inFlight    semaphore     -                -
 //	confirmed   semaphore     -                -      and the call has been counted on its node
 type Reservation struct {
-	Holder    Holder // nil if a window or a semaphore counts the units
+	Holder    Holder // nil if a semaphore counts the units; for a window nil, or the Overdraft
 	Units     int64
 	Token     int64
 	Undo      int64
@@ -27,6 +27,7 @@ type Reservation struct {
 
 	kind      reservationKind
 	fleeting  bool             // byLease: the units are valid for a short time only; see fetch.go
+	cost      uint8            // number of the call's cost that is settled here, from 1; 0 for none
 	follows   int32            // inWindow: number of the followed reservation, from 1; 0 for others
 	window    *stat.Window     // nil except for inWindow
 	semaphore *meter.Semaphore // nil except for inFlight and confirmed
@@ -117,16 +118,33 @@ func (inv *Invocation) GiveBackFrom(n int) {
 	}
 }
 
-// ReserveBucket records units that a window counts within limit.
-func (inv *Invocation) ReserveBucket(w *stat.Window, receipt stat.Receipt, limit int64) {
+// ReserveBucket records n units that a window counts within limit.
+func (inv *Invocation) ReserveBucket(w *stat.Window, receipt stat.Receipt, n, limit int64) {
 	r := inv.nextReservation()
-	r.Units, r.Token, r.Undo, r.UntilExit, r.kind, r.window = inv.units, int64(receipt), limit, false, inWindow, w
+	r.Units, r.Token, r.Undo, r.UntilExit, r.kind, r.window = n, int64(receipt), limit, false, inWindow, w
+}
+
+// ReserveCost is like ReserveBucket, but for units of a kind, which are settled with the call's other
+// units of that kind. bound may be nil.
+func (inv *Invocation) ReserveCost(w *stat.Window, receipt stat.Receipt, n, limit int64, unit string, bound Overdraft) {
+	inv.ReserveBucket(w, receipt, n, limit)
+	if bound != nil {
+		inv.held[len(inv.held)-1].Holder = bound
+	}
+	inv.SettleBy(unit)
 }
 
 // ReserveSemaphore records units of a semaphore.
 func (inv *Invocation) ReserveSemaphore(g *meter.Semaphore) {
 	r := inv.nextReservation()
 	r.Units, r.Token, r.Undo, r.UntilExit, r.kind, r.semaphore = inv.units, 0, 0, true, inFlight, g
+}
+
+// ReserveSemaphoreFor is like ReserveSemaphore, but for n units of a kind; see ReserveCost.
+func (inv *Invocation) ReserveSemaphoreFor(g *meter.Semaphore, n int64, unit string) {
+	inv.ReserveSemaphore(g)
+	inv.held[len(inv.held)-1].Units = n
+	inv.SettleBy(unit)
 }
 
 // HeldBucket returns the call's reservation in a window, or nil. A call holds at most one per
@@ -159,10 +177,11 @@ func (inv *Invocation) Follow() {
 		}
 		here, elsewhere := r.window.Follow(r.Receipt())
 		r.Token = int64(here)
-		limit, first := r.Undo, cmp.Or(r.follows, int32(i+1))
+		from, first := *r, cmp.Or(r.follows, int32(i+1))
 		for _, held := range elsewhere {
-			inv.ReserveBucket(held.Window, held.Receipt, limit)
-			inv.held[len(inv.held)-1].follows = first
+			inv.ReserveBucket(held.Window, held.Receipt, from.Units, from.Undo)
+			last := &inv.held[len(inv.held)-1]
+			last.Holder, last.follows, last.cost = from.Holder, first, from.cost
 		}
 	}
 }
@@ -317,7 +336,7 @@ func (inv *Invocation) empty(held []Reservation) {
 // empty clears the pointers: a pooled invocation must not keep windows alive. That costs less than
 // clearing everything.
 func (r *Reservation) empty() {
-	r.Holder, r.window, r.semaphore, r.follows, r.fleeting = nil, nil, nil, 0, false
+	r.Holder, r.window, r.semaphore, r.follows, r.fleeting, r.cost = nil, nil, nil, 0, false, 0
 }
 
 // unwind gives back held units, including units that a holder reserved as it took others back. A

@@ -34,7 +34,7 @@ func TestReservationHasNothingOfTheOneBefore(t *testing.T) {
 		}, Reservation{Holder: h, Units: 7, Token: 8, Undo: 9, UntilExit: true}},
 		"leased":    {func(inv *Invocation) { inv.ReserveLeased(h, 3, 4) }, Reservation{Holder: h, Units: 3, Token: 4, kind: byLease, fleeting: true}},
 		"units":     {func(inv *Invocation) { inv.ReserveUnits(h, 3, 4) }, Reservation{Holder: h, Units: 3, Token: 4}},
-		"bucket":    {func(inv *Invocation) { inv.ReserveBucket(w, 5, 6) }, Reservation{Units: 2, Token: 5, Undo: 6, kind: inWindow, window: w}},
+		"bucket":    {func(inv *Invocation) { inv.ReserveBucket(w, 5, 2, 6) }, Reservation{Units: 2, Token: 5, Undo: 6, kind: inWindow, window: w}},
 		"semaphore": {func(inv *Invocation) { inv.ReserveSemaphore(g) }, Reservation{Units: 2, UntilExit: true, kind: inFlight, semaphore: g}},
 	}
 	for before, first := range kinds {

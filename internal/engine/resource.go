@@ -28,6 +28,7 @@ type Resource struct {
 
 	reasons shared.Pointer[map[cause]*core.BlockError] // see Invocation.Refuse; replaced as a whole
 	recent  shared.Pointer[recent]                     // nil if none are kept
+	units   unitStats
 }
 
 // binding is the rules of one resource in one rule set, with their state there. It is immutable.

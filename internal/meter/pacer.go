@@ -163,6 +163,22 @@ func (t *Pacer) undo(at, before Moment) {
 	}
 }
 
+// Charge takes a turn of that cost that no call runs at, behind all others. So the next call comes
+// that much later, also if the queue is empty. The caller holds the lock.
+func (t *Pacer) Charge(now int64, cost Moment) {
+	if t.queue.length > 0 {
+		t.look(now)
+	}
+	if t.queue.length == 0 {
+		t.ran = t.ran.orNow(now).plus(cost)
+		if limit := (Moment{ns: now}).plus(Moment{ns: maxCost}); limit.before(t.ran) {
+			t.ran = limit
+		}
+		return
+	}
+	t.Queue(&Turn{debt: true}, now, t.Last().plus(cost), cost, false)
+}
+
 // Queue adds a call to the queue, for the turn returned by Next. It stays there until [Turn.Come]
 // grants its turn, or [Turn.Run] or [Turn.Leave] remove it. The caller holds the lock.
 func (t *Pacer) Queue(x *Turn, now int64, at, cost Moment, first bool) {
@@ -240,13 +256,16 @@ func (t *Pacer) wakeFirst() {
 	if t.late == 0 {
 		return
 	}
-	x := t.queue.first()
+	x, before := t.queue.first(), t.ran
+	for x != nil && x.debt { // the call behind it looks instead
+		x, before = x.after, before.plus(x.cost)
+	}
 	if x == nil || x.number > t.late && !x.place.first { // so no call behind it sleeps too long either
 		t.late = 0
 		return
 	}
 	t.announced(x)
-	t.wakeFor(x, t.ran.plus(x.cost))
+	t.wakeFor(x, before.plus(x.cost))
 }
 
 // announced records that the call knows its current turn.

@@ -54,9 +54,20 @@ func UnitCost(interval time.Duration, perInterval float64) Moment {
 	return Moment{ns: int64(whole)}.plus(Moment{ns: int64(part) >> 32, frac: uint32(int64(part))})
 }
 
-// Times returns the cost of n units, from 0 to 2^32, at m each. It is exact up to 73 years; longer
-// times count as 73 years.
+// Times returns the cost of n units, from 0 on, at m each. It is exact up to 73 years; longer times
+// count as 73 years.
 func (m Moment) Times(n int64) Moment {
+	if n > 1<<32 { // the fraction needs more than 64 bits
+		high := m.Times(n >> 32)
+		if high.ns >= maxCost>>32 {
+			return Moment{ns: maxCost}
+		}
+		high = Moment{ns: high.ns<<32 | int64(high.frac)}
+		if sum := high.plus(m.Times(n & (1<<32 - 1))); sum.ns < maxCost {
+			return sum
+		}
+		return Moment{ns: maxCost}
+	}
 	part := uint64(m.frac) * uint64(n)
 	high, low := bits.Mul64(uint64(m.ns), uint64(n))
 	low, carry := bits.Add64(low, part>>32, 0)

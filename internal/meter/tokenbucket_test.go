@@ -51,6 +51,9 @@ func TestMomentTimes(t *testing.T) {
 	r := random(t)
 	for range rounds(100_000) {
 		m, n := Moment{r.Int64N(1 << r.IntN(30)), r.Uint32()}, r.Int64N(1<<31)
+		if r.IntN(2) == 0 {
+			m.ns, n = r.Int64N(1<<r.IntN(15)), r.Int64N(1<<45)
+		}
 		want := new(big.Int).Mul(m.big(), big.NewInt(n))
 		require.Zero(t, want.Cmp(m.Times(n).big()), "%v times %d", m, n)
 		require.Equal(t, m, momentOf(m.big()))

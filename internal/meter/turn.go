@@ -21,6 +21,9 @@ type Turn struct {
 	// is in the queue.
 	Awaited bool
 
+	// debt is true for a turn that no call waits for; see [Pacer.Charge].
+	debt bool
+
 	// Fields that only the call itself reads:
 	inQueue bool // as the call knows it
 }

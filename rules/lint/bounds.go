@@ -28,7 +28,7 @@ func most(r flow.Rule, d time.Duration) float64 {
 
 // everybody reports whether a flow rule counts all calls of its resource.
 func everybody(r flow.Rule) bool {
-	return r.Relation == flow.Direct && r.Origin == flow.OriginDefault && !r.Shared()
+	return r.Relation == flow.Direct && r.Origin == flow.OriginDefault && r.Unit == "" && !r.Shared()
 }
 
 // counted reports whether a flow rule counts whole units, so that a fraction is lost.

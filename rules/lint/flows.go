@@ -145,7 +145,7 @@ func (l *linter) tellShadowed(family string, i, j int) {
 // stricterFlow reports whether loose admits every call that strict admits.
 func stricterFlow(strict, loose flow.Rule) bool {
 	switch {
-	case !everybody(strict) || loose.Relation == flow.Associated || loose.MemoryThreshold != 0:
+	case !everybody(strict) || loose.Unit != "" || loose.Relation == flow.Associated || loose.MemoryThreshold != 0:
 		return false
 	case loose.Metric == flow.Concurrency:
 		return strict.Metric == flow.Concurrency && math.Floor(strict.Threshold) <= math.Floor(loose.Threshold)

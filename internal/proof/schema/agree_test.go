@@ -47,6 +47,9 @@ var unsaid = []string{
 	`resource: is not a valid regular expression`,
 	`resource: has a star in ".*", but a star stands for a whole part`,
 	`origins: entry \d+ is empty`,
+	`unit: is calls`,
+	`(estimate|maxReserve): is .*: use a whole number`,
+	`burst: is .*: use a number from 0 to 1000000000$`, // more only with a unit
 }
 
 // rare rules are hardly ever drawn.
@@ -55,6 +58,11 @@ var rare = map[string][]map[string]any{
 		{"resource": "a", "threshold": 1, "interval": "1h", "behavior": "tokenBucket", "burst": 1_000_000_000},
 		{"resource": "a", "threshold": 1e12, "behavior": "tokenBucket"},
 		{"resource": "a", "threshold": 1e12, "behavior": "throttle"},
+		{"resource": "a", "threshold": 1, "unit": "calls"},
+		{"resource": "a", "threshold": 1, "unit": "a", "estimate": 2},
+		{"resource": "a", "threshold": 1e6, "behavior": "tokenBucket", "burst": 1_000_000_001},
+		{"resource": "a", "threshold": 1e12, "behavior": "tokenBucket", "burst": 1_000_000_001, "unit": "a"},
+		{"resource": "a", "threshold": 1, "unit": strings.Repeat("x", 65)},
 	},
 }
 

@@ -36,7 +36,11 @@ func (g *generator) field(t reflect.Type, field reflect.StructField, path string
 	case *bool:
 		return append(described, member{"type", "boolean"}), nil
 	case *string:
-		return append(append(described, member{"type", "string"}), lengths(path, key, "minLength", "maxLength")...), nil
+		described = append(described, member{"type", "string"})
+		if p, ok := patterns[within]; ok {
+			described = append(described, member{"pattern", p})
+		}
+		return append(described, lengths(path, key, "minLength", "maxLength")...), nil
 	case *[]string:
 		item := append(object{{"type", "string"}}, lengths(path, key+".", "minLength", "maxLength")...)
 		described = append(described, member{"type", "array"}, member{"items", item})

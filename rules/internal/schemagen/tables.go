@@ -24,7 +24,10 @@ var spans = map[string]span{
 	"flow.threshold":       {0, flow.MaxThreshold},
 	"flow.buckets":         {0, stat.MaxBuckets},
 	"flow.coldFactor":      {2, flow.MaxColdFactor},
-	"flow.burst":           {0, flow.MaxBurst},
+	"flow.burst":           {0, flow.MaxCostBurst},
+	"flow.estimate":        {0, flow.MaxCost},
+	"flow.maxReserve":      {0, flow.MaxCost},
+	"flow.maxOverdraft":    {0, flow.MaxMaxOverdraft},
 	"flow.memoryThreshold": {0, flow.MaxThreshold},
 
 	"cluster.members": {0, rules.MaxMembers},
@@ -68,12 +71,15 @@ var (
 	}
 	longest = map[string]int{
 		"exclude.": pattern.MaxName, "authority.origins.": pattern.MaxName, "resource": pattern.MaxName,
-		"flow.origin": pattern.MaxName, "flow.ref": pattern.MaxName,
+		"flow.origin": pattern.MaxName, "flow.ref": pattern.MaxName, "flow.unit": flow.MaxUnit,
 		"groups.id": pattern.MaxName, "groups.paths": gateway.MaxPaths, "groups.paths.path": pattern.MaxName,
 		"gateway.route": pattern.MaxName, "gateway.group": pattern.MaxName, "gateway.name": pattern.MaxName, "gateway.value": pattern.MaxName,
 		"hotspot.exceptions": hotspot.MaxExceptions, "hotspot.exceptions.value": argument.MaxText,
 	}
 )
+
+// patterns are expressions that the values of fields match.
+var patterns = map[string]string{"flow.unit": `^[A-Za-z0-9._-]*$`}
 
 // A case is a condition on a field's value, and what must hold then. An absent field matches if its
 // default is one of the values.
@@ -113,6 +119,9 @@ var (
 	noWait       = clause{fields: []string{"maxWait"}, must: unread}
 	noBurst      = clause{fields: []string{"burst"}, must: unread}
 	noMemory     = clause{fields: []string{"memoryThreshold", "lowMemory", "highMemory"}, must: unread}
+	noUnit       = clause{fields: []string{"unit"}, must: unread}
+	noOverdraft  = clause{fields: []string{"maxOverdraft"}, must: unread}
+	noMaxReserve = clause{fields: []string{"maxReserve"}, must: unread}
 	noInterval   = clause{fields: []string{"interval"}, must: unread}
 	rejectOnly   = clause{fields: []string{"behavior"}, must: oneOf, value: []string{"reject"}}
 	aShare       = clause{fields: []string{"threshold"}, must: most, value: 1}
@@ -135,15 +144,16 @@ var breakers = []when{
 // family.
 var cases = map[string][]when{
 	"flow": {
-		{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noWindow}},
+		{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noWindow, noOverdraft}},
 		{"behavior", []string{"reject"}, []clause{noWarmUp, noWait, noBurst}},
-		{"behavior", []string{"warmUp"}, []clause{noWait, noBurst, noMemory}},
-		{"behavior", []string{"throttle"}, []clause{noWindow, noWarmUp, noBurst}},
-		{"behavior", []string{"warmUpThrottle"}, []clause{noWindow, noBurst, noMemory}},
+		{"behavior", []string{"warmUp"}, []clause{noWait, noBurst, noMemory, noUnit}},
+		{"behavior", []string{"throttle"}, []clause{noWindow, noWarmUp, noBurst, noMaxReserve, noOverdraft}},
+		{"behavior", []string{"warmUpThrottle"}, []clause{noWindow, noBurst, noMemory, noUnit}},
 		{"behavior", []string{"tokenBucket"}, []clause{noWindow, noWarmUp, noWait, noMemory}},
 		{"relation", []string{"direct"}, []clause{{fields: []string{"ref"}, must: unread}}},
 		{"relation", []string{"associated"}, []clause{
 			{fields: []string{"ref"}, must: stated},
+			noUnit,
 			{fields: []string{"behavior"}, must: oneOf, value: []string{"reject", "warmUp"}},
 		}},
 		{"relation", []string{"chain"}, []clause{{fields: []string{"ref"}, must: stated}}},
@@ -210,6 +220,9 @@ var partners = map[string][][2][]string{
 		{{"memoryThreshold"}, {"lowMemory", "highMemory"}},
 		{{"lowMemory"}, {"memoryThreshold", "highMemory"}},
 		{{"highMemory"}, {"memoryThreshold", "lowMemory"}},
+		{{"estimate"}, {"unit"}},
+		{{"maxReserve"}, {"unit"}},
+		{{"maxOverdraft"}, {"unit"}},
 	},
 	"isolation": {
 		{{"maxQueue"}, {"maxWait", "threshold"}},

@@ -1,0 +1,31 @@
+package core
+
+// UnitCounts counts the units of one kind, such as tokens, that calls of a resource have reserved:
+// see api.Cost. The calls have used Reserved - Refunded + Overdrawn; a call that still runs counts
+// with what it reserved.
+type UnitCounts struct {
+	Reserved  int64 `json:"reserved"`  // by admitted calls
+	Refunded  int64 `json:"refunded"`  // reserved and not used
+	Overdrawn int64 `json:"overdrawn"` // used beyond the reservation
+	Forgiven  int64 `json:"forgiven"`  // the part of Overdrawn that maxOverdraft kept from a limit
+	Refused   int64 `json:"refused"`   // asked for by refused calls
+}
+
+// Used returns the units used.
+func (c UnitCounts) Used() int64 { return c.Reserved - c.Refunded + c.Overdrawn }
+
+// Plus returns the sum.
+func (c UnitCounts) Plus(other UnitCounts) UnitCounts {
+	return UnitCounts{
+		c.Reserved + other.Reserved, c.Refunded + other.Refunded, c.Overdrawn + other.Overdrawn,
+		c.Forgiven + other.Forgiven, c.Refused + other.Refused,
+	}
+}
+
+// UnitStats has the counts of one kind of units at a resource: since the start, and of the last
+// minute.
+type UnitStats struct {
+	Unit   string     `json:"unit"`
+	Total  UnitCounts `json:"total"`
+	Minute UnitCounts `json:"minute"`
+}

@@ -1,0 +1,165 @@
+package flow
+
+import (
+	"math"
+	"time"
+
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/stat"
+)
+
+// Rules with a unit count what calls cost, such as tokens, instead of the calls. Their amounts differ
+// from call to call and from rule to rule, so each has meters of its own; see private.
+
+// checkUnit refuses fields that a rule with this unit, or without one, doesn't read.
+func (r Rule) checkUnit() error {
+	if r.Unit == "" {
+		for _, f := range []struct {
+			name string
+			set  bool
+		}{{"estimate", r.Estimate != 0}, {"maxReserve", r.MaxReserve != 0}, {"maxOverdraft", r.MaxOverdraft != 0}} {
+			if f.set {
+				return spec.BadField(f.name, "has no meaning for a rule that counts calls: remove it, or set unit to what the calls cost")
+			}
+		}
+		return nil
+	}
+	switch {
+	case r.Unit == engine.UnitOfCalls:
+		return spec.BadField("unit", "is calls, which a rule counts without a unit: remove it")
+	case !engine.ValidUnit(r.Unit):
+		return spec.BadField("unit", "is %q: use 1 to %d letters, digits, '.', '_' or '-'", clip(r.Unit), engine.MaxUnitName)
+	case r.Relation == Associated:
+		return spec.BadField("unit", "has no meaning for relation associated, which counts another resource's calls: remove it, or set relation to direct")
+	case r.Behavior.warmsUp():
+		return spec.BadField("unit", "has no meaning for behavior %s, which follows calls: remove it, or set behavior to reject, throttle or tokenBucket", r.Behavior)
+	case r.MaxReserve != 0 && r.Behavior.queues():
+		return spec.BadField("maxReserve", "has no meaning for behavior %s, whose calls wait for what they reserve: remove it, or set behavior to reject or tokenBucket", r.Behavior)
+	case r.MaxOverdraft != 0 && (r.Metric == Concurrency || r.Behavior.queues()):
+		return spec.BadField("maxOverdraft", "has no meaning for metric concurrency and behavior throttle: remove it, or set behavior to reject or tokenBucket")
+	case r.Shared():
+		return spec.BadField("unit", "has no meaning for cluster, whose members share calls: remove unit or cluster")
+	}
+	return nil
+}
+
+func (r Rule) checkUnitNumbers() error {
+	whole := func(n float64, most float64) bool { return n >= 0 && n <= most && n == math.Floor(n) }
+	switch {
+	case !whole(r.Estimate, min(r.Threshold, engine.MaxCost)) && r.Estimate != 0:
+		return spec.BadField("estimate", "is %v: use a whole number from 1 to the threshold, %v, or 0 for none", r.Estimate, r.Threshold)
+	case !whole(r.MaxReserve, engine.MaxCost):
+		return spec.BadField("maxReserve", "is %v: use a whole number from 1 to %d, or 0 for no maximum", r.MaxReserve, int64(engine.MaxCost))
+	case !(r.MaxOverdraft >= 0 && r.MaxOverdraft <= MaxMaxOverdraft):
+		return spec.BadField("maxOverdraft", "is %v: use a share of the threshold above 0, up to %d, as in 0.25, or 0 for no bound", r.MaxOverdraft, MaxMaxOverdraft)
+	}
+	return nil
+}
+
+// amount returns the units that the call takes under the rule: 0 if the rule has a unit that the
+// call doesn't name, and no estimate.
+func (r *Rule) amount(inv *engine.Invocation) int64 {
+	if r.Unit == "" {
+		return inv.Units()
+	}
+	n := inv.CostOf(r.Unit)
+	if n == 0 {
+		n = int64(r.Estimate)
+	}
+	if r.MaxReserve > 0 {
+		n = min(n, int64(r.MaxReserve))
+	}
+	return n
+}
+
+// reserve records n units of the window w on the call.
+func (e *window) reserve(inv *engine.Invocation, w *stat.Window, receipt stat.Receipt, n, limit int64) {
+	if e.rule.Unit == "" {
+		inv.ReserveBucket(w, receipt, n, limit)
+		return
+	}
+	var bound engine.Overdraft
+	if e.rule.MaxOverdraft > 0 {
+		bound = overdraft{e}
+	}
+	inv.ReserveCost(w, receipt, n, limit, e.rule.Unit, bound)
+}
+
+// overdraft bounds what settled calls are charged in the rule's windows.
+type overdraft struct{ *window }
+
+// GiveBack is not called: the window takes the units back itself.
+func (overdraft) GiveBack(*engine.Reservation, int64) {}
+
+// Most returns the limit and the overdraft beyond it.
+func (o overdraft) Most(now int64) int64 {
+	return o.rule.overdrawn(o.limitAt(now, nil))
+}
+
+// overdrawn returns what settled calls are charged at most under a limit.
+func (r *Rule) overdrawn(limit int64) int64 {
+	if r.MaxOverdraft == 0 {
+		return math.MaxInt64
+	}
+	return limit + int64(float64(limit)*r.MaxOverdraft)
+}
+
+// refuseNeed returns the refusal of a call that n units don't fit for: unlike the refusal of a rule
+// without a unit it knows how long that many will take.
+func (e *window) refuseNeed(w *stat.Window, n int64) engine.Verdict {
+	return engine.Verdict{Block: engine.Needing(e.refusal, &need{e, w, n})}
+}
+
+// refuseUnits returns the refusal of n units by a rule that counts in one place.
+func (c *controller) refuseUnits(n int64) engine.Verdict {
+	if c.rule.Unit == "" {
+		return c.refuse()
+	}
+	return engine.Verdict{Block: engine.Needing(c.refusal, &needOf{c, n})}
+}
+
+// needOf is a number of units that a rule refused.
+type needOf struct {
+	*controller
+	n int64
+}
+
+// RetryAfter returns the time until the units would be admitted, if known.
+func (x *needOf) RetryAfter() (wait time.Duration, known bool) {
+	return x.enforcer.retryAfter(x.engine.Now(), x.n)
+}
+
+// need is a number of units that a window refused.
+type need struct {
+	*window
+	in *stat.Window
+	n  int64
+}
+
+// RetryAfter returns the time until the units would be admitted. It is unknown if they are more than
+// the limit.
+func (x *need) RetryAfter() (wait time.Duration, known bool) {
+	now := x.engine.Now()
+	return x.in.RetryAfter(now, x.n, x.lookLimit(now, nil))
+}
+
+// longestRefusal returns the refusal with the longest wait: v, by the rule at index i, or that of a
+// later rule with a unit. A caller that waits as long as any of them needs isn't refused again by
+// the next.
+func (rs *checker) longestRefusal(inv *engine.Invocation, i int, v engine.Verdict) engine.Verdict {
+	longest, known := v.Block.RetryAfter()
+	for _, c := range rs.Holding[i+1:] {
+		if c.rule.Unit == "" || !known {
+			continue
+		}
+		if n := c.counts(inv, rs); n != nil {
+			if next := c.enforcer.ask(inv, n); next.Block != nil {
+				if wait, ok := next.Block.RetryAfter(); !ok || wait > longest {
+					v, longest, known = next, wait, ok
+				}
+			}
+		}
+	}
+	return v
+}

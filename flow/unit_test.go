@@ -1,0 +1,351 @@
+package flow_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/proof/figure"
+)
+
+// record is a number of units in a bucket. A window with a unit is its naive twin if no rule changes
+// its shape.
+type record struct{ bucket, n int64 }
+
+type twin struct {
+	rule    flow.Rule
+	width   int64
+	records []record
+}
+
+func newTwin(r flow.Rule) *twin {
+	return &twin{rule: r, width: int64(r.Interval) / int64(r.Buckets)}
+}
+
+func (w *twin) head(now int64) int64 { return now / w.width }
+
+func (w *twin) counts(bucket, now int64) bool {
+	span := int64(w.rule.Buckets)
+	if w.rule.Window == flow.Strict {
+		span++
+	}
+	return bucket > w.head(now)-span
+}
+
+func (w *twin) sum(now int64) (sum int64) {
+	for _, r := range w.records {
+		if w.counts(r.bucket, now) {
+			sum += r.n
+		}
+	}
+	return sum
+}
+
+// amount returns what a call reserves that names cost, 0 for none.
+func (w *twin) amount(cost int64) int64 {
+	if cost == 0 {
+		cost = int64(w.rule.Estimate)
+	}
+	if w.rule.MaxReserve > 0 {
+		cost = min(cost, int64(w.rule.MaxReserve))
+	}
+	return cost
+}
+
+func (w *twin) fits(now, n int64) bool { return w.sum(now)+n <= int64(w.rule.Threshold) }
+
+// enter records a call, and returns the position of its record.
+func (w *twin) enter(now, n int64) int {
+	w.records = append(w.records, record{w.head(now), n})
+	return len(w.records) - 1
+}
+
+// settle returns the units that a call in flight reserved, or charges what it used beyond them.
+func (w *twin) settle(now int64, held int, used int64) {
+	r := &w.records[held]
+	if used <= r.n {
+		r.n = used
+		return
+	}
+	debit := used - r.n
+	if w.rule.MaxOverdraft > 0 {
+		most := int64(w.rule.Threshold * (1 + w.rule.MaxOverdraft))
+		debit = max(0, min(debit, most-w.sum(now)))
+	}
+	w.records = append(w.records, record{w.head(now), debit})
+}
+
+// A rule with a unit decides as its twin does, which remembers every unit: calls of two units that
+// enter together, are settled late, twice, below and beyond their reservation, or not at all.
+func TestUnitsAreTheirTwins(t *testing.T) {
+	r := random(t)
+	for range figure.Size(100, 400, 20_000, 100_000) {
+		var rules []flow.Rule
+		var twins []*twin
+		for i := range 1 + r.IntN(3) {
+			rule := flow.Rule{
+				ID: fmt.Sprint(i), Resource: "chat", Unit: []string{"tokens", "bytes"}[r.IntN(2)], Threshold: float64(100 + r.IntN(900)),
+				Interval: time.Second, Buckets: []int{1, 2, 10, 50}[r.IntN(4)], Window: flow.Window(r.IntN(2)),
+			}
+			if r.IntN(2) == 0 {
+				rule.Estimate = float64(1 + r.Int64N(50))
+			}
+			if r.IntN(3) == 0 {
+				rule.MaxReserve = float64(1 + r.Int64N(200))
+			}
+			if r.IntN(4) == 0 {
+				rule.MaxOverdraft = r.Float64()
+			}
+			rules, twins = append(rules, rule), append(twins, newTwin(rule))
+		}
+		g := newGuard(t, rules...)
+		type call struct {
+			engine.Entry
+			held    []int // by rule; -1 where it isn't about the call
+			settled map[string]bool
+		}
+		var open []*call
+		for range 300 {
+			if r.IntN(3) == 0 {
+				g.clock.Advance(time.Duration(r.Int64N(int64(200 * time.Millisecond))))
+			}
+			now := g.clock.Now()
+			switch {
+			case r.IntN(2) == 0 && len(open) < 64:
+				cost := map[string]int64{}
+				var opts []engine.Option
+				for _, unit := range []string{"tokens", "bytes"} {
+					if r.IntN(3) > 0 {
+						cost[unit] = 1 + r.Int64N(300)
+						opts = append(opts, engine.Cost(unit, cost[unit]))
+					}
+				}
+				fits := true
+				for _, w := range twins {
+					n := w.amount(cost[w.rule.Unit])
+					fits = fits && (n == 0 || w.fits(now, n))
+				}
+				e, err := g.Enter(t.Context(), "chat", opts)
+				require.Equal(t, fits, err == nil, "%v", err)
+				if err != nil {
+					continue
+				}
+				c := &call{e, nil, map[string]bool{}}
+				for _, w := range twins {
+					if n := w.amount(cost[w.rule.Unit]); n > 0 {
+						c.held = append(c.held, w.enter(now, n))
+					} else {
+						c.held = append(c.held, -1)
+					}
+				}
+				open = append(open, c)
+			case len(open) == 0:
+			case r.IntN(3) == 0:
+				i := r.IntN(len(open))
+				open[i].Exit()
+				open[i].Settle("tokens", 1000) // too late
+				open = append(open[:i], open[i+1:]...)
+			default:
+				c, unit, used := open[r.IntN(len(open))], []string{"tokens", "bytes", "euro"}[r.IntN(3)], r.Int64N(400)-20
+				c.Settle(unit, used)
+				for i, w := range twins {
+					if w.rule.Unit == unit && c.held[i] >= 0 && !c.settled[unit] {
+						w.settle(now, c.held[i], max(0, used))
+					}
+				}
+				c.settled[unit] = true
+			}
+		}
+		for _, c := range open {
+			c.Exit()
+		}
+	}
+}
+
+// A refusal of a rule with a unit knows how long the call's units will take, and of several rules
+// the one named is the one with the longest wait.
+func TestRefusalKnowsTheNeed(t *testing.T) {
+	g := newGuard(t,
+		flow.Rule{ID: "second", Resource: "chat", Unit: "tokens", Threshold: 1000},
+		flow.Rule{ID: "minute", Resource: "chat", Unit: "tokens", Threshold: 1500, Interval: time.Minute})
+	enter := func(n int64) (engine.Entry, error) {
+		return g.Enter(t.Context(), "chat", []engine.Option{engine.Cost("tokens", n)})
+	}
+	refused := func(n int64) (string, time.Duration, bool) {
+		_, err := enter(n)
+		var b *core.BlockError
+		require.ErrorAs(t, err, &b)
+		wait, known := b.RetryAfter()
+		return b.Rule, wait, known
+	}
+	e, err := enter(900)
+	require.NoError(t, err)
+	rule, wait, known := refused(200)
+	assert.Equal(t, "second", rule)
+	assert.True(t, known)
+	assert.InDelta(t, 1020, wait.Milliseconds(), 20)
+	rule, wait, _ = refused(700)
+	assert.Equal(t, "minute", rule)
+	assert.Greater(t, wait, time.Minute-time.Second)
+	e.Settle("tokens", 100)
+	last, err := enter(200)
+	require.NoError(t, err)
+	_, _, known = refused(1001)
+	assert.False(t, known, "more than the limit")
+	e.Exit()
+	last.Exit()
+}
+
+// Rules that change their shape while calls run: whenever a call is admitted, the interval before
+// holds no more than the limit of what calls reserved and have not given back, and of what they were
+// charged. Other windows of the same unit come and go meanwhile.
+func TestUnitsKeepTheirBoundThroughReloads(t *testing.T) {
+	r := random(t)
+	for range figure.Size(30, 100, 5_000, 50_000) {
+		const limit, interval = 1000, int64(time.Second)
+		rule := flow.Rule{ID: "a", Resource: "chat", Unit: "tokens", Threshold: limit, Interval: time.Second, Buckets: 10}
+		other := flow.Rule{ID: "b", Resource: "chat", Unit: "tokens", Threshold: 5000, Buckets: 10}
+		g := newGuard(t, rule, other)
+		type counted struct{ at, n int64 }
+		type call struct {
+			engine.Entry
+			held    *counted
+			settled bool
+		}
+		var ledger []*counted
+		var open []*call
+		for range 400 {
+			if r.IntN(3) == 0 {
+				g.clock.Advance(time.Duration(r.Int64N(int64(100 * time.Millisecond))))
+			}
+			now := g.clock.Now()
+			switch {
+			case r.IntN(8) == 0:
+				rule.Buckets = []int{1, 2, 5, 10, 50, 100}[r.IntN(6)]
+				other.Threshold = float64(2000 + r.IntN(2)*3000)
+				g.load(rule, other)
+			case r.IntN(2) == 0 && len(open) < 64:
+				n := 1 + r.Int64N(200)
+				e, err := g.Enter(t.Context(), "chat", []engine.Option{engine.Cost("tokens", n)})
+				if err != nil {
+					continue
+				}
+				c := &call{e, &counted{now, n}, false}
+				ledger, open = append(ledger, c.held), append(open, c)
+				sum := int64(0)
+				for _, x := range ledger {
+					if x.at > now-interval {
+						sum += x.n
+					}
+				}
+				require.LessOrEqual(t, sum, int64(limit), "at %v", time.Duration(now-start.UnixNano()))
+			case len(open) > 0:
+				i := r.IntN(len(open))
+				c := open[i]
+				if used := r.Int64N(300); !c.settled {
+					c.Settle("tokens", used)
+					if c.settled = true; used <= c.held.n {
+						c.held.n = used
+					} else {
+						ledger = append(ledger, &counted{now, used - c.held.n})
+					}
+				}
+				if r.IntN(3) == 0 {
+					c.Exit()
+					open = append(open[:i], open[i+1:]...)
+				}
+			}
+		}
+		for _, c := range open {
+			c.Exit()
+		}
+	}
+}
+
+// What a call gives back is admitted at once, and what it was charged delays the next ones, under
+// each behavior.
+func TestSettleByBehavior(t *testing.T) {
+	cost := func(n int64) []engine.Option { return []engine.Option{engine.Cost("tokens", n)} }
+	enter := func(g *guard, n int64) engine.Entry {
+		t.Helper()
+		e, err := g.Enter(t.Context(), "chat", cost(n))
+		require.NoError(t, err)
+		return e
+	}
+	refused := func(g *guard, n int64) time.Duration {
+		t.Helper()
+		_, err := g.Enter(t.Context(), "chat", cost(n))
+		var b *core.BlockError
+		require.ErrorAs(t, err, &b)
+		return comeAgain(t, b)
+	}
+	t.Run("token bucket", func(t *testing.T) {
+		g := newGuard(t, flow.Rule{Resource: "chat", Unit: "tokens", Threshold: 10, Behavior: flow.TokenBucket, Burst: 99, MaxOverdraft: 0.5})
+		e := enter(g, 100)
+		assert.Equal(t, 6*time.Second, refused(g, 60))
+		e.Settle("tokens", 30)
+		later := enter(g, 70)
+		later.Settle("tokens", 90)
+		assert.Equal(t, 3*time.Second, refused(g, 10), "20 are owed")
+		last := enter(newGuard(t, flow.Rule{Resource: "chat", Unit: "tokens", Threshold: 10, Behavior: flow.TokenBucket, Burst: 99}), 100)
+		last.Exit()
+		g.at(3 * time.Second)
+		last = enter(g, 10)
+		last.Settle("tokens", 1000) // of the 990 beyond, 50 count: the overdraft is at most half of the bucket
+		assert.Equal(t, 5100*time.Millisecond, refused(g, 1))
+		for _, e := range []engine.Entry{e, later, last} {
+			e.Exit()
+		}
+	})
+	t.Run("throttle", func(t *testing.T) {
+		g := newGuard(t, flow.Rule{Resource: "chat", Unit: "tokens", Threshold: 100, Behavior: flow.Throttle, MaxWait: 10 * time.Second})
+		e := enter(g, 50)
+		e.Settle("tokens", 150)
+		assert.Equal(t, 1500*time.Millisecond, g.waits(cost(50)))
+		e.Exit()
+	})
+	t.Run("concurrency", func(t *testing.T) {
+		g := newGuard(t, flow.Rule{Resource: "chat", Unit: "bytes", Threshold: 100, Metric: flow.Concurrency})
+		e, err := g.Enter(t.Context(), "chat", []engine.Option{engine.Cost("bytes", 80)})
+		require.NoError(t, err)
+		fits := func(n int64) bool {
+			other, err := g.Enter(t.Context(), "chat", []engine.Option{engine.Cost("bytes", n)})
+			other.Exit()
+			return err == nil
+		}
+		assert.False(t, fits(21))
+		e.Settle("bytes", 30)
+		assert.True(t, fits(70))
+		assert.False(t, fits(71))
+		e.Exit()
+		assert.True(t, fits(100))
+	})
+	t.Run("shadow", func(t *testing.T) {
+		g := newGuard(t, flow.Rule{ID: "s", Resource: "chat", Unit: "tokens", Threshold: 100, Mode: spec.Shadow})
+		e := enter(g, 80)
+		enter(g, 80).Exit()
+		assert.EqualValues(t, 1, g.shadowBlocked("s"))
+		e.Settle("tokens", 10)
+		enter(g, 80).Exit()
+		assert.EqualValues(t, 1, g.shadowBlocked("s"))
+		e.Exit()
+	})
+}
+
+// waits makes a call, which ends at once, and returns the time that it waited.
+func (g *guard) waits(opts []engine.Option) time.Duration {
+	g.clock.SetSleep(clocks.SleepAdvance)
+	before := g.clock.Now()
+	e, err := g.Enter(g.t.Context(), "chat", opts)
+	require.NoError(g.t, err)
+	e.Exit()
+	return time.Duration(g.clock.Now() - before)
+}

@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/internal/shared"
+)
+
+// unitStats counts the units of the calls of one resource, by kind: of those kinds that a rule has
+// reserved. So names that come from outside take no memory. The zero value is empty. It is safe for
+// concurrent use.
+type unitStats struct {
+	list shared.Pointer[[]*unitCounts] // replaced as a whole
+
+	mu shared.Mutex // guards replacing list
+}
+
+// unitCounts counts the units of one kind: in all, and in each of the last 60 seconds.
+type unitCounts struct {
+	unit string
+
+	mu      shared.Mutex // guards the fields below it
+	total   core.UnitCounts
+	seconds [60]unitSecond
+}
+
+type unitSecond struct {
+	number int64
+	core.UnitCounts
+}
+
+// find returns the counts of a kind, or nil.
+func (u *unitStats) find(unit string) *unitCounts {
+	if list := u.list.Load(); list != nil {
+		for _, c := range *list {
+			if c.unit == unit {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// of returns the counts of a kind, made if there are none.
+func (u *unitStats) of(unit string) *unitCounts {
+	if c := u.find(unit); c != nil {
+		return c
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if c := u.find(unit); c != nil {
+		return c
+	}
+	var list []*unitCounts
+	if old := u.list.Load(); old != nil {
+		list = append(list, *old...)
+	}
+	c := &unitCounts{unit: unit}
+	list = append(list, c)
+	u.list.Store(&list)
+	return c
+}
+
+// settled counts a settlement, if anything was reserved.
+func (u *unitStats) settled(unit string, now, refunded, overdrawn, forgiven int64) {
+	if c := u.find(unit); c != nil && refunded+overdrawn != 0 {
+		c.add(now, core.UnitCounts{Refunded: refunded, Overdrawn: overdrawn, Forgiven: forgiven})
+	}
+}
+
+func (c *unitCounts) add(now int64, n core.UnitCounts) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.total = c.total.Plus(n)
+	number := now / int64(time.Second)
+	s := &c.seconds[uint64(number)%uint64(len(c.seconds))]
+	switch {
+	case s.number < number:
+		*s = unitSecond{number, n}
+	case s.number == number:
+		s.UnitCounts = s.Plus(n)
+	}
+}
+
+// look returns the total and the sum of the last minute.
+func (c *unitCounts) look(now int64) (total, minute core.UnitCounts) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	number := now / int64(time.Second)
+	for i := range c.seconds {
+		if s := &c.seconds[i]; s.number > number-int64(len(c.seconds)) && s.number <= number {
+			minute = minute.Plus(s.UnitCounts)
+		}
+	}
+	return c.total, minute
+}
+
+// UnitStats returns the counts of each kind of units that rules have reserved for calls of the
+// resource, in the order in which they were first reserved.
+func (r *Resource) UnitStats() []core.UnitStats {
+	list := r.units.list.Load()
+	if list == nil {
+		return nil
+	}
+	all := make([]core.UnitStats, 0, len(*list))
+	for _, c := range *list {
+		total, minute := c.look(r.engine.Now())
+		all = append(all, core.UnitStats{Unit: c.unit, Total: total, Minute: minute})
+	}
+	return all
+}
+
+// CountCosts counts the units that the call has reserved, if any, as it is admitted.
+func (inv *Invocation) CountCosts() {
+	for i := range inv.costs {
+		var n int64
+		for j := range inv.held {
+			if r := &inv.held[j]; r.cost == uint8(i)+1 {
+				n = max(n, r.Units)
+			}
+		}
+		if n > 0 {
+			inv.resource.units.of(inv.costs[i].unit).add(inv.now, core.UnitCounts{Reserved: n})
+		}
+	}
+}
+
+// CountRefusedCosts counts the units that a refused call named.
+func (inv *Invocation) CountRefusedCosts() {
+	for i := range inv.costs {
+		if c := inv.resource.units.find(inv.costs[i].unit); c != nil {
+			c.add(inv.now, core.UnitCounts{Refused: inv.costs[i].n})
+		}
+	}
+}
+
+// HasCosts reports whether the call has costs.
+func (inv *Invocation) HasCosts() bool { return len(inv.costs) > 0 }
