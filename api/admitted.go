@@ -42,6 +42,20 @@ func (a Admitted) Fail(err error) { a.entry.Fail(err) }
 // logged.
 func (a Admitted) Settle(unit string, used int64) { a.entry.Settle(unit, used) }
 
+// More asks for n more units while the call runs: nil means that it may go on. It counts in every
+// rule with that unit or in none. A throttle makes it wait for its turn until ctx ends, however long
+// that takes: a stream is slowed down, not cut off. Any other rule that has no room refuses with a
+// *[BlockError], and nothing is taken: stop, wait for its RetryAfter and ask again, or go on and have
+// Settle charge it.
+//
+// Asking for more means that what was granted before is used: Settle then gives back at most the
+// latest grant and what [Cost] reserved. Below 1 counts as 1. The error is [ErrInvalid] for an invalid
+// unit or more than 2^40, [ErrExited] if the call has exited or settled the unit, or that of a context
+// that ended, as for [Entry].
+func (a Admitted) More(ctx context.Context, unit string, n int64) error {
+	return a.entry.More(ctx, unit, n)
+}
+
 // SetLongLived marks a running call as one without a response time, if that only turns out while it
 // runs: see [LongLived].
 func (a Admitted) SetLongLived() { a.entry.SetLongLived() }

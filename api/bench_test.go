@@ -52,6 +52,54 @@ func BenchmarkEntry(b *testing.B) {
 	}
 }
 
+// Calls with costs, settled or not, beside the plain call under one window.
+func BenchmarkCosts(b *testing.B) {
+	const enough = 1e9
+	rule := func(unit string, behavior flow.Behavior) flow.Rule {
+		r := flow.Rule{Resource: "POST /chat", Unit: unit, Threshold: enough, Behavior: behavior}
+		if behavior == flow.TokenBucket {
+			r.Burst = 1_000_000
+		}
+		return r
+	}
+	units := []string{"in", "out", "microUSD"}
+	for _, bm := range []struct {
+		name  string
+		rules []flow.Rule
+		costs int
+		used  int64 // 0: not settled
+	}{
+		{name: "plain", rules: []flow.Rule{rule("", flow.Reject)}},
+		{name: "one", rules: []flow.Rule{rule("in", flow.Reject)}, costs: 1},
+		{name: "one-settled", rules: []flow.Rule{rule("in", flow.Reject)}, costs: 1, used: 2},
+		{name: "one-overdrawn", rules: []flow.Rule{rule("in", flow.Reject)}, costs: 1, used: 4},
+		{name: "bucket-settled", rules: []flow.Rule{rule("in", flow.TokenBucket)}, costs: 1, used: 2},
+		{name: "three-settled", rules: []flow.Rule{rule("in", flow.Reject), rule("out", flow.Reject), rule("microUSD", flow.Reject)}, costs: 3, used: 2},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			g := newGuard(b, api.Config{}, bm.rules...)
+			ctx := context.Background()
+			var opts []api.Option
+			for _, unit := range units[:bm.costs] {
+				opts = append(opts, api.Cost(unit, 3))
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				e, err := g.Entry(ctx, "POST /chat", opts...)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if bm.used > 0 {
+					for _, unit := range units[:bm.costs] {
+						e.Settle(unit, bm.used)
+					}
+				}
+				e.Exit()
+			}
+		})
+	}
+}
+
 // One hot resource, with as many callers as processors: run with -cpu 1,2 to see how it scales.
 func BenchmarkEntryParallel(b *testing.B) {
 	for _, bm := range []struct {

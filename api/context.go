@@ -26,6 +26,11 @@ func WithOrigin(ctx context.Context, origin string) context.Context {
 	return engine.WithOrigin(ctx, origin)
 }
 
+// FromContext returns the innermost call that ctx is nested in: in a handler behind an adapter, the
+// call of the request. The zero value, which does nothing, if there is none; a call that has exited
+// does nothing either.
+func FromContext(ctx context.Context) Admitted { return Admitted{engine.EntryOf(ctx)} }
+
 // Nested is the memory for a context that [Admitted.ContextIn] creates. The zero value is ready for
 // use, once; it must not be copied.
 type Nested struct{ engine.Nested }

@@ -53,6 +53,8 @@ var (
 	ErrBlocked = core.ErrBlocked
 	// ErrInvalid is the refusal of an invalid call: one without a name, for example.
 	ErrInvalid = core.ErrInvalid
+	// ErrExited is the error of [Admitted.More] for a call that has exited, or has settled the unit.
+	ErrExited = core.ErrExited
 	// ErrDraining is wrapped by the error of a call that waited for a rule, or would have had to,
 	// when the Guard drained; see [Guard.Drain].
 	ErrDraining = core.ErrDraining

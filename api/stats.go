@@ -34,6 +34,15 @@ func (g *Guard) FindResource(name string) (*node.ClusterNode, bool) {
 	return nil, false
 }
 
+// UnitStats returns what calls of a resource have reserved and used of each unit that a rule counts,
+// see [Cost]; nil if there is nothing yet.
+func (g *Guard) UnitStats(resource string) []core.UnitStats {
+	if r, ok := g.engine.FindResource(resource); ok {
+		return r.UnitStats()
+	}
+	return nil
+}
+
 // RuleStats returns the stats of every rule in force, family by family, in the order of
 // declaration. Refusals by slots of your own are in [Guard.Tree].
 func (g *Guard) RuleStats() []core.RuleStats { return g.engine.Rules().RuleStats() }

@@ -55,6 +55,10 @@ var (
 	_ func(*api.Guard, context.Context, string, ...api.Option) (api.Explanation, error)             = (*api.Guard).Explain
 	_ func() api.Option                                                                             = api.Inbound
 	_ func(int) api.Option                                                                          = api.Units
+	_ func(string, int64) api.Option                                                                = api.Cost
+	_ func(api.Admitted, string, int64)                                                             = api.Admitted.Settle
+	_ func(api.Admitted, context.Context, string, int64) error                                      = api.Admitted.More
+	_ func(context.Context) api.Admitted                                                            = api.FromContext
 	_ func() api.Option                                                                             = api.Prioritized
 	_ func(...any) api.Option                                                                       = api.Args
 	_ func(string, string) api.Option                                                               = api.Param[string]

@@ -45,6 +45,10 @@ var ErrBlocked = errors.New("penstock: blocked")
 // counted.
 var ErrInvalid = errors.New("penstock: invalid call")
 
+// ErrExited matches the error of a call that asks for more units, although it has exited or has
+// settled them: errors.Is(err, ErrExited). See api.Admitted.
+var ErrExited = errors.New("penstock: the call has exited, or has settled the unit")
+
 // ErrDraining matches the error of a call that waited for a rule, or would have to wait, when the
 // engine drained: errors.Is(err, ErrDraining). See api.Guard.Drain.
 var ErrDraining = errors.New("the server is draining: calls no longer wait")

@@ -56,21 +56,27 @@ func (b *bucket) takeFor(now, n, size int64) (take int64, ok bool) {
 	return b.tokens.TakeFor(b.refunds, now, n, size)
 }
 
-func (b *bucket) refund(take, n int64) {
+// Refund returns the tokens that a call of a rule with a unit didn't use.
+func (b *bucket) Refund(r *engine.Reservation, n, _ int64) {
 	b.mu.Lock()
-	b.tokens.Refund(b.refunds, take, n)
+	b.tokens.Refund(b.refunds, r.Token, n)
 	b.mu.Unlock()
 }
 
-// charge takes n units, or fewer if more than most would be missing, and returns their number.
-func (b *bucket) charge(now, n, most int64) (taken int64) {
+// Charge takes tokens that a call used beyond its reservation: as many as may then be missing, which
+// the reservation's Undo says.
+func (b *bucket) Charge(r *engine.Reservation, n, now int64) (forgiven int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.tokens.Charge(b.refunds, now, n, most)
+	return n - b.tokens.Charge(b.refunds, now, n, r.Undo)
 }
 
 // GiveBack returns the tokens of a call that is refused by a later rule or gives up.
-func (b *bucket) GiveBack(r *engine.Reservation, _ int64) {
+func (b *bucket) GiveBack(r *engine.Reservation, now int64) {
+	if b.refunds != nil {
+		b.Refund(r, r.Units, now)
+		return
+	}
 	b.mu.Lock()
 	b.tokens.GiveBack(meter.Taken{At: r.Undo, No: r.Token}, r.Units)
 	b.mu.Unlock()

@@ -113,7 +113,7 @@ func TestSimTokenBucket(t *testing.T) {
 						s.Failf("%d units are refused, and %d ns are left of %d each", n, left, unit)
 					}
 					if !ok {
-						pause(max(0, int64(b.retryAfter(clock.Now(), size))))
+						pause(max(0, int64(b.retryAfter(clock.Now(), 1, size))))
 						continue
 					}
 					l.latest = at

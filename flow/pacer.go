@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"math"
 	"time"
 
 	"github.com/penstock-go/penstock/core"
@@ -20,11 +21,19 @@ type pacer struct {
 func (e *pacer) ask(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict {
 	now := inv.Now()
 	units := e.rule.amount(inv)
-	wait, ok := e.queue.fits(now, e.costOf(units, now, n), e.rule.MaxWait, inv.Prioritized())
+	wait, ok := e.queue.fits(now, e.costOf(units, now, n), e.maxWait(inv), inv.Prioritized())
 	if !ok {
 		return e.refuseUnits(units)
 	}
 	return engine.Verdict{Wait: wait, By: e.refusal}
+}
+
+// maxWait returns the longest wait. A running call that asks for more is slowed down, not cut off.
+func (e *pacer) maxWait(inv *engine.Invocation) time.Duration {
+	if inv.AsksMore() {
+		return math.MaxInt64
+	}
+	return e.rule.MaxWait
 }
 
 // take takes a turn in the queue. If the rate can change, it checks afterwards whether the rate has
@@ -32,7 +41,7 @@ func (e *pacer) ask(inv *engine.Invocation, n *node.StatisticNode) engine.Verdic
 func (e *pacer) take(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict {
 	now, units, before := inv.Now(), e.rule.amount(inv), inv.Reservations()
 	for perUnit := e.perUnit(now, n); ; {
-		wait, ok := e.queue.take(inv, meter.Cost(units, perUnit), e.rule.MaxWait, e.rule.Mode != spec.Shadow)
+		wait, ok := e.queue.take(inv, meter.Cost(units, perUnit), e.maxWait(inv), e.rule.Mode != spec.Shadow)
 		if !ok {
 			return e.refuseUnits(units)
 		}
@@ -44,26 +53,11 @@ func (e *pacer) take(inv *engine.Invocation, n *node.StatisticNode) engine.Verdi
 			}
 		}
 		if e.rule.Unit != "" {
-			inv.ReserveUnits(turnCost{e}, units, 0)
+			inv.Reserve(engine.Reservation{Holder: e.queue, Units: units, Undo: int64(math.Float64bits(perUnit))})
 			inv.SettleBy(e.rule.Unit)
 		}
 		return engine.Verdict{Wait: wait, By: e.refusal}
 	}
-}
-
-// turnCost settles what a call paid for with its turn: that turn is a reservation of its own.
-type turnCost struct{ *pacer }
-
-// GiveBack does nothing: the call gives back its turn.
-func (turnCost) GiveBack(*engine.Reservation, int64) {}
-
-// Refund does nothing: the call has already waited for these units.
-func (turnCost) Refund(*engine.Reservation, int64, int64) {}
-
-// Charge delays the next call by what this one used beyond its reservation.
-func (c turnCost) Charge(_ *engine.Reservation, n, now int64) (forgiven int64) {
-	c.queue.charge(now, meter.Cost(n, c.lookPerUnit(now, nil)))
-	return 0
 }
 
 func (e *pacer) retryAfter(now, n int64) (wait time.Duration, known bool) {

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"math"
 	"time"
 
 	"github.com/penstock-go/penstock/internal/engine"
@@ -38,11 +39,22 @@ func (q *queue) take(inv *engine.Invocation, cost meter.Moment, maxWait time.Dur
 	return wait, ok
 }
 
-// charge delays all calls that come from now on by a cost.
-func (q *queue) charge(now int64, cost meter.Moment) {
+// A call of a rule with a unit reserves its turn, and here what it paid for with that turn: its
+// Undo has the time that each unit takes.
+
+// GiveBack does nothing: the call gives back its turn.
+func (q *queue) GiveBack(*engine.Reservation, int64) {}
+
+// Refund does nothing: the call has already waited for these units.
+func (q *queue) Refund(*engine.Reservation, int64, int64) {}
+
+// Charge delays all calls that come from now on by what this one used beyond its reservation.
+func (q *queue) Charge(r *engine.Reservation, n, now int64) (forgiven int64) {
+	cost := meter.Cost(n, math.Float64frombits(uint64(r.Undo)))
 	q.mu.Lock()
 	q.turns.Charge(now, cost)
 	q.mu.Unlock()
+	return 0
 }
 
 // retryAfter returns the time until the next unit would be accepted, prioritized or not; 0 or

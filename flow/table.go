@@ -49,8 +49,25 @@ func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	if err := family.Compile(b, core.KindFlow, rules, maker, t); err != nil {
 		return err
 	}
+	if err := t.checkUnits(); err != nil {
+		return err
+	}
 	t.findNeeds()
 	return t.watchMemory(b)
+}
+
+// checkUnits bounds the units that the rules name; see engine.MaxUnits.
+func (t *table) checkUnits() error {
+	units := make(map[string]bool)
+	for i, r := range t.All() {
+		if r.Unit != "" {
+			units[r.Unit] = true
+		}
+		if len(units) > engine.MaxUnits {
+			return fmt.Errorf("flow[%d].%w", i, spec.BadField("unit", "is one unit too many: the rules of a set count in at most %d", engine.MaxUnits))
+		}
+	}
+	return nil
 }
 
 // watchMemory makes the sampler read the memory in use for the rules that follow it.
@@ -85,6 +102,7 @@ func (t *table) Bind(at *engine.Binding) engine.Checker {
 		return cmp.Or(a.rule.breadth()-b.rule.breadth(), cmp.Compare(a.rule.abundance(), b.rule.abundance()))
 	})
 	rs.spare()
+	rs.costs = newCosts(rs)
 	if len(rs.Holding) == 1 {
 		if w := rs.Holding[0].window; w != nil && w.plain {
 			rs.sole = w

@@ -34,7 +34,7 @@ func (e *tokens) take(inv *engine.Invocation, _ *node.StatisticNode) engine.Verd
 		if !ok {
 			return e.refuseTo(n)
 		}
-		inv.ReserveUnits(tokenCost{e}, n, take)
+		inv.Reserve(engine.Reservation{Holder: e.bucket, Units: n, Token: take, Undo: e.rule.overdrawn(e.size)})
 		inv.SettleBy(e.rule.Unit)
 		return engine.Verdict{}
 	}
@@ -51,21 +51,10 @@ func (e *tokens) refuseTo(n int64) engine.Verdict {
 	if n > e.size {
 		return engine.Verdict{Block: e.tooMany}
 	}
-	return e.refuseUnits(n)
-}
-
-// tokenCost settles what a call took from the bucket.
-type tokenCost struct{ *tokens }
-
-// GiveBack returns the tokens of a call that is refused by a later rule or gives up.
-func (c tokenCost) GiveBack(r *engine.Reservation, now int64) { c.Refund(r, r.Units, now) }
-
-// Refund returns the tokens that the call didn't use.
-func (c tokenCost) Refund(r *engine.Reservation, n, _ int64) { c.bucket.refund(r.Token, n) }
-
-// Charge takes tokens that the call used beyond its reservation.
-func (c tokenCost) Charge(_ *engine.Reservation, n, now int64) (forgiven int64) {
-	return n - c.bucket.charge(now, n, c.rule.overdrawn(c.size))
+	if e.rule.Unit != "" {
+		return e.refuseUnits(n)
+	}
+	return e.refuse()
 }
 
 func (e *tokens) retryAfter(now, n int64) (wait time.Duration, known bool) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -63,7 +64,17 @@ func (r *Rule) amount(inv *engine.Invocation) int64 {
 	if r.Unit == "" {
 		return inv.Units()
 	}
+	return r.costOf(inv)
+}
+
+// costOf is amount for a rule with a unit. It is not inlined, so that amount is.
+//
+//go:noinline
+func (r *Rule) costOf(inv *engine.Invocation) int64 {
 	n := inv.CostOf(r.Unit)
+	if inv.AsksMore() {
+		return n
+	}
 	if n == 0 {
 		n = int64(r.Estimate)
 	}
@@ -142,6 +153,76 @@ type need struct {
 func (x *need) RetryAfter() (wait time.Duration, known bool) {
 	now := x.engine.Now()
 	return x.in.RetryAfter(now, x.n, x.lookLimit(now, nil))
+}
+
+// costs are the rules with a unit at a resource.
+type costs struct {
+	of      *checker
+	holding []*controller
+	shadows []*controller
+}
+
+// newCosts returns nil if no rule has a unit.
+func newCosts(rs *checker) *costs {
+	x := &costs{of: rs}
+	for _, c := range rs.takers {
+		if c.rule.Unit != "" {
+			x.holding = append(x.holding, c)
+		}
+	}
+	for _, c := range rs.Shadows {
+		if c.rule.Unit != "" {
+			x.shadows = append(x.shadows, c)
+		}
+	}
+	if len(x.holding)+len(x.shadows) == 0 {
+		return nil
+	}
+	return x
+}
+
+// Costs returns the rules with a unit, or nil.
+func (rs *checker) Costs() engine.Coster {
+	if rs.costs == nil {
+		return nil
+	}
+	return rs.costs
+}
+
+// AskCost returns the first refusal or, if there is none, the longest wait as of now.
+func (x *costs) AskCost(inv *engine.Invocation) engine.Verdict {
+	return x.each(inv, enforcer.ask)
+}
+
+// TakeCost lets every rule with the cost's unit take.
+func (x *costs) TakeCost(inv *engine.Invocation) engine.Verdict {
+	return x.each(inv, enforcer.take)
+}
+
+func (x *costs) each(inv *engine.Invocation, f func(enforcer, *engine.Invocation, *node.StatisticNode) engine.Verdict) (longest engine.Verdict) {
+	for _, c := range x.holding {
+		n := c.counts(inv, x.of)
+		if n == nil {
+			continue
+		}
+		v := f(c.enforcer, inv, n)
+		if v.Block != nil {
+			return v
+		}
+		if v.Wait > 0 {
+			longest = longer(inv, v, longest)
+		}
+	}
+	return longest
+}
+
+// ShadowCost lets the rules in shadow mode take.
+func (x *costs) ShadowCost(inv *engine.Invocation) {
+	for _, c := range x.shadows {
+		if n := c.counts(inv, x.of); n != nil && c.enforcer.take(inv, n).Block != nil {
+			c.record.ShadowBlocked.Add(inv.Lane(), 1)
+		}
+	}
 }
 
 // longestRefusal returns the refusal with the longest wait: v, by the rule at index i, or that of a

@@ -1,6 +1,7 @@
 package flow_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -68,14 +69,36 @@ func (w *twin) enter(now, n int64) int {
 	return len(w.records) - 1
 }
 
-// settle returns the units that a call in flight reserved, or charges what it used beyond them.
-func (w *twin) settle(now int64, held int, used int64) {
-	r := &w.records[held]
-	if used <= r.n {
-		r.n = used
+// asked has the positions of the records that a call in flight holds under one rule, or -1.
+type asked struct{ entry, later int }
+
+// more records a grant to a running call. One in the same bucket as the latest joins it.
+func (w *twin) more(now int64, c *asked, n int64) {
+	if c.later >= 0 && w.records[c.later].bucket == w.head(now) {
+		w.records[c.later].n += n
 		return
 	}
-	debit := used - r.n
+	c.later = w.enter(now, n)
+}
+
+// settle returns the units that a call in flight reserved, the latest grant first, or charges what
+// it used beyond its reservation and all grants.
+func (w *twin) settle(now int64, c asked, named, granted, used int64) {
+	reserved := named
+	if c.entry >= 0 {
+		reserved = w.records[c.entry].n
+	}
+	debit := used - reserved - granted
+	for _, i := range []int{c.later, c.entry} {
+		if debit < 0 && i >= 0 {
+			back := min(-debit, w.records[i].n)
+			w.records[i].n -= back
+			debit += back
+		}
+	}
+	if debit <= 0 || c.entry < 0 && c.later < 0 {
+		return
+	}
 	if w.rule.MaxOverdraft > 0 {
 		most := int64(w.rule.Threshold * (1 + w.rule.MaxOverdraft))
 		debit = max(0, min(debit, most-w.sum(now)))
@@ -109,7 +132,9 @@ func TestUnitsAreTheirTwins(t *testing.T) {
 		g := newGuard(t, rules...)
 		type call struct {
 			engine.Entry
-			held    []int // by rule; -1 where it isn't about the call
+			held    []asked // by rule
+			named   map[string]int64
+			granted map[string]int64
 			settled map[string]bool
 		}
 		var open []*call
@@ -138,13 +163,13 @@ func TestUnitsAreTheirTwins(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				c := &call{e, nil, map[string]bool{}}
+				c := &call{e, nil, cost, map[string]int64{}, map[string]bool{}}
 				for _, w := range twins {
+					held := asked{-1, -1}
 					if n := w.amount(cost[w.rule.Unit]); n > 0 {
-						c.held = append(c.held, w.enter(now, n))
-					} else {
-						c.held = append(c.held, -1)
+						held.entry = w.enter(now, n)
 					}
+					c.held = append(c.held, held)
 				}
 				open = append(open, c)
 			case len(open) == 0:
@@ -152,16 +177,42 @@ func TestUnitsAreTheirTwins(t *testing.T) {
 				i := r.IntN(len(open))
 				open[i].Exit()
 				open[i].Settle("tokens", 1000) // too late
+				require.ErrorIs(t, open[i].More(t.Context(), "tokens", 1), core.ErrExited)
 				open = append(open[:i], open[i+1:]...)
+			case r.IntN(2) == 0:
+				c, unit, n := open[r.IntN(len(open))], []string{"tokens", "bytes"}[r.IntN(2)], 1+r.Int64N(100)
+				fits := true
+				for _, w := range twins {
+					fits = fits && (w.rule.Unit != unit || w.fits(now, n))
+				}
+				err := c.More(t.Context(), unit, n)
+				switch {
+				case c.settled[unit]:
+					require.Error(t, err)
+				case fits:
+					require.NoError(t, err)
+					c.granted[unit] += n
+					for i, w := range twins {
+						if w.rule.Unit == unit {
+							w.more(now, &c.held[i], n)
+						}
+					}
+				default:
+					require.ErrorIs(t, err, core.ErrBlocked)
+				}
 			default:
 				c, unit, used := open[r.IntN(len(open))], []string{"tokens", "bytes", "euro"}[r.IntN(3)], r.Int64N(400)-20
 				c.Settle(unit, used)
 				for i, w := range twins {
-					if w.rule.Unit == unit && c.held[i] >= 0 && !c.settled[unit] {
-						w.settle(now, c.held[i], max(0, used))
+					if w.rule.Unit == unit && !c.settled[unit] {
+						w.settle(now, c.held[i], c.named[unit], c.granted[unit], max(0, used))
 					}
 				}
-				c.settled[unit] = true
+				known := c.named[unit] > 0 || c.granted[unit] > 0
+				for i, w := range twins {
+					known = known || w.rule.Unit == unit && c.held[i].entry >= 0
+				}
+				c.settled[unit] = c.settled[unit] || known
 			}
 		}
 		for _, c := range open {
@@ -348,4 +399,29 @@ func (g *guard) waits(opts []engine.Option) time.Duration {
 	require.NoError(g.t, err)
 	e.Exit()
 	return time.Duration(g.clock.Now() - before)
+}
+
+// A stream in a throttle is slowed down to the rate, beyond MaxWait; with a deadline it is refused at
+// once, and what it took goes back.
+func TestMoreInAThrottle(t *testing.T) {
+	g := newGuard(t, flow.Rule{Resource: "file", Unit: "bytes", Threshold: 1000, Behavior: flow.Throttle, MaxWait: time.Millisecond})
+	g.clock.SetSleep(clocks.SleepAdvance)
+	e, err := g.Enter(t.Context(), "file", []engine.Option{engine.Cost("bytes", 1)})
+	require.NoError(t, err)
+	for range 20 {
+		require.NoError(t, e.More(t.Context(), "bytes", 100))
+	}
+	assert.Equal(t, 2*time.Second, time.Duration(g.clock.Now()-start.UnixNano()))
+	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, g.clock.Now()).Add(50*time.Millisecond))
+	defer cancel()
+	require.ErrorIs(t, e.More(ctx, "bytes", 100), core.ErrBlocked)
+	require.NoError(t, e.More(t.Context(), "bytes", 100))
+	assert.Equal(t, 2100*time.Millisecond, time.Duration(g.clock.Now()-start.UnixNano()))
+	assert.Equal(t, []core.UnitStats{{
+		Unit:   "bytes",
+		Total:  core.UnitCounts{Reserved: 2101, Refused: 100},
+		Minute: core.UnitCounts{Reserved: 2101, Refused: 100},
+	}}, g.resource("file").UnitStats())
+	e.Exit()
+	require.ErrorIs(t, e.More(t.Context(), "bytes", 1), core.ErrExited)
 }

@@ -20,7 +20,8 @@ type window struct {
 	*controller
 	one     *stat.Window // of the only node; nil if the node depends on the call
 	limit   int64        // of a plain rule
-	plain   bool         // enforces a fixed limit in one, for every call of the resource
+	plain   bool         // fixed, for every call of the resource
+	fixed   bool         // enforces a fixed limit in one
 	callers *callers     // nil unless each caller has its own window
 
 	// next is the window that continued this one in another shape. All successive windows of one
@@ -54,7 +55,8 @@ func (e *window) open(now int64, old *controller) (s *succession) {
 	if e.rule.Relation == Direct && e.rule.Origin == OriginOther && e.rule.Threshold > 0 {
 		e.callers = new(callers)
 	}
-	e.plain = e.rule.Mode == spec.Enforce && e.rule.Threshold > 0 && e.node != nil && e.one != nil && !e.moves()
+	e.fixed = e.rule.Mode == spec.Enforce && e.rule.Relation != Associated && e.rule.Threshold > 0 && e.one != nil && !e.moves()
+	e.plain = e.fixed && e.node != nil
 	return s
 }
 
@@ -74,7 +76,7 @@ func (e *window) ask(inv *engine.Invocation, n *node.StatisticNode) engine.Verdi
 
 func (e *window) take(inv *engine.Invocation, n *node.StatisticNode) engine.Verdict {
 	switch {
-	case e.plain:
+	case e.fixed:
 		return e.takeIn(inv, n, e.one, e.limit)
 	case e.rule.Relation == Associated:
 		v := e.ask(inv, n)

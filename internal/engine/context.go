@@ -17,6 +17,7 @@ type Context struct {
 	tree   *node.Tree        // tree of parent
 	began  int64             // entry of the outermost call with the same server deadline; 0 if not known
 	err    error             // error of calls from here, if a name is too long
+	entry  Entry             // innermost call, which may have exited
 
 	entrance shared.Pointer[placed] // found once for each engine
 }
@@ -31,12 +32,12 @@ type contextKey struct{}
 
 // WithContext returns a context whose calls use the named context; see api.WithContext.
 func WithContext(ctx context.Context, name string) context.Context {
-	return carrying(ctx, &Context{name: name, origin: ContextOf(ctx).Origin()})
+	return carrying(ctx, &Context{name: name, origin: ContextOf(ctx).Origin(), entry: EntryOf(ctx)})
 }
 
 // WithOrigin returns a context whose calls are made by origin; see api.WithOrigin.
 func WithOrigin(ctx context.Context, origin string) context.Context {
-	c := &Context{origin: origin}
+	c := &Context{origin: origin, entry: EntryOf(ctx)}
 	if from := ContextOf(ctx); from != nil {
 		c.name, c.parent, c.tree, c.began = from.name, from.parent, from.tree, from.began
 		c.entrance.Store(from.entrance.Load())
@@ -64,6 +65,14 @@ func ContextOf(ctx context.Context) *Context {
 	}
 	c, _ := ctx.Value(contextKey{}).(*Context)
 	return c
+}
+
+// EntryOf returns the innermost call that ctx belongs to, or the zero Entry.
+func EntryOf(ctx context.Context) Entry {
+	if c := ContextOf(ctx); c != nil {
+		return c.entry
+	}
+	return Entry{}
 }
 
 // Name returns the name of the context, "" for the default one and for a nil Context.

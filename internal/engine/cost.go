@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
@@ -16,7 +15,11 @@ import (
 type cost struct {
 	unit    string
 	n       int64 // 0 if the call names none, and some rule reserved its own estimate
+	more    int64 // granted since; see [Entry.More]
 	settled bool
+
+	// The result of the settlement, counted when the call exits.
+	refunded, overdrawn, forgiven int64
 }
 
 // Bounds on the costs of a call.
@@ -38,11 +41,9 @@ func Cost(unit string, n int64) Option {
 // addCost adds the units of an option to the call's costs.
 func (inv *Invocation) addCost(unit string, n int64) {
 	n = min(max(1, n), MaxCost+1) // so that no sum overflows
-	for i := range inv.costs {
-		if inv.costs[i].unit == unit {
-			inv.costs[i].n += n
-			return
-		}
+	if i := inv.costAt(unit); i >= 0 {
+		inv.costs[i].n += n
+		return
 	}
 	inv.costs = append(inv.costs, cost{unit: unit, n: n})
 }
@@ -80,10 +81,8 @@ func ValidUnit(name string) bool {
 
 // CostOf returns the units of a kind that the call names, or 0 if it names none.
 func (inv *Invocation) CostOf(unit string) int64 {
-	for i := range inv.costs {
-		if inv.costs[i].unit == unit {
-			return inv.costs[i].n
-		}
+	if i := inv.costAt(unit); i >= 0 {
+		return inv.costs[i].n
 	}
 	return 0
 }
@@ -91,12 +90,22 @@ func (inv *Invocation) CostOf(unit string) int64 {
 // SettleBy makes the call's latest reservation one of units of a kind, to be settled with the call's
 // other reservations of that kind.
 func (inv *Invocation) SettleBy(unit string) {
-	i := slices.IndexFunc(inv.costs, func(c cost) bool { return c.unit == unit })
+	i := inv.costAt(unit)
 	if i < 0 {
 		i = len(inv.costs)
 		inv.costs = append(inv.costs, cost{unit: unit})
 	}
 	inv.held[len(inv.held)-1].cost = uint8(i) + 1
+}
+
+// costAt returns the index of the call's cost in a unit, or -1.
+func (inv *Invocation) costAt(unit string) int {
+	for i := range inv.costs {
+		if inv.costs[i].unit == unit {
+			return i
+		}
+	}
+	return -1
 }
 
 // MaxUnits is the number of units that the rules of a set may name. So the number of a call's cost
@@ -129,14 +138,13 @@ func (e Entry) Settle(unit string, used int64) {
 		return
 	}
 	engine := e.inv.engine
-	now := engine.Now() // first, since a custom clock may panic
 	if !e.set(flagBusy) {
 		engine.strays.add(engine, unit, "the call has exited")
 		return
 	}
-	inv := e.inv
-	i := slices.IndexFunc(inv.costs, func(c cost) bool { return c.unit == unit })
-	stray := ""
+	inv, stray := e.inv, ""
+	defer inv.word.And(^uint64(flagBusy)) // a custom clock may panic
+	i := inv.costAt(unit)
 	switch {
 	case i < 0:
 		stray = "the call has no cost of this unit"
@@ -144,33 +152,78 @@ func (e Entry) Settle(unit string, used int64) {
 		stray = "it is settled already"
 	default:
 		inv.costs[i].settled = true
-		inv.settleCost(uint8(i)+1, min(max(0, used), maxUsed), max(now, inv.now))
+		inv.settleCost(uint8(i)+1, min(max(0, used), maxUsed))
 	}
-	inv.word.And(^uint64(flagBusy))
 	if stray != "" {
 		engine.strays.add(engine, unit, stray)
 	}
 }
 
 // settleCost settles every reservation of one cost. Rules that reserve an amount of their own
-// compare it with what was used; so they are settled one by one.
-func (inv *Invocation) settleCost(number uint8, used, now int64) {
-	var refunded, overdrawn, forgiven int64
+// compare it with what was used; so they are settled one by one. The clock is read for charges only:
+// what is given back leaves the bucket in which it counts.
+func (inv *Invocation) settleCost(number uint8, used int64) {
+	c, now := &inv.costs[number-1], inv.now
+	if c.more > 0 {
+		inv.Follow() // so that all units of the call in one window are known
+	}
 	for i := range inv.held {
 		r := &inv.held[i]
 		if r.cost != number {
 			continue
 		}
-		switch n := used - r.Units; {
+		var later *Reservation // of the same holder; granted by More
+		reserved := r.Units
+		if c.more > 0 {
+			if r.more {
+				if inv.grantOf(r, false) != nil {
+					continue // settled together
+				}
+				later, reserved = r, c.n
+			} else {
+				later = inv.grantOf(r, true)
+			}
+			reserved += c.more
+		}
+		switch n := used - reserved; {
 		case n < 0:
-			refunded = max(refunded, -n)
-			inv.refund(r, -n, now)
+			c.refunded = max(c.refunded, -n)
+			n = -n
+			if later != nil {
+				back := min(n, later.Units)
+				inv.refund(later, back, now)
+				n -= back
+			}
+			if r != later && n > 0 {
+				inv.refund(r, min(n, r.Units), now)
+			}
 		case n > 0:
-			overdrawn = max(overdrawn, n)
-			forgiven = max(forgiven, inv.charge(r, n, now))
+			if c.overdrawn == 0 {
+				now = max(now, inv.engine.Now())
+			}
+			c.overdrawn = max(c.overdrawn, n)
+			c.forgiven = max(c.forgiven, inv.charge(r, n, now))
 		}
 	}
-	inv.resource.units.settled(inv.costs[number-1].unit, now, refunded, overdrawn, forgiven)
+}
+
+// grantOf returns another reservation of the same cost and holder as r: the latest grant of More,
+// or the reservation of the entry.
+func (inv *Invocation) grantOf(r *Reservation, more bool) *Reservation {
+	for i := range inv.held {
+		if x := &inv.held[i]; x.cost == r.cost && x.more == more && x.sameHolder(r) {
+			return x
+		}
+	}
+	return nil
+}
+
+// sameHolder reports whether the units of both reservations are counted together.
+func (r *Reservation) sameHolder(other *Reservation) bool {
+	if r.window != nil || r.semaphore != nil {
+		return r.window == other.window && r.semaphore == other.semaphore
+	}
+	return other.window == nil && other.semaphore == nil && r.Holder == other.Holder
 }
 
 // refund gives back n units of a reservation that the call didn't use.

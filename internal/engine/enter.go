@@ -186,7 +186,9 @@ func (inv *Invocation) recycle() {
 	}
 	inv.call = call{}
 	if len(inv.costs) > 0 {
-		clear(inv.costs) // the names may be part of a whole request
+		for i := range inv.costs {
+			inv.costs[i].unit = "" // it may be part of a whole request
+		}
 		inv.costs = inv.costs[:0]
 	}
 	if len(inv.params) > 0 || inv.valued {

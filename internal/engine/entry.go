@@ -103,7 +103,7 @@ func (e Entry) ContextIn(child *Nested) context.Context {
 	}
 	inv := e.inv
 	child.Context = inv.ctx
-	child.from.parent, child.from.tree = inv.node, inv.engine.tree
+	child.from.parent, child.from.tree, child.from.entry = inv.node, inv.engine.tree, e
 	if inv.left != nil {
 		child.from.began = inv.outermost()
 	}

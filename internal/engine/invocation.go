@@ -36,7 +36,7 @@ type Invocation struct {
 
 	ahead, behind *Invocation // its neighbors among the calls that sleep; see drain
 
-	_ [40]byte
+	_ [32]byte
 
 	// The size is a whole number of cache lines (on 64 bits; a test pins it), so that the
 	// invocations of two processors, side by side on the heap, never share one.
@@ -80,6 +80,7 @@ type call struct {
 	counted  int  // number of nodes on which the call is counted as passed
 	joint    bool // the second of nodes is the resource's, and includes the counts of the call node
 
+	asksMore  bool // for a running call; see [Entry.More]
 	longLived bool // these are here because they make no call larger
 	neutral   bool
 

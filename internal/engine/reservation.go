@@ -28,6 +28,7 @@ type Reservation struct {
 	kind      reservationKind
 	fleeting  bool             // byLease: the units are valid for a short time only; see fetch.go
 	cost      uint8            // number of the call's cost that is settled here, from 1; 0 for none
+	more      bool             // granted by More; see [Entry.More]
 	follows   int32            // inWindow: number of the followed reservation, from 1; 0 for others
 	window    *stat.Window     // nil except for inWindow
 	semaphore *meter.Semaphore // nil except for inFlight and confirmed
@@ -336,7 +337,7 @@ func (inv *Invocation) empty(held []Reservation) {
 // empty clears the pointers: a pooled invocation must not keep windows alive. That costs less than
 // clearing everything.
 func (r *Reservation) empty() {
-	r.Holder, r.window, r.semaphore, r.follows, r.fleeting, r.cost = nil, nil, nil, 0, false, 0
+	r.Holder, r.window, r.semaphore, r.follows, r.fleeting, r.cost, r.more = nil, nil, nil, 0, false, 0, false
 }
 
 // unwind gives back held units, including units that a holder reserved as it took others back. A

@@ -43,6 +43,7 @@ type binding struct {
 	recheckers []Rechecker     // checkers that are asked again after a wait
 	shadows    []ShadowChecker // checkers with rules in shadow mode
 	sharers    []sharer        // the last of the checkers: may have to fetch units
+	costers    []Coster        // checkers that have rules with a unit
 	direct     bool            // each can take without being asked: see Invocation.direct
 	asksFirst  bool            // as there are several, they are asked for a while after a rejection
 }
@@ -104,6 +105,7 @@ func (c *Chain) bind(b *binding) *binding {
 		b.direct = b.direct && len(b.checkers) == 1 && ok && direct.Direct()
 	}
 	b.asksFirst = b.direct && len(b.checkers) > 1
+	b.costers = costersOf(b.checkers, b.shadows)
 	return b
 }
 

@@ -62,25 +62,43 @@ func (u *unitStats) of(unit string) *unitCounts {
 	return c
 }
 
-// settled counts a settlement, if anything was reserved.
-func (u *unitStats) settled(unit string, now, refunded, overdrawn, forgiven int64) {
-	if c := u.find(unit); c != nil && refunded+overdrawn != 0 {
-		c.add(now, core.UnitCounts{Refunded: refunded, Overdrawn: overdrawn, Forgiven: forgiven})
-	}
-}
-
-func (c *unitCounts) add(now int64, n core.UnitCounts) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.total = c.total.Plus(n)
+// secondLocked returns the counts of the second of now, or others that nobody reads if that is long
+// over.
+func (c *unitCounts) secondLocked(now int64) *core.UnitCounts {
 	number := now / int64(time.Second)
 	s := &c.seconds[uint64(number)%uint64(len(c.seconds))]
 	switch {
 	case s.number < number:
-		*s = unitSecond{number, n}
-	case s.number == number:
-		s.UnitCounts = s.Plus(n)
+		*s = unitSecond{number: number}
+	case s.number > number:
+		return new(core.UnitCounts)
 	}
+	return &s.UnitCounts
+}
+
+func (c *unitCounts) addReserved(now, n int64) {
+	c.mu.Lock()
+	c.total.Reserved += n
+	c.secondLocked(now).Reserved += n
+	c.mu.Unlock()
+}
+
+func (c *unitCounts) addRefused(now, n int64) {
+	c.mu.Lock()
+	c.total.Refused += n
+	c.secondLocked(now).Refused += n
+	c.mu.Unlock()
+}
+
+func (c *unitCounts) addSettled(now int64, x *cost) {
+	c.mu.Lock()
+	second := c.secondLocked(now)
+	for _, to := range []*core.UnitCounts{&c.total, second} {
+		to.Refunded += x.refunded
+		to.Overdrawn += x.overdrawn
+		to.Forgiven += x.forgiven
+	}
+	c.mu.Unlock()
 }
 
 // look returns the total and the sum of the last minute.
@@ -111,7 +129,7 @@ func (r *Resource) UnitStats() []core.UnitStats {
 	return all
 }
 
-// CountCosts counts the units that the call has reserved, if any, as it is admitted.
+// CountCosts counts the units that the call has reserved, as it is admitted.
 func (inv *Invocation) CountCosts() {
 	for i := range inv.costs {
 		var n int64
@@ -121,7 +139,20 @@ func (inv *Invocation) CountCosts() {
 			}
 		}
 		if n > 0 {
-			inv.resource.units.of(inv.costs[i].unit).add(inv.now, core.UnitCounts{Reserved: n})
+			inv.resource.units.of(inv.costs[i].unit).addReserved(inv.now, n)
+		}
+	}
+}
+
+// CountSettledCosts counts what the call gave back and was charged, as it exits.
+func (inv *Invocation) CountSettledCosts() {
+	for i := range inv.costs {
+		x := &inv.costs[i]
+		if x.refunded|x.overdrawn == 0 {
+			continue
+		}
+		if c := inv.resource.units.find(x.unit); c != nil {
+			c.addSettled(inv.now, x)
 		}
 	}
 }
@@ -130,7 +161,7 @@ func (inv *Invocation) CountCosts() {
 func (inv *Invocation) CountRefusedCosts() {
 	for i := range inv.costs {
 		if c := inv.resource.units.find(inv.costs[i].unit); c != nil {
-			c.add(inv.now, core.UnitCounts{Refused: inv.costs[i].n})
+			c.addRefused(inv.now, inv.costs[i].n)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func CheckBucket(field string, threshold float64, interval time.Duration, burst 
 		return spec.BadField(field, "is %g per second: a token bucket refills by at most %g per second", perSecond, maxRate)
 	case burst < 0 || int64(burst) > maxBurst:
 		return spec.BadField("burst", "is %d: use a number from 0 to %d", burst, maxBurst)
-	case burst != 0 && threshold > 0 && meter.UnitCost(interval, threshold).Times(BucketSize(burst)).Endless():
+	case burst != 0 && threshold > 0 && meter.UnitCost(interval, threshold).TimesMany(BucketSize(burst)).Endless():
 		return spec.BadField("burst", "is %d: at a threshold of %g the bucket would take more than 73 years to fill; use less", burst, threshold)
 	}
 	return nil

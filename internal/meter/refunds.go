@@ -112,7 +112,7 @@ func (b *TokenBucket) takeFor(f *Refunds, at int64, tat Moment) (take int64) {
 
 // Refund gives back n units of the call of a take.
 func (b *TokenBucket) Refund(f *Refunds, take, n int64) {
-	b.tat = b.tat.minus(f.back(take, b.unit.Times(n)))
+	b.tat = b.tat.minus(f.back(take, b.unit.TimesMany(n)))
 }
 
 // Charge takes n units regardless of how many are left, but none beyond most missing ones. It
@@ -130,7 +130,7 @@ func (b *TokenBucket) Charge(f *Refunds, now, n, most int64) (taken int64) {
 			n = min(n, room.Int64())
 		}
 	}
-	tat = tat.plus(b.unit.Times(n))
+	tat = tat.plus(b.unit.TimesMany(n))
 	if limit := (Moment{ns: at}).plus(Moment{ns: maxCost}); limit.before(tat) {
 		tat = limit
 	}

@@ -54,20 +54,9 @@ func UnitCost(interval time.Duration, perInterval float64) Moment {
 	return Moment{ns: int64(whole)}.plus(Moment{ns: int64(part) >> 32, frac: uint32(int64(part))})
 }
 
-// Times returns the cost of n units, from 0 on, at m each. It is exact up to 73 years; longer times
-// count as 73 years.
+// Times returns the cost of n units, from 0 to maxTimes, at m each. It is exact up to 73 years; longer
+// times count as 73 years.
 func (m Moment) Times(n int64) Moment {
-	if n > 1<<32 { // the fraction needs more than 64 bits
-		high := m.Times(n >> 32)
-		if high.ns >= maxCost>>32 {
-			return Moment{ns: maxCost}
-		}
-		high = Moment{ns: high.ns<<32 | int64(high.frac)}
-		if sum := high.plus(m.Times(n & (1<<32 - 1))); sum.ns < maxCost {
-			return sum
-		}
-		return Moment{ns: maxCost}
-	}
 	part := uint64(m.frac) * uint64(n)
 	high, low := bits.Mul64(uint64(m.ns), uint64(n))
 	low, carry := bits.Add64(low, part>>32, 0)
@@ -75,6 +64,25 @@ func (m Moment) Times(n int64) Moment {
 		return Moment{ns: maxCost}
 	}
 	return Moment{ns: int64(low), frac: uint32(part)}
+}
+
+// maxTimes is the maximum number of units for which the fraction fits into 64 bits.
+const maxTimes = 1 << 32
+
+// TimesMany is Times for any number of units.
+func (m Moment) TimesMany(n int64) Moment {
+	if n <= maxTimes {
+		return m.Times(n)
+	}
+	high := m.Times(n >> 32)
+	if high.ns >= maxCost>>32 {
+		return Moment{ns: maxCost}
+	}
+	high = Moment{ns: high.ns<<32 | int64(high.frac)}
+	if sum := high.plus(m.Times(n & (1<<32 - 1))); sum.ns < maxCost {
+		return sum
+	}
+	return Moment{ns: maxCost}
 }
 
 // Endless reports whether a cost is longer than any wait, so that [Moment.Times] and [UnitCost] are
@@ -93,6 +101,10 @@ func (b *TokenBucket) end(now, n, size int64) (tat Moment, ok bool) {
 		return b.tat, false
 	}
 	at := max(now, b.seen)
+	if size > maxTimes {
+		tat = b.tat.orNow(at).plus(b.unit.TimesMany(n))
+		return tat, !Moment{ns: at}.plus(b.unit.TimesMany(size)).before(tat)
+	}
 	tat = b.tat.orNow(at).plus(b.unit.Times(n))
 	return tat, !Moment{ns: at}.plus(b.unit.Times(size)).before(tat)
 }
@@ -153,7 +165,7 @@ func (b *TokenBucket) GiveBack(taken Taken, n int64) {
 // RetryAfter returns the time from now until n units fit into a bucket that holds size, if no other
 // call takes units first. It is rounded up to the nanosecond. n is at most size.
 func (b *TokenBucket) RetryAfter(now, n, size int64) time.Duration {
-	at := b.tat.plus(b.unit.Times(n)).minus(b.unit.Times(size))
+	at := b.tat.plus(b.unit.TimesMany(n)).minus(b.unit.TimesMany(size))
 	if at.frac > 0 {
 		at.ns++
 	}

@@ -2,6 +2,7 @@ package entries
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"strconv"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/figure"
@@ -23,6 +25,8 @@ var uses = map[string][]func(engine.Entry) bool{
 	"Exit":         {func(e engine.Entry) bool { e.Exit(); return true }},
 	"Fail":         {func(e engine.Entry) bool { e.Fail(errBroken); return true }},
 	"ExitFailed":   {func(e engine.Entry) bool { e.ExitFailed(); return true }},
+	"Settle":       {func(e engine.Entry) bool { e.Settle("tokens", 5); return true }},
+	"More":         {func(e engine.Entry) bool { return errors.Is(e.More(context.Background(), "tokens", 5), core.ErrExited) }},
 	"SetLongLived": {func(e engine.Entry) bool { e.SetLongLived(); return true }},
 	"Context":      {func(e engine.Entry) bool { return e.Context() == context.Background() }},
 	"ContextIn":    {func(e engine.Entry) bool { return e.ContextIn(new(engine.Nested)) == context.Background() }},

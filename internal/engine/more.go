@@ -1,0 +1,207 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/penstock-go/penstock/core"
+)
+
+// Coster is the part of a [Checker] that has rules with a unit. Its methods are those of Checker and
+// ShadowChecker, but only for rules with the unit of the invocation's cost.
+type Coster interface {
+	AskCost(*Invocation) Verdict
+	TakeCost(*Invocation) Verdict
+	ShadowCost(*Invocation)
+}
+
+// More asks for n units more of a kind. See api.Admitted.
+//
+// It is a second invocation at the place of the first, with this one cost. The rules in force decide
+// on it as on a call, and no recorder hears of it. What it holds in the end joins the call under the
+// entry's busy flag, or goes back if the call has exited: so it is granted by every rule or by none.
+func (e Entry) More(ctx context.Context, unit string, n int64) error {
+	if !ValidUnit(unit) || n > MaxCost {
+		return fmt.Errorf("%w: %d more of unit %.*q: use a valid unit, and at most %d", core.ErrInvalid, n, MaxUnitName+1, unit, int64(MaxCost))
+	}
+	if e.inv == nil {
+		return nil // the zero entry limits nothing
+	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	m := e.another(ctx)
+	if m == nil {
+		return core.ErrExited
+	}
+	m.costs = append(m.costs[:0], cost{unit: unit, n: max(1, n)})
+	return m.more(e)
+}
+
+// another returns an invocation at the place of a running call, which asks for itself; nil if the
+// call has exited. It belongs to no entry.
+func (e Entry) another(ctx context.Context) *Invocation {
+	if !e.set(flagBusy) {
+		return nil
+	}
+	inv := e.inv
+	m := inv.engine.pool.Get().(*Invocation)
+	m.call = call{
+		ctx: ctx, context: inv.context, resource: inv.resource, bound: inv.bound, units: 1, args: inv.args,
+		endpoint: inv.endpoint, inbound: inv.inbound, asksMore: true,
+		entrance: inv.entrance, node: inv.node, origin: inv.origin,
+	}
+	m.params = append(m.params[:0], inv.params...)
+	m.beyond = inv.beyond
+	inv.word.And(^uint64(flagBusy))
+	return m
+}
+
+// AsksMore reports whether the invocation asks for a running call; see [Entry.More].
+func (inv *Invocation) AsksMore() bool { return inv.asksMore }
+
+// more decides, and passes what it was granted to the call of the entry.
+func (inv *Invocation) more(e Entry) (err error) {
+	over := false
+	defer func() {
+		if over { // otherwise a custom clock or context has panicked, and wait has given back
+			inv.recycle()
+		}
+	}()
+	inv.began = inv.engine.Now()
+	inv.now = inv.began
+	inv.rebindMore()
+	by, cause := inv.decideMore()
+	if by == nil {
+		err = e.join(inv)
+	}
+	if by != nil || err != nil {
+		inv.giveBack()
+	}
+	switch {
+	case by == nil:
+	case cause != nil:
+		err = abandon(by, cause, inv.ctx)
+	default:
+		err = by
+	}
+	if by != nil {
+		inv.CountRefusedCosts()
+	}
+	over = true
+	return err
+}
+
+// rebindMore finds the rules in force: those of the entry may be older.
+func (inv *Invocation) rebindMore() {
+	e, r := inv.engine, inv.resource
+	name := inv.beyond
+	if r != e.resources.overflow {
+		name = r.Name()
+	}
+	if inv.bound = r.bound.Load(); inv.bound == nil || inv.bound.set != e.rules.Load() || r == e.resources.overflow {
+		inv.bound = e.lookUp(r, name, inv.now, true)
+	}
+}
+
+// decideMore asks the rules with the unit, then takes, and waits if they make it wait. It returns the
+// refusal, and the error of the context that ended the wait.
+func (inv *Invocation) decideMore() (by *core.BlockError, cause error) {
+	var longest Verdict
+	for _, c := range inv.bound.costers {
+		v := c.AskCost(inv)
+		if v.Block != nil {
+			return v.Block, nil
+		}
+		longest.longest(v)
+	}
+	if longest.Wait > 0 && !inv.inTime(longest.Wait) {
+		return inv.named(longest.By), nil
+	}
+	longest = Verdict{}
+	for _, c := range inv.bound.costers {
+		v := c.TakeCost(inv)
+		if v.Block != nil {
+			return v.Block, nil
+		}
+		longest.longest(v)
+	}
+	for _, c := range inv.bound.costers {
+		c.ShadowCost(inv)
+	}
+	if longest.Wait > 0 {
+		returned, by, cause := inv.wait(longest, notYet)
+		returned()
+		if by != nil {
+			return by, cause
+		}
+	}
+	if len(inv.turns) > 0 {
+		inv.runTurns()
+	}
+	return nil, nil
+}
+
+// join passes the reservations of m to the call of the entry. Turns stay behind: they are over.
+//
+// The call's reservations stay few, however often it asks: of each holder it keeps the entry's and
+// the latest grant. Asking for more means that what was granted before is used.
+func (e Entry) join(m *Invocation) error {
+	if !e.set(flagBusy) {
+		return core.ErrExited
+	}
+	inv, from := e.inv, &m.costs[0]
+	defer inv.word.And(^uint64(flagBusy))
+	i := inv.costAt(from.unit)
+	if i >= 0 && inv.costs[i].settled {
+		return core.ErrExited
+	}
+	if i < 0 {
+		i = len(inv.costs)
+		inv.costs = append(inv.costs, cost{unit: from.unit})
+	}
+	counted := false
+	for j := range m.held {
+		r := &m.held[j]
+		if r.cost == 0 {
+			continue
+		}
+		counted = true
+		r.cost, r.more = uint8(i)+1, true
+		switch before := inv.grantOf(r, true); {
+		case before == nil:
+			inv.held = append(inv.held, *r)
+		case r.semaphore != nil || before.Token == r.Token:
+			before.Units += r.Units
+		default:
+			*before = *r
+		}
+	}
+	m.empty(m.held)
+	inv.costs[i].more += from.n
+	if counted {
+		inv.resource.units.of(from.unit).addReserved(m.now, from.n)
+	}
+	return nil
+}
+
+// costersOf returns the checkers that have rules with a unit.
+func costersOf(checkers []Checker, shadows []ShadowChecker) (all []Coster) {
+	add := func(checker any) {
+		c, ok := checker.(interface{ Costs() Coster })
+		if !ok {
+			return
+		}
+		if coster := c.Costs(); coster != nil && !slices.Contains(all, coster) {
+			all = append(all, coster)
+		}
+	}
+	for _, c := range checkers {
+		add(c)
+	}
+	for _, c := range shadows {
+		add(c)
+	}
+	return all
+}
