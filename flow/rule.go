@@ -127,7 +127,7 @@ const (
 	MaxCost         = engine.MaxCost                 // units of a call
 	MaxCostBurst    = MaxBurst * family.CostScale    // units of a rule with a unit
 	MaxCostThrottle = MaxThrottle * family.CostScale // likewise, per second
-	MaxMaxOverdraft = 100
+	MaxMaxOverdraft = family.MaxOverdraft
 )
 
 // Origins with a special meaning.
@@ -275,7 +275,7 @@ func (r Rule) checkNumbers() error {
 			return err
 		}
 	}
-	return cmp.Or(r.checkUnitNumbers(), r.checkMemory())
+	return cmp.Or(r.cost().CheckNumbers(r.Threshold), r.checkMemory())
 }
 
 func (r Rule) shape() stat.Shape {

@@ -49,25 +49,14 @@ func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 	if err := family.Compile(b, core.KindFlow, rules, maker, t); err != nil {
 		return err
 	}
-	if err := t.checkUnits(); err != nil {
-		return err
+	var units family.Units
+	for i, r := range t.All() {
+		if err := units.Add("flow", i, r.Unit); err != nil {
+			return err
+		}
 	}
 	t.findNeeds()
 	return t.watchMemory(b)
-}
-
-// checkUnits bounds the units that the rules name; see engine.MaxUnits.
-func (t *table) checkUnits() error {
-	units := make(map[string]bool)
-	for i, r := range t.All() {
-		if r.Unit != "" {
-			units[r.Unit] = true
-		}
-		if len(units) > engine.MaxUnits {
-			return fmt.Errorf("flow[%d].%w", i, spec.BadField("unit", "is one unit too many: the rules of a set count in at most %d", engine.MaxUnits))
-		}
-	}
-	return nil
 }
 
 // watchMemory makes the sampler read the memory in use for the rules that follow it.

@@ -1,11 +1,11 @@
 package flow
 
 import (
-	"math"
 	"time"
 
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -13,24 +13,16 @@ import (
 // Rules with a unit count what calls cost, such as tokens, instead of the calls. Their amounts differ
 // from call to call and from rule to rule, so each has meters of its own; see private.
 
+// cost returns the fields that go with a unit.
+func (r *Rule) cost() family.Cost {
+	return family.Cost{Unit: r.Unit, Estimate: r.Estimate, MaxReserve: r.MaxReserve, MaxOverdraft: r.MaxOverdraft}
+}
+
 // checkUnit refuses fields that a rule with this unit, or without one, doesn't read.
 func (r Rule) checkUnit() error {
-	if r.Unit == "" {
-		for _, f := range []struct {
-			name string
-			set  bool
-		}{{"estimate", r.Estimate != 0}, {"maxReserve", r.MaxReserve != 0}, {"maxOverdraft", r.MaxOverdraft != 0}} {
-			if f.set {
-				return spec.BadField(f.name, "has no meaning for a rule that counts calls: remove it, or set unit to what the calls cost")
-			}
-		}
-		return nil
-	}
-	switch {
-	case r.Unit == engine.UnitOfCalls:
-		return spec.BadField("unit", "is calls, which a rule counts without a unit: remove it")
-	case !engine.ValidUnit(r.Unit):
-		return spec.BadField("unit", "is %q: use 1 to %d letters, digits, '.', '_' or '-'", clip(r.Unit), engine.MaxUnitName)
+	switch err := r.cost().Check(); {
+	case err != nil || r.Unit == "":
+		return err
 	case r.Relation == Associated:
 		return spec.BadField("unit", "has no meaning for relation associated, which counts another resource's calls: remove it, or set relation to direct")
 	case r.Behavior.warmsUp():
@@ -41,19 +33,6 @@ func (r Rule) checkUnit() error {
 		return spec.BadField("maxOverdraft", "has no meaning for metric concurrency and behavior throttle: remove it, or set behavior to reject or tokenBucket")
 	case r.Shared():
 		return spec.BadField("unit", "has no meaning for cluster, whose members share calls: remove unit or cluster")
-	}
-	return nil
-}
-
-func (r Rule) checkUnitNumbers() error {
-	whole := func(n float64, most float64) bool { return n >= 0 && n <= most && n == math.Floor(n) }
-	switch {
-	case !whole(r.Estimate, min(r.Threshold, engine.MaxCost)) && r.Estimate != 0:
-		return spec.BadField("estimate", "is %v: use a whole number from 1 to the threshold, %v, or 0 for none", r.Estimate, r.Threshold)
-	case !whole(r.MaxReserve, engine.MaxCost):
-		return spec.BadField("maxReserve", "is %v: use a whole number from 1 to %d, or 0 for no maximum", r.MaxReserve, int64(engine.MaxCost))
-	case !(r.MaxOverdraft >= 0 && r.MaxOverdraft <= MaxMaxOverdraft):
-		return spec.BadField("maxOverdraft", "is %v: use a share of the threshold above 0, up to %d, as in 0.25, or 0 for no bound", r.MaxOverdraft, MaxMaxOverdraft)
 	}
 	return nil
 }
@@ -71,17 +50,8 @@ func (r *Rule) amount(inv *engine.Invocation) int64 {
 //
 //go:noinline
 func (r *Rule) costOf(inv *engine.Invocation) int64 {
-	n := inv.CostOf(r.Unit)
-	if inv.AsksMore() {
-		return n
-	}
-	if n == 0 {
-		n = int64(r.Estimate)
-	}
-	if r.MaxReserve > 0 {
-		n = min(n, int64(r.MaxReserve))
-	}
-	return n
+	c := r.cost()
+	return c.Amount(inv)
 }
 
 // reserve records n units of the window w on the call.
@@ -110,10 +80,8 @@ func (o overdraft) Most(now int64) int64 {
 
 // overdrawn returns what settled calls are charged at most under a limit.
 func (r *Rule) overdrawn(limit int64) int64 {
-	if r.MaxOverdraft == 0 {
-		return math.MaxInt64
-	}
-	return limit + int64(float64(limit)*r.MaxOverdraft)
+	c := r.cost()
+	return c.Overdrawn(limit)
 }
 
 // refuseNeed returns the refusal of a call that n units don't fit for: unlike the refusal of a rule

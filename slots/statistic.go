@@ -50,6 +50,9 @@ func (statistic) Blocked(inv *engine.Invocation, _ *core.BlockError) {
 
 // Completed counts the end of the call on the nodes where its admission was counted.
 func (statistic) Completed(inv *engine.Invocation) {
+	if inv.HasCosts() {
+		inv.CountSettledCosts()
+	}
 	if inv.LongLived() {
 		longLived(inv)
 		return

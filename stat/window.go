@@ -128,7 +128,15 @@ func (w *Window) AddAt(lane uint32, now, at, n int64) Receipt {
 
 // Cancel takes n units out of the bucket they were counted in, unless that has expired, and out of
 // every window that they were handed over to.
+//
+// Units of the newest bucket leave through the word, like units that are counted there: see
+// [Window.TryAdd]. The receipt shows that they were not handed over.
 func (w *Window) Cancel(r Receipt, n int64) {
+	newest := w.newest.Load()
+	if seen := w.load(); seen.total() >= n && seen.takes(newest, seen.total()) && !seen.lends() &&
+		w.receiptBy(seen, newest) == r && w.swap(seen, -n) {
+		return
+	}
 	w.lockOnly() // no need to collect: these n units are not lent
 	bucket, era := w.findLocked(r)
 	if w.keepsLocked(bucket) {
