@@ -111,6 +111,15 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 		}.check(t)
 	})
 	t.Run("hotspot", func(t *testing.T) {
+		hotUnit := func(r *hotspot.Rule) bool {
+			if !r.Cluster.Shared() { // they don't go together
+				r.Unit = "tokens"
+			}
+			return r.Unit != ""
+		}
+		costs := func(r hotspot.Rule) bool {
+			return r.Metric == hotspot.QPS && r.Behavior == hotspot.Reject && r.Window == hotspot.Strict
+		}
 		reading[hotspot.Rule]{
 			in:    func(s *rules.Set) *[]hotspot.Rule { return &s.Hotspot },
 			least: func(r *hotspot.Rule) { r.Resource, r.Param, r.Threshold = "orders", "user", 5 },
@@ -131,11 +140,27 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				}, func(r hotspot.Rule) bool {
 					return r.Metric == hotspot.QPS && (r.Behavior == hotspot.TokenBucket || r.Behavior == hotspot.Reject && r.Window == hotspot.Refill)
 				}},
-				"maxWait":    {func(r *hotspot.Rule) { r.MaxWait = 2 * s }, func(r hotspot.Rule) bool { return r.Behavior == hotspot.Throttle }},
+				"maxWait": {func(r *hotspot.Rule) { r.MaxWait = 2 * s }, func(r hotspot.Rule) bool { return r.Behavior == hotspot.Throttle }},
+				"unit":    {func(r *hotspot.Rule) { hotUnit(r) }, costs},
+				"estimate": {func(r *hotspot.Rule) {
+					if hotUnit(r) {
+						r.Estimate = 1
+					}
+				}, costs},
+				"maxReserve": {func(r *hotspot.Rule) {
+					if hotUnit(r) {
+						r.MaxReserve = 3
+					}
+				}, costs},
+				"maxOverdraft": {func(r *hotspot.Rule) {
+					if hotUnit(r) {
+						r.MaxOverdraft = 0.25
+					}
+				}, costs},
 				"exceptions": {say: func(r *hotspot.Rule) { r.Exceptions = []hotspot.Exception{{Value: hotspot.ValueOf("x"), Threshold: 1}} }},
 				"maxValues":  {say: func(r *hotspot.Rule) { r.MaxValues = 12 }},
 				"cluster": {func(r *hotspot.Rule) {
-					if r.Burst == 0 { // they don't go together
+					if r.Burst == 0 && r.Unit == "" { // they don't go together
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Closed, Timeout: time.Millisecond}
 					}
 				}, func(r hotspot.Rule) bool { return r.Behavior != hotspot.TokenBucket && r.Window == hotspot.Strict }},

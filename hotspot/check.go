@@ -18,14 +18,21 @@ type checker struct {
 	sharing []*controller      // enforced rules whose limits a cluster shares
 	shared  family.SharedRules // the same, in the order in which they are asked
 	plain   *controller        // the only enforced rule, if it is plain; otherwise nil
+	costs   *costs             // rules with a unit; nil if there are none
 }
 
 // Ask returns the first refusal. It takes nothing.
-func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
-	for _, c := range rs.Holding {
+func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict { return ask(rs.Holding, inv) }
+
+func ask(rules []*controller, inv *engine.Invocation) engine.Verdict {
+	for _, c := range rules {
+		n := c.amount(inv)
+		if n == 0 {
+			continue
+		}
 		all := c.occurrences(inv)
 		for _, o := range all {
-			if block := c.ask(inv.Now(), o.Value, inv.Units()*o.Times, inv.Prioritized()); block != nil {
+			if block := c.ask(inv.Now(), o.Value, c.unitsOf(o, n), inv.Prioritized()); block != nil {
 				c.watch(all, inv.Now()) // a leased rule takes nothing here
 				return engine.Verdict{Block: block}
 			}
@@ -50,12 +57,20 @@ func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 			return v
 		}
 	}
+	return take(rs.Holding, inv)
+}
+
+func take(rules []*controller, inv *engine.Invocation) engine.Verdict {
 	var longest engine.Verdict
-	for _, c := range rs.Holding {
+	for _, c := range rules {
+		n := c.amount(inv)
+		if n == 0 {
+			continue
+		}
 		all := c.occurrences(inv)
 		c.watch(all, inv.Now())
 		for _, o := range all {
-			wait, block := c.take(inv, o.Value, inv.Units()*o.Times)
+			wait, block := c.take(inv, o.Value, c.unitsOf(o, n))
 			if block != nil {
 				return engine.Verdict{Block: block}
 			}
@@ -69,18 +84,24 @@ func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 
 // Shadow lets every shadow rule take. Units taken before a rule would have refused are returned
 // here.
-func (rs *checker) Shadow(inv *engine.Invocation) {
-	for _, c := range rs.Shadows {
+func (rs *checker) Shadow(inv *engine.Invocation) { shadow(rs.Shadows, inv) }
+
+func shadow(rules []*controller, inv *engine.Invocation) {
+	for _, c := range rules {
 		if c.member != nil {
 			c.watch(c.occurrences(inv), inv.Now())
 			family.Rehearse(inv, c.record, c.SharedLimit)
+			continue
+		}
+		n := c.amount(inv)
+		if n == 0 {
 			continue
 		}
 		before := inv.Reservations()
 		all := c.occurrences(inv)
 		c.watch(all, inv.Now())
 		for _, o := range all {
-			if _, block := c.take(inv, o.Value, inv.Units()*o.Times); block != nil {
+			if _, block := c.take(inv, o.Value, c.unitsOf(o, n)); block != nil {
 				inv.GiveBackFrom(before)
 				c.record.ShadowBlocked.Add(inv.Lane(), 1)
 				break
@@ -113,7 +134,7 @@ func (c *controller) ask(now int64, v argument.Value, n int64, first bool) *core
 		}
 	}
 	x.refused++
-	x.heat.add(now, n)
+	x.heat.add(now, min(n, maxHeat))
 	return c.refuseLocked(x, n, q)
 }
 
@@ -230,6 +251,9 @@ func (c *controller) take(inv *engine.Invocation, v argument.Value, n int64) (wa
 	held, block := c.grant(inv.Now(), v, n)
 	if block == nil {
 		inv.Reserve(held)
+		if c.rule.Unit != "" {
+			inv.SettleBy(c.rule.Unit)
+		}
 	}
 	return 0, block
 }
@@ -246,7 +270,7 @@ func (c *controller) grant(now int64, v argument.Value, n int64) (held engine.Re
 
 // decideLocked completes grant after the cell is found.
 func (c *controller) decideLocked(x *cell, now, n int64, q *quota) (held engine.Reservation, block *core.BlockError) {
-	x.heat.add(now, n)
+	x.heat.add(now, min(n, maxHeat))
 	held, ok := c.takeFromLocked(x, now, n, q)
 	if !ok {
 		x.refused++

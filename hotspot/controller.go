@@ -35,7 +35,7 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 	if r.leases() {
 		c.member = t.Member
 	}
-	goesOn := old != nil && old.rule.source() == r.source()
+	goesOn := old != nil && old.rule.source() == r.source() && old.rule.Unit == r.Unit
 	named := r.Exceptions
 	if r.Missing == MissingRefuse {
 		named = append(slices.Clip(named), Exception{Value: empty})
@@ -104,7 +104,7 @@ func (c *controller) occurrences(inv *engine.Invocation) (all []engine.Occurrenc
 
 // plain reports whether the rule is enforced and has a bucket for each value.
 func (c *controller) plain() bool {
-	return c.rule.Mode == spec.Enforce && c.rule.fills()
+	return c.rule.Mode == spec.Enforce && c.rule.fills() && c.rule.Unit == ""
 }
 
 // sole returns the value of a call that has at most one, or nil if it has none.

@@ -1,6 +1,7 @@
 package hotspot
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -14,9 +15,15 @@ import (
 func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	for _, c := range slices.Concat(rs.Holding, rs.sharing, rs.Shadows) {
 		j := core.Judgement{Rule: c.rule.ID, Outcome: core.NotJudged, Why: "the call has no " + c.rule.argument()}
+		n := c.amount(inv)
+		if n == 0 {
+			j.Why = "applies only to calls with a cost in " + c.rule.Unit
+			all = append(all, j)
+			continue
+		}
 		for i, o := range c.occurrences(inv) {
 			var one core.Judgement
-			m := c.explain(inv, o.Value, inv.Units()*o.Times, &one)
+			m := c.explain(inv, o.Value, c.unitsOf(o, n), &one)
 			m.For = o.Value.String()
 			one.Rule, one.Measures = j.Rule, append(j.Measures, m)
 			if i > 0 {
@@ -130,7 +137,7 @@ func (c *controller) explainCellLocked(inv *engine.Invocation, x *cell, n int64,
 
 // measureLocked returns how much of its limit a value uses, as a call of n units finds it.
 func (c *controller) measureLocked(x *cell, now, n int64, q *quota, first bool) core.Measure {
-	perInterval := "units in " + c.rule.Interval.String()
+	perInterval := cmp.Or(c.rule.Unit, "units") + " in " + c.rule.Interval.String()
 	switch {
 	case q.none:
 		return engine.MeasureUnits(perInterval, 0, 0)

@@ -34,6 +34,9 @@ func (c *controller) refuseLocked(x *cell, n int64, q *quota) *core.BlockError {
 		}
 		return r.tooMany
 	}
+	if c.rule.Unit != "" {
+		return engine.Needing(r.err, &need{r, n})
+	}
 	return r.err
 }
 
@@ -55,7 +58,10 @@ func (r *refusal) Limit() (float64, bool) { return r.rule.quotaOf(r.cell.value).
 
 // RetryAfter returns the time until one more unit of the value would pass, if no other call comes
 // first. It is unknown if that depends on calls that exit, or if none ever passes.
-func (r *refusal) RetryAfter() (wait time.Duration, known bool) {
+func (r *refusal) RetryAfter() (wait time.Duration, known bool) { return r.retryAfter(1) }
+
+// retryAfter is RetryAfter for n units. A rule with a unit has windows.
+func (r *refusal) retryAfter(n int64) (wait time.Duration, known bool) {
 	c, s := r.rule, r.cell.shard
 	now := c.engine.Now()
 	s.lock()
@@ -67,17 +73,17 @@ func (r *refusal) RetryAfter() (wait time.Duration, known bool) {
 		return c.retrySharedLocked(s.cells.find(&r.cell.value, r.cell.hash), now)
 	}
 	if r.cell.isRest() {
-		return c.restRetry(s, now)
+		return c.restRetry(s, now, n)
 	}
 	q := c.quotaOf(r.cell.value)
 	if x := s.cells.find(&r.cell.value, r.cell.hash); x != nil {
-		return c.retryLocked(x, now, q)
+		return c.retryLocked(x, now, n, q)
 	}
-	return c.retryAnew(s, &r.cell.value, now, q)
+	return c.retryAnew(s, &r.cell.value, now, n, q)
 }
 
-// retryLocked returns the time until one more unit fits into a cell.
-func (c *controller) retryLocked(x *cell, now int64, q *quota) (wait time.Duration, known bool) {
+// retryLocked returns the time until n more units fit into a cell.
+func (c *controller) retryLocked(x *cell, now, n int64, q *quota) (wait time.Duration, known bool) {
 	switch {
 	case q.none, c.rule.Metric == Concurrency:
 		return 0, false
@@ -85,9 +91,9 @@ func (c *controller) retryLocked(x *cell, now int64, q *quota) (wait time.Durati
 		return c.retryTurn(x.last(), now, q), true
 	case c.rule.Behavior == TokenBucket:
 		b := c.tokensOfLocked(x.shard, x, &x.value, now, q)
-		return b.RetryAfter(now, 1, q.size), true
+		return b.RetryAfter(now, n, q.size), true
 	}
-	return c.room(x, now, 1, q), true
+	return c.room(x, now, n, q), true
 }
 
 // retryTurn returns the time until a turn after last is within reach.
@@ -96,23 +102,23 @@ func (c *controller) retryTurn(last meter.Moment, now int64, q *quota) time.Dura
 }
 
 // retryAnew is like RetryAfter, but for a value that has no cell and may get one.
-func (c *controller) retryAnew(s *shard, v *argument.Value, now int64, q *quota) (wait time.Duration, known bool) {
+func (c *controller) retryAnew(s *shard, v *argument.Value, now, n int64, q *quota) (wait time.Duration, known bool) {
 	if c.rule.Behavior == Throttle && !q.none {
 		return c.retryTurn(s.firstAfter(q), now, q), true
 	}
 	begin := s.newCell(now, q)
 	begin.value = *v
-	return c.retryLocked(&begin, now, q)
+	return c.retryLocked(&begin, now, n, q)
 }
 
 // restRetry is like RetryAfter, but for any value that has no cell: if there is no room for one, it
 // takes from the rest.
-func (c *controller) restRetry(s *shard, now int64) (wait time.Duration, known bool) {
+func (c *controller) restRetry(s *shard, now, n int64) (wait time.Duration, known bool) {
 	switch {
 	case len(s.ring) < s.room:
-		return c.retryAnew(s, &s.rest.value, now, &c.quota)
+		return c.retryAnew(s, &s.rest.value, now, n, &c.quota)
 	case c.quota.none, c.rule.Metric == Concurrency, c.rule.Behavior != Reject, c.windows(&s.rest):
-		return c.retryLocked(&s.rest, now, &c.quota)
+		return c.retryLocked(&s.rest, now, n, &c.quota)
 	case s.window == nil:
 		return 0, true
 	}

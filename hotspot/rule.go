@@ -76,6 +76,19 @@ type Rule struct {
 	// MaxWait is the longest time in the queue of a value. Up to 24 h; 0 means 500 ms. Only with
 	// Throttle.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
+	// Unit is the kind of units that the rule counts, as named by api.Cost, and Estimate, MaxReserve
+	// and MaxOverdraft are as in a flow rule. Empty means calls, or the units of api.Units. Only
+	// with metric QPS and behavior Reject, in Strict windows, and without Cluster.
+	Unit string `yaml:"unit,omitempty"`
+	// Estimate is the whole number of units reserved by a call that names no cost in Unit. At most
+	// Threshold; 0 means that the rule doesn't apply to such calls. Needs a Unit.
+	Estimate float64 `yaml:"estimate,omitempty"`
+	// MaxReserve is the maximum whole number of units that a call reserves of a value; what it used
+	// beyond them is charged when it is settled. 0 means no maximum. Needs a Unit.
+	MaxReserve float64 `yaml:"maxReserve,omitempty"`
+	// MaxOverdraft bounds what settled calls are charged beyond a value's limit, as a share of it;
+	// the rest is forgiven. Up to 100; 0 means no bound. Needs a Unit.
+	MaxOverdraft float64 `yaml:"maxOverdraft,omitempty"`
 	// Exceptions are values with their own limits.
 	Exceptions []Exception `yaml:"exceptions,omitempty"`
 	// MaxValues is the number of values that the rule tracks, not counting those in Exceptions. 1
@@ -120,7 +133,7 @@ const defaultMaxValues = 10_000
 // [spec.FieldError] for the first invalid field.
 func (r Rule) Normalized() (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
-	if err := cmp.Or(r.checkNames(), r.checkEnums(), r.checkShared()); err != nil {
+	if err := cmp.Or(r.checkNames(), r.checkEnums(), r.checkShared(), r.checkUnit()); err != nil {
 		return r, err
 	}
 	r.Cluster = r.Cluster.Normalized()
@@ -131,7 +144,7 @@ func (r Rule) Normalized() (Rule, error) {
 		r.MaxWait = cmp.Or(r.MaxWait, 500*time.Millisecond)
 	}
 	r.MaxValues = cmp.Or(r.MaxValues, defaultMaxValues)
-	if err := cmp.Or(r.checkNumbers(), r.checkExceptions()); err != nil {
+	if err := cmp.Or(r.checkNumbers(), r.cost().CheckNumbers(r.Threshold), r.checkExceptions()); err != nil {
 		return r, err
 	}
 	if len(r.Exceptions) == 0 {
@@ -274,6 +287,9 @@ func (r Rule) Like() string {
 	}
 	if r.Behavior != Reject {
 		id += ":" + r.Behavior.String()
+	}
+	if r.Unit != "" {
+		id += ":" + r.Unit
 	}
 	return id
 }

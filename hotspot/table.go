@@ -27,7 +27,16 @@ func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 		Refusal: func(c *controller) *core.BlockError { return c.refusal },
 		Idle:    (*controller).idle,
 	}
-	return family.Compile(b, core.KindHotspot, rules, maker, t)
+	if err := family.Compile(b, core.KindHotspot, rules, maker, t); err != nil {
+		return err
+	}
+	var units family.Units
+	for i, r := range t.All() {
+		if err := units.Add("hotspot", i, r.Unit); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Bind returns the rules of a resource, or nil.
@@ -45,6 +54,7 @@ func (t *table) Bind(at *engine.Binding) engine.Checker {
 	if len(rs.Holding) == 1 && rs.Holding[0].plain() {
 		rs.plain = rs.Holding[0]
 	}
+	rs.costs = newCosts(rs)
 	return rs
 }
 

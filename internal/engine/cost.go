@@ -223,7 +223,15 @@ func (r *Reservation) sameHolder(other *Reservation) bool {
 	if r.window != nil || r.semaphore != nil {
 		return r.window == other.window && r.semaphore == other.semaphore
 	}
-	return other.window == nil && other.semaphore == nil && r.Holder == other.Holder
+	return other.window == nil && other.semaphore == nil && countedBy(r.Holder) == countedBy(other.Holder)
+}
+
+// countedBy returns what counts the units of a holder: the holder itself, or what it says.
+func countedBy(h Holder) any {
+	if x, ok := h.(interface{ Counts() any }); ok {
+		return x.Counts()
+	}
+	return h
 }
 
 // refund gives back n units of a reservation that the call didn't use.

@@ -19,8 +19,7 @@ type Cost struct {
 const MaxOverdraft = 100
 
 // Amount returns the units that a call takes under a rule with a unit; 0 if the call names no cost
-// in that unit, and the rule has no estimate. For a running call that asks for more it is what that
-// call asks for.
+// in that unit, and the rule has no estimate. A running call that asks for more takes just that.
 func (c *Cost) Amount(inv *engine.Invocation) int64 {
 	n := inv.CostOf(c.Unit)
 	if inv.AsksMore() {

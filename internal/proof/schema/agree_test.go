@@ -48,6 +48,7 @@ var unsaid = []string{
 	`resource: has a star in ".*", but a star stands for a whole part`,
 	`origins: entry \d+ is empty`,
 	`unit: is calls`,
+	`unit: has no meaning for strict: false`,
 	`(estimate|maxReserve): is .*: use a whole number`,
 	`burst: is .*: use a number from 0 to 1000000000$`, // more only with a unit
 }
@@ -63,6 +64,9 @@ var rare = map[string][]map[string]any{
 		{"resource": "a", "threshold": 1e6, "behavior": "tokenBucket", "burst": 1_000_000_001},
 		{"resource": "a", "threshold": 1e12, "behavior": "tokenBucket", "burst": 1_000_000_001, "unit": "a"},
 		{"resource": "a", "threshold": 1, "unit": strings.Repeat("x", 65)},
+	},
+	"hotspot": {
+		{"resource": "a", "param": "b", "threshold": 1, "unit": "c", "strict": false},
 	},
 }
 

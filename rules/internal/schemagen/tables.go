@@ -33,6 +33,9 @@ var spans = map[string]span{
 	"cluster.members": {0, rules.MaxMembers},
 
 	"hotspot.threshold":            {0, hotspot.MaxThreshold},
+	"hotspot.estimate":             {0, flow.MaxCost},
+	"hotspot.maxReserve":           {0, flow.MaxCost},
+	"hotspot.maxOverdraft":         {0, flow.MaxMaxOverdraft},
 	"hotspot.burst":                {0, hotspot.MaxBurst},
 	"hotspot.maxValues":            {0, hotspot.MaxMaxValues},
 	"hotspot.exceptions.threshold": {0, hotspot.MaxThreshold},
@@ -71,7 +74,7 @@ var (
 	}
 	longest = map[string]int{
 		"exclude.": pattern.MaxName, "authority.origins.": pattern.MaxName, "resource": pattern.MaxName,
-		"flow.origin": pattern.MaxName, "flow.ref": pattern.MaxName, "flow.unit": flow.MaxUnit,
+		"flow.origin": pattern.MaxName, "flow.ref": pattern.MaxName, "flow.unit": flow.MaxUnit, "hotspot.unit": flow.MaxUnit,
 		"groups.id": pattern.MaxName, "groups.paths": gateway.MaxPaths, "groups.paths.path": pattern.MaxName,
 		"gateway.route": pattern.MaxName, "gateway.group": pattern.MaxName, "gateway.name": pattern.MaxName, "gateway.value": pattern.MaxName,
 		"hotspot.exceptions": hotspot.MaxExceptions, "hotspot.exceptions.value": argument.MaxText,
@@ -79,7 +82,9 @@ var (
 )
 
 // patterns are expressions that the values of fields match.
-var patterns = map[string]string{"flow.unit": `^[A-Za-z0-9._-]*$`}
+var patterns = map[string]string{"flow.unit": aUnit, "hotspot.unit": aUnit}
+
+const aUnit = `^[A-Za-z0-9._-]*$`
 
 // A case is a condition on a field's value, and what must hold then. An absent field matches if its
 // default is one of the values.
@@ -159,10 +164,10 @@ var cases = map[string][]when{
 		{"relation", []string{"chain"}, []clause{{fields: []string{"ref"}, must: stated}}},
 	},
 	"hotspot": {
-		{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noBurst, notFalse}},
+		{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noBurst, notFalse, noUnit}},
 		{"behavior", []string{"reject", "tokenBucket"}, []clause{noWait}},
-		{"behavior", []string{"throttle"}, []clause{noBurst, notFalse}},
-		{"behavior", []string{"tokenBucket"}, []clause{notFalse}},
+		{"behavior", []string{"throttle"}, []clause{noBurst, notFalse, noUnit}},
+		{"behavior", []string{"tokenBucket"}, []clause{notFalse, noUnit}},
 		{"missing", []string{"unlimited", "refuse"}, []clause{{fields: []string{"exceptions"}, must: lacking, value: ""}}},
 	},
 	"system": {
@@ -220,6 +225,11 @@ var partners = map[string][][2][]string{
 		{{"memoryThreshold"}, {"lowMemory", "highMemory"}},
 		{{"lowMemory"}, {"memoryThreshold", "highMemory"}},
 		{{"highMemory"}, {"memoryThreshold", "lowMemory"}},
+		{{"estimate"}, {"unit"}},
+		{{"maxReserve"}, {"unit"}},
+		{{"maxOverdraft"}, {"unit"}},
+	},
+	"hotspot": {
 		{{"estimate"}, {"unit"}},
 		{{"maxReserve"}, {"unit"}},
 		{{"maxOverdraft"}, {"unit"}},

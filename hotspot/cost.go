@@ -1,0 +1,153 @@
+package hotspot
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
+)
+
+// Rules with a unit count what calls cost, in a strict window for each value.
+
+// cost returns the fields that go with a unit.
+func (r *Rule) cost() family.Cost {
+	return family.Cost{Unit: r.Unit, Estimate: r.Estimate, MaxReserve: r.MaxReserve, MaxOverdraft: r.MaxOverdraft}
+}
+
+// checkUnit refuses fields that a rule with this unit, or without one, doesn't read.
+func (r Rule) checkUnit() error {
+	switch err := r.cost().Check(); {
+	case err != nil || r.Unit == "":
+		return err
+	case r.Metric == Concurrency:
+		return spec.BadField("unit", "has no meaning for metric concurrency, which counts calls in flight: remove it, or set metric to qps")
+	case r.Behavior != Reject:
+		return spec.BadField("unit", "has no meaning for behavior %s: remove it, or set behavior to reject", r.Behavior)
+	case r.Window != Strict:
+		return spec.BadField("unit", "has no meaning for strict: false, which lets up to twice the limit pass: remove it, or set strict to true")
+	case r.Shared():
+		return spec.BadField("unit", "has no meaning for cluster, whose members share calls: remove unit or cluster")
+	}
+	return nil
+}
+
+// amount returns the units that the call takes of each of its values; 0 if the rule isn't about it.
+func (c *controller) amount(inv *engine.Invocation) int64 {
+	if c.rule.Unit == "" {
+		return inv.Units()
+	}
+	cost := c.rule.cost()
+	return cost.Amount(inv)
+}
+
+// unitsOf returns the units that the call takes of a value: n for each time that it names the value,
+// but a cost counts once, since it is settled once.
+func (c *controller) unitsOf(o engine.Occurrence, n int64) int64 {
+	if c.rule.Unit != "" {
+		return n
+	}
+	return n * o.Times
+}
+
+// maxHeat bounds how much a single call heats a value, so that no sum overflows.
+const maxHeat = 1 << 20
+
+// Refund returns the units that a call didn't use.
+func (w *window) Refund(r *engine.Reservation, n, _ int64) {
+	s := w.cell.shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle(w.cell)
+	w.cancel(r.Token, n)
+}
+
+// Charge counts units that a call used beyond its reservation, in the value's current window: the
+// value may have been evicted since, and have another cell or none. It is then found like that of
+// a new call, so the units count in the rest if there is no room for a cell. A rule that no longer
+// has windows is not charged.
+func (w *window) Charge(_ *engine.Reservation, n, now int64) (forgiven int64) {
+	s := w.cell.shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x, c := w.cell, s.rule
+	if !c.strict {
+		return n
+	}
+	q := c.quotaOf(x.value)
+	if !x.isRest() {
+		x = s.obtainLocked(x.value, x.hash, now, q, c)
+	}
+	s.settle(x)
+	current, cost := c.windowOf(x, now), c.rule.cost()
+	counted := max(0, min(n, cost.Overdrawn(q.size)-current.used, maxUsed-current.used))
+	current.add(counted)
+	return n - counted
+}
+
+// maxUsed is the number of units at which a window stops counting, so that no sum overflows.
+const maxUsed = 1 << 62
+
+// settled identifies the value for which a call's units are counted, in whichever cell.
+type settled struct {
+	shard *shard
+	value argument.Value
+}
+
+// Counts returns what the reservations of one value have in common.
+func (w *window) Counts() any { return settled{w.cell.shard, w.cell.value} }
+
+// need is the refusal of a number of units of a value.
+type need struct {
+	*refusal
+	n int64
+}
+
+// RetryAfter returns the time until the units would pass, if no other call comes first. It is unknown
+// if they never do.
+func (x *need) RetryAfter() (wait time.Duration, known bool) {
+	if x.n > x.rule.quotaOf(x.cell.value).size {
+		return 0, false
+	}
+	return x.retryAfter(x.n)
+}
+
+// costs are the rules with a unit at a resource.
+type costs struct{ holding, shadows []*controller }
+
+// newCosts returns nil if no rule has a unit.
+func newCosts(rs *checker) *costs {
+	x := new(costs)
+	for _, c := range rs.Holding {
+		if c.rule.Unit != "" {
+			x.holding = append(x.holding, c)
+		}
+	}
+	for _, c := range rs.Shadows {
+		if c.rule.Unit != "" {
+			x.shadows = append(x.shadows, c)
+		}
+	}
+	if len(x.holding)+len(x.shadows) == 0 {
+		return nil
+	}
+	return x
+}
+
+// Costs returns the rules with a unit, or nil.
+func (rs *checker) Costs() engine.Coster {
+	if rs.costs == nil {
+		return nil
+	}
+	return rs.costs
+}
+
+// AskCost returns the first refusal.
+func (x *costs) AskCost(inv *engine.Invocation) engine.Verdict { return ask(x.holding, inv) }
+
+// TakeCost lets every rule with the cost's unit take.
+func (x *costs) TakeCost(inv *engine.Invocation) engine.Verdict { return take(x.holding, inv) }
+
+// ShadowCost lets the rules in shadow mode take.
+func (x *costs) ShadowCost(inv *engine.Invocation) { shadow(x.shadows, inv) }
