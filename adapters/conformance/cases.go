@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,6 +50,15 @@ func ownAddress(r *http.Request) string {
 var onceForEach = api.RuleSet{Hotspot: []hotspot.Rule{{
 	Resource: every, Match: api.MatchRegex, Param: "client", Threshold: 1, Interval: time.Hour, Missing: hotspot.MissingRefuse,
 }}}
+
+// tokens is the option for requests that say what they cost, and thousand a limit for each resource.
+var (
+	tokens = []nethttp.Option{nethttp.Cost("tokens", func(r *http.Request) int64 {
+		n, _ := strconv.ParseInt(r.Header.Get("X-Cost"), 10, 64)
+		return n
+	})}
+	thousand = api.RuleSet{Flow: []flow.Rule{{Resource: every, Match: api.MatchRegex, Unit: "tokens", Threshold: 1000, Interval: time.Hour}}}
+)
 
 // Cases lists the requirements for every adapter.
 var Cases = []Case{
@@ -347,6 +357,39 @@ var Cases = []Case{
 			}
 			return nil
 		}},
+
+	{Name: "a handler settles what its request has used", Opts: tokens, Set: thousand, Run: func(s *Stage) error {
+		for _, c := range []struct {
+			url, cost string
+			status    int
+		}{
+			{"/settle?used=300", "900", http.StatusOK},
+			{"/settle?used=700", "700", http.StatusOK},
+			{"/settle?used=0", "1", http.StatusTooManyRequests},
+		} {
+			resp, _, err := s.get(c.url, "X-Cost", c.cost)
+			if err := says(resp, err, c.status); err != nil {
+				return err
+			}
+		}
+		return nil
+	}},
+	{Name: "a request whose handler panics, or settles nothing, keeps its estimate", Opts: tokens, Set: thousand, Run: func(s *Stage) error {
+		_, _, _ = s.get("/panic", "X-Cost", "300") // an error or a 500, depending on the framework
+		if err := s.counted(s.name("GET", "/panic"), figures{pass: 1, done: 1, failed: 1}); err != nil {
+			return err
+		}
+		return s.used("/panic", 300)
+	}},
+	{Name: "a request whose client disconnects keeps its estimate", Opts: tokens, Set: thousand, Run: func(s *Stage) error {
+		if err := s.cancelWhileRunning("/hold", "X-Cost", "200"); err != nil {
+			return err
+		}
+		if err := s.counted(s.name("GET", "/hold"), figures{pass: 1, done: 1}); err != nil {
+			return err
+		}
+		return s.used("/hold", 200)
+	}},
 
 	{Name: "events arrive one by one, and have no response time", Run: func(s *Stage) error {
 		resp, err := s.client.Get(s.URL + "/events")

@@ -156,11 +156,11 @@ func (w *watched) Read(p []byte) (int, error) {
 }
 
 // cancelWhileRunning makes the client disconnect while the handler runs.
-func (s *Stage) cancelWhileRunning(path string) error {
+func (s *Stage) cancelWhileRunning(path string, header ...string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		_, _, err := s.do(ctx, http.MethodGet, path, "")
+		_, _, err := s.do(ctx, http.MethodGet, path, "", header...)
 		done <- err
 	}()
 	defer cancel()
@@ -176,6 +176,15 @@ func (s *Stage) cancelWhileRunning(path string) error {
 
 // breakers has a breaker for every resource, which never opens.
 var breakers = api.RuleSet{Breaker: []breaker.Rule{{ID: "watched", Resource: every, Match: api.MatchRegex, Threshold: 1, MinCalls: 1000}}}
+
+// used checks how many tokens the requests of a path have used, and that none are reserved beyond
+// that.
+func (s *Stage) used(path string, want int64) error {
+	if units := s.Guard.UnitStats(s.name("GET", path)); len(units) != 1 || units[0].Total.Used() != want {
+		return fmt.Errorf("%s has used %+v, want %d tokens", path, units, want)
+	}
+	return nil
+}
 
 // leftOut checks for one call with an unknown outcome, which the breaker has left out.
 func (s *Stage) leftOut(resource string, want figures) error {

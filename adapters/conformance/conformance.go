@@ -250,6 +250,10 @@ func (s *Stage) routes() []Route {
 			}
 			defer e.Exit()
 		}},
+		{"GET", "/settle", func(w http.ResponseWriter, r *http.Request) {
+			used, _ := strconv.ParseInt(r.URL.Query().Get("used"), 10, 64)
+			api.FromContext(r.Context()).Settle("tokens", used)
+		}},
 		{"GET", "/events", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			stream := http.NewResponseController(w)

@@ -89,5 +89,6 @@ func TestConformance(t *testing.T) {
 		"an abort under a dead client is none":                              never,
 		"a client that disconnects while the handler runs is not a failure": never,
 		"a client that disconnects while it waits takes nothing":            never,
+		"a request whose client disconnects keeps its estimate":             never,
 	}})
 }

@@ -30,6 +30,7 @@ type Guard struct {
 	resource     func(r *http.Request, route string) string
 	separator    string
 	params       []param
+	costs        []cost
 	options      func(*http.Request) []api.Option
 	failure      func(r *http.Request, status int, err error) bool
 	refuse       func(w http.ResponseWriter, r *http.Request, err error)
@@ -52,7 +53,7 @@ func NewGuard(opts ...Option) *Guard {
 	for _, o := range opts {
 		o(g)
 	}
-	g.looks = g.origin != nil || g.resource != nil || g.options != nil || len(g.params) > 0 || g.failure != nil || g.refuse != nil
+	g.looks = g.origin != nil || g.resource != nil || g.options != nil || len(g.params)+len(g.costs) > 0 || g.failure != nil || g.refuse != nil
 	g.routes.Store(new(map[route]*api.Handle))
 	return g
 }
@@ -141,6 +142,11 @@ func (g *Guard) call(r *http.Request, inbound bool, opts []api.Option) (context.
 	for _, p := range g.params {
 		if value := p.value(r); value != "" {
 			opts = append(opts, api.Param(p.name, value))
+		}
+	}
+	for _, c := range g.costs {
+		if n := c.estimate(r); n > 0 {
+			opts = append(opts, api.Cost(c.unit, n))
 		}
 	}
 	if g.options != nil {

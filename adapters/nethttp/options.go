@@ -41,6 +41,12 @@ func Param(name string, value Value) Option {
 	return func(to *Guard) { to.params = append(to.params, param{name, value}) }
 }
 
+// Cost estimates what each request takes of a unit, for rules with that unit; below 1 means nothing.
+// The handler settles it: see api.Cost, and api.FromContext for the call of r.Context().
+func Cost(unit string, estimate func(*http.Request) int64) Option {
+	return func(to *Guard) { to.costs = append(to.costs, cost{unit, estimate}) }
+}
+
 // WithOptions adds per-request options, returned by f, to those set by the other options: units,
 // priority, arguments.
 func WithOptions(f func(*http.Request) []api.Option) Option {
@@ -78,4 +84,9 @@ func GatewayClients(of Value) Option { return func(to *Guard) { to.clientIP = of
 type param struct {
 	name  string
 	value Value
+}
+
+type cost struct {
+	unit     string
+	estimate func(*http.Request) int64
 }
