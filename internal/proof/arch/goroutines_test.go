@@ -23,6 +23,7 @@ var goroutines = map[string]string{
 	"internal/sharing.ring":                     "likewise",
 	"internal/sharing.probe":                    "survives runs the store's code; the logger is safelog's",
 	"internal/sharing.send":                     "likewise",
+	"bandwidth.set":                             "ends a context",
 	"cluster/redis.Probe":                       "recovers, as does what it lets go-redis call",
 	"cluster/redis.ask":                         "askAll recovers",
 	"cluster/redis.read":                        "readNow waits for askAll, which recovers",
