@@ -425,3 +425,33 @@ func TestMoreInAThrottle(t *testing.T) {
 	e.Exit()
 	require.ErrorIs(t, e.More(t.Context(), "bytes", 1), core.ErrExited)
 }
+
+// A call asks for more before a reload changes the window's shape, or also after it. Then it is
+// settled once in each window, whether its own reservation is there or not. // known bug 250
+func TestSettleAfterMoreAndReload(t *testing.T) {
+	for _, used := range []int64{30, 105, 200} {
+		for _, named := range []bool{true, false} {
+			for _, again := range []bool{true, false} {
+				rule := flow.Rule{ID: "a", Resource: "chat", Unit: "tokens", Threshold: 1000, Buckets: 10}
+				g := newGuard(t, rule)
+				var opts []engine.Option
+				if named {
+					opts = append(opts, engine.Cost("tokens", 100))
+				}
+				e, err := g.Enter(t.Context(), "chat", opts)
+				require.NoError(t, err)
+				require.NoError(t, e.More(t.Context(), "tokens", 10))
+				rule.Buckets = 20
+				g.load(rule)
+				if again {
+					require.NoError(t, e.More(t.Context(), "tokens", 7))
+				}
+				e.Settle("tokens", used)
+				for _, w := range g.resource("chat").Meters().Windows() {
+					assert.Equal(t, used, w.Sum(g.clock.Now()), "named: %v, asked again: %v", named, again)
+				}
+				e.Exit()
+			}
+		}
+	}
+}

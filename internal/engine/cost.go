@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -162,28 +163,30 @@ func (e Entry) Settle(unit string, used int64) {
 // settleCost settles every reservation of one cost. Rules that reserve an amount of their own
 // compare it with what was used; so they are settled one by one. The clock is read for charges only:
 // what is given back leaves the bucket in which it counts.
+//
+// What one holder counts, in several reservations once the call asked for more, is settled as one:
+// with the reservation of the entry or, if there is none, with the latest grant.
 func (inv *Invocation) settleCost(number uint8, used int64) {
 	c, now := &inv.costs[number-1], inv.now
 	if c.more > 0 {
 		inv.Follow() // so that all units of the call in one window are known
 	}
+	charged := false
 	for i := range inv.held {
 		r := &inv.held[i]
 		if r.cost != number {
 			continue
 		}
-		var later *Reservation // of the same holder; granted by More
-		reserved := r.Units
+		entry, later := r, (*Reservation)(nil)
 		if c.more > 0 {
-			if r.more {
-				if inv.grantOf(r, false) != nil {
-					continue // settled together
-				}
-				later, reserved = r, c.n
-			} else {
-				later = inv.grantOf(r, true)
+			entry, later = inv.grantOf(r, false), inv.grantOf(r, true)
+			if r != cmp.Or(entry, later) {
+				continue
 			}
-			reserved += c.more
+		}
+		reserved := c.n + c.more
+		if entry != nil {
+			reserved = entry.Units + c.more
 		}
 		switch n := used - reserved; {
 		case n < 0:
@@ -194,12 +197,12 @@ func (inv *Invocation) settleCost(number uint8, used int64) {
 				inv.refund(later, back, now)
 				n -= back
 			}
-			if r != later && n > 0 {
-				inv.refund(r, min(n, r.Units), now)
+			if entry != nil && n > 0 {
+				inv.refund(entry, min(n, entry.Units), now)
 			}
 		case n > 0:
-			if c.overdrawn == 0 {
-				now = max(now, inv.engine.Now())
+			if !charged {
+				now, charged = max(now, inv.engine.Now()), true
 			}
 			c.overdrawn = max(c.overdrawn, n)
 			c.forgiven = max(c.forgiven, inv.charge(r, n, now))
@@ -207,8 +210,9 @@ func (inv *Invocation) settleCost(number uint8, used int64) {
 	}
 }
 
-// grantOf returns another reservation of the same cost and holder as r: the latest grant of More,
-// or the reservation of the entry.
+// grantOf returns the reservation of the same cost and holder as r that is the latest grant of More
+// or, if more is false, the one of the entry; nil if there is none. Grants that the call has followed
+// from another window come behind the one that it was given in this window itself, if any.
 func (inv *Invocation) grantOf(r *Reservation, more bool) *Reservation {
 	for i := range inv.held {
 		if x := &inv.held[i]; x.cost == r.cost && x.more == more && x.sameHolder(r) {

@@ -182,7 +182,7 @@ func (inv *Invocation) Follow() {
 		for _, held := range elsewhere {
 			inv.ReserveBucket(held.Window, held.Receipt, from.Units, from.Undo)
 			last := &inv.held[len(inv.held)-1]
-			last.Holder, last.follows, last.cost = from.Holder, first, from.cost
+			last.Holder, last.follows, last.cost, last.more = from.Holder, first, from.cost, from.more
 		}
 	}
 }
