@@ -7,7 +7,7 @@ type UnitCounts struct {
 	Reserved  int64 `json:"reserved"`  // by admitted calls
 	Refunded  int64 `json:"refunded"`  // reserved and not used
 	Overdrawn int64 `json:"overdrawn"` // used beyond the reservation
-	Forgiven  int64 `json:"forgiven"`  // the part of Overdrawn that maxOverdraft kept from a limit
+	Forgiven  int64 `json:"forgiven"`  // charges that maxOverdraft kept from a limit
 	Refused   int64 `json:"refused"`   // asked for by refused calls
 }
 

@@ -455,3 +455,24 @@ func TestSettleAfterMoreAndReload(t *testing.T) {
 		}
 	}
 }
+
+// Rules that reserve different amounts for a call settle different rests, but the resource counts
+// what the call used. // known bug 251
+func TestCountsOfRulesThatReserveDifferently(t *testing.T) {
+	for _, used := range []int64{0, 20, 70, 100, 130} {
+		g := newGuard(t,
+			flow.Rule{ID: "a", Resource: "chat", Unit: "tokens", Threshold: 1000},
+			flow.Rule{ID: "b", Resource: "chat", Unit: "tokens", Threshold: 1000, MaxReserve: 40})
+		e, err := g.Enter(t.Context(), "chat", []engine.Option{engine.Cost("tokens", 100)})
+		require.NoError(t, err)
+		require.NoError(t, e.More(t.Context(), "tokens", 10))
+		e.Settle("tokens", used)
+		e.Exit()
+		total := g.resource("chat").UnitStats()[0].Total
+		assert.Equal(t, used, total.Used(), "%+v", total)
+		assert.True(t, total.Refunded == 0 || total.Overdrawn == 0, "%+v", total)
+		for _, w := range g.resource("chat").Meters().Windows() {
+			assert.Equal(t, used, w.Sum(g.clock.Now()))
+		}
+	}
+}

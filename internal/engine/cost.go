@@ -17,9 +17,11 @@ type cost struct {
 	unit    string
 	n       int64 // 0 if the call names none, and some rule reserved its own estimate
 	more    int64 // granted since; see [Entry.More]
+	counted int64 // as reserved, in the resource's counts
 	settled bool
 
-	// The result of the settlement, counted when the call exits.
+	// The result of the settlement, counted when the call exits. It is what the resource's counts
+	// need to show what the call used; rules that reserved less give less back, and charge more.
 	refunded, overdrawn, forgiven int64
 }
 
@@ -171,6 +173,9 @@ func (inv *Invocation) settleCost(number uint8, used int64) {
 	if c.more > 0 {
 		inv.Follow() // so that all units of the call in one window are known
 	}
+	if c.counted > 0 {
+		c.refunded, c.overdrawn = max(0, c.counted-used), max(0, used-c.counted)
+	}
 	charged := false
 	for i := range inv.held {
 		r := &inv.held[i]
@@ -190,7 +195,6 @@ func (inv *Invocation) settleCost(number uint8, used int64) {
 		}
 		switch n := used - reserved; {
 		case n < 0:
-			c.refunded = max(c.refunded, -n)
 			n = -n
 			if later != nil {
 				back := min(n, later.Units)
@@ -204,7 +208,6 @@ func (inv *Invocation) settleCost(number uint8, used int64) {
 			if !charged {
 				now, charged = max(now, inv.engine.Now()), true
 			}
-			c.overdrawn = max(c.overdrawn, n)
 			c.forgiven = max(c.forgiven, inv.charge(r, n, now))
 		}
 	}

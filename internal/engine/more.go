@@ -181,6 +181,7 @@ func (e Entry) join(m *Invocation) error {
 	m.empty(m.held)
 	inv.costs[i].more += from.n
 	if counted {
+		inv.costs[i].counted += from.n
 		inv.resource.units.of(from.unit).addReserved(m.now, from.n)
 	}
 	return nil

@@ -138,7 +138,7 @@ func (inv *Invocation) CountCosts() {
 				n = max(n, r.Units)
 			}
 		}
-		if n > 0 {
+		if inv.costs[i].counted = n; n > 0 {
 			inv.resource.units.of(inv.costs[i].unit).addReserved(inv.now, n)
 		}
 	}
@@ -148,7 +148,7 @@ func (inv *Invocation) CountCosts() {
 func (inv *Invocation) CountSettledCosts() {
 	for i := range inv.costs {
 		x := &inv.costs[i]
-		if x.refunded|x.overdrawn == 0 {
+		if x.refunded|x.overdrawn|x.forgiven == 0 {
 			continue
 		}
 		if c := inv.resource.units.find(x.unit); c != nil {
