@@ -135,31 +135,35 @@ type Overdraft interface {
 // Settle replaces the units that the call reserved by the units that it used. See api.Admitted.
 //
 // It holds the entry's busy flag, and Exit waits for it: so the reservations are those of this call.
-// An entry that has exited changes nothing.
+// An entry that has exited changes nothing. The log is written without the flag: its handler may be
+// slow, or end the call.
 func (e Entry) Settle(unit string, used int64) {
 	if e.inv == nil {
 		return
 	}
 	engine := e.inv.engine
-	if !e.set(flagBusy) {
-		engine.strays.add(engine, unit, "the call has exited")
-		return
+	if stray := e.settle(unit, used); stray != "" {
+		engine.strays.add(engine, unit, stray)
 	}
-	inv, stray := e.inv, ""
+}
+
+// settle returns why it did nothing, or "".
+func (e Entry) settle(unit string, used int64) (stray string) {
+	if !e.set(flagBusy) {
+		return "the call has exited"
+	}
+	inv := e.inv
 	defer inv.word.And(^uint64(flagBusy)) // a custom clock may panic
 	i := inv.costAt(unit)
 	switch {
 	case i < 0:
-		stray = "the call has no cost of this unit"
+		return "the call has no cost of this unit"
 	case inv.costs[i].settled:
-		stray = "it is settled already"
-	default:
-		inv.costs[i].settled = true
-		inv.settleCost(uint8(i)+1, min(max(0, used), maxUsed))
+		return "it is settled already"
 	}
-	if stray != "" {
-		engine.strays.add(engine, unit, stray)
-	}
+	inv.costs[i].settled = true
+	inv.settleCost(uint8(i)+1, min(max(0, used), maxUsed))
+	return ""
 }
 
 // settleCost settles every reservation of one cost. Rules that reserve an amount of their own
