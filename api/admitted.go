@@ -50,8 +50,8 @@ func (a Admitted) Settle(unit string, used int64) { a.entry.Settle(unit, used) }
 //
 // Asking for more means that what was granted before is used: Settle then gives back at most the
 // latest grant and what [Cost] reserved. Below 1 counts as 1. The error is [ErrInvalid] for an invalid
-// unit or more than 2^40, [ErrExited] if the call has exited or settled the unit, or that of a context
-// that ended, as for [Entry].
+// unit, the 256th unit of a call, or more than 2^40; [ErrExited] if the call has exited or settled the
+// unit; or that of a context that ended, as for [Entry].
 func (a Admitted) More(ctx context.Context, unit string, n int64) error {
 	return a.entry.More(ctx, unit, n)
 }

@@ -5,8 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/engine"
 )
@@ -30,5 +33,54 @@ func TestLogOfASettlementMayEndTheCall(t *testing.T) {
 	case <-logged:
 	case <-time.After(10 * time.Second):
 		t.Fatal("Exit waits for the log")
+	}
+}
+
+// A settled unit is over: More says so at once, and neither asks the rules nor waits in a throttle.
+// known bug 253
+func TestMoreOfASettledUnit(t *testing.T) {
+	e, clock := newEngine(t, engine.Config{},
+		flow.Rule{Resource: "chat", Unit: "tokens", Threshold: 1000},
+		flow.Rule{Resource: "chat", Unit: "bytes", Threshold: 10, Behavior: flow.Throttle})
+	clock.SetSleep(clocks.SleepAdvance)
+	call, err := e.Enter(t.Context(), "chat", []engine.Option{engine.Cost("tokens", 10), engine.Cost("bytes", 10)})
+	require.NoError(t, err)
+	for _, unit := range []string{"tokens", "bytes"} {
+		call.Settle(unit, 5)
+		require.ErrorIs(t, call.More(t.Context(), unit, 2000), core.ErrExited)
+	}
+	assert.Zero(t, since(clock))
+	for _, u := range resource(t, e, "chat").UnitStats() {
+		assert.Zero(t, u.Total.Refused, u.Unit)
+	}
+	call.Exit()
+}
+
+// A call may ask for more of units that no rule has, but not for ever more of them: their number fits
+// into that of a reservation's cost. // known bug 254
+func TestMoreOfManyUnits(t *testing.T) {
+	e, clock := newEngine(t, engine.Config{}, flow.Rule{Resource: "chat", Unit: "tokens", Threshold: 1000})
+	held := func() int64 { return resource(t, e, "chat").Meters().Windows()[0].Sum(clock.Now()) }
+	for _, others := range []int{253, 254, 255, 256, 600} {
+		call, err := e.Enter(t.Context(), "chat", []engine.Option{engine.Cost("x", 1)})
+		require.NoError(t, err)
+		for i := range others {
+			if err := call.More(t.Context(), string([]byte{'u', 'a' + byte(i%26), 'a' + byte(i/26)}), 1); i < 254 {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, core.ErrInvalid)
+			}
+		}
+		if err := call.More(t.Context(), "tokens", 500); others < 254 {
+			require.NoError(t, err)
+			require.EqualValues(t, 500, held())
+		} else {
+			require.ErrorIs(t, err, core.ErrInvalid)
+			require.Zero(t, held())
+		}
+		call.Settle("x", 0)
+		call.Settle("tokens", 0)
+		require.Zero(t, held())
+		call.Exit()
 	}
 }

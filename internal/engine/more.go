@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/penstock-go/penstock/core"
@@ -31,21 +32,25 @@ func (e Entry) More(ctx context.Context, unit string, n int64) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	m := e.another(ctx)
-	if m == nil {
-		return core.ErrExited
+	m, err := e.another(ctx, unit)
+	if err != nil {
+		return err
 	}
 	m.costs = append(m.costs[:0], cost{unit: unit, n: max(1, n)})
 	return m.more(e)
 }
 
-// another returns an invocation at the place of a running call, which asks for itself; nil if the
-// call has exited. It belongs to no entry.
-func (e Entry) another(ctx context.Context) *Invocation {
+// another returns an invocation at the place of a running call, which asks for itself, or the reason
+// why the call can't have more of the unit. It belongs to no entry.
+func (e Entry) another(ctx context.Context, unit string) (*Invocation, error) {
 	if !e.set(flagBusy) {
-		return nil
+		return nil, core.ErrExited
 	}
 	inv := e.inv
+	defer inv.word.And(^uint64(flagBusy))
+	if _, err := inv.grows(unit); err != nil {
+		return nil, err
+	}
 	m := inv.engine.pool.Get().(*Invocation)
 	m.call = call{
 		ctx: ctx, context: inv.context, resource: inv.resource, bound: inv.bound, units: 1, args: inv.args,
@@ -54,8 +59,23 @@ func (e Entry) another(ctx context.Context) *Invocation {
 	}
 	m.params = append(m.params[:0], inv.params...)
 	m.beyond = inv.beyond
-	inv.word.And(^uint64(flagBusy))
-	return m
+	return m, nil
+}
+
+// grows returns the index of the cost that More adds to, which is the next one if the call has none
+// of the unit, or the reason why there is none. A call that asks for more of ever other units ends up
+// with as many costs as a reservation can number.
+func (inv *Invocation) grows(unit string) (i int, err error) {
+	if i = inv.costAt(unit); i < 0 {
+		if i = len(inv.costs); i == math.MaxUint8 {
+			err = fmt.Errorf("%w: more of %s: a call has costs in at most %d units", core.ErrInvalid, unit, math.MaxUint8)
+		}
+		return i, err
+	}
+	if inv.costs[i].settled {
+		err = core.ErrExited
+	}
+	return i, err
 }
 
 // AsksMore reports whether the invocation asks for a running call; see [Entry.More].
@@ -153,12 +173,11 @@ func (e Entry) join(m *Invocation) error {
 	}
 	inv, from := e.inv, &m.costs[0]
 	defer inv.word.And(^uint64(flagBusy))
-	i := inv.costAt(from.unit)
-	if i >= 0 && inv.costs[i].settled {
-		return core.ErrExited
+	i, err := inv.grows(from.unit)
+	if err != nil {
+		return err
 	}
-	if i < 0 {
-		i = len(inv.costs)
+	if i == len(inv.costs) {
 		inv.costs = append(inv.costs, cost{unit: from.unit})
 	}
 	counted := false
