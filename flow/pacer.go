@@ -31,7 +31,7 @@ func (e *pacer) ask(inv *engine.Invocation, n *node.StatisticNode) engine.Verdic
 // maxWait returns the longest wait. A running call that asks for more is slowed down, not cut off.
 func (e *pacer) maxWait(inv *engine.Invocation) time.Duration {
 	if inv.AsksMore() {
-		return math.MaxInt64
+		return meter.Longest
 	}
 	return e.rule.MaxWait
 }

@@ -476,3 +476,16 @@ func TestCountsOfRulesThatReserveDifferently(t *testing.T) {
 		}
 	}
 }
+
+// A call never waits in a throttle for a turn in more than 73 years: it is refused. Several such turns
+// would overflow. // known bug 255
+func TestMoreThanAThrottleYieldsInAges(t *testing.T) {
+	g := newGuard(t, flow.Rule{Resource: "file", Unit: "bytes", Threshold: 1, Behavior: flow.Throttle})
+	g.clock.SetSleep(clocks.SleepAdvance)
+	e, err := g.Enter(t.Context(), "file", []engine.Option{engine.Cost("bytes", 1)})
+	require.NoError(t, err)
+	require.ErrorIs(t, e.More(t.Context(), "bytes", engine.MaxCost), core.ErrBlocked)
+	assert.Equal(t, start.UnixNano(), g.clock.Now())
+	require.NoError(t, e.More(t.Context(), "bytes", 10))
+	e.Exit()
+}

@@ -163,21 +163,28 @@ func (t *Pacer) undo(at, before Moment) {
 	}
 }
 
-// Charge takes a turn of that cost that no call runs at, behind all others. So the next call comes
-// that much later, also if the queue is empty. The caller holds the lock.
+// Charge takes a turn of that cost that no call runs at, behind all others, but not in more than 73
+// years. So the next call comes that much later, also if the queue is empty. The caller holds the lock.
 func (t *Pacer) Charge(now int64, cost Moment) {
 	if t.queue.length > 0 {
 		t.look(now)
 	}
-	if t.queue.length == 0 {
-		t.ran = t.ran.orNow(now).plus(cost)
-		if limit := (Moment{ns: now}).plus(Moment{ns: maxCost}); limit.before(t.ran) {
-			t.ran = limit
-		}
-		return
+	last := t.Last().orNow(now)
+	at := last.plus(cost)
+	if limit := (Moment{ns: now}).plus(Moment{ns: maxCost}); limit.before(at) { // several would overflow
+		at = limit.Later(last)
 	}
-	t.Queue(&Turn{debt: true}, now, t.Last().plus(cost), cost, false)
+	switch {
+	case t.queue.length == 0:
+		t.ran = at
+	case at != last:
+		t.Queue(&Turn{debt: true}, now, at, at.minus(last), false)
+	}
 }
+
+// Longest is the longest wait that a Pacer tells from an endless one. A call that accepts any wait
+// must not accept a longer one: the sum of several costs would overflow.
+const Longest = time.Duration(maxCost - 1)
 
 // Queue adds a call to the queue, for the turn returned by Next. It stays there until [Turn.Come]
 // grants its turn, or [Turn.Run] or [Turn.Leave] remove it. The caller holds the lock.

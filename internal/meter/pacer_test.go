@@ -669,3 +669,31 @@ func TestTurnsWaitsAreInRange(t *testing.T) {
 		now += r.Int64N(int64(time.Minute))
 	}
 }
+
+// Debts of ages don't overflow, whether a call waits or not: no call passes for 73 years.
+// known bug 255
+func TestDebtsOfAges(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		var mu shared.Mutex
+		p := MakePacer(&mu)
+		mu.Lock()
+		at, _ := p.Next(epoch, Moment{ns: 100}, false)
+		p.Grant(at)
+		if waits {
+			at, wait := p.Next(epoch, Moment{ns: 100}, false)
+			require.EqualValues(t, 100, wait)
+			p.Queue(&Turn{Awaited: true}, epoch, at, Moment{ns: 100}, false)
+		}
+		for i := range 20 {
+			p.Charge(epoch+int64(i), Cost(1<<53, 1e6))
+			for _, first := range []bool{false, true} {
+				if first && waits {
+					continue // it passes the one that waits
+				}
+				_, wait := p.Next(epoch+int64(i), Moment{ns: 100}, first)
+				require.InDelta(t, float64(maxCost), float64(wait), 1000)
+			}
+		}
+		mu.Unlock()
+	}
+}
