@@ -178,7 +178,7 @@ func (t *Pacer) Charge(now int64, cost Moment) {
 	case t.queue.length == 0:
 		t.ran = at
 	case at != last:
-		t.Queue(&Turn{debt: true}, now, at, at.minus(last), false)
+		t.Queue(&Turn{debt: true, charged: now}, now, at, at.minus(last), false)
 	}
 }
 
@@ -299,7 +299,11 @@ func (t *Pacer) advanceQueue() {
 		return
 	}
 	t.late = t.came
-	if first := t.queue.first(); t.ran.plus(first.cost).ns < t.seen {
+	first := t.queue.first()
+	if first.debt { // it can't be paid with time in which the calls that have left waited
+		t.ran = t.ran.orNow(first.charged)
+	}
+	if t.ran.plus(first.cost).ns < t.seen {
 		t.grant(first, t.seen)
 	}
 	t.advance(t.seen)

@@ -697,3 +697,90 @@ func TestDebtsOfAges(t *testing.T) {
 		mu.Unlock()
 	}
 }
+
+// A debt is not paid with the time in which a large call waited that then leaves. known bug 256
+func TestDebtBehindACallThatLeaves(t *testing.T) {
+	s := newSpaced(t)
+	s.comes(0, 1)
+	large := s.comes(0, 10) // at 1000
+	s.charge(900, 5)
+	next := s.comes(900, 1)
+	assert.EqualValues(t, 1600, next.looks())
+	large.Leave(910)
+	assert.EqualValues(t, 1500, next.looks(), "900, the debt and its own cost")
+	assert.Equal(t, []int64{1500}, s.runs()[:1])
+}
+
+func (s *spaced) charge(now, units int64) {
+	s.mu.Lock()
+	s.q.Charge(now, Cost(units, 100))
+	s.mu.Unlock()
+}
+
+// Calls of several sizes, some of them prioritized, join a queue and leave, while debts are charged.
+// An ordinary call runs at its turn, and no earlier than when all debts that it found, from any of
+// them on, and its own cost would have been paid since.
+func TestDebtsComeBeforeLaterCalls(t *testing.T) {
+	r := random(t)
+	type debt struct{ at, cost int64 }
+	type call struct {
+		*caller
+		found       int // debts
+		cost        int64
+		prioritized bool
+	}
+	for range rounds(20_000) {
+		s, now := newSpaced(t), int64(0)
+		var debts []debt
+		var calls []*call
+		passes := func(until int64) {
+			for {
+				var next *call
+				for _, c := range calls {
+					if !c.ran && c.state != gone && c.looks() <= until && (next == nil || c.looks() < next.looks()) {
+						next = c
+					}
+				}
+				if next == nil {
+					now = max(now, until)
+					return
+				}
+				now = max(now, next.looks())
+				next.called = math.MaxInt64
+				if next.until = next.Come(now, now); next.state != granted {
+					continue
+				}
+				require.Equal(t, next.at.ns, now, "a call wakes at its turn")
+				next.ran = true
+				owed := next.cost
+				for _, d := range slices.Backward(debts[:next.found]) {
+					owed += d.cost
+					require.True(t, next.prioritized || next.at.ns >= d.at+owed)
+				}
+			}
+		}
+		for range 30 {
+			switch r.IntN(6) {
+			case 0:
+				passes(now + r.Int64N(400))
+			case 1, 2:
+				c := &call{found: len(debts), cost: 100 * (1 + r.Int64N(4)), prioritized: r.IntN(4) == 0}
+				c.caller = s.takes(now, c.cost/100, c.prioritized)
+				calls = append(calls, c)
+			case 3:
+				if n := len(calls); n > 0 {
+					if c := calls[r.IntN(n)]; !c.ran {
+						c.Leave(now)
+					}
+				}
+			default:
+				debts = append(debts, debt{now, 100 * (1 + r.Int64N(5))})
+				s.charge(now, debts[len(debts)-1].cost/100)
+			}
+		}
+		passes(math.MaxInt64 / 2)
+		for _, c := range calls {
+			require.True(t, c.ran || c.state == gone)
+		}
+	}
+}

@@ -21,8 +21,10 @@ type Turn struct {
 	// is in the queue.
 	Awaited bool
 
-	// debt is true for a turn that no call waits for; see [Pacer.Charge].
-	debt bool
+	// debt is true for a turn that no call waits for, and charged is when it was taken; see
+	// [Pacer.Charge].
+	debt    bool
+	charged int64
 
 	// Fields that only the call itself reads:
 	inQueue bool // as the call knows it
