@@ -113,8 +113,12 @@ func (b *bucket) setUnit(now int64, cost meter.Moment) {
 
 func (b *bucket) follow(last meter.Moment) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refunds != nil {
+		b.tokens.FollowFor(b.refunds, last)
+		return
+	}
 	b.tokens.Follow(last)
-	b.mu.Unlock()
 }
 
 func (b *bucket) last() meter.Moment {

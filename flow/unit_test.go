@@ -489,3 +489,38 @@ func TestMoreThanAThrottleYieldsInAges(t *testing.T) {
 	require.NoError(t, e.More(t.Context(), "bytes", 10))
 	e.Exit()
 }
+
+// A token bucket that becomes a throttle and a bucket again counts the turns of the throttle. What a
+// call from before gives back then takes none of them away. // known bug 257
+func TestRefundAfterAThrottle(t *testing.T) {
+	bucket := flow.Rule{ID: "a", Resource: "chat", Unit: "tokens", Threshold: 10, Behavior: flow.TokenBucket, Burst: 99}
+	throttle := flow.Rule{ID: "a", Resource: "chat", Unit: "tokens", Threshold: 10, Behavior: flow.Throttle, MaxWait: time.Minute}
+	for _, turns := range []int{0, 6, 10} {
+		g := newGuard(t, bucket)
+		before, err := g.Enter(t.Context(), "chat", []engine.Option{engine.Cost("tokens", 100)})
+		require.NoError(t, err)
+		g.load(throttle)
+		g.clock.SetSleep(clocks.SleepAdvance)
+		g.at(2 * time.Second)
+		for range turns { // the last turn is at 8 or 12 s
+			e, err := g.Enter(t.Context(), "chat", []engine.Option{engine.Cost("tokens", 10)})
+			require.NoError(t, err)
+			e.Exit()
+		}
+		full := max(g.clock.Now(), start.Add(time.Second).UnixNano()) // all but the last unit
+		g.load(bucket)
+		before.Settle("tokens", 0)
+		g.clock.AdvanceTo(full)
+		e, err := g.Enter(t.Context(), "chat", []engine.Option{engine.Cost("tokens", 99)})
+		require.NoError(t, err, turns)
+		e.Settle("tokens", 0)
+		e.Exit()
+		e, err = g.Enter(t.Context(), "chat", []engine.Option{engine.Cost("tokens", 100)})
+		if e.Exit(); turns == 0 {
+			require.NoError(t, err)
+		} else {
+			require.ErrorIs(t, err, core.ErrBlocked, "the last turn took a unit")
+		}
+		before.Exit()
+	}
+}

@@ -145,3 +145,10 @@ func (b *TokenBucket) SetUnitFor(f *Refunds, now int64, cost Moment) {
 	}
 	b.SetUnit(now, cost)
 }
+
+// FollowFor is Follow for a bucket with refunds. The last unit of the other rule bounds them like a
+// take: had earlier calls taken less, the bucket would still be full no earlier than one unit after it.
+func (b *TokenBucket) FollowFor(f *Refunds, last Moment) {
+	b.Follow(last)
+	f.Taken(b.tat.minus(last.plus(b.unit)))
+}
