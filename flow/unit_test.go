@@ -524,3 +524,16 @@ func TestRefundAfterAThrottle(t *testing.T) {
 		before.Exit()
 	}
 }
+
+// More of a call whose context has ended, and that would have to wait, matches the context's error.
+func TestMoreAfterTheContext(t *testing.T) {
+	g := newGuard(t, flow.Rule{Resource: "file", Unit: "bytes", Threshold: 1000, Behavior: flow.Throttle})
+	e, err := g.Enter(t.Context(), "file", []engine.Option{engine.Cost("bytes", 1)})
+	require.NoError(t, err)
+	defer e.Exit()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = e.More(ctx, "bytes", 100)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, core.ErrBlocked)
+}

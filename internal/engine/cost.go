@@ -20,8 +20,8 @@ type cost struct {
 	counted int64 // as reserved, in the resource's counts
 	settled bool
 
-	// The result of the settlement, counted when the call exits. It is what the resource's counts
-	// need to show what the call used; rules that reserved less give less back, and charge more.
+	// The result of the settlement, counted when the call exits: the amounts that the resource's counts
+	// need to show the units used. Rules that reserved less give less back, and charge more.
 	refunded, overdrawn, forgiven int64
 }
 

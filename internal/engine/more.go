@@ -137,7 +137,7 @@ func (inv *Invocation) decideMore() (by *core.BlockError, cause error) {
 		longest.longest(v)
 	}
 	if longest.Wait > 0 && !inv.inTime(longest.Wait) {
-		return inv.named(longest.By), nil
+		return inv.named(longest.By), inv.ctx.Err()
 	}
 	longest = Verdict{}
 	for _, c := range inv.bound.costers {

@@ -21,7 +21,7 @@ type Turn struct {
 	// is in the queue.
 	Awaited bool
 
-	// debt is true for a turn that no call waits for, and charged is when it was taken; see
+	// debt is true for a turn that no call waits for, and charged is the time of its charge; see
 	// [Pacer.Charge].
 	debt    bool
 	charged int64
