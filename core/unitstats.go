@@ -1,5 +1,7 @@
 package core
 
+import "github.com/penstock-go/penstock/internal/shown"
+
 // UnitCounts counts the units of one kind, such as tokens, that calls of a resource have reserved:
 // see api.Cost. The calls have used Reserved - Refunded + Overdrawn; a call that still runs counts
 // with what it reserved.
@@ -28,4 +30,22 @@ type UnitStats struct {
 	Unit   string     `json:"unit"`
 	Total  UnitCounts `json:"total"`
 	Minute UnitCounts `json:"minute"`
+}
+
+// String returns the counts of the last minute that aren't 0, as in
+// "tokens 81000/min, 3100 refunded, 400 overdrawn".
+func (s UnitStats) String() string {
+	text := append(shown.AppendCount([]byte(s.Unit+" "), s.Minute.Used()), "/min"...)
+	for _, part := range [...]struct {
+		n    int64
+		what string
+	}{
+		{s.Minute.Refunded, " refunded"}, {s.Minute.Overdrawn, " overdrawn"},
+		{s.Minute.Forgiven, " forgiven"}, {s.Minute.Refused, " refused"},
+	} {
+		if part.n != 0 {
+			text = append(shown.AppendCount(append(text, ", "...), part.n), part.what...)
+		}
+	}
+	return string(text)
 }

@@ -65,6 +65,7 @@ type nodeJSON struct {
 	InFlight, Waiting          int64
 	Second, LastSecond, Minute countsJSON
 	Children                   []nodeJSON
+	Units                      []core.UnitStats
 	percentilesJSON
 }
 
@@ -90,7 +91,7 @@ func (t treeJSON) tree() inspect.Tree {
 func (n nodeJSON) node() inspect.Node {
 	node := inspect.Node{Name: n.Name, Kind: n.Kind, Overflow: n.Overflow, Stats: inspect.Stats{
 		Interval: time.Second, Second: n.Second.counts(), Minute: n.Minute.counts(), InFlight: n.InFlight, Waiting: n.Waiting,
-	}}
+	}, Units: n.Units}
 	if n.P50Ms != nil && n.P95Ms != nil && n.P99Ms != nil {
 		node.Percentiles = stat.Percentiles{Count: 1, P50: duration(*n.P50Ms), P95: duration(*n.P95Ms), P99: duration(*n.P99Ms)}
 	}

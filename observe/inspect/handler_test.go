@@ -118,6 +118,7 @@ func TestRepliesAreTheTree(t *testing.T) {
 	}
 	for name, l := range map[string]*lab{
 		"new": newLab(t, engine.Config{}), "shop": shop(t), "overflown": overflown, "deep": deep, "broken": broken, "hostile": hostiles,
+		"units": chat(t),
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := inspect.Handler(l.Engine, inForce)

@@ -52,6 +52,9 @@ func (t Tree) MarshalJSON() ([]byte, error) {
 //	                      last 60 seconds, and since the node was made
 //	details               rules' reports on a resource, each with its kind
 //	                      and rule; absent if there are none
+//	units                 of a resource, what its calls reserved, refunded, overdrew, were
+//	                      forgiven and were refused of each unit, in total and in the last
+//	                      minute; absent if there are none
 //	children              of root, entrance and call, absent if there are none
 //	origins               of a resource, absent if there are none
 //
@@ -151,6 +154,7 @@ type nodeJSON struct {
 	Lifetime   countsJSON `json:"lifetime"`
 
 	Details []core.ResourceDetails `json:"details,omitempty"`
+	Units   []core.UnitStats       `json:"units,omitempty"`
 
 	percentiles [3]float64 // targets of P50Ms and so on
 }
@@ -194,6 +198,7 @@ func (j *nodeJSON) of(n *Node) {
 		Waiting:              n.Waiting,
 
 		Details: n.Details,
+		Units:   n.Units,
 	}
 	j.Second.of(&n.Second)
 	j.LastSecond.of(&n.LastSecond)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/observe/inspect"
 )
 
@@ -31,6 +32,7 @@ type jsonNode struct {
 	Children []jsonNode
 	Origins  []jsonNode
 	Details  []jsonBreaker
+	Units    []core.UnitStats
 }
 
 type jsonBreaker struct {

@@ -67,8 +67,9 @@ func (w *packer) all(first, depth int, sum *Stats) {
 			sum.add(&w.node.Stats)
 		}
 		w.places = w.from.below(w.places, &p, depth)
-		if p.cluster != nil {
-			w.to.times.add(p.name, p.cluster.Percentiles(w.from.now))
+		if p.resource != nil {
+			w.to.times.add(p.name, p.resource.Percentiles(w.from.now))
+			w.to.units.add(p.name, p.resource.UnitStats())
 		}
 		w.put(&w.node, len(w.places)-end)
 		w.all(end, depth+1, nil)

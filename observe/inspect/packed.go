@@ -13,6 +13,7 @@ type packed struct {
 	head    Tree
 	details details
 	times   times
+	units   units
 
 	// Nodes are stored one after another, parents before children, and so are their names. The
 	// calls of an entrance precede it, since it is their sum.
@@ -46,7 +47,7 @@ func (p *packed) end(count int) packedPlace { return packedPlace{len(p.nodes), l
 
 // size returns its approximate size in bytes.
 func (p *packed) size() int {
-	size := cap(p.nodes) + p.named + sizeOf(p.names) + sizeOf(p.entrances) + sizeOf(p.details) + sizeOf(p.head.Rules) + p.times.size()
+	size := cap(p.nodes) + p.named + sizeOf(p.names) + sizeOf(p.entrances) + sizeOf(p.details) + sizeOf(p.head.Rules) + p.times.size() + weight(reflect.ValueOf(p.units))
 	for i := range p.head.Rules {
 		size += weight(reflect.ValueOf(&p.head.Rules[i].Details).Elem())
 	}

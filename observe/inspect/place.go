@@ -20,7 +20,7 @@ type place struct {
 	overflow bool
 	counted  *node.StatisticNode // nil if the counts are sums
 	branch   *node.Branch        // the descendants of an entrance or a call
-	cluster  *node.ClusterNode   // of a resource
+	resource *engine.Resource    // of a resource
 }
 
 // reader finds and reads the nodes of an engine as of one time. It appends places in the order of
@@ -101,7 +101,7 @@ func (r reader) resources(places []place) []place {
 		if res.Entered() {
 			places = append(places, place{
 				kind: NodeResource, name: res.Name(), overflow: res.ClusterNode == r.overflow,
-				counted: &res.StatisticNode, cluster: res.ClusterNode,
+				counted: &res.StatisticNode, resource: res,
 			})
 		}
 	})
@@ -124,8 +124,8 @@ func (r reader) origins(places []place, c *node.ClusterNode) []place {
 // below appends the children of a place at depth.
 func (r reader) below(places []place, p *place, depth int) []place {
 	switch {
-	case p.cluster != nil:
-		return r.origins(places, p.cluster)
+	case p.resource != nil:
+		return r.origins(places, p.resource.ClusterNode)
 	case p.branch != nil && depth < maxDepth:
 		return r.calls(places, p.branch, depth+1)
 	}

@@ -32,7 +32,8 @@ func (r reader) copy(p *place, depth int, details details) Node {
 		below = append(below, r.copy(&q, depth+1, details))
 	}
 	if p.kind == NodeResource {
-		n.Origins, n.Details, n.Percentiles = below, details.of(p.name), p.cluster.Percentiles(r.now)
+		n.Origins, n.Details, n.Percentiles = below, details.of(p.name), p.resource.Percentiles(r.now)
+		n.Units = p.resource.UnitStats()
 	} else {
 		n.Children = below
 	}

@@ -26,9 +26,10 @@ const (
 // or more are rounded, as in 123k.
 //
 // Next to a call are the percentiles of its resource's response times in the last minute, over all
-// contexts, if api.Config.Percentiles is on, and the most urgent report of a rule on it. Below the
-// tree are lines that may need attention: waiting calls, panics of slots, full caps, the rules with the
-// most refusals, refusals that rules in shadow mode would have made, and other reports of rules.
+// contexts, if api.Config.Percentiles is on, the most urgent report of a rule on it, and what calls
+// used of each unit in the last minute, such as tokens, also over all contexts. Below the tree are
+// lines that may need attention: waiting calls, panics of slots, full caps, the rules with the most
+// refusals, refusals that rules in shadow mode would have made, and other reports of rules.
 func (t Tree) WriteText(w io.Writer) error { return t.view().writeText(w) }
 
 func (v view) writeText(w io.Writer) error {
@@ -109,6 +110,7 @@ func (v view) lines(yield func(*cells) bool) {
 				if mark := v.details.of(n.Name).mark(); mark != "" {
 					line.end(append(line.text, mark...))
 				}
+				v.units.describe(line, n.Name)
 			}
 		}
 		if !yield(line) {

@@ -59,6 +59,9 @@ type Node struct {
 	// Details are the rules' reports on a resource, in the order of the rules; their types are in
 	// the families' packages.
 	Details []core.ResourceDetails
+	// Units counts what calls of a resource reserved and used of each unit that a rule counts; see
+	// api.Cost.
+	Units []core.UnitStats
 }
 
 // Caps is the number of nodes of each kind, its limit, and the number of overflows. Names in rules,

@@ -5,7 +5,9 @@ import (
 	"slices"
 )
 
-func (p *packed) view() view { return view{&p.head, p.details, p.times, p.eachCall, p.eachResource} }
+func (p *packed) view() view {
+	return view{&p.head, p.details, p.times, p.units, p.eachCall, p.eachResource}
+}
 
 func (p *packed) eachCall(yield func(visit) bool) {
 	last := len(p.entrances) - 1
@@ -80,7 +82,7 @@ func (u *unpacker) next() int {
 	}
 	n.InFlight, n.Waiting = u.varint(), u.varint()
 	if n.Kind == NodeResource {
-		n.Details, n.Percentiles = u.details.of(n.Name), u.times[n.Name]
+		n.Details, n.Percentiles, n.Units = u.details.of(n.Name), u.times[n.Name], u.units[n.Name]
 	}
 	return below
 }

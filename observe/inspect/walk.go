@@ -17,6 +17,7 @@ type view struct {
 	head      *Tree // without the descendants of the root, and without resources
 	details   details
 	times     times
+	units     units
 	calls     iter.Seq[visit] // the root and its descendants
 	resources iter.Seq[visit] // each followed by its callers
 }
@@ -26,6 +27,7 @@ func (t *Tree) view() view {
 		head:      t,
 		details:   newDetails(t.Rules),
 		times:     newTimes(t.Resources),
+		units:     newUnits(t.Resources),
 		calls:     t.Root.visits,
 		resources: func(yield func(visit) bool) { visitAll(t.Resources, 0, yield) },
 	}
