@@ -37,6 +37,7 @@ const (
 	ruleKey     = attribute.Key("penstock.rule")
 	stateKey    = attribute.Key("penstock.state")
 	quantileKey = attribute.Key("penstock.quantile")
+	unitKey     = attribute.Key("penstock.unit")
 )
 
 // Register creates the instruments of a Guard, which are read until unregister is called.
@@ -50,6 +51,8 @@ const (
 //	penstock.entry.time        s          sum of the response times of completed calls
 //	penstock.entry.completed   {call}     completed calls
 //	penstock.entry.percentile  s          by penstock.quantile, if the Guard's Config.Percentiles is on
+//	penstock.units             {unit}     units such as tokens, by penstock.unit and penstock.result: reserved,
+//	                                      refunded, overdrawn, forgiven or refused
 //	penstock.entries.active    {call}     calls that entered and have not exited
 //	penstock.rule.refusals     {call}     calls that a rule refused, by penstock.rule and penstock.rule.type
 //	penstock.rule.threshold    1          threshold of a flow, isolation or hotspot rule
@@ -75,6 +78,7 @@ func Register(provider metric.MeterProvider, guard *api.Guard, config Config) (u
 	counter(&i.entries, "penstock.entries", "{entry}", "Units that asked for a resource.")
 	counter(&i.errors, "penstock.errors", "{entry}", "Units that completed with an error.")
 	counter(&i.completed, "penstock.entry.completed", "{call}", "Calls that completed and have a response time.")
+	counter(&i.units, "penstock.units", "{unit}", "Units such as tokens that calls reserved, gave back, used beyond that, or were refused.")
 	counter(&i.refusals, "penstock.rule.refusals", "{call}", "Calls that a rule has refused since it was loaded.")
 	counter(&i.failures, "penstock.internal.failures", "{failure}", "Panics of slots; the calls went on without the slot.")
 	gauge(&i.percentile, "penstock.entry.percentile", "s", "Percentiles of the response times of the last minute.")
@@ -100,6 +104,7 @@ type instruments struct {
 	reader *series.Reader
 
 	entries, errors, completed, refusals, failures metric.Int64ObservableCounter
+	units                                          metric.Int64ObservableCounter
 	time                                           metric.Float64ObservableCounter
 	percentile, threshold, state                   metric.Float64ObservableGauge
 	active, waiting                                metric.Int64ObservableUpDownCounter
@@ -119,6 +124,11 @@ func (i *instruments) observe(_ context.Context, o metric.Observer) error {
 		o.ObserveInt64(i.completed, t.Timed(), only)
 		o.ObserveFloat64(i.time, t.RT.Seconds(), only)
 		o.ObserveInt64(i.active, r.InFlight, only)
+		for _, u := range r.Units {
+			for _, x := range series.UnitResults(u.Total) {
+				o.ObserveInt64(i.units, x.Units, with(resource, unitKey.String(u.Unit), resultKey.String(x.Result)))
+			}
+		}
 		if p := &r.Percentiles; p.Count > 0 {
 			o.ObserveFloat64(i.percentile, p.P50.Seconds(), with(resource, quantileKey.Float64(0.5)))
 			o.ObserveFloat64(i.percentile, p.P95.Seconds(), with(resource, quantileKey.Float64(0.95)))

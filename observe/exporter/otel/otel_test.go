@@ -36,7 +36,7 @@ func newGuard(t testing.TB) (*api.Guard, *api.ManualClock) {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, g.Close()) })
 	require.NoError(t, g.LoadRules(api.RuleSet{
-		Flow:    []flow.Rule{{ID: "few", Resource: "GET /orders", Threshold: 3}},
+		Flow:    []flow.Rule{{ID: "few", Resource: "GET /orders", Threshold: 3}, {ID: "room", Resource: "GET /carts", Unit: "bytes", Threshold: 100}},
 		Breaker: []breaker.Rule{{ID: "trip", Resource: "GET /carts", Strategy: breaker.ErrorCount, Threshold: 2, MinCalls: 1}},
 	}))
 	return g, clock
@@ -82,7 +82,7 @@ func TestRegister(t *testing.T) {
 	require.NoError(t, err)
 	for range 5 {
 		_ = g.Do(t.Context(), "GET /orders", func(context.Context) error { clock.Advance(10 * time.Nanosecond); return nil })
-		_ = g.Do(t.Context(), "GET /carts", func(context.Context) error { return errors.New("x") })
+		_ = g.Do(t.Context(), "GET /carts", func(context.Context) error { return errors.New("x") }, api.Cost("bytes", 7))
 	}
 	all := read(t, reader)
 	assert.Equal(t, map[string]string{
@@ -108,6 +108,13 @@ func TestRegister(t *testing.T) {
 		"penstock.rule.refusals penstock.rule=trip,penstock.rule.type=breaker":                            "3",
 		"penstock.rule.threshold penstock.resource=GET /orders,penstock.rule=few,penstock.rule.type=flow": "3",
 		"penstock.breaker.state penstock.resource=GET /carts,penstock.rule=trip,penstock.state=open":      "1",
+		"penstock.rule.refusals penstock.rule=room,penstock.rule.type=flow":                               "0",
+		"penstock.rule.threshold penstock.resource=GET /carts,penstock.rule=room,penstock.rule.type=flow": "100",
+		"penstock.units penstock.resource=GET /carts,penstock.result=reserved,penstock.unit=bytes":        "14",
+		"penstock.units penstock.resource=GET /carts,penstock.result=refunded,penstock.unit=bytes":        "0",
+		"penstock.units penstock.resource=GET /carts,penstock.result=overdrawn,penstock.unit=bytes":       "0",
+		"penstock.units penstock.resource=GET /carts,penstock.result=forgiven,penstock.unit=bytes":        "0",
+		"penstock.units penstock.resource=GET /carts,penstock.result=refused,penstock.unit=bytes":         "21",
 		"penstock.waiting ":           "0",
 		"penstock.internal.failures ": "0",
 	}, all)

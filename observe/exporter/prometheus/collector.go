@@ -44,6 +44,7 @@ type Collector struct {
 	grown       map[string]grown
 
 	entries, errors, duration, inFlight *prometheus.Desc
+	units                               *prometheus.Desc
 	inbound, inboundErrors              *prometheus.Desc
 	waiting, failures, leaked           *prometheus.Desc
 	refusals, shadowRefusals, threshold *prometheus.Desc
@@ -72,6 +73,7 @@ func NewCollector(guard *api.Guard, config Config) *Collector {
 	c.errors = desc("errors_total", "Units that completed with an error.", "resource")
 	c.duration = desc("entry_duration_seconds", "Response times of completed calls.", "resource")
 	c.inFlight = desc("inflight", "Calls that entered and have not exited.", "resource")
+	c.units = desc("units_total", "Units such as tokens, by result: reserved, refunded, overdrawn, forgiven or refused.", "resource", "unit", "result")
 	c.inbound = desc("inbound_entries_total", "Units of inbound calls, of all resources together, by result: pass or block.", "result")
 	c.inboundErrors = desc("inbound_errors_total", "Units of inbound calls that completed with an error, of all resources together.")
 	c.waiting = desc("waiting", "Calls that sleep until a rule lets them run.")
@@ -145,6 +147,11 @@ func (c *Collector) resources(m metrics) {
 		m.counter(c.entries, float64(t.Block), r.Label, "block")
 		m.counter(c.errors, float64(t.Exception), r.Label)
 		m.gauge(c.inFlight, float64(r.InFlight), r.Label)
+		for _, u := range r.Units {
+			for _, x := range series.UnitResults(u.Total) {
+				m.counter(c.units, float64(x.Units), r.Label, u.Unit, x.Result)
+			}
+		}
 		var quantiles map[float64]float64
 		if p := &r.Percentiles; p.Count > 0 {
 			quantiles = map[float64]float64{0.5: p.P50.Seconds(), 0.95: p.P95.Seconds(), 0.99: p.P99.Seconds()}

@@ -58,12 +58,14 @@ func call(t testing.TB, g *api.Guard, clock *api.ManualClock, resource string, n
 func busy(t testing.TB, config penstockprometheus.Config) (*api.Guard, *penstockprometheus.Collector) {
 	t.Helper()
 	g, c, clock := newGuard(t, config, api.RuleSet{
-		Flow:      []flow.Rule{{ID: "few", Resource: "GET /orders", Threshold: 3}, {ID: "watch", Resource: "GET /orders", Threshold: 1, Mode: api.Shadow}},
+		Flow: []flow.Rule{{ID: "few", Resource: "GET /orders", Threshold: 3}, {ID: "watch", Resource: "GET /orders", Threshold: 1, Mode: api.Shadow},
+			{ID: "room", Resource: "GET /orders", Unit: "bytes", Threshold: 1000}},
 		Isolation: []isolation.Rule{{ID: "at-once", Resource: "GET /orders", Threshold: 100}},
 		Hotspot:   []hotspot.Rule{{ID: "each", Resource: "GET /orders", Param: "user", Threshold: 1000}},
 		Breaker:   []breaker.Rule{{ID: "trip", Resource: "GET /carts", Strategy: breaker.ErrorCount, Threshold: 2, MinCalls: 1}},
 	})
-	call(t, g, clock, "GET /orders", 5, nil, api.Inbound())
+	call(t, g, clock, "GET /orders", 4, nil, api.Inbound(), api.Cost("bytes", 100))
+	_ = g.Do(context.Background(), "GET /orders", func(context.Context) error { return nil }, api.Inbound(), api.Cost("bytes", 5000))
 	call(t, g, clock, "GET /carts", 4, errors.New("x"))
 	return g, c
 }
@@ -109,6 +111,7 @@ penstock_inflight{resource="GET /orders"} 0
 penstock_rule_refusals_total{rule="at-once",type="isolation"} 0
 penstock_rule_refusals_total{rule="each",type="hotspot"} 0
 penstock_rule_refusals_total{rule="few",type="flow"} 2
+penstock_rule_refusals_total{rule="room",type="flow"} 0
 penstock_rule_refusals_total{rule="trip",type="breaker"} 2
 penstock_rule_refusals_total{rule="watch",type="flow"} 0
 # HELP penstock_rule_shadow_refusals_total Calls that a rule in shadow mode would have refused.
@@ -116,6 +119,7 @@ penstock_rule_refusals_total{rule="watch",type="flow"} 0
 penstock_rule_shadow_refusals_total{rule="at-once",type="isolation"} 0
 penstock_rule_shadow_refusals_total{rule="each",type="hotspot"} 0
 penstock_rule_shadow_refusals_total{rule="few",type="flow"} 0
+penstock_rule_shadow_refusals_total{rule="room",type="flow"} 0
 penstock_rule_shadow_refusals_total{rule="trip",type="breaker"} 0
 penstock_rule_shadow_refusals_total{rule="watch",type="flow"} 2
 # HELP penstock_rule_threshold Threshold of a flow, isolation or hotspot rule.
@@ -123,7 +127,15 @@ penstock_rule_shadow_refusals_total{rule="watch",type="flow"} 2
 penstock_rule_threshold{resource="GET /orders",rule="at-once",type="isolation"} 100
 penstock_rule_threshold{resource="GET /orders",rule="each",type="hotspot"} 1000
 penstock_rule_threshold{resource="GET /orders",rule="few",type="flow"} 3
+penstock_rule_threshold{resource="GET /orders",rule="room",type="flow"} 1000
 penstock_rule_threshold{resource="GET /orders",rule="watch",type="flow"} 1
+# HELP penstock_units_total Units such as tokens, by result: reserved, refunded, overdrawn, forgiven or refused.
+# TYPE penstock_units_total counter
+penstock_units_total{resource="GET /orders",result="forgiven",unit="bytes"} 0
+penstock_units_total{resource="GET /orders",result="overdrawn",unit="bytes"} 0
+penstock_units_total{resource="GET /orders",result="refunded",unit="bytes"} 0
+penstock_units_total{resource="GET /orders",result="refused",unit="bytes"} 5100
+penstock_units_total{resource="GET /orders",result="reserved",unit="bytes"} 300
 `
 
 var helpOf = regexp.MustCompile(`(?m)^# HELP (\S+)`)
@@ -227,28 +239,34 @@ func sums(t testing.TB, c prometheus.Collector, name string) map[string]float64 
 
 // Ten thousand names make only the maximum number of series, and the sum includes all calls.
 func TestSeriesAreCapped(t *testing.T) {
-	g, c, clock := newGuard(t, penstockprometheus.Config{MaxResources: 10}, api.RuleSet{})
-	last, total := 0.0, 0
+	g, c, clock := newGuard(t, penstockprometheus.Config{MaxResources: 10}, api.RuleSet{
+		Flow: []flow.Rule{{Resource: "*", Unit: "bytes", Threshold: 1e9}},
+	})
+	names := []string{"penstock_entries_total", "penstock_units_total"}
+	last, total := make(map[string]float64), 0
 	for round := range 4 {
 		for i := range 2000 {
-			call(t, g, clock, fmt.Sprint("r", round*1000+i), 1, nil)
+			call(t, g, clock, fmt.Sprint("r", round*1000+i), 1, nil, api.Cost("bytes", 1))
 			total++
 		}
-		all := sums(t, c, "penstock_entries_total")
-		require.Len(t, all, 11)
-		sum := 0.0
-		for _, n := range all {
-			sum += n
+		for _, name := range names {
+			all := sums(t, c, name)
+			require.Len(t, all, 11)
+			sum := 0.0
+			for _, n := range all {
+				sum += n
+			}
+			assert.EqualValues(t, total, sum)
+			assert.GreaterOrEqual(t, all["__other__"], last[name], "a counter never falls")
+			last[name] = all["__other__"]
 		}
-		assert.EqualValues(t, total, sum)
-		assert.GreaterOrEqual(t, all["__other__"], last, "a counter never falls")
-		last = all["__other__"]
 	}
 	clock.Advance(3 * time.Minute)
 	require.Positive(t, g.Nodes().Evict(clock.Now()))
-	call(t, g, clock, "new", 1, nil)
-	all := sums(t, c, "penstock_entries_total")
-	assert.Equal(t, map[string]float64{"new": 1, "__other__": last}, all, "there is room again, and the others' counts stay")
+	call(t, g, clock, "new", 1, nil, api.Cost("bytes", 1))
+	for _, name := range names {
+		assert.Equal(t, map[string]float64{"new": 1, "__other__": last[name]}, sums(t, c, name), "there is room again, and the others' counts stay")
+	}
 }
 
 // A scrape succeeds, and labels are short, under any names.

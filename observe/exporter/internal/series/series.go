@@ -33,6 +33,19 @@ type Resource struct {
 	// Percentiles are of the last minute. They are zero for the other resources, and if
 	// Config.Percentiles is off.
 	Percentiles stat.Percentiles
+	// Units has the totals of each unit that a rule counts; see api.Cost.
+	Units []core.UnitStats
+}
+
+// UnitResults are the counts of a unit, each with its label.
+func UnitResults(c core.UnitCounts) [5]struct {
+	Result string
+	Units  int64
+} {
+	return [...]struct {
+		Result string
+		Units  int64
+	}{{"reserved", c.Reserved}, {"refunded", c.Refunded}, {"overdrawn", c.Overdrawn}, {"forgiven", c.Forgiven}, {"refused", c.Refused}}
 }
 
 // Reader reads the resources of a Guard. It is safe for concurrent use. A resource with a label
@@ -44,9 +57,15 @@ type Reader struct {
 	most  int
 
 	mu    sync.Mutex
-	named map[string]bool        // with their own labels
-	rest  map[string]stat.Counts // the others' counts already included in other
-	other stat.Counts
+	named map[string]bool    // with their own labels
+	rest  map[string]counted // the others' counts already included in other
+	other counted
+}
+
+// counted is the counts of a resource.
+type counted struct {
+	calls stat.Counts
+	units []core.UnitStats
 }
 
 // NewReader returns a reader that gives up to most resources their own labels; 0 means UsualMost.
@@ -54,7 +73,7 @@ func NewReader(guard *api.Guard, most int) *Reader {
 	if most <= 0 {
 		most = UsualMost
 	}
-	return &Reader{guard: guard, most: most, named: make(map[string]bool), rest: make(map[string]stat.Counts)}
+	return &Reader{guard: guard, most: most, named: make(map[string]bool), rest: make(map[string]counted)}
 }
 
 // Resources returns the resources that calls have asked for, by label, with the other resources last.
@@ -71,7 +90,7 @@ func (r *Reader) Resources() []Resource {
 	r.guard.EachResource(func(res *node.ClusterNode) {
 		if res.Entered() && !seen[res.Name()] {
 			seen[res.Name()] = true
-			all = append(all, found{res.Name(), Resource{Label(res.Name()), res.Totals(), res.InFlight(), res.Percentiles(now)}})
+			all = append(all, found{res.Name(), Resource{Label(res.Name()), res.Totals(), res.InFlight(), res.Percentiles(now), r.guard.UnitStats(res.Name())}})
 		}
 	})
 	for name := range r.named {
@@ -99,16 +118,19 @@ func (r *Reader) Resources() []Resource {
 			resources = append(resources, f.Resource)
 			continue
 		}
-		if f.Totals.Entered < before.Entered || f.Totals.Block < before.Block {
-			before = stat.Counts{} // it was removed and added again
+		if f.Totals.Entered < before.calls.Entered || f.Totals.Block < before.calls.Block {
+			before = counted{} // it was removed and added again
 		}
-		addDifference(&r.other, &f.Totals, &before)
-		r.rest[f.name] = f.Totals
+		addDifference(&r.other.calls, &f.Totals, &before.calls)
+		for _, u := range f.Units {
+			addUnits(unitOf(&r.other.units, u.Unit), &u.Total, unitOf(&before.units, u.Unit))
+		}
+		r.rest[f.name] = counted{f.Totals, f.Units}
 		others.InFlight += f.InFlight
 	}
 	slices.SortFunc(resources, func(a, b Resource) int { return strings.Compare(a.Label, b.Label) })
-	if r.other != (stat.Counts{}) {
-		others.Totals = r.other
+	if r.other.calls != (stat.Counts{}) {
+		others.Totals, others.Units = r.other.calls, slices.Clone(r.other.units)
 		resources = append(resources, others)
 	}
 	return resources
@@ -127,6 +149,25 @@ func addDifference(sum, now, before *stat.Counts) {
 	sum.Exited += since(now.Exited, before.Exited)
 	sum.LongLived += since(now.LongLived, before.LongLived)
 	sum.RT += max(now.RT-before.RT, 0)
+}
+
+// addUnits is addDifference for the counts of a unit.
+func addUnits(sum, now, before *core.UnitCounts) {
+	sum.Reserved += max(now.Reserved-before.Reserved, 0)
+	sum.Refunded += max(now.Refunded-before.Refunded, 0)
+	sum.Overdrawn += max(now.Overdrawn-before.Overdrawn, 0)
+	sum.Forgiven += max(now.Forgiven-before.Forgiven, 0)
+	sum.Refused += max(now.Refused-before.Refused, 0)
+}
+
+// unitOf returns the totals of a unit, which it adds if they are missing.
+func unitOf(all *[]core.UnitStats, unit string) *core.UnitCounts {
+	i := slices.IndexFunc(*all, func(u core.UnitStats) bool { return u.Unit == unit })
+	if i < 0 {
+		i = len(*all)
+		*all = append(*all, core.UnitStats{Unit: unit})
+	}
+	return &(*all)[i].Total
 }
 
 // LabelOf returns the current label of a resource named by a rule or breaker.
