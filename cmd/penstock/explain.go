@@ -27,7 +27,8 @@ Exit code: 0, or 1 for errors, whether the call passes or not.`,
 		Example: `  penstock explain rules.yaml "GET /orders"
   penstock explain rules.yaml "GET /orders" --origin acme
   penstock explain http://127.0.0.1:8719 "GET /orders" --watch
-  penstock explain rules/ "GET /search" --arg user=ann --arg 0=7`,
+  penstock explain rules/ "GET /search" --arg user=ann --arg 0=7
+  penstock explain rules.yaml "POST /chat" --cost tokens=1200`,
 		Args:              args(2, -1, "rule files or directories or the address of a program's console, and a resource"),
 		ValidArgsFunction: c.rulesThenResource,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -83,6 +84,11 @@ func (c caller) alone() error {
 	for _, a := range c.args {
 		if len(a.values) > 1 {
 			return fmt.Errorf("--arg %s is repeated: a call has one", a.name)
+		}
+	}
+	for _, cost := range c.costs {
+		if len(cost.values) > 1 {
+			return fmt.Errorf("--cost %s is repeated: a call has one", cost.name)
 		}
 	}
 	if len(c.endpoints) > 1 {

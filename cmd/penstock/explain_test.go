@@ -12,6 +12,7 @@ const explained = `flow:
   - {id: orders, resource: GET /orders, threshold: 100}
   - {id: acme, resource: GET /orders, threshold: 30, origin: acme}
   - {id: get, resource: GET /*, match: prefix, threshold: 1000}
+  - {id: room, resource: PUT /file, unit: bytes, threshold: 5000}
 hotspot:
   - {id: users, resource: GET /orders, param: user, threshold: 2, exceptions: [{value: 7, threshold: 9}]}
 system:
@@ -30,6 +31,9 @@ func TestExplain(t *testing.T) {
 		{[]string{"GET /orders", "--arg", "user=7"}, []string{"cpu passes", "users passes", "orders passes", "acme notJudged"}, "passes"},
 		{[]string{"GET /orders", "--arg", "user=7", "--units", "10"}, []string{"cpu passes", "users refused", "orders passes", "acme notJudged"}, "refused"},
 		{[]string{"GET /orders", "--cpu", "90%"}, []string{"cpu refused", "users notJudged", "orders passes", "acme notJudged"}, "refused"},
+		{[]string{"PUT /file"}, []string{"cpu passes", "room notJudged"}, "passes"},
+		{[]string{"PUT /file", "--cost", "bytes=5000", "--cost", "rows=1"}, []string{"cpu passes", "room passes"}, "passes"},
+		{[]string{"PUT /file", "--cost", "bytes=5001"}, []string{"cpu passes", "room refused"}, "refused"},
 		{[]string{"GET /other", "--internal", "--cpu", "90%"}, []string{"cpu notJudged", "get passes"}, "passes"},
 	} {
 		r := penstock(t, explained, append([]string{"explain", "-", "--json"}, c.args...)...)
@@ -62,6 +66,10 @@ func TestExplain(t *testing.T) {
 	r := penstock(t, explained, "explain", "-", "GET /orders", "--arg", "user=1", "--arg", "user=2")
 	assert.Equal(t, exitErrors, r.code)
 	assert.Contains(t, r.err, "--arg user is repeated: a call has one")
+	r = penstock(t, explained, "explain", "-", "GET /orders", "--cost", "bytes=1", "--cost", "bytes=2")
+	assert.Contains(t, r.err, "--cost bytes is repeated: a call has one")
+	r = penstock(t, explained, "explain", "-", "GET /orders", "--cost", "bytes")
+	assert.Contains(t, r.err, "use a unit and a whole number from 1, such as tokens=1200")
 	r = penstock(t, "flow: 1", "explain", "-", "GET /orders")
 	assert.Equal(t, exitErrors, r.code)
 	assert.Contains(t, r.err, "stdin:1:7: error: flow: must be a list of rules")

@@ -80,11 +80,30 @@ func (a *arguments) Set(text string) error {
 	if i, err := strconv.Atoi(name); err == nil && (i < 0 || i >= mostArgs) {
 		return fmt.Errorf("arguments are numbered from 0 to %d", mostArgs-1)
 	}
+	a.add(name, argumentValue(value))
+	return nil
+}
+
+func (a *arguments) add(name string, value any) {
 	i := slices.IndexFunc(a.list, func(b argument) bool { return b.name == name })
 	if i < 0 {
 		i, a.list = len(a.list), append(a.list, argument{name: name})
 	}
-	a.list[i].values = append(a.list[i].values, argumentValue(value))
+	a.list[i].values = append(a.list[i].values, value)
+}
+
+// costs are the values of --cost, such as tokens=1200.
+type costs struct{ arguments }
+
+func (c *costs) Type() string { return "U=N" }
+
+func (c *costs) Set(text string) error {
+	unit, value, _ := strings.Cut(text, "=")
+	n, err := strconv.ParseInt(value, 10, 64)
+	if unit == "" || err != nil || n < 1 {
+		return fmt.Errorf("use a unit and a whole number from 1, such as tokens=1200")
+	}
+	c.add(unit, n)
 	return nil
 }
 
@@ -113,6 +132,7 @@ func argumentValue(s string) any {
 type callerFlags struct {
 	caller
 	args        arguments
+	costs       costs
 	busy        machine
 	cpu, memory share
 }
@@ -123,6 +143,7 @@ func (f *callerFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.context, "context", "", "`name` of the context, for rules with relation chain")
 	flags.Var(&f.args, "arg", "an argument, by its name or its number from 0")
 	flags.IntVar(&f.units, "units", 1, "units that a call takes")
+	flags.Var(&f.costs, "cost", "what a call costs, such as tokens=1200")
 	flags.StringArrayVar(&f.endpoints, "endpoint", nil, "`address` of the server of a call")
 	flags.BoolVar(&f.internal, "internal", false, "not inbound: no system rules")
 	flags.Var(&f.cpu, "cpu", "CPU use of the machine, such as 90%")
@@ -132,7 +153,7 @@ func (f *callerFlags) add(cmd *cobra.Command) {
 
 // of returns the values of the flags.
 func (f *callerFlags) of() (caller, machine, error) {
-	f.caller.args = f.args.list
+	f.caller.args, f.caller.costs = f.args.list, f.costs.list
 	f.busy.cpu, f.busy.memory = f.cpu.of, f.memory.of
 	switch {
 	case f.units < 1:

@@ -149,6 +149,19 @@ func TestLiveOnce(t *testing.T) {
 	}
 }
 
+// Units that calls cost are in the tree, and explain takes those of a call.
+func TestLiveCosts(t *testing.T) {
+	s := serve(t, console.Config{})
+	require.NoError(t, s.LoadRules(api.RuleSet{Flow: []flow.Rule{{ID: "room", Resource: "POST /chat", Unit: "tokens", Threshold: 1000}}}))
+	e, err := s.Entry(t.Context(), "POST /chat", api.Cost("tokens", 900))
+	require.NoError(t, err)
+	e.Settle("tokens", 300)
+	e.Exit()
+	assert.Contains(t, s.ask(t, "tree").out, "  tokens 300/min, 600 refunded\n")
+	assert.Contains(t, s.ask(t, "explain", s.url, "POST /chat", "--cost", "tokens=700").out, "flow room: passes\n")
+	assert.Contains(t, s.ask(t, "explain", s.url, "POST /chat", "--cost", "tokens=701").out, "flow room: refused for another 1s\n")
+}
+
 func withPercentiles(cfg *api.Config) { cfg.Percentiles = true }
 
 // With percentiles on, they are shown next to all response times.

@@ -198,6 +198,9 @@ func (c *command) explainAt(address, resource string, caller caller, asJSON, wat
 		}
 		query.Set("arg."+a.name, string(value))
 	}
+	for _, cost := range caller.costs {
+		query.Set("cost."+cost.name, fmt.Sprint(cost.values[0]))
+	}
 	return c.watching(watch, func(ctx context.Context, out io.Writer) error {
 		if asJSON {
 			body, err := p.ask(ctx, "api/explain", query)

@@ -220,8 +220,9 @@ type caller struct {
 	context   string
 	args      []argument
 	units     int
-	endpoints []string // used in turn
-	internal  bool     // the call is not inbound
+	costs     []argument // by unit
+	endpoints []string   // used in turn
+	internal  bool       // the call is not inbound
 }
 
 // argument is a name or a number, and the values that calls use in turn.
@@ -245,6 +246,9 @@ func (c caller) options(n int) (context.Context, []api.Option) {
 	}
 	if len(c.endpoints) > 0 {
 		opts = append(opts, api.Endpoint(c.endpoints[n%len(c.endpoints)]))
+	}
+	for _, cost := range c.costs {
+		opts = append(opts, api.Cost(cost.name, cost.values[n%len(cost.values)].(int64)))
 	}
 	var args []any
 	for _, a := range c.args {

@@ -29,7 +29,8 @@ and refused each second, the rules that refused them, and how long calls waited.
 Calls arrive evenly, or with --random like those of many independent callers.
 Each takes the time --rt, so limits on concurrent calls fill up, and queues have
 realistic lengths. The seed decides which calls are prioritized or fail. Repeat
---arg with one name, or --endpoint, to use several values in turn.
+--arg or --cost with one name, or --endpoint, to use several values in turn.
+Calls use their whole cost.
 
 Exit code: 0, or 1 for errors, whether calls pass or not.`,
 		Example: `  penstock try rules.yaml "GET /orders" --rate 150/s --for 10s

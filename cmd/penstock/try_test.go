@@ -23,6 +23,7 @@ const trial = `flow:
   - {id: stricter, resource: GET /orders, threshold: 60, mode: shadow}
   - {id: acme, resource: GET /catalog, threshold: 3, origin: acme}
   - {id: nightly, resource: GET /catalog, threshold: 7, relation: chain, ref: night}
+  - {id: room, resource: PUT /file, unit: bytes, threshold: 1000}
 isolation:
   - {id: search, resource: GET /search, threshold: 4, maxQueue: 20, maxWait: 300ms}
 hotspot:
@@ -119,6 +120,8 @@ func TestTryCallers(t *testing.T) {
 	assert.Equal(t, 4, passed("GET /users", "--arg", "user=ann", "--arg", "user=bob"))
 	assert.Equal(t, 4, passed("GET /first", "--arg", "0=1", "--arg", "0=2"))
 	assert.Equal(t, 10, passed("GET /first", "--arg", "1=1"), "the argument is another one")
+	assert.Equal(t, 5, passed("PUT /file", "--cost", "bytes=200"))
+	assert.Equal(t, 4, passed("PUT /file", "--cost", "bytes=100", "--cost", "bytes=400"))
 	assert.Zero(t, passed("GET /other", "--cpu", "90%"))
 	assert.Equal(t, 10, passed("GET /other", "--cpu", "90%", "--internal"))
 	assert.Equal(t, 10, passed("GET /other", "--cpu", "70%"))

@@ -425,7 +425,7 @@ func TestEveryKeyOfARuleFileIsShown(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	l := newLab(t, Config{}, api.RuleSet{
-		Flow:    []flow.Rule{{ID: "acme", Resource: "orders", Origin: "acme", Threshold: 0}},
+		Flow:    []flow.Rule{{ID: "acme", Resource: "orders", Origin: "acme", Threshold: 0}, {ID: "room", Resource: "orders", Unit: "bytes", Threshold: 100}},
 		Hotspot: []hotspot.Rule{{ID: "users", Resource: "orders", Param: "user", Threshold: 0}, {ID: "first", Resource: "orders", Index: hotspot.At(0), Threshold: 0}},
 	})
 	outcome := func(query string) string {
@@ -446,7 +446,9 @@ func TestExplain(t *testing.T) {
 	assert.Equal(t, "refused by acme", outcome("origin=acme"))
 	assert.Equal(t, "refused by users", outcome("arg.user=ann"))
 	assert.Equal(t, "refused by first", outcome("arg.0=7"))
-	for _, bad := range []string{"", "resource=a&units=x", "resource=a&inbound=x", "resource=a&arg.100=1", "resource=a&what=1"} {
+	assert.Equal(t, "passes", outcome("cost.bytes=100"))
+	assert.Equal(t, "refused by room", outcome("cost.bytes=101"))
+	for _, bad := range []string{"", "resource=a&units=x", "resource=a&inbound=x", "resource=a&arg.100=1", "resource=a&cost.bytes=x", "resource=a&cost.=1", "resource=a&what=1"} {
 		assert.Equal(t, http.StatusBadRequest, l.do(request("GET", "/api/explain?"+bad, "")).Code, bad)
 	}
 	_, known := l.guard.FindResource("nobody")

@@ -97,8 +97,14 @@ func optionsOf(q url.Values) (opts []api.Option, err error) {
 				args = append(args, make([]any, max(0, i+1-len(args)))...)
 				args[i] = argumentOf(value)
 			}
+		case strings.HasPrefix(key, "cost."):
+			n, err := wholeNumber(q, key, 1)
+			if err != nil {
+				return nil, err
+			}
+			opts = append(opts, api.Cost(strings.TrimPrefix(key, "cost."), int64(n)))
 		default:
-			return nil, refuse(http.StatusBadRequest, "%q is unknown: use resource, context, origin, units, inbound, prioritized, endpoint and arg.NAME", shortened(key))
+			return nil, refuse(http.StatusBadRequest, "%q is unknown: use resource, context, origin, units, inbound, prioritized, endpoint, arg.NAME and cost.UNIT", shortened(key))
 		}
 	}
 	if inbound {
