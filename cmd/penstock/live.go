@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/penstock-go/penstock/core"
 )
 
 // Defaults and limits of requests to programs.
@@ -142,6 +144,7 @@ type (
 		resourceJSON
 		At      time.Time
 		Limit   *float64
+		Units   []core.UnitStats
 		Origins []struct {
 			Name               string
 			Overflow           bool

@@ -158,6 +158,9 @@ func TestLiveCosts(t *testing.T) {
 	e.Settle("tokens", 300)
 	e.Exit()
 	assert.Contains(t, s.ask(t, "tree").out, "  tokens 300/min, 600 refunded\n")
+	screen := newScreen(t, s)
+	screen.press("t", "enter")
+	assert.Contains(t, screen.text(), "\ntokens 300/min, 600 refunded\n")
 	assert.Contains(t, s.ask(t, "explain", s.url, "POST /chat", "--cost", "tokens=700").out, "flow room: passes\n")
 	assert.Contains(t, s.ask(t, "explain", s.url, "POST /chat", "--cost", "tokens=701").out, "flow room: refused for another 1s\n")
 }

@@ -194,7 +194,11 @@ func (m top) detailLines() []string {
 	if d.Limit != nil {
 		text += fmt.Sprintf(" · limit: %.4g/s", *d.Limit)
 	}
-	lines = append(lines, m.line(text), "")
+	lines = append(lines, m.line(text))
+	for _, u := range d.Units {
+		lines = append(lines, m.line(safe(u.String(), m.width)))
+	}
+	lines = append(lines, "")
 	part := func(title string, n int) bool {
 		if n > 0 {
 			lines = append(lines, m.paint(faint, m.line(title)))

@@ -119,6 +119,24 @@ func TestAResourceWithAllThereIsOfIt(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, l.do(request("GET", "/api/resources/none", "")).Code)
 }
 
+// Units that calls cost have counts, and fill their rules, but say nothing about calls per second.
+func TestUnitsOfAResource(t *testing.T) {
+	l := newLab(t, Config{}, api.RuleSet{Flow: []flow.Rule{
+		{ID: "room", Resource: "chat", Unit: "tokens", Threshold: 1000},
+		{ID: "bucket", Resource: "chat", Unit: "units", Threshold: 1000, Behavior: flow.TokenBucket, Burst: 10},
+	}})
+	l.call(3, "chat", engine.Cost("tokens", 100), engine.Cost("units", 1))
+	one, err := l.console.resource("chat")
+	require.NoError(t, err)
+	require.Len(t, one.Units, 2)
+	assert.Equal(t, core.UnitCounts{Reserved: 300}, one.Units[0].Minute)
+	assert.InDelta(t, 0.3, *one.Rules[0].Full, 1e-9)
+	assert.Nil(t, one.Limit)
+	l = newLab(t, Config{}, api.RuleSet{})
+	l.call(1, "chat", engine.Cost("tokens", 100))
+	assert.NotContains(t, l.do(request("GET", "/api/resource?name=chat", "")).Body.String(), `"units"`)
+}
+
 // With percentiles on, they are shown next to the mean of the minute; otherwise they are absent.
 func TestPercentilesStandBesideTheMean(t *testing.T) {
 	for _, on := range []bool{false, true} {

@@ -117,10 +117,12 @@ const (
 	measuredResources = 1_000
 	measuredOrigins   = 8
 	toldMeasures      = 5
+	mostCosts         = 8 // of a call
 )
 
 // measure asks the rules for their measures of one resource: for a call without a caller, and for
-// calls of callers that rules name or that have called.
+// calls of callers that rules name or that have called. The calls cost something in the units that
+// were reserved there, so that the rules with these units measure them.
 func (c *console) measure(name string, add func(x core.ExplainedRule, origin string)) {
 	origins := []string{""}
 	if r, ok := c.guard.FindResource(name); ok {
@@ -130,8 +132,14 @@ func (c *console) measure(name string, add func(x core.ExplainedRule, origin str
 			}
 		}
 	}
+	opts := []api.Option{api.Inbound()}
+	for _, u := range c.guard.UnitStats(name) {
+		if len(opts) <= mostCosts {
+			opts = append(opts, api.Cost(u.Unit, 1))
+		}
+	}
 	for _, origin := range origins {
-		x, err := c.guard.Explain(api.WithOrigin(context.Background(), origin), name, api.Inbound())
+		x, err := c.guard.Explain(api.WithOrigin(context.Background(), origin), name, opts...)
 		if err != nil {
 			continue // no call can have that name
 		}
@@ -193,7 +201,7 @@ func full(m core.Measure) *float64 {
 type terms struct {
 	Origin, Relation string
 	Threshold        float64
-	Interval         string
+	Interval, Unit   string
 }
 
 func (r *rule) terms() (t terms) {
@@ -234,7 +242,7 @@ func limitOf(rules []rule) *float64 {
 		r := &rules[i]
 		t := r.terms()
 		interval, err := time.ParseDuration(t.Interval)
-		if r.Mode != spec.Enforce || !t.ofAll() || t.Relation != "" && t.Relation != "direct" || err != nil || interval <= 0 {
+		if r.Mode != spec.Enforce || t.Unit != "" || !t.ofAll() || t.Relation != "" && t.Relation != "direct" || err != nil || interval <= 0 {
 			continue
 		}
 		for _, m := range r.Measures {

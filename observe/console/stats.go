@@ -246,6 +246,7 @@ type resource struct {
 	// Limit is the number of calls per second that the strictest flow rule for all callers admits;
 	// absent without such a rule.
 	Limit     *float64               `json:"limit,omitempty"`
+	Units     []core.UnitStats       `json:"units,omitempty"` // see api.Guard.UnitStats
 	Origins   []origin               `json:"origins"`
 	HotValues []hotValue             `json:"hotValues"`
 	Rules     []rule                 `json:"rules"`
@@ -298,7 +299,7 @@ func (c *console) resource(name string) (*resource, error) {
 		InFlight: found.InFlight(), Waiting: found.Waiting(read.now),
 		LastSecond: figuresOf(&h.lastSecond), Minute: read.minute(found, h), Lifetime: figuresOf(&total), History: h,
 		Origins: read.origins(found), HotValues: []hotValue{},
-		Breakers: []breakerStatus{}, Changes: c.changes.of(name), Refusals: c.refusals(name),
+		Breakers: []breakerStatus{}, Changes: c.changes.of(name), Refusals: c.refusals(name), Units: c.guard.UnitStats(name),
 	}
 	all := c.ruleListLocked()
 	answer.Rules = c.rulesOf(name, all)

@@ -461,12 +461,14 @@ function showResource(at) {
       data.lastSecond.pass + " and " + data.lastSecond.block + (data.limit === undefined ? "" : "; the limit is " + whole(data.limit) + " a second"));
     const s = data.lastSecond, m = data.minute;
     const percentiles = ["p50Ms", "p95Ms", "p99Ms"].filter(p => m[p] !== undefined);
-    part(main, "figures", [s, m, data.inFlight, data.waiting, data.limit], () => [
+    part(main, "figures", [s, m, data.inFlight, data.waiting, data.limit, data.units], () => [
       figure("pass/s", whole(s.pass), "pass"), figure("block/s", whole(s.block), s.block ? "block" : ""), figure("RT", ms(s.avgRtMs), "rt"),
       percentiles.map(p => figure(p.slice(0, 3), ms(m[p]), "rt")),
       figure("in flight", String(data.inFlight)), figure("waiting", String(data.waiting)),
       data.limit !== undefined && figure("limit/s", whole(data.limit)), figure("blocked in a minute", whole(m.block)), figure("errors in a minute", whole(m.exception)),
-    ].flat().filter(Boolean));
+      (data.units || []).map(({ unit, minute: n }) => [figure(unit + " in a minute", whole(n.reserved - n.refunded + n.overdrawn)),
+        ["refunded", "overdrawn", "forgiven", "refused"].map(x => n[x] > 0 && figure(unit + " " + x, whole(n[x])))]),
+    ].flat(3).filter(Boolean));
     part(main, "rules", data.rules, list => ruleTable(list, false));
     part(main, "refusals", data.refusals, list => table(["When", "Calls", "Why", "Caller", "Value"],
       list.map(r => [clock(r.last), String(r.count), quoted(r.reason), r.origin ? bdi(r.origin) : "", r.value ? quoted(r.value) : ""]), "No recent refusals."));
@@ -578,9 +580,11 @@ function explainForm(at) {
     for (const name of ["origin", "context", "units"]) if (form.elements[name].value) q.set(name, form.elements[name].value);
     const resource = form.elements.resource.value === given ? at : encodeURIComponent(form.elements.resource.value);
     q.set("inbound", form.elements.inbound.checked);
-    for (const pair of form.elements.args.value.split(/\s+/).filter(Boolean)) {
-      const at = pair.indexOf("=");
-      q.set("arg." + pair.slice(0, Math.max(at, 0)), pair.slice(at + 1));
+    for (const [field, key] of [["args", "arg."], ["costs", "cost."]]) {
+      for (const pair of form.elements[field].value.split(/\s+/).filter(Boolean)) {
+        const at = pair.indexOf("=");
+        q.set(key + pair.slice(0, Math.max(at, 0)), pair.slice(at + 1));
+      }
     }
     try {
       const x = await get("/api/explain?resource=" + resource + "&" + q);
@@ -589,7 +593,7 @@ function explainForm(at) {
     } catch (e) { out.replaceChildren(h("p", { class: "bad" }, label(e.message))); }
   } },
     field("resource", "Resource", written(at), { required: true }), field("origin", "Caller", ""), field("context", "Context", ""),
-    field("units", "Units", "1", { inputmode: "numeric" }), field("args", "Arguments, such as user=ann 0=7", ""),
+    field("units", "Units", "1", { inputmode: "numeric" }), field("args", "Arguments, such as user=ann 0=7", ""), field("costs", "Costs, such as tokens=1200", ""),
     h("label", null, h("span", null, "Inbound: system rules apply "), h("input", { name: "inbound", type: "checkbox", class: "box", checked: true })),
     h("button", { class: "main" }, "Explain a call"));
   const given = form.elements.resource.value;
