@@ -18,7 +18,7 @@ import (
 // A handler reaches the call of its request, also through contexts derived from it; a call that has
 // exited, and a context without one, do nothing.
 func TestFromContext(t *testing.T) {
-	g := newGuard(t, api.Config{Clock: api.NewManualClock(time.Unix(1_800_000_000, 0))},
+	g := newGuard(t, api.Config{Clock: api.NewManualClock(time.Unix(1_800_000_000, 0)), Percentiles: true}, // whose slot counts, too
 		flow.Rule{Resource: "POST /chat", Unit: "tokens", Threshold: 100})
 	settled := func() core.UnitCounts {
 		all := g.UnitStats("POST /chat")

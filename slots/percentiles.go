@@ -11,6 +11,9 @@ type percentiles struct{ statistic }
 
 // Completed counts the end of the call on the nodes where its admission was counted.
 func (percentiles) Completed(inv *engine.Invocation) {
+	if inv.HasCosts() {
+		inv.CountSettledCosts()
+	}
 	if inv.LongLived() {
 		longLived(inv)
 		return
