@@ -263,6 +263,21 @@ func TestALimitIsChanged(t *testing.T) {
 	s.problems = slices.DeleteFunc(s.problems, func(p string) bool { return strings.Contains(p, "401") })
 }
 
+// A resource's page has the units that its calls used, and explains calls with costs.
+func TestUnitsOfAResource(t *testing.T) {
+	s := open(t, api.RuleSet{Flow: []flow.Rule{{ID: "room", Resource: "chat", Unit: "tokens", Threshold: 1000, Interval: time.Hour}}}, console.Config{})
+	e, err := s.guard.Entry(t.Context(), "chat", api.Cost("tokens", 900))
+	require.NoError(t, err)
+	e.Settle("tokens", 300)
+	e.Exit()
+	s.goTo("#/r/chat")
+	s.shows("[data-part=figures]", "tokens in a minute300")
+	s.shows("[data-part=figures]", "tokens refunded600")
+	s.shows("[data-part=rules]", "30 %")
+	s.run(chromedp.SetValue("form.ask input[name=costs]", "tokens=701"), chromedp.Click("form.ask button.main"))
+	s.shows("form.ask + div", "refused by flow room")
+}
+
 // In addition to its chart, a resource's page shows percentiles, the hot values' fullness, refusals
 // of shadow rules, and breaker changes.
 func TestAResourcesPage(t *testing.T) {
