@@ -15,6 +15,7 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/figure"
+	"github.com/penstock-go/penstock/node"
 )
 
 // record is a number of units in a bucket. A window with a unit is its naive twin if no rule changes
@@ -536,4 +537,27 @@ func TestMoreAfterTheContext(t *testing.T) {
 	err = e.More(ctx, "bytes", 100)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, core.ErrBlocked)
+}
+
+// A rule in shadow mode for the names beyond the cap is enforced, with another shape: it starts empty,
+// and doesn't take the calls of all names for units. known bug 258
+func TestShadowBeyondTheCapStartsEmpty(t *testing.T) {
+	for _, unit := range []string{"tokens", ""} {
+		rule := flow.Rule{ID: "a", Resource: "a*", Match: spec.MatchPrefix, Unit: unit, Threshold: 50, Mode: spec.Shadow, Buckets: 10}
+		g := newGuardWith(t, engine.Config{Caps: node.Caps{Resources: 1}}, rule)
+		for i := range 100 {
+			e, err := g.Enter(t.Context(), []string{"b1", "a1", "b2"}[min(i%10, 2)], nil)
+			require.NoError(t, err)
+			e.Exit()
+		}
+		rule.Mode, rule.Buckets = spec.Enforce, 20
+		g.load(rule)
+		for range 50 {
+			e, err := g.Enter(t.Context(), "a1", []engine.Option{engine.Cost("tokens", 1)})
+			require.NoError(t, err)
+			e.Exit()
+		}
+		_, err := g.Enter(t.Context(), "a1", []engine.Option{engine.Cost("tokens", 1)})
+		require.ErrorIs(t, err, core.ErrBlocked)
+	}
 }

@@ -44,8 +44,8 @@ func (e *window) open(now int64, old *controller) (s *succession) {
 		s = &succession{old: old.window, new: e}
 	}
 	for n := range e.nodes() {
-		var seed *stat.Window
-		if s == nil { // otherwise it is handed over before any call is decided by it
+		seed := e.empty() // with a succession, which hands over before any call is decided here, or nothing
+		if s == nil {
 			seed = e.seed(n, old)
 		}
 		if w := n.Window(now, e.meter, seed); e.oneNode() {
