@@ -28,9 +28,10 @@ func (e *pacer) ask(inv *engine.Invocation, n *node.StatisticNode) engine.Verdic
 	return engine.Verdict{Wait: wait, By: e.refusal}
 }
 
-// maxWait returns the longest wait. A running call that asks for more is slowed down, not cut off.
+// maxWait returns the longest wait. A running call that asks for more is slowed down, not cut off. In
+// shadow mode it isn't: without a bound its turns would come ever later, also once the rule is enforced.
 func (e *pacer) maxWait(inv *engine.Invocation) time.Duration {
-	if inv.AsksMore() {
+	if inv.AsksMore() && e.rule.Mode != spec.Shadow {
 		return meter.Longest
 	}
 	return e.rule.MaxWait

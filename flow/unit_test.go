@@ -561,3 +561,24 @@ func TestShadowBeyondTheCapStartsEmpty(t *testing.T) {
 		require.ErrorIs(t, err, core.ErrBlocked)
 	}
 }
+
+// A stream that asks for more than a throttle in shadow mode yields isn't slowed down, so the turns that
+// it takes there stay within MaxWait, also for when the rule is enforced. known bug 259
+func TestMoreInAShadowThrottle(t *testing.T) {
+	rule := flow.Rule{ID: "a", Resource: "chat", Unit: "bytes", Threshold: 100, Behavior: flow.Throttle, MaxWait: 10 * time.Second, Mode: spec.Shadow}
+	g := newGuard(t, rule)
+	cost := []engine.Option{engine.Cost("bytes", 1)}
+	e, err := g.Enter(t.Context(), "chat", cost)
+	require.NoError(t, err)
+	for range 100 {
+		require.NoError(t, e.More(t.Context(), "bytes", 100))
+	}
+	assert.EqualValues(t, 90, g.shadowBlocked("a"), "10 s have room for 10")
+	e.Exit()
+	rule.Mode = spec.Enforce
+	g.load(rule)
+	_, err = g.Enter(t.Context(), "chat", cost)
+	var b *core.BlockError
+	require.ErrorAs(t, err, &b)
+	assert.Equal(t, 10*time.Millisecond, comeAgain(t, b))
+}
