@@ -2,8 +2,10 @@ package engine_test
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -83,4 +85,17 @@ func TestMoreOfManyUnits(t *testing.T) {
 		require.Zero(t, held())
 		call.Exit()
 	}
+}
+
+// The counts of a unit don't keep the request alive that its name is a part of. known bug 260
+func TestNameOfAUnitIsACopy(t *testing.T) {
+	e, _ := newEngine(t, engine.Config{}, flow.Rule{Resource: "chat", Unit: "tokens", Threshold: 1000})
+	request := strings.Repeat("x", 1<<20) + "tokens"
+	unit := request[1<<20:]
+	call, err := e.Enter(t.Context(), "chat", []engine.Option{engine.Cost(unit, 1)})
+	require.NoError(t, err)
+	call.Exit()
+	counted := resource(t, e, "chat").UnitStats()[0].Unit
+	require.Equal(t, unit, counted)
+	require.NotSame(t, unsafe.StringData(unit), unsafe.StringData(counted))
 }

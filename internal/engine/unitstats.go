@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"strings"
 	"time"
 
 	"github.com/penstock-go/penstock/core"
@@ -56,7 +57,7 @@ func (u *unitStats) of(unit string) *unitCounts {
 	if old := u.list.Load(); old != nil {
 		list = append(list, *old...)
 	}
-	c := &unitCounts{unit: unit}
+	c := &unitCounts{unit: strings.Clone(unit)} // it may be part of a whole request
 	list = append(list, c)
 	u.list.Store(&list)
 	return c
