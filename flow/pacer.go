@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"math"
 	"time"
 
 	"github.com/penstock-go/penstock/core"
@@ -54,8 +53,7 @@ func (e *pacer) take(inv *engine.Invocation, n *node.StatisticNode) engine.Verdi
 			}
 		}
 		if e.rule.Unit != "" {
-			inv.Reserve(engine.Reservation{Holder: e.queue, Units: units, Undo: int64(math.Float64bits(perUnit))})
-			inv.SettleBy(e.rule.Unit)
+			e.queue.reserve(inv, units, perUnit, e.rule.Unit)
 		}
 		return engine.Verdict{Wait: wait, By: e.refusal}
 	}

@@ -15,6 +15,7 @@ import (
 type queue struct {
 	mu    shared.Mutex
 	turns meter.Pacer
+	most  int64 // units of the largest call under a rule with a unit
 }
 
 func newQueue() *queue {
@@ -42,6 +43,15 @@ func (q *queue) take(inv *engine.Invocation, cost meter.Moment, maxWait time.Dur
 // A call of a rule with a unit reserves its turn, and here what it paid for with that turn: its
 // Undo has the time that each unit takes.
 
+// reserve records units that the call has taken a turn for, at perUnit ns each.
+func (q *queue) reserve(inv *engine.Invocation, units int64, perUnit float64, unit string) {
+	q.mu.Lock()
+	q.most = max(q.most, units)
+	q.mu.Unlock()
+	inv.Reserve(engine.Reservation{Holder: q, Units: units, Undo: int64(math.Float64bits(perUnit))})
+	inv.SettleBy(unit)
+}
+
 // GiveBack does nothing: the call gives back its turn.
 func (q *queue) GiveBack(*engine.Reservation, int64) {}
 
@@ -65,9 +75,12 @@ func (q *queue) retryAfter(now int64, cost meter.Moment, maxWait time.Duration) 
 }
 
 // idle reports whether the queue can be dropped: a new one would admit nothing earlier, not even
-// the largest call.
+// the largest call. With a unit that is the largest one so far: one of 2^40 bytes can take decades.
 func (q *queue) idle(now int64, perUnit float64) bool {
-	wait, _ := q.fits(now, meter.Cost(stat.MaxUnits, perUnit), 0, false)
+	q.mu.Lock()
+	most := max(stat.MaxUnits, q.most)
+	q.mu.Unlock()
+	wait, _ := q.fits(now, meter.Cost(most, perUnit), 0, false)
 	return wait == 0
 }
 
