@@ -10,12 +10,13 @@ package stat
 //
 // # Invariants
 //
-// When mu is released, the word equals packedLocked; then each swap adds units to the word's total
-// alone. The word is open unless something is borrowed or the total doesn't fit. While it is closed
-// there are no swaps, and Window.total is up to date. A call that takes mu closes the word and adds
-// the units that swaps have counted to the newest bucket, before anything else; so a swap never
-// meets a window that is being changed. Only contend takes mu without that: it changes no count.
-// The word is stored before newest, see [Window.TryAdd].
+// When mu is released, the word equals packedLocked; then each swap changes the word's total alone:
+// it adds units to the newest bucket, or takes some out (see [Window.Cancel]). The word is open unless
+// something is borrowed or the total doesn't fit. While it is closed there are no swaps, and
+// Window.total is up to date. A call that takes mu closes the word and counts in the newest bucket
+// what swaps have changed, before anything else; so a swap never meets a window that is being changed.
+// Only contend takes mu without that: it changes no count. The word is stored before newest, see
+// [Window.TryAdd].
 type word uint64
 
 const (
@@ -84,8 +85,8 @@ func (w *Window) lock() {
 	w.collectLocked()
 }
 
-// lockOnly takes mu and closes the word, but collects nothing. Units counted without the lock are
-// now in the newest bucket, as are units that lanes may still spend.
+// lockOnly takes mu and closes the word, but collects nothing. What calls counted or took out without
+// the lock is now in the newest bucket, as are units that lanes may still spend.
 func (w *Window) lockOnly() {
 	w.mu.Lock()
 	if w.load().closed() { // it was left closed
