@@ -47,7 +47,7 @@ func afterwards() policy {
 }
 
 // reserved reserves the estimate and settles at the end. If failures leak, a failed call never settles:
-// its reservation stays until the window is over, a mild form of the leak that litellm#27001 reports.
+// its reservation stays until the window is over, the mildest form of such a leak.
 func reserved(leaks bool) policy {
 	w, leaked := &window{}, int64(0)
 	return policy{func(entered int, c call) func(int) {
@@ -66,7 +66,7 @@ func reserved(leaks bool) policy {
 }
 
 // expiring holds the estimate, clamped to half of the limit, and reconciles at the end; holds expire
-// after 60 seconds while the stream still runs. Kuadrant's RFC 0021 proposes it.
+// after 60 seconds while the stream still runs. It follows Kuadrant's draft RFC 0021 in these points only.
 func expiring() policy {
 	const amount = min(estimate, limit/2)
 	w, held, leaked := &window{}, int64(0), int64(0)
