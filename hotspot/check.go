@@ -265,7 +265,12 @@ func (c *controller) grant(now int64, v argument.Value, n int64) (held engine.Re
 	s := c.values.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return c.decideLocked(s.obtainLocked(v, hash, now, q, c), now, n, q)
+	x := s.obtainLocked(v, hash, now, q, c)
+	held, block = c.decideLocked(x, now, n, q)
+	if block == nil && c.rule.Unit != "" && x.isRest() {
+		held.Holder = costOfRest{x.strict, v, hash}
+	}
+	return held, block
 }
 
 // decideLocked completes grant after the cell is found.

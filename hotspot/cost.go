@@ -63,22 +63,24 @@ func (w *window) Refund(r *engine.Reservation, n, _ int64) {
 	w.cancel(r.Token, n)
 }
 
-// Charge counts units that a call used beyond its reservation, in the value's current window: the
-// value may have been evicted since, and have another cell or none. It is then found like that of
-// a new call, so the units count in the rest if there is no room for a cell. A rule that no longer
-// has windows is not charged.
+// Charge counts units that a call used beyond its reservation; see [shard.charge].
 func (w *window) Charge(_ *engine.Reservation, n, now int64) (forgiven int64) {
-	s := w.cell.shard
+	return w.cell.shard.charge(w.cell.value, w.cell.hash, n, now)
+}
+
+// charge counts n units in a value's current window: the value may have been evicted since it took
+// units, or have got a cell, or have another. So it is found like that of a new call, and the units
+// count in the rest if there is no room for a cell. A rule that no longer has windows is not
+// charged.
+func (s *shard) charge(v argument.Value, hash uint64, n, now int64) (forgiven int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x, c := w.cell, s.rule
+	c := s.rule
 	if !c.strict {
 		return n
 	}
-	q := c.quotaOf(x.value)
-	if !x.isRest() {
-		x = s.obtainLocked(x.value, x.hash, now, q, c)
-	}
+	q := c.quotaOf(v)
+	x := s.obtainLocked(v, hash, now, q, c)
 	s.settle(x)
 	current, cost := c.windowOf(x, now), c.rule.cost()
 	counted := max(0, min(n, cost.Overdrawn(q.size)-current.used, maxUsed-current.used))
@@ -97,6 +99,22 @@ type settled struct {
 
 // Counts returns what the reservations of one value have in common.
 func (w *window) Counts() any { return settled{w.cell.shard, w.cell.value} }
+
+// costOfRest holds units that a value without a cell took from the window of the rest. They go back
+// there, but the value is charged: it may have a cell by then.
+type costOfRest struct {
+	*window
+	value argument.Value
+	hash  uint64
+}
+
+// Charge charges the value.
+func (u costOfRest) Charge(_ *engine.Reservation, n, now int64) (forgiven int64) {
+	return u.cell.shard.charge(u.value, u.hash, n, now)
+}
+
+// Counts is like [window.Counts].
+func (u costOfRest) Counts() any { return settled{u.cell.shard, u.value} }
 
 // need is the refusal of a number of units of a value.
 type need struct {

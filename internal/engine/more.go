@@ -191,7 +191,7 @@ func (e Entry) join(m *Invocation) error {
 		switch before := inv.grantOf(r, true); {
 		case before == nil:
 			inv.held = append(inv.held, *r)
-		case r.semaphore != nil || before.Token == r.Token:
+		case r.joins(before):
 			before.Units += r.Units
 		default:
 			*before = *r
@@ -204,6 +204,12 @@ func (e Entry) join(m *Invocation) error {
 		inv.resource.units.of(from.unit).addReserved(m.now, from.n)
 	}
 	return nil
+}
+
+// joins reports whether the units of a grant go back to the very place from which an earlier one of
+// the same holder came. A token means something only to whoever gave it.
+func (r *Reservation) joins(before *Reservation) bool {
+	return r.semaphore != nil || before.Token == r.Token && (r.window != nil || before.Holder == r.Holder)
 }
 
 // costersOf returns the checkers that have rules with a unit.
