@@ -178,3 +178,18 @@ func tableOf(e *engine.Engine) *table {
 	t.Engine = e
 	return t
 }
+
+// A call that was decided by the previous rule, and arrives late, makes no window of that rule's
+// interval.
+// known bug 259
+func TestWindowOfALateCallHasTheLatestInterval(t *testing.T) {
+	old := newRule(t, Rule{ID: "r", Threshold: 1})
+	r := old.rule
+	r.Interval = time.Minute
+	next, publish := newController(tableOf(old.engine), r, old.record, old.engine.PinResource("orders"), old)
+	publish(0)
+	_, block := old.grant(0, argument.Of("ann"), 1)
+	assert.Nil(t, block)
+	_, block = next.grant(int64(5*time.Second), argument.Of("ann"), 1)
+	assert.NotNil(t, block, "twice in a minute")
+}

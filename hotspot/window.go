@@ -31,9 +31,13 @@ type window struct {
 }
 
 // windowOf returns the window of a cell, rolled to now, creating it if there is none. A new one
-// begins no earlier than the latest eviction.
+// begins no earlier than the latest eviction, and has the interval of the latest rule that has
+// windows: a call that an older rule decides may be the first after the change.
 func (c *controller) windowOf(x *cell, now int64) *window {
 	if x.strict == nil {
+		if latest := x.shard.rule; latest.strict {
+			c = latest
+		}
 		x.strict = newWindow(x, max(now, x.shard.forgotten), c.rule.Interval)
 	}
 	x.strict.roll(now)
