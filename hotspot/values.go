@@ -228,6 +228,9 @@ func (s *shard) made(v argument.Value, hash uint64, now int64, q *quota) cell {
 func (s *shard) forget(c *cell, now int64, rule *controller) {
 	s.cool(c)
 	s.floor, s.forgotten = s.floor.Later(c.last()), max(s.forgotten, now)
+	if s.rest.strict != nil {
+		s.rest.strict.roll(s.forgotten) // for copies of it
+	}
 	if c.tokens != nil {
 		s.rest.tokenBucketLocked(now, &rule.quota).GoOnFrom(c.tokens, now)
 	}

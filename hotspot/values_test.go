@@ -193,3 +193,20 @@ func TestWindowOfALateCallHasTheLatestInterval(t *testing.T) {
 	_, block = next.grant(int64(5*time.Second), argument.Of("ann"), 1)
 	assert.NotNil(t, block, "twice in a minute")
 }
+
+// A call that arrives late, after its value was evicted, counts from the eviction on, even if the
+// values without a cell have a window that is older.
+// known bug 260
+func TestWindowOfALateCallBeginsAtTheEviction(t *testing.T) {
+	c := newRule(t, Rule{Threshold: 1, MaxValues: 1})
+	grants := func(at time.Duration, user string) bool {
+		_, block := c.grant(int64(at), argument.Of(user), 1)
+		return block == nil
+	}
+	assert.True(t, grants(-10*time.Second, "x"))
+	assert.True(t, grants(-10*time.Second, "in the rest"))
+	assert.True(t, grants(0, "ann"))
+	assert.True(t, grants(2*time.Second, "x"), "it gets the cell of ann")
+	assert.True(t, grants(time.Second, "ann"), "late")
+	assert.False(t, grants(2100*time.Millisecond, "ann"))
+}
