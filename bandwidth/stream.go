@@ -64,6 +64,9 @@ func (r *reader) Read(p []byte) (n int, err error) {
 		return 0, err
 	}
 	n, err = r.inner.Read(p[:min(len(p), chunk)])
+	if n == 0 {
+		return 0, err // even if the context has ended: the error may not come again
+	}
 	if refused := r.ask(n); refused != nil {
 		r.kept, r.owed, r.err = append(r.kept[:0], p[:n]...), n, err
 		return 0, refused

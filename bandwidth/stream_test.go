@@ -275,3 +275,18 @@ func BenchmarkWriter(b *testing.B) {
 		}
 	}
 }
+
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
+
+// What a reader returns without bytes is passed on, even if the context ends meanwhile, often for the same
+// reason: it may not return the error again.
+// known bug 261
+func TestErrorAsTheContextEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	broken := errors.New("broken")
+	r := bandwidth.Reader(ctx, readFunc(func([]byte) (int, error) { cancel(); return 0, broken }), api.Admitted{})
+	_, err := r.Read(make([]byte, 1))
+	assert.Equal(t, broken, err)
+}
