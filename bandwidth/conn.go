@@ -105,6 +105,10 @@ type deadline struct {
 	closed  bool
 }
 
+// over is the cause of the end of a context of a connection, unless its parent has ended: that may have
+// any cause.
+type over struct{ error }
+
 func (d *deadline) context() context.Context {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -131,7 +135,7 @@ func (d *deadline) set(t time.Time) {
 		d.timer = time.AfterFunc(left, func() { d.pass(version) })
 		return
 	}
-	d.end(os.ErrDeadlineExceeded)
+	d.end(over{os.ErrDeadlineExceeded})
 }
 
 // pass ends the context, unless the deadline was set once more while the timer rang.
@@ -139,7 +143,7 @@ func (d *deadline) pass(version int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.version == version {
-		d.end(os.ErrDeadlineExceeded)
+		d.end(over{os.ErrDeadlineExceeded})
 	}
 }
 
@@ -155,5 +159,5 @@ func (d *deadline) close() {
 	defer d.mu.Unlock()
 	d.stopLocked()
 	d.closed = true
-	d.end(net.ErrClosed)
+	d.end(over{net.ErrClosed})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 
 	"github.com/penstock-go/penstock/api"
 )
@@ -61,10 +60,11 @@ func (m *meter) ask(n int) error {
 
 // failed returns the error of a stream whose More returned err.
 func (m *meter) failed(ctx context.Context, err error) error {
-	switch ended, cause := ctx.Err(), context.Cause(ctx); {
+	ended := ctx.Err()
+	switch own, ok := errors.AsType[over](context.Cause(ctx)); {
 	case ended == nil:
-	case errors.Is(cause, os.ErrDeadlineExceeded), errors.Is(cause, net.ErrClosed):
-		err = cause // of the connection
+	case ok:
+		err = own.error
 	case !errors.Is(err, ended): // there was no time left to wait
 		err = fmt.Errorf("%w (%w)", err, ended)
 	}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -289,4 +291,21 @@ func TestErrorAsTheContextEnds(t *testing.T) {
 	r := bandwidth.Reader(ctx, readFunc(func([]byte) (int, error) { cancel(); return 0, broken }), api.Admitted{})
 	_, err := r.Read(make([]byte, 1))
 	assert.Equal(t, broken, err)
+}
+
+// The error of a context that ended names the context, even if it ended because a connection was closed,
+// or because of a deadline elsewhere.
+// known bug 262
+func TestContextEndsBecauseOfAConnection(t *testing.T) {
+	for _, cause := range []error{net.ErrClosed, os.ErrDeadlineExceeded} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(cause)
+		_, err := bandwidth.Writer(ctx, io.Discard, api.Admitted{}).Write(make([]byte, 1))
+		require.ErrorIs(t, err, context.Canceled)
+		inner, _ := net.Pipe()
+		c := bandwidth.Conn(ctx, inner, api.Admitted{})
+		_, err = c.Write(make([]byte, 1))
+		require.ErrorIs(t, err, context.Canceled)
+		require.NoError(t, c.Close())
+	}
 }
