@@ -284,7 +284,7 @@ func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
 // What a reader returns without bytes is passed on, even if the context ends meanwhile, often for the same
 // reason: it may not return the error again.
-// known bug 261
+// known bug 265
 func TestErrorAsTheContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	broken := errors.New("broken")
@@ -295,7 +295,7 @@ func TestErrorAsTheContextEnds(t *testing.T) {
 
 // The error of a context that ended names the context, even if it ended because a connection was closed,
 // or because of a deadline elsewhere.
-// known bug 262
+// known bug 266
 func TestContextEndsBecauseOfAConnection(t *testing.T) {
 	for _, cause := range []error{net.ErrClosed, os.ErrDeadlineExceeded} {
 		ctx, cancel := context.WithCancelCause(t.Context())

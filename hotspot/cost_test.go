@@ -17,7 +17,7 @@ import (
 // Each value's costs are counted as its twin remembers them: reserved, settled below and beyond the
 // reservation, and asked for while the call runs. With few cells, values come and go, and none ever
 // gets more than its limit.
-// known bug 258
+// known bug 262
 func TestCostsOfValuesAreTheirTwins(t *testing.T) {
 	r := random(t)
 	for round := range figure.Size(100, 300, 10_000, 100_000) {
@@ -174,7 +174,7 @@ func TestCostsOfAnEvictedValue(t *testing.T) {
 
 // A call of a value without a cell is settled with the value, which may have one by then: others that
 // share the rest have no part in it.
-// known bug 258
+// known bug 262
 func TestCostsOfTheRest(t *testing.T) {
 	g := newGuard(t, hotspot.Rule{Param: "user", Unit: "tokens", Threshold: 100, MaxValues: 1})
 	enter := func(n int64, users ...string) (engine.Entry, error) {

@@ -181,7 +181,7 @@ func tableOf(e *engine.Engine) *table {
 
 // A call that was decided by the previous rule, and arrives late, makes no window of that rule's
 // interval.
-// known bug 259
+// known bug 263
 func TestWindowOfALateCallHasTheLatestInterval(t *testing.T) {
 	old := newRule(t, Rule{ID: "r", Threshold: 1})
 	r := old.rule
@@ -196,7 +196,7 @@ func TestWindowOfALateCallHasTheLatestInterval(t *testing.T) {
 
 // A call that arrives late, after its value was evicted, counts from the eviction on, even if the
 // values without a cell have a window that is older.
-// known bug 260
+// known bug 264
 func TestWindowOfALateCallBeginsAtTheEviction(t *testing.T) {
 	c := newRule(t, Rule{Threshold: 1, MaxValues: 1})
 	grants := func(at time.Duration, user string) bool {
