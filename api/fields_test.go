@@ -82,7 +82,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"unit":         {func(r *flow.Rule) { unit(r) }, func(r flow.Rule) bool { return !warms(r) && r.Relation != flow.Associated }},
 				"estimate": {func(r *flow.Rule) {
 					if unit(r) {
-						r.Estimate = 2
+						r.Estimate = 1
 					}
 				}, func(r flow.Rule) bool { return !warms(r) && r.Relation != flow.Associated }},
 				"maxReserve": {func(r *flow.Rule) {

@@ -275,7 +275,7 @@ func (r Rule) checkNumbers() error {
 			return err
 		}
 	}
-	return cmp.Or(r.cost().CheckNumbers(r.Threshold), r.checkMemory())
+	return cmp.Or(r.checkUnitNumbers(), r.checkMemory())
 }
 
 func (r Rule) shape() stat.Shape {
@@ -302,7 +302,7 @@ func (r Rule) Like() string {
 		id += ":" + r.Behavior.String()
 	}
 	if r.Unit != "" {
-		id += ":" + r.Unit
+		id += ":unit=" + r.Unit
 	}
 	return id
 }

@@ -37,6 +37,17 @@ func (r Rule) checkUnit() error {
 	return nil
 }
 
+// checkUnitNumbers returns an error for the first number out of range.
+func (r Rule) checkUnitNumbers() error {
+	if err := r.cost().CheckNumbers(r.Threshold); err != nil {
+		return err
+	}
+	if r.Behavior == TokenBucket && r.Estimate > float64(r.size()) {
+		return spec.BadField("estimate", "is %v: the bucket holds %d, so use at most that, or a larger burst", r.Estimate, r.size())
+	}
+	return nil
+}
+
 // amount returns the units that the call takes under the rule: 0 if the rule has a unit that the
 // call doesn't name, and no estimate.
 func (r *Rule) amount(inv *engine.Invocation) int64 {

@@ -289,7 +289,7 @@ func (r Rule) Like() string {
 		id += ":" + r.Behavior.String()
 	}
 	if r.Unit != "" {
-		id += ":" + r.Unit
+		id += ":unit=" + r.Unit
 	}
 	return id
 }

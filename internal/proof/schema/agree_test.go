@@ -50,6 +50,7 @@ var unsaid = []string{
 	`unit: is calls`,
 	`unit: has no meaning for strict: false`,
 	`(estimate|maxReserve): is .*: use a whole number`,
+	`estimate: is .*: the bucket holds`,
 	`burst: is .*: use a number from 0 to 1000000000$`, // more only with a unit
 }
 
@@ -61,6 +62,7 @@ var rare = map[string][]map[string]any{
 		{"resource": "a", "threshold": 1e12, "behavior": "throttle"},
 		{"resource": "a", "threshold": 1, "unit": "calls"},
 		{"resource": "a", "threshold": 1, "unit": "a", "estimate": 2},
+		{"resource": "a", "threshold": 9, "unit": "a", "estimate": 5, "behavior": "tokenBucket", "burst": 3},
 		{"resource": "a", "threshold": 1e6, "behavior": "tokenBucket", "burst": 1_000_000_001},
 		{"resource": "a", "threshold": 1e12, "behavior": "tokenBucket", "burst": 1_000_000_001, "unit": "a"},
 		{"resource": "a", "threshold": 1, "unit": strings.Repeat("x", 65)},
