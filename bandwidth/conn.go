@@ -112,6 +112,9 @@ type over struct{ error }
 func (d *deadline) context() context.Context {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.parent.Err() != nil {
+		return d.parent // a deadline may have passed before that
+	}
 	return d.ctx
 }
 
@@ -124,9 +127,7 @@ func (d *deadline) set(t time.Time) {
 		return
 	}
 	d.stopLocked()
-	if d.ctx.Err() != nil && d.parent.Err() == nil {
-		d.ctx, d.end = context.WithCancelCause(d.parent)
-	}
+	d.renewLocked()
 	if t.IsZero() {
 		return
 	}
@@ -147,6 +148,13 @@ func (d *deadline) pass(version int) {
 	}
 }
 
+// renewLocked replaces a context that an earlier deadline has ended: it would keep that cause.
+func (d *deadline) renewLocked() {
+	if d.ctx.Err() != nil {
+		d.ctx, d.end = context.WithCancelCause(d.parent)
+	}
+}
+
 func (d *deadline) stopLocked() {
 	if d.version++; d.timer != nil {
 		d.timer.Stop()
@@ -159,5 +167,6 @@ func (d *deadline) close() {
 	defer d.mu.Unlock()
 	d.stopLocked()
 	d.closed = true
+	d.renewLocked()
 	d.end(over{net.ErrClosed})
 }

@@ -189,3 +189,30 @@ func TestCloseWrite(t *testing.T) {
 	assert.False(t, ok)
 	require.NoError(t, limited.Close())
 }
+
+// A connection that was closed, or whose context ended, after a deadline had passed says so, and not that
+// the deadline has passed: callers try again after that.
+// known bug 263
+func TestConnEndsAfterADeadline(t *testing.T) {
+	for want, closes := range map[error]bool{net.ErrClosed: true, context.Canceled: false} {
+		ctx, cancel := context.WithCancel(t.Context())
+		c, _ := pipe(t, ctx, api.Admitted{})
+		require.NoError(t, c.SetDeadline(time.Unix(1, 0)))
+		_, err := c.Read(make([]byte, 1))
+		isTimeout(t, err)
+		if closes {
+			require.NoError(t, c.Close())
+		} else {
+			cancel()
+		}
+		for _, f := range []func([]byte) (int, error){c.Read, c.Write} {
+			_, err = f(make([]byte, 1))
+			require.ErrorIs(t, err, want)
+			_ = c.SetDeadline(time.Now().Add(time.Hour))
+			_, err = f(make([]byte, 1))
+			require.ErrorIs(t, err, want)
+			_ = c.SetDeadline(time.Unix(1, 0))
+		}
+		cancel()
+	}
+}
