@@ -192,7 +192,7 @@ func TestCloseWrite(t *testing.T) {
 
 // A connection that was closed, or whose context ended, after a deadline had passed says so, and not that
 // the deadline has passed: callers try again after that.
-// known bug 263
+// known bug 267
 func TestConnEndsAfterADeadline(t *testing.T) {
 	for want, closes := range map[error]bool{net.ErrClosed: true, context.Canceled: false} {
 		ctx, cancel := context.WithCancel(t.Context())

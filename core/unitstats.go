@@ -16,11 +16,12 @@ type UnitCounts struct {
 // Used returns the units used.
 func (c UnitCounts) Used() int64 { return c.Reserved - c.Refunded + c.Overdrawn }
 
-// Plus returns the sum.
+// Plus returns the sum. Each number stops at 2^62.
 func (c UnitCounts) Plus(other UnitCounts) UnitCounts {
+	sum := func(a, b int64) int64 { return min(a+b, 1<<62) }
 	return UnitCounts{
-		c.Reserved + other.Reserved, c.Refunded + other.Refunded, c.Overdrawn + other.Overdrawn,
-		c.Forgiven + other.Forgiven, c.Refused + other.Refused,
+		sum(c.Reserved, other.Reserved), sum(c.Refunded, other.Refunded), sum(c.Overdrawn, other.Overdrawn),
+		sum(c.Forgiven, other.Forgiven), sum(c.Refused, other.Refused),
 	}
 }
 

@@ -225,3 +225,24 @@ func TestCostsOfTheRest(t *testing.T) {
 	long.Exit()
 	blocks(60, "another")
 }
+
+// A call that names many values is settled for each of them, with what it asked for meanwhile.
+func TestCostsOfManyValues(t *testing.T) {
+	g := newGuard(t, hotspot.Rule{Resource: "chat", Param: "user", Unit: "tokens", Threshold: 20, Interval: time.Minute})
+	users := make([]string, 100)
+	for i := range users {
+		users[i] = fmt.Sprint("u", i)
+	}
+	e, err := g.Enter(t.Context(), "chat", []engine.Option{engine.Param("user", users), engine.Cost("tokens", 10)})
+	require.NoError(t, err)
+	require.NoError(t, e.More(t.Context(), "tokens", 5))
+	e.Settle("tokens", 12)
+	e.Exit()
+	for _, user := range users {
+		for _, n := range []int64{9, 8} {
+			e, err := g.Enter(t.Context(), "chat", []engine.Option{engine.Param("user", user), engine.Cost("tokens", n)})
+			require.Equal(t, n == 8, err == nil, user)
+			e.Exit()
+		}
+	}
+}

@@ -181,6 +181,10 @@ func (inv *Invocation) settleCost(number uint8, used int64) {
 		c.refunded, c.overdrawn = max(0, c.counted-used), max(0, used-c.counted)
 	}
 	charged := false
+	var all grants
+	if c.more > 0 {
+		all = inv.grants()
+	}
 	for i := range inv.held {
 		r := &inv.held[i]
 		if r.cost != number {
@@ -188,7 +192,7 @@ func (inv *Invocation) settleCost(number uint8, used int64) {
 		}
 		entry, later := r, (*Reservation)(nil)
 		if c.more > 0 {
-			entry, later = inv.grantOf(r, false), inv.grantOf(r, true)
+			entry, later = all.of(r, false), all.of(r, true)
 			if r != cmp.Or(entry, later) {
 				continue
 			}
@@ -217,32 +221,75 @@ func (inv *Invocation) settleCost(number uint8, used int64) {
 	}
 }
 
-// grantOf returns the reservation of the same cost and holder as r that is the latest grant of More
-// or, if more is false, the one of the entry; nil if there is none. Grants that the call has followed
-// from another window come behind the one that it was given in this window itself, if any.
-func (inv *Invocation) grantOf(r *Reservation, more bool) *Reservation {
-	for i := range inv.held {
-		if x := &inv.held[i]; x.cost == r.cost && x.more == more && x.sameHolder(r) {
+// grants finds reservations of a cost by their holder: the latest grant of More or, if more is
+// false, the reservation of the entry. Grants that the call has followed from another window come
+// behind the one that it was given in this window itself, if any; the first one is found. A call
+// that holds many gets an index, since searching for each would take time quadratic in their number.
+type grants struct {
+	inv   *Invocation
+	index map[grant]int
+}
+
+// grant identifies a reservation of a cost.
+type grant struct {
+	cost uint8
+	more bool
+	by   any
+}
+
+func (inv *Invocation) grants() grants {
+	g := grants{inv: inv}
+	if len(inv.held) > fewHeld {
+		g.index = make(map[grant]int, len(inv.held))
+		for i := range inv.held {
+			g.add(i)
+		}
+	}
+	return g
+}
+
+// add makes a reservation known that was appended to the call's.
+func (g grants) add(i int) {
+	r := &g.inv.held[i]
+	if g.index == nil || r.cost == 0 {
+		return
+	}
+	key := grant{r.cost, r.more, r.countedBy()}
+	if _, known := g.index[key]; !known {
+		g.index[key] = i
+	}
+}
+
+// of returns the reservation with the cost and the holder of r, or nil if there is none.
+func (g grants) of(r *Reservation, more bool) *Reservation {
+	by := r.countedBy()
+	if g.index != nil {
+		if i, ok := g.index[grant{r.cost, more, by}]; ok {
+			return &g.inv.held[i]
+		}
+		return nil
+	}
+	for i := range g.inv.held {
+		if x := &g.inv.held[i]; x.cost == r.cost && x.more == more && x.countedBy() == by {
 			return x
 		}
 	}
 	return nil
 }
 
-// sameHolder reports whether the units of both reservations are counted together.
-func (r *Reservation) sameHolder(other *Reservation) bool {
-	if r.window != nil || r.semaphore != nil {
-		return r.window == other.window && r.semaphore == other.semaphore
+// countedBy returns what counts the units: the same for reservations whose units are counted
+// together.
+func (r *Reservation) countedBy() any {
+	switch {
+	case r.window != nil:
+		return r.window
+	case r.semaphore != nil:
+		return r.semaphore
 	}
-	return other.window == nil && other.semaphore == nil && countedBy(r.Holder) == countedBy(other.Holder)
-}
-
-// countedBy returns what counts the units of a holder: the holder itself, or what it says.
-func countedBy(h Holder) any {
-	if x, ok := h.(interface{ Counts() any }); ok {
+	if x, ok := r.Holder.(interface{ Counts() any }); ok {
 		return x.Counts()
 	}
-	return h
+	return r.Holder
 }
 
 // refund gives back n units of a reservation that the call didn't use.

@@ -180,6 +180,7 @@ func (e Entry) join(m *Invocation) error {
 	if i == len(inv.costs) {
 		inv.costs = append(inv.costs, cost{unit: from.unit})
 	}
+	all := inv.grants()
 	counted := false
 	for j := range m.held {
 		r := &m.held[j]
@@ -188,9 +189,10 @@ func (e Entry) join(m *Invocation) error {
 		}
 		counted = true
 		r.cost, r.more = uint8(i)+1, true
-		switch before := inv.grantOf(r, true); {
+		switch before := all.of(r, true); {
 		case before == nil:
 			inv.held = append(inv.held, *r)
+			all.add(len(inv.held) - 1)
 		case r.joins(before):
 			before.Units += r.Units
 		default:

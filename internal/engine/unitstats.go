@@ -77,30 +77,39 @@ func (c *unitCounts) secondLocked(now int64) *core.UnitCounts {
 	return &s.UnitCounts
 }
 
+// addReserved counts reserved units. Like the functions below it changes few numbers: this costs
+// much less than adding whole UnitCounts.
 func (c *unitCounts) addReserved(now, n int64) {
 	c.mu.Lock()
-	c.total.Reserved += n
-	c.secondLocked(now).Reserved += n
+	second := c.secondLocked(now)
+	raise(&c.total.Reserved, &second.Reserved, n)
 	c.mu.Unlock()
 }
 
 func (c *unitCounts) addRefused(now, n int64) {
 	c.mu.Lock()
-	c.total.Refused += n
-	c.secondLocked(now).Refused += n
+	second := c.secondLocked(now)
+	raise(&c.total.Refused, &second.Refused, n)
 	c.mu.Unlock()
 }
 
 func (c *unitCounts) addSettled(now int64, x *cost) {
 	c.mu.Lock()
 	second := c.secondLocked(now)
-	for _, to := range []*core.UnitCounts{&c.total, second} {
-		to.Refunded += x.refunded
-		to.Overdrawn += x.overdrawn
-		to.Forgiven += x.forgiven
+	raise(&c.total.Refunded, &second.Refunded, x.refunded)
+	if x.overdrawn|x.forgiven != 0 {
+		raise(&c.total.Overdrawn, &second.Overdrawn, x.overdrawn)
+		raise(&c.total.Forgiven, &second.Forgiven, x.forgiven)
 	}
 	c.mu.Unlock()
 }
+
+// raise adds n to both numbers, which stop at the maximum of [core.UnitCounts].
+func raise(total, second *int64, n int64) {
+	*total, *second = min(*total+n, maxCounted), min(*second+n, maxCounted)
+}
+
+const maxCounted = 1 << 62
 
 // look returns the total and the sum of the last minute.
 func (c *unitCounts) look(now int64) (total, minute core.UnitCounts) {
