@@ -32,8 +32,8 @@ func (a Admitted) Exit() { a.entry.Exit() }
 // precedence over a neutral end, and a neutral end over a success.
 func (a Admitted) Fail(err error) { a.entry.Fail(err) }
 
-// Settle reports how much of a unit the call has used in all, once: see [Cost]. What it reserved and
-// didn't use goes back to the limits, unless it no longer counts there. What it used beyond that is
+// Settle reports, once, the total that the call has used of a unit: see [Cost]. Unused units of the
+// reservation go back to the limits, if they still count there. Units beyond the reservation are
 // charged now, even if nothing is left; then no call is admitted until there is room again. Without
 // Settle the reservation stands; a call that failed and cost nothing settles 0.
 //

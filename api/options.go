@@ -32,7 +32,7 @@ func Units(n int) Option { return engine.Units(n) }
 // Cost estimates what the call takes of a unit in addition to itself, such as "tokens", "bytes" or
 // "microUSD". Rules with that unit reserve it on entry, together with all other rules or not at all;
 // rules without a unit count the call, or its [Units]. [Admitted.Settle] replaces the estimate by
-// what the call used. Below 1 counts as 1, for a call that is charged afterwards; naming a unit twice
+// the consumption. Below 1 counts as 1, for a call that is charged afterwards; naming a unit twice
 // adds up.
 //
 // A unit has up to 64 letters, digits, '.', '_' or '-'. A call with more than 8 units, or with more

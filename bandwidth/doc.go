@@ -17,7 +17,7 @@
 //
 // # Errors
 //
-// What the wrapped reader, writer or connection returns stays as it is. If More fails, its error is
+// Errors of the wrapped reader, writer or connection stay as they are. If More fails, its error is
 // wrapped: [errors.Is] finds [api.ErrBlocked], [api.ErrExited] or [api.ErrInvalid], the last for an
 // invalid unit, and [errors.As] finds the *[api.BlockError]. When the context ends, the place in the queue
 // is given back, and the error wraps that of the context. After any of these errors a stream can be used again:

@@ -180,7 +180,7 @@ type writes func([]byte) (int, error)
 
 func (w writes) Write(p []byte) (int, error) { return w(p) }
 
-// What was granted and not written is granted to the next chunk. The errors of the writer stay.
+// Bytes granted and not written count for the next chunk. The errors of the writer stay.
 func TestShortWrites(t *testing.T) {
 	g := newGuard(t, flow.Rule{Resource: "file", Unit: "bytes", Threshold: 30})
 	broken := errors.New("broken")
@@ -282,8 +282,8 @@ type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
-// What a reader returns without bytes is passed on, even if the context ends meanwhile, often for the same
-// reason: it may not return the error again.
+// An error that a reader returns without bytes is passed on, even if the context ends meanwhile, often for
+// the same reason: the reader may not return it again.
 // known bug 265
 func TestErrorAsTheContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

@@ -14,7 +14,7 @@ type checker struct {
 	sole    *window            // window of the only enforced rule, if it is plain; otherwise nil
 	sharing []*controller      // enforced rules whose limits a cluster shares
 	shared  family.SharedRules // the same, in the order in which they are asked
-	costs   *costs             // rules with a unit; nil if there are none
+	costs   engine.Coster      // rules with a unit; nil if there are none
 	// named holds the callers that some rule names, by the mode of the rule that looks them up: an
 	// enforced rule sees the names in enforced rules, a shadow rule sees all names.
 	named [2]map[string]bool

@@ -59,7 +59,7 @@ type Rule struct {
 	// Estimate is the whole number of units reserved by a call that names no cost in Unit. At most
 	// Threshold; 0 means that the rule doesn't apply to such calls. Needs a Unit.
 	Estimate float64 `yaml:"estimate,omitempty"`
-	// MaxReserve is the maximum whole number of units that a call reserves; what it used beyond them is
+	// MaxReserve is the maximum whole number of units that a call reserves; units used beyond them are
 	// charged when it is settled. 0 means no maximum. Needs a Unit; not with Throttle.
 	MaxReserve float64 `yaml:"maxReserve,omitempty"`
 	// MaxOverdraft bounds what settled calls are charged beyond the limit, as a share of it: with

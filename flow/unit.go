@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/core/spec"
@@ -142,17 +143,12 @@ type costs struct {
 }
 
 // newCosts returns nil if no rule has a unit.
-func newCosts(rs *checker) *costs {
-	x := &costs{of: rs}
-	for _, c := range rs.takers {
-		if c.rule.Unit != "" {
-			x.holding = append(x.holding, c)
-		}
-	}
-	for _, c := range rs.Shadows {
-		if c.rule.Unit != "" {
-			x.shadows = append(x.shadows, c)
-		}
+func newCosts(rs *checker) engine.Coster {
+	calls := func(c *controller) bool { return c.rule.Unit == "" }
+	x := &costs{
+		of:      rs,
+		holding: slices.DeleteFunc(slices.Clone(rs.takers), calls),
+		shadows: slices.DeleteFunc(slices.Clone(rs.Shadows), calls),
 	}
 	if len(x.holding)+len(x.shadows) == 0 {
 		return nil
@@ -161,12 +157,7 @@ func newCosts(rs *checker) *costs {
 }
 
 // Costs returns the rules with a unit, or nil.
-func (rs *checker) Costs() engine.Coster {
-	if rs.costs == nil {
-		return nil
-	}
-	return rs.costs
-}
+func (rs *checker) Costs() engine.Coster { return rs.costs }
 
 // AskCost returns the first refusal or, if there is none, the longest wait as of now.
 func (x *costs) AskCost(inv *engine.Invocation) engine.Verdict {

@@ -322,7 +322,7 @@ func TestUnitsKeepTheirBoundThroughReloads(t *testing.T) {
 	}
 }
 
-// What a call gives back is admitted at once, and what it was charged delays the next ones, under
+// Units that a call gives back are admitted at once, and its charges delay the next calls, under
 // each behavior.
 func TestSettleByBehavior(t *testing.T) {
 	cost := func(n int64) []engine.Option { return []engine.Option{engine.Cost("tokens", n)} }
@@ -491,8 +491,8 @@ func TestMoreThanAThrottleYieldsInAges(t *testing.T) {
 	e.Exit()
 }
 
-// A token bucket that becomes a throttle and a bucket again counts the turns of the throttle. What a
-// call from before gives back then takes none of them away. // known bug 257
+// A token bucket that becomes a throttle and a bucket again counts the turns of the throttle. A
+// refund of a call from before takes none of them away. // known bug 257
 func TestRefundAfterAThrottle(t *testing.T) {
 	bucket := flow.Rule{ID: "a", Resource: "chat", Unit: "tokens", Threshold: 10, Behavior: flow.TokenBucket, Burst: 99}
 	throttle := flow.Rule{ID: "a", Resource: "chat", Unit: "tokens", Threshold: 10, Behavior: flow.Throttle, MaxWait: time.Minute}

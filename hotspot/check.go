@@ -18,7 +18,7 @@ type checker struct {
 	sharing []*controller      // enforced rules whose limits a cluster shares
 	shared  family.SharedRules // the same, in the order in which they are asked
 	plain   *controller        // the only enforced rule, if it is plain; otherwise nil
-	costs   *costs             // rules with a unit; nil if there are none
+	costs   engine.Coster      // rules with a unit; nil if there are none
 }
 
 // Ask returns the first refusal. It takes nothing.

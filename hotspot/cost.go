@@ -1,6 +1,7 @@
 package hotspot
 
 import (
+	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/core/argument"
@@ -135,17 +136,11 @@ func (x *need) RetryAfter() (wait time.Duration, known bool) {
 type costs struct{ holding, shadows []*controller }
 
 // newCosts returns nil if no rule has a unit.
-func newCosts(rs *checker) *costs {
-	x := new(costs)
-	for _, c := range rs.Holding {
-		if c.rule.Unit != "" {
-			x.holding = append(x.holding, c)
-		}
-	}
-	for _, c := range rs.Shadows {
-		if c.rule.Unit != "" {
-			x.shadows = append(x.shadows, c)
-		}
+func newCosts(rs *checker) engine.Coster {
+	calls := func(c *controller) bool { return c.rule.Unit == "" }
+	x := &costs{
+		holding: slices.DeleteFunc(slices.Clone(rs.Holding), calls),
+		shadows: slices.DeleteFunc(slices.Clone(rs.Shadows), calls),
 	}
 	if len(x.holding)+len(x.shadows) == 0 {
 		return nil
@@ -154,12 +149,7 @@ func newCosts(rs *checker) *costs {
 }
 
 // Costs returns the rules with a unit, or nil.
-func (rs *checker) Costs() engine.Coster {
-	if rs.costs == nil {
-		return nil
-	}
-	return rs.costs
-}
+func (rs *checker) Costs() engine.Coster { return rs.costs }
 
 // AskCost returns the first refusal.
 func (x *costs) AskCost(inv *engine.Invocation) engine.Verdict { return ask(x.holding, inv) }

@@ -83,8 +83,8 @@ type Rule struct {
 	// Estimate is the whole number of units reserved by a call that names no cost in Unit. At most
 	// Threshold; 0 means that the rule doesn't apply to such calls. Needs a Unit.
 	Estimate float64 `yaml:"estimate,omitempty"`
-	// MaxReserve is the maximum whole number of units that a call reserves of a value; what it used
-	// beyond them is charged when it is settled. 0 means no maximum. Needs a Unit.
+	// MaxReserve is the maximum whole number of units that a call reserves of a value; units used
+	// beyond them are charged when it is settled. 0 means no maximum. Needs a Unit.
 	MaxReserve float64 `yaml:"maxReserve,omitempty"`
 	// MaxOverdraft bounds what settled calls are charged beyond a value's limit, as a share of it;
 	// the rest is forgiven. Up to 100; 0 means no bound. Needs a Unit.

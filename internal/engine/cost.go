@@ -166,12 +166,12 @@ func (e Entry) settle(unit string, used int64) (stray string) {
 	return ""
 }
 
-// settleCost settles every reservation of one cost. Rules that reserve an amount of their own
-// compare it with what was used; so they are settled one by one. The clock is read for charges only:
-// what is given back leaves the bucket in which it counts.
+// settleCost settles every reservation of one cost. Rules may reserve different amounts, so each
+// reservation is compared with the consumption. The clock is read for charges only: a refund leaves
+// the bucket in which its units count.
 //
-// What one holder counts, in several reservations once the call asked for more, is settled as one:
-// with the reservation of the entry or, if there is none, with the latest grant.
+// A holder may have several reservations, once the call asked for more. They are settled as one: with
+// the reservation of the entry or, if there is none, with the latest grant.
 func (inv *Invocation) settleCost(number uint8, used int64) {
 	c, now := &inv.costs[number-1], inv.now
 	if c.more > 0 {

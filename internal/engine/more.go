@@ -20,8 +20,8 @@ type Coster interface {
 // More asks for n units more of a kind. See api.Admitted.
 //
 // It is a second invocation at the place of the first, with this one cost. The rules in force decide
-// on it as on a call, and no recorder hears of it. What it holds in the end joins the call under the
-// entry's busy flag, or goes back if the call has exited: so it is granted by every rule or by none.
+// on it as on a call, and no recorder hears of it. Its reservations join those of the call under the
+// entry's busy flag, or go back if the call has exited: so it is granted by every rule or by none.
 func (e Entry) More(ctx context.Context, unit string, n int64) error {
 	if !ValidUnit(unit) || n > MaxCost {
 		return fmt.Errorf("%w: %d more of unit %.*q: use a valid unit, and at most %d", core.ErrInvalid, n, MaxUnitName+1, unit, int64(MaxCost))

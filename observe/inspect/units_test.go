@@ -27,7 +27,7 @@ func chat(t *testing.T) *lab {
 	return l
 }
 
-// What calls used of each unit is next to them in the text, and in the JSON of their resource.
+// The text shows the units that calls used beside their counts, and the JSON has them at the resource.
 func TestUnits(t *testing.T) {
 	tree := chat(t).tree()
 	require.Contains(t, text(t, tree), "  tokens 347k/min, 3000 refunded, 150k overdrawn, 5 refused  microUSD 1000/min, 150 refunded, 650 overdrawn, 450 forgiven\n")
