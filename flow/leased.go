@@ -59,14 +59,18 @@ func (e *leased) continueCallers(old *controller) {
 // doesn't share with an enforced one.
 func (e *leased) share(origin string) family.Shared {
 	r, m := &e.rule, e.member
-	key := m.Key("flow", r.ID, e.resource.Name(), origin, r.Mode.String())
+	parts := []string{"flow", r.ID, e.resource.Name(), origin, r.Mode.String()}
+	if r.Unit != "" {
+		parts = append(parts, r.Unit)
+	}
+	key := m.Key(parts...)
 	switch {
 	case r.Metric == Concurrency:
-		return family.NewSharedSemaphore(m, key, sharing.SemaphoreConfig{Threshold: r.Threshold, Rule: r.Cluster}, e.refusal)
+		return family.NewSharedSemaphore(m, key, r.Unit, sharing.SemaphoreConfig{Threshold: r.Threshold, Rule: r.Cluster}, e.refusal)
 	case r.Behavior == Throttle:
-		return family.NewSharedThrottle(m, key, sharing.ThrottleConfig{Interval: r.Interval, Threshold: r.Threshold, Rule: r.Cluster}, r.MaxWait, e.refusal)
+		return family.NewSharedThrottle(m, key, r.Unit, sharing.ThrottleConfig{Interval: r.Interval, Threshold: r.Threshold, Rule: r.Cluster}, r.MaxWait, e.refusal)
 	}
-	return family.NewSharedWindow(m, key, sharing.WindowConfig{Shape: r.shape(), Threshold: r.Threshold, Rule: r.Cluster}, true, e.refusal)
+	return family.NewSharedWindow(m, key, r.Unit, sharing.WindowConfig{Shape: r.shape(), Threshold: r.Threshold, Rule: r.Cluster}, true, e.refusal)
 }
 
 // limitFor returns the limit that applies to a call, which the rule must apply to.
@@ -99,25 +103,25 @@ func (e *leased) limits() []family.Shared {
 }
 
 func (e *leased) ask(inv *engine.Invocation, _ *node.StatisticNode) engine.Verdict {
-	return e.limitFor(inv).Ask(inv, inv.Units())
+	return e.limitFor(inv).Ask(inv, e.rule.amount(inv))
 }
 
 // take rehearses the call; Rehearse counts the refusal, so take returns none.
 func (e *leased) take(inv *engine.Invocation, _ *node.StatisticNode) engine.Verdict {
-	family.Rehearse(inv, e.record, e.limitAmong)
+	family.Rehearse(inv, e.record, e.rule.Unit, e.limitAmong)
 	return engine.Verdict{}
 }
 
 // retryAfter is unknown for rules that limit each caller separately.
-func (e *leased) retryAfter(now, _ int64) (wait time.Duration, known bool) {
+func (e *leased) retryAfter(now, n int64) (wait time.Duration, known bool) {
 	if e.all == nil {
 		return 0, false
 	}
-	return e.all.RetryAfter(now)
+	return e.all.RetryAfter(now, n)
 }
 
 func (e *leased) explain(inv *engine.Invocation, _ *node.StatisticNode, j *core.Judgement) {
-	j.Measures = []core.Measure{e.limitFor(inv).Explain(inv, inv.Units(), j)}
+	j.Measures = []core.Measure{e.limitFor(inv).Explain(inv, e.rule.amount(inv), j)}
 }
 
 func (e *leased) idle(now int64) bool { return e.before.idle(now) }
@@ -127,7 +131,7 @@ func (e *leased) limitAmong(inv *engine.Invocation, i int) (family.Shared, int64
 	if i > 0 {
 		return nil, 0
 	}
-	return e.limitFor(inv), inv.Units()
+	return e.limitFor(inv), e.rule.amount(inv)
 }
 
 // Shares returns the rules whose limits a cluster shares, or nil if there are none.

@@ -54,7 +54,7 @@ type Rule struct {
 	// Unit is the kind of units that the rule counts, as named by api.Cost: "tokens", say. Up to 64
 	// letters, digits, '.', '_' or '-'. Empty means calls, or the units of api.Units.
 	// The rule applies only to calls with a cost in this unit, unless it has an Estimate. Only with
-	// relations Direct and Chain, and without WarmUp, WarmUpThrottle and Cluster.
+	// relations Direct and Chain, and without WarmUp and WarmUpThrottle.
 	Unit string `yaml:"unit,omitempty"`
 	// Estimate is the whole number of units reserved by a call that names no cost in Unit. At most
 	// Threshold; 0 means that the rule doesn't apply to such calls. Needs a Unit.
@@ -64,7 +64,7 @@ type Rule struct {
 	MaxReserve float64 `yaml:"maxReserve,omitempty"`
 	// MaxOverdraft bounds what settled calls are charged beyond the limit, as a share of it: with
 	// 0.25, a limit of 1,000 counts at most 1,250; the rest is forgiven. Up to 100; 0 means no
-	// bound. Needs a Unit, metric QPS, and behavior Reject or TokenBucket.
+	// bound. Needs a Unit, metric QPS, and behavior Reject or TokenBucket; not with Cluster.
 	MaxOverdraft float64 `yaml:"maxOverdraft,omitempty"`
 	// Origin selects the callers: "default" (or empty) means all of them together, a name means that
 	// caller, "other" means every caller that no rule of the resource names, each separately.

@@ -1,9 +1,11 @@
 package flow
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/family"
 )
 
 // Shared reports whether a cluster shares the limit of the rule.
@@ -37,6 +39,10 @@ func (r Rule) checkSharedNumbers() error {
 	switch {
 	case !r.Shared():
 		return nil
+	case r.Unit != "" && r.windowed():
+		return cmp.Or(r.Cluster.CheckWindow(r.shape(), 0), family.CheckSharedUnits(r.Threshold))
+	case r.Unit != "":
+		return family.CheckSharedUnits(r.Threshold)
 	case r.Metric == Concurrency:
 		return r.Cluster.CheckThreshold(r.Threshold)
 	case r.Behavior == Throttle:

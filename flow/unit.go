@@ -32,8 +32,8 @@ func (r Rule) checkUnit() error {
 		return spec.BadField("maxReserve", "has no meaning for behavior %s, whose calls wait for what they reserve: remove it, or set behavior to reject or tokenBucket", r.Behavior)
 	case r.MaxOverdraft != 0 && (r.Metric == Concurrency || r.Behavior.queues()):
 		return spec.BadField("maxOverdraft", "has no meaning for metric concurrency and behavior throttle: remove it, or set behavior to reject or tokenBucket")
-	case r.Shared():
-		return spec.BadField("unit", "has no meaning for cluster, whose members share calls: remove unit or cluster")
+	case r.MaxOverdraft != 0 && r.Shared():
+		return spec.BadField("maxOverdraft", "has no meaning for cluster: no member knows what all of them are charged; remove maxOverdraft or cluster")
 	}
 	return nil
 }
@@ -140,6 +140,7 @@ type costs struct {
 	of      *checker
 	holding []*controller
 	shadows []*controller
+	shared  family.SharedRules
 }
 
 // newCosts returns nil if no rule has a unit.
@@ -150,11 +151,19 @@ func newCosts(rs *checker) engine.Coster {
 		holding: slices.DeleteFunc(slices.Clone(rs.takers), calls),
 		shadows: slices.DeleteFunc(slices.Clone(rs.Shadows), calls),
 	}
-	if len(x.holding)+len(x.shadows) == 0 {
+	for _, c := range rs.sharing {
+		if !calls(c) {
+			x.shared = append(x.shared, &sharer{c.enforcer.(*leased), rs})
+		}
+	}
+	if len(x.holding)+len(x.shadows)+len(x.shared) == 0 {
 		return nil
 	}
 	return x
 }
+
+// Shares returns the rules with a unit whose limits a cluster shares, or nil.
+func (x *costs) Shares() engine.Sharer { return x.shared.Sharer() }
 
 // Costs returns the rules with a unit, or nil.
 func (rs *checker) Costs() engine.Coster { return rs.costs }

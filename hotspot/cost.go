@@ -151,6 +151,9 @@ func newCosts(rs *checker) engine.Coster {
 // Costs returns the rules with a unit, or nil.
 func (rs *checker) Costs() engine.Coster { return rs.costs }
 
+// Shares returns nil: rules with a unit are not shared.
+func (x *costs) Shares() engine.Sharer { return nil }
+
 // AskCost returns the first refusal.
 func (x *costs) AskCost(inv *engine.Invocation) engine.Verdict { return ask(x.holding, inv) }
 

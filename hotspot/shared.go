@@ -117,11 +117,11 @@ func (c *controller) newLeaseLocked(x *cell, q *quota) *valueLease {
 	l := &valueLease{cell: x, rule: c}
 	switch {
 	case r.Metric == Concurrency:
-		l.Shared = family.NewSharedSemaphore(m, key, sharing.SemaphoreConfig{Threshold: q.limit, Rule: r.Cluster, Value: true}, says)
+		l.Shared = family.NewSharedSemaphore(m, key, "", sharing.SemaphoreConfig{Threshold: q.limit, Rule: r.Cluster, Value: true}, says)
 	case r.Behavior == Throttle && !q.none:
-		l.Shared = family.NewSharedThrottle(m, key, sharing.ThrottleConfig{Interval: r.Interval, Threshold: q.limit, Rule: r.Cluster, Value: true}, r.MaxWait, says)
+		l.Shared = family.NewSharedThrottle(m, key, "", sharing.ThrottleConfig{Interval: r.Interval, Threshold: q.limit, Rule: r.Cluster, Value: true}, r.MaxWait, says)
 	default:
-		l.Shared = family.NewSharedWindow(m, key, sharing.WindowConfig{Shape: r.shape(), Threshold: q.limit, Rule: r.Cluster, Value: true}, false, says)
+		l.Shared = family.NewSharedWindow(m, key, "", sharing.WindowConfig{Shape: r.shape(), Threshold: q.limit, Rule: r.Cluster, Value: true}, false, says)
 	}
 	return l
 }
@@ -196,5 +196,5 @@ func (c *controller) retrySharedLocked(x *cell, now int64) (wait time.Duration, 
 	if x == nil || x.lease == nil {
 		return 0, c.rule.Metric == QPS
 	}
-	return x.lease.RetryAfter(now)
+	return x.lease.RetryAfter(now, 1)
 }

@@ -102,7 +102,7 @@ func (c *controller) join(inv *engine.Invocation, revision uint64) bool {
 // units, exits, or would have been refused; a refusal is only noticed when the next call arrives.
 func (c *controller) shadow(inv *engine.Invocation, revision uint64) {
 	if c.lease != nil {
-		family.Rehearse(inv, c.record, c.SharedLimit)
+		family.Rehearse(inv, c.record, "", c.SharedLimit)
 		return
 	}
 	g := c.resource.NeedSemaphore(c.owner)

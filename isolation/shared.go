@@ -30,7 +30,7 @@ func (r Rule) checkShared() error {
 func (c *controller) share(m *sharing.Member) {
 	key := m.Key("isolation", c.rule.ID, c.resource.Name(), c.rule.Mode.String())
 	limit := sharing.SemaphoreConfig{Threshold: float64(c.rule.Threshold), Rule: c.rule.Cluster}
-	c.lease = family.NewSharedSemaphore(m, key, limit, c.refusal)
+	c.lease = family.NewSharedSemaphore(m, key, "", limit, c.refusal)
 }
 
 // Shares returns the rules whose permits a cluster shares, or nil if there are none.

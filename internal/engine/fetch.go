@@ -47,6 +47,7 @@ type Want struct {
 	Holder  Holder
 	By      *core.BlockError
 	Timeout time.Duration
+	Unit    string // kind of the units, see [Invocation.SettleBy]; empty for calls
 	// UntilExit is true if the call holds the units until it exits, Fleeting if they are valid for
 	// a short time only: a call that waits longer for something else must not keep them while it
 	// waits.
@@ -209,6 +210,9 @@ func (inv *Invocation) hold(w *Want) {
 	r := inv.reserve(w.Units, w.Token, int64(max(0, w.Wait)), w.UntilExit)
 	r.Holder, r.kind, r.fleeting = w.Holder, byLease, w.Fleeting
 	inv.holdsFleeting = inv.holdsFleeting || w.Fleeting
+	if w.Unit != "" {
+		inv.SettleBy(w.Unit)
+	}
 }
 
 // handBack gives back, before the call waits that long or for a permit, units that expire earlier.

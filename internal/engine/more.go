@@ -15,6 +15,9 @@ type Coster interface {
 	AskCost(*Invocation) Verdict
 	TakeCost(*Invocation) Verdict
 	ShadowCost(*Invocation)
+	// Shares returns the rules with shared limits, or nil if there are none. They are asked, and
+	// take, after the others.
+	Shares() Sharer
 }
 
 // More asks for n units more of a kind. See api.Admitted.
@@ -126,26 +129,27 @@ func (inv *Invocation) rebindMore() {
 }
 
 // decideMore asks the rules with the unit, then takes, and waits if they make it wait. It returns the
-// refusal, and the error of the context that ended the wait.
+// refusal, and the error of the context that ended the wait. Units of shared limits are fetched as
+// for a call, but kept through a wait: they were granted by the time of the decision.
 func (inv *Invocation) decideMore() (by *core.BlockError, cause error) {
-	var longest Verdict
-	for _, c := range inv.bound.costers {
-		v := c.AskCost(inv)
-		if v.Block != nil {
-			return v.Block, nil
-		}
-		longest.longest(v)
+	longest, by, cause := inv.verdictsOnMore(Coster.AskCost, Checker.Ask)
+	if by != nil {
+		return by, cause
 	}
 	if longest.Wait > 0 && !inv.inTime(longest.Wait) {
 		return inv.named(longest.By), inv.ctx.Err()
 	}
-	longest = Verdict{}
-	for _, c := range inv.bound.costers {
-		v := c.TakeCost(inv)
-		if v.Block != nil {
-			return v.Block, nil
+	if longest, by, cause = inv.verdictsOnMore(Coster.TakeCost, Checker.Take); by != nil {
+		return by, cause
+	}
+	if inv.later {
+		inv.later = false
+		for _, s := range inv.bound.costSharers {
+			s.Wants(inv)
 		}
-		longest.longest(v)
+		if by, cause = inv.fetchMore(&longest); by != nil {
+			return by, cause
+		}
 	}
 	for _, c := range inv.bound.costers {
 		c.ShadowCost(inv)
@@ -161,6 +165,38 @@ func (inv *Invocation) decideMore() (by *core.BlockError, cause error) {
 		inv.runTurns()
 	}
 	return nil, nil
+}
+
+// verdictsOnMore returns the longest wait, or the first refusal. It fetches the units that are missing
+// by then.
+func (inv *Invocation) verdictsOnMore(say func(Coster, *Invocation) Verdict, sayShared func(Checker, *Invocation) Verdict) (longest Verdict, by *core.BlockError, cause error) {
+	for _, c := range inv.bound.costers {
+		v := say(c, inv)
+		if v.Block != nil {
+			return longest, v.Block, nil
+		}
+		longest.longest(v)
+	}
+	for _, s := range inv.bound.costSharers {
+		v := sayShared(s, inv)
+		if v.Block == nil {
+			longest.longest(v)
+		} else if !v.NeedsMore() {
+			return longest, v.Block, nil
+		}
+	}
+	by, cause = inv.fetchMore(&longest)
+	return longest, by, cause
+}
+
+// fetchMore fetches what the invocation wants, if anything.
+func (inv *Invocation) fetchMore(longest *Verdict) (by *core.BlockError, cause error) {
+	if !inv.wantsSome() {
+		return nil, nil
+	}
+	v, by, cause := inv.fetch(inv.ctx)
+	longest.longest(v)
+	return by, cause
 }
 
 // join passes the reservations of m to the call of the entry. Turns stay behind: they are over.
@@ -211,7 +247,7 @@ func (e Entry) join(m *Invocation) error {
 // joins reports whether the units of a grant go back to the very place from which an earlier one of
 // the same holder came. A token means something only to whoever gave it.
 func (r *Reservation) joins(before *Reservation) bool {
-	return r.semaphore != nil || before.Token == r.Token && (r.window != nil || before.Holder == r.Holder)
+	return r.semaphore != nil || r.UntilExit || before.Token == r.Token && (r.window != nil || before.Holder == r.Holder)
 }
 
 // costersOf returns the checkers that have rules with a unit.

@@ -38,14 +38,15 @@ type binding struct {
 	held     []kept
 	known    uint64 // revision up to whose expressions the name has been matched
 
-	rules      [kinds]Checker  // of the families
-	checkers   []Checker       // checkers of the chain that decide on calls here, in order
-	recheckers []Rechecker     // checkers that are asked again after a wait
-	shadows    []ShadowChecker // checkers with rules in shadow mode
-	sharers    []sharer        // the last of the checkers: may have to fetch units
-	costers    []Coster        // checkers that have rules with a unit
-	direct     bool            // each can take without being asked: see Invocation.direct
-	asksFirst  bool            // as there are several, they are asked for a while after a rejection
+	rules       [kinds]Checker  // of the families
+	checkers    []Checker       // checkers of the chain that decide on calls here, in order
+	recheckers  []Rechecker     // checkers that are asked again after a wait
+	shadows     []ShadowChecker // checkers with rules in shadow mode
+	sharers     []sharer        // the last of the checkers: may have to fetch units
+	costers     []Coster        // checkers that have rules with a unit
+	costSharers []Sharer        // those of their rules that have shared limits
+	direct      bool            // each can take without being asked: see Invocation.direct
+	asksFirst   bool            // as there are several, they are asked for a while after a rejection
 }
 
 // kept is a family's state at a resource.
@@ -106,6 +107,11 @@ func (c *Chain) bind(b *binding) *binding {
 	}
 	b.asksFirst = b.direct && len(b.checkers) > 1
 	b.costers = costersOf(b.checkers, b.shadows)
+	for _, c := range b.costers {
+		if s := c.Shares(); s != nil {
+			b.costSharers = append(b.costSharers, s)
+		}
+	}
 	return b
 }
 

@@ -1,6 +1,7 @@
 package family
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -51,8 +52,8 @@ type Shared interface {
 	// Want records that a call that has taken, and perhaps waited, wants n units, unless it still
 	// holds them.
 	Want(inv *engine.Invocation, n int64)
-	// RetryAfter returns the time from now until one unit may fit, or false if that can't be known.
-	RetryAfter(now int64) (time.Duration, bool)
+	// RetryAfter returns the time from now until n units may fit, or false if that can't be known.
+	RetryAfter(now, n int64) (time.Duration, bool)
 	// Explain returns Ask's verdict with its measure, and leaves no trace.
 	Explain(inv *engine.Invocation, n int64, j *core.Judgement) core.Measure
 
@@ -68,6 +69,52 @@ type Shared interface {
 	need(inv *engine.Invocation, n int64) (*sharing.Member, sharing.Need)
 
 	stats() sharing.Stats
+}
+
+// MaxSharedUnits is the maximum threshold of a shared rule with a unit.
+const MaxSharedUnits = 1_000_000_000_000
+
+// CheckSharedUnits returns an error if members can't share a limit of units, as a [spec.FieldError].
+func CheckSharedUnits(threshold float64) error {
+	if threshold > MaxSharedUnits {
+		return spec.BadField("threshold", "is %v, but in a cluster must be at most %d: use a lower one, or count in larger units", threshold, MaxSharedUnits)
+	}
+	return nil
+}
+
+// sharedUnit is the unit of a shared rule, empty for calls.
+type sharedUnit string
+
+// name returns the unit's name in measures.
+func (u sharedUnit) name() string { return cmp.Or(string(u), "units") }
+
+// settles makes the call's latest reservation one to be settled, for a rule with a unit.
+func (u sharedUnit) settles(inv *engine.Invocation) {
+	if u != "" {
+		inv.SettleBy(string(u))
+	}
+}
+
+// refusal returns the rejection of n units: for a rule with a unit, one that knows how long these
+// will take.
+func (u sharedUnit) refusal(inv *engine.Invocation, by *core.BlockError, l Shared, n int64) *core.BlockError {
+	if u == "" {
+		return by
+	}
+	return engine.Needing(by, &sharedNeed{by.Refuser(), inv.Engine(), l, n})
+}
+
+// sharedNeed is a number of units that a shared limit rejected.
+type sharedNeed struct {
+	core.Refuser
+	engine *engine.Engine
+	limit  Shared
+	n      int64
+}
+
+// RetryAfter returns the time until the units may fit, if known.
+func (x *sharedNeed) RetryAfter() (wait time.Duration, known bool) {
+	return x.limit.RetryAfter(x.engine.Now(), x.n)
 }
 
 // must panics on an error, which validated arguments can't cause.

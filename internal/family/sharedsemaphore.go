@@ -11,15 +11,16 @@ import (
 // sharedSemaphore limits the units in flight of calls of all members.
 type sharedSemaphore struct {
 	fetcher   fetcher
+	unit      sharedUnit
 	semaphore *sharing.Semaphore
 	refusal   *core.BlockError
 	away      string // explanation while the store is away
 }
 
-// NewSharedSemaphore returns the semaphore of a key, which rejects calls with refusal. Its rule has
-// been validated; see cluster.Rule.
-func NewSharedSemaphore(m *sharing.Member, key string, c sharing.SemaphoreConfig, refusal *core.BlockError) Shared {
-	return &sharedSemaphore{fetcher{m}, must(m.Semaphore(key, c)), refusal, storeAway[c.OnFailure]}
+// NewSharedSemaphore returns the semaphore of a key, which rejects calls with refusal. The unit is
+// empty for calls. Its rule has been validated; see cluster.Rule.
+func NewSharedSemaphore(m *sharing.Member, key, unit string, c sharing.SemaphoreConfig, refusal *core.BlockError) Shared {
+	return &sharedSemaphore{fetcher{m}, sharedUnit(unit), must(m.Semaphore(key, c)), refusal, storeAway[c.OnFailure]}
 }
 
 func (s *sharedSemaphore) Ask(inv *engine.Invocation, n int64) engine.Verdict {
@@ -53,6 +54,7 @@ func (s *sharedSemaphore) Take(inv *engine.Invocation, n int64) engine.Verdict {
 
 func (s *sharedSemaphore) reserve(inv *engine.Invocation, n int64) {
 	inv.Reserve(engine.Reservation{Holder: s, Units: n, Token: int64(inv.Lane()), UntilExit: true})
+	s.unit.settles(inv)
 }
 
 func (s *sharedSemaphore) Want(inv *engine.Invocation, n int64) {
@@ -85,11 +87,31 @@ func (s *sharedSemaphore) GiveBack(r *engine.Reservation, _ int64) {
 	s.semaphore.Release(uint32(r.Token), r.Units)
 }
 
+// Refund gives back units that the call doesn't need; it gives back the others when it exits.
+func (s *sharedSemaphore) Refund(r *engine.Reservation, n, _ int64) {
+	s.semaphore.Release(uint32(r.Token), n)
+	r.Units -= n
+}
+
+// Charge makes the call hold units that it uses beyond its reservation.
+func (s *sharedSemaphore) Charge(r *engine.Reservation, n, now int64) (forgiven int64) {
+	if !s.semaphore.Charge(now, n) {
+		return n
+	}
+	r.Units += n
+	return 0
+}
+
+// Counts returns what the reservations of all versions of the rule have in common.
+func (s *sharedSemaphore) Counts() any { return s.semaphore }
+
 // RetryAfter is not known: it depends on calls that exit.
-func (s *sharedSemaphore) RetryAfter(int64) (time.Duration, bool) { return 0, false }
+func (s *sharedSemaphore) RetryAfter(int64, int64) (time.Duration, bool) { return 0, false }
 
 func (s *sharedSemaphore) want(n int64) engine.Want {
-	return engine.Want{Limit: s.semaphore, Units: n, Holder: s, By: s.refusal, Timeout: s.semaphore.Timeout(), UntilExit: true}
+	return engine.Want{
+		Limit: s.semaphore, Units: n, Holder: s, By: s.refusal, Timeout: s.semaphore.Timeout(), UntilExit: true, Unit: string(s.unit),
+	}
 }
 
 func (s *sharedSemaphore) Explain(inv *engine.Invocation, n int64, j *core.Judgement) core.Measure {
@@ -106,9 +128,9 @@ func (s *sharedSemaphore) Explain(inv *engine.Invocation, n int64, j *core.Judge
 }
 
 func (s *sharedSemaphore) Measure(int64) core.Measure {
-	of := "units in flight, held by all members"
+	of := s.unit.name() + " in flight, held by all members"
 	if s.semaphore.Stats().Unreachable {
-		of = "units in flight, of this member"
+		of = s.unit.name() + " in flight, of this member"
 	}
 	held, limit := s.semaphore.Held()
 	return core.Measure{Of: of, Measured: float64(held), Limit: float64(limit)}

@@ -8,8 +8,8 @@ import (
 // Rehearse makes a rule in shadow mode take from its limits the units that it would take if it were
 // enforced, and counts a call that it would reject in record. No call waits for that: a call
 // without enough units runs while they are fetched, and is counted when the store has replied.
-// limit is the rule's; see [SharedRule].
-func Rehearse(inv *engine.Invocation, record *engine.Record, limit func(*engine.Invocation, int) (Shared, int64)) {
+// limit is the rule's, see [SharedRule]; unit is empty for calls.
+func Rehearse(inv *engine.Invocation, record *engine.Record, unit string, limit func(*engine.Invocation, int) (Shared, int64)) {
 	refused, before := &record.ShadowBlocked, inv.Reservations()
 	short := false
 	for i := 0; ; i++ {
@@ -55,7 +55,9 @@ func Rehearse(inv *engine.Invocation, record *engine.Record, limit func(*engine.
 		member, need = l.need(inv, n)
 		needs = append(needs, need)
 	}
-	inv.Reserve(engine.Reservation{Holder: late{member.FetchShadow(needs, inv.Lane(), refused)}})
+	units := needs[0].Units
+	inv.Reserve(engine.Reservation{Holder: late{member.FetchShadow(needs, inv.Lane(), refused)}, Units: units})
+	sharedUnit(unit).settles(inv)
 }
 
 // late is a fetch that may still succeed after the call has begun to run.
@@ -63,3 +65,15 @@ type late struct{ *sharing.Late }
 
 // GiveBack is for a call that does not run after all.
 func (l late) GiveBack(*engine.Reservation, int64) { l.Abandon() }
+
+// Refund gives back units that the call didn't use, once it has got them.
+func (l late) Refund(_ *engine.Reservation, n, _ int64) { l.Settle(-n) }
+
+// Charge counts units that the call used beyond its reservation, once it has got that.
+func (l late) Charge(_ *engine.Reservation, n, _ int64) (forgiven int64) {
+	l.Settle(n)
+	return 0
+}
+
+// Counts returns what the reservations of one limit have in common.
+func (l late) Counts() any { return l.First() }

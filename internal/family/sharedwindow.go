@@ -11,6 +11,7 @@ import (
 // sharedWindow is a window that members share.
 type sharedWindow struct {
 	fetcher  fetcher
+	unit     sharedUnit
 	window   *sharing.Window
 	refusal  *core.BlockError
 	interval time.Duration
@@ -19,9 +20,10 @@ type sharedWindow struct {
 }
 
 // NewSharedWindow returns the window of a key, which rejects calls with refusal. If it may borrow,
-// prioritized calls wait for a later bucket. Its rule has been validated; see cluster.Rule.
-func NewSharedWindow(m *sharing.Member, key string, c sharing.WindowConfig, borrows bool, refusal *core.BlockError) Shared {
-	return &sharedWindow{fetcher{m}, must(m.Window(key, c)), refusal, c.Shape.Interval, storeAway[c.OnFailure], borrows}
+// prioritized calls wait for a later bucket. The unit is empty for calls. Its rule has been
+// validated; see cluster.Rule.
+func NewSharedWindow(m *sharing.Member, key, unit string, c sharing.WindowConfig, borrows bool, refusal *core.BlockError) Shared {
+	return &sharedWindow{fetcher{m}, sharedUnit(unit), must(m.Window(key, c)), refusal, c.Shape.Interval, storeAway[c.OnFailure], borrows}
 }
 
 func (w *sharedWindow) Ask(inv *engine.Invocation, n int64) engine.Verdict {
@@ -34,9 +36,9 @@ func (w *sharedWindow) Ask(inv *engine.Invocation, n int64) engine.Verdict {
 	}
 	patience := w.patience(inv)
 	if a == sharing.Refuses && patience == 0 {
-		return engine.Verdict{Block: w.refusal}
+		return engine.Verdict{Block: w.unit.refusal(inv, w.refusal, w, n)}
 	}
-	return inv.Want(w.fetcher, w.want(n, patience))
+	return inv.Want(w.fetcher, w.want(inv, n, patience))
 }
 
 // Take takes units. A call that waits fetches units later, too.
@@ -47,10 +49,11 @@ func (w *sharedWindow) Take(inv *engine.Invocation, n int64) engine.Verdict {
 	if !inv.Waits() {
 		if token, ok := w.window.TryAdd(inv.Lane(), inv.Now(), n); ok {
 			inv.ReserveLeased(w, n, token)
+			w.unit.settles(inv)
 			return engine.Verdict{}
 		}
 		if w.patience(inv) == 0 && w.refuses(inv.Now(), n) {
-			return engine.Verdict{Block: w.refusal}
+			return engine.Verdict{Block: w.unit.refusal(inv, w.refusal, w, n)}
 		}
 	}
 	inv.WantLater()
@@ -64,7 +67,7 @@ func (w *sharedWindow) Want(inv *engine.Invocation, n int64) {
 		}
 		inv.HandBack(r)
 	}
-	inv.Want(w.fetcher, w.want(n, w.patience(inv)))
+	inv.Want(w.fetcher, w.want(inv, n, w.patience(inv)))
 }
 
 func (w *sharedWindow) askShadow(inv *engine.Invocation, n int64) sharing.Answer {
@@ -78,6 +81,7 @@ func (w *sharedWindow) askShadow(inv *engine.Invocation, n int64) sharing.Answer
 func (w *sharedWindow) takeShadow(inv *engine.Invocation, n int64) sharing.Answer {
 	if token, ok := w.window.TryAdd(inv.Lane(), inv.Now(), n); ok {
 		inv.ReserveUnits(w, n, token)
+		w.unit.settles(inv)
 		return sharing.Fits
 	}
 	return sharing.NeedsMore
@@ -96,8 +100,20 @@ func (w *sharedWindow) refuses(now, n int64) bool {
 // GiveBack gives back the units of a call that took them but won't run.
 func (w *sharedWindow) GiveBack(r *engine.Reservation, _ int64) { w.window.Cancel(r.Token, r.Units) }
 
-func (w *sharedWindow) RetryAfter(now int64) (time.Duration, bool) {
-	return w.window.RetryAfter(now, 1)
+// Refund gives back units that a call didn't use.
+func (w *sharedWindow) Refund(r *engine.Reservation, n, _ int64) { w.window.Cancel(r.Token, n) }
+
+// Charge counts units that a call used beyond its reservation.
+func (w *sharedWindow) Charge(_ *engine.Reservation, n, now int64) (forgiven int64) {
+	w.window.Charge(now, n)
+	return 0
+}
+
+// Counts returns what the reservations of all versions of the rule have in common.
+func (w *sharedWindow) Counts() any { return w.window }
+
+func (w *sharedWindow) RetryAfter(now, n int64) (time.Duration, bool) {
+	return w.window.RetryAfter(now, n)
 }
 
 // patience is the bound on a call's wait for a later bucket: above 0 for a prioritized call, once.
@@ -115,9 +131,10 @@ func (w *sharedWindow) waits(wait time.Duration) engine.Verdict {
 	return engine.Verdict{Wait: wait, By: w.refusal, Borrowed: true}
 }
 
-func (w *sharedWindow) want(n int64, patience time.Duration) engine.Want {
+func (w *sharedWindow) want(inv *engine.Invocation, n int64, patience time.Duration) engine.Want {
 	return engine.Want{
-		Limit: w.window, Units: n, MaxWait: patience, Holder: w, By: w.refusal, Timeout: w.window.Timeout(), Fleeting: true,
+		Limit: w.window, Units: n, MaxWait: patience, Holder: w, By: w.unit.refusal(inv, w.refusal, w, n),
+		Timeout: w.window.Timeout(), Fleeting: true, Unit: string(w.unit),
 	}
 }
 
@@ -138,10 +155,10 @@ func (w *sharedWindow) Explain(inv *engine.Invocation, n int64, j *core.Judgemen
 
 func (w *sharedWindow) Measure(now int64) core.Measure {
 	if used, share, interval, ok := w.window.LocalShare(now); ok {
-		return engine.MeasureUnits("units in "+interval.String()+", of this member", used, share)
+		return engine.MeasureUnits(w.unit.name()+" in "+interval.String()+", of this member", used, share)
 	}
 	f := w.window.Stats()
-	return core.Measure{Of: "units in " + w.interval.String() + ", on a lease", Measured: float64(f.Leased), Limit: float64(f.Limit), AtHand: true}
+	return core.Measure{Of: w.unit.name() + " in " + w.interval.String() + ", on a lease", Measured: float64(f.Leased), Limit: float64(f.Limit), AtHand: true}
 }
 
 func (w *sharedWindow) Idle(now int64) bool { return w.window.Idle(now) }

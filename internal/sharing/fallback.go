@@ -23,12 +23,20 @@ type fallback struct {
 	local  *stat.Window // made when needed, even if only to look
 	share  share
 	leased [2]leasedLot // lots that may still be spent
+	spent  []spentUnits // that local counts, and that may come back
 }
 
 // leasedLot is a lot whose units count in the local window.
 type leasedLot struct {
 	lot     uint32 // the lot's number, 0 for none
 	receipt stat.Receipt
+}
+
+// spentUnits are units of lots that have ended, as local counts them.
+type spentUnits struct {
+	bucket  int64 // of the store
+	receipt stat.Receipt
+	units   int64
 }
 
 // share is a part of a limit: units per number of intervals.
@@ -65,14 +73,15 @@ func (f *fallback) begin(now int64, part share, shape stat.Shape, admitted accou
 	}
 	if f.local != nil {
 		own.SeedFrom(f.local, now)
-		f.leased = [2]leasedLot{} // in buckets of the previous window
+		f.leased, f.spent = [2]leasedLot{}, nil // in buckets of the previous window
 	} else {
 		if part.intervals > 1 && len(admitted) == 0 { // not all members start with their unit
 			at := now - rand(int64(shape.Interval))
 			own.AddAt(0, at, at, 1)
 		}
 		for _, e := range admitted {
-			own.AddAt(0, min(e.at, now), min(e.at, now), e.units())
+			n := e.units()
+			f.spent = append(f.spent, spentUnits{e.bucket, own.AddAt(0, min(e.at, now), min(e.at, now), n), n})
 		}
 		for i, l := range lots {
 			if l != nil { // may be spent until it ends
@@ -88,8 +97,28 @@ func (f *fallback) ended(l *lot, unspent int64) {
 	for i := range f.leased {
 		if at := &f.leased[i]; at.lot != 0 && at.lot == l.number {
 			f.local.Cancel(at.receipt, unspent)
+			f.spent = append(f.spent, spentUnits{l.bucket, at.receipt, l.granted - unspent})
 			at.lot = 0
 		}
+	}
+}
+
+// giveBack gives back n units of a lot that has ended, if local counts them.
+func (f *fallback) giveBack(bucket, n int64) {
+	for i := range f.spent {
+		if s := &f.spent[i]; s.bucket == bucket {
+			back := min(n, s.units)
+			f.local.Cancel(s.receipt, back)
+			s.units -= back
+			n -= back
+		}
+	}
+}
+
+// charge counts n units in the local window, if there is one, whatever its limit.
+func (f *fallback) charge(now, n int64) {
+	if f.local != nil {
+		f.local.AddAt(0, now, now, n)
 	}
 }
 

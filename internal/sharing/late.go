@@ -20,7 +20,8 @@ type Late struct {
 	waiters []waiter
 	group   group
 	expiry  task
-	state   atomic.Int32 // undecided, decided or abandoned
+	state   atomic.Int32 // undecided, settled, decided or abandoned
+	over    int64        // units of each need beyond its own that the call has used; once settled
 
 	lane    uint32
 	refused *stat.Tally
@@ -28,6 +29,7 @@ type Late struct {
 
 const (
 	undecided int32 = iota
+	settled         // undecided, but what the call has used is known
 	decided
 	abandoned
 )
@@ -78,14 +80,43 @@ func (l *Late) settle() {
 	l.m.late.Add(-1)
 	l.m.unplan(&l.expiry)
 	some, all := l.got()
-	if l.state.CompareAndSwap(undecided, decided) {
+	switch {
+	case l.state.CompareAndSwap(undecided, decided):
 		if all {
 			return
 		}
 		l.refused.Add(l.lane, 1)
+	case l.state.CompareAndSwap(settled, decided):
+		if !all {
+			l.refused.Add(l.lane, 1)
+		}
 	}
 	if some {
 		l.m.owe(l)
+	}
+}
+
+// Settle replaces the units that the call reserved of each limit by those that it has used: over more,
+// or fewer if it is negative. If the call is undecided, that waits until it has got them. Call it at
+// most once, instead of Abandon, and without a lock.
+func (l *Late) Settle(over int64) {
+	l.over = over
+	if l.state.CompareAndSwap(undecided, settled) {
+		return
+	}
+	if _, all := l.got(); all {
+		l.settleNeeds()
+	}
+}
+
+// First returns the first limit.
+func (l *Late) First() Limit { return l.needs[0].Limit }
+
+// settleNeeds settles the granted units.
+func (l *Late) settleNeeds() {
+	for i := range l.needs {
+		n := &l.needs[i]
+		n.Limit.settle(n, l.m.clock.Now(), l.over)
 	}
 }
 
@@ -114,7 +145,11 @@ func (m *Member) payBack() (some bool) {
 	m.owed = nil
 	m.mu.Unlock()
 	for _, l := range owed {
-		l.handBack()
+		if _, all := l.got(); all && l.state.Load() == decided {
+			l.settleNeeds()
+		} else {
+			l.handBack()
+		}
 	}
 	return len(owed) > 0
 }

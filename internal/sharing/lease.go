@@ -174,6 +174,21 @@ func (l *lease) draw(now, n int64) (number uint32, ranLow, ok bool) {
 	return number, ranLow, ok
 }
 
+// drain takes up to n units from the word and all lanes, and returns how many.
+func (l *lease) drain(now, n int64) (taken int64) {
+	if now >= l.end.Load() {
+		return 0
+	}
+	l.collect()
+	for {
+		word := l.word.Load()
+		taken = min(n, unitsOf(word))
+		if l.word.CompareAndSwap(word, word-uint64(taken)) {
+			return taken
+		}
+	}
+}
+
 // lend moves a part of the units to a lane that has fewer than n, if there are lanes, and reports
 // whether few remain.
 func (l *lease) lend(lane uint32, now, n int64) (ranLow bool) {

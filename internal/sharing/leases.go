@@ -71,15 +71,15 @@ func (o leftover) close() leftover {
 }
 
 // grant adds l, granted at now, to the lease of its bucket, or makes it that lease; the one it
-// replaces is over. A borrowed lot is in no lease: the borrowing call owns its units.
+// replaces is over. An owned lot is in no lease: a call owns its units.
 func (s *leases) grant(l lot, now int64) (in *lot, over leftover) {
 	n := l.granted
 	in = s.lots.like(l, now)
-	if in != nil && (l.borrowed || in.number == s.cur || in.number == s.next) {
+	if in != nil && (l.owned || in.number == s.cur || in.number == s.next) {
 		in.starts, in.ends = max(in.starts, l.starts), max(in.ends, l.ends)
 	} else {
 		switch {
-		case l.borrowed:
+		case l.owned:
 		case l.starts > now:
 			over = s.closeNext()
 		default:
@@ -94,7 +94,7 @@ func (s *leases) grant(l lot, now int64) (in *lot, over leftover) {
 	}
 	in.granted += n
 	switch {
-	case in.borrowed:
+	case in.owned:
 	case in.starts > now:
 		s.next = in.number
 		s.nextLeft += n
@@ -107,21 +107,21 @@ func (s *leases) grant(l lot, now int64) (in *lot, over leftover) {
 	return in, over
 }
 
-// giveBack returns n units to the lot that they were taken from. It returns the lot if it is in no
-// lease. It returns nil if it is in one, or if the lot is forgotten or of another epoch, whose
-// units the store no longer counts.
-func (s *leases) giveBack(number uint32, n, epoch int64) (over *lot) {
-	l := s.lots.find(number)
+// giveBack returns n units to the lot that they were taken from, if that is in a lease. If it is
+// not, giveBack returns the bucket that the units go back to; over is false if they no longer count
+// there, or if the lot is of another epoch, whose units the store has forgotten.
+func (s *leases) giveBack(number uint32, n, epoch int64) (bucket int64, over bool) {
+	o, ok := s.lots.origin(number)
 	switch {
-	case l == nil || l.epoch != epoch:
-		return nil
+	case !ok || o.epoch != epoch:
+		return 0, false
 	case number == s.cur && s.lease.giveBack(number, n):
-		return nil
+		return 0, false
 	case number == s.next:
 		s.nextLeft += n
-		return nil
+		return 0, false
 	}
-	return l
+	return o.bucket, true
 }
 
 // holds reports whether units of a lot may be spent at now.

@@ -15,7 +15,7 @@ func TestLeaseThatEndsKeepsItsBucket(t *testing.T) {
 	l := lot{bucket: bucket, epoch: 1, ends: second, granted: 10}
 	s.grant(l, 0)
 	for i := range int64(len(s.lots.ring) - 1) {
-		s.grant(lot{bucket: bucket + 1 + i, epoch: 1, ends: 2 * second, granted: 1, borrowed: true}, 0)
+		s.grant(lot{bucket: bucket + 1 + i, epoch: 1, ends: 2 * second, granted: 1, owned: true}, 0)
 	}
 	l.bucket++
 	_, over := s.grant(l, 1)

@@ -19,6 +19,9 @@ type Limit interface {
 	expire(w *waiter, now int64)
 	// giveBack returns the units that a call was granted.
 	giveBack(n *Need)
+	// settle charges units that a call has used beyond a granted need, or returns some if over is
+	// negative.
+	settle(n *Need, now, over int64)
 }
 
 // Answer is the reply of a limit to a call.
@@ -120,6 +123,16 @@ func (m *Member) latest(name string, w *Window) (old *Window) {
 		}
 	})
 	return old
+}
+
+// latestOf returns the latest window of a name, or nil.
+func (m *Member) latestOf(name string) *Window {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if h, ok := m.shapes[name]; ok {
+		return h.p.Value()
+	}
+	return nil
 }
 
 // each calls f for every limit.

@@ -1,6 +1,7 @@
 package sharing
 
 import (
+	"sort"
 	"time"
 
 	"github.com/penstock-go/penstock/cluster/store"
@@ -14,14 +15,23 @@ type lot struct {
 	starts, ends int64
 	granted      int64
 	measured     int64 // spent units that the demand has counted
-	borrowed     bool  // for waiting calls, not for the lease
+	owned        bool  // for a waiting call, not for the lease
 	closed       bool  // its unspent units have gone back
 }
 
-// lots keeps the latest lots, so that a unit returns to the lot it was taken from.
+// lots keeps the latest lots, so that a unit returns to the lot it was taken from. It knows longer
+// where the units of a lot are counted: as long as they count.
 type lots struct {
-	ring []lot
-	last uint32
+	ring    []lot
+	last    uint32
+	origins []origin // in the order of first
+}
+
+// origin is where the store counts the units of lots: those from number first to that of the next
+// origin.
+type origin struct {
+	first         uint32
+	bucket, epoch int64
 }
 
 // newLots returns room for the lots of several consecutive buckets, each possibly borrowed from.
@@ -35,13 +45,13 @@ func (l *lots) find(number uint32) *lot {
 	return nil
 }
 
-// like returns a lot with the same bucket, epoch and borrowed flag as x that is neither over nor
-// closed; nil if there is none.
+// like returns a lot with the same bucket, epoch and owned flag as x that is neither over nor closed,
+// and has room for x in a lease; nil if there is none.
 func (l *lots) like(x lot, now int64) *lot {
 	for i := range l.ring {
 		at := &l.ring[i]
-		same := at.bucket == x.bucket && at.epoch == x.epoch && at.borrowed == x.borrowed
-		if at.number != 0 && same && !at.closed && at.ends > now {
+		same := at.bucket == x.bucket && at.epoch == x.epoch && at.owned == x.owned
+		if at.number != 0 && same && !at.closed && at.ends > now && (x.owned || at.granted <= mostUnits-x.granted) {
 			return at
 		}
 	}
@@ -65,9 +75,40 @@ func (l *lots) add(x lot, cur, next uint32) *lot {
 		at := &l.ring[x.number%uint32(len(l.ring))]
 		if at.number == 0 || at.number != cur && at.number != next {
 			*at = x
+			l.place(x)
 			return at
 		}
 	}
+}
+
+// place records where the units of a new lot are counted.
+func (l *lots) place(x lot) {
+	if n := len(l.origins); n == 0 || l.origins[n-1].bucket != x.bucket || l.origins[n-1].epoch != x.epoch {
+		l.origins = append(l.origins, origin{x.number, x.bucket, x.epoch})
+	}
+}
+
+// origin returns where the units of a lot are counted, or false if they no longer count.
+func (l *lots) origin(number uint32) (o origin, ok bool) {
+	if len(l.origins) == 0 {
+		return o, false
+	}
+	oldest := l.origins[0].first
+	since := number - oldest // numbers wrap around
+	if since > l.last-oldest {
+		return o, false
+	}
+	after := sort.Search(len(l.origins), func(i int) bool { return l.origins[i].first-oldest > since })
+	return l.origins[after-1], true
+}
+
+// forget drops the oldest origins: those of buckets up to last, and of epochs other than epoch.
+func (l *lots) forget(last, epoch int64) {
+	n := 0
+	for n < len(l.origins) && (l.origins[n].bucket <= last || l.origins[n].epoch != epoch) {
+		n++
+	}
+	l.origins = append(l.origins[:0], l.origins[n:]...)
 }
 
 // newLot returns the lot that a reply grants, if it can be spent at all; width is the length of a

@@ -70,10 +70,11 @@ func (r *round) unspend(u store.Units) {
 	e.counted = max(0, e.counted-u.Units)
 }
 
-// admit accounts for units that have yet to be charged to the store.
+// admit accounts for units that have yet to be charged to the store. Those of a bucket stop at
+// mostLimit, far beyond any limit, so that no sum overflows.
 func (r *round) admit(u store.Units, at int64) {
 	e := r.account.of(u.Bucket)
-	e.uncharged += u.Units
+	e.uncharged += max(0, min(u.Units, mostLimit-e.units()))
 	e.at = at
 	if len(r.account) > 1 {
 		r.account.forget(r.account[len(r.account)-1].bucket - r.ring.Span())

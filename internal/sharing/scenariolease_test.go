@@ -27,7 +27,7 @@ func leasesScript(s *scenario) script {
 			r := &store.TakeReply{Epoch: epoch, Bucket: s.num("bucket", 0), Granted: s.units()}
 			r.Current, r.Left = s.num("current", r.Bucket), span(s.at("left", 0))
 			x := newLot(r, width, s.at("sent", s.now), s.now, 0)
-			x.borrowed = s.has("borrowed")
+			x.owned = s.has("borrowed")
 			in, over := l.grant(x, s.now)
 			return lines(handsBack(over), fmt.Sprintf("lot %d: %d units of bucket %d, from %v to %v",
 				in.number, in.granted, in.bucket, span(in.starts), span(in.ends)))
@@ -48,8 +48,8 @@ func leasesScript(s *scenario) script {
 		},
 		"return": func() string {
 			number, n := uint32(s.num("lot", 0)), s.units()
-			if over := l.giveBack(number, n, epoch); over != nil {
-				return fmt.Sprintf("lot %d is in no lease: returns %d of bucket %d", number, n, over.bucket)
+			if bucket, over := l.giveBack(number, n, epoch); over {
+				return fmt.Sprintf("lot %d is in no lease: returns %d of bucket %d", number, n, bucket)
 			}
 			return fmt.Sprintf("%s, and %d of the next bucket", left(), l.nextLeft)
 		},

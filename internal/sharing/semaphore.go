@@ -3,6 +3,7 @@ package sharing
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
@@ -196,6 +197,23 @@ func (s *Semaphore) Release(lane uint32, n int64) {
 	}
 }
 
+// Charge makes a call hold n permits more, whatever the limit. It returns false if they are too many
+// to count.
+func (s *Semaphore) Charge(now, n int64) bool {
+	if !s.permits.takeWithin(n, math.MaxInt64) {
+		return false
+	}
+	s.mu.Lock()
+	s.round.renewAt = min(s.round.renewAt, now) // the store must know
+	post := s.postLocked(now)
+	s.scheduleLocked(now)
+	s.mu.Unlock()
+	if post {
+		s.m.flush(false)
+	}
+	return true
+}
+
 // Stats returns the semaphore's counters; Leased is the number of permits that the member holds.
 func (s *Semaphore) Stats() Stats {
 	s.mu.Lock()
@@ -232,7 +250,7 @@ func (s *Semaphore) askForLocked(now, n int64) bool {
 }
 
 func (s *Semaphore) limitLocked() int64 {
-	return int64(min(s.m.ofAll(s.cfg.Threshold, s.cfg.Scope), mostUnits))
+	return int64(min(s.m.ofAll(s.cfg.Threshold, s.cfg.Scope), mostLimit))
 }
 
 // refusesLocked reports whether the store has no room for n permits, even counting the spare ones

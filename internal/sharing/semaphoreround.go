@@ -175,6 +175,9 @@ func (s *Semaphore) expire(x *waiter, _ int64) {
 
 func (s *Semaphore) giveBack(n *Need) { s.Release(0, n.Units) }
 
+// settle is for limits that a Late may have.
+func (s *Semaphore) settle(*Need, int64, int64) {}
+
 // drop renews the permits at once: their expiry is unknown, so no call gets one before the store
 // has answered.
 func (s *Semaphore) drop(now int64) {

@@ -14,6 +14,9 @@ type ThrottleConfig struct {
 	Interval  time.Duration // 1 ms to 24 h
 	Threshold float64       // turns per interval, more than 0
 	Value     bool          // the throttle is of a single value, see Config.ValueCalls
+	// Costs makes a turn last a nanosecond, and a unit as many turns as it takes: for units that would
+	// have turns too close to each other.
+	Costs bool
 	cluster.Rule
 }
 
@@ -48,8 +51,10 @@ func (m *Member) Throttle(key string, cfg ThrottleConfig) (*Throttle, error) {
 	case cfg.Threshold == 0:
 		return nil, errors.New("cluster: a throttle with threshold 0 admits nothing: use a Window")
 	}
-	if err := cfg.CheckTurns(cfg.Threshold, cfg.Interval); err != nil {
-		return nil, fmt.Errorf("cluster: %w", err)
+	if !cfg.Costs {
+		if err := cfg.CheckTurns(cfg.Threshold, cfg.Interval); err != nil {
+			return nil, fmt.Errorf("cluster: %w", err)
+		}
 	}
 	key = m.Key("throttle", key)
 	shard := m.find(key)
@@ -79,15 +84,27 @@ func (t *Throttle) Timeout() time.Duration {
 	return t.cfg.Timeout
 }
 
-// spacingLocked returns the time between two units, rounded up.
+// spacingLocked returns the time between two turns, rounded up.
 func (t *Throttle) spacingLocked() int64 {
+	if t.cfg.Costs {
+		return 1
+	}
 	return int64(math.Ceil(float64(t.cfg.Interval) / t.m.ofAll(t.cfg.Threshold, t.cfg.Scope)))
+}
+
+// turnsLocked returns the number of turns that n units take.
+func (t *Throttle) turnsLocked(n int64) int64 {
+	if !t.cfg.Costs {
+		return n
+	}
+	return int64(math.Ceil(min(float64(n)*float64(t.cfg.Interval)/t.m.ofAll(t.cfg.Threshold, t.cfg.Scope), float64(mostTurns))))
 }
 
 // Ask returns the answer and the wait of TryTake, but takes nothing. It counts a refused call; a
 // call refused without the store may trigger a probe of the store.
 func (t *Throttle) Ask(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
 	t.mu.Lock()
+	n = t.turnsLocked(n)
 	a, wait := t.lookLocked(now, n, maxWait)
 	post := false
 	if a == Refuses {
@@ -105,13 +122,14 @@ func (t *Throttle) Ask(now, n int64, maxWait time.Duration) (Answer, time.Durati
 func (t *Throttle) Look(now, n int64, maxWait time.Duration) (Answer, time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.lookLocked(now, n, maxWait)
+	return t.lookLocked(now, t.turnsLocked(n), maxWait)
 }
 
 // TryTake takes the turn for a call of n units, if the member has one within maxWait. If it has
 // none, the member fetches more.
 func (t *Throttle) TryTake(now, n int64, maxWait time.Duration) (wait time.Duration, ok bool) {
 	t.mu.Lock()
+	n = t.turnsLocked(n)
 	post := false
 	switch wait, ok = t.turns.take(now, n, maxWait, true); {
 	case ok:
@@ -131,11 +149,31 @@ func (t *Throttle) TryTake(now, n int64, maxWait time.Duration) (wait time.Durat
 	return wait, ok
 }
 
+// Charge counts n units that a call has used beyond those it got: their turns come after all others,
+// and nobody waits for them.
+func (t *Throttle) Charge(now, n int64) {
+	t.mu.Lock()
+	n = t.turnsLocked(n)
+	n -= t.turns.drain(now, n)
+	post := false
+	if t.unreachableLocked() {
+		t.chargeFallbackLocked(now, n)
+	} else {
+		t.round.debt = min(t.round.debt+n, mostTurns/t.spacingLocked())
+		post = t.postLocked(now)
+	}
+	t.mu.Unlock()
+	if post {
+		t.m.flush(false)
+	}
+}
+
 // RetryAfter returns the time after which a call is likely to get a turn within maxWait; false if
 // that depends on when the store is back.
 func (t *Throttle) RetryAfter(now, n int64, maxWait time.Duration) (time.Duration, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	n = t.turnsLocked(n)
 	at := t.nextLocked(n)
 	if t.unreachableLocked() {
 		switch t.cfg.OnFailure {
@@ -153,6 +191,7 @@ func (t *Throttle) RetryAfter(now, n int64, maxWait time.Duration) (time.Duratio
 func (t *Throttle) Wait(now, n int64) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	n = t.turnsLocked(n)
 	if wait, ok := t.turns.take(now, n, math.MaxInt64, false); ok {
 		return wait
 	}
@@ -202,6 +241,13 @@ func (t *Throttle) refusesLocked(now, n int64, maxWait time.Duration) bool {
 // fallbackTurnLocked gives a call a turn without the store. If takes is false, it only looks.
 func (t *Throttle) fallbackTurnLocked(now, n int64, maxWait time.Duration, takes bool) (time.Duration, bool) {
 	return t.fallback.take(t.cfg.OnFailure, now, t.fallbackNextLocked(n), maxWait, takes)
+}
+
+// chargeFallbackLocked is Charge without the store.
+func (t *Throttle) chargeFallbackLocked(now, n int64) {
+	if n > 0 && t.cfg.OnFailure == cluster.Local {
+		t.fallback.take(cluster.Local, now, t.fallbackNextLocked(n), math.MaxInt64, true)
+	}
 }
 
 // nextLocked returns the earliest time at which a call of n units may run, by the member's

@@ -11,26 +11,34 @@ import (
 
 // postLocked posts the throttle if there is something to ask for.
 func (t *Throttle) postLocked(now int64) bool {
-	if t.posted || !t.canPostLocked(now) || t.demand.short == 0 && len(t.waiters) == 0 {
+	if t.posted || !t.canPostLocked(now) || !t.asksLocked() {
 		return false
 	}
 	t.posted = t.m.post(t.shard(), t, now, unlessAwaited(t.waiters, now))
 	return t.posted
 }
 
+func (t *Throttle) asksLocked() bool {
+	return t.demand.short > 0 || len(t.waiters) > 0 || t.round.debt > 0
+}
+
 func (t *Throttle) command(now int64) store.Command {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.posted = false
-	if t.inFlight || t.demand.short == 0 && len(t.waiters) == 0 {
+	if t.inFlight || !t.asksLocked() {
 		t.demand.short = 0
 		return nil
 	}
 	spacing := t.spacingLocked()
 	c := &store.Turn{Outcome: store.Outcome{Key: t.key}, Spacing: time.Duration(spacing)}
-	c.Need, c.Want, c.Within = t.demand.ask(t.waitingLocked(), spacing, now)
-	if len(t.waiters) > 0 {
-		t.round.asking = t.waiters[0]
+	if t.round.debt > 0 { // before the calls that wait: it came before them, or is late
+		t.round.charge(c, now)
+	} else {
+		c.Need, c.Want, c.Within = t.demand.ask(t.waitingLocked(), spacing, now)
+		if len(t.waiters) > 0 {
+			t.round.asking = t.waiters[0]
+		}
 	}
 	t.inFlight = true
 	t.stats.Requests++
@@ -51,8 +59,12 @@ func (t *Throttle) answered(command store.Command, sent, received int64, err err
 func (t *Throttle) failed(now int64, err error) (broke bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.inFlight, t.round.asking = false, nil
+	t.inFlight, t.round.asking, t.round.charging = false, nil, 0
 	broke = t.broken.note(err, now)
+	if t.unreachableLocked() {
+		t.chargeFallbackLocked(now, t.round.debt)
+		t.round.debt = 0
+	}
 	t.failAllLocked(now)
 	return broke
 }
@@ -63,7 +75,10 @@ func (t *Throttle) replied(c *store.Turn, sent, received int64) {
 	defer t.mu.Unlock()
 	t.inFlight, t.broken = false, broken{}
 	t.round.replied(c, sent)
-	if c.Reply.Granted > 0 { // the rest of the previous lease is lost
+	switch {
+	case t.round.charging > 0:
+		t.round.charged(c)
+	case c.Reply.Granted > 0: // the rest of the previous lease is lost
 		t.turns = newTurns(c, received, t.m.lag)
 	}
 	t.serveLocked(c, received)
@@ -111,6 +126,7 @@ func (t *Throttle) fallBackLocked(x *waiter, now int64) {
 func (t *Throttle) enter(x *waiter, now int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	x.need.Units = t.turnsLocked(x.need.Units)
 	n, maxWait := x.need.Units, x.need.MaxWait
 	wait, ok := t.turns.take(now, n, maxWait, true)
 	switch {
@@ -146,6 +162,12 @@ func (t *Throttle) expire(x *waiter, now int64) {
 
 // giveBack does nothing: the turn is lost.
 func (t *Throttle) giveBack(*Need) {}
+
+func (t *Throttle) settle(_ *Need, now, over int64) {
+	if over > 0 {
+		t.Charge(now, over)
+	}
+}
 
 // drop forgets the lease and the store's latest turn: its clock was set.
 func (t *Throttle) drop(int64) {

@@ -36,12 +36,36 @@ func (d *turnDemand) ask(calls waiting, spacing, now int64) (need, want int64, w
 
 // turnRound holds the time of the store's latest turn.
 //
-// Invariant: the store gives out no turn earlier than a spacing after last.
+// Invariant: the store gives out no turn earlier than a spacing after last. A turn that a call owes is
+// in debt until the store has given it out, or the fallback; if a reply is lost, it may be given out
+// twice.
 //
 // The throttle's mutex guards it.
 type turnRound struct {
-	last   int64
-	asking *waiter // the call whose need the command in flight carries
+	last     int64
+	asking   *waiter // the call whose need the command in flight carries
+	debt     int64   // turns that calls owe: they used more than they waited for
+	charging int64   // the debt in the command in flight, if it asks for nothing else
+	within   int64   // the debt's turn was refused because it comes so late
+}
+
+// charge makes the command that takes the turns of the debt, however late they come.
+func (r *turnRound) charge(c *store.Turn, now int64) {
+	spacing := int64(c.Spacing)
+	c.Need = min(r.debt, mostTurns/spacing)
+	late := max(until(r.next(c.Need, spacing), now), time.Duration(r.within))
+	c.Want, c.Within = c.Need, min(late+time.Minute, time.Duration(mostTurns))
+	r.charging = c.Need
+}
+
+// charged records the reply to the command that charge made.
+func (r *turnRound) charged(c *store.Turn) {
+	if r.within = 0; c.Reply.Granted > 0 {
+		r.debt -= min(r.debt, r.charging)
+	} else if r.within = int64(c.Reply.Wait); r.within >= mostTurns {
+		r.debt, r.within = 0, 0 // turns can't come later
+	}
+	r.charging = 0
 }
 
 // replied records the granted turns, or the time until the next one.

@@ -27,11 +27,7 @@ func newTurns(c *store.Turn, received, lag int64) turns {
 // take gives a call of n units the turn of its last unit, and returns the time until then. If takes
 // is false, it only looks. Turns that have passed are lost.
 func (t *turns) take(now, n int64, maxWait time.Duration, takes bool) (wait time.Duration, ok bool) {
-	if t.left > 0 && t.next < now {
-		lost := min(t.left, (now-t.next+t.spacing-1)/t.spacing)
-		t.next += lost * t.spacing
-		t.left -= lost
-	}
+	t.pass(now)
 	at := t.next + (n-1)*t.spacing
 	if n > t.left || at-now > int64(maxWait) {
 		return 0, false
@@ -41,6 +37,24 @@ func (t *turns) take(now, n int64, maxWait time.Duration, takes bool) (wait time
 		t.left -= n
 	}
 	return time.Duration(at - now), true
+}
+
+// drain takes up to n turns that nobody waits for, and returns how many.
+func (t *turns) drain(now, n int64) (taken int64) {
+	t.pass(now)
+	taken = min(n, t.left)
+	t.next += taken * t.spacing
+	t.left -= taken
+	return taken
+}
+
+// pass loses the turns that have passed.
+func (t *turns) pass(now int64) {
+	if t.left > 0 && t.next < now {
+		lost := min(t.left, (now-t.next+t.spacing-1)/t.spacing)
+		t.next += lost * t.spacing
+		t.left -= lost
+	}
 }
 
 // takeFirst gives the first turn to the call that it was requested for.

@@ -52,10 +52,14 @@ type waiting struct {
 func (d *demand) askFor(calls waiting, p position, now int64) (a ask) {
 	d.short = 0
 	a.need, a.borrow = calls.first.Units, calls.first.MaxWait
-	if a.want = calls.units; a.borrow == 0 && p.tooLate(now) {
+	if a.want = calls.units; a.need > mostUnits {
+		a.want = a.need // the call gets it by itself
+		return a
+	}
+	if a.borrow == 0 && p.tooLate(now) {
 		a.ahead, d.nextAt = p.edge.bucket+1, never
 	}
-	if d.leasable(p.limit) {
+	if a.want = min(a.want, mostUnits); d.leasable(p.limit) {
 		a.want = min(max(a.want, 2*a.need, d.more(p, now)), mostUnits)
 	}
 	return a
@@ -69,7 +73,7 @@ func (d *demand) askAhead(p position, timeout time.Duration, now int64) (a ask) 
 	d.short = 0
 	if !d.leasable(p.limit) {
 		if short > 0 && now >= d.pause {
-			a.need = min(short, p.limit)
+			a.need = min(short, p.limit, mostUnits)
 		}
 		return a
 	}

@@ -41,6 +41,7 @@ type Window struct {
 	rule      shared.Pointer[cluster.Rule]
 	threshold shared.Uint64 // float64 bits
 	value     bool
+	name      string // the windows of a key in all shapes have one
 	task      task
 	refused   shared.Int64 // calls, in total
 	waited    int64        // calls, in total
@@ -53,7 +54,7 @@ func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
 	if err := cfg.Shape.Validate(); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	if err := cfg.CheckWindow(cfg.Shape, cfg.Threshold); err != nil {
+	if err := cfg.CheckWindow(cfg.Shape, 0); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
 	if !validThreshold(cfg.Threshold) {
@@ -67,7 +68,7 @@ func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
 		ring := store.Ring{Shape: cfg.Shape, Phase: time.Duration(phaseOf(key, int64(cfg.Shape.Width())))}
 		w := &Window{
 			leases: newLeases(cfg.Shape.Buckets), demand: newDemand(ring), round: newRound(ring),
-			base: base{m: m, place: place{key: key}}, value: cfg.Value,
+			base: base{m: m, place: place{key: key}}, value: cfg.Value, name: name,
 		}
 		w.on.Store(shard)
 		w.task.do = w.turn
@@ -83,9 +84,12 @@ func (m *Member) Window(key string, cfg WindowConfig) (*Window, error) {
 	return w, nil
 }
 
-var errThreshold = errors.New("cluster: threshold is out of range: use 0 to 2^30")
+var errThreshold = errors.New("cluster: threshold is out of range: use 0 to 2^40")
 
-func validThreshold(x float64) bool { return x >= 0 && x <= mostUnits } // false for NaN
+func validThreshold(x float64) bool { return x >= 0 && x <= 1<<40 } // false for NaN
+
+// mostLimit is the maximum limit of all members together: stores count to [store.MostNumber].
+const mostLimit = 1 << 50
 
 // configure changes the threshold and the rule; the shape stays. Admitted units still count.
 func (w *Window) configure(threshold float64, rule cluster.Rule) {
@@ -109,7 +113,7 @@ func (w *Window) Timeout() time.Duration { return w.rule.Load().Timeout }
 
 // limit returns the units in a full window, of all members together.
 func (w *Window) limit() int64 {
-	return int64(min(w.m.ofAll(math.Float64frombits(w.threshold.Load()), w.rule.Load().Scope), mostUnits))
+	return int64(min(w.m.ofAll(math.Float64frombits(w.threshold.Load()), w.rule.Load().Scope), mostLimit))
 }
 
 // positionLocked returns the input of the demand's decisions.

@@ -93,10 +93,8 @@ func (w *Window) applyGrantLocked(t *store.Take, sent, received int64) {
 		return
 	}
 	l := newLot(r, w.round.ring.Shape.Width(), sent, received, w.m.lag)
-	l.borrowed = r.Bucket > r.Current && t.Ahead == 0
-	if at := w.leases.lots.like(l, received); at != nil { // a correct store grants no more than the limit
-		r.Granted = min(r.Granted, mostUnits-at.granted)
-	}
+	large := t.Need > mostUnits
+	l.owned = large || r.Bucket > r.Current && t.Ahead == 0
 	l.granted = r.Granted
 	if r.Granted == 0 && w.standAsideLocked(t, received) {
 		return // the call asks once more, with the units handed back
@@ -108,18 +106,20 @@ func (w *Window) applyGrantLocked(t *store.Take, sent, received int64) {
 		}
 		return
 	}
-	if r.Granted < t.Want && !l.borrowed {
+	if r.Granted < t.Want && !l.owned {
 		w.round.shortfall = r.Current
 	}
 	if received >= l.ends { // it arrived too late
 		w.settleLocked(leftover{&l, r.Granted}, received)
 		return
 	}
-	w.demand.lastGrant = r.Granted
+	if !large {
+		w.demand.lastGrant = r.Granted
+	}
 	in, over := w.leases.grant(l, received)
 	w.settleLocked(over, received)
-	if l.borrowed {
-		w.giveBorrowedLocked(in, r.Granted, received)
+	if l.owned {
+		w.giveOwnedLocked(in, r.Granted, received)
 	}
 }
 

@@ -153,8 +153,8 @@ func (w *Window) RetryAfter(now, n int64) (time.Duration, bool) {
 	return w.retryFallbackLocked(now, n)
 }
 
-// Cancel gives back n unused units from TryAdd or Fetch: to the lease, to the store if the lease is
-// over, or to the fallback.
+// Cancel gives back n unused units from TryAdd or Fetch, as long as they count: to the lease, to the
+// store if the lease is over, or to the fallback.
 func (w *Window) Cancel(token, n int64) {
 	number := uint32(token >> tokenBits)
 	if token&(1<<tokenBits-1) != fromLot {
@@ -168,12 +168,34 @@ func (w *Window) Cancel(token, n int64) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l := w.leases.giveBack(number, n, w.round.epoch)
-	if l == nil {
+	if bucket, over := w.leases.giveBack(number, n, w.round.epoch); over {
+		w.fallback.giveBack(bucket, n)
+		w.returnLocked(store.Units{Bucket: bucket, Units: n})
+		w.scheduleLocked(w.m.clock.Now())
+	}
+}
+
+// Charge counts n units that a call has used beyond those it got, whatever is left: it takes what
+// the lease has, and the store counts the rest in its current bucket.
+func (w *Window) Charge(now, n int64) {
+	n = min(n, mostLimit)
+	if latest := w.m.latestOf(w.name); latest != nil && latest != w {
+		latest.Charge(now, n) // which has the units of this window, too
 		return
 	}
-	w.returnLocked(store.Units{Bucket: l.bucket, Units: n})
-	w.scheduleLocked(w.m.clock.Now())
+	w.mu.Lock()
+	w.rollLocked(now)
+	n -= w.leases.lease.drain(now, n)
+	post := false
+	if n > 0 {
+		if w.unreachableLocked() {
+			w.chargeFallbackLocked(now, n)
+		}
+		w.round.admit(store.Units{Bucket: w.bucketAt(now), Units: n}, now)
+		post = w.postLocked(now, now)
+	}
+	w.mu.Unlock()
+	w.send(post)
 }
 
 // Holds reports whether a call that waited after it was granted units may run at now: their bucket

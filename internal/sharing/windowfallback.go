@@ -63,6 +63,15 @@ func (w *Window) takeFallbackLocked(now, n int64) (token int64, ok bool) {
 	return token, ok
 }
 
+// chargeFallbackLocked is Charge while the store is unreachable, for units that no lease has.
+func (w *Window) chargeFallbackLocked(now, n int64) {
+	w.fallback.used = true
+	if w.rule.Load().OnFailure == cluster.Local {
+		w.beginFallbackLocked(now)
+		w.fallback.charge(now, n)
+	}
+}
+
 // cancelFallbackLocked is Cancel of units that the fallback granted.
 func (w *Window) cancelFallbackLocked(token, n int64) {
 	if w.fallback.cancel(token, n) {

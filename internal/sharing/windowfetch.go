@@ -47,6 +47,14 @@ func (w *Window) expire(x *waiter, now int64) {
 
 func (w *Window) giveBack(n *Need) { w.Cancel(n.Token, n.Units) }
 
+func (w *Window) settle(n *Need, now, over int64) {
+	if over > 0 {
+		w.Charge(now, over)
+	} else {
+		w.Cancel(n.Token, min(-over, n.Units))
+	}
+}
+
 // serveLocked gives waiting calls the available units, in order, and refuses calls that the store
 // has no room for.
 func (w *Window) serveLocked(now int64) {
@@ -63,13 +71,13 @@ func (w *Window) serveLocked(now int64) {
 	})
 }
 
-// giveBorrowedLocked gives the first call n borrowed units, and hands back the units that nobody
-// takes.
-func (w *Window) giveBorrowedLocked(l *lot, n, now int64) {
+// giveOwnedLocked gives the first call n units that are in no lease, borrowed ones or more than a
+// lease can hold, and hands back the units that nobody takes.
+func (w *Window) giveOwnedLocked(l *lot, n, now int64) {
 	w.round.spend(store.Units{Bucket: l.bucket, Units: n}, l.starts)
 	for i, x := range w.waiters {
 		wait := until(l.starts, now)
-		if x.need.Units <= n && x.need.MaxWait > 0 && wait <= x.need.MaxWait && l.starts < l.ends {
+		if x.need.Units <= n && wait <= x.need.MaxWait && l.starts < l.ends {
 			x.need.Token, x.need.Wait = lotToken(l.number), wait
 			x.decideLocked(true)
 			w.waiters = slices.Delete(w.waiters, i, i+1)

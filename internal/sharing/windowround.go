@@ -67,6 +67,7 @@ func (w *Window) returnLocked(u store.Units) {
 // enterLocked records the current bucket and its end.
 func (w *Window) enterLocked(now int64, e edge) {
 	if w.round.enter(e) {
+		w.leases.lots.forget(e.bucket-w.round.ring.Span(), w.round.epoch)
 		w.demand.enter(now, e, w.m.chance)
 	}
 }
