@@ -90,7 +90,7 @@ func shadow(rules []*controller, inv *engine.Invocation) {
 	for _, c := range rules {
 		if c.member != nil {
 			c.watch(c.occurrences(inv), inv.Now())
-			family.Rehearse(inv, c.record, "", c.SharedLimit)
+			family.Rehearse(inv, c.record, c.rule.Unit, c.SharedLimit)
 			continue
 		}
 		n := c.amount(inv)

@@ -28,8 +28,8 @@ func (r Rule) checkUnit() error {
 		return spec.BadField("unit", "has no meaning for behavior %s: remove it, or set behavior to reject", r.Behavior)
 	case r.Window != Strict:
 		return spec.BadField("unit", "has no meaning for strict: false, which lets up to twice the limit pass: remove it, or set strict to true")
-	case r.Shared():
-		return spec.BadField("unit", "has no meaning for cluster, whose members share calls: remove unit or cluster")
+	case r.MaxOverdraft != 0 && r.Shared():
+		return spec.BadField("maxOverdraft", "has no meaning for cluster: no member knows what all of them are charged; remove maxOverdraft or cluster")
 	}
 	return nil
 }
@@ -133,7 +133,10 @@ func (x *need) RetryAfter() (wait time.Duration, known bool) {
 }
 
 // costs are the rules with a unit at a resource.
-type costs struct{ holding, shadows []*controller }
+type costs struct {
+	holding, shadows []*controller
+	shared           family.SharedRules
+}
 
 // newCosts returns nil if no rule has a unit.
 func newCosts(rs *checker) engine.Coster {
@@ -142,17 +145,22 @@ func newCosts(rs *checker) engine.Coster {
 		holding: slices.DeleteFunc(slices.Clone(rs.Holding), calls),
 		shadows: slices.DeleteFunc(slices.Clone(rs.Shadows), calls),
 	}
-	if len(x.holding)+len(x.shadows) == 0 {
+	for _, c := range rs.sharing {
+		if !calls(c) {
+			x.shared = append(x.shared, c)
+		}
+	}
+	if len(x.holding)+len(x.shadows)+len(x.shared) == 0 {
 		return nil
 	}
 	return x
 }
 
+// Shares returns the rules with a unit whose limits a cluster shares, or nil.
+func (x *costs) Shares() engine.Sharer { return x.shared.Sharer() }
+
 // Costs returns the rules with a unit, or nil.
 func (rs *checker) Costs() engine.Coster { return rs.costs }
-
-// Shares returns nil: rules with a unit are not shared.
-func (x *costs) Shares() engine.Sharer { return nil }
 
 // AskCost returns the first refusal.
 func (x *costs) AskCost(inv *engine.Invocation) engine.Verdict { return ask(x.holding, inv) }

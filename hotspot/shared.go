@@ -42,6 +42,8 @@ func (r Rule) checkSharedLimit(threshold float64) error {
 	switch {
 	case !r.Shared():
 		return nil
+	case r.Unit != "" && (r.Metric == Concurrency || r.Behavior == Throttle):
+		return family.CheckSharedUnits(threshold)
 	case r.Metric == Concurrency:
 		return r.Cluster.CheckThreshold(threshold)
 	case r.Behavior == Throttle:
@@ -50,6 +52,9 @@ func (r Rule) checkSharedLimit(threshold float64) error {
 	if r.Cluster.CheckWindow(r.shape(), 1) != nil {
 		least := 4 * r.Cluster.Normalized().Timeout
 		return spec.BadField("interval", "is %v, but in a cluster must be at least %v, four times the timeout, and whole microseconds", r.Interval, least)
+	}
+	if r.Unit != "" {
+		return family.CheckSharedUnits(threshold)
 	}
 	return r.Cluster.CheckThreshold(threshold)
 }
@@ -71,12 +76,11 @@ func (r Rule) shape() stat.Shape {
 // SharedLimit returns the limit of the i-th value of the call. Rules with several values are always
 // asked before they take.
 func (c *controller) SharedLimit(inv *engine.Invocation, i int) (family.Shared, int64) {
-	all := c.occurrences(inv)
-	if i >= len(all) {
+	n, all := c.amount(inv), c.occurrences(inv)
+	if n == 0 || i >= len(all) {
 		return nil, 0
 	}
-	n := inv.Units() * all[i].Times
-	return c.leaseOf(inv.Now(), all[i].Value, i), n
+	return c.leaseOf(inv.Now(), all[i].Value, i), c.unitsOf(all[i], n)
 }
 
 // leaseOf returns the lease for the i-th value of a call. Several values of a call may be in the
@@ -107,7 +111,11 @@ func (c *controller) leaseOf(now int64, v argument.Value, i int) *valueLease {
 // newLeaseLocked creates the lease of a cell.
 func (c *controller) newLeaseLocked(x *cell, q *quota) *valueLease {
 	r, m := &c.rule, c.member
-	key := m.Key("hotspot", r.ID, c.refusal.Resource, r.Mode.String())
+	parts := []string{"hotspot", r.ID, c.refusal.Resource, r.Mode.String()}
+	if r.Unit != "" {
+		parts = append(parts, r.Unit)
+	}
+	key := m.Key(parts...)
 	if x.isRest() {
 		key = m.Key(key, "rest")
 	} else {
@@ -117,11 +125,11 @@ func (c *controller) newLeaseLocked(x *cell, q *quota) *valueLease {
 	l := &valueLease{cell: x, rule: c}
 	switch {
 	case r.Metric == Concurrency:
-		l.Shared = family.NewSharedSemaphore(m, key, "", sharing.SemaphoreConfig{Threshold: q.limit, Rule: r.Cluster, Value: true}, says)
+		l.Shared = family.NewSharedSemaphore(m, key, r.Unit, sharing.SemaphoreConfig{Threshold: q.limit, Rule: r.Cluster, Value: true}, says)
 	case r.Behavior == Throttle && !q.none:
-		l.Shared = family.NewSharedThrottle(m, key, "", sharing.ThrottleConfig{Interval: r.Interval, Threshold: q.limit, Rule: r.Cluster, Value: true}, r.MaxWait, says)
+		l.Shared = family.NewSharedThrottle(m, key, r.Unit, sharing.ThrottleConfig{Interval: r.Interval, Threshold: q.limit, Rule: r.Cluster, Value: true}, r.MaxWait, says)
 	default:
-		l.Shared = family.NewSharedWindow(m, key, "", sharing.WindowConfig{Shape: r.shape(), Threshold: q.limit, Rule: r.Cluster, Value: true}, false, says)
+		l.Shared = family.NewSharedWindow(m, key, r.Unit, sharing.WindowConfig{Shape: r.shape(), Threshold: q.limit, Rule: r.Cluster, Value: true}, false, says)
 	}
 	return l
 }
@@ -155,7 +163,7 @@ func (l *valueLease) note(now, n int64, passed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle(l.cell)
-	l.cell.heat.add(now, n)
+	l.cell.heat.add(now, min(n, maxHeat))
 	if passed {
 		l.cell.passed++
 	} else {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/penstock-go/penstock/core"
 )
@@ -250,22 +249,18 @@ func (r *Reservation) joins(before *Reservation) bool {
 	return r.semaphore != nil || r.UntilExit || before.Token == r.Token && (r.window != nil || before.Holder == r.Holder)
 }
 
-// costersOf returns the checkers that have rules with a unit.
-func costersOf(checkers []Checker, shadows []ShadowChecker) (all []Coster) {
-	add := func(checker any) {
-		c, ok := checker.(interface{ Costs() Coster })
-		if !ok {
-			return
-		}
-		if coster := c.Costs(); coster != nil && !slices.Contains(all, coster) {
-			all = append(all, coster)
-		}
+// addCoster adds the rules of a checker that have a unit, enforced or in shadow mode, if any.
+func (b *binding) addCoster(checker any) {
+	has, ok := checker.(interface{ Costs() Coster })
+	if !ok {
+		return
 	}
-	for _, c := range checkers {
-		add(c)
+	c := has.Costs()
+	if c == nil {
+		return
 	}
-	for _, c := range shadows {
-		add(c)
+	b.costers = append(b.costers, c)
+	if s := c.Shares(); s != nil {
+		b.costSharers = append(b.costSharers, s)
 	}
-	return all
 }

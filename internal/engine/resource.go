@@ -99,6 +99,7 @@ func (c *Chain) bind(b *binding) *binding {
 				b.sharers = append(b.sharers, sharer{s, slot.name})
 			}
 		}
+		b.addCoster(slot.checker)
 	}
 	for _, s := range b.sharers {
 		b.checkers = append(b.checkers, s.Sharer)
@@ -106,12 +107,6 @@ func (c *Chain) bind(b *binding) *binding {
 		b.direct = b.direct && len(b.checkers) == 1 && ok && direct.Direct()
 	}
 	b.asksFirst = b.direct && len(b.checkers) > 1
-	b.costers = costersOf(b.checkers, b.shadows)
-	for _, c := range b.costers {
-		if s := c.Shares(); s != nil {
-			b.costSharers = append(b.costSharers, s)
-		}
-	}
 	return b
 }
 

@@ -147,6 +147,9 @@ func (t *Throttle) enter(x *waiter, now int64) {
 		if !x.late {
 			t.stats.Waited++
 		}
+		if t.cfg.Costs { // it has the rest of the lease, and waits for as many more as it needs
+			x.need.Units -= t.turns.drain(now, n)
+		}
 		t.waiters = append(t.waiters, x)
 		t.postLocked(now)
 	}

@@ -95,7 +95,7 @@ func (w *Window) tryAdd(lane uint32, now, n int64) (token int64, ok bool) {
 			token, ok = w.takeFallbackLocked(now, n)
 			refused = !ok
 		}
-		w.demand.short += n
+		w.demand.lacks(n)
 		post = w.m.mayAsk(w.value, now) && w.postLocked(now, now)
 	}
 	w.mu.Unlock()
@@ -118,7 +118,11 @@ func (w *Window) refuse(n int64) {
 }
 
 // miss counts units that a call went without.
-func (w *Window) miss(n int64) { w.demand.missed.Add(n) }
+func (w *Window) miss(n int64) {
+	if n <= mostUnits { // a larger call takes no lease
+		w.demand.missed.Add(n)
+	}
+}
 
 // runsLowLocked fetches more as few units are left, unless they suffice, and reports whether a
 // flush may send the command.
@@ -188,9 +192,7 @@ func (w *Window) Charge(now, n int64) {
 	n -= w.leases.lease.drain(now, n)
 	post := false
 	if n > 0 {
-		if w.unreachableLocked() {
-			w.chargeFallbackLocked(now, n)
-		}
+		w.chargeFallbackLocked(now, n)
 		w.round.admit(store.Units{Bucket: w.bucketAt(now), Units: n}, now)
 		post = w.postLocked(now, now)
 	}

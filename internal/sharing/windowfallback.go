@@ -63,13 +63,16 @@ func (w *Window) takeFallbackLocked(now, n int64) (token int64, ok bool) {
 	return token, ok
 }
 
-// chargeFallbackLocked is Charge while the store is unreachable, for units that no lease has.
+// chargeFallbackLocked counts units in the fallback's own window, if calls may be decided there
+// before the store answers again.
 func (w *Window) chargeFallbackLocked(now, n int64) {
-	w.fallback.used = true
-	if w.rule.Load().OnFailure == cluster.Local {
-		w.beginFallbackLocked(now)
-		w.fallback.charge(now, n)
+	if w.unreachableLocked() {
+		w.fallback.used = true
+		if w.rule.Load().OnFailure == cluster.Local {
+			w.beginFallbackLocked(now)
+		}
 	}
+	w.fallback.charge(now, n)
 }
 
 // cancelFallbackLocked is Cancel of units that the fallback granted.

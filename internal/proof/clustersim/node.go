@@ -36,8 +36,10 @@ type Caller struct {
 	Longest           time.Duration // wait of a call for the store, or for a lease to begin
 	Patience          time.Duration // Long counts calls that have waited longer
 	Long              int64
-	node              *Node
-	book              *Book
+	// Then is called with each admitted call's token, unless nil: the call may settle later.
+	Then func(token, units int64)
+	node *Node
+	book *Book
 }
 
 // Share lets the node share the window of a book.
@@ -60,8 +62,8 @@ func (c *Caller) Take(units int64, borrow time.Duration) {
 	now := c.node.Clock.Now()
 	switch c.Window.Ask(now, units) {
 	case sharing.Fits:
-		if _, ok := c.Window.TryAdd(0, now, units); ok {
-			c.admit(units)
+		if token, ok := c.Window.TryAdd(0, now, units); ok {
+			c.admit(token, units)
 			return
 		}
 	case sharing.Refuses:
@@ -90,20 +92,23 @@ func (c *Caller) fetch(now, units int64, borrow time.Duration) {
 	case !need[0].Got:
 		c.Refused += units
 	case need[0].Wait == 0:
-		c.admit(units)
+		c.admit(need[0].Token, units)
 	default:
 		_ = clock.Sleep(context.Background(), need[0].Wait)
 		if c.Window.Holds(clock.Now(), need[0].Token) {
-			c.admit(units)
+			c.admit(need[0].Token, units)
 		} else {
 			c.Window.Cancel(need[0].Token, units)
 		}
 	}
 }
 
-func (c *Caller) admit(units int64) {
+func (c *Caller) admit(token, units int64) {
 	c.Admitted += units
 	c.book.admit(units)
+	if c.Then != nil {
+		c.Then(token, units)
+	}
 }
 
 // Book records the units that all members together have admitted of one window, in the store's
