@@ -34,6 +34,10 @@ import (
 // Each process keeps reading the current bucket in the store's time, and records the units it
 // admitted between two reads. Only units that lie wholly inside a window count against it, so a
 // slow machine makes the check less sensitive, but not wrong. `make cluster-exact` runs for longer.
+//
+// Some calls settle up to two windows later: they give back some of their units, of which they record
+// only the others, or are charged more. So no window holds more than the limit of what calls used
+// within their reservations.
 
 var (
 	exactFor = flag.Duration("exact.for", 0, "how long each part of TestExact takes; 0 means some rounds")
@@ -110,7 +114,8 @@ func TestExactChild(t *testing.T) {
 		look.rules[i].rule = rule
 		for lane := range uint32(2) {
 			r := rand.New(rand.NewPCG(job.Seed, uint64(i)<<1|uint64(lane)))
-			all.Go(func() { worker{m: m, w: w, clock: clock, look: look, mine: &look.rules[i], lane: lane, r: r}.run(ctx) })
+			x := &worker{m: m, w: w, clock: clock, look: look, mine: &look.rules[i], lane: lane, r: r}
+			all.Go(func() { x.run(ctx) })
 		}
 	}
 	out := bufio.NewWriter(os.Stdout)
@@ -284,8 +289,42 @@ func (r *looked) settled(looks int64) (done []admitted) {
 	return done
 }
 
+// settlement is the end of a call that used other than it reserved: back units fewer, or over more.
+type settlement struct {
+	at, token, back, over int64
+}
+
+// settle takes the settlements that are due.
+func (x *worker) settle(now int64) {
+	x.open = slices.DeleteFunc(x.open, func(s settlement) bool {
+		switch {
+		case s.at > now:
+			return false
+		case s.over > 0:
+			x.w.Charge(now, s.over)
+		default:
+			x.w.Cancel(s.token, s.back)
+		}
+		return true
+	})
+}
+
+// use returns how many of the n units that a call got it uses, and settles it later.
+func (x *worker) use(now, token, n int64) int64 {
+	if x.r.IntN(4) > 0 || len(x.open) > 1000 {
+		return n
+	}
+	s := settlement{at: now + x.r.Int64N(2*int64(x.mine.rule.Shape.Interval)), token: token, back: x.r.Int64N(n + 1)}
+	if s.back == 0 {
+		s.over = int64(max(0, x.r.IntN(20)-15))
+	}
+	x.open = append(x.open, s)
+	return n - s.back
+}
+
 // worker makes calls on one limit as fast as it can.
 type worker struct {
+	open  []settlement
 	m     *sharing.Member
 	w     *sharing.Window
 	clock *clocks.System
@@ -295,8 +334,9 @@ type worker struct {
 	r     *rand.Rand
 }
 
-func (x worker) run(ctx context.Context) {
+func (x *worker) run(ctx context.Context) {
 	for ctx.Err() == nil {
+		x.settle(x.clock.Now())
 		n, first := int64(1), x.r.IntN(32) == 0
 		if x.r.IntN(8) == 0 {
 			n += x.r.Int64N(5)
@@ -308,7 +348,7 @@ func (x worker) run(ctx context.Context) {
 		case ok && x.r.IntN(16) == 0:
 			x.w.Cancel(token, n)
 		case ok:
-			x.mine.note(before, x.look.number.Load(), n)
+			x.mine.note(before, x.look.number.Load(), x.use(now, token, n))
 		case first || x.w.Ask(now, n) == sharing.NeedsMore:
 			x.fetch(ctx, n, first)
 		default:
@@ -317,7 +357,7 @@ func (x worker) run(ctx context.Context) {
 	}
 }
 
-func (x worker) fetch(ctx context.Context, n int64, first bool) {
+func (x *worker) fetch(ctx context.Context, n int64, first bool) {
 	need := []sharing.Need{{Limit: x.w, Units: n}}
 	if first {
 		need[0].MaxWait = x.mine.rule.Shape.Interval
@@ -333,7 +373,7 @@ func (x worker) fetch(ctx context.Context, n int64, first bool) {
 		x.w.Cancel(need[0].Token, n)
 		return
 	}
-	x.mine.note(before, x.look.number.Load(), n)
+	x.mine.note(before, x.look.number.Load(), x.use(x.clock.Now(), need[0].Token, n))
 }
 
 // exactly runs eight processes while trouble happens a number of times, or for -exact.for if that
