@@ -35,9 +35,9 @@ import (
 // admitted between two reads. Only units that lie wholly inside a window count against it, so a
 // slow machine makes the check less sensitive, but not wrong. `make cluster-exact` runs for longer.
 //
-// Some calls settle up to two windows later: they give back some of their units, of which they record
-// only the others, or are charged more. So no window holds more than the limit of what calls used
-// within their reservations.
+// Some calls settle up to two windows later: they give back some of their units, and record only the
+// others, or are charged more. So no window holds more than the limit of units that calls used within
+// their reservations.
 
 var (
 	exactFor = flag.Duration("exact.for", 0, "how long each part of TestExact takes; 0 means some rounds")

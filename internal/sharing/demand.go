@@ -71,8 +71,8 @@ func (d *demand) count(now, spent int64) {
 	d.wanted.look(now, d.horizon)
 }
 
-// lacks records that a call of n units found too few, unless it is too large for a lease.
-func (d *demand) lacks(n int64) {
+// wants records that a call of n units found too few, unless it is too large for a lease.
+func (d *demand) wants(n int64) {
 	if n <= mostUnits {
 		d.short += n
 	}

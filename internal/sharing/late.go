@@ -96,8 +96,8 @@ func (l *Late) settle() {
 	}
 }
 
-// Settle replaces the units that the call reserved of each limit by those that it has used: over more,
-// or fewer if it is negative. If the call is undecided, that waits until it has got them. Call it at
+// Settle replaces the units that the call reserved of each limit by the used units: over more, or
+// fewer if it is negative. If the call is undecided, that waits until it has got them. Call it at
 // most once, instead of Abandon, and without a lock.
 func (l *Late) Settle(over int64) {
 	l.over = over

@@ -20,15 +20,15 @@ type lot struct {
 }
 
 // lots keeps the latest lots, so that a unit returns to the lot it was taken from. It knows longer
-// where the units of a lot are counted: as long as they count.
+// in which bucket the units of a lot are counted: as long as that counts.
 type lots struct {
 	ring    []lot
 	last    uint32
 	origins []origin // in the order of first
 }
 
-// origin is where the store counts the units of lots: those from number first to that of the next
-// origin.
+// origin is the bucket that the units of some lots are counted in, and its epoch. It holds for the
+// lots from number first to that of the next origin.
 type origin struct {
 	first         uint32
 	bucket, epoch int64

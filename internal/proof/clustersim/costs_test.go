@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// bill is what calls with costs have reserved, and not given back, in true time.
+// bill records the units that calls with costs have reserved, and not given back, in true time.
 type bill struct {
 	world    *World
 	interval time.Duration
