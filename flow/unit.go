@@ -62,8 +62,7 @@ func (r *Rule) amount(inv *engine.Invocation) int64 {
 //
 //go:noinline
 func (r *Rule) costOf(inv *engine.Invocation) int64 {
-	c := r.cost()
-	return c.Amount(inv)
+	return family.Amount(inv, r.Unit, r.Estimate, r.MaxReserve)
 }
 
 // reserve records n units of the window w on the call.
