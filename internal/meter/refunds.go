@@ -1,7 +1,5 @@
 package meter
 
-import "math/big"
-
 // Refunds lets a [TokenBucket] take back what its calls didn't use, exactly or slightly less: as if
 // they had taken the smaller number in the first place. Its owner passes it every take. The zero
 // value belongs to a bucket from which no call has taken.
@@ -119,23 +117,35 @@ func (b *TokenBucket) Refund(f *Refunds, take, n int64) {
 // returns how many it took.
 func (b *TokenBucket) Charge(f *Refunds, now, n, most int64) (taken int64) {
 	at := max(now, b.seen)
-	tat := b.tat.orNow(at)
-	if missing := tat.minus(Moment{ns: at}).big(); n > 0 && b.unit != (Moment{}) {
-		room := new(big.Int).Mul(big.NewInt(most), b.unit.big())
-		room.Sub(room, missing).Quo(room, b.unit.big())
-		if room.Sign() <= 0 {
+	before := b.tat.orNow(at)
+	if room := b.unit.TimesMany(most); !room.Endless() {
+		if n = b.within(n, before, Moment{ns: at}.plus(room)); n == 0 {
 			return 0
 		}
-		if room.IsInt64() {
-			n = min(n, room.Int64())
-		}
 	}
-	tat = tat.plus(b.unit.TimesMany(n))
-	if limit := (Moment{ns: at}).plus(Moment{ns: maxCost}); limit.before(tat) {
-		tat = limit
+	tat := before.plus(b.unit.TimesMany(n))
+	if latest := (Moment{ns: at}).plus(Moment{ns: maxCost}); latest.before(tat) {
+		tat = latest
 	}
 	b.takeFor(f, at, tat)
 	return n
+}
+
+// within returns how many of n units, taken when tat is before, leave it no later than limit.
+func (b *TokenBucket) within(n int64, before, limit Moment) int64 {
+	fits := func(n int64) bool { return !limit.before(before.plus(b.unit.TimesMany(n))) }
+	if fits(n) {
+		return n
+	}
+	some := int64(0)
+	for over := n; over-some > 1; {
+		if half := some + (over-some)/2; fits(half) {
+			some = half
+		} else {
+			over = half
+		}
+	}
+	return some
 }
 
 // SetUnitFor is SetUnit for a bucket with refunds.
