@@ -73,7 +73,7 @@ func argument(r hotspot.Rule) string {
 
 // stricterHotspot reports whether loose admits every call that strict admits.
 func stricterHotspot(strict, loose hotspot.Rule) bool {
-	return strict.Index == loose.Index && strict.Param == loose.Param && strict.Metric == loose.Metric &&
+	return strict.Index == loose.Index && strict.Param == loose.Param && strict.Metric == loose.Metric && strict.Unit == "" && loose.Unit == "" &&
 		strict.Behavior == hotspot.Reject && loose.Behavior == hotspot.Reject && strict.Interval == loose.Interval &&
 		len(strict.Exceptions) == 0 && len(loose.Exceptions) == 0 && stricterMissing(strict.Missing, loose.Missing) && strict.MaxValues == loose.MaxValues &&
 		enoughFor(strict, loose)
