@@ -117,9 +117,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			}
 			return r.Unit != ""
 		}
-		costs := func(r hotspot.Rule) bool {
-			return r.Metric == hotspot.QPS && r.Behavior == hotspot.Reject && r.Window == hotspot.Strict
-		}
+		costs := func(r hotspot.Rule) bool { return r.Window == hotspot.Strict }
 		reading[hotspot.Rule]{
 			in:    func(s *rules.Set) *[]hotspot.Rule { return &s.Hotspot },
 			least: func(r *hotspot.Rule) { r.Resource, r.Param, r.Threshold = "orders", "user", 5 },
@@ -151,12 +149,14 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 					if hotUnit(r) {
 						r.MaxReserve = 3
 					}
-				}, costs},
+				}, func(r hotspot.Rule) bool { return costs(r) && r.Behavior != hotspot.Throttle }},
 				"maxOverdraft": {func(r *hotspot.Rule) {
 					if hotUnit(r) {
 						r.MaxOverdraft = 0.25
 					}
-				}, costs},
+				}, func(r hotspot.Rule) bool {
+					return costs(r) && r.Behavior != hotspot.Throttle && r.Metric == hotspot.QPS
+				}},
 				"exceptions": {say: func(r *hotspot.Rule) { r.Exceptions = []hotspot.Exception{{Value: hotspot.ValueOf("x"), Threshold: 1}} }},
 				"maxValues":  {say: func(r *hotspot.Rule) { r.MaxValues = 12 }},
 				"cluster": {func(r *hotspot.Rule) {

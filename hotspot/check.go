@@ -245,15 +245,15 @@ func (c *controller) takeContendedLocked(inv *engine.Invocation, lane uint32, no
 // take decides whether to grant n units for a value, and reserves the granted units on the
 // invocation.
 func (c *controller) take(inv *engine.Invocation, v argument.Value, n int64) (wait time.Duration, block *core.BlockError) {
-	if c.rule.Behavior == Throttle {
+	switch {
+	case c.rule.Unit != "":
+		return c.takeCost(inv, v, n)
+	case c.rule.Behavior == Throttle:
 		return c.takeTurn(inv, v, n)
 	}
 	held, block := c.grant(inv.Now(), v, n)
 	if block == nil {
 		inv.Reserve(held)
-		if c.rule.Unit != "" {
-			inv.SettleBy(c.rule.Unit)
-		}
 	}
 	return 0, block
 }
@@ -266,16 +266,12 @@ func (c *controller) grant(now int64, v argument.Value, n int64) (held engine.Re
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.obtainLocked(v, hash, now, q, c)
-	held, block = c.decideLocked(x, now, n, q)
-	if block == nil && c.rule.Unit != "" && x.isRest() {
-		held.Holder = costOfRest{x.strict, v, hash}
-	}
-	return held, block
+	return c.decideLocked(x, now, n, q)
 }
 
 // decideLocked completes grant after the cell is found.
 func (c *controller) decideLocked(x *cell, now, n int64, q *quota) (held engine.Reservation, block *core.BlockError) {
-	x.heat.add(now, min(n, maxHeat))
+	x.heat.add(now, n)
 	held, ok := c.takeFromLocked(x, now, n, q)
 	if !ok {
 		x.refused++

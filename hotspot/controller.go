@@ -8,6 +8,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/sharing"
+	"github.com/penstock-go/penstock/stat"
 )
 
 // controller is one rule in effect on one resource.
@@ -144,7 +145,15 @@ func (c *controller) forgettableLocked(x *cell, now int64) bool {
 func (c *controller) idle(now int64) bool {
 	idle := true
 	c.values.each(now, func(x *cell) {
-		idle = idle && c.forgettableLocked(x, now)
+		idle = idle && c.forgettableLocked(x, now) && (c.rule.Behavior != Throttle || c.paidLocked(x, now))
 	})
 	return idle
+}
+
+// paidLocked reports whether a new queue would admit no call earlier than the value's, not even the
+// largest one. With a unit that is the largest one so far: one of 2^40 bytes can take decades. An
+// evicted value leaves its latest turn to the rest, but nothing is left of a table that is dropped.
+func (c *controller) paidLocked(x *cell, now int64) bool {
+	most := max(stat.MaxUnits, x.shard.largest)
+	return x.last().Wait(now, c.quotaOf(x.value).cost(most)) == 0
 }

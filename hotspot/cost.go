@@ -1,16 +1,20 @@
 package hotspot
 
 import (
+	"math"
 	"slices"
 	"time"
 
+	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/family"
+	"github.com/penstock-go/penstock/internal/meter"
 )
 
-// Rules with a unit count what calls cost, in a strict window for each value.
+// Rules with a unit count what calls cost, for each value. How their units are settled is in
+// settle.go. They lend nothing to lanes.
 
 // cost returns the fields that go with a unit.
 func (r *Rule) cost() family.Cost {
@@ -22,14 +26,25 @@ func (r Rule) checkUnit() error {
 	switch err := r.cost().Check(); {
 	case err != nil || r.Unit == "":
 		return err
-	case r.Metric == Concurrency:
-		return spec.BadField("unit", "has no meaning for metric concurrency, which counts calls in flight: remove it, or set metric to qps")
-	case r.Behavior != Reject:
-		return spec.BadField("unit", "has no meaning for behavior %s: remove it, or set behavior to reject", r.Behavior)
+	case r.MaxReserve != 0 && r.Behavior == Throttle:
+		return spec.BadField("maxReserve", "has no meaning for behavior throttle, whose calls wait for what they reserve: remove it, or set behavior to reject or tokenBucket")
+	case r.MaxOverdraft != 0 && (r.Metric == Concurrency || r.Behavior == Throttle):
+		return spec.BadField("maxOverdraft", "has no meaning for metric concurrency and behavior throttle: remove it, or set behavior to reject or tokenBucket")
 	case r.Window != Strict:
 		return spec.BadField("unit", "has no meaning for strict: false, which lets up to twice the limit pass: remove it, or set strict to true")
 	case r.MaxOverdraft != 0 && r.Shared():
 		return spec.BadField("maxOverdraft", "has no meaning for cluster: no member knows what all of them are charged; remove maxOverdraft or cluster")
+	}
+	return nil
+}
+
+// checkUnitNumbers returns an error for the first number out of range.
+func (r Rule) checkUnitNumbers() error {
+	if err := r.cost().CheckNumbers(r.Threshold); err != nil {
+		return err
+	}
+	if size := family.BucketSize(r.Burst); r.Behavior == TokenBucket && r.Estimate > float64(size) {
+		return spec.BadField("estimate", "is %v: the bucket of a value holds %d, so use at most that, or a larger burst", r.Estimate, size)
 	}
 	return nil
 }
@@ -55,67 +70,57 @@ func (c *controller) unitsOf(o engine.Occurrence, n int64) int64 {
 // maxHeat bounds how much a single call heats a value, so that no sum overflows.
 const maxHeat = 1 << 20
 
-// Refund returns the units that a call didn't use.
-func (w *window) Refund(r *engine.Reservation, n, _ int64) {
-	s := w.cell.shard
+// takeCost is like take, but for a rule with a unit. The call reserves the units, to settle them.
+func (c *controller) takeCost(inv *engine.Invocation, v argument.Value, n int64) (wait time.Duration, block *core.BlockError) {
+	now, q, hash := inv.Now(), c.quotaOf(v), v.Hash()
+	s := c.values.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settle(w.cell)
-	w.cancel(r.Token, n)
-}
-
-// Charge counts units that a call used beyond its reservation; see [shard.charge].
-func (w *window) Charge(_ *engine.Reservation, n, now int64) (forgiven int64) {
-	return w.cell.shard.charge(w.cell.value, w.cell.hash, n, now)
-}
-
-// charge counts n units in a value's current window: the value may have been evicted since it took
-// units, or have got a cell, or have another. So it is found like that of a new call, and the units
-// count in the rest if there is no room for a cell. A rule that no longer has windows is not
-// charged.
-func (s *shard) charge(v argument.Value, hash uint64, n, now int64) (forgiven int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.rule
-	if !c.strict {
-		return n
-	}
-	q := c.quotaOf(v)
 	x := s.obtainLocked(v, hash, now, q, c)
-	s.settle(x)
-	current, cost := c.windowOf(x, now), c.rule.cost()
-	counted := max(0, min(n, cost.Overdrawn(q.size)-current.used, maxUsed-current.used))
-	current.add(counted)
-	return n - counted
+	x.heat.add(now, min(n, maxHeat))
+	held, wait, ok := c.takeCostLocked(inv, x, n, q)
+	if !ok {
+		x.refused++
+		return 0, c.refuseLocked(x, n, q)
+	}
+	x.passed++
+	if x.isRest() {
+		held.Holder = costOfRest{held.Holder.(engine.Settler), s, v, hash}
+	}
+	inv.Reserve(held)
+	inv.SettleBy(c.rule.Unit)
+	return wait, nil
 }
 
-// maxUsed is the number of units at which a window stops counting, so that no sum overflows.
-const maxUsed = 1 << 62
-
-// settled identifies the value for which a call's units are counted, in whichever cell.
-type settled struct {
-	shard *shard
-	value argument.Value
+// takeCostLocked completes takeCost after the cell is found.
+func (c *controller) takeCostLocked(inv *engine.Invocation, x *cell, n int64, q *quota) (held engine.Reservation, wait time.Duration, ok bool) {
+	switch {
+	case c.rule.Behavior == Reject:
+		held, ok = c.takeFromLocked(x, inv.Now(), n, q)
+	case q.none:
+	case c.rule.Behavior == TokenBucket:
+		b := x.tokenBucketLocked(inv.Now(), q)
+		held.Holder, held.Units = (*tokenCosts)(x), n
+		held.Token, ok = b.TakeFor(x.refunds, inv.Now(), n, q.size)
+	default:
+		if wait, ok = inv.TakeTurn(x.turnsLocked(), q.cost(n), c.maxWait(inv), c.rule.Mode != spec.Shadow); ok {
+			x.shard.largest = max(x.shard.largest, n)
+		}
+		held.Holder, held.Units = (*turnCosts)(x), n
+		held.Undo = int64(math.Float64bits(q.perUnit))
+	}
+	return held, wait, ok
 }
 
-// Counts returns what the reservations of one value have in common.
-func (w *window) Counts() any { return settled{w.cell.shard, w.cell.value} }
-
-// costOfRest holds units that a value without a cell took from the window of the rest. They go back
-// there, but the value is charged: it may have a cell by then.
-type costOfRest struct {
-	*window
-	value argument.Value
-	hash  uint64
+// maxWait returns the longest wait of a call. A running call that asks for more is slowed down, not cut
+// off. In shadow mode it isn't: without a bound its turns would come ever later, also once the rule is
+// enforced.
+func (c *controller) maxWait(inv *engine.Invocation) time.Duration {
+	if inv.AsksMore() && c.rule.Mode != spec.Shadow {
+		return meter.Longest
+	}
+	return c.rule.MaxWait
 }
-
-// Charge charges the value.
-func (u costOfRest) Charge(_ *engine.Reservation, n, now int64) (forgiven int64) {
-	return u.cell.shard.charge(u.value, u.hash, n, now)
-}
-
-// Counts is like [window.Counts].
-func (u costOfRest) Counts() any { return settled{u.cell.shard, u.value} }
 
 // need is the refusal of a number of units of a value.
 type need struct {
@@ -126,7 +131,7 @@ type need struct {
 // RetryAfter returns the time until the units would pass, if no other call comes first. It is unknown
 // if they never do.
 func (x *need) RetryAfter() (wait time.Duration, known bool) {
-	if x.n > x.rule.quotaOf(x.cell.value).size {
+	if x.rule.rule.Behavior != Throttle && x.n > x.rule.quotaOf(x.cell.value).size {
 		return 0, false
 	}
 	return x.retryAfter(x.n)
@@ -134,8 +139,8 @@ func (x *need) RetryAfter() (wait time.Duration, known bool) {
 
 // costs are the rules with a unit at a resource.
 type costs struct {
-	holding, shadows []*controller
-	shared           family.SharedRules
+	holding, asked, shadows []*controller
+	shared                  family.SharedRules
 }
 
 // newCosts returns nil if no rule has a unit.
@@ -153,6 +158,8 @@ func newCosts(rs *checker) engine.Coster {
 	if len(x.holding)+len(x.shadows)+len(x.shared) == 0 {
 		return nil
 	}
+	// A running call waits in a throttle for as long as it takes.
+	x.asked = slices.DeleteFunc(slices.Clone(x.holding), func(c *controller) bool { return c.rule.Behavior == Throttle })
 	return x
 }
 
@@ -163,7 +170,7 @@ func (x *costs) Shares() engine.Sharer { return x.shared.Sharer() }
 func (rs *checker) Costs() engine.Coster { return rs.costs }
 
 // AskCost returns the first refusal.
-func (x *costs) AskCost(inv *engine.Invocation) engine.Verdict { return ask(x.holding, inv) }
+func (x *costs) AskCost(inv *engine.Invocation) engine.Verdict { return ask(x.asked, inv) }
 
 // TakeCost lets every rule with the cost's unit take.
 func (x *costs) TakeCost(inv *engine.Invocation) engine.Verdict { return take(x.holding, inv) }

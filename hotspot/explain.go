@@ -151,7 +151,7 @@ func (c *controller) measureLocked(x *cell, now, n int64, q *quota, first bool) 
 		left := x.last().TurnsWithin(now, q.cost(1), c.rule.MaxWait)
 		return engine.MeasureTurns(wait, c.rule.MaxWait, &left)
 	case c.rule.Metric == Concurrency:
-		return engine.MeasureUnits("units in flight", x.inFlightLocked(), q.units)
+		return engine.MeasureUnits(cmp.Or(c.rule.Unit, "units")+" in flight", x.inFlightLocked(), q.units)
 	}
 	return engine.MeasureUnits(perInterval, c.usedLocked(x, now, q), q.size)
 }

@@ -35,7 +35,12 @@ type guard struct {
 
 func newGuard(t testing.TB, rules ...hotspot.Rule) *guard {
 	t.Helper()
-	e, clock := trial.Engine(t, engine.Config{})
+	return newGuardWith(t, engine.Config{}, rules...)
+}
+
+func newGuardWith(t testing.TB, cfg engine.Config, rules ...hotspot.Rule) *guard {
+	t.Helper()
+	e, clock := trial.Engine(t, cfg)
 	clock.SetSleep(clocks.SleepRecord)
 	g := &guard{e, t, clock}
 	g.load(rules...)

@@ -19,7 +19,11 @@ type permitUnits cell
 func (u *permitUnits) GiveBack(r *engine.Reservation, _ int64) {
 	u.shard.mu.Lock()
 	defer u.shard.mu.Unlock()
-	if u.held -= r.Units; u.held == 0 && (*cell)(u) == &u.shard.rest {
-		u.shard.era++
+	(*cell)(u).releaseLocked(r.Units)
+}
+
+func (c *cell) releaseLocked(n int64) {
+	if c.held -= n; c.held == 0 && c.isRest() {
+		c.shard.era++
 	}
 }

@@ -34,7 +34,7 @@ func (c *controller) refuseLocked(x *cell, n int64, q *quota) *core.BlockError {
 		}
 		return r.tooMany
 	}
-	if c.rule.Unit != "" {
+	if c.rule.Unit != "" && c.rule.Metric == QPS {
 		return engine.Needing(r.err, &need{r, n})
 	}
 	return r.err
@@ -60,7 +60,7 @@ func (r *refusal) Limit() (float64, bool) { return r.rule.quotaOf(r.cell.value).
 // first. It is unknown if that depends on calls that exit, or if none ever passes.
 func (r *refusal) RetryAfter() (wait time.Duration, known bool) { return r.retryAfter(1) }
 
-// retryAfter is RetryAfter for n units. A rule with a unit has windows.
+// retryAfter is RetryAfter for n units.
 func (r *refusal) retryAfter(n int64) (wait time.Duration, known bool) {
 	c, s := r.rule, r.cell.shard
 	now := c.engine.Now()
@@ -88,7 +88,7 @@ func (c *controller) retryLocked(x *cell, now, n int64, q *quota) (wait time.Dur
 	case q.none, c.rule.Metric == Concurrency:
 		return 0, false
 	case c.rule.Behavior == Throttle:
-		return c.retryTurn(x.last(), now, q), true
+		return c.retryTurn(x.last(), now, n, q), true
 	case c.rule.Behavior == TokenBucket:
 		b := c.tokensOfLocked(x.shard, x, &x.value, now, q)
 		return b.RetryAfter(now, n, q.size), true
@@ -96,15 +96,15 @@ func (c *controller) retryLocked(x *cell, now, n int64, q *quota) (wait time.Dur
 	return c.room(x, now, n, q), true
 }
 
-// retryTurn returns the time until a turn after last is within reach.
-func (c *controller) retryTurn(last meter.Moment, now int64, q *quota) time.Duration {
-	return max(0, last.Wait(now, q.cost(1))-c.rule.MaxWait)
+// retryTurn returns the time until a turn of n units after last is within reach.
+func (c *controller) retryTurn(last meter.Moment, now, n int64, q *quota) time.Duration {
+	return max(0, last.Wait(now, q.cost(n))-c.rule.MaxWait)
 }
 
 // retryAnew is like RetryAfter, but for a value that has no cell and may get one.
 func (c *controller) retryAnew(s *shard, v *argument.Value, now, n int64, q *quota) (wait time.Duration, known bool) {
 	if c.rule.Behavior == Throttle && !q.none {
-		return c.retryTurn(s.firstAfter(q), now, q), true
+		return c.retryTurn(s.firstAfter(q), now, n, q), true
 	}
 	begin := s.newCell(now, q)
 	begin.value = *v

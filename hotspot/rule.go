@@ -67,7 +67,8 @@ type Rule struct {
 	Window Window `yaml:"strict,omitempty"`
 	// Burst is the number of units that a value may take after a pause, in addition to Threshold
 	// (behavior Reject with window Refill), or to the unit that is due (behavior TokenBucket, whose
-	// bucket holds Burst + 1 units). 0 to 10⁹. Only with metric QPS, and these behaviors.
+	// bucket holds Burst + 1 units). 0 to 10⁹, with a Unit 10¹². Only with metric QPS, and these
+	// behaviors.
 	Burst int `yaml:"burst,omitempty"`
 	// Metric is the quantity that Threshold limits. The zero value is QPS.
 	Metric Metric `yaml:"metric,omitempty"`
@@ -77,17 +78,18 @@ type Rule struct {
 	// Throttle.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
 	// Unit is the kind of units that the rule counts, as named by api.Cost, and Estimate, MaxReserve
-	// and MaxOverdraft are as in a flow rule. Empty means calls, or the units of api.Units. Only
-	// with metric QPS and behavior Reject, in Strict windows, and without Cluster.
+	// and MaxOverdraft are as in a flow rule. Empty means calls, or the units of api.Units. Not with
+	// Refill or Cluster.
 	Unit string `yaml:"unit,omitempty"`
 	// Estimate is the whole number of units reserved by a call that names no cost in Unit. At most
 	// Threshold; 0 means that the rule doesn't apply to such calls. Needs a Unit.
 	Estimate float64 `yaml:"estimate,omitempty"`
 	// MaxReserve is the maximum whole number of units that a call reserves of a value; units used
-	// beyond them are charged when it is settled. 0 means no maximum. Needs a Unit.
+	// beyond them are charged when it is settled. 0 means no maximum. Needs a Unit; not with Throttle.
 	MaxReserve float64 `yaml:"maxReserve,omitempty"`
 	// MaxOverdraft bounds what settled calls are charged beyond a value's limit, as a share of it;
-	// the rest is forgiven. Up to 100; 0 means no bound. Needs a Unit.
+	// the rest is forgiven. Up to 100; 0 means no bound. Needs a Unit, metric QPS, and behavior
+	// Reject or TokenBucket.
 	MaxOverdraft float64 `yaml:"maxOverdraft,omitempty"`
 	// Exceptions are values with their own limits.
 	Exceptions []Exception `yaml:"exceptions,omitempty"`
@@ -144,7 +146,7 @@ func (r Rule) Normalized() (Rule, error) {
 		r.MaxWait = cmp.Or(r.MaxWait, 500*time.Millisecond)
 	}
 	r.MaxValues = cmp.Or(r.MaxValues, defaultMaxValues)
-	if err := cmp.Or(r.checkNumbers(), r.cost().CheckNumbers(r.Threshold), r.checkExceptions()); err != nil {
+	if err := cmp.Or(r.checkNumbers(), r.checkUnitNumbers(), r.checkExceptions()); err != nil {
 		return r, err
 	}
 	if len(r.Exceptions) == 0 {
@@ -220,7 +222,7 @@ func (r Rule) checkNumbers() error {
 			return err
 		}
 	}
-	if r.Burst < 0 || r.Burst > MaxBurst {
+	if r.Burst < 0 || r.Burst > MaxBurst && r.Unit == "" { // with a unit, CheckBucket has another bound
 		return spec.BadField("burst", "is %d: use a number from 0 to %d", r.Burst, MaxBurst)
 	}
 	if r.Behavior == Throttle {
@@ -242,10 +244,14 @@ func (r Rule) checkThreshold(field string, threshold float64) error {
 		return spec.BadField(field, "is %v: use a finite number from 0 to %g", threshold, float64(MaxThreshold))
 	}
 	if r.Behavior == TokenBucket {
-		return family.CheckBucket(field, threshold, r.Interval, r.Burst, false)
+		return family.CheckBucket(field, threshold, r.Interval, r.Burst, r.Unit != "")
 	}
-	if perSecond := threshold / r.Interval.Seconds(); r.Behavior == Throttle && perSecond > MaxThrottle {
-		return spec.BadField(field, "is %g per second: a throttle admits at most %g per second", perSecond, float64(MaxThrottle))
+	most := float64(MaxThrottle)
+	if r.Unit != "" {
+		most *= family.CostScale
+	}
+	if perSecond := threshold / r.Interval.Seconds(); r.Behavior == Throttle && perSecond > most {
+		return spec.BadField(field, "is %g per second: a throttle admits at most %g per second", perSecond, most)
 	}
 	return nil
 }

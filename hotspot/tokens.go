@@ -17,6 +17,9 @@ func (x *cell) tokenBucketLocked(now int64, q *quota) *meter.TokenBucket {
 	if x.tokens == nil {
 		b := x.shard.newTokensLocked(&x.value, now, q)
 		x.tokens = &b
+		if x.shard.rule.rule.Unit != "" {
+			x.refunds = new(meter.Refunds)
+		}
 	}
 	return x.tokens
 }
@@ -94,6 +97,23 @@ func (vs *values) follow(c, old *controller, now int64) {
 	}
 }
 
+func (x *cell) setUnitLocked(now int64, unit meter.Moment) {
+	if x.refunds != nil {
+		x.tokens.SetUnitFor(x.refunds, now, unit)
+		return
+	}
+	x.tokens.SetUnit(now, unit)
+}
+
+// followLocked makes the cell's bucket b continue from the latest turn of its queue.
+func (x *cell) followLocked(b *meter.TokenBucket, last meter.Moment) {
+	if x.refunds != nil {
+		b.FollowFor(x.refunds, last)
+		return
+	}
+	b.Follow(last)
+}
+
 // takeOverLocked makes a cell continue from old: its token bucket is short of as many units as
 // before. When a queue becomes a bucket, assigned turns count as units taken: the bucket is full
 // when the next turn would have been due. When a bucket becomes a queue, the first turn is one
@@ -104,10 +124,10 @@ func (c *controller) takeOverLocked(x *cell, old *controller, now int64) {
 	switch {
 	case q.unit != (meter.Moment{}):
 		if x.tokens != nil {
-			x.tokens.SetUnit(now, q.unit)
+			x.setUnitLocked(now, q.unit)
 		}
 		if last := x.last(); old.rule.Behavior == Throttle && last != meter.LongAgo() {
-			x.tokenBucketLocked(now, q).Follow(last)
+			x.followLocked(x.tokenBucketLocked(now, q), last)
 		}
 	case c.rule.Behavior == Throttle && old.rule.Behavior == TokenBucket && x.tokens != nil:
 		x.turnsLocked().NotBefore(x.tokens.Last())

@@ -59,8 +59,9 @@ type shard struct {
 	hot shared.Pointer[hotValue]
 
 	overflowed int64 // calls that took from the rest
+	largest    int64 // units of the largest call in a throttle with a unit
 
-	_ [64]byte // keeps the locks of two shards out of one cache line
+	_ [48]byte // keeps the locks of two shards out of one cache line
 }
 
 // cell is the state of one value.
@@ -75,6 +76,7 @@ type cell struct {
 	filling filling
 	queue   *meter.Pacer       // of a throttle, nil until a turn is taken
 	tokens  *meter.TokenBucket // of a token bucket, nil until the value has one
+	refunds *meter.Refunds     // of tokens, if the rule has a unit; otherwise nil
 	held    int64              // units in flight
 	era     uint64             // of the shard when the cell was created, if units of the rest were in flight
 

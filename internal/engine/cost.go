@@ -234,7 +234,14 @@ type grants struct {
 type grant struct {
 	cost uint8
 	more bool
-	by   any
+	by   counter
+}
+
+// counter identifies the place where units are counted together: a window, a semaphore or a holder, or
+// the values of a hotspot rule and one of them.
+type counter struct {
+	by    any
+	value argument.Value
 }
 
 func (inv *Invocation) grants() grants {
@@ -277,19 +284,20 @@ func (g grants) of(r *Reservation, more bool) *Reservation {
 	return nil
 }
 
-// countedBy returns what counts the units: the same for reservations whose units are counted
-// together.
-func (r *Reservation) countedBy() any {
+// countedBy returns what counts the units.
+func (r *Reservation) countedBy() (c counter) {
 	switch {
 	case r.window != nil:
-		return r.window
+		c.by = r.window
 	case r.semaphore != nil:
-		return r.semaphore
+		c.by = r.semaphore
+	default:
+		c.by = r.Holder
+		if x, ok := r.Holder.(interface{ Counts() (any, argument.Value) }); ok {
+			c.by, c.value = x.Counts()
+		}
 	}
-	if x, ok := r.Holder.(interface{ Counts() any }); ok {
-		return x.Counts()
-	}
-	return r.Holder
+	return c
 }
 
 // refund gives back n units of a reservation that the call didn't use.

@@ -231,7 +231,11 @@ func (e Entry) join(m *Invocation) error {
 		case r.joins(before):
 			before.Units += r.Units
 		default:
+			earlier := *before
 			*before = *r
+			if earlier.UntilExit { // behind the latest, it is not settled
+				inv.held = append(inv.held, earlier)
+			}
 		}
 	}
 	m.empty(m.held)

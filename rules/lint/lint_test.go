@@ -114,7 +114,7 @@ func TestOtherFamilies(t *testing.T) {
 			finding: "rules.yaml:2:98: hotspot[0].maxWait: no call ever waits: the next turn is 10s away, " +
 				"and maxWait is 5s; make maxWait longer, or reject (PN011)\n",
 		},
-		{ // known bug 291: calls and what they cost, in one unit or in several, say nothing about each other
+		{ // known bug 270: calls and what they cost, in one unit or in several, say nothing about each other
 			file: "hotspot:\n" +
 				"  - {id: calls, resource: POST /chat, param: user, threshold: 6}\n" +
 				"  - {id: tokens, resource: POST /chat, param: user, unit: tokens, threshold: 900}\n" +

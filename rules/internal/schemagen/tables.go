@@ -36,7 +36,7 @@ var spans = map[string]span{
 	"hotspot.estimate":             {0, flow.MaxCost},
 	"hotspot.maxReserve":           {0, flow.MaxCost},
 	"hotspot.maxOverdraft":         {0, flow.MaxMaxOverdraft},
-	"hotspot.burst":                {0, hotspot.MaxBurst},
+	"hotspot.burst":                {0, flow.MaxCostBurst},
 	"hotspot.maxValues":            {0, hotspot.MaxMaxValues},
 	"hotspot.exceptions.threshold": {0, hotspot.MaxThreshold},
 
@@ -164,10 +164,10 @@ var cases = map[string][]when{
 		{"relation", []string{"chain"}, []clause{{fields: []string{"ref"}, must: stated}}},
 	},
 	"hotspot": {
-		{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noBurst, notFalse, noUnit}},
+		{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noBurst, notFalse, noOverdraft}},
 		{"behavior", []string{"reject", "tokenBucket"}, []clause{noWait}},
-		{"behavior", []string{"throttle"}, []clause{noBurst, notFalse, noUnit}},
-		{"behavior", []string{"tokenBucket"}, []clause{notFalse, noUnit}},
+		{"behavior", []string{"throttle"}, []clause{noBurst, notFalse, noMaxReserve, noOverdraft}},
+		{"behavior", []string{"tokenBucket"}, []clause{notFalse}},
 		{"missing", []string{"unlimited", "refuse"}, []clause{{fields: []string{"exceptions"}, must: lacking, value: ""}}},
 	},
 	"system": {
