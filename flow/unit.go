@@ -98,7 +98,7 @@ func (r *Rule) overdrawn(limit int64) int64 {
 // refuseNeed returns the refusal of a call that n units don't fit for: unlike the refusal of a rule
 // without a unit it knows how long that many will take.
 func (e *window) refuseNeed(w *stat.Window, n int64) engine.Verdict {
-	return engine.Verdict{Block: engine.Needing(e.refusal, &need{e, w, n})}
+	return engine.Verdict{Block: engine.Needing(e.refusal, need{e, w, n})}
 }
 
 // refuseUnits returns the refusal of n units by a rule that counts in one place.
@@ -106,7 +106,7 @@ func (c *controller) refuseUnits(n int64) engine.Verdict {
 	if c.rule.Unit == "" {
 		return c.refuse()
 	}
-	return engine.Verdict{Block: engine.Needing(c.refusal, &needOf{c, n})}
+	return engine.Verdict{Block: engine.Needing(c.refusal, needOf{c, n})}
 }
 
 // needOf is a number of units that a rule refused.
@@ -116,7 +116,7 @@ type needOf struct {
 }
 
 // RetryAfter returns the time until the units would be admitted, if known.
-func (x *needOf) RetryAfter() (wait time.Duration, known bool) {
+func (x needOf) RetryAfter() (wait time.Duration, known bool) {
 	return x.enforcer.retryAfter(x.engine.Now(), x.n)
 }
 
@@ -129,7 +129,7 @@ type need struct {
 
 // RetryAfter returns the time until the units would be admitted. It is unknown if they are more than
 // the limit.
-func (x *need) RetryAfter() (wait time.Duration, known bool) {
+func (x need) RetryAfter() (wait time.Duration, known bool) {
 	now := x.engine.Now()
 	return x.in.RetryAfter(now, x.n, x.lookLimit(now, nil))
 }

@@ -130,7 +130,7 @@ type need struct {
 
 // RetryAfter returns the time until the units would pass, if no other call comes first. It is unknown
 // if they never do.
-func (x *need) RetryAfter() (wait time.Duration, known bool) {
+func (x need) RetryAfter() (wait time.Duration, known bool) {
 	if x.rule.rule.Behavior != Throttle && x.n > x.rule.quotaOf(x.cell.value).size {
 		return 0, false
 	}

@@ -35,7 +35,7 @@ func (c *controller) refuseLocked(x *cell, n int64, q *quota) *core.BlockError {
 		return r.tooMany
 	}
 	if c.rule.Unit != "" && c.rule.Metric == QPS {
-		return engine.Needing(r.err, &need{r, n})
+		return engine.Needing(r.err, need{r, n})
 	}
 	return r.err
 }

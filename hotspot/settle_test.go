@@ -378,6 +378,23 @@ func TestCostsOfValuesAllocateNothing(t *testing.T) {
 	}
 }
 
+// A refusal that knows the need of its call is one object.
+func TestRefusalOfACostIsOneObject(t *testing.T) {
+	for name := range withUnit {
+		g := newGuard(t, unitRule(name))
+		e := g.costly("ann", 100)
+		e.Settle("tokens", 500)
+		opts := []engine.Option{user("ann"), tokenCost(10)}
+		n := testing.AllocsPerRun(100, func() {
+			if _, err := g.Enter(t.Context(), "orders", opts); err == nil {
+				t.Error("it was admitted")
+			}
+		})
+		assert.True(t, n <= 1 || race.Enabled, "%s: %v objects", name, n)
+		e.Exit()
+	}
+}
+
 // Whatever a rule's behaviors were, and however its calls were settled, in the end nothing is in flight,
 // and every value has its whole limit again.
 func TestCostsThroughBehaviors(t *testing.T) {

@@ -58,8 +58,11 @@ func (c *counted) Limit() (limit float64, known bool) {
 
 // refusalsOf returns nil for an error made by hand, which is neither counted nor logged.
 func refusalsOf(b *core.BlockError) *refusals {
-	if c, ok := b.Refuser().(*counted); ok {
+	switch c := b.Refuser().(type) {
+	case *counted:
 		return c.refusals
+	case interface{ countedWith() *refusals }:
+		return c.countedWith()
 	}
 	return nil
 }
@@ -82,9 +85,24 @@ func NewCounted(b core.BlockError, rule core.Refuser, record *Record, with *core
 
 // Needing returns the rejection b with other details: those of a call that needs more than one
 // unit. It counts as b.
-func Needing(b *core.BlockError, rule core.Refuser) *core.BlockError {
-	return core.NewBlockError(*b, &counted{rule, refusalsOf(b)})
+func Needing[R core.Refuser](b *core.BlockError, rule R) *core.BlockError {
+	x := &needing[R]{rule: rule, refusals: refusalsOf(b)}
+	x.block = *core.NewBlockError(*b, x)
+	return &x.block
 }
+
+// needing is a rejection and the rule behind it in one object, as each call needs its own.
+type needing[R core.Refuser] struct {
+	block    core.BlockError
+	rule     R
+	refusals *refusals
+}
+
+func (x *needing[R]) countedWith() *refusals { return x.refusals }
+
+func (x *needing[R]) RetryAfter() (wait time.Duration, known bool) { return x.rule.RetryAfter() }
+
+func (x *needing[R]) Limit() (limit float64, known bool) { return x.rule.Limit() }
 
 // logPause is the time between two lines of the log about one topic, or about panics.
 const logPause = int64(time.Second)
