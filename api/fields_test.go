@@ -219,9 +219,15 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 	})
 	t.Run("isolation", func(t *testing.T) {
 		queue := func(r *isolation.Rule) {
-			if !r.Cluster.Shared() { // they don't go together
+			if !r.Cluster.Shared() && r.Unit == "" { // they don't go together
 				r.MaxQueue, r.MaxWait = 3, 2*s
 			}
+		}
+		unit := func(r *isolation.Rule) bool {
+			if !r.Cluster.Shared() && r.MaxQueue == 0 { // they don't go together
+				r.Unit = "bytes"
+			}
+			return r.Unit != ""
 		}
 		reading[isolation.Rule]{
 			in:    func(s *rules.Set) *[]isolation.Rule { return &s.Isolation },
@@ -232,8 +238,19 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"threshold": {say: func(r *isolation.Rule) { r.Threshold = 7 }},
 				"maxQueue":  {say: queue},
 				"maxWait":   {say: queue},
+				"unit":      {say: func(r *isolation.Rule) { unit(r) }},
+				"estimate": {say: func(r *isolation.Rule) {
+					if unit(r) {
+						r.Estimate = 1
+					}
+				}},
+				"maxReserve": {say: func(r *isolation.Rule) {
+					if unit(r) {
+						r.MaxReserve = 3
+					}
+				}},
 				"cluster": {func(r *isolation.Rule) {
-					if r.MaxQueue == 0 { // they don't go together
+					if r.MaxQueue == 0 && r.Unit == "" { // they don't go together
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Closed, Timeout: time.Millisecond}
 					}
 				}, nil},

@@ -18,12 +18,13 @@ type checker struct {
 	// shared holds the enforced rules whose permits a cluster shares.
 	shared  family.SharedRules
 	shadows []*controller
+	costs   engine.Coster // rules with a unit; nil if there are none
 }
 
 // Ask returns the first refusal. It takes nothing.
 func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.private {
-		if !c.ask(inv, rs.revision) {
+		if !c.askPrivate(inv, rs.revision) {
 			return engine.Verdict{Block: c.refusal}
 		}
 	}
@@ -36,7 +37,7 @@ func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 // Take lets every rule take. It returns the first refusal.
 func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.private {
-		if !c.take(inv, rs.revision) {
+		if !c.takePrivate(inv, rs.revision) {
 			return engine.Verdict{Block: c.refusal}
 		}
 	}
@@ -101,8 +102,12 @@ func (c *controller) join(inv *engine.Invocation, revision uint64) bool {
 // shadow is like take, but doesn't wait: a call that would wait stays in the queue until it gets its
 // units, exits, or would have been refused; a refusal is only noticed when the next call arrives.
 func (c *controller) shadow(inv *engine.Invocation, revision uint64) {
-	if c.lease != nil {
-		family.Rehearse(inv, c.record, "", c.SharedLimit)
+	switch {
+	case c.lease != nil:
+		family.Rehearse(inv, c.record, c.rule.Unit, c.SharedLimit)
+		return
+	case c.rule.Unit != "":
+		c.shadowCost(inv)
 		return
 	}
 	g := c.resource.NeedSemaphore(c.owner)

@@ -49,11 +49,19 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 type private struct{ _ byte }
 
 // owner returns the owner of the rule's semaphore on the node of a resource. A rule has one to
-// itself if not every call there counts: in shadow mode only calls that it would admit, and on the
-// overflow resource only names that it matches. No other semaphore counts those calls, so the rule
-// that continues this one gets the same semaphore.
+// itself if not every call there counts: in shadow mode only calls that it would admit, with a unit
+// only calls that name it, and on the overflow resource only names that it matches. No other
+// semaphore counts those calls, so the rule that continues this one in the same unit gets the same
+// semaphore.
 func (r Rule) owner(resource string, old *controller) any {
+	if old != nil && old.rule.Unit != r.Unit {
+		old = nil
+	}
 	switch {
+	case r.Unit != "" && old != nil:
+		return old.owner
+	case r.Unit != "": // in every mode: a node with units in flight has calls in flight, so it stays
+		return new(private)
 	case r.leases() || r.Mode != spec.Shadow && (r.Info().Named() || resource != node.OverflowName):
 		return sharedSemaphore
 	case old != nil && old.owner != sharedSemaphore:

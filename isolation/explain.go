@@ -35,10 +35,16 @@ func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 
 // explain is like ask, but reports the numbers behind the decision and has no side effects.
 func (c *controller) explain(inv *engine.Invocation, revision uint64) core.Judgement {
-	if c.lease != nil {
-		j := core.Judgement{Rule: c.rule.ID}
-		j.Measures = []core.Measure{c.lease.Explain(inv, inv.Units(), &j)}
+	switch {
+	case c.lease != nil:
+		j, n := core.Judgement{Rule: c.rule.ID}, c.amount(inv)
+		if n == 0 {
+			return c.notJudged(j)
+		}
+		j.Measures = []core.Measure{c.lease.Explain(inv, n, &j)}
 		return j
+	case c.rule.Unit != "":
+		return c.explainCost(inv)
 	}
 	n := &inv.Resource().StatisticNode
 	g, claim := n.LookSemaphore(c.owner), c.claim(inv, revision)

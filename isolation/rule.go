@@ -6,6 +6,7 @@ import (
 
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/family"
 )
 
 // Rule limits the calls in flight of one resource:
@@ -33,8 +34,19 @@ type Rule struct {
 	// Exclude lists names that "*", a prefix or a path does not apply to.
 	Exclude []string `yaml:"exclude,omitempty"`
 	// Threshold is the number of units that may be in flight: a call of n units holds n. 0 blocks
-	// every call. At most a billion.
+	// every call. At most a billion, or 10¹² with a Unit.
 	Threshold int `yaml:"threshold"`
+	// Unit is the kind of units that the rule counts, as named by api.Cost: "bytes", say. Up to 64
+	// letters, digits, '.', '_' or '-'. Empty means calls, or the units of api.Units. The rule
+	// applies only to calls with a cost in this unit, unless it has an Estimate. Not with MaxQueue
+	// and Cluster.
+	Unit string `yaml:"unit,omitempty"`
+	// Estimate is the whole number of units reserved by a call that names no cost in Unit. At most
+	// Threshold; 0 means that the rule doesn't apply to such calls. Needs a Unit.
+	Estimate float64 `yaml:"estimate,omitempty"`
+	// MaxReserve is the maximum whole number of units that a call reserves; units used beyond them are
+	// charged when it is settled. 0 means no maximum. Needs a Unit.
+	MaxReserve float64 `yaml:"maxReserve,omitempty"`
 	// MaxQueue is the number of calls that may wait for others to end. 0 means no queue: calls that
 	// don't fit are refused. At most a million.
 	MaxQueue int `yaml:"maxQueue,omitempty"`
@@ -50,9 +62,10 @@ type Rule struct {
 
 // The ranges of a rule's fields.
 const (
-	MaxThreshold = 1_000_000_000
-	MaxMaxQueue  = 1_000_000
-	MaxWaitLimit = 24 * time.Hour
+	MaxThreshold     = 1_000_000_000
+	MaxCostThreshold = MaxThreshold * family.CostScale // of a rule with a unit
+	MaxMaxQueue      = 1_000_000
+	MaxWaitLimit     = 24 * time.Hour
 )
 
 // Normalized returns the rule with every default filled in. It returns a [spec.FieldError] for the
@@ -71,9 +84,16 @@ func (r Rule) check() error {
 	if err := r.Info().Check(); err != nil {
 		return err
 	}
+	if err := r.checkUnit(); err != nil {
+		return err
+	}
+	most := int64(MaxThreshold)
+	if r.Unit != "" {
+		most = MaxCostThreshold
+	}
 	switch {
-	case r.Threshold < 0 || r.Threshold > MaxThreshold:
-		return spec.BadField("threshold", "is %d: use a whole number from 0 to %d", r.Threshold, MaxThreshold)
+	case r.Threshold < 0 || int64(r.Threshold) > most:
+		return spec.BadField("threshold", "is %d: use a whole number from 0 to %d", r.Threshold, most)
 	case r.MaxQueue < 0 || r.MaxQueue > MaxMaxQueue:
 		return spec.BadField("maxQueue", "is %d: use a whole number from 0 to %d", r.MaxQueue, MaxMaxQueue)
 	case r.MaxWait < 0 || r.MaxWait > MaxWaitLimit:
@@ -85,12 +105,18 @@ func (r Rule) check() error {
 	case r.MaxQueue > 0 && r.Threshold == 0:
 		return spec.BadField("maxQueue", "does not go with threshold 0, under which no call ever runs: remove maxQueue and maxWait")
 	}
-	return r.checkShared()
+	return cmp.Or(r.cost().CheckNumbers(float64(r.Threshold)), r.checkShared())
 }
 
 // Like identifies a rule by the fields that make it that rule, so that a rule with an edited
 // threshold or queue is still the same.
-func (r Rule) Like() string { return "isolation:" + r.Resource }
+func (r Rule) Like() string {
+	id := "isolation:" + r.Resource
+	if r.Unit != "" {
+		id += ":unit=" + r.Unit
+	}
+	return id
+}
 
 // tighter sorts rules by strictness, the strictest first.
 func (r Rule) tighter(other Rule) int {

@@ -1,6 +1,7 @@
 package isolation_test
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -37,6 +38,14 @@ func TestRuleRefuses(t *testing.T) {
 		{isolation.Rule{Threshold: 1, MaxQueue: 1}, "maxWait: is required by maxQueue: set the longest time in the queue"},
 		{isolation.Rule{Threshold: 1, MaxWait: 1}, "maxQueue: is required by maxWait: set the number of calls that may wait"},
 		{isolation.Rule{MaxQueue: 1, MaxWait: 1}, "maxQueue: does not go with threshold 0, under which no call ever runs: remove maxQueue and maxWait"},
+		{isolation.Rule{Unit: "calls", Threshold: 1}, "unit: is calls, which a rule counts without a unit: remove it"},
+		{isolation.Rule{Unit: "a b", Threshold: 1}, `unit: is "a b": use 1 to 64 letters`},
+		{isolation.Rule{Unit: "bytes", Threshold: 1, MaxQueue: 1, MaxWait: 1}, "maxQueue: has no meaning for a rule with a unit, which refuses calls that don't fit: remove maxQueue and maxWait, or unit"},
+		{isolation.Rule{Threshold: 1, Estimate: 1}, "estimate: has no meaning for a rule that counts calls"},
+		{isolation.Rule{Threshold: 1, MaxReserve: 1}, "maxReserve: has no meaning for a rule that counts calls"},
+		{isolation.Rule{Unit: "bytes", Threshold: 5, Estimate: 6}, "estimate: is 6: use a whole number from 1 to the threshold, 5, or 0 for none"},
+		{isolation.Rule{Unit: "bytes", Threshold: 5, MaxReserve: 0.5}, "maxReserve: is 0.5: use a whole number"},
+		{isolation.Rule{Unit: "bytes", Threshold: math.MaxInt}, "threshold: is "},
 		{isolation.Rule{Mode: 3}, "mode: 3 is unknown: use api.Enforce, api.Shadow or api.Off"},
 	} {
 		t.Run(tt.want, func(t *testing.T) {
@@ -59,10 +68,22 @@ func TestRuleRefuses(t *testing.T) {
 	}
 }
 
+// A set has rules with at most 16 units.
+func TestTooManyUnits(t *testing.T) {
+	var all []isolation.Rule
+	for i := range 17 {
+		all = append(all, isolation.Rule{Resource: "orders", Threshold: 1, Unit: fmt.Sprint("u", i)})
+	}
+	g := newGuard(t, all[:16]...)
+	err := g.Update(func(b *engine.SnapshotBuilder) error { return isolation.Compile(b, all) })
+	require.EqualError(t, err, "isolation[16].unit: is one unit too many: the rules of a family count in at most 16")
+}
+
 // The ends of every range are valid.
 func TestRuleAccepts(t *testing.T) {
 	for _, r := range []isolation.Rule{
 		{Threshold: 1_000_000_000},
+		{Threshold: 2_000_000_000, Unit: "bytes", Estimate: 2_000_000_000, MaxReserve: 1},
 		{Threshold: 1, MaxQueue: 1, MaxWait: 1},
 		{Threshold: 1, MaxQueue: 1_000_000, MaxWait: 24 * time.Hour},
 		{Resource: ".*", Match: spec.MatchRegex, Threshold: 1},

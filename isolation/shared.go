@@ -22,15 +22,22 @@ func (r Rule) checkShared() error {
 	if err := r.Cluster.Check(r.ID); err != nil || !r.Shared() {
 		return err
 	}
+	if r.Unit != "" {
+		return family.CheckSharedUnits(float64(r.Threshold))
+	}
 	return r.Cluster.CheckThreshold(float64(r.Threshold))
 }
 
 // share creates the lease of the rule. No other rule uses it: a rule in shadow mode doesn't share
 // with an enforced one.
 func (c *controller) share(m *sharing.Member) {
-	key := m.Key("isolation", c.rule.ID, c.resource.Name(), c.rule.Mode.String())
+	parts := []string{"isolation", c.rule.ID, c.resource.Name(), c.rule.Mode.String()}
+	if c.rule.Unit != "" {
+		parts = append(parts, c.rule.Unit)
+	}
+	key := m.Key(parts...)
 	limit := sharing.SemaphoreConfig{Threshold: float64(c.rule.Threshold), Rule: c.rule.Cluster}
-	c.lease = family.NewSharedSemaphore(m, key, "", limit, c.refusal)
+	c.lease = family.NewSharedSemaphore(m, key, c.rule.Unit, limit, c.refusal)
 }
 
 // Shares returns the rules whose permits a cluster shares, or nil if there are none.
@@ -38,10 +45,11 @@ func (rs *checker) Shares() engine.Sharer { return rs.shared.Sharer() }
 
 // SharedLimit returns the lease.
 func (c *controller) SharedLimit(inv *engine.Invocation, i int) (family.Shared, int64) {
-	if i > 0 {
+	n := c.amount(inv)
+	if i > 0 || n == 0 {
 		return nil, 0
 	}
-	return c.lease, inv.Units()
+	return c.lease, n
 }
 
 // Direct returns true: no call waits for a turn.

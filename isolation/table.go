@@ -31,7 +31,16 @@ func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 		Rule:    func(c *controller) *Rule { return &c.rule },
 		Refusal: func(c *controller) *core.BlockError { return c.refusal },
 	}
-	return family.Compile(b, core.KindIsolation, rules, maker, t)
+	if err := family.Compile(b, core.KindIsolation, rules, maker, t); err != nil {
+		return err
+	}
+	var units family.Units
+	for i, r := range t.All() {
+		if err := units.Add("isolation", i, r.Unit); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Bind returns the rules of a resource, or nil. Once the rules that apply are known, it applies the
@@ -60,6 +69,7 @@ func (t *table) Bind(at *engine.Binding) engine.Checker {
 	if len(rs.controllers) == 0 {
 		return nil
 	}
+	rs.costs = newCosts(rs)
 	return rs
 }
 

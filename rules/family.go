@@ -44,8 +44,9 @@ type rulesOf[R spec.Rule] struct {
 	in         func(*Set) *[]R
 	normalized func(R) (R, error)
 	build      func(*engine.SnapshotBuilder, []R) error
-	zero       func(R) bool // whether the threshold is 0, or nil if 0 is not special
-	then       string       // what such a rule does
+	zero       func(R) bool      // whether the threshold is 0, or nil if 0 is not special
+	then       string            // what such a rule does
+	odd        map[string]string // the message for keys that only other families have
 }
 
 func (f rulesOf[R]) key() string         { return cmp.Or(f.list, f.kind.String()) }
@@ -83,6 +84,7 @@ func (f rulesOf[R]) decode(d *decoder, list *yaml.Node, s *Set) {
 		return
 	}
 	var read reading[R]
+	d.odd = f.odd
 	fields := fieldsOf(reflect.TypeFor[R]())
 	for i, node := range list.Content {
 		if d.full() {

@@ -87,6 +87,7 @@ var families = []family{
 		build:      isolation.Compile,
 		zero:       func(r isolation.Rule) bool { return r.Threshold == 0 },
 		then:       "refuses every call",
+		odd:        map[string]string{"maxOverdraft": ": a call's units are held until it exits, and what it used beyond its estimate goes then too, so it needs no bound; remove it"},
 	},
 	rulesOf[adaptive.Rule]{
 		kind:       core.KindAdaptive,

@@ -120,6 +120,11 @@ func TestOtherFamilies(t *testing.T) {
 				"  - {id: tokens, resource: POST /chat, param: user, unit: tokens, threshold: 900}\n" +
 				"  - {id: money, resource: POST /chat, param: user, unit: microUSD, threshold: 90000}\n",
 		},
+		{
+			file: "flow:\n  - {resource: PUT /file, unit: bytes, threshold: 1}\nisolation:\n  - {resource: PUT /file, unit: byte, threshold: 1}\n",
+			finding: "rules.yaml:4:33: isolation[0].unit: \"byte\" is not the unit \"bytes\" of flow[0] at 2:5, so a cost in one " +
+				"doesn't count in the other: if both mean the same, write \"bytes\" (PN026)\n",
+		},
 	} {
 		assert.Equal(t, c.finding, check(t, c.file, c.opts))
 	}

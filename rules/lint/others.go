@@ -71,9 +71,10 @@ func argument(r hotspot.Rule) string {
 	return "index"
 }
 
-// stricterHotspot reports whether loose admits every call that strict admits.
+// stricterHotspot reports whether loose admits every call that strict admits. It is only known for
+// rules that count calls.
 func stricterHotspot(strict, loose hotspot.Rule) bool {
-	return strict.Index == loose.Index && strict.Param == loose.Param && strict.Metric == loose.Metric && strict.Unit == "" && loose.Unit == "" &&
+	return strict.Unit == "" && loose.Unit == "" && strict.Index == loose.Index && strict.Param == loose.Param && strict.Metric == loose.Metric &&
 		strict.Behavior == hotspot.Reject && loose.Behavior == hotspot.Reject && strict.Interval == loose.Interval &&
 		len(strict.Exceptions) == 0 && len(loose.Exceptions) == 0 && stricterMissing(strict.Missing, loose.Missing) && strict.MaxValues == loose.MaxValues &&
 		enoughFor(strict, loose)
@@ -175,8 +176,11 @@ func (l *linter) isolations() {
 }
 
 // stricterIsolation reports whether loose admits every call that strict admits: of several rules, the
-// rule with the lowest threshold decides.
+// rule with the lowest threshold decides. It is only known for rules that count calls.
 func stricterIsolation(strict, loose isolation.Rule) bool {
+	if strict.Unit != "" || loose.Unit != "" {
+		return false
+	}
 	if strict.Threshold != loose.Threshold {
 		return strict.Threshold < loose.Threshold
 	}

@@ -49,6 +49,8 @@ var unsaid = []string{
 	`origins: entry \d+ is empty`,
 	`unit: is calls`,
 	`unit: has no meaning for strict: false`,
+	`maxQueue: has no meaning for a rule with a unit`,
+	`threshold: is .*: use a whole number from 0 to 1000000000$`, // more only with a unit
 	`(estimate|maxReserve): is .*: use a whole number`,
 	`estimate: is .*: the bucket holds`,
 	`burst: is .*: use a number from 0 to 1000000000$`, // more only with a unit
@@ -69,6 +71,9 @@ var rare = map[string][]map[string]any{
 	},
 	"hotspot": {
 		{"resource": "a", "param": "b", "threshold": 1, "unit": "c", "strict": false},
+	},
+	"isolation": {
+		{"resource": "a", "threshold": 1_000_000_001, "unit": "bytes"},
 	},
 }
 

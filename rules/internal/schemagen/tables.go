@@ -43,8 +43,10 @@ var spans = map[string]span{
 	"system.threshold": {0, system.MaxThreshold},
 	"system.buckets":   {0, stat.MaxBuckets},
 
-	"isolation.threshold": {0, isolation.MaxThreshold},
-	"isolation.maxQueue":  {0, isolation.MaxMaxQueue},
+	"isolation.threshold":  {0, isolation.MaxCostThreshold},
+	"isolation.estimate":   {0, flow.MaxCost},
+	"isolation.maxReserve": {0, flow.MaxCost},
+	"isolation.maxQueue":   {0, isolation.MaxMaxQueue},
 
 	"adaptive.floor":   {0, adaptive.MaxCeiling},
 	"adaptive.ceiling": {0, adaptive.MaxCeiling},
@@ -74,7 +76,7 @@ var (
 	}
 	longest = map[string]int{
 		"exclude.": pattern.MaxName, "authority.origins.": pattern.MaxName, "resource": pattern.MaxName,
-		"flow.origin": pattern.MaxName, "flow.ref": pattern.MaxName, "flow.unit": flow.MaxUnit, "hotspot.unit": flow.MaxUnit,
+		"flow.origin": pattern.MaxName, "flow.ref": pattern.MaxName, "flow.unit": flow.MaxUnit, "hotspot.unit": flow.MaxUnit, "isolation.unit": flow.MaxUnit,
 		"groups.id": pattern.MaxName, "groups.paths": gateway.MaxPaths, "groups.paths.path": pattern.MaxName,
 		"gateway.route": pattern.MaxName, "gateway.group": pattern.MaxName, "gateway.name": pattern.MaxName, "gateway.value": pattern.MaxName,
 		"hotspot.exceptions": hotspot.MaxExceptions, "hotspot.exceptions.value": argument.MaxText,
@@ -82,7 +84,7 @@ var (
 )
 
 // patterns are expressions that the values of fields match.
-var patterns = map[string]string{"flow.unit": aUnit, "hotspot.unit": aUnit}
+var patterns = map[string]string{"flow.unit": aUnit, "hotspot.unit": aUnit, "isolation.unit": aUnit}
 
 const aUnit = `^[A-Za-z0-9._-]*$`
 
@@ -237,5 +239,7 @@ var partners = map[string][][2][]string{
 	"isolation": {
 		{{"maxQueue"}, {"maxWait", "threshold"}},
 		{{"maxWait"}, {"maxQueue"}},
+		{{"estimate"}, {"unit"}},
+		{{"maxReserve"}, {"unit"}},
 	},
 }

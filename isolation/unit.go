@@ -1,0 +1,162 @@
+package isolation
+
+import (
+	"slices"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
+	"github.com/penstock-go/penstock/internal/meter"
+)
+
+// Rules with a unit count what calls cost, such as bytes in memory, on a semaphore of their own. It
+// has no queue: a call that doesn't fit is refused.
+
+// cost returns the fields that go with a unit.
+func (r *Rule) cost() family.Cost {
+	return family.Cost{Unit: r.Unit, Estimate: r.Estimate, MaxReserve: r.MaxReserve}
+}
+
+// checkUnit refuses fields that a rule with this unit, or without one, doesn't read.
+func (r Rule) checkUnit() error {
+	switch err := r.cost().Check(); {
+	case err != nil || r.Unit == "":
+		return err
+	case r.MaxQueue != 0:
+		return spec.BadField("maxQueue", "has no meaning for a rule with a unit, which refuses calls that don't fit: remove maxQueue and maxWait, or unit")
+	}
+	return nil
+}
+
+// amount returns the units that the call takes; 0 if the rule has a unit and doesn't apply to it.
+func (c *controller) amount(inv *engine.Invocation) int64 {
+	if c.rule.Unit == "" {
+		return inv.Units()
+	}
+	cost := c.rule.cost()
+	return cost.Amount(inv)
+}
+
+// units returns the semaphore of a rule with a unit.
+func (c *controller) units() *meter.Semaphore { return c.resource.NeedSemaphore(c.owner) }
+
+// askPrivate is like ask, but for a rule with its own semaphore, which may have a unit.
+func (c *controller) askPrivate(inv *engine.Invocation, revision uint64) bool {
+	if c.rule.Unit == "" {
+		return c.ask(inv, revision)
+	}
+	return c.askCost(inv)
+}
+
+// askCost reports whether the units of a rule with a unit would fit as of now.
+func (c *controller) askCost(inv *engine.Invocation) bool {
+	n := c.amount(inv)
+	return n == 0 || c.units().Fits(n, int64(c.rule.Threshold))
+}
+
+// takePrivate is like take, but for a rule with its own semaphore, which may have a unit.
+func (c *controller) takePrivate(inv *engine.Invocation, revision uint64) bool {
+	if c.rule.Unit == "" {
+		return c.take(inv, revision)
+	}
+	return c.takeCost(inv)
+}
+
+// takeCost acquires units for a rule with a unit.
+func (c *controller) takeCost(inv *engine.Invocation) bool {
+	n := c.amount(inv)
+	if n == 0 {
+		return true
+	}
+	g := c.units()
+	if !g.TryAcquire(inv.Lane(), n, int64(c.rule.Threshold)) {
+		return false
+	}
+	inv.ReserveSemaphoreFor(g, n, c.rule.Unit)
+	return true
+}
+
+// shadowCost is takeCost for a rule in shadow mode.
+func (c *controller) shadowCost(inv *engine.Invocation) {
+	if !c.takeCost(inv) {
+		c.record.ShadowBlocked.Add(inv.Lane(), 1)
+	}
+}
+
+// explainCost is explain for a rule with a unit.
+func (c *controller) explainCost(inv *engine.Invocation) core.Judgement {
+	j, n := core.Judgement{Rule: c.rule.ID}, c.amount(inv)
+	if n == 0 {
+		return c.notJudged(j)
+	}
+	g, limit := inv.Resource().LookSemaphore(c.owner), int64(c.rule.Threshold)
+	if !g.Fits(n, limit) {
+		j.Outcome = core.Refused
+	}
+	j.Measures = []core.Measure{engine.MeasureUnits(c.rule.Unit+" in flight", g.InUse(), limit)}
+	return j
+}
+
+// notJudged is the judgement on a call without a cost in the rule's unit.
+func (c *controller) notJudged(j core.Judgement) core.Judgement {
+	j.Outcome, j.Why = core.NotJudged, "applies only to calls with a cost in "+c.rule.Unit
+	return j
+}
+
+// costs are the rules with a unit at a resource.
+type costs struct {
+	holding, shadows []*controller
+	shared           family.SharedRules
+}
+
+// newCosts returns nil if no rule has a unit.
+func newCosts(rs *checker) engine.Coster {
+	calls := func(c *controller) bool { return c.rule.Unit == "" }
+	x := &costs{
+		holding: slices.DeleteFunc(slices.Clone(rs.private), calls),
+		shadows: slices.DeleteFunc(slices.Clone(rs.shadows), calls),
+	}
+	for _, r := range rs.shared {
+		if c, ok := r.(*controller); ok && !calls(c) {
+			x.shared = append(x.shared, c)
+		}
+	}
+	if len(x.holding)+len(x.shadows)+len(x.shared) == 0 {
+		return nil
+	}
+	return x
+}
+
+// Shares returns the rules with a unit whose permits a cluster shares, or nil.
+func (x *costs) Shares() engine.Sharer { return x.shared.Sharer() }
+
+// Costs returns the rules with a unit, or nil.
+func (rs *checker) Costs() engine.Coster { return rs.costs }
+
+// AskCost returns the first refusal.
+func (x *costs) AskCost(inv *engine.Invocation) engine.Verdict {
+	for _, c := range x.holding {
+		if !c.askCost(inv) {
+			return engine.Verdict{Block: c.refusal}
+		}
+	}
+	return engine.Verdict{}
+}
+
+// TakeCost lets every rule with the cost's unit take.
+func (x *costs) TakeCost(inv *engine.Invocation) engine.Verdict {
+	for _, c := range x.holding {
+		if !c.takeCost(inv) {
+			return engine.Verdict{Block: c.refusal}
+		}
+	}
+	return engine.Verdict{}
+}
+
+// ShadowCost lets the rules in shadow mode take.
+func (x *costs) ShadowCost(inv *engine.Invocation) {
+	for _, c := range x.shadows {
+		c.shadowCost(inv)
+	}
+}
