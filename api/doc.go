@@ -14,7 +14,7 @@
 //		{Resource: "GET /orders", Threshold: 100},
 //	}})
 //
-// Everything here is safe for concurrent use.
+// Everything here is safe for concurrent use, except a [Meter].
 //
 // The page docs/README.md lists the pages of the documentation.
 package api

@@ -58,6 +58,10 @@ var (
 	_ func(string, int64) api.Option                                                                = api.Cost
 	_ func(api.Admitted, string, int64)                                                             = api.Admitted.Settle
 	_ func(api.Admitted, context.Context, string, int64) error                                      = api.Admitted.More
+	_ func(api.Admitted, string) *api.Meter                                                         = api.NewMeter
+	_ func(*api.Meter, context.Context, int64) error                                                = (*api.Meter).Add
+	_ func(*api.Meter) int64                                                                        = (*api.Meter).Used
+	_ func(*api.Meter)                                                                              = (*api.Meter).Settle
 	_ func(context.Context) api.Admitted                                                            = api.FromContext
 	_ func() api.Option                                                                             = api.Prioritized
 	_ func(...any) api.Option                                                                       = api.Args

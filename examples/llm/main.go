@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,6 @@ import (
 const (
 	chat     = "POST /chat"
 	estimate = 500 // tokens that an answer reserves
-	step     = 200 // tokens that a longer answer asks for at a time
 )
 
 var limits = []flow.Rule{
@@ -51,7 +51,7 @@ func run(w io.Writer) error {
 	if err := guard.LoadRules(api.RuleSet{Flow: limits}); err != nil {
 		return err
 	}
-	p := &proxy{guard: guard, bills: map[string]*bill{"gold": {}, "free": {}}, ends: map[string]int{}}
+	p := &proxy{guard: guard, bills: map[string]*usage{"gold": {}, "free": {}}, ends: map[string]int{}}
 	t := &traffic{proxy: p, random: rand.New(rand.NewPCG(1, 2))}
 	fmt.Fprintln(w, "                                         refused by rule")
 	fmt.Fprintln(w, "minute  answered  cut off  broken  left  calls  out  gold  others  budget")
@@ -66,17 +66,11 @@ func run(w io.Writer) error {
 		clear(n)
 	}
 
-	fmt.Fprintln(w, "tenant  unit      reserved     used  given back  overdrawn  refused")
-	const line = "%-6s  %-8s  %8d  %7d  %10d  %9d  %7d\n"
-	for _, tenant := range []string{"gold", "free"} {
-		b := p.bills[tenant]
-		for i, unit := range units {
-			fmt.Fprintf(w, line, tenant, unit, b.reserved[i], b.used[i], b.back[i], b.over[i], b.refused[i])
-		}
-	}
-	for _, u := range guard.UnitStats(chat) { // the sums of both
+	fmt.Fprintln(w, "unit      reserved     used  given back  overdrawn  refused     gold     free")
+	for i, u := range guard.UnitStats(chat) {
 		n := u.Total
-		fmt.Fprintf(w, line, "all", u.Unit, n.Reserved, n.Used(), n.Refunded, n.Overdrawn, n.Refused)
+		fmt.Fprintf(w, "%-8s  %8d  %7d  %10d  %9d  %7d  %7d  %7d\n", u.Unit,
+			n.Reserved, n.Used(), n.Refunded, n.Overdrawn, n.Refused, p.bills["gold"][i], p.bills["free"][i])
 	}
 	return nil
 }
@@ -92,61 +86,47 @@ func of(in, out int64) usage { return usage{in, out, 3*in + 15*out} }
 // proxy passes chats on to a model.
 type proxy struct {
 	guard *api.Guard
-	bills map[string]*bill // by tenant
-	ends  map[string]int   // the number of calls, by how they ended
+	bills map[string]*usage // by tenant
+	ends  map[string]int    // the number of calls, by how they ended
 }
-
-// bill sums up the units of a tenant.
-type bill struct{ reserved, used, back, over, refused usage }
 
 var errCut = errors.New("the answer is cut off")
 
 // chat guards one call of the model.
 func (p *proxy) chat(ctx context.Context, tenant string, r request) (err error) {
-	reserved, used := of(r.prompt, estimate), usage{}
+	reserved := of(r.prompt, estimate)
 	e, err := p.guard.Entry(api.WithOrigin(ctx, tenant), chat,
 		api.Cost("in", reserved[0]), api.Cost("out", reserved[1]), api.Cost("microUSD", reserved[2]))
 	if err != nil {
-		for i, n := range reserved {
-			p.bills[tenant].refused[i] += n
-		}
 		return err
 	}
 	defer e.ExitOn(&err)
-	defer func() { // before ExitOn, however the call ends
-		for i, unit := range units {
-			e.Settle(unit, used[i])
+	var meters [len(units)]*api.Meter
+	for i, unit := range units {
+		meters[i] = api.NewMeter(e, unit)
+		defer func() { // before ExitOn, however the call ends
+			meters[i].Settle()
+			p.bills[tenant][i] += meters[i].Used()
+		}()
+	}
+	use := func(n usage) (err error) {
+		for i, m := range meters {
+			err = cmp.Or(err, m.Add(ctx, n[i])) // each counts, even if one has no room for more
 		}
-		p.settled(tenant, reserved, used)
-	}()
+		return err
+	}
+	if err := use(of(r.counted, 0)); err != nil {
+		return fmt.Errorf("%w: %w", errCut, err)
+	}
 	for tokens, err := range r.answer(ctx) {
 		if err != nil {
 			return err // the tokens that came are charged
 		}
-		used = of(r.counted, used[1]+tokens)
-		for i, n := range of(0, step) {
-			if n == 0 || used[i] <= reserved[i] {
-				continue
-			}
-			if err := e.More(ctx, units[i], n); err != nil {
-				p.bills[tenant].refused[i] += n
-				return fmt.Errorf("%w: %w", errCut, err) // the tokens beyond the reservation are charged as well
-			}
-			reserved[i] += n
+		if err := use(of(0, tokens)); err != nil {
+			return fmt.Errorf("%w: %w", errCut, err) // these are charged as well
 		}
 	}
 	return nil
-}
-
-// settled adds a call to the bill of its tenant.
-func (p *proxy) settled(tenant string, reserved, used usage) {
-	b := p.bills[tenant]
-	for i := range units {
-		b.reserved[i] += reserved[i]
-		b.used[i] += used[i]
-		b.back[i] += max(0, reserved[i]-used[i])
-		b.over[i] += max(0, used[i]-reserved[i])
-	}
 }
 
 // count counts how a call has ended.

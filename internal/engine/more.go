@@ -80,6 +80,24 @@ func (inv *Invocation) grows(unit string) (i int, err error) {
 	return i, err
 }
 
+// Reserved returns the units of a kind that the call reserved and was granted. A call that named none
+// has reserved the largest estimate of a rule; one that has exited has nothing.
+func (e Entry) Reserved(unit string) (n int64) {
+	if e.inv == nil || !e.set(flagBusy) {
+		return 0
+	}
+	inv := e.inv
+	if i := inv.costAt(unit); i >= 0 {
+		c := &inv.costs[i]
+		if n = c.n; n == 0 {
+			n = inv.reservedFor(i)
+		}
+		n += c.more
+	}
+	inv.word.And(^uint64(flagBusy))
+	return n
+}
+
 // AsksMore reports whether the invocation asks for a running call; see [Entry.More].
 func (inv *Invocation) AsksMore() bool { return inv.asksMore }
 

@@ -142,16 +142,21 @@ func (r *Resource) UnitStats() []core.UnitStats {
 // CountCosts counts the units that the call has reserved, as it is admitted.
 func (inv *Invocation) CountCosts() {
 	for i := range inv.costs {
-		var n int64
-		for j := range inv.held {
-			if r := &inv.held[j]; r.cost == uint8(i)+1 {
-				n = max(n, r.Units)
-			}
-		}
+		n := inv.reservedFor(i)
 		if inv.costs[i].counted = n; n > 0 {
 			inv.resource.units.of(inv.costs[i].unit).addReserved(inv.now, n)
 		}
 	}
+}
+
+// reservedFor returns the largest reservation of a cost, without grants of More.
+func (inv *Invocation) reservedFor(cost int) (n int64) {
+	for i := range inv.held {
+		if r := &inv.held[i]; r.cost == uint8(cost)+1 && !r.more {
+			n = max(n, r.Units)
+		}
+	}
+	return n
 }
 
 // CountSettledCosts counts what the call gave back and was charged, as it exits.
