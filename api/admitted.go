@@ -39,7 +39,7 @@ func (a Admitted) Fail(err error) { a.entry.Fail(err) }
 //
 // A negative number counts as 0, and more than 2^53 as 2^53. Further settlements do nothing, nor do
 // those after the call has exited or for a unit that it didn't reserve; the first of these is
-// logged.
+// logged. While the call runs, 0 is not: a deferred Settle of 0 gives back what was not settled.
 func (a Admitted) Settle(unit string, used int64) { a.entry.Settle(unit, used) }
 
 // More asks for n more units while the call runs: nil means that it may go on. It counts in every

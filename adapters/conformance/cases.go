@@ -57,6 +57,7 @@ var (
 		n, _ := strconv.ParseInt(r.Header.Get("X-Cost"), 10, 64)
 		return n
 	})}
+	refunded = append(tokens[:1:1], nethttp.RefundOnError("tokens"))
 	thousand = api.RuleSet{Flow: []flow.Rule{{Resource: every, Match: api.MatchRegex, Unit: "tokens", Threshold: 1000, Interval: time.Hour}}}
 )
 
@@ -381,7 +382,7 @@ var Cases = []Case{
 		}
 		return s.used("/panic", 300)
 	}},
-	{Name: "a request whose client disconnects keeps its estimate", Opts: tokens, Set: thousand, Run: func(s *Stage) error {
+	{Name: "a request whose client disconnects keeps its estimate", Opts: refunded, Set: thousand, Run: func(s *Stage) error {
 		if err := s.cancelWhileRunning("/hold", "X-Cost", "200"); err != nil {
 			return err
 		}
@@ -389,6 +390,20 @@ var Cases = []Case{
 			return err
 		}
 		return s.used("/hold", 200)
+	}},
+
+	{Name: "a request that fails before its response gives back what it reserved, if configured", Opts: refunded, Set: thousand, Run: func(s *Stage) error {
+		_, _, _ = s.get("/panic", "X-Cost", "300")
+		if err := s.counted(s.name("GET", "/panic"), figures{pass: 1, done: 1, failed: 1}); err != nil {
+			return err
+		}
+		for n, status := range []int{http.StatusBadGateway, http.StatusNotFound, http.StatusAccepted} {
+			resp, _, err := s.get(fmt.Sprintf("/status?is=%d", status), "X-Cost", "200")
+			if err := errors.Join(says(resp, err, status), s.counted(s.name("GET", "/status"), figures{pass: int64(n + 1), done: int64(n + 1), failed: 1})); err != nil {
+				return err
+			}
+		}
+		return errors.Join(s.used("/panic", 0), s.used("/status", 200))
 	}},
 
 	{Name: "events arrive one by one, and have no response time", Run: func(s *Stage) error {

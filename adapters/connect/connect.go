@@ -81,6 +81,7 @@ type interceptor struct {
 	server, client rpc.Guard
 	origin         func(context.Context, Call) string
 	resource       func(procedure string) string
+	costs          []cost
 	options        func(context.Context, Call) []api.Option
 }
 
@@ -119,6 +120,11 @@ func (i *interceptor) enter(ctx context.Context, of Call) (c *rpc.Call, err erro
 	}
 	if of.Spec.StreamType != connect.StreamTypeUnary {
 		opts = append(opts, api.LongLived())
+	}
+	for _, c := range i.costs {
+		if n := c.estimate(ctx, of); n > 0 {
+			opts = append(opts, api.Cost(c.unit, n))
+		}
 	}
 	if i.options != nil {
 		opts = append(opts, i.options(ctx, of)...)

@@ -37,6 +37,10 @@ func options(o rpctest.Options) (opts []penstockconnect.Option) {
 			return []api.Option{api.Param("user", o.User)}
 		}))
 	}
+	if o.Cost > 0 {
+		opts = append(opts, penstockconnect.RefundOnError("tokens"),
+			penstockconnect.Cost("tokens", func(context.Context, penstockconnect.Call) int64 { return o.Cost }))
+	}
 	if o.Resource != nil {
 		opts = append(opts, penstockconnect.Resource(o.Resource))
 	}

@@ -48,6 +48,20 @@ func Param(name string, value nethttp.Value) Option {
 	return both(func(to *rpc.Guard) { to.Params = append(to.Params, rpc.Param{Name: name, Value: value}) })
 }
 
+// Cost estimates what each call takes of a unit, for rules with that unit; below 1 means nothing. The
+// handler settles it: see api.Cost, and api.FromContext for the call of its context. A client's call
+// keeps the estimate, unless [RefundOnError] gives it back.
+func Cost(unit string, estimate func(context.Context, Call) int64) Option {
+	return func(to *interceptor) { to.costs = append(to.costs, cost{unit, estimate}) }
+}
+
+// RefundOnError gives back what calls have reserved of a unit and not settled, if they fail before
+// their first response. A call whose context has ended by then keeps it, since its caller may have
+// left on purpose.
+func RefundOnError(unit string) Option {
+	return both(func(to *rpc.Guard) { to.Refunds = append(to.Refunds, unit) })
+}
+
 // WithOptions adds per-call options, returned by f, to those set by the other options: units,
 // priority, arguments, endpoint.
 func WithOptions(f func(context.Context, Call) []api.Option) Option {
@@ -64,3 +78,8 @@ func FailureCodes(failures ...connect.Code) Option {
 // Failure decides which errors breakers count as failures, instead of the rules in the package's
 // documentation; f also gets the errors of canceled calls. It does not run for panics or refusals.
 func Failure(f func(err error) bool) Option { return both(func(to *rpc.Guard) { to.Failure = f }) }
+
+type cost struct {
+	unit     string
+	estimate func(context.Context, Call) int64
+}

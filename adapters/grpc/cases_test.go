@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -472,7 +473,7 @@ func cases() []testCase {
 			return s.counted(s.client, unaryCall, figures{pass: 1, block: 1, done: 1})
 		}},
 	}
-	return append(list, append(ends(), codesCases()...)...)
+	return slices.Concat(list, ends(), codesCases(), costs())
 }
 
 // codesCases returns one case for each code that a handler may return.

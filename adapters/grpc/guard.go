@@ -20,6 +20,7 @@ type guard struct {
 	server   bool
 	origin   func(ctx context.Context, fullMethod string) string
 	resource func(fullMethod string) string
+	costs    []cost
 	options  func(ctx context.Context, req any, fullMethod string) []api.Option
 }
 
@@ -56,6 +57,11 @@ func (g *guard) enter(ctx context.Context, req any, method string, known bool,
 	}
 	if g.server {
 		opts = g.Attach(opts, func() *http.Request { return request(ctx, method) })
+	}
+	for _, c := range g.costs {
+		if n := c.estimate(ctx, req, method); n > 0 {
+			opts = append(opts, api.Cost(c.unit, n))
+		}
 	}
 	if g.options != nil {
 		opts = append(opts, g.options(ctx, req, method)...)

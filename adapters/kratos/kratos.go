@@ -125,6 +125,7 @@ type guard struct {
 	rpc.Guard
 	origin   func(context.Context, transport.Transporter) string
 	resource func(name string) string
+	costs    []cost
 	options  func(ctx context.Context, t transport.Transporter, req any) []api.Option
 }
 
@@ -150,6 +151,11 @@ func (g *guard) enter(ctx context.Context, t transport.Transporter, req any, opt
 	}
 	if g.origin != nil {
 		origin = g.origin(ctx, t)
+	}
+	for _, c := range g.costs {
+		if n := c.estimate(ctx, t, req); n > 0 {
+			opts = append(opts, api.Cost(c.unit, n))
+		}
 	}
 	if g.options != nil {
 		opts = append(opts, g.options(ctx, t, req)...)

@@ -42,6 +42,10 @@ func options(o rpctest.Options) (opts []penstockkratos.Option) {
 			return []api.Option{api.Param("user", o.User)}
 		}))
 	}
+	if o.Cost > 0 {
+		opts = append(opts, penstockkratos.RefundOnError("tokens"),
+			penstockkratos.Cost("tokens", func(context.Context, transport.Transporter, any) int64 { return o.Cost }))
+	}
 	if o.Resource != nil {
 		opts = append(opts, penstockkratos.Resource(o.Resource))
 	}

@@ -71,6 +71,7 @@ func (x *Exchange) Release() {
 		x.LongLived()
 		return
 	}
+	x.streams = true
 	x.entry.Exit()
 }
 
@@ -78,8 +79,16 @@ func (x *Exchange) Release() {
 // handlers return one.
 func (x *Exchange) End(status int, err error) {
 	x.status, x.err, x.ended, x.gone = int32(status), err, true, x.left()
+	x.refund(status, err != nil)
 	if x.request.Pattern != x.original.Pattern {
 		x.guard.rerouted(x)
+	}
+}
+
+// refund gives back the units of a request that failed before its response began.
+func (x *Exchange) refund(status int, failed bool) {
+	if !x.streams && (status >= http.StatusBadRequest || status == 0 && failed) {
+		x.guard.refund(x.entry, x.original)
 	}
 }
 
@@ -102,6 +111,7 @@ func (x *Exchange) Close() {
 		}
 		return
 	}
+	x.refund(int(x.status), true)
 	if x.original.Context().Err() == nil { // a failure whatever it is; not recovered, so its stack stays
 		x.close(errPanicked)
 		return

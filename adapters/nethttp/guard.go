@@ -31,6 +31,7 @@ type Guard struct {
 	separator    string
 	params       []param
 	costs        []cost
+	refunds      []string // units; see RefundOnError
 	options      func(*http.Request) []api.Option
 	failure      func(r *http.Request, status int, err error) bool
 	refuse       func(w http.ResponseWriter, r *http.Request, err error)
@@ -153,6 +154,16 @@ func (g *Guard) call(r *http.Request, inbound bool, opts []api.Option) (context.
 		opts = append(opts, g.options(r)...)
 	}
 	return ctx, opts
+}
+
+// refund settles 0 for the units of a failed call, unless the request's context has ended.
+func (g *Guard) refund(e api.Admitted, r *http.Request) {
+	if len(g.refunds) == 0 || r.Context().Err() != nil {
+		return
+	}
+	for _, unit := range g.refunds {
+		e.Settle(unit, 0)
+	}
 }
 
 // maxRoutes caps the cached handles: most routers have fewer routes, and clients may ask for any

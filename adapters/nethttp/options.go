@@ -47,6 +47,13 @@ func Cost(unit string, estimate func(*http.Request) int64) Option {
 	return func(to *Guard) { to.costs = append(to.costs, cost{unit, estimate}) }
 }
 
+// RefundOnError gives back what requests have reserved of a unit and not settled, if they fail before
+// their response begins: with a status of 400 or above, an error or a panic. A request whose context
+// has ended by then keeps it, since its client may have left on purpose.
+func RefundOnError(unit string) Option {
+	return func(to *Guard) { to.refunds = append(to.refunds, unit) }
+}
+
 // WithOptions adds per-request options, returned by f, to those set by the other options: units,
 // priority, arguments.
 func WithOptions(f func(*http.Request) []api.Option) Option {

@@ -59,12 +59,16 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	done := false
 	defer func() {
 		if !done { // next panicked
+			t.guard.refund(e, r)
 			e.Fail(errPanicked)
 			e.Exit()
 		}
 	}()
 	resp, err := t.next.RoundTrip(r)
 	done = true
+	if err != nil || resp.StatusCode >= http.StatusBadRequest {
+		t.guard.refund(e, r)
+	}
 	if err != nil {
 		e.Fail(t.failure(r, 0, err))
 		e.Exit()

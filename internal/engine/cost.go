@@ -147,7 +147,8 @@ func (e Entry) Settle(unit string, used int64) {
 	}
 }
 
-// settle returns why it did nothing, or "".
+// settle returns why it did nothing, or "". Settling 0 where there is nothing to give back is no
+// mistake of a call that runs: code that cleans up does so, whatever was settled before.
 func (e Entry) settle(unit string, used int64) (stray string) {
 	if !e.set(flagBusy) {
 		return "the call has exited"
@@ -156,6 +157,8 @@ func (e Entry) settle(unit string, used int64) (stray string) {
 	defer inv.word.And(^uint64(flagBusy)) // a custom clock may panic
 	i := inv.costAt(unit)
 	switch {
+	case used == 0 && (i < 0 || inv.costs[i].settled):
+		return ""
 	case i < 0:
 		return "the call has no cost of this unit"
 	case inv.costs[i].settled:

@@ -57,6 +57,7 @@ type Guard struct {
 	CodeOf   func(error) uint32 // the code that the framework gives an error
 	Failure  func(error) bool   // replaces Failures unless nil
 	Params   []Param            // attached to servers' calls
+	Refunds  []string           // units that calls give back if they fail before their first message
 	Abort    error              // handlers panic with it when the client may be gone; nil means that they never do
 }
 
@@ -166,12 +167,18 @@ func (c *Call) Answered() {
 // End records how the call ended; err is the error that the handler or the client's invoker returned.
 func (c *Call) End(err error) {
 	c.ended = true
+	if err != nil && c.guard.CodeOf(err) != 0 {
+		c.refund()
+	}
 	c.entry.Fail(c.failed(err))
 }
 
 // Exit ends the call. Defer it directly, so that it sees a panic, which continues. Unless the
 // caller has disconnected, it does not recover, so the stack is kept.
 func (c *Call) Exit() {
+	if !c.ended {
+		c.refund()
+	}
 	switch {
 	case c.ended:
 	case c.guard.Abort == nil || c.ctx.Err() == nil:
@@ -188,6 +195,17 @@ func (c *Call) Exit() {
 		}
 	}
 	c.entry.Exit()
+}
+
+// refund gives back the units of Refunds unless a message was sent, the call has settled them, or its
+// context has ended: its caller may have left on purpose.
+func (c *Call) refund() {
+	if len(c.guard.Refunds) == 0 || c.answered.Load() || c.ctx.Err() != nil {
+		return
+	}
+	for _, unit := range c.guard.Refunds {
+		c.entry.Settle(unit, 0)
+	}
 }
 
 // failed returns the error for [api.Admitted.Fail], or nil if the outcome is not a failure. Fail

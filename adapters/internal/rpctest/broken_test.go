@@ -63,6 +63,9 @@ func ours(ctx context.Context, g *rpc.Guard, name string, o rpctest.Options, run
 	if o.User != "" {
 		opts = append(opts, api.Param("user", o.User))
 	}
+	if o.Cost > 0 {
+		opts = append(opts, api.Cost("tokens", o.Cost))
+	}
 	c, err := g.Enter(ctx, name, o.Origin, opts...)
 	if err != nil {
 		return report(err)
@@ -87,6 +90,9 @@ func direct(at guarded) rpctest.Framework {
 		Start: func(t testing.TB, s *rpctest.Service, atServer, atClient rpctest.Options) rpctest.Client {
 			guard := func(o rpctest.Options, failures uint32) *rpc.Guard {
 				g := &rpc.Guard{API: o.Guard, Context: o.Context, Failures: failures, CodeOf: code, Failure: o.Failure}
+				if o.Cost > 0 {
+					g.Refunds = []string{"tokens"}
+				}
 				if o.FailureCodes != nil {
 					g.Failures = rpc.Codes(o.FailureCodes...)
 				}
@@ -133,7 +139,11 @@ func direct(at guarded) rpctest.Framework {
 					return ours(ctx, client, unary, atClient, call)
 				},
 				Stream: func(ctx context.Context) (rpctest.Stream, error) {
-					c, err := client.Enter(ctx, stream, "", api.LongLived())
+					opts := []api.Option{api.LongLived()}
+					if atClient.Cost > 0 {
+						opts = append(opts, api.Cost("tokens", atClient.Cost))
+					}
+					c, err := client.Enter(ctx, stream, "", opts...)
 					if err != nil {
 						return rpctest.Stream{}, report(err)
 					}
@@ -144,6 +154,7 @@ func direct(at guarded) rpctest.Framework {
 							return s.Stream(ctx, func() error {
 								select {
 								case responses <- struct{}{}:
+									c.Answered()
 									if serving, ok := ctx.Value(callKey{}).(*rpc.Call); ok {
 										serving.Answered()
 									}
@@ -161,7 +172,6 @@ func direct(at guarded) rpctest.Framework {
 					return rpctest.Stream{Leave: cancel, Recv: func() error {
 						select {
 						case <-responses:
-							c.Answered()
 							return nil
 						case err := <-result:
 							if err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,7 +46,7 @@ func nest(f func(*Stage, context.Context, error) error) func(*Stage, context.Con
 }
 
 // Cases returns the requirements for every adapter.
-func Cases() []Case { return append(append(unary(), streams()...), codes()...) }
+func Cases() []Case { return slices.Concat(unary(), streams(), codes(), costs()) }
 
 func unary() []Case {
 	panics := func(*Stage, context.Context) error { panic("as it says") }
