@@ -122,12 +122,12 @@ func (a account) charge() (charges []store.Units) {
 	return charges
 }
 
-// uncharge removes n uncharged units from the latest bucket that has at least n.
-func (a account) uncharge(n int64) {
-	for i := len(a) - 1; i >= 0; i-- {
-		if e := &a[i]; e.uncharged >= n {
-			e.uncharged -= n
-			return
+// uncharge removes units that are not yet charged from their bucket. Those that others of it have
+// left stay: units may not go from a bucket that counts longer.
+func (a account) uncharge(u store.Units) {
+	for i := range a {
+		if e := &a[i]; e.bucket == u.Bucket {
+			e.uncharged -= min(u.Units, e.uncharged)
 		}
 	}
 }

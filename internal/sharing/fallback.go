@@ -2,6 +2,7 @@ package sharing
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/cluster"
@@ -24,6 +25,7 @@ type fallback struct {
 	share  share
 	leased [2]leasedLot // lots that may still be spent
 	spent  []spentUnits // that local counts, and that may come back
+	own    []ownBucket  // of the units that local granted, in order
 }
 
 // leasedLot is a lot whose units count in the local window.
@@ -37,6 +39,13 @@ type spentUnits struct {
 	bucket  int64 // of the store
 	receipt stat.Receipt
 	units   int64
+}
+
+// ownBucket is a bucket of local, and the bucket of the store in which the first of its units are to be
+// charged.
+type ownBucket struct {
+	receipt stat.Receipt
+	bucket  int64
 }
 
 // share is a part of a limit: units per number of intervals.
@@ -73,7 +82,7 @@ func (f *fallback) begin(now int64, part share, shape stat.Shape, admitted accou
 	}
 	if f.local != nil {
 		own.SeedFrom(f.local, now)
-		f.leased, f.spent = [2]leasedLot{}, nil // in buckets of the previous window
+		f.leased, f.spent, f.own = [2]leasedLot{}, nil, nil // in buckets of the previous window
 	} else {
 		if part.intervals > 1 && len(admitted) == 0 { // not all members start with their unit
 			at := now - rand(int64(shape.Interval))
@@ -148,14 +157,35 @@ func (f *fallback) take(how cluster.OnFailure, now, n int64) (token int64, ok bo
 	return int64(receipt)<<tokenBits | fromFallback, true
 }
 
-// cancel gives n units back to the local window, and reports whether they came from there, so that
-// they need no charging. Other units stay charged until their bucket ends.
-func (f *fallback) cancel(token, n int64) bool {
-	if token&(1<<tokenBits-1) != fromFallback || f.local == nil {
-		return false
+// granted records the bucket in which the units of a token are to be charged. A bucket counts until
+// span later ones have begun.
+func (f *fallback) granted(token, bucket, span int64) {
+	if token&(1<<tokenBits-1) != fromFallback {
+		return
 	}
-	f.local.Cancel(stat.Receipt(token>>tokenBits), n)
-	return true
+	receipt := stat.Receipt(token >> tokenBits)
+	if n := len(f.own); n > 0 && f.own[n-1].receipt == receipt {
+		return
+	}
+	f.own = slices.DeleteFunc(f.own, func(o ownBucket) bool { return o.bucket <= bucket-span })
+	f.own = append(f.own, ownBucket{receipt, bucket})
+}
+
+// cancel gives n units back to the local window, and returns the bucket in which they need no
+// charging. It returns false for units that are from elsewhere, such as the local window of an earlier
+// outage: they stay charged until their bucket ends.
+func (f *fallback) cancel(token, n int64) (bucket int64, ok bool) {
+	if token&(1<<tokenBits-1) != fromFallback {
+		return 0, false
+	}
+	receipt := stat.Receipt(token >> tokenBits)
+	for _, o := range f.own {
+		if o.receipt == receipt {
+			f.local.Cancel(receipt, n)
+			return o.bucket, true
+		}
+	}
+	return 0, false
 }
 
 // holds reports whether a call may still run with units granted without the store: until the store

@@ -132,10 +132,11 @@ func fallbackScript(s *scenario) script {
 			if fits || afterClosing {
 				token, fits = f.take(how, s.now, n)
 			}
-			switch {
-			case !fits:
+			if !fits {
 				return lines(closed, "none")
-			case how == cluster.Local:
+			}
+			f.granted(token, s.now/int64(shape.Width()), int64(shape.Buckets))
+			if how == cluster.Local {
 				return lines(closed, "ok", counts())
 			}
 			return "ok"
@@ -164,7 +165,7 @@ func fallbackScript(s *scenario) script {
 		"open":   take(cluster.Open),
 		"closed": take(cluster.Closed),
 		"cancel": func() string {
-			if f.cancel(token, s.units()) {
+			if _, ok := f.cancel(token, s.units()); ok {
 				return counts()
 			}
 			return "they stay charged"

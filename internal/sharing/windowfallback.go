@@ -58,7 +58,9 @@ func (w *Window) takeFallbackLocked(now, n int64) (token int64, ok bool) {
 		token, ok = w.fallback.take(how, now, n)
 	}
 	if ok { // charged to the store later
-		w.round.admit(store.Units{Bucket: w.bucketAt(now), Units: n}, now)
+		bucket := w.bucketAt(now)
+		w.fallback.granted(token, bucket, w.round.ring.Span())
+		w.round.admit(store.Units{Bucket: bucket, Units: n}, now)
 	}
 	return token, ok
 }
@@ -77,8 +79,8 @@ func (w *Window) chargeFallbackLocked(now, n int64) {
 
 // cancelFallbackLocked is Cancel of units that the fallback granted.
 func (w *Window) cancelFallbackLocked(token, n int64) {
-	if w.fallback.cancel(token, n) {
-		w.round.account.uncharge(n)
+	if bucket, ok := w.fallback.cancel(token, n); ok {
+		w.round.account.uncharge(store.Units{Bucket: bucket, Units: n})
 	}
 }
 
