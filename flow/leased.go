@@ -70,7 +70,7 @@ func (e *leased) share(origin string) family.Shared {
 	case r.Behavior == Throttle:
 		return family.NewSharedThrottle(m, key, r.Unit, sharing.ThrottleConfig{Interval: r.Interval, Threshold: r.Threshold, Rule: r.Cluster}, r.MaxWait, e.refusal)
 	}
-	return family.NewSharedWindow(m, key, r.Unit, sharing.WindowConfig{Shape: r.shape(), Threshold: r.Threshold, Rule: r.Cluster}, true, e.refusal)
+	return family.NewSharedWindow(m, key, r.Unit, sharing.WindowConfig{Shape: r.shape(), Threshold: r.Threshold, Rule: r.Cluster}, true, 0, e.refusal)
 }
 
 // limitFor returns the limit that applies to a call, which the rule must apply to.

@@ -93,14 +93,14 @@ func (c *controller) leaseOf(now int64, v argument.Value, i int) *valueLease {
 	defer s.mu.Unlock()
 	x := s.obtainLocked(v, hash, now, q, c)
 	if x.lease == nil || x.lease.rule != c {
-		x.lease = c.newLeaseLocked(x, q)
+		x.lease = c.newLeaseLocked(x, q, 0)
 	}
 	x.used = now
 	l := x.lease
 	if x.isRest() {
-		for range i {
+		for number := range i {
 			if l.next == nil {
-				l.next = c.newLeaseLocked(x, q)
+				l.next = c.newLeaseLocked(x, q, number+1)
 			}
 			l = l.next
 		}
@@ -108,8 +108,8 @@ func (c *controller) leaseOf(now int64, v argument.Value, i int) *valueLease {
 	return l
 }
 
-// newLeaseLocked creates the lease of a cell.
-func (c *controller) newLeaseLocked(x *cell, q *quota) *valueLease {
+// newLeaseLocked creates the lease of a cell, in the rest that of a number.
+func (c *controller) newLeaseLocked(x *cell, q *quota, number int) *valueLease {
 	r, m := &c.rule, c.member
 	parts := []string{"hotspot", r.ID, c.refusal.Resource, r.Mode.String()}
 	if r.Unit != "" {
@@ -129,7 +129,7 @@ func (c *controller) newLeaseLocked(x *cell, q *quota) *valueLease {
 	case r.Behavior == Throttle && !q.none:
 		l.Shared = family.NewSharedThrottle(m, key, r.Unit, sharing.ThrottleConfig{Interval: r.Interval, Threshold: q.limit, Rule: r.Cluster, Value: true}, r.MaxWait, says)
 	default:
-		l.Shared = family.NewSharedWindow(m, key, r.Unit, sharing.WindowConfig{Shape: r.shape(), Threshold: q.limit, Rule: r.Cluster, Value: true}, false, says)
+		l.Shared = family.NewSharedWindow(m, key, r.Unit, sharing.WindowConfig{Shape: r.shape(), Threshold: q.limit, Rule: r.Cluster, Value: true}, false, number, says)
 	}
 	return l
 }

@@ -52,6 +52,8 @@ type Shared interface {
 	// Want records that a call that has taken, and perhaps waited, wants n units, unless it still
 	// holds them.
 	Want(inv *engine.Invocation, n int64)
+	// Counts identifies what counts the call's units, for the reservations of all versions of the rule.
+	Counts() any
 	// RetryAfter returns the time from now until n units may fit, or false if that can't be known.
 	RetryAfter(now, n int64) (time.Duration, bool)
 	// Explain returns Ask's verdict with its measure, and leaves no trace.

@@ -46,6 +46,7 @@ func Rehearse(inv *engine.Invocation, record *engine.Record, unit string, limit 
 	// All are fetched together, so that all are returned if one is rejected.
 	var member *sharing.Member
 	var needs []sharing.Need
+	var counts []any
 	for i := 0; ; i++ {
 		l, n := limit(inv, i)
 		if l == nil {
@@ -53,27 +54,46 @@ func Rehearse(inv *engine.Invocation, record *engine.Record, unit string, limit 
 		}
 		var need sharing.Need
 		member, need = l.need(inv, n)
-		needs = append(needs, need)
+		needs, counts = append(needs, need), append(counts, l.Counts())
 	}
-	units := needs[0].Units
-	inv.Reserve(engine.Reservation{Holder: late{member.FetchShadow(needs, inv.Lane(), refused)}, Units: units})
+	units := make([]int64, len(needs))
+	for i := range needs {
+		units[i] = needs[i].Units
+	}
+	fetched := member.FetchShadow(needs, inv.Lane(), refused)
+	inv.Reserve(engine.Reservation{Holder: late{fetched, 0, counts[0]}, Units: units[0]})
+	if unit == "" {
+		return
+	}
 	sharedUnit(unit).settles(inv)
+	for i := 1; i < len(units); i++ { // each is settled by itself
+		inv.Reserve(engine.Reservation{Holder: late{fetched, i, counts[i]}, Units: units[i]})
+		sharedUnit(unit).settles(inv)
+	}
 }
 
-// late is a fetch that may still succeed after the call has begun to run.
-type late struct{ *sharing.Late }
+// late is a need of a fetch that may still succeed after the call has begun to run.
+type late struct {
+	fetch  *sharing.Late
+	need   int // its index
+	counts any
+}
 
-// GiveBack is for a call that does not run after all.
-func (l late) GiveBack(*engine.Reservation, int64) { l.Abandon() }
+// GiveBack is for a call that does not run after all: the first need abandons all.
+func (l late) GiveBack(*engine.Reservation, int64) {
+	if l.need == 0 {
+		l.fetch.Abandon()
+	}
+}
 
 // Refund gives back units that the call didn't use, once it has got them.
-func (l late) Refund(_ *engine.Reservation, n, _ int64) { l.Settle(-n) }
+func (l late) Refund(_ *engine.Reservation, n, _ int64) { l.fetch.Settle(l.need, -n) }
 
 // Charge counts units that the call used beyond its reservation, once it has got that.
 func (l late) Charge(_ *engine.Reservation, n, _ int64) (forgiven int64) {
-	l.Settle(n)
+	l.fetch.Settle(l.need, n)
 	return 0
 }
 
-// Counts returns what the reservations of one limit have in common.
-func (l late) Counts() any { return l.First() }
+// Counts is that of the limit.
+func (l late) Counts() any { return l.counts }

@@ -17,13 +17,22 @@ type sharedWindow struct {
 	interval time.Duration
 	away     string // explanation while the store is away
 	borrows  bool
+	counts   any // see Counts
 }
 
 // NewSharedWindow returns the window of a key, which rejects calls with refusal. If it may borrow,
-// prioritized calls wait for a later bucket. The unit is empty for calls. Its rule has been
-// validated; see cluster.Rule.
-func NewSharedWindow(m *sharing.Member, key, unit string, c sharing.WindowConfig, borrows bool, refusal *core.BlockError) Shared {
-	return &sharedWindow{fetcher{m}, sharedUnit(unit), must(m.Window(key, c)), refusal, c.Shape.Interval, storeAway[c.OnFailure], borrows}
+// prioritized calls wait for a later bucket. The unit is empty for calls. A call that takes from the
+// key several times has another number for each. Its rule has been validated; see cluster.Rule.
+func NewSharedWindow(m *sharing.Member, key, unit string, c sharing.WindowConfig, borrows bool, number int, refusal *core.BlockError) Shared {
+	counts := keyCounts{m, key, number}
+	return &sharedWindow{fetcher{m}, sharedUnit(unit), must(m.Window(key, c)), refusal, c.Shape.Interval, storeAway[c.OnFailure], borrows, counts}
+}
+
+// keyCounts identifies the windows of a key, in all shapes: what they are charged is passed on.
+type keyCounts struct {
+	member *sharing.Member
+	key    string
+	number int
 }
 
 func (w *sharedWindow) Ask(inv *engine.Invocation, n int64) engine.Verdict {
@@ -93,8 +102,7 @@ func (w *sharedWindow) need(inv *engine.Invocation, n int64) (*sharing.Member, s
 
 // refuses reports whether n units would be rejected, according to the member's own state.
 func (w *sharedWindow) refuses(now, n int64) bool {
-	wait, known := w.window.RetryAfter(now, n)
-	return wait > 0 || !known
+	return w.window.Look(now, n) == sharing.Refuses
 }
 
 // GiveBack gives back the units of a call that took them but won't run.
@@ -110,7 +118,7 @@ func (w *sharedWindow) Charge(_ *engine.Reservation, n, now int64) (forgiven int
 }
 
 // Counts returns what the reservations of all versions of the rule have in common.
-func (w *sharedWindow) Counts() any { return w.window }
+func (w *sharedWindow) Counts() any { return w.counts }
 
 func (w *sharedWindow) RetryAfter(now, n int64) (time.Duration, bool) {
 	return w.window.RetryAfter(now, n)

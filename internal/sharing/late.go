@@ -1,7 +1,7 @@
 package sharing
 
 import (
-	"sync/atomic"
+	"sync"
 
 	"github.com/penstock-go/penstock/stat"
 )
@@ -20,19 +20,16 @@ type Late struct {
 	waiters []waiter
 	group   group
 	expiry  task
-	state   atomic.Int32 // undecided, settled, decided or abandoned
-	over    int64        // units of each need beyond its own that the call has used; once settled
 
 	lane    uint32
 	refused *stat.Tally
-}
 
-const (
-	undecided int32 = iota
-	settled         // undecided, but what the call has used is known
-	decided
-	abandoned
-)
+	mu        sync.Mutex // innermost; guards the fields below
+	decided   bool
+	abandoned bool    // by then
+	settled   bool    // some need was, by then
+	over      []int64 // units of each need beyond its own that the call had used by then
+}
 
 // mostLate is the maximum number of undecided calls of a member. More of them are decided as if the
 // store hadn't answered.
@@ -43,7 +40,7 @@ const mostLate = 4096
 // one was refused, the call is counted in refused, on that lane, and its other units go back.
 func (m *Member) FetchShadow(needs []Need, lane uint32, refused *stat.Tally) *Late {
 	now := m.now()
-	l := &Late{m: m, needs: needs, waiters: make([]waiter, len(needs)), lane: lane, refused: refused}
+	l := &Late{m: m, needs: needs, waiters: make([]waiter, len(needs)), lane: lane, refused: refused, over: make([]int64, len(needs))}
 	l.group.wake = l.settle
 	l.group.open.Store(int64(len(needs)))
 	l.expiry.do = l.expire
@@ -80,43 +77,48 @@ func (l *Late) settle() {
 	l.m.late.Add(-1)
 	l.m.unplan(&l.expiry)
 	some, all := l.got()
-	switch {
-	case l.state.CompareAndSwap(undecided, decided):
-		if all {
-			return
-		}
+	l.mu.Lock()
+	l.decided = true
+	runs, settled := all && !l.abandoned, l.settled
+	counts := !all && !l.abandoned
+	l.mu.Unlock()
+	if counts {
 		l.refused.Add(l.lane, 1)
-	case l.state.CompareAndSwap(settled, decided):
-		if !all {
-			l.refused.Add(l.lane, 1)
-		}
 	}
-	if some {
+	if some && (!runs || settled) {
 		l.m.owe(l)
 	}
 }
 
-// Settle replaces the units that the call reserved of each limit by the used units: over more, or
+// Settle replaces the units that the call reserved of its i-th need by the used units: over more, or
 // fewer if it is negative. If the call is undecided, that waits until it has got them. Call it at
-// most once, instead of Abandon, and without a lock.
-func (l *Late) Settle(over int64) {
-	l.over = over
-	if l.state.CompareAndSwap(undecided, settled) {
+// most once for each need, without a lock, and not after Abandon.
+func (l *Late) Settle(i int, over int64) {
+	l.mu.Lock()
+	decided := l.decided
+	if !decided {
+		l.settled, l.over[i] = true, over
+	}
+	l.mu.Unlock()
+	if !decided {
 		return
 	}
 	if _, all := l.got(); all {
-		l.settleNeeds()
+		n := &l.needs[i]
+		n.Limit.settle(n, l.m.clock.Now(), over)
 	}
 }
 
-// First returns the first limit.
-func (l *Late) First() Limit { return l.needs[0].Limit }
-
-// settleNeeds settles the granted units.
-func (l *Late) settleNeeds() {
-	for i := range l.needs {
-		n := &l.needs[i]
-		n.Limit.settle(n, l.m.clock.Now(), l.over)
+// payBack returns the units of a call that doesn't run, or settles those that one has used.
+func (l *Late) payBack() {
+	if _, all := l.got(); !all || l.abandoned {
+		l.handBack()
+		return
+	}
+	for i, over := range l.over {
+		if n := &l.needs[i]; over != 0 {
+			n.Limit.settle(n, l.m.clock.Now(), over)
+		}
 	}
 }
 
@@ -145,11 +147,7 @@ func (m *Member) payBack() (some bool) {
 	m.owed = nil
 	m.mu.Unlock()
 	for _, l := range owed {
-		if _, all := l.got(); all && l.state.Load() == decided {
-			l.settleNeeds()
-		} else {
-			l.handBack()
-		}
+		l.payBack()
 	}
 	return len(owed) > 0
 }
@@ -166,7 +164,11 @@ func (l *Late) handBack() {
 // Abandon drops a call that doesn't run after all: its units, granted or about to be, go back, and
 // if it is undecided it doesn't count. Call it at most once, and without a lock.
 func (l *Late) Abandon() {
-	if l.state.CompareAndSwap(undecided, abandoned) {
+	l.mu.Lock()
+	l.abandoned = !l.decided
+	abandoned := l.abandoned
+	l.mu.Unlock()
+	if abandoned {
 		return // settle returns the units
 	}
 	if _, all := l.got(); all {
