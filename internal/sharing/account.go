@@ -122,8 +122,8 @@ func (a account) charge() (charges []store.Units) {
 	return charges
 }
 
-// uncharge removes units that are not yet charged from their bucket. Those that others of it have
-// left stay: units may not go from a bucket that counts longer.
+// uncharge removes units from their bucket, at most its uncharged ones: none go from another bucket,
+// which may count for longer.
 func (a account) uncharge(u store.Units) {
 	for i := range a {
 		if e := &a[i]; e.bucket == u.Bucket {

@@ -109,7 +109,7 @@ func (l *Late) Settle(i int, over int64) {
 	}
 }
 
-// payBack returns the units of a call that doesn't run, or settles those that one has used.
+// payBack returns the units of a call that doesn't run, or settles what one has used.
 func (l *Late) payBack() {
 	if _, all := l.got(); !all || l.abandoned {
 		l.handBack()

@@ -30,7 +30,7 @@ func (c *costing) returns(i int) {
 	require.False(c, c.w[i].Stats().Unreachable)
 }
 
-// room takes all that the store has for a member, and returns how much it was.
+// room takes what is free for a member, and returns how much it was.
 func (c *costing) room(i int) (n int64) {
 	for step := int64(512); step > 0; step /= 2 {
 		for {
