@@ -56,6 +56,12 @@ func (a Admitted) More(ctx context.Context, unit string, n int64) error {
 	return a.entry.More(ctx, unit, n)
 }
 
+// Remaining returns the units that the tightest of the call's rules with a unit ("" for calls) would
+// still admit, as of the decision on the call. Of a limit that a cluster shares, only units leased by
+// this process count. The number is known for flow and hotspot rules with metric qps, except those
+// that make calls wait, until the call exits.
+func (a Admitted) Remaining(unit string) (r Remaining, known bool) { return a.entry.Remaining(unit) }
+
 // SetLongLived marks a running call as one without a response time, if that only turns out while it
 // runs: see [LongLived].
 func (a Admitted) SetLongLived() { a.entry.SetLongLived() }

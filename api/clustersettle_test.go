@@ -50,8 +50,8 @@ func (f *testCluster) settles(g *api.Guard, value any, between func(), used int6
 
 // Each value of a call is settled once, in cells of their own or together in the rest, enforced or in
 // shadow mode, whether the call and what it asks for later find their units on a lease or not.
-// known bug 301
-// known bug 302
+// known bug 272
+// known bug 273
 func TestTwoValuesSettle(t *testing.T) {
 	for _, mode := range []api.Mode{api.Enforce, api.Shadow} {
 		for _, values := range []int{1, 10} { // that have a limit of their own
@@ -92,7 +92,7 @@ func TestTwoValuesSettle(t *testing.T) {
 }
 
 // A call that asks for more under a rule of another shape is charged once.
-// known bug 303
+// known bug 274
 func TestMoreUnderAnotherShape(t *testing.T) {
 	rule := tokens
 	rule.Threshold, rule.Interval = 100_000, time.Minute
@@ -105,7 +105,7 @@ func TestMoreUnderAnotherShape(t *testing.T) {
 }
 
 // A call gets the units that its member has leased, even if the store had too few for it by then.
-// known bug 304
+// known bug 275
 func TestCallFitsTheLease(t *testing.T) {
 	rule := tokens
 	rule.Threshold, rule.Interval = 100_000, time.Minute

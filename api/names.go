@@ -17,6 +17,8 @@ type (
 	BlockError = core.BlockError
 	// Kind is a family of rules, or a slot of your own.
 	Kind = core.Kind
+	// Remaining has the units that a rule would still admit; see [Admitted.Remaining].
+	Remaining = core.Remaining
 	// Mode decides whether a rule is enforced.
 	Mode = spec.Mode
 	// Match determines how a rule's Resource names resources.

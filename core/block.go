@@ -137,6 +137,14 @@ func (e *BlockError) Limit() (limit float64, known bool) {
 	return limit, true
 }
 
+// Window returns the time to which a Limit applies. It is known for rules that limit units in time.
+func (e *BlockError) Window() (window time.Duration, known bool) {
+	if w, ok := e.rule.(interface{ Window() time.Duration }); ok {
+		window = w.Window()
+	}
+	return window, window > 0
+}
+
 // KindOf returns the family of the rule that rejected a call, or KindCustom for a custom slot, or
 // KindNone if err is not a rejection.
 func KindOf(err error) Kind {

@@ -230,6 +230,11 @@ func (w *Window) RetryAfter(now, n, limit int64) (time.Duration, bool) {
 
 // Room returns the maximum number of units that [Window.Fits] would admit at now, 0 if none.
 func (w *Window) Room(now, limit int64) int64 {
+	if now < (w.newest.Load()+1)*w.width {
+		if seen := w.load(); !seen.closed() && !seen.lends() && seen.total() < maxTotal {
+			return max(0, limit-seen.total()) // nothing is borrowed
+		}
+	}
 	w.lock()
 	defer w.unlock()
 	w.rollLocked(now)

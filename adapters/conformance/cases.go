@@ -29,6 +29,8 @@ const every = ".*"
 
 var once = []flow.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1, Interval: time.Hour}}
 
+var twice = []flow.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 2, Interval: time.Hour}}
+
 var oneAtOnce = api.RuleSet{Isolation: []isolation.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1, MaxQueue: 1, MaxWait: time.Hour}}}
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -121,23 +123,25 @@ var Cases = []Case{
 				return refused(resp, body, err, http.StatusTooManyRequests, false)
 			})
 		}},
-	{Name: "the limit is stated on request", Opts: []nethttp.Option{nethttp.RateLimitHeaders(refusal.Draft10)},
-		Set: api.RuleSet{Flow: once}, Run: func(s *Stage) error {
-			_, _, _ = s.get("/ok")
+	{Name: "the limit is stated on request", Opts: []nethttp.Option{nethttp.RateLimitHeaders(refusal.RateLimit)},
+		Set: api.RuleSet{Flow: twice}, Run: func(s *Stage) error {
+			for _, left := range []string{`"flow";r=1;t=3600`, `"flow";r=0;t=3600`, `"flow";r=0;t=`} {
+				resp, _, err := s.get("/ok")
+				if err != nil {
+					return err
+				}
+				if got := resp.Header.Get("RateLimit-Policy"); got != `"flow";q=2;w=3600` {
+					return fmt.Errorf("RateLimit-Policy: %s", got)
+				}
+				if got := resp.Header.Get("RateLimit"); !strings.HasPrefix(got, left) {
+					return fmt.Errorf("RateLimit: %s, want %s", got, left)
+				}
+			}
 			resp, body, err := s.get("/ok")
-			if err := refused(resp, body, err, http.StatusTooManyRequests, true); err != nil {
-				return err
-			}
-			if got := resp.Header.Get("RateLimit-Policy"); got != `"flow";q=1` {
-				return fmt.Errorf("RateLimit-Policy: %s", got)
-			}
-			if got := resp.Header.Get("RateLimit"); !strings.HasPrefix(got, `"flow";r=0;t=`) {
-				return fmt.Errorf("RateLimit: %s", got)
-			}
-			return nil
+			return refused(resp, body, err, http.StatusTooManyRequests, true)
 		}},
 	{Name: "a custom refusal has the headers already", Set: api.RuleSet{Flow: once},
-		Opts: []nethttp.Option{nethttp.RateLimitHeaders(refusal.Draft10), nethttp.Refuse(func(w http.ResponseWriter, _ *http.Request, _ error) {
+		Opts: []nethttp.Option{nethttp.RateLimitHeaders(refusal.RateLimit), nethttp.Refuse(func(w http.ResponseWriter, _ *http.Request, _ error) {
 			w.Header().Set("X-Seen", w.Header().Get("Retry-After"))
 			w.WriteHeader(http.StatusConflict)
 			_, _ = io.WriteString(w, "later")

@@ -92,10 +92,20 @@ func (g *Guard) exchange(w http.ResponseWriter, r *http.Request, e api.Admitted,
 	x := newExchange(w)
 	x.guard, x.entry, x.original, x.request = g, e, r, r
 	if guarded {
+		if g.headers != refusal.NoHeaders {
+			g.tell(w, e)
+		}
 		e.ContextIn(&x.scope.Nested)
 		x.request = r.WithContext(&x.scope)
 	}
 	return x
+}
+
+// tell sets the headers that state what the request's rules have left.
+func (g *Guard) tell(w http.ResponseWriter, e api.Admitted) {
+	if r, known := e.Remaining(""); known {
+		refusal.SetRemaining(w.Header(), g.headers, r)
+	}
 }
 
 // entry enters the resource; ok is false if the request passes unguarded.

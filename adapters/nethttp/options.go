@@ -75,7 +75,9 @@ func Refuse(f func(w http.ResponseWriter, r *http.Request, err error)) Option {
 	return func(to *Guard) { to.refuse = f }
 }
 
-// RateLimitHeaders makes refusals state the limit in that form. By default they don't.
+// RateLimitHeaders makes responses state the limit in that form, and what it has left: refusals, and
+// responses to requests that a flow or hotspot rule counts. By default they don't. A handler may
+// change the headers.
 func RateLimitHeaders(form refusal.Headers) Option { return func(to *Guard) { to.headers = form } }
 
 // HoldHijacked makes a call last until its handler returns even if the handler takes over the

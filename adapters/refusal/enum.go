@@ -26,19 +26,19 @@ func (r Reason) MarshalText() ([]byte, error) { return reasons.Marshal(r) }
 // UnmarshalText reads the reason's name.
 func (r *Reason) UnmarshalText(text []byte) error { return reasons.Parse(text, r) }
 
-// Headers selects the form in which a refusal states the limit. Limits reveal a service's capacity
+// Headers selects the form in which a response states the limit. Limits reveal a service's capacity
 // to outsiders, so the zero value states none. Retry-After is sent in any case.
 type Headers uint8
 
 // The forms.
 const (
 	NoHeaders  Headers = iota
-	Draft10            // RateLimit and RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers-10
+	RateLimit          // RateLimit and RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers, from 08 on
 	Legacy             // RateLimit-Limit, -Remaining and -Reset of the drafts up to 06
 	XRateLimit         // the same with the prefix X-
 )
 
-var forms = shown.NewEnum[Headers]("headers", "none", "draft10", "legacy", "xRateLimit")
+var forms = shown.NewEnum[Headers]("headers", "none", "rateLimit", "legacy", "xRateLimit")
 
 // String returns the form's name.
 func (h Headers) String() string { return forms.Name(h) }

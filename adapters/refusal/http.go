@@ -3,10 +3,11 @@ package refusal
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/penstock-go/penstock/api"
 )
 
 // Write responds to an HTTP request with err, the error of a call that did not run: with a status,
@@ -53,32 +54,76 @@ func (r Refusal) SetHeaders(set func(name, value string), form Headers) {
 		return
 	}
 	limit, limited := r.Block.Limit()
-	if !limited {
+	if !limited || form == NoHeaders {
 		return
 	}
-	quota, prefix := strconv.FormatInt(int64(limit), 10), "X-"
-	switch form {
-	case Draft10:
-		unit := ""
-		if r.class().atOnce {
-			unit = `;qu="concurrent-requests"`
-		}
-		set("RateLimit-Policy", fmt.Sprintf("%q;q=%s%s", r.Kind(), quota, unit))
-		left := fmt.Sprintf("%q;r=0", r.Kind())
-		if known {
-			left += ";t=" + after
-		}
-		set("RateLimit", left)
-	case Legacy:
-		prefix = ""
-		fallthrough
-	case XRateLimit:
-		set(prefix+"RateLimit-Limit", quota)
-		set(prefix+"RateLimit-Remaining", "0")
-		if known {
-			set(prefix+"RateLimit-Reset", after)
-		}
+	window, _ := r.Block.Window()
+	if !known {
+		after = ""
 	}
+	states{r.Kind(), int64(limit), 0, window, after, r.class().atOnce}.set(set, form)
+}
+
+// SetRemaining sets the headers of a response to a call that was admitted, from what the tightest of
+// its rules has left: see [api.Admitted]. Call it before the handler writes.
+func SetRemaining(header http.Header, form Headers, r api.Remaining) {
+	s := states{r.Kind, r.Limit, min(r.Left, r.Limit), r.Window, "", false}
+	if r.Window > 0 {
+		var room [20]byte
+		s.reset = string(appendSeconds(room[:0], r.Window))
+	}
+	values := make([]string, 0, 3) // one allocation for all
+	s.set(func(name, value string) {
+		values = append(values, value)
+		header[name] = values[len(values)-1 : len(values) : len(values)]
+	}, form)
+}
+
+// states has the facts of a limit that headers state.
+type states struct {
+	kind        api.Kind
+	quota, left int64
+	window      time.Duration // 0 if unknown
+	reset       string        // seconds, "" if unknown
+	atOnce      bool
+}
+
+// set sets the headers, under their canonical names.
+func (s states) set(set func(name, value string), form Headers) {
+	var room [96]byte
+	switch form {
+	case RateLimit:
+		policy := strconv.AppendInt(append(append(append(room[:0], '"'), s.kind.String()...), `";q=`...), s.quota, 10)
+		if s.window >= time.Second {
+			policy = appendSeconds(append(policy, ";w="...), s.window)
+		}
+		if s.atOnce {
+			policy = append(policy, `;qu="concurrent-requests"`...)
+		}
+		set("Ratelimit-Policy", string(policy))
+		field := strconv.AppendInt(append(append(append(room[:0], '"'), s.kind.String()...), `";r=`...), s.left, 10)
+		if s.reset != "" {
+			field = append(append(field, ";t="...), s.reset...)
+		}
+		set("Ratelimit", string(field))
+	case Legacy:
+		s.setThree(set, "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset")
+	case XRateLimit:
+		s.setThree(set, "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset")
+	}
+}
+
+func (s states) setThree(set func(name, value string), limit, left, reset string) {
+	set(limit, strconv.FormatInt(s.quota, 10))
+	set(left, strconv.FormatInt(s.left, 10))
+	if s.reset != "" {
+		set(reset, s.reset)
+	}
+}
+
+// appendSeconds appends a time in whole seconds, rounded up.
+func appendSeconds(to []byte, d time.Duration) []byte {
+	return strconv.AppendInt(to, int64((d+time.Second-1)/time.Second), 10)
 }
 
 // ProblemType is the content type of [Refusal.Problem].
@@ -106,7 +151,7 @@ func (r Refusal) Problem() []byte {
 		p.Type = reducedCapacity
 	}
 	if wait, known := r.RetryAfter(time.Second); known {
-		p.Detail = fmt.Sprintf("Try again in %d s.", wait)
+		p.Detail = "Try again in " + strconv.FormatInt(wait, 10) + " s."
 	}
 	text, err := json.Marshal(p)
 	if err != nil {

@@ -97,7 +97,7 @@ func TestRetryAfter(t *testing.T) {
 
 	for form, want := range map[refusal.Headers]http.Header{
 		refusal.NoHeaders:  {},
-		refusal.Draft10:    {"Ratelimit-Policy": {`"flow";q=1`}, "Ratelimit": {`"flow";r=0;t=3`}},
+		refusal.RateLimit:  {"Ratelimit-Policy": {`"flow";q=1;w=3`}, "Ratelimit": {`"flow";r=0;t=3`}},
 		refusal.Legacy:     {"Ratelimit-Limit": {"1"}, "Ratelimit-Remaining": {"0"}, "Ratelimit-Reset": {"3"}},
 		refusal.XRateLimit: {"X-Ratelimit-Limit": {"1"}, "X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"3"}},
 	} {

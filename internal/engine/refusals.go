@@ -56,6 +56,14 @@ func (c *counted) Limit() (limit float64, known bool) {
 	return c.rule.Limit()
 }
 
+// Window returns 0 for a rule that limits no rate.
+func (c *counted) Window() time.Duration {
+	if w, ok := c.rule.(interface{ Window() time.Duration }); ok {
+		return w.Window()
+	}
+	return 0
+}
+
 // refusalsOf returns nil for an error made by hand, which is neither counted nor logged.
 func refusalsOf(b *core.BlockError) *refusals {
 	switch c := b.Refuser().(type) {

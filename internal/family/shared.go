@@ -56,6 +56,9 @@ type Shared interface {
 	Counts() any
 	// RetryAfter returns the time from now until n units may fit, or false if that can't be known.
 	RetryAfter(now, n int64) (time.Duration, bool)
+	// Left returns the units on the process's lease, and the limit of all members; known is false if
+	// it limits no rate.
+	Left(now int64) (left, limit int64, known bool)
 	// Explain returns Ask's verdict with its measure, and leaves no trace.
 	Explain(inv *engine.Invocation, n int64, j *core.Judgement) core.Measure
 
@@ -195,6 +198,16 @@ func (rs SharedRules) Wants(inv *engine.Invocation) {
 		l.Want(inv, n)
 		return engine.Verdict{}
 	})
+}
+
+// Remaining returns what the tightest of the rules with that unit has left.
+func (rs SharedRules) Remaining(inv *engine.Invocation, unit string) (least core.Remaining, known bool) {
+	for _, r := range rs {
+		if r, ok := r.(engine.Remainer); ok {
+			engine.LeastRemaining(&least, &known, r, inv, unit)
+		}
+	}
+	return least, known
 }
 
 // all combines the verdicts of all limits, up to the first rejection.

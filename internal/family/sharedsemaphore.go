@@ -114,6 +114,9 @@ func (s *sharedSemaphore) want(n int64) engine.Want {
 	}
 }
 
+// Left is not known: it limits no rate.
+func (s *sharedSemaphore) Left(int64) (left, limit int64, known bool) { return 0, 0, false }
+
 func (s *sharedSemaphore) Explain(inv *engine.Invocation, n int64, j *core.Judgement) core.Measure {
 	switch s.semaphore.Look(inv.Now(), n) {
 	case sharing.Refuses:

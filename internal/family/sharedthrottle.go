@@ -135,6 +135,9 @@ func (t *sharedThrottle) want(inv *engine.Invocation, n int64) engine.Want {
 	}
 }
 
+// Left is not known: calls wait.
+func (t *sharedThrottle) Left(int64) (left, limit int64, known bool) { return 0, 0, false }
+
 func (t *sharedThrottle) Explain(inv *engine.Invocation, n int64, j *core.Judgement) core.Measure {
 	a, wait := t.throttle.Look(inv.Now(), n, t.maxWait)
 	switch {

@@ -146,6 +146,15 @@ func (w *sharedWindow) want(inv *engine.Invocation, n int64, patience time.Durat
 	}
 }
 
+// Left returns the leased units or, while the store is away, those left of the member's share.
+func (w *sharedWindow) Left(now int64) (left, limit int64, known bool) {
+	f := w.window.Stats()
+	if used, share, _, ok := w.window.LocalShare(now); ok {
+		return max(0, share-used), f.Limit, true
+	}
+	return f.Leased, f.Limit, true
+}
+
 func (w *sharedWindow) Explain(inv *engine.Invocation, n int64, j *core.Judgement) core.Measure {
 	switch w.window.Look(inv.Now(), n) {
 	case sharing.Refuses:

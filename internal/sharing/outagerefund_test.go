@@ -46,7 +46,7 @@ func (c *costing) room(i int) (n int64) {
 
 // Units that the fallback granted leave the bucket in which they would be charged: the other calls'
 // units stay charged as long as they count.
-// known bug 300
+// known bug 271
 func TestRefundInAnOutage(t *testing.T) {
 	c := newCosting(t, 1000, cluster.Local)
 	c.clock.Advance(2 * time.Second)
@@ -63,7 +63,7 @@ func TestRefundInAnOutage(t *testing.T) {
 }
 
 // Nor do units of an earlier outage, which the store counts, go from what a later one owes.
-// known bug 300
+// known bug 271
 func TestRefundFromAnEarlierOutage(t *testing.T) {
 	c := newCosting(t, 1000, cluster.Local)
 	c.clock.Advance(2 * time.Second)
