@@ -65,6 +65,9 @@ func (t *Throttle) failed(now int64, err error) (broke bool) {
 		t.chargeFallbackLocked(now, t.round.debt)
 		t.round.debt = 0
 	}
+	if t.round.debt > 0 {
+		t.postLocked(now) // no call may come that would send it
+	}
 	t.failAllLocked(now)
 	return broke
 }
@@ -148,7 +151,7 @@ func (t *Throttle) enter(x *waiter, now int64) {
 			t.stats.Waited++
 		}
 		if t.cfg.Costs { // it has the rest of the lease, and waits for as many more as it needs
-			x.need.Units -= t.turns.drain(now, n)
+			x.need.Units -= t.turns.drain(now, n-1)
 		}
 		t.waiters = append(t.waiters, x)
 		t.postLocked(now)
