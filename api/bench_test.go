@@ -100,6 +100,23 @@ func BenchmarkCosts(b *testing.B) {
 	}
 }
 
+// A running call that asks for more, beside the plain call of BenchmarkCosts, under one window.
+func BenchmarkMore(b *testing.B) {
+	g := newGuard(b, api.Config{}, flow.Rule{Resource: "POST /chat", Unit: "in", Threshold: 1e9})
+	ctx := context.Background()
+	e, err := g.Entry(ctx, "POST /chat", api.Cost("in", 3))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer e.Exit()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := e.More(ctx, "in", 3); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // One hot resource, with as many callers as processors: run with -cpu 1,2 to see how it scales.
 func BenchmarkEntryParallel(b *testing.B) {
 	for _, bm := range []struct {

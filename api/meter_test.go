@@ -113,7 +113,9 @@ func TestMeterWithoutALimit(t *testing.T) {
 	e.Exit()
 	late := api.NewMeter(e, "bytes")
 	require.ErrorIs(t, late.Add(t.Context(), 1), api.ErrExited)
-	assert.Empty(t, g.UnitStats("chat"))
+	all := g.UnitStats("chat")
+	require.Len(t, all, 1)
+	assert.Equal(t, core.UnitCounts{Uncosted: 1}, all[0].Total)
 }
 
 // A stream that a defer settles before the exit is charged what came, even if it breaks off.

@@ -11,6 +11,7 @@ type UnitCounts struct {
 	Overdrawn int64 `json:"overdrawn"` // used beyond the reservation
 	Forgiven  int64 `json:"forgiven"`  // charges that maxOverdraft kept from a limit
 	Refused   int64 `json:"refused"`   // asked for by refused calls
+	Uncosted  int64 `json:"uncosted"`  // calls that have ended, and named no cost in the unit
 }
 
 // Used returns the units used.
@@ -21,7 +22,7 @@ func (c UnitCounts) Plus(other UnitCounts) UnitCounts {
 	sum := func(a, b int64) int64 { return min(a+b, 1<<62) }
 	return UnitCounts{
 		sum(c.Reserved, other.Reserved), sum(c.Refunded, other.Refunded), sum(c.Overdrawn, other.Overdrawn),
-		sum(c.Forgiven, other.Forgiven), sum(c.Refused, other.Refused),
+		sum(c.Forgiven, other.Forgiven), sum(c.Refused, other.Refused), sum(c.Uncosted, other.Uncosted),
 	}
 }
 
@@ -42,7 +43,7 @@ func (s UnitStats) String() string {
 		what string
 	}{
 		{s.Minute.Refunded, " refunded"}, {s.Minute.Overdrawn, " overdrawn"},
-		{s.Minute.Forgiven, " forgiven"}, {s.Minute.Refused, " refused"},
+		{s.Minute.Forgiven, " forgiven"}, {s.Minute.Refused, " refused"}, {s.Minute.Uncosted, " uncosted"},
 	} {
 		if part.n != 0 {
 			text = append(shown.AppendCount(append(text, ", "...), part.n), part.what...)

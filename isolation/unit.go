@@ -134,6 +134,19 @@ func (x *costs) Shares() engine.Sharer { return x.shared.Sharer() }
 // Costs returns the rules with a unit, or nil.
 func (rs *checker) Costs() engine.Coster { return rs.costs }
 
+// Units returns the units of the rules.
+func (x *costs) Units() (all []string) {
+	for _, c := range slices.Concat(x.holding, x.shadows) {
+		all = append(all, c.rule.Unit)
+	}
+	for _, r := range x.shared {
+		if c, ok := r.(*controller); ok {
+			all = append(all, c.rule.Unit)
+		}
+	}
+	return all
+}
+
 // AskCost returns the first refusal.
 func (x *costs) AskCost(inv *engine.Invocation) engine.Verdict {
 	for _, c := range x.holding {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/engine"
 )
@@ -98,4 +99,65 @@ func TestNameOfAUnitIsACopy(t *testing.T) {
 	counted := resource(t, e, "chat").UnitStats()[0].Unit
 	require.Equal(t, unit, counted)
 	require.NotSame(t, unsafe.StringData(unit), unsafe.StringData(counted))
+}
+
+// A call counts as uncosted, once and when it has ended, for each unit of a rule that it names no cost
+// in and asks for no more of: whether the rule has an estimate, is in shadow mode, or has no room for
+// others. Refused calls and resources without such rules count none.
+func TestUncostedCalls(t *testing.T) {
+	e, _ := newEngine(t, engine.Config{},
+		flow.Rule{ID: "a", Resource: "chat", Unit: "tokens", Threshold: 1000},
+		flow.Rule{ID: "b", Resource: "chat", Unit: "tokens", Threshold: 1000, Mode: spec.Shadow},
+		flow.Rule{ID: "c", Resource: "chat", Unit: "rows", Threshold: 1000, Estimate: 600},
+		flow.Rule{ID: "d", Resource: "plain", Threshold: 10})
+	uncosted := func() (tokens, rows int64) {
+		for _, u := range resource(t, e, "chat").UnitStats() {
+			if u.Unit == "tokens" {
+				tokens = u.Total.Uncosted
+			} else {
+				rows = u.Total.Uncosted
+			}
+			assert.Equal(t, u.Total, u.Minute)
+		}
+		return tokens, rows
+	}
+	enter := func(more string, opts ...engine.Option) {
+		t.Helper()
+		before, earlier := uncosted()
+		call, err := e.Enter(t.Context(), "chat", opts)
+		require.NoError(t, err)
+		if more != "" {
+			require.NoError(t, call.More(t.Context(), more, 1))
+		}
+		call.Settle("rows", 0)
+		during, soon := uncosted()
+		assert.Equal(t, []int64{before, earlier}, []int64{during, soon})
+		call.Exit()
+		call.Exit()
+	}
+	check := func(tokens, rows int64) {
+		t.Helper()
+		gotTokens, gotRows := uncosted()
+		assert.Equal(t, []int64{tokens, rows}, []int64{gotTokens, gotRows})
+	}
+	enter("")
+	check(1, 1)
+	enter("", engine.Cost("tokens", 5))
+	check(1, 2)
+	enter("", engine.Cost("tokens", 5), engine.Cost("rows", 0))
+	check(1, 2)
+	enter("tokens")
+	check(1, 3)
+	enter("", engine.Cost("bytes", 5))
+	check(2, 4)
+	full, err := e.Enter(t.Context(), "chat", []engine.Option{engine.Cost("rows", 500)})
+	require.NoError(t, err)
+	_, err = e.Enter(t.Context(), "chat", nil)
+	require.ErrorIs(t, err, core.ErrBlocked)
+	full.Exit()
+	check(3, 4)
+	plain, err := e.Enter(t.Context(), "plain", []engine.Option{engine.Cost("tokens", 1)})
+	require.NoError(t, err)
+	plain.Exit()
+	assert.Empty(t, resource(t, e, "plain").UnitStats())
 }

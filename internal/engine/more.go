@@ -17,6 +17,8 @@ type Coster interface {
 	// Shares returns the rules with shared limits, or nil if there are none. They are asked, and
 	// take, after the others.
 	Shares() Sharer
+	// Units returns the units of the rules; some may be equal.
+	Units() []string
 }
 
 // More asks for n units more of a kind. See api.Admitted.

@@ -8,8 +8,8 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// unitStats counts the units of the calls of one resource, by kind: of those kinds that a rule has
-// reserved. So names that come from outside take no memory. The zero value is empty. It is safe for
+// unitStats counts the units of the calls of one resource, by kind: of those kinds that a rule counts.
+// So names that come from outside take no memory. The zero value is empty. It is safe for
 // concurrent use.
 type unitStats struct {
 	list shared.Pointer[[]*unitCounts] // replaced as a whole
@@ -93,6 +93,13 @@ func (c *unitCounts) addRefused(now, n int64) {
 	c.mu.Unlock()
 }
 
+func (c *unitCounts) addUncosted(now int64) {
+	c.mu.Lock()
+	second := c.secondLocked(now)
+	raise(&c.total.Uncosted, &second.Uncosted, 1)
+	c.mu.Unlock()
+}
+
 func (c *unitCounts) addSettled(now int64, x *cost) {
 	c.mu.Lock()
 	second := c.secondLocked(now)
@@ -124,8 +131,8 @@ func (c *unitCounts) look(now int64) (total, minute core.UnitCounts) {
 	return c.total, minute
 }
 
-// UnitStats returns the counts of each kind of units that rules have reserved for calls of the
-// resource, in the order in which they were first reserved.
+// UnitStats returns the counts of each kind of units that rules count of calls of the resource, in the
+// order of their first calls.
 func (r *Resource) UnitStats() []core.UnitStats {
 	list := r.units.list.Load()
 	if list == nil {

@@ -53,8 +53,8 @@ func (t Tree) MarshalJSON() ([]byte, error) {
 //	details               rules' reports on a resource, each with its kind
 //	                      and rule; absent if there are none
 //	units                 of a resource, what its calls reserved, refunded, overdrew, were
-//	                      forgiven and were refused of each unit, in total and in the last
-//	                      minute; absent if there are none
+//	                      forgiven and were refused of each unit, and its uncosted calls, in
+//	                      total and in the last minute; absent if there are none
 //	children              of root, entrance and call, absent if there are none
 //	origins               of a resource, absent if there are none
 //

@@ -24,14 +24,15 @@ func chat(t *testing.T) *lab {
 	}
 	_, err := l.Enter(anywhere, "POST /chat", []engine.Option{engine.Cost("tokens", 5)})
 	require.ErrorIs(t, err, core.ErrBlocked)
+	l.enter(anywhere, "POST /chat").Exit()
 	return l
 }
 
 // The text shows the units that calls used beside their counts, and the JSON has them at the resource.
 func TestUnits(t *testing.T) {
 	tree := chat(t).tree()
-	require.Contains(t, text(t, tree), "  tokens 347k/min, 3000 refunded, 150k overdrawn, 5 refused  microUSD 1000/min, 150 refunded, 650 overdrawn, 450 forgiven\n")
-	want := []core.UnitCounts{{Reserved: 200_000, Refunded: 3000, Overdrawn: 150_000, Refused: 5}, {Reserved: 500, Refunded: 150, Overdrawn: 650, Forgiven: 450}}
+	require.Contains(t, text(t, tree), "  tokens 347k/min, 3000 refunded, 150k overdrawn, 5 refused, 1 uncosted  microUSD 1000/min, 150 refunded, 650 overdrawn, 450 forgiven, 1 uncosted\n")
+	want := []core.UnitCounts{{Reserved: 200_000, Refunded: 3000, Overdrawn: 150_000, Refused: 5, Uncosted: 1}, {Reserved: 500, Refunded: 150, Overdrawn: 650, Forgiven: 450, Uncosted: 1}}
 	data, err := json.Marshal(tree)
 	require.NoError(t, err)
 	var got jsonTree

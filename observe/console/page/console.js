@@ -467,7 +467,7 @@ function showResource(at) {
       figure("in flight", String(data.inFlight)), figure("waiting", String(data.waiting)),
       data.limit !== undefined && figure("limit/s", whole(data.limit)), figure("blocked in a minute", whole(m.block)), figure("errors in a minute", whole(m.exception)),
       (data.units || []).map(({ unit, minute: n }) => [figure(unit + " in a minute", whole(n.reserved - n.refunded + n.overdrawn)),
-        ["refunded", "overdrawn", "forgiven", "refused"].map(x => n[x] > 0 && figure(unit + " " + x, whole(n[x])))]),
+        ["refunded", "overdrawn", "forgiven", "refused", "uncosted"].map(x => n[x] > 0 && figure(unit + " " + x, whole(n[x])))]),
     ].flat(3).filter(Boolean));
     part(main, "rules", data.rules, list => ruleTable(list, false));
     part(main, "refusals", data.refusals, list => table(["When", "Calls", "Why", "Caller", "Value"],

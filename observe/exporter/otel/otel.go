@@ -53,6 +53,7 @@ const (
 //	penstock.entry.percentile  s          by penstock.quantile, if the Guard's Config.Percentiles is on
 //	penstock.units             {unit}     units such as tokens, by penstock.unit and penstock.result: reserved,
 //	                                      refunded, overdrawn, forgiven or refused
+//	penstock.calls.uncosted    {call}     calls that named no cost in a penstock.unit that a rule counts
 //	penstock.entries.active    {call}     calls that entered and have not exited
 //	penstock.rule.refusals     {call}     calls that a rule refused, by penstock.rule and penstock.rule.type
 //	penstock.rule.threshold    1          threshold of a flow, isolation or hotspot rule
@@ -79,6 +80,7 @@ func Register(provider metric.MeterProvider, guard *api.Guard, config Config) (u
 	counter(&i.errors, "penstock.errors", "{entry}", "Units that completed with an error.")
 	counter(&i.completed, "penstock.entry.completed", "{call}", "Calls that completed and have a response time.")
 	counter(&i.units, "penstock.units", "{unit}", "Units such as tokens that calls reserved, gave back, used beyond that, or were refused.")
+	counter(&i.uncosted, "penstock.calls.uncosted", "{call}", "Calls that have ended, and named no cost in a unit that a rule counts.")
 	counter(&i.refusals, "penstock.rule.refusals", "{call}", "Calls that a rule has refused since it was loaded.")
 	counter(&i.failures, "penstock.internal.failures", "{failure}", "Panics of slots; the calls went on without the slot.")
 	gauge(&i.percentile, "penstock.entry.percentile", "s", "Percentiles of the response times of the last minute.")
@@ -104,7 +106,7 @@ type instruments struct {
 	reader *series.Reader
 
 	entries, errors, completed, refusals, failures metric.Int64ObservableCounter
-	units                                          metric.Int64ObservableCounter
+	units, uncosted                                metric.Int64ObservableCounter
 	time                                           metric.Float64ObservableCounter
 	percentile, threshold, state                   metric.Float64ObservableGauge
 	active, waiting                                metric.Int64ObservableUpDownCounter
@@ -128,6 +130,7 @@ func (i *instruments) observe(_ context.Context, o metric.Observer) error {
 			for _, x := range series.UnitResults(u.Total) {
 				o.ObserveInt64(i.units, x.Units, with(resource, unitKey.String(u.Unit), resultKey.String(x.Result)))
 			}
+			o.ObserveInt64(i.uncosted, u.Total.Uncosted, with(resource, unitKey.String(u.Unit)))
 		}
 		if p := &r.Percentiles; p.Count > 0 {
 			o.ObserveFloat64(i.percentile, p.P50.Seconds(), with(resource, quantileKey.Float64(0.5)))

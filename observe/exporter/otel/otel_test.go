@@ -115,6 +115,7 @@ func TestRegister(t *testing.T) {
 		"penstock.units penstock.resource=GET /carts,penstock.result=overdrawn,penstock.unit=bytes":       "0",
 		"penstock.units penstock.resource=GET /carts,penstock.result=forgiven,penstock.unit=bytes":        "0",
 		"penstock.units penstock.resource=GET /carts,penstock.result=refused,penstock.unit=bytes":         "21",
+		"penstock.calls.uncosted penstock.resource=GET /carts,penstock.unit=bytes":                        "0",
 		"penstock.waiting ":           "0",
 		"penstock.internal.failures ": "0",
 	}, all)

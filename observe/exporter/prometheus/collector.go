@@ -44,7 +44,7 @@ type Collector struct {
 	grown       map[string]grown
 
 	entries, errors, duration, inFlight *prometheus.Desc
-	units                               *prometheus.Desc
+	units, uncosted                     *prometheus.Desc
 	inbound, inboundErrors              *prometheus.Desc
 	waiting, failures, leaked           *prometheus.Desc
 	refusals, shadowRefusals, threshold *prometheus.Desc
@@ -74,6 +74,7 @@ func NewCollector(guard *api.Guard, config Config) *Collector {
 	c.duration = desc("entry_duration_seconds", "Response times of completed calls.", "resource")
 	c.inFlight = desc("inflight", "Calls that entered and have not exited.", "resource")
 	c.units = desc("units_total", "Units such as tokens, by result: reserved, refunded, overdrawn, forgiven or refused.", "resource", "unit", "result")
+	c.uncosted = desc("uncosted_calls_total", "Calls that have ended, and named no cost in a unit that a rule counts.", "resource", "unit")
 	c.inbound = desc("inbound_entries_total", "Units of inbound calls, of all resources together, by result: pass or block.", "result")
 	c.inboundErrors = desc("inbound_errors_total", "Units of inbound calls that completed with an error, of all resources together.")
 	c.waiting = desc("waiting", "Calls that sleep until a rule lets them run.")
@@ -151,6 +152,7 @@ func (c *Collector) resources(m metrics) {
 			for _, x := range series.UnitResults(u.Total) {
 				m.counter(c.units, float64(x.Units), r.Label, u.Unit, x.Result)
 			}
+			m.counter(c.uncosted, float64(u.Total.Uncosted), r.Label, u.Unit)
 		}
 		var quantiles map[float64]float64
 		if p := &r.Percentiles; p.Count > 0 {

@@ -129,6 +129,9 @@ penstock_rule_threshold{resource="GET /orders",rule="each",type="hotspot"} 1000
 penstock_rule_threshold{resource="GET /orders",rule="few",type="flow"} 3
 penstock_rule_threshold{resource="GET /orders",rule="room",type="flow"} 1000
 penstock_rule_threshold{resource="GET /orders",rule="watch",type="flow"} 1
+# HELP penstock_uncosted_calls_total Calls that have ended, and named no cost in a unit that a rule counts.
+# TYPE penstock_uncosted_calls_total counter
+penstock_uncosted_calls_total{resource="GET /orders",unit="bytes"} 0
 # HELP penstock_units_total Units such as tokens, by result: reserved, refunded, overdrawn, forgiven or refused.
 # TYPE penstock_units_total counter
 penstock_units_total{resource="GET /orders",result="forgiven",unit="bytes"} 0
@@ -266,6 +269,19 @@ func TestSeriesAreCapped(t *testing.T) {
 	call(t, g, clock, "new", 1, nil, api.Cost("bytes", 1))
 	for _, name := range names {
 		assert.Equal(t, map[string]float64{"new": 1, "__other__": last[name]}, sums(t, c, name), "there is room again, and the others' counts stay")
+	}
+}
+
+// Calls that name no cost are counted, also those of resources without a label of their own.
+func TestUncostedCalls(t *testing.T) {
+	g, c, clock := newGuard(t, penstockprometheus.Config{MaxResources: 1}, api.RuleSet{
+		Flow: []flow.Rule{{Resource: "*", Unit: "bytes", Threshold: 1e9}},
+	})
+	call(t, g, clock, "a", 1, nil, api.Cost("bytes", 1))
+	call(t, g, clock, "a", 3, nil)
+	for n := range 2 {
+		call(t, g, clock, "b", 1, nil)
+		assert.Equal(t, map[string]float64{"a": 3, "__other__": float64(n + 1)}, sums(t, c, "penstock_uncosted_calls_total"))
 	}
 }
 

@@ -158,6 +158,7 @@ func addUnits(sum, now, before *core.UnitCounts) {
 	sum.Overdrawn += max(now.Overdrawn-before.Overdrawn, 0)
 	sum.Forgiven += max(now.Forgiven-before.Forgiven, 0)
 	sum.Refused += max(now.Refused-before.Refused, 0)
+	sum.Uncosted += max(now.Uncosted-before.Uncosted, 0)
 }
 
 // unitOf returns the totals of a unit, which it adds if they are missing.
