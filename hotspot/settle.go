@@ -71,8 +71,8 @@ func (w *window) Charge(_ *engine.Reservation, n, now int64) (forgiven int64) {
 	return w.cell.charge(n, now)
 }
 
-// Counts returns what the reservations of one value have in common.
-func (w *window) Counts() (by any, value argument.Value) { return w.cell.counts() }
+// CountsOf returns what the reservations of one value have in common.
+func (w *window) CountsOf() (by any, value argument.Value) { return w.cell.counts() }
 
 func (x *cell) charge(n, now int64) (forgiven int64) {
 	return x.shard.charge(x.value, x.hash, n, now, 0)
@@ -99,8 +99,8 @@ func (u *tokenCosts) Charge(_ *engine.Reservation, n, now int64) (forgiven int64
 	return (*cell)(u).charge(n, now)
 }
 
-// Counts is like [window.Counts].
-func (u *tokenCosts) Counts() (by any, value argument.Value) { return (*cell)(u).counts() }
+// CountsOf is like [window.CountsOf].
+func (u *tokenCosts) CountsOf() (by any, value argument.Value) { return (*cell)(u).counts() }
 
 // turnCosts are units that a call took a turn for in a cell's queue. The turn is a reservation of its
 // own. This one's Undo has the time that each unit takes.
@@ -121,8 +121,8 @@ func (u *turnCosts) Charge(r *engine.Reservation, n, now int64) (forgiven int64)
 // perUnitOf returns the time of a unit that the call took a turn for.
 func perUnitOf(r *engine.Reservation) float64 { return math.Float64frombits(uint64(r.Undo)) }
 
-// Counts is like [window.Counts].
-func (u *turnCosts) Counts() (by any, value argument.Value) { return (*cell)(u).counts() }
+// CountsOf is like [window.CountsOf].
+func (u *turnCosts) CountsOf() (by any, value argument.Value) { return (*cell)(u).counts() }
 
 // Refund returns units in flight that a call doesn't need. The call holds the others until it exits.
 func (u *permitUnits) Refund(r *engine.Reservation, n, _ int64) {
@@ -145,8 +145,8 @@ func (u *permitUnits) Charge(r *engine.Reservation, n, _ int64) (forgiven int64)
 // maxHeld is the number of units in flight of a cell beyond which none is counted.
 const maxHeld = 1 << 60
 
-// Counts is like [window.Counts].
-func (u *permitUnits) Counts() (by any, value argument.Value) { return (*cell)(u).counts() }
+// CountsOf is like [window.CountsOf].
+func (u *permitUnits) CountsOf() (by any, value argument.Value) { return (*cell)(u).counts() }
 
 // costOfRest holds units that a value without a cell took from the rest. They go back there, but the
 // value is charged: it may have a cell by then. Units in flight stay in the rest, which counts for
@@ -169,5 +169,5 @@ func (u costOfRest) Charge(r *engine.Reservation, n, now int64) (forgiven int64)
 	return u.shard.charge(u.value, u.hash, n, now, 0)
 }
 
-// Counts is like [window.Counts].
-func (u costOfRest) Counts() (by any, value argument.Value) { return u.shard, u.value }
+// CountsOf is like [window.CountsOf].
+func (u costOfRest) CountsOf() (by any, value argument.Value) { return u.shard, u.value }

@@ -295,9 +295,13 @@ func (r *Reservation) countedBy() (c counter) {
 	case r.semaphore != nil:
 		c.by = r.semaphore
 	default:
-		c.by = r.Holder
-		if x, ok := r.Holder.(interface{ Counts() (any, argument.Value) }); ok {
-			c.by, c.value = x.Counts()
+		switch x := r.Holder.(type) {
+		case interface{ Counts() any }:
+			c.by = x.Counts()
+		case interface{ CountsOf() (any, argument.Value) }: // without an allocation
+			c.by, c.value = x.CountsOf()
+		default:
+			c.by = x
 		}
 	}
 	return c

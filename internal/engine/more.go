@@ -270,7 +270,13 @@ func (e Entry) join(m *Invocation) error {
 // joins reports whether the units of a grant go back to the very place from which an earlier one of
 // the same holder came. A token means something only to whoever gave it.
 func (r *Reservation) joins(before *Reservation) bool {
-	return r.semaphore != nil || r.UntilExit || before.Token == r.Token && (r.window != nil || before.Holder == r.Holder)
+	switch {
+	case r.semaphore != nil:
+		return true
+	case r.window != nil:
+		return before.Token == r.Token
+	}
+	return before.Holder == r.Holder && (r.UntilExit || before.Token == r.Token)
 }
 
 // addCoster adds the rules of a checker that have a unit, enforced or in shadow mode, if any.

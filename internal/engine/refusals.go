@@ -66,11 +66,18 @@ func (c *counted) Window() time.Duration {
 
 // refusalsOf returns nil for an error made by hand, which is neither counted nor logged.
 func refusalsOf(b *core.BlockError) *refusals {
-	switch c := b.Refuser().(type) {
-	case *counted:
+	if c, ok := b.Refuser().(*counted); ok {
 		return c.refusals
-	case interface{ countedWith() *refusals }:
-		return c.countedWith()
+	}
+	return refusalsOfNeed(b)
+}
+
+// refusalsOfNeed is refusalsOf for the rejections of [Needing]. It is not inlined, so that refusalsOf is.
+//
+//go:noinline
+func refusalsOfNeed(b *core.BlockError) *refusals {
+	if x, ok := b.Refuser().(interface{ countedWith() *refusals }); ok {
+		return x.countedWith()
 	}
 	return nil
 }
