@@ -124,7 +124,7 @@ func TestHotspotRulesAreRefused(t *testing.T) {
 		{"{resource: a, index: 0, unit: b, threshold: 1, behavior: throttle, maxOverdraft: 9}", "1:94: hotspot[0].maxOverdraft: has no meaning for metric concurrency and behavior throttle: remove it, or set behavior to reject or tokenBucket"},
 		{"{resource: a, index: 0, unit: b, threshold: 1, metric: concurrency, maxOverdraft: 9}", "1:95: hotspot[0].maxOverdraft: has no meaning for metric concurrency and behavior throttle: remove it, or set behavior to reject or tokenBucket"},
 		{"{resource: a, index: 0, unit: b, threshold: 1, strict: false}", "1:43: hotspot[0].unit: has no meaning for strict: false, which lets up to twice the limit pass: remove it, or set strict to true"},
-		{"{resource: a, index: 0, unit: b, maxOverdraft: 1, id: x, threshold: 1, cluster: {}}", "1:52: hotspot[0].maxOverdraft: has no meaning for cluster: no member knows what all of them are charged; remove maxOverdraft or cluster"},
+		{"{resource: a, index: 0, unit: b, maxOverdraft: 1, id: x, threshold: 1, cluster: {}}", "1:60: hotspot[0].maxOverdraft: has no meaning for cluster: no member knows what all of them are charged; remove maxOverdraft or cluster"},
 		{"{resource: a, index: 0, unit: b, threshold: 9, behavior: tokenBucket, burst: 4, estimate: 6}", "1:103: hotspot[0].estimate: is 6: the bucket of a value holds 5, so use at most that, or a larger burst"},
 		{"{resource: a, index: 0, unit: b, threshold: 1e10, behavior: tokenBucket, burst: 1000000000001}", "1:93: hotspot[0].burst: is 1000000000001: use a number from 0 to 1000000000000"},
 		{"{resource: a, index: 0, threshold: 1, exceptions: 7}", "1:63: hotspot[0].exceptions: must be a list, not 7"},
