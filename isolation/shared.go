@@ -45,8 +45,11 @@ func (rs *checker) Shares() engine.Sharer { return rs.shared.Sharer() }
 
 // SharedLimit returns the lease.
 func (c *controller) SharedLimit(inv *engine.Invocation, i int) (family.Shared, int64) {
+	if i > 0 {
+		return nil, 0
+	}
 	n := c.amount(inv)
-	if i > 0 || n == 0 {
+	if n == 0 {
 		return nil, 0
 	}
 	return c.lease, n

@@ -34,8 +34,14 @@ func (c *controller) amount(inv *engine.Invocation) int64 {
 	if c.rule.Unit == "" {
 		return inv.Units()
 	}
-	cost := c.rule.cost()
-	return cost.Amount(inv)
+	return c.costOf(inv)
+}
+
+// costOf is amount for a rule with a unit. It is not inlined, so that amount is.
+//
+//go:noinline
+func (c *controller) costOf(inv *engine.Invocation) int64 {
+	return family.Amount(inv, c.rule.Unit, c.rule.Estimate, c.rule.MaxReserve)
 }
 
 // units returns the semaphore of a rule with a unit.
