@@ -235,6 +235,9 @@ func TestRefusalKnowsTheNeed(t *testing.T) {
 		_, err := enter(n)
 		var b *core.BlockError
 		require.ErrorAs(t, err, &b)
+		window, known := b.Window()
+		assert.True(t, known)
+		assert.Contains(t, []time.Duration{time.Second, time.Minute}, window)
 		wait, known := b.RetryAfter()
 		return b.Rule, wait, known
 	}

@@ -57,8 +57,10 @@ func (c *counted) Limit() (limit float64, known bool) {
 }
 
 // Window returns 0 for a rule that limits no rate.
-func (c *counted) Window() time.Duration {
-	if w, ok := c.rule.(interface{ Window() time.Duration }); ok {
+func (c *counted) Window() time.Duration { return windowOf(c.rule) }
+
+func windowOf(rule core.Refuser) time.Duration {
+	if w, ok := rule.(interface{ Window() time.Duration }); ok {
 		return w.Window()
 	}
 	return 0
@@ -118,6 +120,9 @@ func (x *needing[R]) countedWith() *refusals { return x.refusals }
 func (x *needing[R]) RetryAfter() (wait time.Duration, known bool) { return x.rule.RetryAfter() }
 
 func (x *needing[R]) Limit() (limit float64, known bool) { return x.rule.Limit() }
+
+// Window is like that of a rejection without needs.
+func (x *needing[R]) Window() time.Duration { return windowOf(x.rule) }
 
 // logPause is the time between two lines of the log about one topic, or about panics.
 const logPause = int64(time.Second)
