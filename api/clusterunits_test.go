@@ -305,3 +305,21 @@ func TestMembersShareUnitsInFlight(t *testing.T) {
 	require.NoError(t, err)
 	c.Exit()
 }
+
+// A call of a value is charged by the rule in force. If that has come to share its limits meanwhile, the
+// units that the call used beyond its reservation are forgiven, and counted as that.
+func TestChargeOfAValueWhoseLimitCameToBeShared(t *testing.T) {
+	clock := api.NewManualClock(time.Unix(1_800_000_000, 0))
+	g := newGuard(t, api.Config{Clock: clock, Cluster: cluster.Config{Store: cluster.NewMemory(clock)}})
+	for _, behavior := range []hotspot.Behavior{hotspot.Reject, hotspot.Throttle} {
+		rule := hotspot.Rule{ID: "r", Resource: behavior.String(), Param: "tenant", Unit: "tokens", Threshold: 1000, Behavior: behavior}
+		require.NoError(t, g.LoadRules(api.RuleSet{Hotspot: []hotspot.Rule{rule}}))
+		e, err := g.Entry(t.Context(), rule.Resource, api.Cost("tokens", 10), api.Param("tenant", "gold"))
+		require.NoError(t, err)
+		rule.Cluster = tokens.Cluster
+		require.NoError(t, g.LoadRules(api.RuleSet{Hotspot: []hotspot.Rule{rule}}))
+		e.Settle("tokens", 25)
+		e.Exit()
+		assert.EqualValues(t, 15, g.UnitStats(rule.Resource)[0].Total.Forgiven)
+	}
+}

@@ -24,7 +24,8 @@ import (
 
 // charge counts n units that a call used beyond its reservation against the value's limit, as it
 // is now. The value is found like that of a new call, and the units count in the rest if there is
-// no room for a cell. They are forgiven if the rule has come to limit units in flight.
+// no room for a cell. They are forgiven if the rule has come to limit units in flight, or to share
+// its limits in a cluster.
 //
 // perUnit is the time of a unit where the call took a turn, in ns, or 0. It counts if the limit is
 // now 0: nothing passes, but the units are owed once something does.
@@ -32,7 +33,7 @@ func (s *shard) charge(v argument.Value, hash uint64, n, now int64, perUnit floa
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.rule
-	if c.rule.Metric == Concurrency {
+	if c.rule.Metric == Concurrency || c.member != nil {
 		return n
 	}
 	q, cost := c.quotaOf(v), c.rule.cost()

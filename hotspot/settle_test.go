@@ -378,13 +378,20 @@ func TestCostsOfValuesAllocateNothing(t *testing.T) {
 	}
 }
 
-// A refusal that knows the need of its call is one object.
+// A refusal that knows the need of its call is one object, and knows the rule's interval.
 func TestRefusalOfACostIsOneObject(t *testing.T) {
 	for name := range withUnit {
 		g := newGuard(t, unitRule(name))
 		e := g.costly("ann", 100)
 		e.Settle("tokens", 500)
 		opts := []engine.Option{user("ann"), tokenCost(10)}
+		if _, err := g.Enter(t.Context(), "orders", opts); withUnit[name].Metric == hotspot.QPS {
+			var b *core.BlockError
+			require.ErrorAs(t, err, &b)
+			window, known := b.Window()
+			assert.True(t, known, name)
+			assert.Equal(t, time.Second, window)
+		}
 		n := testing.AllocsPerRun(100, func() {
 			if _, err := g.Enter(t.Context(), "orders", opts); err == nil {
 				t.Error("it was admitted")
