@@ -75,9 +75,6 @@ func (g *costGame) draw() {
 			if r.IntN(6) == 0 {
 				limit = 0
 			}
-			if g.few && rule.Behavior == hotspot.TokenBucket {
-				limit = rule.Threshold
-			}
 			rule.Exceptions = append(rule.Exceptions, hotspot.Exception{Value: hotspot.ValueOf(fmt.Sprint("u", i)), Threshold: limit})
 		}
 	}

@@ -86,6 +86,11 @@ func (u *tokenUnits) GiveBack(r *engine.Reservation, _ int64) {
 // follow hands the values over to c, which continues old. It is called right before the first call
 // that c decides.
 func (vs *values) follow(c, old *controller, now int64) {
+	if old.rule.Behavior == TokenBucket {
+		for v, q := range c.exceptions {
+			vs.keepTokens(v, now, q)
+		}
+	}
 	for i := range vs.shards {
 		s := &vs.shards[i]
 		s.lock()
@@ -94,6 +99,20 @@ func (vs *values) follow(c, old *controller, now int64) {
 		s.cells.all(func(x *cell) { c.takeOverLocked(x, old, now) })
 		c.takeOverLocked(&s.rest, old, now) // last, as cells that get a bucket above copy the old one
 		s.mu.Unlock()
+	}
+}
+
+// keepTokens gives a value that the rule has come to name a cell, if it has none but may have taken
+// tokens: those of the rest will be refilled at another rate than the value's.
+func (vs *values) keepTokens(v argument.Value, now int64, q *quota) {
+	hash := v.Hash()
+	s := vs.shard(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rest.tokens != nil && !q.private && s.cells.find(&v, hash) == nil {
+		x := s.add(v, hash, now, q)
+		x.named = true
+		x.tokenBucketLocked(now, q)
 	}
 }
 

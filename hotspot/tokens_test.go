@@ -450,3 +450,16 @@ func TestTokenBucketsHammered(t *testing.T) {
 	}
 	assert.NotZero(t, total)
 }
+
+// A value without a cell that the rule comes to name goes on with its own bucket: what it took is
+// refilled at its own rate from then on, not at that of the other values.
+// known bug 292
+func TestTokensOfAValueThatIsNamedLater(t *testing.T) {
+	few := tokens(10, 1)
+	few.MaxValues = 1
+	g := newGuard(t, few)
+	g.polls([]poll{{0, "ann", 2, "pass x2"}, {0, "bob", 2, "pass x2"}, {200 * ms, "bob", 2, "pass x2"}, {200 * ms, "cat", 2, "pass x2"}})
+	few.Exceptions = []hotspot.Exception{{Value: argument.Of("cat"), Threshold: 1}}
+	g.load(few)
+	g.polls([]poll{{1199 * ms, "cat", 1, "block"}, {1200 * ms, "cat", 2, "pass, block"}})
+}
