@@ -58,6 +58,27 @@ var familyRows = []row{
 		test:        "go test -run ^TestOnlyAFullBucketIsForgotten$ ./hotspot",
 	},
 	{
+		invariant:   "A call is charged for its value where that is by then, not for others that share the rest.",
+		declaration: "hotspot.shard.charge",
+		old:         `x := s.obtainLocked(v, hash, now, q, c)`,
+		new:         `x := &s.rest`,
+		test:        "go test -run ^TestCostsOfTheRest$ ./hotspot",
+	},
+	{
+		invariant:   "A value's token bucket takes back no more than a replay of its calls would hold.",
+		declaration: "hotspot.cell.setUnitLocked",
+		old:         `x.refunds != nil`,
+		new:         `false`,
+		test:        "go test -run ^TestCostsOfValuesAreTheirTwins$ ./hotspot",
+	},
+	{
+		invariant:   "Permits that a call was granted in two places are given back in both.",
+		declaration: "internal/engine.Reservation.joins",
+		old:         `before.Holder == r.Holder && (r.UntilExit || before.Token == r.Token)`,
+		new:         `r.UntilExit || before.Token == r.Token && before.Holder == r.Holder`,
+		test:        "go test -run ^TestPermitsOfTheRest$ ./hotspot",
+	},
+	{
 		invariant:   "A probe is returned if another rule refuses its call.",
 		declaration: "breaker.controller.take",
 		old:         `if got.probe`,
