@@ -453,7 +453,7 @@ func TestTokenBucketsHammered(t *testing.T) {
 
 // A value without a cell that the rule comes to name goes on with its own bucket: what it took is
 // refilled at its own rate from then on, not at that of the other values.
-// known bug 292
+// known bug 276
 func TestTokensOfAValueThatIsNamedLater(t *testing.T) {
 	few := tokens(10, 1)
 	few.MaxValues = 1
