@@ -107,7 +107,7 @@ func TestMeterWithoutALimit(t *testing.T) {
 		for range 3 {
 			require.NoError(t, m.Add(t.Context(), math.MaxInt64))
 		}
-		assert.EqualValues(t, 1<<53, m.Used())
+		assert.Equal(t, int64(1<<53), m.Used())
 		m.Settle()
 	}
 	e.Exit()
