@@ -27,6 +27,8 @@ var uses = map[string][]func(engine.Entry) bool{
 	"ExitFailed":   {func(e engine.Entry) bool { e.ExitFailed(); return true }},
 	"Settle":       {func(e engine.Entry) bool { e.Settle("tokens", 5); return true }},
 	"More":         {func(e engine.Entry) bool { return errors.Is(e.More(context.Background(), "tokens", 5), core.ErrExited) }},
+	"Reserved":     {func(e engine.Entry) bool { return e.Reserved("tokens") == 0 }},
+	"Remaining":    {func(e engine.Entry) bool { _, known := e.Remaining(""); return !known }},
 	"SetLongLived": {func(e engine.Entry) bool { e.SetLongLived(); return true }},
 	"Context":      {func(e engine.Entry) bool { return e.Context() == context.Background() }},
 	"ContextIn":    {func(e engine.Entry) bool { return e.ContextIn(new(engine.Nested)) == context.Background() }},
