@@ -48,6 +48,7 @@ func Middleware(opts ...nethttp.Option) fiber.Handler {
 			g.Refuse(w, r, err)
 			return nil
 		}
+		w.Apply()
 		defer x.Close()
 		c.SetContext(x.Request().Context())
 		err = c.Next()

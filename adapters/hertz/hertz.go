@@ -46,6 +46,7 @@ func Middleware(opts ...nethttp.Option) app.HandlerFunc {
 			g.Refuse(w, r, err)
 			return
 		}
+		w.Apply()
 		defer x.Close()
 		c.Next(x.Request().Context())
 		var last error

@@ -49,6 +49,18 @@ func (w *Writer) WriteHeader(status int) {
 	}
 	w.wrote = true
 	w.To.SetStatusCode(status)
+	w.setHeaders()
+}
+
+// Apply sets the headers so far, of a response that something else will write.
+func (w *Writer) Apply() {
+	if w.header != nil {
+		w.setHeaders()
+		w.header, w.before = nil, nil
+	}
+}
+
+func (w *Writer) setHeaders() {
 	for name := range w.before {
 		if _, stays := w.header[name]; !stays {
 			w.HeaderOf.Del(name)
