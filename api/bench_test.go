@@ -52,7 +52,7 @@ func BenchmarkEntry(b *testing.B) {
 	}
 }
 
-// Calls with costs, settled or not, beside the plain call under one window.
+// Calls with costs, settled or not, and asking for more, beside the plain call under one window.
 func BenchmarkCosts(b *testing.B) {
 	const enough = 1e9
 	rule := func(unit string, behavior flow.Behavior) flow.Rule {
@@ -98,23 +98,21 @@ func BenchmarkCosts(b *testing.B) {
 			}
 		})
 	}
-}
-
-// A running call that asks for more, beside the plain call of BenchmarkCosts, under one window.
-func BenchmarkMore(b *testing.B) {
-	g := newGuard(b, api.Config{}, flow.Rule{Resource: "POST /chat", Unit: "in", Threshold: 1e9})
-	ctx := context.Background()
-	e, err := g.Entry(ctx, "POST /chat", api.Cost("in", 3))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer e.Exit()
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := e.More(ctx, "in", 3); err != nil {
+	b.Run("more", func(b *testing.B) { // of a call that runs
+		g := newGuard(b, api.Config{}, rule("in", flow.Reject))
+		ctx := context.Background()
+		e, err := g.Entry(ctx, "POST /chat", api.Cost("in", 3))
+		if err != nil {
 			b.Fatal(err)
 		}
-	}
+		defer e.Exit()
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := e.More(ctx, "in", 3); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
 
 // One hot resource, with as many callers as processors: run with -cpu 1,2 to see how it scales.

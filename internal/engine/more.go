@@ -151,12 +151,14 @@ func (inv *Invocation) rebindMore() {
 // refusal, and the error of the context that ended the wait. Units of shared limits are fetched as
 // for a call, but kept through a wait: they were granted by the time of the decision.
 func (inv *Invocation) decideMore() (by *core.BlockError, cause error) {
-	longest, by, cause := inv.verdictsOnMore(Coster.AskCost, Checker.Ask)
-	if by != nil {
-		return by, cause
-	}
-	if longest.Wait > 0 && !inv.inTime(longest.Wait) {
-		return inv.named(longest.By), inv.ctx.Err()
+	var longest Verdict
+	if b := inv.bound; !b.direct || len(b.checkers) > 1 || len(b.costSharers) > 0 { // see direct
+		if longest, by, cause = inv.verdictsOnMore(Coster.AskCost, Checker.Ask); by != nil {
+			return by, cause
+		}
+		if longest.Wait > 0 && !inv.inTime(longest.Wait) {
+			return inv.named(longest.By), inv.ctx.Err()
+		}
 	}
 	if longest, by, cause = inv.verdictsOnMore(Coster.TakeCost, Checker.Take); by != nil {
 		return by, cause
