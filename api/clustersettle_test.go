@@ -20,7 +20,7 @@ func (f *testCluster) fits(g *api.Guard, value any) int64 {
 	low, high := int64(0), int64(1<<17)
 	for low < high {
 		n := (low + high + 1) / 2
-		f.clock.Advance(1500 * time.Millisecond) // what is leased goes back
+		f.clock.Advance(1500 * time.Millisecond) // leased units go back
 		before := blocked()
 		e, err := g.Entry(f.Context(), "orders", api.Cost("tokens", n), api.Param("tenant", value))
 		f.clock.Advance(time.Microsecond) // late replies are handled

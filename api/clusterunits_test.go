@@ -51,7 +51,7 @@ type costlyCall struct {
 }
 
 // Members share what calls cost: the interval before each admission holds no more than the limit of
-// what calls have reserved, and not given back. Calls settle late, twice, below and beyond their
+// units that calls have reserved, and not given back. Calls settle late, twice, below and beyond their
 // reservation, or never; rules are loaded again, with other limits; members leave.
 func TestMembersShareUnits(t *testing.T) {
 	for name, set := range unitSets {
@@ -130,7 +130,8 @@ func playUnits(t *testing.T, set func(api.Mode, float64) api.RuleSet, r *rand.Ra
 	}
 }
 
-// What a call doesn't use is free for other members, and what it uses beyond its estimate is not.
+// Units that a call doesn't use are free for other members, and no call passes while units beyond an
+// estimate count.
 func TestMembersSettle(t *testing.T) {
 	for name, set := range unitSets {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +145,7 @@ func TestMembersSettle(t *testing.T) {
 			require.ErrorIs(t, err, api.ErrBlocked)
 			f.clock.Advance(5 * time.Second)
 			e.Settle("tokens", 300)
-			f.clock.Advance(4 * time.Second) // what the member has leased of it goes back, too
+			f.clock.Advance(4 * time.Second) // leased units go back, too
 			other, err := enter(1, 400)
 			require.NoError(t, err)
 			f.clock.Advance(time.Second) // shares have been shared out
@@ -176,7 +177,7 @@ func TestMembersSettle(t *testing.T) {
 }
 
 // A rule in shadow mode counts at the store what calls cost, and what they settle, even where it is
-// decided only after the call has been settled.
+// decided only after the call has been settled. It sleeps on the virtual time of synctest.
 func TestShadowRulesSettleInACluster(t *testing.T) {
 	for name, set := range unitSets {
 		t.Run(name, func(t *testing.T) {
@@ -200,7 +201,7 @@ func TestShadowRulesSettleInACluster(t *testing.T) {
 				e := enter(0, 900)
 				e.Settle("tokens", 100) // before the store has replied
 				e.Exit()
-				time.Sleep(4 * time.Second) // what the member has leased goes back
+				time.Sleep(4 * time.Second) // leased units go back, on virtual time
 				e = enter(1, 800)
 				time.Sleep(time.Second)
 				e.Settle("tokens", 2000)

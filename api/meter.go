@@ -29,8 +29,8 @@ func NewMeter(e Admitted, unit string) *Meter {
 }
 
 // Add counts n units that the call has used; a negative n corrects an earlier one. Once the
-// reservation is used up, Add asks for more: what is missing, or a quarter of the reservation if that
-// is larger. The error is that of [Admitted.More]; the units count nevertheless, so stop, or add on
+// reservation is used up, Add asks for more: the missing units, or a quarter of the reservation if that
+// is more. The error is that of [Admitted.More]; the units count nevertheless, so stop, or add on
 // and have Settle charge them. After Settle the error is [ErrExited].
 func (m *Meter) Add(ctx context.Context, n int64) error {
 	if m.settled {

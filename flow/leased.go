@@ -59,11 +59,7 @@ func (e *leased) continueCallers(old *controller) {
 // doesn't share with an enforced one.
 func (e *leased) share(origin string) family.Shared {
 	r, m := &e.rule, e.member
-	parts := []string{"flow", r.ID, e.resource.Name(), origin, r.Mode.String()}
-	if r.Unit != "" {
-		parts = append(parts, r.Unit)
-	}
-	key := m.Key(parts...)
+	key := family.SharedKey(m, r.Unit, "flow", r.ID, e.resource.Name(), origin, r.Mode.String())
 	switch {
 	case r.Metric == Concurrency:
 		return family.NewSharedSemaphore(m, key, r.Unit, sharing.SemaphoreConfig{Threshold: r.Threshold, Rule: r.Cluster}, e.refusal)

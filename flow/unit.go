@@ -140,6 +140,7 @@ type costs struct {
 	holding []*controller
 	shadows []*controller
 	shared  family.SharedRules
+	units   []string
 }
 
 // newCosts returns nil if no rule has a unit.
@@ -153,9 +154,13 @@ func newCosts(rs *checker) engine.Coster {
 	for _, c := range rs.sharing {
 		if !calls(c) {
 			x.shared = append(x.shared, &sharer{c.enforcer.(*leased), rs})
+			x.units = append(x.units, c.rule.Unit)
 		}
 	}
-	if len(x.holding)+len(x.shadows)+len(x.shared) == 0 {
+	for _, c := range slices.Concat(x.holding, x.shadows) {
+		x.units = append(x.units, c.rule.Unit)
+	}
+	if len(x.units) == 0 {
 		return nil
 	}
 	return x
@@ -168,17 +173,7 @@ func (x *costs) Shares() engine.Sharer { return x.shared.Sharer() }
 func (rs *checker) Costs() engine.Coster { return rs.costs }
 
 // Units returns the units of the rules.
-func (x *costs) Units() (all []string) {
-	for _, c := range slices.Concat(x.holding, x.shadows) {
-		all = append(all, c.rule.Unit)
-	}
-	for _, r := range x.shared {
-		if c, ok := r.(*sharer); ok {
-			all = append(all, c.rule.Unit)
-		}
-	}
-	return all
-}
+func (x *costs) Units() []string { return x.units }
 
 // AskCost returns the first refusal or, if there is none, the longest wait as of now.
 func (x *costs) AskCost(inv *engine.Invocation) engine.Verdict {

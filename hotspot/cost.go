@@ -13,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/internal/meter"
 )
 
-// Rules with a unit count what calls cost, for each value. How their units are settled is in
-// settle.go. They lend nothing to lanes.
+// Rules with a unit count the costs of calls, for each value; settle.go settles them. They lend
+// nothing to lanes.
 
 // cost returns the fields that go with a unit.
 func (r *Rule) cost() family.Cost {
@@ -141,6 +141,7 @@ func (x need) RetryAfter() (wait time.Duration, known bool) {
 type costs struct {
 	holding, asked, shadows []*controller
 	shared                  family.SharedRules
+	units                   []string
 }
 
 // newCosts returns nil if no rule has a unit.
@@ -153,9 +154,13 @@ func newCosts(rs *checker) engine.Coster {
 	for _, c := range rs.sharing {
 		if !calls(c) {
 			x.shared = append(x.shared, c)
+			x.units = append(x.units, c.rule.Unit)
 		}
 	}
-	if len(x.holding)+len(x.shadows)+len(x.shared) == 0 {
+	for _, c := range slices.Concat(x.holding, x.shadows) {
+		x.units = append(x.units, c.rule.Unit)
+	}
+	if len(x.units) == 0 {
 		return nil
 	}
 	// A running call waits in a throttle for as long as it takes.
@@ -170,17 +175,7 @@ func (x *costs) Shares() engine.Sharer { return x.shared.Sharer() }
 func (rs *checker) Costs() engine.Coster { return rs.costs }
 
 // Units returns the units of the rules.
-func (x *costs) Units() (all []string) {
-	for _, c := range slices.Concat(x.holding, x.shadows) {
-		all = append(all, c.rule.Unit)
-	}
-	for _, r := range x.shared {
-		if c, ok := r.(*controller); ok {
-			all = append(all, c.rule.Unit)
-		}
-	}
-	return all
-}
+func (x *costs) Units() []string { return x.units }
 
 // AskCost returns the first refusal.
 func (x *costs) AskCost(inv *engine.Invocation) engine.Verdict { return ask(x.asked, inv) }

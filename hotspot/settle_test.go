@@ -274,7 +274,7 @@ func TestCostsAfterAReload(t *testing.T) {
 func TestHugeCostsOfValues(t *testing.T) {
 	const limit, most = int64(1_000_000_000_000), engine.MaxCost
 	if math.MaxInt < limit {
-		t.Skip("a burst is an int")
+		t.Skip("a burst is an int, which has 32 bits here")
 	}
 	for name := range withUnit {
 		rule := unitRule(name)

@@ -451,7 +451,7 @@ func TestTokenBucketsHammered(t *testing.T) {
 	assert.NotZero(t, total)
 }
 
-// A value without a cell that the rule comes to name goes on with its own bucket: what it took is
+// A value without a cell that the rule comes to name goes on with its own bucket: its tokens are
 // refilled at its own rate from then on, not at that of the other values.
 // known bug 276
 func TestTokensOfAValueThatIsNamedLater(t *testing.T) {

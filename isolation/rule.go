@@ -38,8 +38,7 @@ type Rule struct {
 	Threshold int `yaml:"threshold"`
 	// Unit is the kind of units that the rule counts, as named by api.Cost: "bytes", say. Up to 64
 	// letters, digits, '.', '_' or '-'. Empty means calls, or the units of api.Units. The rule
-	// applies only to calls with a cost in this unit, unless it has an Estimate. Not with MaxQueue
-	// and Cluster.
+	// applies only to calls with a cost in this unit, unless it has an Estimate. Not with MaxQueue.
 	Unit string `yaml:"unit,omitempty"`
 	// Estimate is the whole number of units reserved by a call that names no cost in Unit. At most
 	// Threshold; 0 means that the rule doesn't apply to such calls. Needs a Unit.

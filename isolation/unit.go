@@ -114,6 +114,7 @@ func (c *controller) notJudged(j core.Judgement) core.Judgement {
 type costs struct {
 	holding, shadows []*controller
 	shared           family.SharedRules
+	units            []string
 }
 
 // newCosts returns nil if no rule has a unit.
@@ -126,9 +127,13 @@ func newCosts(rs *checker) engine.Coster {
 	for _, r := range rs.shared {
 		if c, ok := r.(*controller); ok && !calls(c) {
 			x.shared = append(x.shared, c)
+			x.units = append(x.units, c.rule.Unit)
 		}
 	}
-	if len(x.holding)+len(x.shadows)+len(x.shared) == 0 {
+	for _, c := range slices.Concat(x.holding, x.shadows) {
+		x.units = append(x.units, c.rule.Unit)
+	}
+	if len(x.units) == 0 {
 		return nil
 	}
 	return x
@@ -141,17 +146,7 @@ func (x *costs) Shares() engine.Sharer { return x.shared.Sharer() }
 func (rs *checker) Costs() engine.Coster { return rs.costs }
 
 // Units returns the units of the rules.
-func (x *costs) Units() (all []string) {
-	for _, c := range slices.Concat(x.holding, x.shadows) {
-		all = append(all, c.rule.Unit)
-	}
-	for _, r := range x.shared {
-		if c, ok := r.(*controller); ok {
-			all = append(all, c.rule.Unit)
-		}
-	}
-	return all
-}
+func (x *costs) Units() []string { return x.units }
 
 // AskCost returns the first refusal.
 func (x *costs) AskCost(inv *engine.Invocation) engine.Verdict {

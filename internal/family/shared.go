@@ -87,6 +87,15 @@ func CheckSharedUnits(threshold float64) error {
 	return nil
 }
 
+// SharedKey returns the key of a shared rule's limit that the parts identify. Rules with a unit, and
+// those without, have different ones.
+func SharedKey(m *sharing.Member, unit string, parts ...string) string {
+	if unit != "" {
+		parts = append(parts, unit)
+	}
+	return m.Key(parts...)
+}
+
 // sharedUnit is the unit of a shared rule, empty for calls.
 type sharedUnit string
 

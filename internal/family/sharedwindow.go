@@ -28,7 +28,7 @@ func NewSharedWindow(m *sharing.Member, key, unit string, c sharing.WindowConfig
 	return &sharedWindow{fetcher{m}, sharedUnit(unit), must(m.Window(key, c)), refusal, c.Shape.Interval, storeAway[c.OnFailure], borrows, counts}
 }
 
-// keyCounts identifies the windows of a key, in all shapes: what they are charged is passed on.
+// keyCounts identifies the windows of a key in all shapes, which pass on their charges.
 type keyCounts struct {
 	member *sharing.Member
 	key    string

@@ -56,7 +56,8 @@ func (c *costing) busy(d time.Duration) {
 	}
 }
 
-// What a call gives back goes to the bucket that counted it, however many leases have ended since.
+// Units that a call gives back go to the bucket that counted them, however many leases have ended
+// since.
 // known bug 268
 func TestLateRefund(t *testing.T) {
 	c := newCosting(t, 1000, cluster.Closed)
@@ -106,7 +107,7 @@ func TestChargeTakesFromTheLease(t *testing.T) {
 	leased := c.w[0].Stats().Leased
 	require.Positive(t, leased)
 	c.w[0].Charge(c.clock.Now(), leased+10_000)
-	c.clock.Advance(40 * time.Second) // what it has leased since goes back
+	c.clock.Advance(40 * time.Second) // units leased since go back
 	_, ok := c.takes(1, 100_000-10_000-leased-10_000)
 	assert.True(t, ok)
 	_, ok = c.takes(1, 1)

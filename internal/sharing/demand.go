@@ -71,8 +71,8 @@ func (d *demand) count(now, spent int64) {
 	d.wanted.look(now, d.horizon)
 }
 
-// wants records that a call of n units found too few, unless it is too large for a lease.
-func (d *demand) wants(n int64) {
+// fallsShort records that a call of n units found too few, unless it is too large for a lease.
+func (d *demand) fallsShort(n int64) {
 	if n <= mostUnits {
 		d.short += n
 	}

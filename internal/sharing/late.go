@@ -1,6 +1,7 @@
 package sharing
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/penstock-go/penstock/stat"
@@ -27,7 +28,6 @@ type Late struct {
 	mu        sync.Mutex // innermost; guards the fields below
 	decided   bool
 	abandoned bool    // by then
-	settled   bool    // some need was, by then
 	over      []int64 // units of each need beyond its own that the call had used by then
 }
 
@@ -79,7 +79,7 @@ func (l *Late) settle() {
 	some, all := l.got()
 	l.mu.Lock()
 	l.decided = true
-	runs, settled := all && !l.abandoned, l.settled
+	runs, settled := all && !l.abandoned, slices.ContainsFunc(l.over, func(n int64) bool { return n != 0 })
 	counts := !all && !l.abandoned
 	l.mu.Unlock()
 	if counts {
@@ -97,7 +97,7 @@ func (l *Late) Settle(i int, over int64) {
 	l.mu.Lock()
 	decided := l.decided
 	if !decided {
-		l.settled, l.over[i] = true, over
+		l.over[i] = over
 	}
 	l.mu.Unlock()
 	if !decided {

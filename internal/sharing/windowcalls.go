@@ -95,7 +95,7 @@ func (w *Window) tryAdd(lane uint32, now, n int64) (token int64, ok bool) {
 			token, ok = w.takeFallbackLocked(now, n)
 			refused = !ok
 		}
-		w.demand.wants(n)
+		w.demand.fallsShort(n)
 		post = w.m.mayAsk(w.value, now) && w.postLocked(now, now)
 	}
 	w.mu.Unlock()

@@ -34,9 +34,9 @@ func (b *bill) admit(units int64) *admission {
 	return a
 }
 
-// exactCosts is exact for calls that settle: the interval before each admission holds no more than
-// the limit of what calls have reserved, and not given back. Some use more than they reserved, and are
-// charged.
+// exactCosts is exact for calls that settle: in the interval before each admission, calls have reserved
+// no more than the limit, less the units that they have given back. Some use more than they reserved,
+// and are charged.
 func exactCosts(seed uint64) (over, most int64) {
 	w := NewWorld(seed)
 	defer w.End()
@@ -54,16 +54,9 @@ func exactCosts(seed uint64) (over, most int64) {
 	if !cfg.Shape.Strict {
 		b.interval -= width
 	}
-	span := int64(3*cfg.Shape.Interval + 4*width)
-	callers := make([]*Caller, 1+r.IntN(4))
-	for i := range callers {
-		c := w.NewClock(time.Duration(r.Int64N(int64(time.Hour))), 1+(r.Float64()-0.5)/1000)
-		c.Late = time.Duration(r.IntN(2)) * time.Duration(r.Int64N(int64(40*time.Millisecond)))
-		l := s.NewLink(c)
-		l.Latency = time.Duration(r.Int64N(int64(4 * time.Millisecond)))
-		l.Jitter = time.Duration(r.Int64N(int64(8 * time.Millisecond)))
-		l.LostBefore, l.LostAfter, l.Repeated = r.Float64()/10, r.Float64()/10, r.Float64()/10
-		caller := s.NewNode(c, l, 0).Share(book)
+	callers := s.crowd(book)
+	for _, caller := range callers {
+		c := caller.node.Clock
 		caller.Then = func(token, units int64) {
 			a := b.admit(units)
 			used := r.Int64N(units + units/2 + 1)
@@ -79,37 +72,8 @@ func exactCosts(seed uint64) (over, most int64) {
 				c.wake()
 			})
 		}
-		callers[i] = caller
 	}
-	for range 60 + r.IntN(120) {
-		c := callers[r.IntN(len(callers))]
-		units := 1 + r.Int64N(max(1, limit/4))
-		borrow := time.Duration(0)
-		if r.IntN(6) == 0 {
-			borrow = time.Duration(r.Int64N(int64(3 * width)))
-		}
-		w.After(time.Duration(r.Int64N(span)), func() {
-			if !c.node.Clock.Stopped() {
-				c.Take(units, borrow)
-			}
-		})
-	}
-	for range r.IntN(4) {
-		n := callers[r.IntN(len(callers))].node
-		at, d := time.Duration(r.Int64N(span)), time.Duration(r.Int64N(int64(3*width)))
-		switch r.IntN(4) {
-		case 0: // paused
-			w.After(at, func() { n.Clock.Stop(d) })
-		case 1: // cut off
-			w.After(at, func() { n.Link.Cut = true })
-			w.After(at+d, func() { n.Link.Cut = false })
-		case 2: // the clock of the store is set back
-			w.After(at, func() { s.Clock.Step(-d) })
-		case 3: // it leaves
-			w.After(at, func() { n.Member.Close() })
-		}
-	}
-	w.Run(time.Duration(span) + 200*time.Millisecond)
+	s.play(callers, limit, int64(3*cfg.Shape.Interval+4*width), int64(width))
 	return b.over, b.most
 }
 
@@ -129,7 +93,7 @@ func TestExactCosts(t *testing.T) {
 	figure.Report(t, figure.Figure{Name: "schedules of members with costs that went beyond a limit they share", N: int64(size()), Seed: *seed})
 }
 
-// What calls give back is admitted again: under twice the load that fits, members with costs that are
+// Units that calls give back are admitted again: under twice the load that fits, members with costs that are
 // settled after many leases admit nearly as many calls as one window in one process.
 func TestRefundsAreAdmittedAgain(t *testing.T) {
 	const reserved, used, interval, length = 10, 2, 10 * time.Second, time.Minute

@@ -39,6 +39,23 @@ func exact(seed uint64) (over, most int64) {
 	}
 	book := s.NewBook("w", cfg)
 	book.Keeps = true
+	callers := s.crowd(book)
+	back := s.play(callers, limit, int64(time.Duration(buckets+4)*width), int64(width))
+	if back {
+		// Leases of the next bucket may be spent before it has begun by a clock that was set back:
+		// the limit is exact in real time.
+		d := cfg.Shape.Interval
+		if !cfg.Shape.Strict {
+			d -= cfg.Shape.Width()
+		}
+		return max(0, book.MostIn(d)-limit), book.Most
+	}
+	return book.Over(), book.Most
+}
+
+// crowd returns one to four members that share the window of a book, over a bad network.
+func (s *Server) crowd(book *Book) []*Caller {
+	w, r := s.world, s.world.Random
 	callers := make([]*Caller, 1+r.IntN(4))
 	for i := range callers {
 		c := w.NewClock(time.Duration(r.Int64N(int64(time.Hour))), 1+(r.Float64()-0.5)/1000)
@@ -49,14 +66,19 @@ func exact(seed uint64) (over, most int64) {
 		l.LostBefore, l.LostAfter, l.Repeated = r.Float64()/10, r.Float64()/10, r.Float64()/10
 		callers[i] = s.NewNode(c, l, 0).Share(book)
 	}
-	back := false
-	span := int64(time.Duration(buckets+4) * width)
+	return callers
+}
+
+// play makes calls for a span of time, and lets members and store have trouble. It reports whether
+// the store's clock was set back.
+func (s *Server) play(callers []*Caller, limit, span, width int64) (back bool) {
+	w, r := s.world, s.world.Random
 	for range 60 + r.IntN(120) {
 		c := callers[r.IntN(len(callers))]
 		units := 1 + r.Int64N(max(1, limit/4))
 		borrow := time.Duration(0)
 		if r.IntN(6) == 0 {
-			borrow = time.Duration(r.Int64N(int64(3 * width)))
+			borrow = time.Duration(r.Int64N(3 * width))
 		}
 		w.After(time.Duration(r.Int64N(span)), func() {
 			if !c.node.Clock.Stopped() {
@@ -66,7 +88,7 @@ func exact(seed uint64) (over, most int64) {
 	}
 	for range r.IntN(4) {
 		n := callers[r.IntN(len(callers))].node
-		at, d := time.Duration(r.Int64N(span)), time.Duration(r.Int64N(int64(3*width)))
+		at, d := time.Duration(r.Int64N(span)), time.Duration(r.Int64N(3*width))
 		switch r.IntN(4) {
 		case 0: // paused
 			w.After(at, func() { n.Clock.Stop(d) })
@@ -81,16 +103,7 @@ func exact(seed uint64) (over, most int64) {
 		}
 	}
 	w.Run(time.Duration(span) + 200*time.Millisecond)
-	if back {
-		// Leases of the next bucket may be spent before it has begun by a clock that was set back:
-		// the limit is exact in real time.
-		d := cfg.Shape.Interval
-		if !cfg.Shape.Strict {
-			d -= cfg.Shape.Width()
-		}
-		return max(0, book.MostIn(d)-limit), book.Most
-	}
-	return book.Over(), book.Most
+	return back
 }
 
 // Members with different clocks share windows, and their commands are lost, delayed and repeated.
