@@ -13,19 +13,26 @@ import (
 	"github.com/penstock-go/penstock/rules"
 )
 
-type answer struct{ Tokens int64 }
+type Answer struct{ Tokens int64 }
 
-func complete(context.Context, string) (answer, error) { return answer{900}, nil }
+func complete(context.Context, string) (Answer, error) { return Answer{900}, nil }
 
 // The code on the page on costs.
-func chat(ctx context.Context, prompt string) (err error) {
+func chat(ctx context.Context, prompt string) (answer Answer, err error) {
 	e, err := api.Entry(ctx, "POST /chat", api.Cost("tokens", 1200))
 	if err != nil {
-		return err // a *api.BlockError: no room for 1,200 tokens now
+		return answer, err // a *api.BlockError: no room for 1,200 tokens now
 	}
 	defer e.ExitOn(&err)
-	answer, err := complete(ctx, prompt)
-	e.Settle("tokens", answer.Tokens)
+	answer, err = complete(ctx, prompt)
+	if err == nil {
+		e.Settle("tokens", answer.Tokens)
+	}
+	return answer, err
+}
+
+func send(ctx context.Context) error {
+	_, err := chat(ctx, "hello")
 	return err
 }
 
@@ -43,8 +50,8 @@ func TestCostsShown(t *testing.T) {
 		defer api.SetDefault(g)()
 		require.NoError(t, g.LoadRules(set))
 		for range 60 {
-			require.NoError(t, chat(t.Context(), "hello"))
+			require.NoError(t, send(t.Context()))
 		}
-		require.ErrorIs(t, chat(t.Context(), "hello"), api.ErrBlocked)
+		require.ErrorIs(t, send(t.Context()), api.ErrBlocked)
 	}
 }
