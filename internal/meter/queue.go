@@ -20,26 +20,6 @@ type Claim struct {
 	Until int64
 }
 
-// Waiter is the place of one call in the queue of a semaphore. It is safe for concurrent use.
-type Waiter struct {
-	semaphore *Semaphore
-	claim     Claim
-	state     state  // guarded by the semaphore's mu, as are the fields below
-	wake      func() // nil if Attend was not called
-
-	place[*Waiter]
-}
-
-func (w *Waiter) rank() *place[*Waiter] { return &w.place }
-
-type state uint8
-
-const (
-	waits   state = iota
-	granted       // holds its units
-	gone          // out of the queue, without units
-)
-
 // queue holds the calls that wait for a semaphore. The zero value is empty and has no limit yet.
 type queue struct {
 	limit    int64
@@ -111,9 +91,18 @@ func (g *Semaphore) Join(lane uint32, c Claim) (got bool, place *Waiter) {
 	}
 	var up woken
 	g.lock()
-	g.setLimit(c.Revision, c.Limit, &up)
+	g.setLimit(c.Revision, c.Limit, nil, &up)
+	got, place = g.joinLocked(c, &up)
+	g.release()
+	up.wake()
+	return got, place
+}
+
+func (g *Semaphore) joinLocked(c Claim, up *woken) (got bool, place *Waiter) {
 	switch l := &g.queue; {
 	case c.Units > l.limit:
+	case g.shares != nil && g.shares.waiting > 0:
+		return g.joinBesideLocked(c, up)
 	case l.next(&c) && g.fits(c.Units):
 		g.add(c.Units)
 		if l.length > 0 {
@@ -124,8 +113,6 @@ func (g *Semaphore) Join(lane uint32, c Claim) (got bool, place *Waiter) {
 		place = &Waiter{semaphore: g, claim: c}
 		g.enqueue(place)
 	}
-	g.release()
-	up.wake()
 	return got, place
 }
 
@@ -138,19 +125,22 @@ const Open = math.MaxInt64
 func (g *Semaphore) SetLimit(revision uint64, limit int64) {
 	var up woken
 	g.lock()
-	g.setLimit(revision, limit, &up)
+	g.setLimit(revision, limit, nil, &up)
 	g.release()
 	up.wake()
 }
 
 // setLimit needs lock.
-func (g *Semaphore) setLimit(revision uint64, limit int64, up *woken) {
+func (g *Semaphore) setLimit(revision uint64, limit int64, sharing *Sharing, up *woken) {
 	l := &g.queue
 	if l.known && revision <= l.revision {
 		return
 	}
 	l.limit, l.revision, l.known = min(limit, maxInUse), revision, true
 	g.mark(revision)
+	if g.shares != nil || sharing != nil {
+		g.setSharingLocked(sharing)
+	}
 	g.lose(up, func(c *Claim) bool { return c.Units > limit })
 	g.advance(up)
 }
@@ -171,10 +161,20 @@ func (g *Semaphore) Expire(now int64) (expired int) {
 // lose removes from the queue the calls for which over returns true, and returns their number. It
 // needs lock.
 func (g *Semaphore) lose(up *woken, over func(*Claim) bool) (lost int) {
-	for w := g.queue.first(); w != nil; {
+	lost = g.loseFrom(g.queue.first(), up, over)
+	if g.shares != nil {
+		for _, x := range g.shares.all {
+			lost += g.loseFrom(x.first(), up, over)
+		}
+	}
+	return lost
+}
+
+func (g *Semaphore) loseFrom(w *Waiter, up *woken, over func(*Claim) bool) (lost int) {
+	for w != nil {
 		next := w.after
 		if over(&w.claim) {
-			g.dequeue(w, gone)
+			g.expire(w)
 			up.add(w)
 			lost++
 		}
@@ -190,45 +190,13 @@ func (g *Semaphore) Queued() int64 { return g.queued.Load() }
 func (g *Semaphore) UnitsQueued() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.queue.cost.ns
-}
-
-// Semaphore returns the semaphore that the call waits for.
-func (w *Waiter) Semaphore() *Semaphore { return w.semaphore }
-
-// Attend sets wake to be called once, when the call stops waiting, or immediately if it doesn't
-// wait. Any goroutine may call wake, without a lock of the semaphore. Attend must be called only
-// once.
-func (w *Waiter) Attend(wake func()) {
-	w.semaphore.mu.Lock()
-	over := w.state != waits
-	w.wake = wake
-	w.semaphore.mu.Unlock()
-	if over {
-		wake()
+	units := g.queue.cost.ns
+	if g.shares != nil {
+		for _, x := range g.shares.all {
+			units += x.cost.ns
+		}
 	}
-}
-
-// Granted reports whether the call holds its units.
-func (w *Waiter) Granted() bool {
-	w.semaphore.mu.Lock()
-	defer w.semaphore.mu.Unlock()
-	return w.state == granted
-}
-
-// Leave gives up the place, or the units if they have been granted: they pass to the next call in
-// the queue. A second Leave does nothing.
-func (w *Waiter) Leave() {
-	g := w.semaphore
-	g.lock()
-	switch w.state {
-	case waits:
-		g.dequeue(w, gone)
-	case granted:
-		w.state = gone
-		g.add(-w.claim.Units)
-	}
-	g.unlock()
+	return units
 }
 
 // fits needs lock.
@@ -237,11 +205,21 @@ func (g *Semaphore) fits(n int64) bool { return g.total() <= g.queue.limit-n }
 // advance gives free units to the first in the queue, in order: a call that needs few units doesn't
 // jump ahead of one that needs many, which might otherwise wait forever. It needs lock.
 func (g *Semaphore) advance(up *woken) {
+	if g.shares != nil {
+		g.advanceSharesLocked(up)
+		return
+	}
+	g.advanceQueueLocked(up)
+}
+
+// advanceQueueLocked serves the calls outside shares, and reports whether none waits afterwards.
+func (g *Semaphore) advanceQueueLocked(up *woken) bool {
 	for w := g.queue.first(); w != nil && g.fits(w.claim.Units); w = g.queue.first() {
 		g.dequeue(w, granted)
 		g.add(w.claim.Units)
 		up.add(w)
 	}
+	return g.queue.length == 0
 }
 
 // enqueue and dequeue need lock.
@@ -251,41 +229,26 @@ func (g *Semaphore) enqueue(w *Waiter) {
 	} else {
 		g.queue.add(w, c.units())
 	}
-	g.queued.Store(int64(g.queue.length))
+	g.queued.Add(1)
 }
 
 func (g *Semaphore) dequeue(w *Waiter, now state) {
-	if now == granted {
+	switch {
+	case w.share != nil:
+		g.shares.dequeue(w, now)
+	case now == granted:
 		g.queue.serve(w)
-	} else {
+	default:
 		g.queue.remove(w)
 	}
 	w.state = now
-	g.queued.Store(int64(g.queue.length))
+	g.queued.Add(-1)
 }
 
-// woken is the list of calls to wake, through links that they no longer need. It is filled under
-// mu; the calls may already run by then, but nothing else uses the links of a call outside the
-// queue.
-type woken struct{ first, last *Waiter }
-
-func (l *woken) add(w *Waiter) {
-	if w.wake == nil {
-		return
+// expire needs lock.
+func (g *Semaphore) expire(w *Waiter) {
+	if w.share != nil {
+		w.share.figures.expired++
 	}
-	if l.last == nil {
-		l.first = w
-	} else {
-		l.last.after = w
-	}
-	l.last = w
-}
-
-func (l woken) wake() {
-	for w := l.first; w != nil; {
-		next := w.after
-		w.after = nil
-		w.wake()
-		w = next
-	}
+	g.dequeue(w, gone)
 }

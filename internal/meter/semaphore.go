@@ -40,7 +40,8 @@ import (
 //
 // Otherwise the word is frozen: only the holder of mu changes it, and swaps fail. A goroutine that
 // locks mu to change anything first freezes the word, so that its view under mu stays true, and
-// thaws it at the end unless a call is queued, something is unseen, or the semaphore is retired. So
+// thaws it at the end unless a call is queued, something is unseen, tenants share the units, or the
+// semaphore is retired. So
 // a queued call misses no released unit: before the word is frozen, the unit is in the total that
 // admitted no call, and after that it is released under mu.
 //
@@ -56,11 +57,20 @@ type Semaphore struct {
 	mu        shared.Mutex
 	next      uint64 // value of the word after the current change
 	unseen    int64
-	confirmed int64 // held units that are also counted elsewhere
-	expecting bool  // from Begin to Seed
-	retired   bool
+	confirmed int64  // held units that are also counted elsewhere
+	expecting bool   // from Begin to Seed
+	stays     reason // why the word stays frozen though no call is queued and nothing is unseen
 	queue     queue
+	shares    *shares // nil unless tenants share the units, or did so and hold some
 }
+
+// reason is a set of reasons.
+type reason uint8
+
+const (
+	isRetired reason = 1 << iota
+	isShared
+)
 
 // From the lowest bit, the word contains: whether it is frozen, whether it lends, the total of
 // held, unseen and lent units, and the mark of the revision that set the queue's limit. A mark
@@ -239,7 +249,7 @@ func (g *Semaphore) Settle(n int64) {
 // before.
 func (g *Semaphore) Retire() {
 	g.lock()
-	g.retired = true
+	g.stays |= isRetired
 	g.unlock()
 }
 
@@ -264,7 +274,7 @@ func (g *Semaphore) unlock() {
 
 // release ends a change after which no call in the queue fits.
 func (g *Semaphore) release() {
-	if !g.expecting && g.unseen == 0 && g.queue.length == 0 && !g.retired {
+	if !g.expecting && g.unseen == 0 && g.queue.length == 0 && g.stays == 0 {
 		g.next &^= frozen
 		if lending.Always || g.failed.Load() >= lending.After {
 			g.lend()

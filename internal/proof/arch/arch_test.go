@@ -28,11 +28,11 @@ var layers = []layer{
 	{"internal/shown", ""},                  // names and numbers as text, for people and in files
 
 	{"stat", "internal/lending internal/shared"},
-	{"internal/meter", "internal/lending internal/shared stat"}, // units in flight, turns and tokens
-	{"core/host", ""}, // the machine's load and CPU use from the system's files
+	{"core/argument", ""},                                                     // the values of calls' arguments
+	{"internal/meter", "internal/lending internal/shared core/argument stat"}, // units in flight, turns and tokens
+	{"core/host", ""},                                                         // the machine's load and CPU use from the system's files
 	{"node", "internal/meter internal/shared stat"},
 	{"core/clocks", "internal/shared internal/shown stat"},                 // the engine's clocks
-	{"core/argument", ""},                                                  // the values of calls' arguments
 	{"core/pattern", ""},                                                   // the expressions that match names, and their cost limits
 	{"core/spec", "internal/shown core/pattern"},                           // fields common to the rules of all families
 	{"cluster/store", "stat"},                                              // the protocol between members and stores

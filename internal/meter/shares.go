@@ -1,0 +1,247 @@
+package meter
+
+import "github.com/penstock-go/penstock/core/argument"
+
+// Sharing divides the units of a semaphore between tenants; see [Semaphore.JoinShare]. It must not
+// change once a semaphore knows it.
+type Sharing struct {
+	By        string // identifies the values that name tenants: with another By, all shares are new
+	PerShare  int    // maximum number of waiting calls of a share
+	MaxShares int    // maximum number of tenants with shares of their own, besides those in Weights
+	// Weights are those of tenants or, with ByClass, of classes; 1 for others.
+	Weights map[argument.Value]int64
+	ByClass bool
+}
+
+// Tenant is the tenant of a call, and with Sharing.ByClass its class.
+type Tenant struct{ Name, Class argument.Value }
+
+// weight returns the weight of a tenant, and whether Weights name it.
+func (c *Sharing) weight(t *Tenant) (weight int64, named bool) {
+	of := &t.Name
+	if c.ByClass {
+		of = &t.Class
+	}
+	weight, named = c.Weights[*of]
+	return max(weight, 1), named && !c.ByClass
+}
+
+// Share is the part of a semaphore that one tenant uses, or several with the same hash. Its fields
+// are guarded by the semaphore's mu.
+//
+// # Fairness
+//
+// A share is active while it holds units or waits for some. The fair part of an active share is the
+// limit by its weight over the weights of all active ones. Fairness is measured in the time that
+// units are held, per weight, so that long calls count as much as many short ones. The key of a
+// share is its use so far, plus the use to expect of the units that it holds. Free units go to the
+// least key if that share holds less than its fair part, otherwise to the share that holds the
+// fewest units per weight. So no share at or above its fair part gets units while one below waits.
+//
+// The virtual time of the semaphore is the later of the last served key and its own growth. A share
+// that didn't wait begins there: it has earned nothing meanwhile. The growth keeps a stream of new
+// tenants from starving an old one.
+type Share struct {
+	semaphore *Semaphore
+	tenant    Tenant
+	hash      uint64
+	id        uint64 // increases; breaks ties
+	weight    int64
+	other     int // of a share of several tenants, its number from 1
+	named     bool
+	orphan    bool // of another Sharing.By: no call finds it
+
+	held    int64
+	used    float64 // ns of units per weight, up to the time at
+	pending float64 // the use to expect of held units, per weight
+	at      int64
+	area    float64 // ns of units held, of late
+	done    float64 // units given back in that time
+
+	ranks[*Waiter] // waiting calls
+
+	next    *Share // in its bucket of the table
+	all     int    // its position in shares.all
+	heaps   [heapKinds]int
+	figures shareCounts
+}
+
+type shareCounts struct{ served, refused, displaced, expired int64 }
+
+func (c *shareCounts) add(o shareCounts) {
+	c.served += o.served
+	c.refused += o.refused
+	c.displaced += o.displaced
+	c.expired += o.expired
+}
+
+func (s *Share) key() float64 { return s.used + s.pending }
+func (s *Share) active() bool { return s.held > 0 || s.length > 0 }
+
+// Semaphore returns the semaphore that the share belongs to.
+func (s *Share) Semaphore() *Semaphore { return s.semaphore }
+
+// shares are the shares of one semaphore, guarded by its mu. While a semaphore has shares, its word
+// is frozen, so that calls that use only the word find out.
+type shares struct {
+	sharing *Sharing // nil once the rules no longer share: the shares that are left drain
+	now     int64    // the latest time seen: a clock that goes back stands still
+	virtual float64
+	latest  float64 // the greatest key of a share that gave back its last unit
+	weights int64   // of active shares
+	held    int64
+	waiting int // calls
+	area    float64
+	done    float64
+
+	all    []*Share
+	table  shareTable
+	others [otherShares]*Share
+	inAll  int // number of others
+	hand   int
+	ids    uint64
+	heaps  [heapKinds]shareHeap // of the shares that wait
+	gone   shareCounts          // of forgotten shares
+}
+
+const (
+	otherShares = 16  // shares of the tenants that find no room
+	growth      = 0.8 // of virtual time
+	keptShares  = 16  // shares that are not worth forgetting
+	recently    = 64  // units given back after which older ones count half
+)
+
+func newShares() *shares {
+	s := new(shares)
+	for kind := range s.heaps {
+		s.heaps[kind].kind = heapKind(kind)
+	}
+	return s
+}
+
+// configure changes the sharing. Shares whose tenants are named by other values drain.
+func (s *shares) configure(c *Sharing) {
+	old := s.sharing
+	s.sharing = c
+	if c == nil {
+		return
+	}
+	for _, x := range s.all {
+		if x.orphan = x.orphan || old == nil || old.By != c.By; x.orphan {
+			continue
+		}
+		weight, named := c.weight(&x.tenant)
+		if x.other > 0 {
+			weight = 1
+		}
+		x.named = named
+		s.weigh(x, weight)
+	}
+	if old == nil || old.By != c.By {
+		s.table, s.others = shareTable{}, [otherShares]*Share{}
+	}
+}
+
+// weigh changes the weight of a share.
+func (s *shares) weigh(x *Share, weight int64) {
+	if weight == x.weight {
+		return
+	}
+	s.settle(x)
+	if x.active() {
+		s.weights += weight - x.weight
+	}
+	x.pending *= float64(x.weight) / float64(weight)
+	x.weight = weight
+	s.fix(x)
+}
+
+// pass moves time on.
+func (s *shares) pass(now int64) {
+	if now <= s.now {
+		return
+	}
+	if s.weights > 0 {
+		s.virtual += growth * float64(uint64(now-s.now)) * float64(s.held) / float64(s.weights)
+	}
+	s.now = now
+}
+
+// settle brings the use of a share up to date, and reports whether it has changed.
+func (s *shares) settle(x *Share) bool {
+	if s.now == x.at {
+		return false
+	}
+	area := float64(uint64(s.now-x.at)) * float64(x.held)
+	x.at = s.now
+	x.used += area / float64(x.weight)
+	x.area += area
+	s.area += area
+	return area > 0
+}
+
+// expected returns the time for which a unit of the share is likely to be held.
+func (s *shares) expected(x *Share) float64 {
+	switch {
+	case x.done > 0:
+		return x.area / x.done
+	case s.done > 0:
+		return s.area / s.done
+	}
+	return 0
+}
+
+// begin prepares a share that doesn't wait for its next call.
+func (s *shares) begin(x *Share) {
+	if s.settle(x); x.length == 0 && x.key() < s.virtual {
+		x.used = s.virtual - x.pending
+	}
+}
+
+// grant counts n units of a share.
+func (s *shares) grant(x *Share, n int64) {
+	s.settle(x)
+	s.virtual = max(s.virtual, x.key())
+	if !x.active() {
+		s.weights += x.weight
+	}
+	x.pending += float64(n) * s.expected(x) / float64(x.weight)
+	x.held += n
+	s.held += n
+	x.figures.served++
+	s.fix(x)
+}
+
+// giveBack takes n units off a share.
+func (s *shares) giveBack(x *Share, n int64) {
+	s.settle(x)
+	x.pending -= x.pending * float64(n) / float64(x.held)
+	x.done += float64(n)
+	s.done += float64(n)
+	x.area, x.done = halved(x.area, x.done)
+	s.area, s.done = halved(s.area, s.done)
+	s.held -= n
+	if x.held -= n; x.held == 0 {
+		x.pending = 0
+		s.latest = max(s.latest, x.used)
+	}
+	s.deactivated(x)
+	s.fix(x)
+}
+
+func halved(area, done float64) (float64, float64) {
+	if done < 2*recently {
+		return area, done
+	}
+	return area / 2, done / 2
+}
+
+// deactivated accounts for a share that has given something up. Once none is active, all are even.
+func (s *shares) deactivated(x *Share) {
+	if x.active() {
+		return
+	}
+	if s.weights -= x.weight; s.weights == 0 {
+		s.virtual = max(s.virtual, s.latest)
+	}
+}

@@ -1,0 +1,78 @@
+package meter
+
+// find returns the share of a tenant, or nil.
+func (s *shares) find(t *Tenant) *Share {
+	hash := t.Name.Hash()
+	if x := s.table.find(&t.Name, hash); x != nil {
+		return x
+	}
+	if _, named := s.sharing.weight(t); named || len(s.all)-s.inAll < s.sharing.MaxShares {
+		return nil
+	}
+	return s.others[hash%otherShares]
+}
+
+// obtain returns the share of a tenant, which may be new.
+func (s *shares) obtain(g *Semaphore, t *Tenant) *Share {
+	s.forget()
+	hash := t.Name.Hash()
+	weight, named := s.sharing.weight(t)
+	x := s.table.find(&t.Name, hash)
+	switch {
+	case x != nil:
+		if s.sharing.ByClass && x.tenant.Class != t.Class {
+			x.tenant.Class = t.Class.Clone()
+			s.weigh(x, weight)
+		}
+	case named || len(s.all)-s.inAll < s.sharing.MaxShares:
+		x = s.add(g, hash, weight)
+		x.tenant, x.named = Tenant{t.Name.Clone(), t.Class.Clone()}, named
+		s.table.add(x)
+	default:
+		at := &s.others[hash%otherShares]
+		if *at == nil {
+			*at = s.add(g, hash, 1)
+			(*at).other = int(hash%otherShares) + 1
+			s.inAll++
+		}
+		x = *at
+	}
+	return x
+}
+
+func (s *shares) add(g *Semaphore, hash uint64, weight int64) *Share {
+	s.ids++
+	x := &Share{semaphore: g, hash: hash, id: s.ids, weight: weight, at: s.now, all: len(s.all)}
+	s.all = append(s.all, x)
+	return x
+}
+
+// forget looks at two shares, and drops each that is of no more use: a new one would equal it.
+func (s *shares) forget() {
+	for looks := 2; looks > 0 && len(s.all) > 0; looks-- {
+		if s.hand++; s.hand >= len(s.all) {
+			s.hand = 0
+		}
+		x := s.all[s.hand]
+		if !x.active() && (x.orphan || len(s.all) > keptShares && x.key() <= s.virtual) {
+			s.drop(x)
+		}
+	}
+}
+
+func (s *shares) drop(x *Share) {
+	switch {
+	case x.other > 0:
+		s.inAll--
+		if at := &s.others[x.other-1]; *at == x {
+			*at = nil
+		}
+	case !x.orphan:
+		s.table.remove(x)
+	}
+	last := s.all[len(s.all)-1]
+	s.all[x.all], last.all = last, x.all
+	s.all[len(s.all)-1] = nil
+	s.all = s.all[:len(s.all)-1]
+	s.gone.add(x.figures)
+}

@@ -1,0 +1,262 @@
+package meter
+
+// JoinShare is like [Semaphore.Join] for a call of a tenant, at now, under rules that share the
+// units: a call waits behind others of its tenant in the order of the queue, and free units go to
+// the share whose turn it is; see [Share].
+//
+// If the queue is full, the longest share by weight loses its last call, which is then
+// [Waiter.Displaced], unless the new call's own share would be the longest: then that call is
+// rejected. The units must be given back with [Share.Release], or if share is nil with
+// [Semaphore.Release].
+//
+// Calls that wait outside shares come first while the rules share, and calls in shares come first
+// once they no longer do.
+func (g *Semaphore) JoinShare(c Claim, sharing *Sharing, t *Tenant, now int64) (got bool, share *Share, place *Waiter) {
+	var up woken
+	g.lock()
+	g.setLimit(c.Revision, c.Limit, sharing, &up)
+	s := g.shares
+	if s == nil || s.sharing == nil { // the rules have changed
+		got, place = g.joinLocked(c, &up)
+	} else {
+		s.pass(now)
+		share = s.obtain(g, t)
+		if got, place = g.joinShareLocked(share, c, &up); !got && place == nil {
+			share.figures.refused++
+		}
+		g.advance(&up)
+		if place != nil && place.state == granted {
+			got, place = true, nil
+		}
+	}
+	g.release()
+	up.wake()
+	return got, share, place
+}
+
+func (g *Semaphore) joinShareLocked(x *Share, c Claim, up *woken) (got bool, place *Waiter) {
+	s := g.shares
+	if c.Units > g.queue.limit {
+		return false, nil
+	}
+	if g.queue.length+s.waiting == 0 && g.fits(c.Units) {
+		s.begin(x)
+		s.grant(x, c.Units)
+		g.add(c.Units)
+		return true, nil
+	}
+	w := &Waiter{semaphore: g, claim: c, share: x}
+	g.enqueueShareLocked(w)
+	if g.advance(up); w.state != waits {
+		return false, w
+	}
+	if c.Queue == 0 || x.length > min(c.Queue, s.sharing.PerShare) {
+		g.dequeue(w, gone)
+		return false, nil
+	}
+	if g.queue.length+s.waiting > c.Queue {
+		longest := s.heaps[byLength].first()
+		if compareProducts(int64(longest.length), x.weight, int64(x.length), longest.weight) <= 0 {
+			g.dequeue(w, gone)
+			return false, nil
+		}
+		last := longest.tail
+		longest.figures.displaced++
+		g.dequeue(last, displaced)
+		up.add(last)
+	}
+	return false, w
+}
+
+// MayJoinShare reports whether [Semaphore.JoinShare] would give the call units or a place now. A call
+// that would get units is never rejected.
+func (g *Semaphore) MayJoinShare(c Claim, t *Tenant, now int64) bool {
+	if c.Units > c.Limit {
+		return false
+	}
+	g.lock()
+	s := g.shares
+	if s == nil || s.sharing == nil {
+		g.release()
+		return g.MayJoin(c)
+	}
+	var up woken
+	s.pass(now) // as JoinShare does, and what follows
+	s.forget()
+	g.advance(&up)
+	may := g.mayJoinShareLocked(c, t)
+	g.release()
+	up.wake()
+	return may
+}
+
+func (g *Semaphore) mayJoinShareLocked(c Claim, t *Tenant) bool {
+	s := g.shares
+	queued, room := g.queue.length+s.waiting, g.total() <= c.limit(&g.queue)-c.Units
+	length := 0
+	weight, _ := s.sharing.weight(t)
+	if x := s.find(t); x != nil {
+		length = x.length
+		if x.other > 0 {
+			weight = 1
+		}
+	}
+	may := room // as it joins, it may be next: the fair parts of the others shrink
+	if !may && length < min(c.Queue, s.sharing.PerShare) {
+		longest := s.heaps[byLength].first()
+		may = queued < c.Queue ||
+			longest != nil && compareProducts(int64(longest.length), weight, int64(length)+1, longest.weight) > 0
+	}
+	return may
+}
+
+// SetSharing is like [Semaphore.SetLimit], for rules that share the units.
+func (g *Semaphore) SetSharing(revision uint64, limit int64, sharing *Sharing) {
+	var up woken
+	g.lock()
+	g.setLimit(revision, limit, sharing, &up)
+	g.release()
+	up.wake()
+}
+
+// Release gives back n units, at now. confirmed is as for [Semaphore.ReleaseConfirmed].
+func (s *Share) Release(n, now int64, confirmed bool) {
+	g := s.semaphore
+	g.lock()
+	if confirmed {
+		g.confirmed -= n
+	}
+	g.shares.pass(now)
+	g.giveBackLocked(s, n)
+	g.unlock()
+}
+
+// giveBackLocked takes back n units of a share, or units of nobody's if it is nil.
+func (g *Semaphore) giveBackLocked(x *Share, n int64) {
+	g.add(-n)
+	if x != nil {
+		g.shares.giveBack(x, n)
+	}
+}
+
+// setSharingLocked changes the sharing with the rules.
+func (g *Semaphore) setSharingLocked(c *Sharing) {
+	if g.shares == nil {
+		g.shares = newShares()
+		g.stays |= isShared
+	}
+	g.shares.configure(c)
+}
+
+// advanceSharesLocked gives free units to the calls outside shares and to the shares. It drops the
+// shares once the rules no longer share and all of them have drained.
+func (g *Semaphore) advanceSharesLocked(up *woken) {
+	s := g.shares
+	if s.sharing != nil {
+		if g.advanceQueueLocked(up) {
+			g.serveSharesLocked(up)
+		}
+		return
+	}
+	if g.serveSharesLocked(up) {
+		g.advanceQueueLocked(up)
+	}
+	if s.weights == 0 {
+		g.shares = nil
+		g.stays &^= isShared
+	}
+}
+
+// serveSharesLocked reports whether no call waits in a share afterwards.
+func (g *Semaphore) serveSharesLocked(up *woken) bool {
+	s := g.shares
+	for x := s.pick(g.queue.limit); x != nil; x = s.pick(g.queue.limit) {
+		w := x.first()
+		if !g.fits(w.claim.Units) {
+			return false
+		}
+		g.dequeue(w, granted)
+		g.add(w.claim.Units)
+		up.add(w)
+	}
+	return true
+}
+
+// maxSettled is the number of shares that a pick brings up to date: keys only grow meanwhile, so one
+// that looks least may no longer be.
+const maxSettled = 4
+
+// pick returns the share whose first call is next, or nil if no share waits.
+func (s *shares) pick(limit int64) *Share {
+	least := s.heaps[byKey].first()
+	for looks := 0; looks < maxSettled && least != nil && s.settle(least); looks++ {
+		s.fix(least)
+		least = s.heaps[byKey].first()
+	}
+	if least == nil || s.below(least, limit) {
+		return least
+	}
+	return s.heaps[byHeld].first()
+}
+
+// below reports whether the share holds less than its fair part of the limit.
+func (s *shares) below(x *Share, limit int64) bool {
+	return compareProducts(x.held, s.weights, limit, x.weight) < 0
+}
+
+// enqueueShareLocked puts a call in the queue of its share.
+func (g *Semaphore) enqueueShareLocked(w *Waiter) {
+	s, x, c := g.shares, w.share, &w.claim
+	s.begin(x)
+	if !x.active() {
+		s.weights += x.weight
+	}
+	if c.First {
+		x.overtake(w, c.units(), x.spot(c.units(), c.units()))
+	} else {
+		x.add(w, c.units())
+	}
+	s.waiting++
+	if x.length > 1 {
+		s.fix(x)
+	} else {
+		for kind := range s.heaps {
+			s.heaps[kind].add(x)
+		}
+	}
+	g.queued.Add(1)
+}
+
+// dequeue takes a call out of its share, which is granted its units if now is granted.
+func (s *shares) dequeue(w *Waiter, now state) {
+	x := w.share
+	s.settle(x)
+	s.waiting--
+	if now == granted {
+		s.grant(x, w.claim.Units) // while it is active
+		x.serve(w)
+	} else {
+		x.remove(w)
+		s.deactivated(x)
+	}
+	if x.length > 0 {
+		s.fix(x)
+		return
+	}
+	for kind := range s.heaps {
+		s.heaps[kind].remove(x)
+	}
+}
+
+// joinBesideLocked lets a call outside shares join while calls in shares wait.
+func (g *Semaphore) joinBesideLocked(c Claim, up *woken) (got bool, place *Waiter) {
+	if g.queue.length+g.shares.waiting >= c.Queue {
+		return false, nil
+	}
+	place = &Waiter{semaphore: g, claim: c}
+	g.enqueue(place)
+	if g.advance(up); place.state == granted {
+		return true, nil
+	}
+	return false, place
+}

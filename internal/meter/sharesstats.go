@@ -1,0 +1,104 @@
+package meter
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/penstock-go/penstock/core/argument"
+)
+
+// ShareStats describes one share, or several.
+type ShareStats struct {
+	Tenant argument.Value
+	Other  int     // of a share of several tenants, its number from 1
+	Weight int64   // of several shares, the sum
+	Part   float64 // its fair part of the limit, in units, as of now; 0 if it is not active
+	Held   int64   // units
+	Queued int     // calls
+	// Calls that were served, refused because a queue was full, displaced by another share's, or that
+	// gave up their place.
+	Served, Refused, Displaced, Expired int64
+}
+
+// Shares returns the largest shares, at most the given number, by the units they hold and the calls
+// that wait, then by the calls served; the sum of the rest, including forgotten ones; and the number
+// of shares.
+func (g *Semaphore) Shares(most int) (largest []ShareStats, rest ShareStats, n int) {
+	g.lock()
+	var all []ShareStats
+	if s := g.shares; s != nil {
+		all = make([]ShareStats, 0, len(s.all))
+		for _, x := range s.all {
+			all = append(all, s.stats(x, g.queue.limit))
+		}
+		c := s.gone
+		rest = ShareStats{Served: c.served, Refused: c.refused, Displaced: c.displaced, Expired: c.expired}
+	}
+	g.release()
+	slices.SortStableFunc(all, func(a, b ShareStats) int {
+		return cmp.Or(cmp.Compare(b.Held+int64(b.Queued), a.Held+int64(a.Queued)), cmp.Compare(b.Served, a.Served))
+	})
+	n = len(all)
+	if n > most {
+		for _, x := range all[most:] {
+			rest.Add(x)
+		}
+		all = all[:most:most]
+	}
+	return all, rest, n
+}
+
+// Add adds the figures of another share.
+func (a *ShareStats) Add(b ShareStats) {
+	a.Weight += b.Weight
+	a.Part += b.Part
+	a.Held += b.Held
+	a.Queued += b.Queued
+	a.Served += b.Served
+	a.Refused += b.Refused
+	a.Displaced += b.Displaced
+	a.Expired += b.Expired
+}
+
+func (s *shares) stats(x *Share, limit int64) ShareStats {
+	f := ShareStats{
+		Tenant: x.tenant.Name, Other: x.other, Weight: x.weight, Held: x.held, Queued: x.length,
+		Served: x.figures.served, Refused: x.figures.refused, Displaced: x.figures.displaced, Expired: x.figures.expired,
+	}
+	if x.active() {
+		f.Part = float64(limit) * float64(x.weight) / float64(s.weights)
+	}
+	return f
+}
+
+// ShareOf returns the share of a tenant, and the place that the call would have among its waiting
+// calls, from 1. It changes nothing.
+func (g *Semaphore) ShareOf(c Claim, t *Tenant) (f ShareStats, place int) {
+	g.lock()
+	defer g.release()
+	f.Tenant, f.Weight, place = t.Name, 1, 1
+	s := g.shares
+	if s == nil || s.sharing == nil {
+		return f, place
+	}
+	f.Weight, _ = s.sharing.weight(t)
+	f.Part = float64(g.queue.limit) * float64(f.Weight) / float64(s.weights+f.Weight)
+	x := s.find(t)
+	if x == nil {
+		return f, place
+	}
+	alone := f.Part
+	if f = s.stats(x, g.queue.limit); !x.active() {
+		f.Part = alone
+	}
+	if place = x.length + 1; c.First && x.length > 0 {
+		place = 1
+		if behind := x.spot(c.units(), c.units()).behind; behind != nil {
+			for w := x.first(); w != behind; w = w.after {
+				place++
+			}
+			place++
+		}
+	}
+	return f, place
+}
