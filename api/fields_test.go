@@ -249,6 +249,11 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 						r.MaxReserve = 3
 					}
 				}},
+				"share": {say: func(r *isolation.Rule) {
+					if r.MaxQueue > 0 {
+						r.Share = isolation.Share{By: "param tenant", WeightBy: "origin", Weights: map[string]int{"gold": 4}, PerShareQueue: 2, MaxShares: 9}
+					}
+				}},
 				"cluster": {func(r *isolation.Rule) {
 					if r.MaxQueue == 0 && r.Unit == "" { // they don't go together
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Closed, Timeout: time.Millisecond}

@@ -52,6 +52,9 @@ type Rule struct {
 	// MaxWait is the longest time in the queue, up to 24 h. Required with MaxQueue, refused
 	// without.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
+	// Share divides the permits between tenants while calls wait. The zero value serves all calls in
+	// the order in which they came.
+	Share Share `yaml:"share,omitempty"`
 	// Cluster makes several processes share the limit, and determines how. The zero value keeps it
 	// local to this process. Needs an ID, and no MaxQueue.
 	Cluster cluster.Rule `yaml:"cluster,omitempty"`
@@ -74,6 +77,10 @@ func (r Rule) Normalized() (Rule, error) {
 	if err := r.check(); err != nil {
 		return r, err
 	}
+	if err := r.checkShare(); err != nil {
+		return r, err
+	}
+	r.Share = r.Share.normalized(&r)
 	r.Cluster = r.Cluster.Normalized()
 	r.ID = cmp.Or(r.ID, r.Like())
 	return r, nil

@@ -57,7 +57,10 @@ func (*controller) Direct() bool { return true }
 // Stats returns the counters of each rule, summed over all resources, and its leases.
 func (t *table) Stats() []core.RuleStats {
 	return t.StatsWith(func(r Rule, controllers []*controller) core.Details {
-		if !r.leases() {
+		switch {
+		case r.Share.By != "" && r.Mode != spec.Off:
+			return shareStats(controllers)
+		case !r.leases():
 			return nil
 		}
 		f := family.NewSharedStats(t.Member)

@@ -64,12 +64,16 @@ func (t *table) Bind(at *engine.Binding) engine.Checker {
 		if rs.tightest != nil {
 			limit = int64(rs.tightest.rule.Threshold)
 		}
-		at.BeforeUse(func(int64) { g.SetLimit(t.Revision, limit) })
+		sharing := rs.tightest.sharing()
+		at.BeforeUse(func(int64) { g.SetSharing(t.Revision, limit, sharing) })
 	}
 	if len(rs.controllers) == 0 {
 		return nil
 	}
 	rs.costs = newCosts(rs)
+	if fair := newFair(rs); fair != nil {
+		return fair
+	}
 	return rs
 }
 

@@ -115,6 +115,9 @@ var mappings = exampleOf{reflect.TypeFor[cluster.Rule](): "{scope: global}", ref
 type exampleOf map[reflect.Type]string
 
 func (e exampleOf) of(t reflect.Type) string {
+	if keys := keysOf(fieldsOf(t)); !slices.Contains(keys, "resource") {
+		return cmp.Or(e[t], "{"+keys[0]+": ...}") // part of a rule
+	}
 	return cmp.Or(e[t], "{resource: GET /orders, threshold: 100}")
 }
 

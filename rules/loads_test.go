@@ -43,7 +43,7 @@ var bases = Set{
 		{Resource: "a", Threshold: 1, Relation: flow.Chain, Ref: "c", Origin: "app"},
 		{Resource: "a", Threshold: 100, MemoryThreshold: 1, LowMemory: flow.Share(0.5), HighMemory: flow.Share(0.9)},
 	},
-	Isolation: []isolation.Rule{{Resource: "a", Threshold: 1, MaxQueue: 1, MaxWait: 1}, {ID: "i", Resource: "a", Threshold: 1, Cluster: cluster.Rule{Scope: cluster.Global}}},
+	Isolation: []isolation.Rule{{Resource: "a", Threshold: 1, MaxQueue: 1, MaxWait: 1}, {Resource: "a", Threshold: 1, MaxQueue: 1, MaxWait: 1, Share: isolation.Share{By: "param tenant"}}, {ID: "i", Resource: "a", Threshold: 1, Cluster: cluster.Rule{Scope: cluster.Global}}},
 	Adaptive:  []adaptive.Rule{{Resource: "a"}},
 	Breaker:   []breaker.Rule{{Resource: "a", Threshold: 0.5}, {Resource: "*", Exclude: []string{"b"}}, {Resource: "a", Strategy: breaker.SlowRatio, SlowRT: 1}},
 	Outlier:   []outlier.Rule{{Resource: "a", Threshold: 0.5}},
@@ -72,6 +72,11 @@ var nasty = map[reflect.Type][]any{
 	},
 	reflect.TypeFor[[]gateway.Path](): {
 		[]gateway.Path(nil), []gateway.Path{{Path: "/"}}, []gateway.Path{{Path: "a", Match: spec.MatchRegex}, {Path: "/*/b", Match: spec.MatchPath}}, []gateway.Path{{Path: "\xff"}}, []gateway.Path{{Path: "/\n"}},
+	},
+	reflect.TypeFor[isolation.Share](): {
+		isolation.Share{}, isolation.Share{By: "origin"}, isolation.Share{By: "param a: b", Weights: map[string]int{"<<": 2, "12": 1, "~": 1000, "a\nb": 3}}, isolation.Share{By: "param \xff"},
+		isolation.Share{By: "param tenant", WeightBy: "param plan", Weights: map[string]int{"gold": 4}, PerShareQueue: 1, MaxShares: 7}, isolation.Share{By: "origin", Weights: map[string]int{}},
+		isolation.Share{MaxShares: 1}, isolation.Share{By: "origin", Weights: map[string]int{"\xff": 1}}, isolation.Share{By: "origin", MaxShares: -1},
 	},
 	reflect.TypeFor[cluster.Rule](): {
 		cluster.Rule{}, cluster.Rule{Scope: cluster.Global}, cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Closed, Timeout: 3 * time.Millisecond},

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,6 +51,8 @@ func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
 		*v = i
 	case *[]string:
 		return readStrings(n, v)
+	case *map[string]int:
+		return readNumbers(n, v)
 	case *float64:
 		f, err := strconv.ParseFloat(n.Value, 64)
 		if !isNumber(n) || err != nil {
@@ -100,6 +104,30 @@ func readStrings(n *yaml.Node, dst *[]string) (problem string) {
 		list = append(list, item.Value)
 	}
 	*dst = list
+	return ""
+}
+
+// readNumbers reads a mapping of whole numbers.
+func readNumbers(n *yaml.Node, dst *map[string]int) (problem string) {
+	if n.Kind != yaml.MappingNode {
+		return "must be a mapping of whole numbers, as in {gold: 4}, not " + describe(n)
+	}
+	numbers := make(map[string]int)
+	for i := 0; i < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if key.Kind != yaml.ScalarNode || isNull(key) {
+			return "a key must be a string, not " + describe(key)
+		}
+		if _, twice := numbers[key.Value]; twice {
+			return fmt.Sprintf("%q is set twice", clip(key.Value))
+		}
+		number, ok := wholeNumber(value)
+		if !ok {
+			return fmt.Sprintf("%q must be a whole number, not %s", clip(key.Value), describe(value))
+		}
+		numbers[key.Value] = number
+	}
+	*dst = numbers
 	return ""
 }
 
@@ -182,6 +210,20 @@ func writeValue(src reflect.Value) (*yaml.Node, error) {
 			list.Content = append(list.Content, item)
 		}
 		return list, nil
+	case map[string]int:
+		numbers := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Style: yaml.FlowStyle}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			name, err := writeValue(reflect.ValueOf(key))
+			if err != nil {
+				return nil, err
+			}
+			number, err := writeValue(reflect.ValueOf(v[key]))
+			if err != nil {
+				return nil, err
+			}
+			numbers.Content = append(numbers.Content, name, number)
+		}
+		return numbers, nil
 	default:
 		text, err := json.Marshal(v) // a bool or a number; refuses NaN and infinities
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: string(text)}, err

@@ -7,8 +7,8 @@ import (
 )
 
 // Clone returns deep copies of rules: changing one copy doesn't change the other. It panics if an
-// exported field has a type that it doesn't copy, such as a map or a pointer; rules must not have
-// such fields.
+// exported field has a type that it doesn't copy, such as a pointer; rules must not have such
+// fields.
 func Clone[R any](rules []R) []R {
 	list := reflect.ValueOf(&rules).Elem()
 	known, ok := copiers.Load(list.Type())
@@ -34,6 +34,8 @@ func copierOf(t reflect.Type) copier {
 		return copierOfLists(t)
 	case kind == reflect.Struct:
 		return copierOfStructs(t)
+	case kind == reflect.Map && copierOf(t.Key()) == nil && copierOf(t.Elem()) == nil:
+		return copyMap
 	}
 	panic(fmt.Sprintf("core: a rule can't hold a %v", t)) // the first test of a new family detects this
 }
@@ -77,4 +79,15 @@ func copierOfStructs(t reflect.Type) copier {
 			p.copy(v.Field(p.index))
 		}
 	}
+}
+
+func copyMap(v reflect.Value) {
+	if v.IsNil() {
+		return
+	}
+	fresh := reflect.MakeMapWithSize(v.Type(), v.Len())
+	for item := v.MapRange(); item.Next(); {
+		fresh.SetMapIndex(item.Key(), item.Value())
+	}
+	v.Set(fresh)
 }

@@ -33,6 +33,9 @@ func TestCloneRules(t *testing.T) {
 	assert.Equal(t, make(), given)
 
 	assert.Nil(t, spec.Clone[rule](nil))
-	assert.Panics(t, func() { spec.Clone([]struct{ M map[string]int }{{}}) })
+	numbers := []struct{ M map[string]int }{{map[string]int{"a": 1}}, {}}
+	spec.Clone(numbers)[0].M["a"] = 2
+	assert.Equal(t, 1, numbers[0].M["a"])
+	assert.Panics(t, func() { spec.Clone([]struct{ M map[string][]int }{{}}) })
 	assert.Panics(t, func() { spec.Clone([]struct{ P *rule }{{}}) })
 }

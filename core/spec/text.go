@@ -29,6 +29,12 @@ func notUTF8(v reflect.Value) (text string, found bool) {
 		for i := 0; i < v.Len() && !found; i++ {
 			text, found = notUTF8(v.Index(i))
 		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			if text, found = notUTF8(key); found {
+				break
+			}
+		}
 	case reflect.Struct:
 		for i := 0; i < v.NumField() && !found; i++ {
 			text, found = notUTF8(v.Field(i))

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/penstock-go/penstock/core"
@@ -15,6 +16,9 @@ type abandoned struct {
 }
 
 func abandon(b *core.BlockError, cause error, ctx context.Context) error {
+	if cause == errDisplaced { //nolint:errorlint // it is the error itself
+		return displaced{b}
+	}
 	e := &abandoned{b, cause, cause}
 	if ended := context.Cause(ctx); ended != nil && cause != core.ErrDraining { //nolint:errorlint // it is the error itself
 		e.ended = ended
@@ -37,3 +41,16 @@ func (e *abandoned) ContextCause() error { return e.ended }
 
 // Unwrap exposes the rejection and the context's error to errors.Is and errors.As.
 func (e *abandoned) Unwrap() []error { return []error{e.BlockError, e.cause} }
+
+// errDisplaced is the cause of the rejection of a call that lost its place in a queue.
+var errDisplaced = errors.New("displaced")
+
+// displaced is the rejection of a call that lost its place in a queue to a call of another share.
+type displaced struct{ *core.BlockError }
+
+func (e displaced) Error() string {
+	return e.BlockError.Error() + ": the queue was full and its tenant had the most calls waiting"
+}
+
+// Unwrap exposes the rejection to errors.Is and errors.As.
+func (e displaced) Unwrap() error { return e.BlockError }

@@ -21,6 +21,21 @@ type placeHolder struct{ *meter.Waiter }
 
 func (h placeHolder) GiveBack(*Reservation, int64) { h.Leave() }
 
+// shareHolder holds units of a share. Token is 1 once the call has been counted on its node.
+type shareHolder struct{ *meter.Share }
+
+func (h shareHolder) GiveBack(r *Reservation, _ int64) { h.Release(r.Units, r.Token == 1) }
+
+// ReserveShare records units of a semaphore that a share was granted; nil stands for no share.
+func (inv *Invocation) ReserveShare(g *meter.Semaphore, share *meter.Share) {
+	inv.ReserveSemaphore(g)
+	if share != nil {
+		inv.held[len(inv.held)-1].ofShare(share)
+	}
+}
+
+func (r *Reservation) ofShare(share *meter.Share) { r.Holder, r.kind = shareHolder{share}, byHolder }
+
 // ReservePlace records a place in the queue of a semaphore. Unlike with [Invocation.Await], the
 // call doesn't wait for its units; at exit the call leaves the queue, or gives back the units
 // granted there.
@@ -80,6 +95,8 @@ func (inv *Invocation) awaitGrant(before func()) (returned func(), ok bool, caus
 	case w.Granted():
 		inv.granted(w)
 		return returned, true, nil
+	case w.Displaced():
+		return returned, false, errDisplaced
 	case draining.on.Load():
 		return returned, false, core.ErrDraining
 	case err == nil && bounded:
@@ -94,6 +111,9 @@ func (inv *Invocation) granted(w *meter.Waiter) {
 		r := &inv.held[i]
 		if h, ok := r.Holder.(placeHolder); ok && h.Waiter == w {
 			r.Holder, r.kind, r.semaphore = nil, inFlight, w.Semaphore()
+			if share := w.Share(); share != nil {
+				r.ofShare(share)
+			}
 			inv.forgetHeld(i)
 		}
 	}

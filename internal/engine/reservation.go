@@ -31,7 +31,7 @@ type Reservation struct {
 	more      bool             // granted by More; see [Entry.More]
 	follows   int32            // inWindow: number of the followed reservation, from 1; 0 for others
 	window    *stat.Window     // nil except for inWindow
-	semaphore *meter.Semaphore // nil except for inFlight and confirmed
+	semaphore *meter.Semaphore // nil except for inFlight and confirmed, and units of a share
 }
 
 type reservationKind uint8
@@ -253,7 +253,11 @@ func (inv *Invocation) meterSemaphore(g *meter.Semaphore, r *Reservation) {
 	}
 	if g.Settling() {
 		g.Confirm(inv.units)
-		r.kind = confirmed
+		if _, ok := r.Holder.(shareHolder); ok {
+			r.Token = 1
+		} else {
+			r.kind = confirmed
+		}
 	}
 }
 

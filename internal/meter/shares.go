@@ -5,9 +5,10 @@ import "github.com/penstock-go/penstock/core/argument"
 // Sharing divides the units of a semaphore between tenants; see [Semaphore.JoinShare]. It must not
 // change once a semaphore knows it.
 type Sharing struct {
-	By        string // identifies the values that name tenants: with another By, all shares are new
-	PerShare  int    // maximum number of waiting calls of a share
-	MaxShares int    // maximum number of tenants with shares of their own, besides those in Weights
+	Now       func() int64 // the clock, which may panic, stand still or go back
+	By        string       // identifies the values that name tenants: with another By, all shares are new
+	PerShare  int          // maximum number of waiting calls of a share
+	MaxShares int          // maximum number of tenants with shares of their own, besides those in Weights
 	// Weights are those of tenants or, with ByClass, of classes; 1 for others.
 	Weights map[argument.Value]int64
 	ByClass bool
@@ -43,6 +44,7 @@ func (c *Sharing) weight(t *Tenant) (weight int64, named bool) {
 // tenants from starving an old one.
 type Share struct {
 	semaphore *Semaphore
+	clock     func() int64
 	tenant    Tenant
 	hash      uint64
 	id        uint64 // increases; breaks ties

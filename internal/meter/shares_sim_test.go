@@ -68,7 +68,7 @@ func shareCall(s *schedules.Schedule, g *Semaphore, running *shared.Int64, most 
 		awake := false
 		w.Attend(func() { awake = true })
 		if hasty {
-			w.LeaveAt(now)
+			w.leaveAt(now)
 			checkShares(s, g)
 			return
 		}
@@ -85,7 +85,7 @@ func shareCall(s *schedules.Schedule, g *Semaphore, running *shared.Int64, most 
 	}
 	running.Add(-c.Units)
 	if share != nil {
-		share.Release(c.Units, now, false)
+		share.releaseAt(now, c.Units, false)
 	} else if !g.TryRelease(c.Units) {
 		g.Release(uint32(caller), c.Units)
 	}

@@ -54,10 +54,10 @@ func TestOneTenantIsServedAsWithoutShares(t *testing.T) {
 				open = slices.Delete(open, i, i+1)
 				if p.within == nil {
 					plain.Release(0, p.units)
-					p.share.Release(p.units, now, false)
+					p.share.releaseAt(now, p.units, false)
 				} else {
 					p.without.Leave()
-					p.within.LeaveAt(now)
+					p.within.leaveAt(now)
 				}
 			}
 			for _, p := range open {
@@ -143,7 +143,7 @@ func (p *plant) run(steps int) {
 			x.calls = slices.DeleteFunc(x.calls, func(c *plantCall) bool {
 				over := c.since > 0 && p.now-c.since >= x.takes
 				if over {
-					c.share.Release(x.units, p.now, false)
+					c.share.releaseAt(p.now, x.units, false)
 				}
 				return over
 			})
@@ -193,7 +193,7 @@ func TestFullQueueLosesTheLongestShare(t *testing.T) {
 	_, _ = join(2)
 	assert.True(t, second.Displaced() && !second.Granted() && woken == 1)
 	assert.True(t, !first.Displaced() && !heavy.Displaced() && g.Queued() == 4)
-	second.Leave() // does nothing
+	second.leaveAt(0) // does nothing
 	assert.EqualValues(t, 4, g.Queued())
 	largest, rest, n := g.Shares(1)
 	assert.Equal(t, []ShareStats{{Tenant: argument.Int(2), Weight: 4, Part: 0.8, Queued: 3}}, largest)
@@ -222,9 +222,9 @@ func TestTenantsBeyondTheCap(t *testing.T) {
 		open[i] = open[len(open)-1]
 		open = open[:len(open)-1]
 		if c.place != nil {
-			c.place.LeaveAt(now)
+			c.place.leaveAt(now)
 		} else {
-			c.share.Release(1, now, false)
+			c.share.releaseAt(now, 1, false)
 		}
 	}
 	memory := func() uint64 {
@@ -255,9 +255,9 @@ func TestSharesWithABadClock(t *testing.T) {
 	for i, now := range []int64{5, 5, math.MaxInt64, 0, math.MinInt64, 7, 7} {
 		got, share, place := g.JoinShare(Claim{Units: 1, Queue: 100, Limit: 1, Revision: 1}, sharing, tenant(i%3), now)
 		if got {
-			share.Release(1, math.MinInt64, false)
+			share.releaseAt(math.MinInt64, 1, false)
 		} else {
-			place.LeaveAt(math.MaxInt64)
+			place.leaveAt(math.MaxInt64)
 		}
 		assert.True(t, g.InUse() == 0 && !math.IsNaN(g.shares.virtual) && !math.IsInf(g.shares.virtual, 0))
 	}
@@ -306,7 +306,7 @@ func TestSharesUnderLoad(t *testing.T) {
 				over := make(chan struct{})
 				w.Attend(func() { close(over) })
 				if r.IntN(3) == 0 {
-					w.LeaveAt(now)
+					w.leaveAt(now)
 					continue
 				}
 				<-over
@@ -324,7 +324,7 @@ func TestSharesUnderLoad(t *testing.T) {
 			running -= c.Units
 			mu.Unlock()
 			if share != nil {
-				share.Release(c.Units, now, false)
+				share.releaseAt(now, c.Units, false)
 			} else {
 				g.Release(uint32(n), c.Units)
 			}

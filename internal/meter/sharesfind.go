@@ -42,7 +42,7 @@ func (s *shares) obtain(g *Semaphore, t *Tenant) *Share {
 
 func (s *shares) add(g *Semaphore, hash uint64, weight int64) *Share {
 	s.ids++
-	x := &Share{semaphore: g, hash: hash, id: s.ids, weight: weight, at: s.now, all: len(s.all)}
+	x := &Share{semaphore: g, clock: s.sharing.Now, hash: hash, id: s.ids, weight: weight, at: s.now, all: len(s.all)}
 	s.all = append(s.all, x)
 	return x
 }

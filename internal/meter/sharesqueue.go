@@ -84,15 +84,26 @@ func (g *Semaphore) MayJoinShare(c Claim, t *Tenant, now int64) bool {
 	s.pass(now) // as JoinShare does, and what follows
 	s.forget()
 	g.advance(&up)
-	may := g.mayJoinShareLocked(c, t)
+	// If the units fit, it may be next as it joins: the fair parts of the others shrink.
+	may := g.total() <= c.limit(&g.queue)-c.Units || g.mayQueueLocked(s, c, t)
 	g.release()
 	up.wake()
 	return may
 }
 
-func (g *Semaphore) mayJoinShareLocked(c Claim, t *Tenant) bool {
-	s := g.shares
-	queued, room := g.queue.length+s.waiting, g.total() <= c.limit(&g.queue)-c.Units
+// RefusedShare counts a call of a tenant that was rejected because of [Semaphore.MayJoinShare].
+func (g *Semaphore) RefusedShare(t *Tenant) {
+	g.lock()
+	if s := g.shares; s != nil && s.sharing != nil {
+		if x := s.find(t); x != nil {
+			x.figures.refused++
+		}
+	}
+	g.release()
+}
+
+// mayQueueLocked reports whether the queue has room for the call, perhaps in place of another.
+func (g *Semaphore) mayQueueLocked(s *shares, c Claim, t *Tenant) bool {
 	length := 0
 	weight, _ := s.sharing.weight(t)
 	if x := s.find(t); x != nil {
@@ -101,13 +112,14 @@ func (g *Semaphore) mayJoinShareLocked(c Claim, t *Tenant) bool {
 			weight = 1
 		}
 	}
-	may := room // as it joins, it may be next: the fair parts of the others shrink
-	if !may && length < min(c.Queue, s.sharing.PerShare) {
-		longest := s.heaps[byLength].first()
-		may = queued < c.Queue ||
-			longest != nil && compareProducts(int64(longest.length), weight, int64(length)+1, longest.weight) > 0
+	switch longest := s.heaps[byLength].first(); {
+	case length >= min(c.Queue, s.sharing.PerShare):
+		return false
+	case g.queue.length+s.waiting < c.Queue:
+		return true
+	default:
+		return longest != nil && compareProducts(int64(longest.length), weight, int64(length)+1, longest.weight) > 0
 	}
-	return may
 }
 
 // SetSharing is like [Semaphore.SetLimit], for rules that share the units.
@@ -119,8 +131,15 @@ func (g *Semaphore) SetSharing(revision uint64, limit int64, sharing *Sharing) {
 	up.wake()
 }
 
-// Release gives back n units, at now. confirmed is as for [Semaphore.ReleaseConfirmed].
-func (s *Share) Release(n, now int64, confirmed bool) {
+// Release gives back n units. confirmed is as for [Semaphore.ReleaseConfirmed]. If the clock panics,
+// the units are given back all the same.
+func (s *Share) Release(n int64, confirmed bool) {
+	var now int64
+	defer func() { s.releaseAt(now, n, confirmed) }()
+	now = s.clock()
+}
+
+func (s *Share) releaseAt(now, n int64, confirmed bool) {
 	g := s.semaphore
 	g.lock()
 	if confirmed {

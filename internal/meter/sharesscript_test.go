@@ -113,11 +113,11 @@ func (s *sharesScript) leaves(i int) {
 	shared := s.g.shares != nil
 	switch {
 	case c.place != nil && (!c.granted() || s.IntN(2) == 0):
-		c.place.LeaveAt(s.now)
+		c.place.leaveAt(s.now)
 	case c.place != nil && c.place.Share() != nil:
-		c.place.Share().Release(c.claim.Units, s.now, false)
+		c.place.Share().releaseAt(s.now, c.claim.Units, false)
 	case c.place == nil && c.share != nil:
-		c.share.Release(c.claim.Units, s.now, false)
+		c.share.releaseAt(s.now, c.claim.Units, false)
 	default:
 		s.g.Release(0, c.claim.Units)
 		shared = false

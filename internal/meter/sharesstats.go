@@ -71,34 +71,44 @@ func (s *shares) stats(x *Share, limit int64) ShareStats {
 	return f
 }
 
-// ShareOf returns the share of a tenant, and the place that the call would have among its waiting
-// calls, from 1. It changes nothing.
-func (g *Semaphore) ShareOf(c Claim, t *Tenant) (f ShareStats, place int) {
+// ShareLook is a share as a call would find it.
+type ShareLook struct {
+	ShareStats
+	Place       int  // the call's place among the waiting calls, from 1
+	Runs, Waits bool // it would, as of now
+}
+
+// LookShare returns the share that a call would find. It changes nothing.
+func (g *Semaphore) LookShare(c Claim, sharing *Sharing, t *Tenant) ShareLook {
 	g.lock()
 	defer g.release()
-	f.Tenant, f.Weight, place = t.Name, 1, 1
+	f := ShareLook{ShareStats: ShareStats{Tenant: t.Name}, Place: 1}
 	s := g.shares
-	if s == nil || s.sharing == nil {
-		return f, place
+	if s == nil || s.sharing == nil { // the rules are new
+		s = newShares()
+		s.sharing = sharing
 	}
+	limit := c.limit(&g.queue)
+	room := c.Units <= limit && g.total() <= limit-c.Units
+	f.Runs = room && g.queue.length+s.waiting == 0
+	f.Waits = !f.Runs && (room || c.Units <= limit && g.mayQueueLocked(s, c, t)) && c.Queue > 0
 	f.Weight, _ = s.sharing.weight(t)
-	f.Part = float64(g.queue.limit) * float64(f.Weight) / float64(s.weights+f.Weight)
+	f.Part = float64(limit) * float64(f.Weight) / float64(s.weights+f.Weight)
 	x := s.find(t)
 	if x == nil {
-		return f, place
+		return f
 	}
 	alone := f.Part
-	if f = s.stats(x, g.queue.limit); !x.active() {
+	if f.ShareStats = s.stats(x, limit); !x.active() {
 		f.Part = alone
 	}
-	if place = x.length + 1; c.First && x.length > 0 {
-		place = 1
-		if behind := x.spot(c.units(), c.units()).behind; behind != nil {
-			for w := x.first(); w != behind; w = w.after {
-				place++
+	if f.Place = x.length + 1; c.First {
+		f.Place = 1
+		for w, behind := x.first(), x.spot(c.units(), c.units()).behind; behind != nil && w != nil; w = w.after {
+			if f.Place++; w == behind {
+				break
 			}
-			place++
 		}
 	}
-	return f, place
+	return f
 }

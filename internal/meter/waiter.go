@@ -57,11 +57,17 @@ func (w *Waiter) Share() *Share { return w.share }
 
 // Leave gives up the place, or the units if they have been granted: they pass to the next call in
 // the queue. A second Leave does nothing.
-func (w *Waiter) Leave() { w.LeaveAt(0) }
+func (w *Waiter) Leave() {
+	if w.share == nil {
+		w.leaveAt(0)
+		return
+	}
+	var now int64
+	defer func() { w.leaveAt(now) }()
+	now = w.share.clock()
+}
 
-// LeaveAt is like Leave, for a call that may be in a share. Times before the latest known one count
-// as that one.
-func (w *Waiter) LeaveAt(now int64) {
+func (w *Waiter) leaveAt(now int64) {
 	g := w.semaphore
 	g.lock()
 	if g.shares != nil {

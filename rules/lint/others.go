@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -163,6 +164,7 @@ func (l *linter) isolations() {
 		if timeout := l.opts.CallerTimeout; timeout > 0 && r.MaxWait > timeout {
 			l.add("PN006", Warning, family, i, "maxWait", "calls wait for up to %v, but their callers give up after %v: make maxWait shorter", r.MaxWait, timeout)
 		}
+		l.idleShare(i)
 		if !r.Info().Named() {
 			continue
 		}
@@ -171,6 +173,23 @@ func (l *linter) isolations() {
 				l.add("PN019", Warning, family, i, "maxQueue", "nobody ever waits: %s admits %v calls at once, including waiting ones, and the rule runs %d; remove that one, or make its threshold %d", l.at("flow", j), math.Floor(f.Threshold), r.Threshold, r.Threshold+r.MaxQueue)
 				break
 			}
+		}
+	}
+}
+
+// idleShare finds a share without effect: of several enforced rules of a resource, only the tightest
+// has a queue.
+func (l *linter) idleShare(i int) {
+	r := l.set.Isolation[i]
+	if r.Share.By == "" || r.Mode != spec.Enforce {
+		return
+	}
+	for _, j := range l.list("isolation").about(r.Resource) {
+		other := l.set.Isolation[j]
+		tighter := cmp.Or(cmp.Compare(other.Threshold, r.Threshold), cmp.Compare(other.MaxQueue, r.MaxQueue), cmp.Compare(other.MaxWait, r.MaxWait), cmp.Compare(j, i)) < 0
+		if tighter && !stricterIsolation(other, r) && other.Mode == spec.Enforce && !other.Shared() {
+			l.add("PN027", Warning, "isolation", i, "share", "nobody has a share: %s is tighter, and only the share of the tightest rule has an effect; move it there", l.at("isolation", j))
+			return
 		}
 	}
 }

@@ -45,7 +45,7 @@ var layers = []layer{
 	{"internal/family", "cluster core internal/engine internal/meter internal/sharing core/pattern core/spec node stat"}, // which rules apply, and their state
 
 	{"flow", "cluster internal/meter internal/shared internal/sharing internal/shown core internal/engine internal/family internal/sampler core/spec node stat"},
-	{"isolation", "cluster internal/meter internal/shared internal/sharing core internal/engine internal/family core/spec node stat"},
+	{"isolation", "cluster internal/meter internal/shared internal/sharing internal/shown core internal/engine internal/family core/argument core/pattern core/spec node stat"},
 	{"adaptive", "internal/meter internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
 	{"breaker", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
 	{"outlier", "internal/shared internal/shown core internal/engine internal/family core/spec node stat breaker"},

@@ -122,7 +122,7 @@ var statRows = []row{
 	},
 	{
 		invariant:   "A waiter that has left the queue is granted nothing.",
-		declaration: "internal/meter.Waiter.LeaveAt",
+		declaration: "internal/meter.Waiter.leaveAt",
 		old:         `g.expire(w)`,
 		new:         `w.wake = nil`,
 		test:        "go test -run ^TestLeavingTheLine$ ./internal/meter",

@@ -21,12 +21,15 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/internal/proof/figure"
+	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/rules"
 )
 
 // unsaid lists the reasons for which the loader refuses rules that the schema accepts: the length
 // of a duration, the relation of two numbers, or the text of an expression.
 var unsaid = []string{
+	`weightBy: has no meaning without weights`,
+	`perShareQueue: is \d+: use a whole number from 0 to maxQueue`,
 	`: use a duration (from|up to) `,
 	`buckets don't divide an interval`,
 	`too small: it would be read as 0`,
@@ -100,6 +103,14 @@ func valuesFor(t *testing.T, typ reflect.Type) (values []any, enum bool) {
 		values = []any{0, 0.5, 0.25, 1, 1.5, 2, -1, "512MiB", "1GiB", "0B", "1GB", "-1B", "1 B", "9999999999GiB", "2000000TiB", true}
 	case *argument.Value:
 		values = []any{"a", 1, 1.5, true, "", strings.Repeat("x", 64), strings.Repeat("x", 65)}
+	case *isolation.Share:
+		with := func(key string, v any) map[string]any { return map[string]any{"by": "param tenant", key: v} }
+		values = []any{
+			with("by", "origin"), with("by", "x"), with("by", "param "), with("by", ""), with("by", 1), with("weights", map[string]any{}), with("weights", map[string]any{"a": 1, "b": 1000}),
+			with("weights", map[string]any{"a": 0}), with("weights", map[string]any{"a": 1001}), with("weights", map[string]any{"a": 1.5}), with("weights", map[string]any{"": 1}),
+			with("weights", []any{1}), with("perShareQueue", 1), with("perShareQueue", 1_000_000), with("perShareQueue", 1_000_001), with("perShareQueue", -1), with("maxShares", 10_000), with("maxShares", 10_001), with("unknown", 1),
+			with("weightBy", "origin"), with("weightBy", ""), map[string]any{"by": "origin", "weightBy": "param plan", "weights": map[string]any{"a": 1}}, map[string]any{"maxShares": 1},
+		}
 	case interface{ SetBool(bool) }, *bool:
 		values = []any{true, false, "true", 1, 0}
 	case encoding.TextUnmarshaler:

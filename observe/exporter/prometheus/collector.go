@@ -19,6 +19,7 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/observe/exporter/internal/series"
 	"github.com/penstock-go/penstock/rules"
 )
@@ -51,6 +52,7 @@ type Collector struct {
 	breakerState, breakerTransitions    *prometheus.Desc
 	reloads, lastReload                 *prometheus.Desc
 	values, valueOverflows              *prometheus.Desc
+	shareCount, shareHeld, shareQueued  *prometheus.Desc
 	members, leased, away               *prometheus.Desc
 	requests, waited, withoutStore      *prometheus.Desc
 	cpu, load, memory                   *prometheus.Desc
@@ -84,6 +86,9 @@ func NewCollector(guard *api.Guard, config Config) *Collector {
 	c.shadowRefusals = desc("rule_shadow_refusals_total", "Calls that a rule in shadow mode would have refused.", "rule", "type")
 	c.threshold = desc("rule_threshold", "Threshold of a flow, isolation or hotspot rule.", "resource", "rule", "type")
 	c.values = desc("hotspot_values", "Values that a hotspot rule currently tracks.", "rule")
+	c.shareCount = desc("shares", "Tenants among whom an isolation rule shares its permits.", "rule")
+	c.shareHeld = desc("share_held_units", "Units that a tenant holds; 20 tenants, and the others as one.", "rule", "share")
+	c.shareQueued = desc("share_queued_calls", "Calls of a tenant that wait; 20 tenants, and the others as one.", "rule", "share")
 	c.valueOverflows = desc("hotspot_value_overflows_total", "Calls whose value found no place and shared a limit with others.", "rule")
 	c.members = desc("cluster_members", "Members that divide a shared limit while the store is unreachable.", "rule", "type")
 	c.leased = desc("cluster_leased", "Units of a shared limit that this process has leased.", "rule", "type")
@@ -203,11 +208,34 @@ func (c *Collector) rules(m metrics) {
 			}
 		case core.SharedStats:
 			shared(rule, kind, d)
+		case isolation.Stats:
+			c.shares(m, rule, d)
 		}
 	}
 	for _, t := range c.reader.Thresholds() {
 		m.gauge(c.threshold, t.Value, t.Resource, t.Rule, t.Type)
 	}
+}
+
+// maxShares is the number of tenants with metrics of their own.
+const maxShares = 20
+
+// shares collects the largest shares of a rule, and the sum of the others as one.
+func (c *Collector) shares(m metrics, rule string, f isolation.Stats) {
+	top, rest := f.Largest(maxShares)
+	rest.Share = "(others)"
+	one := make(map[string]isolation.ShareStats) // a tenant may have a share of several resources
+	for _, x := range append(top, rest) {
+		x.Share = series.Label(x.Share)
+		sum := one[x.Share]
+		sum.Held, sum.Queued = sum.Held+x.Held, sum.Queued+x.Queued
+		one[x.Share] = sum
+	}
+	for share, x := range one {
+		m.gauge(c.shareHeld, float64(x.Held), rule, share)
+		m.gauge(c.shareQueued, float64(x.Queued), rule, share)
+	}
+	m.gauge(c.shareCount, float64(f.Shares), rule)
 }
 
 // grown is a counter that never decreases, over a sum that may: a rule's counts for a resource are

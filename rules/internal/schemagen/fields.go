@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/pattern"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/isolation"
 )
 
 // field describes a field of a rule.
@@ -48,6 +50,14 @@ func (g *generator) field(t reflect.Type, field reflect.StructField, path string
 			described = append(described, member{"uniqueItems", true})
 		}
 		return append(described, lengths(path, key, "minItems", "maxItems")...), nil
+	case *map[string]int:
+		s, ok := spans[within]
+		if !ok {
+			return nil, fmt.Errorf("has no range: add one to spans")
+		}
+		return append(described, member{"type", "object"}, member{"maxProperties", isolation.MaxWeights},
+			member{"propertyNames", object{{"minLength", 1}, {"maxLength", pattern.MaxName}}},
+			member{"additionalProperties", append(object{{"type", "integer"}}, object{{"minimum", s.least}, {"maximum", s.most}}...)}), nil
 	case *int, *float64:
 		kind := "number"
 		if _, whole := x.(*int); whole {

@@ -48,6 +48,10 @@ var spans = map[string]span{
 	"isolation.maxReserve": {0, flow.MaxCost},
 	"isolation.maxQueue":   {0, isolation.MaxMaxQueue},
 
+	"isolation.share.weights":       {1, isolation.MaxWeight},
+	"isolation.share.perShareQueue": {0, isolation.MaxMaxQueue},
+	"isolation.share.maxShares":     {0, isolation.MaxMaxShares},
+
 	"adaptive.floor":   {0, adaptive.MaxCeiling},
 	"adaptive.ceiling": {0, adaptive.MaxCeiling},
 	"adaptive.start":   {0, adaptive.MaxCeiling},
@@ -84,7 +88,10 @@ var (
 )
 
 // patterns are expressions that the values of fields match.
-var patterns = map[string]string{"flow.unit": aUnit, "hotspot.unit": aUnit, "isolation.unit": aUnit}
+var patterns = map[string]string{
+	"isolation.share.by": `^(origin|param \S(.*\S)?)$`, "isolation.share.weightBy": `^(origin|param \S(.*\S)?|)$`,
+	"flow.unit": aUnit, "hotspot.unit": aUnit, "isolation.unit": aUnit,
+}
 
 const aUnit = `^[A-Za-z0-9._-]*$`
 
@@ -241,5 +248,6 @@ var partners = map[string][][2][]string{
 		{{"maxWait"}, {"maxQueue"}},
 		{{"estimate"}, {"unit"}},
 		{{"maxReserve"}, {"unit"}},
+		{{"share"}, {"maxQueue"}},
 	},
 }

@@ -1,0 +1,191 @@
+package isolation_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/proof/trial"
+	"github.com/penstock-go/penstock/isolation"
+)
+
+func by(tenant any) engine.Option { return engine.Param("tenant", tenant) }
+
+func sharing(s isolation.Share) isolation.Rule {
+	r := queued(1, 5, time.Second)
+	r.Share = s
+	return r
+}
+
+var byTenant = isolation.Share{By: "param tenant"}
+
+// Calls of tenants take turns, although one tenant came first with all of its calls.
+func TestSharesTakeTurns(t *testing.T) {
+	g := newGuard(t, sharing(byTenant))
+	e := g.enter(by("a"))
+	var all []*call
+	for _, name := range []string{"a1", "a2", "a3", "b1", "b2"} {
+		all = append(all, g.waits(name, by(name[:1])))
+	}
+	g.clock.Advance(ms)
+	e.Exit()
+	byName := func(name string) *call { return all[map[string]int{"a1": 0, "a2": 1, "a3": 2, "b1": 3, "b2": 4}[name]] }
+	for n := range all {
+		require.Eventually(t, func() bool { return len(g.order()) > n }, time.Minute, time.Microsecond)
+		byName(g.order()[n]).exit()
+	}
+	assert.Equal(t, "b1", g.order()[0])
+	assert.Equal(t, "a3", g.order()[4])
+}
+
+// A full queue displaces the newest call of the tenant with the most waiting, whose refusal says so.
+func TestDisplaced(t *testing.T) {
+	r := sharing(byTenant)
+	r.MaxQueue = 2
+	g := newGuard(t, r)
+	e := g.enter(by("a"))
+	first, second := g.waits("first", by("a")), g.waits("second", by("a"))
+	g.refused(by("a"))
+	other := g.waits("other", by("b"))
+	<-second.done
+	require.ErrorIs(t, second.err, core.ErrBlocked)
+	assert.EqualError(t, second.err, `penstock: isolation rule "permits" blocked "orders": the queue was full and its tenant had the most calls waiting`)
+	block, ok := errors.AsType[*core.BlockError](second.err)
+	assert.True(t, ok && block.Rule == "permits")
+	stats, ok := g.figures("permits").Details.(isolation.Stats)
+	require.True(t, ok)
+	assert.Equal(t, []string{
+		"share a: holds 1 of 0.5, 1 queued, 1 served, 1 refused, 1 displaced",
+		"share b: holds 0 of 0.5, 1 queued, 0 served",
+	}, stats.Lines(start))
+	text, err := json.Marshal(stats)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `{"shares":2,"top":[{"resource":"orders","share":"a","weight":1,"part":0.5,"held":1,"queued":1,"served":1,"refused":1,"displaced":1,"expired":0}`)
+	g.clock.Advance(ms)
+	e.Exit()
+	other.exit()
+	first.exit()
+	assert.Zero(t, g.queued())
+}
+
+// Explain names the place in the share, and what the share holds.
+func TestExplainShares(t *testing.T) {
+	g := newGuard(t, sharing(isolation.Share{By: "param tenant", WeightBy: "param plan", Weights: map[string]int{"7": 4}, PerShareQueue: 2}))
+	explain := func(opts ...engine.Option) core.ExplainedRule {
+		x, err := g.Explain(t.Context(), "orders", opts)
+		require.NoError(t, err)
+		return x.Rules[0]
+	}
+	assert.Equal(t, core.Passes, explain(by("a")).Outcome)
+	e := g.enter(by("a"), engine.Param("plan", 7))
+	c := g.waits("c", by("a"), engine.Param("plan", 7))
+	x := explain(by("a"), engine.Param("plan", 7))
+	assert.Equal(t, core.Waits, x.Outcome)
+	assert.Equal(t, "2nd of 2 in its share", x.Why)
+	assert.Equal(t, core.Measure{Of: "units of its share", For: "a", Measured: 1, Limit: 1}, x.Measures[len(x.Measures)-1])
+	x = explain(by("b"))
+	assert.Equal(t, "1st of 1 in its share", x.Why)
+	assert.Equal(t, core.Measure{Of: "units of its share", For: "b", Measured: 0, Limit: 0.2}, x.Measures[len(x.Measures)-1])
+	d := g.waits("d", by("a"), engine.Param("plan", 7))
+	assert.Equal(t, core.Refused, explain(by("a")).Outcome)
+	e.Exit()
+	c.exit()
+	d.exit()
+}
+
+// Rules that begin to share, share otherwise or no longer share keep the calls that hold permits or
+// wait, and the limit.
+func TestSharesThroughReloads(t *testing.T) {
+	g := newGuard(t, queued(2, 9, time.Second))
+	before := g.enter(by("a"))
+	var all []*call
+	var open []engine.Entry
+	open = append(open, g.enter(by("b")))
+	for i, r := range []isolation.Rule{sharing(byTenant), sharing(isolation.Share{By: "origin"}), queued(2, 9, time.Second), sharing(byTenant)} {
+		all = append(all, g.waits(fmt.Sprint(i), by(i)))
+		r.Threshold, r.MaxQueue, r.Share.PerShareQueue = 2, 9, 0
+		g.load(r)
+	}
+	all = append(all, g.waits("last", by("a")))
+	assert.EqualValues(t, len(all), g.queued())
+	before.Exit()
+	open[0].Exit()
+	for _, c := range all {
+		c.exit()
+	}
+	g.load()
+	g.enter().Exit()
+	assert.Zero(t, g.queued())
+}
+
+// A call that runs at once, or is refused, allocates nothing.
+func TestSharesAllocateNothing(t *testing.T) {
+	g := newGuard(t, sharing(isolation.Share{By: "param tenant", WeightBy: "origin", Weights: map[string]int{"gold": 4}}))
+	opts := []engine.Option{by("a")}
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		e, err := g.Enter(t.Context(), "orders", opts)
+		if err != nil {
+			t.Error(err)
+		}
+		e.Exit()
+	}))
+}
+
+// In shadow mode calls that would wait stay in their tenant's queue, and refusals are counted.
+func TestSharesInShadowMode(t *testing.T) {
+	r := sharing(byTenant)
+	r.Mode, r.MaxQueue = spec.Shadow, 1
+	g := newGuard(t, r)
+	open := []engine.Entry{g.enter(by("a")), g.enter(by("a")), g.enter(by("a"))}
+	assert.EqualValues(t, 1, g.figures("permits").ShadowBlocked)
+	for _, e := range open {
+		e.Exit()
+	}
+	g.enter(by("b")).Exit()
+	assert.EqualValues(t, 1, g.figures("permits").ShadowBlocked)
+}
+
+// The units are given back even if the clock panics, or ends the goroutine, as the call exits.
+func TestSharesWhenTheClockPanics(t *testing.T) {
+	clock := &badClock{}
+	g, err := engine.NewEngine(engine.Config{Clock: clock, Chain: trial.Chain(), Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	require.NoError(t, g.Update(func(b *engine.SnapshotBuilder) error {
+		return isolation.Compile(b, []isolation.Rule{sharing(byTenant)})
+	}))
+	for _, bad := range []func(){nil, func() { panic("bad clock") }, runtime.Goexit, nil} {
+		e, err := g.Enter(t.Context(), "orders", []engine.Option{by("a")})
+		require.NoError(t, err)
+		clock.bad = bad
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			e.Exit()
+		}()
+		<-over
+		clock.bad = nil
+	}
+}
+
+// badClock panics, or ends the goroutine.
+type badClock struct{ bad func() }
+
+func (c *badClock) Now() int64 {
+	if c.bad != nil {
+		c.bad()
+	}
+	return start.UnixNano()
+}
+
+func (c *badClock) Sleep(context.Context, time.Duration) error { return nil }
