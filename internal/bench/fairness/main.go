@@ -1,0 +1,122 @@
+// Command fairness plays tenants that ask for more than there is, with a queue that is first come,
+// first served and with fair shares. It runs on a virtual clock with a fixed seed, so every run
+// prints the same table.
+//
+//	go run ./fairness          print
+//	go run ./fairness -write   keep the table in docs/fairness.md
+//
+// Run these in the folder internal/bench with GOWORK=off.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/penstock-go/penstock/internal/bench/report"
+	"github.com/penstock-go/penstock/internal/proof/source"
+	"github.com/penstock-go/penstock/internal/proof/tables"
+)
+
+const page = "docs/fairness.md"
+
+func main() {
+	write := flag.Bool("write", false, "keep the table in "+page)
+	flag.Parse()
+	text := table()
+	fmt.Print(text)
+	if !*write {
+		return
+	}
+	root, err := source.Root()
+	if err == nil {
+		err = tables.Keep(filepath.Join(root, filepath.FromSlash(page)), "fairness", framed(text))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "fairness:", err)
+		os.Exit(1)
+	}
+}
+
+func framed(text string) string { return "\n```text\n" + text + "```\n\n" }
+
+func table() string {
+	t := report.NewTable("", "in order", "shares")
+	both := func(s scenario, rows func(o *outcome) [][2]string) {
+		unfair, fair := rows(play(s, false)), rows(play(s, true))
+		for i := range fair {
+			t.Row("", fair[i][0], unfair[i][1], fair[i][1])
+		}
+	}
+	both(overload(), func(o *outcome) [][2]string {
+		got := o.tenants
+		rows := [][2]string{{"Jain's index of got / max-min", fmt.Sprintf("%.4f", o.jain())}}
+		for i, name := range []string{"small", "medium", "large"} {
+			rows = append(rows,
+				[2]string{name + ": refused", fmt.Sprintf("%.0f %%", 100*got[i].refused())},
+				[2]string{name + ": permits", fmt.Sprintf("%.1f", got[i].permits(o.length))},
+				[2]string{name + ": wait, mean", millis(got[i].wait())},
+				[2]string{name + ": wait, p99", millis(got[i].p99())})
+		}
+		return append(rows, [2]string{"inversions", fmt.Sprint(o.inversions)})
+	})
+	both(longCalls(), func(o *outcome) [][2]string {
+		return [][2]string{{"one of 40 has calls 10 times as long, limit 8: its permits (fair 0.20)", fmt.Sprintf("%.2f", o.tenants[0].permits(o.length))}}
+	})
+	both(largeCalls(), func(o *outcome) [][2]string {
+		return [][2]string{{"calls of 1 and of 10 units, limit 20: units of each (fair 10, 10)", fmt.Sprintf("%.1f, %.1f", o.tenants[0].permits(o.length), o.tenants[1].permits(o.length))}}
+	})
+	both(weighted(), func(o *outcome) [][2]string {
+		return [][2]string{{"weight 16 among eight of 1, limit 8: its permits (fair 5.33)", fmt.Sprintf("%.2f", o.tenants[0].permits(o.length))}}
+	})
+	return t.String()
+}
+
+func millis(d time.Duration) string { return fmt.Sprintf("%.1f ms", d.Seconds()*1000) }
+
+// overload asks for three times the capacity: 100 permits, calls of 100 ms, tenants that ask in the
+// proportion 1 to 10 to 100.
+func overload() scenario {
+	s := scenario{limit: 100, queue: 500, length: 60 * time.Second}
+	for _, part := range []float64{1, 10, 100} {
+		s.tenants = append(s.tenants, tenant{rate: 3000 * part / 111, mean: 100 * time.Millisecond, weight: 1, units: 1})
+	}
+	return s
+}
+
+// longCalls has 40 tenants that all have calls waiting. The calls of the first are ten times as long.
+func longCalls() scenario {
+	s := scenario{limit: 8, queue: 1000, length: 200 * time.Second}
+	for i := range 40 {
+		x := tenant{waiting: 20, mean: 10 * time.Millisecond, weight: 1, units: 1}
+		if i == 0 {
+			x.mean *= 10
+		}
+		s.tenants = append(s.tenants, x)
+	}
+	return s
+}
+
+// largeCalls has two tenants. The calls of the second take ten times the units.
+func largeCalls() scenario {
+	s := scenario{limit: 20, queue: 100, length: 60 * time.Second}
+	for _, n := range []int64{1, 10} {
+		s.tenants = append(s.tenants, tenant{waiting: 20, mean: 10 * time.Millisecond, weight: 1, units: n})
+	}
+	return s
+}
+
+// weighted has nine tenants that all have calls waiting. The first weighs 16.
+func weighted() scenario {
+	s := scenario{limit: 8, queue: 1000, length: 60 * time.Second}
+	for i := range 9 {
+		x := tenant{waiting: 20, mean: 10 * time.Millisecond, weight: 1, units: 1}
+		if i == 0 {
+			x.weight = 16
+		}
+		s.tenants = append(s.tenants, x)
+	}
+	return s
+}
