@@ -38,7 +38,7 @@ func holding() rules.Set {
 			Resource: "*", Exclude: others, Param: "user", Threshold: 0, Exceptions: []hotspot.Exception{{Value: argument.Of("ann"), Threshold: 1e9}},
 		}},
 		Flow:      []flow.Rule{{Resource: "*", Exclude: others, Threshold: 1e9}},
-		Isolation: []isolation.Rule{{Resource: "*", Exclude: others, Threshold: 1e9}},
+		Isolation: []isolation.Rule{{Resource: "*", Exclude: others, Threshold: 1e9, MaxQueue: 1, MaxWait: 1, Share: isolation.Share{By: "origin", Weights: map[string]int{"app": 2}}}},
 		Adaptive:  []adaptive.Rule{{Resource: "*", Exclude: others}},
 		Breaker:   []breaker.Rule{{Resource: "*", Exclude: []string{"orders", "health"}, MinCalls: 1}},
 		Cluster:   []rules.Cluster{{Namespace: "shop"}},
