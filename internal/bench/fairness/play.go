@@ -27,7 +27,7 @@ type tenant struct {
 	units   int64
 }
 
-// outcome is what the tenants got, without the first tenth of the time.
+// outcome holds the figures of each tenant, without the first tenth of the time.
 type outcome struct {
 	scenario
 	tenants    []share
