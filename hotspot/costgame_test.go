@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -98,6 +99,10 @@ func (g *costGame) decided(c *costly, n int64, more bool, err error) (ok bool) {
 	now := g.clock.Now()
 	if g.rule.Mode == spec.Shadow {
 		require.NoError(g.t, err)
+		lossy := slices.ContainsFunc(of, func(h *ofValue) bool { return h.lossy })
+		for _, h := range of {
+			h.lossy = h.lossy || lossy // nobody sees whether the other value has refused
+		}
 	} else if err != nil {
 		g.refused(of, n, more, err)
 		return false

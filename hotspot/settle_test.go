@@ -318,6 +318,28 @@ func TestHugeCostsOfValues(t *testing.T) {
 	}
 }
 
+// A call is charged at the rate of its latest grant while the limit is 0. known bug 277
+func TestDebtOfAValueAtTheLatestRate(t *testing.T) {
+	rule := unitRule("throttle")
+	g := newGuard(t, rule)
+	g.clock.SetSleep(clocks.SleepAdvance)
+	e, err := g.enter(user("ann"))
+	require.NoError(t, err)
+	for _, rule.Threshold = range []float64{100, 10} {
+		g.load(rule)
+		require.NoError(t, e.More(t.Context(), "tokens", 1))
+	}
+	rule.Threshold = 0
+	g.load(rule)
+	e.Settle("tokens", 12)
+	e.Exit()
+	rule.Threshold = 10
+	g.load(rule)
+	before := g.clock.Now()
+	g.costly("ann", 1).Exit()
+	assert.Equal(t, 1100*ms, time.Duration(g.clock.Now()-before))
+}
+
 // A resource whose throttle still delays large calls isn't dropped when names run out: the next large
 // call of the value is refused, as the first one hasn't been paid for.
 // known bug 269

@@ -252,6 +252,9 @@ func (e Entry) join(m *Invocation) error {
 			all.add(len(inv.held) - 1)
 		case r.joins(before):
 			before.Units += r.Units
+			if r.kind == byHolder {
+				before.Undo = r.Undo // such as the rate of the latest grant
+			}
 		default:
 			earlier := *before
 			*before = *r
