@@ -56,6 +56,9 @@ func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	}
 	var longest engine.Verdict
 	for _, c := range rs.takers {
+		if w := c.costs; w != nil && w.takeCost(inv) {
+			continue
+		}
 		n := c.counts(inv, rs)
 		if n == nil {
 			continue

@@ -22,6 +22,7 @@ type controller struct {
 	record  *engine.Record
 	meter   meter.Meter
 	window  *window // the enforcer if it counts in windows of nodes, otherwise nil
+	costs   *window // the same if it counts a unit of all calls in one, otherwise nil
 	kept    kept
 }
 

@@ -81,6 +81,7 @@ type call struct {
 	joint    bool // the second of nodes is the resource's, and includes the counts of the call node
 
 	asksMore  bool // for a running call; see [Entry.More]
+	uncosted  bool // see NamesNoCost
 	longLived bool // these are here because they make no call larger
 	neutral   bool
 

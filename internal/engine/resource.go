@@ -41,10 +41,11 @@ type binding struct {
 	rules       [kinds]Checker  // of the families
 	checkers    []Checker       // checkers of the chain that decide on calls here, in order
 	recheckers  []Rechecker     // checkers that are asked again after a wait
-	shadows     []ShadowChecker // checkers with rules in shadow mode; the last may be uncosted
+	shadows     []ShadowChecker // checkers with rules in shadow mode
 	sharers     []sharer        // the last of the checkers: may have to fetch units
 	costers     []Coster        // checkers that have rules with a unit
 	costSharers []Sharer        // those of their rules that have shared limits
+	uncosted    *uncosted       // nil if there are no costers
 	direct      bool            // each can take without being asked: see Invocation.direct
 	asksFirst   bool            // as there are several, they are asked for a while after a rejection
 }
@@ -107,9 +108,7 @@ func (c *Chain) bind(b *binding) *binding {
 		b.direct = b.direct && len(b.checkers) == 1 && ok && direct.Direct()
 	}
 	b.asksFirst = b.direct && len(b.checkers) > 1
-	if len(b.costers) > 0 {
-		b.shadows = append(b.shadows, newUncosted(b.costers))
-	}
+	b.uncosted = newUncosted(b.costers)
 	return b
 }
 

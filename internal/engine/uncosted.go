@@ -6,11 +6,14 @@ import "slices"
 // while they run. So a place in the program that forgot its cost is found: its calls pass rules with
 // the unit, or take their estimate.
 //
-// It learns of a call where rules in shadow mode decide, since no step is added for resources whose
-// rules have no unit.
+// It learns of a call from a rule that finds no cost, and counts the call when it ends.
 type uncosted struct{ units []string }
 
+// newUncosted returns nil if no rule has a unit.
 func newUncosted(costers []Coster) *uncosted {
+	if len(costers) == 0 {
+		return nil
+	}
 	var units []string
 	for _, c := range costers {
 		units = append(units, c.Units()...)
@@ -19,16 +22,11 @@ func newUncosted(costers []Coster) *uncosted {
 	return &uncosted{slices.Compact(units)}
 }
 
-// Modes returns false and true.
-func (*uncosted) Modes() (hold, shadow bool) { return false, true }
-
-// Shadow makes a call without one of the costs be counted when it ends.
-func (u *uncosted) Shadow(inv *Invocation) {
-	for _, unit := range u.units {
-		if inv.CostOf(unit) == 0 {
-			inv.OnComplete(u, 0)
-			return
-		}
+// NamesNoCost makes the call be counted, once, as one that names no cost in a unit of a rule.
+func (inv *Invocation) NamesNoCost() {
+	if u := inv.bound.uncosted; u != nil && !inv.uncosted {
+		inv.uncosted = true
+		inv.OnComplete(u, 0)
 	}
 }
 

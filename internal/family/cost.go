@@ -31,6 +31,7 @@ func Amount(inv *engine.Invocation, unit string, estimate, maxReserve float64) i
 		return n
 	}
 	if n == 0 {
+		inv.NamesNoCost()
 		n = int64(estimate)
 	}
 	if maxReserve > 0 {
