@@ -30,7 +30,7 @@ func (t *table) newController(r Rule, record *engine.Record, resource *engine.Re
 	} else {
 		c.limit = newLimit(t.nextID(), r)
 	}
-	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindAdaptive, Resource: resource.Name(), Rule: r.ID}, c, record, before)
+	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindAdaptive, Resource: resource.Name(), Rule: r.ID, Status: r.Refusal.Status, Body: r.Refusal.Body}, c, record, before)
 	c.owner, c.shadowOwner = c.limit.owners(!r.Info().Named() && resource.Name() == node.OverflowName)
 	return c
 }

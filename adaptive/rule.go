@@ -43,6 +43,9 @@ type Rule struct {
 	// to a minute; 0 means 500 ms. If calls are few, or their durations vary much, it observes
 	// longer by itself.
 	Window time.Duration `yaml:"window,omitempty"`
+	// Refusal is the response that adapters give to refused calls. The zero value means that of the
+	// family.
+	Refusal spec.Response `yaml:"refusal,omitempty"`
 	// Mode determines whether the limit is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }

@@ -333,6 +333,11 @@ func (f reading[R]) check(t *testing.T) {
 	g := newGuard(t, api.Config{Host: busy{}, ColdFactor: 7, Clock: clock, Cluster: cluster.Config{Store: cluster.NewMemory(clock)}})
 	refused := 0
 	f = f.aboutResources()
+	if _, has := reflect.TypeFor[R]().FieldByName("Refusal"); has {
+		f.fields["refusal"] = field[R]{say: func(r *R) {
+			reflect.ValueOf(r).Elem().FieldByName("Refusal").Set(reflect.ValueOf(api.Response{Status: 503, Body: "later"}))
+		}}
+	}
 	for _, kind := range f.kinds(t) {
 		if f.least(&kind); kind.Info().Wild() {
 			setResource(&kind, kind.Info().Resource+"/*")

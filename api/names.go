@@ -23,6 +23,8 @@ type (
 	Mode = spec.Mode
 	// Match determines how a rule's Resource names resources.
 	Match = spec.Match
+	// Response is the response of adapters to calls that a rule refuses.
+	Response = spec.Response
 	// RuleSet holds the rules of every family, for [LoadRules].
 	RuleSet = rules.Set
 	// Reload is one outcome of watching a source of rules.

@@ -37,6 +37,9 @@ type Rule struct {
 	// AllowAnonymous admits callers without an origin under an allow list, which refuses them
 	// otherwise. A deny list can't name them and always admits them.
 	AllowAnonymous bool `yaml:"allowAnonymous,omitempty"`
+	// Refusal is the response that adapters give to refused calls. The zero value means that of the
+	// family.
+	Refusal spec.Response `yaml:"refusal,omitempty"`
 	// Mode determines whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
@@ -82,7 +85,7 @@ func (r Rule) Normalized() (Rule, error) {
 
 // Info returns the rule's data for the rule table.
 func (r Rule) Info() spec.Info {
-	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
+	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode, Refusal: r.Refusal}
 }
 
 // Like identifies a rule by the fields that make it that rule, so that a rule with an edited list

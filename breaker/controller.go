@@ -31,7 +31,7 @@ func newController(e *engine.Engine, ls *listeners, r Rule, record *engine.Recor
 	} else {
 		c.machine, c.journal = newMachine(t), new(journal)
 	}
-	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindBreaker, Resource: resource, Rule: r.ID}, c, record, before)
+	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindBreaker, Resource: resource, Rule: r.ID, Status: r.Refusal.Status, Body: r.Refusal.Body}, c, record, before)
 	return c, t
 }
 

@@ -64,6 +64,9 @@ type Rule struct {
 	// Ramp makes the breaker close in steps: 1 %, then 10 %, then 50 % of the calls pass, each for
 	// this long. 1 ms to 24 h; 0 means that it closes immediately.
 	Ramp time.Duration `yaml:"ramp,omitempty"`
+	// Refusal is the response that adapters give to refused calls. The zero value means that of the
+	// family.
+	Refusal spec.Response `yaml:"refusal,omitempty"`
 	// Mode determines whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }

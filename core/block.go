@@ -63,9 +63,10 @@ type BlockError struct {
 	Origin   string         // for a flow rule, its origin as declared; otherwise ""
 	Value    argument.Value // for a hotspot rule, the rejected value; otherwise none
 
-	// Status is the HTTP status chosen by a custom slot (see RefuseWith of slots.Call), or 0 for
-	// none.
+	// Status is the HTTP status chosen by the rule, or by a custom slot (see RefuseWith of
+	// slots.Call); 0 for none. Body is the body that the rule chose; empty for none.
 	Status int
+	Body   string
 
 	rule Refuser // nil if there are no more details
 }

@@ -56,7 +56,7 @@ func newController(t *table, at *engine.Binding, r Rule, record *engine.Record, 
 			c.warm.inherit(old.warm)
 		}
 	}
-	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindFlow, Resource: resource.Name(), Rule: r.ID, Origin: r.Origin}, c, record, before)
+	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindFlow, Resource: resource.Name(), Rule: r.ID, Origin: r.Origin, Status: r.Refusal.Status, Body: r.Refusal.Body}, c, record, before)
 	c.enforcer = c.newEnforcer()
 	switch {
 	case r.leases():

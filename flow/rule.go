@@ -107,6 +107,9 @@ type Rule struct {
 	// Cluster makes several processes share the limit, and determines how. The zero value keeps it
 	// local to this process. Needs an ID, relation Direct, and behavior Reject or Throttle.
 	Cluster cluster.Rule `yaml:"cluster,omitempty"`
+	// Refusal is the response that adapters give to refused calls. The zero value means that of the
+	// family.
+	Refusal spec.Response `yaml:"refusal,omitempty"`
 	// Mode determines whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }

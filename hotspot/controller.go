@@ -53,7 +53,7 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 	if old != nil {
 		before = old.refusal
 	}
-	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindHotspot, Resource: resource.Name(), Rule: r.ID}, nil, record, before)
+	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindHotspot, Resource: resource.Name(), Rule: r.ID, Status: r.Refusal.Status, Body: r.Refusal.Body}, nil, record, before)
 	if goesOn {
 		c.values = old.values // units used and in flight still count, under the new limits
 		return c, func(now int64) {

@@ -99,6 +99,9 @@ type Rule struct {
 	// Cluster makes several processes share the limits of values, and determines how. The zero value
 	// keeps them local to this process. Needs an ID, and behavior Reject or Throttle without Burst.
 	Cluster cluster.Rule `yaml:"cluster,omitempty"`
+	// Refusal is the response that adapters give to refused calls. The zero value means that of the
+	// family.
+	Refusal spec.Response `yaml:"refusal,omitempty"`
 	// Mode determines whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
@@ -310,7 +313,7 @@ func (r Rule) source() string {
 
 // Info returns the rule's data for the rule table.
 func (r Rule) Info() spec.Info {
-	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode}
+	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode, Refusal: r.Refusal}
 }
 
 // quota is a limit in the form that enforcement needs.

@@ -33,6 +33,7 @@
 //	    maxWait: 500ms            # the default
 //	  - resource: POST /mails
 //	    threshold: 5
+//	    refusal: {status: 503}    # what adapters respond with to refused requests, see api.Response
 //	    behavior: tokenBucket
 //	    burst: 20                 # units at once beyond the one that is due
 //	  - resource: POST /chat

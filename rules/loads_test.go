@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,6 +78,10 @@ var nasty = map[reflect.Type][]any{
 		isolation.Share{}, isolation.Share{By: "origin"}, isolation.Share{By: "param a: b", Weights: map[string]int{"<<": 2, "12": 1, "~": 1000, "a\nb": 3}}, isolation.Share{By: "param \xff"},
 		isolation.Share{By: "param tenant", WeightBy: "param plan", Weights: map[string]int{"gold": 4}, PerShareQueue: 1, MaxShares: 7}, isolation.Share{By: "origin", Weights: map[string]int{}},
 		isolation.Share{MaxShares: 1}, isolation.Share{By: "origin", Weights: map[string]int{"\xff": 1}}, isolation.Share{By: "origin", MaxShares: -1},
+	},
+	reflect.TypeFor[spec.Response](): {
+		spec.Response{}, spec.Response{Status: 400, Body: "{\"a\": 1}"}, spec.Response{Status: 599}, spec.Response{Status: 399}, spec.Response{Status: 600},
+		spec.Response{Body: "a\n\tb: #c"}, spec.Response{Body: strings.Repeat("é", 2048)}, spec.Response{Body: strings.Repeat("x", 4097)}, spec.Response{Body: "\xff"},
 	},
 	reflect.TypeFor[cluster.Rule](): {
 		cluster.Rule{}, cluster.Rule{Scope: cluster.Global}, cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Closed, Timeout: 3 * time.Millisecond},

@@ -100,14 +100,15 @@ func TestEveryFieldCounts(t *testing.T) {
 		Metric: flow.Concurrency, Origin: "other", Relation: flow.Direct, Ref: "other", Behavior: flow.Reject,
 		WarmUpPeriod: time.Minute, ColdFactor: 7, MaxWait: time.Minute, Burst: 7, Window: flow.Ring, Mode: spec.Off,
 		Unit: "tokens", Estimate: 7, MaxReserve: 7, MaxOverdraft: 0.5,
-		MemoryThreshold: 1, LowMemory: flow.Share(0.5), HighMemory: flow.Bytes(7), Cluster: cluster.Rule{Scope: cluster.PerMember},
+		MemoryThreshold: 1, LowMemory: flow.Share(0.5), HighMemory: flow.Bytes(7), Cluster: cluster.Rule{Scope: cluster.PerMember}, Refusal: spec.Response{Status: 503},
 	}, func(r flow.Rule) Set { return Set{Flow: []flow.Rule{r}} })
 	everyFieldCounts(t, authority.Rule{ID: "a", Resource: "a", Origins: []string{"a b"}}, authority.Rule{
 		ID: "other", Resource: "other", Match: spec.MatchRegex, Exclude: []string{"x"}, List: authority.Deny, Origins: []string{"a", "b"}, AllowAnonymous: true, Mode: spec.Off,
+		Refusal: spec.Response{Body: "x"},
 	}, func(r authority.Rule) Set { return Set{Authority: []authority.Rule{r}} })
 	everyFieldCounts(t, system.Rule{ID: "a", Metric: system.QPS, Threshold: 1, Interval: time.Second, Buckets: 2}, system.Rule{
 		ID: "other", Metric: system.CPU, Threshold: 7, MaxRT: 1, Interval: time.Minute, Buckets: 6, Strict: true,
-		Strategy: system.Gate, Mode: spec.Off,
+		Strategy: system.Gate, Mode: spec.Off, Refusal: spec.Response{Status: 599, Body: "x"},
 	}, func(r system.Rule) Set { return Set{System: []system.Rule{r}} })
 }
 

@@ -31,7 +31,7 @@ func (rs *refusals) by(g *gate) *core.BlockError {
 	if last.gate == g {
 		return last.BlockError
 	}
-	next := engine.NewCounted(core.BlockError{Kind: core.KindSystem, Resource: rs.resource, Rule: g.rule.ID}, g, g.record, last.BlockError)
+	next := engine.NewCounted(core.BlockError{Kind: core.KindSystem, Resource: rs.resource, Rule: g.rule.ID, Status: g.rule.Refusal.Status, Body: g.rule.Refusal.Body}, g, g.record, last.BlockError)
 	if rs.made == nil {
 		rs.made = make(map[*engine.Record]refusal)
 	}

@@ -41,6 +41,9 @@ type Rule struct {
 	Strict bool `yaml:"strict,omitempty"`
 	// Strategy decides what happens above a threshold of Load or CPU. The zero value is Steady.
 	Strategy Strategy `yaml:"strategy,omitempty"`
+	// Refusal is the response that adapters give to refused calls. The zero value means that of the
+	// family.
+	Refusal spec.Response `yaml:"refusal,omitempty"`
 	// Mode determines whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
@@ -56,7 +59,7 @@ const (
 // Normalized returns the rule with defaults filled in for every field that it reads. It returns a
 // [spec.FieldError] for the first invalid field.
 func (r Rule) Normalized() (Rule, error) {
-	if err := r.checkEnums(); err != nil {
+	if err := cmp.Or(r.checkEnums(), r.Refusal.Check()); err != nil {
 		return r, err
 	}
 	if r.Metric.windowed() {
@@ -134,7 +137,7 @@ func (r Rule) checkNumbers() error {
 func (r Rule) MayOmit(key string) bool { return key == "threshold" && r.Metric == RT }
 
 // Info returns the rule's data for the rule table. A system rule has no resource.
-func (r Rule) Info() spec.Info { return spec.Info{ID: r.ID, Mode: r.Mode} }
+func (r Rule) Info() spec.Info { return spec.Info{ID: r.ID, Mode: r.Mode, Refusal: r.Refusal} }
 
 func (r Rule) shape() stat.Shape {
 	return stat.Shape{Interval: r.Interval, Buckets: r.Buckets, Strict: r.Strict}

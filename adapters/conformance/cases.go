@@ -29,6 +29,9 @@ const every = ".*"
 
 var once = []flow.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1, Interval: time.Hour}}
 
+var ownResponse = []flow.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1, Interval: time.Hour,
+	Refusal: api.Response{Status: http.StatusServiceUnavailable, Body: `{"busy":true}`}}}
+
 var twice = []flow.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 2, Interval: time.Hour}}
 
 var oneAtOnce = api.RuleSet{Isolation: []isolation.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1, MaxQueue: 1, MaxWait: time.Hour}}}
@@ -277,6 +280,19 @@ var Cases = []Case{
 			case says(resp, err, http.StatusOK) != nil || text != "abc":
 				return fmt.Errorf("%q: %w", text, says(resp, err, http.StatusOK))
 			}
+		}
+		return nil
+	}},
+	{Name: "a rule's own status and body", Set: api.RuleSet{Flow: ownResponse}, Run: func(s *Stage) error {
+		if _, _, err := s.get("/ok"); err != nil {
+			return err
+		}
+		resp, body, err := s.get("/ok")
+		if err := says(resp, err, http.StatusServiceUnavailable); err != nil {
+			return err
+		}
+		if h := resp.Header; body != `{"busy":true}` || h.Get("Content-Type") != "application/json" || h.Get("Retry-After") == "" {
+			return fmt.Errorf("the response is %q with %v", body, h)
 		}
 		return nil
 	}},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core/spec"
 )
 
 // Write responds to an HTTP request with err, the error of a call that did not run: with a status,
@@ -31,8 +32,9 @@ func WriteWith(w http.ResponseWriter, r *http.Request, err error, form Headers) 
 	refused.SetHeaders(header.Set, form)
 	var body []byte
 	if refused.Reason != Gone {
-		body = refused.Problem()
-		header.Set("Content-Type", ProblemType)
+		var contentType string
+		body, contentType = refused.Body()
+		header.Set("Content-Type", contentType)
 		header.Set("Content-Length", strconv.Itoa(len(body)))
 	}
 	w.WriteHeader(refused.HTTPStatus())
@@ -124,6 +126,14 @@ func (s states) setThree(set func(name, value string), limit, left, reset string
 // appendSeconds appends a time in whole seconds, rounded up.
 func appendSeconds(to []byte, d time.Duration) []byte {
 	return strconv.AppendInt(to, int64((d+time.Second-1)/time.Second), 10)
+}
+
+// Body returns the body that reports the refusal and its content type: the rule's, or a [Refusal.Problem].
+func (r Refusal) Body() (body []byte, contentType string) {
+	if r.Reason == Blocked && r.Block.Body != "" {
+		return []byte(r.Block.Body), spec.TypeOfBody(r.Block.Body)
+	}
+	return r.Problem(), ProblemType
 }
 
 // ProblemType is the content type of [Refusal.Problem].

@@ -16,7 +16,8 @@
 //	breaker, system, adaptive,
 //	outlier, custom slot           503                   Unavailable
 //	authority                      403                   PermissionDenied
-//	a slot that chose a status     that status           its gRPC equivalent
+//	a rule or a slot that chose
+//	a status                       that status           its gRPC equivalent
 //	gave up waiting: deadline      503                   DeadlineExceeded
 //	gave up waiting: client gone   499, which only       Canceled
 //	                               logs show
@@ -36,6 +37,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core/spec"
 )
 
 // Refusal describes why a call did not run. The zero value means that no call was refused.
@@ -125,16 +127,19 @@ var classes = map[api.Kind]class{
 var overloaded = class{status: http.StatusServiceUnavailable, code: Unavailable}
 
 func (r Refusal) class() class {
-	if c, ok := classes[r.Kind()]; ok {
-		return c
+	c, ok := classes[r.Kind()]
+	if !ok {
+		c = overloaded
 	}
-	if r.Block != nil && r.Block.Status >= 400 && r.Block.Status <= 599 {
-		return chosen(r.Block.Status)
+	if r.Block != nil && r.Block.Status >= spec.MinStatus && r.Block.Status <= spec.MaxStatus {
+		atOnce := c.atOnce
+		c = chosen(r.Block.Status)
+		c.atOnce = atOnce
 	}
-	return overloaded
+	return c
 }
 
-// chosen returns the class for a status that a custom slot has chosen.
+// chosen returns the class for a status that a rule or a custom slot has chosen.
 func chosen(status int) class {
 	c := class{status: status, code: codes[status]}
 	switch status {

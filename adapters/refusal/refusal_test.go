@@ -164,6 +164,42 @@ func TestStatusOfASlot(t *testing.T) {
 		assert.Equal(t, want.http, w.Code)
 		assert.NotContains(t, w.Body.String(), "suspended")
 	}
-	rule := &api.BlockError{Kind: api.KindAuthority, Status: 418}
-	assert.Equal(t, 403, refusal.Of(rule).HTTPStatus(), "those of rules are what they are")
+}
+
+// A rule chooses the status and the body of its refusals. Retry-After stays where a retry can help.
+func TestResponseOfARule(t *testing.T) {
+	for _, tt := range []struct {
+		response    api.Response
+		status      int
+		code        refusal.Code
+		body        string
+		contentType string
+		after       string
+	}{
+		{api.Response{}, 429, refusal.ResourceExhausted, `{"type":`, refusal.ProblemType, "1"},
+		{api.Response{Status: 503}, 503, refusal.Unavailable, `{"type":`, refusal.ProblemType, "1"},
+		{api.Response{Status: 402, Body: "pay"}, 402, 9, "pay", "text/plain; charset=utf-8", ""},
+		{api.Response{Body: ` {"error": "busy"}`}, 429, refusal.ResourceExhausted, ` {"error": "busy"}`, "application/json", "1"},
+		{api.Response{Body: "[]"}, 429, refusal.ResourceExhausted, "[]", "application/json", "1"},
+	} {
+		g, err := api.New(api.Config{Clock: api.NewManualClock(time.Unix(1_700_000_000, 0))})
+		require.NoError(t, err)
+		require.NoError(t, g.LoadRules(api.RuleSet{Flow: []flow.Rule{{Resource: "orders", Threshold: 1, Interval: 500 * time.Millisecond, Refusal: tt.response}}}))
+		e, err := g.Entry(t.Context(), "orders")
+		require.NoError(t, err)
+		e.Exit()
+		_, err = g.Entry(t.Context(), "orders")
+		w := httptest.NewRecorder()
+		require.True(t, refusal.Write(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody), err))
+		assert.Equal(t, tt.status, w.Code)
+		assert.True(t, strings.HasPrefix(w.Body.String(), tt.body), w.Body)
+		assert.Equal(t, tt.contentType, w.Header().Get("Content-Type"))
+		assert.Equal(t, tt.after, w.Header().Get("Retry-After"))
+		assert.Equal(t, tt.code, refusal.Of(err).GRPC().Code)
+		waited := errors.Join(err, context.DeadlineExceeded)
+		assert.Contains(t, string(refusal.Of(waited).Problem()), `"status":503`)
+		body, _ := refusal.Of(waited).Body()
+		assert.Contains(t, string(body), `"status":503`, "the caller gave up, the rule refused nothing")
+		g.Close()
+	}
 }

@@ -17,7 +17,7 @@ func (i Info) Check() error {
 	if i.Mode > Off {
 		return BadField("mode", "%d is unknown: use api.Enforce, api.Shadow or api.Off", i.Mode)
 	}
-	return nil
+	return i.Refusal.Check()
 }
 
 func (i Info) checkMatch() error {

@@ -9,6 +9,7 @@ type Info struct {
 	Match    Match    // how to read Resource
 	Exclude  []string // names excluded from the matches of Resource
 	Mode     Mode
+	Refusal  Response
 }
 
 // Default reports whether the rule is for resources that have no rule of their own.

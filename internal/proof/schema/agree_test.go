@@ -18,6 +18,7 @@ import (
 
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/internal/proof/figure"
@@ -111,6 +112,14 @@ func valuesFor(t *testing.T, typ reflect.Type) (values []any, enum bool) {
 			with("weights", []any{1}), with("perShareQueue", 1), with("perShareQueue", 1_000_000), with("perShareQueue", 1_000_001), with("perShareQueue", -1), with("maxShares", 10_000), with("maxShares", 10_001), with("unknown", 1),
 			with("weightBy", "origin"), with("weightBy", ""), map[string]any{"by": "origin", "weightBy": "param plan", "weights": map[string]any{"a": 1}}, map[string]any{"maxShares": 1},
 		}
+	case *spec.Response:
+		for _, status := range []any{0, 399, 400, 503, 599, 600, 503.5, "503"} {
+			values = append(values, map[string]any{"status": status})
+		}
+		for _, body := range []any{"", "busy", strings.Repeat("x", 4096), strings.Repeat("x", 4097), 1} {
+			values = append(values, map[string]any{"status": 503, "body": body})
+		}
+		values = append(values, map[string]any{"unknown": 1})
 	case interface{ SetBool(bool) }, *bool:
 		values = []any{true, false, "true", 1, 0}
 	case encoding.TextUnmarshaler:

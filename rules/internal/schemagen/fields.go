@@ -51,7 +51,7 @@ func (g *generator) field(t reflect.Type, field reflect.StructField, path string
 		}
 		return append(described, lengths(path, key, "minItems", "maxItems")...), nil
 	case *map[string]int:
-		s, ok := spans[within]
+		s, ok := rangeOf(within, key)
 		if !ok {
 			return nil, fmt.Errorf("has no range: add one to spans")
 		}
@@ -63,7 +63,7 @@ func (g *generator) field(t reflect.Type, field reflect.StructField, path string
 		if _, whole := x.(*int); whole {
 			kind = "integer"
 		}
-		s, ok := spans[within]
+		s, ok := rangeOf(within, key)
 		if !ok {
 			return nil, fmt.Errorf("has no range: add one to spans")
 		}
@@ -174,4 +174,12 @@ func fieldOf(t reflect.Type, key string) (reflect.StructField, error) {
 		}
 	}
 	return reflect.StructField{}, fmt.Errorf("%v has no field %q, which a table of schemagen names", t, key)
+}
+
+// rangeOf returns the range of a number in one family, or in all families.
+func rangeOf(within, key string) (s span, ok bool) {
+	if s, ok = spans[within]; !ok {
+		s, ok = spans[key]
+	}
+	return s, ok
 }

@@ -21,6 +21,8 @@ type span struct{ least, most float64 }
 
 // spans are the ranges of the fields that are numbers, by the family's key and the field's.
 var spans = map[string]span{
+	"status": {spec.MinStatus, spec.MaxStatus},
+
 	"flow.threshold":       {0, flow.MaxThreshold},
 	"flow.buckets":         {0, stat.MaxBuckets},
 	"flow.coldFactor":      {2, flow.MaxColdFactor},
@@ -79,7 +81,7 @@ var (
 		"resource": 1, "groups.id": 1, "groups.paths": 1, "groups.paths.path": 1, "authority.origins": 1, "authority.origins.": 1, "exclude.": 1, // with a dot at the end: their items
 	}
 	longest = map[string]int{
-		"exclude.": pattern.MaxName, "authority.origins.": pattern.MaxName, "resource": pattern.MaxName,
+		"body": spec.MaxBody, "exclude.": pattern.MaxName, "authority.origins.": pattern.MaxName, "resource": pattern.MaxName,
 		"flow.origin": pattern.MaxName, "flow.ref": pattern.MaxName, "flow.unit": flow.MaxUnit, "hotspot.unit": flow.MaxUnit, "isolation.unit": flow.MaxUnit,
 		"groups.id": pattern.MaxName, "groups.paths": gateway.MaxPaths, "groups.paths.path": pattern.MaxName,
 		"gateway.route": pattern.MaxName, "gateway.group": pattern.MaxName, "gateway.name": pattern.MaxName, "gateway.value": pattern.MaxName,
