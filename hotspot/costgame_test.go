@@ -91,7 +91,7 @@ func (g *costGame) draw() {
 
 func (g *costGame) follow() {
 	for _, w := range g.twins {
-		w.follow(g.clock.Now())
+		w.follow(g.clock.Now(), g.few)
 	}
 }
 
@@ -117,6 +117,7 @@ func (g *costGame) decided(c *costly, n int64, more bool, err error) (ok bool) {
 			for _, h := range of[:i] {
 				c.known = true
 				h.log = append(h.log, &units{at: now}) // taken and given back
+				h.count(now)
 			}
 			return true
 		}

@@ -16,9 +16,10 @@ type costTwin struct {
 	scale int64
 	value string
 
-	log   []*units
-	last  int64 // the latest turn
-	lossy bool  // a token bucket may have forgotten bounds of refunds
+	log      []*units
+	last     int64 // the latest turn
+	lossy    bool  // a token bucket may have forgotten bounds of refunds
+	quickest int64 // the highest rate that the bucket may have filled at
 }
 
 // units are a number of units taken at once, or the rate of a token bucket from then on.
@@ -131,10 +132,19 @@ func (w *costTwin) charge(now, n int64, x *units) *units {
 	return w.take(now, n)
 }
 
-// follow takes note of the rule's latest rate.
-func (w *costTwin) follow(now int64) {
-	if w.rule.Behavior == hotspot.TokenBucket && w.limit() > 0 {
-		w.log = append(w.log, &units{at: now, rate: w.limit()})
+// follow takes note of the rule's latest rate. Under a limit of 0, a bucket fills at the rate before or,
+// if the value has lost its cell, at that of the others.
+func (w *costTwin) follow(now int64, few bool) {
+	if w.rule.Behavior != hotspot.TokenBucket {
+		return
+	}
+	rate := w.limit()
+	w.quickest = max(w.quickest, int64(w.rule.Threshold)/w.scale, rate)
+	if rate == 0 && few {
+		rate = w.quickest
+	}
+	if rate > 0 {
+		w.log = append(w.log, &units{at: now, rate: rate})
 	}
 }
 

@@ -12,10 +12,19 @@ type Sharing struct {
 	// Weights are those of tenants or, with ByClass, of classes; 1 for others.
 	Weights map[argument.Value]int64
 	ByClass bool
+	// Levels makes calls of a higher level come first. Tenants share what the levels above leave.
+	Levels bool
 }
 
-// Tenant is the tenant of a call, and with Sharing.ByClass its class.
-type Tenant struct{ Name, Class argument.Value }
+// Tenant is the tenant of a call, with Sharing.ByClass its class, and with Sharing.Levels the level
+// of the call: from 0, the highest, to Levels-1.
+type Tenant struct {
+	Name, Class argument.Value
+	Level       int
+}
+
+// Levels is the number of levels.
+const Levels = 4
 
 // weight returns the weight of a tenant, and whether Weights name it.
 func (c *Sharing) weight(t *Tenant) (weight int64, named bool) {
@@ -27,8 +36,16 @@ func (c *Sharing) weight(t *Tenant) (weight int64, named bool) {
 	return max(weight, 1), named && !c.ByClass
 }
 
-// Share is the part of a semaphore that one tenant uses, or several with the same hash. Its fields
-// are guarded by the semaphore's mu.
+// level returns the level of a call.
+func (c *Sharing) level(t *Tenant) int {
+	if !c.Levels {
+		return 0
+	}
+	return t.Level
+}
+
+// Share is the part of a semaphore that one tenant uses, or several with the same hash, for calls of
+// one level. Its fields are guarded by the semaphore's mu.
 //
 // # Fairness
 //
@@ -39,12 +56,17 @@ func (c *Sharing) weight(t *Tenant) (weight int64, named bool) {
 // least key if that share holds less than its fair part, otherwise to the share that holds the
 // fewest units per weight. So no share at or above its fair part gets units while one below waits.
 //
-// The virtual time of the semaphore is the later of the last served key and its own growth. A share
-// that didn't wait begins there: it has earned nothing meanwhile. The growth keeps a stream of new
-// tenants from starving an old one.
+// The virtual time is the later of the last served key and its own growth. A share that didn't wait
+// begins there: it has earned nothing meanwhile. The growth keeps a stream of new tenants from
+// starving an old one.
+//
+// With levels, free units go to the highest level that waits: each level is a band of shares with a
+// virtual time of its own, and of the limit it has the units that other bands don't hold. So no call
+// of a level is served while one of a higher level waits.
 type Share struct {
 	semaphore *Semaphore
 	clock     func() int64
+	band      *band
 	tenant    Tenant
 	hash      uint64
 	id        uint64 // increases; breaks ties
@@ -88,22 +110,30 @@ func (s *Share) Semaphore() *Semaphore { return s.semaphore }
 type shares struct {
 	sharing *Sharing // nil once the rules no longer share: the shares that are left drain
 	now     int64    // the latest time seen: a clock that goes back stands still
-	virtual float64
-	latest  float64 // the greatest key of a share that gave back its last unit
-	weights int64   // of active shares
+	active  int      // number of active shares
 	held    int64
 	waiting int // calls
 	area    float64
 	done    float64
 
-	all    []*Share
-	table  shareTable
-	others [otherShares]*Share
-	inAll  int // number of others
-	hand   int
-	ids    uint64
-	heaps  [heapKinds]shareHeap // of the shares that wait
-	gone   shareCounts          // of forgotten shares
+	bands [Levels]band // the highest first
+	all   []*Share
+	table shareTable
+	inAll int // number of others
+	hand  int
+	ids   uint64
+	gone  shareCounts // of forgotten shares
+}
+
+// band holds the shares of one level.
+type band struct {
+	level   int
+	virtual float64
+	latest  float64 // the greatest key of a share that gave back its last unit
+	weights int64   // of active shares
+	held    int64
+	others  [otherShares]*Share
+	heaps   [heapKinds]shareHeap // of the shares that wait
 }
 
 const (
@@ -115,8 +145,12 @@ const (
 
 func newShares() *shares {
 	s := new(shares)
-	for kind := range s.heaps {
-		s.heaps[kind].kind = heapKind(kind)
+	for i := range s.bands {
+		b := &s.bands[i]
+		b.level = i
+		for kind := range b.heaps {
+			b.heaps[kind].kind = heapKind(kind)
+		}
 	}
 	return s
 }
@@ -128,8 +162,9 @@ func (s *shares) configure(c *Sharing) {
 	if c == nil {
 		return
 	}
+	anew := old == nil || old.By != c.By || old.Levels != c.Levels
 	for _, x := range s.all {
-		if x.orphan = x.orphan || old == nil || old.By != c.By; x.orphan {
+		if x.orphan = x.orphan || anew; x.orphan {
 			continue
 		}
 		weight, named := c.weight(&x.tenant)
@@ -139,8 +174,11 @@ func (s *shares) configure(c *Sharing) {
 		x.named = named
 		s.weigh(x, weight)
 	}
-	if old == nil || old.By != c.By {
-		s.table, s.others = shareTable{}, [otherShares]*Share{}
+	if anew {
+		s.table = shareTable{}
+		for i := range s.bands {
+			s.bands[i].others = [otherShares]*Share{}
+		}
 	}
 }
 
@@ -151,7 +189,7 @@ func (s *shares) weigh(x *Share, weight int64) {
 	}
 	s.settle(x)
 	if x.active() {
-		s.weights += weight - x.weight
+		x.band.weights += weight - x.weight
 	}
 	x.pending *= float64(x.weight) / float64(weight)
 	x.weight = weight
@@ -163,8 +201,10 @@ func (s *shares) pass(now int64) {
 	if now <= s.now {
 		return
 	}
-	if s.weights > 0 {
-		s.virtual += growth * float64(uint64(now-s.now)) * float64(s.held) / float64(s.weights)
+	for i := range s.bands {
+		if b := &s.bands[i]; b.weights > 0 {
+			b.virtual += growth * float64(uint64(now-s.now)) * float64(b.held) / float64(b.weights)
+		}
 	}
 	s.now = now
 }
@@ -195,20 +235,20 @@ func (s *shares) expected(x *Share) float64 {
 
 // begin prepares a share that doesn't wait for its next call.
 func (s *shares) begin(x *Share) {
-	if s.settle(x); x.length == 0 && x.key() < s.virtual {
-		x.used = s.virtual - x.pending
+	if s.settle(x); x.length == 0 && x.key() < x.band.virtual {
+		x.used = x.band.virtual - x.pending
 	}
 }
 
 // grant counts n units of a share.
 func (s *shares) grant(x *Share, n int64) {
 	s.settle(x)
-	s.virtual = max(s.virtual, x.key())
-	if !x.active() {
-		s.weights += x.weight
-	}
+	b := x.band
+	b.virtual = max(b.virtual, x.key())
+	s.activate(x)
 	x.pending += float64(n) * s.expected(x) / float64(x.weight)
 	x.held += n
+	b.held += n
 	s.held += n
 	x.figures.served++
 	s.fix(x)
@@ -223,9 +263,10 @@ func (s *shares) giveBack(x *Share, n int64) {
 	x.area, x.done = halved(x.area, x.done)
 	s.area, s.done = halved(s.area, s.done)
 	s.held -= n
+	x.band.held -= n
 	if x.held -= n; x.held == 0 {
 		x.pending = 0
-		s.latest = max(s.latest, x.used)
+		x.band.latest = max(x.band.latest, x.used)
 	}
 	s.deactivated(x)
 	s.fix(x)
@@ -238,12 +279,23 @@ func halved(area, done float64) (float64, float64) {
 	return area / 2, done / 2
 }
 
-// deactivated accounts for a share that has given something up. Once none is active, all are even.
+// activate accounts for a share that is about to hold something, or to wait.
+func (s *shares) activate(x *Share) {
+	if !x.active() {
+		x.band.weights += x.weight
+		s.active++
+	}
+}
+
+// deactivated accounts for a share that has given something up. Once none of its band is active, all
+// are even.
 func (s *shares) deactivated(x *Share) {
 	if x.active() {
 		return
 	}
-	if s.weights -= x.weight; s.weights == 0 {
-		s.virtual = max(s.virtual, s.latest)
+	s.active--
+	b := x.band
+	if b.weights -= x.weight; b.weights == 0 {
+		b.virtual = max(b.virtual, b.latest)
 	}
 }

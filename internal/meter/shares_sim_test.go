@@ -113,8 +113,12 @@ func checkShares(s *schedules.Schedule, g *Semaphore) {
 			}
 		}
 	}
-	if held != x.held || waiting != x.waiting || weights != x.weights || held > g.total() || g.queued.Load() != int64(waiting+g.queue.length) {
-		s.Failf("held %d of %d, waiting %d of %d, weights %d of %d", x.held, held, x.waiting, waiting, x.weights, weights)
+	var inBands, heldInBands int64
+	for i := range x.bands {
+		inBands, heldInBands = inBands+x.bands[i].weights, heldInBands+x.bands[i].held
+	}
+	if held != x.held || held != heldInBands || waiting != x.waiting || weights != inBands || held > g.total() || g.queued.Load() != int64(waiting+g.queue.length) {
+		s.Failf("held %d of %d, waiting %d of %d, weights %d of %d", x.held, held, x.waiting, waiting, inBands, weights)
 	}
 	if next := x.pick(g.queue.limit); next != nil && (x.sharing == nil || g.queue.length == 0) && g.fits(next.first().claim.Units) {
 		s.Failf("a call waits that is next and fits")

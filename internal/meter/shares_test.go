@@ -259,7 +259,7 @@ func TestSharesWithABadClock(t *testing.T) {
 		} else {
 			place.leaveAt(math.MaxInt64)
 		}
-		assert.True(t, g.InUse() == 0 && !math.IsNaN(g.shares.virtual) && !math.IsInf(g.shares.virtual, 0))
+		assert.True(t, g.InUse() == 0 && !math.IsNaN(g.shares.bands[0].virtual) && !math.IsInf(g.shares.bands[0].virtual, 0))
 	}
 }
 

@@ -2,22 +2,22 @@ package meter
 
 // find returns the share of a tenant, or nil.
 func (s *shares) find(t *Tenant) *Share {
-	hash := t.Name.Hash()
-	if x := s.table.find(&t.Name, hash); x != nil {
+	hash, level := t.Name.Hash(), s.sharing.level(t)
+	if x := s.table.find(&t.Name, level, hash); x != nil {
 		return x
 	}
 	if _, named := s.sharing.weight(t); named || len(s.all)-s.inAll < s.sharing.MaxShares {
 		return nil
 	}
-	return s.others[hash%otherShares]
+	return s.bands[level].others[hash%otherShares]
 }
 
 // obtain returns the share of a tenant, which may be new.
 func (s *shares) obtain(g *Semaphore, t *Tenant) *Share {
 	s.forget()
-	hash := t.Name.Hash()
+	hash, level := t.Name.Hash(), s.sharing.level(t)
 	weight, named := s.sharing.weight(t)
-	x := s.table.find(&t.Name, hash)
+	x := s.table.find(&t.Name, level, hash)
 	switch {
 	case x != nil:
 		if s.sharing.ByClass && x.tenant.Class != t.Class {
@@ -25,13 +25,13 @@ func (s *shares) obtain(g *Semaphore, t *Tenant) *Share {
 			s.weigh(x, weight)
 		}
 	case named || len(s.all)-s.inAll < s.sharing.MaxShares:
-		x = s.add(g, hash, weight)
-		x.tenant, x.named = Tenant{t.Name.Clone(), t.Class.Clone()}, named
+		x = s.add(g, level, hash, weight)
+		x.tenant, x.named = Tenant{t.Name.Clone(), t.Class.Clone(), level}, named
 		s.table.add(x)
 	default:
-		at := &s.others[hash%otherShares]
+		at := &s.bands[level].others[hash%otherShares]
 		if *at == nil {
-			*at = s.add(g, hash, 1)
+			*at = s.add(g, level, hash, 1)
 			(*at).other = int(hash%otherShares) + 1
 			s.inAll++
 		}
@@ -40,9 +40,9 @@ func (s *shares) obtain(g *Semaphore, t *Tenant) *Share {
 	return x
 }
 
-func (s *shares) add(g *Semaphore, hash uint64, weight int64) *Share {
+func (s *shares) add(g *Semaphore, level int, hash uint64, weight int64) *Share {
 	s.ids++
-	x := &Share{semaphore: g, clock: s.sharing.Now, hash: hash, id: s.ids, weight: weight, at: s.now, all: len(s.all)}
+	x := &Share{semaphore: g, band: &s.bands[level], clock: s.sharing.Now, hash: hash, id: s.ids, weight: weight, at: s.now, all: len(s.all)}
 	s.all = append(s.all, x)
 	return x
 }
@@ -54,7 +54,7 @@ func (s *shares) forget() {
 			s.hand = 0
 		}
 		x := s.all[s.hand]
-		if !x.active() && (x.orphan || len(s.all) > keptShares && x.key() <= s.virtual) {
+		if !x.active() && (x.orphan || len(s.all) > keptShares && x.key() <= x.band.virtual) {
 			s.drop(x)
 		}
 	}
@@ -64,7 +64,7 @@ func (s *shares) drop(x *Share) {
 	switch {
 	case x.other > 0:
 		s.inAll--
-		if at := &s.others[x.other-1]; *at == x {
+		if at := &x.band.others[x.other-1]; *at == x {
 			*at = nil
 		}
 	case !x.orphan:

@@ -118,9 +118,9 @@ func (h *shareHeap) swap(i, j int) {
 
 // fix restores the order of the heaps once a share has changed.
 func (s *shares) fix(x *Share) {
-	for kind := range s.heaps {
+	for kind := range x.heaps {
 		if i := x.heaps[kind]; i > 0 {
-			s.heaps[kind].move(i - 1)
+			x.band.heaps[kind].move(i - 1)
 		}
 	}
 }
@@ -136,12 +136,12 @@ func (t *shareTable) bucket(hash uint64) **Share {
 	return &t.buckets[int(hash>>8)&(len(t.buckets)-1)] // the lowest bits choose among others
 }
 
-func (t *shareTable) find(name *argument.Value, hash uint64) *Share {
+func (t *shareTable) find(name *argument.Value, level int, hash uint64) *Share {
 	if t.n == 0 {
 		return nil
 	}
 	x := *t.bucket(hash)
-	for x != nil && (x.hash != hash || x.tenant.Name != *name) {
+	for x != nil && (x.hash != hash || x.band.level != level || x.tenant.Name != *name) {
 		x = x.next
 	}
 	return x

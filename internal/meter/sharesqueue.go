@@ -4,9 +4,9 @@ package meter
 // units: a call waits behind others of its tenant in the order of the queue, and free units go to
 // the share whose turn it is; see [Share].
 //
-// If the queue is full, the longest share by weight loses its last call, which is then
-// [Waiter.Displaced], unless the new call's own share would be the longest: then that call is
-// rejected. The units must be given back with [Share.Release], or if share is nil with
+// If the queue is full, the longest share by weight of the lowest level that waits loses its last
+// call, which is then [Waiter.Displaced], unless that would be the new call's own share: then that call
+// is rejected. The units must be given back with [Share.Release], or if share is nil with
 // [Semaphore.Release].
 //
 // Calls that wait outside shares come first while the rules share, and calls in shares come first
@@ -55,8 +55,9 @@ func (g *Semaphore) joinShareLocked(x *Share, c Claim, up *woken) (got bool, pla
 		return false, nil
 	}
 	if g.queue.length+s.waiting > c.Queue {
-		longest := s.heaps[byLength].first()
-		if compareProducts(int64(longest.length), x.weight, int64(x.length), longest.weight) <= 0 {
+		lowest := s.lowest()
+		longest := lowest.heaps[byLength].first()
+		if lowest == x.band && compareProducts(int64(longest.length), x.weight, int64(x.length), longest.weight) <= 0 {
 			g.dequeue(w, gone)
 			return false, nil
 		}
@@ -112,14 +113,29 @@ func (g *Semaphore) mayQueueLocked(s *shares, c Claim, t *Tenant) bool {
 			weight = 1
 		}
 	}
-	switch longest := s.heaps[byLength].first(); {
+	switch lowest, level := s.lowest(), s.sharing.level(t); {
 	case length >= min(c.Queue, s.sharing.PerShare):
 		return false
 	case g.queue.length+s.waiting < c.Queue:
 		return true
+	case lowest == nil || lowest.level < level:
+		return false
+	case lowest.level > level:
+		return true
 	default:
-		return longest != nil && compareProducts(int64(longest.length), weight, int64(length)+1, longest.weight) > 0
+		longest := lowest.heaps[byLength].first()
+		return compareProducts(int64(longest.length), weight, int64(length)+1, longest.weight) > 0
 	}
+}
+
+// lowest returns the band of the lowest level that waits, or nil.
+func (s *shares) lowest() *band {
+	for i := Levels - 1; i >= 0; i-- {
+		if b := &s.bands[i]; b.heaps[byLength].first() != nil {
+			return b
+		}
+	}
+	return nil
 }
 
 // SetSharing is like [Semaphore.SetLimit], for rules that share the units.
@@ -180,7 +196,7 @@ func (g *Semaphore) advanceSharesLocked(up *woken) {
 	if g.serveSharesLocked(up) {
 		g.advanceQueueLocked(up)
 	}
-	if s.weights == 0 {
+	if s.active == 0 {
 		g.shares = nil
 		g.stays &^= isShared
 	}
@@ -207,29 +223,40 @@ const maxSettled = 4
 
 // pick returns the share whose first call is next, or nil if no share waits.
 func (s *shares) pick(limit int64) *Share {
-	least := s.heaps[byKey].first()
+	for i := range s.bands {
+		if x := s.pickOf(&s.bands[i], limit); x != nil {
+			return x
+		}
+	}
+	return nil
+}
+
+// pickOf is pick among the shares of a band.
+func (s *shares) pickOf(b *band, limit int64) *Share {
+	least := b.heaps[byKey].first()
 	for looks := 0; looks < maxSettled && least != nil && s.settle(least); looks++ {
 		s.fix(least)
-		least = s.heaps[byKey].first()
+		least = b.heaps[byKey].first()
 	}
 	if least == nil || s.below(least, limit) {
 		return least
 	}
-	return s.heaps[byHeld].first()
+	return b.heaps[byHeld].first()
 }
 
 // below reports whether the share holds less than its fair part of the limit.
 func (s *shares) below(x *Share, limit int64) bool {
-	return compareProducts(x.held, s.weights, limit, x.weight) < 0
+	return compareProducts(x.held, x.band.weights, s.limitOf(x.band, limit), x.weight) < 0
 }
+
+// limitOf returns what the other bands leave of the limit.
+func (s *shares) limitOf(b *band, limit int64) int64 { return max(0, limit-(s.held-b.held)) }
 
 // enqueueShareLocked puts a call in the queue of its share.
 func (g *Semaphore) enqueueShareLocked(w *Waiter) {
 	s, x, c := g.shares, w.share, &w.claim
 	s.begin(x)
-	if !x.active() {
-		s.weights += x.weight
-	}
+	s.activate(x)
 	if c.First {
 		x.overtake(w, c.units(), x.spot(c.units(), c.units()))
 	} else {
@@ -239,8 +266,8 @@ func (g *Semaphore) enqueueShareLocked(w *Waiter) {
 	if x.length > 1 {
 		s.fix(x)
 	} else {
-		for kind := range s.heaps {
-			s.heaps[kind].add(x)
+		for kind := range x.band.heaps {
+			x.band.heaps[kind].add(x)
 		}
 	}
 	g.queued.Add(1)
@@ -262,8 +289,8 @@ func (s *shares) dequeue(w *Waiter, now state) {
 		s.fix(x)
 		return
 	}
-	for kind := range s.heaps {
-		s.heaps[kind].remove(x)
+	for kind := range x.band.heaps {
+		x.band.heaps[kind].remove(x)
 	}
 }
 

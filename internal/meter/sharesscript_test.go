@@ -69,7 +69,7 @@ func (s *sharesScript) run(fail func(format string, args ...any)) {
 
 func (s *sharesScript) joins(fail func(format string, args ...any)) {
 	c := &sharesCall{claim: Claim{Units: 1 + s.Int64N(s.Int64N(4)+1), First: s.IntN(4) == 0, Queue: s.queue, Limit: s.limit, Revision: s.revision}}
-	tenant := Tenant{argument.Int(s.Int64N(s.tenants)), argument.Int(s.Int64N(3))}
+	tenant := Tenant{argument.Int(s.Int64N(s.tenants)), argument.Int(s.Int64N(3)), s.IntN(Levels)}
 	s.now += s.Int64N(3) * s.Int64N(1000)
 	s.twin.calls++
 	c.twin = &twinCall{caller: s.twin.calls, units: c.claim.Units, first: c.claim.First}
@@ -96,7 +96,7 @@ func (s *sharesScript) joins(fail func(format string, args ...any)) {
 	if c.place != nil {
 		answer = "queued"
 	}
-	s.note("%d: %d of tenant %v/%v joins for %d, first %v: %s", s.now, c.twin.caller, tenant.Name, tenant.Class, c.claim.Units, c.claim.First, answer)
+	s.note("%d: %d of tenant %v/%v, level %d, joins for %d, first %v: %s", s.now, c.twin.caller, tenant.Name, tenant.Class, tenant.Level, c.claim.Units, c.claim.First, answer)
 	if answer != want {
 		fail("%d: %s, but its twin %s", c.twin.caller, answer, want)
 	}
@@ -143,7 +143,7 @@ func (s *sharesScript) compare(fail func(format string, args ...any)) {
 			fail("%d is in state %d, its twin in %d", c.twin.caller, now, c.twin.state)
 		}
 	}
-	held, weights, waiting := m.sums()
+	held, active, waiting := m.sums()
 	if g.InUse() != held+m.nobodys || g.Queued() != int64(waiting+len(m.plain)) {
 		fail("%d in use and %d queued, of the twin %d and %d", g.InUse(), g.Queued(), held+m.nobodys, waiting+len(m.plain))
 	}
@@ -153,8 +153,14 @@ func (s *sharesScript) compare(fail func(format string, args ...any)) {
 		}
 		return
 	}
-	if x := g.shares; x.held != held || x.weights != weights || x.waiting != waiting || x.virtual != m.virtual {
-		fail("held %d, weights %d, waiting %d, time %v; the twin: %d, %d, %d, %v", x.held, x.weights, x.waiting, x.virtual, held, weights, waiting, m.virtual)
+	if x := g.shares; x.held != held || x.active != active || x.waiting != waiting {
+		fail("held %d, active %d, waiting %d; the twin: %d, %d, %d", x.held, x.active, x.waiting, held, active, waiting)
+	}
+	for level := range g.shares.bands {
+		b := &g.shares.bands[level]
+		if held, weights := m.sumsOf(level); b.held != held || b.weights != weights || b.virtual != m.virtual[level] {
+			fail("level %d: held %d, weights %d, time %v; the twin: %d, %d, %v", level, b.held, b.weights, b.virtual, held, weights, m.virtual[level])
+		}
 	}
 	for i, x := range g.shares.all {
 		y := m.shares[i]
@@ -208,5 +214,6 @@ func (s *sharesScript) sharing() *Sharing {
 	if s.IntN(6) == 0 {
 		c.By = "origin"
 	}
+	c.Levels = s.IntN(2) == 0
 	return c
 }

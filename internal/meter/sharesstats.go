@@ -10,6 +10,7 @@ import (
 // ShareStats describes one share, or several.
 type ShareStats struct {
 	Tenant argument.Value
+	Level  int     // of its calls, from 0, the highest
 	Other  int     // of a share of several tenants, its number from 1
 	Weight int64   // of several shares, the sum
 	Part   float64 // its fair part of the limit, in units, as of now; 0 if it is not active
@@ -62,11 +63,11 @@ func (a *ShareStats) Add(b ShareStats) {
 
 func (s *shares) stats(x *Share, limit int64) ShareStats {
 	f := ShareStats{
-		Tenant: x.tenant.Name, Other: x.other, Weight: x.weight, Held: x.held, Queued: x.length,
+		Tenant: x.tenant.Name, Level: x.band.level, Other: x.other, Weight: x.weight, Held: x.held, Queued: x.length,
 		Served: x.figures.served, Refused: x.figures.refused, Displaced: x.figures.displaced, Expired: x.figures.expired,
 	}
 	if x.active() {
-		f.Part = float64(limit) * float64(x.weight) / float64(s.weights)
+		f.Part = float64(s.limitOf(x.band, limit)) * float64(x.weight) / float64(x.band.weights)
 	}
 	return f
 }
@@ -82,18 +83,19 @@ type ShareLook struct {
 func (g *Semaphore) LookShare(c Claim, sharing *Sharing, t *Tenant) ShareLook {
 	g.lock()
 	defer g.release()
-	f := ShareLook{ShareStats: ShareStats{Tenant: t.Name}, Place: 1}
+	f := ShareLook{ShareStats: ShareStats{Tenant: t.Name, Level: sharing.level(t)}, Place: 1}
 	s := g.shares
 	if s == nil || s.sharing == nil { // the rules are new
 		s = newShares()
 		s.sharing = sharing
 	}
+	b := &s.bands[f.Level]
 	limit := c.limit(&g.queue)
 	room := c.Units <= limit && g.total() <= limit-c.Units
 	f.Runs = room && g.queue.length+s.waiting == 0
 	f.Waits = !f.Runs && (room || c.Units <= limit && g.mayQueueLocked(s, c, t)) && c.Queue > 0
 	f.Weight, _ = s.sharing.weight(t)
-	f.Part = float64(limit) * float64(f.Weight) / float64(s.weights+f.Weight)
+	f.Part = float64(s.limitOf(b, limit)) * float64(f.Weight) / float64(b.weights+f.Weight)
 	x := s.find(t)
 	if x == nil {
 		return f

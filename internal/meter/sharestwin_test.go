@@ -17,8 +17,8 @@ type sharesTwin struct {
 	sharing  *Sharing
 	nobodys  int64
 	now      int64
-	virtual  float64
-	latest   float64
+	virtual  [Levels]float64
+	latest   [Levels]float64
 	area     float64
 	done     float64
 	plain    []*twinCall // outside shares
@@ -32,8 +32,8 @@ type sharesTwin struct {
 
 type twinShare struct {
 	id            int
-	tenant        Tenant
-	other         int // number of the share of several tenants, from 1
+	tenant        Tenant // with the level
+	other         int    // number of the share of several tenants, from 1
 	orphan        bool
 	weight        int64
 	held          int64
@@ -57,15 +57,26 @@ type twinCall struct {
 func (x *twinShare) key() float64 { return x.used + x.pending }
 func (x *twinShare) active() bool { return x.held > 0 || len(x.line) > 0 }
 
-func (m *sharesTwin) sums() (held, weights int64, waiting int) {
+func (m *sharesTwin) sums() (held int64, active, waiting int) {
 	for _, x := range m.shares {
 		if x.active() {
-			weights += x.weight
+			active++
 		}
 		held += x.held
 		waiting += len(x.line)
 	}
-	return held, weights, waiting
+	return held, active, waiting
+}
+
+// sumsOf returns the sums of one level.
+func (m *sharesTwin) sumsOf(level int) (held, weights int64) {
+	for _, x := range m.shares {
+		if x.tenant.Level == level && x.active() {
+			weights += x.weight
+			held += x.held
+		}
+	}
+	return held, weights
 }
 
 func (m *sharesTwin) used() int64 { held, _, _ := m.sums(); return held + m.nobodys }
@@ -74,8 +85,10 @@ func (m *sharesTwin) pass(now int64) {
 	if now <= m.now {
 		return
 	}
-	if held, weights, _ := m.sums(); weights > 0 {
-		m.virtual += growth * float64(now-m.now) * float64(held) / float64(weights)
+	for level := range m.virtual {
+		if held, weights := m.sumsOf(level); weights > 0 {
+			m.virtual[level] += growth * float64(now-m.now) * float64(held) / float64(weights)
+		}
 	}
 	m.now = now
 }
@@ -134,12 +147,15 @@ func remove(line *[]*twinCall, paid int64, c *twinCall, served bool) int64 {
 
 func (m *sharesTwin) find(t Tenant) *twinShare {
 	weight, named := m.sharing.weight(&t)
+	if !m.sharing.Levels {
+		t.Level = 0
+	}
 	own := 0
 	for _, x := range m.shares {
 		if x.other == 0 {
 			own++
 		}
-		if x.other == 0 && !x.orphan && x.tenant.Name == t.Name {
+		if x.other == 0 && !x.orphan && x.tenant.Name == t.Name && x.tenant.Level == t.Level {
 			if m.sharing.ByClass {
 				x.tenant.Class = t.Class
 				m.weigh(x, weight)
@@ -151,7 +167,7 @@ func (m *sharesTwin) find(t Tenant) *twinShare {
 	if !named && own >= m.sharing.MaxShares {
 		weight, other = 1, int(t.Name.Hash()%otherShares)+1
 		for _, x := range m.shares {
-			if x.other == other && !x.orphan {
+			if x.other == other && !x.orphan && x.tenant.Level == t.Level {
 				return x
 			}
 		}
@@ -168,7 +184,7 @@ func (m *sharesTwin) forget() {
 			m.hand = 0
 		}
 		x, last := m.shares[m.hand], len(m.shares)-1
-		if !x.active() && (x.orphan || len(m.shares) > keptShares && x.key() <= m.virtual) {
+		if !x.active() && (x.orphan || len(m.shares) > keptShares && x.key() <= m.virtual[x.tenant.Level]) {
 			m.shares[m.hand] = m.shares[last]
 			m.shares = m.shares[:last]
 		}
@@ -190,7 +206,7 @@ func (m *sharesTwin) set(limit int64, c *Sharing) {
 		if c == nil {
 			break
 		}
-		if x.orphan = x.orphan || old == nil || old.By != c.By; !x.orphan {
+		if x.orphan = x.orphan || old == nil || old.By != c.By || old.Levels != c.Levels; !x.orphan {
 			weight, _ := c.weight(&x.tenant)
 			if x.other > 0 {
 				weight = 1
@@ -231,7 +247,7 @@ func (m *sharesTwin) leave(w *twinCall, advance bool) {
 			m.area, m.done = m.area/2, m.done/2
 		}
 		if x.held -= w.units; x.held == 0 {
-			x.pending, m.latest = 0, max(m.latest, x.used)
+			x.pending, m.latest[x.tenant.Level] = 0, max(m.latest[x.tenant.Level], x.used)
 		}
 	case w.state == waits && x == nil:
 		m.plainPay = remove(&m.plain, m.plainPay, w, false)
@@ -249,11 +265,13 @@ func (m *sharesTwin) leave(w *twinCall, advance bool) {
 
 // idle makes all even once no share is active.
 func (m *sharesTwin) idle() {
-	if _, weights, _ := m.sums(); weights == 0 {
-		m.virtual = max(m.virtual, m.latest)
-		if m.sharing == nil {
-			*m = sharesTwin{limit: m.limit, nobodys: m.nobodys, plain: m.plain, plainPay: m.plainPay, calls: m.calls, unfair: m.unfair}
+	for level := range m.virtual {
+		if _, weights := m.sumsOf(level); weights == 0 {
+			m.virtual[level] = max(m.virtual[level], m.latest[level])
 		}
+	}
+	if _, active, _ := m.sums(); active == 0 && m.sharing == nil {
+		*m = sharesTwin{limit: m.limit, nobodys: m.nobodys, plain: m.plain, plainPay: m.plainPay, calls: m.calls, unfair: m.unfair}
 	}
 }
 
@@ -270,8 +288,8 @@ func (m *sharesTwin) join(w *twinCall, c Claim, t Tenant) string {
 		return "refused"
 	case len(x.line) == 0:
 		m.settle(x)
-		if x.key() < m.virtual {
-			x.used = m.virtual - x.pending
+		if v := m.virtual[x.tenant.Level]; x.key() < v {
+			x.used = v - x.pending
 		}
 		x.paid = 0
 	default:
@@ -288,6 +306,12 @@ func (m *sharesTwin) join(w *twinCall, c Claim, t Tenant) string {
 	_, _, waiting = m.sums()
 	longest := x
 	for _, y := range m.shares {
+		if lower := cmp.Compare(y.tenant.Level, longest.tenant.Level); lower != 0 || len(y.line) == 0 {
+			if lower > 0 && len(y.line) > 0 {
+				longest = y
+			}
+			continue
+		}
 		length := cmp.Compare(int64(len(y.line))*longest.weight, int64(len(longest.line))*y.weight)
 		if length > 0 || length == 0 && longest != x && y.id > longest.id {
 			longest = y
@@ -308,6 +332,7 @@ func (m *sharesTwin) join(w *twinCall, c Claim, t Tenant) string {
 		longest.paid = remove(&longest.line, longest.paid, last, false)
 		last.state = displaced
 		longest.figures.displaced++
+		m.idle()
 		m.advance()
 	}
 	if w.state == granted {
@@ -319,7 +344,7 @@ func (m *sharesTwin) join(w *twinCall, c Claim, t Tenant) string {
 func (m *sharesTwin) grant(w *twinCall) {
 	x := w.share
 	m.settle(x)
-	m.virtual = max(m.virtual, x.key())
+	m.virtual[x.tenant.Level] = max(m.virtual[x.tenant.Level], x.key())
 	mean := 0.0
 	if x.done > 0 {
 		mean = x.area / x.done
@@ -363,11 +388,22 @@ func (m *sharesTwin) advance() {
 // least returns the waiting share that precedes all others.
 func (m *sharesTwin) least(before func(a, b *twinShare) int) (least *twinShare) {
 	for _, x := range m.shares {
-		if len(x.line) > 0 && (least == nil || before(x, least) < 0) {
+		if len(x.line) > 0 && (least == nil || before(x, least) < 0) && x.tenant.Level == m.highest() {
 			least = x
 		}
 	}
 	return least
+}
+
+// highest returns the highest level that waits.
+func (m *sharesTwin) highest() int {
+	level := Levels
+	for _, x := range m.shares {
+		if len(x.line) > 0 {
+			level = min(level, x.tenant.Level)
+		}
+	}
+	return level
 }
 
 func (m *sharesTwin) pick() *twinShare {
@@ -387,17 +423,24 @@ func (m *sharesTwin) pick() *twinShare {
 
 // below compares exactly.
 func (m *sharesTwin) below(x *twinShare) bool {
-	_, weights, _ := m.sums()
-	return big.NewRat(x.held, x.weight).Cmp(big.NewRat(m.limit, weights)) < 0
+	all, _, _ := m.sums()
+	held, weights := m.sumsOf(x.tenant.Level)
+	return big.NewRat(x.held, x.weight).Cmp(big.NewRat(max(0, m.limit-(all-held)), weights)) < 0
 }
 
-// checkFair records a grant to a share at or above its fair part while one below waits.
+// checkFair records a grant while a call of a higher level waits, or to a share at or above its fair
+// part while one of its level below waits.
 func (m *sharesTwin) checkFair(x *twinShare) {
+	for _, y := range m.shares {
+		if len(y.line) > 0 && y.tenant.Level < x.tenant.Level {
+			m.unfair = fmt.Sprintf("level %d is served before level %d", x.tenant.Level, y.tenant.Level)
+		}
+	}
 	if m.below(x) {
 		return
 	}
 	for _, y := range m.shares {
-		if len(y.line) > 0 && m.below(y) {
+		if len(y.line) > 0 && y.tenant.Level == x.tenant.Level && m.below(y) {
 			m.unfair = fmt.Sprintf("%v holds %d and is served before %v, which holds %d", x.tenant.Name, x.held, y.tenant.Name, y.held)
 		}
 	}
