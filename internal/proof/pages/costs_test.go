@@ -25,9 +25,7 @@ func chat(ctx context.Context, prompt string) (answer Answer, err error) {
 	}
 	defer e.ExitOn(&err)
 	answer, err = complete(ctx, prompt)
-	if err == nil {
-		e.Settle("tokens", answer.Tokens)
-	}
+	e.Settle("tokens", answer.Tokens) // 0 if it failed: gives back everything
 	return answer, err
 }
 
