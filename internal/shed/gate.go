@@ -86,12 +86,12 @@ func (s *Gate) look(now int64) {
 }
 
 // count records a decision on a call.
-func (s *Gate) count(inv *engine.Invocation, admitted bool) {
-	c := &s.levels[rank(inv.Level())]
-	c.calls.Add(inv.Lane(), 1)
-	c.units.Add(inv.Lane(), inv.Units())
+func (s *Gate) count(c call, admitted bool) {
+	of := &s.levels[c.rank]
+	of.calls.Add(c.lane, 1)
+	of.units.Add(c.lane, c.units)
 	if admitted {
-		c.admitted.Add(inv.Lane(), 1)
+		of.admitted.Add(c.lane, 1)
 	}
 }
 

@@ -30,7 +30,8 @@ type Units interface {
 // state that was loaded before that step. A decision counts only if the gate still has that state
 // after the step; otherwise a call that took units gives them back, and the decision is made again.
 // States are never reused, and the call keeps its own alive: if the pointer is the same, it was so
-// throughout, and the state was in force in the instant of the step.
+// throughout, and the state was in force in the instant of the step. Units that are given back were in
+// flight for a moment, as those of a call that another rule refuses afterwards; no call ran with them.
 //
 // # Floors
 //
@@ -69,26 +70,38 @@ func (j *Judge) floor(r int, limit int64) int64 {
 	return whole*int64(j.floors[r]) + (part*int64(j.floors[r])+99)/100
 }
 
+// call is what counts about a call.
+type call struct {
+	rank  int
+	units int64
+	lane  uint32
+}
+
+func callOf(inv *engine.Invocation) call { return call{rank(inv.Level()), inv.Units(), inv.Lane()} }
+
 // Ask decides on a call as of now, and counts it if it is refused. It takes nothing.
 func Ask[U Units](j *Judge, inv *engine.Invocation, units U) Verdict {
 	j.look(inv.Now())
 	v, _ := Look(j, inv, units)
 	if v != Admitted {
-		j.count(inv, false)
+		j.count(callOf(inv), false)
 	}
 	return v
 }
 
 // Look is like Ask, but has no side effects. It returns the reserve as well.
 func Look[U Units](j *Judge, inv *engine.Invocation, units U) (v Verdict, reserve int64) {
-	r := rank(inv.Level())
+	return look(j, callOf(inv), units)
+}
+
+func look[U Units](j *Judge, c call, units U) (v Verdict, reserve int64) {
 	for {
 		st := j.state.Load()
 		if st.limit == Open {
 			return Admitted, 0
 		}
-		reserve = st.reserves[r]
-		if j.floors[r] > 0 && j.levels[r].held.InUse() < j.floor(r, st.limit) {
+		reserve = st.reserves[c.rank]
+		if j.floors[c.rank] > 0 && j.levels[c.rank].held.InUse() < j.floor(c.rank, st.limit) {
 			reserve = 0
 		}
 		ok := units.Fits(st.limit - reserve)
@@ -113,48 +126,51 @@ func verdict[U Units](ok bool, units U, limit, reserve int64) Verdict {
 // taken: a rule that doesn't limit at the moment takes none.
 func Take[U Units](j *Judge, inv *engine.Invocation, units U) (v Verdict, reserved bool) {
 	j.look(inv.Now())
-	r := rank(inv.Level())
-	for {
-		st := j.state.Load()
-		v = take(j, inv, units, st)
-		reserved = v == Admitted && st.limit != Open
-		if j.state.Load() == st {
-			break
-		}
-		if reserved {
-			units.Release()
-		}
-		if v == Admitted && j.floors[r] > 0 {
-			j.levels[r].held.Release(inv.Lane(), inv.Units())
-		}
-	}
-	j.count(inv, v == Admitted)
+	c := callOf(inv)
+	v, reserved = take(j, c, units)
+	j.count(c, v == Admitted)
 	if v == Admitted {
 		inv.OnComplete(j.Gate, inv.Now())
-		if j.floors[r] > 0 {
-			inv.ReserveSemaphore(&j.levels[r].held)
+		if j.floors[c.rank] > 0 {
+			inv.ReserveSemaphore(&j.levels[c.rank].held)
 		}
 	}
 	return v, reserved
 }
 
-// take takes the units of a call under a state, and counts them among those of a level with a floor.
-func take[U Units](j *Judge, inv *engine.Invocation, units U, st *state) Verdict {
-	r := rank(inv.Level())
-	held, n := &j.levels[r].held, inv.Units()
-	reserve := st.reserves[r]
-	if j.floors[r] > 0 {
-		if held.TryAcquire(inv.Lane(), n, j.floor(r, st.limit)-1+n) { // less than the floor were in flight
+// take decides under the state in force. A call of a level with a floor holds its units among those
+// of its level as well.
+func take[U Units](j *Judge, c call, units U) (v Verdict, reserved bool) {
+	for {
+		st := j.state.Load()
+		v = takeUnder(j, c, units, st)
+		reserved = v == Admitted && st.limit != Open
+		if j.state.Load() == st {
+			return v, reserved
+		}
+		if reserved {
+			units.Release()
+		}
+		if v == Admitted && j.floors[c.rank] > 0 {
+			j.levels[c.rank].held.Release(c.lane, c.units)
+		}
+	}
+}
+
+func takeUnder[U Units](j *Judge, c call, units U, st *state) Verdict {
+	held, reserve := &j.levels[c.rank].held, st.reserves[c.rank]
+	if j.floors[c.rank] > 0 {
+		if held.TryAcquire(c.lane, c.units, j.floor(c.rank, st.limit)-1+c.units) { // less than the floor were in flight
 			reserve = 0
 		} else {
-			held.Acquire(inv.Lane(), n)
+			held.Acquire(c.lane, c.units)
 		}
 	}
 	if st.limit == Open || units.Take(st.limit-reserve) {
 		return Admitted
 	}
-	if j.floors[r] > 0 {
-		held.Release(inv.Lane(), n)
+	if j.floors[c.rank] > 0 {
+		held.Release(c.lane, c.units)
 	}
 	return verdict(false, units, st.limit, reserve)
 }
