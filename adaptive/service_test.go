@@ -31,7 +31,7 @@ type service struct {
 	opts    [2]engine.Option
 	mix     []float64 // shares of the calls of each level, the highest first; nil means that no call has one
 
-	offered, admitted [4]int // calls by level, and those that have passed
+	offered, admitted [4]int // calls by level, and the ones that passed
 
 	at      time.Duration // since the start
 	effort  float64       // done on each job so far, in ns: the clock of sharing

@@ -105,7 +105,7 @@ func (c *controller) takeByLevel(inv *engine.Invocation) engine.Verdict {
 	return engine.Verdict{Block: c.refusals.Of(v, inv.Level())}
 }
 
-// admitShadow takes units in the semaphore of those that a shadow rule would have admitted, and
+// admitShadow takes units in the semaphore of the calls that a shadow rule would admit, and
 // reports whether they fit.
 func (c *controller) admitShadow(inv *engine.Invocation) bool {
 	if c.judge == nil {

@@ -161,7 +161,7 @@ func TestShadowShedsNothing(t *testing.T) {
 func TestShedFields(t *testing.T) {
 	for want, r := range map[string]adaptive.Rule{
 		"shed: 2 is unknown: use api.ShedNone or api.ShedLevels":                        {Shed: 2},
-		"floors: has no meaning without a shed order: remove it, or set shed to levels": {Floors: spec.Floors{Critical: 1}},
+		"floors: has no meaning for shed none: remove it, or set shed to levels": {Floors: spec.Floors{Critical: 1}},
 		"floors.sheddable: is 101%: use a share of the limit from 0% to 100%":           {Shed: spec.ShedLevels, Floors: spec.Floors{Sheddable: 101}},
 		"floors.sheddablePlus: is -1%: use a share of the limit from 0% to 100%":        {Shed: spec.ShedLevels, Floors: spec.Floors{SheddablePlus: -1}},
 	} {

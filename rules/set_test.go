@@ -107,7 +107,7 @@ func TestEveryFieldCounts(t *testing.T) {
 	}, func(r authority.Rule) Set { return Set{Authority: []authority.Rule{r}} })
 	everyFieldCounts(t, system.Rule{ID: "a", Metric: system.QPS, Threshold: 1, Interval: time.Second, Buckets: 2}, system.Rule{
 		ID: "other", Metric: system.CPU, Threshold: 7, MaxRT: 1, Interval: time.Minute, Buckets: 6, Strict: true,
-		Strategy: system.Gate, Mode: spec.Off,
+		Strategy: system.Gate, Shed: spec.ShedLevels, Floors: spec.Floors{Sheddable: 5}, Mode: spec.Off,
 	}, func(r system.Rule) Set { return Set{System: []system.Rule{r}} })
 }
 

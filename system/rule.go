@@ -104,7 +104,7 @@ func (r Rule) checkEnums() error {
 	case r.MaxRT != 0 && r.Metric != RT:
 		return r.unread("maxRT", "remove it, and use threshold")
 	case r.Shed != spec.ShedNone && r.Metric.windowed():
-		return r.unread("shed", "it limits no units in flight, of which some could be left free; remove it, or set metric to load, cpu or concurrency")
+		return r.unread("shed", "no units in flight are limited, so none can be left free; remove it, or set metric to load, cpu or concurrency")
 	case r.Shed != spec.ShedNone && r.Strategy != Steady:
 		return spec.BadField("shed", "has no meaning for strategy %s, which learns no limit: remove it, or set strategy to steady", r.Strategy)
 	}

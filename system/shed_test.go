@@ -219,15 +219,15 @@ func TestTwoRulesWithOrder(t *testing.T) {
 // An order needs units in flight that could be left free.
 func TestShedFields(t *testing.T) {
 	for want, r := range map[string]system.Rule{
-		"shed: has no meaning for metric qps: it limits no units in flight, of which some could be left free; remove it, or set metric to load, cpu or concurrency": {Metric: system.QPS, Threshold: 1},
-		"shed: has no meaning for metric rt: it limits no units in flight, of which some could be left free; remove it, or set metric to load, cpu or concurrency":  {Metric: system.RT, MaxRT: 1},
-		"shed: has no meaning for strategy bbr, which learns no limit: remove it, or set strategy to steady":                                                        {Metric: system.Load, Threshold: 1, Strategy: system.BBR},
-		"shed: has no meaning for strategy gate, which learns no limit: remove it, or set strategy to steady":                                                       {Metric: system.CPU, Threshold: 0.5, Strategy: system.Gate},
+		"shed: has no meaning for metric qps: no units in flight are limited, so none can be left free; remove it, or set metric to load, cpu or concurrency": {Metric: system.QPS, Threshold: 1},
+		"shed: has no meaning for metric rt: no units in flight are limited, so none can be left free; remove it, or set metric to load, cpu or concurrency":  {Metric: system.RT, MaxRT: 1},
+		"shed: has no meaning for strategy bbr, which learns no limit: remove it, or set strategy to steady":                                                  {Metric: system.Load, Threshold: 1, Strategy: system.BBR},
+		"shed: has no meaning for strategy gate, which learns no limit: remove it, or set strategy to steady":                                                 {Metric: system.CPU, Threshold: 0.5, Strategy: system.Gate},
 	} {
 		r.Shed = spec.ShedLevels
 		_, err := r.Normalized()
 		assert.EqualError(t, err, want)
 	}
 	_, err := system.Rule{Metric: system.QPS, Floors: spec.Floors{Sheddable: 5}}.Normalized()
-	assert.EqualError(t, err, "floors: has no meaning without a shed order: remove it, or set shed to levels")
+	assert.EqualError(t, err, "floors: has no meaning for shed none: remove it, or set shed to levels")
 }

@@ -57,7 +57,7 @@ func CheckShed(s Shed, f Floors) error {
 		}
 	}
 	if s == ShedNone && f != (Floors{}) {
-		return BadField("floors", "has no meaning without a shed order: remove it, or set shed to levels")
+		return BadField("floors", "has no meaning for shed none: remove it, or set shed to levels")
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ type Units interface {
 // # Floors
 //
 // A level that has less in flight than its floor ignores its reserve, and so may pass where a level
-// between it and the highest would not; that is what a floor is for. The units of such a level are
+// between it and the highest would not: floors exist for that. The units of such a level are
 // counted before the decision, so that the units that ignore the reserve are never more than the floor.
 type Judge struct {
 	*Gate
@@ -70,7 +70,7 @@ func (j *Judge) floor(r int, limit int64) int64 {
 	return whole*int64(j.floors[r]) + (part*int64(j.floors[r])+99)/100
 }
 
-// call is what counts about a call.
+// call has the properties of a call that count.
 type call struct {
 	rank  int
 	units int64

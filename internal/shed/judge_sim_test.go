@@ -18,7 +18,7 @@ type watched struct {
 	last *instant
 }
 
-// instant is what a decision has seen.
+// instant has the numbers that a decision saw.
 type instant struct {
 	inUse int64 // before the call
 	state *state

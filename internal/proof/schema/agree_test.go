@@ -18,6 +18,7 @@ import (
 
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/internal/proof/figure"
@@ -111,6 +112,11 @@ func valuesFor(t *testing.T, typ reflect.Type) (values []any, enum bool) {
 			with("weights", []any{1}), with("perShareQueue", 1), with("perShareQueue", 1_000_000), with("perShareQueue", 1_000_001), with("perShareQueue", -1), with("maxShares", 10_000), with("maxShares", 10_001), with("unknown", 1),
 			with("weightBy", "origin"), with("weightBy", ""), map[string]any{"by": "origin", "weightBy": "param plan", "weights": map[string]any{"a": 1}}, map[string]any{"maxShares": 1},
 		}
+	case *spec.Floors:
+		for _, v := range []any{"5%", "0%", "00%", "100%", "0100%", "101%", "1000%", "-1%", "+1%", "1.5%", "%", "5", "", "5 %", 5, true, nil} {
+			values = append(values, map[string]any{"sheddable": v}, map[string]any{"critical": v, "sheddablePlus": "3%"})
+		}
+		values = append(values, map[string]any{"criticalPlus": "5%"})
 	case interface{ SetBool(bool) }, *bool:
 		values = []any{true, false, "true", 1, 0}
 	case encoding.TextUnmarshaler:
