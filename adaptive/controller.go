@@ -7,6 +7,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/meter"
+	"github.com/penstock-go/penstock/internal/shed"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -20,6 +21,8 @@ type controller struct {
 	owner       any // of the semaphore of units in flight
 	shadowOwner any // of the semaphore of units that a shadow rule would have admitted
 	record      *engine.Record
+	judge       *shed.Judge // of a rule with a shed order; otherwise nil, as are its refusals
+	refusals    *shed.Refusals
 }
 
 func (t *table) newController(r Rule, record *engine.Record, resource *engine.Resource, old *controller) *controller {
@@ -31,6 +34,9 @@ func (t *table) newController(r Rule, record *engine.Record, resource *engine.Re
 		c.limit = newLimit(t.nextID(), r)
 	}
 	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindAdaptive, Resource: resource.Name(), Rule: r.ID, Status: r.Refusal.Status, Body: r.Refusal.Body}, c, record, before)
+	if c.judge = c.limit.judgeOf(r); c.judge != nil {
+		c.refusals = shed.NewRefusals(c.refusal, c, record)
+	}
 	c.owner, c.shadowOwner = c.limit.owners(!r.Info().Named() && resource.Name() == node.OverflowName)
 	return c
 }
@@ -94,9 +100,7 @@ func (c *controller) shadow(inv *engine.Invocation) {
 		all.Acquire(inv.Lane(), inv.Units())
 		inv.ReserveSemaphore(all)
 	}
-	if g := n.NeedSemaphore(c.shadowOwner); c.limit.take(n, g, inv.Lane(), inv.Units(), int64(c.rule.Ceiling)) {
-		inv.ReserveSemaphore(g)
-	} else {
+	if !c.admitShadow(inv) {
 		c.record.ShadowBlocked.Add(inv.Lane(), 1)
 	}
 }

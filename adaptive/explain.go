@@ -6,6 +6,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/shed"
 )
 
 // Explain returns the judgement of each rule on the call.
@@ -25,10 +26,20 @@ func (c *controller) explain(inv *engine.Invocation) core.Judgement {
 	}
 	n := &inv.Resource().StatisticNode
 	g, j := n.LookSemaphore(owner), core.Judgement{Rule: c.rule.ID}
-	if !c.limit.fits(n, g, inv.Units(), int64(c.rule.Ceiling)) {
-		j.Outcome = core.Refused
-	}
 	limit, _ := c.Limit()
-	j.Measures = []core.Measure{engine.MeasureUnits("units in flight", g.InUse(), int64(limit))}
+	var reserve int64
+	if c.judge == nil {
+		if !c.limit.fits(n, g, inv.Units(), int64(c.rule.Ceiling)) {
+			j.Outcome = core.Refused
+		}
+	} else {
+		var v shed.Verdict
+		v, reserve = shed.Look(c.judge, inv, unitsInFlight{n, g, inv.Lane(), inv.Units(), int64(c.rule.Ceiling)})
+		if v != shed.Admitted {
+			j.Outcome = core.Refused
+		}
+		j.Why = c.judge.Explain(inv.Level(), reserve)
+	}
+	j.Measures = []core.Measure{engine.MeasureUnits("units in flight", g.InUse(), int64(limit)-reserve)}
 	return j
 }

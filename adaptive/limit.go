@@ -5,6 +5,7 @@ import (
 
 	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/internal/shed"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -32,6 +33,7 @@ type limit struct {
 	learner learner
 	home    *node.StatisticNode // the node that has the semaphore
 	owner   any                 // of the semaphore
+	gate    *shed.Gate          // for rules with a shed order; nil before the first, and then kept
 }
 
 // limitBits are enough for MaxCeiling.
@@ -96,6 +98,7 @@ func (l *limit) enforce() {
 		g.SetLimit(number, l.learner.level)
 	}
 	l.word.Store(number<<limitBits | uint64(l.learner.level))
+	l.setGateLocked()
 }
 
 // claim returns a claim of units under the limit in a word.

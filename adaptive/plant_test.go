@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/adaptive"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/figure"
 	"github.com/penstock-go/penstock/internal/proof/race"
@@ -98,10 +99,22 @@ func (p plant) String() string { return fmt.Sprintf("%d workers", p.workers) }
 
 // under returns the plant under an adaptive rule that knows nothing yet.
 func (p plant) under(t *testing.T, seed uint64, d distribution) *service {
-	s := newService(t, newGuard(t, adaptive.Rule{Resource: "orders"}), seed, p.workers, p.mean, d.times)
+	return p.shedding(t, seed, d, spec.ShedNone)
+}
+
+// shedding is like under, but with calls of all levels and a rule with that shed order.
+func (p plant) shedding(t *testing.T, seed uint64, d distribution, order spec.Shed) *service {
+	s := newService(t, newGuard(t, adaptive.Rule{Resource: "orders", Shed: order}), seed, p.workers, p.mean, d.times)
 	s.learns = true
+	if order != spec.ShedNone {
+		s.mix = usualMix
+	}
 	return s
 }
+
+// usualMix is the mix of levels under which the rules are tested: at three times the load, 20, 50, 100
+// and 130 % of the capacity.
+var usualMix = []float64{0.2 / 3, 0.5 / 3, 1.0 / 3, 1.3 / 3}
 
 // fixed returns the plant under the limit that it ought to have.
 func (p plant) fixed(t *testing.T, seed uint64, d distribution) *service {
@@ -138,16 +151,20 @@ func sizes(i, j int) []plant {
 // number of calls to run at a time, from a limit that is five times too high or thirteen times too
 // low, and stays there.
 // known bug 95
-func TestFindsTheKnee(t *testing.T) {
+func TestFindsTheKnee(t *testing.T) { findsTheKnee(t, spec.ShedNone, 1.5, "") }
+
+// The same with calls of all levels, where those below the highest leave a part of the limit free.
+func TestFindsTheKneeByLevels(t *testing.T) { findsTheKnee(t, spec.ShedLevels, 3, ", by levels") }
+
+func findsTheKnee(t *testing.T, order spec.Shed, load float64, how string) {
 	race.OneGoroutine(t)
-	const load = 1.5
 	var off, amplitude, loss float64
 	runs := 0
 	for _, p := range sizes(0, 3) {
 		for _, d := range distributions {
 			for _, seed := range seeds() {
 				name := fmt.Sprintf("%v, %s, -seed=%d", p, d.name, seed)
-				s := p.under(t, seed, d)
+				s := p.shedding(t, seed, d, order)
 				s.settle(load, 60*time.Second)
 				v := s.watch(load, 6)
 				at := p.fixed(t, seed, d).watch(load, 6)
@@ -158,20 +175,28 @@ func TestFindsTheKnee(t *testing.T) {
 			}
 		}
 	}
-	figure.Report(t, figure.Figure{Name: "how far an adaptive limit is from the knee under one and a half times the load", Value: off, AtMost: 0.1, N: int64(runs), Seed: *seed})
-	figure.Report(t, figure.Figure{Name: "its amplitude once settled", Value: amplitude, AtMost: 0.2, N: int64(runs), Seed: *seed})
+	figure.Report(t, figure.Figure{Name: fmt.Sprintf("how far an adaptive limit is from the knee under %v times the load%s", load, how), Value: off, AtMost: 0.1, N: int64(runs), Seed: *seed})
+	figure.Report(t, figure.Figure{Name: "its amplitude once settled" + how, Value: amplitude, AtMost: 0.2, N: int64(runs), Seed: *seed})
+	if order != spec.ShedNone {
+		return // TestShedsTheLowestLevelsFirst has the throughput
+	}
 	figure.Report(t, figure.Figure{Name: "throughput lost against a limit that stands at the knee", Value: loss, AtMost: 0.1, N: int64(runs), Seed: *seed})
 }
 
 // The load goes up and down in steps, workers stop and start, and durations grow and shrink. Soon
 // after each step the limit is at the knee, the number of workers.
 // known bug 95
-func TestFollowsSteps(t *testing.T) {
+func TestFollowsSteps(t *testing.T) { followsSteps(t, spec.ShedNone, "") }
+
+// The same with calls of all levels.
+func TestFollowsStepsByLevels(t *testing.T) { followsSteps(t, spec.ShedLevels, ", by levels") }
+
+func followsSteps(t *testing.T, order spec.Shed, how string) {
 	race.OneGoroutine(t)
 	worst, runs := 0.0, 0
 	for _, p := range sizes(1, 2) {
 		for _, seed := range seeds() {
-			s := p.under(t, seed, distributions[2])
+			s := p.shedding(t, seed, distributions[2], order)
 			s.settle(1.5, 60*time.Second)
 			for _, step := range []struct {
 				name    string
@@ -198,7 +223,7 @@ func TestFollowsSteps(t *testing.T) {
 			}
 		}
 	}
-	figure.Report(t, figure.Figure{Name: "how far an adaptive limit is from the knee forty seconds, or the time of 120 calls, after a step", Value: worst, AtMost: 0.1, N: int64(runs), Seed: *seed})
+	figure.Report(t, figure.Figure{Name: "how far an adaptive limit is from the knee forty seconds, or the time of 120 calls, after a step" + how, Value: worst, AtMost: 0.1, N: int64(runs), Seed: *seed})
 }
 
 // With durations that vary so much that their mean hardly exists, the limit stays somewhat low, but

@@ -46,6 +46,11 @@ type Rule struct {
 	// Refusal is the response that adapters give to refused calls. The zero value means that of the
 	// family.
 	Refusal spec.Response `yaml:"refusal,omitempty"`
+	// Shed decides which calls are refused first. The zero value is api.ShedNone. With api.ShedLevels
+	// each level of criticality leaves units free for the levels above; see api.Criticality.
+	Shed spec.Shed `yaml:"shed,omitempty"`
+	// Floors keep levels from starving. Only with Shed.
+	Floors spec.Floors `yaml:"floors,omitempty"`
 	// Mode determines whether the limit is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
@@ -92,6 +97,9 @@ func (r Rule) check() error {
 		return spec.BadField("ceiling", "equals the floor, which leaves nothing to learn: use an isolation rule with threshold %d, or a higher ceiling", r.Ceiling)
 	case r.Start < r.Floor || r.Start > r.Ceiling:
 		return spec.BadField("start", "is %d: use a whole number from the floor to the ceiling, %d to %d, or leave it out", r.Start, r.Floor, r.Ceiling)
+	}
+	if err := spec.CheckShed(r.Shed, r.Floors); err != nil {
+		return err
 	}
 	return spec.CheckDuration("window", r.Window, MinWindow, MaxWindow)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
@@ -27,7 +28,10 @@ type service struct {
 	sheds   bool                       // or neither: a call that finds no worker fails at once
 	fails   float64                    // share of the calls that fail halfway
 	learns  bool                       // a rule learns from it
-	opts    [1]engine.Option
+	opts    [2]engine.Option
+	mix     []float64 // shares of the calls of each level, the highest first; nil means that no call has one
+
+	offered, admitted [4]int // calls by level, and the ones that passed
 
 	at      time.Duration // since the start
 	effort  float64       // done on each job so far, in ns: the clock of sharing
@@ -142,11 +146,19 @@ func (s *service) arrive() {
 	if s.units != nil {
 		units = s.units(s.rand)
 	}
-	s.opts[0] = engine.Units(units)
+	s.opts = [2]engine.Option{engine.Units(units)}
+	level := s.level()
+	if level >= 0 {
+		s.opts[1] = engine.Criticality(core.CriticalPlus + core.Level(level))
+		s.offered[level]++
+	}
 	e, err := s.Enter(s.t.Context(), "orders", s.opts[:])
 	if err != nil {
 		s.refused += units
 		return
+	}
+	if level >= 0 {
+		s.admitted[level]++
 	}
 	w := &work{entry: e, units: units}
 	s.inside += units
@@ -163,6 +175,20 @@ func (s *service) arrive() {
 		s.line = append(s.line, w)
 		s.serve()
 	}
+}
+
+// level draws the level of a call, as its distance from the highest; -1 if calls have none.
+func (s *service) level() int {
+	if s.mix == nil {
+		return -1
+	}
+	at := s.rand.Float64()
+	for i, share := range s.mix {
+		if at -= share; at < 0 {
+			return i
+		}
+	}
+	return len(s.mix) - 1
 }
 
 func (s *service) serve() {

@@ -28,10 +28,13 @@ type LimitStats struct {
 	// until known.
 	FloorRT, LimitRT time.Duration
 	Throughput       float64 // units completed per second in the last phase
+	// Levels are the calls of each level of criticality, the highest first, of a rule with a shed
+	// order; otherwise nil.
+	Levels []core.LevelStats
 }
 
-// MarshalJSON writes resource, limit, inForce, floorRtMs, limitRtMs and
-// throughputPerSecond.
+// MarshalJSON writes resource, limit, inForce, floorRtMs, limitRtMs, throughputPerSecond, and levels
+// if there are any.
 func (l LimitStats) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Resource            string  `json:"resource"`
@@ -40,7 +43,9 @@ func (l LimitStats) MarshalJSON() ([]byte, error) {
 		FloorRTMs           float64 `json:"floorRtMs"`
 		LimitRTMs           float64 `json:"limitRtMs"`
 		ThroughputPerSecond float64 `json:"throughputPerSecond"`
-	}{l.Resource, l.Limit, l.InForce, shown.Millis(l.FloorRT), shown.Millis(l.LimitRT), l.Throughput})
+
+		Levels []core.LevelStats `json:"levels,omitempty"`
+	}{l.Resource, l.Limit, l.InForce, shown.Millis(l.FloorRT), shown.Millis(l.LimitRT), l.Throughput, l.Levels})
 }
 
 // maxShown is the number of resources of a rule for which the limit is shown.
@@ -54,7 +59,11 @@ func (t *table) Stats() []core.RuleStats {
 		}
 		var f Stats
 		for _, c := range controllers[:min(len(controllers), maxShown)] {
-			f.Limits = append(f.Limits, c.limit.figures(c.resource.Name()))
+			of := c.limit.figures(c.resource.Name())
+			if c.judge != nil {
+				of.Levels = c.judge.Stats()
+			}
+			f.Limits = append(f.Limits, of)
 		}
 		return f
 	})
@@ -76,11 +85,11 @@ func (l *limit) figures(resource string) LimitStats {
 	return f
 }
 
-// Lines returns the limit of each resource.
-func (f Stats) Lines(time.Time) []string {
-	lines := make([]string, len(f.Limits))
-	for i, l := range f.Limits {
-		lines[i] = l.line()
+// Lines returns the limit of each resource, and the calls of each level.
+func (f Stats) Lines(time.Time) (lines []string) {
+	for _, l := range f.Limits {
+		lines = append(lines, l.line())
+		lines = append(lines, core.LevelLines("levels of "+shown.Label(l.Resource), l.Levels)...)
 	}
 	return lines
 }

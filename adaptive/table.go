@@ -1,6 +1,8 @@
 package adaptive
 
 import (
+	"slices"
+
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
@@ -48,7 +50,11 @@ func (t *table) Bind(at *engine.Binding) engine.Checker {
 	if len(controllers) == 0 {
 		return nil
 	}
-	return &checker{t.ByMode(controllers)}
+	rs := checker{t.ByMode(controllers)}
+	if slices.ContainsFunc(rs.Holding, func(c *controller) bool { return c.judge != nil }) {
+		return &shedding{rs}
+	}
+	return &rs
 }
 
 // Needs reports the semaphores that the rules at a resource count with. A rule's own semaphore is

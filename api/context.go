@@ -26,6 +26,30 @@ func WithOrigin(ctx context.Context, origin string) context.Context {
 	return engine.WithOrigin(ctx, origin)
 }
 
+// WithCriticality returns a context whose calls have that level, unless they name another with
+// [Criticality]. They keep the named context and the origin of ctx, and stay nested in the call that
+// ctx belongs to, if any. Client adapters send the level on. A nil ctx is [context.Background].
+func WithCriticality(ctx context.Context, level Level) context.Context {
+	return engine.WithCriticality(ctx, level)
+}
+
+// CriticalityOf returns the level that ctx got by [WithCriticality], for clients without an adapter to
+// send on. given is false if it got none, and the level then [Critical].
+func CriticalityOf(ctx context.Context) (level Level, given bool) { return engine.CriticalityOf(ctx) }
+
+// WithReceivedCriticality is like [WithCriticality], for servers without an adapter: word is the level
+// that the caller named, such as "sheddable", and atMost bounds it. The empty word is the default, and
+// so are unknown words, which are counted in [Guard.UnknownCriticalities], and logged once. Whether
+// the caller can be trusted is for the program to decide, since callers gain by naming a high level:
+// pass the empty word for others. The context has a level in any case, so that client adapters replace
+// a level that a proxy copies from its own caller.
+func (g *Guard) WithReceivedCriticality(ctx context.Context, word string, atMost Level) context.Context {
+	return g.engine.WithReceived(ctx, word, atMost)
+}
+
+// UnknownCriticalities returns the number of unknown words for levels that callers have named.
+func (g *Guard) UnknownCriticalities() int64 { return g.engine.UnknownLevels() }
+
 // FromContext returns the innermost call that ctx is nested in: in a handler behind an adapter, the
 // call of the request. The zero value, which does nothing, if there is none; a call that has exited
 // does nothing either.

@@ -275,11 +275,18 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"ceiling": {say: func(r *adaptive.Rule) { r.Ceiling = 300 }},
 				"start":   {say: func(r *adaptive.Rule) { r.Start = 30 }},
 				"window":  {say: func(r *adaptive.Rule) { r.Window = 2 * s }},
+				"floors": {
+					func(r *adaptive.Rule) { r.Floors = api.Floors{Critical: 10, SheddablePlus: 5, Sheddable: 1} },
+					func(r adaptive.Rule) bool { return r.Shed == api.ShedLevels },
+				},
 			},
 		}.check(t)
 	})
 	t.Run("system", func(t *testing.T) {
 		windowed := func(r system.Rule) bool { return r.Metric == system.QPS || r.Metric == system.RT }
+		sheds := func(r system.Rule) bool {
+			return r.Metric == system.None || r.Metric <= system.CPU && r.Strategy == system.Steady || r.Metric == system.Concurrency
+		}
 		reading[system.Rule]{
 			in: func(s *rules.Set) *[]system.Rule { return &s.System },
 			least: func(r *system.Rule) {
@@ -296,6 +303,11 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"buckets":   {func(r *system.Rule) { r.Buckets = 4 }, windowed},
 				"strict":    {func(r *system.Rule) { r.Strict = true }, func(r system.Rule) bool { return r.Metric == system.QPS }},
 				"strategy":  {read: func(r system.Rule) bool { return r.Metric <= system.CPU }},
+				"shed":      {read: sheds},
+				"floors": {
+					func(r *system.Rule) { r.Floors = api.Floors{Sheddable: 5} },
+					func(r system.Rule) bool { return sheds(r) && r.Shed == api.ShedLevels },
+				},
 			},
 		}.check(t)
 	})
@@ -412,7 +424,12 @@ func (f reading[R]) kinds(t *testing.T) []R {
 // checkKind checks one kind of rule, and returns how many of its fields are refused.
 func (f reading[R]) checkKind(t *testing.T, g *api.Guard, rule R) (refused int) {
 	all := rule
-	for key, field := range f.fields { // an enumeration's value may have no meaning together with another
+	for i, structure := 0, reflect.TypeFor[R](); i < structure.NumField(); i++ { // an enumeration's value may have no meaning together with another
+		key := keyOf(structure.Field(i))
+		field, ok := f.fields[key]
+		if !ok {
+			continue
+		}
 		v := trial.Field(reflect.ValueOf(&rule).Elem(), key)
 		if field.say == nil && !field.isRead(rule) && !v.IsZero() {
 			f.isRefused(t, g, rule, key)

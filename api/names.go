@@ -25,6 +25,10 @@ type (
 	Match = spec.Match
 	// Response is the response of adapters to calls that a rule refuses.
 	Response = spec.Response
+	// Level is the criticality of a call; see [Criticality].
+	Level = core.Level
+	// Floors keep levels of calls from starving under a rule with a shed order.
+	Floors = spec.Floors
 	// RuleSet holds the rules of every family, for [LoadRules].
 	RuleSet = rules.Set
 	// Reload is one outcome of watching a source of rules.
@@ -94,6 +98,20 @@ const (
 	Enforce = spec.Enforce // the rule is enforced
 	Shadow  = spec.Shadow  // it counts the calls it would have refused, and refuses none
 	Off     = spec.Off     // it is kept but not asked
+)
+
+// The levels of criticality, the highest first.
+const (
+	CriticalPlus  = core.CriticalPlus  // users notice at once if these calls fail, and badly
+	Critical      = core.Critical      // the default: users notice if these calls fail
+	SheddablePlus = core.SheddablePlus // some of these calls may fail for minutes: batches that are retried
+	Sheddable     = core.Sheddable     // all of these calls may fail for a while
+)
+
+// The orders in which a rule sheds calls.
+const (
+	ShedNone   = spec.ShedNone   // any calls, as they come
+	ShedLevels = spec.ShedLevels // calls of the lowest criticality first
 )
 
 // The ways in which a [ManualClock] sleeps.

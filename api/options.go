@@ -46,6 +46,11 @@ func Cost(unit string, n int64) Option { return engine.Cost(unit, n) }
 // plus the spacing between two calls, which may be longer than the rule's MaxWait.
 func Prioritized() Option { return engine.Prioritized() }
 
+// Criticality says how much it matters that the call is served, regardless of its context: under
+// overload, rules with a shed order refuse [Sheddable] calls first; see docs/criticality.md. It is not
+// passed on to nested calls. [Prioritized] is something else: who is next in a queue.
+func Criticality(level Level) Option { return engine.Criticality(level) }
+
 // LongLived marks a call whose duration says nothing about the health of the resource: a stream,
 // say, or a wait for messages. The call counts when it enters, holds its units and permits until it
 // exits, and may fail, like any other. But it has no response time: the mean and the minimum

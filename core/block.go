@@ -62,6 +62,7 @@ type BlockError struct {
 	Rule     string         // the rule's ID; for KindCustom, the reason passed to Refuse
 	Origin   string         // for a flow rule, its origin as declared; otherwise ""
 	Value    argument.Value // for a hotspot rule, the rejected value; otherwise none
+	Shed     string         // level of the call, if it was shed to leave room for higher levels; otherwise ""
 
 	// Status is the HTTP status chosen by the rule, or by a custom slot (see RefuseWith of
 	// slots.Call); 0 for none. Body is the body that the rule chose; empty for none.
@@ -92,7 +93,11 @@ func (e *BlockError) Error() string {
 	if e.Kind == KindCustom {
 		return fmt.Sprintf("penstock: blocked %q: %s", e.Resource, e.Rule)
 	}
-	return fmt.Sprintf("penstock: %s rule %q blocked %q", e.Kind, e.Rule, e.Resource)
+	text := fmt.Sprintf("penstock: %s rule %q blocked %q", e.Kind, e.Rule, e.Resource)
+	if e.Shed != "" {
+		text += ", a " + e.Shed + " call, to leave room for others"
+	}
+	return text
 }
 
 // Is makes errors.Is(err, ErrBlocked) true.

@@ -31,7 +31,7 @@ import (
 // bases are rules that each family accepts, to be changed.
 var bases = Set{
 	Authority: []authority.Rule{{Resource: "a", Origins: []string{"b"}}},
-	System:    []system.Rule{{Metric: system.QPS, Threshold: 1}, {Metric: system.RT, MaxRT: 1}, {Metric: system.CPU, Threshold: 0.5}},
+	System:    []system.Rule{{Metric: system.QPS, Threshold: 1}, {Metric: system.RT, MaxRT: 1}, {Metric: system.CPU, Threshold: 0.5}, {Metric: system.CPU, Threshold: 0.6, Shed: spec.ShedLevels}},
 	Hotspot: []hotspot.Rule{
 		{Resource: "a", Param: "p", Threshold: 1, Exceptions: []hotspot.Exception{{Value: argument.Of("x"), Threshold: 2}}},
 		{Resource: "a", Index: hotspot.At(-1), Threshold: 1, Behavior: hotspot.Throttle},
@@ -45,7 +45,7 @@ var bases = Set{
 		{Resource: "a", Threshold: 100, MemoryThreshold: 1, LowMemory: flow.Share(0.5), HighMemory: flow.Share(0.9)},
 	},
 	Isolation: []isolation.Rule{{Resource: "a", Threshold: 1, MaxQueue: 1, MaxWait: 1}, {Resource: "a", Threshold: 1, MaxQueue: 1, MaxWait: 1, Share: isolation.Share{By: "param tenant"}}, {ID: "i", Resource: "a", Threshold: 1, Cluster: cluster.Rule{Scope: cluster.Global}}},
-	Adaptive:  []adaptive.Rule{{Resource: "a"}},
+	Adaptive:  []adaptive.Rule{{Resource: "a"}, {ID: "levels", Resource: "a", Shed: spec.ShedLevels}},
 	Breaker:   []breaker.Rule{{Resource: "a", Threshold: 0.5}, {Resource: "*", Exclude: []string{"b"}}, {Resource: "a", Strategy: breaker.SlowRatio, SlowRT: 1}},
 	Outlier:   []outlier.Rule{{Resource: "a", Threshold: 0.5}},
 	Cluster:   []Cluster{{Redis: "redis://cache:6379/0", Namespace: "n", Members: 2}},
@@ -82,6 +82,9 @@ var nasty = map[reflect.Type][]any{
 	reflect.TypeFor[spec.Response](): {
 		spec.Response{}, spec.Response{Status: 400, Body: "{\"a\": 1}"}, spec.Response{Status: 599}, spec.Response{Status: 399}, spec.Response{Status: 600},
 		spec.Response{Body: "a\n\tb: #c"}, spec.Response{Body: strings.Repeat("é", 2048)}, spec.Response{Body: strings.Repeat("x", 4097)}, spec.Response{Body: "\xff"},
+	},
+	reflect.TypeFor[spec.Floors](): {
+		spec.Floors{}, spec.Floors{Critical: 1, SheddablePlus: 2, Sheddable: 97}, spec.Floors{Sheddable: 100}, spec.Floors{Sheddable: 101}, spec.Floors{Critical: -1},
 	},
 	reflect.TypeFor[cluster.Rule](): {
 		cluster.Rule{}, cluster.Rule{Scope: cluster.Global}, cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Closed, Timeout: 3 * time.Millisecond},

@@ -108,7 +108,8 @@ func TestEveryFieldCounts(t *testing.T) {
 	}, func(r authority.Rule) Set { return Set{Authority: []authority.Rule{r}} })
 	everyFieldCounts(t, system.Rule{ID: "a", Metric: system.QPS, Threshold: 1, Interval: time.Second, Buckets: 2}, system.Rule{
 		ID: "other", Metric: system.CPU, Threshold: 7, MaxRT: 1, Interval: time.Minute, Buckets: 6, Strict: true,
-		Strategy: system.Gate, Mode: spec.Off, Refusal: spec.Response{Status: 599, Body: "x"},
+		Strategy: system.Gate, Shed: spec.ShedLevels, Floors: spec.Floors{Sheddable: 5}, Mode: spec.Off,
+		Refusal: spec.Response{Status: 599, Body: "x"},
 	}, func(r system.Rule) Set { return Set{System: []system.Rule{r}} })
 }
 

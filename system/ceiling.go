@@ -85,10 +85,15 @@ func (c *ceiling) admits(inFlight func() int64) bool {
 	if most == none || inFlight() <= most {
 		return true
 	}
+	c.refuse()
+	return false
+}
+
+// refuse records that a call was refused.
+func (c *ceiling) refuse() {
 	if !c.refused.Load() {
 		c.refused.Store(true)
 	}
-	return false
 }
 
 // learn adjusts the ceiling to a sample. off is the reading's relative error: positive above the

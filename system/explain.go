@@ -6,7 +6,9 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/sampler"
+	"github.com/penstock-go/penstock/internal/shed"
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
@@ -51,15 +53,16 @@ func (g *gate) explain(inv *engine.Invocation) core.Judgement {
 	case Concurrency:
 		semaphore := g.inbound.LookSemaphore(g.meter.Owner)
 		g.inbound.Settle(semaphore)
-		ok = semaphore.Fits(units, g.limit)
-		m = engine.MeasureUnits("inbound units in flight", semaphore.InUse(), g.limit)
+		limit := g.limit - g.explainShed(inv, semaphore, &j)
+		ok = semaphore.Fits(units, limit)
+		m = engine.MeasureUnits("inbound units in flight", semaphore.InUse(), limit)
 	case RT:
 		mean := g.times.mean(now)
 		ok = mean <= int64(g.rule.MaxRT)
 		m = core.Measure{Of: "mean response time in " + g.rule.Interval.String(), Unit: "ms",
 			Measured: float64(mean) / 1e6, Limit: shown.Millis(g.rule.MaxRT)}
 	default:
-		ok, m = g.explainMachine(now, &j)
+		ok, m = g.explainMachine(inv, &j)
 	}
 	if !ok {
 		var wait, known = g.RetryAfter()
@@ -73,7 +76,7 @@ func (g *gate) explain(inv *engine.Invocation) core.Judgement {
 }
 
 // explainMachine is like explain, but for rules on load or CPU use.
-func (g *gate) explainMachine(now int64, j *core.Judgement) (ok bool, m core.Measure) {
+func (g *gate) explainMachine(inv *engine.Invocation, j *core.Judgement) (ok bool, m core.Measure) {
 	reading := g.reading.Value()
 	m = core.Measure{Of: g.rule.Metric.String(), Measured: max(0, reading), Limit: g.rule.Threshold}
 	if reading == sampler.Unknown {
@@ -87,14 +90,32 @@ func (g *gate) explainMachine(now int64, j *core.Judgement) (ok bool, m core.Mea
 			return true, m
 		}
 		used := g.unitsInFlight()
-		j.Why = fmt.Sprintf("the learned limit is %d units in flight plus one call, since the %s was above the threshold", most, g.rule.Metric)
-		u := engine.MeasureUnits("inbound units in flight", used, most)
+		reserve := g.explainShed(inv, g.inbound.LookSemaphore(g.meter.Owner), j)
+		if j.Why != "" {
+			j.Why += "; "
+		}
+		j.Why += fmt.Sprintf("the learned limit is %d units in flight plus one call, since the %s was above the threshold", most, g.rule.Metric)
+		u := engine.MeasureUnits("inbound units in flight", used, most-reserve)
 		u.Remaining = nil
 		j.Measures = append(j.Measures, u)
-		return used <= most, m
-	case above && g.rule.Strategy == BBR && g.servable(now):
+		return used <= most-reserve, m
+	case above && g.rule.Strategy == BBR && g.servable(inv.Now()):
 		j.Why = "above the threshold, but no more calls are in flight than can be served"
 		return true, m
 	}
 	return !above, m
+}
+
+// explainShed returns the units that a call leaves free for those of higher levels.
+func (g *gate) explainShed(inv *engine.Invocation, semaphore *meter.Semaphore, j *core.Judgement) (reserve int64) {
+	if g.judge == nil {
+		return 0
+	}
+	u := unitsInFlight{inbound: g.inbound, semaphore: semaphore, n: inv.Units(), watch: true}
+	if g.ceiling != nil {
+		u.above = u.n
+	}
+	_, reserve = shed.Look(g.judge, inv, u)
+	j.Why = g.judge.Explain(inv.Level(), reserve)
+	return reserve
 }

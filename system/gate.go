@@ -8,6 +8,7 @@ import (
 	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/sampler"
 	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/internal/shed"
 	"github.com/penstock-go/penstock/node"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -26,6 +27,7 @@ type gate struct {
 	times   *times
 	reading *sampler.Reading
 	ceiling *ceiling
+	judge   *shed.Judge // nil without a shed order
 
 	// next is the gate that continued this one in a window of another shape. All successive gates
 	// that meter in the same window share it: a call may still be decided by the first of them.
@@ -59,6 +61,9 @@ func newGate(e *engine.Engine, at *engine.Binding, revision uint64, r Rule, reco
 				g.ceiling.inherit(old.ceiling)
 			}
 		}
+	}
+	if r.Shed != spec.ShedNone {
+		g.openJudge(at, old)
 	}
 	return g
 }
@@ -128,6 +133,9 @@ func (g *gate) openWindow(at *engine.Binding, old *gate) {
 func (g *gate) learn(now int64) {
 	if g.ceiling == nil {
 		return
+	}
+	if g.judge != nil {
+		defer func() { g.judge.SetLimit(g.inForce(), shed.Open) }()
 	}
 	v := g.reading.Value()
 	if v == sampler.Unknown {

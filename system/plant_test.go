@@ -131,15 +131,9 @@ func TestPlantSettles(t *testing.T) {
 // averaged over two seconds. The reading repeatedly falls below the threshold by chance.
 // known bug 92
 func TestPlantOfMixedWorkSettles(t *testing.T) {
-	work := func(r *rand.Rand) (cpu, idle time.Duration) {
-		if r.IntN(10) == 0 {
-			return 40 * ms, 160 * ms
-		}
-		return time.Duration(1+r.IntN(6)) * ms, time.Duration(r.IntN(20)) * ms
-	}
 	const each = 7.15 // mean CPU time in ms
 	for _, threshold := range []float64{0.5, 0.8} {
-		p := newService(t, system.Rule{Metric: system.CPU, Threshold: threshold}, 8, work)
+		p := newService(t, system.Rule{Metric: system.CPU, Threshold: threshold}, 8, mixedWork)
 		p.run(300, 20)
 		p.run(4000, 24)
 		admitted, _, inFlight := p.run(4000, 160)

@@ -44,6 +44,12 @@ type Rule struct {
 	// Refusal is the response that adapters give to refused calls. The zero value means that of the
 	// family.
 	Refusal spec.Response `yaml:"refusal,omitempty"`
+	// Shed decides which calls are refused first. The zero value is api.ShedNone. With api.ShedLevels
+	// each level of criticality leaves units free for the levels above; see api.Criticality. Only with
+	// Concurrency, and with Load and CPU whose strategy is Steady.
+	Shed spec.Shed `yaml:"shed,omitempty"`
+	// Floors keep levels from starving. Only with Shed.
+	Floors spec.Floors `yaml:"floors,omitempty"`
 	// Mode determines whether the rule is enforced. The zero value is api.Enforce.
 	Mode spec.Mode `yaml:"mode,omitempty"`
 }
@@ -100,8 +106,12 @@ func (r Rule) checkEnums() error {
 		return r.unread("threshold", "remove it, and use maxRT, as in `maxRT: 200ms`")
 	case r.MaxRT != 0 && r.Metric != RT:
 		return r.unread("maxRT", "remove it, and use threshold")
+	case r.Shed != spec.ShedNone && r.Metric.windowed():
+		return r.unread("shed", "no units in flight are limited, so none can be left free; remove it, or set metric to load, cpu or concurrency")
+	case r.Shed != spec.ShedNone && r.Strategy != Steady:
+		return spec.BadField("shed", "has no meaning for strategy %s, which learns no limit: remove it, or set strategy to steady", r.Strategy)
 	}
-	return nil
+	return spec.CheckShed(r.Shed, r.Floors)
 }
 
 // unread returns the error for a field that the rule's metric doesn't use.

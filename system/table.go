@@ -2,6 +2,7 @@ package system
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/pattern"
@@ -10,6 +11,8 @@ import (
 	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/sampler"
+	"github.com/penstock-go/penstock/internal/shared"
+	"github.com/penstock-go/penstock/internal/shed"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -165,6 +168,9 @@ func (t *table) Bind(at *engine.Binding) engine.Checker {
 	if len(t.active.rules) == 0 {
 		return nil
 	}
+	if slices.ContainsFunc(t.active.rules, func(g *gate) bool { return g.judge != nil }) {
+		return &shedding{checker: checker{order: t.active, refusals: held}, byLevel: make([]shared.Pointer[shed.Refusals], len(t.active.rules))}
+	}
 	return &checker{order: t.active, refusals: held}
 }
 
@@ -212,8 +218,18 @@ func (t *table) Stats() []core.RuleStats {
 		figures = append(figures, core.RuleStats{
 			Kind: core.KindSystem, ID: r.ID, Mode: r.Mode,
 			Asked:   r.Mode != spec.Off && ever.Pass+ever.Block > 0,
-			Refused: record.Refused.Load(), ShadowBlocked: record.ShadowBlocked.Load(),
+			Refused: record.Refused.Load(), ShadowBlocked: record.ShadowBlocked.Load(), Details: t.details(r),
 		})
 	}
 	return figures
+}
+
+// details returns the counts of a rule with a shed order, nil for others.
+func (t *table) details(r everywhere) core.Details {
+	for _, g := range t.active.rules {
+		if g.judge != nil && g.rule.ID == r.ID {
+			return Stats{g.judge.Stats()}
+		}
+	}
+	return nil
 }

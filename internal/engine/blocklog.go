@@ -30,6 +30,9 @@ func (t blocked) LogLine() LogLine {
 			args = append(args, "value", first.value.String())
 		}
 	}
+	if t.b.Shed != "" {
+		args = append(args, "shed", t.b.Shed)
+	}
 	return LogLine{Level: slog.LevelWarn, Message: "penstock: blocked", Count: n, Args: append(args, "count", n)}
 }
 

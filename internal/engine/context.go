@@ -16,6 +16,7 @@ type Context struct {
 	parent *node.DefaultNode // enclosing call, or nil
 	tree   *node.Tree        // tree of parent
 	began  int64             // entry of the outermost call with the same server deadline; 0 if not known
+	level  level             // criticality of calls from here
 	err    error             // error of calls from here, if a name is too long
 	entry  Entry             // innermost call, which may have exited
 
@@ -32,17 +33,28 @@ type contextKey struct{}
 
 // WithContext returns a context whose calls use the named context; see api.WithContext.
 func WithContext(ctx context.Context, name string) context.Context {
-	return carrying(ctx, &Context{name: name, origin: ContextOf(ctx).Origin(), entry: EntryOf(ctx)})
+	c := &Context{name: name, entry: EntryOf(ctx)}
+	if from := ContextOf(ctx); from != nil {
+		c.origin, c.level = from.origin, from.level
+	}
+	return carrying(ctx, c)
 }
 
 // WithOrigin returns a context whose calls are made by origin; see api.WithOrigin.
 func WithOrigin(ctx context.Context, origin string) context.Context {
-	c := &Context{origin: origin, entry: EntryOf(ctx)}
+	c := within(ctx)
+	c.origin = origin
+	return carrying(ctx, c)
+}
+
+// within returns a copy of the Context that ctx carries.
+func within(ctx context.Context) *Context {
+	c := &Context{entry: EntryOf(ctx)}
 	if from := ContextOf(ctx); from != nil {
-		c.name, c.parent, c.tree, c.began = from.name, from.parent, from.tree, from.began
+		c.name, c.origin, c.parent, c.tree, c.began, c.level = from.name, from.origin, from.parent, from.tree, from.began, from.level
 		c.entrance.Store(from.entrance.Load())
 	}
-	return carrying(ctx, c)
+	return c
 }
 
 func carrying(ctx context.Context, c *Context) context.Context {

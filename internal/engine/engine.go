@@ -66,6 +66,7 @@ type Engine struct {
 	waiting             shared.Int64
 	drain               drain
 	failures            shared.Int64
+	unknownLevels       shared.Int64 // words for a criticality
 	logger              *slog.Logger // the configured logger; its panics count as failures
 	nextLog             shared.Int64 // of internal failures
 	failWhen            shared.Pointer[failWhen]

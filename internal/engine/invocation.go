@@ -69,6 +69,8 @@ type call struct {
 	waits       bool // a rule makes it wait, or queues it
 	queues      bool // the current checker has put it into a queue for a turn that it awaits
 
+	level level // its own criticality; see Level
+
 	waiter *waiter                                     // its place in the queue; nil for nearly all calls
 	left   func(context.Context) (time.Duration, bool) // see InboundWithin; nil for no limit
 

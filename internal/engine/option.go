@@ -12,6 +12,7 @@ import (
 // except for the values that Args boxes. The zero value changes nothing.
 type Option struct {
 	kind  optionKind
+	level level
 	args  []any
 	param param // for Units and Cost the value is the units, for Endpoint the name is the address
 }
@@ -29,6 +30,7 @@ const (
 	optionLongLived
 	optionInboundWithin
 	optionCost
+	optionCriticality
 )
 
 // Inbound marks a call that comes from outside; see api.Inbound, as for all options below.
@@ -91,6 +93,8 @@ func (inv *Invocation) apply(opts []Option) {
 			inv.longLived = true
 		case optionCost:
 			inv.addCost(opts[i].param.name, opts[i].param.value.Int())
+		case optionCriticality:
+			inv.level = opts[i].level
 		case optionInboundWithin:
 			inv.inbound = true
 			inv.left, _ = opts[i].args[0].(func(context.Context) (time.Duration, bool))

@@ -135,7 +135,7 @@ func (l *linter) systems() {
 // stricterSystem returns a rule that keeps rule i from ever taking effect, or -1.
 func stricterSystem(rules []system.Rule, i int) int {
 	loose := rules[i]
-	if len(rules) > maxAlike || loose.Mode != spec.Enforce {
+	if len(rules) > maxAlike || loose.Mode != spec.Enforce || loose.Shed != spec.ShedNone { // it leaves units free
 		return -1
 	}
 	return slices.IndexFunc(rules, func(strict system.Rule) bool {

@@ -42,15 +42,16 @@ var layers = []layer{
 	{"core", "internal/shown core/argument core/spec"}, // the words: refusals, stats, explanations
 	{"internal/sampler", "internal/shared core/host"},  // the machine, read while a rule needs it
 	{"internal/engine", "core internal/meter internal/safelog internal/shared internal/shown node stat core/host core/clocks core/argument core/pattern core/spec internal/sampler"},
+	{"internal/shed", "core internal/engine internal/meter internal/shared core/spec stat"},                              // which calls go first under overload
 	{"internal/family", "cluster core internal/engine internal/meter internal/sharing core/pattern core/spec node stat"}, // which rules apply, and their state
 
 	{"flow", "cluster internal/meter internal/shared internal/sharing internal/shown core internal/engine internal/family internal/sampler core/spec node stat"},
 	{"isolation", "cluster internal/meter internal/shared internal/sharing internal/shown core internal/engine internal/family core/argument core/pattern core/spec node stat"},
-	{"adaptive", "internal/meter internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
+	{"adaptive", "internal/meter internal/shared internal/shed internal/shown core internal/engine internal/family core/spec node stat"},
 	{"breaker", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
 	{"outlier", "internal/shared internal/shown core internal/engine internal/family core/spec node stat breaker"},
 	{"hotspot", "cluster internal/lending internal/meter internal/shared internal/sharing internal/shown core internal/engine internal/family core/spec core/argument node stat"},
-	{"system", "internal/meter internal/shared internal/shown core internal/engine internal/family internal/sampler core/pattern core/spec node stat"},
+	{"system", "internal/meter internal/shared internal/shed internal/shown core internal/engine internal/family internal/sampler core/pattern core/spec node stat"},
 	{"authority", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
 
 	{"rules/gateway", "internal/netname internal/shown core internal/engine core/pattern core/spec flow hotspot"}, // groups of paths, and rules that become those of families

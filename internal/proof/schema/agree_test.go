@@ -120,6 +120,11 @@ func valuesFor(t *testing.T, typ reflect.Type) (values []any, enum bool) {
 			values = append(values, map[string]any{"status": 503, "body": body})
 		}
 		values = append(values, map[string]any{"unknown": 1})
+	case *spec.Floors:
+		for _, v := range []any{"5%", "0%", "00%", "100%", "0100%", "101%", "1000%", "-1%", "+1%", "1.5%", "%", "5", "", "5 %", 5, true, nil} {
+			values = append(values, map[string]any{"sheddable": v}, map[string]any{"critical": v, "sheddablePlus": "3%"})
+		}
+		values = append(values, map[string]any{"criticalPlus": "5%"})
 	case interface{ SetBool(bool) }, *bool:
 		values = []any{true, false, "true", 1, 0}
 	case encoding.TextUnmarshaler:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/pattern"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
@@ -33,6 +34,8 @@ func (g *generator) field(t reflect.Type, field reflect.StructField, path string
 		return append(described, member{"type", []string{"string", "number", "boolean"}}, member{"maxLength", longest[within]}), nil
 	case interface{ SetBool(bool) }:
 		return append(described, member{"type", "boolean"}), nil
+	case *spec.Percent:
+		return append(described, member{"type", "string"}, member{"pattern", aPercentage}), nil
 	case encoding.TextUnmarshaler:
 		return append(described, g.enum(field.Type)...), nil
 	case *bool:
@@ -112,6 +115,8 @@ func zero(t reflect.Type) object {
 		return object{{"type", "string"}, {"pattern", zeroDuration}}
 	case *flow.Watermark:
 		return object{{"anyOf", []object{{{"const", 0}}, {{"type", "string"}, {"pattern", zeroAmount}}}}}
+	case *spec.Floors:
+		return object{{"type", "object"}, {"additionalProperties", object{{"type", "string"}, {"pattern", zeroPercent}}}}
 	case interface{ SetBool(bool) }:
 		zero, _ := reflect.Zero(t).Interface().(interface{ Bool() bool })
 		return object{{"const", zero.Bool()}}

@@ -13,8 +13,11 @@ import (
 )
 
 // Durations as [time.ParseDuration] reads them: aDuration is not negative, and zeroDuration is 0.
+// Percentages as [spec.Percent] reads them.
 const (
 	aDuration    = `^(\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+|-((0+(\.0*)?|\.0+)(ns|us|µs|μs|ms|s|m|h))+)$`
+	aPercentage  = `^0*(100|[0-9]{1,2})%$`
+	zeroPercent  = `^0+%$`
 	zeroDuration = `^[-+]?((0+(\.0*)?|\.0+)(ns|us|µs|μs|ms|s|m|h))+$`
 	anAmount     = `^[0-9]+(TiB|GiB|MiB|KiB|B)$`
 	zeroAmount   = `^0+(TiB|GiB|MiB|KiB|B)$`

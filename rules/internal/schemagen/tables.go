@@ -145,6 +145,8 @@ var (
 	noSlow       = clause{fields: []string{"slowRT"}, must: unread}
 	anExpression = clause{fields: []string{"resource"}, must: other, value: spec.AnyResource}
 	noExclude    = clause{fields: []string{"exclude"}, must: empty}
+	noShed       = clause{fields: []string{"shed"}, must: unread}
+	noFloors     = clause{fields: []string{"floors"}, must: unread}
 	noStatistics = clause{fields: []string{"minCalls", "interval", "buckets"}, must: unread}
 )
 
@@ -190,8 +192,14 @@ var cases = map[string][]when{
 		{"metric", []string{"load", "cpu", "concurrency", "qps"}, []clause{
 			{fields: []string{"threshold"}, must: needed}, {fields: []string{"maxRT"}, must: unread},
 		}},
+		{"metric", []string{"rt", "qps"}, []clause{noShed}},
+		{"strategy", []string{"bbr", "gate"}, []clause{noShed}},
+		{"shed", []string{"none"}, []clause{noFloors}},
 		{"metric", []string{"load"}, []clause{{fields: []string{"threshold"}, must: inside}}},
 		{"metric", []string{"cpu"}, []clause{{fields: []string{"threshold"}, must: inside}, {fields: []string{"threshold"}, must: below, value: 1}}},
+	},
+	"adaptive": {
+		{"shed", []string{"none"}, []clause{noFloors}},
 	},
 	"authority": {
 		{"list", []string{"deny", "black"}, []clause{{fields: []string{"allowAnonymous"}, must: unread}}},
