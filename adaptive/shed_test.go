@@ -91,7 +91,7 @@ func crowded(t *testing.T, floors spec.Floors) *service {
 // A level that would get nothing gets its floor, and the rule shows that.
 func TestFloors(t *testing.T) {
 	none, some := crowded(t, spec.Floors{}), crowded(t, spec.Floors{Sheddable: 10})
-	assert.Less(t, none.admitted[3], some.admitted[3]/20)
+	assert.Less(t, none.admitted[3], some.admitted[3]/5)
 	share := float64(some.admitted[3]) / (20 * some.capacity())
 	assert.InDelta(t, 0.1, share, 0.05, "of the capacity")
 }
@@ -125,6 +125,7 @@ func TestShedIsShown(t *testing.T) {
 	assert.Equal(t, l[0].Offered, l[0].Admitted+l[0].Refused)
 	assert.Zero(t, l[1].Offered)
 	assert.Zero(t, l[0].Reserve)
+	s.settle(0.01, 200*ms) // until there is room
 	low := engine.Criticality(core.Sheddable)
 	var refused error
 	for refused == nil {
@@ -160,10 +161,10 @@ func TestShadowShedsNothing(t *testing.T) {
 // The order and the floors must fit together.
 func TestShedFields(t *testing.T) {
 	for want, r := range map[string]adaptive.Rule{
-		"shed: 2 is unknown: use api.ShedNone or api.ShedLevels":                        {Shed: 2},
+		"shed: 2 is unknown: use api.ShedNone or api.ShedLevels":                 {Shed: 2},
 		"floors: has no meaning for shed none: remove it, or set shed to levels": {Floors: spec.Floors{Critical: 1}},
-		"floors.sheddable: is 101%: use a share of the limit from 0% to 100%":           {Shed: spec.ShedLevels, Floors: spec.Floors{Sheddable: 101}},
-		"floors.sheddablePlus: is -1%: use a share of the limit from 0% to 100%":        {Shed: spec.ShedLevels, Floors: spec.Floors{SheddablePlus: -1}},
+		"floors.sheddable: is 101%: use a share of the limit from 0% to 100%":    {Shed: spec.ShedLevels, Floors: spec.Floors{Sheddable: 101}},
+		"floors.sheddablePlus: is -1%: use a share of the limit from 0% to 100%": {Shed: spec.ShedLevels, Floors: spec.Floors{SheddablePlus: -1}},
 	} {
 		r.Resource = "orders"
 		_, err := r.Normalized()
