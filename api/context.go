@@ -40,7 +40,9 @@ func CriticalityOf(ctx context.Context) (level Level, given bool) { return engin
 // WithReceivedCriticality is like [WithCriticality], for servers without an adapter: word is the level
 // that the caller named, such as "sheddable", and atMost bounds it. The empty word is the default, and
 // so are unknown words, which are counted in [Guard.UnknownCriticalities], and logged once. Whether
-// the caller can be trusted is for the program to decide, since callers gain by naming a high level.
+// the caller can be trusted is for the program to decide, since callers gain by naming a high level:
+// pass the empty word for others. The context has a level in any case, so that client adapters replace
+// a level that a proxy copies from its own caller.
 func (g *Guard) WithReceivedCriticality(ctx context.Context, word string, atMost Level) context.Context {
 	return g.engine.WithReceived(ctx, word, atMost)
 }

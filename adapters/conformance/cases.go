@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/adapters/refusal"
+	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
@@ -34,6 +35,44 @@ var twice = []flow.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 2, I
 var oneAtOnce = api.RuleSet{Isolation: []isolation.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1, MaxQueue: 1, MaxWait: time.Hour}}}
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+
+// byLevel has a rule that counts the requests of each level.
+var byLevel = api.RuleSet{Adaptive: []adaptive.Rule{{Resource: every, Match: api.MatchRegex, Shed: api.ShedLevels}}}
+
+// levels returns the options that read the level of requests from peers in these networks.
+func levels(from []netip.Prefix, atMost api.Level) []nethttp.Option {
+	return []nethttp.Option{nethttp.Criticality(nethttp.TrustedHeader(nethttp.CriticalityHeader, from...), atMost)}
+}
+
+// level makes a request for each word, and compares the level that the handler's context has.
+func (s *Stage) level(want map[string]string) error {
+	for word, want := range want {
+		var header []string
+		if word != "" {
+			header = []string{nethttp.CriticalityHeader, word}
+		}
+		resp, body, err := s.get("/level", header...)
+		if err := says(resp, err, http.StatusOK); err != nil || body != want {
+			return fmt.Errorf("%q: the handler has %q, not %q: %w", word, body, want, err)
+		}
+	}
+	return nil
+}
+
+// judged compares the numbers of requests that a rule has judged, by level.
+func (s *Stage) judged(want ...int64) error {
+	for _, f := range s.Guard.RuleStats() {
+		if f, ok := f.Details.(adaptive.Stats); ok {
+			for i, level := range f.Limits[0].Levels {
+				if level.Offered != want[i] {
+					return fmt.Errorf("the levels are %+v, not %v", f.Limits[0].Levels, want)
+				}
+			}
+			return nil
+		}
+	}
+	return errors.New("the rule has no levels")
+}
 
 // clients returns the options that find the client of a request.
 func clients(p nethttp.Proxies) []nethttp.Option {
@@ -96,6 +135,21 @@ var Cases = []Case{
 		return s.counted(s.name("GET", "/ok"), figures{pass: 20, done: 20})
 	}},
 
+	{Name: "a trusted peer names the level", Opts: levels(loopback, api.Critical), Set: byLevel, Run: func(s *Stage) error {
+		if err := s.level(map[string]string{"": "critical true", "sheddable": "sheddable true", "criticalPlus": "critical true", "sheddablePlus;c=3": "sheddablePlus true", "none": "critical true"}); err != nil {
+			return err
+		}
+		if n := s.Guard.UnknownCriticalities(); n != 1 {
+			return fmt.Errorf("%d unknown words were counted", n)
+		}
+		return s.judged(0, 3, 1, 1)
+	}},
+	{Name: "others name no level", Opts: levels([]netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, api.CriticalPlus), Set: byLevel, Run: func(s *Stage) error {
+		return errors.Join(s.level(map[string]string{"": "critical true", "sheddable": "critical true", "criticalPlus": "critical true"}), s.judged(0, 3, 0, 0))
+	}},
+	{Name: "no level is read by default", Set: byLevel, Run: func(s *Stage) error {
+		return errors.Join(s.level(map[string]string{"": "critical false", "sheddable": "critical false", "criticalPlus": "critical false"}), s.judged(0, 3, 0, 0))
+	}},
 	{Name: "refused by flow", Set: api.RuleSet{Flow: once}, Run: refuses(http.StatusTooManyRequests, true)},
 	{Name: "refused by a hotspot rule", Opts: []nethttp.Option{nethttp.Param("user", nethttp.Header("X-User"))},
 		Set: api.RuleSet{Hotspot: []hotspot.Rule{{Resource: every, Match: api.MatchRegex, Param: "user", Threshold: 1, Interval: time.Hour}}},

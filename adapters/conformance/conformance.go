@@ -250,6 +250,10 @@ func (s *Stage) routes() []Route {
 			}
 			defer e.Exit()
 		}},
+		{"GET", "/level", func(w http.ResponseWriter, r *http.Request) {
+			level, given := api.CriticalityOf(r.Context())
+			_, _ = fmt.Fprint(w, level, " ", given)
+		}},
 		{"GET", "/settle", func(w http.ResponseWriter, r *http.Request) {
 			used, _ := strconv.ParseInt(r.URL.Query().Get("used"), 10, 64)
 			api.FromContext(r.Context()).Settle("tokens", used)

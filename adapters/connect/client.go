@@ -20,7 +20,9 @@ func (i *interceptor) WrapStreamingClient(next connect.StreamingClientFunc) conn
 			return &neverOpened{spec, err}
 		}
 		if c == nil {
-			return next(ctx, spec)
+			conn := next(ctx, spec)
+			send(ctx, conn.RequestHeader())
+			return conn
 		}
 		s := &clientStream{call: c}
 		s.forget = context.AfterFunc(ctx, func() { s.over(ctx.Err()) })
@@ -30,6 +32,7 @@ func (i *interceptor) WrapStreamingClient(next connect.StreamingClientFunc) conn
 			}
 		}()
 		s.StreamingClientConn = next(ctx, spec)
+		send(ctx, s.RequestHeader())
 		return s
 	}
 }

@@ -114,9 +114,11 @@ func (i *interceptor) enter(ctx context.Context, of Call) (c *rpc.Call, err erro
 	opts := make([]api.Option, 0, 4)
 	if !of.Spec.IsClient {
 		guard, opts = &i.server, append(opts, rpc.Inbound)
-		opts = guard.Attach(opts, func() *http.Request {
+		asked := func() *http.Request {
 			return rpc.Request(ctx, of.Spec.Procedure, address(of.Peer.Addr), nil, of.Header)
-		})
+		}
+		opts = guard.Attach(opts, asked)
+		ctx = guard.Received(ctx, asked)
 	}
 	if of.Spec.StreamType != connect.StreamTypeUnary {
 		opts = append(opts, api.LongLived())
@@ -138,6 +140,9 @@ func (i *interceptor) enter(ctx context.Context, of Call) (c *rpc.Call, err erro
 // WrapUnary guards unary calls.
 func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+		if req.Spec().IsClient {
+			send(ctx, req.Header())
+		}
 		c, err := i.enter(ctx, Call{req.Spec(), req.Peer(), req.Header(), req.Any()})
 		if err != nil {
 			return nil, err
@@ -154,6 +159,13 @@ func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		resp, err := next(c.Below(), req)
 		c.End(err)
 		return resp, report(err, req.Peer().Protocol)
+	}
+}
+
+// send sends the level of a client's context on, in place of any other.
+func send(ctx context.Context, to http.Header) {
+	if level, given := api.CriticalityOf(ctx); given {
+		to.Set(rpc.CriticalityKey, level.String())
 	}
 }
 

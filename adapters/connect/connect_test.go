@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -15,6 +16,7 @@ import (
 
 	penstockconnect "github.com/penstock-go/penstock/adapters/connect"
 	"github.com/penstock-go/penstock/adapters/internal/rpctest"
+	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
 )
 
@@ -40,6 +42,9 @@ func options(o rpctest.Options) (opts []penstockconnect.Option) {
 	if o.Cost > 0 {
 		opts = append(opts, penstockconnect.RefundOnError("tokens"),
 			penstockconnect.Cost("tokens", func(context.Context, penstockconnect.Call) int64 { return o.Cost }))
+	}
+	if o.Levels {
+		opts = append(opts, penstockconnect.Criticality(nethttp.TrustedHeader(nethttp.CriticalityHeader, netip.MustParsePrefix("127.0.0.0/8")), o.AtMost))
 	}
 	if o.Resource != nil {
 		opts = append(opts, penstockconnect.Resource(o.Resource))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +25,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	penstockgrpc "github.com/penstock-go/penstock/adapters/grpc"
+	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/adapters/refusal"
+	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/authority"
 	"github.com/penstock-go/penstock/breaker"
@@ -49,6 +52,41 @@ var (
 	bucket = api.RuleSet{Flow: []flow.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1, Interval: time.Hour, Behavior: flow.TokenBucket}}}
 	ann    = penstockgrpc.Origin(func(context.Context, string) string { return "ann" })
 )
+
+// byLevel has a rule that counts the calls of each level, and levels are the options that read it.
+var (
+	byLevel = api.RuleSet{Adaptive: []adaptive.Rule{{Resource: every, Match: api.MatchRegex, Shed: api.ShedLevels}}}
+	levels  = penstockgrpc.Criticality(nethttp.TrustedHeader(nethttp.CriticalityHeader, netip.MustParsePrefix("127.0.0.0/8")), api.Critical)
+)
+
+// sendsLevels makes calls with levels, and compares how many calls of each level the server has judged.
+func sendsLevels(want ...int64) func(*stage) error {
+	return func(s *stage) error {
+		for _, level := range []api.Level{api.CriticalPlus, api.Sheddable} {
+			ctx := metadata.AppendToOutgoingContext(api.WithCriticality(context.Background(), level), "criticality", "sheddablePlus") // replaced
+			if _, err := s.api.UnaryCall(ctx, &pb.SimpleRequest{}); err != nil {
+				return err
+			}
+		}
+		stream, err := s.api.StreamingOutputCall(api.WithCriticality(context.Background(), api.SheddablePlus), new(pb.StreamingOutputCallRequest))
+		for err == nil {
+			_, err = stream.Recv()
+		}
+		if !errors.Is(err, io.EOF) {
+			return err
+		}
+		var got [4]int64
+		for _, l := range s.server.RuleStats()[0].Details.(adaptive.Stats).Limits {
+			for i, level := range l.Levels {
+				got[i] += level.Offered
+			}
+		}
+		if !slices.Equal(got[:], want) {
+			return fmt.Errorf("the levels are %v, not %v", got, want)
+		}
+		return nil
+	}
+}
 
 // nest makes two nested calls and passes a refusal on through f.
 func nest(f func(context.Context, error) error) func(*stage, context.Context) error {
@@ -102,6 +140,8 @@ func cases() []testCase {
 			return errors.Join(s.counted(s.server, unaryCall, figures{pass: 1, done: 1}), s.counted(s.client, unaryCall, figures{pass: 1, done: 1}))
 		}},
 
+		{name: "a client sends levels, up to a bound", serverOpts: []penstockgrpc.Option{levels}, server: byLevel, run: sendsLevels(0, 1, 1, 1)},
+		{name: "no level is read by default", server: byLevel, run: sendsLevels(0, 3, 0, 0)},
 		{name: "refused by flow", server: once, run: refuses(codes.ResourceExhausted, "FLOW_BLOCKED", true, "")},
 		{name: "refused by a hotspot rule", server: api.RuleSet{Hotspot: []hotspot.Rule{{ID: "secret", Resource: every, Match: api.MatchRegex,
 			Param: "user", Threshold: 1, Interval: time.Hour}}},

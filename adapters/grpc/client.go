@@ -28,6 +28,7 @@ func UnaryClientInterceptor(opts ...Option) grpc.UnaryClientInterceptor {
 	g := newGuard(false, opts)
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
 		next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		ctx = sending(ctx)
 		c, guarded, err := g.enter(ctx, req, method, true)
 		if err != nil {
 			return err
@@ -47,6 +48,7 @@ func StreamClientInterceptor(opts ...Option) grpc.StreamClientInterceptor {
 	g := newGuard(false, opts)
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn,
 		method string, next grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		ctx = sending(ctx)
 		c, guarded, err := g.enter(ctx, nil, method, true, api.LongLived())
 		if err != nil {
 			return nil, err

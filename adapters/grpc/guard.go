@@ -56,7 +56,9 @@ func (g *guard) enter(ctx context.Context, req any, method string, known bool,
 		origin = g.origin(ctx, method)
 	}
 	if g.server {
-		opts = g.Attach(opts, func() *http.Request { return request(ctx, method) })
+		asked := func() *http.Request { return request(ctx, method) }
+		opts = g.Attach(opts, asked)
+		ctx = g.Received(ctx, asked)
 	}
 	for _, c := range g.costs {
 		if n := c.estimate(ctx, req, method); n > 0 {
@@ -71,6 +73,18 @@ func (g *guard) enter(ctx context.Context, req any, method string, known bool,
 		return nil, true, refuse(err)
 	}
 	return c, true, nil
+}
+
+// sending returns the context of a client's call that sends its level on, in place of any other.
+func sending(ctx context.Context) context.Context {
+	level, given := api.CriticalityOf(ctx)
+	if !given {
+		return ctx
+	}
+	md, _ := metadata.FromOutgoingContext(ctx) // a copy, nil if there is none
+	md = metadata.Join(md)
+	md.Set(rpc.CriticalityKey, level.String())
+	return metadata.NewOutgoingContext(ctx, md)
 }
 
 // codeOf returns the code that gRPC gives an error.

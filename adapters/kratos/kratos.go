@@ -80,7 +80,9 @@ func Server(opts ...Option) middleware.Middleware {
 			if !ok {
 				return next(ctx, req)
 			}
-			opts := g.Attach([]api.Option{rpc.Inbound}, func() *http.Request { return request(ctx, t) })
+			asked := func() *http.Request { return request(ctx, t) }
+			opts := g.Attach([]api.Option{rpc.Inbound}, asked)
+			ctx = g.Received(ctx, asked)
 			c, err := g.enter(ctx, t, req, opts...)
 			if err != nil {
 				return nil, report(ctx, t, err)
@@ -104,6 +106,9 @@ func Client(opts ...Option) middleware.Middleware {
 			t, ok := transport.FromClientContext(ctx)
 			if !ok {
 				return next(ctx, req)
+			}
+			if level, given := api.CriticalityOf(ctx); given {
+				t.RequestHeader().Set(rpc.CriticalityKey, level.String())
 			}
 			c, err := g.enter(ctx, t, req)
 			if err != nil {

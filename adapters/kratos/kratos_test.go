@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/penstock-go/penstock/adapters/internal/rpctest"
 	penstockkratos "github.com/penstock-go/penstock/adapters/kratos"
+	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
 )
 
@@ -45,6 +47,9 @@ func options(o rpctest.Options) (opts []penstockkratos.Option) {
 	if o.Cost > 0 {
 		opts = append(opts, penstockkratos.RefundOnError("tokens"),
 			penstockkratos.Cost("tokens", func(context.Context, transport.Transporter, any) int64 { return o.Cost }))
+	}
+	if o.Levels {
+		opts = append(opts, penstockkratos.Criticality(nethttp.TrustedHeader(nethttp.CriticalityHeader, netip.MustParsePrefix("127.0.0.0/8")), o.AtMost))
 	}
 	if o.Resource != nil {
 		opts = append(opts, penstockkratos.Resource(o.Resource))

@@ -39,6 +39,15 @@ func Param(name string, value nethttp.Value) Option {
 	return func(to *guard) { to.Params = append(to.Params, rpc.Param{Name: name, Value: value}) }
 }
 
+// Criticality sets the level of each call of a server to the one that of names, at most atMost, as in
+// Criticality(nethttp.TrustedHeader("Criticality", networks...), api.Critical). The value sees the call
+// as that of [Param] does. "" means the default, and so does an unknown word; see
+// api.Guard.WithReceivedCriticality. Without it none is read: callers gain by naming a high level.
+// Clients send on the level that api.WithCriticality has given to their context.
+func Criticality(of nethttp.Value, atMost api.Level) Option {
+	return func(to *guard) { to.Level, to.AtMost = of, atMost }
+}
+
 // Cost estimates what each call takes of a unit, for rules with that unit; below 1 means nothing. The
 // handler settles it: see api.Cost, and api.FromContext for the call of its context. A client's call
 // keeps the estimate, unless [RefundOnError] gives it back.

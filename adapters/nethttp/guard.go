@@ -27,6 +27,8 @@ type Guard struct {
 	api          *api.Guard // nil means the default guard
 	context      string
 	origin       Value
+	criticality  Value     // nil for none
+	atMost       api.Level // of criticality
 	resource     func(r *http.Request, route string) string
 	separator    string
 	params       []param
@@ -54,7 +56,7 @@ func NewGuard(opts ...Option) *Guard {
 	for _, o := range opts {
 		o(g)
 	}
-	g.looks = g.origin != nil || g.resource != nil || g.options != nil || len(g.params)+len(g.costs) > 0 || g.failure != nil || g.refuse != nil
+	g.looks = g.origin != nil || g.criticality != nil || g.resource != nil || g.options != nil || len(g.params)+len(g.costs) > 0 || g.failure != nil || g.refuse != nil
 	g.routes.Store(new(map[route]*api.Handle))
 	return g
 }
@@ -149,6 +151,9 @@ func (g *Guard) call(r *http.Request, inbound bool, opts []api.Option) (context.
 	}
 	if inbound {
 		opts = append(opts, ofServer)
+		if g.criticality != nil {
+			ctx = g.guard().WithReceivedCriticality(ctx, g.criticality(r), g.atMost)
+		}
 	}
 	for _, p := range g.params {
 		if value := p.value(r); value != "" {

@@ -35,6 +35,18 @@ func SentinelNames() Option { return func(to *Guard) { to.separator = ":" } }
 // servers.
 func PerHost() Option { return func(to *Guard) { to.perHost = true } }
 
+// Criticality sets the level of each request of a server to the one that of names, at most atMost, as
+// in Criticality(TrustedHeader(CriticalityHeader, proxies...), api.Critical). "" means the default,
+// and so does an unknown word; see api.Guard.WithReceivedCriticality. Without it no header is read:
+// callers gain by naming a high level. Clients send on the level that api.WithCriticality has given
+// to the context of a request; this option has no effect on them.
+func Criticality(of Value, atMost api.Level) Option {
+	return func(to *Guard) { to.criticality, to.atMost = of, atMost }
+}
+
+// CriticalityHeader is the header that names the level of a request, as in "Criticality: sheddable".
+const CriticalityHeader = "Criticality"
+
 // Param attaches a value of each request to its call, for hotspot rules that name the parameter, as
 // in Param("user", Header("X-User")). "" means no value.
 func Param(name string, value Value) Option {

@@ -23,7 +23,8 @@ import (
 // above, and 429; they leave out a canceled request. [Failure] gets the error of the transport, or
 // that of reading the body.
 //
-// Options about responses to clients have no effect here.
+// A level that api.WithCriticality has given to the context of a request is sent as the header
+// [CriticalityHeader], in place of any that the request has. Options about responses to clients have no effect here.
 func Transport(next http.RoundTripper, opts ...Option) http.RoundTripper {
 	if next == nil {
 		next = http.DefaultTransport
@@ -46,6 +47,9 @@ func (t *transport) CloseIdleConnections() {
 
 // RoundTrip makes the request, or closes its body and returns the refusal.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if level, given := api.CriticalityOf(r.Context()); given {
+		r = naming(r, level)
+	}
 	e, guarded, err := t.guard.entry(r, r.Method, netname.HostOf(r.URL.Scheme, r.URL.Host), false)
 	if err != nil {
 		if r.Body != nil {
@@ -94,6 +98,16 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp.Body = &duplexBody{b, both}
 	}
 	return resp, nil
+}
+
+// naming returns a copy of a request with a header that names the level.
+func naming(r *http.Request, level api.Level) *http.Request {
+	c := *r
+	if c.Header = r.Header.Clone(); c.Header == nil {
+		c.Header = make(http.Header)
+	}
+	c.Header[CriticalityHeader] = []string{level.String()}
+	return &c
 }
 
 // failure returns the error for [api.Admitted.Fail], or nil if the request did not fail. Fail

@@ -70,10 +70,7 @@ func (e *Engine) WithReceived(ctx context.Context, word string, atMost core.Leve
 	if word != "" && of.UnmarshalText([]byte(word)) != nil && e.unknownLevels.Add(1) == 1 {
 		e.logger.Warn("penstock: a caller named an unknown criticality, which counts as critical; this is logged once", "criticality", logged(word))
 	}
-	if of = max(of, atMost); word == "" && of == core.Critical {
-		return ctx
-	}
-	return WithCriticality(ctx, of)
+	return WithCriticality(ctx, max(of, atMost))
 }
 
 // UnknownLevels returns the number of unknown words among those received.

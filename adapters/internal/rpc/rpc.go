@@ -53,12 +53,14 @@ const (
 type Guard struct {
 	API      *api.Guard // nil means the default guard
 	Context  string
-	Failures uint32             // a set of codes
-	CodeOf   func(error) uint32 // the code that the framework gives an error
-	Failure  func(error) bool   // replaces Failures unless nil
-	Params   []Param            // attached to servers' calls
-	Refunds  []string           // units that calls give back if they fail before their first message
-	Abort    error              // handlers panic with it when the client may be gone; nil means that they never do
+	Failures uint32                     // a set of codes
+	CodeOf   func(error) uint32         // the code that the framework gives an error
+	Failure  func(error) bool           // replaces Failures unless nil
+	Params   []Param                    // attached to servers' calls
+	Level    func(*http.Request) string // the criticality that a server's caller names; nil means that none is read
+	AtMost   api.Level                  // of Level
+	Refunds  []string                   // units that calls give back if they fail before their first message
+	Abort    error                      // handlers panic with it when the client may be gone; nil means that they never do
 }
 
 // Param is a value that calls carry under a name, computed from their requests; "" means none.
@@ -92,6 +94,22 @@ func (g *Guard) Attach(opts []api.Option, request func() *http.Request) []api.Op
 		}
 	}
 	return opts
+}
+
+// CriticalityKey is the key of the metadata that name the level of a call.
+const CriticalityKey = "criticality"
+
+// Received returns the context of a server's call with the level that its caller names, if that is
+// read; it asks for the request only then.
+func (g *Guard) Received(ctx context.Context, request func() *http.Request) context.Context {
+	if g.Level == nil {
+		return ctx
+	}
+	guard := g.API
+	if guard == nil {
+		guard = api.Default()
+	}
+	return guard.WithReceivedCriticality(ctx, g.Level(request()), g.AtMost)
 }
 
 // Call is an admitted call. Except for its context, only the goroutine that makes or serves the

@@ -46,7 +46,7 @@ func nest(f func(*Stage, context.Context, error) error) func(*Stage, context.Con
 }
 
 // Cases returns the requirements for every adapter.
-func Cases() []Case { return slices.Concat(unary(), streams(), codes(), costs()) }
+func Cases() []Case { return slices.Concat(unary(), streams(), codes(), costs(), levels()) }
 
 func unary() []Case {
 	panics := func(*Stage, context.Context) error { panic("as it says") }

@@ -92,7 +92,10 @@ type Options struct {
 	// Origin is the caller of each call, and User its argument "user"; "" means none.
 	Origin, User string
 	// Cost is the number of tokens that each call costs, and gives back if it fails. 0 means neither.
-	Cost         int64
+	Cost int64
+	// Levels makes a server read the level of calls, at most AtMost.
+	Levels       bool
+	AtMost       api.Level
 	Resource     func(method string) string    // nil means the default
 	FailureCodes []Code                        // nil means the default
 	Failure      func(err error) (failed bool) // nil means the default
