@@ -61,6 +61,27 @@ func TestClientSendsTheLevel(t *testing.T) {
 	}
 }
 
+// A server behind the program's own network takes the level from there, but none above critical.
+func TestServerReadsTheLevel(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
+		level, _ := api.CriticalityOf(r.Context())
+		_, _ = io.WriteString(w, level.String())
+	})
+	mine := netip.MustParsePrefix("10.0.0.0/8")
+	handler := nethttp.Handler(mux, nethttp.Criticality(nethttp.TrustedHeader(nethttp.CriticalityHeader, mine), api.Critical))
+	for _, tt := range []struct{ peer, word, want string }{
+		{"10.1.2.3:1", "sheddable", "sheddable"}, {"10.1.2.3:1", "criticalPlus", "critical"}, {"192.0.2.1:1", "sheddable", "critical"},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = tt.peer
+		r.Header.Set(nethttp.CriticalityHeader, tt.word)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		assert.Equal(t, tt.want, w.Body.String(), tt)
+	}
+}
+
 // A proxy that reads levels from its own peers passes on no level that an outsider has named.
 func TestProxyLaundersNoLevel(t *testing.T) {
 	s := received(t)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
@@ -22,6 +23,7 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/observe/exporter/internal/series"
 	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/system"
 )
 
 // Config configures a Collector. The zero value suits most programs.
@@ -53,6 +55,8 @@ type Collector struct {
 	reloads, lastReload                 *prometheus.Desc
 	values, valueOverflows              *prometheus.Desc
 	shareCount, shareHeld, shareQueued  *prometheus.Desc
+	levelCalls, levelReserve            *prometheus.Desc
+	unknownLevels                       *prometheus.Desc
 	members, leased, away               *prometheus.Desc
 	requests, waited, withoutStore      *prometheus.Desc
 	cpu, load, memory                   *prometheus.Desc
@@ -89,6 +93,9 @@ func NewCollector(guard *api.Guard, config Config) *Collector {
 	c.shareCount = desc("shares", "Tenants among whom an isolation rule shares its permits.", "rule")
 	c.shareHeld = desc("share_held_units", "Units that a tenant holds; 20 tenants, and the others as one.", "rule", "share")
 	c.shareQueued = desc("share_queued_calls", "Calls of a tenant that wait; 20 tenants, and the others as one.", "rule", "share")
+	c.levelCalls = desc("level_calls_total", "Calls that a rule with a shed order has decided on, by criticality and result: admitted or refused.", "rule", "type", "level", "result")
+	c.levelReserve = desc("level_reserve_units", "Units that calls of a level leave free for the levels above, over all resources.", "rule", "type", "level")
+	c.unknownLevels = desc("unknown_criticalities_total", "Unknown words that callers have named as a criticality.")
 	c.valueOverflows = desc("hotspot_value_overflows_total", "Calls whose value found no place and shared a limit with others.", "rule")
 	c.members = desc("cluster_members", "Members that divide a shared limit while the store is unreachable.", "rule", "type")
 	c.leased = desc("cluster_leased", "Units of a shared limit that this process has leased.", "rule", "type")
@@ -210,6 +217,14 @@ func (c *Collector) rules(m metrics) {
 			shared(rule, kind, d)
 		case isolation.Stats:
 			c.shares(m, rule, d)
+		case adaptive.Stats:
+			var all []core.LevelStats
+			for _, l := range d.Limits {
+				all = append(all, l.Levels...)
+			}
+			c.levels(m, rule, kind, all, grow)
+		case system.Stats:
+			c.levels(m, rule, kind, d.Levels, grow)
 		}
 	}
 	for _, t := range c.reader.Thresholds() {
@@ -236,6 +251,22 @@ func (c *Collector) shares(m metrics, rule string, f isolation.Stats) {
 		m.gauge(c.shareQueued, float64(x.Queued), rule, share)
 	}
 	m.gauge(c.shareCount, float64(f.Shares), rule)
+}
+
+// levels collects the calls of each level, over all resources of a rule.
+func (c *Collector) levels(m metrics, rule, kind string, all []core.LevelStats, grow func(of, rule, kind string, now int64) float64) {
+	sums := make(map[core.Level]core.LevelStats)
+	for _, l := range all {
+		sum := sums[l.Level]
+		sum.Admitted, sum.Refused, sum.Reserve = sum.Admitted+l.Admitted, sum.Refused+l.Refused, sum.Reserve+l.Reserve
+		sums[l.Level] = sum
+	}
+	for level, sum := range sums {
+		name := level.String()
+		m.counter(c.levelCalls, grow("admitted "+name, rule, kind, sum.Admitted), rule, kind, name, "admitted")
+		m.counter(c.levelCalls, grow("refused "+name, rule, kind, sum.Refused), rule, kind, name, "refused")
+		m.gauge(c.levelReserve, float64(sum.Reserve), rule, kind, name)
+	}
 }
 
 // grown is a counter that never decreases, over a sum that may: a rule's counts for a resource are
@@ -298,6 +329,7 @@ func (c *Collector) engine(m metrics) {
 	m.gauge(c.waiting, float64(c.guard.Waiting()))
 	m.counter(c.failures, float64(c.guard.Failures()))
 	m.counter(c.leaked, float64(c.guard.Leaked()))
+	m.counter(c.unknownLevels, float64(c.guard.UnknownCriticalities()))
 	machine := c.guard.Machine()
 	for _, q := range []struct {
 		desc  *prometheus.Desc

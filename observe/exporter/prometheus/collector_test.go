@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/adaptive"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/cluster"
@@ -31,6 +32,7 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/observe/exporter/internal/series"
 	penstockprometheus "github.com/penstock-go/penstock/observe/exporter/prometheus"
+	"github.com/penstock-go/penstock/system"
 )
 
 // newGuard returns a Guard with some counts of every kind, and its collector.
@@ -283,6 +285,39 @@ func TestUncostedCalls(t *testing.T) {
 		call(t, g, clock, "b", 1, nil)
 		assert.Equal(t, map[string]float64{"a": 3, "__other__": float64(n + 1)}, sums(t, c, "penstock_uncosted_calls_total"))
 	}
+}
+
+// The calls of each level are counted, over all resources of a rule.
+func TestLevels(t *testing.T) {
+	g, c, clock := newGuard(t, penstockprometheus.Config{}, api.RuleSet{
+		Adaptive: []adaptive.Rule{{ID: "learn", Resource: "*", Shed: api.ShedLevels}},
+		System:   []system.Rule{{ID: "most", Metric: system.Concurrency, Threshold: 0, Shed: api.ShedLevels, Mode: api.Shadow}},
+	})
+	call(t, g, clock, "a", 2, nil, api.Criticality(api.Sheddable))
+	call(t, g, clock, "b", 1, nil, api.Criticality(api.Sheddable), api.Inbound())
+	g.WithReceivedCriticality(t.Context(), "none", api.Critical)
+	err := testutil.CollectAndCompare(c, strings.NewReader(`
+# HELP penstock_level_calls_total Calls that a rule with a shed order has decided on, by criticality and result: admitted or refused.
+# TYPE penstock_level_calls_total counter
+`+levelLines("learn", "adaptive", "admitted", 3)+levelLines("learn", "adaptive", "refused", 0)+
+		levelLines("most", "system", "admitted", 0)+levelLines("most", "system", "refused", 1)+`
+# HELP penstock_unknown_criticalities_total Unknown words that callers have named as a criticality.
+# TYPE penstock_unknown_criticalities_total counter
+penstock_unknown_criticalities_total 1
+`), "penstock_level_calls_total", "penstock_unknown_criticalities_total")
+	assert.NoError(t, err)
+}
+
+// levelLines has the calls of a rule, all sheddable.
+func levelLines(rule, kind, result string, sheddable int) (lines string) {
+	for _, level := range []api.Level{api.CriticalPlus, api.Critical, api.SheddablePlus, api.Sheddable} {
+		n := 0
+		if level == api.Sheddable {
+			n = sheddable
+		}
+		lines += fmt.Sprintf("penstock_level_calls_total{level=%q,result=%q,rule=%q,type=%q} %d\n", level, result, rule, kind, n)
+	}
+	return lines
 }
 
 // A scrape succeeds, and labels are short, under any names.

@@ -1,0 +1,62 @@
+// Command criticality plays a service that is asked for three times what it can do, by calls of all
+// levels of criticality, under an adaptive rule with and without a shed order. It runs on a virtual
+// clock with a fixed seed, so every run prints the same table.
+//
+//	go run ./criticality          print
+//	go run ./criticality -write   keep the table in docs/criticality.md
+//
+// Run these in the folder internal/bench with GOWORK=off.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/internal/bench/report"
+	"github.com/penstock-go/penstock/internal/proof/source"
+	"github.com/penstock-go/penstock/internal/proof/tables"
+)
+
+const page = "docs/criticality.md"
+
+func main() {
+	write := flag.Bool("write", false, "keep the table in "+page)
+	flag.Parse()
+	text := table()
+	fmt.Print(text)
+	if !*write {
+		return
+	}
+	root, err := source.Root()
+	if err == nil {
+		err = tables.Keep(filepath.Join(root, filepath.FromSlash(page)), "criticality", framed(text))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "criticality:", err)
+		os.Exit(1)
+	}
+}
+
+func framed(text string) string { return "\n```text\n" + text + "```\n\n" }
+
+// table has rows for each size of the service.
+func table() string {
+	t := report.NewTable("", "without", "shed: levels")
+	for _, workers := range []int{16, 64, 256} {
+		any, lowest := play(workers, api.ShedNone), play(workers, api.ShedLevels)
+		row := func(name string, of func(outcome) string) {
+			t.Row("", fmt.Sprintf("%d workers: %s", workers, name), of(any), of(lowest))
+		}
+		for i, level := range levels {
+			row(fmt.Sprintf("%v, which asks for %.0f %%", level, 100*demand[i]), func(o outcome) string { return percent(o.admitted[i]) })
+		}
+		row("work done", func(o outcome) string { return percent(o.work) })
+		row("learned limit", func(o outcome) string { return fmt.Sprintf("%.0f", o.limit) })
+	}
+	return t.String()
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
