@@ -144,4 +144,31 @@ var familyRows = []row{
 		new:         `case off > 0: c.quiet = 0; case off <= 0:`,
 		test:        "go test -run ^TestPlantOfMixedWorkSettles$ ./system",
 	},
+	{
+		invariant:   "A decision by level counts only if its limit and reserves are still in force.",
+		declaration: "internal/shed.take",
+		old:         `if j.state.Load() == st`,
+		new:         `if true`,
+		test:        "go test -tags sim -run ^TestSimNoLevelPassesBeforeAHigherOne$ ./internal/shed",
+	},
+	{
+		invariant:   "Units taken under a state that is no longer in force go back.",
+		declaration: "internal/shed.take",
+		old:         `units.Release()`,
+		test:        "go test -tags sim -run ^TestSimNoLevelPassesBeforeAHigherOne$ ./internal/shed",
+	},
+	{
+		invariant:   "The reserve of a level is bounded while an adaptive limit probes.",
+		declaration: "internal/shed.law.reserves",
+		old:         `float64(most)`,
+		new:         `math.Inf(1)`,
+		test:        "go test -run ^TestReserves$ ./internal/shed",
+	},
+	{
+		invariant:   "A level that a caller names is bounded.",
+		declaration: "internal/engine.Engine.WithReceived",
+		old:         `max(of, atMost)`,
+		new:         `of`,
+		test:        "go test -run ^TestReceivedCriticality$ ./api",
+	},
 }
