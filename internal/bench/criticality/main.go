@@ -46,9 +46,9 @@ func framed(text string) string { return "\n```text\n" + text + "```\n\n" }
 func table() string {
 	t := report.NewTable("", "without", "shed: levels")
 	for _, workers := range []int{16, 64, 256} {
-		any, lowest := play(workers, api.ShedNone), play(workers, api.ShedLevels)
+		plain, levelled := play(workers, api.ShedNone), play(workers, api.ShedLevels)
 		row := func(name string, of func(outcome) string) {
-			t.Row("", fmt.Sprintf("%d workers: %s", workers, name), of(any), of(lowest))
+			t.Row("", fmt.Sprintf("%d workers: %s", workers, name), of(plain), of(levelled))
 		}
 		for i, level := range levels {
 			row(fmt.Sprintf("%v, which asks for %.0f %%", level, 100*demand[i]), func(o outcome) string { return percent(o.admitted[i]) })
