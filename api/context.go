@@ -26,6 +26,10 @@ func WithOrigin(ctx context.Context, origin string) context.Context {
 	return engine.WithOrigin(ctx, origin)
 }
 
+// WithRetry returns a context whose calls are retries, as if each had the option [Retry], including
+// those nested in them: for clients behind an adapter. A nil ctx is [context.Background].
+func WithRetry(ctx context.Context) context.Context { return engine.WithRetry(ctx) }
+
 // FromContext returns the innermost call that ctx is nested in: in a handler behind an adapter, the
 // call of the request. The zero value, which does nothing, if there is none; a call that has exited
 // does nothing either.

@@ -13,6 +13,7 @@ import (
 type Context struct {
 	name   string
 	origin string
+	retry  bool              // its calls are retries
 	parent *node.DefaultNode // enclosing call, or nil
 	tree   *node.Tree        // tree of parent
 	began  int64             // entry of the outermost call with the same server deadline; 0 if not known
@@ -32,17 +33,36 @@ type contextKey struct{}
 
 // WithContext returns a context whose calls use the named context; see api.WithContext.
 func WithContext(ctx context.Context, name string) context.Context {
-	return carrying(ctx, &Context{name: name, origin: ContextOf(ctx).Origin(), entry: EntryOf(ctx)})
+	c := &Context{name: name, entry: EntryOf(ctx)}
+	if from := ContextOf(ctx); from != nil {
+		c.origin, c.retry = from.origin, from.retry
+	}
+	return carrying(ctx, c)
 }
 
 // WithOrigin returns a context whose calls are made by origin; see api.WithOrigin.
 func WithOrigin(ctx context.Context, origin string) context.Context {
-	c := &Context{origin: origin, entry: EntryOf(ctx)}
+	c := derived(ctx)
+	c.origin = origin
+	return carrying(ctx, c)
+}
+
+// WithRetry returns a context whose calls are retries; see api.WithRetry.
+func WithRetry(ctx context.Context) context.Context {
+	c := derived(ctx)
+	c.retry = true
+	return carrying(ctx, c)
+}
+
+// derived returns a Context like that of ctx, nested in the same call.
+func derived(ctx context.Context) *Context {
+	c := &Context{entry: EntryOf(ctx)}
 	if from := ContextOf(ctx); from != nil {
-		c.name, c.parent, c.tree, c.began = from.name, from.parent, from.tree, from.began
+		c.name, c.origin, c.retry = from.name, from.origin, from.retry
+		c.parent, c.tree, c.began = from.parent, from.tree, from.began
 		c.entrance.Store(from.entrance.Load())
 	}
-	return carrying(ctx, c)
+	return c
 }
 
 func carrying(ctx context.Context, c *Context) context.Context {

@@ -108,7 +108,7 @@ func (e Entry) ContextIn(child *Nested) context.Context {
 		child.from.began = inv.outermost()
 	}
 	if inv.context != nil {
-		child.from.name, child.from.origin = inv.context.name, inv.context.origin
+		child.from.name, child.from.origin, child.from.retry = inv.context.name, inv.context.origin, inv.context.retry
 	}
 	if inv.entrance != nil {
 		child.in = placed{inv.engine.tree, inv.entrance}
