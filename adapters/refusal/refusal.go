@@ -14,7 +14,8 @@
 //	which rule, or why             HTTP                  gRPC
 //	flow, hotspot, isolation       429                   ResourceExhausted
 //	breaker, system, adaptive,
-//	outlier, custom slot           503                   Unavailable
+//	upstream, outlier,
+//	custom slot                    503                   Unavailable
 //	authority                      403                   PermissionDenied
 //	a slot that chose a status     that status           its gRPC equivalent
 //	gave up waiting: deadline      503                   DeadlineExceeded
@@ -127,6 +128,9 @@ var overloaded = class{status: http.StatusServiceUnavailable, code: Unavailable}
 func (r Refusal) class() class {
 	if c, ok := classes[r.Kind()]; ok {
 		return c
+	}
+	if r.Kind() == api.KindUpstream && r.Block.Is(api.ErrRetryBudget) {
+		return class{status: overloaded.status, code: overloaded.code, final: true}
 	}
 	if r.Block != nil && r.Block.Status >= 400 && r.Block.Status <= 599 {
 		return chosen(r.Block.Status)
