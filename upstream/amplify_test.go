@@ -63,7 +63,7 @@ const (
 	callRate  = 300
 )
 
-// simulate returns the attempts that reach the server in a second, and those that it accepts.
+// simulate returns the attempts that reach the server in a second, and the ones that it accepts.
 func simulate(t *testing.T, capacity float64, rules ...Rule) (attempts, served float64) {
 	c := &client{g: newGuard(t, rules...), rand: rand.New(rand.NewPCG(1, 2)), capacity: capacity}
 	c.tokens, c.filled = capacity/10, c.g.Now()

@@ -17,7 +17,7 @@ import (
 
 func budgeted() Rule { return Rule{ID: "t", Resource: get, Retries: Retries{Share: 0.2, Least: 3}} }
 
-// Retries beyond the budget are refused, for good; other calls are not, and raise it.
+// Retries beyond the budget are refused without a time to come back; other calls are not, and raise it.
 func TestRetryBudget(t *testing.T) {
 	g := newGuard(t, budgeted())
 	var running []engine.Entry

@@ -25,8 +25,7 @@ type controller struct {
 	pause, spent, throttled *core.BlockError
 }
 
-// state is what a resource keeps of its calls from one revision to the next. It is notified when they
-// end.
+// state has the counts of a resource, which all revisions share. It is notified when calls end.
 type state struct {
 	budget   budget
 	throttle *throttle

@@ -4,10 +4,10 @@
 //
 //   - obey: after an answer that says when to come back, nobody in the process calls before then.
 //   - retries: at most a share of the calls in flight are retries.
-//   - throttle: calls are refused at random, in proportion to those that the server doesn't accept.
+//   - throttle: calls are refused at random, the more, the fewer of them the server accepts.
 //
 // The adapters of clients report answers. Code that calls api.Entry itself does so by
-// [api.Admitted.Fail] with an error marked by api.Overloaded.
+// api.Admitted.Fail with an error marked by api.Overloaded.
 //
 // # Pauses
 //
@@ -24,9 +24,9 @@
 //
 //	max(0, (requests - k·accepts) / (requests + 1))
 //
-// over the last interval, but at most 0.99. Requests are calls that have ended, and those that the
-// throttle refused; accepts are those of them that the server answered, except by an overload or
-// too late. Calls in flight are neither, so that a burst of first calls doesn't look like a server
+// over the last interval, but at most 0.99. Requests are calls that have ended, and calls that the
+// throttle refused; accepts are the requests that the server answered, except by an overload or too
+// late. Calls in flight are neither, so that a burst of first calls doesn't look like a server
 // that accepts nothing. The first call in each second isn't refused. If nothing at all was accepted
 // and the probability has reached 0.99, it is the only one that passes.
 //

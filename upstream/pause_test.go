@@ -146,8 +146,8 @@ func TestMarks(t *testing.T) {
 	assert.ErrorIs(t, asks(0), errFull)
 }
 
-// Of 64 goroutines that call 1,000 hosts, each of which answers by a time to come back, none has a
-// call admitted before that, beyond those in flight when the answer came.
+// 64 goroutines call 1,000 hosts, and each host answers when to come back. No call is admitted before
+// that, beyond the calls in flight when the answer came.
 func TestNobodyAsksBeforeRetryAfter(t *testing.T) {
 	const hosts, callers = 1000, 64
 	g := newGuard(t, Rule{Resource: "*", Obey: true})

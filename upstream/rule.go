@@ -89,10 +89,10 @@ const (
 )
 
 // Begin is called before the fields of a file are read: a mapping without fields has the defaults.
-func (r *Retries) Begin() { r.Least = DefaultLeast }
+func (r *Retries) Begin() { *r = Retries{DefaultShare, DefaultLeast} }
 
 // Begin is called before the fields of a file are read: a mapping without fields has the defaults.
-func (t *Throttle) Begin() { t.K = DefaultK }
+func (t *Throttle) Begin() { *t = Throttle{DefaultK, DefaultInterval} }
 
 func (r Retries) given() bool  { return r != Retries{} }
 func (t Throttle) given() bool { return t != Throttle{} }

@@ -176,7 +176,7 @@ func TestThrottleInShadowMode(t *testing.T) {
 	assert.EqualValues(t, 1000, g.status().Requests)
 }
 
-// A changed rule keeps its counts, as far as its interval goes.
+// A changed rule keeps its counts of the new interval.
 func TestReloadsKeepCounts(t *testing.T) {
 	g := newGuard(t, throttled())
 	for range 10 {

@@ -216,7 +216,9 @@ func TestPausesAreNoFailures(t *testing.T) {
 // Many hosts whose answers ask for pauses take bounded memory, however long their names.
 func TestManyHostsAskForPauses(t *testing.T) {
 	g := upstreamOf(t, upstream.Rule{Obey: true, Scope: upstream.PerHost})
-	transport := nethttp.Transport(answers(func(*http.Request) (*http.Response, error) { return answerOf(429, "Retry-After", strconv.Itoa(1<<20)), nil }), nethttp.On(g))
+	transport := nethttp.Transport(answers(func(*http.Request) (*http.Response, error) {
+		return answerOf(429, "Retry-After", strconv.Itoa(1<<20)), nil
+	}), nethttp.On(g))
 	for i := range 3000 {
 		resp, err := transport.RoundTrip(request(t, "GET", fmt.Sprintf("http://host%d.%s/", i, strings.Repeat("x", 200))))
 		require.NoError(t, err)
