@@ -22,6 +22,7 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/observe/exporter/internal/series"
 	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/upstream"
 )
 
 // Config configures a Collector. The zero value suits most programs.
@@ -53,6 +54,8 @@ type Collector struct {
 	reloads, lastReload                 *prometheus.Desc
 	values, valueOverflows              *prometheus.Desc
 	shareCount, shareHeld, shareQueued  *prometheus.Desc
+	paused, pausesMissed                *prometheus.Desc
+	retries, retryBudget, throttled     *prometheus.Desc
 	members, leased, away               *prometheus.Desc
 	requests, waited, withoutStore      *prometheus.Desc
 	cpu, load, memory                   *prometheus.Desc
@@ -90,6 +93,11 @@ func NewCollector(guard *api.Guard, config Config) *Collector {
 	c.shareHeld = desc("share_held_units", "Units that a tenant holds; 20 tenants, and the others as one.", "rule", "share")
 	c.shareQueued = desc("share_queued_calls", "Calls of a tenant that wait; 20 tenants, and the others as one.", "rule", "share")
 	c.valueOverflows = desc("hotspot_value_overflows_total", "Calls whose value found no place and shared a limit with others.", "rule")
+	c.paused = desc("upstream_paused", "Resources or hosts that an upstream rule pauses.", "rule")
+	c.pausesMissed = desc("upstream_missed_pauses_total", "Answers that an upstream rule did not obey, as it had paused too many others.", "rule")
+	c.retries = desc("upstream_retries", "Retries in flight.", "resource", "rule")
+	c.retryBudget = desc("upstream_retry_budget", "Retries that may be in flight now.", "resource", "rule")
+	c.throttled = desc("upstream_refuse_probability", "Probability with which the throttle of an upstream rule refuses a call.", "resource", "rule")
 	c.members = desc("cluster_members", "Members that divide a shared limit while the store is unreachable.", "rule", "type")
 	c.leased = desc("cluster_leased", "Units of a shared limit that this process has leased.", "rule", "type")
 	c.away = desc("cluster_fallback", "1 while the store of a shared limit is unreachable and onFailure decides calls.", "rule", "type")
@@ -210,6 +218,10 @@ func (c *Collector) rules(m metrics) {
 			shared(rule, kind, d)
 		case isolation.Stats:
 			c.shares(m, rule, d)
+		case upstream.Stats:
+			m.gauge(c.paused, float64(d.Paused), rule)
+			m.counter(c.pausesMissed, grow("missed", rule, kind, d.Missed), rule)
+			c.upstreams(m, rule, d)
 		}
 	}
 	for _, t := range c.reader.Thresholds() {
@@ -236,6 +248,21 @@ func (c *Collector) shares(m metrics, rule string, f isolation.Stats) {
 		m.gauge(c.shareQueued, float64(x.Queued), rule, share)
 	}
 	m.gauge(c.shareCount, float64(f.Shares), rule)
+}
+
+// upstreams collects the state of a rule at each resource that has series of its own.
+func (c *Collector) upstreams(m metrics, rule string, f upstream.Stats) {
+	for _, s := range f.Upstreams {
+		resource := c.reader.LabelOf(s.Resource)
+		if resource == series.Other {
+			continue // their states can't be summed
+		}
+		if s.Budget > 0 {
+			m.gauge(c.retries, float64(s.Retries), resource, rule)
+			m.gauge(c.retryBudget, float64(s.Budget), resource, rule)
+		}
+		m.gauge(c.throttled, s.Probability, resource, rule)
+	}
 }
 
 // grown is a counter that never decreases, over a sum that may: a rule's counts for a resource are
