@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/node"
@@ -278,4 +279,50 @@ func TestExplainPause(t *testing.T) {
 	assert.Contains(t, x.String(), "passes or is refused by chance")
 	g.after(time.Second)
 	assert.Equal(t, core.Passes, explain().Outcome)
+}
+
+// A call that waits for another rule is decided on after its wait: by pauses that have begun since, and
+// by the retries in flight then. It holds nothing while it waits.
+func TestCallsThatWait(t *testing.T) {
+	e, clock := trial.Engine(t, engine.Config{})
+	require.NoError(t, e.Update(func(b *engine.SnapshotBuilder) error {
+		queue := flow.Rule{Resource: get, Threshold: 1, Behavior: flow.Throttle, MaxWait: time.Minute}
+		return errors.Join(flow.Compile(b, []flow.Rule{queue}), compile(b, []Rule{{ID: "t", Resource: get, Obey: true, Retries: Retries{Least: 1}}}, 1))
+	}))
+	g := &guard{e, t, clock}
+	first := g.enter(get)
+	type result struct {
+		entry engine.Entry
+		err   error
+	}
+	waits := func(n int) chan result {
+		done := make(chan result, 1)
+		go func() {
+			entry, err := g.Enter(t.Context(), get, []engine.Option{engine.Retry()})
+			done <- result{entry, err}
+		}()
+		clock.AwaitParked(n)
+		return done
+	}
+	one, two := waits(1), waits(2)
+	assert.Zero(t, g.status().Retries)
+	g.after(time.Second)
+	running := <-one
+	require.NoError(t, running.err)
+	assert.EqualValues(t, 1, g.status().Retries)
+	g.after(time.Second)
+	require.ErrorIs(t, (<-two).err, core.ErrRetryBudget)
+	running.entry.Exit()
+	g.after(100 * ms)
+	taken := <-waits(0)
+	require.NoError(t, taken.err)
+	taken.entry.Exit()
+	three := waits(1)
+	first.Fail(asks(time.Minute))
+	first.Exit()
+	g.after(time.Second)
+	last := (<-three).err
+	require.Equal(t, core.KindUpstream, core.KindOf(last))
+	require.NotErrorIs(t, last, core.ErrRetryBudget)
+	assert.Zero(t, g.status().Retries)
 }

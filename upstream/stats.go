@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/penstock-go/penstock/core"
@@ -118,14 +119,14 @@ func (f Stats) Lines(at time.Time) (lines []string) {
 
 // text describes the retries and the throttle.
 func (s *Status) text() string {
-	text := shown.Label(s.Resource) + ":"
+	var parts []string
 	if s.Probability > 0 {
-		text += fmt.Sprintf(" refuses %s, %d of %d accepted", percent(s.Probability), s.Accepts, s.Requests)
+		parts = append(parts, fmt.Sprintf("refuses %s, %d of %d accepted", percent(s.Probability), s.Accepts, s.Requests))
 	}
 	if s.Retries > 0 {
-		text += fmt.Sprintf(" %d of %d retries", s.Retries, s.Budget)
+		parts = append(parts, fmt.Sprintf("%d of %d retries in flight", s.Retries, s.Budget))
 	}
-	return text
+	return shown.Label(s.Resource) + ": " + strings.Join(parts, ", ")
 }
 
 // Resources returns the resources of the rule, as [*Status].
