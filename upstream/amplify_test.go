@@ -135,6 +135,9 @@ func (c *client) accepts() bool {
 // The page has the measured figures of clients in front of an overloaded, a dead and a healthy
 // server. Both together send an overloaded server the least, and none costs it work done.
 func TestAmplification(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, for minutes under the race detector")
+	}
 	throttle, retries := Throttle{K: 2}, Retries{Least: 3}
 	columns := []struct {
 		name  string

@@ -74,6 +74,9 @@ func TestADeadServerGetsACallASecond(t *testing.T) {
 // Once a server that accepted nothing for longer than the interval accepts everything, the share of
 // the calls that pass grows from 1 % to all within three and a half intervals, at any rate of calls.
 func TestTheThrottleRecovers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, long under the race detector")
+	}
 	for _, rate := range []int{20, 1000} {
 		g := newGuard(t, throttled())
 		for range 150 * rate {
