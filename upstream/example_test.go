@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/upstream"
 )
 
-// A client makes up to three attempts, of which the rule admits as many as the budget has.
+// A client makes up to three attempts. The rule admits a retry only within its budget.
 func ExampleRetries() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "30")
