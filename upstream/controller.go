@@ -41,7 +41,7 @@ func newController(t *table, r Rule, record *engine.Record, at *engine.Binding, 
 	if old != nil {
 		before, c.state = old.pause, old.state
 	} else {
-		c.state = &state{throttle: newThrottle(r.Throttle.interval(), t.seedOf(c.resource))}
+		c.state = &state{throttle: newThrottle(r.Throttle.interval(), t.nextSeed())}
 		c.state.current.Store(c)
 	}
 	b := core.BlockError{Kind: core.KindUpstream, Resource: c.resource, Rule: r.ID}

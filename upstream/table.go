@@ -7,6 +7,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/family"
+	"github.com/penstock-go/penstock/internal/shared"
 )
 
 // Info returns the rule's data for the rule table.
@@ -22,6 +23,7 @@ type table struct {
 	// that it continues.
 	pauses map[*engine.Record]*pauses
 	seed   uint64
+	seeds  shared.Uint64 // number of seeds made from seed
 }
 
 // Compile adds upstream rules to the next revision of an engine's rules. Unchanged rules keep running;
@@ -54,7 +56,7 @@ func compile(b *engine.SnapshotBuilder, rules []Rule, seed uint64) error {
 			t.pauses[record] = old.pauses[record]
 		}
 		if t.pauses[record] == nil {
-			t.pauses[record] = newPauses(t.seedOf(r.ID))
+			t.pauses[record] = newPauses(t.nextSeed())
 		}
 	}
 	if len(rules) > 0 {
@@ -63,15 +65,10 @@ func compile(b *engine.SnapshotBuilder, rules []Rule, seed uint64) error {
 	return nil
 }
 
-// seedOf returns the seed of a resource or rule.
-func (t *table) seedOf(name string) uint64 {
-	const offset, prime = 14695981039346656037, 1099511628211 // of FNV-1a
-	h := uint64(offset)
-	for _, b := range []byte(name) {
-		h = (h ^ uint64(b)) * prime
-	}
-	return t.seed ^ h
-}
+// nextSeed returns the seed of a rule's pauses or of a resource's throttle. Equal numbers are drawn if
+// resources are used in the same order. Safe for concurrent use: rules are built for several resources
+// at once.
+func (t *table) nextSeed() uint64 { return t.seed + t.seeds.Add(1) }
 
 // Bind returns the rules of a resource, or nil.
 func (t *table) Bind(at *engine.Binding) engine.Checker {
